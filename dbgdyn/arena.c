@@ -6,7 +6,7 @@
 #define VADDR_MAX  (1ull << 62)
 #define USED_SHIFT 4 /* bytes of code to a bit: 16 */
 #define PAGE_WORDS (WIRE_PAGE / sizeof(uint32_t))
-/* Of 64 bits each, for the addresses of a word. */
+/* Masks of 64 bits each, for the addresses of a word. */
 #define BLOCK_MASKS (1u << (WIRE_BLOCK_SHIFT - USED_SHIFT - 6))
 
 static uint64_t blocks_of(uint64_t addr, uint64_t len)

@@ -3,8 +3,8 @@
 #include "dbgdyn_internal.h"
 
 /*
- * Who has the descriptor can read a record after this process is gone. Else nobody needs one: what
- * lives is told by the heap.
+ * Whether records are wanted: a daemon with the descriptor can read a record after this process has
+ * ended. Without one no record is needed, since the heap lists live code.
  */
 static bool asked(struct dbgdyn_state *s)
 {
@@ -48,7 +48,7 @@ void *dbgdyn_change_reserve(struct dbgdyn_change *c, size_t len)
 
 void dbgdyn_change_tell(struct dbgdyn_change *c, size_t len)
 {
-	c->told = true;
+	c->announced = true;
 	c->bell |= dbgdyn_ring_commit(c->s, len);
 }
 
@@ -74,7 +74,7 @@ int dbgdyn_change_commit(struct dbgdyn_change *c)
 	__atomic_store_n(&s->reg->heap_end, s->heap_end, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->reg->nr_unlisted, s->nr_unlisted, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->reg->seq, s->seq, __ATOMIC_RELEASE);
-	dbgdyn_heritage_tell(s->seq);
+	dbgdyn_inherited_announce(s->seq);
 	dbgdyn_unlock(s);
 	return bell;
 }

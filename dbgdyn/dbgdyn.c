@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* What our system calls would change in the caller: errno, and where cancellation strikes. */
+/* The caller's state that our system calls would change: errno, and the points of cancellation. */
 struct caller {
 	int error;
 	int cancel;
@@ -54,7 +54,7 @@ static bool first_range_good(const void *base, size_t len)
 
 static bool options_good(const struct dbgdyn_options *o)
 {
-	/* Whoever was compiled with an earlier, shorter struct knows none of what it lacks. */
+	/* A program compiled with an earlier, shorter struct gets the defaults for the rest. */
 	if (!o)
 		return true;
 	if (o->size < offsetof(struct dbgdyn_options, registry_fd) ||

@@ -90,7 +90,7 @@ bool dbgdyn_memory_same(int fd, dev_t dev, ino_t ino);
 
 /* ---- layout (layout.c) ---------------------------------------------------------------------- */
 
-/* What stands where in the registry, and how large the private area beside it is. */
+/* The layout of the registry, and the size of the private area beside it. */
 struct dbgdyn_layout {
 	size_t words_off, ring_off, ring_len, heap_off, heap_len, total_len;
 	uint32_t nr_words;
@@ -112,15 +112,15 @@ bool dbgdyn_layout_make(struct dbgdyn_layout *l, size_t total_len);
  */
 struct dbgdyn_node {
 	uint64_t addr;
-	uint64_t seq;  /* of its registration or last move; 0: free */
-	uint64_t born; /* of its registration: what its handle is made of */
+	uint64_t seq;  /* number of its registration or last move; 0: free */
+	uint64_t born; /* number of its registration, from which its handle is made */
 	uint32_t code_len;
 	uint32_t unit;	   /* its slot begins at this multiple of WIRE_SLOT_ALIGN */
 	uint32_t nr_units; /* the slot's length */
-	uint32_t next;	   /* of the live ones that begin nearby, or of the free ones; 0: none */
+	uint32_t next;	   /* next live node that begins nearby, or next free node; 0: none */
 	uint16_t facility;
-	uint16_t type;	  /* of its record: WIRE_ROUTINE or WIRE_OBJECT */
-	uint32_t version; /* of its slot; the shared one is never read back */
+	uint16_t type;	  /* type of its record: WIRE_ROUTINE or WIRE_OBJECT */
+	uint32_t version; /* version of its slot; the shared one is never read back */
 };
 
 #define DBGDYN_NR_LEVELS  6
@@ -141,7 +141,7 @@ struct dbgdyn_state {
 	uint8_t *ring;
 	uint64_t ring_len;
 	uint64_t head;	    /* behind the last record, or the pad before the next */
-	uint64_t published; /* what reg->head is; the shared one is never read back */
+	uint64_t published; /* the value of reg->head; the shared one is never read back */
 	uint64_t seq;	    /* the last one given out */
 	uint32_t flush_wanted;
 	uint32_t handed; /* the descriptor is with the daemon, which has not attached yet */
@@ -149,7 +149,7 @@ struct dbgdyn_state {
 	uint32_t check_pid; /* fork does not wipe this page here: compare pid */
 	uint32_t pid;
 	uint32_t no_syscalls; /* some facility may make none */
-	size_t area_len;      /* of the private area behind this page; 0: none */
+	size_t area_len;      /* length of the private area behind this page; 0: none */
 
 	uint32_t *words;
 	uint32_t nr_words;
@@ -193,7 +193,7 @@ uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index);
 /* With the lock held: open the registry if there is none. @opts may be NULL. */
 int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts);
 /* With the lock held: what a child that is forked from now on has lived as of change @seq. */
-void dbgdyn_heritage_tell(uint64_t seq);
+void dbgdyn_inherited_announce(uint64_t seq);
 /* With the lock held: a facility slot with its first ranges (len 0: none), all or nothing. */
 int dbgdyn_facility_add(struct dbgdyn_state *s, const char *name, size_t name_len,
 			const struct dbgdyn_options *opts, uint32_t *index);
@@ -257,8 +257,8 @@ struct dbgdyn_change {
 	uint32_t facility;
 	bool asked; /* a daemon has the registry: records go into the ring, with their bytes */
 	uint64_t seq;
-	bool told; /* there is a record in the ring */
-	bool bell; /* the daemon should look */
+	bool announced; /* there is a record in the ring */
+	bool bell;	/* the daemon should look */
 };
 
 /*

@@ -77,7 +77,7 @@ void dbgdyn_heap_give(struct dbgdyn_state *s, struct dbgdyn_node *n)
 {
 	uint32_t rounded, class = class_of(n->nr_units, &rounded);
 
-	/* What was carved short, from the heap's last bytes, is of the class below. */
+	/* A shorter piece from the heap's last bytes belongs to the class below. */
 	class -= rounded > n->nr_units;
 	n->seq = 0;
 	n->next = s->free[class];

@@ -32,7 +32,7 @@ static size_t least(uint64_t a, uint64_t b)
 	return (size_t)(a < b ? a : b);
 }
 
-/* Of a limited address space, or private memory, we take a small part only. */
+/* Take only a small part of a limited address space or of private memory. */
 size_t dbgdyn_layout_space(void)
 {
 	uint64_t space = limit(RLIMIT_AS), data = limit(RLIMIT_DATA);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What lives, by address: chains of the nodes that begin in one granule, at the level whose
- * granules are as long as the node's code or longer. So what overlaps an address begins in its
- * granule of some level, or in the one before. Granules far apart may share a chain.
+ * Live code by address: chains of the nodes that begin in one granule, at the level whose granules
+ * are as long as the node's code or longer. So a node that overlaps an address begins in the
+ * address's granule of some level, or in the granule before. Distant granules may share a chain.
  */
 #include "dbgdyn_internal.h"
 
@@ -46,7 +46,7 @@ void dbgdyn_live_remove(struct dbgdyn_state *s, const struct dbgdyn_node *n)
 		}
 }
 
-/* What is looked for: [addr, end), of @facility and beginning there where it is not -1. */
+/* The search: [addr, end), and, unless it is -1, of @facility and beginning there. */
 struct search {
 	uint64_t addr, end;
 	int64_t facility;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is the same of memory on all systems: is a descriptor still that of a file? */
+/*
+ * The part of memory handling that is the same on all systems: whether a descriptor is still that
+ * of a file.
+ */
 #include "dbgdyn_internal.h"
 
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Of an ELF file in memory the library looks only where its executable sections stand. The layouts
- * are those of the System V ABI, ELF-64 object file format.
+ * Read an ELF file in memory only as far as needed to find its executable sections. The layouts are
+ * those of the System V ABI, ELF-64 object file format.
  */
 #include "dbgdyn_internal.h"
 
@@ -167,7 +167,7 @@ int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const void *elf
 	if (o.head.flags)
 		dbgdyn_words_move(s, o.addr, o.code_len, c.seq);
 	if (handle)
-		*handle = n || c.told ? dbgdyn_handle_make(s, n, c.seq) : 0;
+		*handle = n || c.announced ? dbgdyn_handle_make(s, n, c.seq) : 0;
 	result = dbgdyn_change_commit(&c);
-	return n || c.told ? result : dbgdyn_dropped(s);
+	return n || c.announced ? result : dbgdyn_dropped(s);
 }

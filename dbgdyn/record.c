@@ -57,7 +57,7 @@ static bool inline_good(const struct dbgdyn_routine *r, const struct dbgdyn_inli
 /* Nested in preorder, and the bytes of their names. */
 static bool inlines_measure(const struct dbgdyn_routine *r, size_t nr, size_t *len)
 {
-	uint64_t ends[WIRE_INLINE_DEPTH], at = 0; /* of the part that is open at each depth */
+	uint64_t ends[WIRE_INLINE_DEPTH], at = 0; /* end of the open part at each depth */
 	uint32_t depth = 0;			  /* how many are open */
 
 	if (nr && (!r->inlines || nr > WIRE_RECORD_MAX / sizeof(struct wire_inline)))

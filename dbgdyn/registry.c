@@ -8,7 +8,7 @@
 /* The descriptor of the last registry opened: a fork's child, whose state is wiped, closes it. */
 static struct dbgdyn_memory inherited = { .fd = -1 };
 /* Fork copies it, and does not wipe it. */
-static _Alignas(16) struct wire_heritage heritage;
+static _Alignas(16) struct wire_inherited inherited_code;
 
 /* Differs between processes, so that a context does not pass fork. 56 bits, never 0. */
 static uint64_t make_generation(uint32_t pid)
@@ -49,7 +49,7 @@ static int open_both(struct dbgdyn_state *s, const struct dbgdyn_layout *l, int 
 	return r;
 }
 
-/* What another process made for us, of which we take what our own address space allows. */
+/* Open a registry that another process made for us, as far as our address space allows. */
 static int open_given(struct dbgdyn_state *s, int given, struct dbgdyn_layout *l, void **area)
 {
 	size_t len = 0, space = dbgdyn_layout_space();
@@ -124,16 +124,16 @@ static void header_init(const struct dbgdyn_state *s, const struct dbgdyn_layout
 	reg->words_addr = (uintptr_t)s->words;
 	reg->seq_addr = (uintptr_t)&reg->seq;
 	reg->number = number;
-	reg->heritage_addr = (uintptr_t)&heritage;
-	reg->inherited = heritage;
+	reg->inherited_addr = (uintptr_t)&inherited_code;
+	reg->inherited = inherited_code;
 	reg->heap_off = l->heap_off;
 	reg->heap_len = l->heap_len;
 	__atomic_store_n(&reg->magic, WIRE_REGISTRY_MAGIC, __ATOMIC_RELEASE);
 }
 
-void dbgdyn_heritage_tell(uint64_t seq)
+void dbgdyn_inherited_announce(uint64_t seq)
 {
-	__atomic_store_n(&heritage.seq, seq, __ATOMIC_RELEASE);
+	__atomic_store_n(&inherited_code.seq, seq, __ATOMIC_RELEASE);
 }
 
 int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts)
@@ -155,13 +155,13 @@ int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *op
 	if (r < 0)
 		return r;
 	inherited = s->memory;
-	s->all_used = heritage.registry != 0;
+	s->all_used = inherited_code.registry != 0;
 	state_init(s, &l);
 	area_init(s, &l, area);
 	number = make_generation(s->pid);
 	header_init(s, &l, number);
-	dbgdyn_heritage_tell(0);
-	__atomic_store_n(&heritage.registry, number, __ATOMIC_RELEASE);
+	dbgdyn_inherited_announce(0);
+	__atomic_store_n(&inherited_code.registry, number, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->generation, number, __ATOMIC_RELEASE);
 	return DBGDYN_OK;
 }

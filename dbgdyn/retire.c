@@ -52,7 +52,7 @@ int dbgdyn_code_retire(struct dbgdyn_state *s, uint32_t facility, const void *co
 	if (result < 0)
 		return result;
 	chain = dbgdyn_live_take_of(s, facility, (uintptr_t)code, len);
-	/* What found no room in the heap may be wherever something ever was. */
+	/* Code that did not fit into the heap may be at any address that was ever used. */
 	unlisted = s->nr_unlisted && dbgdyn_used_find(s, (uintptr_t)code, len);
 	if (!chain && !unlisted) {
 		dbgdyn_unlock(s);
@@ -63,7 +63,7 @@ int dbgdyn_code_retire(struct dbgdyn_state *s, uint32_t facility, const void *co
 	dbgdyn_change_close(&c, chain);
 	if (unlisted) {
 		dbgdyn_used_move(s, (uintptr_t)code, len, c.seq);
-		if (!c.told)
+		if (!c.announced)
 			dbgdyn_dropped(s);
 	}
 	return dbgdyn_change_commit(&c);

@@ -89,9 +89,9 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 	if (j.flags)
 		dbgdyn_words_move(s, addr, r->code_len, c.seq);
 	if (handle)
-		*handle = n || c.told ? dbgdyn_handle_make(s, n, c.seq) : 0;
+		*handle = n || c.announced ? dbgdyn_handle_make(s, n, c.seq) : 0;
 	result = dbgdyn_change_commit(&c);
-	return n || c.told ? result : dbgdyn_dropped(s);
+	return n || c.announced ? result : dbgdyn_dropped(s);
 }
 
 static void tell_move(struct dbgdyn_change *c, const struct dbgdyn_node *n, uint64_t to,

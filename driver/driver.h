@@ -4,14 +4,14 @@
  * the kernel), "perf" (system-wide perf_event_open, a ring per CPU), "replay" (a recorded stream or
  * a perf.data file), "inprocess" (a program that samples itself: dcpirun). Load events and counts
  * come out in the order of time; what the daemon does with them is its own. So do, where they are
- * asked for, windows: the instructions that the sampled programs executed next (lib/vtrace).
+ * asked for, traces: the instructions that the sampled programs executed next (lib/vtrace).
  */
 #ifndef DCPI_DRIVER_H
 #define DCPI_DRIVER_H
 
 #include "base.h"
 #include "vtrace.h"
-#include "window.h"
+#include "insn_trace.h"
 
 #define DRIVER_NR_EVENTS 16
 
@@ -29,11 +29,11 @@ struct driver_config {
 	const char *replay_path; /* source replay */
 	int stop_fd; /* replay of a pipe: while this is readable, silence ends it; 0: none */
 	/*
-	 * What to sample: each slot names events that are counted at the same time,
+	 * The events to sample: each slot names events that are counted at the same time,
 	 * "NAME[:MODIFIERS][:PERIOD]" joined by '+'; several slots are counted in turn
-	 * (multiplexed). An event may be in several, with the same period; tick, which has no
-	 * turns, only in all. None: hardware cycles where there are any; otherwise the
-	 * scheduler's tick (bpf, and no frequency given) or a clock.
+	 * (multiplexed). An event may be in several slots, with the same period; tick, which has no
+	 * turns, only in all. None: hardware cycles if available; otherwise the scheduler's tick
+	 * (bpf, and no frequency given) or a clock.
 	 */
 	const char *const *slots;
 	size_t nr_slots;
@@ -47,12 +47,14 @@ struct driver_config {
 	int32_t pid; /* above 0: this process and its later children alone, their user mode (perf,
 			inprocess); 0: everything */
 	const char *run_dir; /* inprocess: folder in which the program's agents put their rings */
-	/* Of the samples in user mode of the first event, one in so many gets a window (bpf); 0:
-	 * none. -DCPI_EUNSUPPORTED, of other sources too, where windows are not possible. */
-	uint32_t window_every;
-	uint16_t window_insns; /* how many instructions at most; 0: 64 */
-	uint8_t window_log;    /* enum vtrace_log */
-	bool window_kernel;    /* of samples in kernel mode too */
+	/*
+	 * One in so many user-mode samples of the first event gets a trace (bpf); 0: none.
+	 * -DCPI_EUNSUPPORTED, also by other sources, if traces are not possible.
+	 */
+	uint32_t trace_every;
+	uint16_t trace_insns; /* how many instructions at most; 0: 64 */
+	uint8_t trace_log;    /* enum vtrace_log */
+	bool trace_kernel;    /* traces of samples in kernel mode too */
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */
@@ -86,10 +88,11 @@ struct driver_load {
 	uint32_t prot;	 /* PROT_*; MMAP */
 	uint32_t dev_major, dev_minor; /* MMAP without build-id */
 	uint64_t inode;
-	struct base_id id; /* build-id; len 0: the file has none, or the kernel did not tell */
-	const char *path;  /* valid during the call; MMAP: "[vdso]", "//anon", "/memfd:dbgdyn
-			      (deleted)" */
-	const void *data;  /* DYN: 8-byte aligned */
+	struct base_id id;   /* build-id; len 0: the file has none, or the kernel did not tell */
+	struct base_id text; /* its code, where the daemon knows that already; no source tells it */
+	const char *path;    /* valid during the call; MMAP: "[vdso]", "//anon", "/memfd:dbgdyn
+				(deleted)" */
+	const void *data;    /* DYN: 8-byte aligned */
 	size_t data_len;
 };
 
@@ -114,7 +117,10 @@ struct driver_count {
 	int32_t pid, tid;  /* 0: the idle task; -1: unknown, or any (bpf: in kernel mode) */
 	uint32_t event;	   /* index, see driver_event_get */
 	enum driver_mode mode;
-	/* Of the code at addr, see struct driver_client; neither read nor unread: not asked for. */
+	/*
+	 * Generation of the code at addr, see struct driver_client; neither read nor unread: not
+	 * asked for.
+	 */
 	uint32_t generation;
 	bool generation_read;
 	bool generation_unread; /* its word could not be read */
@@ -128,7 +134,7 @@ struct driver_sink {
 	int (*count)(void *ctx, const struct driver_count *count);
 	/* Among them by its time_ns, and behind a count of that time; NULL: not wanted. @words:
 	 * w->nr_words. Both are valid during the call. */
-	int (*window)(void *ctx, const struct vtrace_window *w, const uint64_t *words);
+	int (*trace)(void *ctx, const struct insn_trace *w, const uint64_t *words);
 	void *ctx;
 };
 
@@ -145,8 +151,10 @@ struct driver_stats {
 				 Linux 6.0, of perf, it may be that the samples of lost_ring are
 				 in it too) */
 	uint64_t lost_bad;    /* samples whose record made no sense */
-	/* Of clocks: enabled time / period - received, never delivered. 0 of other events, and of
-	 * clocks of one mode or process: nothing tells what was due. */
+	/*
+	 * Missed samples of clocks: enabled time / period - received, never delivered. 0 for other
+	 * events, and for clocks of one mode or process, whose due number is unknown.
+	 */
 	uint64_t missed[DRIVER_NR_EVENTS];
 	uint64_t throttled; /* times the kernel throttled an event; bpf: always 0, nobody tells */
 	uint64_t nr_unread; /* inprocess, once stopped: processes without a ring that was read */
@@ -175,8 +183,9 @@ int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, str
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */
 int driver_poll_fd(const struct driver *d);
 /*
- * What came since the last look: nothing, load events, or one that is not to wait for its drain (a
- * registry, known by its mapping alone). Cheap, to be asked several times a second.
+ * The news since the last look: nothing, load events, or one that must not wait for its drain (a
+ * registry, known by its mapping alone). Cheap enough for several calls a second, also by a caller
+ * that takes long for what driver_drain hands on: the news are then in memory for the next drain.
  * -DCPI_EUNSUPPORTED: this source cannot tell.
  */
 enum driver_look { DRIVER_QUIET = 0, DRIVER_NEWS, DRIVER_URGENT };
@@ -221,7 +230,7 @@ struct driver_range {
 	enum driver_range_kind kind;
 };
 
-enum { DRIVER_NR_RANGES = 16 }; /* of one process */
+enum { DRIVER_NR_RANGES = 16 }; /* ranges of one process */
 
 struct driver_client {
 	const struct driver_range *ranges;
@@ -243,43 +252,42 @@ struct driver_client {
 };
 
 /*
- * What process @pid is from now until its exec or end (or the next call; NULL: nothing more). 0
- * also where a source hands on every sample by itself anyway. -DCPI_ELIMIT: too many ranges or
- * processes, its samples are counted like any other's; -ESTALE: its words do not stand, and it is
- * a client no more; -EINVAL; -errno.
+ * Set the ranges and words of process @pid until its exec or end (or the next call; NULL: none). 0
+ * also if a source passes on every sample by itself anyway. -DCPI_ELIMIT: too many ranges or
+ * processes, its samples are counted like any other's; -ESTALE: its words are not valid, and it is
+ * no client any more; -EINVAL; -errno.
  */
 int driver_client_set(struct driver *d, int32_t pid, const struct driver_client *client);
 
-/* ---- windows: the instructions behind a sample ---------------------------------------------- */
+/* ---- traces: the instructions behind a sample ---------------------------------------------- */
 
 /*
  * They run through blocks that were put where the interpreter finds them. A block is of code,
- * wherever that stands and whoever runs it. Windows of the kernel have tgid 0 and instance 0.
+ * wherever that stands and whoever runs it. Traces of the kernel have tgid 0 and instance 0.
  *
- * Code that windows met and that nobody has put: the @w of each (VTRACE_UNTRANSLATED, VTRACE_CODE)
+ * Code that traces met and that nobody has put: the @w of each (VTRACE_UNTRANSLATED, VTRACE_CODE)
  * to @fn, as soon as it is read, not in order of time; of one place (place.h) once a call. What is
- * to be put stands at w->end_pc, code_len bytes of it in the window. Of windows with values also
+ * to be put stands at w->end_pc, code_len bytes of it in the trace. Of traces with values also
  * the first of each process, now and then one more, with code_len 0 where nothing is missing. They
  * come out by driver_drain too. Cheap where there is none: to be called at each turn. 0, or what
  * @fn returned below 0.
  */
-int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
-			   void *ctx);
+int driver_traces_missing(struct driver *d, int (*fn)(void *ctx, const struct insn_trace *w),
+			  void *ctx);
 /*
- * What the interpreter may run from now on where this code stands; it is copied (block.id and
- * .first are the driver's). The id that words of windows name it by (>= 0; no other block gets it
- * while a window may name this one), that of an equal one if there is one; -DCPI_ELIMIT: no room
- * (where little is left the blocks go that were longest without a window, so that there is soon);
- * -EINVAL: a micro-op that is not sound, or no block; -ENOMEM; -DCPI_EUNSUPPORTED: no windows were
- * asked for.
+ * Give the interpreter a block for code at this place; it is copied (block.id and .first are the
+ * driver's). Returns the id by which words of traces name it (>= 0; no other block gets it while a
+ * trace may name this one), or that of an equal block; -DCPI_ELIMIT: the table is full (when it is
+ * nearly full, blocks that were longest without a trace are removed, so there is space soon);
+ * -EINVAL: an invalid micro-op, or no block; -ENOMEM; -DCPI_EUNSUPPORTED: no traces were asked for.
  */
 int driver_block_put(struct driver *d, const struct vtrace_code *code);
-/* NULL: none. Valid while a window may name it: until all those were handed on that came before
+/* NULL: none. Valid while a trace may name it: until all those were handed on that came before
  * it had to go. */
 const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id);
 
-struct driver_window_stats {
-	/* Windows begun, or that were due: handed to window() + held + lost. */
+struct driver_trace_stats {
+	/* Traces begun, or that were due: handed to trace() + held + lost. */
 	uint64_t received;
 	uint64_t held;	    /* waiting for order, or for room in the kernel's ring to be read */
 	uint64_t lost_ring; /* found the ring full */
@@ -288,19 +296,19 @@ struct driver_window_stats {
 	/* Samples whose turn it was, but of a program that is not interpreted: its registers are
 	 * 32 bits wide, its generation could not be read. Not received. */
 	uint64_t skipped;
-	uint64_t by_end[VTRACE_NR_ENDS]; /* of those that were read */
+	uint64_t by_end[VTRACE_NR_ENDS]; /* ends of the traces that were read */
 	uint64_t missed;		 /* brought code that had not been put, read or not yet */
 	uint64_t no_room;		 /* blocks that were refused for want of room */
 	uint32_t nr_blocks, max_blocks;
 };
 
-/* All only grow, but held and nr_blocks. All 0 where no windows were asked for. */
-void driver_window_stats_get(const struct driver *d, struct driver_window_stats *out);
+/* All only grow, but held and nr_blocks. All 0 where no traces were asked for. */
+void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *out);
 /*
- * 0, or why there can be no windows on Linux @release ("6.1.0-13-amd64"; NULL: the one that runs):
+ * 0, or why there can be no traces on Linux @release ("6.1.0-13-amd64"; NULL: the one that runs):
  * -DCPI_EUNSUPPORTED with a hint. Before 6.2 user memory must not be read in the interrupt.
  */
-int driver_windows_possible(const char *release, struct base_err *err);
+int driver_traces_possible(const char *release, struct base_err *err);
 
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 

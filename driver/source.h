@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every source shares. A source's own struct begins with struct driver and is handed out as
- * one; driver.c dispatches by the ops. A source's function NAME_open (bpf_open, perf_open, …) is
- * what driver_open calls for it.
+ * The part that every source shares. A source's own struct begins with struct driver and is given
+ * out as one; driver.c dispatches by the ops. driver_open calls a source's function NAME_open
+ * (bpf_open, perf_open, …).
  */
 #ifndef DCPI_DRIVER_SOURCE_H
 #define DCPI_DRIVER_SOURCE_H
 
 #include "driver.h"
 
-/* Of a source that has windows, while they are asked for; see driver.h. */
-struct driver_window_ops {
-	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
+/* Operations of a source with traces, while traces are asked for; see driver.h. */
+struct driver_trace_ops {
+	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct insn_trace *w),
 		       void *ctx);
 	int (*block_put)(struct driver *d, const struct vtrace_code *code);
 	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id);
-	void (*stats)(const struct driver *d, struct driver_window_stats *out);
+	void (*stats)(const struct driver *d, struct driver_trace_stats *out);
 };
 
 struct driver_ops {
@@ -34,7 +34,7 @@ struct driver_ops {
 
 struct driver {
 	const struct driver_ops *ops;
-	const struct driver_window_ops *windows; /* NULL: there are none */
+	const struct driver_trace_ops *traces; /* NULL: there are none */
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	struct driver_stats stats;

@@ -127,8 +127,8 @@ enum dbgdyn_dst_type {
 };
 
 #define DBGDYN_DST_RECORD_MAX 65536u /* bytes of a whole record */
-#define DBGDYN_DST_NAME_MAX   255u   /* of a counted string: one length byte, then its bytes */
-#define DBGDYN_DST_FILE_MAX   235u   /* of a source file's name: DECLFILE has one length byte */
+#define DBGDYN_DST_NAME_MAX   255u   /* longest counted string: one length byte, then its bytes */
+#define DBGDYN_DST_FILE_MAX   235u /* longest name of a source file: DECLFILE has one length byte */
 
 #define DBGDYN_DST_PACKED __attribute__((packed))
 
@@ -284,7 +284,7 @@ struct dbgdyn_dst {
 };
 
 /* The parts of the writers; use those below. */
-static inline unsigned char *dbgdyn_dst_room(struct dbgdyn_dst *d, size_t len)
+static inline unsigned char *dbgdyn_dst_space(struct dbgdyn_dst *d, size_t len)
 {
 	if (len > DBGDYN_DST_RECORD_MAX || d->used > d->len || d->len - d->used < len)
 		return NULL;
@@ -314,7 +314,7 @@ static inline int dbgdyn_dst_record_put(struct dbgdyn_dst *d, unsigned int type,
 			return DBGDYN_EINVAL;
 		len += 1 + text[i].len;
 	}
-	p = dbgdyn_dst_room(d, len);
+	p = dbgdyn_dst_space(d, len);
 	if (!p)
 		return DBGDYN_EFULL;
 	if (fixed_len > sizeof(struct dbgdyn_dst_head))
@@ -587,7 +587,7 @@ static inline int dbgdyn_dst_commands_put(struct dbgdyn_dst *d, enum dbgdyn_dst_
 					  const unsigned char *commands, size_t len)
 {
 	const size_t head = sizeof(struct dbgdyn_dst_head);
-	unsigned char *p = dbgdyn_dst_room(d, head + len);
+	unsigned char *p = dbgdyn_dst_space(d, head + len);
 
 	if (type != DBGDYN_DST_LINE_NUM && type != DBGDYN_DST_SOURCE)
 		return DBGDYN_EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What passes in each instruction: what it loads, stores or computes; of a conditional branch
- * whether it is taken, of an indirect jump or call where it goes.
+ * The value of each instruction: the number that it loads, stores or computes; for a conditional
+ * branch whether it is taken, for an indirect jump or call its target.
  */
 #include <stdio.h>
 #include <vprofiler.h>

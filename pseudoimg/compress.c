@@ -29,7 +29,7 @@ static int get_at(int fd, void *out, size_t len, uint64_t off)
 
 struct press {
 	int fd;
-	uint64_t from, end; /* what is not read yet */
+	uint64_t from, end; /* range of the source that is not read yet */
 	uint64_t to, most;  /* where the next bytes go; they must not reach it */
 	z_stream z;
 	uint8_t in[CHUNK], out[CHUNK];
@@ -123,7 +123,7 @@ int pseudoimg_compress(int fd, struct pseudoimg_section *s)
 	}
 	deflateEnd(&p->z);
 	free(p);
-	/* What was written behind it would show in gaps between sections. */
+	/* Bytes written behind the end would show in gaps between sections. */
 	if (r >= 0 && ftruncate(fd, (off_t)(s->file_off + s->len)) < 0)
 		r = -errno;
 	return r;

@@ -10,22 +10,26 @@
 
 #include "pseudoimg_internal.h"
 
+enum { CPU_SECONDS = 120 };
+#define MEMORY_BYTES (UINT64_C(4) << 30)
+#define FILE_BYTES   (UINT64_C(16) << 30)
+
 #define JOB_MOST (UINT64_C(1) << 30)
 #define JOB_STEP ((size_t)1 << 16)
 
-/* Of a pipe, to its end. */
+/* Read the job from a pipe, to its end. */
 static int read_job(struct base_buf *job, struct base_err *err)
 {
 	ssize_t n = 1;
-	void *room;
+	void *space;
 	int r;
 
 	while (n > 0) {
-		r = base_buf_extend(job, JOB_STEP, &room);
+		r = base_buf_extend(job, JOB_STEP, &space);
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot read job");
 		do {
-			n = read(STDIN_FILENO, room, JOB_STEP);
+			n = read(STDIN_FILENO, space, JOB_STEP);
 		} while (n < 0 && errno == EINTR);
 		if (n < 0)
 			return base_fail_errno(err, -errno, "cannot read job");
@@ -58,15 +62,15 @@ static int answer_maps(const struct base_buf *maps)
 	return r < 0 ? r : base_write_all(STDERR_FILENO, maps->data, maps->len);
 }
 
-static int fold(int nr_fds, struct pseudoimg_result *result, struct base_buf *maps,
-		struct base_err *err)
+static int merge(int nr_fds, struct pseudoimg_result *result, struct base_buf *maps,
+		 struct base_err *err)
 {
-	const struct pseudoimg_fold fds = { .base_fd = nr_fds > 4 ? 4 : -1,
-					    .job_fd = STDIN_FILENO,
-					    .scratch_fd = 3,
-					    .out_fd = STDOUT_FILENO };
+	const struct pseudoimg_merge fds = { .base_fd = nr_fds > 4 ? 4 : -1,
+					     .job_fd = STDIN_FILENO,
+					     .scratch_fd = 3,
+					     .out_fd = STDOUT_FILENO };
 
-	return pseudoimg_fold(&fds, result, maps, err);
+	return pseudoimg_merge(&fds, result, maps, err);
 }
 
 /* How many descriptors are ours: 3, or those of a folding. */
@@ -88,6 +92,9 @@ static const struct base_cmd command = {
 int main(int argc, char **argv)
 {
 	struct pseudoimg_answer answer = { .magic = PSEUDOIMG_ANSWER_MAGIC };
+	struct base_jail jail = {
+		.memory = MEMORY_BYTES, .file = FILE_BYTES, .syncs = true, .cpu_s = CPU_SECONDS
+	};
 	int r = 0, nr_fds = nr_fds_of(argc, argv);
 	struct base_buf maps = { 0 };
 	struct base_err err = { 0 };
@@ -100,16 +107,20 @@ int main(int argc, char **argv)
 		base_err_print(&err, command.name, stderr);
 		return err.code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 	}
-	r = pseudoimg_jail_enter((unsigned int)nr_fds, &err);
+	jail.nr_fds = (unsigned int)nr_fds;
+	r = base_jail_enter(&jail, &err);
 	/* It will not be had the next time either: no cause for flushes to wait, as a full disk is.
 	 */
 	if (r < 0)
 		r = -DCPI_EHELPER;
 	else
-		r = nr_fds > 3 ? fold(nr_fds, &answer.result, &maps, &err)
+		r = nr_fds > 3 ? merge(nr_fds, &answer.result, &maps, &err)
 			       : work(&answer.result, &err);
 	if (r >= 0 && maps.len > PSEUDOIMG_MAPS_MOST)
-		r = base_fail(&err, -DCPI_ELIMIT, "cannot fold image: its maps are too long");
+		r = base_fail(&err, -DCPI_ELIMIT, "cannot merge image: its maps are too long");
+	/* The helper waits for the disk, so that its parent need not. */
+	if (r >= 0 && fdatasync(STDOUT_FILENO) < 0 && errno != EINVAL)
+		r = base_fail_errno(&err, -errno, "cannot sync the image");
 	answer.status = r;
 	memcpy(answer.text, err.text, sizeof(answer.text));
 	memcpy(answer.hint, err.hint, sizeof(answer.hint));

@@ -54,7 +54,7 @@ struct decoder {
 	bool in_module;
 	struct pseudoimg_str module;
 	uint64_t lowest;      /* start of the module's lowest routine */
-	size_t first_routine; /* of the module */
+	size_t first_routine; /* index of the first routine of the module */
 	struct scope stack[PSEUDOIMG_DST_DEPTH_MAX];
 	size_t depth;
 	PSEUDOIMG_ARRAY(struct command_record) sources;

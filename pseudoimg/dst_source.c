@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 enum source_command {
@@ -176,16 +177,9 @@ int pseudoimg_source_run(struct pseudoimg_source *s, struct pseudoimg_cursor com
 bool pseudoimg_source_find(const struct pseudoimg_source *s, uint32_t listing, uint32_t *file,
 			   uint32_t *line)
 {
-	size_t lo = 0, hi = s->lines.nr, mid;
+	size_t lo = BASE_UPPER_BOUND(s->lines.v, s->lines.nr, first, listing);
 	const struct pseudoimg_source_lines *l;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (s->lines.v[mid].first <= listing)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo)
 		return false;
 	l = &s->lines.v[lo - 1];

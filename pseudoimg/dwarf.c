@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 enum {
@@ -33,7 +34,7 @@ enum {
 	DW_FORM_udata = 0x0f,
 	DW_FORM_ref4 = 0x13,
 	DW_FORM_sec_offset = 0x17,
-	DW_LANG_C99 = 0x0c, /* nobody knows the source language; C's names need no demangling */
+	DW_LANG_C99 = 0x0c, /* the source language is unknown; C's names need no demangling */
 	DW_INL_inlined = 1,
 };
 
@@ -135,15 +136,8 @@ static int put_unit(struct base_buf *b, const struct pseudoimg_model *m)
 /* The row in force @from bytes behind the sequence's start, or NULL where that has no line. */
 static const struct pseudoimg_row *row_at(const struct pseudoimg_seq *s, uint64_t from)
 {
-	size_t lo = 0, hi = s->nr_rows, mid;
+	size_t lo = BASE_UPPER_BOUND(s->rows, s->nr_rows, off, from);
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (s->rows[mid].off <= from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && s->rows[lo - 1].line ? &s->rows[lo - 1] : NULL;
 }
 
@@ -151,8 +145,8 @@ static const struct pseudoimg_row *row_at(const struct pseudoimg_seq *s, uint64_
 struct info {
 	struct pseudoimg_sink *s;
 	struct pseudoimg_model *m;
-	uint64_t start; /* of the unit, in the file */
-	size_t seq;	/* of DST: all before end before the routine */
+	uint64_t start; /* start of the unit, in the file */
+	size_t seq;	/* rows of DST: all up to this one come before the routine */
 };
 
 /*

@@ -106,7 +106,7 @@ struct program {
 	struct base_buf *b;
 	uint64_t addr;
 	uint32_t line, file; /* file: from 1 */
-	uint64_t end;	     /* of what has lines so far; 0: no sequence is open */
+	uint64_t end;	     /* end of the code with lines so far; 0: no sequence is open */
 	size_t text;	     /* the section the open sequence is in */
 };
 
@@ -130,7 +130,7 @@ static int advance(struct base_buf *b, uint64_t by)
 	return r < 0 ? r : pseudoimg_put_uleb(b, by);
 }
 
-/* By one special opcode where one reaches so far. */
+/* Use one special opcode if it reaches. */
 static int put_row(struct program *p, uint64_t addr, uint32_t to_line)
 {
 	int64_t line = (int64_t)to_line - p->line;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 static int skip_string(struct pseudoimg_dies *d, struct pseudoimg_bytes *b)
@@ -111,16 +112,8 @@ void pseudoimg_dies_close(struct pseudoimg_dies *d)
 
 static uint32_t name_of(const struct pseudoimg_dies *d, uint64_t off)
 {
-	size_t lo = 0, hi = d->abstracts.nr;
+	size_t lo = BASE_LOWER_BOUND(d->abstracts.v, d->abstracts.nr, off, off);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (d->abstracts.v[mid].off < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < d->abstracts.nr && d->abstracts.v[lo].off == off ? d->abstracts.v[lo].name
 								     : PSEUDOIMG_NO_FILE;
 }

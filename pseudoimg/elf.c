@@ -8,7 +8,7 @@
 
 #include "pseudoimg_internal.h"
 
-enum { PAGE = 4096, WINDOW = 256 << 10 };
+enum { PAGE = 4096, TRACE = 256 << 10 };
 
 /* Flags that a machine wants in e_flags: riscv64 with compressed instructions and hard floats. */
 #define RISCV_FLAGS 0x5u
@@ -101,19 +101,19 @@ uint64_t pseudoimg_elf_next_off(const struct pseudoimg_elf *e, uint64_t align)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Windows without bytes are left out: holes on disk. */
+/* Traces without bytes are left out: holes on disk. */
 static int put_text(int fd, const struct pseudoimg_section *s, struct pseudoimg_filler *filler,
-		    uint8_t *window)
+		    uint8_t *trace)
 {
 	uint64_t done = 0;
 	size_t n;
 	int r = 0;
 
 	for (; r >= 0 && done < s->len; done += n) {
-		n = s->len - done < WINDOW ? s->len - done : WINDOW;
-		r = pseudoimg_fill(filler, s->addr + done, window, n);
+		n = s->len - done < TRACE ? s->len - done : TRACE;
+		r = pseudoimg_fill(filler, s->addr + done, trace, n);
 		if (r > 0)
-			r = pseudoimg_put_at(fd, window, n, s->file_off + done);
+			r = pseudoimg_put_at(fd, trace, n, s->file_off + done);
 	}
 	return r;
 }
@@ -136,8 +136,8 @@ static int put_sections(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 			uint64_t *end)
 {
 	uint64_t off = sizeof(Elf64_Ehdr) + nr_headers(e) * sizeof(Elf64_Phdr);
-	uint8_t *window = malloc(WINDOW);
-	int r = window ? 0 : -ENOMEM;
+	uint8_t *trace = malloc(TRACE);
+	int r = trace ? 0 : -ENOMEM;
 
 	for (size_t i = 1; r >= 0 && i < e->sections.nr; i++) {
 		struct pseudoimg_section *s = &e->sections.v[i];
@@ -150,12 +150,12 @@ static int put_sections(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 		else if (s->data)
 			r = pseudoimg_put_at(fd, s->data, s->len, s->file_off);
 		else
-			r = put_text(fd, s, filler, window);
+			r = put_text(fd, s, filler, trace);
 		if (r >= 0 && s->compress)
 			r = pseudoimg_compress(fd, s);
 		off = s->file_off + (s->type == SHT_NOBITS ? 0 : s->len);
 	}
-	free(window);
+	free(trace);
 	*end = base_align_up(off, 8);
 	return r;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 enum { BUFFER = 64 << 10, STRING_MOST = 256 << 10, NAMES_MOST = 1 << 20 };
@@ -231,7 +232,7 @@ static int read_sections(struct pseudoimg_file *f)
 	return r;
 }
 
-/* What is in .debug_info can be read only where it was written as it would be now. */
+/* The contents of .debug_info can be read only if the abbreviations are those of today. */
 static int check_abbrevs(const struct pseudoimg_file *f)
 {
 	uint8_t *bytes;
@@ -290,16 +291,8 @@ void pseudoimg_bytes_close(struct pseudoimg_bytes *b)
 /* The section over @vaddr, or the next one; NULL behind the last. */
 static const struct pseudoimg_section *section_at(const struct pseudoimg_file *f, uint64_t vaddr)
 {
-	size_t lo = 0, hi = f->text.nr;
+	size_t lo = BASE_BOUND(i, f->text.nr, f->text.v[i].addr + f->text.v[i].len <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->text.v[mid].addr + f->text.v[mid].len <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < f->text.nr ? &f->text.v[lo] : NULL;
 }
 

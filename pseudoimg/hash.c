@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a routine is, wherever it stands: name, lines, inlined parts, bytes. Names as they are
- * written, lines from the first one on that has a source, so that an image that is read back has
- * the hashes that it was written with.
+ * The hash of a routine, independent of its place: name, lines, inlined parts, bytes. Names as they
+ * are written, lines from the first one on that has a source, so that an image that is read back
+ * has the hashes that it was written with.
  */
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 enum { DST_ROWS_MOST = 1 << 16 };
 
 struct hashing {
 	struct pseudoimg_model *m;
-	struct base_buf b; /* what is hashed before the bytes */
+	struct base_buf b; /* bytes to hash before the code */
 	uint32_t nr_names; /* that the routine has used so far */
 };
 
@@ -79,16 +80,8 @@ static int put_seq(struct hashing *h, const struct pseudoimg_node *node,
  * start is not enough, but only what begins far before is missed, and in every run the same. */
 static size_t first_seq(const struct pseudoimg_model *m, const struct pseudoimg_node *node)
 {
-	size_t lo = 0, hi = m->seqs.nr;
+	size_t lo = BASE_UPPER_BOUND(m->seqs.v, m->seqs.nr, at.start, node->start);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->seqs.v[mid].at.start <= node->start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo ? lo - 1 : 0;
 }
 
@@ -150,22 +143,22 @@ static int get_bytes(struct pseudoimg_model *m, const struct pseudoimg_node *nod
 		     const struct pseudoimg_loaded *l, uint8_t **out)
 {
 	struct pseudoimg_filler filler = { .m = m };
-	void *room;
+	void *space;
 	int r;
 
 	base_buf_clear(&m->loaded_code);
-	r = base_buf_extend(&m->loaded_code, node->len, &room);
+	r = base_buf_extend(&m->loaded_code, node->len, &space);
 	if (r < 0)
 		return r;
-	*out = room;
+	*out = space;
 	if (l->view.code) {
-		memcpy(room, l->view.code, node->len);
+		memcpy(space, l->view.code, node->len);
 		return 0;
 	}
 	pseudoimg_fill_from(&filler, node->start);
-	r = pseudoimg_fill(&filler, node->start, room, node->len);
+	r = pseudoimg_fill(&filler, node->start, space, node->len);
 	if (r == 0)
-		memset(room, 0, node->len);
+		memset(space, 0, node->len);
 	return r;
 }
 

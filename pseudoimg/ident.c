@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The build-id (law 7): machine, routines, bytes, lines, files and raw DST by image offset; no
- * addresses, process, host, time, nor the order in which things were told.
+ * The build-id (invariant 7): machine, routines, bytes, lines, files and raw DST by image offset;
+ * no addresses, process, host, time, nor the order in which things were told.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ struct walk {
 	struct pseudoimg_model *m;
 	struct base_sha256 s;
 	struct hash_out hashes;
-	size_t *seqs; /* of DST, by image offset */
+	size_t *seqs; /* sequences of DST, by image offset */
 	size_t next_seq;
 };
 
@@ -102,7 +102,7 @@ static int number_seq(struct pseudoimg_model *m, const struct pseudoimg_seq *seq
 	return r;
 }
 
-/* Those of DST whose turn comes before @next (NULL: all). */
+/* Number the sequences of DST that come before @next (NULL: all). */
 static int number_dst(struct walk *w, const struct pseudoimg_span *next)
 {
 	int r = 0;

@@ -32,7 +32,7 @@ void pseudoimg_job_of_part(struct pseudoimg_job *j, int fd, uint64_t start, uint
 
 void pseudoimg_job_release(struct pseudoimg_job *j)
 {
-	free(j->window);
+	free(j->trace);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -49,10 +49,10 @@ int pseudoimg_job_read(struct pseudoimg_job *j, uint64_t off, void *out, size_t 
 	return base_read_at(j->fd, j->start + off, out, len);
 }
 
-/* Large steps for who goes on where the window ends, small ones for who jumps about. */
+/* Large steps for who goes on where the trace ends, small ones for who jumps about. */
 static size_t next_step(struct pseudoimg_job *j, uint64_t off)
 {
-	bool ahead = off >= j->window_off && off - j->window_off <= j->window_len + STEP_MOST;
+	bool ahead = off >= j->trace_off && off - j->trace_off <= j->trace_len + STEP_MOST;
 
 	j->step = !ahead || !j->step ? STEP_LEAST : j->step * 2;
 	if (j->step > STEP_MOST)
@@ -60,18 +60,18 @@ static size_t next_step(struct pseudoimg_job *j, uint64_t off)
 	return j->step;
 }
 
-/* A window that a long record needed is not kept for the short ones behind it. */
-static int make_room(struct pseudoimg_job *j, size_t len)
+/* A trace that a long record needed is not kept for the short ones behind it. */
+static int make_space(struct pseudoimg_job *j, size_t len)
 {
-	if (j->window && len <= j->window_cap && j->window_cap <= 2 * STEP_MOST)
+	if (j->trace && len <= j->trace_cap && j->trace_cap <= 2 * STEP_MOST)
 		return 0;
-	free(j->window);
-	j->window_len = 0;
-	j->window_cap = len > STEP_MOST ? len : STEP_MOST;
-	j->window = malloc(j->window_cap);
-	if (!j->window)
-		j->window_cap = 0;
-	return j->window ? 0 : -ENOMEM;
+	free(j->trace);
+	j->trace_len = 0;
+	j->trace_cap = len > STEP_MOST ? len : STEP_MOST;
+	j->trace = malloc(j->trace_cap);
+	if (!j->trace)
+		j->trace_cap = 0;
+	return j->trace ? 0 : -ENOMEM;
 }
 
 /* @len bytes at @off, which the job has, until the next call. */
@@ -84,22 +84,22 @@ static int load(struct pseudoimg_job *j, uint64_t off, size_t len, const uint8_t
 		*out = j->data + off;
 		return 0;
 	}
-	if (off < j->window_off || off - j->window_off > j->window_len ||
-	    len > j->window_len - (off - j->window_off)) {
+	if (off < j->trace_off || off - j->trace_off > j->trace_len ||
+	    len > j->trace_len - (off - j->trace_off)) {
 		want = next_step(j, off);
 		if (want < len)
 			want = len;
 		if (want > j->len - off)
 			want = (size_t)(j->len - off);
-		r = make_room(j, want);
+		r = make_space(j, want);
 		if (r >= 0)
-			r = pseudoimg_job_read(j, off, j->window, want);
-		j->window_off = off;
-		j->window_len = r < 0 ? 0 : want;
+			r = pseudoimg_job_read(j, off, j->trace, want);
+		j->trace_off = off;
+		j->trace_len = r < 0 ? 0 : want;
 		if (r < 0)
 			return r;
 	}
-	*out = j->window + (off - j->window_off);
+	*out = j->trace + (off - j->trace_off);
 	return 0;
 }
 

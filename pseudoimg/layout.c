@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 enum {
@@ -104,8 +105,8 @@ void pseudoimg_layout_release(struct pseudoimg_layout *l)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Which part of [@addr, @addr + @len) @s covers; the window is zeroed before the first. */
-static bool meets(const struct pseudoimg_span *s, uint64_t addr, uint8_t *window, size_t len,
+/* Which part of [@addr, @addr + @len) @s covers; the trace is zeroed before the first. */
+static bool meets(const struct pseudoimg_span *s, uint64_t addr, uint8_t *trace, size_t len,
 		  bool *any, struct pseudoimg_span *part)
 {
 	uint64_t from = s->start > addr ? s->start : addr;
@@ -114,58 +115,49 @@ static bool meets(const struct pseudoimg_span *s, uint64_t addr, uint8_t *window
 	if (from >= to)
 		return false;
 	if (!*any)
-		memset(window, 0, len);
+		memset(trace, 0, len);
 	*any = true;
 	*part = (struct pseudoimg_span){ .start = from, .len = to - from };
 	return true;
 }
 
 static int put_range(struct pseudoimg_filler *f, const struct pseudoimg_range *range, uint64_t addr,
-		     uint8_t *window, size_t len, bool *any)
+		     uint8_t *trace, size_t len, bool *any)
 {
 	struct pseudoimg_span part;
 
-	if (!meets(&range->at, addr, window, len, any, &part))
+	if (!meets(&range->at, addr, trace, len, any, &part))
 		return 0;
 	return pseudoimg_job_read(f->m->job, range->bytes_off + (part.start - range->at.start),
-				  window + (part.start - addr), part.len);
+				  trace + (part.start - addr), part.len);
 }
 
 static int put_routine(struct pseudoimg_filler *f, const struct pseudoimg_node *node, uint64_t addr,
-		       uint8_t *window, size_t len, bool *any)
+		       uint8_t *trace, size_t len, bool *any)
 {
 	struct pseudoimg_span part, at = pseudoimg_node_span(node);
 	struct pseudoimg_loaded loaded;
 	int r;
 
-	if (!node->code || !meets(&at, addr, window, len, any, &part))
+	if (!node->code || !meets(&at, addr, trace, len, any, &part))
 		return 0;
 	r = pseudoimg_model_load(f->m, node, &loaded);
 	if (r >= 0)
-		memcpy(window + (part.start - addr), loaded.view.code + (part.start - node->start),
+		memcpy(trace + (part.start - addr), loaded.view.code + (part.start - node->start),
 		       part.len);
 	return r;
 }
 
 void pseudoimg_fill_from(struct pseudoimg_filler *f, uint64_t addr)
 {
-	size_t lo = 0, hi = f->m->ranges.nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (pseudoimg_span_end(&f->m->ranges.v[mid].at) <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	f->range = lo;
+	f->range =
+		BASE_BOUND(i, f->m->ranges.nr, pseudoimg_span_end(&f->m->ranges.v[i].at) <= addr);
 	/* One with code overlaps no other, so only the one before can reach up to here. */
 	f->routine = pseudoimg_model_from(f->m, addr);
 	f->routine -= f->routine > 0;
 }
 
-int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len)
+int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *trace, size_t len)
 {
 	const struct pseudoimg_range *ranges = f->m->ranges.v;
 	const struct pseudoimg_node *nodes = f->m->nodes.v;
@@ -176,12 +168,12 @@ int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, s
 	while (f->range < nr_ranges && pseudoimg_span_end(&ranges[f->range].at) <= addr)
 		f->range++;
 	for (size_t i = f->range; r >= 0 && i < nr_ranges && ranges[i].at.start < addr + len; i++)
-		r = put_range(f, &ranges[i], addr, window, len, &any);
-	/* What a record brought is what ran: it goes over the range's bytes. */
+		r = put_range(f, &ranges[i], addr, trace, len, &any);
+	/* The bytes of a record are those that ran: they replace the range's bytes. */
 	while (f->routine < nr &&
 	       (!nodes[f->routine].code || nodes[f->routine].start + nodes[f->routine].len <= addr))
 		f->routine++;
 	for (size_t i = f->routine; r >= 0 && i < nr && nodes[i].start < addr + len; i++)
-		r = put_routine(f, &nodes[i], addr, window, len, &any);
+		r = put_routine(f, &nodes[i], addr, trace, len, &any);
 	return r < 0 ? r : any;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 /* ---- reading records ------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static int add_dst(struct pseudoimg_model *m, const struct wire_bytes *b, uint64
 {
 	struct pseudoimg_dst_range *to = m->dst.nr ? &m->dst.v[m->dst.nr - 1] : NULL;
 	size_t len = (size_t)b->bytes_len;
-	void *room;
+	void *space;
 	int r;
 
 	if (b->vaddr == b->range_base) {
@@ -97,8 +98,8 @@ static int add_dst(struct pseudoimg_model *m, const struct wire_bytes *b, uint64
 		m->nr_bad++;
 		return 0;
 	}
-	r = base_buf_extend(&to->sent, len, &room);
-	return r < 0 ? r : pseudoimg_job_read(m->job, off + sizeof(*b), room, len);
+	r = base_buf_extend(&to->sent, len, &space);
+	return r < 0 ? r : pseudoimg_job_read(m->job, off + sizeof(*b), space, len);
 }
 
 static int add_bytes(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t off)
@@ -276,17 +277,7 @@ static void check_notes(struct pseudoimg_model *m)
 
 size_t pseudoimg_model_from(const struct pseudoimg_model *m, uint64_t vaddr)
 {
-	size_t lo = 0, hi = m->nodes.nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->nodes.v[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BASE_LOWER_BOUND(m->nodes.v, m->nodes.nr, start, vaddr);
 }
 
 int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node *node,
@@ -316,14 +307,14 @@ static int load_names(struct pseudoimg_model *m, struct pseudoimg_loaded *l)
 {
 	uint32_t nr = l->view.rec->nr_files, *names;
 	size_t pos = 0, len = 0;
-	void *room;
+	void *space;
 	int r;
 
 	base_buf_clear(&m->loaded_names);
-	r = base_buf_extend(&m->loaded_names, nr * sizeof(*names), &room);
+	r = base_buf_extend(&m->loaded_names, nr * sizeof(*names), &space);
 	if (r < 0)
 		return r;
-	names = room;
+	names = space;
 	for (uint32_t i = 0; i < nr; i++) {
 		const char *name = wire_file_next(&l->view, &pos, &len);
 		int64_t index = PSEUDOIMG_NO_FILE;
@@ -341,14 +332,14 @@ static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *nod
 {
 	uint32_t nr = l->view.rec->nr_lines, first = nr ? l->view.lines[0].code_off : 0;
 	struct pseudoimg_row *rows;
-	void *room;
+	void *space;
 	int r;
 
 	base_buf_clear(&m->loaded_rows);
-	r = base_buf_extend(&m->loaded_rows, nr * sizeof(*rows), &room);
+	r = base_buf_extend(&m->loaded_rows, nr * sizeof(*rows), &space);
 	if (r < 0)
 		return r;
-	rows = room;
+	rows = space;
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct wire_line *from = &l->view.lines[i];
 		uint32_t file = from->line ? l->names[from->file] : PSEUDOIMG_NO_FILE;

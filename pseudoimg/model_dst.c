@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What DST ranges say becomes routines and lines of the model, within the owned code ranges. */
+/* Turn DST ranges into routines and lines of the model, within the owned code ranges. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 /* Above every place in a job: what a record brings goes before what DST says. */
@@ -117,7 +118,7 @@ static bool areas_hold(const struct areas *a, const struct pseudoimg_span *s)
  */
 
 struct copies {
-	PSEUDOIMG_ARRAY(struct wire_place) v; /* by vaddr */
+	PSEUDOIMG_ARRAY(struct wire_place) v; /* ordered by vaddr */
 	uint64_t longest;
 };
 
@@ -132,16 +133,8 @@ static int by_vaddr(const void *a, const void *b)
 
 static bool is_range(const struct pseudoimg_model *m, uint64_t base, uint64_t len)
 {
-	size_t lo = 0, hi = m->ranges.nr;
+	size_t lo = BASE_LOWER_BOUND(m->ranges.v, m->ranges.nr, range_base, base);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->ranges.v[mid].range_base < base)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < m->ranges.nr && m->ranges.v[lo].range_base == base &&
 	       m->ranges.v[lo].range_len == len;
 }
@@ -174,17 +167,7 @@ static int copies_make(struct copies *c, const struct pseudoimg_model *m)
 static size_t copies_from(const struct copies *c, uint64_t vaddr)
 {
 	uint64_t least = vaddr > c->longest ? vaddr - c->longest : 0;
-	size_t lo = 0, hi = c->v.nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->v.v[mid].vaddr < least)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BASE_LOWER_BOUND(c->v.v, c->v.nr, vaddr, least);
 }
 
 /* The part of [*start, *start + *len) that @place holds. */
@@ -303,8 +286,8 @@ static int refuse_overlaps(struct pseudoimg_model *m)
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /*
- * Of rows [@first, @end), of which row @end closes the last, those of the code in @from become a
- * sequence at @start.
+ * Make a sequence at @start from the rows [@first, @end) of the code in @from; row @end closes the
+ * last one.
  */
 static int put_seq(struct pseudoimg_model *m, const struct areas *areas,
 		   const struct pseudoimg_dst_row *v, const uint32_t *files, size_t nr,

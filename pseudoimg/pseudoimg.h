@@ -23,7 +23,7 @@ struct pseudoimg_result {
 	uint32_t nr_routines; /* symbols written */
 	uint32_t
 		nr_bad; /* records or DST parts refused: malformed, out of every run, overlapping */
-	uint32_t nr_overlaps; /* of these, routines and ranges that others stand in the way of */
+	uint32_t nr_overlaps; /* number of these routines and ranges that overlap others */
 	uint64_t text_bytes;
 };
 
@@ -70,9 +70,9 @@ int pseudoimg_write_symbols(const struct pseudoimg_symbol *syms, size_t nr, uint
  */
 
 /*
- * What a routine is, wherever it stands; in the order of .symtab, whose first entry has none.
- * @exact: name, bytes, lines, inlined parts. @masked: the same, with the operands set to zero that
- * change where the code or what it refers to is moved.
+ * Hashes of a routine, independent of its place; in the order of .symtab, whose first entry has
+ * none. @exact: name, bytes, lines, inlined parts. @masked: the same with zeros for the operands
+ * that change when the code or its targets move.
  */
 struct pseudoimg_hashes {
 	uint8_t exact[20], masked[20];
@@ -95,7 +95,7 @@ static_assert(sizeof(struct pseudoimg_hashes) == 40, "hashes");
  * WIRE_REPLACES the build-ids it has had on disk. Only the first may have ranges that its
  * application owns (else -DCPI_EUNSUPPORTED: images with equal build-ids need no folding).
  */
-struct pseudoimg_fold {
+struct pseudoimg_merge {
 	int base_fd; /* a pseudo-image that comes first, or -1 */
 	int job_fd;
 	int scratch_fd; /* empty, readable; at the end of no use */
@@ -106,7 +106,7 @@ struct pseudoimg_fold {
  * Room of their own for routines, in the file, whose own address an earlier one has: far above
  * every user address, below 2^63. The daemon and foldings give it.
  */
-#define PSEUDOIMG_ROOM UINT64_C(0x7000000000000000)
+#define PSEUDOIMG_MODULE UINT64_C(0x7000000000000000)
 /*
  * Where offsets of folded images are that were in no routine: one run without code, so that their
  * samples stay apart from every routine.
@@ -120,24 +120,31 @@ struct pseudoimg_fold {
  * order: wire_moved_off by it leads from the image's offsets to those of the new one. 0 or negative
  * with @err: then nothing of this is of use.
  */
-int pseudoimg_fold(const struct pseudoimg_fold *fds, struct pseudoimg_result *result,
-		   struct base_buf *maps, struct base_err *err);
+int pseudoimg_merge(const struct pseudoimg_merge *fds, struct pseudoimg_result *result,
+		    struct base_buf *maps, struct base_err *err);
 
 /* ---- the jailed helper ----------------------------------------------------------------------- */
 
+/* The program, and what is called now and then while it works (or NULL). */
+struct pseudoimg_helper {
+	const char *program;
+	void (*meanwhile)(void *ctx);
+	void *ctx;
+};
+
 /*
- * Run the helper program @program: job from @job_fd (read from offset 0), image to @out_fd, bounded
- * by
- * @timeout_ms. The helper drops every right, limits its memory and allows itself only the
- * system calls that reading and writing need. 0, or negative with @err. -ENOSPC, -EDQUOT, -EIO: the
- * disk's; -DCPI_EHELPER (killed, refused, any other -errno of its own), other DCPI_ERRORS, -EINVAL,
- * -ETIMEDOUT: this image's; any other -errno: it could not be started.
+ * Run the helper program: job from @job_fd (read from offset 0), image to @out_fd, which is synced,
+ * bounded by @timeout_ms. The helper drops every right, limits its memory and allows itself only
+ * the system calls that reading and writing need. 0, or negative with @err. -ENOSPC, -EDQUOT, -EIO:
+ * the disk's; -DCPI_EHELPER (killed, refused, any other -errno of its own), other DCPI_ERRORS,
+ * -EINVAL, -ETIMEDOUT: this image's; any other -errno: it could not be started.
  */
-int pseudoimg_run_helper(const char *program, int job_fd, int out_fd, unsigned int timeout_ms,
-			 struct pseudoimg_result *result, struct base_err *err);
-/* The same of pseudoimg_fold. */
-int pseudoimg_run_fold(const char *program, const struct pseudoimg_fold *fds,
-		       unsigned int timeout_ms, struct pseudoimg_result *result,
-		       struct base_buf *maps, struct base_err *err);
+int pseudoimg_run_helper(const struct pseudoimg_helper *helper, int job_fd, int out_fd,
+			 unsigned int timeout_ms, struct pseudoimg_result *result,
+			 struct base_err *err);
+/* The same of pseudoimg_merge. */
+int pseudoimg_run_merge(const struct pseudoimg_helper *helper, const struct pseudoimg_merge *fds,
+			unsigned int timeout_ms, struct pseudoimg_result *result,
+			struct base_buf *maps, struct base_err *err);
 
 #endif

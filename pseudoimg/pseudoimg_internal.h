@@ -17,7 +17,7 @@
 struct pseudoimg_span {
 	uint64_t start, len; /* start + len does not wrap */
 	uint64_t order;	     /* place in the job: of two that overlap, the later one is refused */
-	uint64_t img_off;    /* of start */
+	uint64_t img_off;    /* image offset of start */
 };
 
 static inline uint64_t pseudoimg_span_end(const struct pseudoimg_span *s)
@@ -52,15 +52,15 @@ struct pseudoimg_str {
 
 /* ---- jobs (job.c) ---------------------------------------------------------------------------- */
 
-/* In memory, or in a file that is read in windows. */
+/* In memory, or in a file that is read in traces. */
 struct pseudoimg_job {
 	const uint8_t *data; /* 8-byte aligned; NULL: by fd */
 	int fd;
-	uint64_t start; /* of the job in the file */
+	uint64_t start; /* start of the job in the file */
 	uint64_t len;
-	uint8_t *window;
-	uint64_t window_off;
-	size_t window_len, window_cap, step;
+	uint8_t *trace;
+	uint64_t trace_off;
+	size_t trace_len, trace_cap, step;
 };
 
 void pseudoimg_job_of_memory(struct pseudoimg_job *j, const void *data, size_t len);
@@ -88,7 +88,7 @@ struct pseudoimg_name {
 	uint32_t at;	       /* in text */
 	uint32_t file;	       /* number in the line table, from 1; 0: none */
 	uint32_t die;	       /* offset of its abstract routine in .debug_info, 0: none */
-	uint32_t stamp, local; /* of the routine being hashed: its number there */
+	uint32_t stamp, local; /* stamp and number of the routine being hashed */
 };
 
 struct pseudoimg_names {
@@ -129,7 +129,7 @@ struct pseudoimg_dst_row {
 	bool end;
 };
 
-/* What one DST range says. Strings point into its bytes. */
+/* The contents of one DST range. Strings point into its bytes. */
 struct pseudoimg_dst {
 	PSEUDOIMG_ARRAY(struct pseudoimg_dst_routine) routines; /* inner ones before outer ones */
 	PSEUDOIMG_ARRAY(struct pseudoimg_dst_row) rows;		/* ascending within a sequence */
@@ -229,7 +229,7 @@ struct pseudoimg_row {
 /* Rows of consecutive code. */
 struct pseudoimg_seq {
 	struct pseudoimg_span at;	  /* vaddr; len fits 32 bits */
-	const struct pseudoimg_row *rows; /* of DST: set by pseudoimg_model_seq */
+	const struct pseudoimg_row *rows; /* rows of DST: set by pseudoimg_model_seq */
 	size_t first_row;
 	uint32_t nr_rows; /* at least 1; the first at offset 0 */
 };
@@ -240,28 +240,28 @@ struct pseudoimg_dst_range {
 	uint64_t range_base, range_len;
 	struct base_buf sent;
 	uint8_t *copy; /* owned; without absolute addresses once it is decoded */
-	size_t len;    /* of the copy that counts: records, and what is not zero behind */
+	size_t len; /* length of the valid copy: records, and bytes that are not zero behind them */
 	struct pseudoimg_dst dst; /* strings point into the copy */
 };
 
 struct pseudoimg_model {
 	struct pseudoimg_job *job;
-	struct wire_image *image;			 /* a copy, with its strings */
-	PSEUDOIMG_ARRAY(struct pseudoimg_span) runs;	 /* by vaddr, neighbours merged */
-	PSEUDOIMG_ARRAY(uint32_t) runs_by_off;		 /* indices */
-	PSEUDOIMG_ARRAY(struct pseudoimg_node) nodes;	 /* by vaddr, then longer ones first */
-	PSEUDOIMG_ARRAY(struct pseudoimg_range) ranges;	 /* by vaddr */
-	PSEUDOIMG_ARRAY(struct pseudoimg_str) dst_names; /* of the routines of DST */
-	PSEUDOIMG_ARRAY(struct pseudoimg_seq) seqs;	 /* of DST, by vaddr */
-	PSEUDOIMG_ARRAY(struct pseudoimg_row) rows;	 /* of these */
-	PSEUDOIMG_ARRAY(struct pseudoimg_dst_range) dst; /* by contents of the copy */
+	struct wire_image *image;		      /* a copy, with its strings */
+	PSEUDOIMG_ARRAY(struct pseudoimg_span) runs;  /* ordered by vaddr, neighbours merged */
+	PSEUDOIMG_ARRAY(uint32_t) runs_by_off;	      /* indices */
+	PSEUDOIMG_ARRAY(struct pseudoimg_node) nodes; /* ordered by vaddr, then longer ones first */
+	PSEUDOIMG_ARRAY(struct pseudoimg_range) ranges;	 /* ordered by vaddr */
+	PSEUDOIMG_ARRAY(struct pseudoimg_str) dst_names; /* names of the routines of DST */
+	PSEUDOIMG_ARRAY(struct pseudoimg_seq) seqs;	 /* sequences of DST, by vaddr */
+	PSEUDOIMG_ARRAY(struct pseudoimg_row) rows;	 /* rows of these */
+	PSEUDOIMG_ARRAY(struct pseudoimg_dst_range) dst; /* ordered by contents of the copy */
 	struct base_buf notes; /* records that the note repeats, in the job's order */
 	uint32_t nr_instances; /* told there; and how many more there are */
 	uint64_t nr_more;
 	struct pseudoimg_names names;
-	struct base_buf loaded_rows, loaded_names;	  /* of the routine loaded last */
+	struct base_buf loaded_rows, loaded_names; /* rows and names of the routine loaded last */
 	struct base_buf loaded_text, loaded_code, hashed; /* room for its hash */
-	uint32_t stamp;					  /* of it, in the names */
+	uint32_t stamp;					  /* its stamp, in the names */
 	uint32_t nr_bad, nr_overlaps;			  /* as in the result */
 };
 
@@ -274,7 +274,7 @@ void pseudoimg_model_release(struct pseudoimg_model *m);
 struct pseudoimg_loaded {
 	struct pseudoimg_str name;     /* as the application gave it */
 	struct wire_routine_view view; /* rec NULL: from DST, has nothing else */
-	const uint32_t *names;	       /* by the record's index; PSEUDOIMG_NO_FILE: empty */
+	const uint32_t *names;	       /* names by the record's index; PSEUDOIMG_NO_FILE: empty */
 	struct pseudoimg_seq seq;      /* its lines; nr_rows 0: none */
 };
 /* Record and name alone. 0, or a negative where the job cannot be read or has changed. */
@@ -291,7 +291,7 @@ static inline struct pseudoimg_span pseudoimg_node_span(const struct pseudoimg_n
 }
 /* Index of the first node that starts at or behind @vaddr. */
 size_t pseudoimg_model_from(const struct pseudoimg_model *m, uint64_t vaddr);
-/* By image offset: longer ones first, then in the job's order. */
+/* Order by image offset: longer ones first, then in the job's order. */
 int pseudoimg_span_by_off(const void *a, const void *b);
 
 /* Bad runs dropped, the rest sorted, neighbours merged. 0 or -ENOMEM; counts what was refused. */
@@ -311,12 +311,15 @@ int pseudoimg_model_dst(struct pseudoimg_model *m);
 /* ---- identity (ident.c, hash.c, mask.c) ------------------------------------------------------ */
 
 /*
- * Law 7: what the image holds, nothing of where and when. On the way files get their numbers, by
- * first use in the order of image offsets, and each routine its hashes, which are written to @fd
+ * Invariant 7: what the image holds, nothing of where and when. On the way files get their numbers,
+ * by first use in the order of image offsets, and each routine its hashes, which are written to @fd
  * from @hashes_off on in the order of addresses (@fd negative: not).
  */
 int pseudoimg_ident(struct pseudoimg_model *m, int fd, uint64_t hashes_off, uint8_t id[20]);
-/* Of the routine loaded with lines; its bytes, if the record does not have them, by @m. */
+/*
+ * Hash the routine that was loaded with lines; its bytes come from @m if the record does not have
+ * them.
+ */
 int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
 		   const struct pseudoimg_loaded *loaded, struct pseudoimg_hashes *out);
 /*
@@ -343,15 +346,15 @@ int pseudoimg_layout_make(struct pseudoimg_layout *l, const struct pseudoimg_mod
 			  struct base_err *err);
 void pseudoimg_layout_release(struct pseudoimg_layout *l);
 
-/* Fills windows of .text in ascending order of addresses. */
+/* Fills traces of .text in ascending order of addresses. */
 struct pseudoimg_filler {
 	struct pseudoimg_model *m;
-	size_t range, routine; /* all before these end before the window */
+	size_t range, routine; /* all before these end before the trace */
 };
-/* To where the window at @addr may be filled. */
+/* To where the trace at @addr may be filled. */
 void pseudoimg_fill_from(struct pseudoimg_filler *f, uint64_t addr);
-/* 1; 0 where nothing stands in the window, which is undefined then; or a negative. */
-int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len);
+/* 1; 0 where nothing stands in the trace, which is undefined then; or a negative. */
+int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *trace, size_t len);
 
 /* ---- names (name.c) -------------------------------------------------------------------------- */
 
@@ -461,7 +464,7 @@ enum {
 extern const uint8_t pseudoimg_abbrevs[];
 extern const size_t pseudoimg_abbrevs_len;
 
-/* Of the line program. */
+/* Parameters of the line program. */
 enum {
 	PSEUDOIMG_OPCODE_BASE = 13,
 	PSEUDOIMG_LINE_BASE = -5,
@@ -486,11 +489,11 @@ int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
 
 struct pseudoimg_part {
 	uint64_t off, len; /* in the file; len 0: no such section */
-	uint64_t packed; /* of a compressed one, whose len is that of what it holds: bytes there */
+	uint64_t packed; /* packed length of a compressed part, whose len is that of its contents */
 };
 /* The part is a compressed section: read its head. 0 or negative. */
 int pseudoimg_part_open(struct pseudoimg_part *part, int fd);
-/* What a compressed part holds, from its beginning on. NULL: no memory. */
+/* Begin to read the contents of a compressed part. NULL: no memory. */
 struct pseudoimg_inflater *pseudoimg_inflater_new(const struct pseudoimg_part *part);
 void pseudoimg_inflater_free(struct pseudoimg_inflater *i);
 /* The next @len bytes, all of them, or negative. */
@@ -507,7 +510,7 @@ struct pseudoimg_bytes {
 	bool bad;
 };
 void pseudoimg_bytes_close(struct pseudoimg_bytes *b);
-/* Of the byte that comes next, in the part. */
+/* Position of the next byte, in the part. */
 static inline uint64_t pseudoimg_bytes_at(const struct pseudoimg_bytes *b)
 {
 	return b->at + b->pos;
@@ -563,8 +566,10 @@ struct pseudoimg_dies {
 };
 int pseudoimg_dies_open(struct pseudoimg_dies *d, const struct pseudoimg_file *f);
 void pseudoimg_dies_close(struct pseudoimg_dies *d);
-/* Of the routine at [@vaddr, @vaddr + @len), which ascend: its parts are appended; names count in
- * @d->names. */
+/*
+ * Append the inlined parts of the routine at [@vaddr, @vaddr + @len), which ascend; names count in
+ * @d->names.
+ */
 int pseudoimg_dies_inlines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
 			   struct base_buf *out);
 int pseudoimg_dies_lines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
@@ -578,20 +583,15 @@ int pseudoimg_read(int fd, struct pseudoimg_sink *out, struct base_err *err);
 /* Write all that is gathered. 0 or -errno. */
 int pseudoimg_sink_flush(struct pseudoimg_sink *s);
 
-/* ---- the helper (jail_linux.c, run_helper.c, dcpid-pseudoimg.c) ---------------------------- */
-
-/*
- * Give up every right and allow only what reading and writing open descriptors 0 to @nr_fds - 1 and
- * memory need; anything else kills the process. No way back. 0, or negative with @err: then work
- * must not begin.
- */
-int pseudoimg_jail_enter(unsigned int nr_fds, struct base_err *err);
+/* ---- the helper (run_helper.c, dcpid-pseudoimg.c) -------------------------------------------- */
 
 #define PSEUDOIMG_MAPS_MOST    (UINT64_C(256) << 20)
 #define PSEUDOIMG_ANSWER_MAGIC 0x474d4950u /* "PIMG" */
 
-/* What the helper writes to descriptor 2, once, at its end. Of a folding that succeeded, the 64-bit
- * length of the maps and the maps follow. */
+/*
+ * The answer that the helper writes to descriptor 2, once, at its end. After a successful merge the
+ * 64-bit length of the maps and the maps follow.
+ */
 struct pseudoimg_answer {
 	uint32_t magic;
 	int32_t status;

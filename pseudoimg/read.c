@@ -96,13 +96,13 @@ static int put_bytes(struct reader *rd, const struct wire_range *range, uint64_t
 			.range_base = range->base,
 			.range_len = range->len,
 		};
-		void *room;
+		void *space;
 
 		r = base_buf_append(&rd->out->b, &rec, sizeof(rec));
 		if (r >= 0)
-			r = base_buf_extend(&rd->out->b, rec.head.len - sizeof(rec), &room);
+			r = base_buf_extend(&rd->out->b, rec.head.len - sizeof(rec), &space);
 		if (r >= 0)
-			r = get(rd, from + done, room, n);
+			r = get(rd, from + done, space, n);
 		if (r >= 0)
 			r = pseudoimg_sink_drain(rd->out);
 		done += n;
@@ -217,9 +217,9 @@ static int number_all(struct reader *rd, uint32_t *nr_files)
 
 static int pad(struct base_buf *b)
 {
-	void *room;
+	void *space;
 
-	return base_buf_extend(b, -b->len & 7, &room);
+	return base_buf_extend(b, -b->len & 7, &space);
 }
 
 static int make_record(struct reader *rd, const Elf64_Sym *sym, uint64_t seq)

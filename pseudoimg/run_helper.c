@@ -7,11 +7,13 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pseudoimg_internal.h"
 
-enum { NR_FDS = 5 }; /* of the child: job, image, answer, scratch file, base */
+enum { MEANWHILE_MS = 40, PAUSE_NS = 1000000 };
+enum { NR_FDS = 5 }; /* descriptors of the child: job, image, answer, scratch file, base */
 
 /* Descriptors above those that the child gets, so that no dup2 runs over another. */
 struct channel {
@@ -33,7 +35,7 @@ static void channel_close(struct channel *c)
 	close_fd(&c->from);
 }
 
-static int channel_open(struct channel *c, const struct pseudoimg_fold *fds)
+static int channel_open(struct channel *c, const struct pseudoimg_merge *fds)
 {
 	const int given[NR_FDS] = { fds->job_fd, fds->out_fd, -1, fds->scratch_fd, fds->base_fd };
 	int ends[2], r = 0;
@@ -88,8 +90,8 @@ static int set_signals(posix_spawnattr_t *attr)
 /* Nothing of our environment: the helper needs none of it. */
 static int start(const char *program, const struct channel *c, pid_t *pid)
 {
-	char name[] = "dcpid-pseudoimg", fold[] = "fold", onto[] = "onto";
-	char *const argv[] = { name, c->fds[3] >= 0 ? fold : NULL, c->fds[4] >= 0 ? onto : NULL,
+	char name[] = "dcpid-pseudoimg", merge[] = "fold", onto[] = "onto";
+	char *const argv[] = { name, c->fds[3] >= 0 ? merge : NULL, c->fds[4] >= 0 ? onto : NULL,
 			       NULL };
 	char *const env[] = { NULL };
 	posix_spawn_file_actions_t actions;
@@ -111,24 +113,41 @@ static int start(const char *program, const struct channel *c, pid_t *pid)
 	return -r;
 }
 
-/* Bytes of the answer, until the clock says @end. How many were read, or -ETIMEDOUT, -errno. */
-static ssize_t read_answer(int fd, void *answer, size_t len, uint64_t end)
+/* The answers of a helper: they come from @fd, until @end_ns at the latest. */
+struct answers {
+	const struct pseudoimg_helper *helper;
+	int fd;
+	uint64_t end_ns;
+};
+
+/* Until there is something to read, or the time is over: as poll. */
+static int wait_for_some(const struct answers *a, uint64_t now)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = { .fd = a->fd, .events = POLLIN };
+	/* Rounded up, so that the last fraction of a millisecond is not spun away. */
+	uint64_t left_ms = (a->end_ns - now + 999999) / 1000000;
+	int ready = poll(&p, 1, left_ms > MEANWHILE_MS ? MEANWHILE_MS : (int)left_ms);
+
+	if (!ready && a->helper->meanwhile)
+		a->helper->meanwhile(a->helper->ctx);
+	return ready;
+}
+
+/* Bytes of the answer. How many were read, or -ETIMEDOUT, -errno. */
+static ssize_t read_answer(const struct answers *a, void *answer, size_t len)
+{
 	size_t got = 0;
 	uint64_t now;
 	ssize_t n;
 
-	while (got < len && (now = base_now_ns()) < end) {
-		/* Rounded up, so that the last fraction of a millisecond is not spun away. */
-		uint64_t left = (end - now + 999999) / 1000000;
-		int ready = poll(&p, 1, left > 1000000 ? 1000000 : (int)left);
+	while (got < len && (now = base_now_ns()) < a->end_ns) {
+		int ready = wait_for_some(a, now);
 
 		if (ready < 0 && errno != EINTR)
 			return -errno;
 		if (ready <= 0)
 			continue;
-		n = read(fd, (char *)answer + got, len - got);
+		n = read(a->fd, (char *)answer + got, len - got);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (!n)
@@ -138,23 +157,23 @@ static ssize_t read_answer(int fd, void *answer, size_t len, uint64_t end)
 	return got == len ? (ssize_t)got : -ETIMEDOUT;
 }
 
-/* What follows the answer to a folding: whole records, good ones. */
-static int read_maps(int fd, struct base_buf *maps, uint64_t end)
+/* Read the maps behind the answer to a merge: whole and valid records. */
+static int read_maps(const struct answers *a, struct base_buf *maps)
 {
 	const struct wire_head *rec;
 	size_t pos = 0;
 	uint64_t len;
-	void *room;
-	ssize_t n = read_answer(fd, &len, sizeof(len), end);
+	void *space;
+	ssize_t n = read_answer(a, &len, sizeof(len));
 
 	if (n != sizeof(len))
 		return n < 0 ? (int)n : -DCPI_EHELPER;
 	if (len > PSEUDOIMG_MAPS_MOST || len % 8)
 		return -DCPI_EHELPER;
 	base_buf_clear(maps);
-	if (base_buf_extend(maps, len, &room) < 0)
+	if (base_buf_extend(maps, len, &space) < 0)
 		return -ENOMEM;
-	n = read_answer(fd, room, len, end);
+	n = read_answer(a, space, len);
 	if (n != (ssize_t)len)
 		return n < 0 ? (int)n : -DCPI_EHELPER;
 	while ((rec = wire_next(maps->data, maps->len, &pos)))
@@ -214,11 +233,32 @@ static int fail_read(int r, const char *program, unsigned int timeout_ms, struct
 	return base_fail_errno(err, r, "cannot hear helper '%s'", program);
 }
 
-/* @maps: NULL where there are none to come. */
-static int run(const char *program, const struct pseudoimg_fold *fds, unsigned int timeout_ms,
-	       struct pseudoimg_result *result, struct base_buf *maps, struct base_err *err)
+/*
+ * The helper has answered, or has ended, or will never answer: in each case nothing of it stays.
+ * The disk may hold it until its image is written.
+ */
+static int end(const struct pseudoimg_helper *helper, pid_t pid)
 {
-	uint64_t end = base_now_ns() + timeout_ms * UINT64_C(1000000);
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	int status = 0;
+
+	kill(pid, SIGKILL);
+	for (unsigned int i = 1; waitpid(pid, &status, WNOHANG) == 0; i++) {
+		nanosleep(&pause, NULL);
+		if (helper->meanwhile && i % MEANWHILE_MS == 0)
+			helper->meanwhile(helper->ctx);
+	}
+	return status;
+}
+
+/* @maps: NULL where there are none to come. */
+static int run(const struct pseudoimg_helper *helper, const struct pseudoimg_merge *fds,
+	       unsigned int timeout_ms, struct pseudoimg_result *result, struct base_buf *maps,
+	       struct base_err *err)
+{
+	struct answers from = { .helper = helper,
+				.end_ns = base_now_ns() + timeout_ms * UINT64_C(1000000) };
+	const char *program = helper->program;
 	struct pseudoimg_answer answer;
 	int status = 0, r, more = 0;
 	struct channel c;
@@ -235,13 +275,11 @@ static int run(const char *program, const struct pseudoimg_fold *fds, unsigned i
 		goto out;
 	}
 	close_fd(&c.fds[STDERR_FILENO]);
-	got = read_answer(c.from, &answer, sizeof(answer), end);
+	from.fd = c.from;
+	got = read_answer(&from, &answer, sizeof(answer));
 	if (got == sizeof(answer) && maps && !answer.status)
-		more = read_maps(c.from, maps, end);
-	/* It has answered, or is gone, or will never: in each case nothing of it is to stay. */
-	kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+		more = read_maps(&from, maps);
+	status = end(helper, pid);
 	if (got < 0)
 		r = fail_read((int)got, program, timeout_ms, err);
 	else if (got < (ssize_t)sizeof(answer))
@@ -255,17 +293,18 @@ out:
 	return r;
 }
 
-int pseudoimg_run_helper(const char *program, int job_fd, int out_fd, unsigned int timeout_ms,
-			 struct pseudoimg_result *result, struct base_err *err)
+int pseudoimg_run_helper(const struct pseudoimg_helper *helper, int job_fd, int out_fd,
+			 unsigned int timeout_ms, struct pseudoimg_result *result,
+			 struct base_err *err)
 {
-	const struct pseudoimg_fold fds = { -1, job_fd, -1, out_fd };
+	const struct pseudoimg_merge fds = { -1, job_fd, -1, out_fd };
 
-	return run(program, &fds, timeout_ms, result, NULL, err);
+	return run(helper, &fds, timeout_ms, result, NULL, err);
 }
 
-int pseudoimg_run_fold(const char *program, const struct pseudoimg_fold *fds,
-		       unsigned int timeout_ms, struct pseudoimg_result *result,
-		       struct base_buf *maps, struct base_err *err)
+int pseudoimg_run_merge(const struct pseudoimg_helper *helper, const struct pseudoimg_merge *fds,
+			unsigned int timeout_ms, struct pseudoimg_result *result,
+			struct base_buf *maps, struct base_err *err)
 {
-	return run(program, fds, timeout_ms, result, maps, err);
+	return run(helper, fds, timeout_ms, result, maps, err);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "pseudoimg_internal.h"
 
 int pseudoimg_span_compare(const void *a, const void *b)
@@ -52,14 +53,7 @@ size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len)
 const struct pseudoimg_span *pseudoimg_span_find(const struct pseudoimg_span *v, size_t nr,
 						 uint64_t addr)
 {
-	size_t lo = 0, hi = nr, mid;
+	size_t lo = BASE_UPPER_BOUND(v, nr, start, addr);
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (v[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo ? &v[lo - 1] : NULL;
 }

@@ -12,7 +12,7 @@ struct entry {
 	const char *name;
 };
 
-/* What lies outside of the text is left out. Returns how many are left, sorted. */
+/* Leave out symbols outside the text. Returns how many remain, sorted. */
 static size_t collect(struct entry *v, const struct pseudoimg_symbol *syms, size_t nr,
 		      uint64_t text_len)
 {

@@ -13,7 +13,7 @@ struct writer {
 	struct pseudoimg_model m;
 	struct pseudoimg_layout layout;
 	struct base_buf id_note, note, dst;
-	char (*text_names)[32]; /* of .text sections */
+	char (*text_names)[32]; /* names of .text sections */
 	struct pseudoimg_elf elf;
 	int strings; /* section of symbols' names */
 };
@@ -131,7 +131,7 @@ static bool same_range(const struct pseudoimg_range *a, const struct pseudoimg_r
 	       a->facility == b->facility;
 }
 
-/* What the application owned, each range once, so that the image can be read back. */
+/* Write the ranges that the application owned, each once, so that the image can be read back. */
 static int put_ranges(struct base_buf *b, const struct pseudoimg_model *m)
 {
 	const struct pseudoimg_range *v = m->ranges.v;
@@ -148,8 +148,8 @@ static int put_ranges(struct base_buf *b, const struct pseudoimg_model *m)
 }
 
 /*
- * Of the earlier build-ids each once: a folding brings that of the image that it went on from, and
- * those of processes that were equal. The image's own needs no map.
+ * Write each earlier build-id once: a merge brings that of the image that it extended, and those of
+ * equal processes. The image's own id needs no map.
  */
 static int put_notes(struct base_buf *b, const struct base_buf *notes, const uint8_t id[20])
 {

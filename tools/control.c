@@ -78,7 +78,7 @@ static ssize_t send_newline(int fd, int file)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { .iov_base = (char[]){ '\n' }, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
@@ -189,7 +189,9 @@ static int read_answer(int fd, unsigned int limit_ms, struct base_buf *out)
 	}
 }
 
-/* Whoever begins to answer has done what he was asked, so that nobody need wait for long. */
+/*
+ * The daemon begins an answer after it has done what was asked, so the wait for the rest is short.
+ */
 static int take_answer(int fd, const char *cmd, const struct control_wait *wait,
 		       struct base_buf *text, struct base_err *err)
 {
@@ -207,7 +209,7 @@ static int take_answer(int fd, const char *cmd, const struct control_wait *wait,
 	return r;
 }
 
-/* Whom the daemon cannot serve it tells so, and closes, before it is asked: that may be now. */
+/* A daemon without a place for this client says so and closes before it reads: perhaps now. */
 static bool is_turned_away(int fd, int r)
 {
 	char byte;

@@ -9,7 +9,7 @@
 
 /* How long a daemon that is stopped, stuck or busy is waited for. */
 struct control_wait {
-	const char *name;	/* of the program, for what is said meanwhile */
+	const char *name;	/* the program's name, for messages during the wait */
 	unsigned int notice_ms; /* after that long it says on standard error that it waits */
 	unsigned int limit_ms;	/* for a place in the daemon's queue; for more of an answer that has
 				   begun; and for the answer, if it */
@@ -28,9 +28,9 @@ int control_ask(const char *run_dir, const struct control_wait *wait, struct jso
 const char *control_text(struct json_object *o, const char *name);
 
 /*
- * Of "dcpictl register", the words behind that: PID [START SIZE IMAGEID] IMAGE NAME. What is not
- * told is read from the image's file, whose descriptor, opened to read, goes to *@file. Members
- * onto @request. -DCPI_EUSAGE, or as image_open_path.
+ * Parse the words after "dcpictl register": PID [START SIZE IMAGEID] IMAGE NAME. Missing values are
+ * read from the image's file; its descriptor, opened for reading, goes to *@file. The members are
+ * added to @request. -DCPI_EUSAGE, or an error of image_open_path.
  */
 int registration_read(int nr, char **words, struct json_object *request, int *file,
 		      struct base_err *err);

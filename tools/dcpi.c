@@ -128,7 +128,7 @@ static int finish(const char *name, int code)
 	return BASE_EXIT_FAILED;
 }
 
-/* Of a file that is mapped because it is large, and was cut short meanwhile. */
+/* Report a mapped file that became shorter while it was read. */
 static void on_bus_error(int sig)
 {
 	static const char text[] = "dcpi: an image was cut short while it was read\n";

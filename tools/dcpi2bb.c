@@ -47,7 +47,7 @@ static const struct base_cmd cmd = {
 struct making {
 	struct sampleprof *profile;
 	unsigned int nr, nr_left; /* procedures, and those without a known line */
-	double part;		  /* of all counts */
+	double part;		  /* share of all counts */
 };
 
 static int add(void *context, const struct runs_procedure *p, struct base_err *err)

@@ -50,7 +50,7 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
-/* Of a block, or with -callgrind of an instruction. */
+/* One row: a block, or with -callgrind an instruction. */
 struct row {
 	uint64_t vaddr, count;
 	const char *procedure; /* the symbol's own */

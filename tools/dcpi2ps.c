@@ -74,7 +74,7 @@ static int wait_for(pid_t pid, struct base_err *err)
 	/* So says a child that found nothing to run, where posix_spawn cannot (emulators). */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return cannot_run(-ENOENT, err);
-	/* Nobody reads what it draws; then nobody reads what we would write either. */
+	/* The reader of dot's output has ended, so our own output would not be read either. */
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
 		raise(SIGPIPE);
 	if (WIFSIGNALED(status))
@@ -142,8 +142,9 @@ static bool begins(const char *line, size_t len, const char *word)
 }
 
 /*
- * Of several pictures dot ends the document behind each, with what the next would need of its
- * beginning: take the last end alone. Texts are in parentheses, so that no line begins as these do.
+ * For several pictures dot ends the document after each one, and repeats in its trailer what the
+ * next needs: keep the last trailer only. Texts stand in parentheses, so no line of theirs begins
+ * like a trailer.
  */
 static int join_pages(const struct base_buf *from, struct base_buf *to)
 {
@@ -228,7 +229,7 @@ static int put_file(const struct base_buf *drawing, const char *path, struct bas
 
 /* ---- procedures ---------------------------------------------------------------------------- */
 
-static void tell(struct json_object *told, const struct graph_proc *p,
+static void tell(struct json_object *announced, const struct graph_proc *p,
 		 const struct draw_counts *counts, const char *path)
 {
 	struct json_object *o = json_object_new_object();
@@ -242,17 +243,17 @@ static void tell(struct json_object *told, const struct graph_proc *p,
 	json_object_object_add(o, "small_blocks", json_object_new_int64(counts->small));
 	json_object_object_add(o, "small_boxes", json_object_new_int64(counts->boxes));
 	json_object_object_add(o, "lines", json_object_new_uint64(counts->lines));
-	json_object_array_add(json_object_object_get(told, "procedures"), o);
+	json_object_array_add(json_object_object_get(announced, "procedures"), o);
 }
 
 static int add_drawing(const struct graph_proc *p, const struct draw_options *how,
-		       struct base_buf *to, const char *path, struct json_object *told)
+		       struct base_buf *to, const char *path, struct json_object *announced)
 {
 	struct draw_counts counts;
 	int r = draw_proc(p, how, to, &counts);
 
-	if (r >= 0 && told)
-		tell(told, p, &counts, path);
+	if (r >= 0 && announced)
+		tell(announced, p, &counts, path);
 	return r;
 }
 
@@ -271,7 +272,7 @@ static char *nth_path(size_t n)
 }
 
 static int draw_apart(const struct graph *g, const struct draw_options *how,
-		      struct json_object *told, struct base_err *err)
+		      struct json_object *announced, struct base_err *err)
 {
 	int r = 0;
 
@@ -280,10 +281,10 @@ static int draw_apart(const struct graph *g, const struct draw_options *how,
 		char *path = output ? nth_path(i) : NULL;
 
 		r = output && !path ? -ENOMEM
-				    : add_drawing(&g->procs[i], how, &drawing, path, told);
+				    : add_drawing(&g->procs[i], how, &drawing, path, announced);
 		r = r < 0 ? base_fail_errno(err, r, "cannot draw") : put_file(&drawing, path, err);
-		if (r >= 0 && told)
-			done_file(told, path);
+		if (r >= 0 && announced)
+			done_file(announced, path);
 		free(path);
 		base_buf_release(&drawing);
 	}
@@ -291,21 +292,21 @@ static int draw_apart(const struct graph *g, const struct draw_options *how,
 }
 
 static int draw_together(const struct graph *g, const struct draw_options *how,
-			 struct json_object *told, struct base_err *err)
+			 struct json_object *announced, struct base_err *err)
 {
 	struct base_buf drawing = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < g->nr && r >= 0; i++)
-		r = add_drawing(&g->procs[i], how, &drawing, output, told);
+		r = add_drawing(&g->procs[i], how, &drawing, output, announced);
 	r = r < 0 ? base_fail_errno(err, r, "cannot draw") : put_file(&drawing, output, err);
-	if (r >= 0 && told)
-		done_file(told, output);
+	if (r >= 0 && announced)
+		done_file(announced, output);
 	base_buf_release(&drawing);
 	return r;
 }
 
-static int draw(const struct graph *g, struct json_object *told, struct base_err *err)
+static int draw(const struct graph *g, struct json_object *announced, struct base_err *err)
 {
 	struct draw_options how = { .cutoff = cutoff, .same_size = same_size };
 	bool pages = strcmp(format, "ps") == 0 || strcmp(format, "dot") == 0;
@@ -313,9 +314,9 @@ static int draw(const struct graph *g, struct json_object *told, struct base_err
 	if (!g->nr)
 		return base_fail(err, -ENOENT, "the graph has no procedure");
 	if (pages || g->nr == 1)
-		return draw_together(g, &how, told, err);
-	if (output || told)
-		return draw_apart(g, &how, told, err);
+		return draw_together(g, &how, announced, err);
+	if (output || announced)
+		return draw_apart(g, &how, announced, err);
 	base_fail(err, -DCPI_EUSAGE, "%s has no pages, and the graph has %zu procedures", format,
 		  g->nr);
 	base_hint(err, "name a file by -o; the others are numbered");
@@ -324,15 +325,15 @@ static int draw(const struct graph *g, struct json_object *told, struct base_err
 
 static int draw_and_tell(const struct graph *g, struct base_err *err)
 {
-	struct json_object *told = done_json("dcpi2ps/1");
+	struct json_object *announced = done_json("dcpi2ps/1");
 	int r;
 
-	json_object_object_add(told, "format", json_object_new_string(format));
-	json_object_object_add(told, "procedures", json_object_new_array());
-	r = draw(g, told, err);
+	json_object_object_add(announced, "format", json_object_new_string(format));
+	json_object_object_add(announced, "procedures", json_object_new_array());
+	r = draw(g, announced, err);
 	if (r >= 0)
-		return done_print(told, err);
-	json_object_put(told);
+		return done_print(announced, err);
+	json_object_put(announced);
 	return r;
 }
 

@@ -12,15 +12,15 @@
 #include "tools.h"
 
 static struct {
-	bool json, moves;
+	bool json, edge_counts;
 	const char *event, *format, *output;
 } opt;
 
 static const struct base_opt options[] = {
 	{ "event", BASE_OPT_STRING, &opt.event, "EVENT", "Only the counts of this event.", 0, 0 },
 	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print JSON (dcpijson(5)).", 0, 0 },
-	{ "moves", BASE_OPT_FLAG, &opt.moves, NULL,
-	  "Also where windows went (dcpid -vwindows), each way with how often.", 0, 0 },
+	{ "moves", BASE_OPT_FLAG, &opt.edge_counts, NULL,
+	  "Also where traces went (dcpid -vwindows), each way with how often.", 0, 0 },
 	{ "output", BASE_OPT_STRING, &opt.output, "FILE",
 	  "Print nothing; write a profile file. Several profiles of one image are added up.", 0,
 	  0 },
@@ -70,7 +70,7 @@ static size_t printable(const unsigned char *s)
 	return len;
 }
 
-/* What a terminal, and JSON, can take: all else becomes \xHH. free(); NULL: no memory. */
+/* A copy that terminals and JSON can take: any other byte becomes \xHH. free(); NULL: no memory. */
 static char *clean(const char *text)
 {
 	char *out = malloc(4 * strlen(text) + 1), *to = out;
@@ -204,22 +204,22 @@ static void print_events(const struct profdb_profile *p, size_t first, size_t en
 	}
 }
 
-static void sum_moves(const struct profdb_profile *p, uint64_t sum[2])
+static void sum_edges(const struct profdb_profile *p, uint64_t sum[2])
 {
 	sum[0] = sum[1] = 0;
-	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++)
+	for (size_t i = 0; i < profdb_profile_nr_edges(p); i++)
 		for (int half = 0; half < 2; half++)
-			sum[half] += profdb_profile_move(p, i)->count[half];
+			sum[half] += profdb_profile_edge(p, i)->count[half];
 }
 
-static void print_moves_sum(const struct profdb_profile *p)
+static void print_edges_sum(const struct profdb_profile *p)
 {
-	size_t nr = profdb_profile_nr_moves(p);
+	size_t nr = profdb_profile_nr_edges(p);
 	uint64_t sum[2];
 
-	sum_moves(p, sum);
+	sum_edges(p, sum);
 	if (nr)
-		printf("%-10s %zu, %" PRIu64 " times in even and %" PRIu64 " in odd windows\n",
+		printf("%-10s %zu, %" PRIu64 " times in even and %" PRIu64 " in odd traces\n",
 		       "moves", nr, sum[0], sum[1]);
 }
 
@@ -234,10 +234,10 @@ static void print_place(uint64_t off)
 		printf("0x%012" PRIx64 " ", off);
 }
 
-static void print_moves(const struct profdb_profile *p)
+static void print_edges(const struct profdb_profile *p)
 {
-	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++) {
-		const struct profdb_move *m = profdb_profile_move(p, i);
+	for (size_t i = 0; i < profdb_profile_nr_edges(p); i++) {
+		const struct profdb_edge *m = profdb_profile_edge(p, i);
 
 		fputs("move ", stdout);
 		print_place(m->start);
@@ -335,7 +335,7 @@ static struct json_object *json_place(uint64_t off)
 	return json_object_new_uint64(off);
 }
 
-static struct json_object *json_move(const struct profdb_move *m)
+static struct json_object *json_edge(const struct profdb_edge *m)
 {
 	struct json_object *o = json_object_new_object();
 
@@ -346,20 +346,20 @@ static struct json_object *json_move(const struct profdb_move *m)
 	return o;
 }
 
-static struct json_object *json_moves(const struct profdb_profile *p)
+static struct json_object *json_edges(const struct profdb_profile *p)
 {
 	struct json_object *o = json_object_new_object(), *rows;
-	size_t nr = profdb_profile_nr_moves(p);
+	size_t nr = profdb_profile_nr_edges(p);
 	uint64_t sum[2];
 
-	sum_moves(p, sum);
+	sum_edges(p, sum);
 	json_object_object_add(o, "number", json_object_new_uint64(nr));
 	json_object_object_add(o, "counts", json_counts(sum));
-	if (!opt.moves)
+	if (!opt.edge_counts)
 		return o;
 	rows = json_object_new_array();
 	for (size_t i = 0; i < nr; i++)
-		json_object_array_add(rows, json_move(profdb_profile_move(p, i)));
+		json_object_array_add(rows, json_edge(profdb_profile_edge(p, i)));
 	json_object_object_add(o, "rows", rows);
 	return o;
 }
@@ -402,8 +402,8 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	json_object_object_add(o, "header", json_lines(p));
 	json_object_object_add(o, "events", json_events(p, first, end));
 	json_object_object_add(o, "rows", json_rows(p, first, end));
-	if (profdb_profile_nr_moves(p))
-		json_object_object_add(o, "moves", json_moves(p));
+	if (profdb_profile_nr_edges(p))
+		json_object_object_add(o, "moves", json_edges(p));
 	return o;
 }
 
@@ -448,10 +448,10 @@ static int show(const char *file, struct json_object *profiles, bool *printed)
 			putchar('\n');
 		print_header(file, p);
 		print_events(p, first, end);
-		print_moves_sum(p);
+		print_edges_sum(p);
 		print_rows(p, first, end);
-		if (opt.moves)
-			print_moves(p);
+		if (opt.edge_counts)
+			print_edges(p);
 		*printed = true;
 	}
 	profdb_profile_free(p);
@@ -549,6 +549,23 @@ static int write_profile(const struct profdb_profile *p, const char *file,
 	return r;
 }
 
+/* Give an old format the image's text_start and text_size, where its file is found. */
+static int add_text(struct profdb_profile *p, struct base_err *err)
+{
+	struct image_text text;
+	char start[32], size[32];
+	int r;
+
+	if (!find_text(p, &text))
+		return 0;
+	snprintf(start, sizeof(start), "0x%" PRIx64, text.start);
+	snprintf(size, sizeof(size), "%" PRIu64, text.size);
+	r = profdb_profile_set_word(p, "tstart", start);
+	if (r >= 0)
+		r = profdb_profile_set_word(p, "tsize", size);
+	return r < 0 ? base_fail_errno(err, r, "cannot add the image's text") : 0;
+}
+
 static int convert(int nr, char **files)
 {
 	struct profdb_profile *sum = NULL;
@@ -558,6 +575,8 @@ static int convert(int nr, char **files)
 
 	for (int i = 0; r >= 0 && i < nr; i++)
 		r = add_file(files[i], &sum, &err);
+	if (r >= 0 && format != PROFDB_FORMAT_1)
+		r = add_text(sum, &err);
 	if (r >= 0)
 		r = write_profile(sum, files[0], format, &err);
 	profdb_profile_free(sum);
@@ -575,7 +594,7 @@ int dcpicat_main(int argc, char **argv)
 		r = base_fail(&err, -DCPI_EUSAGE, "-format needs -output");
 		base_hint(&err, "give the file to be written: -output FILE");
 	}
-	if (r >= 0 && (opt.json || opt.moves) && opt.output)
+	if (r >= 0 && (opt.json || opt.edge_counts) && opt.output)
 		r = base_fail(&err, -DCPI_EUSAGE, "%s prints, -output does not",
 			      opt.json ? "-json" : "-moves");
 	if (r < 0)

@@ -58,15 +58,15 @@ struct args {
 struct job {
 	char **from; /* the compiler's arguments, as given */
 	int nr;
-	bool *source; /* by argument: it is a C source */
+	bool *source; /* by argument: whether it is a C source */
 	bool plain;   /* nothing is to be tokenized: it only preprocesses, or reads other things */
 	bool debug;   /* -g was given */
 	bool depends; /* writes make's dependencies */
 	bool named_depends, named_target;
-	bool stops;		  /* -c or -S: no linking */
-	const char *output;	  /* -o */
-	char **tokenized;	  /* by argument, of sources: the file that takes its place */
-	struct json_object *told; /* with -json, what was done; else NULL */
+	bool stops;		       /* -c or -S: no linking */
+	const char *output;	       /* -o */
+	char **tokenized;	       /* by argument: the file that replaces a source */
+	struct json_object *announced; /* with -json, what was done; else NULL */
 };
 
 /* ---- arguments ----------------------------------------------------------------------------- */
@@ -151,8 +151,10 @@ static void note(struct job *j, int i)
 	const char *arg = j->from[i];
 
 	j->plain |= is_one_of(arg, plain) || (strncmp(arg, "-x", 2) == 0 && arg[2]);
-	/* What the compiler reads from a file may be options, which preprocessing needs, or more
-	 * sources. */
+	/*
+	 * A file with arguments for the compiler may hold options that preprocessing needs, or more
+	 * sources.
+	 */
 	j->plain |= arg[0] == '@';
 	j->debug |= strncmp(arg, "-g", 2) == 0;
 	j->depends |= strcmp(arg, "-MD") == 0 || strcmp(arg, "-MMD") == 0;
@@ -354,14 +356,14 @@ static void tell(struct job *j, int source, const struct cmap *map, const char *
 {
 	struct json_object *o = json_object_new_object();
 
-	done_file(j->told, j->tokenized[source]);
-	done_file(j->told, map_path);
+	done_file(j->announced, j->tokenized[source]);
+	done_file(j->announced, map_path);
 	json_object_object_add(o, "source", report_json_text(j->from[source]));
 	json_object_object_add(o, "tokenized", report_json_text(j->tokenized[source]));
 	json_object_object_add(o, "map", report_json_text(map_path));
 	json_object_object_add(o, "tokens", json_object_new_uint64(map->nr_tokens));
 	json_object_object_add(o, "of_files", json_object_new_uint64(map->nr_files));
-	json_object_array_add(json_object_object_get(j->told, "sources"), o);
+	json_object_array_add(json_object_object_get(j->announced, "sources"), o);
 }
 
 static int write_map(struct job *j, int at, const struct cmap *map, struct base_err *err)
@@ -377,7 +379,7 @@ static int write_map(struct job *j, int at, const struct cmap *map, struct base_
 		base_fail_errno(err, r, "cannot write the map of '%s'", source);
 	else
 		r = base_file_write(AT_FDCWD, path, 0666, text.data, text.len, err);
-	if (r >= 0 && j->told)
+	if (r >= 0 && j->announced)
 		tell(j, at, map, path);
 	base_buf_release(&text);
 	free(path);
@@ -479,14 +481,14 @@ static int compile(const struct job *j, struct base_err *err)
 }
 
 /* @status: of the compiler, or of its preprocessor, which came first. */
-static int print_told(struct job *j, int status, struct base_err *err)
+static int print_given(struct job *j, int status, struct base_err *err)
 {
 	int r;
 
-	json_object_object_add(j->told, "compiler", report_json_text(compiler));
-	json_object_object_add(j->told, "status", json_object_new_int(status));
-	r = done_print(j->told, err);
-	j->told = NULL;
+	json_object_object_add(j->announced, "compiler", report_json_text(compiler));
+	json_object_object_add(j->announced, "status", json_object_new_int(status));
+	r = done_print(j->announced, err);
+	j->announced = NULL;
 	return r < 0 ? r : status;
 }
 
@@ -496,8 +498,8 @@ static int run(int nr, char **from, struct base_err *err)
 	int r = read_args(&j, nr, from);
 
 	if (json) {
-		j.told = done_json("dcpicc/1");
-		json_object_object_add(j.told, "sources", json_object_new_array());
+		j.announced = done_json("dcpicc/1");
+		json_object_object_add(j.announced, "sources", json_object_new_array());
 	}
 	if (r < 0)
 		base_fail_errno(err, r, "cannot run '%s'", compiler);
@@ -507,8 +509,8 @@ static int run(int nr, char **from, struct base_err *err)
 	if (r == 0)
 		r = compile(&j, err);
 	if (r >= 0 && json)
-		r = print_told(&j, r, err);
-	json_object_put(j.told);
+		r = print_given(&j, r, err);
+	json_object_put(j.announced);
 	for (int i = 0; j.tokenized && i < nr; i++)
 		free(j.tokenized[i]);
 	free(j.tokenized);

@@ -43,8 +43,8 @@ struct keeping {
 	const struct exact *truth;
 	size_t event;
 	struct json_object *images; /* JSON */
-	uint64_t *total;	    /* of the images that were counted, by event */
-	size_t nr;		    /* of these images */
+	uint64_t *total;	    /* totals of the counted images, by event */
+	size_t nr;		    /* number of these images */
 	bool failed;		    /* with one of them */
 };
 

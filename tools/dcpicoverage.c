@@ -40,7 +40,7 @@ enum { WIDTH = 132, NAME_WIDTH = 30, FILE_WIDTH = 24 };
 
 struct report {
 	struct analysis *a;
-	struct analysis_image **images; /* those meant */
+	struct analysis_image **images; /* the images that the user selected */
 	size_t nr_images;
 	uint64_t *total;	   /* theirs, by event */
 	struct analysis_image *ai; /* being listed */
@@ -50,7 +50,7 @@ struct report {
 	struct json_object *procedures; /* JSON */
 	int nr_what;
 	char **what;
-	bool *used; /* of what */
+	bool *used; /* by operand: whether it was found */
 };
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -59,6 +59,34 @@ struct report {
 struct cell {
 	size_t from, at; /* columns */
 };
+
+static int by_vaddr(const void *pa, const void *pb)
+{
+	const uint64_t *a = pa, *b = pb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* The addresses with chosen samples, ascending. The caller frees *@out. 0 or -ENOMEM. */
+static int sampled_addresses(const struct analysis_image *ai, const struct image *img,
+			     uint64_t **out, size_t *nr)
+{
+	const struct profdb_profile *p = ai->profile;
+	uint64_t *v = calloc(profdb_profile_nr_entries(p) + 1, sizeof(*v));
+
+	*nr = 0;
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
+		const struct profdb_entry *e = profdb_profile_entry(p, i);
+
+		if (analysis_entry_wanted(ai, e) && image_vaddr(img, e->off, &v[*nr]) >= 0)
+			++*nr;
+	}
+	qsort(v, *nr, sizeof(*v), by_vaddr);
+	*out = v;
+	return 0;
+}
 
 static void put_word(struct cell *c, const char *word, bool more)
 {
@@ -242,7 +270,7 @@ static int one_image(struct report *x, struct base_err *err)
 
 	if (r < 0)
 		x->ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
-	if (r >= 0 && (r = coverage_sampled(x->ai, x->img, &x->sampled, &x->nr_sampled)) < 0)
+	if (r >= 0 && (r = sampled_addresses(x->ai, x->img, &x->sampled, &x->nr_sampled)) < 0)
 		base_fail_errno(err, r, "cannot sum samples");
 	if (r >= 0 && !sel.json && !no_header)
 		print_head(x);

@@ -15,7 +15,7 @@
 /* A daemon that flushes answers nobody: a notice soon, and what only asks ends some day. */
 enum { NOTICE_MS = 5000, LIMIT_MS = 60000 };
 
-/* Of "label", which otherwise ends as its program does. */
+/* Exit status of "label" itself; otherwise it ends as its program does. */
 enum { LABEL_FAILED = 125, LABEL_NOT_EXECUTABLE = 126, LABEL_NOT_FOUND = 127 };
 
 static struct {
@@ -161,13 +161,13 @@ static void print_dynamic(struct json_object *o)
 		       number_of(d, "records_bad"), number_of(d, "records_dropped"));
 }
 
-static void print_windows(struct json_object *o)
+static void print_traces(struct json_object *o)
 {
 	struct json_object *w = part_of(o, "windows");
 
 	if (!json_object_is_type(w, json_type_object))
 		return;
-	printf("windows     received %llu, stored %llu, pending %llu, lost %llu; %llu blocks\n",
+	printf("traces      received %llu, stored %llu, pending %llu, lost %llu; %llu blocks\n",
 	       number_of(w, "windows_received"), number_of(w, "windows_stored"),
 	       number_of(w, "windows_pending"), number_of(w, "windows_lost"),
 	       number_of(w, "blocks"));
@@ -175,7 +175,7 @@ static void print_windows(struct json_object *o)
 	print_parts(w, "window_ends", "ended so");
 }
 
-/* Of a profiler with nothing to complain of there is no line. */
+/* A profiler without complaints has no line. */
 static void print_profilers(struct json_object *list)
 {
 	size_t nr = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
@@ -200,7 +200,7 @@ static void print_values(struct json_object *o)
 
 	if (!json_object_is_type(v, json_type_object))
 		return;
-	printf("values      windows answered %llu, waiting %llu, lost %llu; values stored %llu\n",
+	printf("values      traces answered %llu, waiting %llu, lost %llu; values stored %llu\n",
 	       number_of(v, "windows_answered"), number_of(v, "windows_waiting"),
 	       not_sent + unanswered, number_of(v, "values_stored"));
 	if (not_sent)
@@ -242,7 +242,7 @@ static void print_status(struct json_object *o)
 	printf("processes   %llu, %llu images\n", number_of(o, "processes"),
 	       number_of(o, "images"));
 	print_dynamic(o);
-	print_windows(o);
+	print_traces(o);
 	print_values(o);
 	print_steps(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");
@@ -315,7 +315,10 @@ static int make_request(const char *verb, int nr, char **words, struct json_obje
 	return -DCPI_EUSAGE;
 }
 
-/* Who gives up does not know whether it is done: only questions may. */
+/*
+ * A client that gives up does not know whether the request was done, so only questions may time
+ * out.
+ */
 static int ask(const char *name, struct json_object *request, int file, struct base_buf *text,
 	       struct json_object **answer, struct base_err *err)
 {
@@ -359,7 +362,7 @@ static int give_label(const char *name, const char *label, struct base_err *err)
 	struct base_buf text = { 0 };
 	int r;
 
-	/* Whose it is, the kernel tells. */
+	/* The kernel tells the daemon whose process this is. */
 	json_object_object_add(request, "label", json_object_new_string(label));
 	r = ask(name, request, 0, &text, &answer, err);
 	json_object_put(request);

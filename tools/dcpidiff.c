@@ -82,6 +82,27 @@ struct diff {
 	struct analysis_diff d;
 };
 
+static const char *code_text(enum analysis_code code)
+{
+	switch (code) {
+	case ANALYSIS_CODE_NONE:
+		break;
+	case ANALYSIS_CODE_EQUAL:
+		return "equal";
+	case ANALYSIS_CODE_OPERANDS:
+		return "bytes differ only in operands";
+	case ANALYSIS_CODE_DIFFERS:
+		return "differ";
+	case ANALYSIS_CODE_ONLY_A:
+		return "only in A";
+	case ANALYSIS_CODE_ONLY_B:
+		return "only in B";
+	case ANALYSIS_CODE_UNKNOWN:
+		return "bytes missing";
+	}
+	return "";
+}
+
 static int usage(struct base_err *err, const char *what)
 {
 	base_fail(err, -DCPI_EUSAGE, "%s", what);
@@ -89,7 +110,7 @@ static int usage(struct base_err *err, const char *what)
 	return -DCPI_EUSAGE;
 }
 
-static bool is_told(const struct estimation *e)
+static bool is_announced(const struct estimation *e)
 {
 	return e->low || e->medium || e->high || e->outside;
 }
@@ -114,7 +135,7 @@ static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 	if (!x->sets.nr_words && (compare_list || verbose))
 		return usage(err, compare_list ? "-compare needs a procedure"
 					       : "-verbose needs a procedure");
-	if (!x->sets.nr_words && is_told(&estimation))
+	if (!x->sets.nr_words && is_announced(&estimation))
 		return usage(err, "whole sets are compared by samples, without estimates");
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
@@ -198,7 +219,7 @@ static void put_row(const struct diff *x, struct table *t, const struct analysis
 		table_cell(t, "0");
 	table_cell(t, "%s", demangle_shown(label));
 	table_cell(t, "%s", strcmp(image, label) == 0 ? "" : image);
-	table_cell(t, "%s", analysis_code_text(row->code));
+	table_cell(t, "%s", code_text(row->code));
 }
 
 static void put_sum(const struct diff *x, struct table *t, const uint64_t *count, const char *name)
@@ -297,7 +318,7 @@ static struct json_object *json_row(const struct analysis_diff_row *row)
 {
 	const struct analysis_row *any = row->row[0] ? row->row[0] : row->row[1];
 	struct json_object *o = json_object_new_object(), *share = json_object_new_object();
-	const char *code = analysis_code_text(row->code);
+	const char *code = code_text(row->code);
 
 	report_json_procedure(o, any->procedure);
 	json_object_object_add(o, "label",

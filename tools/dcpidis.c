@@ -360,8 +360,6 @@ static int open_image(struct dis *x, const char *path, struct base_err *err)
 		r = image_symbols_load(x->img, err);
 	if (r >= 0)
 		r = insn_disasm_open(image_machine(x->img), &x->disasm, err);
-	if (r >= 0)
-		insn_disasm_plain(x->disasm);
 	return r;
 }
 

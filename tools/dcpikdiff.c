@@ -55,7 +55,7 @@ struct kdiff {
 	struct profdb *db;		     /* NULL: none is needed */
 	char elf[256], text[256], code[256]; /* files in <db>/kernel */
 	const char *against;		     /* NULL: nothing to compare with */
-	struct image *img;		     /* of it */
+	struct image *img;		     /* the image of it */
 	uint64_t base;			     /* address in @img of the kernel's begin */
 	struct row *rows;
 	size_t nr, cap, nr_compared;
@@ -96,7 +96,10 @@ static int open_file(struct kdiff *d, struct base_err *err)
 	return find_base(d, err);
 }
 
-/* By its symbols' file, beside which the code is. None is no failure. */
+/*
+ * The kept kernel is found by its file of symbols, beside which its code is. It is no failure if
+ * there is none.
+ */
 static int open_kept(struct kdiff *d, struct base_err *err)
 {
 	const char *const paths[] = { d->elf, NULL };

@@ -57,7 +57,7 @@ struct load {
 	uint64_t into;
 	unsigned int line;
 	uint64_t seen;	  /* that were timed */
-	double near, far; /* of them */
+	double near, far; /* ratio of near and far accesses */
 	double ns; /* that all took, those not told of being like the others of their instruction */
 };
 
@@ -73,7 +73,7 @@ struct latency {
 
 static void take_spot(struct load *to, const struct hotlist_spot *s)
 {
-	double told_ns = 0;
+	double announced_ns = 0;
 
 	to->seen = s->vtot;
 	for (size_t i = 0; i < s->nv; i++) {
@@ -81,10 +81,10 @@ static void take_spot(struct load *to, const struct hotlist_spot *s)
 			to->near += s->v[i].count;
 		else
 			to->far += s->v[i].count;
-		told_ns += s->v[i].count * (double)s->v[i].value;
+		announced_ns += s->v[i].count * (double)s->v[i].value;
 	}
 	if (to->near + to->far > 0)
-		to->ns = told_ns / (to->near + to->far) * (double)to->seen;
+		to->ns = announced_ns / (to->near + to->far) * (double)to->seen;
 }
 
 static void add_load(struct load *to, const struct load *l)
@@ -245,13 +245,13 @@ static double share(double part, const struct load *l)
 
 static void put_numbers(const struct latency *x, const struct load *l, struct table *t)
 {
-	double untold = (double)l->seen - l->near - l->far;
+	double unannounced = (double)l->seen - l->near - l->far;
 
 	table_cell(t, "%" PRIu64, l->seen);
 	table_cell(t, "%.0f", mean(l));
 	table_cell(t, "%.1f%%", share(l->near, l));
 	table_cell(t, "%.1f%%", share(l->far, l));
-	table_cell(t, "%.1f%%", share(untold > 0 ? untold : 0, l));
+	table_cell(t, "%.1f%%", share(unannounced > 0 ? unannounced : 0, l));
 	table_cell(t, "%.1f%%", x->total.ns > 0 ? 100 * l->ns / x->total.ns : 0);
 }
 

@@ -120,7 +120,7 @@ static void cut(struct profile *p)
 	}
 }
 
-/* What "others" stands for: exactly what the rows above it lack to the total. */
+/* The row "others" is exactly the difference between the total and the rows above it. */
 static void others(const struct profile *p, uint64_t *count)
 {
 	for (size_t e = 0; e < p->a->nr_events; e++) {

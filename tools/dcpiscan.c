@@ -81,7 +81,7 @@ static bool is_elf(int dir_fd, const char *path)
 	bool it_is;
 
 	if (fd < 0)
-		return errno != ENOENT; /* whoever opens it next says why it cannot */
+		return errno != ENOENT; /* the next open of it reports the error */
 	it_is = read(fd, magic, sizeof(magic)) == sizeof(magic) && !memcmp(magic, "\177ELF", 4);
 	close(fd);
 	return it_is;
@@ -93,7 +93,7 @@ static void warn(struct scan *s, const char *text)
 	fprintf(stderr, "%s: warning: %s\n", cmd.name, text);
 }
 
-/* By each identity that profiles may have of it. */
+/* Add the image under each identity that profiles may have of it. */
 static int add(struct scan *s, const struct base_id *id, const char *path, const char *at)
 {
 	struct base_id second;
@@ -189,7 +189,7 @@ static int scan(struct scan *s, char *operand, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot scan '%s'", operand) : 0;
 }
 
-/* What has gone since, or become another, is not taken over. */
+/* An entry whose file has ended, or has become another file, is not taken over. */
 static int begin_with(struct scan *s, const char *file, struct base_err *err)
 {
 	struct image_map old = { 0 };

@@ -48,11 +48,11 @@ enum { TAB = 4, MAP_MAX = 1 << 28 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
-/* What the files of a procedure are found to be. */
+/* The files that contain a procedure's source. */
 struct origin {
 	struct image_source *text;   /* NULL: not found */
 	const struct cmap *map;	     /* it is a tokenized file */
-	struct image_source **texts; /* of the map's files */
+	struct image_source **texts; /* the texts of the map's files */
 };
 
 struct maps {

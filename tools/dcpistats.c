@@ -70,11 +70,11 @@ static const struct base_cmd cmd = {
 
 struct report {
 	struct sets sets;
-	struct stats_set *from; /* of each set */
+	struct stats_set *from; /* totals of each set */
 	struct stats stats;
-	bool *hidden; /* by row */
+	bool *hidden; /* by row: not shown */
 	size_t nr_hidden;
-	double *others; /* of the hidden rows, by set */
+	double *others; /* sums of the hidden rows, by set */
 };
 
 /* ---- gathering ----------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static int gather(struct report *x, struct base_err *err)
 		if (r >= 0)
 			r = choose_event(x, i, err);
 	}
-	if (r >= 0 && (r = stats_make(x->from, x->sets.nr, by_image, &x->stats)) < 0)
+	if (r >= 0 && (r = stats_make(x->from, x->sets.nr, by_image, normalized, &x->stats)) < 0)
 		base_fail_errno(err, r, "cannot compare");
 	return r;
 }
@@ -202,8 +202,6 @@ static int hide(struct report *x, struct base_err *err)
 {
 	struct stats *s = &x->stats;
 
-	if (normalized)
-		stats_sort_normalized(s);
 	x->hidden = calloc(s->nr + 1, sizeof(*x->hidden));
 	x->others = calloc(s->nr_sets, sizeof(*x->others));
 	if (!x->hidden || !x->others || hide_small(x) < 0)

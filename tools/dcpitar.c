@@ -76,7 +76,7 @@ static int print_text(const char *verb, const char *file, const struct tar_sum *
 }
 
 /* The profiles of one platform in one epoch stand together. */
-static void print_epochs(const struct archive_list *l)
+static void print_epochs(const struct tarball_list *l)
 {
 	struct profdb_place at, last = { 0 };
 	size_t nr = 0;
@@ -97,7 +97,7 @@ static void print_epochs(const struct archive_list *l)
 	}
 }
 
-static void print_members(const struct archive_list *l)
+static void print_members(const struct tarball_list *l)
 {
 	for (size_t i = 0; i < l->nr; i++) {
 		printf("%03" PRIo32 " %10" PRIu64 " ", l->v[i].mode, l->v[i].len);
@@ -122,12 +122,12 @@ static struct json_object *json_sum(const struct tar_sum *sum)
 	return o;
 }
 
-static struct json_object *json_members(const struct archive_list *l)
+static struct json_object *json_members(const struct tarball_list *l)
 {
 	struct json_object *all = json_object_new_array();
 
 	for (size_t i = 0; i < l->nr; i++) {
-		const struct archive_member *m = &l->v[i];
+		const struct tarball_member *m = &l->v[i];
 		struct json_object *o = json_object_new_object();
 		struct base_id sum = { .len = sizeof(m->sum) };
 		char text[BASE_ID_TEXT_LEN];
@@ -144,7 +144,7 @@ static struct json_object *json_members(const struct archive_list *l)
 }
 
 static int print_json(const char *verb, const char *file, const struct tar_sum *sum, uint64_t kept,
-		      const struct archive_list *members)
+		      const struct tarball_list *members)
 {
 	struct json_object *root = json_object_new_object();
 
@@ -161,26 +161,26 @@ static int print_json(const char *verb, const char *file, const struct tar_sum *
 
 static int run_list(const char *file, struct base_err *err)
 {
-	struct archive_reader *a;
+	struct tarball_reader *a;
 	struct tar_sum sum;
-	int r = archive_open(file, &a, err);
+	int r = tarball_open(file, &a, err);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r >= 0 && i < archive_members(a)->nr; i++)
-		r = archive_read(a, NULL, NULL, err);
+	for (size_t i = 0; r >= 0 && i < tarball_members(a)->nr; i++)
+		r = tarball_read(a, NULL, NULL, err);
 	if (r >= 0)
-		r = archive_end(a, err);
+		r = tarball_end(a, err);
 	if (r >= 0)
-		r = tar_sum(archive_members(a), &sum, err);
+		r = tar_sum(tarball_members(a), &sum, err);
 	if (r >= 0 && sel.json) {
-		r = print_json("checked", file, &sum, 0, archive_members(a));
+		r = print_json("checked", file, &sum, 0, tarball_members(a));
 	} else if (r >= 0) {
-		print_members(archive_members(a));
-		print_epochs(archive_members(a));
+		print_members(tarball_members(a));
+		print_epochs(tarball_members(a));
 		r = print_text("checked", file, &sum, 0);
 	}
-	archive_close(a);
+	tarball_close(a);
 	return r;
 }
 

@@ -43,7 +43,7 @@ static const struct base_cmd cmd = {
 
 struct counts {
 	struct analysis *a;
-	struct analysis_image **images; /* those meant */
+	struct analysis_image **images; /* the images that the user selected */
 	size_t nr_images;
 	size_t event; /* sorted by */
 	struct top top;

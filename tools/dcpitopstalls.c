@@ -146,7 +146,7 @@ static void put_others(const struct stall_report *x, struct table *t)
 	table_cell(t, "%s", "");
 }
 
-/* Of the letters that stand in the table. */
+/* Explain the letters that occur in the table. */
 static void print_legend(const struct stall_report *x)
 {
 	const char *before = "\n";

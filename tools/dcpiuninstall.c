@@ -41,7 +41,7 @@ enum { MANIFEST_MAX = 16 << 20 };
 #define DPKG_LIST    "/var/lib/dpkg/info/dcpi.list"
 #define ENABLED_PATH "/etc/systemd/system"
 
-/* What becomes of each entry. */
+/* The outcome for each entry. */
 enum fate { GONE, REMOVED, CHANGED, NOT_OURS, NOT_EMPTY, FAILED };
 
 static const char *const fates[] = {
@@ -327,7 +327,9 @@ static void take_all(struct uninstall *u)
 	take_enablements(u);
 	for (; i < u->m.nr && u->m.v[i].kind != MANIFEST_DIR; i++)
 		take_entry(u, &u->m.v[i]);
-	/* What could not be removed, now or by right, is still known to the next try. */
+	/*
+	 * Entries that could not be removed, now or for want of rights, stay known to the next run.
+	 */
 	if (!u->nr[FAILED] && !u->nr[CHANGED])
 		tell(u, u->list, dry_run ? REMOVED : take_away(&list, u->list));
 	for (; i < u->m.nr; i++)

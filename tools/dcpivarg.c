@@ -66,6 +66,17 @@ static const struct base_cmd cmd = {
 
 /* ---- value profiles -------------------------------------------------------------------------- */
 
+/* The number of values seen in the image, in all files that could be read. */
+static uint64_t values_seen(const struct hotlists *v, const struct analysis_image *ai)
+{
+	const struct profdb_values *of = hotlists_of(v, ai);
+	uint64_t all = 0;
+
+	for (size_t i = 0; of && i < profdb_values_nr(of); i++)
+		all += profdb_values_at(of, i)->vtot;
+	return all;
+}
+
 /* Those of arguments may be missing, and those of instructions; not both. */
 static int open_values(struct varg *x, struct base_err *err)
 {
@@ -216,7 +227,7 @@ static int tell_procedures(struct varg *x, const struct hotlists_procedure *v, s
 static void close_image(struct varg *x)
 {
 	varg_places_release(&x->seen);
-	varg_places_release(&x->moves);
+	varg_places_release(&x->edge_counts);
 	for (unsigned int i = 0; i < VARG_REGISTERS; i++)
 		varg_places_release(&x->seen_args[i]);
 	insn_decoder_close(x->decoder);
@@ -289,7 +300,7 @@ static uint64_t values_here(const struct varg *x)
 	uint64_t all = 0;
 
 	for (size_t i = 0; i < x->nr_images; i++)
-		all += hotlists_sum(&x->valued.lists, x->images[i]);
+		all += values_seen(&x->valued.lists, x->images[i]);
 	return all;
 }
 

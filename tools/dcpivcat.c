@@ -69,7 +69,7 @@ static void print_header(const char *name, const struct profdb_values *v)
 		printf("%-10s %" PRIu64 "\n", "lost", profdb_values_lost(v));
 }
 
-/* What contexts are told by. */
+/* Print the images by which contexts are named. */
 static void print_images(const struct profdb_values *v)
 {
 	struct base_id id;
@@ -266,7 +266,7 @@ static int run(int nr, char **files, struct base_err *err)
 	return put < 0 ? base_fail_errno(err, put, "cannot print") : r;
 }
 
-/* What chooses of a database what -image prints; without the dash. */
+/* The option, without its dash, that selects in a database what -image prints. */
 static const char *choice(void)
 {
 	return profiler	      ? "profiler"

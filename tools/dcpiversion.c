@@ -32,7 +32,7 @@ struct row {
 
 enum { REVISION, COMPILER, SYSTEM, DISTRIBUTION, PROCESSORS, NR_ROWS };
 
-/* What stands behind @word at the start of a line of a system's file, without quotes; or "". */
+/* Copy the value after @word at the start of a line of a system's file, without quotes; or "". */
 static void word_of_file(const char *path, const char *word, char *out, size_t out_len)
 {
 	struct base_buf text = { 0 };

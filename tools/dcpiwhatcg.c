@@ -46,7 +46,7 @@ static const struct base_cmd cmd = {
 
 /* ---- procedures by one kind ---------------------------------------------------------------- */
 
-/* What is unexplained is no range. */
+/* An unexplained stall has no range. */
 static struct stall_range range_of(const struct stall_tally *t, enum stall_cause cause)
 {
 	double all = t->unexplained;

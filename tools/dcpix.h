@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpix learns of a run from valgrind's log (dcpix_log.c). */
+/* The facts that dcpix learns about a run from valgrind's log (dcpix_log.c). */
 #ifndef DCPIX_H
 #define DCPIX_H
 
@@ -8,7 +8,8 @@
 struct dcpix_process {
 	uint32_t pid;
 	struct callgrind_maps maps;
-	size_t nr_inherited; /* of these, the first so many from who forked it */
+	size_t nr_inherited; /* the number of these that a fork copied from the parent; they come
+				first */
 	char *reading;	     /* image named last */
 	char *dumping;	     /* dump being written */
 	bool last;	     /* that one is its last */
@@ -22,14 +23,14 @@ struct dcpix_dump {
 };
 
 struct dcpix_run {
-	char *folder; /* of our own: holds the log, a FIFO, and the dumps */
+	char *folder; /* our temporary folder: holds the log, a FIFO, and the dumps */
 	int log_fd;
-	struct base_buf log; /* what is not yet a whole line */
+	struct base_buf log; /* the last, unfinished line */
 	struct dcpix_process *processes;
 	size_t nr_processes, cap_processes;
 	struct dcpix_dump *dumps;
 	size_t nr_dumps, cap_dumps;
-	char *alarm; /* what valgrind said first of what it cannot do */
+	char *alarm; /* valgrind's first message about something that it cannot do */
 	int64_t utc; /* when it began */
 };
 
@@ -42,6 +43,6 @@ int dcpix_log_read(struct dcpix_run *run, int timeout_ms, struct base_err *err);
 /* A dump, with what its process has mapped. 0 or -ENOMEM. */
 int dcpix_dump_add(struct dcpix_run *run, const char *path, uint32_t pid);
 size_t dcpix_nr_processes(const struct dcpix_run *run); /* at least 1 */
-size_t dcpix_nr_open(const struct dcpix_run *run);	/* whose end was not seen */
+size_t dcpix_nr_open(const struct dcpix_run *run); /* number of processes whose end was not seen */
 
 #endif

@@ -11,6 +11,35 @@
 
 #include "dcpix.h"
 
+/* ---- images mapped --------------------------------------------------------------------------- */
+
+static int maps_add(struct callgrind_maps *m, const char *path, uint64_t bias)
+{
+	int r = base_grow(&m->v, &m->cap, m->nr + 1, sizeof(*m->v));
+
+	if (r < 0)
+		return r;
+	m->v[m->nr] = (struct callgrind_map){ strdup(path), bias };
+	return m->v[m->nr++].path ? 0 : -ENOMEM;
+}
+
+static int maps_copy(struct callgrind_maps *to, const struct callgrind_maps *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->nr && r >= 0; i++)
+		r = maps_add(to, from->v[i].path, from->v[i].bias);
+	return r;
+}
+
+static void maps_release(struct callgrind_maps *m)
+{
+	for (size_t i = 0; i < m->nr; i++)
+		free(m->v[i].path);
+	free(m->v);
+	*m = (struct callgrind_maps){ 0 };
+}
+
 /* ---- the folder -------------------------------------------------------------------------------
  */
 
@@ -60,12 +89,12 @@ static void remove_folder(const char *folder)
 void dcpix_run_close(struct dcpix_run *run)
 {
 	for (size_t i = 0; i < run->nr_processes; i++) {
-		callgrind_maps_release(&run->processes[i].maps);
+		maps_release(&run->processes[i].maps);
 		free(run->processes[i].reading);
 		free(run->processes[i].dumping);
 	}
 	for (size_t i = 0; i < run->nr_dumps; i++) {
-		callgrind_maps_release(&run->dumps[i].maps);
+		maps_release(&run->dumps[i].maps);
 		free(run->dumps[i].path);
 	}
 	if (run->log_fd >= 0)
@@ -111,7 +140,7 @@ static int begin(struct dcpix_run *run, uint32_t pid, uint32_t parent_pid)
 	int r = 0;
 
 	if (p && !p->ended) {
-		callgrind_maps_release(&p->maps);
+		maps_release(&p->maps);
 		p->nr_inherited = 0;
 		return 0;
 	}
@@ -125,12 +154,12 @@ static int begin(struct dcpix_run *run, uint32_t pid, uint32_t parent_pid)
 	p = &run->processes[run->nr_processes++];
 	*p = (struct dcpix_process){ .pid = pid };
 	if (parent)
-		r = callgrind_maps_copy(&p->maps, &parent->maps);
+		r = maps_copy(&p->maps, &parent->maps);
 	p->nr_inherited = p->maps.nr;
 	return r;
 }
 
-/* Who maps the engine itself was not forked after all. */
+/* A process that maps the engine itself did not come from a fork after all. */
 static void drop_inherited(struct dcpix_process *p)
 {
 	if (!p->nr_inherited || !strstr(p->reading, "/callgrind-"))
@@ -161,7 +190,7 @@ int dcpix_dump_add(struct dcpix_run *run, const char *path, uint32_t pid)
 	*d = (struct dcpix_dump){ .path = strdup(path), .pid = pid };
 	if (!d->path)
 		return -ENOMEM;
-	return p ? callgrind_maps_copy(&d->maps, &p->maps) : 0;
+	return p ? maps_copy(&d->maps, &p->maps) : 0;
 }
 
 /* The process may write the next one under the same name, once it has executed a program. */
@@ -212,7 +241,7 @@ static int handle(struct dcpix_run *run, const char *text, size_t len)
 		if (!p->reading)
 			return 0;
 		drop_inherited(p);
-		return callgrind_maps_add(&p->maps, p->reading, l.avma - l.svma);
+		return maps_add(&p->maps, p->reading, l.avma - l.svma);
 	case CALLGRIND_LAST:
 		p->last = true;
 		return 0;

@@ -18,7 +18,9 @@ struct pair {
 	const size_t *event;
 	struct graph_flow f[2];
 	const struct analysis_listing *l[2];
-	/* Of a machine whose code nobody knows here, the listing alone: samples can be compared. */
+	/*
+	 * For a machine without a decoder only the listing is shown: samples can still be compared.
+	 */
 	struct analysis_listing *bare[2];
 	bool same_code, by_line;
 	const char *no_cpi;    /* why cpi is not known */
@@ -28,6 +30,19 @@ struct pair {
 };
 
 /* ---- what to compare ----------------------------------------------------------------------- */
+
+static const char *measure_name(enum compare_measure m)
+{
+	static const char *const names[COMPARE_NR] = {
+		[COMPARE_CPI] = "cpi",
+		[COMPARE_FREQUENCY] = "frequency",
+		[COMPARE_STALLS] = "stalls",
+		[COMPARE_STATIC] = "static_stalls",
+		[COMPARE_DYNAMIC] = "dynamic_stalls",
+	};
+
+	return names[m];
+}
 
 static bool is_word(const char *name, size_t len, const char *word)
 {
@@ -42,7 +57,7 @@ static unsigned int measure_of(const char *name, size_t len)
 	if (is_word(name, len, "all"))
 		return DIFF_ALL;
 	for (int m = 0; m < COMPARE_NR; m++)
-		if (is_word(name, len, compare_name((enum compare_measure)m)))
+		if (is_word(name, len, measure_name((enum compare_measure)m)))
 			return 1u << m;
 	return 0;
 }
@@ -223,7 +238,7 @@ static void unit_text(const struct pair *x, enum compare_measure m, char *text, 
 	if (m == COMPARE_FREQUENCY)
 		snprintf(text, len, "%s",
 			 compare_absolute(&x->compare) ? "executions"
-			 : x->compare.windows[0] || x->compare.windows[1]
+			 : x->compare.traces[0] || x->compare.traces[1]
 				 ? "in proportion within each set"
 				 : "in proportion within each set, as if each instruction took one "
 				   "unit");
@@ -253,7 +268,7 @@ static void print_title(const struct pair *x, enum compare_measure m, const char
 	if (!first || !x->p->no_header)
 		putchar('\n');
 	unit_text(x, m, text, sizeof(text));
-	printf("%s: %s%s\n", compare_name(m), why ? "not known: " : "", why ? why : text);
+	printf("%s: %s%s\n", measure_name(m), why ? "not known: " : "", why ? why : text);
 	if (!why && !x->p->no_header)
 		putchar('\n');
 }
@@ -370,7 +385,7 @@ static int json_measure(const struct pair *x, enum compare_measure m, struct jso
 	for (int i = 0; i < nr; i++)
 		json_object_array_add(v, json_measured(x, &rows[i]));
 	free(rows);
-	json_object_object_add(o, "measure", json_object_new_string(compare_name(m)));
+	json_object_object_add(o, "measure", json_object_new_string(measure_name(m)));
 	json_object_object_add(o, "unit", why ? NULL : json_object_new_string(text));
 	json_object_object_add(o, "unknown", why ? json_object_new_string(why) : NULL);
 	json_object_object_add(o, "rows", v);
@@ -387,8 +402,8 @@ static struct json_object *json_freq(const struct compare *c, int set)
 		return NULL;
 	json_object_object_add(o, "text", json_object_new_string(c->text[set]));
 	json_object_object_add(o, "executions", json_object_new_boolean(c->absolute[set]));
-	if (c->windows[set])
-		json_object_object_add(o, "windows", json_object_new_uint64(c->windows[set]));
+	if (c->traces[set])
+		json_object_object_add(o, "windows", json_object_new_uint64(c->traces[set]));
 	return o;
 }
 

@@ -6,7 +6,7 @@
 #include "compare.h"
 #include "sets.h"
 
-/* What is compared, beside the measures of compare.h. */
+/* A further thing to compare, beside the measures of compare.h. */
 #define DIFF_SAMPLES (1u << COMPARE_NR)
 #define DIFF_ALL     ((1u << COMPARE_NR) - 1)
 
@@ -16,7 +16,7 @@ struct diff_procedure {
 	unsigned int measures; /* 1 << enum compare_measure, DIFF_SAMPLES; 0: cpi, else samples */
 	bool verbose;
 	bool json, no_header;
-	enum freq_confidence least; /* of frequencies that are compared */
+	enum freq_confidence least; /* least confidence of the frequencies that are compared */
 	enum stall_outside outside;
 };
 

@@ -8,12 +8,12 @@
 
 /* Code that was read, of one section. */
 struct dis_range {
-	const uint8_t *code; /* of [vaddr, end) */
+	const uint8_t *code; /* bytes of [vaddr, end) */
 	uint64_t vaddr, end;
 	const char *section; /* NULL: in none */
 };
 
-/* Who takes it. */
+/* The receiver of disassembled lines. */
 struct dis_sink {
 	/* The procedure that stands at @vaddr and what follows; NULL: none does. */
 	void (*label)(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
@@ -38,7 +38,7 @@ struct dis_text {
 	char *data;
 	size_t len, cap;
 	bool failed;	 /* out of memory once: what is there is not all */
-	char *line_file; /* of the instruction before, with its line; NULL: none */
+	char *line_file; /* file of the previous instruction's line; NULL: none */
 	unsigned int line;
 };
 

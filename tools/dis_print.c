@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "dis.h"
 
 /* A piece of about that many bytes takes a thread some 10 ms. */
@@ -22,16 +23,8 @@ struct piece {
 /* A place at or behind @want where decoding begins anew whatever stands before. */
 static uint64_t cut(struct image *img, const struct dis_range *range, uint64_t want)
 {
-	size_t lo = 0, hi = image_nr_symbols(img);
+	size_t lo = BASE_BOUND(i, image_nr_symbols(img), image_symbol(img, i)->vaddr < want);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (image_symbol(img, mid)->vaddr < want)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!image_symbol(img, lo) || image_symbol(img, lo)->vaddr > range->end)
 		return range->end;
 	return image_symbol(img, lo)->vaddr;
@@ -45,7 +38,6 @@ static void *work(void *arg)
 
 	p->r = insn_disasm_open(image_machine(p->text.img), &d, NULL);
 	if (p->r >= 0) {
-		insn_disasm_plain(d);
 		dis_walk(p->text.img, d, &p->range, &sink);
 		insn_disasm_close(d);
 	}

@@ -2,6 +2,7 @@
 /* A walk over code finds where decoding has to begin anew. */
 #include <string.h>
 
+#include "bound.h"
 #include "dis.h"
 
 struct walk {
@@ -9,24 +10,14 @@ struct walk {
 	const struct dis_range *range;
 	const struct dis_sink *sink;
 	size_t next;	  /* symbol */
-	uint64_t covered; /* by symbols up to here */
-	bool unnamed;	  /* what follows that: it has been said */
+	uint64_t covered; /* symbols cover the code up to here */
+	bool unnamed;	  /* code without a name follows, and that was reported */
 };
 
 /* Index of the first symbol at or behind @vaddr. */
 static size_t first_symbol(struct image *img, uint64_t vaddr)
 {
-	size_t lo = 0, hi = image_nr_symbols(img);
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (image_symbol(img, mid)->vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BASE_BOUND(i, image_nr_symbols(img), image_symbol(img, i)->vaddr < vaddr);
 }
 
 static void cover(struct walk *w, const struct image_symbol *s)
@@ -53,7 +44,7 @@ static uint64_t begin(struct walk *w, uint64_t at)
 	return s && s->vaddr < w->range->end ? s->vaddr : w->range->end;
 }
 
-/* What compilers and linkers put between procedures. */
+/* Padding that compilers and linkers put between procedures. */
 static bool is_filling(const struct insn_text *t, const uint8_t *code)
 {
 	uint32_t zeros = 0;

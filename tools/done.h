@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a command did whose product is a file in a form of its own, told as JSON. One rule for all
- * of them: standard output is the JSON's alone. What would have gone there without a file's name is
- * not written; what programs that are run print there goes to standard error.
+ * The JSON report of a command whose product is a file in a format of its own. One rule holds for
+ * all of them: standard output carries JSON only. Output that would go there for want of a file's
+ * name is not written, and output of programs that are run goes to standard error.
  */
 #ifndef DCPI_DONE_H
 #define DCPI_DONE_H

@@ -41,13 +41,13 @@ struct draw {
 	const struct draw_options *options;
 	struct base_buf *to;
 	double cutoff;	  /* a share of the samples, 0 to 1 */
-	double most_freq; /* of a block */
+	double most_freq; /* the highest frequency of a block */
 	double most_edge;
-	struct outside *outside; /* by block */
+	struct outside *outside; /* by block: edges to the outside */
 	bool *back;		 /* by edge: closes a loop */
 	bool *hidden;		 /* by edge: not drawn */
-	bool *small;		 /* by block */
-	uint32_t *group;	 /* by block: whose box it stands in */
+	bool *small;		 /* by block: drawn small */
+	uint32_t *group;	 /* by block: the box that holds it */
 	struct line *lines;
 	size_t nr_lines;
 	int r;
@@ -167,7 +167,10 @@ static void put_freq(struct draw *d, const char *before, const struct graph_freq
 		put(d, "%s%.4g&#160;(%s)", before, f->value, graph_confidence_name(f->confidence));
 }
 
-/* Of several edges the sum, believed as the least sure of them. */
+/*
+ * Several edges become one with the sum of their frequencies, as confident as the least confident
+ * of them.
+ */
 static void add_freq(struct graph_freq *sum, const struct graph_freq *f)
 {
 	if (f->confidence < sum->confidence)
@@ -559,7 +562,7 @@ static void put_graph(struct draw *d, const uint32_t *next)
 	put(d, "}\n");
 }
 
-/* By block, the next one in the same box; UINT32_MAX at its end. */
+/* For each block the next one in the same box; UINT32_MAX at its end. */
 static uint32_t *next_in_group(const struct draw *d)
 {
 	uint32_t n = d->p->nr_blocks;

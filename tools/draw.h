@@ -16,7 +16,7 @@ struct draw_options {
 	bool same_size;
 };
 
-/* What a drawing has. */
+/* The elements of a drawing. */
 struct draw_counts {
 	uint32_t blocks; /* drawn with their instructions */
 	uint32_t small;	 /* that stand in small boxes */

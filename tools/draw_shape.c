@@ -100,8 +100,8 @@ int draw_loops(const struct graph_proc *p, bool *back)
 
 enum {
 	ROUNDS_MAX = 64, /* the order of blocks is mostly that of flow: a few do */
-	BOXES_MAX =
-		200, /* of small blocks; above that they are put together whatever leads to them */
+	BOXES_MAX = 200, /* limit for small blocks; with more of them they are grouped whatever
+			    leads to them */
 };
 
 #define NOBODY	(UINT32_MAX - 1) /* nothing leads here */
@@ -120,7 +120,7 @@ static uint32_t leader(uint32_t *group, uint32_t b)
 	return b;
 }
 
-/* Of each group the one other group that leads to it, or SEVERAL. */
+/* For each group find the only other group that leads to it, or SEVERAL. */
 static void find_parents(struct groups *g)
 {
 	for (uint32_t b = 0; b < g->p->nr_blocks; b++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tools that estimate can be told: how sure is sure enough, and what to assume of elsewhere.
- */
+/* Options of tools that estimate: the least confidence, and what to assume about code elsewhere. */
 #ifndef DCPI_ESTIMATION_H
 #define DCPI_ESTIMATION_H
 

@@ -10,8 +10,10 @@
 
 typedef int finish_fn(void *context, struct feedback *f, struct base_err *err);
 
-/* What chooses samples, or says where their images are; without the dash. NULL: nothing does. The
- * database that counts need not may be named. */
+/*
+ * The option, without its dash, that selects samples or says where their images are; NULL: none. A
+ * database that the counts do not need may be named.
+ */
 static const char *choice(const struct select *s)
 {
 	return s->epoch	      ? "epoch"
@@ -49,7 +51,7 @@ void feedback_unit(const struct feedback *f, char *buf, size_t buf_len)
 		return;
 	}
 	estimate_text(r->a->events[r->event].name, r->nr_absolute && r->nr_absolute == r->nr_known,
-		      r->windows, buf, buf_len);
+		      r->traces, buf, buf_len);
 	len = strlen(buf);
 	if (r->nr_absolute && r->nr_absolute < r->nr_known)
 		snprintf(buf + len, buf_len - len,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpi2bb and dcpi2pix begin with: an image, and how often its procedures ran. */
+/* The common start of dcpi2bb and dcpi2pix: an image, and how often its procedures ran. */
 #ifndef DCPI_FEEDBACK_H
 #define DCPI_FEEDBACK_H
 
@@ -12,10 +12,10 @@ struct feedback {
 	struct select sel; /* json as in done.h */
 	struct base_opt_list xct, tab;
 	struct estimation how; /* -conf_low, -conf_med, -conf_high */
-	/* Of the operands, and what was made of them: */
+	/* The operands and their results: */
 	char **names; /* procedures; none: all */
 	int nr_names;
-	bool *used; /* of names */
+	bool *used; /* by name: whether it was found */
 	const char *image;
 	struct runs runs;
 	runs_visit *visit;
@@ -49,7 +49,7 @@ int feedback_run(struct feedback *f, const char *prog, int nr, char **what, runs
 		 void *context, struct base_err *err);
 /* "executions, counted": what the numbers are. */
 void feedback_unit(const struct feedback *f, char *buf, size_t buf_len);
-/* What was done: an object of done_json, of samples with what report_json says of them. */
+/* The report of the run: an object of done_json, and for samples the members of report_json. */
 struct json_object *feedback_json(const struct feedback *f, const char *schema);
 
 #endif

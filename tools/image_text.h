@@ -7,12 +7,14 @@
 #include "profdb.h"
 
 struct image_text {
-	uint64_t start; /* of offset 0: an address in the image's ELF is this and the offset */
+	uint64_t start; /* for offset 0: the image's ELF address is this plus the offset */
 	uint64_t size;	/* bytes of code */
 };
 
-/* Of the program or library that @p is of, as far as a file with its identity is where image_open
- * looks for it. False: none is, or it has no code. */
+/*
+ * Find the program or library of @p, if image_open finds a file with its identity. False: there is
+ * none, or it has no code.
+ */
 bool image_text_find(const struct profdb_profile *p, struct image_text *out);
 
 #endif

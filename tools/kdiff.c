@@ -50,7 +50,7 @@ static int read_identity(struct kdiff_kernel *k, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "the running kernel has no build-id") : 0;
 }
 
-/* What lies outside of the image stands for all of it behind its end. */
+/* Any target outside the image becomes the one place behind its end. */
 static uint64_t place(void *ctx, uint64_t target)
 {
 	const struct kdiff_kernel *k = ctx;

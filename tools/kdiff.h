@@ -9,7 +9,7 @@
 #include "kernel.h"
 
 struct kdiff_routine {
-	const char *name; /* of the symbols */
+	const char *name; /* name of the symbols */
 	uint64_t off;	  /* from the kernel's base */
 	size_t len;
 	const uint8_t *code; /* in the text; NULL: it could not be read, or shown */
@@ -19,7 +19,7 @@ struct kdiff_kernel {
 	char name[128]; /* "vmlinux-RELEASE" */
 	struct base_id id;
 	struct kernel_symbols symbols;
-	uint64_t start, len; /* of its text; start is a true address */
+	uint64_t start, len; /* its text; start is a true address */
 	uint8_t *text;
 	struct kdiff_routine *routines; /* ascending */
 	size_t nr_routines, nr_unread;
@@ -54,7 +54,7 @@ extern const char *const kdiff_causes[KDIFF_NR_CAUSES];
 struct kdiff_place {
 	size_t at, len;
 	enum kdiff_cause cause;
-	size_t bytes; /* of these that differ */
+	size_t bytes; /* number of bytes that differ in these */
 };
 /* The next at or behind @from in code of @machine (EM_*); false: none. */
 bool kdiff_next(uint32_t machine, const uint8_t *was, const uint8_t *is, size_t len, size_t from,

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <string.h>
 
+#include "insn_x86.h"
 #include "kdiff.h"
 
 const char *const kdiff_causes[KDIFF_NR_CAUSES] = {
@@ -12,37 +13,28 @@ const char *const kdiff_causes[KDIFF_NR_CAUSES] = {
 	[KDIFF_OTHER] = "other",
 };
 
-/* What an instruction does, as far as patches are told by it. */
+/* The effect of an instruction, as far as it tells patches apart. */
 enum insn_class { NOP, JUMP, CALL, ANY };
 
 #define A64_NOP 0xd503201fu
 
 /* ---- x86-64 ---------------------------------------------------------------------------------- */
 
-static size_t len_x86(const uint8_t *code, size_t len)
+static enum insn_class class_x86(const uint8_t *code, size_t len, size_t *n)
 {
-	struct kernel_insn i;
+	ZydisDecodedInstruction i;
 
-	return kernel_insn_x86(code, len, &i) == 0 ? i.len : 1;
-}
-
-/* Of the forms that the kernel patches in: 0x90, and 0f 1f with prefixes before. */
-static bool is_nop_x86(const uint8_t *code, size_t len)
-{
-	while (len > 1 && (*code == 0x66 || *code == 0x2e || *code == 0x3e)) {
-		code++;
-		len--;
-	}
-	return (len == 1 && *code == 0x90) || (len >= 3 && code[0] == 0x0f && code[1] == 0x1f);
-}
-
-static enum insn_class class_x86(const uint8_t *code, size_t len)
-{
-	if (is_nop_x86(code, len))
+	*n = 1;
+	if (!insn_x86_decode_head(true, code, len, &i))
+		return ANY;
+	*n = i.length;
+	if (i.mnemonic == ZYDIS_MNEMONIC_NOP)
 		return NOP;
-	if ((len == 5 && *code == 0xe9) || (len == 2 && *code == 0xeb))
-		return JUMP;
-	return len == 5 && *code == 0xe8 ? CALL : ANY;
+	if (!i.raw.imm[0].is_relative)
+		return ANY;
+	return i.mnemonic == ZYDIS_MNEMONIC_JMP	   ? JUMP
+	       : i.mnemonic == ZYDIS_MNEMONIC_CALL ? CALL
+						   : ANY;
 }
 
 /* At the start, or behind the landing mark of indirect calls (endbr64). */
@@ -55,10 +47,13 @@ static bool is_start_x86(const uint8_t *code, size_t at)
 
 /* ---- aarch64 --------------------------------------------------------------------------------- */
 
-static enum insn_class class_a64(const uint8_t *code)
+static enum insn_class class_a64(const uint8_t *code, size_t len, size_t *n)
 {
 	uint32_t insn;
 
+	*n = len < 4 ? len : 4;
+	if (len < 4)
+		return ANY;
 	memcpy(&insn, code, sizeof(insn));
 	if (insn == A64_NOP)
 		return NOP;
@@ -75,26 +70,29 @@ static bool is_start_a64(size_t at)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static size_t insn_len(uint32_t machine, const uint8_t *code, size_t len)
+/* *n: bytes to the next instruction. */
+static enum insn_class class_at(uint32_t machine, const uint8_t *code, size_t len, size_t *n)
 {
-	if (machine == EM_X86_64)
-		return len_x86(code, len);
-	return len < 4 ? len : 4;
+	return machine == EM_X86_64 ? class_x86(code, len, n) : class_a64(code, len, n);
 }
 
-/* Of a stretch: all of it nops, or a single instruction. */
+static size_t insn_len(uint32_t machine, const uint8_t *code, size_t len)
+{
+	size_t n;
+
+	class_at(machine, code, len, &n);
+	return n;
+}
+
+/* The class of a range: all of it nops, or a single instruction. */
 static enum insn_class class_of(uint32_t machine, const uint8_t *code, size_t len)
 {
 	enum insn_class first = ANY;
 	size_t n;
 
 	for (size_t at = 0; at < len; at += n) {
-		enum insn_class c;
+		enum insn_class c = class_at(machine, code + at, len - at, &n);
 
-		n = insn_len(machine, code + at, len - at);
-		c = machine == EM_X86_64 ? class_x86(code + at, n)
-		    : n == 4		 ? class_a64(code + at)
-					 : ANY;
 		if (at == 0)
 			first = c;
 		else if (c != first || c != NOP)

@@ -132,7 +132,7 @@ static int open_sources(struct list *x, struct base_err *err)
 
 /* ---- one procedure --------------------------------------------------------------------------- */
 
-/* What is of one procedure. */
+/* Free the listing of one procedure. */
 static void release_listing(struct list *x)
 {
 	for (size_t i = 0; x->l && x->sources && i < x->l->nr_files; i++)

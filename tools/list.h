@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpilist shows, as text (list_text.c) or JSON (list_json.c): a listing by instruction and by
- * source line. */
+/*
+ * The output of dcpilist, as text (list_text.c) or JSON (list_json.c): a listing by instruction and
+ * by source line.
+ */
 #ifndef DCPI_LIST_H
 #define DCPI_LIST_H
 
@@ -50,7 +52,7 @@ struct list {
 	const struct list_options *opt;
 	struct analysis *a;
 	struct analysis_listing *l;
-	struct list_source *sources;	/* by the listing's file index */
+	struct list_source *sources;	/* sources, by the listing's file index */
 	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
 	size_t nr_by_line;
 	struct listing_freq freq; /* v is NULL where it is not shown */
@@ -72,12 +74,15 @@ size_t list_sum_line(const struct list *x, size_t from, uint64_t *sum);
 /* The unit's bytes; @u may be NULL. */
 struct valued_insn list_insn(const struct list *x, const struct analysis_unit *u);
 
-/* What an event's units are called behind a cost: "1.0cy". */
+/* The unit of an event after a cost: "1.0cy". */
 const char *list_unit_name(const struct list *x);
 /* Is it more than a hint? And is it enough to say what one run costs? @f may be NULL. */
 bool list_is_known(const struct listing_freq_unit *f);
 bool list_is_costed(const struct list *x, const struct listing_freq_unit *f);
-/* Of several instructions: the most often run one's, and what all of them spent. */
+/*
+ * Join the frequencies of several instructions: that of the most often executed, with the cost of
+ * all.
+ */
 void list_join_freq(const struct list *x, const struct analysis_unit *u,
 		    struct listing_freq_unit *sum);
 

@@ -116,8 +116,8 @@ static struct json_object *json_freq_head(const struct list *x)
 	o = json_object_new_object();
 	json_object_object_add(o, "from", report_json_text(x->a->events[f->event].name));
 	json_object_object_add(o, "executions", json_object_new_boolean(f->absolute));
-	if (f->windows)
-		json_object_object_add(o, "windows", json_object_new_uint64(f->windows));
+	if (f->traces)
+		json_object_object_add(o, "windows", json_object_new_uint64(f->traces));
 	json_object_object_add(o, "cpi_unit",
 			       f->has_cost ? json_object_new_string(list_unit_name(x)) : NULL);
 	return o;

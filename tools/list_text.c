@@ -269,12 +269,12 @@ static void print_freq_head(const struct list *x)
 {
 	const struct listing_freq *f = &x->freq;
 
-	if (f->windows)
-		printf("freq       from %" PRIu64 " windows of the image, ", f->windows);
+	if (f->traces)
+		printf("freq       from %" PRIu64 " traces of the image, ", f->traces);
 	else
 		printf("freq       estimated from %s, ", x->a->events[f->event].name);
 	puts(!x->has_freq  ? "but known of no instruction well enough: see 'dcpicalc -conf_low'"
-	     : f->windows  ? "in proportion within the procedure only"
+	     : f->traces   ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
 	if (f->nr_unresolved)
@@ -322,7 +322,7 @@ static void put_total_values(struct list *x)
 
 int list_print_text(struct list *x, struct base_err *err)
 {
-	/* What is there decides unless told otherwise. */
+	/* The available information decides the form unless an option does. */
 	bool plain = x->opt->as_asm || !x->nr_by_line ||
 		     (!x->opt->as_source && !x->opt->as_both && !any_source(x));
 	int r;

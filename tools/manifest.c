@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char first_line[] = "dcpi-install 1\n";
+#include "line.h"
+
+static const char first_line[] = "dcpi-install 1";
 
 void manifest_release(struct manifest *m)
 {
@@ -85,34 +87,23 @@ static int parse_line(struct manifest *m, const char *line)
 	return strncmp(line, "dir ", 4) ? -DCPI_EFORMAT : add(m, MANIFEST_DIR, line + 4, NULL, 0);
 }
 
-static int parse_lines(struct manifest *m, char *text, struct base_err *err)
+int manifest_parse(struct manifest *m, const char *text, size_t len, struct base_err *err)
 {
-	char *save = NULL, *line = strtok_r(text, "\n", &save);
-	int r = 0;
+	struct base_lines lines;
+	int r = base_lines_open(&lines, text, len);
+	char *line = r < 0 ? NULL : base_lines_next(&lines);
 
-	for (size_t nr = 2; r == 0 && line; nr++, line = strtok_r(NULL, "\n", &save)) {
+	if (r >= 0 && (!line || strcmp(line, first_line) != 0))
+		r = -DCPI_EVERSION;
+	if (r < 0)
+		base_fail_errno(err, r, "cannot use the list of what was installed");
+	while (r >= 0 && (line = base_lines_next(&lines))) {
 		r = parse_line(m, line);
 		if (r < 0)
 			base_fail_errno(err, r,
 					"cannot use line %zu of the list of what was installed",
-					nr);
+					lines.number);
 	}
-	return r;
-}
-
-int manifest_parse(struct manifest *m, const char *text, size_t len, struct base_err *err)
-{
-	size_t head = strlen(first_line);
-	char *copy;
-	int r;
-
-	if (len < head || memcmp(text, first_line, head) != 0 || memchr(text, 0, len))
-		return base_fail_errno(err, -DCPI_EVERSION,
-				       "cannot use the list of what was installed");
-	copy = strndup(text + head, len - head);
-	if (!copy)
-		return base_fail_errno(err, -ENOMEM, "cannot use the list of what was installed");
-	r = parse_lines(m, copy, err);
-	free(copy);
+	base_lines_close(&lines);
 	return r;
 }

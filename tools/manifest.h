@@ -14,8 +14,8 @@ enum manifest_kind {
 struct manifest_entry {
 	enum manifest_kind kind;
 	char *path;	 /* absolute, or relative to the prefix; no ".." */
-	char *target;	 /* of a link */
-	uint8_t sum[32]; /* of a file: SHA-256 */
+	char *target;	 /* target of a link */
+	uint8_t sum[32]; /* SHA-256 of a file */
 };
 
 /* In the list's order. Zero-initialize. */

@@ -66,7 +66,7 @@ static int add_file(const char *image, struct json_object *request, int *file, s
 }
 
 /* START SIZE IMAGEID */
-static int add_told(char **words, struct json_object *request, struct base_err *err)
+static int add_announced(char **words, struct json_object *request, struct base_err *err)
 {
 	int64_t start = 0, len = 0;
 	int r = parse_number(words[0], "address", INT64_MAX, &start, err);
@@ -103,7 +103,7 @@ int registration_read(int nr, char **words, struct json_object *request, int *fi
 	add_number(request, "offset", off);
 	json_object_object_add(request, "name", json_object_new_string(words[nr - 1]));
 	if (nr == WORDS_ALL)
-		return add_told(words + 1, request, err);
+		return add_announced(words + 1, request, err);
 	add_number(request, "start", start);
 	add_number(request, "size", len);
 	return 0;

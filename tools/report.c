@@ -49,8 +49,10 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .apart = s->apart,
 					  .sums = s->sums };
 
-	/* What is kept for the next question may be too long for a limit of the user's. Nobody who
-	 * opens a database so runs programs. */
+	/*
+	 * The index that is kept for the next question may be longer than the user's limit of file
+	 * sizes. Programs that open a database in this way execute no other program.
+	 */
 	signal(SIGXFSZ, SIG_IGN);
 	return analysis_open(&sel, out, err);
 }
@@ -82,12 +84,18 @@ void report_head(const struct analysis *a, FILE *to)
 		report_print_clean(to, a->platforms[i]);
 	}
 	fputc('\n', to);
-	for (size_t i = 0; i < a->nr_labels; i++) {
-		fputs(i ? ", " : a->nr_labels == 1 ? "label      " : "labels     ", to);
-		report_print_clean(to, a->labels[i]);
+	for (size_t i = 0; i < a->labels.nr; i++) {
+		fputs(i ? ", " : a->labels.nr == 1 ? "label      " : "labels     ", to);
+		report_print_clean(to, a->labels.v[i]);
 	}
-	if (a->nr_labels)
+	if (a->labels.nr)
 		fputc('\n', to);
+}
+
+/* The part of the time in which the event was counted, 0 to 1: below 1 where events took turns. */
+static double event_enabled(const struct analysis_event *ev)
+{
+	return ev->whole > (double)ev->sum ? (double)ev->sum / ev->whole : 1;
 }
 
 /* Clocks and the tick are sampled by time, all other events by their number. */
@@ -98,7 +106,7 @@ static bool is_clock(const char *event)
 
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 {
-	double enabled = analysis_event_enabled(ev);
+	double enabled = event_enabled(ev);
 
 	fprintf(to, "%-9s  %" PRIu64 " samples", ev->name, sum);
 	if (ev->mixed)
@@ -111,7 +119,7 @@ void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 	fputc('\n', to);
 }
 
-/* Who looks right behind a start, or behind dcpiepoch, is told why there is nothing. */
+/* A user who looks just after a start, or after dcpiepoch, is told why there is nothing. */
 static void report_none(const struct analysis *a, FILE *to)
 {
 	bool open = false;
@@ -211,8 +219,7 @@ static struct json_object *json_events(const struct analysis *a, const uint64_t 
 		json_object_object_add(o, "period",
 				       ev->mixed ? NULL : json_object_new_uint64(ev->period));
 		json_object_object_add(o, "samples", json_object_new_uint64(sums ? sums[i] : 0));
-		json_object_object_add(o, "enabled",
-				       report_json_number(analysis_event_enabled(ev)));
+		json_object_object_add(o, "enabled", report_json_number(event_enabled(ev)));
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -222,8 +229,8 @@ static struct json_object *json_labels(const struct analysis *a)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; i < a->nr_labels; i++)
-		json_object_array_add(list, report_json_text(a->labels[i]));
+	for (size_t i = 0; i < a->labels.nr; i++)
+		json_object_array_add(list, report_json_text(a->labels.v[i]));
 	return list;
 }
 
@@ -239,7 +246,7 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	json_object_object_add(root, "database", report_json_text(profdb_path(a->db)));
 	json_object_object_add(root, "epochs", json_epochs(a));
 	json_object_object_add(root, "platforms", platforms);
-	if (a->nr_labels)
+	if (a->labels.nr)
 		json_object_object_add(root, "labels", json_labels(a));
 	json_object_object_add(root, "events", json_events(a, sums));
 	return root;
@@ -274,6 +281,30 @@ static void guessed(const struct analysis_image *ai, struct base_err *out)
 		  ai->name);
 }
 
+static bool is_remarkable(const struct analysis_image *ai, struct base_err *out)
+{
+	*out = (struct base_err){ 0 };
+	if (ai->guessed)
+		guessed(ai, out);
+	else if (ai->twin)
+		base_fail(out, -ESTALE,
+			  "image '%s' is kept apart from '%s', whose build-id it has: its code is "
+			  "another one, or could not be read",
+			  ai->name, ai->twin->name);
+	return out->code;
+}
+
+static bool has_lost(const struct analysis_epoch *e, struct base_err *out)
+{
+	*out = (struct base_err){ 0 };
+	if (e->lost)
+		base_fail(out, -EIO,
+			  "epoch %s lacks %" PRIu64 " sample%s that its daemon could not write "
+			  "before it ended",
+			  e->name, e->lost, e->lost == 1 ? "" : "s");
+	return e->lost;
+}
+
 void report_json_problems(struct json_object *root, const struct analysis *a)
 {
 	struct json_object *problems = json_object_new_array();
@@ -284,12 +315,12 @@ void report_json_problems(struct json_object *root, const struct analysis *a)
 	for (size_t i = 0; i < a->nr_images; i++)
 		if (is_problem(a->images[i]))
 			json_problem(problems, &a->images[i]->why);
-	for (size_t i = 0; i < a->nr_images; i++, why = (struct base_err){ 0 }) {
-		if (!a->images[i]->guessed)
-			continue;
-		guessed(a->images[i], &why);
-		json_problem(problems, &why);
-	}
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (is_remarkable(a->images[i], &why))
+			json_problem(problems, &why);
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (has_lost(&a->epochs[i], &why))
+			json_problem(problems, &why);
 	json_object_object_add(root, "problems", problems);
 }
 
@@ -353,14 +384,14 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 	return code;
 }
 
-/* Of what -p names, that it can be no image at all; it may well be none that was sampled. */
+/* Report names of -p that can be no image at all; an image without samples is no error. */
 static void bad_files(const char *prog, const struct analysis *a, FILE *to)
 {
-	for (size_t i = 0; i < a->nr_files; i++) {
+	for (size_t i = 0; i < a->sources.nr_files; i++) {
 		struct base_err why = { 0 };
 		struct image *img;
 
-		if (image_open_path(a->files[i], IMAGE_FILE, &img, &why) < 0)
+		if (image_open_path(a->sources.files[i], IMAGE_FILE, &img, &why) < 0)
 			fprintf(to, "%s: warning: -p: %s\n", prog, why.text);
 		else
 			image_close(img);
@@ -369,18 +400,18 @@ static void bad_files(const char *prog, const struct analysis *a, FILE *to)
 
 int report_bad(const char *prog, const struct analysis *a, FILE *to)
 {
+	struct base_err why = { 0 };
+
 	fflush(stdout);
 	bad_files(prog, a, to);
 	for (size_t i = 0; i < a->nr_bad; i++)
 		base_err_print(&a->bad[i].err, prog, to);
-	for (size_t i = 0; i < a->nr_images; i++) {
-		struct base_err why = { 0 };
-
-		if (!a->images[i]->guessed)
-			continue;
-		guessed(a->images[i], &why);
-		fprintf(to, "%s: warning: %s\n", prog, why.text);
-	}
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (is_remarkable(a->images[i], &why))
+			fprintf(to, "%s: warning: %s\n", prog, why.text);
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (has_lost(&a->epochs[i], &why))
+			fprintf(to, "%s: warning: %s\n", prog, why.text);
 	return a->nr_bad ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every report begins and ends with: where its numbers come from, and what is wrong there. */
+/* The head and the foot of every report: where its numbers come from, and what is wrong there. */
 #ifndef DCPI_REPORT_H
 #define DCPI_REPORT_H
 
@@ -33,7 +33,7 @@ void report_head(const struct analysis *a, FILE *to);
  * of the time" behind it where it took turns with others. */
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);
 
-/* Of all images, by event: fills @sums (ANALYSIS_NR_EVENTS) and returns it. */
+/* Sums over all images, by event: fills @sums (ANALYSIS_NR_EVENTS) and returns it. */
 const uint64_t *report_sums(const struct analysis *a, uint64_t *sums);
 
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to);
@@ -62,7 +62,7 @@ int report_json_print(struct json_object *root, const struct analysis *a, FILE *
  * what was printed.
  */
 int report_problems(const char *prog, const struct analysis *a, FILE *to);
-/* Of the profile files alone, and which images have procedures that are guessed. */
+/* Report the bad profile files alone, and the images whose procedures are guessed. */
 int report_bad(const char *prog, const struct analysis *a, FILE *to);
 /* Two cells of a table: samples and percent of @total, empty where there are none. */
 void report_cells(struct table *t, uint64_t count, uint64_t total);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every analysis tool can be told: which database, and which part of it. */
+/* Options that every analysis tool has: the database, and the part of it to read. */
 #ifndef DCPI_SELECT_H
 #define DCPI_SELECT_H
 
@@ -14,7 +14,7 @@ struct select {
 	struct base_opt_list labels; /* -label: only samples with one of these */
 	struct base_opt_list files;  /* -p: where images may be */
 	struct base_opt_list maps;   /* -m: dcpiscan's maps of where they are */
-	bool sums;		     /* of images suffice */
+	bool sums;		     /* the sums over images suffice */
 	bool apart;		     /* keep processes apart that have profiles of their own */
 	bool json;
 };

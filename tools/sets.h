@@ -29,8 +29,9 @@ struct sets {
  */
 int sets_parse(const struct base_cmd *cmd, struct set *into, int argc, char **argv,
 	       struct sets *out, struct base_err *err);
-/* Of a copied set: a list of its own of the labels, which sets_release frees. 0 or negative with
- * @err. */
+/*
+ * Give a copied set its own list of the labels, which sets_release frees. 0 or negative with @err.
+ */
 int sets_own_labels(struct set *s, struct base_err *err);
 /* Gather the set's samples: sets_gather does it too. */
 int sets_open(struct set *s, struct base_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What stalls cost is summed up by cause, as text and JSON. */
+/* Stalls summed up by cause, as text and JSON. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,24 +69,24 @@ const char *stall_report_unit(const struct stall_report *x, bool absolute)
 	return !absolute ? "x" : estimate_is_cycles(event_name(x)) ? "cy" : "ns";
 }
 
-/* What the counts of those procedures are that have executions, or proportions only. */
-static void counts_text(const struct stall_report *x, bool absolute, uint64_t windows, char *buf,
+/* Say what the counts are: executions of some procedures, or proportions within them only. */
+static void counts_text(const struct stall_report *x, bool absolute, uint64_t traces, char *buf,
 			size_t buf_len)
 {
 	int event = estimate_event(x->a, NULL);
 
-	estimate_text(event < 0 ? "no event" : x->a->events[event].name, absolute, windows, buf,
+	estimate_text(event < 0 ? "no event" : x->a->events[event].name, absolute, traces, buf,
 		      buf_len);
 }
 
-static void print_counts(const struct stall_report *x, bool absolute, uint64_t windows, size_t nr,
+static void print_counts(const struct stall_report *x, bool absolute, uint64_t traces, size_t nr,
 			 FILE *to)
 {
 	char text[200];
 
 	if (!nr)
 		return;
-	counts_text(x, absolute, windows, text, sizeof(text));
+	counts_text(x, absolute, traces, text, sizeof(text));
 	fprintf(to, "counts     %s (%zu procedure%s, unit %s)\n", text, nr, nr == 1 ? "" : "s",
 		stall_report_unit(x, absolute));
 }
@@ -115,12 +115,12 @@ void stall_report_head(const struct stall_report *x, FILE *to)
 		: x->options.least < FREQ_HIGH ? " or better (-conf_low: any)"
 					       : " (-conf_low: any)");
 	print_counts(x, true, 0, x->stalls.nr_absolute, to);
-	print_counts(x, false, x->stalls.windows, x->stalls.nr_windowed, to);
+	print_counts(x, false, x->stalls.traces, x->stalls.nr_traced, to);
 	print_counts(x, false, 0, x->stalls.nr_relative, to);
 	print_limits(x, to);
 }
 
-static void json_counts(const struct stall_report *x, bool absolute, uint64_t windows, size_t nr,
+static void json_counts(const struct stall_report *x, bool absolute, uint64_t traces, size_t nr,
 			struct json_object *list)
 {
 	struct json_object *o;
@@ -129,12 +129,12 @@ static void json_counts(const struct stall_report *x, bool absolute, uint64_t wi
 	if (!nr)
 		return;
 	o = json_object_new_object();
-	counts_text(x, absolute, windows, text, sizeof(text));
+	counts_text(x, absolute, traces, text, sizeof(text));
 	json_object_object_add(o, "unit", json_object_new_string(stall_report_unit(x, absolute)));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	json_object_object_add(o, "procedures", json_object_new_uint64(nr));
-	if (windows)
-		json_object_object_add(o, "windows", json_object_new_uint64(windows));
+	if (traces)
+		json_object_object_add(o, "windows", json_object_new_uint64(traces));
 	json_object_array_add(list, o);
 }
 
@@ -150,7 +150,7 @@ struct json_object *stall_report_json(const struct stall_report *x, const char *
 	root = report_json(schema, x->a, sums);
 	free(sums);
 	json_counts(x, true, 0, x->stalls.nr_absolute, counts);
-	json_counts(x, false, x->stalls.windows, x->stalls.nr_windowed, counts);
+	json_counts(x, false, x->stalls.traces, x->stalls.nr_traced, counts);
 	json_counts(x, false, 0, x->stalls.nr_relative, counts);
 	for (size_t i = 0; i < x->a->nr_events; i++)
 		if (x->stalls.limited[i])

@@ -3,26 +3,27 @@
 #ifndef DCPI_TAR_H
 #define DCPI_TAR_H
 
-#include "archive.h"
+#include "tarball.h"
 #include "profdb.h"
 #include "select.h"
 
-/* What an archive has of each part of a database. */
+/* Totals of the files in each part of a database. */
 struct tar_sum {
 	uint64_t nr[PROFDB_NR_PARTS], bytes[PROFDB_NR_PARTS];
 };
 
 /* 0 or -EINVAL: something is in it that is no part of a database, told in @err. */
-int tar_sum(const struct archive_list *list, struct tar_sum *out, struct base_err *err);
+int tar_sum(const struct tarball_list *list, struct tar_sum *out, struct base_err *err);
 
-/* What is packed on request alone. */
+/* Files that are packed on request only. */
 struct tar_also {
 	bool images, values;
 };
 
 /*
- * What @sel selects into the archive @file. What is missing or cannot be read is told on stderr; a
- * part of the database itself among it makes 1 of 0. @sum: what was packed.
+ * Pack the files that @sel selects into the archive @file. Missing or unreadable ones are reported
+ * on stderr; if one is a part of the database itself, 0 becomes 1. @sum: totals of the packed
+ * files.
  */
 int tar_pack(const char *prog, const struct select *sel, const struct tar_also *also,
 	     const char *file, struct tar_sum *sum, struct base_err *err);

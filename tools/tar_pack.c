@@ -23,7 +23,7 @@ struct pack {
 	const char *prog;
 	struct profdb *db;
 	struct image_store *store;
-	struct archive_writer *w;
+	struct tarball_writer *w;
 	struct base_map known; /* kind, identity, first path -> wanted */
 	struct wanted *wanted;
 	size_t nr_wanted, cap_wanted;
@@ -97,11 +97,11 @@ static int take_file(struct pack *p, const char *file, mode_t mode, const struct
 		     const struct profdb_profile *header)
 {
 	struct base_err err = { 0 };
-	char path[ARCHIVE_PATH_MAX];
+	char path[TARBALL_PATH_MAX];
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s/%s", p->epoch, p->platform, file);
-	r = archive_add_data(p->w, path, mode, time(NULL), bytes->data, bytes->len, &err);
+	r = tarball_add_data(p->w, path, mode, time(NULL), bytes->data, bytes->len, &err);
 	if (r == -EINVAL) {
 		on_bad(p, file, &err);
 		return 0;
@@ -169,7 +169,7 @@ static int pack_epochs(struct pack *p, const struct select *sel, struct base_err
 	if (r >= 0 && sel->platform && !p->met)
 		r = analysis_no_platform(sel->platform, &seen, err);
 	base_buf_release(&seen);
-	if (r >= 0 && !archive_added(p->w)->nr)
+	if (r >= 0 && !tarball_added(p->w)->nr)
 		r = base_fail(err, -ENOENT, "there are no profiles to pack");
 	return r < 0 ? r : 0;
 }
@@ -179,7 +179,7 @@ static int pack_epochs(struct pack *p, const struct select *sel, struct base_err
 static int add_once(struct pack *p, const char *path, int dir_fd, const char *file,
 		    struct base_err *err)
 {
-	return archive_has(p->w, path) ? 0 : archive_add_file(p->w, path, dir_fd, file, err);
+	return tarball_has(p->w, path) ? 0 : tarball_add_file(p->w, path, dir_fd, file, err);
 }
 
 /* A kernel's bytes stand beside its symbols. */
@@ -230,7 +230,7 @@ static enum image_kind image_kind_of(enum profdb_kind kind)
 					: IMAGE_FILE;
 }
 
-/* What cannot be had is told: the rest is worth packing. */
+/* A file that cannot be read is reported: the rest is worth packing. */
 static int pack_image(struct pack *p, const struct wanted *w, struct base_err *err)
 {
 	const struct image_query q = { .kind = image_kind_of(w->kind),
@@ -308,7 +308,7 @@ static void release(struct pack *p)
 	free(p->wanted);
 	base_map_release(&p->known);
 	image_store_close(p->store);
-	archive_discard(p->w);
+	tarball_discard(p->w);
 	profdb_close(p->db);
 }
 
@@ -319,7 +319,7 @@ int tar_pack(const char *prog, const struct select *sel, const struct tar_also *
 	int r = profdb_open(sel->db, false, &p.db, err), lock = -1;
 
 	if (r >= 0)
-		r = archive_create(file, &p.w, err);
+		r = tarball_create(file, &p.w, err);
 	/* No pseudo-image goes meanwhile; who may not write the database cannot see to that. */
 	if (r >= 0)
 		lock = profdb_dyn_lock(p.db, false, 10000, NULL);
@@ -328,9 +328,9 @@ int tar_pack(const char *prog, const struct select *sel, const struct tar_also *
 	if (lock >= 0)
 		close(lock);
 	if (r >= 0)
-		r = archive_finish(p.w, err);
+		r = tarball_finish(p.w, err);
 	if (r >= 0)
-		r = tar_sum(archive_added(p.w), sum, err);
+		r = tar_sum(tarball_added(p.w), sum, err);
 	release(&p);
 	return r < 0 ? base_fail_errno(err, r, "cannot pack '%s'", sel->db) : p.lacks;
 }

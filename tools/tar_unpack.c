@@ -8,10 +8,10 @@
 
 #include "tar.h"
 
-/* What files take beside their bytes, at most a block each. */
+/* The most that a file takes on disk beside its bytes. */
 enum { BLOCK = 4096 };
 
-int tar_sum(const struct archive_list *list, struct tar_sum *out, struct base_err *err)
+int tar_sum(const struct tarball_list *list, struct tar_sum *out, struct base_err *err)
 {
 	struct profdb_place place;
 
@@ -27,7 +27,7 @@ int tar_sum(const struct archive_list *list, struct tar_sum *out, struct base_er
 	return 0;
 }
 
-static int check_room(struct profdb *db, const struct archive_list *list, struct base_err *err)
+static int check_space(struct profdb *db, const struct tarball_list *list, struct base_err *err)
 {
 	uint64_t need = list->bytes + list->nr * BLOCK, have;
 	struct statvfs fs;
@@ -52,32 +52,32 @@ static int put(void *ctx, const void *data, size_t len)
 {
 	const struct target *t = ctx;
 
-	profdb_lock_beat(t->db);
+	profdb_lock_heartbeat(t->db);
 	return base_write_all(t->fd, data, len);
 }
 
 /* 1: the database has it; it is read all the same, so that its sum is checked. */
-static int unpack_file(struct archive_reader *a, struct profdb *db, struct profdb_import *i,
-		       const struct archive_member *m, struct base_err *err)
+static int unpack_file(struct tarball_reader *a, struct profdb *db, struct profdb_import *i,
+		       const struct tarball_member *m, struct base_err *err)
 {
 	struct base_file f = { .fd = -1 };
 	int r = profdb_import_file(i, m->path, m->sum, m->mode, &f, err);
 
 	if (r == 1)
-		return archive_read(a, NULL, NULL, err) < 0 ? err->code : 1;
+		return tarball_read(a, NULL, NULL, err) < 0 ? err->code : 1;
 	if (r < 0)
 		return r;
-	r = archive_read(a, put, &(struct target){ db, f.fd }, err);
+	r = tarball_read(a, put, &(struct target){ db, f.fd }, err);
 	if (r >= 0)
 		r = base_file_commit(&f, err);
 	base_file_abort(&f);
 	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", m->path) : 0;
 }
 
-static int unpack_files(struct archive_reader *a, struct profdb *db, struct profdb_import *i,
+static int unpack_files(struct tarball_reader *a, struct profdb *db, struct profdb_import *i,
 			uint64_t *kept, struct base_err *err)
 {
-	const struct archive_list *list = archive_members(a);
+	const struct tarball_list *list = tarball_members(a);
 	int r = 0;
 
 	*kept = 0;
@@ -86,11 +86,11 @@ static int unpack_files(struct archive_reader *a, struct profdb *db, struct prof
 		*kept += r == 1;
 	}
 	if (r >= 0)
-		r = archive_end(a, err);
+		r = tarball_end(a, err);
 	return r < 0 ? r : profdb_import_commit(i, err);
 }
 
-static int begin(struct profdb *db, const struct archive_list *list, struct profdb_import **out,
+static int begin(struct profdb *db, const struct tarball_list *list, struct profdb_import **out,
 		 struct base_err *err)
 {
 	const char **paths = calloc(list->nr + 1, sizeof(*paths));
@@ -105,14 +105,14 @@ static int begin(struct profdb *db, const struct archive_list *list, struct prof
 	return r;
 }
 
-static int unpack_into(struct archive_reader *a, struct profdb *db, uint64_t *kept,
+static int unpack_into(struct tarball_reader *a, struct profdb *db, uint64_t *kept,
 		       struct base_err *err)
 {
 	struct profdb_import *i = NULL;
-	int lock, r = check_room(db, archive_members(a), err);
+	int lock, r = check_space(db, tarball_members(a), err);
 
 	if (r >= 0)
-		r = begin(db, archive_members(a), &i, err);
+		r = begin(db, tarball_members(a), &i, err);
 	if (r < 0)
 		return r;
 	/* Pseudo-images come before the profiles that refer to them: none may be removed until
@@ -135,13 +135,13 @@ static void say_watching(void *ctx, const char *text)
 int tar_unpack(const char *file, const char *path, struct tar_sum *sum, uint64_t *kept,
 	       struct base_err *err)
 {
-	struct archive_reader *a;
+	struct tarball_reader *a;
 	struct profdb *db = NULL;
-	int r = archive_open(file, &a, err);
+	int r = tarball_open(file, &a, err);
 
 	if (r < 0)
 		return r;
-	r = tar_sum(archive_members(a), sum, err);
+	r = tar_sum(tarball_members(a), sum, err);
 	if (r >= 0)
 		r = profdb_open(path, true, &db, err);
 	if (r >= 0)
@@ -149,6 +149,6 @@ int tar_unpack(const char *file, const char *path, struct tar_sum *sum, uint64_t
 	if (r >= 0)
 		r = unpack_into(a, db, kept, err);
 	profdb_close(db);
-	archive_close(a);
+	tarball_close(a);
 	return r;
 }

@@ -7,7 +7,7 @@
 
 #include "valued.h"
 
-/* Of values.replay: the store was forwarded, so that nothing waited. */
+/* A flag of values.replay: the store was forwarded, so nothing waited. */
 enum { REPLAY_FORWARDED = 0x10000 };
 
 bool valued_wanted(const struct valued_options *o)
@@ -114,8 +114,10 @@ static const char *built_in_preface(struct valued *v, enum vtrace_arch arch,
 	return of ? of : "?";
 }
 
-/* What stands before the values of an instruction: mostly a register. NULL: they are not to be
- * shown. Up to the next call. */
+/*
+ * The text before the values of an instruction: mostly a register. NULL: do not show them. It is
+ * valid until the next call.
+ */
 static const char *preface_of(struct valued *v, uint32_t machine, const struct valued_insn *insn)
 {
 	enum vtrace_arch arch;
@@ -153,7 +155,7 @@ const char *valued_text(struct valued *v, uint64_t value)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* Taken up once in @thld times. */
-bool valued_is_told(const struct hotlist_spot *s, size_t i)
+bool valued_is_given(const struct hotlist_spot *s, size_t i)
 {
 	return s->thld <= 1 || s->v[i].count >= 2 * (double)s->thld;
 }
@@ -169,7 +171,7 @@ static int put_values(struct valued *v, const char *preface, const struct hotlis
 		double percent = 100 * hotlist_share(s, i);
 
 		/* All that follow are rarer. */
-		if (percent < v->opt->cutoff || !valued_is_told(s, i))
+		if (percent < v->opt->cutoff || !valued_is_given(s, i))
 			dots++;
 		else
 			r = base_buf_printf(to, " (%.1f%% %s)", percent,
@@ -250,7 +252,7 @@ struct json_object *valued_json_as(struct valued *v, const char *preface,
 		struct json_object *pair = json_object_new_object();
 
 		json_object_object_add(pair, "percent",
-				       valued_is_told(s, i)
+				       valued_is_given(s, i)
 					       ? report_json_number(100 * hotlist_share(s, i))
 					       : NULL);
 		json_object_object_add(pair, "value", report_json_hex(s->v[i].value));

@@ -8,7 +8,10 @@
 #include "profiler.h"
 #include "report.h"
 
-/* What -vprof collects at calls: argument number %u (from 0) where procedures begin. */
+/*
+ * The name of the values that -vprof collects at calls: argument number %u (from 0) where
+ * procedures begin.
+ */
 #define VALUED_ARGUMENT PROFDB_VALUES_ARG "%u"
 
 struct valued_options {
@@ -64,9 +67,9 @@ struct valued {
 	const struct valued_options *opt;
 	char profiler[VTRACE_PROFILER_NAME];
 	struct hotlists lists;
-	struct vtrace_profiler loaded; /* of -vtrace */
+	struct vtrace_profiler loaded; /* the profiler of -vtrace */
 	uint32_t word;		       /* the instruction that its preface was asked for */
-	char text[256];		       /* of a preface or a value */
+	char text[256];		       /* text of a preface or a value */
 };
 
 /* Read what @o asks for, of what @a has gathered. Errors: those of hotlists_open, and of loading a
@@ -78,15 +81,15 @@ void valued_release(struct valued *v);
 /* False: nobody interprets code of it. */
 bool valued_arch(uint32_t machine, enum vtrace_arch *arch);
 /*
- * What 'dcpid -vprof' has values of, as profilers/vp-classic.c picks them: a register (written to
- * @name, VTRACE_REGISTER_NAME bytes), "mem", "taken", "target"; NULL: of nothing.
+ * The operand whose values 'dcpid -vprof' keeps, chosen as in profilers/vp-classic.c: a register
+ * (written to @name, VTRACE_REGISTER_NAME bytes), "mem", "taken", "target"; NULL: none.
  */
 const char *valued_of(enum vtrace_arch arch, const struct vtrace_operands *o, char *name);
 /* A value of the instruction whose cells were put last. Up to the next call. */
 const char *valued_text(struct valued *v, uint64_t value);
 
 /* Did it come so often that its share means something? Else a dot stands for it. */
-bool valued_is_told(const struct hotlist_spot *s, size_t i);
+bool valued_is_given(const struct hotlist_spot *s, size_t i);
 /* vtot, thld, nv and the values; all empty for NULL or a spot where nothing was seen. */
 void valued_columns(struct table *t);
 void valued_cells(struct valued *v, uint32_t machine, const struct valued_insn *insn,

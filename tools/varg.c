@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "varg.h"
 
 const struct varg_machine *varg_machine_of(uint32_t machine)
@@ -31,7 +32,7 @@ struct use {
 	const struct varg_machine *m;
 	const struct flow *f;
 	const struct flow_source *source;
-	uint32_t *fresh; /* by block: arguments that may come into it unwritten */
+	uint32_t *fresh; /* by block: arguments that may enter it unwritten */
 	uint32_t used, maybe;
 };
 
@@ -62,7 +63,7 @@ static bool clears(const struct use *u, const struct insn *insn)
 	       (code[at] == 0x31 || code[at] == 0x33 || code[at] == 0x29 || code[at] == 0x2b);
 }
 
-/* What comes out of the block as it came in. */
+/* The arguments that leave the block as they entered it. */
 static uint32_t through(struct use *u, const struct flow_block *b, uint32_t fresh)
 {
 	for (uint32_t i = b->insn; i < b->insn + b->nr_insns && fresh; i++) {
@@ -151,16 +152,16 @@ int varg_places_find(const struct varg *x, const struct hotlists *of, struct var
 	return 0;
 }
 
-int varg_moves_find(const struct varg *x, struct varg_places *out)
+int varg_edges_find(const struct varg *x, struct varg_places *out)
 {
 	const struct profdb_profile *p = x->ai->profile;
-	size_t nr = profdb_profile_nr_moves(p);
+	size_t nr = profdb_profile_nr_edges(p);
 
 	out->v = calloc(nr + 1, sizeof(*out->v));
 	if (!out->v)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
-		const struct profdb_move *m = profdb_profile_move(p, i);
+		const struct profdb_edge *m = profdb_profile_edge(p, i);
 		struct varg_place *at = &out->v[out->nr];
 
 		at->at = i;
@@ -179,17 +180,7 @@ void varg_places_release(struct varg_places *p)
 
 size_t varg_place_at(const struct varg_places *p, uint64_t vaddr)
 {
-	size_t from = 0, to = p->nr;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-
-		if (p->v[mid].vaddr < vaddr)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return BASE_LOWER_BOUND(p->v, p->nr, vaddr, vaddr);
 }
 
 int varg_spot(const struct varg *x, const struct varg_places *of, uint64_t vaddr,
@@ -341,7 +332,7 @@ static void print_argument(struct varg *x, uint32_t i, const struct hotlist_spot
 	char name[VTRACE_REGISTER_NAME];
 
 	printf("%s%s", first ? "(" : ", ", register_name(x, i, name));
-	if (s->nv && !valued_is_told(s, 0))
+	if (s->nv && !valued_is_given(s, 0))
 		fputs(" .", stdout);
 	else if (s->nv)
 		printf(" %.1f%% %s", 100 * hotlist_share(s, 0),
@@ -365,7 +356,9 @@ static size_t read_image(void *context, uint64_t vaddr, void *out, size_t len)
 	return image_bytes(context, vaddr, out, len);
 }
 
-/* Those of which calls were seen. How many, or negative. */
+/*
+ * Add rows for the arguments that calls were seen with. Returns their number, or a negative error.
+ */
 static int argument_rows(struct varg *x, const struct varg_procedure *p, bool terse,
 			 struct table *t, struct json_object *list)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpivarg tells, procedure by procedure: as text, or added to an object. */
+/* The output of dcpivarg, procedure by procedure: as text, or added to a JSON object. */
 #ifndef DCPI_VARG_H
 #define DCPI_VARG_H
 
@@ -8,7 +8,7 @@
 
 enum { VARG_REGISTERS = 8 };
 
-/* What registers carry arguments, in their order. */
+/* The registers that carry arguments, in order. */
 struct varg_machine {
 	uint8_t nr;
 	uint8_t machine[VARG_REGISTERS]; /* numbers as in struct insn_registers */
@@ -37,17 +37,17 @@ struct varg {
 	struct analysis *a;
 	struct valued valued; /* "values"; lists are empty where there are none */
 	struct hotlists args[VARG_REGISTERS];
-	struct analysis_image **images; /* those that are looked into */
+	struct analysis_image **images; /* the images to look into */
 	size_t nr_images;
-	/* Of the image that is looked at: */
+	/* The current image: */
 	struct analysis_image *ai;
 	struct image *img;
 	const struct varg_machine *machine;
 	struct insn_decoder *decoder;
 	struct insn_disasm *disasm;
 	struct varg_places seen, seen_args[VARG_REGISTERS];
-	struct varg_places moves; /* by where they lead to; found at need */
-	/* Those that callers lie in. */
+	struct varg_places edge_counts; /* edges by their target; made when needed */
+	/* The images that contain callers. */
 	struct varg_image *opened;
 	size_t nr_opened, cap_opened;
 };
@@ -84,14 +84,16 @@ int varg_loads(struct varg *x, const struct hotlists_procedure *v, size_t nr, si
 
 /* ---- what these share ------------------------------------------------------------------------ */
 
-/* What @of has of the image, by address. 0 or -ENOMEM; release it also then. */
+/*
+ * Find the values @of has for the image, by address. 0 or -ENOMEM; release it also after failure.
+ */
 int varg_places_find(const struct varg *x, const struct hotlists *of, struct varg_places *out);
 /* The same of the moves of the image's profile. */
-int varg_moves_find(const struct varg *x, struct varg_places *out);
+int varg_edges_find(const struct varg *x, struct varg_places *out);
 void varg_places_release(struct varg_places *p);
 /* The first at @vaddr or behind it. */
 size_t varg_place_at(const struct varg_places *p, uint64_t vaddr);
-/* What was seen at an instruction, *@out zero at first. 0 or -ENOMEM. */
+/* Collect the values at an instruction; *@out is zero at first. 0 or -ENOMEM. */
 int varg_spot(const struct varg *x, const struct varg_places *of, uint64_t vaddr,
 	      struct hotlist_spot *out);
 /* A row of a table: samples, address, text, values. @samples: below 0: none are told. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who called, and where procedures keep that. */
+/* The callers of procedures, and where procedures keep their arguments. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct caller {
 	bool placed;
 	uint64_t vaddr; /* where it is not placed, the offset in the image */
 	uint64_t seen;
-	char *name; /* of its procedure; NULL: none */
+	char *name; /* name of its procedure; NULL: none */
 	uint64_t into;
 };
 
@@ -149,15 +149,16 @@ static uint64_t behind_call(const struct varg *x, uint64_t vaddr)
 /* Paths lie in one image: calls from elsewhere are known as such. */
 static int by_paths(struct varg *x, uint64_t entry, struct callers *out)
 {
-	int r = x->moves.v ? 0 : varg_moves_find(x, &x->moves);
+	int r = x->edge_counts.v ? 0 : varg_edges_find(x, &x->edge_counts);
 	uint64_t from;
 
-	for (size_t i = r < 0 ? 0 : varg_place_at(&x->moves, entry);
-	     r >= 0 && i < x->moves.nr && x->moves.v[i].vaddr == entry; i++) {
-		const struct profdb_move *m = profdb_profile_move(x->ai->profile, x->moves.v[i].at);
+	for (size_t i = r < 0 ? 0 : varg_place_at(&x->edge_counts, entry);
+	     r >= 0 && i < x->edge_counts.nr && x->edge_counts.v[i].vaddr == entry; i++) {
+		const struct profdb_edge *m =
+			profdb_profile_edge(x->ai->profile, x->edge_counts.v[i].at);
 		uint64_t nr = m->count[0] + m->count[1];
 
-		/* A window that begins here was called by nobody that it saw. */
+		/* A trace that begins here was called by nobody that it saw. */
 		if (m->from == PROFDB_OUTSIDE)
 			r = m->start == m->to ? 0 : add(out, NULL, NULL, 0, nr);
 		else if (image_vaddr(x->img, m->from, &from) >= 0 && behind_call(x, from))
@@ -204,7 +205,7 @@ static int print_full(const struct callers *all)
 {
 	struct table t = { 0 };
 
-	table_column(&t, false, all->by_paths ? "in windows" : "calls");
+	table_column(&t, false, all->by_paths ? "in traces" : "calls");
 	table_column(&t, false, "%");
 	table_column(&t, true, "returns to");
 	table_column(&t, true, "image");

@@ -50,7 +50,7 @@ static bool events_enable(jvmtiEnv *env, bool methods)
 	if ((*env)->SetEventCallbacks(env, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE)
 		return false;
 	any = event_enable(env, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
-	/* Who cannot be told of an end must not be told of the beginning. */
+	/* Ask for loads only if unloads can be reported too. */
 	if (methods && event_enable(env, JVMTI_EVENT_COMPILED_METHOD_UNLOAD))
 		any |= event_enable(env, JVMTI_EVENT_COMPILED_METHOD_LOAD);
 	event_enable(env, JVMTI_EVENT_VM_INIT);
@@ -131,7 +131,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
 	return JNI_OK;
 }
 
-/* What exists already is told by the same callbacks, before this returns. */
+/* The same callbacks report methods that exist already, before this returns. */
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
 {
 	struct jvmti_options options;

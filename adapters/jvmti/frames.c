@@ -16,18 +16,18 @@
 #endif
 
 /* Room for one more of @size bytes. */
-static bool room_make(void *array, size_t nr, size_t *room, size_t size)
+static bool grow(void *array, size_t nr, size_t *space, size_t size)
 {
-	size_t more = *room ? *room * 2 : 64;
+	size_t more = *space ? *space * 2 : 64;
 	void **at = array, *grown;
 
-	if (nr < *room)
+	if (nr < *space)
 		return true;
 	grown = reallocarray(*at, more, size);
 	if (!grown)
 		return false;
 	*at = grown;
-	*room = more;
+	*space = more;
 	return true;
 }
 
@@ -50,7 +50,7 @@ static int file_put(struct jvmti_frames *f, struct jvmti_known *k, uint32_t *at)
 	while (i < f->nr_files && !same_text(f->files[i], k->file))
 		i++;
 	if (i == f->nr_files) {
-		if (!room_make(&f->files, f->nr_files, &f->room_files, sizeof(*f->files)))
+		if (!grow(&f->files, f->nr_files, &f->grow_files, sizeof(*f->files)))
 			return -ENOMEM;
 		f->files[f->nr_files++] = k->file;
 	}
@@ -74,7 +74,7 @@ static int line_put(struct jvmti_frames *f, uint32_t start, uint32_t file, uint3
 
 	if (last ? last->line == line && last->file == file : !line)
 		return 0;
-	if (!room_make(&f->lines, f->nr_lines, &f->room_lines, sizeof(*f->lines)))
+	if (!grow(&f->lines, f->nr_lines, &f->grow_lines, sizeof(*f->lines)))
 		return -ENOMEM;
 	f->lines[f->nr_lines++] = (struct dbgdyn_line){ start, line, file };
 	return 0;
@@ -96,7 +96,7 @@ static void close_to(struct jvmti_frames *f, uint32_t nr, uint32_t end)
 static int open_put(struct jvmti_frames *f, const struct jvmti_known *k, uint32_t start,
 		    uint32_t file, uint32_t line)
 {
-	if (!room_make(&f->inlines, f->nr_inlines, &f->room_inlines, sizeof(*f->inlines)))
+	if (!grow(&f->inlines, f->nr_inlines, &f->grow_inlines, sizeof(*f->inlines)))
 		return -ENOMEM;
 	f->open[f->nr_open].known = k;
 	f->open[f->nr_open].call_line = line;

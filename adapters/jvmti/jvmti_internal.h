@@ -57,7 +57,7 @@ void jvmti_name_stub(struct jvmti_name *out, const char *name);
 /* ---- what is known of a method (known.c) ----------------------------------------------------- */
 
 struct jvmti_known {
-	struct jvmti_known *next; /* of the same hash */
+	struct jvmti_known *next; /* next one with the same hash */
 	jmethodID id;
 	struct dbgdyn_string name;   /* never empty */
 	struct dbgdyn_string file;   /* empty: the class file does not say */
@@ -110,7 +110,7 @@ struct jvmti_frames {
 	struct dbgdyn_inline *inlines;
 	struct dbgdyn_string *files;
 	size_t nr_lines, nr_inlines, nr_files;
-	size_t room_lines, room_inlines, room_files;
+	size_t grow_lines, grow_inlines, grow_files;
 	uint64_t event;
 	uint32_t nr_open; /* parts that the place before lies in: the routine's own and those
 			     inlined */

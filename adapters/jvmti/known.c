@@ -13,7 +13,7 @@
 
 /* ---- asking the JVM -------------------------------------------------------------------------- */
 
-/* What the JVM says of a method, in its own memory. Only the source may be missing. */
+/* The JVM's answers about a method, in its own memory. Only the source may be missing. */
 struct answer {
 	char *class_descriptor, *source, *name, *signature;
 };
@@ -127,10 +127,10 @@ uint32_t jvmti_known_line(const struct jvmti_known *k, int64_t bci)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static struct dbgdyn_string string_put(char *room, const struct jvmti_name *name)
+static struct dbgdyn_string string_put(char *space, const struct jvmti_name *name)
 {
-	memcpy(room, name->text, name->len);
-	return (struct dbgdyn_string){ room, name->len };
+	memcpy(space, name->text, name->len);
+	return (struct dbgdyn_string){ space, name->len };
 }
 
 /* The names stand behind the struct. */
@@ -139,7 +139,7 @@ static struct jvmti_known *known_new(const struct jvmti_methods *m, jmethodID id
 {
 	struct jvmti_name name, file = { 0 };
 	struct jvmti_known *k;
-	char *room;
+	char *space;
 
 	jvmti_name_method(&name, a->class_descriptor, a->name, m->signatures ? a->signature : NULL);
 	if (a->source)
@@ -147,9 +147,9 @@ static struct jvmti_known *known_new(const struct jvmti_methods *m, jmethodID id
 	k = calloc(1, sizeof(*k) + name.len + file.len);
 	if (!k)
 		return NULL;
-	room = (char *)(k + 1);
-	k->name = string_put(room, &name);
-	k->file = string_put(room + name.len, &file);
+	space = (char *)(k + 1);
+	k->name = string_put(space, &name);
+	k->file = string_put(space + name.len, &file);
 	k->id = id;
 	return k;
 }

@@ -45,18 +45,18 @@ static const jvmtiCompiledMethodLoadInlineRecord *inlined_find(const void *info)
 
 static int places_make(struct places *p, const struct loaded *l)
 {
-	size_t room = l->inlined ? (size_t)l->inlined->numpcs : l->nr_map;
+	size_t space = l->inlined ? (size_t)l->inlined->numpcs : l->nr_map;
 
 	*p = (struct places){ .end = l->code_len };
-	if (!room)
+	if (!space)
 		return 0;
-	p->at = calloc(room, sizeof(*p->at));
-	p->bcis = calloc(room, sizeof(*p->bcis));
+	p->at = calloc(space, sizeof(*p->at));
+	p->bcis = calloc(space, sizeof(*p->bcis));
 	if (!p->at || !p->bcis)
 		return -1;
-	p->nr = l->inlined ? jvmti_places_of_records(p->at, l->inlined->pcinfo, room, l->code,
+	p->nr = l->inlined ? jvmti_places_of_records(p->at, l->inlined->pcinfo, space, l->code,
 						     l->code_len, &p->end)
-			   : jvmti_places_of_map(p->at, l->map, p->bcis, room, &l->id, l->code,
+			   : jvmti_places_of_map(p->at, l->map, p->bcis, space, &l->id, l->code,
 						 l->code_len);
 	return 0;
 }

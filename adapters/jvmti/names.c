@@ -6,9 +6,9 @@
 
 static void put(struct jvmti_name *out, const char *text, size_t len)
 {
-	size_t room = JVMTI_NAME_MAX - out->len;
+	size_t space = JVMTI_NAME_MAX - out->len;
 
-	len = len < room ? len : room;
+	len = len < space ? len : space;
 	if (len)
 		memcpy(out->text + out->len, text, len);
 	out->len += len;

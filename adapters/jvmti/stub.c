@@ -18,20 +18,20 @@ struct range {
  * inside: what was told must stay as it is. Ascending, disjoint.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct range *told;
-static size_t nr_told, room_told;
+static struct range *announced;
+static size_t nr_announced, announced_space;
 static bool complete; /* the list has been asked for */
 static _Thread_local bool listing;
 
 /* With the lock held, as below: the first range that ends behind @at. */
-static size_t told_find(uintptr_t at)
+static size_t announced_find(uintptr_t at)
 {
-	size_t low = 0, high = nr_told;
+	size_t low = 0, high = nr_announced;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (told[middle].end <= at)
+		if (announced[middle].end <= at)
 			low = middle + 1;
 		else
 			high = middle;
@@ -49,25 +49,26 @@ static void cover(struct range *r, const struct range *also)
  * In place of what it overlaps, which has ended; in the list it was added to that. Without memory
  * it is forgotten: the list then tells it twice.
  */
-static void told_add(struct range r)
+static void announced_add(struct range r)
 {
-	size_t at = told_find(r.start), gone = 0;
+	size_t at = announced_find(r.start), gone = 0;
 
-	if (nr_told == room_told) {
-		size_t room = room_told ? 2 * room_told : 1024;
-		struct range *grown = reallocarray(told, room, sizeof(*told));
+	if (nr_announced == announced_space) {
+		size_t space = announced_space ? 2 * announced_space : 1024;
+		struct range *grown = reallocarray(announced, space, sizeof(*announced));
 
 		if (!grown)
 			return;
-		told = grown;
-		room_told = room;
+		announced = grown;
+		announced_space = space;
 	}
-	for (; at + gone < nr_told && told[at + gone].start < r.end; gone++)
+	for (; at + gone < nr_announced && announced[at + gone].start < r.end; gone++)
 		if (listing)
-			cover(&r, &told[at + gone]);
-	memmove(&told[at + 1], &told[at + gone], (nr_told - at - gone) * sizeof(*told));
-	told[at] = r;
-	nr_told = nr_told + 1 - gone;
+			cover(&r, &announced[at + gone]);
+	memmove(&announced[at + 1], &announced[at + gone],
+		(nr_announced - at - gone) * sizeof(*announced));
+	announced[at] = r;
+	nr_announced = nr_announced + 1 - gone;
 }
 
 /* ---- registering ------------------------------------------------------------------------------
@@ -85,18 +86,18 @@ static void range_register(const struct jvmti_name *name, struct range r)
 	dbgdyn_register(jvmti_agent.context, &routine, NULL);
 }
 
-/* Of a stub in the list: what was not told yet. */
+/* Register the parts of a stub that the list does not have yet. */
 static void gaps_register(const struct jvmti_name *name, struct range r)
 {
-	size_t i = told_find(r.start);
+	size_t i = announced_find(r.start);
 
 	for (uintptr_t at = r.start; at < r.end; i++) {
-		bool last = i == nr_told || told[i].start >= r.end;
-		uintptr_t end = last ? r.end : told[i].start;
+		bool last = i == nr_announced || announced[i].start >= r.end;
+		uintptr_t end = last ? r.end : announced[i].start;
 
 		if (end > at)
 			range_register(name, (struct range){ at, end });
-		at = last ? r.end : told[i].end;
+		at = last ? r.end : announced[i].end;
 	}
 }
 
@@ -122,7 +123,7 @@ void JNICALL jvmti_stub_made(jvmtiEnv *env, const char *name, const void *code, 
 	else
 		range_register(&text, r);
 	if (!complete)
-		told_add(r);
+		announced_add(r);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -133,8 +134,8 @@ void jvmti_stubs_list(jvmtiEnv *env)
 	listing = false;
 	pthread_mutex_lock(&lock);
 	complete = true;
-	free(told);
-	told = NULL;
-	nr_told = room_told = 0;
+	free(announced);
+	announced = NULL;
+	nr_announced = announced_space = 0;
 	pthread_mutex_unlock(&lock);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those with a name are in both trees. */
+/* entries with a name are in both trees */
 static void *by_code, *by_vma;
 
 static int order(uint64_t a, uint64_t b)

@@ -119,13 +119,13 @@ static size_t entries_put(const struct opagent_code *c, struct dbgdyn_line *line
 	return nr;
 }
 
-int opagent_lines_put(const struct opagent_code *c, struct dbgdyn_routine *r, void **room)
+int opagent_lines_put(const struct opagent_code *c, struct dbgdyn_routine *r, void **space)
 {
 	size_t nr = c->lines.nr_entries;
 	struct dbgdyn_string *files;
 	struct dbgdyn_line *lines;
 
-	*room = NULL;
+	*space = NULL;
 	if (!nr)
 		return 0;
 	files = calloc(nr, sizeof(*files) + sizeof(*lines));
@@ -136,6 +136,6 @@ int opagent_lines_put(const struct opagent_code *c, struct dbgdyn_routine *r, vo
 	r->nr_files = files_put(&c->lines, files);
 	r->lines = lines;
 	r->nr_lines = entries_put(c, lines, files, r->nr_files);
-	*room = files;
+	*space = files;
 	return 0;
 }

@@ -112,8 +112,8 @@ static int tell(const struct opagent_code *c)
 				    .code = (const void *)(uintptr_t)c->vma,
 				    .code_len = c->code_len,
 				    .bytes = (const void *)c->code };
-	void *room;
-	int result = opagent_lines_put(c, &r, &room);
+	void *space;
+	int result = opagent_lines_put(c, &r, &space);
 
 	if (result < 0)
 		return result;
@@ -121,7 +121,7 @@ static int tell(const struct opagent_code *c)
 	/* A child of fork. */
 	if (result == DBGDYN_EREFUSED && begin() == 0)
 		result = dbgdyn_register(context, &r, NULL);
-	free(room);
+	free(space);
 	return error_of(result);
 }
 

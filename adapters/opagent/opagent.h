@@ -55,7 +55,7 @@ int op_write_debug_line_info(op_agent_t hdl, void const *code, size_t nr_entry,
 /* The code at @vma is gone. 0 also where there was none. */
 int op_unload_native_code(op_agent_t hdl, uint64_t vma);
 
-/* Of the interface: 1 and 0. */
+/* Version of the interface: 1 and 0. */
 int op_major_version(void);
 int op_minor_version(void);
 

@@ -13,9 +13,9 @@ struct opagent_lines {
 	size_t nr_entries;
 };
 
-/* What was told with one code pointer. name is NULL while there are lines alone. */
+/* The data given with one code pointer. name is NULL while there are only lines. */
 struct opagent_code {
-	uintptr_t code; /* by which it is found: the pointer told, or vma */
+	uintptr_t code; /* the key: the given pointer, or vma */
 	uint64_t vma;
 	size_t code_len;
 	char *name;
@@ -41,7 +41,7 @@ void opagent_lines_release(struct opagent_lines *l);
  * Put the lines of @c into @r. They and *@room, which the caller frees, must last as long as @r.
  * -ENOMEM.
  */
-int opagent_lines_put(const struct opagent_code *c, struct dbgdyn_routine *r, void **room);
+int opagent_lines_put(const struct opagent_code *c, struct dbgdyn_routine *r, void **space);
 
 /* ---- readable.c ------------------------------------------------------------------------------ */
 

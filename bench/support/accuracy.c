@@ -128,7 +128,7 @@ static void print_scores(const char *name, const struct program *p)
 	}
 	printf("%s about %.0f %.2f %.2f %zu %llu %.3f %llu\n", name, p->samples,
 	       percent(p->nowhere, p->samples), percent(p->untrue, p->samples), p->nr,
-	       (unsigned long long)p->blocks, p->seconds, (unsigned long long)p->windows);
+	       (unsigned long long)p->blocks, p->seconds, (unsigned long long)p->traces);
 }
 
 static void print_blocks(const struct program *p)

@@ -22,12 +22,12 @@ struct procedure {
 struct program {
 	struct procedure *v;
 	size_t nr, cap;
-	double samples;	  /* in images that were counted */
-	double nowhere;	  /* of them, those in no block of any procedure */
-	double untrue;	  /* of them, those in blocks that never ran */
-	uint64_t blocks;  /* in all procedures */
-	double seconds;	  /* spent on solving */
-	uint64_t windows; /* that began in the images, or came into one */
+	double samples;	 /* in images that were counted */
+	double nowhere;	 /* of them, those in no block of any procedure */
+	double untrue;	 /* of them, those in blocks that never ran */
+	uint64_t blocks; /* in all procedures */
+	double seconds;	 /* spent on solving */
+	uint64_t traces; /* that began in the images, or came into one */
 };
 
 /*

@@ -196,7 +196,7 @@ static int add_image(struct gather *g, struct analysis *a, struct analysis_image
 	if (r >= 0)
 		r = analysis_image_paths(ai, g->img, &g->paths, err);
 	if (g->paths)
-		g->p->windows += paths_windows(g->paths);
+		g->p->traces += paths_traces(g->paths);
 	if (r >= 0)
 		r = estimate_procedures(g->img, &g->samples, add_procedure, g, NULL, err);
 	estimate_samples_release(&g->samples);

@@ -6,7 +6,7 @@
  *	-seconds S     run them for so long (2)
  *	-warm          tell of them while it runs 50 of them, which it tells of first, so that
  *	               the last is told when the time is over
- *	-again         as -warm, each told twice, so that addresses change their tenant all the
+ *	-again         as -warm, each told twice, so that addresses change their lifetime all the
  *	               time
  *	-untold        tell nobody
  *	-jitdump DIR   tell of them by DIR/jit-PID.dump, not by libdbgdyn
@@ -34,7 +34,7 @@ static struct {
 	size_t routines;
 	double seconds;
 	const char *jitdump;
-	int wait, warm, again, untold;
+	int wait, warm, again, unannounced;
 } o = { .routines = 1000000, .seconds = 2 };
 
 static unsigned char *code;
@@ -117,7 +117,7 @@ static void tell_any(size_t i)
 	snprintf(name, sizeof(name), "Engine.compile.routine(int, float)/%05zx", i);
 	if (o.jitdump)
 		jitdump_write(dump, code + i * CODE, CODE, name, i);
-	else if (!o.untold)
+	else if (!o.unannounced)
 		tell(i, name);
 }
 
@@ -178,7 +178,7 @@ static int options(int argc, char **argv)
 		const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
 
 		o.wait |= !strcmp(name, "-wait");
-		o.untold |= !strcmp(name, "-untold");
+		o.unannounced |= !strcmp(name, "-untold");
 		o.again |= !strcmp(name, "-again");
 		o.warm |= !strcmp(name, "-warm") || !strcmp(name, "-again");
 		if (!strcmp(name, "-wait") || !strcmp(name, "-untold") || !strcmp(name, "-warm") ||
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	make_code();
 	if (o.jitdump && !(dump = jitdump_open(o.jitdump)))
 		return perror("million_jit: jitdump"), 1;
-	if (!o.jitdump && !o.untold)
+	if (!o.jitdump && !o.unannounced)
 		begin();
 	if (!o.warm)
 		tell_all();
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 	start = now_ns();
 	if (o.jitdump)
 		fclose(dump);
-	else if (!o.untold)
+	else if (!o.unannounced)
 		result = dbgdyn_end(context);
 	printf("end %.3f %d\n", since(start), result);
 	return result < 0;

@@ -34,7 +34,7 @@ static enum account_bucket unknown(const struct sample *s)
 {
 	if (s->dynamic)
 		return ACCOUNT_BUCKET_DYNAMIC_UNKNOWN;
-	return !s->p || s->p->hollow ? ACCOUNT_BUCKET_UNKNOWN_PROCESS : ACCOUNT_BUCKET_UNKNOWN;
+	return !s->p || s->p->placeholder ? ACCOUNT_BUCKET_UNKNOWN_PROCESS : ACCOUNT_BUCKET_UNKNOWN;
 }
 
 static struct image *image_of(const struct attribute *a, const struct sample *s,
@@ -81,8 +81,10 @@ static struct verdict not_found(struct sample *s, enum dyn_where where)
 {
 	if (where == DYN_REUSED)
 		return in_bucket(ACCOUNT_BUCKET_REUSED);
-	if (where == DYN_NO_ROOM)
+	if (where == DYN_NO_CAPACITY)
 		return in_bucket(ACCOUNT_BUCKET_QUOTA);
+	if (where == DYN_NO_BUDGET)
+		return in_bucket(ACCOUNT_BUCKET_BUDGET);
 	if (where == DYN_GENERATION)
 		return in_bucket(ACCOUNT_BUCKET_GENERATION);
 	return s->image ? in_image(s->image, s->off) : in_bucket(unknown(s));

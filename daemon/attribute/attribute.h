@@ -17,7 +17,7 @@ struct attribute {
 	struct dyn *dyn;       /* may be NULL in tests */
 	struct kernel *kernel; /* likewise */
 	bool live;	       /* /proc tells of these processes */
-	bool flushing;	       /* what waits for files is to be told now */
+	bool flushing; /* a flush waits: counts in files without an image yet get their place now */
 
 	/* kept here; zero-initialize */
 	uint64_t resolved_ns; /* base_now_ns when those that wait were to be looked up last */
@@ -28,10 +28,10 @@ struct attribute {
 struct sample {
 	struct process *p; /* NULL: there is none */
 	uint64_t first_ns, time_ns, addr, count;
-	uint64_t map_start;  /* of its mapping; 0: in none */
+	uint64_t map_start;  /* start of its mapping; 0: in none */
 	struct image *image; /* where it is if no client told of code there; or NULL. A reference */
 	uint64_t off;
-	uint64_t mapped_ns; /* of that image, as dyn_query has it */
+	uint64_t mapped_ns; /* time of that image's mapping, as for dyn_query */
 	uint64_t until_ns;  /* base_now_ns up to which the next poll of its registry is waited
 			       for; 0: it was not looked up yet */
 	int32_t pid;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "core.h"
 #include "registry.h"
 
@@ -15,8 +16,29 @@ static int reply_done(const struct daemon *d, const char *epoch, struct base_buf
 			       (unsigned long long)d->store.account.stored);
 }
 
+/*
+ * One turn of a flush, whoever asked for it: other clients, load events and the users' own turns
+ * are served between two. -EINPROGRESS: it is not done.
+ */
+static int in_turns(struct daemon *d, int (*fn)(struct daemon *, struct base_err *),
+		    struct base_err *err)
+{
+	int r;
+
+	if (d->stepped)
+		return -EINPROGRESS;
+	d->stepped = true;
+	budget_turn(d->budgets);
+	dyn_set_hasty(d->dyn, true);
+	d->in_turns = true;
+	r = fn(d, err);
+	d->in_turns = false;
+	dyn_set_hasty(d->dyn, false);
+	return r;
+}
+
 /* The flush that quit begins with worked, its last one did not, and that came without sampling. */
-static int go_on(struct daemon *d, int r, struct base_err *err)
+static int proceed(struct daemon *d, int r, struct base_err *err)
 {
 	base_hint(err, "the daemon goes on; remove the cause and try again");
 	/* Where it cannot, that ends it. */
@@ -31,7 +53,7 @@ static int quit(struct daemon *d, struct base_err *err)
 {
 	struct base_err own = { 0 };
 	/* While sampling goes on, a full disk can be made room on and nothing is lost. */
-	int r = daemon_flush(d, &own);
+	int r = in_turns(d, daemon_flush, &own);
 
 	/* Waiting for somebody to make its folder is not what was asked for. */
 	if (r == -ENOENT && d->gone_ns) {
@@ -41,12 +63,14 @@ static int quit(struct daemon *d, struct base_err *err)
 		return r;
 	}
 	*err = own;
+	if (r == -EINPROGRESS)
+		return r;
 	if (r < 0) {
 		base_hint(err, "the daemon goes on; remove the cause and try again");
 		return r;
 	}
 	r = daemon_finish(d, err);
-	return r < 0 && !d->finished ? go_on(d, r, err) : r;
+	return r < 0 && !d->finished ? proceed(d, r, err) : r;
 }
 
 /* ---- what clients tell of their processes ---------------------------------------------------- */
@@ -98,11 +122,15 @@ static int label(struct daemon *d, const struct control_request *q, const struct
 enum { MAPS_MAX = 65530 };
 
 static int check_range(const struct daemon *d, const struct control_request *q,
-		       struct base_err *err)
+		       const struct control_peer *peer, struct base_err *err)
 {
 	const struct process *p = processes_find(d->processes, q->pid);
+	uint64_t since_ns = base_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r = proc_check_code(q->pid, q->start, q->start + q->len);
 
+	/* Its program chose how many mappings there are. */
+	budget_waited(d->budgets, peer->uid, base_clock_ns(CLOCK_THREAD_CPUTIME_ID) - since_ns, 0,
+		      0);
 	if (p && p->nr_maps >= MAPS_MAX)
 		return base_fail(err, -DCPI_ELIMIT, "process %d has too many mappings", q->pid);
 	if (r >= 0)
@@ -113,16 +141,21 @@ static int check_range(const struct daemon *d, const struct control_request *q,
 	return r;
 }
 
-/* Each makes the reader work, and what it found is remembered until the next flush. */
-enum { REGISTRATIONS_MAX = 4096 };
+/*
+ * Each makes the reader work, and what it found is remembered until the next flush. The first half
+ * is for whoever comes first (budget.h).
+ */
+enum { REGISTRATIONS_MAX = 8192 };
 
 static int count_registration(struct daemon *d, const struct control_peer *peer,
 			      struct base_err *err)
 {
-	if (d->nr_registrations < REGISTRATIONS_MAX || peer->uid == 0) {
-		d->nr_registrations++;
+	if (!budget_wait_ms(d->budgets, peer->uid))
+		return base_fail(err, -EDQUOT, "too much was asked for user %u: try again later",
+				 peer->uid);
+	if (peer->uid == 0 ||
+	    budget_take(d->budgets, peer->uid, BUDGET_REGISTRATIONS, 1, REGISTRATIONS_MAX))
 		return 0;
-	}
 	base_fail(err, -DCPI_ELIMIT, "too many registrations since the last flush");
 	base_hint(err, "try again in a few minutes, or after 'dcpictl flush'");
 	return -DCPI_ELIMIT;
@@ -132,7 +165,7 @@ static int count_registration(struct daemon *d, const struct control_peer *peer,
 static int identify(struct daemon *d, const struct control_request *q,
 		    const struct control_peer *peer, struct driver_load *l, struct base_err *err)
 {
-	if (identity_of_sent(d->identity, peer->uid, peer->sock, &l->id) < 0) {
+	if (identity_of_sent(d->identity, peer->uid, peer->sock, l) < 0) {
 		base_fail(err, -DCPI_ENOIMAGE, "no image came with '%s'", q->path);
 		base_hint(err, "send a descriptor of the file, opened to read, with the request");
 		return -DCPI_ENOIMAGE;
@@ -151,7 +184,7 @@ static int name_image(struct daemon *d, const struct control_request *q,
 {
 	const char *name = q->name[0] ? q->name : q->path;
 	struct image *img =
-		images_get(d->images, PROFDB_FILE, &l->id, q->path, base_path_name(name));
+		images_get_file(d->images, &l->id, &l->text, q->path, base_path_name(name));
 
 	if (!img)
 		return -ENOMEM;
@@ -174,9 +207,9 @@ static int register_image(struct daemon *d, const struct control_request *q,
 	int r = check_process(peer, q->pid, err);
 
 	if (r >= 0)
-		r = check_range(d, q, err);
-	if (r >= 0)
 		r = count_registration(d, peer, err);
+	if (r >= 0)
+		r = check_range(d, q, peer, err);
 	if (r >= 0)
 		r = identify(d, q, peer, &l, err);
 	if (r >= 0 && (r = name_image(d, q, &l)) < 0)
@@ -218,14 +251,16 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 
 	switch (q->command) {
 	case CONTROL_STATUS:
-		return daemon_status(d, reply);
+		return d->meanwhile
+			       ? base_buf_append(reply, d->kept_status.data, d->kept_status.len)
+			       : daemon_status(d, reply);
 	case CONTROL_LOG:
 		return reply_log(q->lines, reply);
 	case CONTROL_FLUSH:
-		r = daemon_flush(d, &err);
+		r = in_turns(d, daemon_flush, &err);
 		break;
 	case CONTROL_EPOCH:
-		r = daemon_new_epoch(d, &err);
+		r = in_turns(d, daemon_new_epoch, &err);
 		break;
 	case CONTROL_QUIT:
 		r = quit(d, &err);
@@ -237,5 +272,7 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 		r = register_image(d, q, peer, &err);
 		break;
 	}
+	if (r == -EINPROGRESS)
+		return CONTROL_LATER;
 	return r < 0 ? control_reply_error(reply, &err) : reply_done(d, d->epoch, reply);
 }

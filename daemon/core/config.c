@@ -16,7 +16,7 @@ struct config {
 	size_t len;
 };
 
-/* What is asked of one run, or of a shell that waits: never the service's habit. */
+/* Options of one run, or of a shell that waits: never the service's habit. */
 static const char *const not_here[] = {
 	"background", "check",	  "config",	"gc",	 "join",   "list-events",
 	"n",	      "nodaemon", "old_epochs", "older", "replay", "vstep",

@@ -14,11 +14,11 @@ void daemon_connect(struct daemon *d)
 	d->follow.dyn = d->dyn;
 	d->follow.kernel = d->kernel;
 	d->follow.driver = d->driver;
-	d->follow.wants_ends = d->windows;
+	d->follow.wants_ends = d->traces;
 	d->counts.attribute = &d->attribute;
 	d->counts.follow = &d->follow;
 	d->counts.store = &d->store;
-	d->counts.windows = d->windows;
+	d->counts.traces = d->traces;
 	d->counts.exclude = &d->exclude;
 	d->quota.db = d->daily.db = d->db;
 	d->quota.path = d->daily.path = d->opt.database;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,6 +24,8 @@ enum {
 	OUT_MAX = 256 << 10,
 	NR_GROUPS = 1024,
 	CLOSE_WAIT_MS = 200,
+	PASSES_MAX = 4, /* of one turn */
+	ACCEPTS_MAX = CONTROL_CLIENTS,
 };
 #define SILENCE_NS (30 * 1000000000ull)
 
@@ -33,6 +36,7 @@ struct client {
 	uint64_t heard_ns;
 	struct base_buf in; /* a request, as far as it came, without its newline */
 	bool whole;	    /* its newline is what the socket has next */
+	bool served;	    /* its request is being answered */
 	struct base_buf out;
 	size_t sent;
 };
@@ -44,6 +48,7 @@ struct control {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	control_fn fn;
 	void *ctx;
+	bool status_only; /* other requests wait */
 	struct client clients[CONTROL_CLIENTS];
 };
 
@@ -126,7 +131,7 @@ static int client_send(struct client *cl)
 	return cl->closing ? -ESHUTDOWN : 0;
 }
 
-/* Of one's own processes the others speak, which is seen where they are served. */
+/* Requests about one's own processes are the others, which are checked where they are served. */
 static bool needs_rights(enum control_command command)
 {
 	return command != CONTROL_STATUS && command != CONTROL_LABEL && command != CONTROL_REGISTER;
@@ -144,6 +149,8 @@ static int answer(struct control *c, struct client *cl, const char *line, size_t
 		base_hint(&err, "run it as root, or as a member of group 'dcpi'");
 		return control_reply_error(&cl->out, &err);
 	}
+	if (c->status_only && request.command != CONTROL_STATUS)
+		return CONTROL_LATER;
 	return c->fn(c->ctx, &request, &cl->peer, &cl->out);
 }
 
@@ -161,8 +168,13 @@ static int client_line(struct control *c, struct client *cl)
 	}
 	if (!cl->whole)
 		return 0;
+	cl->served = true;
 	r = answer(c, cl, (const char *)cl->in.data, cl->in.len);
+	cl->served = false;
 	cl->heard_ns = base_now_ns(); /* until then it was for us to speak */
+	/* Its newline, which is not taken, calls us again. */
+	if (r == CONTROL_LATER)
+		return 0;
 	base_buf_clear(&cl->in);
 	cl->whole = false;
 	if (r >= 0 && closer_recv(cl->fd, &newline, 1) != 1)
@@ -294,6 +306,21 @@ static void accept_one(struct control *c)
 	watch(c, cl, EPOLL_CTL_ADD);
 }
 
+/* Without a client to take, the spare descriptor is not to be given up: it may not come back. */
+static bool is_asked(const struct control *c)
+{
+	struct pollfd p = { .fd = c->listen_fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* A crowd before the door does not hold up others behind it for many turns. */
+static void accept_all(struct control *c)
+{
+	for (int i = 0; i < ACCEPTS_MAX && is_asked(c); i++)
+		accept_one(c);
+}
+
 static void close_silent(struct control *c, uint64_t now_ns)
 {
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
@@ -313,23 +340,45 @@ static void forgive_silence(struct control *c, uint64_t start_ns)
 	}
 }
 
-void control_serve(struct control *c)
+/* True: a client is new. */
+static bool serve_once(struct control *c)
 {
 	struct epoll_event events[CONTROL_CLIENTS + 1];
-	/* While one is served for long, others may have spoken: that is heard next time. */
-	uint64_t now = base_now_ns();
 	int nr = epoll_wait(c->epoll_fd, events, CONTROL_CLIENTS + 1, 0);
+	bool accepted = false;
 
 	for (int i = 0; i < nr; i++) {
 		uint32_t index = events[i].data.u32;
 
+		accepted |= index == CONTROL_CLIENTS;
 		if (index == CONTROL_CLIENTS)
-			accept_one(c);
-		else if (c->clients[index].fd >= 0)
+			accept_all(c);
+		else if (c->clients[index].fd >= 0 && !c->clients[index].served)
 			client_serve(c, &c->clients[index], events[i].events);
 	}
+	return accepted;
+}
+
+void control_serve(struct control *c)
+{
+	/* While one is served for long, others may have spoken: that is heard next time. */
+	uint64_t now = base_now_ns();
+
+	/* A new client's request does not wait for the next turn of a busy loop. */
+	for (int i = 0; i < PASSES_MAX && serve_once(c); i++)
+		;
 	close_silent(c, now);
 	forgive_silence(c, now);
+}
+
+void control_serve_status(struct control *c)
+{
+	if (c->status_only)
+		return;
+	c->status_only = true;
+	for (int i = 0; i < PASSES_MAX && serve_once(c); i++)
+		;
+	c->status_only = false;
 }
 
 int control_poll_fd(const struct control *c)
@@ -368,7 +417,9 @@ static int listen_at(struct control *c, struct base_err *err)
 		return r;
 	c->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", c->path);
-	/* Anyone may ask for the status; what else one may, the kernel tells by SO_PEERCRED. */
+	/*
+	 * Every user may ask for the status; what else is allowed, the kernel tells by SO_PEERCRED.
+	 */
 	if (c->listen_fd < 0 || bind(c->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
 	    chmod(c->path, 0666) < 0 || listen(c->listen_fd, CONTROL_CLIENTS) < 0)
 		return base_fail_errno(err, -errno, "cannot listen at '%s'", c->path);
@@ -410,7 +461,7 @@ int control_open(const char *run_dir, control_fn fn, void *ctx, struct control *
 	if (r >= 0)
 		r = watch_listener(c, err);
 	if (r < 0) {
-		/* Somebody else's socket must not be removed. */
+		/* Another daemon's socket must not be removed. */
 		c->path[0] = '\0';
 		control_close(c);
 		return r;

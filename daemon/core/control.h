@@ -34,7 +34,7 @@ struct control_request {
 	char name[CONTROL_NAME_MAX + 1]; /* another of the image, or "" */
 };
 
-/* Who asks, as the kernel tells. */
+/* The process that asks, as the kernel tells. */
 struct control_peer {
 	int32_t pid; /* 0: not one that can be seen from here */
 	uint32_t uid;
@@ -50,7 +50,12 @@ int control_request_parse(const char *line, size_t len, struct control_request *
 int control_reply_error(struct base_buf *out, const struct base_err *err);
 
 struct control;
-/* Does the work and appends one line to @reply; a negative return only for lack of memory. */
+/*
+ * Does the work and appends one line to @reply; a negative return only for lack of memory.
+ * CONTROL_LATER: the work is not done, and nothing appended; it is called again with the same
+ * request by the next control_serve, whose descriptor is readable until then.
+ */
+enum { CONTROL_LATER = 1 };
 typedef int (*control_fn)(void *ctx, const struct control_request *request,
 			  const struct control_peer *peer, struct base_buf *reply);
 
@@ -63,5 +68,7 @@ void control_close(struct control *c);
 int control_poll_fd(const struct control *c);
 /* Serve what there is; never waits for a client. */
 void control_serve(struct control *c);
+/* The same of those who ask for the status; it may be called while another request is served. */
+void control_serve_status(struct control *c);
 
 #endif

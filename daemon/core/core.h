@@ -48,8 +48,8 @@ struct options {
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 	bool fixed_period, keep_all;
 	bool list_events, check; /* dcpid.c alone */
-	int64_t windows_every;	 /* one user sample in so many; 0: none */
-	bool windows_kernel;
+	int64_t trace_every;	 /* one user sample in so many; 0: none */
+	bool trace_kernel;
 	bool values, values_replay;	      /* the built-in profilers */
 	struct base_opt_list value_profilers; /* absolute paths */
 	int64_t step_pid;		      /* whose steps give values too; 0: nobody's */
@@ -75,6 +75,7 @@ struct daemon {
 	struct processes *processes;
 	struct identity *identity;
 	struct reader *reader;
+	struct budgets *budgets;
 	struct kernel *kernel;
 	struct dyn *dyn;
 	struct control *control;
@@ -82,8 +83,8 @@ struct daemon {
 	struct attribute attribute;
 	struct follow follow;
 	struct counts counts;
-	struct windows *windows; /* NULL: none are wanted */
-	struct values *values;	 /* NULL: likewise */
+	struct traces *traces; /* NULL: none are wanted */
+	struct values *values; /* NULL: likewise */
 	size_t nr_profilers;
 	struct step *step; /* NULL: likewise */
 	FILE *record;
@@ -94,9 +95,16 @@ struct daemon {
 	struct exclude exclude;
 	struct service service;
 
-	uint64_t mended_ns; /* when /proc was read for lost events last */
+	uint64_t resynced_ns; /* when /proc was read for lost events last */
 	uint64_t ranges_read_ns;
 	uint64_t next_flush_ns;
+	struct base_buf kept_status;  /* as of the turn's beginning; empty where turns are short */
+	uint64_t meanwhile_ns;	      /* the last time that was looked up */
+	uint64_t slow_ns;	      /* the end of the last turn that took long; 0: none did */
+	bool meanwhile;		      /* in daemon_meanwhile */
+	bool stepped;		      /* a flush that is asked for had its part of this turn */
+	bool in_turns;		      /* a flush leaves for the next turn what takes long */
+	uint64_t unfinished_until_ns; /* so long; 0: nothing was left */
 	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
 	bool reopened;		/* since then, and its epoch is not begun */
 	uint64_t nr_before;	/* samples that this daemon put into earlier epochs */
@@ -104,13 +112,12 @@ struct daemon {
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
 	size_t heap_unused; /* bytes freed and given back, as far as they were not used again */
-	unsigned int nr_registrations; /* since the last flush */
-	struct base_err flush_error;   /* of the last flush; code 0: it worked */
-	struct base_err source_error;  /* the driver failed: no more will come from it */
-	bool record_failed;	       /* logged */
-	bool streaming;		       /* in a replay, whose rest a flush does not wait for */
-	int stop_fd;		       /* of a replay: readable when a signal ends it; 0: none */
-	bool finished;		       /* everything is on disk, the epoch is finished */
+	struct base_err flush_error;  /* of the last flush; code 0: it worked */
+	struct base_err source_error; /* the driver failed: no more will come from it */
+	bool record_failed;	      /* logged */
+	bool streaming;		      /* in a replay, whose rest a flush does not wait for */
+	int stop_fd;		      /* of a replay: readable when a signal ends it; 0: none */
+	bool finished;		      /* everything is on disk, the epoch is finished */
 };
 
 /* Open everything; on failure daemon_close releases what there is. */
@@ -128,19 +135,29 @@ int daemon_close(struct daemon *d);
  * the routine of a sample is always in what is read after the sample.
  */
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);
-/* What a live daemon does whenever it wakes: drain, answer clients, flush when it is due. */
+/* A live daemon does this whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
+/*
+ * Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
+ * the kernel's rings into memory and, if turns take long, answers requests for the status, as of
+ * the turn's beginning.
+ */
+void daemon_meanwhile(void *ctx);
 /* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
 int daemon_stop_open(void);
 /* Until a signal, quit, or the end of a recorded stream. */
 int daemon_loop(struct daemon *d, struct base_err *err);
-/* Everything received so far onto disk. On failure nothing is lost: the counts stay. */
+/*
+ * Everything received so far onto disk. On failure nothing is lost: the counts stay. Where
+ * d->in_turns is set, -EINPROGRESS: clients' code is left to be read or written, as their users
+ * have had their turn; call it again in the next one.
+ */
 int daemon_flush(struct daemon *d, struct base_err *err);
 /* After images were written: measure them, and begin to remove some where there are too many. */
 void daemon_keep_quota(struct daemon *d);
 /* Whenever the loop wakes: what was begun may be done, the day's maintenance may be due. */
 void daemon_maintain(struct daemon *d);
-/* Flush and go on in a new epoch. */
+/* Flush (as above) and continue in a new epoch. */
 int daemon_new_epoch(struct daemon *d, struct base_err *err);
 /* The next epoch, without a flush: that of the other machines, if they have a newer one (at the
  * start not with -epoch), else a new one. */

@@ -6,7 +6,7 @@
 #include "counts.h"
 
 /* Counts that wait for /proc; what is more is charged as if no event had been lost. */
-enum { DOUBTFUL_MAX = 1 << 17 };
+enum { UNSETTLED_MAX = 1 << 17 };
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ static void store_named(struct counts *t, enum account_bucket bucket, const stru
 /* Buckets of user addresses in no image: with -unknown they are told one by one. */
 static bool is_unknown(enum account_bucket bucket)
 {
-	return bucket != ACCOUNT_BUCKET_QUOTA;
+	return bucket != ACCOUNT_BUCKET_QUOTA && bucket != ACCOUNT_BUCKET_BUDGET;
 }
 
 static void store_verdict(struct counts *t, const struct sample *s, const struct verdict *v)
@@ -79,7 +79,7 @@ static bool is_unsettled(const struct counts *t, const struct sample *s)
 {
 	const struct map *m = s->p && s->time_ns < s->p->known_ns ? map_find(s->p, s->addr) : NULL;
 
-	if (t->follow->doubt && s->p && t->unsettled.nr < DOUBTFUL_MAX)
+	if (t->follow->events_lost && s->p && t->unsettled.nr < UNSETTLED_MAX)
 		return true;
 	return m && m->listed && !m->since_ns;
 }
@@ -137,8 +137,8 @@ void counts_scanned(struct counts *t)
 {
 	if (!t->follow->lives_ended)
 		return;
-	if (t->windows)
-		windows_take_ends(t->windows);
+	if (t->traces)
+		trace_take_ends(t->traces);
 	follow_ends_clear(t->follow);
 }
 
@@ -147,10 +147,10 @@ static void advance(struct counts *t, uint64_t time_ns)
 {
 	follow_until(t->follow, time_ns);
 	counts_scanned(t);
-	if (t->unsettled.nr && time_ns >= t->unsettled_ns && !t->follow->doubt)
+	if (t->unsettled.nr && time_ns >= t->unsettled_ns && !t->follow->events_lost)
 		settle_listed(t, time_ns);
-	if (t->windows)
-		windows_pass(t->windows, time_ns);
+	if (t->traces)
+		trace_pass(t->traces, time_ns);
 }
 
 int counts_count(void *ctx, const struct driver_count *c)
@@ -184,7 +184,7 @@ int counts_load(void *ctx, const struct driver_load *l)
 
 	if (l->kind == DRIVER_LOAD_LOST) {
 		follow_lost(t->follow, l->len);
-		windows_doubted(t->windows, t->follow->now_ns);
+		trace_events_lost(t->traces, t->follow->now_ns);
 		return 0;
 	}
 	advance(t, l->time_ns);
@@ -193,13 +193,13 @@ int counts_load(void *ctx, const struct driver_load *l)
 	return 0;
 }
 
-int counts_window(void *ctx, const struct vtrace_window *w, const uint64_t *words)
+int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words)
 {
 	struct counts *t = ctx;
 
 	advance(t, w->time_ns);
-	if (t->windows)
-		windows_take(t->windows, w, words);
+	if (t->traces)
+		trace_take(t->traces, w, words);
 	return 0;
 }
 
@@ -207,8 +207,8 @@ void counts_resynchronised(struct counts *t, uint64_t nr)
 {
 	counts_scanned(t);
 	t->follow->lost_read = nr;
-	t->follow->doubt = false;
-	windows_doubted(t->windows, t->follow->now_ns);
+	t->follow->events_lost = false;
+	trace_events_lost(t->traces, t->follow->now_ns);
 }
 
 /* ---- after the registries were read ---------------------------------------------------------- */
@@ -271,15 +271,15 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 {
 	struct follow *f = t->follow;
 
-	f->doubt &= until_ns != UINT64_MAX;
+	f->events_lost &= until_ns != UINT64_MAX;
 	advance(t, until_ns > f->now_ns ? until_ns : f->now_ns);
 	resolve_all(t, until_ns == UINT64_MAX);
 	store_all(t->store);
 	/* No trace may go on waiting for a process that this ends. */
-	follow_end_hollow(f);
+	follow_end_placeholder(f);
 	counts_scanned(t);
-	if (t->windows)
-		windows_resolve(t->windows, until_ns == UINT64_MAX);
+	if (t->traces)
+		trace_resolve(t->traces, until_ns == UINT64_MAX);
 	if (t->attribute->dyn)
 		dyn_settled(t->attribute->dyn, f->now_ns);
 	follow_reap(f);

@@ -48,7 +48,7 @@ struct counts {
 	struct attribute *attribute;
 	struct follow *follow;
 	struct store *store;
-	struct windows *windows;       /* NULL: no traces are wanted */
+	struct traces *traces;	       /* NULL: no traces are wanted */
 	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
 
@@ -63,7 +63,7 @@ struct counts {
 /* Callbacks for driver_drain; @ctx: struct counts. They return 0. */
 int counts_count(void *ctx, const struct driver_count *c);
 int counts_load(void *ctx, const struct driver_load *l);
-int counts_window(void *ctx, const struct vtrace_window *w, const uint64_t *words);
+int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words);
 /*
  * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
  * there is up to then has been seen; 0: up to the last count or event.
@@ -73,7 +73,7 @@ void counts_resolve(struct counts *c, uint64_t until_ns);
 void counts_scanned(struct counts *c);
 /* /proc was read for the @nr load events that were lost so far. */
 void counts_resynchronised(struct counts *c, uint64_t nr);
-/* What waits here; it is dropped. Before follow_release. */
+/* Counts that wait here are dropped. Before follow_release. */
 void counts_release(struct counts *c);
 
 #endif

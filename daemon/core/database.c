@@ -134,6 +134,9 @@ int database_give_up(struct daemon *d, const struct base_err *why, struct base_e
 	own->lost[ACCOUNT_LOST_UNWRITTEN] += unwritten + own->pending;
 	own->stored -= unwritten;
 	own->pending = 0;
+	/* For the next daemon and the tools. */
+	if (nr && !d->gone_ns && profdb_epoch_lose(d->db, nr) < 0)
+		base_log(BASE_LOG_ERROR, "nor can that be noted in epoch %s", d->epoch);
 	if (nr)
 		base_fail(err, why->code, "%llu sample%s that waited in memory %s lost: %s",
 			  (unsigned long long)nr, nr == 1 ? "" : "s", nr == 1 ? "is" : "are",

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,7 +18,7 @@
 #include "core.h"
 #include "gc.h"
 
-enum { WINDOWS_EVERY = 10 }; /* where values are wanted and nothing else was said */
+enum { TRACE_EVERY = 10 }; /* where values are wanted and nothing else was said */
 
 static struct options opt = { .flush_s = 60 };
 static const char *config;
@@ -67,7 +69,7 @@ static const struct base_opt options[] = {
 	  "Longest time that counts stay in the kernel (default: 5000).", 1, 3600000 },
 	{ "ring", BASE_OPT_INT, &opt.ring_pages, "PAGES",
 	  "Size of each CPU's ring of records, a power of two (default: 128).", 1, 65536 },
-	{ "vwindows", BASE_OPT_INT, &opt.windows_every, "N",
+	{ "vwindows", BASE_OPT_INT, &opt.trace_every, "N",
 	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
 	  "the profiles, for dcpicalc and others. Needs source bpf, on Linux 6.2 or later.", 1,
 	  1000000 },
@@ -88,7 +90,7 @@ static const struct base_opt options[] = {
 	  "With -vprof, -vtrace, -vreplay: besides, run 64 instructions of that process again and "
 	  "again step by step, for exact values, of floating point too. Its threads stand for some "
 	  "ms each time, together at most a twentieth of the time. x86-64 only.", 1, 4194304 },
-	{ "vkernel", BASE_OPT_FLAG, &opt.windows_kernel, NULL,
+	{ "vkernel", BASE_OPT_FLAG, &opt.trace_kernel, NULL,
 	  "With -vwindows, -vprof, -vtrace, -vreplay: of samples in the kernel too.", 0, 0 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
@@ -124,7 +126,7 @@ static const struct base_opt options[] = {
 	  "'dcpid.log' in the -run folder). It stays open: what rotates logs copies and truncates it.",
 	  0, 0 },
 	{ "unknown", BASE_OPT_FLAG, &opt.unknown, NULL,
-	  "Log each user sample that is in no image, and each window, with its process and address.", 0, 0 },
+	  "Log each user sample that is in no image, and each trace, with its process and address.", 0, 0 },
 	{ "keep_all", BASE_OPT_FLAG, &opt.keep_all, NULL,
 	  "Keep all routines of which programs tell by dbgdyn_register in their pseudo-images; without "
 	  "it those that ended without a sample are dropped.", 0, 0 },
@@ -255,12 +257,54 @@ static int fail(const struct base_err *err)
 	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
 
+enum { PRIORITY = -10 }; /* as of nice(1) */
+
+/*
+ * A daemon that root started by hand keeps the capabilities that it and its helpers need: to sample
+ * and count, to read processes and their files, to see the kernel's addresses and the code of BPF
+ * programs; to make helpers another user, and to end them; to write a database that is another
+ * user's, and to give it to its readers; to lift limits. All others are dropped.
+ */
+static const int needed[] = {
+	CAP_PERFMON,  CAP_BPF,		CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
+	CAP_SYSLOG,   CAP_SYS_ADMIN,	CAP_SETUID,	CAP_SETGID,	     CAP_SETPCAP,
+	CAP_KILL,     CAP_DAC_OVERRIDE, CAP_FOWNER,	CAP_CHOWN,	     CAP_SYS_RESOURCE,
+	CAP_IPC_LOCK,
+};
+
+/*
+ * Where very many programs want to run, a daemon that waits for a CPU among them loses load events
+ * and answers late; it needs little CPU time. Helpers inherit the priority, as the loop waits for
+ * them. A daemon that may not raise it works without.
+ */
+static void raise_priority(void)
+{
+	if (opt.replay || getpriority(PRIO_PROCESS, 0) < PRIORITY)
+		return;
+	(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
+}
+
+static int drop_rights(struct base_err *err)
+{
+	uint64_t keep = 0;
+
+	/* A service's user has what its unit gives it. */
+	if (geteuid() != 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		keep |= 1ull << needed[i];
+	return base_rights_bound(keep, err);
+}
+
 static int begin(struct base_err *err)
 {
 	int r = open_log(opt.log, err);
 
 	base_log_keep();
 	daemon_state.opt = opt;
+	raise_priority();
+	if (r >= 0)
+		r = drop_rights(err);
 	if (r >= 0)
 		r = daemon_open(&daemon_state, err);
 	return r < 0 ? r : daemon_start(&daemon_state, err);
@@ -364,7 +408,7 @@ static int run_in_background(void)
 	int report[2];
 	pid_t child;
 
-	/* What we inherited, others wait for the end of: a lock, a pipe. */
+	/* Other programs wait for the end of descriptors that we inherited: a lock, a pipe. */
 	if (syscall(SYS_close_range, STDERR_FILENO + 1u, ~0u, 0u) < 0 && errno != ENOSYS) {
 		base_fail_errno(&err, -errno, "cannot go into the background");
 		return fail(&err);
@@ -407,8 +451,8 @@ static int check_value_profilers(struct base_err *err)
 	return 0;
 }
 
-/* Values come of windows. */
-static int check_windows(struct base_err *err)
+/* Values come of traces. */
+static int check_traces(struct base_err *err)
 {
 	bool values = opt.values || opt.values_replay || opt.value_profilers.nr;
 	const char *name = opt.values		    ? "vprof"
@@ -422,12 +466,12 @@ static int check_windows(struct base_err *err)
 	if (opt.step_pid && !values)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-vstep goes with -vprof, -vtrace or -vreplay only");
-	if (opt.windows_kernel && !values && !opt.windows_every)
+	if (opt.trace_kernel && !values && !opt.trace_every)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-vkernel goes with -vwindows, -vprof, -vtrace or -vreplay only");
-	if (values && !opt.windows_every)
-		opt.windows_every = WINDOWS_EVERY;
-	if (opt.windows_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
+	if (values && !opt.trace_every)
+		opt.trace_every = TRACE_EVERY;
+	if (opt.trace_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
 		return base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s", name,
 				 opt.replay ? "replay" : "source perf");
 	return check_value_profilers(err);
@@ -454,8 +498,8 @@ static int check_heeded(const char *what, bool heeds, const char *const *names,
 	return 0;
 }
 
-/* What samples nothing, or what was sampled before. */
-static int check_errand(struct base_err *err)
+/* Commands that sample nothing, or that ask for what was sampled before. */
+static int check_one_shot(struct base_err *err)
 {
 	static const char *const of_gc[] = {
 		"config", "database",	"gc",	 "gc_size", "join",    "n",  "nodaemon",
@@ -528,7 +572,7 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
-	return check_rate(err) < 0 ? -DCPI_EUSAGE : check_windows(err);
+	return check_rate(err) < 0 ? -DCPI_EUSAGE : check_traces(err);
 }
 
 /* ---- without a database --------------------------------------------------------------------- */
@@ -672,12 +716,12 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		r = check_options(&err);
 	if (r >= 0)
-		r = check_errand(&err);
+		r = check_one_shot(&err);
 	if (r >= 0)
 		r = check_operand(argc, argv, &err);
 	if (r < 0)
 		return fail(&err);
-	/* Whoever closes a socket or a pipe on us is told by the call that failed. */
+	/* A peer that closes a socket or a pipe is reported by the call that failed. */
 	signal(SIGPIPE, SIG_IGN);
 	/* Likewise what is too long for a limit of our user's. */
 	signal(SIGXFSZ, SIG_IGN);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is in memory goes to disk; a failure loses nothing, the counts stay for the next time. */
+/*
+ * A flush writes to disk what is in memory; a failure loses nothing, the counts stay for the next
+ * time.
+ */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "budget.h"
 #include "core.h"
 #include "trace.h"
 
-/* What may stay in the heap, of what was freed since the last time. */
+/* So much may stay in the heap, of memory that was freed since the last time. */
 #define HEAP_UNUSED_MAX (8u << 20)
+/* A flush continues in the next turns for so long. */
+#define UNFINISHED_NS (15 * 1000000000ull)
 
 /* @last: nothing comes any more, whatever counts still wait for. */
 static int drain_all(struct daemon *d, bool last, struct base_err *err)
@@ -17,7 +23,10 @@ static int drain_all(struct daemon *d, bool last, struct base_err *err)
 	int r = 0;
 
 	d->attribute.flushing = true;
-	/* What came before it failed is still worth keeping; a replay has more all the time. */
+	/*
+	 * Samples from before the source failed are still worth keeping; a replay has more all the
+	 * time.
+	 */
 	if (!d->source_error.code && (last || !d->streaming)) {
 		do {
 			r = daemon_drain(d, true, err);
@@ -30,8 +39,8 @@ static int drain_all(struct daemon *d, bool last, struct base_err *err)
 }
 
 /*
- * A pseudo-image reaches the disk before the profile that refers to it (law 3): one that is not
- * there yet, or lacks routines that have samples, holds its profile back.
+ * A pseudo-image reaches the disk before the profile that refers to it (invariant 3): one that is
+ * not there yet, or lacks routines that have samples, holds its profile back.
  */
 static bool must_wait(const struct image *img)
 {
@@ -39,7 +48,7 @@ static bool must_wait(const struct image *img)
 }
 
 /* Nothing of @img is taken where the bucket cannot hold all of it. */
-static int make_room(struct image *to, const struct image *img)
+static int make_space(struct image *to, const struct image *img)
 {
 	for (size_t e = 0; e < profdb_profile_nr_events(img->counts); e++) {
 		const struct profdb_event *from = profdb_profile_event(img->counts, e);
@@ -56,7 +65,7 @@ static int make_room(struct image *to, const struct image *img)
 /* Move the counts of an image that will never be on disk to where they are told as such. */
 static int give_up(struct daemon *d, struct image *img, struct image *to)
 {
-	int r = make_room(to, img);
+	int r = make_space(to, img);
 
 	/* The bucket has one offset: after the first of these nothing needs memory. */
 	for (size_t e = 0; r >= 0 && e < profdb_profile_nr_events(img->counts); e++) {
@@ -70,8 +79,8 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 	if (r < 0)
 		return r;
 	profdb_profile_clear(img->counts);
-	if (d->windows)
-		windows_given_up(d->windows, img);
+	if (d->traces)
+		trace_given_up(d->traces, img);
 	image_values_clear(img);
 	img->dirty = false;
 	to->dirty = true;
@@ -102,8 +111,8 @@ static int give_up_refused(struct daemon *d, bool all)
 }
 
 /*
- * Of an event sampled at a frequency the period is only known once samples came, of one that takes
- * turns with others the fraction of the time that was its own.
+ * The period of an event sampled at a frequency is only known once samples came; so is, of an event
+ * that takes turns with others, the fraction of the time that was its own.
  */
 static void describe_events(const struct daemon *d, struct profdb_profile *p)
 {
@@ -115,13 +124,13 @@ static void describe_events(const struct daemon *d, struct profdb_profile *p)
 	}
 }
 
-/* What does not fit concerns its profile alone. */
+/* Values that do not fit concern their profile alone. */
 static bool does_not_fit(int r)
 {
 	return r == -DCPI_EOVERFLOW || r == -DCPI_ELIMIT;
 }
 
-/* What does not fit is no reason to put the profile beside it again. */
+/* Values that do not fit are no reason to put the profile beside it again. */
 static int put_values(const struct daemon *d, const struct image *img, struct base_err *err)
 {
 	int r = image_values_put(d->db, img, d->follow.now_ns, err);
@@ -246,7 +255,7 @@ static int put_moved(struct daemon *d, const struct image_move *m, struct base_e
 	return r < 0 ? r : put_moved_values(d, m, err);
 }
 
-/* Of images that became part of others since the last flush. */
+/* Images that became part of others since the last flush. */
 static int put_all_moved(struct daemon *d, struct base_err *err)
 {
 	int r = 0;
@@ -256,14 +265,14 @@ static int put_all_moved(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-/* What came of them since they became part of others, and what will. */
+/* Counts of images that became part of others follow them, those still to come too. */
 static void follow_moved(struct daemon *d)
 {
 	for (size_t i = 0; i < d->moves.nr; i++) {
 		const struct image_move *m = &d->moves.items[i];
 
-		if (d->windows)
-			windows_moved(d->windows, m->from, m->map, m->to);
+		if (d->traces)
+			trace_moved(d->traces, m->from, m->map, m->to);
 		if (m->from->values && image_values_move(m->from, m->map, m->to) < 0)
 			base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory",
 				 m->from->path);
@@ -275,7 +284,7 @@ static void clear(const struct batch *b)
 	for (size_t i = 0; i < b->nr; i++) {
 		profdb_profile_clear(b->items[i]->counts);
 		image_values_clear(b->items[i]);
-		b->items[i]->windows = b->items[i]->stepped = 0;
+		b->items[i]->traces = b->items[i]->stepped = 0;
 		b->items[i]->dirty = false;
 	}
 }
@@ -306,7 +315,7 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 /* Their failures hold back what needs them; the other profiles are written all the same. */
 static int write_images(struct daemon *d, struct base_err *err)
 {
-	int r = kernel_write_images(d->kernel, err), s = dyn_fold(d->dyn, err),
+	int r = kernel_write_images(d->kernel, err), s = dyn_merge(d->dyn, err),
 	    t = dyn_write_images(d->dyn, err);
 
 	return r < 0 ? r : s < 0 ? s : t;
@@ -362,19 +371,21 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	d->last_flush_utc = (int64_t)time(NULL);
 	daemon_keep_quota(d);
 	identity_forget(d->identity);
-	d->nr_registrations = 0;
+	budget_clear(d->budgets, BUDGET_REGISTRATIONS);
 	images_drop_unused(d->images);
 	return 0;
 }
 
-/* Of a recorded stream the time is another, and dcpirun's epochs are its runs. */
+/* A recorded stream has another time, and dcpirun's epochs are its runs. */
 static bool is_one_of_many(const struct daemon *d)
 {
 	return d->follow.live && !d->opt.own;
 }
 
-/* Of an epoch that has finished, so that whoever asks first need not. One of very many images
- * would hold up the drains. */
+/*
+ * An epoch that has finished is indexed, so that its first reader need not. One of very many images
+ * would hold up the drains.
+ */
 static void index_finished(struct daemon *d)
 {
 	enum { PROFILES_MAX = 5000 };
@@ -416,7 +427,7 @@ static void epoch_began(struct daemon *d, const char *before, const char *why)
 	tell_finished(d, before);
 	index_finished(d);
 	snprintf(d->unindexed, sizeof(d->unindexed), "%s", before);
-	dyn_fold_forget(d->dyn);
+	dyn_merge_forget(d->dyn);
 	labels_new_epoch(&d->follow.labels);
 	base_log(BASE_LOG_INFO, "epoch %s begins%s", d->epoch, why);
 }
@@ -455,8 +466,10 @@ int daemon_turn_epoch(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-/* What is kept of a process that tells of very much code is in small pieces, and the heap keeps
- * their pages. */
+/*
+ * Records of a process that tells of very much code are in small pieces, and the heap keeps their
+ * pages.
+ */
 static void give_back_memory(struct daemon *d)
 {
 	size_t unused = mallinfo2().fordblks;
@@ -470,12 +483,54 @@ static void give_back_memory(struct daemon *d)
 	d->heap_unused = mallinfo2().fordblks;
 }
 
+/* Code of users who have had their turn is left, and there is time for it. */
+static bool is_unfinished(struct daemon *d)
+{
+	uint64_t now = base_now_ns(), until = d->unfinished_until_ns;
+
+	if (!d->in_turns)
+		return false;
+	d->unfinished_until_ns = 0;
+	if (!dyn_is_behind(d->dyn) || (until && now >= until))
+		return false;
+	d->unfinished_until_ns = until ? until : now + UNFINISHED_NS;
+	return true;
+}
+
+/* The next turn reads and writes the code that was left; profiles wait until none is left. */
+static int continue_unfinished(struct daemon *d)
+{
+	struct base_err own = { 0 };
+	int r;
+
+	if (!d->in_turns || !d->unfinished_until_ns || base_now_ns() >= d->unfinished_until_ns)
+		return 0;
+	r = drain_all(d, false, &own);
+	if (r >= 0)
+		r = dyn_merge(d->dyn, &own);
+	if (r >= 0)
+		r = dyn_write_images(d->dyn, &own);
+	/* An error is the flush's, which says so. */
+	return r >= 0 && dyn_is_behind(d->dyn) ? -EINPROGRESS : 0;
+}
+
+static int flush_in_turns(struct daemon *d, struct base_err *err)
+{
+	int r = continue_unfinished(d);
+
+	if (r == 0)
+		r = flush(d, false, err);
+	return r >= 0 && is_unfinished(d) ? -EINPROGRESS : r;
+}
+
 int daemon_flush(struct daemon *d, struct base_err *err)
 {
 	struct base_err own = { 0 };
-	int r = flush(d, false, err);
+	int r = flush_in_turns(d, err);
 
-	/* What was to be flushed is; the next flush tries again. */
+	if (r == -EINPROGRESS)
+		return r;
+	/* This flush has succeeded; the next one tries again. */
 	if (r >= 0 && follow(d, &own) < 0)
 		base_log(BASE_LOG_WARN, "cannot follow other machines: %s", own.text);
 	index_finished(d);
@@ -485,7 +540,7 @@ int daemon_flush(struct daemon *d, struct base_err *err)
 
 int daemon_new_epoch(struct daemon *d, struct base_err *err)
 {
-	int r = flush(d, false, err);
+	int r = flush_in_turns(d, err);
 
 	return r < 0 ? r : daemon_turn_epoch(d, err);
 }
@@ -514,8 +569,8 @@ static void tell_losses(const struct driver_stats *stats, const struct account *
 }
 
 /*
- * Law 1 at the end: nothing is pending. What was lost a live daemon says in its status; after a
- * replay there is nobody to ask.
+ * Invariant 1 at the end: nothing is pending. What was lost a live daemon says in its status; after
+ * a replay there is nobody to ask.
  */
 static void tell_account(const struct daemon *d)
 {
@@ -535,10 +590,10 @@ static void tell_account(const struct daemon *d)
 		tell_losses(&stats, &total);
 }
 
-/* Of the last windows, which the flush has seen. */
+/* Values of the last traces, which the flush has seen. */
 static int finish_values(struct daemon *d, struct base_err *err)
 {
-	windows_values_finish(d->windows);
+	trace_values_finish(d->traces);
 	return write_profiles(d, err);
 }
 

@@ -10,19 +10,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "core.h"
 #include "step.h"
 #include "trace.h"
 
+/* A turn that takes longer is slow. While it waits, the rings are looked at so often. */
+#define SLOW_NS	     50000000u
+#define MEANWHILE_NS 20000000u
+/* After a slow one, others may be. */
+#define SLOWLY_NS (10 * 1000000000ull)
 #define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
 #define RANGES_NS (2 * SECOND_NS)
 /* Dynamic code counts as running for so long after its last samples came, and these come late. */
 #define BUSY_NS (10 * SECOND_NS)
 /* Reading all of /proc must not become the load under which more events are lost. */
-#define MEND_NS	 (5 * SECOND_NS)
-#define OFTEN_NS 250000000ull
-/* Who removes a database takes some time: it is not begun anew under his hands. */
+#define RESYNC_NS (5 * SECOND_NS)
+#define OFTEN_NS  250000000ull
+/* Removing a database takes some time: it is not begun anew meanwhile. */
 #define REMOVAL_NS (10 * SECOND_NS)
 /*
  * A JIT that could not ring the doorbell should not run long before it is found. Waking up costs
@@ -31,11 +37,11 @@
 #define LOOK_NS OFTEN_NS
 /* So many looks that found nothing, one behind the other, and we rest until a program begins. */
 #define REST_LOOKS 4
-/* While windows meet code that is not translated: behind it they meet more. Then twice as long each
+/* While traces meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
 #define SERVE_NS 10000000ull
 
-/* Of a replay that a signal ends: its writer may have got it too, and has some words left. */
+/* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
 
 enum { DYN_FDS = 16 };
@@ -43,15 +49,15 @@ enum { DYN_FDS = 16 };
 /* ---- one drain ----------------------------------------------------------------------------- */
 
 /* Lost load events leave stale mappings behind: what /proc says now is the cure. */
-static bool mend_lost_events(struct daemon *d, bool all)
+static bool resync_lost_events(struct daemon *d, bool all)
 {
 	struct driver_stats stats = { 0 };
 
 	driver_stats_get(d->driver, &stats);
 	if (stats.lost_load == d->follow.lost_read || !d->follow.live ||
-	    (!all && base_now_ns() - d->mended_ns < MEND_NS))
+	    (!all && base_now_ns() - d->resynced_ns < RESYNC_NS))
 		return false;
-	d->mended_ns = base_now_ns();
+	d->resynced_ns = base_now_ns();
 	base_log(BASE_LOG_WARN, "%llu load events were lost: reading /proc again",
 		 (unsigned long long)(stats.lost_load - d->follow.lost_read));
 	if (d->opt.own)
@@ -87,7 +93,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 {
 	const struct driver_sink sink = { .load = counts_load,
 					  .count = counts_count,
-					  .window = d->windows ? counts_window : NULL,
+					  .trace = d->traces ? counts_trace : NULL,
 					  .ctx = &d->counts };
 	uint64_t now = base_now_ns();
 	int r;
@@ -97,9 +103,12 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	ranges_tell(&d->follow);
 	r = driver_drain(d->driver, all, &sink, err);
 	/* A flush does not leave waiting what came before that. */
-	if (mend_lost_events(d, all))
+	if (resync_lost_events(d, all))
 		now = base_now_ns();
-	/* Who announced itself and ran while we drained has samples among those just read. */
+	/*
+	 * A program that announced itself and ran during the drain has samples among those just
+	 * read.
+	 */
 	dyn_take(d->dyn, follow_attach, &d->follow);
 	d->follow.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, all));
 	counts_resolve(&d->counts, all && d->follow.live && r >= 0 ? now : 0);
@@ -244,7 +253,9 @@ static bool got_signal(int fd)
 	return true;
 }
 
-/* What a daemon that is killed leaves to the next: soon, for programs are labelled when they begin.
+/*
+ * Labels are what a daemon that is killed leaves to the next: soon, for programs are labelled when
+ * they begin.
  */
 static void keep_labels(struct daemon *d, bool now)
 {
@@ -266,6 +277,8 @@ static void periodic_flush(struct daemon *d)
 	if (d->follow.live)
 		follow_sweep(&d->follow);
 	counts_scanned(&d->counts);
+	/* Reading and writing earlier in this round leave no time for what is new. */
+	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	daemon_flush(d, &err);
 	dyn_set_hasty(d->dyn, false);
@@ -292,8 +305,8 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	struct base_err own = { 0 };
 	int r;
 
-	if (dyn_wants_fold(d->dyn))
-		tell_dyn(d, dyn_fold(d->dyn, &own), &own);
+	if (dyn_wants_merge(d->dyn))
+		tell_dyn(d, dyn_merge(d->dyn, &own), &own);
 	own = (struct base_err){ 0 };
 	if (dyn_write_ended(d->dyn, &own) < 0)
 		base_log(BASE_LOG_DEBUG, "dynamic code: %s", own.text);
@@ -301,10 +314,8 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 		return 0;
 	own = (struct base_err){ 0 };
 	r = daemon_drain(d, true, err);
-	dyn_set_hasty(d->dyn, true);
 	if (r >= 0)
 		tell_dyn(d, dyn_write_images(d->dyn, &own), &own);
-	dyn_set_hasty(d->dyn, false);
 	return r;
 }
 
@@ -330,12 +341,42 @@ static void tell_clock(struct daemon *d)
 			 (long long)(by < 0 ? -by : by));
 }
 
+static void keep_status(struct daemon *d)
+{
+	base_buf_clear(&d->kept_status);
+	if (d->control && d->slow_ns && base_now_ns() - d->slow_ns < SLOWLY_NS &&
+	    daemon_status(d, &d->kept_status) < 0)
+		base_buf_clear(&d->kept_status);
+}
+
+void daemon_meanwhile(void *ctx)
+{
+	struct daemon *d = ctx;
+	uint64_t now = base_now_ns();
+
+	if (d->meanwhile || now - d->meanwhile_ns < MEANWHILE_NS)
+		return;
+	d->meanwhile_ns = now;
+	d->meanwhile = true;
+	driver_look(d->driver);
+	if (d->control && d->kept_status.len)
+		control_serve_status(d->control);
+	d->meanwhile = false;
+}
+
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
-	int r = daemon_drain(d, false, err);
+	uint64_t begun_ns = base_now_ns();
+	int r;
 
+	d->stepped = false;
+	keep_status(d);
+	budget_turn(d->budgets);
+	dyn_set_hasty(d->dyn, true);
+	r = daemon_drain(d, false, err);
 	if (r >= 0)
 		r = serve_dyn(d, err);
+	dyn_set_hasty(d->dyn, false);
 	if (r >= 0 && d->control)
 		control_serve(d->control);
 	if (d->source_error.code) {
@@ -348,9 +389,11 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	daemon_maintain(d);
 	tell_suspend(d);
 	tell_clock(d);
-	profdb_lock_beat(d->db);
+	profdb_lock_heartbeat(d->db);
 	service_alive(&d->service, d->epoch, d->store.account.stored);
 	database_look(d);
+	if (base_now_ns() - begun_ns > SLOW_NS)
+		d->slow_ns = base_now_ns();
 	return 0;
 }
 
@@ -378,9 +421,9 @@ static bool look(struct daemon *d, struct loop *l)
 	int found = driver_look(d->driver);
 
 	l->nr_quiet = found == DRIVER_QUIET ? l->nr_quiet + 1 : 0;
-	if (l->nr_quiet < REST_LOOKS || d->windows || driver_wake_at_exec(d->driver) < 0)
+	if (l->nr_quiet < REST_LOOKS || d->traces || driver_wake_at_exec(d->driver) < 0)
 		return found == DRIVER_URGENT;
-	/* Who began before that has told nobody. */
+	/* A program that began before that has announced itself to no daemon. */
 	found = driver_look(d->driver);
 	if (found == DRIVER_QUIET)
 		set_look(l, 0);
@@ -394,21 +437,21 @@ static void look_again(const struct daemon *d, struct loop *l)
 		set_look(l, LOOK_NS);
 }
 
-/* What nobody translated is met again and again until somebody does. */
-static void serve_windows(struct daemon *d, struct loop *l)
+/* Code that is not translated is met again and again until it is. */
+static void serve_traces(struct daemon *d, struct loop *l)
 {
 	uint64_t look_ns;
 
-	if (!d->windows)
+	if (!d->traces)
 		return;
-	look_ns = windows_serve(d->windows) ? SERVE_NS : 2 * l->look_ns;
+	look_ns = trace_serve(d->traces) ? SERVE_NS : 2 * l->look_ns;
 	set_look(l, look_ns > LOOK_NS ? LOOK_NS : look_ns);
 }
 
 /* Its process is replaced now and then. */
 static void watch_values(const struct daemon *d, struct loop *l)
 {
-	int fd = d->windows ? windows_poll_fd(d->windows) : -1;
+	int fd = d->traces ? trace_poll_fd(d->traces) : -1;
 	int r = fd < 0 ? 0 : watch(l, fd);
 
 	if (r == 0 || r == -EEXIST)
@@ -428,10 +471,10 @@ static bool is_of_values(const struct loop *l, int fd)
 static bool turn_values(struct daemon *d, const struct loop *l, const struct epoll_event *events,
 			int nr)
 {
-	if (!d->windows)
+	if (!d->traces)
 		return false;
-	windows_step_turn(d->windows);
-	windows_values_turn(d->windows);
+	trace_step_turn(d->traces);
+	trace_values_turn(d->traces);
 	for (int i = 0; i < nr; i++)
 		if (!is_of_values(l, events[i].data.fd))
 			return false;
@@ -447,13 +490,13 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
 	r = empty_timer(l->look_fd, err);
-	serve_windows(d, l);
+	serve_traces(d, l);
 	watch_values(d, l);
 	if (r == 0 && turn_values(d, l, events, nr))
 		return 0;
 	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !look(d, l)))
 		return r;
-	/* Whatever else it was that woke us: a drain is cheap, and all are emptied by one. */
+	/* The timer, or anything else, woke us: a drain is cheap, and all are emptied by one. */
 	r = empty_timer(l->timer_fd, err);
 	if (r == 0)
 		r = daemon_turn(d, err);
@@ -511,14 +554,14 @@ static int run_recorded(struct daemon *d, struct base_err *err)
 		block_signals(false);
 	while ((r = daemon_drain(d, false, err)) > 0 && !is_stopped(d, &end_ns)) {
 		periodic_flush(d);
-		profdb_lock_beat(d->db);
+		profdb_lock_heartbeat(d->db);
 	}
 	if (d->stop_fd > 0)
 		got_signal(d->stop_fd);
 	return r;
 }
 
-/* Nobody tries again. */
+/* There is no next try. */
 static int finish(struct daemon *d, struct base_err *err)
 {
 	struct base_err why = { 0 };
@@ -539,7 +582,7 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 	r = driver_is_recorded(d->driver) ? run_recorded(d, err) : run_live(d, err);
 	service_stopping(&d->service);
 	keep_labels(d, true);
-	/* What was received before a failure is still good. */
+	/* Samples received before a failure are still good. */
 	if (r < 0) {
 		struct base_err late = { 0 };
 

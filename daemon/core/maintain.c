@@ -9,9 +9,9 @@ void daemon_keep_quota(struct daemon *d)
 
 	dyn_stats_get(d->dyn, &stats);
 	if (quota_check(&d->quota, stats.images_written)) {
-		/* What lives may get samples yet. */
+		/* Processes that live may get samples yet. */
 		dyn_spare_images(d->dyn);
-		/* Of a recorded stream all comes at once. */
+		/* A recorded stream comes at once. */
 		quota_start(&d->quota, !d->follow.live);
 	}
 	dyn_set_full(d->dyn, d->quota.over);
@@ -23,7 +23,7 @@ void daemon_maintain(struct daemon *d)
 	dyn_set_full(d->dyn, d->quota.over);
 	if (d->gone_ns || !daily_turn(&d->daily))
 		return;
-	/* What lives may get samples yet. */
+	/* Processes that live may get samples yet. */
 	dyn_spare_images(d->dyn);
 	daily_start(&d->daily);
 }

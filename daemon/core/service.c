@@ -79,7 +79,7 @@ void service_close(struct service *s)
 	*s = (struct service){ 0 };
 }
 
-/* Who does not listen is not waited for: the manager has its own clock. */
+/* A manager that does not listen is not waited for: it has its own clock. */
 static void tell(struct service *s, const char *text)
 {
 	if (!s->to_len)

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "core.h"
 #include "step.h"
 #include "values.h"
@@ -78,7 +80,7 @@ static int find_helpers(struct daemon *d, struct base_err *err)
 	return -DCPI_EHELPER;
 }
 
-/* Everybody's programs reach the sockets in it, whatever our umask. */
+/* Every user's programs reach the sockets in it, whatever the umask. */
 static int make_run_dir(struct daemon *d, struct base_err *err)
 {
 	const char *dir = env_or(d->opt.run_dir, "DCPI_RUN", default_run_dir);
@@ -118,7 +120,7 @@ static bool is_left_open(struct daemon *d, const char *epoch)
 	return profdb_epoch_open(d->db, epoch, d->platform);
 }
 
-/* Nobody reads what is set aside, so nobody else would ever miss it. */
+/* Files that are set aside are read by no program, so they would never be missed. */
 static void tell_damage(struct daemon *d, const char *epoch)
 {
 	struct base_err why = { 0 };
@@ -130,20 +132,30 @@ static void tell_damage(struct daemon *d, const char *epoch)
 			 why.text, profdb_path(d->db), epoch, d->platform);
 }
 
-/* What it received after its last flush is in no profile: each one is named, with the length. */
+/*
+ * Samples that it received after its last flush are in no profile: each gap is named, with its
+ * length.
+ */
 static void tell_gaps(struct daemon *d)
 {
 	char **epochs = profdb_epochs(d->db, NULL);
 
 	for (size_t i = 0; epochs && epochs[i]; i++) {
 		int64_t since = last_written(d, epochs[i]), gap = (int64_t)time(NULL) - since;
+		uint64_t lost;
 
 		if (!is_left_open(d, epochs[i]))
 			continue;
+		lost = profdb_epoch_lost(d->db, epochs[i], d->platform);
+		if (lost)
+			base_log(BASE_LOG_WARN,
+				 "epoch %s lacks %" PRIu64 " sample%s that its daemon could not "
+				 "write before it ended",
+				 epochs[i], lost, lost == 1 ? "" : "s");
 		base_log(BASE_LOG_WARN,
-			 "epoch %s was left open by a daemon that was killed: it has a gap of "
+			 "epoch %s was left open by a daemon that %s: it has a gap of "
 			 "%" PRId64 " s",
-			 epochs[i], since < 0 || gap < 0 ? 0 : gap);
+			 epochs[i], lost ? "failed" : "was killed", since < 0 || gap < 0 ? 0 : gap);
 		tell_damage(d, epochs[i]);
 	}
 	free(epochs);
@@ -185,7 +197,7 @@ static int join_events(const struct base_opt_list *events, struct base_buf *out)
 	return r < 0 ? r : base_buf_append(out, "", 1);
 }
 
-/* Before the driver, whose windows hold what they need. */
+/* Before the driver, whose traces hold what they need. */
 static int open_values(struct daemon *d, struct base_err *err)
 {
 	enum { BUILT_IN = 16 }; /* at most */
@@ -232,11 +244,11 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					.ring_pages = (size_t)d->opt.ring_pages,
 					.pid = d->opt.pid,
 					.run_dir = d->opt.own ? d->opt.run_dir : NULL,
-					.window_every = (uint32_t)d->opt.windows_every,
-					.window_insns = WINDOWS_INSNS,
-					.window_log = d->values ? (uint8_t)values_log(d->values)
-								: VTRACE_LOG_PATH,
-					.window_kernel = d->opt.windows_kernel };
+					.trace_every = (uint32_t)d->opt.trace_every,
+					.trace_insns = TRACE_INSNS,
+					.trace_log = d->values ? (uint8_t)values_log(d->values)
+							       : VTRACE_LOG_PATH,
+					.trace_kernel = d->opt.trace_kernel };
 	struct base_buf joined = { 0 };
 	const char *slot;
 	int r = join_events(&d->opt.events, &joined);
@@ -274,6 +286,20 @@ static const char *queue_name(const struct daemon *d)
 	return env_or(d->opt.queue, "DCPI_QUEUE", default_queue);
 }
 
+static int open_reader(struct daemon *d, struct base_err *err)
+{
+	int r = reader_open(d->helper_dir, &d->reader, err);
+
+	if (r < 0)
+		return r;
+	d->budgets = budgets_new();
+	if (!d->budgets)
+		return base_fail_errno(err, -ENOMEM, "cannot start");
+	reader_share(d->reader, d->budgets);
+	reader_set_meanwhile(d->reader, daemon_meanwhile, d);
+	return 0;
+}
+
 static int open_dyn(struct daemon *d, struct base_err *err)
 {
 	bool live = d->follow.live;
@@ -287,13 +313,16 @@ static int open_dyn(struct daemon *d, struct base_err *err)
 		.images = d->images,
 		.moves = &d->moves,
 		.reader = d->reader,
+		.budgets = d->budgets,
 		.keep_all = d->opt.keep_all,
 		.process_quota = (uint64_t)d->opt.process_quota_mib << 20,
+		.meanwhile = d->reader ? daemon_meanwhile : NULL,
+		.meanwhile_ctx = d,
 		.record = d->record ? record_dyn : NULL,
 		.record_ctx = &d->follow,
 	};
 
-	/* What is replayed did not happen on this host: its platform is all that is known. */
+	/* Replayed events did not happen on this host: their platform is all that is known. */
 	if (!live || gethostname(host, sizeof(host) - 1) < 0)
 		snprintf(host, sizeof(host), "%s", d->platform);
 	return dyn_open(&config, &d->dyn, err);
@@ -324,6 +353,8 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 		.images = d->images,
 		.live = d->follow.live && !d->opt.own,
 		.helper_dir = d->helper_dir,
+		.meanwhile = d->reader ? daemon_meanwhile : NULL,
+		.meanwhile_ctx = d,
 		.host = d->platform,
 	};
 	int r = kernel_open(&config, &d->kernel, err);
@@ -333,20 +364,20 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-static int open_windows(struct daemon *d, struct base_err *err)
+static int open_traces(struct daemon *d, struct base_err *err)
 {
-	const struct windows_config config = { .driver = d->driver,
-					       .reader = d->reader,
-					       .helper_dir = d->helper_dir,
-					       .values = d->values,
-					       .nr_profilers = d->nr_profilers,
-					       .step = d->step,
-					       .attribute = &d->attribute,
-					       .follow = &d->follow,
-					       .store = &d->store,
-					       .exclude = &d->exclude,
-					       .log_unknown = d->opt.unknown };
-	int r = d->opt.windows_every ? windows_open(&config, &d->windows, err) : 0;
+	const struct trace_config config = { .driver = d->driver,
+					     .reader = d->reader,
+					     .helper_dir = d->helper_dir,
+					     .values = d->values,
+					     .nr_profilers = d->nr_profilers,
+					     .step = d->step,
+					     .attribute = &d->attribute,
+					     .follow = &d->follow,
+					     .store = &d->store,
+					     .exclude = &d->exclude,
+					     .log_unknown = d->opt.unknown };
+	int r = d->opt.trace_every ? trace_open(&config, &d->traces, err) : 0;
 
 	return r;
 }
@@ -432,6 +463,8 @@ static void tell_alive(void *ctx)
 	struct daemon *d = ctx;
 
 	service_alive(&d->service, d->epoch, d->store.account.stored);
+	if (d->reader)
+		daemon_meanwhile(d);
 }
 
 static void tell_watching(void *ctx, const char *text)
@@ -446,15 +479,59 @@ static int lock_platform(struct daemon *d, struct base_err *err)
 	return profdb_lock(d->db, d->platform, err);
 }
 
-/* By a path that who asks for the status, or reads the log, can use: their folder is another. Who
- * replays waits for the end. */
+/* ---- who may read it ------------------------------------------------------------------------- */
+
+/*
+ * The user who made root start us, by sudo: else the one developer of a machine could not read it.
+ */
+static bool find_sudo_user(uint32_t *uid)
+{
+	const char *text = getenv("SUDO_UID");
+	uint64_t n;
+
+	if (geteuid() != 0 || !text || !base_number_parse(text, &n) || n == 0 || n >= UINT32_MAX)
+		return false;
+	*uid = (uint32_t)n;
+	return true;
+}
+
+/*
+ * Counts by address of all users' programs are not everybody's, which perf_event_paranoid 2 would
+ * refuse them too. A folder that somebody else has made is left as it is.
+ */
+static void restrict_readers(const struct daemon *d)
+{
+	const struct group *g = getgrnam("dcpi");
+	int fd = profdb_dir_fd(d->db), r = 0;
+	uint32_t uid;
+
+	if (fchmod(fd, 0750) < 0)
+		r = -errno;
+	if (g && fchown(fd, (uid_t)-1, g->gr_gid) < 0 && r == 0)
+		r = -errno;
+	if (find_sudo_user(&uid) && r == 0)
+		r = base_reader_set(fd, uid, true);
+	if (r < 0)
+		base_log(BASE_LOG_WARN, "cannot set who may read database '%s': %s",
+			 profdb_path(d->db), base_strerror(r));
+}
+
+/*
+ * The path is one that users of the status and of the log can use: their folder is another. A
+ * replay waits for the end.
+ */
 static int open_folder(struct daemon *d, struct base_err *err)
 {
 	char folder[PATH_MAX], path[2 * PATH_MAX];
 	bool relative = d->follow.live && *d->opt.database != '/' && getcwd(folder, sizeof(folder));
-	int n = relative ? snprintf(path, sizeof(path), "%s/%s", folder, d->opt.database) : -1;
+	int n = relative ? snprintf(path, sizeof(path), "%s/%s", folder, d->opt.database) : -1, r;
+	const char *name = n > 0 && n < PATH_MAX ? path : d->opt.database;
+	bool makes = faccessat(AT_FDCWD, name, F_OK, AT_EACCESS) < 0 && errno == ENOENT;
 
-	return profdb_open(n > 0 && n < PATH_MAX ? path : d->opt.database, true, &d->db, err);
+	r = profdb_open(name, true, &d->db, err);
+	if (r >= 0 && makes && d->follow.live && !d->opt.own)
+		restrict_readers(d);
+	return r;
 }
 
 static int open_database(struct daemon *d, struct base_err *err)
@@ -468,7 +545,7 @@ static int open_database(struct daemon *d, struct base_err *err)
 		return r;
 	profdb_set_format(d->db, format);
 	profdb_set_alive(d->db, tell_alive, d);
-	/* What is replayed ran elsewhere. */
+	/* Replayed programs ran elsewhere. */
 	if (d->follow.live)
 		profdb_set_machine(d->db, machine_cpu_mhz(""),
 				   (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
@@ -512,7 +589,7 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	d->counts.log_unknown = d->opt.unknown;
 	if (r >= 0 && d->follow.live)
 		r = make_run_dir(d, err);
-	/* Who finds another daemon there has touched nothing yet. */
+	/* A daemon that finds another one there has touched nothing yet. */
 	if (r >= 0 && d->follow.live && !d->opt.own)
 		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
 	if (r >= 0 && d->control)
@@ -520,13 +597,13 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_database(d, err);
 	if (r >= 0 && d->follow.live)
-		r = reader_open(d->helper_dir, &d->reader, err);
+		r = open_reader(d, err);
 	if (r >= 0)
 		r = open_tables(d, err);
 	if (r >= 0)
 		r = open_kernel(d, err);
 	if (r >= 0)
-		r = open_windows(d, err);
+		r = open_traces(d, err);
 	if (r >= 0)
 		r = open_record(d, err);
 	if (r >= 0)
@@ -563,7 +640,7 @@ static int close_record(struct daemon *d)
 		return 0;
 	if (fclose(d->record) != 0 && r == 0)
 		r = -errno;
-	/* Who failed before the end was told already. */
+	/* A failure before the end was reported already. */
 	if (r < 0 && !d->record_failed)
 		base_log(BASE_LOG_ERROR, "cannot complete '%s': %s", d->opt.record,
 			 base_strerror(r));
@@ -575,11 +652,12 @@ int daemon_close(struct daemon *d)
 	int r;
 
 	control_close(d->control);
+	base_buf_release(&d->kept_status);
 	if (d->processes) {
 		counts_release(&d->counts);
 		follow_release(&d->follow);
 	}
-	windows_close(d->windows);
+	trace_close(d->traces);
 	step_close(d->step);
 	if (d->values)
 		values_close(d->values);
@@ -595,6 +673,7 @@ int daemon_close(struct daemon *d)
 	exclude_release(&d->exclude);
 	if (d->reader)
 		reader_close(d->reader);
+	budgets_free(d->budgets);
 	if (d->driver)
 		driver_close(d->driver);
 	if (d->stop_fd > 0)

@@ -8,12 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "core.h"
 #include "step.h"
 #include "values.h"
 #include "trace.h"
 
-/* What a path may hold, and no string of JSON: cleaned as reports do. */
+/* A path may hold what no string of JSON may: it is cleaned as reports do. */
 static void add_text(struct json_object *o, const char *name, const char *text)
 {
 	char *copy = strdup(text);
@@ -86,19 +87,23 @@ static struct json_object *dynamic(const struct daemon *d)
 {
 	struct json_object *o = json_object_new_object();
 	struct dyn_stats s = { 0 };
+	struct budget_stats shares;
 
 	dyn_stats_get(d->dyn, &s);
+	budget_stats_get(d->budgets, &shares);
 	add_u64(o, "clients", s.clients);
 	add_u64(o, "facilities", s.facilities);
 	add_u64(o, "routines", s.routines);
 	add_u64(o, "images_written", s.images_written);
-	add_u64(o, "images_folded", s.images_folded);
-	add_u64(o, "folds_failed", s.folds_failed);
+	add_u64(o, "images_folded", s.images_merged);
+	add_u64(o, "folds_failed", s.merges_failed);
 	add_u64(o, "records_bad", s.records_bad);
 	add_u64(o, "records_dropped", s.records_dropped);
 	add_u64(o, "changes_missed", s.changes_missed);
 	add_u64(o, "generations_unread", s.generations_unread);
 	add_u64(o, "routines_refused", s.routines_refused);
+	add_u64(o, "users_over_budget", shares.users_over);
+	add_u64(o, "requests_refused", shares.requests_refused);
 	add_u64(o, "image_bytes", d->quota.len);
 	add_u64(o, "quota_bytes", d->quota.max);
 	json_object_object_add(o, "over_quota", json_object_new_boolean(d->quota.over));
@@ -106,7 +111,7 @@ static struct json_object *dynamic(const struct daemon *d)
 }
 
 static const char *const end_names[VTRACE_NR_ENDS] = {
-	[VTRACE_GOES_ON] = "goes-on",
+	[VTRACE_CONTINUES] = "goes-on",
 	[VTRACE_FULL] = "full",
 	[VTRACE_UNTRANSLATED] = "untranslated",
 	[VTRACE_CODE] = "code-unreadable",
@@ -118,13 +123,13 @@ static const char *const end_names[VTRACE_NR_ENDS] = {
 	[VTRACE_TRACE] = "trace-full",
 };
 
-static void add_window_parts(struct json_object *o, const struct windows_stats *s,
-			     const struct driver_window_stats *driver)
+static void add_trace_parts(struct json_object *o, const struct trace_stats *s,
+			    const struct driver_trace_stats *driver)
 {
 	struct json_object *lost = json_object_new_object(), *ends = json_object_new_object();
 
-	for (int i = 0; i < WINDOWS_NR_LOSSES; i++)
-		add_u64(lost, windows_loss_name((enum windows_loss)i), s->lost[i]);
+	for (int i = 0; i < TRACE_NR_LOSSES; i++)
+		add_u64(lost, trace_loss_name((enum trace_loss)i), s->lost[i]);
 	for (int i = VTRACE_FULL; i < VTRACE_NR_ENDS; i++)
 		add_u64(ends, end_names[i], driver->by_end[i]);
 	json_object_object_add(o, "window_losses", lost);
@@ -132,20 +137,20 @@ static void add_window_parts(struct json_object *o, const struct windows_stats *
 }
 
 /* Names of their own: whoever looks for "stored" finds that of samples. */
-static struct json_object *windows(const struct daemon *d)
+static struct json_object *traces(const struct daemon *d)
 {
 	struct json_object *o = json_object_new_object();
-	struct driver_window_stats driver = { 0 };
-	struct windows_stats s = { 0 };
+	struct driver_trace_stats driver = { 0 };
+	struct trace_stats s = { 0 };
 
-	windows_stats_get(d->windows, &s);
-	windows_driver_stats_get(d->windows, &driver);
+	trace_stats_get(d->traces, &s);
+	trace_driver_stats_get(d->traces, &driver);
 	add_u64(o, "windows_received", s.received);
 	add_u64(o, "windows_stored", s.stored);
 	add_u64(o, "windows_pending", s.pending);
-	add_u64(o, "windows_lost", windows_lost(&s));
+	add_u64(o, "windows_lost", trace_lost(&s));
 	add_u64(o, "windows_skipped", driver.skipped);
-	add_window_parts(o, &s, &driver);
+	add_trace_parts(o, &s, &driver);
 	add_u64(o, "blocks", driver.nr_blocks);
 	add_u64(o, "blocks_max", driver.max_blocks);
 	add_u64(o, "blocks_no_room", driver.no_room);
@@ -175,11 +180,11 @@ static struct json_object *profiler(const struct values *v, size_t index)
 static struct json_object *values(const struct daemon *d)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	struct windows_values_stats own = { 0 };
+	struct trace_values_stats own = { 0 };
 	struct values_stats s = { 0 };
 	size_t nr_waiting = 0;
 
-	windows_values_stats_get(d->windows, &own, &nr_waiting);
+	trace_values_stats_get(d->traces, &own, &nr_waiting);
 	values_stats_get(d->values, &s);
 	for (size_t i = 0; i < d->nr_profilers; i++)
 		json_object_array_add(list, profiler(d->values, i));
@@ -200,10 +205,10 @@ static struct json_object *stepped(const struct daemon *d)
 {
 	struct json_object *o = json_object_new_object(), *lost = json_object_new_object(),
 			   *ends = json_object_new_object();
-	struct windows_stats s = { 0 };
+	struct trace_stats s = { 0 };
 	struct step_stats own;
 
-	windows_stepped_stats_get(d->windows, &s);
+	trace_stepped_stats_get(d->traces, &s);
 	step_stats_get(d->step, &own);
 	add_u64(o, "of_pid", (uint64_t)d->opt.step_pid);
 	json_object_object_add(o, "ended", json_object_new_boolean(own.ended));
@@ -212,10 +217,10 @@ static struct json_object *stepped(const struct daemon *d)
 	add_u64(o, "stepped_received", s.received);
 	add_u64(o, "stepped_stored", s.stored);
 	add_u64(o, "stepped_pending", s.pending);
-	add_u64(o, "stepped_lost", windows_lost(&s));
-	for (int i = 0; i < WINDOWS_NR_LOSSES; i++)
-		add_u64(lost, windows_loss_name((enum windows_loss)i), s.lost[i]);
-	for (int i = VTRACE_GOES_ON; i < VTRACE_NR_ENDS; i++)
+	add_u64(o, "stepped_lost", trace_lost(&s));
+	for (int i = 0; i < TRACE_NR_LOSSES; i++)
+		add_u64(lost, trace_loss_name((enum trace_loss)i), s.lost[i]);
+	for (int i = VTRACE_CONTINUES; i < VTRACE_NR_ENDS; i++)
 		add_u64(ends, end_names[i], own.by_end[i]);
 	json_object_object_add(o, "stepped_losses", lost);
 	json_object_object_add(o, "stepped_ends", ends);
@@ -294,11 +299,11 @@ static struct json_object *build(struct daemon *d)
 	add_u64(o, "processes", processes_nr(d->processes));
 	add_u64(o, "images", images_nr(d->images));
 	json_object_object_add(o, "dynamic", dynamic(d));
-	if (d->windows)
-		json_object_object_add(o, "windows", windows(d));
-	if (d->windows && d->values)
+	if (d->traces)
+		json_object_object_add(o, "windows", traces(d));
+	if (d->traces && d->values)
 		json_object_object_add(o, "values", values(d));
-	if (d->windows && d->step)
+	if (d->traces && d->step)
 		json_object_object_add(o, "stepped", stepped(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);

@@ -46,14 +46,16 @@ int waiting_add(struct waitings *t, const struct sample *c)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* Those that the process wrote over a file's have a time of their own, and who has a registry waits
- * for a second at most. */
+/*
+ * Mappings that the process wrote over a file's have a time of their own, and a process with a
+ * registry waits for a second at most.
+ */
 static bool may_join(const struct sample *c)
 {
 	return c->dynamic && !dyn_has_registry(c->p);
 }
 
-/* Whoever chooses the addresses must not choose who shares a place. */
+/* A program that chooses the addresses must not choose which of them share a place. */
 static uint64_t hash_of(const struct sample *c, uint64_t seed)
 {
 	const uint64_t key[2] = { c->addr, c->event };
@@ -83,16 +85,16 @@ static uint32_t *place_of(uint32_t *seen, uint64_t mask, const struct sample *it
 /* Without memory for it they go on one by one. */
 static void join_all(struct pendings *d)
 {
-	uint64_t room = 64, seed = base_hash_u64((uintptr_t)d ^ base_now_ns());
+	uint64_t space = 64, seed = base_hash_u64((uintptr_t)d ^ base_now_ns());
 	uint32_t *seen;
 	size_t kept = 0;
 
-	while (room < 2 * d->nr)
-		room *= 2;
-	seen = d->nr < UINT32_MAX ? calloc(room, sizeof(*seen)) : NULL;
+	while (space < 2 * d->nr)
+		space *= 2;
+	seen = d->nr < UINT32_MAX ? calloc(space, sizeof(*seen)) : NULL;
 	for (size_t i = 0; seen && i < d->nr; i++) {
 		const struct sample *c = &d->items[i];
-		uint32_t *at = may_join(c) ? place_of(seen, room - 1, d->items, c, seed) : NULL;
+		uint32_t *at = may_join(c) ? place_of(seen, space - 1, d->items, c, seed) : NULL;
 
 		if (at && *at) {
 			join(&d->items[*at - 1], c);

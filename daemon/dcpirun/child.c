@@ -11,7 +11,7 @@
 
 #include "dcpirun.h"
 
-/* What the child waits for. */
+/* The start signal that the child waits for. */
 struct order {
 	char agent_env[3072]; /* "": no agent */
 };

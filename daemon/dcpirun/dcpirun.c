@@ -98,7 +98,9 @@ static int fail(const struct base_err *err, int status)
 
 /* ---- its own folder ------------------------------------------------------------------------ */
 
-/* Of the user's alone; in it the socket for registries and the rings: in memory where that can be.
+/*
+ * A folder for this user alone, with the socket for registries and the rings; in memory if
+ * possible.
  */
 static int make_run_dir(char *dir, size_t len, struct base_err *err)
 {
@@ -175,8 +177,9 @@ static int open_signals(sigset_t *old)
 }
 
 /*
- * What the terminal sends (SI_KERNEL) the program got itself, as one of the foreground's processes:
- * but a hangup ends the session's leader alone, and an alarm from before we were executed is ours.
+ * Whether the program got the signal too. Signals of the terminal (SI_KERNEL) go to all processes
+ * of the foreground: but a hangup goes to the session's leader alone, and an alarm from before our
+ * exec is ours.
  */
 static bool program_has(int sig, int code)
 {
@@ -221,7 +224,7 @@ static void wait_for_work(struct daemon *d, int signal_fd)
 		base_log(BASE_LOG_DEBUG, "cannot wait: %s", base_strerror(-errno));
 }
 
-/* What was just started may not be known yet: nobody for a while is nobody. */
+/* A process just started may not be known yet: all have ended if none is seen for a while. */
 static bool all_ended(const struct daemon *d, uint64_t *since_ns)
 {
 	uint64_t now = base_now_ns();
@@ -418,7 +421,7 @@ static int run(char **argv, const char *run_dir, const char *path)
 	if (r >= 0)
 		r = child_start(&c, argv, &env, &old, &err);
 	signal(SIGPIPE, SIG_IGN);
-	/* What is too long for a limit of the user's is told by the write that failed. */
+	/* A file longer than the user's limit is reported by the write that failed. */
 	signal(SIGXFSZ, SIG_IGN);
 	/* Were it ignored, as we inherited it, nobody would tell how the program ended. */
 	signal(SIGCHLD, SIG_DFL);

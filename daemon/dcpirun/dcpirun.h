@@ -25,7 +25,7 @@ struct child {
 	double cpu_seconds;
 };
 
-/* What the program's environment gets. */
+/* Additions to the program's environment. */
 struct child_env {
 	const char *run_dir;
 	char queue[64]; /* a queue that does not exist: not to ring a daemon of the system's */

@@ -34,7 +34,7 @@ int source_agent(char *path, size_t len, struct base_err *err)
 		free(real);
 		if (n < 0 || (size_t)n >= len)
 			continue;
-		/* What separates names in LD_PRELOAD cannot stand in one. */
+		/* A path with a separator of LD_PRELOAD cannot be put into it. */
 		if (!strpbrk(path, " :"))
 			return 0;
 		return base_fail(err, -DCPI_EHELPER,

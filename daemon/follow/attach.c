@@ -18,18 +18,18 @@ static void let_go(void *ctx, struct process *p)
 			dyn_end(f->dyn, p);
 }
 
-/* Whom no sample asked for yet has what its fork gave it, which /proc does not tell. */
+/* A process without samples so far has the mappings of its fork, which /proc does not tell. */
 static bool is_known_by_fork(const struct process *p)
 {
 	return !p->asked && (p->label || p->next_label);
 }
 
-void follow_end_hollow(struct follow *f)
+void follow_end_placeholder(struct follow *f)
 {
 	struct process *p;
 
-	for (size_t pos = 0; f->hollow_made && processes_next(f->processes, &pos, &p);) {
-		if (!p->hollow || is_known_by_fork(p))
+	for (size_t pos = 0; f->placeholder_made && processes_next(f->processes, &pos, &p);) {
+		if (!p->placeholder || is_known_by_fork(p))
 			continue;
 		p->asked = false;
 		if (p->dyn || p->attached_ns)
@@ -38,17 +38,17 @@ void follow_end_hollow(struct follow *f)
 		follow_end(f, p);
 		pos--;
 	}
-	f->hollow_made = false;
+	f->placeholder_made = false;
 }
 
 /* The driver has what it was told of @later as that of @p. */
-static void take_told(struct follow *f, struct process *p, struct process *later)
+static void take_announced(struct follow *f, struct process *p, struct process *later)
 {
-	if (!later->told)
+	if (!later->announced)
 		return;
-	free(p->told);
-	p->told = later->told;
-	later->told = NULL;
+	free(p->announced);
+	p->announced = later->announced;
+	later->announced = NULL;
 	f->ranges_changed = true;
 }
 
@@ -74,7 +74,7 @@ static void end_later(struct follow *f)
 		f->later_made |= p->later != NULL;
 		if (f->dyn && later->dyn)
 			dyn_end(f->dyn, later);
-		take_told(f, p, later);
+		take_announced(f, p, later);
 		free(later);
 	}
 }
@@ -87,7 +87,7 @@ static struct process *later_life(struct process *p)
 {
 	for (int i = 0; p && dyn_has_registry(p); i++) {
 		if (!p->later && i < LATER_MAX && (p->later = calloc(1, sizeof(*p))))
-			*p->later = (struct process){ .pid = p->pid, .hollow = true };
+			*p->later = (struct process){ .pid = p->pid, .placeholder = true };
 		p = p->later;
 	}
 	return p;
@@ -102,12 +102,12 @@ struct process *follow_attach(void *ctx, int32_t pid, uint64_t time_ns)
 		p = processes_find_over(f->processes, pid);
 		p = p && dyn_has_registry(p) ? NULL : p;
 	}
-	/* What it has mapped, its events tell, which are on their way. */
+	/* The events of its mappings are still to come. */
 	if (!p) {
 		p = follow_begin(f, pid);
 		if (!p)
 			return NULL;
-		p->hollow = f->hollow_made = true;
+		p->placeholder = f->placeholder_made = true;
 	}
 	life = later_life(p);
 	if (!life)

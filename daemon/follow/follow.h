@@ -59,11 +59,11 @@ struct follow {
 	bool lives_ended;      /* since follow_ends_clear */
 	uint64_t now_ns;       /* time of the last count or event */
 	uint64_t lost_read;    /* load events that were lost before /proc was read for them */
-	bool doubt;	       /* others were lost since: counts wait until /proc is read */
-	bool hollow_made;      /* there may be hollow processes */
+	bool events_lost;      /* others were lost since: counts wait until /proc is read */
+	bool placeholder_made; /* there may be placeholder processes */
 	bool later_made;       /* there may be processes with a later life */
-	bool ranges_changed;   /* of some process the driver may have to be told */
-	bool ranges_refused;   /* of some process it did not take them in this round */
+	bool ranges_changed;   /* the driver may need new ranges of some process */
+	bool ranges_refused;   /* the driver refused some process's ranges in this round */
 	uint64_t ranges_round; /* a round: from one flush to the next */
 	uint64_t attached_ns;  /* base_now_ns when a client came last; 0 */
 	int record_error;      /* first failure of writing the record, or 0 */
@@ -101,7 +101,7 @@ void follow_ends_clear(struct follow *f);
 struct process *follow_attach(void *ctx, int32_t pid, uint64_t time_ns);
 /* Placeholders of which /proc told nothing end: their pids may mean other processes at the next
  * drain. */
-void follow_end_hollow(struct follow *f);
+void follow_end_placeholder(struct follow *f);
 /* Counts up to now are settled: lives that are over are let go. */
 void follow_reap(struct follow *f);
 

@@ -30,12 +30,12 @@ static bool began_after(const struct process *p, uint64_t time_ns)
 static void ask(struct follow *f, struct process *p, uint64_t time_ns)
 {
 	p->asked = true;
-	p->hollow = !f->live || follow_scan(f, p) < 0 || began_after(p, time_ns);
-	if (!p->hollow)
+	p->placeholder = !f->live || follow_scan(f, p) < 0 || began_after(p, time_ns);
+	if (!p->placeholder)
 		return;
 	map_clear(p);
 	p->known_ns = 0;
-	f->hollow_made = true;
+	f->placeholder_made = true;
 }
 
 static void carry_own(struct follow *f, struct process *from, struct process *to)
@@ -82,7 +82,7 @@ static void carry_client(struct follow *f, struct process *from, struct process 
 		carry_own(f, from, to);
 	} else if (later && later->attached_ns > l->time_ns) {
 		carry_own(f, later, to);
-		to->told = later->told;
+		to->announced = later->announced;
 		from->later = NULL;
 		if (f->dyn && later->dyn)
 			dyn_end(f->dyn, later);
@@ -99,16 +99,16 @@ static struct process *next_life(struct follow *f, struct process *p, uint64_t t
 
 	base_log(BASE_LOG_DEBUG, "process %d has another life than events told", p->pid);
 	follow_ended(f, p, p->pid, p->seen_ns);
-	/* What /proc listed was another life's than that of the counts of before. */
+	/* The list of /proc belongs to another life than the earlier counts. */
 	if (time_ns < p->known_ns) {
 		map_clear(p);
-		p->hollow = true;
+		p->placeholder = true;
 	}
 	next = follow_begin(f, p->pid);
 	if (!next)
 		return NULL;
 	next->instance = instance;
-	next->hollow = f->hollow_made = true;
+	next->placeholder = f->placeholder_made = true;
 	if (p->instance % DRIVER_INSTANCE_EXEC == instance % DRIVER_INSTANCE_EXEC) {
 		inherit_label(next, p);
 		turn_label(next);
@@ -128,7 +128,7 @@ static struct process *find(struct follow *f, int32_t pid, uint64_t time_ns, uin
 	p = follow_begin(f, pid);
 	if (!p)
 		return NULL;
-	p->hollow = true;
+	p->placeholder = true;
 	p->instance = instance;
 	p->born_ns = instance ? 0 : since_boot(f, time_ns);
 	return p;
@@ -141,7 +141,7 @@ struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uin
 	if (!p)
 		return NULL;
 	p->seen_ns = time_ns > p->seen_ns ? time_ns : p->seen_ns;
-	if (p->hollow && !p->asked)
+	if (p->placeholder && !p->asked)
 		ask(f, p, time_ns);
 	return p;
 }
@@ -170,7 +170,7 @@ static void on_fork(struct follow *f, const struct driver_load *l)
 			inherit_label(old, parent);
 		return;
 	}
-	if (parent && parent->hollow)
+	if (parent && parent->placeholder)
 		parent = follow_find(f, l->ppid, l->time_ns, 0);
 	p = follow_begin(f, l->pid);
 	if (!p)
@@ -185,9 +185,9 @@ static void on_fork(struct follow *f, const struct driver_load *l)
 		ask(f, p, UINT64_MAX);
 		return;
 	}
-	/* What /proc listed of the parent after the fork need not have been the child's. */
-	p->hollow = parent->hollow || is_late(parent, l) || map_copy(p, parent) < 0;
-	f->hollow_made |= p->hollow;
+	/* The parent's mappings that /proc listed after the fork need not have been the child's. */
+	p->placeholder = parent->placeholder || is_late(parent, l) || map_copy(p, parent) < 0;
+	f->placeholder_made |= p->placeholder;
 	p->uid = parent->uid;
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
 	p->exe = parent->exe ? strdup(parent->exe) : NULL;
@@ -263,7 +263,7 @@ static void on_exit_event(struct follow *f, const struct driver_load *l)
 	next = follow_begin(f, l->pid);
 	if (!next)
 		return;
-	next->hollow = f->hollow_made = true;
+	next->placeholder = f->placeholder_made = true;
 	/* In doubt its registry is of the life that ended: that may have been a short one. */
 	if (!own)
 		p->attached_ns = 0;
@@ -342,14 +342,14 @@ void follow_load(struct follow *f, const struct driver_load *l)
 
 void follow_lost(struct follow *f, uint64_t nr)
 {
-	f->doubt = f->live && nr != f->lost_read;
+	f->events_lost = f->live && nr != f->lost_read;
 }
 
 /* ---- events that clients announced ----------------------------------------------------------- */
 
 /*
- * What a client announces has its place among the driver's load events: an event of before it may
- * still lie in a ring, and an event behind it must find it done.
+ * An announcement of a client has its place among the driver's load events: an earlier event may
+ * still lie in a ring, and a later one must find the announcement handled.
  */
 enum { QUEUE_MAX = 4096 };
 

@@ -98,26 +98,30 @@ static struct image *file_image(struct follow *f, struct process *p, struct driv
 				bool listed, struct reader_dump *dump)
 {
 	struct driver_load asked = *l;
-	struct base_id id = l->id;
+	struct base_id id = l->id, text = l->text;
 	const char *path = l->path;
 	bool by_path = false;
 	char there[4096];
 	struct image *img;
 	size_t len;
 
-	/* What /proc lists is there now. */
+	/* A mapping listed in /proc exists now. */
 	asked.time_ns = listed ? 0 : l->time_ns;
-	if (!id.len && identity_find(f->identity, p, &asked, &id, &by_path, dump) < 0)
+	if (id.len && !text.len)
+		identity_text(f->identity, p, &asked, &text);
+	else if (!id.len && identity_find(f->identity, p, &asked, &id, &by_path, dump) < 0)
 		return NULL;
 	if (dump->fd >= 0 || (dump->no_elf && is_workspace(p, l)))
 		return NULL;
 	if (!by_path)
 		l->id = id;
+	if (dump->text.len)
+		text = dump->text;
 	if (mapping_is_deleted(path, &len)) {
 		snprintf(there, sizeof(there), "%.*s", (int)len, path);
 		path = there;
 	}
-	img = images_get(f->images, PROFDB_FILE, &id, path, base_path_name(path));
+	img = images_get_file(f->images, &id, &text, path, base_path_name(path));
 	if (img && by_path && !profdb_profile_word(img->counts, "identity"))
 		profdb_profile_set_word(img->counts, "identity",
 					f->live && l->inode ? "place" : "path");
@@ -131,7 +135,7 @@ static void put(struct follow *f, struct process *p, const struct map *m, enum f
 	if (r < 0)
 		base_log(BASE_LOG_ERROR, "no memory for a mapping of pid %d", p->pid);
 	else if (how == FOLLOW_EVENT)
-		p->hollow = false;
+		p->placeholder = false;
 	f->ranges_changed |= p->dyn != NULL;
 }
 

@@ -12,7 +12,7 @@
 #include "follow_internal.h"
 
 struct ranges {
-	struct driver_client client; /* what the driver was told; its ranges are items */
+	struct driver_client client; /* the client as the driver knows it; its ranges are items */
 	struct driver_range items[DRIVER_NR_RANGES];
 	uint64_t refused; /* in which round (f->ranges_round + 1) the driver did not take it; 0 */
 };
@@ -65,7 +65,7 @@ static uint64_t gap_before(const struct pile *p, size_t i)
 	return p->items[i].start - p->items[i - 1].end;
 }
 
-/* What stands behind the widest gaps, the widest first. */
+/* The ranges behind the widest gaps, the widest gap first. */
 struct gaps {
 	size_t behind[DRIVER_NR_RANGES - 1], nr;
 };
@@ -118,29 +118,29 @@ static void reduce(struct pile *p)
 
 static void collect(struct follow *f, const struct process *p, struct pile *pile)
 {
-	for (size_t i = 0; p->told && i < p->told->client.nr_ranges; i++)
-		pile_add(pile, p->told->items[i].start, p->told->items[i].end);
+	for (size_t i = 0; p->announced && i < p->announced->client.nr_ranges; i++)
+		pile_add(pile, p->announced->items[i].start, p->announced->items[i].end);
 	for (size_t i = 0; i < p->nr_maps; i++)
 		if (p->maps[i].kind == MAP_DYNAMIC)
 			pile_add(pile, p->maps[i].start, p->maps[i].end);
 	/* The events of a process that has just come may not have. */
-	if (!p->told && f->live)
+	if (!p->announced && f->live)
 		proc_dynamic(p, pile_add, pile);
 	dyn_ranges(p, pile_add, pile);
 	reduce(pile);
 }
 
-static bool is_told(const struct ranges *told, const struct driver_client *c)
+static bool is_announced(const struct ranges *announced, const struct driver_client *c)
 {
-	if (!told || told->refused || told->client.nr_ranges != c->nr_ranges ||
-	    told->client.words != c->words || told->client.nr_words != c->nr_words ||
-	    told->client.cursor != c->cursor || told->client.words_ino != c->words_ino ||
-	    told->client.words_off != c->words_off)
+	if (!announced || announced->refused || announced->client.nr_ranges != c->nr_ranges ||
+	    announced->client.words != c->words || announced->client.nr_words != c->nr_words ||
+	    announced->client.cursor != c->cursor || announced->client.words_ino != c->words_ino ||
+	    announced->client.words_off != c->words_off)
 		return false;
 	for (size_t i = 0; i < c->nr_ranges; i++) {
-		if (told->items[i].start != c->ranges[i].start ||
-		    told->items[i].end != c->ranges[i].end ||
-		    told->items[i].kind != c->ranges[i].kind)
+		if (announced->items[i].start != c->ranges[i].start ||
+		    announced->items[i].end != c->ranges[i].end ||
+		    announced->items[i].kind != c->ranges[i].kind)
 			return false;
 	}
 	return true;
@@ -148,14 +148,15 @@ static bool is_told(const struct ranges *told, const struct driver_client *c)
 
 static int remember(struct process *p, const struct driver_client *client)
 {
-	if (!p->told)
-		p->told = calloc(1, sizeof(*p->told));
-	if (!p->told)
+	if (!p->announced)
+		p->announced = calloc(1, sizeof(*p->announced));
+	if (!p->announced)
 		return -ENOMEM;
 	if (client->nr_ranges)
-		memcpy(p->told->items, client->ranges, client->nr_ranges * sizeof(*client->ranges));
-	p->told->client = *client;
-	p->told->client.ranges = p->told->items;
+		memcpy(p->announced->items, client->ranges,
+		       client->nr_ranges * sizeof(*client->ranges));
+	p->announced->client = *client;
+	p->announced->client.ranges = p->announced->items;
 	return 0;
 }
 
@@ -177,13 +178,13 @@ static int tell(struct follow *f, struct process *p, struct driver_client *clien
 	client->nr_ranges = pile.nr;
 	client->stands = stands;
 	client->ctx = p;
-	if (pile.failed || (!p->told && !pile.nr) || is_told(p->told, client) ||
+	if (pile.failed || (!p->announced && !pile.nr) || is_announced(p->announced, client) ||
 	    remember(p, client) < 0)
 		goto out;
-	if (p->told->refused == f->ranges_round + 1)
+	if (p->announced->refused == f->ranges_round + 1)
 		goto out;
-	r = f->client_set(f->driver, p->pid, &p->told->client);
-	p->told->refused = r < 0 ? f->ranges_round + 1 : 0;
+	r = f->client_set(f->driver, p->pid, &p->announced->client);
+	p->announced->refused = r < 0 ? f->ranges_round + 1 : 0;
 	f->ranges_refused |= r < 0;
 	/* Its samples are counted like any other's: less is known of addresses that are reused. */
 	if (r < 0)
@@ -204,11 +205,11 @@ static void tell_one(struct follow *f, struct process *p)
 	bool words = dyn_words(p, &client);
 
 	if (words && tell(f, p, &client, true) == -ESTALE) {
-		p->told->refused = 0;
+		p->announced->refused = 0;
 		client = (struct driver_client){ 0 };
 		words = false;
 	}
-	if (!words && (p->told || dyn_reuses(p)))
+	if (!words && (p->announced || dyn_reuses(p)))
 		tell(f, p, &client, false);
 }
 
@@ -240,6 +241,6 @@ void ranges_end(struct follow *f, struct process *p)
 	const struct process *now = processes_find(f->processes, p->pid);
 
 	/* That pid's next life may have ranges of its own. */
-	if (p->told && f->client_set && !(now && now->told))
+	if (p->announced && f->client_set && !(now && now->announced))
 		f->client_set(f->driver, p->pid, NULL);
 }

@@ -146,7 +146,7 @@ void follow_scan_known(struct follow *f)
 			follow_scan(f, p);
 			continue;
 		}
-		/* Whose that number is now, what comes of it tells. */
+		/* Later events tell which process has that number now. */
 		end_lost(f, p);
 		pos--;
 	}

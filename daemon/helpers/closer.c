@@ -81,7 +81,7 @@ ssize_t closer_recv(int sock, void *data, size_t len)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int) * NR_DESCRIPTORS)];
+		char space[CMSG_SPACE(sizeof(int) * NR_DESCRIPTORS)];
 	} c;
 	struct iovec v = { data, len };
 	struct msghdr m = {

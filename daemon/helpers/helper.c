@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,7 +18,7 @@ int helper_find(struct helper *h, const char *dir, const char *name, struct base
 {
 	int r = 0;
 
-	*h = (struct helper){ .name = name, .sock = -1 };
+	*h = (struct helper){ .name = name, .sock = -1, .effort_fd = -1 };
 	snprintf(h->program, sizeof(h->program), "%s/%s", dir, name);
 	if (access(h->program, X_OK) < 0) {
 		r = base_fail_errno(err, -errno, "cannot run '%s'", h->program);
@@ -27,21 +29,45 @@ int helper_find(struct helper *h, const char *dir, const char *name, struct base
 
 /* ---- its beginning --------------------------------------------------------------------------- */
 
+/* The first descriptor that is out of the way of the numbers they are to have. */
+enum { AWAY_FD = 10 };
+
+/* In the child: @fds become @first and those behind it. */
+static bool place(int *fds, size_t nr, int first)
+{
+	for (size_t i = 0; i < nr; i++) {
+		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, AWAY_FD);
+		if (fds[i] < 0)
+			return false;
+	}
+	for (size_t i = 0; i < nr; i++)
+		if (dup2(fds[i], first + (int)i) < 0)
+			return false;
+	return true;
+}
+
 /* In the child: only exec and what POSIX allows before it. */
 static void become(const struct helper *h, const struct helper_start *how, char **argv, int sock)
 {
+	int fds[1 + HELPER_NR_MORE] = { sock };
 	char *envp[] = { NULL };
-	int more = how->more_fd < 0 ? -1 : fcntl(how->more_fd, F_DUPFD_CLOEXEC, 10);
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Out of the way of the numbers they are to have. */
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	if (sock >= 0 && dup2(sock, how->socket_fd) >= 0 &&
-	    (how->more_fd < 0 || (more >= 0 && dup2(more, how->socket_fd + 1) >= 0)))
+	for (size_t i = 0; i < how->nr_more; i++)
+		fds[1 + i] = how->more_fds[i];
+	if (place(fds, 1 + how->nr_more, how->socket_fd))
 		execve(h->program, argv, envp);
 	_exit(BASE_EXIT_FAILED);
+}
+
+static int open_effort(pid_t pid)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 int helper_start(struct helper *h, const struct helper_start *how)
@@ -63,11 +89,44 @@ int helper_start(struct helper *h, const struct helper_start *how)
 	close(pair[1]);
 	if (r == 0) {
 		h->sock = pair[0];
+		h->effort_fd = open_effort(h->pid);
 		return 0;
 	}
 	close(pair[0]);
 	h->pid = 0;
 	return r;
+}
+
+struct helper_effort helper_effort(const struct helper *h)
+{
+	struct helper_effort e = { 0 };
+	char text[96];
+	ssize_t n = h->effort_fd < 0 ? -1 : pread(h->effort_fd, text, sizeof(text) - 1, 0);
+	char *end;
+
+	if (n <= 0)
+		return e;
+	text[n] = '\0';
+	e.ran_ns = strtoull(text, &end, 10);
+	e.ready_ns = strtoull(end, NULL, 10);
+	return e;
+}
+
+bool helper_is_ready(const struct helper *h)
+{
+	char path[32], text[128], *name_end;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", h->pid);
+	fd = h->pid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	name_end = strrchr(text, ')');
+	return name_end && strncmp(name_end, ") R", 3) == 0;
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */
@@ -107,7 +166,9 @@ int helper_end(struct helper *h, bool kill_it, unsigned int wait_ms)
 	helper_reap(h);
 	if (h->sock >= 0)
 		close(h->sock);
-	h->sock = -1;
+	if (h->effort_fd >= 0)
+		close(h->effort_fd);
+	h->sock = h->effort_fd = -1;
 	if (!h->pid)
 		return 0;
 	if (kill_it)

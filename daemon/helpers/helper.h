@@ -10,13 +10,14 @@
 
 #include "base.h"
 
-enum { HELPER_NR_ZOMBIES = 16 };
+enum { HELPER_NR_ZOMBIES = 16, HELPER_NR_MORE = 2 };
 
 struct helper {
 	const char *name;
 	char program[512];
 	pid_t pid;			  /* 0: it does not run */
 	int sock;			  /* our end of its socket, or -1 */
+	int effort_fd;			  /* its schedstat, or -1 */
 	bool held;			  /* the last one killed did not end: the kernel holds it */
 	pid_t zombies[HELPER_NR_ZOMBIES]; /* killed, not yet gone */
 };
@@ -25,7 +26,8 @@ struct helper {
 struct helper_start {
 	int socket_type;	 /* SOCK_SEQPACKET or SOCK_STREAM */
 	int socket_fd;		 /* the descriptor that its end of the socket has there */
-	int more_fd;		 /* a descriptor that it gets behind that one; -1: none */
+	const int *more_fds;	 /* descriptors that it gets behind that one */
+	size_t nr_more;		 /* HELPER_NR_MORE at most */
 	const char *const *args; /* behind its name, to NULL; or NULL */
 };
 
@@ -41,5 +43,15 @@ int helper_start(struct helper *h, const struct helper_start *how);
 int helper_end(struct helper *h, bool kill, unsigned int wait_ms);
 /* See whether those that were killed and held are gone. */
 void helper_reap(struct helper *h);
+/*
+ * Nanoseconds since its start in which it ran, and in which it could have run but had no CPU. The
+ * rest of the time it waited for others. Zeros where it does not run, or the kernel does not count.
+ * The kernel counts such a wait when it is over: helper_is_ready tells of one that lasts.
+ */
+struct helper_effort {
+	uint64_t ran_ns, ready_ns;
+};
+bool helper_is_ready(const struct helper *h);
+struct helper_effort helper_effort(const struct helper *h);
 
 #endif

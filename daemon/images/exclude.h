@@ -16,7 +16,7 @@ struct exclude_pids {
 };
 
 struct exclude {
-	struct base_map images; /* by their names */
+	struct base_map images; /* excluded images, by name */
 	struct exclude_pids *pids;
 	size_t nr_pids, cap_pids;
 };
@@ -28,7 +28,7 @@ int exclude_parse(struct exclude *x, const char *text, size_t len, const char *n
 int exclude_read(struct exclude *x, const char *path, struct base_err *err);
 void exclude_release(struct exclude *x);
 bool exclude_has_pid(const struct exclude *x, int32_t pid);
-/* By the last part of @path; a facility has but one. */
+/* Whether the last part of @path is excluded; a facility has only one part. */
 bool exclude_has_image(const struct exclude *x, const char *path);
 
 #endif

@@ -15,7 +15,7 @@ struct images {
 	struct image *buckets[ACCOUNT_NR_BUCKETS];
 	const struct base_opt_list *apart;
 	const struct exclude *exclude;
-	struct base_buf key; /* what is looked for: room that every search uses */
+	struct base_buf key; /* the key of a lookup: a buffer that every search uses */
 };
 
 struct images *images_new(void)
@@ -54,7 +54,7 @@ void images_free(struct images *t)
  * image without identity is known by its path.
  */
 static int make_key(struct base_buf *key, enum profdb_kind kind, const struct base_id *id,
-		    const char *path, const char *stem)
+		    const struct base_id *text, const char *path, const char *stem)
 {
 	uint8_t byte = (uint8_t)kind;
 	int r;
@@ -65,9 +65,24 @@ static int make_key(struct base_buf *key, enum profdb_kind kind, const struct ba
 		return r;
 	if (kind == PROFDB_DYNAMIC)
 		return base_buf_append(key, stem, strlen(stem));
-	if (id && id->len)
-		return base_buf_append(key, id->bytes, id->len);
-	return base_buf_append(key, path, strlen(path) + 1);
+	if (!id || !id->len)
+		return base_buf_append(key, path, strlen(path) + 1);
+	r = base_buf_append(key, id->bytes, id->len);
+	return r < 0 || !text->len ? r : base_buf_append(key, text, 1 + (size_t)text->len);
+}
+
+static int key_of(struct base_buf *key, const struct image *img)
+{
+	return make_key(key, img->kind, &img->id, &img->text, img->path, img->stem);
+}
+
+static int set_text(struct image *img, const struct base_id *text)
+{
+	char word[BASE_ID_TEXT_LEN];
+
+	img->text = *text;
+	return text->len ? profdb_profile_set_word(img->counts, "text", base_id_text(text, word))
+			 : 0;
 }
 
 static struct image *image_new(enum profdb_kind kind, const struct base_id *id, const char *path,
@@ -89,7 +104,7 @@ static struct image *image_new(enum profdb_kind kind, const struct base_id *id, 
 	return NULL;
 }
 
-/* By the key that was made last. */
+/* Look up the key that was made last. */
 static struct image *search(const struct images *t)
 {
 	return base_map_get(&t->by_key, t->key.data, t->key.len);
@@ -136,24 +151,32 @@ static struct image **lately_of(struct images *t, const struct base_id *id)
 }
 
 /* Got before by the same path: nothing about it is new. */
-static bool is_as_lately(const struct image *img, const struct base_id *id, const char *path)
+static bool is_as_lately(const struct image *img, const struct base_id *id,
+			 const struct base_id *text, const char *path)
 {
-	return img && base_id_equal(&img->id, id) && strcmp(img->path, path) == 0;
+	return img && base_id_equal(&img->id, id) && base_id_equal(&img->text, text) &&
+	       strcmp(img->path, path) == 0;
 }
 
-struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
-			 const char *path, const char *stem)
+static struct image *get(struct images *t, enum profdb_kind kind, const struct base_id *id,
+			 const struct base_id *text, const char *path, const char *stem)
 {
 	struct image **lately = kind == PROFDB_FILE && id && id->len ? lately_of(t, id) : NULL;
 	struct image *img;
 
-	if (lately && is_as_lately(*lately, id, path))
+	if (lately && is_as_lately(*lately, id, text, path))
 		return *lately;
-	if (make_key(&t->key, kind, id, path, stem) < 0)
+	if (make_key(&t->key, kind, id, text, path, stem) < 0)
 		return NULL;
 	img = search(t);
-	if (!img)
-		img = add(t, image_new(kind, id, path, stem));
+	if (!img) {
+		img = image_new(kind, id, path, stem);
+		if (img && set_text(img, text) < 0) {
+			image_free(img);
+			img = NULL;
+		}
+		img = add(t, img);
+	}
 	/* Without memory for one more name the image is still the right one. */
 	else if (kind == PROFDB_FILE && strcmp(img->path, path) != 0)
 		profdb_profile_add_path(img->counts, path);
@@ -165,6 +188,20 @@ struct image *images_get(struct images *t, enum profdb_kind kind, const struct b
 	if (lately)
 		*lately = img;
 	return img;
+}
+
+struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
+			 const char *path, const char *stem)
+{
+	static const struct base_id none;
+
+	return get(t, kind, id, &none, path, stem);
+}
+
+struct image *images_get_file(struct images *t, const struct base_id *id,
+			      const struct base_id *text, const char *path, const char *stem)
+{
+	return get(t, PROFDB_FILE, id, text, path, stem);
 }
 
 /* The time of a fork is known for most processes; START is left out where it is not. */
@@ -215,6 +252,8 @@ static struct image *new_own(const struct image *img, const char *process, const
 		r = image_set_label(own, label);
 	if (r >= 0 && identity)
 		r = profdb_profile_set_word(own->counts, "identity", identity);
+	if (r >= 0)
+		r = set_text(own, &img->text);
 	if (r < 0) {
 		image_free(own);
 		return NULL;
@@ -233,8 +272,7 @@ struct image *images_of(struct images *t, struct image *img, const struct images
 		return img;
 	if (img->apart && name_process(owner, &process) < 0)
 		return NULL;
-	if (make_key(&t->key, img->kind, &img->id, img->path, img->stem) >= 0 &&
-	    add_own(&t->key, process, label) >= 0) {
+	if (key_of(&t->key, img) >= 0 && add_own(&t->key, process, label) >= 0) {
 		own = search(t);
 		if (!own)
 			own = add(t, new_own(img, process, label));
@@ -299,8 +337,7 @@ static bool drop(struct images *t, struct image *img)
 	/* A pseudo-image has its label beside its own key. */
 	const char *label = img->kind == PROFDB_DYNAMIC ? NULL : img->label;
 	struct image **lately = lately_of(t, &img->id);
-	bool done = make_key(&t->key, img->kind, &img->id, img->path, img->stem) == 0 &&
-		    add_own(&t->key, img->process, label) == 0 &&
+	bool done = key_of(&t->key, img) == 0 && add_own(&t->key, img->process, label) == 0 &&
 		    base_map_del(&t->by_key, t->key.data, t->key.len) == img;
 
 	if (!done)

@@ -38,6 +38,8 @@
 	X(BUCKET_GENERATION, "dynamic, generation unknown", "which routine stood there is lost")   \
 	X(BUCKET_REFUSED, "dynamic, image refused", "no pseudo-image can be made of what it said") \
 	X(BUCKET_QUOTA, "dynamic, over quota", "the database has no room for more dynamic code")   \
+	X(BUCKET_BUDGET, "dynamic, over budget",                                                   \
+	  "its user has taken a user's share of the daemon")                                       \
 	X(BUCKET_REUSED, "reused, time unknown", "address had several routines in the interval")   \
 	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")
 
@@ -73,7 +75,7 @@ const char *account_bucket_name(enum account_bucket bucket);
  */
 void account_total(const struct account *own, const struct driver_stats *driver,
 		   struct account *out);
-/* Law 1: received == stored + pending + sum(lost). */
+/* Invariant 1: received == stored + pending + sum(lost). */
 bool account_balanced(const struct account *total);
 uint64_t account_lost(const struct account *a);
 
@@ -83,22 +85,23 @@ uint64_t account_lost(const struct account *a);
 struct image {
 	enum profdb_kind kind;
 	struct base_id id;
+	struct base_id text; /* FILE: its code, which tells it from others of its id, or none */
 	char *path;
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
 	bool dirty;   /* counts hold samples that are not on disk */
 	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
-			 waits (law 3) */
+			 waits (invariant 3) */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
 	bool apart;   /* each process has a profile of it (dcpid -bypid) */
 	bool excluded;		     /* its samples are counted as such, not stored */
 	bool put;		     /* DYNAMIC: profiles on disk may hold its build-id */
-	char *process;		     /* of such a one: "PID-START"; else NULL */
+	char *process;		     /* process of such an image: "PID-START"; else NULL */
 	char *label;		     /* that all of its samples have, or NULL */
 	struct image_values *values; /* not on disk yet; or NULL */
-	/* DYNAMIC: windows of which counts hold a part, and no image does that cannot be refused;
+	/* DYNAMIC: traces of which counts hold a part, and no image does that cannot be refused;
 	 * those of single steps are of the same kind, but have values alone */
-	uint64_t windows, stepped;
+	uint64_t traces, stepped;
 	uint32_t refs;
 };
 
@@ -109,11 +112,17 @@ void images_free(struct images *t);
 /* Find or make; a new @path of a known identity is added to its profile. NULL: no memory. */
 struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
 			 const char *path, const char *stem);
+/* The same of a file whose code (len 0: none) tells it from others of its identity, which anybody
+ * can write into a file. */
+struct image *images_get_file(struct images *t, const struct base_id *id,
+			      const struct base_id *text, const char *path, const char *stem);
 struct image *images_bucket(struct images *t, enum account_bucket bucket);
-/* Whose processes are kept apart: paths, base names, facilities. Before the first image; the list
- * must outlive @t. */
+/*
+ * Keep the processes of these names apart: paths, base names, facilities. Call it before the first
+ * image; the list must outlive @t.
+ */
 void images_keep_apart(struct images *t, const struct base_opt_list *names);
-/* Whose samples are not stored; likewise. */
+/* Do not store samples of these images; likewise. */
 void images_exclude(struct images *t, const struct exclude *exclude);
 bool images_is_excluded(const struct images *t, const char *name);
 /* Is it (a path or a facility; NULL: a path that is not known) among those, or may be? */
@@ -162,7 +171,7 @@ struct store {
 		uint64_t off, count;
 		uint32_t event;
 	} ahead[STORE_AHEAD];
-	uint32_t first, end; /* of @ahead; both only grow */
+	uint32_t first, end; /* bounds of the items in @ahead; both only grow */
 };
 
 /* Add @n samples of @event at @off of @img (NULL: there was no memory for it) to its profile and to
@@ -180,7 +189,7 @@ void store_label(struct image *img, const char *label);
 /* Edges of a trace in @img, of a process with @label (may be NULL). *@nr_stored: how many are in
  * its profile, none where it is not to be stored. 0, or the first failure: -ENOMEM,
  * -DCPI_EOVERFLOW. */
-int store_edges(struct store *s, struct image *img, const char *label, const struct profdb_move *m,
+int store_edges(struct store *s, struct image *img, const char *label, const struct profdb_edge *m,
 		size_t nr, size_t *nr_stored);
 
 /* ---- images that became part of others (move.c) ---------------------------------------------- */
@@ -207,7 +216,9 @@ struct image_moves {
 	size_t nr, cap;
 };
 
-/* What the open epoch has of @from goes to @to with the next flush; @map is copied. 0 or -ENOMEM.
+/*
+ * With the next flush the counts of @from in the open epoch go to @to; @map is copied. 0 or
+ * -ENOMEM.
  */
 int image_moves_add(struct image_moves *t, struct image *from, struct image *to,
 		    const struct wire_replaces *map);
@@ -226,9 +237,9 @@ void image_moves_clear(struct image_moves *t);
  * Where events were lost it is good up to then, and is asked for anew.
  */
 
-#define IMAGE_VALUES_NOBODY UINT32_MAX /* of several users, or it is not known whose */
+#define IMAGE_VALUES_NOBODY UINT32_MAX /* the values have several users, or the user is unknown */
 
-/* Whose one life of a process is. */
+/* The owner of one life of a process. */
 struct values_owner {
 	uint32_t refs;
 	uint32_t uid; /* or IMAGE_VALUES_NOBODY */
@@ -245,16 +256,20 @@ struct image_values {
 	struct values_owner **owners; /* references, of lives not known to be over */
 	size_t nr_owners, cap_owners;
 	bool owned;   /* uid is set */
-	uint32_t uid; /* of those that are certain: or IMAGE_VALUES_NOBODY */
+	uint32_t uid; /* the user of the certain ones, or IMAGE_VALUES_NOBODY */
 	struct image_values *next;
 };
 
-/* Those of @profiler in @img, which code of @o (NULL: nobody's) is in from now on. NULL: no memory.
+/*
+ * The values of @profiler in @img, which contain code of @o (NULL: no known owner) from now on.
+ * NULL: no memory.
  */
 struct profdb_values *image_values_get(struct image *img, const char *profiler,
 				       struct values_owner *o);
-/* Those of @from become part of those of @to, at the offsets that @map gives them. 0, -ENOMEM,
- * -DCPI_EOVERFLOW: then some of them are lost. */
+/*
+ * Add the values of @from to those of @to, at the offsets that @map gives them. 0, -ENOMEM,
+ * -DCPI_EOVERFLOW: then some of them are lost.
+ */
 int image_values_move(struct image *from, const struct wire_replaces *map, struct image *to);
 /* Put all of them within a flush (profdb_flush_put_values), and log what is damaged there; events
  * up to @now_ns were seen. 0, or negative with @err, in which nothing is yet. */
@@ -268,12 +283,24 @@ void image_values_clear(struct image *img);
  */
 
 struct pseudoimg_result;
+struct pseudoimg_helper;
 
-/* Who holds dyn/ locked removes files, which takes far less. */
+/* A holder of the lock on dyn/ removes files, which takes far less. */
 enum { IMAGE_FILE_LOCK_MS = 1000 };
-/* Empty file @name, to be committed, for the daemon's user, its group and the uid @reader (may be
- * NULL). */
-int image_file_create(struct base_file *file, int dir_fd, const char *name, const uint32_t *reader,
+/*
+ * Empty file @name, to be committed, for the daemon's user, its group and the uid @reader (may be
+ * NULL). The disk may take its time: the helper's (may be NULL) @meanwhile is called now and then.
+ */
+int image_file_create(struct base_file *file, int dir_fd, const char *name,
+		      const struct pseudoimg_helper *helper, const uint32_t *reader,
+		      struct base_err *err);
+/*
+ * Call @fn, which may wait for the disk, in a thread, while @meanwhile is called now and then,
+ * which must touch nothing that @fn uses. Its result.
+ */
+int image_file_wait(const struct pseudoimg_helper *helper, int (*fn)(void *arg), void *arg);
+/* base_file_commit, likewise. */
+int image_file_commit(struct base_file *file, const struct pseudoimg_helper *helper,
 		      struct base_err *err);
 /* For a helper with so many bytes to read. */
 unsigned int image_file_timeout_ms(uint64_t len);
@@ -284,8 +311,9 @@ bool image_file_refusal(int r);
  * Let the jailed helper make @name from @job (a descriptor, at its beginning): complete or not at
  * all, for the daemon's user, its group and the uid @reader (may be NULL).
  */
-int image_file_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader,
-		   int job, struct pseudoimg_result *result, struct base_err *err);
+int image_file_put(int dir_fd, const char *name, const struct pseudoimg_helper *helper,
+		   const uint32_t *reader, int job, struct pseudoimg_result *result,
+		   struct base_err *err);
 /* One more refusal (counted in @nr_refused); after the third the image is given up: true. */
 bool image_file_give_up(struct image *img, uint32_t *nr_refused);
 

@@ -17,7 +17,7 @@ static int move_entry(struct profdb_profile *to, const struct profdb_entry *entr
 	return r;
 }
 
-/* Where a window was, and went; the marks beyond all offsets stay what they are. */
+/* Where a trace was, and went; the marks beyond all offsets stay what they are. */
 static uint64_t moved(const struct wire_replaces *map, uint64_t off)
 {
 	return off < PROFDB_ANY_START ? wire_moved_off(map, off) : off;
@@ -28,13 +28,13 @@ static int move_moves(const struct profdb_profile *from, const struct wire_repla
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_moves(from); i++) {
-		struct profdb_move m = *profdb_profile_move(from, i);
+	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_edges(from); i++) {
+		struct profdb_edge m = *profdb_profile_edge(from, i);
 
 		m.start = moved(map, m.start);
 		m.from = moved(map, m.from);
 		m.to = moved(map, m.to);
-		r = profdb_profile_move_add(to, &m);
+		r = profdb_profile_edge_add(to, &m);
 	}
 	return r;
 }

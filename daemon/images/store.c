@@ -109,7 +109,7 @@ void store_label(struct image *img, const char *label)
 
 /* ---- edges of traces ------------------------------------------------------------------------- */
 
-int store_edges(struct store *s, struct image *img, const char *label, const struct profdb_move *m,
+int store_edges(struct store *s, struct image *img, const char *label, const struct profdb_edge *m,
 		size_t nr, size_t *nr_stored)
 {
 	int r;
@@ -122,9 +122,9 @@ int store_edges(struct store *s, struct image *img, const char *label, const str
 	r = add_events(s, img->counts);
 	if (r < 0)
 		return r;
-	profdb_profile_moves_fetch(img->counts, m, nr);
+	profdb_profile_edges_fetch(img->counts, m, nr);
 	for (size_t i = 0; i < nr; i++) {
-		int added = profdb_profile_move_add(img->counts, &m[i]);
+		int added = profdb_profile_edge_add(img->counts, &m[i]);
 
 		r = r < 0 ? r : added;
 		*nr_stored += added >= 0;

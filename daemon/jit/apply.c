@@ -106,7 +106,7 @@ static int put_back(struct base_buf *to, size_t at, const uint8_t *old, size_t l
 
 /* What was read first is what the image shows. */
 static int keep_first(struct dyn_registry *reg, struct dyn_range *range, struct base_buf *fresh,
-		      const struct dyn_reading *when)
+		      const struct dyn_poll *when)
 {
 	const struct base_buf *old = &range->contents;
 	bool code = range->range.kind == WIRE_RANGE_CODE;
@@ -146,10 +146,10 @@ static int replace(struct dyn_registry *reg, struct dyn_range *range, struct bas
 
 	if (equal(old, fresh))
 		return 0;
-	if (fresh->len > old->len && !dyn_room_take(reg, fresh->len - old->len))
+	if (fresh->len > old->len && !dyn_capacity_take(reg, fresh->len - old->len))
 		return -DCPI_ELIMIT;
 	if (fresh->len < old->len)
-		dyn_room_give_back(reg, old->len - fresh->len);
+		dyn_capacity_give_back(reg, old->len - fresh->len);
 	base_buf_release(old);
 	*old = *fresh;
 	*fresh = (struct base_buf){ 0 };
@@ -158,7 +158,7 @@ static int replace(struct dyn_registry *reg, struct dyn_range *range, struct bas
 }
 
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
-		       size_t len, const struct dyn_reading *when)
+		       size_t len, const struct dyn_poll *when)
 {
 	struct base_buf fresh = { 0 };
 	int r = flatten(&range->range, data, len, &fresh);
@@ -182,7 +182,7 @@ int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const 
 
 /* From a recorded stream: the range is found by what the record says of it. */
 static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b,
-		       const struct dyn_reading *when)
+		       const struct dyn_poll *when)
 {
 	for (size_t i = 0; i < reg->nr_ranges; i++) {
 		struct dyn_range *range = &reg->ranges[i];
@@ -196,27 +196,27 @@ static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b,
 }
 
 /* Changes with a time of their own happened just then, but not after they were read. */
-static void apply_time(struct dyn_registry *reg, const struct wire_time *t, struct dyn_moment *m,
-		       const struct dyn_reading *window)
+static void apply_time(struct dyn_registry *reg, const struct wire_time *t, struct dyn_interval *m,
+		       const struct dyn_poll *trace)
 {
-	uint64_t time_ns = t->time_ns < window->hi ? t->time_ns : window->hi;
+	uint64_t time_ns = t->time_ns < trace->hi ? t->time_ns : trace->hi;
 
-	m->lo = time_ns ? time_ns : window->lo;
-	m->hi = time_ns ? time_ns : window->hi;
-	if (time_ns > reg->told_ns)
-		reg->told_ns = time_ns;
+	m->lo = time_ns ? time_ns : trace->lo;
+	m->hi = time_ns ? time_ns : trace->hi;
+	if (time_ns > reg->announced_ns)
+		reg->announced_ns = time_ns;
 }
 
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi)
 {
-	struct dyn_moment m = { .lo = lo, .hi = hi };
-	const struct dyn_reading when = { hi, hi }, window = { lo, hi };
+	struct dyn_interval m = { .lo = lo, .hi = hi };
+	const struct dyn_poll when = { hi, hi }, trace = { lo, hi };
 	const struct wire_head *h;
 	size_t pos = 0;
 	int bad = 0;
 
 	reg->nr_changes++;
-	reg->tenants.nr_misses = 0;
+	reg->lifetimes.nr_misses = 0;
 	while ((h = wire_next(data, len, &pos))) {
 		int r = wire_check(h);
 
@@ -227,7 +227,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 		else if (r == 0 && h->type == WIRE_BYTES)
 			r = apply_bytes(reg, (const void *)h, &when);
 		else if (r == 0 && h->type == WIRE_TIME)
-			apply_time(reg, (const void *)h, &m, &window);
+			apply_time(reg, (const void *)h, &m, &trace);
 		else if (r == 0)
 			r = dyn_change_apply(reg, h, &m);
 		if (r == -ENOMEM || r == -DCPI_ELIMIT || r == -EDQUOT)
@@ -235,7 +235,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 		else if (r < 0)
 			bad++;
 	}
-	m.seq = reg->tenants.last_seq;
-	dyn_tenant_sweep(&reg->tenants, &m);
+	m.seq = reg->lifetimes.last_seq;
+	dyn_lifetime_sweep(&reg->lifetimes, &m);
 	return bad + (pos != len);
 }

@@ -2,7 +2,7 @@
 /* How much is kept of one process, and of all. */
 #include "jit_internal.h"
 
-uint64_t dyn_room_left(const struct dyn_registry *reg)
+uint64_t dyn_capacity_left(const struct dyn_registry *reg)
 {
 	uint64_t quota = reg->dyn->config.process_quota, used = reg->store.used + reg->bytes;
 
@@ -11,18 +11,21 @@ uint64_t dyn_room_left(const struct dyn_registry *reg)
 	return used < quota ? quota - used : 0;
 }
 
-bool dyn_room_take(struct dyn_registry *reg, uint64_t len)
+bool dyn_capacity_take(struct dyn_registry *reg, uint64_t len)
 {
-	if (len > dyn_room_left(reg) || len > DYN_REGISTRY_BYTES_MAX - reg->bytes ||
-	    len > DYN_ALL_BYTES_MAX - reg->dyn->bytes)
+	if (len > dyn_capacity_left(reg) || len > DYN_REGISTRY_BYTES_MAX - reg->bytes ||
+	    len > DYN_ALL_BYTES_MAX - reg->dyn->bytes ||
+	    !budget_take(reg->dyn->config.budgets, reg->uid, BUDGET_CONTENTS, len,
+			 DYN_ALL_BYTES_MAX))
 		return false;
 	reg->bytes += len;
 	reg->dyn->bytes += len;
 	return true;
 }
 
-void dyn_room_give_back(struct dyn_registry *reg, uint64_t len)
+void dyn_capacity_give_back(struct dyn_registry *reg, uint64_t len)
 {
 	reg->bytes -= len;
 	reg->dyn->bytes -= len;
+	budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_CONTENTS, len);
 }

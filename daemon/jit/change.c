@@ -18,7 +18,7 @@ static struct dyn_facility *facility_at(const struct dyn_registry *reg, uint32_t
 }
 
 static int enter_hole(struct dyn_registry *reg, uint32_t facility, uint64_t addr, uint64_t end,
-		      unsigned int flags, const struct dyn_moment *m)
+		      unsigned int flags, const struct dyn_interval *m)
 {
 	uint32_t index;
 	int r = 0;
@@ -26,19 +26,19 @@ static int enter_hole(struct dyn_registry *reg, uint32_t facility, uint64_t addr
 	if (addr < end)
 		r = dyn_facility_hole(reg->facilities[facility], addr, end - addr, &index);
 	if (r == 0 && addr < end)
-		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
+		r = dyn_lifetime_enter(&reg->lifetimes, index, flags, m);
 	return r;
 }
 
 /* A routine of an object: what stands beside it is the object still. */
 static int cut_hole(struct dyn_registry *reg, uint64_t addr, uint64_t len, unsigned int flags,
-		    const struct dyn_moment *m)
+		    const struct dyn_interval *m)
 {
-	struct dyn_tenants *t = &reg->tenants;
+	struct dyn_lifetimes *t = &reg->lifetimes;
 	uint32_t i;
 	int r = 0;
 
-	while (r == 0 && (i = dyn_tenant_take_hole(t, addr, len, m->seq))) {
+	while (r == 0 && (i = dyn_lifetime_take_hole(t, addr, len, m->seq))) {
 		struct dyn_routine hole = *dyn_routine_get(&t->routines, i);
 		unsigned int same = flags | (hole.flags & DYN_REUSES);
 
@@ -54,22 +54,22 @@ static int cut_hole(struct dyn_registry *reg, uint64_t addr, uint64_t len, unsig
 }
 
 static int enter_object(struct dyn_registry *reg, const struct wire_object *rec,
-			const struct dyn_moment *m)
+			const struct dyn_interval *m)
 {
 	unsigned int flags = (rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
 			     (rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
-	struct dyn_tenants *t = &reg->tenants;
+	struct dyn_lifetimes *t = &reg->lifetimes;
 
 	if (!facility_at(reg, rec->facility) || rec->code_len > UINT32_MAX || m->seq == UINT64_MAX)
 		return -EINVAL;
-	if (flags & DYN_LISTED && (dyn_tenant_knows_object(t, rec->addr, rec->code_len, m->seq) ||
-				   dyn_tenant_is_older(t, rec->addr, rec->code_len, m->seq)))
+	if (flags & DYN_LISTED && (dyn_lifetime_knows_object(t, rec->addr, rec->code_len, m->seq) ||
+				   dyn_lifetime_is_older(t, rec->addr, rec->code_len, m->seq)))
 		return 0;
 	return enter_hole(reg, rec->facility, rec->addr, rec->addr + rec->code_len, flags, m);
 }
 
 static int enter_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
-			 const struct dyn_moment *m)
+			 const struct dyn_interval *m)
 {
 	struct dyn_facility *f = facility_at(reg, v->rec->facility);
 	unsigned int flags = (v->rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
@@ -82,22 +82,22 @@ static int enter_routine(struct dyn_registry *reg, const struct wire_routine_vie
 		return -EINVAL;
 	/* Most of a list is known; and it was read after the ring, but not all at one instant. */
 	if (flags & DYN_LISTED &&
-	    (index = dyn_tenant_known(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq)))
+	    (index = dyn_lifetime_known(&reg->lifetimes, v->rec->addr, v->rec->code_len, m->seq)))
 		return v->code ? dyn_facility_complete(f, index, v->rec) : 0;
 	/* It was dropped when it came first; its code is not told again. */
 	if (flags & DYN_LISTED && m->seq <= reg->place.known_seq && !v->code)
 		return 0;
 	if (flags & DYN_LISTED &&
-	    dyn_tenant_is_older(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq))
+	    dyn_lifetime_is_older(&reg->lifetimes, v->rec->addr, v->rec->code_len, m->seq))
 		return 0;
 	r = dyn_facility_routine(f, v, &index);
-	/* Somebody lives there all the same. */
+	/* A routine lives there all the same. */
 	if (r < 0)
 		r = dyn_facility_nameless(f, v->rec->addr, v->rec->code_len, &index);
 	if (r == 0)
 		r = cut_hole(reg, v->rec->addr, v->rec->code_len, flags, m);
 	if (r == 0)
-		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
+		r = dyn_lifetime_enter(&reg->lifetimes, index, flags, m);
 	if (r < 0)
 		return r;
 	r = dyn_facility_place(f, index, reg->dyn->config.keep_all);
@@ -105,46 +105,46 @@ static int enter_routine(struct dyn_registry *reg, const struct wire_routine_vie
 	return r == -DCPI_ELIMIT ? 0 : r;
 }
 
-/* What stands there now is not known, but who stood there does not any more. */
+/* The code there is not known now, and the routine that stood there does not any more. */
 static int lose(struct dyn_registry *reg, const struct wire_head *h, uint64_t addr, uint64_t len,
-		const struct dyn_moment *m, int r)
+		const struct dyn_interval *m, int r)
 {
 	if ((r == -ENOMEM || r == -DCPI_ELIMIT) && h->flags & WIRE_ROUTINE_LISTED)
-		reg->tenants.nr_lost_listed++;
+		reg->lifetimes.nr_lost_listed++;
 	if (r < 0 && !(h->flags & WIRE_ROUTINE_LISTED)) {
 		if (addr < REGISTRY_VADDR_MAX)
-			dyn_tenant_clear(&reg->tenants, addr, len, m);
-		dyn_tenant_lost(&reg->tenants, m);
+			dyn_lifetime_clear(&reg->lifetimes, addr, len, m);
+		dyn_lifetime_lost(&reg->lifetimes, m);
 	}
 	return r;
 }
 
 static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec,
-			const struct dyn_moment *m, int r)
+			const struct dyn_interval *m, int r)
 {
 	return lose(reg, &rec->head, rec->addr, rec->code_len, m, r);
 }
 
 /*
- * What tells no times, a line of a perf map or GDB's descriptor, comes late. Where nobody else had
- * the address before, it is the routine's from the beginning; but not in a child that was forked
- * before the last reading, which did not show it.
+ * A source that tells no times, a line of a perf map or GDB's descriptor, comes late. Where no
+ * other routine had the address before, it is the routine's from the beginning; but not in a child
+ * that was forked before the last reading, which did not show it.
  */
 static int timeless(struct dyn_registry *reg, const struct wire_routine_view *v,
-		    const struct dyn_moment *m)
+		    const struct dyn_interval *m)
 {
-	struct dyn_tenants *t = &reg->tenants;
+	struct dyn_lifetimes *t = &reg->lifetimes;
 	uint64_t addr = v->rec->addr, len = v->rec->code_len;
-	struct dyn_moment from = *m;
+	struct dyn_interval from = *m;
 
 	if (!dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len) &&
 	    !dyn_past_overlaps(t, addr, len))
-		from.lo = dyn_tenant_heir_before(t, m->lo);
+		from.lo = dyn_lifetime_fork_before(t, m->lo);
 	return lose_routine(reg, v->rec, &from, enter_routine(reg, v, &from));
 }
 
-/* Those of an object share its number. */
-static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m)
+/* Routines of an object share its number. */
+static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_interval *m)
 {
 	struct wire_routine_view v;
 	int r = wire_routine_parse(rec, &v);
@@ -155,11 +155,11 @@ static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct
 	if (!m->seq || m->seq == UINT64_MAX)
 		return -EINVAL;
 	if (!(rec->flags & WIRE_ROUTINE_LISTED)) {
-		if (m->seq < reg->tenants.last_seq)
+		if (m->seq < reg->lifetimes.last_seq)
 			return -EINVAL;
-		dyn_tenant_reached(&reg->tenants, m, true);
+		dyn_lifetime_reached(&reg->lifetimes, m, true);
 		if (!v.code)
-			dyn_tenant_codeless(&reg->tenants, m->seq);
+			dyn_lifetime_codeless(&reg->lifetimes, m->seq);
 	}
 	if (reg->kind == DYN_PERFMAP || reg->kind == DYN_GDB)
 		return timeless(reg, &v, m);
@@ -168,7 +168,7 @@ static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct
 
 /* Its routines come behind it. */
 static int object(struct dyn_registry *reg, const struct wire_object *rec,
-		  const struct dyn_moment *m)
+		  const struct dyn_interval *m)
 {
 	if (!place_good(rec->addr, rec->code_len))
 		return -EINVAL;
@@ -178,14 +178,14 @@ static int object(struct dyn_registry *reg, const struct wire_object *rec,
 /* ---- who goes or moves ----------------------------------------------------------------------- */
 
 static int retire(struct dyn_registry *reg, const struct wire_retire *rec,
-		  const struct dyn_moment *m)
+		  const struct dyn_interval *m)
 {
 	int r;
 
 	if (!place_good(rec->addr, rec->code_len))
 		return -EINVAL;
-	r = dyn_tenant_retire(&reg->tenants, rec->facility, rec->addr, rec->code_len, rec->handle,
-			      m);
+	r = dyn_lifetime_retire(&reg->lifetimes, rec->facility, rec->addr, rec->code_len,
+				rec->handle, m);
 	return r < 0 ? r : 0;
 }
 
@@ -222,21 +222,22 @@ static struct wire_routine *moved(const struct wire_routine *old, const struct w
 
 /* One that is over its process's quota stays so. */
 static int move_nameless(struct dyn_registry *reg, uint32_t facility, const struct wire_move *rec,
-			 const struct dyn_moment *m)
+			 const struct dyn_interval *m)
 {
 	uint32_t index;
 	int r = dyn_facility_nameless(reg->facilities[facility], rec->to, rec->code_len, &index);
 
 	return r < 0 ? r
-		     : dyn_tenant_enter(&reg->tenants, index,
-					rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0, m);
+		     : dyn_lifetime_enter(&reg->lifetimes, index,
+					  rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0,
+					  m);
 }
 
 /* One that is not known moved in from among those that were missed: the list tells it. */
-static int move(struct dyn_registry *reg, const struct wire_move *rec, const struct dyn_moment *m)
+static int move(struct dyn_registry *reg, const struct wire_move *rec, const struct dyn_interval *m)
 {
-	struct dyn_tenants *t = &reg->tenants;
-	uint32_t index = rec->handle ? dyn_tenant_handle(t, rec->from, rec->handle)
+	struct dyn_lifetimes *t = &reg->lifetimes;
+	uint32_t index = rec->handle ? dyn_lifetime_handle(t, rec->from, rec->handle)
 				     : dyn_routine_living(&t->routines, rec->from);
 	struct wire_routine *new = NULL;
 	struct wire_routine_view v;
@@ -245,22 +246,22 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 	if (!place_good(rec->to, rec->code_len))
 		return -EINVAL;
 	if (!(rec->head.flags & WIRE_ROUTINE_CODE))
-		dyn_tenant_codeless(t, rec->seq);
+		dyn_lifetime_codeless(t, rec->seq);
 	if (index) {
 		const struct dyn_routine old = *dyn_routine_get(&t->routines, index);
 
 		if (!(old.flags & DYN_NAMELESS))
 			new = moved(dyn_facility_record(reg->facilities[old.facility], &old), rec);
-		dyn_tenant_retire(t, old.facility, old.addr, 1, old.seq, m);
+		dyn_lifetime_retire(t, old.facility, old.addr, 1, old.seq, m);
 		if (old.flags & DYN_NAMELESS)
 			r = move_nameless(reg, old.facility, rec, m);
 		else if (new &&wire_routine_parse(&new->head, &v) == 0)
 			r = enter_routine(reg, &v, m);
 	}
-	/* Whoever it is that stands there now, it is nobody who stood there. */
+	/* The routine that stands there now is none of those that stood there. */
 	if (r) {
-		dyn_tenant_clear(t, rec->to, rec->code_len, m);
-		dyn_tenant_lost(t, m);
+		dyn_lifetime_clear(t, rec->to, rec->code_len, m);
+		dyn_lifetime_lost(t, m);
 	}
 	free(new);
 	return r < 0 ? r : 0;
@@ -268,16 +269,16 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-static int begin(struct dyn_registry *reg, uint64_t seq, struct dyn_moment *m)
+static int begin(struct dyn_registry *reg, uint64_t seq, struct dyn_interval *m)
 {
-	if (!seq || seq <= reg->tenants.last_seq || seq == UINT64_MAX)
+	if (!seq || seq <= reg->lifetimes.last_seq || seq == UINT64_MAX)
 		return -EINVAL;
 	m->seq = seq;
-	dyn_tenant_reached(&reg->tenants, m, true);
+	dyn_lifetime_reached(&reg->lifetimes, m, true);
 	return 0;
 }
 
-int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *h, struct dyn_moment *m)
+int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *h, struct dyn_interval *m)
 {
 	const struct wire_retire *gone = (const void *)h;
 	const struct wire_object *obj = (const void *)h;
@@ -301,8 +302,8 @@ int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *h, struct
 		return r < 0 ? r : object(reg, obj, m);
 	case WIRE_LISTED:
 		m->seq = l->seq_before;
-		dyn_tenant_reached(&reg->tenants, m, false);
-		dyn_tenant_listed(&reg->tenants, l);
+		dyn_lifetime_reached(&reg->lifetimes, m, false);
+		dyn_lifetime_listed(&reg->lifetimes, l);
 		return 0;
 	default:
 		return 0;

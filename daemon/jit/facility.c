@@ -15,7 +15,7 @@ enum { HINTS = 512, HINTS_FROM = 8 };
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* What is fit for a file name everywhere; nothing hidden, nothing empty. */
+/* What is fit for a file name everywhere; nothing hidden, nothing empty, no option. */
 static void clean(const char *from, size_t len, char *to, size_t max)
 {
 	size_t n = 0;
@@ -27,7 +27,7 @@ static void clean(const char *from, size_t len, char *to, size_t max)
 	}
 	if (!n)
 		to[n++] = '_';
-	if (to[0] == '.')
+	if (to[0] == '.' || to[0] == '-')
 		to[0] = '_';
 	to[n] = '\0';
 }
@@ -138,7 +138,7 @@ void dyn_facility_free(struct dyn_facility *f)
 
 static void widen(struct dyn_registry *reg, uint64_t start, uint64_t end)
 {
-	if (start >= PSEUDOIMG_ROOM)
+	if (start >= PSEUDOIMG_MODULE)
 		return;
 	reg->low = !reg->high || start < reg->low ? start : reg->low;
 	reg->high = end > reg->high ? end : reg->high;
@@ -232,7 +232,7 @@ void dyn_facility_ranges(const struct dyn_facility *f,
 			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
 {
 	for (const struct dyn_run *run = f->first_run; run; run = run->next)
-		if (run->node.start < PSEUDOIMG_ROOM)
+		if (run->node.start < PSEUDOIMG_MODULE)
 			fn(ctx, run->node.start, run->node.end);
 }
 
@@ -355,9 +355,9 @@ static int put_routine(struct base_buf *b, const struct dyn_routine *routine,
 /* Records that lie one behind the other are read many at a time. */
 static int write_routines(const struct dyn_facility *f, bool full, int fd)
 {
-	const struct dyn_routines *t = &f->registry->tenants.routines;
+	const struct dyn_routines *t = &f->registry->lifetimes.routines;
 	const struct dyn_spool *spool = &f->registry->dyn->spool;
-	struct dyn_window window = { 0 };
+	struct dyn_trace trace = { 0 };
 	struct base_buf b = { 0 };
 	uint32_t last = 0;
 	int r = 0;
@@ -370,7 +370,7 @@ static int write_routines(const struct dyn_facility *f, bool full, int fd)
 			continue;
 		last = routine->record;
 		r = put_routine(&b, routine,
-				dyn_spool_get(spool, last, &window, near ? JOB_PIECE : 1024));
+				dyn_spool_get(spool, last, &trace, near ? JOB_PIECE : 1024));
 		if (r < 0 || b.len < JOB_PIECE)
 			continue;
 		r = base_write_all(fd, b.data, b.len);
@@ -378,7 +378,7 @@ static int write_routines(const struct dyn_facility *f, bool full, int fd)
 	}
 	if (r == 0)
 		r = base_write_all(fd, b.data, b.len);
-	dyn_window_release(&window);
+	dyn_trace_release(&trace);
 	base_buf_release(&b);
 	return r;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "jit_internal.h"
 
 int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to)
@@ -32,17 +33,7 @@ int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to)
 /* The first that ends at @seq or above. */
 static size_t first_from(const struct dyn_gaps *g, uint64_t seq)
 {
-	size_t low = 0, high = g->nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (g->items[mid].to >= seq)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return BASE_LOWER_BOUND(g->items, g->nr, to, seq);
 }
 
 uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to)

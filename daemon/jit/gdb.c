@@ -9,9 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bound.h"
 #include "jit_internal.h"
 
-/* Of one reading: the rest comes with the next. */
+/* One reading takes so long: the rest comes with the next. */
 #define BUDGET_NS 500000000ull
 enum { TRIES_MAX = 3 };
 /* A list that takes longer to read is read again after so many times as long. */
@@ -20,7 +21,7 @@ enum { LIST_REST = 50 };
 
 struct object {
 	struct foreign_gdb_entry e;
-	uint64_t seq;	    /* of its registration; 0: none of its routines was registered */
+	uint64_t seq;	    /* number of its registration; 0: none of its routines was registered */
 	uint64_t addr, end; /* where these are */
 	uint64_t lo;	    /* the reading before did not show it */
 	uint32_t order;
@@ -33,7 +34,7 @@ struct dyn_gdb {
 	const struct dyn_client *client;
 	bool mapped; /* files that were not asked for a descriptor yet */
 	struct foreign_gdb g;
-	struct object *objects; /* by node */
+	struct object *objects; /* sorted by node */
 	size_t nr_objects;
 	size_t nr_todo; /* not done */
 };
@@ -74,12 +75,13 @@ void dyn_mapped(const struct process *p)
 		reg->gdb->mapped = true;
 }
 
-/* What became of a request. It is that life no more: nothing of it can be read ever again. */
+/* A request failed. If it is that life no more, nothing of it can be read ever again. */
 static void failed(struct dyn_registry *reg, int r)
 {
+	reg->starved = r == -EDQUOT;
 	if (r == -ESRCH)
 		reg->life = 0;
-	else if (r != -EAGAIN && r != -ENOMEM)
+	else if (!reg->starved && r != -EAGAIN && r != -ENOMEM)
 		dyn_source_pause(reg, r);
 }
 
@@ -133,16 +135,8 @@ static int by_order(const void *pa, const void *pb)
 
 static struct object *find(const struct dyn_gdb *gdb, uint64_t node)
 {
-	size_t lo = 0, hi = gdb->nr_objects;
+	size_t lo = BASE_LOWER_BOUND(gdb->objects, gdb->nr_objects, e.node, node);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (gdb->objects[mid].e.node < node)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < gdb->nr_objects && gdb->objects[lo].e.node == node ? &gdb->objects[lo] : NULL;
 }
 
@@ -182,12 +176,12 @@ static size_t carry_on(struct dyn_gdb *gdb, struct object *fresh, size_t nr)
 
 static uint64_t next_seq(const struct dyn_registry *reg)
 {
-	uint64_t seq = reg->tenants.last_seq + 1;
+	uint64_t seq = reg->lifetimes.last_seq + 1;
 
 	return seq + !(uint32_t)seq;
 }
 
-/* Nobody else had its addresses before @hi, unless one comes with this list. */
+/* No other object had its addresses before @hi, unless one comes with this list. */
 static void retire(struct dyn_registry *reg, const struct object *o, uint64_t hi)
 {
 	const struct wire_retire rec = { .head = { .len = sizeof(rec), .type = WIRE_RETIRE },
@@ -267,10 +261,10 @@ static void apply(struct dyn_registry *reg, struct object *o, uint64_t seq,
 	}
 	reg->nr_bad += (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, base_now_ns());
 	/* A list is what libdbgdyn's registries have. */
-	reg->tenants.wants_list = false;
+	reg->lifetimes.wants_list = false;
 }
 
-/* What fails time and again is let be; so is what makes the helper fail. */
+/* An object that fails time and again is given up; so is one that makes the helper fail. */
 static int give_up(struct dyn_registry *reg, struct object *o, int r)
 {
 	if (r != -DCPI_EFORMAT && ++o->tries < TRIES_MAX)
@@ -291,7 +285,7 @@ static int read_object(struct dyn_registry *reg, struct object *o, struct base_b
 
 	base_buf_clear(b);
 	r = reader_gdb_object(reg->dyn->config.reader, &who, seq, &o->e, b);
-	if (r == -ESRCH || r == -ENOMEM)
+	if (r == -ESRCH || r == -ENOMEM || r == -EDQUOT)
 		return r;
 	if (r < 0)
 		return give_up(reg, o, r);
@@ -304,7 +298,7 @@ static int read_object(struct dyn_registry *reg, struct object *o, struct base_b
 	return 0;
 }
 
-/* Those to be read, the oldest first; or NULL. */
+/* Objects to be read, the oldest first; or NULL. */
 static struct object **sort_todo(struct dyn_gdb *gdb)
 {
 	struct object **todo = calloc(gdb->nr_todo, sizeof(struct object *));
@@ -359,8 +353,8 @@ static int read_list(struct dyn_registry *reg)
 }
 
 /*
- * Who tells of an object each moment, and has thousands, has his whole list read each time: but for
- * @all, that may take its part of our time and no more.
+ * A program that tells of an object each moment, and has thousands, has its whole list read each
+ * time: but for @all, that may take its part of the loop's time and no more.
  */
 static int read_list_in_time(struct dyn_registry *reg, bool all)
 {
@@ -396,7 +390,7 @@ bool dyn_gdb_read(struct dyn_registry *reg, bool all)
 	if (r < 0)
 		failed(reg, r);
 	else
-		reg->pause_ns = 0;
+		reg->pause_ns = reg->starved = 0;
 	/* Only when all was read up to here was nothing else there before now. */
 	if (r >= 0 && !gdb->nr_todo && !rests)
 		reg->read_ns = now;

@@ -29,14 +29,31 @@ static int open_job(const struct dyn_facility *f)
 	return fd < 0 ? -errno : fd;
 }
 
+struct job {
+	const struct dyn_facility *f;
+	bool full;
+	int fd;
+};
+
+/* A large one goes to the disk, which may be busy. */
+static int write_job(void *arg)
+{
+	struct job *j = arg;
+	int r;
+
+	j->fd = r = open_job(j->f);
+	if (r >= 0)
+		r = dyn_facility_job(j->f, j->full, j->fd);
+	if (r == 0 && lseek(j->fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	return r;
+}
+
 static int make_job(const struct dyn_facility *f, bool full, struct base_err *err)
 {
-	int fd = open_job(f), r = fd;
+	struct job j = { f, full, -1 };
+	int r = image_file_wait(&f->registry->dyn->helper, write_job, &j), fd = j.fd;
 
-	if (r >= 0)
-		r = dyn_facility_job(f, full, fd);
-	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
-		r = -errno;
 	if (r == 0)
 		return fd;
 	if (fd >= 0)
@@ -113,7 +130,7 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	/* The helper takes memory as well. */
 	if (d->config.reader)
 		reader_trim(d->config.reader);
-	r = image_file_put(profdb_dyn_fd(d->config.db), f->stem, d->helper, &f->registry->uid, job,
+	r = image_file_put(profdb_dyn_fd(d->config.db), f->stem, &d->helper, &f->registry->uid, job,
 			   &result, err);
 	close(job);
 	if (image_file_refusal(r) && image_file_give_up(f->image, &f->nr_refused))

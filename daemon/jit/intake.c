@@ -278,13 +278,41 @@ static int next_waiting(struct dyn_intake *in, struct dyn_peer *peer)
 	return -EAGAIN;
 }
 
+static size_t nr_waiting_of(const struct dyn_intake *in, uint32_t uid)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < in->nr_waiting; i++)
+		nr += in->waiting[i].uid == uid;
+	return nr;
+}
+
+/* One of the user who has the most. */
+static size_t least_missed(const struct dyn_intake *in)
+{
+	size_t found = 0, most = 0;
+
+	for (size_t i = 0; i < in->nr_waiting; i++) {
+		size_t nr = nr_waiting_of(in, in->waiting[i].uid);
+
+		found = nr > most ? i : found;
+		most = nr > most ? nr : most;
+	}
+	return found;
+}
+
 static void keep_waiting(struct dyn_intake *in, int sock)
 {
+	struct ucred who = { .uid = UINT32_MAX };
+	socklen_t len = sizeof(who);
+
 	if (in->nr_waiting == DYN_NR_WAITING) {
-		drop_waiting(in, 0);
+		drop_waiting(in, least_missed(in));
 		in->nr_refused++;
 	}
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len);
 	in->waiting[in->nr_waiting].fd = sock;
+	in->waiting[in->nr_waiting].uid = who.uid;
 	in->waiting[in->nr_waiting++].since_ns = base_now_ns();
 	watch(in, sock);
 }

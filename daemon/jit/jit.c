@@ -12,7 +12,6 @@
 
 /* Of one call, so that a crowd at the socket does not hold up sampling. */
 enum { TAKE_MAX = 256 };
-#define REFUSALS_NS (60 * 1000000000ull)
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
@@ -28,6 +27,14 @@ static void read_boot(struct dyn *d)
 	close(fd);
 	d->boot[n > 0 ? n : 0] = '\0';
 	d->boot[strcspn(d->boot, "\n")] = '\0';
+}
+
+/* Its memfd is closed, or somebody else's by now. */
+static void forget(struct dyn *d, struct dyn_handed *h)
+{
+	budget_give_back(d->config.budgets, h->peer.uid, BUDGET_HANDED, 1);
+	if (h->peer.pidfd >= 0)
+		close(h->peer.pidfd);
 }
 
 int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err)
@@ -46,14 +53,17 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 	d->host = strdup(config->host ? config->host : "");
 	if (base_buf_printf(&name, "%s/dcpid-pseudoimg",
 			    config->helper_dir ? config->helper_dir : "") == 0)
-		d->helper = strdup((const char *)name.data);
+		d->program = strdup((const char *)name.data);
 	base_buf_release(&name);
-	if (!d->host || !d->helper) {
+	d->helper =
+		(struct pseudoimg_helper){ d->program, config->meanwhile, config->meanwhile_ctx };
+	if (!d->host || !d->program) {
 		base_fail_errno(err, r, "cannot follow dynamic code");
 		goto out;
 	}
 	if (config->run_dir)
 		read_boot(d);
+	d->spool.budgets = config->budgets;
 	r = dyn_spool_open(&d->spool, config->db ? profdb_dyn_fd(config->db) : -1);
 	if (r < 0) {
 		base_fail_errno(err, r, "cannot make a file for routines");
@@ -72,14 +82,18 @@ void dyn_close(struct dyn *d)
 {
 	if (!d)
 		return;
-	dyn_fold_forget(d);
+	dyn_merge_forget(d);
 	while (d->registries)
 		dyn_registry_free(d->registries);
+	for (size_t i = 0; i < d->nr_handed; i++) {
+		close(d->handed[i].fd);
+		forget(d, &d->handed[i]);
+	}
 	dyn_intake_close(&d->intake);
 	dyn_spool_close(&d->spool);
-	dyn_window_release(&d->window);
+	dyn_trace_release(&d->trace);
 	free(d->host);
-	free(d->helper);
+	free(d->program);
 	free(d);
 }
 
@@ -107,8 +121,8 @@ static bool read_source(struct dyn_registry *reg, bool all)
 	uint64_t settled_ns = reg->dyn->settled_ns;
 	bool news = reg->kind == DYN_GDB ? dyn_gdb_read(reg, all) : dyn_source_read(reg);
 
-	dyn_tenant_forget(&reg->tenants,
-			  reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
+	dyn_lifetime_forget(&reg->lifetimes,
+			    reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
 	reg->waiting_ns = UINT64_MAX;
 	dyn_facility_drop_unused(reg);
 	return news;
@@ -137,7 +151,7 @@ static void client_put(struct dyn_client *c)
 			if (c->sources[i]->refs == 1)
 				end_source(c->sources[i]);
 		for (size_t i = 0; up && (reg = held(up, i)); i++)
-			dyn_tenant_heir_remove(&reg->tenants, c->fork_ns);
+			dyn_lifetime_fork_remove(&reg->lifetimes, c->fork_ns);
 		for (size_t i = 0; (reg = held(c, i)); i++)
 			reg->refs--;
 		free(c);
@@ -219,14 +233,11 @@ static int bind(const struct dyn_peer *peer, int fd, uint64_t *life)
 /* Its program hears nothing. A crowd of such does not fill the log. */
 static void refuse(struct dyn *d, const struct dyn_peer *peer, int error)
 {
-	uint64_t now = base_now_ns();
-
 	d->intake.nr_refused++;
-	if (d->refusal_said_ns && now - d->refusal_said_ns < REFUSALS_NS)
+	if (!budget_may_tell(d->config.budgets, peer->uid))
 		return;
-	d->refusal_said_ns = now;
-	base_log(BASE_LOG_WARN, "a registry of user %u is refused: process %d is not its: %s",
-		 peer->uid, peer->pid, base_strerror(error));
+	base_log(BASE_LOG_WARN, "the registry of user %u's process %d is refused: %s", peer->uid,
+		 peer->pid, base_strerror(error));
 }
 
 /*
@@ -257,8 +268,10 @@ static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
 			client_put(p->dyn);
 			p->dyn = NULL;
 		}
-		base_log(BASE_LOG_WARN, "cannot attach the registry of process %d: %s", p->pid,
-			 base_strerror(r));
+		d->intake.nr_refused++;
+		if (budget_may_tell(d->config.budgets, p->uid))
+			base_log(BASE_LOG_WARN, "cannot attach the registry of process %d: %s",
+				 p->pid, base_strerror(r));
 		return r;
 	}
 	/* No range that it tells of was there before it. */
@@ -269,9 +282,10 @@ static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
 	return 0;
 }
 
+typedef struct process *find_fn(void *ctx, int32_t pid, uint64_t time_ns);
+
 /* The registry behind @fd, which is taken over. True: it is a new one, and adopted. */
-static bool take(struct dyn *d, const struct dyn_peer *peer, int fd,
-		 struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns), void *ctx)
+static bool take(struct dyn *d, const struct dyn_peer *peer, int fd, find_fn *find, void *ctx)
 {
 	/* From before the process is asked: what it executes afterwards is not its. */
 	uint64_t made = made_ns(fd), life;
@@ -289,27 +303,100 @@ static bool take(struct dyn *d, const struct dyn_peer *peer, int fd,
 	return adopt(d, p, fd, life) == 0;
 }
 
+/* To find out whose registry it is, all that its process has mapped may have to be read. */
+static bool take_one(struct dyn *d, const struct dyn_handed *h, find_fn *find, void *ctx)
+{
+	uint64_t since_ns = budget_begin(d->config.budgets);
+	bool taken = take(d, &h->peer, h->fd, find, ctx);
+
+	budget_end(d->config.budgets, h->peer.uid, since_ns);
+	return taken;
+}
+
+static bool must_wait(const struct dyn *d, uint32_t uid)
+{
+	return d->hasty && !budget_has_turn(d->config.budgets, uid);
+}
+
+/* A process hands its registry over with each facility that it begins. */
+static bool is_put_off(const struct dyn *d, const struct dyn_handed *h)
+{
+	for (size_t i = 0; i < d->nr_handed; i++)
+		if (d->handed[i].dev == h->dev && d->handed[i].ino == h->ino &&
+		    d->handed[i].peer.pid == h->peer.pid)
+			return true;
+	return false;
+}
+
+/* Its user has had its turn: a user's crowd does not take all the room for such. */
+static void put_off(struct dyn *d, struct dyn_handed *h)
+{
+	struct stat st = { 0 };
+
+	fstat(h->fd, &st);
+	h->dev = st.st_dev;
+	h->ino = st.st_ino;
+	if (is_put_off(d, h)) {
+		close(h->fd);
+		if (h->peer.pidfd >= 0)
+			close(h->peer.pidfd);
+		return;
+	}
+	if (d->nr_handed < DYN_NR_HANDED &&
+	    budget_take(d->config.budgets, h->peer.uid, BUDGET_HANDED, 1, DYN_NR_HANDED)) {
+		d->handed[d->nr_handed++] = *h;
+		return;
+	}
+	refuse(d, &h->peer, -EDQUOT);
+	close(h->fd);
+	if (h->peer.pidfd >= 0)
+		close(h->peer.pidfd);
+}
+
+static int take_put_off(struct dyn *d, find_fn *find, void *ctx)
+{
+	size_t kept = 0;
+	int taken = 0;
+
+	for (size_t i = 0; i < d->nr_handed; i++) {
+		struct dyn_handed *h = &d->handed[i];
+
+		if (must_wait(d, h->peer.uid)) {
+			d->handed[kept++] = *h;
+			continue;
+		}
+		taken += take_one(d, h, find, ctx);
+		forget(d, h);
+	}
+	d->nr_handed = kept;
+	return taken;
+}
+
 int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
 	     void *ctx)
 {
-	int taken = 0, fd;
+	int taken = take_put_off(d, find, ctx), fd;
 	bool look;
 
 	if (dyn_intake_is_quiet(&d->intake))
-		return 0;
+		return taken;
 	look = dyn_intake_drain_queue(&d->intake);
 	for (int i = 0; i < TAKE_MAX; i++) {
-		struct dyn_peer peer = { .pidfd = -1 };
+		struct dyn_handed h = { .peer.pidfd = -1 };
 
-		fd = dyn_intake_next(&d->intake, &peer);
+		h.fd = fd = dyn_intake_next(&d->intake, &h.peer);
 		if (fd == -EAGAIN)
 			break;
 		/* A client that asks again for what we have already wants to be looked at. */
 		look |= fd >= 0 || fd == -ENODATA;
+		if (fd >= 0 && must_wait(d, h.peer.uid) && !find_file(d, fd)) {
+			put_off(d, &h);
+			continue;
+		}
 		if (fd >= 0)
-			taken += take(d, &peer, fd, find, ctx);
-		if (peer.pidfd >= 0)
-			close(peer.pidfd);
+			taken += take_one(d, &h, find, ctx);
+		if (h.peer.pidfd >= 0)
+			close(h.peer.pidfd);
 	}
 	for (struct dyn_registry *reg = d->registries; look && reg; reg = reg->next)
 		dyn_registry_peek(reg);
@@ -404,7 +491,7 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	c->has_seq = has_seq;
 	from->refs++;
 	for (size_t i = 0; (reg = held(from, i)); i++)
-		if (dyn_tenant_heir_add(&reg->tenants, time_ns) < 0)
+		if (dyn_lifetime_fork_add(&reg->lifetimes, time_ns) < 0)
 			base_log(BASE_LOG_ERROR, "no memory for the child of process %d",
 				 parent->pid);
 }
@@ -418,7 +505,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 	if (!dyn_client_of(to))
 		return -ENOMEM;
 	/* Who was forked from @from before cannot have it either. */
-	c->own->tenants.nr_heirs = 0;
+	c->own->lifetimes.nr_forks = 0;
 	to->dyn->own = c->own;
 	c->own = NULL;
 	if (!c->inherited && !c->nr_sources) {
@@ -464,20 +551,53 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	reg = p->dyn->own;
 	reg->nr_bad += (uint64_t)dyn_apply(reg, data, len, reg->read_ns, time_ns);
 	reg->read_ns = time_ns;
-	dyn_tenant_forget(&reg->tenants, time_ns);
+	dyn_lifetime_forget(&reg->lifetimes, time_ns);
 	dyn_facility_drop_unused(reg);
 	return 0;
 }
 
+static bool read_any(struct dyn_registry *reg, bool ranges)
+{
+	struct budgets *b = reg->dyn->config.budgets;
+	uint64_t since_ns = budget_begin(b);
+	bool news = reg->kind == DYN_REGISTRY ? dyn_registry_read(reg, ranges)
+					      : read_source(reg, ranges);
+
+	budget_end(b, reg->uid, since_ns);
+	return news;
+}
+
+/* Those that had to wait are the first ones the next time. */
+static void begin_with(struct dyn *d, struct dyn_registry *first)
+{
+	struct dyn_registry **end = &d->registries, **before = NULL;
+
+	if (!first || first == d->registries)
+		return;
+	for (; *end; end = &(*end)->next)
+		before = *end == first ? end : before;
+	*before = NULL;
+	*end = d->registries;
+	d->registries = first;
+}
+
 bool dyn_refresh(struct dyn *d, bool ranges)
 {
+	struct dyn_registry *first = NULL;
 	bool news = false;
 
 	if (!d->config.reader)
 		return false;
-	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		news |= reg->kind == DYN_REGISTRY ? dyn_registry_read(reg, ranges)
-						  : read_source(reg, ranges);
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		if (!d->hasty || budget_has_turn(d->config.budgets, reg->uid)) {
+			news |= read_any(reg, ranges);
+			continue;
+		}
+		reg->skipped = true;
+		first = first ? first : reg;
+	}
+	d->unread = first != NULL;
+	begin_with(d, first);
 	return news;
 }
 
@@ -514,7 +634,7 @@ bool dyn_reuses(const struct process *p)
 	bool reused = false;
 
 	for (size_t i = 0; p->dyn && !reused && (reg = held(p->dyn, i)); i++)
-		reused = reg->tenants.reused || reg->kind == DYN_JITDUMP;
+		reused = reg->lifetimes.reused || reg->kind == DYN_JITDUMP;
 	return reused;
 }
 
@@ -602,6 +722,18 @@ bool dyn_words_stand(const struct process *p)
 	return true;
 }
 
+/* Something that would tell of its code was not read. */
+static bool is_starved(const struct dyn_client *c)
+{
+	const struct dyn_registry *reg;
+	bool starved = false;
+
+	for (; c && !starved; c = c->inherited)
+		for (size_t i = 0; !starved && (reg = held(c, i)); i++)
+			starved = reg->starved;
+	return starved;
+}
+
 /* Where nobody knows yet who it is, the next reading may tell. */
 static enum dyn_where not_yet(enum dyn_where where, const struct dyn_query *q)
 {
@@ -682,6 +814,9 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	if (where == DYN_LATER && !q->last)
 		dyn_source_wait(p->dyn, q->first_ns);
 	where = not_yet(where, q);
+	if ((where == DYN_NONE || where == DYN_REUSED || where == DYN_GENERATION) &&
+	    is_starved(p->dyn))
+		where = DYN_NO_BUDGET;
 	if (where != DYN_LATER && q->generation_unread)
 		d->stats.generations_unread += q->count;
 	return where;
@@ -690,7 +825,7 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 void dyn_expect(const struct process *p, uint64_t addr, unsigned int step)
 {
 	if (p && dyn_has_registry(p))
-		dyn_routine_expect(&p->dyn->own->tenants.routines, addr, step);
+		dyn_routine_expect(&p->dyn->own->lifetimes.routines, addr, step);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -703,10 +838,17 @@ bool dyn_wants_flush(const struct dyn *d)
 	return false;
 }
 
+bool dyn_is_behind(const struct dyn *d)
+{
+	return d->unread || d->nr_handed || d->unwritten || d->unmerged;
+}
+
 bool dyn_is_catching_up(const struct dyn *d)
 {
+	if (d->unread || d->nr_handed || (d->unwritten && dyn_wants_flush(d)))
+		return true;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		if (dyn_registry_is_catching_up(reg))
+		if (dyn_registry_is_catching_up(reg) && !dyn_registry_is_put_off(reg))
 			return true;
 	return false;
 }
@@ -719,7 +861,7 @@ void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 	out->changes_missed += d->missed_gone;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		out->records_bad += reg->nr_bad;
-		out->records_dropped += reg->h.nr_dropped;
-		out->changes_missed += reg->tenants.nr_missed;
+		out->records_dropped += dyn_registry_dropped(reg);
+		out->changes_missed += reg->lifetimes.nr_missed;
 	}
 }

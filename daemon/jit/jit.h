@@ -21,8 +21,12 @@ struct dyn_config {
 	struct images *images;
 	struct image_moves *moves; /* profiles that are to follow their images; may be NULL */
 	struct reader *reader;	   /* the caller's; NULL: none (replay) */
+	struct budgets *budgets;   /* likewise: shares of users; NULL: none is refused anything */
 	bool keep_all;		   /* routines that got no sample, too */
 	uint64_t process_quota;	   /* bytes kept of one process; 0: as much as there is room for */
+	/* Called now and then while images are written; may be NULL. */
+	void (*meanwhile)(void *ctx);
+	void *meanwhile_ctx;
 	/* Told of everything read, for recording; may be NULL. @data as dyn_records takes it. */
 	void (*record)(void *ctx, int32_t pid, uint64_t time_ns, const void *data, size_t len);
 	void *record_ctx;
@@ -124,11 +128,12 @@ struct dyn_query {
 
 enum dyn_where {
 	DYN_NONE,	/* in no range and no routine */
-	DYN_FOUND,	/* the address had this tenant, and no other, all the time */
+	DYN_FOUND,	/* the address had this lifetime, and no other, all the time */
 	DYN_REUSED,	/* it had several, or one for a part of the time, as far as readings tell */
 	DYN_GENERATION, /* who lived there in this generation is not known, or which it was */
-	DYN_NO_ROOM,	/* it is not on disk, and the database is full (dyn_set_full) */
-	DYN_LATER,	/* the next reading of the registry may tell; not where @last */
+	DYN_NO_CAPACITY, /* it is not on disk, and the database is full (dyn_set_full) */
+	DYN_NO_BUDGET,	 /* it was not read, or is not kept: its user's share is spent (budget.h) */
+	DYN_LATER,	 /* the next reading of the registry may tell; not where @last */
 };
 /*
  * Where samples belong (any time up to the last dyn_refresh; they may have been held over several).
@@ -140,7 +145,7 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 void dyn_expect(const struct process *p, uint64_t addr, unsigned int step);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
- * before the profiles of a flush are put (law 3), and at once when a client wants a flush
+ * before the profiles of a flush are put (invariant 3), and at once when a client wants a flush
  * (dyn_wants_flush). A failure is logged, answered to the client, and tried again next time. One
  * that lies in what the client said is no failure of the flush: after three tries its image is
  * refused.
@@ -156,24 +161,27 @@ void dyn_set_full(struct dyn *d, bool full);
 void dyn_spare_images(const struct dyn *d);
 /* A client waits for what was not all read yet: call dyn_refresh again soon. */
 bool dyn_is_catching_up(const struct dyn *d);
+/* In haste (dyn_set_hasty) some code was not read, merged or written: its users have had a turn. */
+bool dyn_is_behind(const struct dyn *d);
 /*
  * Processes that have ended join the pseudo-image of others of their executable, facility,
  * uid, machine and label, with the counts they have in memory. Called before dyn_write_images,
  * which leaves out what waits for this. 0, or negative where the disk or memory failed: tried again
  * next time.
  */
-int dyn_fold(struct dyn *d, struct base_err *err);
+int dyn_merge(struct dyn *d, struct base_err *err);
 /*
  * A part of those that have ended and keep images of their own, so that a crowd of them does not
  * hold up sampling: 0.2 s of them, the next call goes on. @hasty: dyn_write_images takes no longer
- * for these either; their profiles wait.
+ * for these either, nor dyn_write_images and dyn_refresh for one user (budget_has_turn); what is
+ * left waits, its profiles too.
  */
 int dyn_write_ended(struct dyn *d, struct base_err *err);
 void dyn_set_hasty(struct dyn *d, bool hasty);
 /* So many have ended that it should not wait for the flush. */
-bool dyn_wants_fold(const struct dyn *d);
+bool dyn_wants_merge(const struct dyn *d);
 /* A new epoch has its own images of those that end in it. */
-void dyn_fold_forget(struct dyn *d);
+void dyn_merge_forget(struct dyn *d);
 /* What was written is not on disk any more: images that can be made again are behind. */
 void dyn_images_lost(struct dyn *d);
 struct dyn_stats {
@@ -181,8 +189,8 @@ struct dyn_stats {
 	uint64_t routines_refused;   /* found no room: their process's quota, or the database's */
 	uint64_t changes_missed;     /* of what lives, that no record told */
 	uint64_t generations_unread; /* samples whose generation could not be read */
-	uint64_t images_folded;	     /* processes whose image became part of another */
-	uint64_t folds_failed;	     /* those that keep one of their own, for that failed */
+	uint64_t images_merged;	     /* processes whose image became part of another */
+	uint64_t merges_failed;	     /* those that keep one of their own, for that failed */
 };
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out);
 

@@ -5,12 +5,12 @@
  * A registry (registry.c) is one memfd of one process life. It has facilities, each of which is
  * one pseudo-image: a list of runs (vaddr -> image offset) and the records that go into its file
  * (facility.c). Which routine lived at an address, and when, is one question for the whole
- * registry, answered by its tenants (lifetime.c). A client is what a process holds: its own
+ * registry, answered by its lifetimes (lifetime.c). A client is what a process holds: its own
  * registry, if it has one, and what it inherited by fork.
  *
  * Calls go one way. jit.c alone tells the kinds apart: registries are read by registry.c, what
  * others wrote by source.c, gdb.c and unnamed.c. What they read goes through
- * apply.c and change.c into facilities and tenants, which image.c writes; when, and as
+ * apply.c and change.c into facilities and lifetimes, which image.c writes; when, and as
  * part of which image, is for write.c and merge.c to say.
  */
 #ifndef DCPI_DYN_INTERNAL_H
@@ -19,6 +19,7 @@
 #include "jit.h"
 #include "routine.h"
 #include "spool.h"
+#include "budget.h"
 #include "interval.h"
 #include "foreign.h"
 #include "pseudoimg.h"
@@ -32,7 +33,7 @@
 #define DYN_REGISTRY_BYTES_MAX (256ull << 20)
 #define DYN_ALL_BYTES_MAX      (2048ull << 20)
 #define DYN_REPLACES_MAX       16384
-/* Of one registry, for its routines: runs stay as long as it does. */
+/* The bound of one registry's routines: runs stay as long as it does. */
 #define DYN_RUNS_MAX (1u << 19)
 /* Routines of one registry, and of all, named or not: with 60 bytes each, 256 MiB and 1 GiB. */
 #define DYN_ROUTINES_MAX     (1u << 22)
@@ -55,7 +56,7 @@ struct dyn_range {
 	bool limited;		  /* contents left out for lack of room (counted once) */
 	bool refused;		  /* changed DST (counted once) */
 	uint64_t lo;		  /* samples up to here are from before it was declared */
-	uint64_t hi;		  /* those from here on are not */
+	uint64_t hi;		  /* samples from here on are not */
 	struct base_buf contents; /* from its base on, as last read, without trailing zeros */
 	struct interval_tree
 		patches;  /* struct dyn_patch: pages of code changed after it was read */
@@ -72,7 +73,7 @@ struct dyn_facility {
 
 	struct dyn_run *first_run, *last_run;
 	struct interval_tree pages;   /* struct dyn_run */
-	const struct dyn_run **hints; /* by page: which was found there last; NULL: not yet made */
+	const struct dyn_run **hints; /* the run found last, for each page; NULL: not yet made */
 	uint64_t next_off;
 	uint32_t next_private; /* in units of 16 bytes, + 1 */
 	uint32_t unnamed;      /* the same of where samples of nameless routines are; 0: none yet */
@@ -81,10 +82,10 @@ struct dyn_facility {
 	bool changed;	     /* since all of it was written */
 	bool owned_changed;  /* declared ranges or their contents, since the image was written */
 	uint32_t nr_refused; /* times that the helper would not make an image of it */
-	uint32_t nr_bad;     /* of what it is made of, as the helper said last and at most */
-	bool apart;  /* it could not be folded: it has an image of its own, as while it lived */
-	bool folded; /* its image is part of another, or what others are folded onto */
-	struct dyn_facility *next_ended; /* of dyn_fold, while that runs */
+	uint32_t nr_bad; /* bad records that it is made of, as the helper said last and at most */
+	bool apart;	 /* it could not be folded: it has an image of its own, as while it lived */
+	bool merged;	 /* its image is part of another, or what others are folded onto */
+	struct dyn_facility *next_ended; /* the list of dyn_merge, while that runs */
 	struct base_id *replaced;
 	size_t nr_replaced, cap_replaced;
 };
@@ -116,8 +117,8 @@ int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off);
  * A place in the ELF: for who lives its own address where no other routine of the facility has it,
  * else (where @room) room of its own. 0, also where it has none now; or negative.
  */
-int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool room);
-/* Of a routine that has a place. */
+int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool space);
+/* @r has a place. */
 uint64_t dyn_facility_elf(const struct dyn_routine *r);
 /* The kept record of a routine, until the next call; NULL where it cannot be read. */
 const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
@@ -136,21 +137,21 @@ bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_rou
 void dyn_facility_written(struct dyn_facility *f, bool full);
 /* There is something to write, or (not @full) something that must not be lost. */
 bool dyn_facility_is_behind(const struct dyn_facility *f, bool full);
-/* Of a registry: forget those in its list of routines that are not needed any more. */
+/* Forget routines in a registry's list that are not needed any more. */
 void dyn_facility_drop_unused(struct dyn_registry *reg);
 
 /* ---- folding of what has ended (merge.c) ------------------------------------------------- */
 
-struct dyn_fold; /* those of one executable, facility, uid, machine and label */
+struct dyn_merge; /* processes of one executable, facility, uid, machine and label */
 
 /*
  * Its process has ended and its samples are resolved: its image is to be part of another one. Not
  * where processes are kept apart, where its application owns ranges, or where that was tried and
  * failed.
  */
-bool dyn_fold_wants(const struct dyn_facility *f);
+bool dyn_merge_wants(const struct dyn_facility *f);
 /* A life that is over, is on disk, and that nobody looks up is forgotten. */
-void dyn_fold_settle(struct dyn_registry *reg);
+void dyn_merge_settle(struct dyn_registry *reg);
 
 /* ---- changes that were not read (gap.c) ------------------------------------------------ */
 
@@ -173,29 +174,29 @@ uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to);
 uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to);
 void dyn_gap_release(struct dyn_gaps *g);
 
-/* ---- tenants (lifetime.c) ------------------------------------------------------------------ */
+/* ---- lifetimes (lifetime.c) ------------------------------------------------------------------ */
 
 /*
  * A change of a registry: its number, and when it came. Registries are read now and then, so that a
- * change is known to lie in a window: after @lo (the reading before, which did not show it) and up
+ * change is known to lie in a trace: after @lo (the reading before, which did not show it) and up
  * to @hi. Times are CLOCK_MONOTONIC.
  */
-struct dyn_moment {
+struct dyn_interval {
 	uint64_t seq, lo, hi;
 };
 
-struct dyn_reading {
+struct dyn_poll {
 	uint64_t lo, hi;
 };
 
-/* A tenant of the past. */
+/* A lifetime of the past. */
 struct dyn_past {
 	uint32_t routine;
-	uint32_t len; /* of the routine */
+	uint32_t len; /* length of the routine */
 	uint64_t addr;
 	uint32_t older[2]; /* past.c */
 	bool reuses;
-	uint64_t seq;		     /* of its registration */
+	uint64_t seq;		     /* number of its registration */
 	uint64_t until_first, until; /* it ended with a change from the one to the other */
 	uint64_t order;		     /* ascending, at least until */
 	uint64_t lo;		     /* it began after */
@@ -203,34 +204,34 @@ struct dyn_past {
 	uint64_t until_hi;	     /* from then on it was gone for certain; ascending */
 };
 
-/* A tenant that was gone so long before the last samples that came is forgotten. */
+/* A lifetime that was gone so long before the last samples that came is forgotten. */
 #define DYN_PAST_NS  (10 * 1000000000ull)
 #define DYN_PAST_MAX 131072 /* 13,000 a second; 11 MiB */
 /* Times of changes: where each has its own there is one for each change; 4 MiB. */
-#define DYN_READINGS_MAX 262144
+#define DYN_POLLS_MAX 262144
 /* Steps that the records of one answer may waste. */
 #define DYN_MISSES_MAX 1000000u
 
-struct dyn_tenants {
+struct dyn_lifetimes {
 	struct dyn_routines routines;
 	uint32_t dead[WIRE_NR_FACILITIES]; /* trees of those that keep their own address */
 	struct dyn_past *past;
 	size_t nr_past, cap_past;
-	uint32_t *past_heads; /* by blocks of addresses */
+	uint32_t *past_heads; /* first past routine of each block of addresses */
 	size_t nr_past_heads;
 	uint64_t past_shifts; /* sizes of blocks that there are */
-	uint32_t *unused;     /* who may be needed no more */
+	uint32_t *unused;     /* routines that may be needed no more */
 	size_t nr_unused, cap_unused;
-	struct dyn_reading *readings;
-	size_t nr_readings, cap_readings;
-	uint32_t first_reading;
+	struct dyn_poll *polls;
+	size_t nr_polls, cap_polls;
+	uint32_t first_poll;
 	uint64_t pruned_ns;    /* the readings before the first one ended up to here */
 	uint64_t early_ns;     /* the same of those that had to go though they may be asked for */
-	uint64_t forgotten_ns; /* tenants that ended up to here may be missing from past */
+	uint64_t forgotten_ns; /* lifetimes that ended up to here may be missing from past */
 	uint64_t forgotten_seq;
-	uint64_t *heirs; /* times of forks whose children still live, ascending */
-	size_t nr_heirs, cap_heirs;
-	bool reused;	/* some address may have had more than one tenant */
+	uint64_t *forks; /* times of forks whose children still live, ascending */
+	size_t nr_forks, cap_forks;
+	bool reused;	/* some address may have had more than one lifetime */
 	bool has_holes; /* some routine ever was one */
 
 	uint64_t last_seq; /* all changes up to here were read or missed */
@@ -239,23 +240,25 @@ struct dyn_tenants {
 	bool wants_list;   /* a list would tell what became of those that lived, or of their code */
 	uint64_t codeless; /* the first change since the last list that came without code, or 0 */
 	uint64_t missed_lo_ns; /* it was not missed yet */
-	uint32_t nr_misses;    /* of DYN_MISSES_MAX */
+	uint32_t nr_misses;    /* at most DYN_MISSES_MAX */
 
 	uint8_t list;	 /* number of the next list */
 	bool list_ended; /* one was told to its end, and not yet acted upon */
 	uint64_t list_before, list_after, nr_unlisted;
 	uint64_t nr_lost_listed; /* which a list told, but for whom there was no room */
-	uint64_t confirmed;	 /* who was in the last list lived then */
-	uint64_t complete;	 /* nobody else lived then */
+	uint64_t confirmed;	 /* routines of the last list lived then */
+	uint64_t complete;	 /* no other routine lived then */
 };
 
 /* One more of the past (past.c). 0 or -ENOMEM. */
-int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p);
+int dyn_past_add(struct dyn_lifetimes *t, const struct dyn_past *p);
 /* Some were taken out, or moved. */
-void dyn_past_index(struct dyn_tenants *t);
-/* Somebody of the past stood in [addr, addr + len), or may have: after DYN_MISSES_MAX steps. */
-bool dyn_past_overlaps(struct dyn_tenants *t, uint64_t addr, uint64_t len);
-/* Those that stood at @addr, from past[from] on, in no order, some twice. Zero-initialize the rest.
+void dyn_past_index(struct dyn_lifetimes *t);
+/* A past routine stood in [addr, addr + len), or may have: after DYN_MISSES_MAX steps. */
+bool dyn_past_overlaps(struct dyn_lifetimes *t, uint64_t addr, uint64_t len);
+/*
+ * Past routines that stood at @addr, from past[from] on, in no order, some twice. Zero-initialize
+ * the rest.
  */
 struct dyn_past_walk {
 	uint64_t addr;
@@ -264,80 +267,80 @@ struct dyn_past_walk {
 	uint32_t i;
 	unsigned int shift, next_shift;
 };
-bool dyn_past_next(const struct dyn_tenants *t, struct dyn_past_walk *w);
+bool dyn_past_next(const struct dyn_lifetimes *t, struct dyn_past_walk *w);
 
 /* Change @m->seq is told, or (not @told) was made: those before that no record told are missed. */
-void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool told);
+void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced);
 /* Change @m->seq was read, but could not be kept. */
-void dyn_tenant_lost(struct dyn_tenants *t, const struct dyn_moment *m);
+void dyn_lifetime_lost(struct dyn_lifetimes *t, const struct dyn_interval *m);
 /*
  * Routine @index lives from now on; what it overlaps is gone. @flags: DYN_REUSES, DYN_LISTED. 0 or
  * -ENOMEM.
  */
-int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
-		     const struct dyn_moment *m);
-/* Who lives in [addr, addr + len) is gone. */
-void dyn_tenant_clear(struct dyn_tenants *t, uint64_t addr, uint64_t len,
-		      const struct dyn_moment *m);
-/* What change @seq brought came without code: a list has it, if that still lives. */
-void dyn_tenant_codeless(struct dyn_tenants *t, uint64_t seq);
+int dyn_lifetime_enter(struct dyn_lifetimes *t, uint32_t index, unsigned int flags,
+		       const struct dyn_interval *m);
+/* Routines that live in [addr, addr + len) are gone. */
+void dyn_lifetime_clear(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+			const struct dyn_interval *m);
+/* Change @seq brought a routine without code: a list has it, if that still lives. */
+void dyn_lifetime_codeless(struct dyn_lifetimes *t, uint64_t seq);
 /* A list tells of [addr, addr + len), registered by @seq: the routine, if it is known, else 0. */
-uint32_t dyn_tenant_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+uint32_t dyn_lifetime_known(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
 /* A list tells of the object that was registered there by @seq: it lives, as is known already. */
-bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+bool dyn_lifetime_knows_object(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
 /*
  * The lowest of those in [addr, addr + len) which are an object's of change @seq, in none of its
  * routines, or 0; it does not live any more, nor did it ever.
  */
-uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+uint32_t dyn_lifetime_take_hole(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
 /* In [addr, addr + len) something lives that came after @seq. */
-bool dyn_tenant_is_older(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
-/* Who lives at @addr and was registered or moved there by change @handle, or 0. */
-uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t handle);
+bool dyn_lifetime_is_older(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* The routine that lives at @addr and was registered or moved there by change @handle, or 0. */
+uint32_t dyn_lifetime_handle(const struct dyn_lifetimes *t, uint64_t addr, uint64_t handle);
 /*
- * Of those in [addr, addr + len) the ones that @handle registered, or (0) that are @facility's and
- * begin there, are gone: how many, or -DCPI_ELIMIT.
+ * Routines in [addr, addr + len) that @handle registered, or (0) that are @facility's and begin
+ * there, are gone: how many, or -DCPI_ELIMIT.
  */
-int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, uint64_t len,
-		      uint64_t handle, const struct dyn_moment *m);
+int dyn_lifetime_retire(struct dyn_lifetimes *t, uint32_t facility, uint64_t addr, uint64_t len,
+			uint64_t handle, const struct dyn_interval *m);
 /* The list that DYN_LISTED routines came from has ended; sweep: once its last change was reached,
  * whoever was not in it is gone. */
-void dyn_tenant_listed(struct dyn_tenants *t, const struct wire_listed *l);
-void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m);
+void dyn_lifetime_listed(struct dyn_lifetimes *t, const struct wire_listed *l);
+void dyn_lifetime_sweep(struct dyn_lifetimes *t, const struct dyn_interval *m);
 
 /*
- * Who lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND, DYN_NONE or
- * DYN_GENERATION. @sure: somebody of these had come there by then; else what was inherited may have
- * stood there.
+ * Find the routine that lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND,
+ * DYN_NONE or DYN_GENERATION. @sure: one of this registry had come there by then; else an inherited
+ * one may have stood there.
  */
-enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
-				   uint32_t *index, bool *sure);
+enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
+				     uint32_t *index, bool *sure);
 /*
- * By time: DYN_FOUND: the one tenant of the interval, all the time; @sure: certainly, not only as
- * far as this registry tells. DYN_NONE: no tenant at any time of it. DYN_REUSED.
+ * Find it by time: DYN_FOUND: the one lifetime of the interval, all the time; @sure: certainly, not
+ * only as far as this registry tells. DYN_NONE: no lifetime at any time of it. DYN_REUSED.
  */
-enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
-			       uint64_t time_ns, uint32_t *index, bool *sure);
+enum dyn_where dyn_lifetime_find(const struct dyn_lifetimes *t, uint64_t addr, uint64_t first_ns,
+				 uint64_t time_ns, uint32_t *index, bool *sure);
 /* When it was known at the latest that @index stands where it does; 0: long ago. */
-uint64_t dyn_tenant_told_ns(const struct dyn_tenants *t, uint32_t index);
+uint64_t dyn_lifetime_announced_ns(const struct dyn_lifetimes *t, uint32_t index);
 /* A child that was forked then has what lived then: it is not forgotten until the child is gone. */
-int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns);
-void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns);
+int dyn_lifetime_fork_add(struct dyn_lifetimes *t, uint64_t fork_ns);
+void dyn_lifetime_fork_remove(struct dyn_lifetimes *t, uint64_t fork_ns);
 /* The last of those forks up to @time_ns, or 0. */
-uint64_t dyn_tenant_heir_before(const struct dyn_tenants *t, uint64_t time_ns);
-/* Nobody will ask for long before @settled_ns. */
-void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns);
-void dyn_tenant_release(struct dyn_tenants *t);
+uint64_t dyn_lifetime_fork_before(const struct dyn_lifetimes *t, uint64_t time_ns);
+/* No sample will ask for long before @settled_ns. */
+void dyn_lifetime_forget(struct dyn_lifetimes *t, uint64_t settled_ns);
+void dyn_lifetime_release(struct dyn_lifetimes *t);
 
 /* ---- registries (registry.c, apply.c) ---------------------------------------------- */
 
-/* Who tells of code. What an earlier one says of an address holds. */
+/* Sources that tell of code. An earlier one's answer for an address holds. */
 enum dyn_kind {
 	DYN_REGISTRY, /* libdbgdyn */
 	DYN_JITDUMP,
 	DYN_GDB,
 	DYN_PERFMAP,
-	DYN_UNNAMED, /* nobody: pages that samples fell into */
+	DYN_UNNAMED, /* no source: pages that samples fell into */
 };
 
 struct dyn_registry {
@@ -349,17 +352,19 @@ struct dyn_registry {
 	uint64_t dev, ino;
 	int32_t pid;
 	uint32_t uid;
-	uint64_t start_time_ns; /* of the process, since boot */
+	uint64_t start_time_ns; /* start of the process, since boot */
 	/* registry_process_life, of a program that has the registry mapped; 0: no memory is read */
 	uint64_t life;
 	uint64_t created_s; /* UTC */
 	char exe[256];
 	bool attached;
-	bool counted;  /* among the figures' clients */
-	bool over;     /* the process life is over */
-	bool refused;  /* it lied about its header, or its user is another: read no more */
-	bool no_words; /* the sampler reads none of its words: they are not where it says */
-	bool mute;     /* the memory of one of its heirs did not answer (inherit.c) */
+	bool counted;	   /* among the figures' clients */
+	bool over;	   /* the process life is over */
+	bool refused;	   /* it lied about its header, or its user is another: read no more */
+	bool no_words;	   /* the sampler reads none of its words: they are not where it says */
+	bool unresponsive; /* the memory of one of its heirs did not answer (inherit.c) */
+	bool skipped;	   /* it was not looked at: its user has had the turn */
+	bool starved;	   /* it was not read the last time, for its user's budget is spent */
 
 	struct wire_registry h; /* header as last read; only the library's line is looked at */
 	bool dirty;		/* the header moved, and was not yet followed */
@@ -369,39 +374,39 @@ struct dyn_registry {
 	uint32_t flush_noted; /* flush_wanted when flush_seq was the last change */
 	uint64_t flush_seq, flush_until_ns;
 	uint32_t flush_ready;	 /* flush_wanted before everything was read last */
-	int flush_error;	 /* of that reading, or 0 */
+	int flush_error;	 /* error of that reading, or 0 */
 	uint32_t flush_answered; /* as told to the library */
 	uint64_t nr_bad;
 	uint64_t nr_changes;		   /* a lookup may say something else since (dyn_news) */
 	uint64_t budget_ns;		   /* one reading begins no request after so long */
 	uint64_t pause_until_ns, pause_ns; /* after its reading took too long */
 
-	/* Of files (source.c). */
+	/* State of files (source.c). */
 	struct foreign_place file;
 	struct foreign_seen seen; /* the file, when it was read last */
-	uint64_t told_ns;	  /* stamp of the latest change told */
+	uint64_t announced_ns;	  /* stamp of the latest change told */
 	uint64_t waiting_ns;	  /* samples from then on are not looked up for good */
-	int root;		  /* of a process whose perf map was not found yet, or -1 */
-	int32_t ns_pid;		  /* its number there */
-	uint64_t since_ns;	  /* CLOCK_REALTIME of its beginning: older maps are not its */
+	int root;	   /* root folder of a process whose perf map was not found yet, or -1 */
+	int32_t ns_pid;	   /* its number there */
+	uint64_t since_ns; /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
-	struct dyn_gdb *gdb;			  /* of kind DYN_GDB (gdb.c) */
+	struct dyn_gdb *gdb;			  /* state of kind DYN_GDB (gdb.c) */
 	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: gdb.c, which calls us */
 	uint64_t list_ns;			  /* its list is read then at the soonest */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
-	struct dyn_range *ranges; /* by slot */
+	struct dyn_range *ranges; /* indexed by slot */
 	size_t nr_ranges, cap_ranges;
 	size_t next_range; /* to be read first: not always the same when time is short */
-	struct dyn_tenants tenants;
+	struct dyn_lifetimes lifetimes;
 	struct dyn_store store; /* records of its routines */
 	uint32_t nr_patches;	/* versions of pages, of DYN_PATCHES_MAX */
-	uint32_t nr_runs;	/* of pages, of DYN_RUNS_MAX */
+	uint32_t nr_runs;	/* runs of pages, at most DYN_RUNS_MAX */
 	/* Room for routines, of DYN_ROUTINES_MAX: used again, never given back. */
 	uint32_t nr_slots;
 	bool crowded;	    /* there was no more (said once) */
-	uint64_t low, high; /* hold the pages of all facilities that are not PSEUDOIMG_ROOM */
-	uint64_t bytes;	    /* of ranges, of DYN_REGISTRY_BYTES_MAX */
+	uint64_t low, high; /* hold the pages of all facilities that are not PSEUDOIMG_MODULE */
+	uint64_t bytes;	    /* contents of ranges, at most DYN_REGISTRY_BYTES_MAX */
 };
 
 /* Shared by what holds the registry of one life; counted, see struct process. */
@@ -436,7 +441,11 @@ void dyn_registry_answer(struct dyn_registry *reg, int status);
 bool dyn_registry_wants_flush(const struct dyn_registry *reg);
 /* Not all of what it wants flushed was read yet. */
 bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
+/* To read it again at once makes no sense: its user's budget is spent, or it did not answer. */
+bool dyn_registry_is_put_off(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
+/* Records that found its ring full, as its client says; no more than makes sense. */
+uint64_t dyn_registry_dropped(const struct dyn_registry *reg);
 void dyn_registry_close_root(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
 struct dyn_ask {
@@ -454,14 +463,14 @@ uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
 /* ---- room (capacity.c) ----------------------------------------------------------------------- */
 
 /* Bytes that its process may still keep. */
-uint64_t dyn_room_left(const struct dyn_registry *reg);
+uint64_t dyn_capacity_left(const struct dyn_registry *reg);
 /* Room for @len more bytes, taken from the registry's and the daemon's limits. */
-bool dyn_room_take(struct dyn_registry *reg, uint64_t len);
-void dyn_room_give_back(struct dyn_registry *reg, uint64_t len);
+bool dyn_capacity_take(struct dyn_registry *reg, uint64_t len);
+void dyn_capacity_give_back(struct dyn_registry *reg, uint64_t len);
 
 /* ---- what tells of code without libdbgdyn (source.c) ------------------------------------- */
 
-/* What @p holds, made where it has nothing yet. NULL: no memory. */
+/* The client of @p, made where it has none yet. NULL: no memory. */
 struct dyn_client *dyn_client_of(struct process *p);
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
 /* One more for @p, which is a client; of kind DYN_GDB it has no facility yet. @fd is taken over,
@@ -478,7 +487,7 @@ void dyn_source_look_later(struct dyn_registry *reg);
 void dyn_source_watch(struct dyn *d, struct process *p);
 /* Read what is new. True: there was something. */
 bool dyn_source_read(struct dyn_registry *reg);
-/* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
+/* Ask by time the first of @c's sources that knows the address. DYN_LATER not where @last. */
 enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
 				 struct image **image, uint64_t *off);
 /* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
@@ -486,7 +495,8 @@ void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
 
 /* ---- code that nobody names (unnamed.c) -------------------------------------------------- */
 
-/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_ROOM, DYN_NONE.
+/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_CAPACITY,
+ * DYN_NONE.
  */
 enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
 				struct image **image, uint64_t *off);
@@ -501,8 +511,8 @@ bool dyn_gdb_read(struct dyn_registry *reg, bool all);
 /* ---- changes (change.c, apply.c) ----------------------------------------------------- */
 
 /* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (change.c). 0 or negative. */
-int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m);
-/* Normalized records, read in the window (lo, hi]. Returns how many could not be used. */
+int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_interval *m);
+/* Normalized records, read in the trace (lo, hi]. Returns how many could not be used. */
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
 /*
  * Contents of one range (WIRE_BYTES records), read within @when. What was read first stays: a page
@@ -510,7 +520,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
  * bad. 0, -ENOMEM, -DCPI_ELIMIT.
  */
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
-		       size_t len, const struct dyn_reading *when);
+		       size_t len, const struct dyn_poll *when);
 
 /* ---- code changed in an owned range (patch.c) ------------------------------------------ */
 
@@ -529,11 +539,11 @@ struct dyn_page {
  * one, or was, and the range keeps what was read first. -ENOMEM.
  */
 int dyn_patch_page(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr,
-		   const struct dyn_page *page, const struct dyn_reading *when);
+		   const struct dyn_page *page, const struct dyn_poll *when);
 /* Where in the ELF that stands which stood there then: DYN_FOUND or DYN_REUSED. */
 enum dyn_where dyn_patch_find(const struct dyn_range *range, const struct dyn_ask *ask,
 			      uint64_t *elf);
-/* Of each contents that has a place of its own. Ends with what @fn returns, unless 0. */
+/* Call @fn for each contents that has a place of its own. Ends with what @fn returns, unless 0. */
 int dyn_patch_each(const struct dyn_range *range,
 		   int (*fn)(void *ctx, uint64_t vaddr, uint64_t elf, uint64_t len,
 			     const struct base_buf *bytes),
@@ -543,6 +553,8 @@ void dyn_patch_release(struct dyn_range *range);
 /* ---- hand-over and doorbell (intake.c) --------------------------------------------------- */
 
 #define DYN_NR_WAITING 64
+/* Registries whose users have had their turn. */
+#define DYN_NR_HANDED 1024
 
 struct dyn_intake {
 	int epoll, listener, queue;
@@ -552,6 +564,7 @@ struct dyn_intake {
 	size_t queue_msg_len;
 	struct {
 		int fd;
+		uint32_t uid;
 		uint64_t since_ns;
 	} waiting[DYN_NR_WAITING]; /* connected, nothing said yet */
 	size_t nr_waiting;
@@ -561,7 +574,7 @@ struct dyn_intake {
 int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queue_name,
 		    struct base_err *err);
 void dyn_intake_close(struct dyn_intake *in);
-/* Nobody has anything to say, and none is waited for. */
+/* No client has anything to say, and none is waited for. */
 bool dyn_intake_is_quiet(const struct dyn_intake *in);
 /* True if the doorbell rang. */
 bool dyn_intake_drain_queue(struct dyn_intake *in);
@@ -584,27 +597,43 @@ int dyn_intake_check(int fd);
 
 struct dyn {
 	struct dyn_config config;
-	char *host, *helper;
-	char boot[40]; /* of this machine; empty for recorded streams */
+	char *host, *program;
+	struct pseudoimg_helper helper;
+	char boot[40]; /* boot id of this machine; empty for recorded streams */
 	uint32_t id;   /* put into `attached`, not 0 */
 	struct dyn_intake intake;
+	struct dyn_handed {
+		int fd;
+		uint64_t dev, ino;
+		struct dyn_peer peer;
+	} handed[DYN_NR_HANDED]; /* wait for a turn */
+	size_t nr_handed;
 	struct dyn_registry *registries;
-	struct dyn_fold *folds;
+	struct dyn_merge *merges;
 	bool hasty;	       /* dyn_set_hasty */
+	bool unread;	       /* some registries' users have had their turn */
+	bool unwritten;	       /* the same of images */
+	bool unmerged;	       /* the same of images of processes that have ended */
 	unsigned int nr_roots; /* descriptors of root folders, of DYN_ROOTS_MAX */
-#define DYN_ROOTS_MAX 256
+#define DYN_ROOTS_MAX 512
 #define DYN_AGAIN_NS  (10 * 1000000000ull)
-	uint64_t fold_after_ns; /* not before, but for a flush: the disk or memory failed */
-	uint64_t bytes;		/* of ranges, of DYN_ALL_BYTES_MAX */
-	uint32_t nr_slots;	/* of routines, of DYN_ALL_ROUTINES_MAX */
+	uint64_t merge_after_ns; /* not before, but for a flush: the disk or memory failed */
+	uint64_t bytes;		 /* contents of ranges, at most DYN_ALL_BYTES_MAX */
+	uint32_t nr_slots;	 /* slots of routines, at most DYN_ALL_ROUTINES_MAX */
 	struct dyn_spool spool;
-	struct dyn_window window; /* of dyn_facility_record */
-	uint64_t settled_ns;	  /* samples up to here have been looked up */
-	uint64_t refusal_said_ns; /* when the log told of a refused registry last */
-	bool full;		  /* the database is over its quota */
+	struct dyn_trace trace; /* state of dyn_facility_record */
+	uint64_t settled_ns;	/* samples up to here have been looked up */
+	bool full;		/* the database is over its quota */
 	struct dyn_stats stats;
 	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
 };
+
+/* In loops that take long, each round of which may wait for the disk. */
+static inline void dyn_meanwhile(const struct dyn *d)
+{
+	if (d->config.meanwhile)
+		d->config.meanwhile(d->config.meanwhile_ctx);
+}
 
 /* ---- their images (image.c; images.h: any) -------------------------------------------- */
 

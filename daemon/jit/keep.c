@@ -13,8 +13,8 @@ const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
 	struct dyn *d = f->registry->dyn;
 
 	/* What stood there when it was filled need not be what stands there now. */
-	base_buf_clear(&d->window.bytes);
-	return dyn_spool_get(&d->spool, r->record, &d->window, 1024);
+	base_buf_clear(&d->trace.bytes);
+	return dyn_spool_get(&d->spool, r->record, &d->trace, 1024);
 }
 
 static bool same(const struct wire_routine *a, const struct wire_routine *b)
@@ -31,7 +31,8 @@ static void say_crowded(struct dyn_registry *reg)
 	if (!reg->crowded)
 		base_log(BASE_LOG_WARN,
 			 "process %d registers more routines than there is room for (%u of one, "
-			 "%u of all processes): further ones are dropped",
+			 "%u of all processes, of which a user may have half of what others "
+			 "leave): further ones are dropped",
 			 reg->pid, DYN_ROUTINES_MAX, DYN_ALL_ROUTINES_MAX);
 	reg->crowded = true;
 }
@@ -39,33 +40,37 @@ static void say_crowded(struct dyn_registry *reg)
 /* With or without a name it takes memory, and who registers chooses how many. */
 static int new_routine(struct dyn_registry *reg, uint32_t hash, uint32_t *index)
 {
-	struct dyn_routines *t = &reg->tenants.routines;
+	struct dyn_routines *t = &reg->lifetimes.routines;
 	bool more = !t->free;
 	int r;
 
 	if (more &&
-	    (reg->nr_slots >= DYN_ROUTINES_MAX || reg->dyn->nr_slots >= DYN_ALL_ROUTINES_MAX)) {
+	    (reg->nr_slots >= DYN_ROUTINES_MAX || reg->dyn->nr_slots >= DYN_ALL_ROUTINES_MAX ||
+	     !budget_take(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, 1,
+			  DYN_ALL_ROUTINES_MAX))) {
 		say_crowded(reg);
 		return -DCPI_ELIMIT;
 	}
 	r = dyn_routine_new(t, hash, index);
-	if (r == 0 && more) {
+	if (more && r == 0) {
 		reg->nr_slots++;
 		reg->dyn->nr_slots++;
 	}
+	if (more && r < 0)
+		budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, 1);
 	return r;
 }
 
 static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, uint32_t hash,
 			uint32_t *index)
 {
-	struct dyn_routines *t = &f->registry->tenants.routines;
+	struct dyn_routines *t = &f->registry->lifetimes.routines;
 	struct dyn *d = f->registry->dyn;
 	struct dyn_routine *mine;
 	uint32_t record;
 	int r;
 
-	if (rec->head.len > dyn_room_left(f->registry))
+	if (rec->head.len > dyn_capacity_left(f->registry))
 		return -EDQUOT;
 	r = new_routine(f->registry, hash, index);
 	if (r < 0)
@@ -88,7 +93,7 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 
 int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v, uint32_t *index)
 {
-	struct dyn_routines *t = &f->registry->tenants.routines;
+	struct dyn_routines *t = &f->registry->lifetimes.routines;
 	const struct wire_routine *rec = v->rec;
 	uint32_t hash = dyn_routine_hash(t, rec->addr, rec->code_len, rec + 1,
 					 rec->head.len - sizeof(*rec));
@@ -111,7 +116,7 @@ int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view 
 
 int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec)
 {
-	struct dyn_routine *r = dyn_routine_get(&f->registry->tenants.routines, index);
+	struct dyn_routine *r = dyn_routine_get(&f->registry->lifetimes.routines, index);
 	const struct wire_routine *old = r->record ? dyn_facility_record(f, r) : NULL;
 	struct dyn *d = f->registry->dyn;
 	uint32_t record, old_len;
@@ -120,7 +125,7 @@ int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct w
 	if (!old || old->head.flags & WIRE_ROUTINE_CODE || r->facility != f->index)
 		return 0;
 	old_len = old->head.len;
-	if (rec->head.len > dyn_room_left(f->registry))
+	if (rec->head.len > dyn_capacity_left(f->registry))
 		return -EDQUOT;
 	err = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
 	if (err < 0)
@@ -135,7 +140,7 @@ int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct w
 static int nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint8_t flags,
 		    uint32_t *index)
 {
-	struct dyn_routines *t = &f->registry->tenants.routines;
+	struct dyn_routines *t = &f->registry->lifetimes.routines;
 	uint32_t hash = dyn_routine_hash(t, addr, len, "", 0);
 	struct dyn_routine *mine;
 	int r;
@@ -165,7 +170,7 @@ int dyn_facility_nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, u
 
 int dyn_facility_hole(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index)
 {
-	f->registry->tenants.has_holes = true;
+	f->registry->lifetimes.has_holes = true;
 	return nameless(f, addr, len, DYN_NAMELESS | DYN_HOLE, index);
 }
 
@@ -175,12 +180,12 @@ uint64_t dyn_facility_elf(const struct dyn_routine *r)
 {
 	/* In step with its true address as far as a 16-byte block goes. */
 	return r->place == DYN_PLACE_OWN ? r->addr
-					 : PSEUDOIMG_ROOM + (r->place - 1) * 16ull + r->addr % 16;
+					 : PSEUDOIMG_MODULE + (r->place - 1) * 16ull + r->addr % 16;
 }
 
-int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool room)
+int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool space)
 {
-	struct dyn_tenants *t = &f->registry->tenants;
+	struct dyn_lifetimes *t = &f->registry->lifetimes;
 	struct dyn_routine *r = dyn_routine_get(&t->routines, index);
 	uint32_t units = (uint32_t)((r->addr % 16 + r->len + 15) / 16);
 	int err;
@@ -191,7 +196,7 @@ int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool room)
 	if (r->flags & DYN_LIVE &&
 	    !dyn_routine_overlap(&t->routines, t->dead[f->index], r->addr, r->addr + r->len))
 		r->place = DYN_PLACE_OWN;
-	else if (!room)
+	else if (!space)
 		return 0;
 	else if (units > DYN_PLACE_OWN - 1 - f->next_private)
 		return -DCPI_ELIMIT;
@@ -212,7 +217,7 @@ int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool room)
 int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off)
 {
 	uint32_t place = f->unnamed ? f->unnamed : f->next_private;
-	uint64_t elf = PSEUDOIMG_ROOM + (place - 1) * 16ull;
+	uint64_t elf = PSEUDOIMG_MODULE + (place - 1) * 16ull;
 	int r = 0;
 
 	if (!f->unnamed) {
@@ -247,7 +252,7 @@ bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_rou
 
 void dyn_facility_written(struct dyn_facility *f, bool full)
 {
-	const struct dyn_routines *t = &f->registry->tenants.routines;
+	const struct dyn_routines *t = &f->registry->lifetimes.routines;
 
 	for (uint32_t i = 1; i <= t->last; i++) {
 		struct dyn_routine *r = dyn_routine_get(t, i);
@@ -272,7 +277,7 @@ bool dyn_facility_is_behind(const struct dyn_facility *f, bool full)
 
 static void drop(struct dyn_registry *reg, uint32_t index)
 {
-	struct dyn_tenants *t = &reg->tenants;
+	struct dyn_lifetimes *t = &reg->lifetimes;
 	struct dyn_routine *r = dyn_routine_get(&t->routines, index);
 	struct dyn_facility *f = reg->facilities[r->facility];
 	const struct wire_routine *rec = dyn_facility_record(f, r);
@@ -294,7 +299,7 @@ static void drop(struct dyn_registry *reg, uint32_t index)
 /* Segments of which little is left are emptied. */
 static void compact(struct dyn_registry *reg)
 {
-	const struct dyn_routines *t = &reg->tenants.routines;
+	const struct dyn_routines *t = &reg->lifetimes.routines;
 	struct dyn_spool *spool = &reg->dyn->spool;
 
 	if (!dyn_spool_is_sparse(&reg->store))
@@ -316,7 +321,7 @@ static void compact(struct dyn_registry *reg)
 
 void dyn_facility_drop_unused(struct dyn_registry *reg)
 {
-	struct dyn_tenants *t = &reg->tenants;
+	struct dyn_lifetimes *t = &reg->lifetimes;
 
 	for (size_t i = 0; i < t->nr_unused; i++) {
 		const struct dyn_routine *r = dyn_routine_get(&t->routines, t->unused[i]);

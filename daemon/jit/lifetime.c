@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who lived at an address: by the numbers of the registry's changes where a sample brings one, else
- * by the times of the readings.
+ * The routine that lived at an address is found by the numbers of the registry's changes where a
+ * sample brings one, else by the times of the readings.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bound.h"
 #include "jit_internal.h"
 
-static struct dyn_routine *get(const struct dyn_tenants *t, uint32_t index)
+static struct dyn_routine *get(const struct dyn_lifetimes *t, uint32_t index)
 {
 	return dyn_routine_get(&t->routines, index);
 }
@@ -16,55 +17,57 @@ static struct dyn_routine *get(const struct dyn_tenants *t, uint32_t index)
 /* ---- readings -------------------------------------------------------------------------------- */
 
 /* Numbers wrap. */
-static bool is_pruned(const struct dyn_tenants *t, uint32_t number)
+static bool is_pruned(const struct dyn_lifetimes *t, uint32_t number)
 {
-	return number - t->first_reading >= t->nr_readings;
+	return number - t->first_poll >= t->nr_polls;
 }
 
-/* Those of long ago are one: nobody asks for times before its end, but for those pruned early. */
-static struct dyn_reading reading_get(const struct dyn_tenants *t, uint32_t number)
+/*
+ * Polls of long ago are kept as one: no sample asks for times before its end, but for those pruned
+ * early.
+ */
+static struct dyn_poll poll_get(const struct dyn_lifetimes *t, uint32_t number)
 {
 	if (is_pruned(t, number))
-		return (struct dyn_reading){ .lo = t->early_ns, .hi = t->pruned_ns };
-	return t->readings[number - t->first_reading];
+		return (struct dyn_poll){ .lo = t->early_ns, .hi = t->pruned_ns };
+	return t->polls[number - t->first_poll];
 }
 
-static void prune(struct dyn_tenants *t, size_t nr)
+static void prune(struct dyn_lifetimes *t, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
-		if (t->readings[i].hi > t->pruned_ns)
-			t->pruned_ns = t->readings[i].hi;
-	memmove(t->readings, t->readings + nr, (t->nr_readings - nr) * sizeof(*t->readings));
-	t->nr_readings -= nr;
-	t->first_reading += (uint32_t)nr;
+		if (t->polls[i].hi > t->pruned_ns)
+			t->pruned_ns = t->polls[i].hi;
+	memmove(t->polls, t->polls + nr, (t->nr_polls - nr) * sizeof(*t->polls));
+	t->nr_polls -= nr;
+	t->first_poll += (uint32_t)nr;
 }
 
-static int reading_add(struct dyn_tenants *t, const struct dyn_moment *m, uint32_t *number)
+static int poll_add(struct dyn_lifetimes *t, const struct dyn_interval *m, uint32_t *number)
 {
-	const struct dyn_reading *last = t->nr_readings ? &t->readings[t->nr_readings - 1] : NULL;
+	const struct dyn_poll *last = t->nr_polls ? &t->polls[t->nr_polls - 1] : NULL;
 	int r;
 
 	if (!last || last->lo != m->lo || last->hi != m->hi) {
 		/* The older half: who came with those may have come as late as the last of them. */
-		if (t->nr_readings == DYN_READINGS_MAX) {
-			prune(t, DYN_READINGS_MAX / 2);
+		if (t->nr_polls == DYN_POLLS_MAX) {
+			prune(t, DYN_POLLS_MAX / 2);
 			t->early_ns = t->pruned_ns;
 		}
-		r = base_grow(&t->readings, &t->cap_readings, t->nr_readings + 1,
-			      sizeof(*t->readings));
+		r = base_grow(&t->polls, &t->cap_polls, t->nr_polls + 1, sizeof(*t->polls));
 		if (r < 0)
 			return r;
-		t->readings[t->nr_readings++] = (struct dyn_reading){ m->lo, m->hi };
+		t->polls[t->nr_polls++] = (struct dyn_poll){ m->lo, m->hi };
 	}
-	*number = t->first_reading + (uint32_t)t->nr_readings - 1;
+	*number = t->first_poll + (uint32_t)t->nr_polls - 1;
 	return 0;
 }
 
-static void prune_readings(struct dyn_tenants *t, uint64_t before_ns)
+static void prune_polls(struct dyn_lifetimes *t, uint64_t before_ns)
 {
 	size_t nr = 0;
 
-	while (nr < t->nr_readings && t->readings[nr].hi < before_ns)
+	while (nr < t->nr_polls && t->polls[nr].hi < before_ns)
 		nr++;
 	if (nr >= 1024)
 		prune(t, nr);
@@ -72,7 +75,7 @@ static void prune_readings(struct dyn_tenants *t, uint64_t before_ns)
 
 /* ---- the past -------------------------------------------------------------------------------- */
 
-static void forget_one(struct dyn_tenants *t, const struct dyn_past *p)
+static void forget_one(struct dyn_lifetimes *t, const struct dyn_past *p)
 {
 	struct dyn_routine *r = get(t, p->routine);
 
@@ -84,7 +87,7 @@ static void forget_one(struct dyn_tenants *t, const struct dyn_past *p)
 		t->unused[t->nr_unused++] = p->routine;
 }
 
-static int remember(struct dyn_tenants *t, struct dyn_past p)
+static int remember(struct dyn_lifetimes *t, struct dyn_past p)
 {
 	const struct dyn_past *last = t->nr_past ? &t->past[t->nr_past - 1] : NULL;
 	int r;
@@ -111,7 +114,7 @@ static int remember(struct dyn_tenants *t, struct dyn_past p)
 }
 
 /* Up to this change it was seen alive. */
-static uint64_t alive_until(const struct dyn_tenants *t, const struct dyn_routine *r)
+static uint64_t alive_until(const struct dyn_lifetimes *t, const struct dyn_routine *r)
 {
 	bool listed = r->list == t->list || r->list == (uint8_t)(t->list - 1);
 	uint64_t seq = listed ? t->confirmed : 0;
@@ -124,13 +127,13 @@ static uint64_t alive_until(const struct dyn_tenants *t, const struct dyn_routin
  * that, unless until_first says how much earlier. @how.whole_ns: a sample of up to then may have
  * been its.
  */
-static void end_tenant(struct dyn_tenants *t, uint32_t index, struct dyn_past how)
+static void end_lifetime(struct dyn_lifetimes *t, uint32_t index, struct dyn_past how)
 {
 	struct dyn_routine *r = get(t, index);
 
 	if (!how.until_first)
 		how.until_first = dyn_gap_first(&t->gaps, alive_until(t, r) + 1, how.until);
-	/* Of a list that is ahead of the ring: what happens until then is not told yet. */
+	/* A list may be ahead of the ring: what happens until then is not announced yet. */
 	if (!how.until_first)
 		how.until_first = how.until > t->last_seq ? t->last_seq + 1 : how.until;
 	how.routine = index;
@@ -138,7 +141,7 @@ static void end_tenant(struct dyn_tenants *t, uint32_t index, struct dyn_past ho
 	how.len = r->len;
 	how.reuses = r->flags & DYN_REUSES;
 	how.seq = r->seq;
-	how.lo = reading_get(t, r->reading).lo;
+	how.lo = poll_get(t, r->poll).lo;
 	dyn_routine_remove(&t->routines, &t->routines.live, index);
 	t->routines.nr_live--;
 	remember(t, how);
@@ -154,11 +157,11 @@ static void end_tenant(struct dyn_tenants *t, uint32_t index, struct dyn_past ho
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-static void miss(struct dyn_tenants *t, uint64_t from, const struct dyn_moment *m)
+static void miss(struct dyn_lifetimes *t, uint64_t from, const struct dyn_interval *m)
 {
 	if (dyn_gap_add(&t->gaps, from, m->seq) < 0)
 		t->forgotten_seq = m->seq + 1;
-	/* Whoever took an address that was used before may have had others before it. */
+	/* A routine at an address that was used before may have had predecessors there. */
 	t->forgotten_ns = m->hi > t->forgotten_ns ? m->hi : t->forgotten_ns;
 	t->nr_missed += m->seq - from + 1;
 	t->reused = true;
@@ -167,36 +170,36 @@ static void miss(struct dyn_tenants *t, uint64_t from, const struct dyn_moment *
 	t->wants_list = true;
 }
 
-void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool told)
+void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced)
 {
-	struct dyn_moment to = { told ? m->seq - 1 : m->seq, m->lo, m->hi };
+	struct dyn_interval to = { announced ? m->seq - 1 : m->seq, m->lo, m->hi };
 	uint64_t next = t->last_seq + 1;
 
 	if (m->seq <= t->last_seq)
 		return;
-	/* Whose low half would be 0 are left out. */
+	/* Numbers whose low half would be 0 are left out. */
 	next += !(uint32_t)next;
 	if (to.seq >= next)
 		miss(t, next, &to);
 	t->last_seq = m->seq;
 }
 
-void dyn_tenant_lost(struct dyn_tenants *t, const struct dyn_moment *m)
+void dyn_lifetime_lost(struct dyn_lifetimes *t, const struct dyn_interval *m)
 {
 	if (m->seq == t->last_seq)
 		miss(t, m->seq, m);
 }
 
-void dyn_tenant_codeless(struct dyn_tenants *t, uint64_t seq)
+void dyn_lifetime_codeless(struct dyn_lifetimes *t, uint64_t seq)
 {
 	if (!t->codeless)
 		t->codeless = seq;
 	t->wants_list = true;
 }
 
-uint32_t dyn_tenant_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+uint32_t dyn_lifetime_known(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	uint32_t i = dyn_tenant_handle(t, addr, seq);
+	uint32_t i = dyn_lifetime_handle(t, addr, seq);
 
 	if (!i || get(t, i)->len != len || get(t, i)->flags & DYN_HOLE)
 		return 0;
@@ -204,7 +207,7 @@ uint32_t dyn_tenant_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, ui
 	return i;
 }
 
-bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+bool dyn_lifetime_knows_object(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
 	uint64_t end = addr + len;
 	bool known = false;
@@ -226,7 +229,7 @@ bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len,
 	return known || t->nr_misses > DYN_MISSES_MAX;
 }
 
-uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+uint32_t dyn_lifetime_take_hole(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
 	struct dyn_routine *r;
 	uint32_t i;
@@ -243,7 +246,7 @@ uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len
 	return i;
 }
 
-bool dyn_tenant_is_older(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+bool dyn_lifetime_is_older(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
 	uint32_t i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len);
 
@@ -260,26 +263,26 @@ bool dyn_tenant_is_older(struct dyn_tenants *t, uint64_t addr, uint64_t len, uin
 	return false;
 }
 
-/* Somebody else took its place. */
-static struct dyn_past replaced(const struct dyn_moment *m)
+/* Another routine took its place. */
+static struct dyn_past replaced(const struct dyn_interval *m)
 {
 	return (struct dyn_past){ .until = m->seq,
 				  .whole_ns = m->hi ? m->hi - 1 : 0,
 				  .until_hi = m->hi };
 }
 
-void dyn_tenant_clear(struct dyn_tenants *t, uint64_t addr, uint64_t len,
-		      const struct dyn_moment *m)
+void dyn_lifetime_clear(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+			const struct dyn_interval *m)
 {
 	uint32_t i;
 
 	while ((i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len)))
-		end_tenant(t, i, replaced(m));
+		end_lifetime(t, i, replaced(m));
 }
 
 /* Registered once more: others may have stood there meanwhile, of whom nobody told. */
-static bool was_away(const struct dyn_tenants *t, const struct dyn_routine *r, unsigned int flags,
-		     const struct dyn_moment *m)
+static bool was_away(const struct dyn_lifetimes *t, const struct dyn_routine *r, unsigned int flags,
+		     const struct dyn_interval *m)
 {
 	if (m->seq <= r->seq)
 		return false;
@@ -287,18 +290,18 @@ static bool was_away(const struct dyn_tenants *t, const struct dyn_routine *r, u
 }
 
 /*
- * A tenant of which a part is overwritten is gone as a whole: what stands in the rest of it nobody
- * has told.
+ * A lifetime of which a part is overwritten is gone as a whole: what stands in the rest of it
+ * nobody has told.
  */
-int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
-		     const struct dyn_moment *m)
+int dyn_lifetime_enter(struct dyn_lifetimes *t, uint32_t index, unsigned int flags,
+		       const struct dyn_interval *m)
 {
 	struct dyn_routine *r = get(t, index);
 	uint32_t number;
 	int err;
 
 	if (r->flags & DYN_LIVE && was_away(t, r, flags, m)) {
-		end_tenant(t, index, replaced(m));
+		end_lifetime(t, index, replaced(m));
 		flags |= DYN_REUSES;
 	}
 	if (r->flags & DYN_LIVE) {
@@ -307,18 +310,18 @@ int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
 		r->list = flags & DYN_LISTED ? t->list : r->list;
 		return 0;
 	}
-	err = reading_add(t, m, &number);
+	err = poll_add(t, m, &number);
 	if (err < 0)
 		return err;
 	if (dyn_routine_overlap(&t->routines, t->routines.live, r->addr, r->addr + r->len)) {
-		dyn_tenant_clear(t, r->addr, r->len, m);
+		dyn_lifetime_clear(t, r->addr, r->len, m);
 		flags |= DYN_REUSES;
 	}
 	if (r->place == DYN_PLACE_OWN)
 		dyn_routine_remove(&t->routines, &t->dead[r->facility], index);
 	r->flags |= (uint8_t)(DYN_LIVE | flags);
 	r->seq = m->seq;
-	r->reading = number;
+	r->poll = number;
 	r->list = (uint8_t)(flags & DYN_LISTED ? t->list : t->list - 1);
 	dyn_routine_insert(&t->routines, &t->routines.live, index);
 	t->routines.nr_live++;
@@ -326,7 +329,7 @@ int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
 	return 0;
 }
 
-uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t handle)
+uint32_t dyn_lifetime_handle(const struct dyn_lifetimes *t, uint64_t addr, uint64_t handle)
 {
 	uint32_t i = dyn_routine_living(&t->routines, addr);
 
@@ -334,11 +337,11 @@ uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t 
 }
 
 /*
- * Of the routines in [addr, addr + len) those that were registered by @handle (an object's), or, 0,
- * that are of @facility and begin there.
+ * The routines in [addr, addr + len) that were registered by @handle (an object's) end; if that is
+ * 0, those of @facility that begin there.
  */
-int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, uint64_t len,
-		      uint64_t handle, const struct dyn_moment *m)
+int dyn_lifetime_retire(struct dyn_lifetimes *t, uint32_t facility, uint64_t addr, uint64_t len,
+			uint64_t handle, const struct dyn_interval *m)
 {
 	uint64_t end = addr + len;
 	int nr = 0;
@@ -351,12 +354,12 @@ int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, u
 			break;
 		if (handle ? r->seq == handle : r->addr >= addr && r->facility == facility) {
 			addr = r->addr + r->len;
-			/* What it names lived until then. */
-			end_tenant(t, i,
-				   (struct dyn_past){ .until_first = handle ? m->seq : 0,
-						      .until = m->seq,
-						      .whole_ns = m->lo,
-						      .until_hi = m->hi });
+			/* The routine that it names lived until then. */
+			end_lifetime(t, i,
+				     (struct dyn_past){ .until_first = handle ? m->seq : 0,
+							.until = m->seq,
+							.whole_ns = m->lo,
+							.until_hi = m->hi });
 			nr++;
 		} else {
 			addr = r->addr + r->len;
@@ -370,7 +373,7 @@ int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, u
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-void dyn_tenant_listed(struct dyn_tenants *t, const struct wire_listed *l)
+void dyn_lifetime_listed(struct dyn_lifetimes *t, const struct wire_listed *l)
 {
 	t->list_ended = true;
 	t->list_before = l->seq_before;
@@ -380,7 +383,7 @@ void dyn_tenant_listed(struct dyn_tenants *t, const struct wire_listed *l)
 }
 
 /* One that the list does not have: it ended with one of the changes that were missed. */
-static void vanish(struct dyn_tenants *t, uint32_t index, uint64_t hi)
+static void vanish(struct dyn_lifetimes *t, uint32_t index, uint64_t hi)
 {
 	struct dyn_routine *r = get(t, index);
 	uint64_t until = dyn_gap_last(&t->gaps, alive_until(t, r) + 1, t->list_before);
@@ -389,12 +392,12 @@ static void vanish(struct dyn_tenants *t, uint32_t index, uint64_t hi)
 		r->list = (uint8_t)(t->list - 128);
 		return;
 	}
-	end_tenant(
+	end_lifetime(
 		t, index,
 		(struct dyn_past){ .until = until, .whole_ns = t->missed_lo_ns, .until_hi = hi });
 }
 
-void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m)
+void dyn_lifetime_sweep(struct dyn_lifetimes *t, const struct dyn_interval *m)
 {
 	uint64_t pos = 0;
 	uint32_t i;
@@ -414,31 +417,21 @@ void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m)
 	t->confirmed = t->list_before;
 	t->complete = t->nr_unlisted ? t->complete : t->list_before;
 	t->list++;
-	/* What was missed since wants a list of its own. */
+	/* Changes that were missed since need a list of their own. */
 	t->wants_list = t->codeless || dyn_gap_first(&t->gaps, t->list_before + 1, UINT64_MAX) != 0;
 	t->missed_lo_ns = m->lo;
 }
 
 /* ---- by number ------------------------------------------------------------------------------- */
 
-static size_t first_by_order(const struct dyn_tenants *t, uint64_t seq)
+static size_t first_by_order(const struct dyn_lifetimes *t, uint64_t seq)
 {
-	size_t low = 0, high = t->nr_past;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->past[mid].order > seq)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return BASE_UPPER_BOUND(t->past, t->nr_past, order, seq);
 }
 
-/* The first change with which the last known tenant of @addr that was gone by @seq may have gone.
+/* The first change with which the last known lifetime of @addr that was gone by @seq may have gone.
  */
-static uint64_t vacant_since(const struct dyn_tenants *t, uint64_t addr, uint64_t seq)
+static uint64_t vacant_since(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq)
 {
 	struct dyn_past_walk w = { .addr = addr };
 	uint64_t since = 0;
@@ -450,10 +443,10 @@ static uint64_t vacant_since(const struct dyn_tenants *t, uint64_t addr, uint64_
 }
 
 /*
- * Somebody of whom nobody told may have lived at a vacant @addr at @seq or from then on to @to: who
- * came with a change that was missed, also long before @seq.
+ * A routine that was never announced may have lived at a vacant @addr at @seq or from then on to
+ * @to: one that came with a change that was missed, also long before @seq.
  */
-static bool may_be_missed(const struct dyn_tenants *t, uint64_t addr, uint64_t seq, uint64_t to)
+static bool may_be_missed(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq, uint64_t to)
 {
 	uint64_t from = seq >= t->complete ? t->complete + 1 : 0, since;
 
@@ -464,10 +457,10 @@ static bool may_be_missed(const struct dyn_tenants *t, uint64_t addr, uint64_t s
 }
 
 /*
- * The word tells of change @seq, and the next tenant that is known came with @from: it was a virgin
- * address, or one that had been retired, which both belong to that tenant.
+ * The word tells of change @seq, and the next lifetime that is known came with @from: it was a
+ * virgin address, or one that had been retired, which both belong to that lifetime.
  */
-static enum dyn_where before(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
+static enum dyn_where before(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
 			     uint64_t from, bool reuses)
 {
 	if (!reuses)
@@ -477,8 +470,8 @@ static enum dyn_where before(const struct dyn_tenants *t, uint64_t addr, uint64_
 	return DYN_FOUND;
 }
 
-enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
-				   uint32_t *index, bool *sure)
+enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
+				     uint32_t *index, bool *sure)
 {
 	struct dyn_past_walk w = { .addr = addr, .from = first_by_order(t, seq) };
 	const struct dyn_past *p = NULL;
@@ -509,7 +502,7 @@ enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, u
 
 /* ---- by time --------------------------------------------------------------------------------- */
 
-/* What is known of an address so far. */
+/* The answer for an address so far. */
 struct answer {
 	enum dyn_where where;
 	uint32_t index;
@@ -529,32 +522,22 @@ static void may_be(struct answer *a, uint32_t index, bool whole)
 }
 
 /* The first of the past that was not gone for certain at @time_ns. */
-static size_t first_by_time(const struct dyn_tenants *t, uint64_t time_ns)
+static size_t first_by_time(const struct dyn_lifetimes *t, uint64_t time_ns)
 {
-	size_t low = 0, high = t->nr_past;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->past[mid].until_hi > time_ns)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return BASE_UPPER_BOUND(t->past, t->nr_past, until_hi, time_ns);
 }
 
-enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
-			       uint64_t time_ns, uint32_t *index, bool *sure)
+enum dyn_where dyn_lifetime_find(const struct dyn_lifetimes *t, uint64_t addr, uint64_t first_ns,
+				 uint64_t time_ns, uint32_t *index, bool *sure)
 {
 	uint32_t now = dyn_routine_living(&t->routines, addr);
 	const struct dyn_routine *r = now ? get(t, now) : NULL;
 	struct dyn_past_walk w = { .addr = addr, .from = first_by_time(t, first_ns) };
-	struct dyn_reading since = { 0 };
+	struct dyn_poll since = { 0 };
 	struct answer a = { 0 };
 
 	if (r)
-		since = reading_get(t, r->reading);
+		since = poll_get(t, r->poll);
 	if (r && since.lo < time_ns)
 		may_be(&a, now, since.lo < first_ns);
 	*sure = r && first_ns >= since.hi;
@@ -568,70 +551,60 @@ enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint6
 	return a.where;
 }
 
-uint64_t dyn_tenant_told_ns(const struct dyn_tenants *t, uint32_t index)
+uint64_t dyn_lifetime_announced_ns(const struct dyn_lifetimes *t, uint32_t index)
 {
-	uint32_t number = get(t, index)->reading;
+	uint32_t number = get(t, index)->poll;
 
-	return is_pruned(t, number) ? 0 : reading_get(t, number).hi;
+	return is_pruned(t, number) ? 0 : poll_get(t, number).hi;
 }
 
 /* ---- who inherits ---------------------------------------------------------------------------- */
 
-static size_t first_heir(const struct dyn_tenants *t, uint64_t after_ns)
+static size_t first_fork(const struct dyn_lifetimes *t, uint64_t after_ns)
 {
-	size_t low = 0, high = t->nr_heirs;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->heirs[mid] > after_ns)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return BASE_BOUND(i, t->nr_forks, t->forks[i] <= after_ns);
 }
 
-int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns)
+int dyn_lifetime_fork_add(struct dyn_lifetimes *t, uint64_t fork_ns)
 {
-	int r = base_grow(&t->heirs, &t->cap_heirs, t->nr_heirs + 1, sizeof(*t->heirs));
+	int r = base_grow(&t->forks, &t->cap_forks, t->nr_forks + 1, sizeof(*t->forks));
 	size_t at;
 
 	if (r < 0)
 		return r;
-	at = first_heir(t, fork_ns);
-	memmove(t->heirs + at + 1, t->heirs + at, (t->nr_heirs++ - at) * sizeof(*t->heirs));
-	t->heirs[at] = fork_ns;
+	at = first_fork(t, fork_ns);
+	memmove(t->forks + at + 1, t->forks + at, (t->nr_forks++ - at) * sizeof(*t->forks));
+	t->forks[at] = fork_ns;
 	return 0;
 }
 
-void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns)
+void dyn_lifetime_fork_remove(struct dyn_lifetimes *t, uint64_t fork_ns)
 {
-	size_t at = first_heir(t, fork_ns);
+	size_t at = first_fork(t, fork_ns);
 
-	if (!at || t->heirs[at - 1] != fork_ns)
+	if (!at || t->forks[at - 1] != fork_ns)
 		return;
-	memmove(t->heirs + at - 1, t->heirs + at, (t->nr_heirs - at) * sizeof(*t->heirs));
-	t->nr_heirs--;
+	memmove(t->forks + at - 1, t->forks + at, (t->nr_forks - at) * sizeof(*t->forks));
+	t->nr_forks--;
 }
 
-uint64_t dyn_tenant_heir_before(const struct dyn_tenants *t, uint64_t time_ns)
+uint64_t dyn_lifetime_fork_before(const struct dyn_lifetimes *t, uint64_t time_ns)
 {
-	size_t at = first_heir(t, time_ns);
+	size_t at = first_fork(t, time_ns);
 
-	return at ? t->heirs[at - 1] : 0;
+	return at ? t->forks[at - 1] : 0;
 }
 
-static bool is_inherited(const struct dyn_tenants *t, const struct dyn_past *p)
+static bool is_inherited(const struct dyn_lifetimes *t, const struct dyn_past *p)
 {
-	size_t at = first_heir(t, p->lo);
+	size_t at = first_fork(t, p->lo);
 
-	return at < t->nr_heirs && t->heirs[at] <= p->until_hi;
+	return at < t->nr_forks && t->forks[at] <= p->until_hi;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns)
+void dyn_lifetime_forget(struct dyn_lifetimes *t, uint64_t settled_ns)
 {
 	uint64_t oldest_ns = settled_ns > DYN_PAST_NS ? settled_ns - DYN_PAST_NS : 0;
 	size_t nr = oldest_ns ? first_by_time(t, oldest_ns - 1) : 0, kept = 0;
@@ -647,19 +620,19 @@ void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns)
 		t->nr_past -= nr - kept;
 		dyn_past_index(t);
 	}
-	if (t->nr_heirs && t->heirs[0] < oldest_ns)
-		oldest_ns = t->heirs[0];
-	prune_readings(t, oldest_ns);
+	if (t->nr_forks && t->forks[0] < oldest_ns)
+		oldest_ns = t->forks[0];
+	prune_polls(t, oldest_ns);
 }
 
-void dyn_tenant_release(struct dyn_tenants *t)
+void dyn_lifetime_release(struct dyn_lifetimes *t)
 {
 	dyn_routine_release(&t->routines);
 	dyn_gap_release(&t->gaps);
 	free(t->past);
 	free(t->past_heads);
 	free(t->unused);
-	free(t->readings);
-	free(t->heirs);
-	*t = (struct dyn_tenants){ 0 };
+	free(t->polls);
+	free(t->forks);
+	*t = (struct dyn_lifetimes){ 0 };
 }

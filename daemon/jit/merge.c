@@ -16,9 +16,11 @@
 #include "jit_internal.h"
 #include "pseudoimg.h"
 
-/* Of one call of the helper: it reads all of them several times. */
+/* One call of the helper gets so much: it reads all of them several times. */
 #define JOBS_MAX (64ull << 20)
-/* What one process may bring; a larger one stays apart. */
+/* … and so much in haste. */
+#define JOBS_HASTY_MAX (4ull << 20)
+/* One process may bring so much; a larger one stays apart. */
 #define JOB_MAX (16ull << 20)
 /* Each folding writes all of the image again; a larger one takes no more, another one begins. */
 #define IMAGE_MAX (32ull << 20)
@@ -27,14 +29,14 @@ enum { REPLACES_MAX = 4096 };
 /* Groups known at a time, and processes that wait; more of these do not wait for the flush. */
 enum { GROUPS_MAX = 1024, ENDED_MAX = 256 };
 
-struct dyn_fold {
-	struct dyn_fold *next;
+struct dyn_merge {
+	struct dyn_merge *next;
 	uint32_t uid, machine, name_len;
 	char name[WIRE_FACILITY_NAME + 1], exe[256];
 	char *label;	     /* or NULL */
-	struct image *image; /* what takes the others; NULL: none yet */
+	struct image *image; /* the image that takes the others; NULL: none yet */
 	uint32_t nr_replaced;
-	/* Those that have just ended, linked by next_ended. */
+	/* Facilities that have just ended, linked by next_ended. */
 	struct dyn_facility *first, **last;
 };
 
@@ -51,7 +53,7 @@ static bool owns_ranges(const struct dyn_facility *f)
 	return false;
 }
 
-/* Of a process that ended before it could be looked at only the name of a thread is known. */
+/* A process that ended before it could be looked at is known by the name of a thread alone. */
 static const char *executable(const struct dyn_registry *reg)
 {
 	return reg->dyn->config.reader && reg->exe[0] != '/' ? "" : reg->exe;
@@ -62,12 +64,12 @@ static bool has_ended(const struct dyn_registry *reg)
 	return reg->over && !reg->refs;
 }
 
-bool dyn_fold_wants(const struct dyn_facility *f)
+bool dyn_merge_wants(const struct dyn_facility *f)
 {
 	const struct dyn_registry *reg = f->registry;
 	const struct dyn_config *c = &reg->dyn->config;
 
-	return has_ended(reg) && c->db && !f->apart && !f->folded && !f->image->refused &&
+	return has_ended(reg) && c->db && !f->apart && !f->merged && !f->image->refused &&
 	       (f->image->id.len || dyn_facility_is_behind(f, false)) &&
 	       /* With more, ids under which profiles may stand would be forgotten. */
 	       f->nr_replaced < DYN_REPLACES_MAX && reg->store.used <= JOB_MAX && !owns_ranges(f) &&
@@ -76,7 +78,7 @@ bool dyn_fold_wants(const struct dyn_facility *f)
 }
 
 /* It takes no more; the next one that ends is the first of another image. */
-static void finish(struct dyn_fold *g)
+static void finish(struct dyn_merge *g)
 {
 	if (g->image)
 		g->image->refs--;
@@ -89,16 +91,16 @@ static bool same_label(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-static bool is_of(const struct dyn_fold *g, const struct dyn_facility *f)
+static bool is_of(const struct dyn_merge *g, const struct dyn_facility *f)
 {
 	return g->uid == f->registry->uid && g->machine == f->machine &&
 	       g->name_len == f->name_len && !memcmp(g->name, f->name, g->name_len) &&
 	       !strcmp(g->exe, executable(f->registry)) && same_label(g->label, f->image->label);
 }
 
-static struct dyn_fold *new_group(struct dyn *d, const struct dyn_facility *f)
+static struct dyn_merge *new_group(struct dyn *d, const struct dyn_facility *f)
 {
-	struct dyn_fold *g = calloc(1, sizeof(*g));
+	struct dyn_merge *g = calloc(1, sizeof(*g));
 
 	if (g && f->image->label && !(g->label = strdup(f->image->label))) {
 		free(g);
@@ -111,15 +113,15 @@ static struct dyn_fold *new_group(struct dyn *d, const struct dyn_facility *f)
 	g->name_len = f->name_len;
 	memcpy(g->name, f->name, g->name_len);
 	snprintf(g->exe, sizeof(g->exe), "%s", executable(f->registry));
-	g->next = d->folds;
-	d->folds = g;
+	g->next = d->merges;
+	d->merges = g;
 	return g;
 }
 
 /* The one that was used last comes first. */
-static struct dyn_fold *find_group(struct dyn *d, const struct dyn_facility *f)
+static struct dyn_merge *find_group(struct dyn *d, const struct dyn_facility *f)
 {
-	struct dyn_fold **at = &d->folds, *g;
+	struct dyn_merge **at = &d->merges, *g;
 
 	while (*at && !is_of(*at, f))
 		at = &(*at)->next;
@@ -127,14 +129,14 @@ static struct dyn_fold *find_group(struct dyn *d, const struct dyn_facility *f)
 	if (!g)
 		return new_group(d, f);
 	*at = g->next;
-	g->next = d->folds;
-	d->folds = g;
+	g->next = d->merges;
+	d->merges = g;
 	return g;
 }
 
-static void free_groups(struct dyn_fold **at)
+static void free_groups(struct dyn_merge **at)
 {
-	struct dyn_fold *g;
+	struct dyn_merge *g;
 
 	while ((g = *at)) {
 		*at = g->next;
@@ -146,28 +148,28 @@ static void free_groups(struct dyn_fold **at)
 
 static void limit_groups(struct dyn *d)
 {
-	struct dyn_fold **at = &d->folds;
+	struct dyn_merge **at = &d->merges;
 
 	for (int i = 0; *at && i < GROUPS_MAX; i++)
 		at = &(*at)->next;
 	free_groups(at);
 }
 
-void dyn_fold_forget(struct dyn *d)
+void dyn_merge_forget(struct dyn *d)
 {
-	free_groups(&d->folds);
+	free_groups(&d->merges);
 }
 
 static int collect(struct dyn *d)
 {
-	for (struct dyn_fold *g = d->folds; g; g = g->next)
+	for (struct dyn_merge *g = d->merges; g; g = g->next)
 		g->first = NULL;
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		for (size_t i = 0; has_ended(reg) && i < WIRE_NR_FACILITIES; i++) {
 			struct dyn_facility *f = reg->facilities[i];
-			struct dyn_fold *g;
+			struct dyn_merge *g;
 
-			if (!f || !dyn_fold_wants(f))
+			if (!f || !dyn_merge_wants(f))
 				continue;
 			g = find_group(d, f);
 			if (!g)
@@ -187,17 +189,17 @@ static int collect(struct dyn *d)
 /* Some that have ended, and what they become part of. */
 struct batch {
 	struct dyn *dyn;
-	struct dyn_fold *group;
-	struct dyn_facility *first, *end; /* by next_ended, without @end */
+	struct dyn_merge *group;
+	struct dyn_facility *first, *end; /* linked by next_ended, without @end */
 	size_t nr;
-	uint64_t len;	     /* of their records */
-	struct image *image; /* of the group, or of the first one */
+	uint64_t len;	     /* length of their records */
+	struct image *image; /* image of the group, or of the first one */
 	const char *stem;
 	int base, job, scratch; /* base: -1 where the first one is it */
 	struct pseudoimg_result result;
 	struct base_buf maps;
 	bool failed;		      /* the helper, of what it was given */
-	struct profdb_profile *moved; /* what is counted in them, as it is in the image */
+	struct profdb_profile *moved; /* counts in them, as they are in the image */
 };
 
 static int open_temporary(const struct batch *b)
@@ -218,6 +220,7 @@ static int write_jobs(struct batch *b)
 	int r = 0;
 
 	for (struct dyn_facility *f = b->first; r == 0 && f != b->end; f = f->next_ended) {
+		dyn_meanwhile(b->dyn);
 		r = dyn_image_remember(f);
 		if (r == 0)
 			r = dyn_facility_job(f, false, b->job);
@@ -272,7 +275,7 @@ static void replace(struct batch *b, struct dyn_facility *f, const struct wire_r
 	const struct dyn_config *c = &b->dyn->config;
 
 	b->group->nr_replaced += (uint32_t)f->nr_replaced;
-	f->folded = true;
+	f->merged = true;
 	dyn_facility_written(f, true);
 	if (f->image == b->image)
 		return;
@@ -283,13 +286,13 @@ static void replace(struct batch *b, struct dyn_facility *f, const struct wire_r
 		base_log(BASE_LOG_WARN, "the profile of '%s' stays apart: no memory", f->stem);
 	if (image_values_move(f->image, map, b->image) < 0)
 		base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory", f->stem);
-	b->image->windows += f->image->windows;
-	f->image->windows = f->image->stepped = 0;
+	b->image->traces += f->image->traces;
+	f->image->traces = f->image->stepped = 0;
 	profdb_profile_clear(f->image->counts);
 	f->image->dirty = false;
 	if (f->image->id.len && unlinkat(profdb_dyn_fd(c->db), f->stem, 0) < 0 && errno != ENOENT)
 		base_log(BASE_LOG_WARN, "cannot remove '%s': %s", f->stem, strerror(errno));
-	b->dyn->stats.images_folded++;
+	b->dyn->stats.images_merged++;
 }
 
 static int take_over(struct batch *b, struct base_err *err)
@@ -302,13 +305,14 @@ static int take_over(struct batch *b, struct base_err *err)
 	memcpy(id.bytes, b->result.build_id, sizeof(b->result.build_id));
 	b->group->nr_replaced += b->base >= 0 && !base_id_equal(&b->image->id, &id);
 	image_set_id(b->image, &id);
-	if (profdb_profile_nr_entries(b->moved) || profdb_profile_nr_moves(b->moved)) {
+	if (profdb_profile_nr_entries(b->moved) || profdb_profile_nr_edges(b->moved)) {
 		r = profdb_profile_merge(b->image->counts, b->moved);
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot merge samples into '%s'", b->stem);
 		b->image->dirty = true;
 	}
 	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended) {
+		dyn_meanwhile(b->dyn);
 		map = wire_next(b->maps.data, b->maps.len, &pos);
 		replace(b, f, (const void *)map);
 	}
@@ -331,27 +335,27 @@ static void check_bounds(struct batch *b)
 
 static int run(struct batch *b, struct base_err *err)
 {
-	const struct pseudoimg_fold fds = { .base_fd = b->base,
-					    .job_fd = b->job,
-					    .scratch_fd = b->scratch };
-	struct pseudoimg_fold all = fds;
+	const struct pseudoimg_merge fds = { .base_fd = b->base,
+					     .job_fd = b->job,
+					     .scratch_fd = b->scratch };
+	struct pseudoimg_merge all = fds;
 	struct base_file file = { 0 };
-	int r = image_file_create(&file, profdb_dyn_fd(b->dyn->config.db), b->stem, &b->group->uid,
-				  err);
+	int r = image_file_create(&file, profdb_dyn_fd(b->dyn->config.db), b->stem, &b->dyn->helper,
+				  &b->group->uid, err);
 
 	if (r < 0)
 		return r;
 	all.out_fd = file.fd;
-	r = pseudoimg_run_fold(b->dyn->helper, &all, image_file_timeout_ms(b->len), &b->result,
-			       &b->maps, err);
+	r = pseudoimg_run_merge(&b->dyn->helper, &all, image_file_timeout_ms(b->len), &b->result,
+				&b->maps, err);
 	b->failed = r < 0 && r != -ENOSPC && r != -EDQUOT;
 	if (r == 0) {
 		r = move_counts(b);
 		if (r < 0)
-			base_fail_errno(err, r, "cannot fold into '%s'", b->stem);
+			base_fail_errno(err, r, "cannot merge into '%s'", b->stem);
 	}
 	if (r == 0)
-		r = base_file_commit(&file, err);
+		r = image_file_commit(&file, &b->dyn->helper, err);
 	base_file_abort(&file);
 	return r < 0 ? r : take_over(b, err);
 }
@@ -379,7 +383,7 @@ static int begin_with(struct batch *b, struct base_err *err)
 	r = dyn_image_write(f, false, err);
 	if (r < 0)
 		return r;
-	f->folded = true;
+	f->merged = true;
 	b->group->image = f->image;
 	b->group->nr_replaced = (uint32_t)f->nr_replaced;
 	f->image->refs++;
@@ -397,10 +401,10 @@ static void leave_apart(struct batch *b, const struct base_err *why)
 	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended)
 		f->apart = true;
 	finish(b->group);
-	b->dyn->stats.folds_failed += b->nr;
+	b->dyn->stats.merges_failed += b->nr;
 }
 
-static int fold_batch(struct batch *b, struct base_err *err)
+static int merge_batch(struct batch *b, struct base_err *err)
 {
 	struct base_err why = { 0 };
 	int r;
@@ -411,10 +415,10 @@ static int fold_batch(struct batch *b, struct base_err *err)
 		r = begin_with(b, &why);
 	} else {
 		r = open_files(b, &why);
-		/* Somebody has removed it. */
+		/* The image was removed. */
 		if (r == -ENOENT && b->base < 0 && b->group->image) {
 			finish(b->group);
-			return fold_batch(b, err);
+			return merge_batch(b, err);
 		}
 		if (r == 0)
 			r = run(b, &why);
@@ -428,79 +432,97 @@ static int fold_batch(struct batch *b, struct base_err *err)
 	return 0;
 }
 
-static int fold_group(struct dyn *d, struct dyn_fold *g, struct base_err *err)
+static uint64_t jobs_max(const struct dyn *d)
+{
+	return d->hasty ? JOBS_HASTY_MAX : JOBS_MAX;
+}
+
+/* Its user has had its turn: what is left has its own images, or waits for them. */
+static bool must_wait(struct dyn *d, const struct dyn_merge *g)
+{
+	bool must = d->hasty && !budget_has_turn(d->config.budgets, g->uid);
+
+	d->unmerged |= must;
+	return must;
+}
+
+static int merge_group(struct dyn *d, struct dyn_merge *g, struct base_err *err)
 {
 	int r = 0;
 
-	for (struct dyn_facility *f = g->first; r == 0 && f;) {
+	for (struct dyn_facility *f = g->first; r == 0 && f && !must_wait(d, g);) {
+		uint64_t since_ns = budget_begin(d->config.budgets);
 		struct batch b = {
 			.dyn = d, .group = g, .first = f, .base = -1, .job = -1, .scratch = -1
 		};
 
-		for (; f && (!b.nr || b.len + f->registry->store.used <= JOBS_MAX); b.nr++) {
+		for (; f && (!b.nr || b.len + f->registry->store.used <= jobs_max(d)); b.nr++) {
 			b.len += f->registry->store.used;
 			f = f->next_ended;
 		}
 		b.end = f;
-		r = fold_batch(&b, err);
+		r = merge_batch(&b, err);
 		batch_release(&b);
+		budget_end(d->config.budgets, g->uid, since_ns);
 	}
 	g->first = NULL;
 	return r;
 }
 
-static int fold_groups(struct dyn *d, struct base_err *err)
+static int merge_groups(struct dyn *d, struct base_err *err)
 {
 	int first = collect(d), r;
 
 	if (first < 0)
-		base_fail_errno(err, first, "cannot fold pseudo-images");
-	for (struct dyn_fold *g = d->folds; g; g = g->next) {
-		r = fold_group(d, g, err);
+		base_fail_errno(err, first, "cannot merge pseudo-images");
+	for (struct dyn_merge *g = d->merges; g; g = g->next) {
+		dyn_meanwhile(d);
+		r = merge_group(d, g, err);
 		first = first ? first : r;
 	}
 	limit_groups(d);
 	return first;
 }
 
-void dyn_fold_settle(struct dyn_registry *reg)
+void dyn_merge_settle(struct dyn_registry *reg)
 {
 	bool pending = false;
 
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
 		pending |=
 			reg->facilities[i] && (dyn_facility_is_behind(reg->facilities[i], false) ||
-					       dyn_fold_wants(reg->facilities[i]));
+					       dyn_merge_wants(reg->facilities[i]));
 	if (has_ended(reg) && !pending)
 		dyn_registry_free(reg);
 }
 
-int dyn_fold(struct dyn *d, struct base_err *err)
+int dyn_merge(struct dyn *d, struct base_err *err)
 {
 	struct dyn_registry *next;
 	int first, lock;
 
+	d->unmerged = false;
 	if (!d->config.db || !d->registries)
 		return 0;
 	/* As dyn_write_images. */
 	lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
 	if (lock < 0)
 		return lock;
-	first = fold_groups(d, err);
+	first = merge_groups(d, err);
 	close(lock);
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		next = reg->next;
-		dyn_fold_settle(reg);
+		dyn_merge_settle(reg);
 	}
-	d->fold_after_ns = first < 0 ? base_now_ns() + DYN_AGAIN_NS : 0;
+	d->merge_after_ns = first < 0 ? base_now_ns() + DYN_AGAIN_NS : 0;
 	return first;
 }
 
-bool dyn_wants_fold(const struct dyn *d)
+bool dyn_wants_merge(const struct dyn *d)
 {
 	int nr = 0;
 
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		nr += has_ended(reg);
-	return nr > ENDED_MAX && (!d->fold_after_ns || base_now_ns() > d->fold_after_ns);
+	return nr > ENDED_MAX && (!d->merge_after_ns || base_now_ns() > d->merge_after_ns);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tenants of the past by their address: each is chained in the one or two blocks that it touches,
+ * Lifetimes of the past by their address: each is chained in the one or two blocks that it touches,
  * of a size that is at least its own. Newest first.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 enum { FIRST_HEADS = 64, SHIFT_MIN = 6 };
 
 /* Neighbouring blocks are in buckets of different parity, which tells what link they go on by. */
-static uint32_t *head_of(const struct dyn_tenants *t, uint64_t block, unsigned int shift)
+static uint32_t *head_of(const struct dyn_lifetimes *t, uint64_t block, unsigned int shift)
 {
 	uint64_t hash = base_hash_u64((block >> 1) << 6 | shift);
 
@@ -27,7 +27,7 @@ static unsigned int shift_of(const struct dyn_past *p)
 	return shift;
 }
 
-static void chain(struct dyn_tenants *t, size_t i)
+static void chain(struct dyn_lifetimes *t, size_t i)
 {
 	struct dyn_past *p = &t->past[i];
 	unsigned int shift = shift_of(p);
@@ -42,7 +42,7 @@ static void chain(struct dyn_tenants *t, size_t i)
 	}
 }
 
-void dyn_past_index(struct dyn_tenants *t)
+void dyn_past_index(struct dyn_lifetimes *t)
 {
 	t->past_shifts = 0;
 	if (t->past_heads)
@@ -51,8 +51,8 @@ void dyn_past_index(struct dyn_tenants *t)
 		chain(t, i);
 }
 
-/* As many as there are tenants, or fewer, where there is no memory. */
-static int grow_heads(struct dyn_tenants *t)
+/* As many as there are lifetimes, or fewer, where there is no memory. */
+static int grow_heads(struct dyn_lifetimes *t)
 {
 	size_t nr = t->nr_past_heads ? t->nr_past_heads * 2 : FIRST_HEADS;
 	uint32_t *heads = calloc(nr, sizeof(*heads));
@@ -66,7 +66,7 @@ static int grow_heads(struct dyn_tenants *t)
 	return 0;
 }
 
-int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p)
+int dyn_past_add(struct dyn_lifetimes *t, const struct dyn_past *p)
 {
 	int r = base_grow(&t->past, &t->cap_past, t->nr_past + 1, sizeof(*t->past));
 
@@ -80,8 +80,8 @@ int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p)
 }
 
 /* From a link on, the newest that stood there. */
-static uint32_t first_there(const struct dyn_tenants *t, uint32_t i, uint64_t addr, uint64_t block,
-			    size_t from)
+static uint32_t first_there(const struct dyn_lifetimes *t, uint32_t i, uint64_t addr,
+			    uint64_t block, size_t from)
 {
 	for (; i > from; i = t->past[i - 1].older[block & 1]) {
 		const struct dyn_past *p = &t->past[i - 1];
@@ -92,7 +92,7 @@ static uint32_t first_there(const struct dyn_tenants *t, uint32_t i, uint64_t ad
 	return 0;
 }
 
-bool dyn_past_next(const struct dyn_tenants *t, struct dyn_past_walk *w)
+bool dyn_past_next(const struct dyn_lifetimes *t, struct dyn_past_walk *w)
 {
 	uint64_t block = w->addr >> w->shift;
 
@@ -116,12 +116,12 @@ static bool overlaps(const struct dyn_past *p, uint64_t addr, uint64_t len)
 }
 
 /* A step is wasted: those of one answer are bounded, and beyond somebody may have stood there. */
-static bool is_there(struct dyn_tenants *t, const struct dyn_past *p, uint64_t addr, uint64_t len)
+static bool is_there(struct dyn_lifetimes *t, const struct dyn_past *p, uint64_t addr, uint64_t len)
 {
 	return overlaps(p, addr, len) || ++t->nr_misses > DYN_MISSES_MAX;
 }
 
-static bool overlaps_in(struct dyn_tenants *t, uint64_t block, unsigned int shift, uint64_t addr,
+static bool overlaps_in(struct dyn_lifetimes *t, uint64_t block, unsigned int shift, uint64_t addr,
 			uint64_t len)
 {
 	uint32_t i = *head_of(t, block, shift);
@@ -132,7 +132,7 @@ static bool overlaps_in(struct dyn_tenants *t, uint64_t block, unsigned int shif
 }
 
 /* Where the blocks are more than all there are, it is shorter to look at all there are. */
-bool dyn_past_overlaps(struct dyn_tenants *t, uint64_t addr, uint64_t len)
+bool dyn_past_overlaps(struct dyn_lifetimes *t, uint64_t addr, uint64_t len)
 {
 	bool found = false;
 

@@ -61,7 +61,7 @@ static int add_text(struct dyn_registry *reg, struct dyn_patch *p, uint64_t elf,
 
 	if (r < 0)
 		return r;
-	if (!dyn_room_take(reg, WIRE_PAGE))
+	if (!dyn_capacity_take(reg, WIRE_PAGE))
 		return -DCPI_ELIMIT;
 	p->texts[p->nr_texts] = (struct text){ .elf = elf };
 	return set_text(&p->texts[p->nr_texts++], data, len);
@@ -99,7 +99,7 @@ static int new_place(struct dyn_facility *f, const struct dyn_patch *p, uint64_t
 
 	if (units > DYN_PLACE_OWN - 1 - f->next_private)
 		return -DCPI_ELIMIT;
-	*elf = PSEUDOIMG_ROOM + (f->next_private - 1) * 16ull + off;
+	*elf = PSEUDOIMG_MODULE + (f->next_private - 1) * 16ull + off;
 	r = dyn_facility_cover(f, *elf, len);
 	if (r == 0)
 		f->next_private += units;
@@ -124,7 +124,7 @@ static int text_of(struct dyn_registry *reg, struct dyn_facility *f, struct dyn_
 }
 
 static int add_version(struct dyn_registry *reg, struct dyn_range *range, struct dyn_patch *p,
-		       const uint8_t *data, size_t len, const struct dyn_reading *when)
+		       const uint8_t *data, size_t len, const struct dyn_poll *when)
 {
 	struct dyn_facility *f = reg->facilities[range->range.facility];
 	struct version v = { .lo = range->seen_ns, .hi = when->hi };
@@ -161,7 +161,7 @@ bool dyn_patch_is_change(const uint8_t *old, size_t old_len, const uint8_t *new,
 }
 
 int dyn_patch_page(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr,
-		   const struct dyn_page *page, const struct dyn_reading *when)
+		   const struct dyn_page *page, const struct dyn_poll *when)
 {
 	struct dyn_patch *p = find(range, vaddr);
 	const uint8_t *old = page->old;

@@ -2,6 +2,7 @@
 /* A registry of one process life is opened, polled, looked up in, and closed. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,9 +14,9 @@
 enum { READS_MAX = 16 };
 /* No more changes than these come between two readings. */
 #define AHEAD_MAX (1u << 24)
-#define BUDGET_NS 1000000000ull
-/* Whoever gives so much in that time is not slow, but has much to tell: it goes on soon. */
-#define HONEST_BYTES   (4u << 20)
+/* Of one client: sums of so many stay far from the end of 64 bits. */
+#define DROPPED_MAX    (1ull << 32)
+#define BUDGET_NS      200000000ull
 #define FLUSH_MAX_NS   (60 * 1000000000ull)
 #define PAUSE_FIRST_NS 1000000000ull
 #define PAUSE_MAX_NS   (60 * 1000000000ull)
@@ -28,7 +29,7 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 	ssize_t n;
 
 	reg->pid = p->pid;
-	reg->uid = p->uid;
+	reg->uid = reg->store.uid = p->uid;
 	reg->start_time_ns = p->start_time_ns;
 	reg->created_s = (uint64_t)time(NULL);
 	/* A registry may have been handed over by a program whose exec is not known yet. */
@@ -76,9 +77,26 @@ static int attach(struct dyn_registry *reg)
 	reg->place.list_at = REGISTRY_NO_LIST;
 	reg->flush_answered = reg->h.flush_done;
 	reg->dirty = true;
+	/* For other daemons that read it. What a client does to this lock harms itself alone. */
+	(void)flock(reg->fd, LOCK_SH | LOCK_NB);
 	r = PUT(reg, attached, &reg->dyn->id);
 	reg->attached = r == 0;
 	return r;
+}
+
+/* The last daemon to let go of it says so. */
+static void unattach(const struct dyn_registry *reg)
+{
+	static const uint32_t none;
+
+	if (flock(reg->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		PUT(reg, attached, &none);
+	(void)flock(reg->fd, LOCK_UN);
+}
+
+uint64_t dyn_registry_dropped(const struct dyn_registry *reg)
+{
+	return reg->h.nr_dropped < DROPPED_MAX ? reg->h.nr_dropped : DROPPED_MAX;
 }
 
 void dyn_registry_count(struct dyn_registry *reg)
@@ -134,25 +152,24 @@ void dyn_registry_close_root(struct dyn_registry *reg)
 {
 	if (reg->root < 0)
 		return;
-	reader_release(reg->dyn->config.reader, reg->root);
+	reader_release(reg->dyn->config.reader, reg->uid, reg->root);
 	reg->root = -1;
 	reg->dyn->nr_roots--;
+	budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_ROOTS, 1);
 }
 
 void dyn_registry_detach(struct dyn_registry *reg)
 {
-	static const uint32_t none;
-
 	dyn_registry_close_root(reg);
 	if (reg->fd < 0)
 		return;
 	if (reg->attached)
-		PUT(reg, attached, &none);
+		unattach(reg);
 	/* A registry is a memfd: to close it waits for nothing. */
 	if (reg->kind == DYN_REGISTRY)
 		close(reg->fd);
 	else
-		reader_release(reg->dyn->config.reader, reg->fd);
+		reader_release(reg->dyn->config.reader, reg->uid, reg->fd);
 	reg->fd = -1;
 	reg->attached = false;
 }
@@ -172,13 +189,14 @@ void dyn_registry_free(struct dyn_registry *reg)
 		dyn_patch_release(&reg->ranges[i]);
 	}
 	free(reg->ranges);
-	dyn_tenant_release(&reg->tenants);
+	dyn_lifetime_release(&reg->lifetimes);
 	dyn_spool_release(&reg->dyn->spool, &reg->store);
-	reg->dyn->bytes -= reg->bytes;
+	dyn_capacity_give_back(reg, reg->bytes);
 	reg->dyn->nr_slots -= reg->nr_slots;
+	budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, reg->nr_slots);
 	reg->dyn->bad_gone += reg->nr_bad;
-	reg->dyn->dropped_gone += reg->h.nr_dropped;
-	reg->dyn->missed_gone += reg->tenants.nr_missed;
+	reg->dyn->dropped_gone += dyn_registry_dropped(reg);
+	reg->dyn->missed_gone += reg->lifetimes.nr_missed;
 	reg->dyn->stats.clients -= reg->counted;
 	free(reg);
 }
@@ -187,8 +205,9 @@ void dyn_registry_free(struct dyn_registry *reg)
 
 static int refuse(struct dyn_registry *reg, int error)
 {
-	base_log(BASE_LOG_WARN, "the registry of process %d is not read any more: %s", reg->pid,
-		 base_strerror(error));
+	if (budget_may_tell(reg->dyn->config.budgets, reg->uid))
+		base_log(BASE_LOG_WARN, "the registry of process %d is not read any more: %s",
+			 reg->pid, base_strerror(error));
 	reg->refused = true;
 	reg->nr_changes++;
 	reg->nr_bad++;
@@ -235,12 +254,12 @@ static int check_budget(uint64_t deadline_ns)
 /* All that was in the ring up to the header is read: what is not among it was never put there. */
 static void reached(struct dyn_registry *reg)
 {
-	struct dyn_moment m = { reg->h.seq, reg->read_ns, base_now_ns() };
-	struct dyn_tenants *t = &reg->tenants;
+	struct dyn_interval m = { reg->h.seq, reg->read_ns, base_now_ns() };
+	struct dyn_lifetimes *t = &reg->lifetimes;
 
 	if (m.seq < UINT64_MAX)
-		dyn_tenant_reached(t, &m, false);
-	dyn_tenant_sweep(t, &m);
+		dyn_lifetime_reached(t, &m, false);
+	dyn_lifetime_sweep(t, &m);
 	/* Nobody can tell what lives. */
 	if (!reg->h.heap_len)
 		t->wants_list = false;
@@ -284,26 +303,23 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 static int read_ring(struct dyn_registry *reg, uint64_t deadline_ns)
 {
 	struct base_buf b = { 0 };
-	uint64_t taken = 0;
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < READS_MAX; i++) {
 		if (!reg->dirty)
 			reached(reg);
 		if (!reg->dirty && reg->place.list_at == REGISTRY_NO_LIST) {
-			if (!reg->tenants.list_ended)
+			if (!reg->lifetimes.list_ended)
 				break;
 			r = dyn_registry_peek(reg);
 			if (r == 0 && !reg->dirty)
 				break;
 		}
-		if (r == 0 && i)
-			r = check_budget(deadline_ns);
-		if (r == -ETIMEDOUT && taken >= HONEST_BYTES)
+		/* It answered: its user's budget bounds how often it is asked. */
+		if (r == 0 && i && check_budget(deadline_ns) < 0)
 			r = 1;
 		if (r == 0)
 			r = read_once(reg, &b);
-		taken += r == 0 ? b.len : 0;
 	}
 	base_buf_release(&b);
 	return r;
@@ -313,7 +329,7 @@ static int read_ring(struct dyn_registry *reg, uint64_t deadline_ns)
 static int read_range(struct dyn_registry *reg, struct dyn_range *range, uint64_t deadline_ns)
 {
 	const struct dyn_config *c = &reg->dyn->config;
-	struct dyn_reading when = { .lo = base_now_ns() };
+	struct dyn_poll when = { .lo = base_now_ns() };
 	struct base_buf b = { 0 };
 	int r = 0;
 
@@ -369,6 +385,10 @@ static int read_ranges(struct dyn_registry *reg, bool all, uint64_t deadline_ns)
 /* One that makes the reader wait is asked more and more rarely. */
 static void set_pause(struct dyn_registry *reg, int r)
 {
+	/* It was not asked: nothing is known of how it answers. */
+	reg->starved = r == -EDQUOT;
+	if (reg->starved)
+		return;
 	if (r != -ETIMEDOUT && r != -DCPI_EHELPER) {
 		reg->pause_ns = 0;
 		return;
@@ -394,7 +414,7 @@ static void note_flush(struct dyn_registry *reg)
 /* What became of all changes up to @seq is known, as far as it ever will be. */
 static bool knows(const struct dyn_registry *reg, uint64_t seq)
 {
-	const struct dyn_tenants *t = &reg->tenants;
+	const struct dyn_lifetimes *t = &reg->lifetimes;
 
 	if (reg->dirty && t->last_seq < seq)
 		return false;
@@ -411,6 +431,18 @@ static bool has_other_rights(const struct dyn_registry *reg)
 	       registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
 }
 
+static bool is_too_late(const struct dyn_registry *reg, uint64_t now)
+{
+	return dyn_registry_wants_flush(reg) && now >= reg->flush_until_ns;
+}
+
+/* An error that its client is told. A spent budget is none: it is refilled while the client waits.
+ */
+static bool is_final(const struct dyn_registry *reg, int r, uint64_t now)
+{
+	return r < 0 && (r != -EDQUOT || is_too_late(reg, now));
+}
+
 bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 {
 	uint64_t now = base_now_ns(), deadline = now + reg->budget_ns;
@@ -418,6 +450,7 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	uint32_t wanted;
 	int r = 0;
 
+	reg->skipped = false;
 	if (reg->fd < 0 || reg->refused)
 		return false;
 	dyn_registry_peek(reg);
@@ -439,16 +472,16 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	/* Only when all was read up to the header seen above was nothing else there before now. */
 	if (r == 0 && !reg->dirty)
 		reg->read_ns = now;
-	if (ranges && r >= 0 && dyn_registry_wants_flush(reg) && now >= reg->flush_until_ns)
+	if (ranges && r >= 0 && is_too_late(reg, now))
 		r = -ETIMEDOUT;
-	if (ranges && (r < 0 || (r == 0 && knows(reg, reg->flush_seq)))) {
+	if (ranges && (is_final(reg, r, now) || (r == 0 && knows(reg, reg->flush_seq)))) {
 		reg->flush_ready = wanted;
 		reg->flush_error = r;
 	}
 	/* After this last reading; what its program did before it has its names. */
 	if (lost)
 		refuse(reg, -EPERM);
-	dyn_tenant_forget(&reg->tenants, reg->dyn->settled_ns);
+	dyn_lifetime_forget(&reg->lifetimes, reg->dyn->settled_ns);
 	dyn_facility_drop_unused(reg);
 	return news || lost;
 }
@@ -464,6 +497,11 @@ bool dyn_registry_wants_flush(const struct dyn_registry *reg)
 bool dyn_registry_is_catching_up(const struct dyn_registry *reg)
 {
 	return dyn_registry_wants_flush(reg) && reg->flush_ready != reg->h.flush_wanted;
+}
+
+bool dyn_registry_is_put_off(const struct dyn_registry *reg)
+{
+	return reg->starved || base_now_ns() < reg->pause_until_ns;
 }
 
 void dyn_registry_answer(struct dyn_registry *reg, int status)
@@ -494,7 +532,7 @@ static const struct dyn_range *range_at(const struct dyn_registry *reg, uint64_t
 /* The routine of that facility which has its own address there in the ELF. */
 static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint64_t addr)
 {
-	const struct dyn_tenants *t = &reg->tenants;
+	const struct dyn_lifetimes *t = &reg->lifetimes;
 	uint32_t i = dyn_routine_living(&t->routines, addr);
 
 	if (i && dyn_routine_get(&t->routines, i)->facility == facility &&
@@ -504,12 +542,12 @@ static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint6
 }
 
 /*
- * Told by @told_ns, and a file was mapped in its place later: what nobody unregistered was
+ * Told by @announced_ns, and a file was mapped in its place later: what nobody unregistered was
  * unmapped. (Who writes code over a file's that is mapped tells of it then.)
  */
-static bool was_replaced(const struct dyn_ask *ask, uint64_t told_ns)
+static bool was_replaced(const struct dyn_ask *ask, uint64_t announced_ns)
 {
-	return ask->mapped_ns && told_ns <= ask->mapped_ns;
+	return ask->mapped_ns && announced_ns <= ask->mapped_ns;
 }
 
 /* An address of a declared range in no routine: the range's own place, if nobody else has it. */
@@ -525,7 +563,7 @@ static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_
 	if (is_occupied(reg, range->range.facility, ask->addr))
 		return DYN_NONE;
 	if (reg->dyn->full && !(*f)->image->behind && ((*f)->owned_changed || !(*f)->image->id.len))
-		return DYN_NO_ROOM;
+		return DYN_NO_CAPACITY;
 	if (ask->first_ns <= range->lo)
 		return DYN_REUSED;
 	return dyn_patch_find(range, ask, elf);
@@ -535,23 +573,33 @@ static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_
 static bool is_being_listed(const struct dyn_registry *reg)
 {
 	return reg->fd >= 0 && !reg->refused &&
-	       (reg->tenants.wants_list || reg->tenants.list_ended);
+	       (reg->lifetimes.wants_list || reg->lifetimes.list_ended);
+}
+
+/* Changes up to that time may stand in the registry that were not read: a turn had no time for it.
+ */
+static bool is_unread(const struct dyn_registry *reg, const struct dyn_ask *ask)
+{
+	return reg->kind == DYN_REGISTRY && reg->fd >= 0 && !reg->refused &&
+	       (reg->dirty || reg->skipped) && ask->time_ns > reg->read_ns;
 }
 
 static enum dyn_where find(const struct dyn_registry *reg, const struct dyn_ask *ask,
 			   uint32_t *index, bool *sure)
 {
-	const struct dyn_tenants *t = &reg->tenants;
+	const struct dyn_lifetimes *t = &reg->lifetimes;
 	enum dyn_where where;
 
+	if (!ask->by_seq && is_unread(reg, ask))
+		return DYN_LATER;
 	if (!ask->by_seq) {
-		where = dyn_tenant_find(t, ask->addr, ask->first_ns, ask->time_ns, index, sure);
+		where = dyn_lifetime_find(t, ask->addr, ask->first_ns, ask->time_ns, index, sure);
 		return where == DYN_FOUND && t->wants_list && is_being_listed(reg) ? DYN_LATER
 										   : where;
 	}
 	if (ask->seq > t->last_seq && reg->fd >= 0 && !reg->refused)
 		return DYN_LATER;
-	where = dyn_tenant_find_seq(t, ask->addr, ask->seq, index, sure);
+	where = dyn_lifetime_find_seq(t, ask->addr, ask->seq, index, sure);
 	/* Its address was vacant at the fork: it is the parent's alone. */
 	if (where == DYN_FOUND && ask->forked && !*sure)
 		return DYN_NONE;
@@ -565,7 +613,7 @@ static enum dyn_where find(const struct dyn_registry *reg, const struct dyn_ask 
 static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, uint64_t *off)
 {
 	if (f->registry->dyn->full && !f->unnamed)
-		return DYN_NO_ROOM;
+		return DYN_NO_CAPACITY;
 	if (dyn_facility_unnamed(f, off) < 0)
 		return DYN_NONE;
 	*image = f->image;
@@ -573,7 +621,7 @@ static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, 
 }
 
 /* It would make the image larger; one that got a sample before is written all the same. */
-static bool finds_no_room(struct dyn *d, struct dyn_routine *r)
+static bool finds_no_space(struct dyn *d, struct dyn_routine *r)
 {
 	if (!d->full || r->flags & (DYN_SAMPLED | DYN_WRITTEN))
 		return false;
@@ -586,14 +634,14 @@ static bool finds_no_room(struct dyn *d, struct dyn_routine *r)
 static enum dyn_where in_routine(struct dyn_registry *reg, uint32_t index, uint64_t addr,
 				 struct image **image, uint64_t *off)
 {
-	struct dyn_routine *r = dyn_routine_get(&reg->tenants.routines, index);
+	struct dyn_routine *r = dyn_routine_get(&reg->lifetimes.routines, index);
 	struct dyn_facility *f = reg->facilities[r->facility];
 	int err;
 
 	if (r->flags & DYN_NAMELESS)
 		return in_nameless(f, image, off);
-	if (finds_no_room(reg->dyn, r))
-		return DYN_NO_ROOM;
+	if (finds_no_space(reg->dyn, r))
+		return DYN_NO_CAPACITY;
 	err = dyn_facility_place(f, index, true);
 	if (err == -DCPI_ELIMIT)
 		return in_nameless(f, image, off);
@@ -617,7 +665,8 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 	if (reg->refused && ask->time_ns > reg->read_ns)
 		return DYN_NONE;
 	where = find(reg, ask, &index, sure);
-	if (where == DYN_FOUND && was_replaced(ask, dyn_tenant_told_ns(&reg->tenants, index)))
+	if (where == DYN_FOUND &&
+	    was_replaced(ask, dyn_lifetime_announced_ns(&reg->lifetimes, index)))
 		where = DYN_NONE;
 	if (where == DYN_FOUND)
 		return in_routine(reg, index, ask->addr, image, off);
@@ -638,7 +687,7 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
  */
 uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation)
 {
-	uint64_t last = reg->tenants.last_seq;
+	uint64_t last = reg->lifetimes.last_seq;
 	uint32_t ahead = generation - (uint32_t)last;
 
 	if (ahead && ahead < AHEAD_MAX)

@@ -13,19 +13,19 @@
 
 struct dyn_routine {
 	uint64_t addr;	 /* vaddr */
-	uint64_t seq;	 /* of its registration, while it lives */
+	uint64_t seq;	 /* number of its registration, while it lives */
 	uint32_t record; /* in the spool; 0: it was dropped, but its place on disk is taken */
 	uint32_t len;	 /* bytes of code */
 	uint32_t place;	 /* in the ELF, see DYN_PLACE_OWN */
-	uint32_t hash;	 /* of address and contents */
-	uint32_t next;	 /* of the same bucket; of those that are free, the next one */
+	uint32_t hash;	 /* hash of address and contents */
+	uint32_t next;	 /* the next one of the same bucket, or the next free one */
 	/* In one tree: of who lives, or of its facility's dead that keep their own address. Of
 	 * the other dead: halves of the number with which it went. */
 	uint32_t kid[2];
-	uint32_t reading; /* in which its registration was seen */
+	uint32_t poll; /* in which its registration was seen */
 	uint8_t facility, flags;
 	uint8_t list;	  /* the last list that it was in, or that had begun when it came */
-	uint32_t nr_past; /* tenants of the past that were it */
+	uint32_t nr_past; /* lifetimes of the past that were it */
 };
 
 #define DYN_LIVE     1u
@@ -35,7 +35,7 @@ struct dyn_routine {
 #define DYN_WRITTEN  16u  /* it is in the image on disk */
 #define DYN_REFUSED  32u  /* it got samples, but the database is full: counted once */
 #define DYN_NAMELESS 64u  /* over the quota of its process: it has no record and no place */
-#define DYN_HOLE     128u /* what none of an object's routines covers: nameless as well */
+#define DYN_HOLE     128u /* a part that none of an object's routines covers: nameless as well */
 
 /* Places: none yet, its own address, or room of its own (in units of 16 bytes, + 1). */
 #define DYN_PLACE_NONE 0u
@@ -47,12 +47,12 @@ struct dyn_routines {
 	uint32_t last;	  /* the highest index ever used */
 	uint32_t nr_used; /* without those that are free */
 	uint32_t free;
-	uint32_t *buckets; /* by hash */
+	uint32_t *buckets; /* first routine for each hash */
 	uint32_t nr_buckets;
 	uint64_t seed;
 	uint32_t live; /* tree of who lives */
 	uint32_t nr_live;
-	uint32_t *hints; /* by address: the last two who came to live there, or were found there */
+	uint32_t *hints; /* for each address the last two that came there, or were found */
 	uint32_t nr_hints;
 };
 

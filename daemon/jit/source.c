@@ -12,7 +12,7 @@
 
 #include "jit_internal.h"
 
-/* Of one reading, so that one file does not hold up the others. */
+/* One reading takes so many, so that one file does not hold up the others. */
 enum { READS_MAX = 16 };
 #define BUDGET_NS      1000000000ull
 #define PAUSE_FIRST_NS 1000000000ull
@@ -42,7 +42,7 @@ struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind k
 	return NULL;
 }
 
-/* By kind. */
+/* Sources are sorted by kind. */
 static int add(struct dyn_client *c, struct dyn_registry *reg)
 {
 	size_t at = c->nr_sources;
@@ -57,7 +57,7 @@ static int add(struct dyn_client *c, struct dyn_registry *reg)
 	return 0;
 }
 
-/* What stands in the image's name: the program, as its runtime does not say what it is. */
+/* The facility in the image's name is the program, as its runtime does not say what it is. */
 int dyn_source_facility(struct dyn_registry *reg)
 {
 	static const char unnamed[] = ": dynamic, unnamed";
@@ -67,11 +67,12 @@ int dyn_source_facility(struct dyn_registry *reg)
 	} f = { .rec = { .head.type = WIRE_FACILITY,
 			 .state = WIRE_FACILITY_OPEN,
 			 .machine = REGISTRY_MACHINE } };
-	size_t room = sizeof(f.name) - sizeof(unnamed);
+	size_t space = sizeof(f.name) - sizeof(unnamed);
 	const char *exe = base_path_name(reg->exe), *end = strstr(exe, " (deleted)");
 	size_t exe_len = end ? (size_t)(end - exe) : strlen(exe);
-	int len = snprintf(f.name, sizeof(f.name), "%.*s%s", (int)(exe_len < room ? exe_len : room),
-			   exe, reg->kind == DYN_UNNAMED ? unnamed : "");
+	int len =
+		snprintf(f.name, sizeof(f.name), "%.*s%s", (int)(exe_len < space ? exe_len : space),
+			 exe, reg->kind == DYN_UNNAMED ? unnamed : "");
 
 	f.rec.name_len = (uint32_t)len;
 	f.rec.head.len = (uint32_t)base_align_up(sizeof(f.rec) + (size_t)len, 8);
@@ -106,7 +107,10 @@ static struct dyn_registry *find_file(const struct dyn *d, const struct reader_d
 	return NULL;
 }
 
-/* What a process forked without a program of its own has mapped is its parent's: both have it. */
+/*
+ * Files that a process forked without a program of its own has mapped are its parent's: both have
+ * them.
+ */
 static int share(struct process *p, struct dyn_registry *reg)
 {
 	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
@@ -127,7 +131,7 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
 	}
 	reg = find_file(d, dump);
 	if (dump->owner != p->uid || reg || !dyn_client_of(p)) {
-		reader_release(d->config.reader, dump->fd);
+		reader_release(d->config.reader, p->uid, dump->fd);
 		return dump->owner != p->uid ? -EPERM : reg ? share(p, reg) : -ENOMEM;
 	}
 	r = dyn_source_new(d, p, DYN_JITDUMP, dump->fd, &reg);
@@ -141,7 +145,7 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
 	return 0;
 }
 
-/* Of one that is gone already what it left may be found where it has the same numbers as here. */
+/* A map that a process left may be found after its end, where it has the same numbers as here. */
 static int open_root(struct dyn *d, const struct process *p, int32_t *ns_pid)
 {
 	int root = reader_root_find(d->config.reader, p->pid, ns_pid);
@@ -179,8 +183,13 @@ void dyn_source_watch(struct dyn *d, struct process *p)
 
 	if (root < 0)
 		return;
+	if (!budget_take(d->config.budgets, p->uid, BUDGET_ROOTS, 1, DYN_ROOTS_MAX)) {
+		reader_release(d->config.reader, p->uid, root);
+		return;
+	}
 	if (dyn_source_new(d, p, DYN_PERFMAP, -1, &reg) < 0) {
-		reader_release(d->config.reader, root);
+		budget_give_back(d->config.budgets, p->uid, BUDGET_ROOTS, 1);
+		reader_release(d->config.reader, p->uid, root);
 		return;
 	}
 	d->nr_roots++;
@@ -204,7 +213,10 @@ void dyn_leaving(struct process *p)
 	}
 }
 
-/* Who ran for long without a map, or before we came, is not likely to make one just now. */
+/*
+ * A process that ran for long without a map, or before the daemon began, is not likely to make one
+ * just now.
+ */
 static uint64_t first_pause(const struct dyn_registry *reg)
 {
 	uint64_t now = base_clock_ns(CLOCK_REALTIME), since = reg->since_ns;
@@ -233,7 +245,9 @@ static void look_for_map(struct dyn_registry *reg)
 	fd = reader_perfmap_find(reg->dyn->config.reader, reg->root, reg->ns_pid, reg->uid,
 				 reg->since_ns);
 	dyn_source_look_later(reg);
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ETIMEDOUT || fd == -DCPI_EHELPER)
+	reg->starved = fd == -EDQUOT;
+	if (reg->starved || fd == -ENOENT || fd == -ENOTDIR || fd == -ETIMEDOUT ||
+	    fd == -DCPI_EHELPER)
 		return;
 	dyn_registry_close_root(reg);
 	if (fd >= 0) {
@@ -277,7 +291,7 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 	base_buf_clear(b);
 	r = reader_file_read(reg->dyn->config.reader, reg->fd, kind, &who, &reg->file, &reg->seen,
 			     b);
-	/* What was told stays until what is written now replaces it. */
+	/* Announced routines stay until what is written now replaces them. */
 	if (r == -DCPI_ETRUNCATED) {
 		reg->file = (struct foreign_place){ .seq = reg->file.seq };
 		return 0;
@@ -287,7 +301,7 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 	reg->nr_bad += (uint64_t)r +
 		       (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, base_now_ns());
 	/* A list is what libdbgdyn's registries have. */
-	reg->tenants.wants_list = false;
+	reg->lifetimes.wants_list = false;
 	if (!reg->file.at_end)
 		return 0;
 	/* Only when all was read up to here was nothing else there before now. */
@@ -305,11 +319,12 @@ static bool follow(struct dyn_registry *reg)
 	for (i = 0; r == 0 && i < READS_MAX && (!i || base_now_ns() < until); i++)
 		r = read_once(reg, &b);
 	base_buf_release(&b);
+	reg->starved = r == -EDQUOT;
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
 		dyn_source_pause(reg, r);
-	else if (r < 0)
+	else if (r < 0 && !reg->starved)
 		refuse(reg, r);
-	else
+	else if (r >= 0)
 		reg->pause_ns = 0;
 	return r < 0 || i > 1 || !reg->seen.same;
 }
@@ -323,10 +338,11 @@ bool dyn_source_read(struct dyn_registry *reg)
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* What is told by time stamps is told late: a later one says that nothing is missing before it. */
-static bool may_be_told(const struct dyn_registry *reg, uint64_t time_ns)
+/* Changes with time stamps are announced late: a later one says that none is missing before it. */
+static bool may_be_announced(const struct dyn_registry *reg, uint64_t time_ns)
 {
-	return reg->kind == DYN_JITDUMP && !reg->refused && !reg->over && time_ns >= reg->told_ns;
+	return reg->kind == DYN_JITDUMP && !reg->refused && !reg->over &&
+	       time_ns >= reg->announced_ns;
 }
 
 enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
@@ -342,7 +358,7 @@ enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_as
 		if (reg->kind == DYN_UNNAMED)
 			continue;
 		by_time.by_seq = by_time.forked = false;
-		where = !last && may_be_told(reg, ask->time_ns)
+		where = !last && may_be_announced(reg, ask->time_ns)
 				? DYN_LATER
 				: dyn_registry_lookup(reg, &by_time, image, off, &sure);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of routines are kept in a file without a name, in segments. */
+#include "budget.h"
 #include "spool.h"
 
 #include <errno.h>
@@ -121,15 +122,18 @@ static int take_segments(struct dyn_spool *sp, struct dyn_store *st, uint32_t nr
 	struct dyn_segment *s;
 	int r = 0;
 
-	if (len > DYN_STORE_MAX - st->held || len > DYN_SPOOL_MAX - sp->held)
+	if (len > DYN_STORE_MAX - st->held || len > DYN_SPOOL_MAX - sp->held ||
+	    !budget_take(sp->budgets, st->uid, BUDGET_RECORDS, len, DYN_SPOOL_MAX))
 		return -DCPI_ELIMIT;
 	if (find_free(sp, nr, first)) {
 		for (uint32_t i = 0; i < nr; i++)
 			remove_free(sp, *first + i);
 	} else {
 		r = add_segments(sp, nr, first);
-		if (r < 0)
+		if (r < 0) {
+			budget_give_back(sp->budgets, st->uid, BUDGET_RECORDS, len);
 			return r;
+		}
 	}
 	s = &sp->segments[*first];
 	*s = (struct dyn_segment){ .span = nr, .next = st->first };
@@ -175,6 +179,7 @@ static void give_segments(struct dyn_spool *sp, struct dyn_store *st, uint32_t f
 	}
 	st->held -= len;
 	sp->held -= len;
+	budget_give_back(sp->budgets, st->uid, BUDGET_RECORDS, len);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -300,7 +305,7 @@ void dyn_spool_release(struct dyn_spool *sp, struct dyn_store *st)
 {
 	while (st->first)
 		give_segments(sp, st, st->first - 1);
-	*st = (struct dyn_store){ 0 };
+	*st = (struct dyn_store){ .uid = st->uid };
 }
 
 /* The first bytes from @at on that are in one file; which one into @fd. */
@@ -340,12 +345,12 @@ static size_t read_at(const struct dyn_spool *sp, uint64_t at, uint8_t *to, size
 	return done;
 }
 
-static bool in_window(const struct dyn_window *w, uint64_t at, size_t len)
+static bool in_trace(const struct dyn_trace *w, uint64_t at, size_t len)
 {
 	return at >= w->at && at - w->at <= w->bytes.len && len <= w->bytes.len - (at - w->at);
 }
 
-static int fill(const struct dyn_spool *sp, struct dyn_window *w, uint64_t at, size_t len)
+static int fill(const struct dyn_spool *sp, struct dyn_trace *w, uint64_t at, size_t len)
 {
 	int r;
 
@@ -359,26 +364,26 @@ static int fill(const struct dyn_spool *sp, struct dyn_window *w, uint64_t at, s
 }
 
 const struct wire_routine *dyn_spool_get(const struct dyn_spool *sp, uint32_t record,
-					 struct dyn_window *w, size_t ahead)
+					 struct dyn_trace *w, size_t ahead)
 {
 	uint64_t at = (uint64_t)(record - 1) * 8;
 	const struct wire_routine *rec;
 
 	ahead = ahead < sizeof(*rec) ? sizeof(*rec) : ahead;
-	if (!in_window(w, at, sizeof(*rec)) && fill(sp, w, at, ahead) < 0)
+	if (!in_trace(w, at, sizeof(*rec)) && fill(sp, w, at, ahead) < 0)
 		return NULL;
-	if (!in_window(w, at, sizeof(*rec)))
+	if (!in_trace(w, at, sizeof(*rec)))
 		return NULL;
 	rec = (const void *)(w->bytes.data + (at - w->at));
-	if (in_window(w, at, rec->head.len))
+	if (in_trace(w, at, rec->head.len))
 		return rec;
 	if (fill(sp, w, at, rec->head.len > ahead ? rec->head.len : ahead) < 0)
 		return NULL;
 	rec = (const void *)w->bytes.data;
-	return in_window(w, at, sizeof(*rec)) && in_window(w, at, rec->head.len) ? rec : NULL;
+	return in_trace(w, at, sizeof(*rec)) && in_trace(w, at, rec->head.len) ? rec : NULL;
 }
 
-void dyn_window_release(struct dyn_window *w)
+void dyn_trace_release(struct dyn_trace *w)
 {
 	base_buf_release(&w->bytes);
 }

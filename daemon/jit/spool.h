@@ -20,7 +20,7 @@ struct dyn_segment;
 
 struct dyn_spool {
 	int fd; /* -1: none yet */
-	/* What @fd could not take, at the same places: a disk may be full for long. -1: nothing */
+	/* Records that @fd could not take, at the same places: the disk was full. -1: none */
 	int memory_fd;
 	uint64_t in_memory; /* bytes of segments of which it has a part */
 	struct dyn_segment *segments;
@@ -28,17 +28,19 @@ struct dyn_spool {
 	uint32_t free;		 /* the first segment that is, + 1 */
 	size_t nr_free, look_at; /* where free ones side by side are looked for next */
 	uint64_t held;		 /* bytes of segments that are not free */
+	struct budgets *budgets; /* users' budgets; may be set */
 	/* Written late: the end of what was appended last. */
 	uint8_t *late;
 	uint64_t late_at;
 	size_t late_len;
 };
 
-/* What one registry has there. Zero-initialize. */
+/* The records of one registry there. Zero-initialize. */
 struct dyn_store {
 	uint32_t first;	  /* its segments, + 1 */
 	uint64_t at, end; /* room at the end of the one that is being filled */
 	uint64_t used, held;
+	uint32_t uid; /* its user: may be set */
 };
 
 /* A file in the folder @dir_fd; below 0: in memory. 0 or -errno. */
@@ -51,16 +53,16 @@ void dyn_spool_drop(struct dyn_spool *sp, struct dyn_store *st, uint32_t record,
 /* All of the registry's. */
 void dyn_spool_release(struct dyn_spool *sp, struct dyn_store *st);
 /*
- * The record, in @window, which holds what lies behind it as well: whoever asks for them in order
+ * The record, in @trace, which holds what lies behind it as well: whoever asks for them in order
  * reads little. Valid until the next call or put. NULL: it cannot be read.
  */
-struct dyn_window {
+struct dyn_trace {
 	struct base_buf bytes;
 	uint64_t at;
 };
 const struct wire_routine *dyn_spool_get(const struct dyn_spool *sp, uint32_t record,
-					 struct dyn_window *window, size_t ahead);
-void dyn_window_release(struct dyn_window *w);
+					 struct dyn_trace *trace, size_t ahead);
+void dyn_trace_release(struct dyn_trace *w);
 /* Less than half of its room is used: moving what is in sparse segments gives room back. */
 bool dyn_spool_is_sparse(const struct dyn_store *st);
 bool dyn_spool_in_sparse(const struct dyn_spool *sp, uint32_t record);

@@ -8,7 +8,29 @@
 /* Of a turn, for images of processes that have ended. */
 #define ENDED_NS 200000000ull
 
-/* *@answer: what the client is told. */
+static int write_one(struct dyn_facility *f, bool full, struct base_err *err)
+{
+	struct budgets *b = f->registry->dyn->config.budgets;
+	uint64_t since_ns = budget_begin(b);
+	int r;
+
+	dyn_image_assure(f);
+	r = dyn_merge_wants(f) ? 0 : dyn_image_write(f, full, err);
+	budget_end(b, f->registry->uid, since_ns);
+	return r;
+}
+
+/* Its user has had its turn. */
+static bool must_wait(struct dyn_registry *reg)
+{
+	struct dyn *d = reg->dyn;
+	bool must = d->hasty && !budget_has_turn(d->config.budgets, reg->uid);
+
+	d->unwritten |= must;
+	return must;
+}
+
+/* *@answer: what the client is told; -EAGAIN: nothing yet, some of its images wait. */
 static int write_registry(struct dyn_registry *reg, int *answer, struct base_err *err)
 {
 	bool full = dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
@@ -19,10 +41,12 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 		struct base_err why = { 0 };
 		int r;
 
-		if (f)
-			dyn_image_assure(f);
-		r = f && !dyn_fold_wants(f) ? dyn_image_write(f, full, &why) : 0;
-
+		dyn_meanwhile(reg->dyn);
+		if (f && must_wait(reg)) {
+			*answer = -EAGAIN;
+			return first;
+		}
+		r = f ? write_one(f, full, &why) : 0;
 		if (r == 0)
 			continue;
 		if (!f->image->refused && image_file_refusal(r))
@@ -41,13 +65,13 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 }
 
 /* One of its images is to be part of another. */
-static bool folds_some(const struct dyn_registry *reg)
+static bool merges_some(const struct dyn_registry *reg)
 {
-	bool folds = false;
+	bool merges = false;
 
-	for (size_t i = 0; !folds && i < WIRE_NR_FACILITIES; i++)
-		folds = reg->facilities[i] && dyn_fold_wants(reg->facilities[i]);
-	return folds;
+	for (size_t i = 0; !merges && i < WIRE_NR_FACILITIES; i++)
+		merges = reg->facilities[i] && dyn_merge_wants(reg->facilities[i]);
+	return merges;
 }
 
 static bool has_ended(const struct dyn_registry *reg)
@@ -74,6 +98,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 	struct dyn_registry *next;
 	int first = 0, lock = -1;
 
+	d->unwritten = false;
 	/* Nobody removes an image between our look at it and the profile that refers to it. */
 	if (d->config.db && d->registries)
 		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
@@ -86,13 +111,19 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 		int r, answer;
 
 		next = reg->next;
-		if (has_ended(reg) ? base_now_ns() > deadline_ns : which == ENDED)
+		if (has_ended(reg) && base_now_ns() > deadline_ns) {
+			d->unwritten = true;
 			continue;
-		if (d->config.reader && dyn_registry_is_catching_up(reg))
+		}
+		if (!has_ended(reg) && which == ENDED)
+			continue;
+		if (d->config.reader && dyn_registry_is_catching_up(reg) && !must_wait(reg))
 			dyn_registry_read(reg, true);
 		r = write_registry(reg, &answer, err);
-		dyn_registry_answer(reg, answer);
-		dyn_fold_settle(reg);
+		if (answer != -EAGAIN) {
+			dyn_registry_answer(reg, answer);
+			dyn_merge_settle(reg);
+		}
 		first = first ? first : r;
 	}
 	if (lock >= 0)
@@ -110,14 +141,14 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 	bool some = false;
 	int r = 0;
 
-	if (d->fold_after_ns && base_now_ns() < d->fold_after_ns)
+	if (d->merge_after_ns && base_now_ns() < d->merge_after_ns)
 		return 0;
 	for (const struct dyn_registry *reg = d->registries; !some && reg; reg = reg->next)
-		some = has_ended(reg) && !folds_some(reg);
+		some = has_ended(reg) && !merges_some(reg);
 	if (some)
 		r = write_images(d, ENDED, base_now_ns() + ENDED_NS, err);
 	if (r < 0)
-		d->fold_after_ns = base_now_ns() + DYN_AGAIN_NS;
+		d->merge_after_ns = base_now_ns() + DYN_AGAIN_NS;
 	return r;
 }
 
@@ -142,14 +173,14 @@ void dyn_spare_images(const struct dyn *d)
 /* What was folded cannot be made again: its records are gone. */
 void dyn_images_lost(struct dyn *d)
 {
-	dyn_fold_forget(d);
+	dyn_merge_forget(d);
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 			const struct dyn_facility *f = reg->facilities[i];
 
-			if (f && !f->folded && f->image->id.len)
+			if (f && !f->merged && f->image->id.len)
 				f->image->behind = true;
 		}
 	}
-	d->fold_after_ns = 0;
+	d->merge_after_ns = 0;
 }

@@ -32,7 +32,7 @@ static bool same_code(const struct kernel_area *a, const struct kernel_area *b)
 	return a->image == b->image && a->off - a->node.start == b->off - b->node.start;
 }
 
-/* What stood in the way of @to until @now_ns: samples of up to then may be its own. */
+/* Remove the areas that @to replaces, as of @now_ns: samples until then may belong to them. */
 static void replace(struct kernel *k, struct kernel_area *to, uint64_t now_ns)
 {
 	struct kernel_area *old;

@@ -148,7 +148,7 @@ static int add_line(struct kernel_bpf_func *f, uint64_t addr, const struct bpf_l
 
 /* ---- a program ------------------------------------------------------------------------------- */
 
-/* What the second question about a program is to fill. */
+/* The buffers for the second query of a program. */
 struct dump {
 	struct bpf_prog_info info;
 	uint8_t *code;
@@ -176,7 +176,7 @@ static bool wants_lines(const struct bpf_prog_info *info)
 	       info->jited_line_info_rec_size == sizeof(uint64_t);
 }
 
-static int make_room(struct dump *d, const struct bpf_prog_info *size)
+static int make_space(struct dump *d, const struct bpf_prog_info *size)
 {
 	struct bpf_prog_info *to = &d->info;
 
@@ -217,7 +217,7 @@ static int read_dump(struct kernel_bpf *b, uint32_t id, struct dump *d)
 		return fd;
 	r = get_info(b, fd, &size, sizeof(size));
 	if (r == 0)
-		r = make_room(d, &size);
+		r = make_space(d, &size);
 	if (r == 0)
 		r = get_info(b, fd, &d->info, sizeof(d->info));
 	close(fd);

@@ -35,15 +35,16 @@ struct kernel_code {
 /* Names of what lies outside, each with a slot. */
 struct slots {
 	struct kernel *k;
-	const struct kernel_bpf_func *f; /* who refers to them */
+	const struct kernel_bpf_func *f; /* the function that refers to them */
 	uint64_t first;			 /* where the first slot stands */
 	char **names;
 	size_t nr, cap;
 };
 
 /*
- * What the image is must not depend on what else is loaded, was loaded, or is known of it: the
- * program's own functions are told by their number, all other code that comes and goes by one word.
+ * The name of an address in the image. It must not depend on other loaded code, or on later
+ * knowledge: the program's own functions are named by their number, all other code that comes and
+ * goes by one word.
  */
 static const char *name_of(const struct slots *slots, uint64_t addr, char *to, size_t len)
 {
@@ -198,8 +199,8 @@ static struct kernel_code *code_new(struct kernel *k, struct image *img, uint64_
 	return c;
 }
 
-/* What is on disk is the first to go. */
-static bool has_room(struct kernel *k, size_t len)
+/* Jobs whose image is on disk are dropped first. */
+static bool has_space(struct kernel *k, size_t len)
 {
 	void *value;
 
@@ -238,7 +239,7 @@ static struct kernel_code *with_bytes(struct kernel *k, const char *name,
 	if (kernel_job_head(&job, k->config.host, name, BASE, f->len + (slots->nr + 1) * SLOT) < 0)
 		goto fail;
 	head = job.len;
-	if (put_routines(&job, name, f, slots) < 0 || !has_room(k, job.len))
+	if (put_routines(&job, name, f, slots) < 0 || !has_space(k, job.len))
 		goto fail;
 	base_sha256_init(&s);
 	base_sha256_add(&s, job.data + head, job.len - head);

@@ -31,7 +31,7 @@ static int write_symbols(struct kernel *k, const char *file, const struct pseudo
 
 bool kernel_file_renew(const struct kernel *k, const char *file)
 {
-	/* Of somebody else's its time may not be ours to set. */
+	/* The time of another user's file may not be ours to set. */
 	return utimensat(profdb_kernel_fd(k->config.db), file, NULL, 0) == 0 || errno != ENOENT;
 }
 
@@ -94,12 +94,14 @@ static int job_fd(const struct base_buf *job)
 int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 			  const struct base_buf *job, struct base_id *id, struct base_err *err)
 {
+	const struct pseudoimg_helper helper = { k->helper, k->config.meanwhile,
+						 k->config.meanwhile_ctx };
 	struct pseudoimg_result result = { 0 };
 	int r, from = job_fd(job);
 
 	if (from < 0)
 		return base_fail_errno(err, from, "cannot make the job of '%s'", file);
-	r = image_file_put(dir_fd, file, k->helper, NULL, from, &result, err);
+	r = image_file_put(dir_fd, file, &helper, NULL, from, &result, err);
 	close(from);
 	*id = (struct base_id){ .len = sizeof(result.build_id) };
 	memcpy(id->bytes, result.build_id, sizeof(result.build_id));
@@ -125,7 +127,10 @@ static size_t mapping_len(uintptr_t start)
 	return len;
 }
 
-/* What the kernel mapped is trusted; it is small, so a file in memory serves to find its id. */
+/*
+ * The mapping comes from the kernel and is trusted; it is small, so a file in memory serves to find
+ * its id.
+ */
 static int vdso_id(const void *data, size_t len, struct base_id *id)
 {
 	int r, fd = memfd_create("vdso", MFD_CLOEXEC);

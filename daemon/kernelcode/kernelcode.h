@@ -12,8 +12,10 @@ struct kernel_config {
 	struct profdb *db; /* NULL: no files are written */
 	struct images *images;
 	bool live; /* this machine's kernel; else DRIVER_LOAD_KERNEL and KSYMBOL are all there is */
-	const char *root;	/* where proc and sys stand; NULL: "/" */
-	const char *helper_dir; /* where dcpid-pseudoimg is; NULL: no code is kept */
+	const char *root;	      /* where proc and sys stand; NULL: "/" */
+	const char *helper_dir;	      /* where dcpid-pseudoimg is; NULL: no code is kept */
+	void (*meanwhile)(void *ctx); /* while it works; or NULL */
+	void *meanwhile_ctx;
 	const char *host;
 	/* bpf(2), with its result or -errno; NULL: this machine's. */
 	long (*bpf)(void *ctx, int cmd, void *attr, size_t attr_len);
@@ -38,13 +40,15 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 /* Read code that may be gone when the event of its coming is handed on; often, it costs a call. */
 void kernel_look(struct kernel *k);
 struct image *kernel_vdso(struct kernel *k); /* NULL where there is none */
-/* What a recorded stream must begin with: the kernel code that is there now. */
+/* Report the current kernel code, with which a recorded stream must begin. */
 void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
 		 void *ctx);
 /* Write images that changed, before the profiles of a flush. */
 int kernel_write_images(struct kernel *k, struct base_err *err);
-/* What was written is not on disk any more: pseudo-images that can be made again have no identity
- * until they are. */
+/*
+ * The written images are not on disk any more: pseudo-images that can be made again have no
+ * identity until then.
+ */
 void kernel_images_lost(struct kernel *k);
 
 #endif

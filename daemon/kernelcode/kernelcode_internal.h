@@ -31,7 +31,7 @@ struct kernel_area {
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
 /* The code of a module is gone that begins in [start, end), wherever it ends. */
 void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
-/* Whatever lies within [start, end) is gone. */
+/* End all areas within [start, end). */
 void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
 /* The first area behind *@pos, which moves behind it; or NULL. */
 struct kernel_area *kernel_area_next(const struct kernel *k, uint64_t *pos);
@@ -55,7 +55,7 @@ struct kernel {
 	/* code.c */
 	struct kernel_bpf bpf;
 	struct base_map codes; /* by key -> struct kernel_code */
-	uint64_t job_bytes;    /* of all codes */
+	uint64_t job_bytes;    /* sum over all codes */
 
 	/* text.c */
 	struct kernel_text *texts; /* list */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What this machine's /proc and /sys tell of its kernel. What is missing is done without: the
- * samples are then of an unknown kernel. */
+/*
+ * The kernel of this machine, by /proc and /sys. Missing facts are done without: samples then
+ * belong to an unknown kernel.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -242,7 +244,7 @@ static int renew_modules(struct kernel *k, struct kernel_module **old, size_t *n
 	return same != nr || nr != *nr_old;
 }
 
-/* What fails is tried again: the next look finds it in no list. */
+/* A failure is tried again: the next look finds the module in no list. */
 static int try_module(struct kernel *k, size_t index, uint64_t now_ns, struct base_err *err)
 {
 	struct base_err own = { 0 };
@@ -255,7 +257,7 @@ static int try_module(struct kernel *k, size_t index, uint64_t now_ns, struct ba
 	return r;
 }
 
-/* What else lies within its size is not its own: its data is elsewhere. */
+/* Other areas within its size are not its own: its data is elsewhere. */
 static void end_module(struct kernel *k, const struct kernel_module *v, size_t nr, size_t index,
 		       uint64_t now_ns)
 {
@@ -267,7 +269,7 @@ static void end_module(struct kernel *k, const struct kernel_module *v, size_t n
 	kernel_area_end_module(k, m->addr, end, now_ns);
 }
 
-/* Those that are not in the other list: gone, or new. */
+/* Call the function for modules that are not in the other list: ended or new. */
 static int exchange_modules(struct kernel *k, const struct kernel_module *old, size_t nr_old,
 			    uint64_t now_ns, struct base_err *err)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "kernelcode_internal.h"
 #include "kernel_kept.h"
 
@@ -32,7 +33,7 @@ struct kernel_text {
 	size_t nr, cap;
 	uint64_t bytes;
 	bool loaded, changed;
-	int told; /* why it was not written the last time, 0: it was */
+	int announced; /* why it was not written the last time, 0: it was */
 };
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -40,17 +41,7 @@ struct kernel_text {
 /* Index of the first piece at or behind @off. */
 static size_t piece_index(const struct kernel_text *t, uint64_t off)
 {
-	size_t lo = 0, hi = t->nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->pieces[mid].off < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BASE_LOWER_BOUND(t->pieces, t->nr, off, off);
 }
 
 static const struct piece *piece_at(const struct kernel_text *t, uint64_t off)
@@ -260,10 +251,10 @@ static void write_text(struct kernel *k, struct kernel_text *t)
 					  &err);
 	base_buf_release(&job);
 	t->changed = r < 0 && !image_file_refusal(r);
-	if (r < 0 && r != t->told)
+	if (r < 0 && r != t->announced)
 		base_log(BASE_LOG_WARN, "'%s' is not kept: %s", t->file,
 			 err.code ? err.text : base_strerror(r));
-	t->told = r < 0 ? r : 0;
+	t->announced = r < 0 ? r : 0;
 }
 
 /* Where a module was, another may be by now. */
@@ -282,7 +273,10 @@ bool kernel_text_wants_check(const struct kernel *k)
 	return false;
 }
 
-/* Somebody may have removed them, for no profile referred to them. */
+/*
+ * Removed symbols are written again: another process may have removed them, since no profile
+ * referred to them.
+ */
 static int renew_symbols(struct kernel *k, struct kernel_text *t, struct base_err *err)
 {
 	char file[256];

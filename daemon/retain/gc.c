@@ -31,11 +31,11 @@ struct gc {
 	const struct gc_config *config;
 	struct gc_epochs epochs;
 	const struct gc_epoch *epoch; /* being read; NULL: it came since, and stays */
-	const char *name, *platform;  /* of what is being read */
+	const char *name, *platform;  /* names of the profile that is being read */
 	struct gc_marks marks;
 	struct gc_file *files;
 	size_t nr, cap;
-	uint64_t now_ns, young_ns; /* by the file system's clock */
+	uint64_t now_ns, young_ns; /* times by the file system's clock */
 	bool has_costs;		   /* there are files of costs */
 	struct base_err *err;
 	int error;
@@ -80,7 +80,7 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 
 	base_fail(&placed, why->code, "%s (epoch %s, platform %s)", why->text, gc->name,
 		  gc->platform);
-	/* What goes anyway keeps nothing. */
+	/* A profile that will be removed anyway keeps nothing. */
 	if (gc->error || rank_now(gc) <= gc->epochs.removed ||
 	    gc_marks_unreadable(&gc->marks, file, &placed))
 		return;
@@ -103,7 +103,7 @@ static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 	if (r >= 0)
 		r = profdb_walk_values(gc->db, epoch, platform, NULL, mark_values, unreadable, gc,
 				       &own);
-	/* Somebody removes epochs at this moment. */
+	/* Another process is removing epochs at this moment. */
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0 && !gc->err->code)
@@ -111,7 +111,7 @@ static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 	return r < 0 ? r : gc->error;
 }
 
-/* What a daemon wrote since its last flush may be referred to by the next one. */
+/* A file written since a daemon's last flush may be referred to by the next one. */
 static void spare_young(struct gc *gc, const char *epoch, const char *platform)
 {
 	uint64_t written_ns;
@@ -319,7 +319,10 @@ static size_t last_use_kernel(const struct gc *gc, const struct gc_file *file)
 	struct base_id id;
 	int len = kernel_file_id(file->name, &id);
 
-	/* What a killed daemon left half written has a name that is another's from here on. */
+	/*
+	 * A killed daemon left a half-written file, whose name belongs to another image from here
+	 * on.
+	 */
 	if (len < 0 || file->name[0] == '.')
 		return 0;
 	if (gc->marks.all_kernels)
@@ -391,7 +394,7 @@ static int sweep(struct gc *gc, struct gc_result *result)
 		struct stat st = { 0 };
 		bool gone;
 
-		/* Somebody else removed it, or a daemon its own. */
+		/* Another process removed it, or a daemon removed its own. */
 		if (fstatat(dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
 			continue;
 		gone = file->remove && r == 0 && is_same(file, &st);
@@ -463,7 +466,7 @@ static void say_unreadable(const struct gc *gc)
 	c->kept(c->ctx, &err);
 }
 
-/* What can be made anew goes before an epoch does. */
+/* Files that can be made again are removed before an epoch is. */
 static uint64_t choose_epochs(struct gc *gc, uint64_t size)
 {
 	uint64_t total = gc_tree_len(profdb_dir_fd(gc->db), "."), rest;
@@ -484,7 +487,7 @@ static void choose(struct gc *gc, struct gc_result *result)
 		gc->has_costs |= gc->files[i].folder == GC_COSTS;
 	for (size_t i = 0; i < gc->nr; i++) {
 		gc->files[i].last = last_use(gc, &gc->files[i]);
-		profdb_lock_beat(gc->db);
+		profdb_lock_heartbeat(gc->db);
 	}
 	say_unreadable(gc);
 	if (c->size)
@@ -501,7 +504,10 @@ static int start_time(struct gc *gc)
 	int fd = openat(profdb_dyn_fd(gc->db), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	int r = 0;
 
-	/* Who may not write there removes nothing either; and not all know files without names. */
+	/*
+	 * A process that may not write there cannot remove either; and not all file systems know
+	 * files without names.
+	 */
 	if (fd < 0)
 		fd = profdb_dyn_lock(gc->db, false, LOCK_MS, NULL);
 	if (fd < 0)

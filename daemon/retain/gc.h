@@ -26,7 +26,7 @@ struct gc_file {
 
 struct gc_config {
 	bool dry_run; /* remove nothing, say what would be */
-	/* Of pseudo-images alone, until no more bytes than this are left; 0: all that may go. */
+	/* Limit of the bytes of pseudo-images that remain; 0: remove all that may go. */
 	uint64_t quota;
 	bool old; /* epochs go first that are old, as profdb_epochs_expire has it at @now (UTC) */
 	int64_t now;

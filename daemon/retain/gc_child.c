@@ -14,7 +14,7 @@
 /* Behind the standard ones. */
 enum { REPORT_FD = 3 };
 
-/* Of the rights, that to remove files of another user's database. */
+/* Keep only the right to remove files of another user's database. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -44,7 +44,7 @@ static void ignore_epoch(void *ctx, const char *epoch)
 	(void)epoch;
 }
 
-/* What cannot be removed, or is waited for. */
+/* Note a file that cannot be removed, or a wait. */
 static void note(void *ctx, const char *text)
 {
 	(void)ctx;
@@ -62,7 +62,7 @@ static void tell(const struct gc_result *result, int r, const struct base_err *e
 			(unsigned long long)result->removed_len);
 }
 
-/* What it has of the daemon's it gives up: its locks, its rings, its clients' memory. */
+/* Give up everything inherited from the daemon: its locks, its rings, its clients' memory. */
 static int run(const char *path, const struct gc_config *config, int report)
 {
 	struct gc_config own = *config;

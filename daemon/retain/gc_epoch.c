@@ -14,7 +14,7 @@ enum { BLOCK = 4096, DEPTH = 4 };
 
 /* ---- how much -------------------------------------------------------------------------------- */
 
-/* What file systems say of blocks comes late, or is packed: a size that is asked for is counted. */
+/* File systems report blocks late, or packed: a size for a total is computed from the length. */
 static uint64_t block_len(uint64_t len)
 {
 	return base_align_up(len, BLOCK);
@@ -139,7 +139,7 @@ static uint64_t len_of_rank(const struct gc_epochs *e, size_t rank)
 	return 0;
 }
 
-/* Of what goes with the epoch of @rank (0: of what nothing refers to). */
+/* Bytes that are freed with the epoch of @rank (0: without any reference). */
 static uint64_t freed_with(const struct gc_file *files, size_t nr, uint64_t young_ns, size_t rank)
 {
 	uint64_t sum = 0;

@@ -17,7 +17,7 @@ struct gc_epoch {
 struct gc_epochs {
 	struct gc_epoch *v; /* ascending by name */
 	size_t nr, cap;
-	size_t removed; /* those of a rank up to it go */
+	size_t removed; /* entries up to this rank are removed */
 };
 
 /* All that there are, with their ranks: the old ones if @config wants them, then, with a size,

@@ -52,7 +52,7 @@ int gc_marks_profile(struct gc_marks *m, size_t rank, const struct profdb_profil
 	return r;
 }
 
-/* Windows went where no sample was; who called is no pseudo-image for sure, but may be one. */
+/* Traces went where no sample was; who called is no pseudo-image for sure, but may be one. */
 int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values *v)
 {
 	int r = gc_marks_profile(m, rank, profdb_values_header(v));
@@ -66,7 +66,10 @@ int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values 
 	return r;
 }
 
-/* By its name what cannot be read is none of a pseudo-image; values may have callers in one. */
+/*
+ * An unreadable file whose name is that of another kind refers to no pseudo-image; values may have
+ * callers in one.
+ */
 static bool is_other(const char *file)
 {
 	static const char *const kinds[] = { ".file.", ".kernel.", ".vdso.", ".named." };

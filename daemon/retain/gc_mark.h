@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the profiles of all epochs refer to, each with the rank of the last epoch that does: part of
- * gc.c. */
+/*
+ * The references of all profiles, each with the rank of the last epoch that has it: part of gc.c.
+ */
 #ifndef DCPI_DAEMON_GC_MARK_H
 #define DCPI_DAEMON_GC_MARK_H
 
 #include "profdb.h"
 
 struct gc_marks {
-	struct base_map ids, names; /* of images; names of those that are known by them */
-	struct base_map kernels;    /* by as much of an id as a file name of <db>/kernel has */
+	struct base_map ids, names; /* referenced images by id, and by name */
+	struct base_map
+		kernels; /* kernels, by as much of an id as a file name of <db>/kernel has */
 	/* A profile cannot be read that may refer to any of them, the first of these: @why. */
 	bool all_kernels, all_costs;
 	struct base_err why;
@@ -25,7 +27,10 @@ void gc_marks_release(struct gc_marks *m);
 /* 0: none does. */
 size_t gc_marks_id_rank(const struct gc_marks *m, const struct base_id *id);
 size_t gc_marks_name_rank(const struct gc_marks *m, const char *name);
-/* Of <db>/kernel/@file: @id is what its name holds of one, @stem_len bytes stand before it. */
+/*
+ * The rank of <db>/kernel/@file: @id is the part of an id in its name, @stem_len bytes stand before
+ * it.
+ */
 size_t gc_marks_kernel_rank(const struct gc_marks *m, const char *file, size_t stem_len,
 			    const struct base_id *id);
 

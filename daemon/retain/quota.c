@@ -55,16 +55,16 @@ static void measure(struct quota *q)
 /* The child has done what it could. */
 static void tell(struct quota *q, bool failed)
 {
-	if (q->over && !q->told)
+	if (q->over && !q->announced)
 		base_log(BASE_LOG_WARN,
 			 "pseudo-images take %llu bytes, more than -quota allows, and %s: new "
 			 "dynamic code is refused; remove old epochs",
 			 (unsigned long long)q->len,
 			 failed ? "none could be removed ('dcpid -gc' says why)"
 				: "epochs refer to them");
-	else if (!q->over && q->told)
+	else if (!q->over && q->announced)
 		base_log(BASE_LOG_INFO, "there is room for pseudo-images again");
-	q->told = q->over;
+	q->announced = q->over;
 }
 
 static void take_child(struct quota *q, int flags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is removed while the daemon runs: pseudo-images over the quota, old epochs once a day. */
+/* Removal while the daemon runs: pseudo-images over the quota, and old epochs once a day. */
 #ifndef DCPI_RETAIN_H
 #define DCPI_RETAIN_H
 
@@ -13,13 +13,13 @@
 struct quota {
 	/* set by the caller */
 	struct profdb *db;
-	const char *path; /* of the database, as a child of ours opens it */
+	const char *path; /* path of the database, for our child to open */
 	uint64_t max;	  /* bytes of <db>/dyn that are allowed; 0: as many as there are */
 
 	/* kept here; zero-initialize */
 	uint64_t len; /* when measured last */
 	bool over;
-	bool checked, told;
+	bool checked, announced;
 	uint64_t images_written; /* when measured */
 	uint64_t next_ns;	 /* base_now_ns before which no other begins, while */
 	uint64_t epochs_ns;	 /* the database's folder was changed then last */
@@ -42,7 +42,7 @@ void quota_close(struct quota *q);
 
 struct daily_clock {
 	int64_t last; /* UTC: it was done, or need not be done for what was before; 0: not known */
-	int64_t offset; /* of UTC from the time since boot, when looked at last */
+	int64_t offset; /* offset of UTC from the time since boot, at the last look */
 	int64_t first;	/* seconds since boot at the first look */
 	bool looked;
 };
@@ -61,18 +61,18 @@ bool daily_is_due(struct daily_clock *s, int64_t now, int64_t boot, uint32_t spr
 struct daily {
 	/* set by the caller */
 	struct profdb *db;
-	const char *path; /* of the database, as a child of ours opens it */
+	const char *path; /* path of the database, for our child to open */
 	const char *platform;
 	uint64_t size; /* bytes that old epochs may keep; 0: whatever it takes */
 	bool wanted;
 
 	/* kept here; zero-initialize */
 	struct daily_clock when;
-	int64_t stored;	  /* of when.last, in the database */
+	int64_t stored;	  /* time in when.last, in the database */
 	int64_t started;  /* UTC, by the child */
 	uint64_t next_ns; /* base_now_ns of the next look */
 	int32_t child;	  /* 0: none */
-	int report;	  /* what it says at its end */
+	int report;	  /* descriptor of the report at its end */
 };
 
 /* See whether the child is done. True: the maintenance is due, and daily_start begins it. */

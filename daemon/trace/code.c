@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Blocks for what windows met and nobody had translated. Code is read by the reader process and
+ * Blocks for what traces met and nobody had translated. Code is read by the reader process and
  * translated by the jailed one; whoever makes code faster than that is worth is not kept up with.
  */
 #include <errno.h>
@@ -12,9 +12,9 @@
 /* CPU time for translating: three seconds for what is new, or a twentieth of one CPU. */
 #define BUDGET_NS    3000000000ull
 #define BUDGET_SHARE 20
-/* By the clock, in one go: while helpers work, or wait for a CPU, dcpid reads nothing else. */
+/* The longest time of one turn: while helpers work, or wait for a CPU, dcpid reads nothing else. */
 #define SERVE_NS 100000000ull
-/* Of these for what lies ahead, which can wait until what was met in the meantime is served. */
+/* The part of it for code ahead, which can wait until the misses that came meanwhile are served. */
 #define AHEAD_NS 10000000ull
 /* Only what the first blocks lead to: of those further on most never run. */
 enum { AHEAD_BLOCKS = 8 };
@@ -22,12 +22,12 @@ enum { AHEAD_BLOCKS = 8 };
 enum { PLACES_MAX = 1000 };
 /* Beyond that all is forgotten. */
 enum { KNOWN_MAX = 131072 };
-/* So often in a row a place may get other code; then windows end there for a while. */
+/* So often in a row a place may get other code; then traces end there for a while. */
 enum { CHANGES_MAX = 64 };
 #define PATIENCE_NS 10000000000ull
-/* Windows that miss code between two turns, for which it is worth to look again soon. */
+/* Traces that miss code between two turns, for which it is worth to look again soon. */
 enum { MISSES_MANY = 8 };
-/* What the driver has no room for is not tried again so soon. */
+/* A block that did not fit into the driver's table is not tried again before this time. */
 #define FULL_NS 500000000ull
 
 /* A place where a block was put, or tried. */
@@ -36,7 +36,7 @@ struct known {
 	unsigned int changes; /* since there was none for PATIENCE_NS */
 };
 
-void windows_code_release(struct windows_code *c)
+void trace_code_release(struct trace_code *c)
 {
 	void *k;
 
@@ -47,7 +47,7 @@ void windows_code_release(struct windows_code *c)
 
 /* ---- what may be served ---------------------------------------------------------------------- */
 
-static void refill(struct windows_code *c)
+static void refill(struct trace_code *c)
 {
 	uint64_t now = base_now_ns();
 
@@ -60,23 +60,23 @@ static void refill(struct windows_code *c)
 }
 
 /* Two processes on one share begin each other's count anew; then the budget of all bounds them. */
-static bool has_share(struct windows_code *c, uint32_t tgid)
+static bool has_share(struct trace_code *c, uint32_t tgid)
 {
-	struct windows_share *s = &c->shares[tgid % WINDOWS_NR_SHARES];
+	struct trace_share *s = &c->shares[tgid % TRACE_NR_SHARES];
 	uint64_t now = base_now_ns();
 
 	if (s->tgid != tgid || now - s->second_ns > 1000000000)
-		*s = (struct windows_share){ .second_ns = now, .tgid = tgid };
+		*s = (struct trace_share){ .second_ns = now, .tgid = tgid };
 	return s->nr_places++ < PLACES_MAX;
 }
 
-static struct known *known_find(const struct windows_code *c, const struct vtrace_place *place)
+static struct known *known_find(const struct trace_code *c, const struct vtrace_place *place)
 {
 	return base_map_get(&c->known, place, sizeof(*place));
 }
 
 /* It was put, or tried, now. */
-static int known_set(struct windows_code *c, const struct vtrace_place *place)
+static int known_set(struct trace_code *c, const struct vtrace_place *place)
 {
 	struct known *k = known_find(c, place);
 	uint64_t now = base_now_ns();
@@ -88,7 +88,7 @@ static int known_set(struct windows_code *c, const struct vtrace_place *place)
 		return 0;
 	}
 	if (c->known.nr >= KNOWN_MAX)
-		windows_code_release(c);
+		trace_code_release(c);
 	k = calloc(1, sizeof(*k));
 	r = k ? base_map_set(&c->known, place, sizeof(*place), k) : -ENOMEM;
 	if (r < 0)
@@ -98,8 +98,8 @@ static int known_set(struct windows_code *c, const struct vtrace_place *place)
 	return r;
 }
 
-/* The window may be older than the block that it lacked. */
-static bool is_served(const struct windows_code *c, const struct vtrace_window *w,
+/* The trace may be older than the block that it lacked. */
+static bool is_served(const struct trace_code *c, const struct insn_trace *w,
 		      const struct vtrace_place *place)
 {
 	const struct known *k = known_find(c, place);
@@ -112,9 +112,9 @@ static bool is_served(const struct windows_code *c, const struct vtrace_window *
 
 /* Two pages; what is near to each other shares them within one call. 1; 0: nothing is there;
  * negative: they cannot be read. */
-static int fetch(struct windows *t, uint32_t tgid, uint64_t pc)
+static int fetch(struct traces *t, uint32_t tgid, uint64_t pc)
 {
-	struct windows_code *c = &t->code;
+	struct trace_code *c = &t->code;
 	uint64_t base = pc & ~4095ull;
 	ssize_t n;
 
@@ -132,16 +132,19 @@ static int fetch(struct windows *t, uint32_t tgid, uint64_t pc)
 	return 1;
 }
 
-/* What the window brought stood there at that instant; the rest may have changed since. */
-static void code_of(struct windows *t, const struct vtrace_window *w, struct translator_request *q,
+/*
+ * Take the code that the trace brought, which stood there at that instant; the rest may have
+ * changed since.
+ */
+static void code_of(struct traces *t, const struct insn_trace *w, struct translator_request *q,
 		    const uint8_t **code)
 {
-	struct windows_code *c = &t->code;
+	struct trace_code *c = &t->code;
 	size_t len = w->code_len;
 	uint64_t off = w->end_pc & 4095;
 
 	q->pc = w->end_pc;
-	if (!(w->has & VTRACE_WINDOW_KERNEL) && fetch(t, w->tgid, w->end_pc) > 0 &&
+	if (!(w->has & INSN_TRACE_KERNEL) && fetch(t, w->tgid, w->end_pc) > 0 &&
 	    off + vtrace_place_len(w->end_pc) <= c->fetched_len) {
 		if (len > c->fetched_len - off)
 			len = c->fetched_len - off;
@@ -159,7 +162,7 @@ static void code_of(struct windows *t, const struct vtrace_window *w, struct tra
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* 0, or negative: no more of them. */
-static int put(struct windows *t, const struct vtrace_code *c)
+static int put(struct traces *t, const struct vtrace_code *c)
 {
 	int r = t->calls->put(t->config.driver, c);
 
@@ -171,8 +174,8 @@ static int put(struct windows *t, const struct vtrace_code *c)
 	return r;
 }
 
-/* What comes later is put where it is not yet; the place itself is another one than was known. */
-static int put_all(struct windows *t, const struct vtrace_code *blocks, size_t nr)
+/* Put blocks where none is yet; at the place itself the code differs from the known one. */
+static int put_all(struct traces *t, const struct vtrace_code *blocks, size_t nr)
 {
 	int r = 0;
 
@@ -183,11 +186,11 @@ static int put_all(struct windows *t, const struct vtrace_code *blocks, size_t n
 }
 
 /* Once for each process, or nearly so: a slot that another one took is read again. */
-static bool is_looked_at(struct windows_code *c, uint32_t tgid, uint64_t pc, bool now)
+static bool is_looked_at(struct trace_code *c, uint32_t tgid, uint64_t pc, bool now)
 {
 	const uint64_t key[2] = { tgid, pc };
 	uint64_t hash = base_hash64(key, sizeof(key));
-	uint64_t *looked = &c->looked[hash % WINDOWS_NR_LOOKED];
+	uint64_t *looked = &c->looked[hash % TRACE_NR_LOOKED];
 	bool is = *looked == hash;
 
 	if (now)
@@ -195,24 +198,24 @@ static bool is_looked_at(struct windows_code *c, uint32_t tgid, uint64_t pc, boo
 	return is;
 }
 
-/* What blocks lead to and did not lie in what was read: called routines, most of all. */
-static void look_ahead(struct windows_code *c, uint32_t tgid, const struct translator_request *q,
+/* Note the targets of blocks outside the bytes that were read: called routines, most of all. */
+static void look_ahead(struct trace_code *c, uint32_t tgid, const struct translator_request *q,
 		       const struct vtrace_code *blocks, size_t nr)
 {
 	for (size_t i = 0; i < nr && i < AHEAD_BLOCKS; i++)
 		for (size_t j = 0; j < blocks[i].nr_successors; j++) {
 			uint64_t pc = blocks[i].successors[j], off = pc - q->base;
 
-			if (c->nr_ahead < WINDOWS_NR_AHEAD &&
+			if (c->nr_ahead < TRACE_NR_AHEAD &&
 			    (off >= q->len || q->len - off < vtrace_place_len(pc)) &&
 			    !is_looked_at(c, tgid, pc, false))
 				c->ahead[c->nr_ahead++] =
-					(struct windows_ahead){ .pc = pc, .tgid = tgid };
+					(struct trace_ahead){ .pc = pc, .tgid = tgid };
 		}
 }
 
 /* How many blocks there are of it now, in *@blocks, or negative. */
-static int translate(struct windows *t, struct translator_request *q, const uint8_t *code,
+static int translate(struct traces *t, struct translator_request *q, const uint8_t *code,
 		     const struct vtrace_place *place, const struct vtrace_code **blocks)
 {
 	enum vtrace_arch arch;
@@ -232,15 +235,15 @@ static int translate(struct windows *t, struct translator_request *q, const uint
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static bool may_go_on(const struct windows_code *c)
+static bool may_continue(const struct trace_code *c)
 {
 	uint64_t now = base_now_ns();
 
 	return c->budget_ns && now < c->until_ns && !(c->full_ns && now - c->full_ns < FULL_NS);
 }
 
-/* What was used since @before. The helper may be another one now. */
-static void spend(struct windows *t, uint64_t before)
+/* Charge the helper's CPU time since @before. The helper may be another one now. */
+static void spend(struct traces *t, uint64_t before)
 {
 	uint64_t now = translator_cpu_ns(t->translator), took = now > before ? now - before : 0;
 
@@ -249,7 +252,7 @@ static void spend(struct windows *t, uint64_t before)
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
-static void serve_one(struct windows *t, const struct vtrace_window *w,
+static void serve_one(struct traces *t, const struct insn_trace *w,
 		      const struct vtrace_place *place)
 {
 	struct translator_request q = { 0 };
@@ -263,20 +266,20 @@ static void serve_one(struct windows *t, const struct vtrace_window *w,
 		look_ahead(&t->code, w->tgid, &q, blocks, (size_t)nr);
 }
 
-static int on_missing(void *ctx, const struct vtrace_window *w)
+static int on_missing(void *ctx, const struct insn_trace *w)
 {
-	struct windows *t = ctx;
-	struct windows_code *c = &t->code;
+	struct traces *t = ctx;
+	struct trace_code *c = &t->code;
 	struct vtrace_place place;
 	uint64_t before;
 
-	windows_values_met(t, w);
+	trace_values_met(t, w);
 	t->stats.missing += w->code_len > 0;
 	/* With fewer bytes than blocks are found by, none can be put. */
 	if (w->code_len > sizeof(w->code) ||
 	    !vtrace_place_of(w->end_pc, w->code, w->code_len, &place) || is_served(c, w, &place))
 		return 0;
-	if (!may_go_on(c) || !has_share(c, w->tgid)) {
+	if (!may_continue(c) || !has_share(c, w->tgid)) {
 		t->stats.postponed++;
 		return 0;
 	}
@@ -286,13 +289,13 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	return 0;
 }
 
-/* Each look costs as much as some windows do: once there are many, until there are none. */
-static bool is_busy(struct windows *t)
+/* Each look costs as much as some traces do: once there are many, until there are none. */
+static bool is_busy(struct traces *t)
 {
-	struct windows_code *c = &t->code;
-	struct driver_window_stats d = { 0 };
+	struct trace_code *c = &t->code;
+	struct driver_trace_stats d = { 0 };
 
-	windows_driver_stats_get(t, &d);
+	trace_driver_stats_get(t, &d);
 	c->busy = d.missed - c->missed >= (c->busy ? 1 : MISSES_MANY);
 	c->missed = d.missed;
 	return c->busy;
@@ -302,7 +305,7 @@ static bool is_busy(struct windows *t)
 
 static int by_place(const void *a, const void *b)
 {
-	const struct windows_ahead *x = a, *y = b;
+	const struct trace_ahead *x = a, *y = b;
 
 	if (x->tgid != y->tgid)
 		return (x->tgid > y->tgid) - (x->tgid < y->tgid);
@@ -310,9 +313,9 @@ static int by_place(const void *a, const void *b)
 }
 
 /* 0, or negative where its process cannot be read. */
-static int serve_place(struct windows *t, const struct windows_ahead *ahead)
+static int serve_place(struct traces *t, const struct trace_ahead *ahead)
 {
-	struct windows_code *c = &t->code;
+	struct trace_code *c = &t->code;
 	struct translator_request q = { .pc = ahead->pc };
 	uint64_t off = q.pc & 4095;
 	const struct vtrace_code *blocks;
@@ -333,9 +336,9 @@ static int serve_place(struct windows *t, const struct windows_ahead *ahead)
 }
 
 /* Where time is short it is for what was met. */
-static bool may_look_ahead(const struct windows_code *c, uint64_t until_ns)
+static bool may_look_ahead(const struct trace_code *c, uint64_t until_ns)
 {
-	return may_go_on(c) && c->budget_ns >= BUDGET_NS / 2 && base_now_ns() < until_ns;
+	return may_continue(c) && c->budget_ns >= BUDGET_NS / 2 && base_now_ns() < until_ns;
 }
 
 /*
@@ -343,17 +346,17 @@ static bool may_look_ahead(const struct windows_code *c, uint64_t until_ns)
  * met. Where a place cannot be read, those of its process that follow are left out: the reader may
  * have had to wait for it.
  */
-static void serve_ahead(struct windows *t)
+static void serve_ahead(struct traces *t)
 {
-	struct windows_code *c = &t->code;
+	struct trace_code *c = &t->code;
 	uint64_t until_ns = base_now_ns() + AHEAD_NS, before;
 	size_t i = 0, nr = c->nr_ahead;
 	int r;
 
-	/* Those of one page share its reading. */
+	/* Places in one page share one read. */
 	qsort(c->ahead, nr, sizeof(*c->ahead), by_place);
 	for (; i < nr && may_look_ahead(c, until_ns); i++) {
-		const struct windows_ahead ahead = c->ahead[i];
+		const struct trace_ahead ahead = c->ahead[i];
 
 		before = translator_cpu_ns(t->translator);
 		r = serve_place(t, &ahead);
@@ -367,7 +370,7 @@ static void serve_ahead(struct windows *t)
 	memmove(c->ahead, c->ahead + i, c->nr_ahead * sizeof(*c->ahead));
 }
 
-bool windows_serve(struct windows *t)
+bool trace_serve(struct traces *t)
 {
 	if (!t->translator)
 		return false;

@@ -4,57 +4,60 @@
 
 #include "trace_parts.h"
 
-static void end_ticket(struct windows_ticket *k, int32_t tgid, struct windows_past *past)
+static void end_ticket(struct trace_ticket *k, int32_t tgid, struct trace_past *past)
 {
 	if (k->over || k->w.tgid != (uint32_t)tgid)
 		return;
 	k->over = true;
-	k->past = windows_past_get(past);
+	k->past = trace_past_get(past);
 }
 
-/* What is at its addresses later is another's. @past may be NULL. */
-static void end_tickets(struct windows_values *v, int32_t tgid, struct windows_past *past)
+/* Close the tickets: the addresses will belong to another process. @past may be NULL. */
+static void end_tickets(struct trace_values *v, int32_t tgid, struct trace_past *past)
 {
 	void *k;
 
-	for (struct windows_ticket *i = v->first; i; i = i->next)
+	for (struct trace_ticket *i = v->first; i; i = i->next)
 		end_ticket(i, tgid, past);
 	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
 		end_ticket(k, tgid, past);
 }
 
 /* All that will be known of @p is; a life that has not been listed since is as its events told. */
-static void end_waiting(struct windows *t, const struct process *p)
+static void end_waiting(struct traces *t, const struct process *p)
 {
 	for (size_t i = 0; t->unsettled_ns != UINT64_MAX && i < t->nr_waiting; i++)
 		if (t->waiting[i]->p == p && t->waiting[i]->unsettled)
-			windows_place_listed(&t->config, t->waiting[i]);
+			trace_place_listed(&t->config, t->waiting[i]);
 }
 
 /* The life @p (may be NULL) of @tgid ended at @time_ns; what it had mapped is still known. */
-static void life_ended(struct windows *t, struct process *p, int32_t tgid, uint64_t time_ns)
+static void life_ended(struct traces *t, struct process *p, int32_t tgid, uint64_t time_ns)
 {
-	struct windows_values *v = &t->values;
+	struct trace_values *v = &t->values;
 	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
-	struct windows_past *past = NULL;
+	struct trace_past *past = NULL;
 
 	if (o)
 		values_owner_end(o, time_ns);
-	/* What was listed after it is of another life. */
+	/* A list read after the end belongs to another life. */
 	if (p && p->known_ns <= time_ns)
 		end_waiting(t, p);
 	if (p && p->known_ns <= time_ns && (v->nr_queued || v->nr_sent || t->nr_waiting))
-		past = windows_past_new(p, o);
+		past = trace_past_new(p, o);
 	end_tickets(v, tgid, past);
 	for (size_t i = 0; past && i < t->nr_waiting; i++)
 		if (t->waiting[i]->p == p && !t->waiting[i]->past)
-			t->waiting[i]->past = windows_past_get(past);
-	windows_past_put(past);
+			t->waiting[i]->past = trace_past_get(past);
+	trace_past_put(past);
 	values_owner_put(o);
 }
 
-/* Who had its number when its owner was asked for, and in its last windows, nobody knows. */
-static void life_end_lost(struct windows *t, int32_t tgid)
+/*
+ * The life's last traces, and the question for its owner, may concern another process with that
+ * number.
+ */
+static void life_end_lost(struct traces *t, int32_t tgid)
 {
 	struct values_owner *o;
 
@@ -65,7 +68,7 @@ static void life_end_lost(struct windows *t, int32_t tgid)
 	values_owner_put(o);
 }
 
-void windows_take_ends(struct windows *t)
+void trace_take_ends(struct traces *t)
 {
 	const struct follow_ends *ends = &t->config.follow->ends;
 
@@ -78,5 +81,5 @@ void windows_take_ends(struct windows *t)
 			life_ended(t, e->p, e->pid, e->time_ns);
 	}
 	if (ends->lost)
-		windows_doubted(t, t->config.follow->now_ns);
+		trace_events_lost(t, t->config.follow->now_ns);
 }

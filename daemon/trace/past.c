@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes whose life was over before all of their windows were placed, or had given values. */
+/* Processes whose life was over before all of their traces were placed, or had given values. */
 #include <stdlib.h>
 
 #include "trace_parts.h"
 
-struct windows_past *windows_past_new(const struct process *p, struct values_owner *owner)
+struct trace_past *trace_past_new(const struct process *p, struct values_owner *owner)
 {
-	struct windows_past *past = calloc(1, sizeof(*past));
+	struct trace_past *past = calloc(1, sizeof(*past));
 
 	if (!past)
 		return NULL;
@@ -14,22 +14,22 @@ struct windows_past *windows_past_new(const struct process *p, struct values_own
 	past->owner = owner;
 	if (owner)
 		owner->refs++;
-	/* Who told of code in a file's mapping can only be asked while it lives. */
+	/* A process that announced code in a file's mapping can only be asked while it lives. */
 	if (!p->dyn && map_copy(&past->p, p) < 0) {
-		windows_past_put(past);
+		trace_past_put(past);
 		return NULL;
 	}
 	return past;
 }
 
-struct windows_past *windows_past_get(struct windows_past *past)
+struct trace_past *trace_past_get(struct trace_past *past)
 {
 	if (past)
 		past->refs++;
 	return past;
 }
 
-void windows_past_put(struct windows_past *past)
+void trace_past_put(struct trace_past *past)
 {
 	if (!past || --past->refs)
 		return;
@@ -39,7 +39,7 @@ void windows_past_put(struct windows_past *past)
 	free(past);
 }
 
-const struct process *windows_mapped_by(const struct windows *t, const struct windows_ticket *k)
+const struct process *trace_mapped_by(const struct traces *t, const struct trace_ticket *k)
 {
 	if (k->over)
 		return k->past ? &k->past->p : NULL;

@@ -4,78 +4,79 @@
 
 /* ---- where a block is ------------------------------------------------------------------------ */
 
-static void lose(struct windows_step *s, enum windows_loss loss)
+static void lose(struct trace_step *s, enum trace_loss loss)
 {
-	s->where = WINDOWS_LOST;
+	s->where = TRACE_LOST;
 	s->loss = loss;
 }
 
-void trace_step_put(struct windows_step *s, struct image *image)
+void trace_step_put(struct trace_step *s, struct image *image)
 {
 	image_put(s->image);
 	s->image = image_get(image);
 }
 
-static void place(struct windows_step *s, struct image *image, uint64_t off, uint64_t last_off)
+static void place(struct trace_step *s, struct image *image, uint64_t off, uint64_t last_off)
 {
 	trace_step_put(s, image);
-	s->where = WINDOWS_PLACED;
+	s->where = TRACE_PLACED;
 	s->off = off;
 	s->last_off = last_off;
 }
 
 /* A block that reaches into the next mapping is in neither. */
-static void place_mapped(const struct windows_config *c, const struct process *p,
-			 struct windows_step *s, const struct map *m)
+static void place_mapped(const struct trace_config *c, const struct process *p,
+			 struct trace_step *s, const struct map *m)
 {
 	const struct images_owner owner = process_owner(p);
 	struct image *image = images_of(c->attribute->images, m->image, &owner);
 	bool claimed = c->attribute->dyn && (dyn_claims(p, s->pc) || dyn_claims(p, s->last));
 
 	if (!image) {
-		lose(s, WINDOWS_LOST_MEMORY);
+		lose(s, TRACE_LOST_MEMORY);
 		return;
 	}
 	if (s->last >= m->end) {
-		lose(s, WINDOWS_LOST_AMBIGUOUS);
+		lose(s, TRACE_LOST_AMBIGUOUS);
 		return;
 	}
 	place(s, image, m->file_off + (s->pc - m->start), m->file_off + (s->last - m->start));
 	s->mapped_ns = m->since_ns;
 	if (claimed)
-		s->where = WINDOWS_OPEN;
+		s->where = TRACE_OPEN;
 }
 
 /* It is older than the reading of /proc that its process's mappings come from, or waits for one. */
-bool trace_is_unsettled(const struct windows_config *c, const struct process *p,
-			const struct vtrace_window *w)
+bool trace_is_unsettled(const struct trace_config *c, const struct process *p,
+			const struct insn_trace *w)
 {
-	return p && !p->exited && (c->follow->doubt || w->time_ns < p->known_ns);
+	return p && !p->exited && (c->follow->events_lost || w->time_ns < p->known_ns);
 }
 
 /* @m: of the address, or NULL. */
-static void place_user(const struct windows_config *c, struct process *p,
-		       const struct vtrace_window *w, struct windows_step *s, const struct map *m)
+static void place_user(const struct trace_config *c, struct process *p, const struct insn_trace *w,
+		       struct trace_step *s, const struct map *m)
 {
 	if (m && m->kind == MAP_DYNAMIC) {
 		s->memory = m->start;
 		if (c->attribute->dyn && c->attribute->live)
 			dyn_watch(c->attribute->dyn, p);
 	}
-	/* Events still to come may tell that what /proc listed is younger than the window. Those
+	/* Events still to come may tell that what /proc listed is younger than the trace. Those
 	 * that were lost tell nothing, but what /proc lists next may. */
-	if (trace_is_unsettled(c, p, w) && (c->follow->doubt || (m && m->listed && !m->since_ns)))
+	if (trace_is_unsettled(c, p, w) &&
+	    (c->follow->events_lost || (m && m->listed && !m->since_ns)))
 		return;
 	if (m && m->since_ns > w->time_ns)
-		lose(s, WINDOWS_LOST_AMBIGUOUS);
+		lose(s, TRACE_LOST_AMBIGUOUS);
 	else if (m && m->kind == MAP_IMAGE)
 		place_mapped(c, p, s, m);
 	else if (!m && !p->dyn)
-		lose(s, p->hollow ? WINDOWS_LOST_PROCESS : WINDOWS_LOST_UNKNOWN);
+		lose(s, p->placeholder ? TRACE_LOST_PROCESS : TRACE_LOST_UNKNOWN);
 }
 
-static void place_kernel(const struct windows_config *c, const struct vtrace_window *w,
-			 struct windows_step *s)
+static void place_kernel(const struct trace_config *c, const struct insn_trace *w,
+			 struct trace_step *s)
 {
 	struct driver_count at = { .mode = DRIVER_KERNEL,
 				   .first_ns = w->time_ns,
@@ -90,18 +91,18 @@ static void place_kernel(const struct windows_config *c, const struct vtrace_win
 	if (first.kind == VERDICT_IMAGE && last.kind == VERDICT_IMAGE && last.image == first.image)
 		place(s, first.image, first.off, last.off);
 	else
-		lose(s, WINDOWS_LOST_UNKNOWN);
+		lose(s, TRACE_LOST_UNKNOWN);
 }
 
-void trace_place(const struct windows_config *c, struct process *p, const struct vtrace_window *w,
-		 struct windows_step *steps, size_t nr)
+void trace_place(const struct trace_config *c, struct process *p, const struct insn_trace *w,
+		 struct trace_step *steps, size_t nr)
 {
 	const struct map *m = NULL; /* most blocks lie where the one before does */
 
 	for (size_t i = 0; i < nr; i++) {
-		if (steps[i].where != WINDOWS_OPEN)
+		if (steps[i].where != TRACE_OPEN)
 			continue;
-		if (w->has & VTRACE_WINDOW_KERNEL) {
+		if (w->has & INSN_TRACE_KERNEL) {
 			place_kernel(c, w, &steps[i]);
 			continue;
 		}
@@ -113,8 +114,8 @@ void trace_place(const struct windows_config *c, struct process *p, const struct
 
 /* ---- code that programs made ----------------------------------------------------------------- */
 
-static enum dyn_where look_up(const struct windows_config *c, const struct windows_pending *k,
-			      const struct windows_step *s, uint64_t addr, bool last,
+static enum dyn_where look_up(const struct trace_config *c, const struct trace_pending *k,
+			      const struct trace_step *s, uint64_t addr, bool last,
 			      struct image **image, uint64_t *off)
 {
 	const struct dyn_query q = { .addr = addr,
@@ -131,18 +132,18 @@ static enum dyn_where look_up(const struct windows_config *c, const struct windo
 	return c->attribute->dyn ? dyn_lookup(c->attribute->dyn, k->p, &q, image, off) : DYN_NONE;
 }
 
-/* What it is in stays, where its process did not tell of code there. */
-static void place_unnamed(const struct windows_pending *k, struct windows_step *s)
+/* The image stays if the process announced no code there. */
+static void place_unnamed(const struct trace_pending *k, struct trace_step *s)
 {
 	if (s->image)
-		s->where = WINDOWS_PLACED;
+		s->where = TRACE_PLACED;
 	else
-		lose(s, k->p->hollow ? WINDOWS_LOST_PROCESS : WINDOWS_LOST_UNKNOWN);
+		lose(s, k->p->placeholder ? TRACE_LOST_PROCESS : TRACE_LOST_UNKNOWN);
 }
 
 /* False: a later reading of the registry may tell. A block of two routines is in neither. */
-bool trace_place_dynamic(const struct windows_config *c, const struct windows_pending *k,
-			 struct windows_step *s, bool last)
+bool trace_place_dynamic(const struct trace_config *c, const struct trace_pending *k,
+			 struct trace_step *s, bool last)
 {
 	struct image *image = NULL, *end = NULL;
 	uint64_t off = 0, end_off = 0;
@@ -160,22 +161,23 @@ bool trace_place_dynamic(const struct windows_config *c, const struct windows_pe
 	else if (where == DYN_NONE)
 		place_unnamed(k, s);
 	else
-		lose(s, where == DYN_REUSED    ? WINDOWS_LOST_REUSED
-			: where == DYN_NO_ROOM ? WINDOWS_LOST_QUOTA
-					       : WINDOWS_LOST_GENERATION);
+		lose(s, where == DYN_REUSED ? TRACE_LOST_REUSED
+			: where == DYN_NO_CAPACITY || where == DYN_NO_BUDGET
+				? TRACE_LOST_QUOTA
+				: TRACE_LOST_GENERATION);
 	return true;
 }
 
-/* What /proc listed, and no event up to then has contradicted. */
-void windows_place_listed(const struct windows_config *c, struct windows_pending *k)
+/* Place steps by the mappings that /proc listed, unless an event up to then contradicted them. */
+void trace_place_listed(const struct trace_config *c, struct trace_pending *k)
 {
 	k->unsettled = false;
 	for (size_t i = 0; i < k->nr; i++) {
-		struct windows_step *s = &k->steps[i];
-		const struct map *m = s->where == WINDOWS_OPEN ? map_find(k->p, s->pc) : NULL;
+		struct trace_step *s = &k->steps[i];
+		const struct map *m = s->where == TRACE_OPEN ? map_find(k->p, s->pc) : NULL;
 
 		if (m && m->since_ns > k->w.time_ns)
-			lose(s, WINDOWS_LOST_AMBIGUOUS);
+			lose(s, TRACE_LOST_AMBIGUOUS);
 		else if (m && !s->image && m->kind == MAP_IMAGE)
 			place_mapped(c, k->p, s, m);
 		else if (m && m->kind == MAP_DYNAMIC)

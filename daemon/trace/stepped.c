@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Windows of single steps come as soon as they are there, ahead of the events that tell what their
+ * Traces of single steps come as soon as they are there, ahead of the events that tell what their
  * process has mapped: they wait for these.
  */
 #include <stdlib.h>
@@ -10,16 +10,16 @@
 
 enum { EARLY_MAX = 4096 };
 
-static void take_early(void *ctx, const struct vtrace_window *w, const uint64_t *words)
+static void take_early(void *ctx, const struct insn_trace *w, const uint64_t *words)
 {
-	struct windows *t = ctx;
-	struct windows_stepped *s = &t->stepped;
-	size_t len = vtrace_window_words(w) * sizeof(*words);
-	struct windows_early *e = s->nr < EARLY_MAX ? malloc(sizeof(*e) + len) : NULL;
+	struct traces *t = ctx;
+	struct trace_stepped *s = &t->stepped;
+	size_t len = insn_trace_words(w) * sizeof(*words);
+	struct trace_early *e = s->nr < EARLY_MAX ? malloc(sizeof(*e) + len) : NULL;
 
 	s->stats.received++;
 	if (!e) {
-		s->stats.lost[WINDOWS_LOST_MEMORY]++;
+		s->stats.lost[TRACE_LOST_MEMORY]++;
 		return;
 	}
 	e->next = NULL;
@@ -32,19 +32,19 @@ static void take_early(void *ctx, const struct vtrace_window *w, const uint64_t 
 	s->last = e;
 	s->nr++;
 	s->stats.pending++;
-	windows_values_met(t, w);
+	trace_values_met(t, w);
 }
 
-void windows_step_turn(struct windows *t)
+void trace_step_turn(struct traces *t)
 {
 	if (t->config.step)
 		step_receive(t->config.step, take_early, t);
 }
 
-struct windows_early *windows_stepped_next(struct windows *t, uint64_t time_ns)
+struct trace_early *trace_stepped_next(struct traces *t, uint64_t time_ns)
 {
-	struct windows_stepped *s = &t->stepped;
-	struct windows_early *e = s->first;
+	struct trace_stepped *s = &t->stepped;
+	struct trace_early *e = s->first;
 
 	if (!e || e->w.time_ns > time_ns)
 		return NULL;
@@ -55,19 +55,19 @@ struct windows_early *windows_stepped_next(struct windows *t, uint64_t time_ns)
 	return e;
 }
 
-bool windows_stepped_stats_get(const struct windows *t, struct windows_stats *out)
+bool trace_stepped_stats_get(const struct traces *t, struct trace_stats *out)
 {
 	*out = t->stepped.stats;
 	return t->config.step;
 }
 
-void windows_stepped_release(struct windows_stepped *s)
+void trace_stepped_release(struct trace_stepped *s)
 {
 	while (s->first) {
-		struct windows_early *e = s->first;
+		struct trace_early *e = s->first;
 
 		s->first = e->next;
 		free(e);
 	}
-	*s = (struct windows_stepped){ 0 };
+	*s = (struct trace_stepped){ 0 };
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Windows go to the process that runs value profilers as fast as that takes them; what it makes of
- * them comes back by ticket, and is put where the window's blocks were found to be.
+ * Traces go to the process that runs value profilers as fast as that takes them; what it makes of
+ * them comes back by ticket, and is put where the trace's blocks were found to be.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "trace_parts.h"
 #include "registry.h"
 
-/* Windows that wait to be sent: a drain brings those of seconds at once. */
+/* Traces that wait to be sent: a drain brings those of seconds at once. */
 enum { QUEUE_MAX = 4096, THINNED_MAX = 32 };
 /* At the end, for answers. */
 #define FINISH_NS 1000000000ull
@@ -46,8 +46,8 @@ static struct values_owner *owner_ask(int32_t pid)
 	return o;
 }
 
-/* That of the life that @tgid has now, or had when its first window was read. */
-static struct values_owner *owner_get(struct windows *t, uint32_t tgid)
+/* That of the life that @tgid has now, or had when its first trace was read. */
+static struct values_owner *owner_get(struct traces *t, uint32_t tgid)
 {
 	struct values_owner *o = base_map_get(&t->values.owners, &tgid, sizeof(tgid));
 
@@ -61,7 +61,7 @@ static struct values_owner *owner_get(struct windows *t, uint32_t tgid)
 }
 
 /* A younger answer may be another life's, as may what comes from now on be. */
-void windows_doubted(struct windows *t, uint64_t time_ns)
+void trace_events_lost(struct traces *t, uint64_t time_ns)
 {
 	void *o;
 
@@ -73,28 +73,28 @@ void windows_doubted(struct windows *t, uint64_t time_ns)
 		base_map_release(&t->values.owners);
 }
 
-void windows_values_met(struct windows *t, const struct vtrace_window *w)
+void trace_values_met(struct traces *t, const struct insn_trace *w)
 {
-	if (t->values.client && !(w->has & VTRACE_WINDOW_KERNEL))
+	if (t->values.client && !(w->has & INSN_TRACE_KERNEL))
 		owner_get(t, w->tgid);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void free_ticket(struct windows_ticket *k)
+static void free_ticket(struct trace_ticket *k)
 {
 	for (size_t i = 0; i < k->nr; i++)
 		image_put(k->steps[i].image);
 	values_owner_put(k->owner);
-	windows_past_put(k->past);
+	trace_past_put(k->past);
 	free(k->words);
 	free(k);
 }
 
-static struct windows_ticket *make_ticket(const struct windows_pending *k, const uint64_t *words)
+static struct trace_ticket *make_ticket(const struct trace_pending *k, const uint64_t *words)
 {
-	struct windows_ticket *t = calloc(1, sizeof(*t) + k->nr * sizeof(*t->steps));
-	size_t len = vtrace_window_words(&k->w) * sizeof(*words);
+	struct trace_ticket *t = calloc(1, sizeof(*t) + k->nr * sizeof(*t->steps));
+	size_t len = insn_trace_words(&k->w) * sizeof(*words);
 
 	if (!t)
 		return NULL;
@@ -107,15 +107,18 @@ static struct windows_ticket *make_ticket(const struct windows_pending *k, const
 	memcpy(t->steps, k->steps, k->nr * sizeof(*t->steps));
 	t->w = k->w;
 	t->over = k->p && k->p->exited;
-	t->past = windows_past_get(k->past);
+	t->past = trace_past_get(k->past);
 	t->nr = k->nr;
 	for (size_t i = 0; i < t->nr; i++)
 		image_get(t->steps[i].image);
 	return t;
 }
 
-/* Of a life that is over nobody can be asked, and its process may be another's now. */
-static struct values_owner *owner_of_window(struct windows *t, const struct windows_pending *k)
+/*
+ * The owner of a life that is over cannot be asked for, and its pid may belong to another process
+ * now.
+ */
+static struct values_owner *owner_of_trace(struct traces *t, const struct trace_pending *k)
 {
 	if (!k->p)
 		return NULL;
@@ -125,9 +128,9 @@ static struct values_owner *owner_of_window(struct windows *t, const struct wind
 }
 
 /* Half of those that wait, drawn, are not sent. */
-static void thin_out(struct windows_values *v)
+static void thin_out(struct trace_values *v)
 {
-	struct windows_ticket **at = &v->first, *k;
+	struct trace_ticket **at = &v->first, *k;
 
 	v->last = NULL;
 	while ((k = *at)) {
@@ -149,7 +152,7 @@ static void thin_out(struct windows_values *v)
  * Where more come than are sent, each has the same chance, whenever it came: the first of a drain
  * are of its first seconds, and the last are those that had to wait for registries.
  */
-static bool is_taken(struct windows_values *v)
+static bool is_taken(struct trace_values *v)
 {
 	if (!v->first)
 		v->thinned = 0;
@@ -160,12 +163,12 @@ static bool is_taken(struct windows_values *v)
 	return true;
 }
 
-void windows_values_add(struct windows *t, const struct windows_pending *k, const uint64_t *words)
+void trace_values_add(struct traces *t, const struct trace_pending *k, const uint64_t *words)
 {
-	struct windows_values *v = &t->values;
-	struct windows_ticket *ticket = NULL;
+	struct trace_values *v = &t->values;
+	struct trace_ticket *ticket = NULL;
 
-	if (!v->client || !(k->w.has & VTRACE_WINDOW_VALUES))
+	if (!v->client || !(k->w.has & INSN_TRACE_VALUES))
 		return;
 	if (is_taken(v))
 		ticket = make_ticket(k, words);
@@ -173,7 +176,7 @@ void windows_values_add(struct windows *t, const struct windows_pending *k, cons
 		v->stats.not_sent++;
 		return;
 	}
-	ticket->owner = owner_of_window(t, k);
+	ticket->owner = owner_of_trace(t, k);
 	if (ticket->owner)
 		ticket->owner->refs++;
 	if (v->last)
@@ -185,12 +188,12 @@ void windows_values_add(struct windows *t, const struct windows_pending *k, cons
 }
 
 /* The words are needed no more; where its blocks lie is. */
-static int send_first(struct windows *t)
+static int send_first(struct traces *t)
 {
-	struct windows_values *v = &t->values;
-	struct windows_ticket *k = v->first;
+	struct trace_values *v = &t->values;
+	struct trace_ticket *k = v->first;
 	uint64_t number = v->next_ticket;
-	int r = values_send(v->client, number, &k->w, k->words, windows_block, t);
+	int r = values_send(v->client, number, &k->w, k->words, trace_block, t);
 
 	if (r == -EAGAIN)
 		return r;
@@ -214,7 +217,7 @@ static int send_first(struct windows *t)
 
 /* ---- what comes back ------------------------------------------------------------------------- */
 
-static const struct windows_step *step_of(const struct windows_ticket *k, uint64_t pc)
+static const struct trace_step *step_of(const struct trace_ticket *k, uint64_t pc)
 {
 	for (size_t i = 0; i < k->nr; i++)
 		if (k->steps[i].ran && pc >= k->steps[i].pc && pc < k->steps[i].next)
@@ -222,20 +225,22 @@ static const struct windows_step *step_of(const struct windows_ticket *k, uint64
 	return NULL;
 }
 
-/* By the window itself, or a mapping that stood there then and did so to the last; else it is not
- * known. */
-static struct image *place_context(const struct windows *t, const struct windows_ticket *k,
+/*
+ * Place it by the trace itself, or by a mapping that stood there at that time and to the end; else
+ * it is unknown.
+ */
+static struct image *place_context(const struct traces *t, const struct trace_ticket *k,
 				   uint64_t addr, uint64_t *off)
 {
-	const struct windows_step *s = step_of(k, addr);
+	const struct trace_step *s = step_of(k, addr);
 	const struct process *p;
 	const struct map *m;
 
-	if (s && s->where == WINDOWS_PLACED) {
+	if (s && s->where == TRACE_PLACED) {
 		*off = s->off + (addr - s->pc);
 		return s->image;
 	}
-	p = addr && !s ? windows_mapped_by(t, k) : NULL;
+	p = addr && !s ? trace_mapped_by(t, k) : NULL;
 	m = p ? map_find(p, addr) : NULL;
 	if (!m || m->kind != MAP_IMAGE || m->since_ns > k->w.time_ns || dyn_claims(p, addr))
 		return NULL;
@@ -243,7 +248,7 @@ static struct image *place_context(const struct windows *t, const struct windows
 	return m->image;
 }
 
-static struct profdb_context context_of(const struct windows *t, const struct windows_ticket *k,
+static struct profdb_context context_of(const struct traces *t, const struct trace_ticket *k,
 					struct profdb_values *to, uint64_t addr)
 {
 	struct profdb_context c = { 0 };
@@ -255,15 +260,15 @@ static struct profdb_context context_of(const struct windows *t, const struct wi
 	return c;
 }
 
-static void add_tuple(struct windows *t, const struct windows_ticket *k, const char *profiler,
+static void add_tuple(struct traces *t, const struct trace_ticket *k, const char *profiler,
 		      const struct values_tuple *tuple)
 {
-	const struct windows_step *s = step_of(k, tuple->pc);
+	const struct trace_step *s = step_of(k, tuple->pc);
 	struct profdb_values *to = NULL;
 	struct profdb_context context[2];
 	int r = -ENOENT;
 
-	if (s && s->where == WINDOWS_PLACED && !s->image->excluded)
+	if (s && s->where == TRACE_PLACED && !s->image->excluded)
 		to = image_values_get(s->image, profiler, k->owner);
 	if (to) {
 		context[0] = context_of(t, k, to, tuple->c0);
@@ -279,9 +284,9 @@ static void add_tuple(struct windows *t, const struct windows_ticket *k, const c
 static int on_answer(void *ctx, uint64_t ticket, size_t profiler, const struct values_tuple *tuples,
 		     size_t nr)
 {
-	struct windows *t = ctx;
-	struct windows_values *v = &t->values;
-	struct windows_ticket *k = base_map_get(&v->sent, &ticket, sizeof(ticket));
+	struct traces *t = ctx;
+	struct trace_values *v = &t->values;
+	struct trace_ticket *k = base_map_get(&v->sent, &ticket, sizeof(ticket));
 
 	if (!k)
 		return 0;
@@ -295,9 +300,9 @@ static int on_answer(void *ctx, uint64_t ticket, size_t profiler, const struct v
 	return 0;
 }
 
-int windows_values_turn(struct windows *t)
+int trace_values_turn(struct traces *t)
 {
-	struct windows_values *v = &t->values;
+	struct trace_values *v = &t->values;
 	int r = 0;
 
 	if (!v->client)
@@ -308,12 +313,12 @@ int windows_values_turn(struct windows *t)
 	return r;
 }
 
-int windows_poll_fd(const struct windows *t)
+int trace_poll_fd(const struct traces *t)
 {
 	return t->values.client ? values_poll_fd(t->values.client) : -1;
 }
 
-void windows_values_finish(struct windows *t)
+void trace_values_finish(struct traces *t)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	uint64_t until = base_now_ns() + FINISH_NS;
@@ -321,18 +326,18 @@ void windows_values_finish(struct windows *t)
 	if (!t->values.client)
 		return;
 	while ((t->values.nr_queued || t->values.nr_sent) && base_now_ns() < until) {
-		windows_values_turn(t);
+		trace_values_turn(t);
 		nanosleep(&pause, NULL);
 	}
 }
 
-static void move_ticket(struct windows_ticket *k, const struct image *from,
+static void move_ticket(struct trace_ticket *k, const struct image *from,
 			const struct wire_replaces *map, struct image *to)
 {
 	for (size_t i = 0; i < k->nr; i++) {
-		struct windows_step *s = &k->steps[i];
+		struct trace_step *s = &k->steps[i];
 
-		if (s->where != WINDOWS_PLACED || s->image != from)
+		if (s->where != TRACE_PLACED || s->image != from)
 			continue;
 		s->off = wire_moved_off(map, s->off);
 		s->last_off = wire_moved_off(map, s->last_off);
@@ -341,32 +346,32 @@ static void move_ticket(struct windows_ticket *k, const struct image *from,
 	}
 }
 
-/* Who waits to be placed is of a process that goes on, whose image is its own. */
-void windows_moved(struct windows *t, const struct image *from, const struct wire_replaces *map,
-		   struct image *to)
+/* Traces that wait for their place belong to a living process, whose image is its own. */
+void trace_moved(struct traces *t, const struct image *from, const struct wire_replaces *map,
+		 struct image *to)
 {
-	struct windows_values *v = &t->values;
+	struct trace_values *v = &t->values;
 	void *k;
 
-	for (struct windows_ticket *i = v->first; i; i = i->next)
+	for (struct trace_ticket *i = v->first; i; i = i->next)
 		move_ticket(i, from, map, to);
 	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
 		move_ticket(k, from, map, to);
 }
 
-bool windows_values_stats_get(const struct windows *t, struct windows_values_stats *out,
-			      size_t *nr_waiting)
+bool trace_values_stats_get(const struct traces *t, struct trace_values_stats *out,
+			    size_t *nr_waiting)
 {
 	*out = t->values.stats;
 	*nr_waiting = t->values.nr_queued + t->values.nr_sent;
 	return t->values.client;
 }
 
-void windows_values_release(struct windows_values *v)
+void trace_values_release(struct trace_values *v)
 {
 	void *k;
 
-	for (struct windows_ticket *i = v->first, *next; i; i = next) {
+	for (struct trace_ticket *i = v->first, *next; i; i = next) {
 		next = i->next;
 		free_ticket(i);
 	}
@@ -376,5 +381,5 @@ void windows_values_release(struct windows_values *v)
 	for (size_t pos = 0; base_map_next(&v->owners, &pos, &k);)
 		values_owner_put(k);
 	base_map_release(&v->owners);
-	*v = (struct windows_values){ 0 };
+	*v = (struct trace_values){ 0 };
 }

@@ -10,7 +10,7 @@
 /* From the start of @instance to @boot_ns, to a microsecond; negative: it began later. */
 static int64_t age_ns(uint64_t instance, uint64_t boot_ns)
 {
-	/* Of 48 bits, with the sign. */
+	/* Sign-extend the 48-bit difference. */
 	return (int64_t)((boot_ns / DRIVER_INSTANCE_UNIT - instance) << 16) / 65536 *
 	       DRIVER_INSTANCE_UNIT;
 }
@@ -29,7 +29,7 @@ bool instance_fits(struct process *p, uint64_t instance)
 	if (p->known_ns ? !instance_is_listed(p, instance)
 			: p->born_ns && age_ns(instance, p->born_ns) < -SLACK_NS)
 		return false;
-	if (p->execs_told && p->execs != instance / DRIVER_INSTANCE_EXEC)
+	if (p->execs_announced && p->execs != instance / DRIVER_INSTANCE_EXEC)
 		return false;
 	p->instance = instance;
 	return true;
@@ -39,8 +39,8 @@ void instance_fork(struct process *p, const struct process *parent, uint64_t boo
 {
 	p->instance = 0;
 	p->born_ns = boot_ns;
-	p->execs_told = parent && (parent->instance || parent->execs_told);
-	if (p->execs_told)
+	p->execs_announced = parent && (parent->instance || parent->execs_announced);
+	if (p->execs_announced)
 		p->execs = parent->instance ? (uint16_t)(parent->instance / DRIVER_INSTANCE_EXEC)
 					    : parent->execs;
 }
@@ -49,8 +49,8 @@ void instance_exec(struct process *p, const struct process *old, uint64_t boot_n
 {
 	p->instance = old && old->instance ? old->instance + DRIVER_INSTANCE_EXEC : 0;
 	p->born_ns = old && old->born_ns ? old->born_ns : boot_ns;
-	p->execs_told = old && old->execs_told;
-	if (p->execs_told)
+	p->execs_announced = old && old->execs_announced;
+	if (p->execs_announced)
 		p->execs = (uint16_t)(old->execs + 1);
 }
 
@@ -59,5 +59,5 @@ void instance_listed(struct process *p)
 	if (p->instance)
 		return;
 	p->born_ns = 0;
-	p->execs_told = false;
+	p->execs_announced = false;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "line.h"
 #include "track.h"
 
 #define FILE_NAME  "labels"
@@ -63,34 +64,30 @@ static void forget(struct labels *t)
 	t->nr_kept = t->cap_kept = 0;
 }
 
-/* @text ends with a newline that is a 0 now. */
-static int take_lines(struct labels *t, char *text, const char *boot)
+static int take_lines(struct labels *t, struct base_lines *lines, const char *boot)
 {
-	char *save = NULL, *line = strtok_r(text, "\n", &save);
+	char *line = base_lines_next(lines);
 	int r = 0;
 
 	if (!line || strncmp(line, FIRST_LINE, strlen(FIRST_LINE)))
 		return -DCPI_EVERSION;
-	/* Of another boot: these processes are gone. */
+	/* The file is from another boot: these processes have ended. */
 	if (strcmp(line + strlen(FIRST_LINE), boot))
 		return 0;
-	while (r == 0 && (line = strtok_r(NULL, "\n", &save)))
-		r = take_line(t, line);
+	while (r == 0 && (line = base_lines_next(lines)))
+		r = lines->cut ? -DCPI_EFORMAT : take_line(t, line);
 	return r;
 }
 
 int labels_keep_parse(struct labels *t, const char *text, size_t len, const char *boot)
 {
-	char *copy;
-	int r;
+	struct base_lines lines;
+	int r = base_lines_open(&lines, text, len);
 
 	forget(t);
-	if (!len || text[len - 1] != '\n' || memchr(text, '\0', len) ||
-	    memmem(text, len, "\n\n", 2))
-		return -DCPI_EFORMAT;
-	copy = strndup(text, len - 1);
-	r = copy ? take_lines(t, copy, boot) : -ENOMEM;
-	free(copy);
+	if (r >= 0)
+		r = take_lines(t, &lines, boot);
+	base_lines_close(&lines);
 	if (r < 0)
 		forget(t);
 	return r;
@@ -135,7 +132,7 @@ static int read_boot(struct base_buf *out)
 	return base_buf_append(out, "", 1);
 }
 
-/* Nobody else's: he could have anything labelled. */
+/* The file must belong to this user: another user could have anything labelled. */
 static int check_file(const char *path)
 {
 	struct stat st;

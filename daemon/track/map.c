@@ -4,22 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "track.h"
 
 /* Index of the first mapping that ends above @addr. */
 static size_t first_above(const struct process *p, uint64_t addr)
 {
-	size_t low = 0, high = p->nr_maps;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (p->maps[mid].end > addr)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return BASE_UPPER_BOUND(p->maps, p->nr_maps, end, addr);
 }
 
 const struct map *map_find(const struct process *p, uint64_t addr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What /proc says of one process. Nothing here opens a file that a process names. */
+/* One process as /proc shows it. Nothing here opens a file that a process names. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ enum {
 	STAT_START = 22, /* ticks since boot */
 };
 
-#define STEP_NS 10000000u /* of start times */
+#define STEP_NS 10000000u /* resolution of start times */
 
 /* Read a small file of /proc/PID; the length, or -errno. */
 static ssize_t read_proc(int32_t pid, const char *name, char *text, size_t cap)
@@ -166,7 +166,7 @@ static FILE *open_if_any(const char *path)
 	return NULL;
 }
 
-/* Those of a main thread that has ended show nothing, those of the others what there is. */
+/* A main thread that has ended shows no mappings; its other threads show them. */
 static FILE *open_maps(int32_t pid)
 {
 	char path[64], name[400];
@@ -233,7 +233,7 @@ int proc_check_code(int32_t pid, uint64_t start, uint64_t end)
 struct dynamic_listing {
 	void (*fn)(void *ctx, uint64_t start, uint64_t end);
 	void *ctx;
-	uint64_t start, end; /* of memory in no file, without a gap */
+	uint64_t start, end; /* bounds of anonymous memory without a gap */
 	bool exec;	     /* some of it is executable */
 };
 

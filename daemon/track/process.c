@@ -15,7 +15,8 @@ struct processes {
 	struct process *last[NR_LAST]; /* that were found, by the end of their pid; or NULL */
 	struct process **over; /* in the order in which they ended; room for all that live */
 	size_t nr_over, cap_over;
-	size_t nr_forgotten;   /* of these, the first whose mappings are gone or unsettled */
+	size_t nr_forgotten;   /* number of these before the first whose mappings are dropped or
+				  unsettled */
 	struct process *spare; /* to be used again, by their later lives */
 	size_t nr_spare;
 };
@@ -62,7 +63,7 @@ static void process_free(struct processes *t, struct process *p)
 		struct process *later = p->later;
 
 		free_maps(p);
-		free(p->told);
+		free(p->announced);
 		free(p->exe);
 		put_by(t, p);
 		p = later;

@@ -35,14 +35,14 @@ struct process {
 	uint32_t uid;
 	char comm[16];
 	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
-	const char *label; /* of this life, or NULL; both are kept by struct labels */
-	const char *next_label; /* of what it executes next; NULL: the same */
+	const char *label; /* label of this life, or NULL; struct labels keeps both */
+	const char *next_label; /* label of the next program that it executes; NULL: the same */
 	uint64_t labelled_ns;	/* when it got that */
 	struct map *maps;	/* ascending, disjoint */
 	size_t nr_maps, cap_maps;
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
-	bool hollow;	   /* nothing is known of it but its pid */
+	bool placeholder;  /* nothing is known of it but its pid */
 	bool begins;	   /* exec was seen, the mapping of its program not yet */
 	bool asked;	   /* it was looked for in /proc */
 	bool watched;	   /* a perf map of it is looked for, or was */
@@ -57,13 +57,13 @@ struct process {
 	uint64_t instance; /* 0: none told yet */
 	uint64_t born_ns;  /* it was forked by then: ns since boot; or 0 */
 	uint64_t seen_ns;  /* when an event or a count told last that it lived */
-	uint16_t execs;	   /* of its instance to be, if execs_told */
-	bool execs_told;
-	uint64_t attached_ns;	 /* when the registry last handed over was made (at most DYN_MADE_NS
-				    less), or 0 */
-	struct process *later;	 /* a life after this one, of which only its hand-over has told */
-	struct ranges *told;	 /* what the driver was told of its dynamic code, or NULL */
-	struct waiting *waiting; /* its counts that wait for files (waiting.c), or NULL */
+	uint16_t execs;	   /* execs of its future instance, if execs_announced */
+	bool execs_announced;
+	uint64_t attached_ns;  /* when the registry last handed over was made (at most DYN_MADE_NS
+				  less), or 0 */
+	struct process *later; /* a life after this one, of which only its hand-over has told */
+	struct ranges *announced; /* the driver's copy of its dynamic code, or NULL */
+	struct waiting *waiting;  /* its counts that wait for files (waiting.c), or NULL */
 };
 
 /* ---- maps of a process (map.c) ------------------------------------------------------------- */
@@ -102,7 +102,7 @@ void processes_forget_maps(struct processes *t);
 /* Free the lives that are over but for those that are unsettled; @end sees each before (may be
  * NULL). */
 void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx);
-/* Whoever was returned last may be ended: then go on with --*pos. */
+/* The process returned last may be ended: then continue with --*pos. */
 bool processes_next(const struct processes *t, size_t *pos, struct process **out);
 size_t processes_nr(const struct processes *t);
 
@@ -135,7 +135,7 @@ enum { LABEL_MAX = 64, LABELS_MAX = 1024, LABELS_OF_USER = 64 };
 
 struct label {
 	char *text;
-	bool given; /* by @uid, in @epoch at last */
+	bool given; /* given by @uid, last in @epoch */
 	uint32_t uid;
 	uint64_t epoch;
 };
@@ -154,9 +154,9 @@ struct labels {
 	uint64_t epoch; /* a number, from 0 */
 
 	/* label_keep.c */
-	struct label_kept *kept; /* of processes that were not met yet */
+	struct label_kept *kept; /* labels of processes that were not met yet */
 	size_t nr_kept, cap_kept;
-	struct base_buf written; /* what stands in the file */
+	struct base_buf written; /* contents of the file */
 	uint64_t written_ns;	 /* when it was looked at last */
 	bool changed;		 /* some process got one since */
 	bool failed;		 /* it could not be written, and that was said */
@@ -188,8 +188,7 @@ int labels_keep_parse(struct labels *t, const char *text, size_t len, const char
 int labels_keep_format(const struct labels *t, const struct processes *processes, const char *boot,
 		       struct base_buf *out);
 
-/* ---- identity of mapped files that brought no build-id (identity.c) ---------------------------
- */
+/* ---- identity of mapped files (identity.c) --------------------------------------------------- */
 
 struct identity;
 
@@ -202,14 +201,22 @@ void identity_free(struct identity *t);
  * time since identity_forget, else a hash of these (*@by_path is set). Of an ELF file that was
  * written over since @l->time_ns (0: not known) a hash that no file has. What is no image but a
  * runtime's dump goes to *@dump (fd; else -1), which also says of a file that was read whether it
- * is ELF. With @l->time_ns 0 the reader is asked once for each @p->known_ns. 0 or -ENOMEM.
+ * is ELF, and what its code is (text). With @l->time_ns 0 the reader is asked once for each
+ * @p->known_ns. 0 or -ENOMEM.
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump);
+/*
+ * The code (struct reader_dump) of the file of mapping @l of @p, which brought a build-id: as the
+ * reader process tells; of a process that is gone, what that build-id at that path had the last
+ * time. One byte, 0: nothing tells.
+ */
+void identity_text(struct identity *t, const struct process *p, const struct driver_load *l,
+		   struct base_id *text);
 /* Closes the descriptor of a dump that is not wanted, as reader_release. */
 void identity_release_dump(struct identity *t, const struct reader_dump *dump);
-/* That of the ELF file which user @uid sent (reader_file_id). 0 or negative. */
-int identity_of_sent(struct identity *t, uint32_t uid, int sock, struct base_id *id);
+/* That of the ELF file which user @uid sent (reader_file_id), into @l. 0 or negative. */
+int identity_of_sent(struct identity *t, uint32_t uid, int sock, struct driver_load *l);
 void identity_forget(struct identity *t);
 
 /* ---- /proc (proc.c) ---------------------------------------------------------------------------

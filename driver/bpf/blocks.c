@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of blocks that windows run through: filled, searched, reused. No kernel is needed. */
+/* The table of blocks that traces run through: filled, searched, reused. No kernel is needed. */
 #include "bpf_blocks.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ enum {
 
 int bpf_blocks_init(struct bpf_blocks *b)
 {
-	b->own = calloc(WINDOW_NR_BLOCKS, sizeof(*b->own));
+	b->own = calloc(TRACE_NR_BLOCKS, sizeof(*b->own));
 	b->nr_numbers = 1;
 	return b->own ? 0 : -ENOMEM;
 }
@@ -54,7 +54,7 @@ static size_t size_of(uint32_t nr_uops)
 }
 
 /* Micro-ops that so many take the place of. */
-static uint32_t room_of(uint32_t nr_uops)
+static uint32_t space_of(uint32_t nr_uops)
 {
 	return (uint32_t)(size_of(nr_uops) + 1) * RUN_STEP;
 }
@@ -64,7 +64,7 @@ static uint32_t take_number(struct bpf_blocks *b)
 {
 	uint32_t number = spare_take(&b->numbers);
 
-	if (!number && b->nr_numbers < WINDOW_NR_BLOCKS)
+	if (!number && b->nr_numbers < TRACE_NR_BLOCKS)
 		number = b->nr_numbers++;
 	return number;
 }
@@ -72,12 +72,12 @@ static uint32_t take_number(struct bpf_blocks *b)
 /* Where so many micro-ops may stand; 0: nowhere. */
 static uint32_t take_run(struct bpf_blocks *b, uint32_t nr_uops)
 {
-	uint32_t len = room_of(nr_uops), run = spare_take(&b->runs[size_of(nr_uops)]);
+	uint32_t len = space_of(nr_uops), run = spare_take(&b->runs[size_of(nr_uops)]);
 
 	if (!run) {
 		if (!b->nr_uops)
 			b->nr_uops = RUN_STEP;
-		if (b->nr_uops + len > WINDOW_NR_UOPS)
+		if (b->nr_uops + len > TRACE_NR_UOPS)
 			return 0;
 		run = b->nr_uops;
 		b->nr_uops += len;
@@ -98,7 +98,7 @@ static void give_back(struct bpf_blocks *b, uint32_t number, uint32_t run, uint3
 
 static uint64_t hash_of(const struct bpf_blocks *b, const struct vtrace_code *code)
 {
-	return window_hash(&code->place, b->mix[0], b->mix[1]);
+	return trace_hash(&code->place, b->mix[0], b->mix[1]);
 }
 
 static bool is_equal(const struct vtrace_code *x, const struct vtrace_code *y)
@@ -111,10 +111,10 @@ static bool is_equal(const struct vtrace_code *x, const struct vtrace_code *y)
 /* Where the number of a block of this code stands; NULL: it is not there. */
 static uint64_t *way_of(const struct bpf_blocks *b, const struct vtrace_code *code)
 {
-	struct window_bucket *bucket = &b->buckets[hash_of(b, code) % WINDOW_NR_BUCKETS];
+	struct trace_bucket *bucket = &b->buckets[hash_of(b, code) % TRACE_NR_BUCKETS];
 
-	for (size_t i = 0; i < WINDOW_WAYS; i++) {
-		uint32_t number = WINDOW_ENTRY_NUMBER(bucket->way[i]);
+	for (size_t i = 0; i < TRACE_WAYS; i++) {
+		uint32_t number = TRACE_ENTRY_NUMBER(bucket->way[i]);
 
 		if (number && is_equal(b->own[number].code, code))
 			return &bucket->way[i];
@@ -126,7 +126,7 @@ uint32_t bpf_blocks_find(const struct bpf_blocks *b, const struct vtrace_code *c
 {
 	const uint64_t *way = way_of(b, code);
 
-	return way ? WINDOW_ENTRY_NUMBER(*way) : 0;
+	return way ? TRACE_ENTRY_NUMBER(*way) : 0;
 }
 
 /* ---- graves ---------------------------------------------------------------------------------- */
@@ -141,10 +141,10 @@ static void bury(struct bpf_blocks *b, uint32_t number, uint64_t now_ns)
 	__atomic_store_n(&b->blocks[number].alive, 0, __ATOMIC_SEQ_CST);
 	b->graves[b->nr_graves++] = (struct bpf_grave){ .dead_ns = now_ns, .number = number };
 	b->nr--;
-	b->nr_live_uops -= room_of(b->blocks[number].block.nr_uops);
+	b->nr_live_uops -= space_of(b->blocks[number].block.nr_uops);
 }
 
-/* Of all that live, so that to bury never fails. */
+/* Allocate graves for all live blocks, so that burying never fails. */
 static int dig(struct bpf_blocks *b)
 {
 	return base_grow(&b->graves, &b->cap_graves, b->nr_graves + b->nr + 1, sizeof(*b->graves));
@@ -174,10 +174,10 @@ static int by_age(const void *x, const void *y)
 	return (*a < *b) - (*a > *b);
 }
 
-/* What the eldest BPF_SPARE_BLOCKS of all have at least, or nearly so. */
+/* The age that the oldest BPF_SPARE_BLOCKS blocks have at least, approximately. */
 static uint64_t old_age(const struct bpf_blocks *b, uint64_t now_ns)
 {
-	const uint32_t every = WINDOW_NR_BLOCKS / NR_AGES - 1;
+	const uint32_t every = TRACE_NR_BLOCKS / NR_AGES - 1;
 	uint64_t ages[NR_AGES];
 	size_t nr = 0;
 
@@ -185,10 +185,10 @@ static uint64_t old_age(const struct bpf_blocks *b, uint64_t now_ns)
 		if (b->blocks[i].alive)
 			ages[nr++] = age_of(b, i, now_ns);
 	qsort(ages, nr, sizeof(*ages), by_age);
-	return nr ? ages[nr * BPF_SPARE_BLOCKS / WINDOW_NR_BLOCKS] : 0;
+	return nr ? ages[nr * BPF_SPARE_BLOCKS / TRACE_NR_BLOCKS] : 0;
 }
 
-static void make_room(struct bpf_blocks *b, uint64_t now_ns)
+static void make_space(struct bpf_blocks *b, uint64_t now_ns)
 {
 	uint64_t old = old_age(b, now_ns);
 	uint32_t left = BPF_SPARE_BLOCKS;
@@ -202,9 +202,9 @@ static void make_room(struct bpf_blocks *b, uint64_t now_ns)
 
 static bool is_tight(const struct bpf_blocks *b)
 {
-	return b->nr >= WINDOW_NR_BLOCKS - BPF_SPARE_BLOCKS ||
+	return b->nr >= TRACE_NR_BLOCKS - BPF_SPARE_BLOCKS ||
 	       b->nr_live_uops >=
-		       WINDOW_NR_UOPS / WINDOW_NR_BLOCKS * (WINDOW_NR_BLOCKS - BPF_SPARE_BLOCKS);
+		       TRACE_NR_UOPS / TRACE_NR_BLOCKS * (TRACE_NR_BLOCKS - BPF_SPARE_BLOCKS);
 }
 
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns)
@@ -243,41 +243,41 @@ static struct vtrace_code *copy_of(const struct vtrace_code *code, uint32_t numb
 /* Whole, before anybody can find it. */
 static void write_block(struct bpf_blocks *b, uint32_t number, const struct vtrace_code *code)
 {
-	struct window_block *w = &b->blocks[number];
+	struct trace_block *w = &b->blocks[number];
 
 	memcpy(&b->uops[code->block.first], code->uops,
 	       code->block.nr_uops * sizeof(code->uops[0]));
 	w->block = code->block;
 	w->link[0] = w->link[1] = 0;
 	w->starts = 0;
-	for (size_t i = 0; i < code->block.nr_insns && i < WINDOW_ENTRIES; i++) {
+	for (size_t i = 0; i < code->block.nr_insns && i < TRACE_ENTRIES; i++) {
 		w->starts |= 1ull << code->insns[i].offset % VTRACE_BLOCK_BYTES;
 		w->first[i] = code->insns[i].first;
 	}
 	__atomic_store_n(&w->alive, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Where one more may stand: of a full bucket in place of the one that was longest without a window.
+/* Where one more may stand: of a full bucket in place of the one that was longest without a trace.
  */
 static uint64_t *way_for(const struct bpf_blocks *b, uint64_t hash)
 {
-	struct window_bucket *bucket = &b->buckets[hash % WINDOW_NR_BUCKETS];
+	struct trace_bucket *bucket = &b->buckets[hash % TRACE_NR_BUCKETS];
 	uint64_t *least = &bucket->way[0];
 
-	for (size_t i = 0; i < WINDOW_WAYS; i++) {
+	for (size_t i = 0; i < TRACE_WAYS; i++) {
 		uint64_t *way = &bucket->way[i];
 
 		if (!*way)
 			return way;
-		if (b->own[WINDOW_ENTRY_NUMBER(*way)].used_ns <
-		    b->own[WINDOW_ENTRY_NUMBER(*least)].used_ns)
+		if (b->own[TRACE_ENTRY_NUMBER(*way)].used_ns <
+		    b->own[TRACE_ENTRY_NUMBER(*least)].used_ns)
 			least = way;
 	}
 	return least;
 }
 
 /* A number and a run of micro-ops for a new one; -DCPI_ELIMIT. */
-static int take_room(struct bpf_blocks *b, uint32_t nr_uops, uint32_t *number, uint32_t *run)
+static int take_space(struct bpf_blocks *b, uint32_t nr_uops, uint32_t *number, uint32_t *run)
 {
 	*number = take_number(b);
 	*run = *number ? take_run(b, nr_uops) : 0;
@@ -292,10 +292,10 @@ static void publish(struct bpf_blocks *b, uint64_t hash, uint32_t number, uint64
 	uint64_t *way = way_for(b, hash);
 
 	if (*way)
-		bury(b, WINDOW_ENTRY_NUMBER(*way), now_ns);
-	__atomic_store_n(way, WINDOW_ENTRY(hash, number), __ATOMIC_RELEASE);
+		bury(b, TRACE_ENTRY_NUMBER(*way), now_ns);
+	__atomic_store_n(way, TRACE_ENTRY(hash, number), __ATOMIC_RELEASE);
 	b->nr++;
-	b->nr_live_uops += room_of(b->blocks[number].block.nr_uops);
+	b->nr_live_uops += space_of(b->blocks[number].block.nr_uops);
 }
 
 int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns)
@@ -304,16 +304,16 @@ int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_
 	uint32_t number, run, nr_uops = code->block.nr_uops;
 
 	if (way)
-		return (int)WINDOW_ENTRY_NUMBER(*way);
+		return (int)TRACE_ENTRY_NUMBER(*way);
 	if (dig(b) < 0)
 		return -ENOMEM;
 	if (is_tight(b))
-		make_room(b, now_ns);
-	if (take_room(b, nr_uops, &number, &run) < 0) {
+		make_space(b, now_ns);
+	if (take_space(b, nr_uops, &number, &run) < 0) {
 		b->no_room++;
 		/* Runs of other lengths are free: some of each have to go. */
 		if (!b->nr_graves)
-			make_room(b, now_ns);
+			make_space(b, now_ns);
 		return -DCPI_ELIMIT;
 	}
 	b->own[number].code = copy_of(code, number, run);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of blocks that windows run through (kernel/blocks.h), from the side that fills it. No
+ * The table of blocks that traces run through (kernel/blocks.h), from the side that fills it. No
  * kernel is needed: the arrays may stand anywhere.
  *
- * A block that had to go is found no more, but windows may still name it, and a program may still
- * be in it: it is buried, and its place given to another one only when all windows were handed on
+ * A block that had to go is found no more, but traces may still name it, and a program may still
+ * be in it: it is buried, and its place given to another one only when all traces were handed on
  * that had begun before.
  */
 #ifndef DCPI_BPF_BLOCKS_H_INTERNAL
@@ -14,10 +14,10 @@
 #include "driver.h"
 
 enum {
-	BPF_NR_SIZES = 16, /* of runs of micro-ops: 8, 16, … 128 */
+	BPF_NR_SIZES = 16, /* lengths of runs of micro-ops: 8, 16, … 128 */
 	/* So many blocks, or a like part of the micro-ops, are kept free: what goes is room only
 	 * when it is reused. */
-	BPF_SPARE_BLOCKS = WINDOW_NR_BLOCKS / 8,
+	BPF_SPARE_BLOCKS = TRACE_NR_BLOCKS / 8,
 };
 
 /* Numbers of blocks, or places of micro-ops, to be used again. */
@@ -26,11 +26,11 @@ struct bpf_spare {
 	size_t nr, cap;
 };
 
-/* What is known of a block here: by its number. */
+/* The daemon's facts about a block, by its number. */
 struct bpf_block {
 	struct vtrace_code
 		*code;	  /* a copy, without the micro-ops that it does not have; NULL: free */
-	uint64_t used_ns; /* when the last window that entered it began, or it was put */
+	uint64_t used_ns; /* when the last trace that entered it began, or it was put */
 	bool entered;
 };
 
@@ -41,16 +41,16 @@ struct bpf_grave {
 
 struct bpf_blocks {
 	/* The arrays of kernel/blocks.h, and what hashes begin with: set by who makes it. */
-	struct window_block *blocks;
-	struct window_bucket *buckets;
+	struct trace_block *blocks;
+	struct trace_bucket *buckets;
 	struct vtrace_uop *uops;
 	uint64_t mix[2];
 
-	struct bpf_block *own; /* WINDOW_NR_BLOCKS */
+	struct bpf_block *own; /* TRACE_NR_BLOCKS */
 	uint32_t nr_numbers;   /* the first so many were used; 0 is none */
 	uint32_t nr_uops;      /* likewise */
 	uint32_t nr;	       /* that can be found */
-	uint32_t nr_live_uops; /* of these */
+	uint32_t nr_live_uops; /* live micro-ops in them */
 	uint64_t no_room;
 	struct bpf_spare numbers, runs[BPF_NR_SIZES];
 	struct bpf_grave *graves; /* ascending by time */
@@ -63,15 +63,15 @@ void bpf_blocks_release(struct bpf_blocks *b);
 
 /*
  * As driver_block_put; @now_ns: CLOCK_MONOTONIC. Where little is free an eighth of the blocks goes:
- * those that were longest without a window, where one that no window ever entered counts as four
+ * those that were longest without a trace, where one that no trace ever entered counts as four
  * times as old; their room is free when it is reused.
  */
 int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns);
 /* NULL: none. */
 const struct vtrace_code *bpf_blocks_get(const struct bpf_blocks *b, uint32_t number);
-/* A window that began at @time_ns entered it. Any @number, also one that is no block's. */
+/* A trace that began at @time_ns entered it. Any @number, also one that is no block's. */
 void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns);
-/* All windows were handed on that had begun by @until_ns, and no program runs that had. */
+/* All traces were handed on that had begun by @until_ns, and no program runs that had. */
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns);
 /* The number of the block that is of this code, 0: none. As the program looks for it. */
 uint32_t bpf_blocks_find(const struct bpf_blocks *b, const struct vtrace_code *code);

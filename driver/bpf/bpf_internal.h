@@ -51,7 +51,7 @@ struct bpf_tables {
 	struct count_shape shape;
 	uint32_t stride, nr_elements; /* from one table to the next; of all */
 	union count_bucket *all;      /* mapped */
-	size_t nr_cpus;		      /* those present when it was opened */
+	size_t nr_cpus;		      /* number of CPUs present at the open */
 	int gate_fd, inner_fd;	      /* a map of maps to wait with, and what stands in it */
 	bool unwaited;		      /* the kernel did not wait at the last exchange */
 };
@@ -80,17 +80,17 @@ union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 /* ---- programs (program_linux.c) ---------------------------------------------------------- */
 
 struct sample; /* the skeletons: programs and maps */
-struct sample_window;
+struct sample_trace;
 struct bpf_clients;
 
 struct bpf_programs {
-	/* By event, each with a program of its own; maps are those of the first. */
+	/* Programs by event, one each; all use the maps of the first. */
 	struct sample *objects[DRIVER_NR_EVENTS];
 	size_t nr;
-	struct sample_window *windows; /* in place of the first event's program, or NULL */
-	uint64_t mix[COUNT_NR_MIX];    /* see COUNT_MIX */
-	int pins_fd;		       /* see bpf_pins_make; -1: this kernel pins nothing */
-	void *tick, *on_begin;	       /* links, or NULL */
+	struct sample_trace *traces; /* in place of the first event's program, or NULL */
+	uint64_t mix[COUNT_NR_MIX];  /* see COUNT_MIX */
+	int pins_fd;		     /* see bpf_pins_make; -1: this kernel pins nothing */
+	void *tick, *on_begin;	     /* links, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
 	/* Maps, of the first object: tables; rings of bytes, each an enum sample_note, and of
@@ -100,9 +100,9 @@ struct bpf_programs {
 	const volatile uint64_t *untabled; /* samples without a table, by event */
 };
 
-/* Can windows be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
-int bpf_windows_check(const struct driver_config *config, struct base_err *err);
-/* Load what @specs and @config's windows need. Errors with cause and hint: -DCPI_ENOEVENTS,
+/* Can traces be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
+int bpf_traces_check(const struct driver_config *config, struct base_err *err);
+/* Load what @specs and @config's traces need. Errors with cause and hint: -DCPI_ENOEVENTS,
  * -DCPI_EUNSUPPORTED. */
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
 		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
@@ -167,34 +167,34 @@ struct bpf {
 	struct bpf_tables tables;
 	struct bpf_counts counts;
 	struct bpf_forks forks;
-	struct bpf_window_source *windows;   /* NULL: none were asked for */
-	struct driver_stats taken;	     /* of the tables read so far */
+	struct bpf_trace_source *traces;     /* NULL: none were asked for */
+	struct driver_stats taken;	     /* statistics of the tables read so far */
 	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;
-	uint64_t code_ns;	  /* of the last drain for the sake of new code */
-	uint64_t nr_loads_seen;	  /* those that there were at the last look */
-	void *notes, *told_forks; /* readers of the rings */
-	bool noted;		  /* a table asked for a drain, not yet done */
-	int refusal;		  /* why the kernel did not wait at the last exchange; 0 */
-	const char *why;	  /* behind the description */
-	char said[320];		  /* the same with the refusal */
+	uint64_t code_ns;	       /* time of the last drain for new code */
+	uint64_t nr_loads_seen;	       /* number of loads at the last look */
+	void *notes, *announced_forks; /* readers of the rings */
+	bool noted;		       /* a table asked for a drain, not yet done */
+	int refusal;		       /* why the kernel did not wait at the last exchange; 0 */
+	const char *why;	       /* behind the description */
+	char said[320];		       /* the same with the refusal */
 	bool running;
 };
 
-/* ---- windows (windows_linux.c); where there are none these do nothing -------------------- */
+/* ---- traces (trace_linux.c); where there are none these do nothing -------------------- */
 
 /* Behind programs and sampler. 0 or -errno. */
-int bpf_windows_open(struct bpf *b, const struct driver_config *config);
-void bpf_windows_close(struct bpf *b);
+int bpf_traces_open(struct bpf *b, const struct driver_config *config);
+void bpf_traces_close(struct bpf *b);
 /* Read the ring; how many wait. */
-size_t bpf_windows_read(struct bpf *b);
-/* As bpf_windows_whole; @now_ns without windows. */
-uint64_t bpf_windows_horizon(struct bpf *b, uint64_t now_ns);
-/* Those that began before @until_ns to @sink. 0, or what it said. */
-int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
+size_t bpf_traces_read(struct bpf *b);
+/* As bpf_traces_whole; @now_ns without traces. */
+uint64_t bpf_traces_horizon(struct bpf *b, uint64_t now_ns);
+/* Pass traces that began before @until_ns to @sink. 0, or the sink's error. */
+int bpf_traces_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
 /* All were handed on that had begun by then. */
-void bpf_windows_settle(struct bpf *b, uint64_t until_ns);
+void bpf_traces_settle(struct bpf *b, uint64_t until_ns);
 
 #endif

@@ -7,7 +7,7 @@
 #include "kernel/sample.h"
 
 #include <sample.skel.h>
-#include <sample_window.skel.h>
+#include <sample_trace.skel.h>
 
 _Static_assert((int)SAMPLE_USER == (int)DRIVER_USER && (int)SAMPLE_KERNEL == (int)DRIVER_KERNEL,
 	       "modes");
@@ -15,7 +15,7 @@ _Static_assert((int)SAMPLE_NR_RANGES == (int)DRIVER_NR_RANGES, "ranges of a proc
 /* They share the map of what is written here. */
 #define SAME_PLACE(name)                                                                           \
 	_Static_assert(offsetof(struct sample__bss, name) ==                                       \
-			       offsetof(struct sample_window__bss, name),                          \
+			       offsetof(struct sample_trace__bss, name),                           \
 		       #name)
 SAME_PLACE(shared);
 SAME_PLACE(untabled);
@@ -23,9 +23,9 @@ SAME_PLACE(clients);
 SAME_PLACE(ranges);
 SAME_PLACE(pages);
 SAME_PLACE(pages_wanted);
-_Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_window__bss), "bss");
+_Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_trace__bss), "bss");
 
-/* Of either skeleton: the maps that all programs share. */
+/* The maps that all programs share, in either skeleton. */
 enum { NR_SHARED_MAPS = 4 };
 #define SHARED_MAPS(object)                                                                        \
 	((struct bpf_map *const[NR_SHARED_MAPS]){ (object)->maps.tables, (object)->maps.forks,     \

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of tables in which no kernel counts. */
+/* Constants for tables in which no kernel counts. */
 static const uint64_t count_mix[] __attribute__((unused)) = {
 	0x9e3779b97f4a7c15,
 	0xbf58476d1ce4e5b9,

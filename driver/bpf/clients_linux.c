@@ -21,13 +21,14 @@ enum { PAGE_LEN = sizeof(uint32_t) << SAMPLE_PAGE_SHIFT };
 
 struct bpf_pins {
 	uint32_t tgid;
-	uint64_t ino, off, words; /* of the client's words: see struct driver_client */
+	uint64_t ino, off, words; /* inode, offset and address of the client's words: see struct
+				     driver_client */
 	uint32_t nr_words;
 	uint32_t nr; /* pages that are pinned, or were to be */
 	uint8_t pages[SAMPLE_NR_PINS];
 	void *base; /* the words, mapped from a page of the file on; NULL: none of them can be
 		       pinned */
-	size_t len, before; /* of the mapping; up to the words */
+	size_t len, before; /* length of the mapping; length before the words */
 };
 
 /* ---- the storage ----------------------------------------------------------------------------- */
@@ -186,7 +187,7 @@ static void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins,
 	/* Also what fails may have been stored. */
 	pins->nr = nr;
 	if (pin(p, pins, at) < 0) {
-		/* What was pinned before still is, and this will not do a second time. */
+		/* The same pages were pinned before and are not pinned again. */
 		munmap(pins->base, pins->len);
 		pins->base = NULL;
 		return;
@@ -198,15 +199,15 @@ static void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins,
 /* ---- clients --------------------------------------------------------------------------------- */
 
 /*
- * Who stands in the slots that programs look into. A slot is in use until it was swept, though its
- * process has ended before.
+ * The processes in the slots that programs look into. A slot stays in use until it was swept, even
+ * if its process ended before.
  */
 struct bpf_clients {
 	size_t nr;
 	uint16_t slots[SAMPLE_NR_CLIENTS];
 	bool used[SAMPLE_NR_SLOTS];
 	uint16_t spare[SAMPLE_NR_CLIENTS]; /* the first so many that are left: places of ranges */
-	struct bpf_pins pins[SAMPLE_NR_CLIENTS]; /* by the same places */
+	struct bpf_pins pins[SAMPLE_NR_CLIENTS]; /* pins of the same slots */
 };
 
 static struct sample_client *slot(const struct bpf_programs *p, uint32_t at)
@@ -246,8 +247,7 @@ static int find(const struct bpf_programs *p, uint32_t tgid)
 	return -1;
 }
 
-/* Who looks for something goes past a slot that is GONE, which costs; nobody has to if nothing
- * stands behind it. */
+/* A lookup goes past a slot marked GONE, at a cost; the mark is needed only if an entry follows. */
 static void clear(const struct bpf_programs *p, uint32_t at)
 {
 	set_tgid(p, at, SAMPLE_GONE);
@@ -410,7 +410,9 @@ static int watch_one(void **link, struct bpf_program *program)
 	return *link ? 0 : -errno;
 }
 
-/* What takes away whom an exec or exit ends; without what tells of forks we can do. */
+/*
+ * Attach the programs that remove processes at exec or exit; without the one for forks we can do.
+ */
 static int watch(struct bpf_programs *p, bool forks)
 {
 	struct sample *s = p->objects[0];
@@ -431,7 +433,7 @@ static void unwatch(struct bpf_programs *p)
 	p->on_exec = p->on_exit = p->on_fork = NULL;
 }
 
-/* What samples have asked for since. */
+/* Take the pages that samples have asked for since. */
 static void take_pins(const struct bpf_programs *p)
 {
 	struct sample__bss *bss = p->objects[0]->bss;

@@ -85,7 +85,7 @@ void count_walk(const union count_bucket *table, const struct count_shape *s,
 	}
 }
 
-/* What was not written to is not touched: most of a table, on a quiet CPU. */
+/* Clear only what was written to: on a quiet CPU most of a table is clean. */
 void count_clear(union count_bucket *table, const struct count_shape *s)
 {
 	uint32_t nr = s->nr_buckets;
@@ -141,7 +141,7 @@ static void take_entry(void *ctx, const struct count_entry *e)
 		c->entries[c->nr++] = *e;
 }
 
-/* What the head says and what is there must agree; where they do not, the law still holds. */
+/* The head and the contents must agree; if they do not, received = stored + lost still holds. */
 static void balance(const struct taking *t, uint64_t received, uint64_t lost,
 		    struct driver_stats *stats)
 {

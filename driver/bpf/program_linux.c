@@ -10,7 +10,7 @@
 
 #include "bpf_program.h"
 
-enum { WINDOW_INSNS = 64, WINDOW_INSNS_MAX = 256 };
+enum { TRACE_INSNS = 64, TRACE_INSNS_MAX = 256 };
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -78,11 +78,11 @@ static int maps_share(struct bpf_map *const *own, struct bpf_map *const *first)
 }
 
 /* Only what is used is loaded: a kernel without a part of it may still do. */
-static void choose_programs(struct sample *own, bool tick, bool first, bool windows)
+static void choose_programs(struct sample *own, bool tick, bool first, bool traces)
 {
 	bpf_program__set_autoload(own->progs.pins_take, first && own->rodata->can_pin);
-	bpf_program__set_autoload(own->progs.sample_event, !tick && !windows);
-	bpf_program__set_autoload(own->progs.sample_tick, tick && !windows);
+	bpf_program__set_autoload(own->progs.sample_event, !tick && !traces);
+	bpf_program__set_autoload(own->progs.sample_tick, tick && !traces);
 	bpf_program__set_autoload(own->progs.program_begins, first);
 	bpf_program__set_autoload(own->progs.sample_exec, first);
 	bpf_program__set_autoload(own->progs.sample_exit, first);
@@ -107,8 +107,8 @@ static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, siz
 			     &p->objects[event]->rodata->can_cast, err);
 }
 
-/* @windows: another program samples it, and here are but the maps. */
-static int open_one(struct bpf_programs *p, size_t event, bool tick, bool windows,
+/* @traces: another program samples it, and here are but the maps. */
+static int open_one(struct bpf_programs *p, size_t event, bool tick, bool traces,
 		    const struct bpf_tables *t, struct base_err *err)
 {
 	struct sample *own = sample__open();
@@ -121,7 +121,7 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, bool window
 	r = set_constants(p, t, event, tick, err);
 	if (r < 0)
 		return r;
-	choose_programs(own, tick, event == 0, windows);
+	choose_programs(own, tick, event == 0, traces);
 	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
 		       : maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
 	if (r >= 0)
@@ -140,32 +140,32 @@ static void draw_mix(struct bpf_programs *p)
 		p->mix[i] |= 1;
 }
 
-/* ---- windows --------------------------------------------------------------------------------- */
+/* ---- traces --------------------------------------------------------------------------------- */
 
-static void set_window_constants(struct sample_window *own, const struct sample *first,
-				 const struct driver_config *config)
+static void set_trace_constants(struct sample_trace *own, const struct sample *first,
+				const struct driver_config *config)
 {
 	own->rodata->event = first->rodata->event;
 	own->rodata->can_cast = first->rodata->can_cast;
 	own->rodata->can_pin = first->rodata->can_pin;
 	for (size_t i = 0; i < COUNT_NR_MIX; i++)
 		own->rodata->mix[i] = first->rodata->mix[i];
-	own->rodata->window_every = config->window_every;
-	own->rodata->window_insns = config->window_insns ? config->window_insns : WINDOW_INSNS;
-	own->rodata->window_log = config->window_log;
-	own->rodata->window_kernel = config->window_kernel;
+	own->rodata->trace_every = config->trace_every;
+	own->rodata->trace_insns = config->trace_insns ? config->trace_insns : TRACE_INSNS;
+	own->rodata->trace_log = config->trace_log;
+	own->rodata->trace_kernel = config->trace_kernel;
 }
 
-static int open_windows(struct bpf_programs *p, const struct driver_config *config, bool tick,
-			size_t nr_cpus, struct base_err *err)
+static int open_traces(struct bpf_programs *p, const struct driver_config *config, bool tick,
+		       size_t nr_cpus, struct base_err *err)
 {
-	struct sample_window *own = sample_window__open();
+	struct sample_trace *own = sample_trace__open();
 	int r;
 
 	if (!own)
-		return bpf_refused(err, -errno, "cannot open the BPF program of windows");
-	p->windows = own;
-	set_window_constants(own, p->objects[0], config);
+		return bpf_refused(err, -errno, "cannot open the BPF program of traces");
+	p->traces = own;
+	set_trace_constants(own, p->objects[0], config);
 	bpf_program__set_autoload(own->progs.sample_event, !tick);
 	bpf_program__set_autoload(own->progs.sample_tick, tick);
 	bpf_program__set_autoload(own->progs.program_begins, false);
@@ -177,10 +177,10 @@ static int open_windows(struct bpf_programs *p, const struct driver_config *conf
 	if (r >= 0)
 		r = bpf_pins_use(p, own->maps.pins);
 	if (r >= 0)
-		r = bpf_map__set_max_entries(own->maps.window_cpus, (uint32_t)nr_cpus);
+		r = bpf_map__set_max_entries(own->maps.trace_cpus, (uint32_t)nr_cpus);
 	if (r >= 0)
-		r = sample_window__load(own);
-	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of windows") : 0;
+		r = sample_trace__load(own);
+	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of traces") : 0;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -200,28 +200,28 @@ static int open_all(struct bpf_programs *p, const struct driver_config *config,
 		    const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		    struct base_err *err)
 {
-	bool windows = config->window_every != 0;
+	bool traces = config->trace_every != 0;
 	int r = 0;
 
 	draw_mix(p);
 	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = open_one(p, i, specs[i].tick, windows && i == 0, t, err);
-	if (r >= 0 && windows)
-		r = open_windows(p, config, specs[0].tick, t->nr_cpus, err);
+		r = open_one(p, i, specs[i].tick, traces && i == 0, t, err);
+	if (r >= 0 && traces)
+		r = open_traces(p, config, specs[0].tick, t->nr_cpus, err);
 	if (r >= 0)
 		find_parts(p);
 	return r;
 }
 
-int bpf_windows_check(const struct driver_config *config, struct base_err *err)
+int bpf_traces_check(const struct driver_config *config, struct base_err *err)
 {
-	if (config->window_insns > WINDOW_INSNS_MAX)
-		return base_fail(err, -DCPI_EUSAGE, "windows of %u instructions: more than %d",
-				 config->window_insns, WINDOW_INSNS_MAX);
-	if (config->window_log > VTRACE_LOG_TIMES)
-		return base_fail(err, -DCPI_EUSAGE, "windows with values of kind %u: unknown",
-				 config->window_log);
-	return driver_windows_possible(NULL, err);
+	if (config->trace_insns > TRACE_INSNS_MAX)
+		return base_fail(err, -DCPI_EUSAGE, "traces of %u instructions: more than %d",
+				 config->trace_insns, TRACE_INSNS_MAX);
+	if (config->trace_log > VTRACE_LOG_TIMES)
+		return base_fail(err, -DCPI_EUSAGE, "traces with values of kind %u: unknown",
+				 config->trace_log);
+	return driver_traces_possible(NULL, err);
 }
 
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
@@ -248,7 +248,7 @@ void bpf_programs_close(struct bpf_programs *p)
 	bpf_link__destroy(p->on_begin);
 	bpf_clients_close(p);
 	/* The first one's maps are in the others' use. */
-	sample_window__destroy(p->windows);
+	sample_trace__destroy(p->traces);
 	while (p->nr)
 		sample__destroy(p->objects[--p->nr]);
 	if (p->pins_fd >= 0)
@@ -260,8 +260,8 @@ void bpf_programs_close(struct bpf_programs *p)
 
 int bpf_programs_fd(const struct bpf_programs *p, size_t event)
 {
-	if (event == 0 && p->windows)
-		return bpf_program__fd(p->windows->progs.sample_event);
+	if (event == 0 && p->traces)
+		return bpf_program__fd(p->traces->progs.sample_event);
 	return bpf_program__fd(p->objects[event]->progs.sample_event);
 }
 
@@ -279,8 +279,8 @@ int bpf_programs_wake_at_exec(struct bpf_programs *p)
 
 static struct bpf_program *tick_program(const struct bpf_programs *p)
 {
-	if (p->windows && bpf_program__autoload(p->windows->progs.sample_tick))
-		return p->windows->progs.sample_tick;
+	if (p->traces && bpf_program__autoload(p->traces->progs.sample_tick))
+		return p->traces->progs.sample_tick;
 	for (size_t i = 0; i < p->nr; i++) {
 		if (bpf_program__autoload(p->objects[i]->progs.sample_tick))
 			return p->objects[i]->progs.sample_tick;

@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "bpf_internal.h"
 
 enum {
@@ -19,8 +20,8 @@ enum {
 /* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
  */
 #define BPF_LOADS_MAX 20000u
-/* And so many windows, of a kilobyte each at most. */
-#define BPF_WINDOWS_MAX 20000u
+/* And so many traces, of a kilobyte each at most. */
+#define BPF_TRACES_MAX 20000u
 /* Least time between two exchanges for the sake of new code. */
 #define BPF_CODE_NS 200000000u
 
@@ -70,15 +71,8 @@ static const struct sample_fork *first_of(const struct bpf_forks *f, uint32_t ch
 					  uint64_t time_ns)
 {
 	const struct sample_fork key = { .child = child, .time_ns = time_ns };
-	size_t from = 0, to = f->nr, mid;
+	size_t from = BASE_BOUND(i, f->nr, by_child(&f->items[i], &key) < 0);
 
-	while (from < to) {
-		mid = from + (to - from) / 2;
-		if (by_child(&f->items[mid], &key) < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
 	return from < f->nr && f->items[from].child == child ? &f->items[from] : NULL;
 }
 
@@ -168,8 +162,9 @@ static void tell_refusal(struct bpf *b, int r)
 /* ---- accounting ------------------------------------------------------------------------------ */
 
 /*
- * What lies in a table that is being filled is received and held. Losses are read first: they may
- * grow between, but are received before; where that was not seen in this order, it is yet to be.
+ * Samples in a table that is being filled are received and pending. Losses are read first: they may
+ * grow meanwhile, but each is received before it is lost; a loss not yet seen in that order is
+ * still to come.
  */
 static void account_table(struct driver_stats *st, const volatile struct count_head *h)
 {
@@ -235,7 +230,7 @@ static size_t nr_waiting(const struct perf_order *o)
 	return nr;
 }
 
-/* What is known by its marker alone would be found seconds later, or after its end. */
+/* Whether code known by its marker alone is waiting, which a later look would find too late. */
 static bool is_urgent(struct bpf *b)
 {
 	/* No memory: the records stay, and the drain's own reading says so. */
@@ -272,16 +267,16 @@ static bool is_due(struct bpf *b)
 	bool due = read(b->timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks);
 
 	ring_buffer__consume(b->notes);
-	ring_buffer__consume(b->told_forks);
+	ring_buffer__consume(b->announced_forks);
 	due |= is_code_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
-	due |= bpf_windows_read(b) > BPF_WINDOWS_MAX;
+	due |= bpf_traces_read(b) > BPF_TRACES_MAX;
 	b->noted = false;
 	return due;
 }
 
 /*
- * On their way to the daemon, forks get the cursor that was read at them, and windows come among
+ * On their way to the daemon, forks get the cursor that was read at them, and traces come among
  * the others.
  */
 struct telling {
@@ -292,20 +287,20 @@ struct telling {
 static int tell_load(void *ctx, const struct driver_load *load)
 {
 	const struct telling *t = ctx;
-	struct driver_load told = *load;
-	int r = bpf_windows_until(t->b, load->time_ns, t->sink);
+	struct driver_load announced = *load;
+	int r = bpf_traces_until(t->b, load->time_ns, t->sink);
 
 	if (r < 0)
 		return r;
 	if (load->kind == DRIVER_LOAD_FORK)
-		bpf_forks_tell(&t->b->forks, &told);
-	return t->sink->load(t->sink->ctx, &told);
+		bpf_forks_tell(&t->b->forks, &announced);
+	return t->sink->load(t->sink->ctx, &announced);
 }
 
 static int tell_count(void *ctx, const struct driver_count *count)
 {
 	const struct telling *t = ctx;
-	int r = bpf_windows_until(t->b, count->time_ns, t->sink);
+	int r = bpf_traces_until(t->b, count->time_ns, t->sink);
 
 	return r < 0 ? r : t->sink->count(t->sink->ctx, count);
 }
@@ -314,16 +309,19 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 {
 	struct telling t = { b, sink };
 	const struct driver_sink telling = { tell_load, tell_count, NULL, &t };
-	size_t nr_windows = bpf_windows_read(b);
+	size_t nr_traces = bpf_traces_read(b);
 	int r;
 
-	/* Who forked until then has told, unless it was stopped between event and program. */
-	ring_buffer__consume(b->told_forks);
-	if (!b->forks.nr && !nr_windows)
+	/*
+	 * Forks until then are in the ring, unless the parent was stopped between event and
+	 * program.
+	 */
+	ring_buffer__consume(b->announced_forks);
+	if (!b->forks.nr && !nr_traces)
 		return perf_sampler_hand_on(&b->sampler, horizon, sink);
 	r = perf_sampler_hand_on(&b->sampler, horizon, &telling);
 	if (r >= 0)
-		r = bpf_windows_until(b, horizon, sink);
+		r = bpf_traces_until(b, horizon, sink);
 	if (r >= 0)
 		bpf_forks_drop(&b->forks, horizon);
 	return r;
@@ -337,13 +335,13 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 
 	tell_refusal(b, bpf_tables_swap(&b->tables, now));
 	gather(b);
-	/* Nobody is putting an older record into a ring any more. */
+	/* No CPU is still writing an older record into a ring. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	horizon = bpf_windows_horizon(b, horizon);
+	horizon = bpf_traces_horizon(b, horizon);
 	if (r >= 0)
 		r = hand_on(b, horizon, sink);
 	if (r >= 0)
-		bpf_windows_settle(b, horizon);
+		bpf_traces_settle(b, horizon);
 	return r;
 }
 
@@ -417,9 +415,9 @@ static void bpf_close(struct driver *d)
 	struct bpf *b = (struct bpf *)d;
 
 	perf_sampler_close(&b->sampler);
-	bpf_windows_close(b);
+	bpf_traces_close(b);
 	ring_buffer__free(b->notes);
-	ring_buffer__free(b->told_forks);
+	ring_buffer__free(b->announced_forks);
 	if (b->timer_fd >= 0)
 		close(b->timer_fd);
 	bpf_programs_close(&b->programs);
@@ -456,8 +454,8 @@ static int check_config(const struct driver_config *config, struct base_err *err
 		return base_fail(err, -DCPI_EUSAGE,
 				 "table of %zu entries: not a power of two from %d to %d", len,
 				 BPF_TABLE_LEN_MIN, BPF_TABLE_LEN_MAX);
-	if (config->window_every) {
-		int r = bpf_windows_check(config, err);
+	if (config->trace_every) {
+		int r = bpf_traces_check(config, err);
 
 		if (r < 0)
 			return r;
@@ -559,7 +557,7 @@ static int open_polling(struct bpf *b, struct base_err *err)
 	if (r >= 0)
 		r = open_ring(b, &b->notes, b->programs.notes_fd, on_note);
 	if (r >= 0)
-		r = open_ring(b, &b->told_forks, b->programs.forks_fd, on_fork);
+		r = open_ring(b, &b->announced_forks, b->programs.forks_fd, on_fork);
 	return r < 0 ? base_fail_errno(err, r, "cannot wait for the kernel's tables") : 0;
 }
 
@@ -585,8 +583,8 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 		r = open_polling(b, err);
 	if (r < 0)
 		return r;
-	r = bpf_windows_open(b, config);
-	return r < 0 ? bpf_refused(err, r, "cannot make room for windows") : 0;
+	r = bpf_traces_open(b, config);
+	return r < 0 ? bpf_refused(err, r, "cannot make room for traces") : 0;
 }
 
 int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err)

@@ -90,7 +90,7 @@ static int wait_for_programs(const struct bpf_tables *t)
 	return r;
 }
 
-/* Who was not waited for may have counted behind the clearing, where no bit tells of it. */
+/* A program that was not waited for may have counted after the clearing, where no bit shows it. */
 static void look_everywhere(struct bpf_tables *t)
 {
 	for (size_t cpu = 0; cpu < t->nr_cpus; cpu++)

@@ -63,7 +63,10 @@ static uint32_t last_program(void)
 	return id;
 }
 
-/* Of the programs that were loaded between: the source's, as no other is loaded just then. */
+/*
+ * Sum the programs that were loaded in between: those of the source, since no other program is
+ * loaded at this moment.
+ */
 static int sum_runs(uint32_t after, uint32_t last, const char *name, struct runs *out)
 {
 	uint32_t id = after, next;

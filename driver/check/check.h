@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What this machine offers for sampling: "dcpid -check" and "dcpid -list-events". */
+/* Sampling facilities of this machine: "dcpid -check" and "dcpid -list-events". */
 #ifndef DCPI_CHECK_H
 #define DCPI_CHECK_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this machine offers: which events (events_linux.c) , sources, rights and limits
- * (check_linux.c), and what samples cost (check_cost_linux.c, check_bpf_linux.c,
- * check_idle_linux.c).
+ * Parts of the check: events (events_linux.c), sources, rights and limits (check_linux.c), and the
+ * cost of samples (check_cost_linux.c, check_bpf_linux.c, check_idle_linux.c).
  */
 #ifndef DCPI_CHECK_INTERNAL_H
 #define DCPI_CHECK_INTERNAL_H
@@ -35,7 +34,7 @@ const char *check_cause(int error, bool hardware, bool all);
 
 struct check_cost {
 	bool measured;
-	uint64_t gap_ns;    /* by which a sample's interrupt holds a busy program up, median */
+	uint64_t gap_ns;    /* delay of a busy program by a sample's interrupt, median */
 	uint64_t gap_90_ns; /* nine of ten are shorter */
 	size_t nr;	    /* interrupts seen */
 	bool own;	    /* only this process could be sampled, user mode */
@@ -65,7 +64,7 @@ struct check_idle {
 	bool measured;
 	int cpu;
 	double idle, idle_on;	/* part of the time that it was idle; sampled */
-	double samples;		/* of an idle second */
+	double samples;		/* samples in an idle second */
 	double wakes, wakes_on; /* times a second that it came out of idling; sampled */
 };
 

@@ -16,7 +16,7 @@
 struct check_report {
 	struct base_buf *out;
 	int error;	    /* first failure of writing, or 0 */
-	uint64_t frequency; /* of the events that are tried, as in driver_config */
+	uint64_t frequency; /* frequency of the events that are tried, as in driver_config */
 	bool has_bpf, has_tick;
 	size_t nr_sources, nr_events; /* that work */
 };
@@ -71,7 +71,7 @@ static const char *first_line(const char *path, char *line, size_t len)
 	return line;
 }
 
-/* What stands behind "@key: " or "@key\t: " in a file of such lines. */
+/* The text after "@key: " or "@key\t: " in a file of such lines. */
 static const char *keyed_line(const char *path, const char *key, char *value, size_t len)
 {
 	FILE *f = fopen(path, "re");
@@ -165,19 +165,19 @@ static void check_bpf(struct check_report *c)
 }
 
 /* The program that interprets instructions is one that the kernel may find too much. */
-static void check_windows(struct check_report *c)
+static void check_traces(struct check_report *c)
 {
 	const struct driver_config config = { .source = "bpf",
 					      .frequency = c->frequency,
-					      .window_every = 1 };
+					      .trace_every = 1 };
 	struct base_err err = { 0 };
 	struct driver *d = NULL;
-	int r = driver_windows_possible(NULL, &err);
+	int r = driver_traces_possible(NULL, &err);
 
 	if (r >= 0)
 		r = driver_open(&config, &d, &err);
 	driver_close(d);
-	check_item(c, "  windows", "%s%s", r < 0 ? "no: " : "yes: -vwindows and what needs them",
+	check_item(c, "  traces", "%s%s", r < 0 ? "no: " : "yes: -vwindows and what needs them",
 		   r < 0 ? err.text : "");
 	if (r < 0)
 		put_hint(c, "%s", err.hint);
@@ -188,7 +188,7 @@ static void check_sources(struct check_report *c)
 	check_head(c, "sources of samples");
 	check_source(c, "bpf");
 	check_bpf(c);
-	check_windows(c);
+	check_traces(c);
 	check_source(c, "perf");
 }
 
@@ -346,7 +346,7 @@ static void check_rights(struct check_report *c)
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* Of the samples whose cost is told. */
+/* The frequency for which costs are printed. */
 enum { FREQUENCY = 1000 };
 
 /* The scheduler's ticks a second: the coarse clock moves with them. 0: not known. */
@@ -364,7 +364,7 @@ static double microseconds(uint64_t ns)
 	return (double)ns / 1000;
 }
 
-/* Of a second, in percent. */
+/* Share of a second, in percent. */
 static double percent(uint64_t ns, double frequency)
 {
 	return (double)ns * frequency / 1e7;

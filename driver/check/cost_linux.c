@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an interrupt for a sample costs a busy CPU: a loop reads the clock as fast as it can; where
- * two readings lie far apart, somebody else had the CPU. The median of these gaps, while a clock
- * event interrupts ten thousand times a second, is that event's, for nothing else is as frequent.
+ * The cost of a sample's interrupt on a busy CPU: a loop reads the clock as fast as it can; between
+ * two distant readings something else had the CPU. While a clock event interrupts ten thousand
+ * times a second, the median of these gaps belongs to that event, since nothing else is as
+ * frequent.
  */
 #include <errno.h>
 #include <sched.h>

@@ -156,7 +156,7 @@ static int end_heading(struct listing *l, bool hardware)
 	return r;
 }
 
-/* What it is, and which other names it has. */
+/* Describe the event, and list its other names. */
 static int explain(const struct event_name *e, size_t index, struct base_buf *out)
 {
 	const struct event_name *next;
@@ -221,7 +221,7 @@ static int list_pmu_event(void *ctx, const char *name)
 		return 0;
 	core = event_sysfs_core(NULL, name, pmu) == 0 && !strcmp(pmu, p->pmu);
 	if (core && event_name_find(name))
-		return 0; /* everybody's name means the same */
+		return 0; /* the name has the same meaning for all */
 	snprintf(text, sizeof(text), core ? "%s%s" : "%s/%s/", core ? "" : p->pmu, name);
 	reach = check_text_try(text, p->l->frequency, &error);
 	return add_tried(&p->one, text, "", reach, error);
@@ -239,7 +239,7 @@ static int list_pmu(void *ctx, const char *pmu)
 	r = event_sysfs_list(NULL, pmu, "events", list_pmu_event, p);
 	p->l->nr_good += p->one.nr_good;
 	p->l->nr_own += p->one.nr_own;
-	/* Those without a folder of events offer none by name. */
+	/* PMUs without a folder of events offer none by name. */
 	return r == -ENOMEM ? r : end_heading(&p->one, true);
 }
 

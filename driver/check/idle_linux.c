@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What sampling does to a CPU that idles: how often a clock wakes it, and how long it is kept awake
- * for that, by the kernel's own accounts of idling (cpuidle). The CPU that idles most is measured.
+ * The cost of sampling on an idle CPU: how often a clock wakes it, and how long it stays awake, by
+ * the kernel's own accounts of idling (cpuidle). The CPU that idles most is measured.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -177,7 +177,7 @@ static int sample_idling(uint64_t frequency, struct check_idle *out)
 	return 0;
 }
 
-/* What else comes up on the CPU in one of the two halves would be charged to sampling. */
+/* Other work that runs on the CPU in one of the two halves would be charged to sampling. */
 int check_idle_measure(uint64_t frequency, struct check_idle *out)
 {
 	int r = -EBUSY;

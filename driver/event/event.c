@@ -11,7 +11,7 @@
 /* Pieces of the text, cut in a copy. */
 struct parts {
 	char copy[EVENT_TEXT_MAX];
-	const char *full;      /* what the caller wrote, for messages */
+	const char *full;      /* the caller's text, for messages */
 	char *head;	       /* a name, or a PMU's */
 	char *terms;	       /* between the slashes; NULL: a mere name */
 	const char *modifiers; /* "" where there are none */

@@ -14,7 +14,7 @@
 #define EVENT_SYSFS "/sys/bus/event_source/devices"
 
 enum {
-	EVENT_NAME_LEN = 32,   /* of struct event_spec, its end included */
+	EVENT_NAME_LEN = 32,   /* lengths of struct event_spec, terminator included */
 	EVENT_TEXT_MAX = 1024, /* longest text of an event */
 };
 
@@ -23,7 +23,7 @@ enum {
 /* Nanoseconds: the kernel's clocks go no faster. */
 enum { EVENT_CLOCK_LEAST = 10000 };
 
-/* What to sample, before any system call. Numbers as perf_event_open(2) takes them. */
+/* The event to sample, before any system call. Numbers as perf_event_open(2) takes them. */
 struct event_spec {
 	char name[32]; /* as announced and stored: the text without its period */
 	bool tick;     /* the scheduler's tick: no perf event at all */

@@ -15,7 +15,7 @@
 
 enum {
 	SYSFS_FILE_MAX = 65536, /* a file of sysfs is at most a page */
-	SYSFS_TEXT_MAX = 1024,	/* what makes sense in one */
+	SYSFS_TEXT_MAX = 1024,	/* longest useful text in one file */
 	SYSFS_NAMES_MAX = 8192,
 	FIELD_RANGES_MAX = 16,
 	NR_WORDS = 3,

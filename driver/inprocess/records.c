@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an agent wrote, taken apart. Every word of it may be a lie. */
+/* Parser of the agent's records. Every word of them may be wrong. */
 #include <errno.h>
 #include <string.h>
 

@@ -77,7 +77,7 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns)
 
 	if (r == -ENOENT || r == -ESRCH)
 		return false;
-	/* What cannot be read (descriptors run out) may well live. */
+	/* A process that cannot be checked (no descriptors left) may be alive. */
 	if (hz <= 0 || r < 0)
 		return true;
 	/* A main thread that ended before the others is a zombie too. */
@@ -109,7 +109,7 @@ uint64_t inprocess_period_ns(uint64_t frequency)
 #define SLACK_NS 10000000u
 /* A record begun and not completed for so long never will be (its thread was killed in it). */
 #define TORN_NS 1000000000u
-/* Whoever said that it ends, and was quiet for so long since, has ended. */
+/* A process that announced its end, and wrote nothing for so long since, has ended. */
 #define QUIET_NS 1000000000u
 /* Units of a ring: a second of 16 busy threads; it is read ten times as often. */
 enum { RING_UNITS = 4096 };
@@ -134,7 +134,7 @@ struct ring {
 	uint64_t nr_samples; /* read */
 	bool announced;	     /* its birth was queued */
 	bool superseded;     /* its pid has a newer life */
-	bool goes_on;	     /* the newer life has the pid that was handed on */
+	bool continues;	     /* the newer life has the pid that was handed on */
 	bool over;	     /* all is read, nothing more will come */
 };
 
@@ -158,10 +158,10 @@ struct inprocess {
 	uint64_t seq, handed_ns;
 	int32_t nr_foreign;
 	bool running;
-	uint8_t *bytes; /* of a span */
+	uint8_t *bytes; /* bytes of a span */
 	size_t cap_bytes;
 	struct inprocess_record record;
-	/* of rings that are gone */
+	/* sums of rings that ended */
 	uint64_t received, lost, torn, missed, lost_maps;
 	uint64_t bad_maps;
 };
@@ -356,7 +356,7 @@ static int announce(struct inprocess *s, struct ring *g, uint64_t now)
 	g->announced = true;
 	if (old) {
 		old->superseded = true;
-		old->goes_on = old->pid == g->pid;
+		old->continues = old->pid == g->pid;
 	}
 	l.pid = l.tid = g->pid;
 	l.path = g->head.comm;
@@ -477,7 +477,10 @@ static bool give_up_waiting(struct ring *g, uint64_t to, bool dead, uint64_t now
 	return true;
 }
 
-/* What was begun as long ago; younger ones get their own time. Samples are counted at the end. */
+/*
+ * Skip records begun that long ago; younger ones get their own time. Samples are counted at the
+ * end.
+ */
 static void skip_torn(struct inprocess *s, struct ring *g, const struct inprocess_span *span)
 {
 	const struct inprocess_span old = { span->bytes, span->from, g->stuck_to };
@@ -582,7 +585,7 @@ static int ring_end(struct inprocess *s, struct ring *g, uint64_t now)
 	s->torn = add(s->torn, bad);
 	s->missed = add(s->missed, g->head.missed);
 	s->lost_maps = add(s->lost_maps, g->head.lost_maps);
-	return g->goes_on ? 0 : queue_load(s, &l, now);
+	return g->continues ? 0 : queue_load(s, &l, now);
 }
 
 static void drop_over(struct inprocess *s)
@@ -695,7 +698,10 @@ static int source_poll_fd(const struct driver *d)
 	return -1;
 }
 
-/* Whoever still runs is told; one whose ring nobody saw yet gives up when it stays full. */
+/*
+ * Tell the agents that still run; an agent whose ring was not seen yet gives up when the ring stays
+ * full.
+ */
 static void source_stop(struct driver *d)
 {
 	static const uint32_t yes = 1;

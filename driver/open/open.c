@@ -26,8 +26,8 @@ static void describe_refused(struct driver *d)
 }
 
 /*
- * Nobody wished for anything, and there is no hardware to count cycles: the scheduler's tick comes
- * anyway (docs/decisions/default-event.md).
+ * Open the scheduler's tick, when no event was asked for and the machine cannot count cycles: the
+ * tick comes anyway (docs/decisions/default-event.md).
  */
 static int open_tick(const struct driver_config *config, struct driver **out)
 {
@@ -65,10 +65,10 @@ static bool wants_tick(const struct driver_config *config)
 	return false;
 }
 
-static int refuse_windows(const char *source, struct base_err *err)
+static int refuse_traces(const char *source, struct base_err *err)
 {
-	base_fail(err, -DCPI_EUNSUPPORTED, "no windows with the source '%s'", source);
-	base_hint(err, "windows need the source 'bpf', and all processes");
+	base_fail(err, -DCPI_EUNSUPPORTED, "no traces with the source '%s'", source);
+	base_hint(err, "traces need the source 'bpf', and all processes");
 	return -DCPI_EUNSUPPORTED;
 }
 
@@ -81,15 +81,15 @@ static int open_default(const struct driver_config *config, struct driver **out,
 	int r;
 
 	if (config->pid > 0)
-		return config->window_every ? refuse_windows("perf", err)
-					    : perf_open(config, out, err);
+		return config->trace_every ? refuse_traces("perf", err)
+					   : perf_open(config, out, err);
 	r = open_tick(config, out);
 	if (r >= 0)
 		return r;
 	r = bpf_open(config, out, &why);
 	if (r >= 0)
 		return r;
-	if (r == -DCPI_EUSAGE || config->window_every) {
+	if (r == -DCPI_EUSAGE || config->trace_every) {
 		if (err && !err->code)
 			*err = why;
 		return r;
@@ -121,8 +121,8 @@ int driver_open(const struct driver_config *config, struct driver **out, struct 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (strcmp(sources[i].name, config->source) != 0)
 			continue;
-		if (config->window_every && sources[i].open != bpf_open)
-			return refuse_windows(config->source, err);
+		if (config->trace_every && sources[i].open != bpf_open)
+			return refuse_traces(config->source, err);
 		return sources[i].open(config, out, err);
 	}
 	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", config->source);

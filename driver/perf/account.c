@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the sampler tells of itself: statistics and its description. */
+/* The sampler's statistics and description. */
 #include <inttypes.h>
 
 #include "perf_internal.h"
@@ -34,7 +34,7 @@ static void account_event(struct perf_sampler *s, size_t event, bool received)
 		came += c->received;
 		lost += perf_count_lost(c);
 	}
-	/* What was received somewhere is missed on its CPU. */
+	/* A sample received without its CPU counts as missed on that CPU. */
 	if (missed > st->missed[event] + s->somewhere[event])
 		st->missed[event] = missed - s->somewhere[event];
 	e->enabled = perf_count_enabled(running, all_ns);
@@ -72,7 +72,7 @@ void perf_sampler_account(struct perf_sampler *s, bool received)
 		if (!s->specs[i].tick)
 			account_event(s, i, received);
 	}
-	/* Nobody can say of which event they were. */
+	/* The event of these samples is unknown. */
 	st->lost_bad = s->sample_bad;
 	if (!s->in_kernel)
 		st->received[0] += s->sample_bad;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is asked of the kernel: attributes of events, rates, periods. */
+/* Requests to the kernel: attributes of events, rates, periods. */
 #include <errno.h>
 #include <inttypes.h>
 #include <time.h>
@@ -161,7 +161,7 @@ static uint64_t farthest(uint64_t nominal)
 	return nominal / 25 / unit(nominal) * unit(nominal);
 }
 
-static bool has_room(uint64_t nominal)
+static bool has_space(uint64_t nominal)
 {
 	return nominal && farthest(nominal) >= nearest(nominal);
 }
@@ -185,7 +185,7 @@ uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random)
 	uint64_t near = nearest(nominal), far = farthest(nominal), u = unit(nominal);
 	uint64_t r = base_random64(random), off;
 
-	if (!has_room(nominal))
+	if (!has_space(nominal))
 		return nominal;
 	off = near + (r >> 1) % ((far - near) / u + 1) * u;
 	return r & 1 || only_longer(nominal, least) ? nominal + off : nominal - off;
@@ -193,7 +193,7 @@ uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random)
 
 uint64_t perf_period_mean(uint64_t nominal, uint64_t least)
 {
-	if (!has_room(nominal) || !only_longer(nominal, least))
+	if (!has_space(nominal) || !only_longer(nominal, least))
 		return nominal;
 	return nominal + (nearest(nominal) + farthest(nominal)) / 2;
 }

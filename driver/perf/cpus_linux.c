@@ -212,7 +212,7 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 	}
 }
 
-/* What it delivered has been read: its ring is empty and stays so. */
+/* Its samples have been read: its ring is empty and stays so. */
 static void close_gone(struct perf_sampler *s, struct perf_cpu *c)
 {
 	perf_cpu_look(c);
@@ -232,7 +232,7 @@ void perf_sampler_trouble(struct perf_sampler *s, const struct perf_cpu *c, int 
 	perf_sampler_describe(s);
 }
 
-/* Nobody saw what ran there before its events were open: counts as a loss of load events. */
+/* Programs may have run there before its events were open: this counts as a loss of load events. */
 static void bring_back(struct perf_sampler *s, struct perf_cpu *c)
 {
 	bool mapping;

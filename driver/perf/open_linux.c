@@ -42,7 +42,7 @@ static void hint_rights(int32_t pid, struct base_err *err)
 			       "container's filter of system calls, or a security module");
 }
 
-/* What perf_event_open answers where there is no such event. */
+/* Errors of perf_event_open that mean "no such event". */
 static bool means_no_event(int r)
 {
 	return r == -ENOENT || r == -ENODEV || r == -EOPNOTSUPP;

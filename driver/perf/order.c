@@ -12,7 +12,7 @@ enum { CHUNK_LEN = 64 << 10 };
 
 /* Cut off from the front; all of it is free again when none of its loads is left. */
 struct perf_chunk {
-	size_t len, used; /* of bytes, in bytes */
+	size_t len, used; /* capacity and used length, in bytes */
 	size_t nr_loads;
 	uint64_t bytes[];
 };

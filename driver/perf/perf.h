@@ -31,8 +31,8 @@ struct perf_reading {
 /* A CPU that goes offline and comes back opens its events again: nothing here shrinks then. */
 struct perf_count {
 	struct perf_reading now,
-		past;		   /* of this opening; of those before, together (but enabled) */
-	uint64_t period;	   /* since the last draw; 0: by frequency */
+		past;	 /* values of this opening; sums of earlier ones (without enabled) */
+	uint64_t period; /* since the last draw; 0: by frequency */
 	struct perf_reading drawn; /* at the last draw, of this opening */
 	uint64_t due;		   /* whole periods in the intervals before the last draw */
 	uint64_t received, missed;
@@ -61,7 +61,7 @@ struct perf_cpu {
 	size_t map_len;
 	struct perf_ring ring;
 	struct perf_count track;
-	struct perf_event *events; /* by event, as driver_event_get numbers them */
+	struct perf_event *events; /* events, as driver_event_get numbers them */
 	uint64_t alive_ns;	   /* when its counters were last read */
 	bool gone;		   /* its events will deliver nothing more: closed once read */
 };
@@ -78,7 +78,7 @@ struct perf_load {
 	uint64_t bytes[];
 };
 
-/* What waits for its turn by count.time_ns. @load: the order's; NULL: a count. */
+/* An item that waits for its turn by count.time_ns. @load: owned by the order; NULL: a count. */
 struct perf_item {
 	struct driver_count count;
 	struct perf_load *load;
@@ -90,14 +90,14 @@ struct perf_queue {
 };
 
 struct perf_head {
-	uint64_t time_ns; /* of the first item */
+	uint64_t time_ns; /* time of the first item */
 	size_t queue;
 };
 
 /* Queues, each sorted by time, merged by a heap of their first items. */
 struct perf_order {
 	struct perf_queue *queues;
-	struct perf_head *heap; /* of queues that are not empty, earliest first */
+	struct perf_head *heap; /* heads of the queues that are not empty, earliest first */
 	size_t nr_queues, nr_heap;
 	uint64_t nr_samples;		  /* in items without a load */
 	struct perf_chunk *chunk, *spare; /* where the next load goes; an empty one; or NULL */
@@ -107,7 +107,7 @@ struct perf_order {
  * ----------------------------------------------------- */
 
 struct perf_turn {
-	uint32_t nr_slots, slot; /* whose turn it is */
+	uint32_t nr_slots, slot; /* number of slots, and the current one */
 	uint64_t slot_ns;
 	uint64_t slot_since, drawn_since; /* CLOCK_MONOTONIC */
 	bool draws;			  /* periods are drawn anew */
@@ -134,14 +134,14 @@ enum { PERF_RECORD_LEN_MAX = 65536 };
 enum { PERF_NR_CODE_PIDS = 256 };
 
 struct perf_sampler {
-	struct driver *d; /* whose events, stats and description are kept up */
+	struct driver *d; /* the driver whose events, stats and description are updated */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint64_t periods[DRIVER_NR_EVENTS]; /* nominal; 0: by frequency */
 	bool in_kernel;			    /* samples run programs, and do not go into rings */
 	int programs[DRIVER_NR_EVENTS];	    /* -1: none */
 	uint64_t frequency, max_rate;
-	size_t ring_len; /* of the next ring */
-	bool ring_usual; /* nobody asked for that, so smaller ones will do */
+	size_t ring_len; /* length of the next ring */
+	bool ring_usual; /* no length was asked for, so smaller rings will do */
 	int32_t pid;	 /* above 0: this process and its later children; else -1 */
 	unsigned int features;
 	/* Told of a CPU that came online, before its events are enabled; NULL: nobody. */
@@ -152,31 +152,32 @@ struct perf_sampler {
 	uint64_t trouble_ns;   /* when it was seen last */
 	struct perf_cpu *cpus; /* all possible ones */
 	size_t nr_cpus;
-	struct perf_event *events; /* of all CPUs: one allocation */
+	struct perf_event *events; /* events of all CPUs: one allocation */
 	struct perf_order order;   /* a queue per CPU, and a last one: perf_sampler_add */
 	struct perf_threads threads;
 	uint64_t nr_loads; /* records of load events read so far */
 	bool code_seen;	   /* in a ring: dynamic code is announced; reset by who drains */
-	int32_t code_pids[PERF_NR_CODE_PIDS]; /* who has made memory for code, by pid */
+	int32_t code_pids[PERF_NR_CODE_PIDS]; /* processes that have made memory for code, by pid */
 	struct perf_turn turn;
 	int epoll_fd, timer_fd;
 	bool running;
-	uint64_t looked_ns;		      /* when CPUs were last looked for */
-	uint64_t unsent[DRIVER_NR_EVENTS];    /* PERF_RECORD_LOST_SAMPLES */
-	uint64_t lost_said[DRIVER_NR_EVENTS]; /* by PERF_RECORD_LOST, without PERF_USE_LOST */
-	uint64_t load_bad;   /* load records that made no sense, times when a CPU was unseen,
-				ends of rings that made none */
-	uint64_t sample_bad; /* samples of that kind, and such ends where rings hold samples */
-	uint64_t distrusted; /* losses at which the threads were last forgotten */
-	uint64_t told_lost;  /* side-band losses of which the sink was last told */
+	uint64_t looked_ns;		   /* when CPUs were last looked for */
+	uint64_t unsent[DRIVER_NR_EVENTS]; /* PERF_RECORD_LOST_SAMPLES */
+	uint64_t
+		lost_said[DRIVER_NR_EVENTS]; /* losses by PERF_RECORD_LOST, without PERF_USE_LOST */
+	uint64_t load_bad;	 /* load records that made no sense, times when a CPU was unseen,
+				    ends of rings that made none */
+	uint64_t sample_bad;	 /* samples of that kind, and such ends where rings hold samples */
+	uint64_t distrusted;	 /* losses at which the threads were last forgotten */
+	uint64_t announced_lost; /* side-band losses of which the sink was last told */
 	uint64_t somewhere[DRIVER_NR_EVENTS]; /* received on PERF_CPU_UNKNOWN */
 	uint8_t scratch[PERF_RECORD_LEN_MAX];
 };
 
 /*
- * What @config asks for, or, where it names nothing, what this machine has: hardware cycles or
- * cpu-clock (then *why says so, else it is ""). At most DRIVER_NR_EVENTS. The number, or
- * -DCPI_EUSAGE, -DCPI_ENOEVENTS.
+ * Choose the events that @config asks for, or, if it names none, the machine's default: hardware
+ * cycles or cpu-clock (then *why says so, else it is ""). At most DRIVER_NR_EVENTS. Returns the
+ * number, or -DCPI_EUSAGE, -DCPI_ENOEVENTS.
  */
 int perf_specs_choose(const struct driver_config *config, struct event_spec *out, const char **why,
 		      struct base_err *err);
@@ -261,7 +262,7 @@ uint64_t perf_sampler_lost_load(const struct perf_sampler *s);
 /* ---- records (record.c) ---------------------------------------------------------------------- */
 
 enum perf_what {
-	PERF_SKIP,   /* of no interest */
+	PERF_SKIP,   /* a record to skip */
 	PERF_SAMPLE, /* count */
 	PERF_LOAD, /* load; also forks and exits of threads, names of threads: perf_threads_pass */
 	PERF_LOST, /* nr records found the ring full */
@@ -272,7 +273,7 @@ enum perf_what {
 struct perf_record {
 	enum perf_what what;
 	uint64_t time_ns;
-	uint64_t id; /* of the event that put it into the ring */
+	uint64_t id; /* id of the event that put it into the ring */
 	uint64_t nr;
 	struct driver_count count; /* without event */
 	struct driver_load load;   /* path and data point into the record, data at any alignment */
@@ -286,8 +287,8 @@ int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out);
 /* In what mode the CPU was, by the misc of a sample's header. */
 enum driver_mode perf_mode_of(uint16_t misc);
 /*
- * What lies between head and trailer of a record that is no sample, into @out, which is empty;
- * false where it is too short or a string has no end. No times, and nothing sorted out (perf.data).
+ * Parse the part between head and trailer of a record that is no sample, into @out, which is empty;
+ * false: too short, or a string without an end. No times, and nothing is sorted out (perf.data).
  */
 bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,
 			    struct perf_record *out);

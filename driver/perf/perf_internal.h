@@ -10,7 +10,10 @@
 /* The same for all events, so that every record of a ring ends alike. */
 #define PERF_SAMPLES (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 
-/* What older kernels or some machines refuse; dropped one after another in this order. */
+/*
+ * Features that older kernels or some machines refuse; they are dropped one after another in this
+ * order.
+ */
 enum perf_feature {
 	PERF_USE_LOST = 1,	     /* PERF_FORMAT_LOST: Linux 6.0 */
 	PERF_USE_BUILD_ID = 2,	     /* Linux 5.12 */
@@ -41,7 +44,7 @@ void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, int32_t p
  * @may_drop; -1: it has other reasons.
  */
 int perf_attr_fallback(unsigned int features, unsigned int may_drop, int error);
-/* What to say of a rate that was asked for: "" where an event is sampled by it. */
+/* The message for a requested rate: "" if an event is sampled by it. */
 const char *perf_rate_unused(const struct event_spec *specs, size_t nr);
 /* -DCPI_EUSAGE where an event would come more often than @max_rate a second (0: unknown). */
 int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequency,
@@ -54,14 +57,16 @@ int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequenc
  */
 uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random);
 uint64_t perf_period_mean(uint64_t nominal, uint64_t least);
-/* What no period of @spec may be below: of a clock, as the kernel limits it and @max_rate a second
- * (0: unknown) does. */
+/*
+ * The smallest valid period of @spec: of a clock, as the kernel and @max_rate a second (0: unknown)
+ * limit it.
+ */
 uint64_t perf_least_period(const struct event_spec *spec, uint64_t max_rate);
 
 /* ---- counters (cpu_linux.c)
  * ---------------------------------------------------------------------- */
 
-/* What was read now; what would shrink stays. */
+/* Store a new reading; values that would shrink stay. */
 void perf_count_read(struct perf_count *c, const struct perf_reading *r);
 /* It counted for long enough since the last draw that its broken last period does not matter. */
 bool perf_count_may_draw(const struct perf_count *c);
@@ -69,7 +74,7 @@ bool perf_count_may_draw(const struct perf_count *c);
 void perf_count_draw(struct perf_count *c, uint64_t period);
 /* The opening ends; nothing more is read of it. */
 void perf_count_close(struct perf_count *c);
-/* Of a clock: periods that passed less samples that came. */
+/* Compute the missed samples of a clock: periods that passed less samples that came. */
 void perf_count_miss(struct perf_count *c);
 uint64_t perf_count_value(const struct perf_count *c);
 uint64_t perf_count_running_ns(const struct perf_count *c);
@@ -101,7 +106,7 @@ void perf_order_settle(struct perf_order *o);
 /* Take the earliest item if it is older than @horizon or of that age, else NULL. It is there until
  * something is added, its load until perf_order_drop. */
 const struct perf_item *perf_order_take(struct perf_order *o, uint64_t horizon);
-/* Of each load that was taken, once. */
+/* Release a load that was taken, once for each. */
 void perf_order_drop(struct perf_order *o, struct perf_load *load);
 
 /* ---- lists of CPUs (cpus_linux.c)

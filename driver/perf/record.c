@@ -54,7 +54,7 @@ struct lost {
 	uint64_t id, nr;
 };
 
-/* What is left of a record. */
+/* The rest of a record. */
 struct body {
 	const uint8_t *at;
 	size_t len;
@@ -192,7 +192,7 @@ static bool parse_ksymbol(struct body *b, struct perf_record *out)
 static bool parse_poke(struct body *b, struct perf_record *out)
 {
 	struct driver_load *l = &out->load;
-	uint16_t lens[2]; /* of old and new */
+	uint16_t lens[2]; /* lengths of old and new */
 
 	out->what = PERF_LOAD;
 	if (!take(b, &l->addr, sizeof(l->addr)) || !take(b, lens, sizeof(lens)) ||

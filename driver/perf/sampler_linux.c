@@ -110,7 +110,7 @@ uint64_t perf_turn_next_ns(const struct perf_turn *t)
 	return t->draws ? t->drawn_since + DRAW_MOST_NS : 0;
 }
 
-/* What is in one slot and not in the other; what is in both goes on. */
+/* Enable the events of one slot that are not in the other; events in both continue. */
 static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, uint32_t other,
 			bool on)
 {
@@ -214,7 +214,10 @@ static size_t loser(const struct perf_sampler *s, size_t index, uint64_t id)
 	return event < 0 ? 0 : (size_t)event;
 }
 
-/* What code is made in: private memory, or such as may be shared (PHP's JIT is in /dev/zero). */
+/*
+ * Whether memory may hold generated code: private memory, or shared memory (PHP's JIT is in
+ * /dev/zero).
+ */
 static bool is_for_code(const struct driver_load *l)
 {
 	static const char *const shared[] = { "/dev/zero", "/memfd:", "/SYSV" };
@@ -295,7 +298,7 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 		c->ring.tail += (uint64_t)len;
 	}
 	if (len < 0) {
-		/* Nobody knows what the rest was: at least one of each. */
+		/* The rest of the ring is unreadable: count at least one of each. */
 		s->load_bad++;
 		s->sample_bad += !s->in_kernel;
 		c->ring.tail = c->ring.head;
@@ -304,7 +307,10 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 	return r < 0 ? r : 0;
 }
 
-/* What hangs up would wake the daemon for ever: a CPU that went offline, a process that ended. */
+/*
+ * A descriptor that hangs up would wake the daemon for ever: a CPU that went offline, a process
+ * that ended.
+ */
 static void drop_gone(struct perf_sampler *s)
 {
 	struct epoll_event e[16];
@@ -366,7 +372,9 @@ void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t even
 
 /* ---- handing on ------------------------------------------------------------------------------ */
 
-/* Of side-band records: by the kernel's counts, by its word, by their contents. */
+/*
+ * Losses of side-band records: by the kernel's counts, by its records of loss, by their contents.
+ */
 static uint64_t load_losses(const struct perf_sampler *s)
 {
 	uint64_t lost = s->load_bad;
@@ -379,8 +387,8 @@ static uint64_t load_losses(const struct perf_sampler *s)
 }
 
 /*
- * Whatever reaches over a loss may be wrong: counts from before this drain must not judge its
- * records, nor its own counts those of the next.
+ * An interval across a loss may be wrong: earlier counts must not judge the records of this drain,
+ * nor its counts those of the next.
  */
 static void distrust_threads(struct perf_sampler *s, uint64_t lost)
 {
@@ -393,9 +401,9 @@ static int tell_loss(struct perf_sampler *s, const struct driver_sink *sink)
 {
 	const struct driver_load l = { .kind = DRIVER_LOAD_LOST, .len = perf_sampler_lost_load(s) };
 
-	if (s->told_lost == l.len)
+	if (s->announced_lost == l.len)
 		return 0;
-	s->told_lost = l.len;
+	s->announced_lost = l.len;
 	return sink->load(sink->ctx, &l);
 }
 
@@ -412,14 +420,17 @@ static int hand_load(struct perf_sampler *s, struct perf_load *load, const struc
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink)
 {
 	uint64_t lost = load_losses(s);
-	const struct perf_item *item;
+	const struct perf_item *next;
 	int r = tell_loss(s, sink);
 
 	distrust_threads(s, lost);
 	perf_order_settle(&s->order);
-	while (r >= 0 && (item = perf_order_take(&s->order, horizon)))
-		r = item->load ? hand_load(s, item->load, sink)
-			       : sink->count(sink->ctx, &item->count);
+	while (r >= 0 && (next = perf_order_take(&s->order, horizon))) {
+		/* Whoever takes it may have the rings read (perf_sampler_read_rings). */
+		const struct perf_item item = *next;
+
+		r = item.load ? hand_load(s, item.load, sink) : sink->count(sink->ctx, &item.count);
+	}
 	distrust_threads(s, lost);
 	s->distrusted = lost;
 	return r < 0 ? r : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the source "replay" reads: a file, or a pipe, for which it may have to wait. */
+/* Input of the source "replay": a file, or a pipe, which may have to be waited for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,8 +14,8 @@
 #define REPLAY_DRAIN_NS 250000000ull
 
 /*
- * Who is to end reads what still comes: ^C ends perf too, which has kept until then what its rings
- * hold. After so long a silence nothing does.
+ * At the end the rest of the input is read: ^C ends perf too, which has kept the contents of its
+ * rings until then. Input ends after a silence of this length.
  */
 enum { SILENCE_MS = 500 };
 
@@ -99,7 +99,7 @@ int replay_input_open(const struct driver_config *config, FILE **out, struct bas
 	return r;
 }
 
-/* What cannot be sought in may make us wait. */
+/* Input that cannot seek may block. */
 uint64_t replay_drain_end(FILE *in)
 {
 	return ftello(in) < 0 ? base_now_ns() + REPLAY_DRAIN_NS : UINT64_MAX;

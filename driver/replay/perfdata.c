@@ -261,13 +261,13 @@ static int keep_load(struct perfdata *p, struct perfdata_record *rec)
  */
 static int keep_lost(struct perfdata *p, const struct perfdata_record *rec)
 {
-	uint64_t nr = rec->perf.nr, told;
+	uint64_t nr = rec->perf.nr, announced;
 	int r;
 
 	if (rec->perf.what == PERF_UNSENT && p->events.lost_counted) {
-		told = nr < p->lost_said ? nr : p->lost_said;
-		p->lost_said -= told;
-		nr -= told;
+		announced = nr < p->lost_said ? nr : p->lost_said;
+		p->lost_said -= announced;
+		nr -= announced;
 	} else if (rec->perf.what == PERF_LOST) {
 		perf_threads_forget(&p->threads);
 		r = perfdata_order_lost(&p->order, rec->perf.time_ns);
@@ -473,7 +473,7 @@ static int perfdata_drain(struct driver *d, bool all, const struct driver_sink *
 	uint64_t end_ns = replay_drain_end(p->stream.in);
 	int r = 1;
 
-	(void)all; /* what is held has no order yet, however much it is wanted */
+	(void)all; /* unordered records stay, even if all are wanted */
 	for (int n = 0; n < DRAIN_RECORDS && r > 0 && !p->ended; n++) {
 		r = step(p, sink);
 		if (end_ns != UINT64_MAX && base_now_ns() > end_ns)
@@ -524,7 +524,7 @@ static const struct driver_ops perfdata_ops = {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What perf says of events and features comes before everything else. */
+/* Read perf's notes on events and features, which come before everything else. */
 static int read_notes(struct perfdata *p, struct base_err *err)
 {
 	const uint8_t *rec;

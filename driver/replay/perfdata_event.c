@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "perfdata_internal.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -105,19 +106,12 @@ int perfdata_events_settle(struct perfdata_events *e, const char **why)
 struct perfdata_event *perfdata_events_find(struct perfdata_events *e, uint64_t id)
 {
 	const struct perfdata_id key = { .id = id };
-	size_t low = 0, high = e->nr_ids;
+	size_t low;
 
 	sort_ids(e);
 	if (e->last < e->nr_ids && e->ids[e->last].id == id)
 		return &e->v[e->ids[e->last].event];
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_ids(&e->ids[mid], &key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = BASE_BOUND(i, e->nr_ids, compare_ids(&e->ids[i], &key) < 0);
 	if (low == e->nr_ids || e->ids[low].id != id)
 		return NULL;
 	e->last = low;
@@ -213,7 +207,7 @@ static const uint64_t sample_fields[] = {
 	PERF_SAMPLE_STREAM_ID,	PERF_SAMPLE_CPU,  PERF_SAMPLE_PERIOD,
 };
 
-/* Those at the end of all other records. */
+/* The fields at the end of all other records. */
 static const uint64_t trail_fields[] = {
 	PERF_SAMPLE_TID,       PERF_SAMPLE_TIME, PERF_SAMPLE_ID,
 	PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,	 PERF_SAMPLE_IDENTIFIER,
@@ -398,8 +392,11 @@ static bool is_guest(uint16_t misc)
 	return misc == PERF_RECORD_MISC_GUEST_KERNEL || misc == PERF_RECORD_MISC_GUEST_USER;
 }
 
-/* What perf wrote of processes that ran already: they do not share their parents' mappings. */
-static bool is_told(uint16_t misc, const struct perfdata_record *out)
+/*
+ * A record that perf wrote for a process that ran already, which does not share its parent's
+ * mappings.
+ */
+static bool is_announced(uint16_t misc, const struct perfdata_record *out)
 {
 	return out->perf.load.kind == DRIVER_LOAD_FORK &&
 	       out->perf.load.pid != out->perf.load.ppid &&
@@ -419,7 +416,7 @@ static void judge_load(uint16_t misc, struct perfdata_record *out)
 		l->kind = DRIVER_LOAD_KERNEL;
 	} else if (is_guest(misc) || (of_process && l->pid <= 0))
 		out->perf.what = PERF_SKIP;
-	else if (is_told(misc, out))
+	else if (is_announced(misc, out))
 		l->kind = DRIVER_LOAD_EXEC;
 }
 
@@ -450,8 +447,8 @@ static struct perfdata_event *trail_event(struct perfdata_events *e, const struc
  * that nobody asked the kernel for, and those are of the usual lengths, which no device's major is.
  * What perf itself wrote is as any event asked.
  */
-static uint16_t mend_misc(const struct perf_event_header *h, bool asked,
-			  const struct perfdata_bytes *b)
+static uint16_t fix_misc(const struct perf_event_header *h, bool asked,
+			 const struct perfdata_bytes *b)
 {
 	enum { ID_LEN_AT = 32 };
 	uint8_t len = b->len > ID_LEN_AT ? b->at[ID_LEN_AT] : 0;
@@ -464,16 +461,16 @@ static uint16_t mend_misc(const struct perf_event_header *h, bool asked,
 static bool parse_other(struct perfdata_events *e, const struct perf_event_header *h,
 			struct perfdata_bytes *b, struct perfdata_record *out)
 {
-	struct perfdata_event *told = trail_event(e, b);
-	bool good, asked = told ? told->attr.build_id : e->has_build_ids;
+	struct perfdata_event *announced = trail_event(e, b);
+	bool good, asked = announced ? announced->attr.build_id : e->has_build_ids;
 	const struct perf_event_attr *a;
 
-	out->event = told ? told : &e->v[0];
+	out->event = announced ? announced : &e->v[0];
 	a = &out->event->attr;
 	out->has_time = trail_word(b, a, PERF_SAMPLE_TIME, &out->perf.time_ns);
 	good = b->len >= trail_words(a) * 8;
 	b->len -= good ? trail_words(a) * 8 : b->len;
-	good = parse_body(h->type, mend_misc(h, asked, b), b, &out->perf) && good;
+	good = parse_body(h->type, fix_misc(h, asked, b), b, &out->perf) && good;
 	if (good && (out->perf.what == PERF_LOAD || h->type == PERF_RECORD_MMAP2))
 		judge_load(h->misc, out);
 	if (out->perf.what == PERF_UNSENT && h->misc & LOST_SAMPLES_FILTERED)
@@ -497,7 +494,7 @@ int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t 
 					    : parse_other(e, &h, &b, out);
 	if (!good)
 		return -DCPI_EFORMAT;
-	/* What perf says where it has no time. */
+	/* The value that perf uses for a missing time. */
 	if (out->perf.time_ns == UINT64_MAX)
 		out->has_time = false;
 	return 0;

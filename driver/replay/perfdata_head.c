@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a perf.data file says of itself: its head, its features, its build-ids. */
+/* The description in a perf.data file: its head, its features, its build-ids. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -177,7 +177,7 @@ static void name_event(struct perfdata_event *ev, const char *name)
 		snprintf(ev->name, sizeof(ev->name), "%s", name);
 }
 
-/* By its first id; where there are none, by its place. */
+/* Identify it by its first id; without ids by its place. */
 static int parse_event_desc_one(struct perfdata *p, struct perfdata_bytes *b, uint32_t attr_len,
 				size_t place)
 {
@@ -332,7 +332,7 @@ struct section {
 	uint64_t off, len;
 };
 
-/* What follows the magic of a file in full form. */
+/* The fields after the magic of a file in full form. */
 struct head {
 	uint64_t len, attr_len;
 	struct section attrs, data, event_types;

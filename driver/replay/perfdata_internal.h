@@ -32,7 +32,7 @@ const char *perfdata_take_string(struct perfdata_bytes *b);
 /* ---- records as bytes (perfdata_stream.c) ------------------------------------------------------
  */
 
-/* What perf adds to the kernel's kinds of records. */
+/* The kinds of records that perf adds to the kernel's. */
 enum perfdata_type {
 	PERFDATA_ATTR = 64,
 	PERFDATA_TRACING_DATA = 66, /* bytes follow that its size does not count */
@@ -46,20 +46,20 @@ enum perfdata_type {
 };
 
 enum { PERFDATA_RECORD_MAX = 65536 };
-/* What one packed record of at most 64 KiB may become; perf's own are as long as a ring. */
+/* The limit for one unpacked record of at most 64 KiB; perf's own are as long as a ring. */
 #define PERFDATA_UNPACKED_MAX (128ull << 20)
 
 struct perfdata_stream {
 	FILE *in;	  /* owned */
 	const char *name; /* in messages */
-	uint64_t pos;	  /* of the next byte to be read */
-	uint64_t end;	  /* of the records; UINT64_MAX: the file's end, wherever it is */
+	uint64_t pos;	  /* position of the next byte to read */
+	uint64_t end;	  /* end of the records; UINT64_MAX: the file's end */
 	uint64_t at;	  /* where the current record began; of a packed one, its pack */
 	void *unpack;	  /* ZSTD_DStream; NULL until needed */
-	struct perfdata_bytes packed; /* of the current pack, not yet unpacked */
+	struct perfdata_bytes packed; /* bytes of the current pack, not yet unpacked */
 	bool unpacking;		      /* a pack is being unpacked */
-	uint64_t unpacked_len;	      /* what came out of it so far */
-	size_t part_len;	      /* of a record that the next pack completes */
+	uint64_t unpacked_len;	      /* length unpacked from it so far */
+	size_t part_len;	      /* length of a record that the next pack completes */
 	bool part_used;		      /* it was complete, and handed out */
 	_Alignas(8) uint8_t plain[PERFDATA_RECORD_MAX];
 	_Alignas(8) uint8_t part[PERFDATA_RECORD_MAX];
@@ -102,7 +102,7 @@ struct perfdata_events {
 	struct perfdata_id *ids; /* ascending once sorted */
 	size_t nr_ids, cap_ids;
 	size_t nr_sampling;
-	size_t last;	    /* whose id was looked up last */
+	size_t last;	    /* index of the last lookup */
 	bool sorted;	    /* an id was looked up */
 	bool lost_counted;  /* the kernel counts losses by event: perf adds them at the end */
 	bool has_build_ids; /* an event asked for build-ids */
@@ -119,7 +119,7 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 int perfdata_events_settle(struct perfdata_events *e, const char **why);
 /* NULL where none has that id. */
 struct perfdata_event *perfdata_events_find(struct perfdata_events *e, uint64_t id);
-/* What such a failure to add is called. */
+/* The message for a failure to add. */
 const char *perfdata_events_strerror(int code);
 /* Fill the driver's events: names without blanks, that fit, each another. */
 void perfdata_events_announce(struct perfdata_events *e, struct driver *d);
@@ -132,7 +132,7 @@ bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_e
 
 enum { PERFDATA_NR_BUILD_IDS = 65536, PERFDATA_PATH_MAX = 4096 };
 
-/* Of files by path, for mappings that came without. */
+/* Build-ids of files by path, for mappings that came without one. */
 struct perfdata_build_ids {
 	struct base_map files; /* path -> struct base_id, owned */
 	struct base_id kernel;
@@ -148,11 +148,11 @@ void perfdata_build_ids_release(struct perfdata_build_ids *t);
  */
 
 struct perfdata_record {
-	struct perf_record perf; /* what, count, load, nr; time_ns where has_time */
+	struct perf_record perf; /* kind, count, load, nr; time_ns if has_time */
 	bool has_time;
 	bool kernel; /* a mapping of the kernel's own; load.file_off is what perf says */
 	struct perfdata_event *event; /* NULL: none known */
-	uint64_t period;	      /* of a sample; 0: not told */
+	uint64_t period;	      /* period of a sample; 0: unknown */
 };
 
 /*
@@ -186,8 +186,8 @@ struct perfdata_order {
 	size_t nr, cap;
 	size_t len; /* bytes held */
 	uint64_t seq;
-	uint64_t youngest_ns; /* of all that were added */
-	uint64_t round_ns;    /* what no record behind the last round is older than */
+	uint64_t youngest_ns; /* time of the youngest record that was added */
+	uint64_t round_ns;    /* no record behind the last round is older than this */
 	uint64_t nr_samples;
 };
 
@@ -224,12 +224,12 @@ struct perfdata {
 	struct perfdata_build_ids build_ids;
 	struct perfdata_order order;
 	struct perf_threads threads;
-	char release[64], host[64], version[64]; /* of the machine and perf; may be empty */
+	char release[64], host[64], version[64]; /* names of the machine and perf; may be empty */
 	uint64_t utc_ns;	    /* when it began, by the clock's feature; 0: unknown */
 	uint64_t first_ns, last_ns; /* times of its first and last sample; 0: unknown */
 	uint64_t read_ns;	    /* time of the last record that has one */
-	uint64_t handed_ns;	    /* of the youngest handed on */
-	uint64_t lost_said;	    /* by records of loss, not yet counted by event */
+	uint64_t handed_ns;	    /* time of the youngest record passed on */
+	uint64_t lost_said;	    /* losses by records of loss, not yet counted by event */
 	const uint8_t *waiting;	    /* a record read ahead while looking for events */
 	size_t waiting_len;
 	struct base_err failure; /* the source stays failed */

@@ -75,7 +75,7 @@ struct replay_record {
 
 enum { REPLAY_WHY_LEN = 160 };
 
-/* What an absent prot means: an ordinary text mapping, PROT_READ | PROT_EXEC. */
+/* The default of an absent prot: an ordinary text mapping, PROT_READ | PROT_EXEC. */
 enum { REPLAY_PROT_DEFAULT = 5 };
 
 #endif

@@ -102,8 +102,8 @@ static void check(uint32_t status, const char *call)
  */
 static int put_module(struct dbgdyn_dst *d, const struct emitter *e, const char *name, int base)
 {
-	unsigned char room[DST_LEN] = { 0 };
-	struct dbgdyn_dst m = { .base = room, .len = sizeof(room) };
+	unsigned char space[DST_LEN] = { 0 };
+	struct dbgdyn_dst m = { .base = space, .len = sizeof(space) };
 	uint32_t len = e->at - e->start, first = e->lines[0].line;
 	uint32_t span = e->lines[e->nr_lines - 1].line - first + 1;
 	int bad = 0;

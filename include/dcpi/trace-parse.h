@@ -23,14 +23,14 @@ typedef struct trace_parser trace_parser_t;
 int trace_parser_next(trace_parser_t *parser, unsigned int *inst, unsigned long *pc,
 		      unsigned long *c0, unsigned long *c1, int max, unsigned long *v0, ...);
 
-/* Whose trace it is. */
+/* The process of the trace. */
 unsigned int trace_parser_get_pid(const trace_parser_t *parser);
 /* Were contexts asked for (dcpid -vcontext)? */
 int trace_parser_has_context(const trace_parser_t *parser);
 
 /* From now on instructions with values that are not known come too: those are given as 0. */
 void trace_parser_give_unknown(trace_parser_t *parser, int give);
-/* Of the instruction that trace_parser_next gave last: is value @index of its list known? */
+/* Whether value @index in the list of the last instruction from trace_parser_next is known. */
 int trace_parser_is_known(const trace_parser_t *parser, int index);
 /* Its bytes; returns how many. */
 int trace_parser_get_bytes(const trace_parser_t *parser, const uchar **bytes);

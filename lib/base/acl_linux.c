@@ -24,25 +24,30 @@ struct acl {
 
 enum { ACL_VERSION = 2 };
 enum { ACL_USER_OWNER = 1, ACL_USER = 2, ACL_GROUP_OWNER = 4, ACL_MASK = 0x10, ACL_REST = 0x20 };
-enum { READ = 4, WRITE = 2 };
+enum { READ = 4, WRITE = 2, SEARCH = 1 };
 
-static struct acl make(uint32_t uid, bool group)
+/* @search: SEARCH of a folder, else 0. */
+static struct acl make(uint32_t uid, bool group, uint16_t search)
 {
 	const uint32_t nobody = UINT32_MAX;
-	const uint16_t of_group = group ? READ : 0;
+	const uint16_t read = READ | search, of_group = group ? read : 0;
 
 	return (struct acl){ .version = ACL_VERSION,
-			     .entry = { { ACL_USER_OWNER, READ | WRITE, nobody },
-					{ ACL_USER, READ, uid },
+			     .entry = { { ACL_USER_OWNER, WRITE | read, nobody },
+					{ ACL_USER, read, uid },
 					{ ACL_GROUP_OWNER, of_group, nobody },
-					{ ACL_MASK, READ, nobody },
+					{ ACL_MASK, read, nobody },
 					{ ACL_REST, 0, nobody } } };
 }
 
 int base_reader_set(int fd, uint32_t uid, bool group)
 {
-	const struct acl acl = make(uid, group);
+	struct stat st;
+	struct acl acl;
 
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	acl = make(uid, group, S_ISDIR(st.st_mode) ? SEARCH : 0);
 	if (fsetxattr(fd, ACL_NAME, &acl, sizeof(acl), 0) < 0)
 		return -errno;
 	return 0;
@@ -55,14 +60,14 @@ int base_reader_clear(int fd)
 	return fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
-/* Who is named in a list as base_reader_set makes it, of @len bytes (below 0: none). */
+/* The user named in a list that base_reader_set made, of @len bytes (below 0: none). */
 static uint32_t reader_in(const struct acl *acl, ssize_t len)
 {
 	struct acl same;
 
 	if (len != (ssize_t)sizeof(*acl))
 		return UINT32_MAX;
-	same = make(acl->entry[1].id, acl->entry[2].perm == READ);
+	same = make(acl->entry[1].id, acl->entry[2].perm == READ, 0);
 	return memcmp(acl, &same, sizeof(same)) ? UINT32_MAX : acl->entry[1].id;
 }
 
@@ -73,8 +78,7 @@ uint32_t base_reader_get(int fd)
 	return reader_in(&acl, fgetxattr(fd, ACL_NAME, &acl, sizeof(acl)));
 }
 
-/* Whoever may look a file up may read its list, but not by a descriptor without the right to read.
- */
+/* Any user who may look a file up may read its list, but a descriptor needs the right to read. */
 uint32_t base_reader_of(int dir_fd, const char *name)
 {
 	char path[64];

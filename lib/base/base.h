@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every part of the project may lean on: errors, log, option tables, hashes, growable
- * buffers, checked arithmetic, files that appear complete or not at all.
- *
- * Nothing here prints (but the log and base_opt_help, when told where), exits or aborts.
- * Functions that can fail return int: >= 0 good, negative bad: -errno, or one of DCPI_ERRORS
- * negated. Not thread safe where not said otherwise; objects may be used by one thread at a time.
+ * The base of every part of the project: errors, log, option tables, hashes, growable buffers,
+ * checked arithmetic, files that appear complete or not at all. Nothing here prints (except the log
+ * and base_opt_help, to where they are told), exits or aborts. Functions that can fail return int:
+ * >= 0 good, negative bad: -errno, or one of DCPI_ERRORS negated. Functions are not thread safe
+ * unless they say so; one thread at a time may use an object.
  */
 #ifndef DCPI_BASE_H
 #define DCPI_BASE_H
@@ -50,7 +49,7 @@ enum dcpi_code {
 struct base_err {
 	int code;	/* negative, as returned; 0 while empty */
 	char text[480]; /* "cannot open '/x': Permission denied": lower case, no newline */
-	char hint[240]; /* what to do about it, may be empty */
+	char hint[240]; /* a remedy; may be empty */
 };
 
 /* Text of a (negative or positive) errno or project code; never NULL, static storage. */
@@ -74,8 +73,10 @@ void base_err_print(const struct base_err *err, const char *prog, FILE *to);
 
 enum base_log_level { BASE_LOG_ERROR, BASE_LOG_WARN, BASE_LOG_INFO, BASE_LOG_DEBUG };
 
-/* What stands before each message: its level; UTC time and level; what the journal takes for the
- * level, "<4>" and the like, as it knows the time itself. */
+/*
+ * The start of each message: its level; UTC time and level; or the journal's form of the level
+ * ("<4>"), since the journal knows the time itself.
+ */
 enum base_log_form { BASE_LOG_BARE, BASE_LOG_STAMPS, BASE_LOG_JOURNAL };
 
 /* Where (default stderr), how much (default BASE_LOG_INFO) and in which form. */
@@ -95,7 +96,7 @@ const char *base_log_kept(size_t index);
 /* ---- version (version.c) -------------------------------------------------------------------- */
 
 const char *base_release(void);
-/* Of the sources; "" where the build was not told. */
+/* The revision of the sources; "" where the build did not get it. */
 const char *base_revision(void);
 
 /* ---- option tables -------------------------------------------------------------------------- */
@@ -257,14 +258,14 @@ void base_map_release(struct base_map *m);
 
 struct base_sort_item {
 	uint64_t key;
-	const void *of; /* whatever it stands for */
+	const void *of; /* the object that it stands for */
 };
 
 /*
  * Ascending by key, those of one key in the order in which they came. @room: for as many. Returns
  * where they are: @v or @room. The fewer bits keys differ in, the faster.
  */
-struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item *room, size_t nr);
+struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item *space, size_t nr);
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -309,6 +310,25 @@ void base_id_of_place(struct base_id *id, const uint64_t where[3], const char *p
  */
 int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
+
+/* A program header of an ELF file, of either class. */
+struct base_segment {
+	uint32_t type; /* PT_* */
+	bool exec;
+	uint64_t off, len, align; /* in the file, in bytes */
+};
+/*
+ * Calls @fn with each program header of the little-endian ELF file @fd, until one call does not
+ * return 0: that is the result. Otherwise 0, -ENOENT (no such file) or -ENOMEM.
+ */
+int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s), void *ctx);
+/*
+ * Hash of all bytes of @fd's executable segments and of where they stand: files of equal code have
+ * one, whatever else they hold. -EFBIG: there are more than BASE_TEXT_MAX bytes of code; others as
+ * base_elf_segments.
+ */
+#define BASE_TEXT_MAX (32u << 20)
+int base_id_of_text(struct base_id *id, int fd);
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -390,13 +410,13 @@ int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *ou
 
 /*
  * One user who may read a file besides its owner (and, with @group, its group): an access control
- * list of mode 0600 or 0640 with an entry for @uid. 0 or -errno: file systems without such lists
- * refuse.
+ * list of mode 0600 or 0640 with an entry for @uid; of a folder, which may then be searched too,
+ * 0700 or 0750. 0 or -errno: file systems without such lists refuse.
  */
 int base_reader_set(int fd, uint32_t uid, bool group);
 /* The owner alone. 0 or -errno. */
 int base_reader_clear(int fd);
-/* Who was set; UINT32_MAX: nobody, or somebody else set other rights. */
+/* The user that was set; UINT32_MAX: none, or the rights were set by other means. */
 uint32_t base_reader_get(int fd);
 /* The same of a file that this process itself may not read. */
 uint32_t base_reader_of(int dir_fd, const char *name);
@@ -409,14 +429,38 @@ struct base_limit {
 	uint64_t value;
 };
 
-/* Of this process, from now on; limits that are tighter stay. 0 or -errno. */
+/* Limit this process from now on; tighter limits stay. 0 or -errno. */
 int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err *err);
+/*
+ * For good: of the capabilities that it has no other than those of the mask @keep (1 << CAP_*), and
+ * none for programs that it executes. Whether any of them is left (1, 0), or -errno.
+ */
+int base_rights_keep(uint64_t keep, struct base_err *err);
+/* Likewise, but programs that root executes have those of @keep too. */
+int base_rights_bound(uint64_t keep, struct base_err *err);
 /*
  * For good: no capability, nobody's ids instead of root's (where root may take them: not in every
  * container), none to be had by executing a program, and no inspection by others of its user. 0 or
  * -errno.
  */
 int base_rights_drop(struct base_err *err);
+
+/* The jail of a helper that parses bytes of others (jail_linux.c). */
+struct base_jail {
+	unsigned int nr_fds;   /* descriptors 0 to nr_fds - 1 stay, others are closed */
+	bool receives;	       /* one more may come over a socket, to be looked at and closed */
+	bool syncs;	       /* fdatasync is allowed */
+	bool ends_with_parent; /* killed when the thread ends that started it */
+	uint64_t memory, file; /* bytes at most, of memory and of a file */
+	uint64_t cpu_s;	       /* seconds of CPU time at most; 0: no limit */
+};
+/*
+ * base_rights_drop, and from now on no other system call than reading and writing open descriptors,
+ * and memory that is not executable, need; any other kills the process. For one that @receives,
+ * calls that name a file fail with EACCES instead, as libraries make them unasked. No way back. 0,
+ * or negative with @err: then work must not begin.
+ */
+int base_jail_enter(const struct base_jail *jail, struct base_err *err);
 
 /* A clock in nanoseconds; 0 where it cannot be read. */
 uint64_t base_clock_ns(clockid_t clock);

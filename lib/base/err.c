@@ -30,12 +30,12 @@ const char *base_strerror(int code)
 __attribute__((format(printf, 4, 0))) static int
 record(struct base_err *err, int code, const char *cause, const char *fmt, va_list args)
 {
-	size_t room;
+	size_t space;
 
 	if (!err || err->code)
 		return code;
-	room = sizeof(err->text) - (cause ? strnlen(cause, sizeof(err->text) / 2) + 2 : 0);
-	if (vsnprintf(err->text, room, fmt, args) < 0)
+	space = sizeof(err->text) - (cause ? strnlen(cause, sizeof(err->text) / 2) + 2 : 0);
+	if (vsnprintf(err->text, space, fmt, args) < 0)
 		err->text[0] = '\0';
 	if (cause) {
 		size_t at = strlen(err->text);

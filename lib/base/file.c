@@ -169,7 +169,10 @@ static int open_tmp(struct base_file *f, mode_t mode)
 	return -errno;
 }
 
-/* What remains holds nothing; tmp[0] tells so, as descriptors of a zeroed object are 0. */
+/*
+ * A field that was never filled is zero, and so are descriptors of a zeroed object: tmp[0] tells
+ * them apart from open ones.
+ */
 static void close_all(struct base_file *f)
 {
 	if (f->fd >= 0)
@@ -369,7 +372,10 @@ static int check_regular(const struct stat *st)
 	return S_ISREG(st->st_mode) ? 0 : S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL;
 }
 
-/* What it is comes first; and once more, for another may stand there then. */
+/*
+ * The type of the file is checked before the open, and again after it, since the name may lead to
+ * another file by then.
+ */
 int base_regular_open(int dir_fd, const char *path, struct stat *st)
 {
 	int fd, r;
@@ -394,18 +400,18 @@ static int read_to_end(int fd, size_t max, struct base_buf *out)
 	uint8_t beyond;
 
 	for (;;) {
-		size_t room = max - out->len, want;
+		size_t space = max - out->len, want;
 		ssize_t n;
 
-		if (room && base_grow(&out->data, &out->cap, out->len + 1, 1) < 0)
+		if (space && base_grow(&out->data, &out->cap, out->len + 1, 1) < 0)
 			return -ENOMEM;
-		want = out->cap - out->len < room ? out->cap - out->len : room;
-		n = room ? read(fd, out->data + out->len, want) : read(fd, &beyond, 1);
+		want = out->cap - out->len < space ? out->cap - out->len : space;
+		n = space ? read(fd, out->data + out->len, want) : read(fd, &beyond, 1);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		if (!room)
+		if (!space)
 			return -DCPI_ELIMIT;
 		out->len += (size_t)n;
 	}

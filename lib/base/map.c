@@ -36,7 +36,10 @@ static void free_key(struct base_map_slot *s)
 		free(s->key.far);
 }
 
-/* Of this process: 0 is not chosen yet. Threads may choose at once; the first one's holds. */
+/*
+ * The seed of this process: 0 is not chosen yet. Threads may choose at once; the first choice
+ * holds.
+ */
 static uint64_t seed_get(void)
 {
 	static _Atomic uint64_t chosen;

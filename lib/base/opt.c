@@ -132,7 +132,7 @@ static int not_a_number(const struct base_opt *o, const char *text, struct base_
 			 o->kind == BASE_OPT_INT ? "an integer" : "a number");
 }
 
-/* What strtoll and strtod would skip or take besides ("  1", "inf") is no number to us. */
+/* Text that strtoll and strtod would also accept ("  1", "inf") is no number here. */
 static bool starts_number(const char *text)
 {
 	text += *text == '-' || *text == '+';

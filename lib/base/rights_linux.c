@@ -58,33 +58,72 @@ static int drop_ids(struct base_err *err)
 }
 
 /* As linux/capability.h has it, which not every C library comes with. */
-static int drop_capabilities(struct base_err *err)
+struct cap_sets {
+	uint32_t effective, permitted, inheritable;
+};
+
+/*
+ * No program that it executes gets others than @keep. That takes a right too, without which the
+ * bound stays.
+ */
+static void bound(uint64_t keep)
 {
-	const struct {
+	for (unsigned int cap = 0; cap < 64; cap++)
+		if (!(keep >> cap & 1))
+			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+}
+
+static int keep_sets(uint64_t keep, uint64_t executed, struct base_err *err)
+{
+	struct {
 		uint32_t version;
 		int32_t pid;
 	} head = { .version = 0x20080522 };
-	const struct {
-		uint32_t effective, permitted, inheritable;
-	} none[2] = { 0 };
+	struct cap_sets sets[2] = { 0 };
+	bool any = false;
 
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capset, &head, none) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return base_fail_errno(err, -errno, "cannot renounce new privileges");
+	if (syscall(SYS_capget, &head, sets) < 0)
+		return base_fail_errno(err, -errno, "cannot read capabilities");
+	/* To change the ids may have taken their effect. */
+	for (size_t i = 0; i < 2; i++)
+		sets[i].effective = sets[i].permitted;
+	if (syscall(SYS_capset, &head, sets) == 0)
+		bound(executed);
+	for (size_t i = 0; i < 2; i++) {
+		uint32_t mask = (uint32_t)(keep >> 32 * i);
+
+		sets[i].permitted &= mask;
+		sets[i].effective = sets[i].permitted;
+		sets[i].inheritable = 0;
+		any |= sets[i].permitted;
+	}
+	if (syscall(SYS_capset, &head, sets) < 0)
 		return base_fail_errno(err, -errno, "cannot drop capabilities");
-	return 0;
+	return any;
+}
+
+int base_rights_keep(uint64_t keep, struct base_err *err)
+{
+	return keep_sets(keep, 0, err);
+}
+
+int base_rights_bound(uint64_t keep, struct base_err *err)
+{
+	return keep_sets(keep, keep, err);
 }
 
 int base_rights_drop(struct base_err *err)
 {
-	int r = 0;
+	int r;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return base_fail_errno(err, -errno, "cannot renounce new privileges");
+	bound(0);
 	r = drop_ids(err);
 	if (r >= 0)
-		r = drop_capabilities(err);
+		r = base_rights_keep(0, err);
 	/* After the ids, whose change sets it anew. */
 	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = base_fail_errno(err, -errno, "cannot forbid inspection");
-	return r;
+	return r < 0 ? r : 0;
 }

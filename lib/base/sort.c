@@ -12,7 +12,7 @@ static size_t digit_of(const struct base_sort_item *v, unsigned int shift)
 	return v->key >> shift & (NR_DIGITS - 1);
 }
 
-/* Those of one digit stay in their order. */
+/* Items with the same digit keep their order. */
 static void sort_digit(const struct base_sort_item *from, struct base_sort_item *to, size_t nr,
 		       unsigned int shift)
 {
@@ -43,7 +43,7 @@ static void insert_each(struct base_sort_item *v, size_t nr)
 	}
 }
 
-struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item *room, size_t nr)
+struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item *space, size_t nr)
 {
 	uint64_t differ = 0;
 
@@ -58,9 +58,9 @@ struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item
 
 		if (!(differ >> shift & (NR_DIGITS - 1)))
 			continue;
-		sort_digit(v, room, nr, shift);
-		v = room;
-		room = swap;
+		sort_digit(v, space, nr, shift);
+		v = space;
+		space = swap;
 	}
 	return v;
 }

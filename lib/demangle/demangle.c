@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A readable name for the linker's name, by whichever scheme made it, and names as reports show
- * them. */
+/* Readable names of linker symbols of any scheme, their cache, and their comparison with names
+ * that users type. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,48 +8,7 @@
 
 #include "demangle_internal.h"
 
-/* ".cold", ".constprop.0": what the compiler made of it besides. */
-static struct dem_text clones(struct dem *d, struct dem_text t)
-{
-	while (!d->failed && dem_peek(d, 0) == '.') {
-		const char *from = d->p++;
-
-		if (!isalnum((unsigned char)dem_peek(d, 0)) && dem_peek(d, 0) != '_')
-			return dem_fail(d);
-		while (isalnum((unsigned char)dem_peek(d, 0)) || dem_peek(d, 0) == '_')
-			d->p++;
-		while (dem_peek(d, 0) == '.' && dem_digit(dem_peek(d, 1)))
-			for (d->p++; dem_digit(dem_peek(d, 0));)
-				d->p++;
-		t = dem_add(d, t, " [clone ");
-		t = dem_join(d, t, dem_bytes(d, from, (size_t)(d->p - from)));
-		t = dem_add(d, t, "]");
-	}
-	return t;
-}
-
-/* Of @len bytes, and @rest behind it. */
-static char *cxx(const char *linkage, size_t len, const char *rest)
-{
-	struct dem *d = malloc(sizeof(*d));
-	struct dem_text t;
-	char *name = NULL;
-
-	if (!d)
-		return NULL;
-	memset(d, 0, offsetof(struct dem, subs));
-	d->p = linkage + 2;
-	d->end = linkage + len;
-	t = clones(d, dem_encoding(d, DEM_WHOLE));
-	if (d->p == d->end && t.len)
-		t = dem_add(d, t, rest);
-	if (!d->failed && d->p == d->end && t.len && t.len <= DEMANGLE_MAX)
-		name = strndup(d->text + t.at, t.len);
-	free(d);
-	return name;
-}
-
-/* Does it begin as a name that can be read? */
+/* Does the name begin like one of a known scheme? */
 static bool dem_may(const char *linkage)
 {
 	return linkage[0] == '_' && (linkage[1] == 'Z' || linkage[1] == 'R');
@@ -62,19 +21,17 @@ char *demangle_name(const char *linkage)
 
 	if (!dem_may(linkage) || len > DEMANGLE_MAX)
 		return NULL;
-	if (linkage[1] == 'R')
-		return dem_v0(linkage);
 	name = dem_rust(linkage);
-	if (name)
+	if (name || linkage[1] == 'R')
 		return name;
 	own = strcspn(linkage, "@"); /* "name@plt" */
-	return cxx(linkage, own, linkage + own);
+	return dem_cxx(linkage, own, linkage + own);
 }
 
 bool demangle_off;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct base_map names; /* linker's to readable; to "" where there is none */
+static struct base_map names; /* linker's name to readable name, or to "" if it has none */
 
 static const char *made(const char *linkage)
 {
@@ -105,9 +62,9 @@ const char *demangle_shown(const char *linkage)
 	return name && *name ? name : linkage;
 }
 
-/* ---- what users type ------------------------------------------------------------------------- */
+/* ---- names that users type ------------------------------------------------------------------- */
 
-/* Are they the same but for blanks? @len: of @name. */
+/* Are the names equal, apart from blanks? @len: length of @name. */
 static bool same(const char *name, size_t len, const char *what)
 {
 	const char *end = name + len;
@@ -134,7 +91,7 @@ static bool closes(char c)
 	return c == ')' || c == '>' || c == ']' || c == '}';
 }
 
-/* The word "operator" at @at in @name and its own characters, which open and close nothing. */
+/* The length of the word "operator" at @at in @name with its symbol, whose brackets do not nest. */
 static size_t operator_len(const char *name, const char *at)
 {
 	size_t len = strlen("operator");
@@ -148,8 +105,8 @@ static size_t operator_len(const char *name, const char *at)
 }
 
 /*
- * Where the function's own name stands: up to the parenthesis, on the outmost level, that is the
- * last to open; from behind the last blank on that level in front of it.
+ * Finds the function's own name: it ends at the parenthesis of the outermost level that opens last,
+ * and begins behind the last blank of that level before it.
  */
 static void own_name(const char *name, const char **from, const char **end)
 {

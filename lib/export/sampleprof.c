@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often source lines ran, as the sample profile that clang reads. */
+/* The exporter of execution counts of source lines as the sample profile that clang reads. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct sampleprof_place {
 
 struct sampleprof_spot {
 	struct sampleprof_place at;
-	uint32_t owner; /* which procedure it is from */
+	uint32_t owner; /* the procedure that it comes from */
 	uint64_t count;
 };
 
@@ -53,12 +53,13 @@ static inline bool sampleprof_same(const struct sampleprof_place *a,
 	return a->line == b->line && a->block == b->block;
 }
 
-/* Lines are told by 16 bits. */
+/* The format has 16 bits for a line. */
 enum { LINE_MASK = 0xffff };
 
 /* ---- discriminators -------------------------------------------------------------------------- */
 
-/* A number in a bit, 7 bits or 14: the lowest says that it is 0, another one that it is long. */
+/* Decodes a number of 1, 7 or 14 bits: the lowest bit says that it is 0, another one that it is
+ * long. */
 static unsigned int unpack(unsigned int d)
 {
 	if (d & 1)
@@ -88,7 +89,8 @@ unsigned int sampleprof_copies_of(unsigned int discriminator)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* What compilers append to the names of a routine's copies and parts, which the source has not. */
+/* Suffixes that compilers append to the names of a routine's copies and parts; the source does
+ * not have them. */
 static const char *const suffixes[] = { ".cold",      ".part.", ".constprop.", ".isra.",
 					".lto_priv.", ".llvm.", "@plt" };
 
@@ -104,10 +106,10 @@ static char *source_name(const char *name)
 			len = (size_t)(at - name);
 	}
 	copy = strndup(name, len);
-	return copy ? base_text_clean(copy) : NULL; /* no line of its own */
+	return copy ? base_text_clean(copy) : NULL; /* the text stays on its line */
 }
 
-/* These are entered from the rest of their routine. */
+/* Is it the name of a part that control enters from the rest of its routine? */
 static bool is_part(const char *name)
 {
 	return strstr(name, ".cold") || strstr(name, ".part.");
@@ -180,7 +182,7 @@ static int root_of(struct sampleprof *s, const char *symbol, struct sampleprof_r
 	return base_map_set(&s->by_name, name, strlen(name), *out);
 }
 
-/* The copy of @name that was inlined there. */
+/* Finds or adds the copy of @name that is inlined at @at. */
 static int part_of(struct sampleprof_routine *in, const struct sampleprof_place *at,
 		   const char *symbol, struct sampleprof_routine **out)
 {
@@ -249,7 +251,8 @@ struct adding {
 	bool any;
 };
 
-/* False: the routine's first line is not known, or this one. */
+/* The place of a frame within its routine. False: the line, or the routine's first line, is not
+ * known. */
 static bool place_of(const struct image_frame *f, struct sampleprof_place *out)
 {
 	out->line = (f->at.line - f->begins) & LINE_MASK;
@@ -257,7 +260,8 @@ static bool place_of(const struct image_frame *f, struct sampleprof_place *out)
 	return f->at.line && f->begins;
 }
 
-/* The inlined copy that an instruction is of, and the place in it: 1, 0: not known, -ENOMEM. */
+/* Finds the inlined copy that an instruction belongs to, and the place in it: 1, 0 (not known),
+ * or -ENOMEM. */
 static int find_place(struct adding *a, const struct image_frame *frames, size_t nr,
 		      struct sampleprof_routine **in, struct sampleprof_place *at)
 {
@@ -399,14 +403,15 @@ static int by_total(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-/* As LLVM adds: up to what fits. */
+/* Adds with saturation, as LLVM does. */
 static void add_to(uint64_t *sum, uint64_t count)
 {
 	if (base_add_overflow(*sum, count, sum))
 		*sum = UINT64_MAX;
 }
 
-/* Of one procedure's instructions the most counts, of several procedures their sum. */
+/* A spot has the largest count of one procedure's instructions, and the sum of several
+ * procedures. */
 static void sum_spots(struct sampleprof_routine *r)
 {
 	size_t nr = 0;
@@ -494,7 +499,7 @@ static int put_body(struct base_buf *out, int depth, const struct sampleprof_rou
 	for (size_t i = 0; i < in->nr_parts && r >= 0; i++) {
 		const struct sampleprof_routine *part = in->parts[i].routine;
 
-		/* Made on the way to a place that was not known after all. */
+		/* An empty part was created for a place that proved to be unknown. */
 		if (!part->nr_spots && !part->nr_parts)
 			continue;
 		r = put_place(out, depth, &in->parts[i].at);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How often source lines ran, in the text that clang reads by -fprofile-sample-use: LLVM's sample
- * profile (llvm/ProfileData/SampleProfReader.h, LLVM 14). Lines count from the one that their
- * routine begins at, so that code may move in its file; what was inlined is kept apart by where.
+ * Execution counts of source lines in the text that clang reads by -fprofile-sample-use: LLVM's
+ * sample profile (llvm/ProfileData/SampleProfReader.h, LLVM 14). Line numbers are relative to the
+ * first line of their routine, so that code may move in its file; each inlined copy is kept apart
+ * by its place.
  */
 #ifndef DCPI_SAMPLEPROF_H
 #define DCPI_SAMPLEPROF_H
@@ -11,21 +12,22 @@
 
 struct sampleprof;
 
-int sampleprof_new(struct sampleprof **out); /* 0 or -ENOMEM */
+int sampleprof_new(struct sampleprof **out); /* released with sampleprof_free; 0 or -ENOMEM */
 void sampleprof_free(struct sampleprof *s);
 /*
- * Add a procedure of @img. A line has the count of its instruction that ran most often, for the
- * others may have been moved; of a loop that LLVM unrolled, times what one instruction stands for.
- * Procedures of one name add up. 1; 0: nothing tells where its lines are; -ENOMEM.
+ * Adds a procedure of @img. The count of a line is that of its instruction that ran most often, as
+ * the others may have been moved away; in a loop that LLVM unrolled, it is multiplied by the
+ * executions that one instruction stands for. Procedures of one name add up. 1; 0 (its lines are
+ * not known); -ENOMEM.
  */
 int sampleprof_add(struct sampleprof *s, struct image *img, const struct runs_procedure *p);
-/* The profile's text, functions with most counts first. 0 or -ENOMEM. */
+/* Appends the profile's text to @out, functions with the largest counts first. 0 or -ENOMEM. */
 int sampleprof_format(struct sampleprof *s, struct base_buf *out);
 
 /*
  * LLVM packs three numbers into a discriminator, of which two matter here: the block of the line
- * (what clang itself gives to the lines of a source), and how many executions of the source one of
- * this instruction stands for, at least 1.
+ * (which clang assigns to the lines of a source), and the number of executions of the source that
+ * one of this instruction stands for, at least 1.
  */
 unsigned int sampleprof_block_of(unsigned int discriminator);
 unsigned int sampleprof_copies_of(unsigned int discriminator);

@@ -9,12 +9,12 @@
 enum { ROWS_MAX = 1 << 20, PARTS_MAX = 1 << 20, DIES_MAX = 1 << 20, NEST_MAX = 200 };
 /* So many entries are visited between two looks at the clock. */
 enum { CLOCK_STEP = 64 };
-/* What the names of files may take in memory, in all line tables of an object. */
+/* Limit of the memory for names of files, over all line tables of an object. */
 #define NAMES_MAX (256ull << 20)
 
 struct walk {
 	struct elf_object *o;
-	Dwarf_Files *files; /* of the unit */
+	Dwarf_Files *files; /* files of the unit */
 	const char *folder; /* where that was compiled, or NULL */
 	uint64_t deadline_ns;
 	uint64_t names_len; /* at most, of the units up to here */

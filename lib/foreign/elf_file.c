@@ -5,7 +5,7 @@
 
 #include "foreign_internal.h"
 
-/* What follows a string that is not ended within its section. */
+/* Zeros after the contents, which end a string that does not end within its section. */
 enum { ZEROS = 16 };
 
 static bool inside(const struct elf_object *o, uint64_t off, uint64_t len)

@@ -5,10 +5,10 @@
 
 enum { TEXT_MAX = 4095, TEXTS_MAX = 65535 };
 
-/* What a routine's record is made of, anew for each. */
+/* The parts of a routine's record, made again for each routine. */
 struct parts {
 	struct base_buf lines, inlines, files; /* as they stand in the record */
-	struct base_map index;		       /* of text pointers: number in files + 1 */
+	struct base_map index;		       /* by pointer to the text: number in files + 1 */
 	uint32_t nr_lines, nr_inlines, nr_files;
 };
 
@@ -86,7 +86,7 @@ static int put_line(struct parts *p, const struct elf_object *o, const struct el
 		last = (struct wire_line *)(void *)p->lines.data + p->nr_lines - 1;
 	if (last && last->line == line.line && last->file == line.file)
 		return 0;
-	/* Of several for one address the last is meant. */
+	/* If several lines have one address, the last is valid. */
 	if (last && last->code_off == line.code_off) {
 		*last = line;
 		return 0;
@@ -142,7 +142,7 @@ static int put_inlines(struct parts *p, const struct elf_object *o, size_t routi
 
 /* ---- the record ---------------------------------------------------------------------------- */
 
-/* What runs there, else what the file has; the flags that say which, or 0 for neither. */
+/* Take the running code, else the file's; returns the flags that say which, or 0 for neither. */
 static uint16_t get_code(const struct foreign_object *from, const struct elf_routine *rt,
 			 uint8_t *to)
 {

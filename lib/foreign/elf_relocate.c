@@ -8,7 +8,7 @@
  * fill in again what was filled in changes nothing.
  */
 
-/* Of all sections, which may lie upon each other. */
+/* Limit for all sections together, since they may overlap. */
 enum { ENTRIES_MAX = 1 << 20 };
 
 /* Bytes that a relocation of this type fills with symbol + addend; 0: none, -1: another kind. */
@@ -90,7 +90,7 @@ static int relocate(struct elf_object *o, Elf_Scn *scn, const GElf_Shdr *sh,
 	return r;
 }
 
-/* What is written must not change what was checked. */
+/* A relocation must not change parts of the file that were checked before. */
 static bool writable(const struct elf_object *o, const GElf_Shdr *sh)
 {
 	uint64_t table = o->header.e_shoff, table_len = o->header.e_shnum * sizeof(Elf64_Shdr);

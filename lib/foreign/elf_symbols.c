@@ -53,7 +53,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* From @vaddr on: within its section, and where the object's code was said to be. */
-static uint64_t room_at(const struct elf_object *o, const struct section *s, uint64_t vaddr)
+static uint64_t space_at(const struct elf_object *o, const struct section *s, uint64_t vaddr)
 {
 	const struct wire_object *rec = o->from->rec;
 
@@ -71,11 +71,11 @@ static bool is_routine(uint64_t len)
 static int add(struct elf_object *o, const struct section *s, const GElf_Sym *sym, const char *name,
 	       uint32_t order)
 {
-	uint64_t addr = symbol_vaddr(o, s, sym->st_value), room = room_at(o, s, addr);
-	uint64_t len = least(sym->st_size, room);
+	uint64_t addr = symbol_vaddr(o, s, sym->st_value), space = space_at(o, s, addr);
+	uint64_t len = least(sym->st_size, space);
 	int r;
 
-	if (!room || !is_routine(len))
+	if (!space || !is_routine(len))
 		return 0;
 	if (o->nr_routines == FOREIGN_ROUTINES_MAX)
 		return -DCPI_ELIMIT;
@@ -85,7 +85,7 @@ static int add(struct elf_object *o, const struct section *s, const GElf_Sym *sy
 	o->routines[o->nr_routines++] = (struct elf_routine){
 		.addr = addr,
 		.len = len,
-		.room = room,
+		.space = space,
 		.name = name,
 		.bytes = s->bytes ? s->bytes + (addr - s->vaddr) : NULL,
 		.order = order,
@@ -161,11 +161,11 @@ static void choose(struct elf_object *o)
 		if (last && (!gap || (gap < last->len && v[i].len <= last->len - gap)))
 			continue;
 		if (last && (!last->len || last->len > gap))
-			last->len = least(gap, last->room);
+			last->len = least(gap, last->space);
 		v[nr++] = v[i];
 	}
 	if (nr && !v[nr - 1].len)
-		v[nr - 1].len = v[nr - 1].room;
+		v[nr - 1].len = v[nr - 1].space;
 	o->nr_routines = 0;
 	for (size_t i = 0; i < nr; i++)
 		if (is_routine(v[i].len))

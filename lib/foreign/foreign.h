@@ -25,7 +25,7 @@ struct foreign_object {
 	const struct wire_object *rec; /* its elf_len bytes are at @elf; elsewhere checked */
 	const void *elf;
 	uint32_t machine;      /* EM_* that it has to be for */
-	uint16_t flags;	       /* of the records, beside what their code says of itself */
+	uint16_t flags;	       /* flags of the records, beside those that their code gives */
 	foreign_read_fn *read; /* NULL: the process is gone */
 	void *ctx;
 };
@@ -48,13 +48,14 @@ enum foreign_kind { FOREIGN_JITDUMP, FOREIGN_PERFMAP };
 /* Where a reading of such a file goes on; begin with zero. */
 struct foreign_place {
 	uint64_t off;	    /* every record, or line, before it was taken */
-	uint32_t sum;	    /* of the bytes before it, by which it is known again */
-	uint64_t seq;	    /* of the last change made of them */
+	uint32_t sum;	    /* checksum of the bytes before it, by which the place is found again */
+	uint64_t seq;	    /* number of the last change made by these records */
 	uint64_t debug_off; /* jitdump: of lines whose routine has not come yet; 0: none */
 	uint64_t nr_others; /* jitdump: records of other processes, which were left out */
 	uint32_t lines;	    /* jitdump: what it has shown of where they count from */
 	bool in_line;	    /* perf map: off is within a line that is too long */
-	bool at_end; /* of what the file held when it was looked at, but for an unfinished rest */
+	bool at_end; /* the file was read to its end as it was then, except for an unfinished rest
+		      */
 	bool ahead;  /* that is room made ahead: it may be filled while the file's size stays */
 };
 /* A file as it was when it was read last; @same: it is so still, and was read to its end then. */
@@ -66,9 +67,10 @@ struct foreign_seen {
 
 /* A file that may be written, cut, or be lies, while it is read. */
 struct foreign_file {
-	int fd;		       /* of a regular file; read by pread(2) */
+	int fd;		       /* descriptor of a regular file; read by pread(2) */
 	uint32_t machine;      /* EM_* that the code has to be for */
-	foreign_read_fn *read; /* of the process's memory; NULL: it is gone, or not to be read */
+	foreign_read_fn *read; /* reads the process's memory; NULL: the process has ended, or may
+				  not be read */
 	void *ctx;
 	uint64_t deadline_ns; /* base_now_ns(): it stops at the first record after that */
 	size_t answer_max;    /* … or that makes @out longer than this */
@@ -112,10 +114,9 @@ int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *
 #define FOREIGN_GDB_ELF_MAX (64u << 20)
 
 /*
- * What the ELF64 file @fd, of @machine, gives as the symbol's address, before it is moved to where
- * it is mapped; from .dynsym, else .symtab. 1; 0: it has none, or is no such file, or its tables
- * are too long or make no sense; -ETIMEDOUT: at @deadline_ns that was not known yet; -ENOMEM,
- * -errno.
+ * The symbol's address in the ELF64 file @fd of @machine, before relocation; from .dynsym, else
+ * .symtab. 1; 0: no such symbol, no such file, or tables that are too long or damaged; -ETIMEDOUT:
+ * not found before @deadline_ns; -ENOMEM, -errno.
  */
 int foreign_gdb_symbol(int fd, uint32_t machine, uint64_t deadline_ns, uint64_t *value);
 /* How far it is moved, if its code at @file_off is mapped at @start. 0, -DCPI_EFORMAT, -errno. */
@@ -129,7 +130,7 @@ struct foreign_memory {
 struct foreign_gdb {
 	uint64_t heads[FOREIGN_GDB_HEADS]; /* addresses of descriptors */
 	uint32_t nr_heads;
-	uint32_t next;	/* of the entries, to be looked at first */
+	uint32_t next;	/* number of the entry to look at first */
 	uint64_t state; /* a hash of what tells that the list has changed; 0: it was never read */
 };
 

@@ -9,10 +9,10 @@
 
 struct elf_routine {
 	uint64_t addr, len; /* vaddr */
-	uint64_t room;	    /* from addr to where its section ends: the length is not above it */
+	uint64_t space;	    /* from addr to where its section ends: the length is not above it */
 	const char *name;
 	const uint8_t *bytes; /* in the file; NULL: not there */
-	uint32_t order;	      /* of its symbol */
+	uint32_t order;	      /* order of its symbol */
 	bool local;
 };
 
@@ -22,7 +22,7 @@ struct elf_row {
 	const char *file;
 	uint32_t line;
 	uint32_t order;
-	bool end; /* of a sequence */
+	bool end; /* end of a sequence */
 };
 
 /* Code that was inlined into the routine (an index) it lies in. */
@@ -44,9 +44,9 @@ struct elf_object {
 	size_t nr_routines, cap_routines;
 	struct elf_row *rows; /* ascending */
 	size_t nr_rows, cap_rows;
-	struct elf_part *parts; /* by routine, then in preorder */
+	struct elf_part *parts; /* ordered by routine, then in preorder */
 	size_t nr_parts, cap_parts;
-	struct base_map folders; /* of names that are relative, by their place in memory */
+	struct base_map folders; /* folders of relative names, by their place in memory */
 };
 
 /* elf_file.c: 0, -DCPI_EFORMAT, -ENOMEM; release what is there after a failure too. */

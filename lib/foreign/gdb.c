@@ -14,10 +14,10 @@
 enum {
 	VERSION = 1,
 	ACTION_REGISTER = 1,
-	PRINT_PART = 128 << 10, /* of either end */
-	PRINTS_LEN = 4 << 20,	/* of all the prints of one call */
+	PRINT_PART = 128 << 10, /* length of the part at either end */
+	PRINTS_LEN = 4 << 20,	/* limit for all prints of one call */
 	PAGE = 4096,
-	WINDOW_LEN = 64 << 10,
+	TRACE_LEN = 64 << 10,
 };
 
 /* As they stand in the process. */
@@ -34,15 +34,15 @@ struct node {
  * Entries, and small files, of a runtime mostly lie near each other: what stood around the last one
  * was read with it.
  */
-struct window {
+struct trace {
 	const struct foreign_memory *m;
 	uint64_t addr;
 	size_t len;
-	uint8_t bytes[WINDOW_LEN];
+	uint8_t bytes[TRACE_LEN];
 };
 
 struct prints {
-	struct window window;
+	struct trace trace;
 	uint8_t buf[2 * PRINT_PART];
 	size_t left;
 };
@@ -53,27 +53,27 @@ static bool read_all(const struct foreign_memory *m, uint64_t addr, void *to, si
 	       m->read(m->ctx, addr, to, len) == (ssize_t)len;
 }
 
-static bool is_in(const struct window *w, uint64_t addr, size_t len)
+static bool is_in(const struct trace *w, uint64_t addr, size_t len)
 {
 	return addr >= w->addr && addr - w->addr <= w->len && len <= w->len - (addr - w->addr);
 }
 
-static void fill(struct window *w, uint64_t addr)
+static void fill(struct trace *w, uint64_t addr)
 {
-	ssize_t n = addr < VADDR_MAX ? w->m->read(w->m->ctx, addr, w->bytes, WINDOW_LEN) : -1;
+	ssize_t n = addr < VADDR_MAX ? w->m->read(w->m->ctx, addr, w->bytes, TRACE_LEN) : -1;
 
 	w->addr = addr;
 	w->len = n > 0 ? (size_t)n : 0;
 }
 
 /* From the newest entry to the oldest addresses mostly fall. */
-static bool read_near(struct window *w, uint64_t addr, void *to, size_t len)
+static bool read_near(struct trace *w, uint64_t addr, void *to, size_t len)
 {
 	uint64_t page = addr & ~(uint64_t)(PAGE - 1);
-	bool falls = w->len && addr < w->addr && page > WINDOW_LEN;
+	bool falls = w->len && addr < w->addr && page > TRACE_LEN;
 
 	if (!is_in(w, addr, len) && falls)
-		fill(w, page + PAGE - WINDOW_LEN);
+		fill(w, page + PAGE - TRACE_LEN);
 	if (!is_in(w, addr, len))
 		fill(w, page);
 	if (!is_in(w, addr, len))
@@ -89,7 +89,7 @@ static size_t print_len(uint64_t elf_len)
 	return elf_len < 2 * PRINT_PART ? (size_t)elf_len : 2 * PRINT_PART;
 }
 
-/* Of one that cannot be read it is the same always. */
+/* An object that cannot be read always has the same print. */
 static uint64_t print_bytes(const void *bytes, size_t len)
 {
 	uint64_t print = base_hash64(bytes, len);
@@ -111,8 +111,8 @@ static uint64_t print_of(const struct foreign_memory *m, const struct node *node
 static uint64_t print_near(struct prints *p, const struct node *node)
 {
 	if (!node->elf_len || node->elf_len > PAGE)
-		return print_of(p->window.m, node, p->buf);
-	return read_near(&p->window, node->elf_addr, p->buf, node->elf_len)
+		return print_of(p->trace.m, node, p->buf);
+	return read_near(&p->trace, node->elf_addr, p->buf, node->elf_len)
 		       ? print_bytes(p->buf, node->elf_len)
 		       : 1;
 }
@@ -146,8 +146,8 @@ static void add_prints(struct foreign_gdb *g, struct foreign_gdb_entry *entries,
 /* ---- the list -------------------------------------------------------------------------------- */
 
 /*
- * What came last may stand where what went before it stood, with its entry too: then only the file
- * tells them apart.
+ * A new object may stand where an older one stood, with its entry too: then only the file tells
+ * them apart.
  */
 static uint64_t newest_print(const struct foreign_memory *m, const struct descriptor *d,
 			     struct prints *p)
@@ -182,7 +182,7 @@ static uint64_t look_at(const struct foreign_memory *m, const struct foreign_gdb
 }
 
 /* @mark: an entry that was met before; each power of two of them it is the next one. */
-static int walk(struct window *w, uint64_t addr, size_t *nr, struct base_buf *out)
+static int walk(struct trace *w, uint64_t addr, size_t *nr, struct base_buf *out)
 {
 	uint64_t mark = 0, met = 0;
 
@@ -231,7 +231,7 @@ static int read_list(struct foreign_gdb *g, const struct look *look, struct prin
 	for (size_t i = 0; r == 1 && i < FOREIGN_GDB_HEADS; i++) {
 		size_t mark = out->len, before = nr;
 
-		r = walk(&p->window, look->heads[i].first, &nr, out);
+		r = walk(&p->trace, look->heads[i].first, &nr, out);
 		if (r > 0 && nr > before)
 			sort_by_age(&look->heads[i],
 				    (struct foreign_gdb_entry *)(void *)(out->data + mark),
@@ -254,8 +254,8 @@ int foreign_gdb_list(const struct foreign_memory *memory, struct foreign_gdb *g,
 
 	if (!p)
 		return -ENOMEM;
-	p->window.m = memory;
-	p->window.addr = p->window.len = 0;
+	p->trace.m = memory;
+	p->trace.addr = p->trace.len = 0;
 	p->left = PRINTS_LEN;
 	state = look_at(memory, g, p, &before);
 	if (state != g->state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * By pread(2), as the file may be cut while it is read, and for its name first: most files do not
- * have that in their strings, and then their symbols need not be looked at.
+ * Find a symbol by pread(2), as the file may be truncated meanwhile. The string table is searched
+ * first: most files do not contain the name, and then their symbols need no search.
  */
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 static const char symbol_name[] = "__jit_debug_descriptor";
 
 enum {
-	WINDOW = 240 << 10, /* a multiple of a symbol's length */
+	TRACE = 240 << 10, /* a multiple of a symbol's length */
 	TABLE_MAX = 128 << 20,
 	NAMES_MAX = 16, /* places in the strings where it stands, as the tail of others too */
 	PHDRS_MAX = 1024,
@@ -25,7 +25,7 @@ struct file {
 	uint64_t len, deadline_ns;
 	Elf64_Ehdr header;
 	Elf64_Shdr *sections;
-	uint8_t *window;
+	uint8_t *trace;
 	uint64_t names[NAMES_MAX];
 	size_t nr_names;
 };
@@ -71,8 +71,8 @@ static int read_sections(struct file *f)
 	if (!h->e_shnum || h->e_shentsize != sizeof(Elf64_Shdr) || !inside(f, h->e_shoff, len))
 		return -DCPI_EFORMAT;
 	f->sections = malloc(len);
-	f->window = malloc(WINDOW);
-	if (!f->sections || !f->window)
+	f->trace = malloc(TRACE);
+	if (!f->sections || !f->trace)
 		return -ENOMEM;
 	return read_at(f, h->e_shoff, f->sections, len);
 }
@@ -84,32 +84,32 @@ static bool table_good(const struct file *f, const Elf64_Shdr *sh)
 
 static void note_names(struct file *f, uint64_t off, size_t len)
 {
-	const uint8_t *at = f->window, *end = f->window + len;
+	const uint8_t *at = f->trace, *end = f->trace + len;
 
 	while (f->nr_names < NAMES_MAX &&
 	       (at = memmem(at, (size_t)(end - at), symbol_name, sizeof(symbol_name)))) {
-		f->names[f->nr_names++] = off + (uint64_t)(at - f->window);
+		f->names[f->nr_names++] = off + (uint64_t)(at - f->trace);
 		at++;
 	}
 }
 
 /* Calls @look with each part of a section; parts overlap by @over bytes. Ends unless that says 0.
  */
-static int each_window(struct file *f, const Elf64_Shdr *sh, size_t over,
-		       int (*look)(struct file *f, uint64_t off, size_t len, uint64_t *value),
-		       uint64_t *value)
+static int each_trace(struct file *f, const Elf64_Shdr *sh, size_t over,
+		      int (*look)(struct file *f, uint64_t off, size_t len, uint64_t *value),
+		      uint64_t *value)
 {
 	int r = 0;
 
-	for (uint64_t off = 0; r == 0 && off < sh->sh_size; off += WINDOW - over) {
-		size_t len = sh->sh_size - off < WINDOW ? (size_t)(sh->sh_size - off) : WINDOW;
+	for (uint64_t off = 0; r == 0 && off < sh->sh_size; off += TRACE - over) {
+		size_t len = sh->sh_size - off < TRACE ? (size_t)(sh->sh_size - off) : TRACE;
 
 		if (base_now_ns() > f->deadline_ns)
 			return -ETIMEDOUT;
-		r = read_at(f, sh->sh_offset + off, f->window, len);
+		r = read_at(f, sh->sh_offset + off, f->trace, len);
 		if (r == 0)
 			r = look(f, off, len, value);
-		if (len < WINDOW)
+		if (len < TRACE)
 			break;
 	}
 	return r;
@@ -141,7 +141,7 @@ static int look_for_symbol(struct file *f, uint64_t off, size_t len, uint64_t *v
 	for (size_t at = 0; at + sizeof(Elf64_Sym) <= len; at += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 
-		memcpy(&sym, f->window + at, sizeof(sym));
+		memcpy(&sym, f->trace + at, sizeof(sym));
 		if (is_it(f, &sym)) {
 			*value = sym.st_value;
 			return 1;
@@ -161,8 +161,8 @@ static int look_in_table(struct file *f, const Elf64_Shdr *sh, uint64_t *value)
 	if (strings->sh_type != SHT_STRTAB || !table_good(f, strings) || !table_good(f, sh))
 		return 0;
 	f->nr_names = 0;
-	r = each_window(f, strings, sizeof(symbol_name) - 1, look_for_name, value);
-	return r == 0 && f->nr_names ? each_window(f, sh, 0, look_for_symbol, value) : r;
+	r = each_trace(f, strings, sizeof(symbol_name) - 1, look_for_name, value);
+	return r == 0 && f->nr_names ? each_trace(f, sh, 0, look_for_symbol, value) : r;
 }
 
 /* There is one of a type at most in a good file. */
@@ -189,7 +189,7 @@ int foreign_gdb_symbol(int fd, uint32_t machine, uint64_t deadline_ns, uint64_t 
 	if (r == 0)
 		r = look_in_first(&f, SHT_SYMTAB, value);
 	free(f.sections);
-	free(f.window);
+	free(f.trace);
 	return r == -DCPI_EFORMAT ? 0 : r;
 }
 

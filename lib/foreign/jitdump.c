@@ -34,7 +34,7 @@ static int header_check(const struct jitdump_header *h, uint32_t machine)
 	return h->elf_mach == machine || h->elf_mach == EM_NONE ? 0 : -DCPI_EFORMAT;
 }
 
-/* JITDUMP_WAIT, JITDUMP_ROOM: it is not there yet. */
+/* JITDUMP_WAIT, JITDUMP_FULL: it is not there yet. */
 static int header_read(struct jitdump *d)
 {
 	const uint8_t *at;
@@ -47,7 +47,7 @@ static int header_read(struct jitdump *d)
 		return r;
 	memcpy(&d->header, at, sizeof(d->header));
 	if (!d->place.off && !d->header.magic && runtime_file_is_blank(&d->f, 0))
-		return JITDUMP_ROOM;
+		return JITDUMP_FULL;
 	r = header_check(&d->header, d->f.from->machine);
 	if (r < 0)
 		return r;
@@ -60,7 +60,7 @@ static int header_read(struct jitdump *d)
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
-/* Its head, where all of it is there. JITDUMP_WAIT, JITDUMP_ROOM: it is not. */
+/* Its head, where all of it is there. JITDUMP_WAIT, JITDUMP_FULL: it is not. */
 static int record_read(struct jitdump *d, uint64_t off, struct jitdump_record *rec)
 {
 	uint64_t left = d->f.size - off;
@@ -73,7 +73,7 @@ static int record_read(struct jitdump *d, uint64_t off, struct jitdump_record *r
 	if (r < 0)
 		return r;
 	if (!rec->head.total_size && runtime_file_is_blank(&d->f, off + sizeof(rec->head.id)))
-		return JITDUMP_ROOM;
+		return JITDUMP_FULL;
 	if (!rec->head.total_size) {
 		/* It may have been written since. */
 		runtime_file_forget(&d->f);
@@ -86,10 +86,7 @@ static int record_read(struct jitdump *d, uint64_t off, struct jitdump_record *r
 	return rec->head.total_size <= left ? JITDUMP_TAKEN : JITDUMP_WAIT;
 }
 
-/*
- * What was good before a record that is not counts: the next reading begins with that record, and
- * fails.
- */
+/* Records before a bad one count: the next read begins with the bad one, and fails. */
 static int take_all(struct jitdump *d)
 {
 	uint64_t first = d->place.off;
@@ -148,7 +145,7 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 		r = take_all(&d);
 	if (r >= 0) {
 		d.place.at_end = r != JITDUMP_TAKEN;
-		d.place.ahead = r == JITDUMP_ROOM;
+		d.place.ahead = r == JITDUMP_FULL;
 		d.place.debug_off = jitdump_pending_first(&d.pending, d.place.off);
 		r = runtime_file_end(&d.f, &d.place);
 	}

@@ -61,9 +61,9 @@ enum { JITDUMP_NR_PENDING = 64 };
 #define JITDUMP_PENDING_LEN (1u << 20)
 
 struct jitdump_lines_at {
-	uint64_t addr; /* of the code */
+	uint64_t addr; /* address of the code */
 	uint64_t off;
-	uint32_t len; /* of the record; 0: none */
+	uint32_t len; /* length of the record; 0: none */
 };
 
 struct jitdump_pending {
@@ -144,20 +144,22 @@ void jitdump_lines_release(struct jitdump_lines *lines);
 
 /* ---- jitdump_record.c: what becomes of one record -------------------------------------------- */
 
-/* What becomes of a record. One that is not there yet is waited for: until the file is longer, or
- * in room that it has already. */
-enum { JITDUMP_TAKEN, JITDUMP_WAIT, JITDUMP_ROOM };
+/*
+ * The result for a record. An incomplete one is waited for: until the file is longer, or until the
+ * space that the file already has is filled.
+ */
+enum { JITDUMP_TAKEN, JITDUMP_WAIT, JITDUMP_FULL };
 
 struct jitdump {
 	struct runtime_file f;
 	struct foreign_place place;
 	struct jitdump_header header;
 	struct jitdump_pending pending;
-	struct jitdump_lines lines; /* of one routine, */
+	struct jitdump_lines lines; /* lines of one routine, */
 	char name[WIRE_NAME_MAX];   /* as its name */
 	struct base_buf *out;
 	bool has_time;
-	uint64_t time_ns; /* of the last WIRE_TIME */
+	uint64_t time_ns; /* time of the last WIRE_TIME */
 	int nr_bad;
 };
 
@@ -168,7 +170,7 @@ struct jitdump_record {
 };
 
 int jitdump_copy(struct jitdump *d, uint64_t off, void *to, size_t len);
-/* JITDUMP_TAKEN; JITDUMP_ROOM or negative, then @d->place and @d->out may be changed. */
+/* JITDUMP_TAKEN; JITDUMP_FULL or negative, then @d->place and @d->out may be changed. */
 int jitdump_record_take(struct jitdump *d, const struct jitdump_record *rec);
 /* One that was taken before: only what pends is found again. 0 or negative. */
 int jitdump_record_again(struct jitdump *d, const struct jitdump_record *rec);

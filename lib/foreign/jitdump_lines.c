@@ -9,7 +9,7 @@ enum { TEXT_MAX = 4095 };
 
 /* ---- where they count from ------------------------------------------------------------------- */
 
-/* What these entries show by themselves. */
+/* The properties that these entries show by themselves. */
 static uint32_t look_at(const struct jitdump_entries *e, const struct jitdump_code *code)
 {
 	uint64_t first = UINT64_MAX;
@@ -146,7 +146,7 @@ static int put_line(struct jitdump_lines *l, struct base_map *known, const struc
 		return r;
 	if (l->lines.len)
 		last = (struct wire_line *)(void *)(l->lines.data + l->lines.len) - 1;
-	/* Of several for one address the last is meant. */
+	/* If several lines have one address, the last is valid. */
 	if (last && last->code_off == line.code_off)
 		*last = line;
 	else if (!last || last->line != line.line || last->file != line.file)

@@ -21,7 +21,7 @@ int jitdump_copy(struct jitdump *d, uint64_t off, void *to, size_t len)
 static int bad(struct jitdump *d, const struct jitdump_record *rec)
 {
 	if (runtime_file_is_blank(&d->f, rec->off + sizeof(rec->head)))
-		return JITDUMP_ROOM;
+		return JITDUMP_FULL;
 	d->nr_bad++;
 	return JITDUMP_TAKEN;
 }
@@ -46,13 +46,13 @@ static int put_time(struct jitdump *d, const struct jitdump_record *rec)
 static int name_read(struct jitdump *d, const struct jitdump_record *rec, struct jitdump_code *code,
 		     size_t *len)
 {
-	size_t room = (size_t)(rec->head.total_size - sizeof(struct jitdump_load) - code->len);
+	size_t space = (size_t)(rec->head.total_size - sizeof(struct jitdump_load) - code->len);
 	const uint8_t *at, *end;
 	int r;
 
-	room = room < NAME_LOOKED ? room : NAME_LOOKED;
-	r = runtime_file_peek(&d->f, rec->off + sizeof(struct jitdump_load), room, &at);
-	end = r == 0 ? memchr(at, 0, room) : NULL;
+	space = space < NAME_LOOKED ? space : NAME_LOOKED;
+	r = runtime_file_peek(&d->f, rec->off + sizeof(struct jitdump_load), space, &at);
+	end = r == 0 ? memchr(at, 0, space) : NULL;
 	*len = end ? (size_t)(end + 1 - at) : 0;
 	if (!end)
 		return r;
@@ -112,7 +112,7 @@ static int load_judge(struct jitdump *d, const struct jitdump_record *rec,
 	return load_put(d, rec, load);
 }
 
-/* Whatever becomes of it, its lines are no other's. */
+/* The lines belong to this record alone, whatever happens to it. */
 static int load_take(struct jitdump *d, const struct jitdump_record *rec)
 {
 	struct jitdump_load load;

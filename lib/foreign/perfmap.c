@@ -6,7 +6,7 @@
 
 enum { LINE_MAX_LEN = 64 << 10 };
 
-/* What became of a piece of the file. */
+/* The result for a piece of the file. */
 enum { TAKEN, WAIT };
 
 struct perfmap {
@@ -105,7 +105,7 @@ static int piece_take(struct perfmap *m)
 	return TAKEN;
 }
 
-/* What was good before a failure counts: the next reading meets it first. */
+/* Entries before a failure count: the next read meets the failure first. */
 static int take_all(struct perfmap *m)
 {
 	uint64_t first = m->place.off;

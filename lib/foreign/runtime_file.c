@@ -10,7 +10,7 @@
 #define VADDR_MAX (1ull << 56)
 
 enum {
-	WINDOW_LEN = 256 << 10,
+	TRACE_LEN = 256 << 10,
 	BLANK_LOOKED = 4 << 20,
 	BLANK_STEP = 64 << 10,
 	SUMMED = 64,   /* bytes before a place, by which it is known again */
@@ -28,42 +28,42 @@ struct runtime_pages {
 
 void runtime_file_release(struct runtime_file *f)
 {
-	base_buf_release(&f->window);
+	base_buf_release(&f->trace);
 	base_buf_release(&f->code);
 	free(f->pages);
 }
 
-static bool in_window(const struct runtime_file *f, uint64_t off, size_t len)
+static bool in_trace(const struct runtime_file *f, uint64_t off, size_t len)
 {
-	return off >= f->window_off && off - f->window_off <= f->window.len &&
-	       len <= f->window.len - (off - f->window_off);
+	return off >= f->trace_off && off - f->trace_off <= f->trace.len &&
+	       len <= f->trace.len - (off - f->trace_off);
 }
 
 int runtime_file_peek(struct runtime_file *f, uint64_t off, size_t len, const uint8_t **at)
 {
 	int r = 0;
 
-	if (!in_window(f, off, len)) {
-		size_t n = len > WINDOW_LEN ? len : WINDOW_LEN;
+	if (!in_trace(f, off, len)) {
+		size_t n = len > TRACE_LEN ? len : TRACE_LEN;
 
 		n = n < f->size - off ? n : (size_t)(f->size - off);
-		f->window_off = off;
-		base_buf_clear(&f->window);
-		r = base_buf_extend(&f->window, n, NULL);
+		f->trace_off = off;
+		base_buf_clear(&f->trace);
+		r = base_buf_extend(&f->trace, n, NULL);
 		if (r == 0)
-			r = base_read_at(f->from->fd, off, f->window.data, n);
+			r = base_read_at(f->from->fd, off, f->trace.data, n);
 	}
 	if (r < 0)
 		runtime_file_forget(f);
 	else
-		*at = f->window.data + (off - f->window_off);
+		*at = f->trace.data + (off - f->trace_off);
 	return r;
 }
 
 void runtime_file_forget(struct runtime_file *f)
 {
-	base_buf_clear(&f->window);
-	f->window_off = 0;
+	base_buf_clear(&f->trace);
+	f->trace_off = 0;
 }
 
 /* A file that is written anew may be as long again before anybody looks. */
@@ -179,7 +179,7 @@ static bool read_pages(struct runtime_file *f, uint64_t addr, uint8_t *to, size_
 	return true;
 }
 
-static int code_room(struct runtime_file *f, size_t len)
+static int code_space(struct runtime_file *f, size_t len)
 {
 	base_buf_clear(&f->code);
 	return base_buf_extend(&f->code, len, NULL);
@@ -195,7 +195,7 @@ int runtime_code_fetch(struct runtime_file *f, uint64_t addr, size_t len, const 
 		return 0;
 	if (!f->pages)
 		f->pages = calloc(1, sizeof(*f->pages));
-	r = f->pages ? code_room(f, len) : -ENOMEM;
+	r = f->pages ? code_space(f, len) : -ENOMEM;
 	if (r < 0)
 		return r;
 	if (paged ? read_pages(f, addr, f->code.data, len)
@@ -206,10 +206,10 @@ int runtime_code_fetch(struct runtime_file *f, uint64_t addr, size_t len, const 
 
 int runtime_code_copy(struct runtime_file *f, uint64_t off, size_t len, const uint8_t **code)
 {
-	int r = code_room(f, len);
+	int r = code_space(f, len);
 
-	if (r == 0 && in_window(f, off, len))
-		memcpy(f->code.data, f->window.data + (off - f->window_off), len);
+	if (r == 0 && in_trace(f, off, len))
+		memcpy(f->code.data, f->trace.data + (off - f->trace_off), len);
 	else if (r == 0)
 		r = base_read_at(f->from->fd, off, f->code.data, len);
 	*code = f->code.data;

@@ -12,11 +12,11 @@ struct runtime_pages;
 
 struct runtime_file {
 	const struct foreign_file *from;
-	uint64_t size;	     /* when it was looked at: nothing behind it is read */
-	uint64_t window_off; /* where in the file the window begins */
-	struct base_buf window;
-	struct base_buf code;	     /* of one routine */
-	struct runtime_pages *pages; /* of the process's memory, as read before */
+	uint64_t size;	    /* when it was looked at: nothing behind it is read */
+	uint64_t trace_off; /* where in the file the trace begins */
+	struct base_buf trace;
+	struct base_buf code;	     /* code of one routine */
+	struct runtime_pages *pages; /* pages of the process's memory that were read before */
 };
 
 /*
@@ -33,7 +33,7 @@ void runtime_file_release(struct runtime_file *f);
  * call. 0, -DCPI_ETRUNCATED (it was cut meanwhile), -ENOMEM, -errno.
  */
 int runtime_file_peek(struct runtime_file *f, uint64_t off, size_t len, const uint8_t **at);
-/* What is peeked at next is read anew. */
+/* Read memory again at the next peek. */
 void runtime_file_forget(struct runtime_file *f);
 /* Nothing but zeros from @off to the end, as far as its next 4 MiB tell: it is yet to be written.
  */
@@ -55,7 +55,7 @@ struct runtime_routine {
 	uint64_t addr, code_len;
 	const uint8_t *code; /* NULL: not known */
 	const char *name;
-	size_t name_len;		      /* what is too long is cut */
+	size_t name_len;		      /* length of the name; a longer one is cut */
 	const struct base_buf *lines, *files; /* as they stand in the record; NULL: none */
 	uint32_t nr_files;
 };

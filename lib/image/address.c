@@ -151,7 +151,7 @@ static size_t own_bytes(const struct image *img, uint64_t vaddr, void *out, size
 	return n;
 }
 
-/* What stands between the routines that are kept was never read. */
+/* Bytes between the kept routines were never read. */
 static size_t code_bytes(struct image *code, uint64_t vaddr, void *out, size_t len)
 {
 	const struct image_symbol *s = image_symbol_at(code, vaddr);

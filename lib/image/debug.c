@@ -67,7 +67,7 @@ static int try_debug(struct image *img, const char *path, const uint32_t *crc)
 	struct image_elf f;
 	bool good;
 
-	if (strcmp(path, img->main.path) == 0 || image_elf_open_patiently(&f, path, NULL) < 0)
+	if (strcmp(path, img->main.path) == 0 || image_elf_open_timeout(&f, path, NULL) < 0)
 		return -ENOENT;
 	good = img->main.id.len ? base_id_equal(&f.id, &img->main.id) : crc && has_crc(&f, *crc);
 	if (!good) {
@@ -78,7 +78,9 @@ static int try_debug(struct image *img, const char *path, const uint32_t *crc)
 	return 0;
 }
 
-/* What a debug file may be called: as the image says itself; its own name with .debug. */
+/*
+ * Possible names of a debug file: the one that the image gives; the image's own name with .debug.
+ */
 struct debug_names {
 	struct image *img;
 	const char *link; /* NULL: none */

@@ -100,7 +100,7 @@ static int try_path(const struct link *link, const char *path)
 	struct image *img = link->img;
 	Dwarf *dw = NULL;
 
-	if (image_elf_open_patiently(&img->dwarf.alt_file, path, NULL) < 0)
+	if (image_elf_open_timeout(&img->dwarf.alt_file, path, NULL) < 0)
 		return -ENOENT;
 	if (base_id_equal(&img->dwarf.alt_file.id, &link->id) &&
 	    image_unpack(img, &img->dwarf.alt_file) >= 0)

@@ -135,10 +135,10 @@ int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct bas
 	return take_opened(f, fd, len, path, err);
 }
 
-int image_elf_open_patiently(struct image_elf *f, const char *path, struct base_err *err)
+int image_elf_open_timeout(struct image_elf *f, const char *path, struct base_err *err)
 {
 	uint64_t len = 0;
-	int fd = image_patient_open(path, &len);
+	int fd = image_open_timeout(path, &len);
 
 	return take_opened(f, fd, len, path, err);
 }

@@ -170,7 +170,7 @@ static bool has_head_id(const struct image *img, const struct base_id *id)
 	return mine.len && base_id_equal(&mine, id);
 }
 
-/* What stands under its path may be another file by now, or, of a container's, here. */
+/* The path may lead to another file by now, or, for a path of a container, to one of the host. */
 static bool has_place_id(const struct image *img, const struct base_id *id)
 {
 	struct base_id mine = { 0 };
@@ -188,6 +188,18 @@ enum image_known image_known_by(const char *word)
 						    : IMAGE_BY_ID;
 }
 
+/* Anybody may write a build-id into a file. Shorter words than a hash tell nothing of the code. */
+static bool has_text(const struct image *img, const struct image_query *q)
+{
+	char text[BASE_ID_TEXT_LEN];
+	struct base_id mine;
+
+	if (!q->text || strlen(q->text) != IMAGE_TEXT_LEN)
+		return true;
+	return base_id_of_text(&mine, img->main.fd) == 0 &&
+	       strcmp(base_id_text(&mine, text), q->text) == 0;
+}
+
 static bool is_it(struct image *img, const struct image_query *q)
 {
 	if (q->kind == IMAGE_FILE && q->known == IMAGE_BY_PLACE)
@@ -195,12 +207,12 @@ static bool is_it(struct image *img, const struct image_query *q)
 	if (!q->id.len || (q->kind == IMAGE_FILE && q->known == IMAGE_BY_PATH))
 		return true;
 	if (base_id_equal(&img->main.id, &q->id))
-		return true;
+		return has_text(img, q);
 	img->asked = image_note_replaces(&img->note, &q->id);
 	if (img->asked)
 		return true;
 	/* It may have one all the same: the kernel looks only where program headers say. */
-	return q->kind == IMAGE_FILE && has_head_id(img, &q->id);
+	return q->kind == IMAGE_FILE && has_head_id(img, &q->id) && has_text(img, q);
 }
 
 /* "X@end" beside the kernel's "X.elf", if it belongs to it: its note names the kernel by build-id.
@@ -243,7 +255,7 @@ static int try_file(int dir_fd, const char *path, const struct image_query *q, s
 {
 	struct image_elf f;
 	struct image *img;
-	int r = dir_fd == AT_FDCWD ? image_elf_open_patiently(&f, path, err)
+	int r = dir_fd == AT_FDCWD ? image_elf_open_timeout(&f, path, err)
 				   : image_elf_open(&f, dir_fd, path, err);
 
 	if (r >= 0)

@@ -6,7 +6,7 @@
 
 #include "image_internal.h"
 
-/* Of the call that was inlined: clang writes it, dwarf.h does not know it. */
+/* Attribute of an inlined call: clang writes it, dwarf.h does not know it. */
 enum { AT_GNU_DISCRIMINATOR = 0x2136 };
 
 /* A pseudo-image has one unit with up to millions of routines: found by address, not by a walk. */
@@ -54,7 +54,9 @@ static void add_unit(struct image_spans *s, Dwarf_Die *unit)
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/* What it was made from, which may be in another unit: 1; 0: from nothing; negative: damaged. */
+/*
+ * Move to the entry's origin, which may be in another unit: 1; 0: it has none; negative: damaged.
+ */
 static int origin_of(struct image *img, Dwarf_Die *at)
 {
 	Dwarf_Attribute attr;
@@ -75,7 +77,7 @@ static const char *name_of(struct image *img, Dwarf_Die *die)
 	return r ? NULL : dwarf_diename(die);
 }
 
-/* Of the routine that @die is a part of; the definition comes before the declaration. */
+/* Describe the routine that @die belongs to; the definition comes before the declaration. */
 static void describe(struct image *img, const Dwarf_Die *die, struct image_frame *out)
 {
 	int r = 1;

@@ -198,7 +198,7 @@ static int add_tables(struct search *s)
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-/* What stands before the first one that is known is code too. */
+/* Bytes before the first known start are code too. */
 static int add_starts(struct search *s, const struct image_elf *f)
 {
 	int r = add_start(s, f->header.e_entry);

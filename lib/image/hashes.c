@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bound.h"
 #include "image_internal.h"
 
 static uint64_t symbol_vaddr(Elf_Data *symbols, size_t index)
@@ -12,20 +13,13 @@ static uint64_t symbol_vaddr(Elf_Data *symbols, size_t index)
 	return gelf_getsym(symbols, (int)index, &sym) ? sym.st_value : UINT64_MAX;
 }
 
-/* Of several at one address (procedures within others) the one of that length, or nr. */
+/* Of several symbols at one address (nested procedures) the one with that length, or nr. */
 static size_t find(Elf_Data *symbols, size_t nr, const struct image_symbol *wanted)
 {
-	size_t lo = 1, hi = nr;
+	/* The symbol 0 names nothing. */
+	size_t lo = BASE_BOUND(i, nr, !i || symbol_vaddr(symbols, i) < wanted->vaddr);
 	GElf_Sym sym;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (symbol_vaddr(symbols, mid) < wanted->vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	for (; lo < nr && gelf_getsym(symbols, (int)lo, &sym); lo++) {
 		if (sym.st_value != wanted->vaddr)
 			break;

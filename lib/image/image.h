@@ -44,17 +44,20 @@ int image_store_images(struct image_store *store, const char *dir);
 void image_store_index(struct image_store *store, int dir_fd);
 
 /*
- * By what a file is known: the id of its contents; where nobody could read it, its path alone, or
- * its path if that leads to what base_id_of_place tells.
+ * The identity of a file: the id of its contents; if it could not be read, its path alone, or its
+ * path while that leads to the file that base_id_of_place names.
  */
 enum image_known { IMAGE_BY_ID, IMAGE_BY_PATH, IMAGE_BY_PLACE };
 /* As a profile's word "identity" has it (NULL: none). */
 enum image_known image_known_by(const char *word);
 
+enum { IMAGE_TEXT_LEN = 40 }; /* of a text that is a hash of the code; others tell nothing of it */
+
 struct image_query {
 	enum image_kind kind;
 	struct base_id id;	/* len 0: unknown, not compared; no copy is taken for it */
-	enum image_known known; /* of a FILE */
+	enum image_known known; /* identity of a FILE */
+	const char *text;	/* for a FILE: the word "text" of its profile, or NULL */
 	const char *const
 		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
 };
@@ -62,7 +65,8 @@ struct image_query {
 struct image;
 
 /*
- * Open the image that was profiled, not merely one of its name: the build-id must agree, or (of a
+ * Open the image that was profiled, not merely one of its name: the build-id must agree, and the
+ * code where @query has its hash (base_id_of_text), or (of a
  * pseudo-image that has grown) stand among those it replaces. A file without build-id, or with one
  * that no program header tells of, is known by base_id_of_head, or, where nobody could read it, its
  * place. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path> and
@@ -138,13 +142,13 @@ const struct base_id *image_id(const struct image *img);
 bool image_known_as(const struct image *img, size_t index, struct base_id *id);
 uint32_t image_machine(const struct image *img); /* EM_* */
 
-/* Of a pseudo-image, from its note. */
+/* A process of a pseudo-image, from the image's note. */
 struct image_process {
 	const char *facility, *host, *exe;
 	uint32_t pid, uid;
 	uint64_t start_time_ns; /* since boot */
 	uint64_t created_s;	/* UTC */
-	size_t nr_processes;	/* whose code it holds, this one included */
+	size_t nr_processes;	/* number of processes whose code it holds, this one included */
 };
 const struct image_process *image_process(const struct image *img); /* NULL: none */
 
@@ -156,10 +160,10 @@ const struct image_process *image_process(const struct image *img); /* NULL: non
  * translated.
  */
 int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr);
-/* The way back, always to an offset of this very image. Of several tenants of an address in a
+/* The way back, always to an offset of this very image. Of several lifetimes of an address in a
  * process this is the first: the others stand at addresses of their own. 0 or -ENOENT. */
 int image_off(const struct image *img, uint64_t vaddr, uint64_t *off);
-/* Of a pseudo-image: more than one tenant stood at that address of the process. */
+/* Whether that address of the process had several code lifetimes (pseudo-images). */
 bool image_reused(const struct image *img, uint64_t vaddr);
 /* Copy up to @len bytes from @vaddr on; returns how many (0: none there; of a kernel those of the
  * routine at @vaddr, if they were kept). */
@@ -188,8 +192,9 @@ struct image_symbol {
 
 /* Read the symbols (also done by the first question): 0, or negative where they are damaged. */
 int image_symbols_load(struct image *img, struct base_err *err);
-/* Of an image that image_open_path opened, these three may be asked by several threads once the
- * symbols are loaded. */
+/*
+ * Several threads may call these three once the symbols of an image of image_open_path are loaded.
+ */
 /* The innermost procedure over @vaddr, or NULL. */
 const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr);
 size_t image_nr_symbols(struct image *img);
@@ -207,9 +212,9 @@ const struct image_symbol *image_symbol_find(struct image *img, const char *name
  * named by their address. What nothing in sight leads to is taken for a part of the one before it.
  */
 typedef int image_start_fn(void *ctx, uint64_t vaddr);
-/* What comes before the instruction at an address, padding apart. */
+/* The kind of code before the instruction at an address, padding skipped. */
 enum image_before {
-	IMAGE_BEFORE_OTHER,    /* what runs on into it; or no instruction begins there */
+	IMAGE_BEFORE_OTHER,    /* code that falls through into it; or no instruction begins there */
 	IMAGE_BEFORE_END,      /* a return, a jump, the begin of the code */
 	IMAGE_BEFORE_INDIRECT, /* a jump to where a register or memory says */
 };
@@ -233,9 +238,9 @@ void image_guess_by(image_guess_fn *fn);
 bool image_guessed(struct image *img);
 
 /*
- * Of a pseudo-image: what a routine is, wherever it stands. @exact: name, bytes, lines and inlined
- * parts. @masked: the same, but for operands that change where code or what it calls is moved; so
- * @exact differs and @masked does not: the bytes differ only in operands.
+ * Hashes of a routine in a pseudo-image, independent of its address. @exact: name, bytes, lines and
+ * inlined parts. @masked: the same without operands that change when the code or its call targets
+ * move. If @exact differs and @masked does not, the bytes differ only in operands.
  */
 struct image_hashes {
 	uint8_t exact[20], masked[20];

@@ -15,7 +15,7 @@
 struct image_elf {
 	int fd; /* -1: not open */
 	Elf *elf;
-	uint64_t len; /* of the file */
+	uint64_t len; /* length of the file */
 	char *path;
 	struct base_id id; /* build-id, len 0 where it has none */
 	GElf_Ehdr header;
@@ -24,20 +24,22 @@ struct image_elf {
 /* A regular file that is ELF, with every section inside of it. Errors as image_open. */
 int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
 /* The same, but -ETIMEDOUT where the file system does not answer. */
-int image_elf_open_patiently(struct image_elf *f, const char *path, struct base_err *err);
+int image_elf_open_timeout(struct image_elf *f, const char *path, struct base_err *err);
 /* Device (major, minor) and inode of an open file, as the kernel tells them of its mappings
  * (place.c). 0 or -errno. */
 int image_place(int fd, uint64_t where[3]);
-/* Of an open file, which is taken over, also on failure. */
+/* Open an ELF file by its descriptor, which is consumed also on failure. */
 int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
 		   struct base_err *err);
 void image_elf_close(struct image_elf *f);
 /* A descriptor, and the file's length; -EINVAL: not a regular file (patient.c). */
 int image_regular_open(int dir_fd, const char *path, uint64_t *len);
 /* The same within 5 s, else -ETIMEDOUT (patient.c). */
-int image_patient_open(const char *path, uint64_t *len);
-/* By name; NULL where absent, or without contents. Those of groups, which an unlinked file may
- * have, are passed over, as libdw does. */
+int image_open_timeout(const char *path, uint64_t *len);
+/*
+ * Find a section by name; NULL: absent or empty. Sections of groups, which an unlinked file may
+ * have, are skipped, as libdw does.
+ */
 Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shdr *header);
 const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *header);
 /* Read up to @len bytes at @file_off; returns how many. */
@@ -54,10 +56,11 @@ struct image_run {
 
 struct image_note {
 	struct image_process process;
-	char *strings;		/* what process points into */
+	char *strings;		/* strings that process points into */
 	struct image_run *runs; /* ascending by img_off */
 	size_t nr_runs, cap_runs;
-	struct image_run *places; /* of later tenants, in the process; img_off is not used */
+	struct image_run
+		*places; /* places of later lifetimes, in the process; img_off is not used */
 	size_t nr_places, cap_places;
 	struct wire_replaces **replaces; /* copies of their own */
 	size_t nr_replaces, cap_replaces;
@@ -66,7 +69,7 @@ struct image_note {
 /* No note at all is no error. */
 int image_note_read(struct image_note *note, const struct image_elf *f, struct base_err *err);
 void image_note_release(struct image_note *note);
-/* What the note says of that earlier build-id, or NULL. */
+/* The note's entry for that earlier build-id, or NULL. */
 const struct wire_replaces *image_note_replaces(const struct image_note *note,
 						const struct base_id *id);
 /* The id of a record. */
@@ -87,8 +90,10 @@ struct image_ranges {
 	size_t nr, cap;
 };
 
-/* What .eh_frame says of where code stands, in any order, added to @out (released by free(out->v)).
- * Damaged entries are left out. 0 or -ENOMEM. */
+/*
+ * Read the ranges of code from .eh_frame, in any order, and add them to @out (released by
+ * free(out->v)). Damaged entries are left out. 0 or -ENOMEM.
+ */
 int image_ranges_read(struct image_ranges *out, const struct image_elf *f);
 
 /* Addresses in data that the loader adds the image's place to (pointers.c). */
@@ -196,9 +201,10 @@ struct image_segments {
 /* The symbols of an image, or their index (lookup.c). */
 struct image_lookup {
 	struct image_symbols symbols;
-	int state;		       /* 0: not read; 1: read; negative: the error */
-	struct image_symbols given_up; /* of a damaged index; symbols handed out stay valid */
-	int index_fds[2];	       /* the store's; where indexes are, and where else */
+	int state; /* 0: not read; 1: read; negative: the error */
+	struct image_symbols
+		given_up; /* symbols of a damaged index; symbols given to callers stay valid */
+	int index_fds[2]; /* the store's; where indexes are, and where else */
 };
 
 /* The DWARF of an image or of its debug file, opened at the first question (dwarf.c). */
@@ -206,7 +212,7 @@ struct image_dwarf {
 	Dwarf *own; /* NULL: there is none */
 	bool sought;
 	struct image_elf alt_file; /* the file that its debug file shares with others */
-	Dwarf *alt;		   /* of that file; NULL: none */
+	Dwarf *alt;		   /* DWARF of that file; NULL: none */
 };
 
 /* Sections that were unpacked here, of all files of an image (unpack.c). */
@@ -217,18 +223,19 @@ struct image_unpacked {
 
 /* The lines of an image (lines.c, program.c). */
 struct image_line_tables {
-	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
+	struct image_program *program; /* line program of a pseudo-image; NULL: use libdw */
 	bool program_sought;
-	struct base_map live;  /* programs of units, by where they begin in .debug_line */
-	struct base_map paths; /* by folder and name: the two as one path (image_whole_path) */
+	struct base_map live; /* programs of units, by where they begin in .debug_line */
+	struct base_map
+		paths; /* paths by folder and name: the two as one path (image_whole_path) */
 };
 
 /* The compilation units of an image (units.c). */
 struct image_unit_tables {
 	struct image_units *by_addr; /* made by the first question */
-	uint64_t gone_reach;	     /* how far units say that discarded sections go */
+	uint64_t discarded_reach;    /* how far units say that discarded sections go */
 	struct image_names {
-		const char *bytes; /* of .debug_info, once they are known */
+		const char *bytes; /* bytes of .debug_info, once they are known */
 		size_t size, len;  /* len: up to the last zero */
 		bool known;
 	} names, alt_names;
@@ -236,13 +243,13 @@ struct image_unit_tables {
 
 /* Units whose routines are in a file of their own (split.c). */
 struct image_splits {
-	struct base_map by_off;	 /* by a unit's offset: the rest of it */
+	struct base_map by_off;	 /* by a unit's offset: its other facts */
 	struct base_map by_rest; /* the same by the rest's Dwarf_CU */
 };
 
 /* The routines at an address (frames.c). */
 struct image_subprograms {
-	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
+	struct image_spans *spans; /* subprograms of a pseudo-image, made at the first question */
 	Dwarf_Die last;		   /* the one found last */
 	bool has_last;
 };
@@ -252,7 +259,7 @@ struct image {
 	struct image_elf main;
 	struct image_elf debug; /* separate debug file, sought once (debug.c) */
 	bool debug_sought;
-	struct image_elf mini; /* what .gnu_debugdata holds, if symbols are from there */
+	struct image_elf mini; /* contents of .gnu_debugdata, if symbols are from there */
 	struct image_note note;
 	const struct wire_replaces *asked; /* opened as this earlier image of it; else NULL */
 	struct image_segments segments;
@@ -278,13 +285,17 @@ void image_unpacked_free(struct image *img);
 /* Does each of its sections of strings and types end in a zero, and if it is of a @split unit,
  * those of units too? Else there must be but one of these. Of a file whose DWARF was opened. */
 bool image_strings_end(const struct image_elf *f, bool split);
-/* Of a file of @unit, as libdw names it (lines.c): with the folder it was compiled in. */
+/* The path of a file of @unit, as libdw names it (lines.c): with its compilation folder. */
 const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);
 void image_paths_release(struct image *img);
-/* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */
+/*
+ * The line of a pseudo-image's address (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: ask libdw.
+ */
 int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out);
-/* Of @unit of a file, without what the linker threw away (program.c); with the file as libdw names
- * it. Errors as image_program_line. */
+/*
+ * The line of @vaddr in @unit, without sections that the linker discarded (program.c); the file as
+ * libdw names it. Errors as image_program_line.
+ */
 int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out);
 void image_live_programs_release(struct image *img);
 void image_program_free(struct image_program *p);

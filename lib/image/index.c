@@ -28,7 +28,7 @@ struct head {
 	uint64_t nr_names, names_off;
 	uint64_t strings_len, strings_off;
 	uint64_t sums_off, file_len; /* a CRC-32C for each block before sums_off */
-	uint32_t sums_crc, crc;	     /* of the sums; of the head up to here */
+	uint32_t sums_crc, crc;	     /* checksums of the sums, and of the head up to here */
 };
 _Static_assert(sizeof(struct head) == 136, "as documented");
 
@@ -45,9 +45,9 @@ struct name {
 struct image_index {
 	struct head head;
 	int fd;
-	uint8_t *data;	/* of the whole file; filled where it was asked for */
-	bool *filled;	/* by block */
-	uint32_t *sums; /* by block */
+	uint8_t *data;	/* bytes of the whole file; filled on demand */
+	bool *filled;	/* by block: whether it is filled */
+	uint32_t *sums; /* by block: its checksum */
 	bool damaged;
 };
 
@@ -347,12 +347,12 @@ static int put_strings(struct image_contents *c, const struct image_symbols *s, 
 static int put_symbols(struct image_contents *c, const struct image_symbols *s, const uint32_t *at)
 {
 	struct symbol *out = NULL;
-	void *room;
-	int r = base_buf_extend(&c->buf, s->nr * sizeof(*out), &room);
+	void *space;
+	int r = base_buf_extend(&c->buf, s->nr * sizeof(*out), &space);
 
 	if (r < 0)
 		return r;
-	out = room;
+	out = space;
 	c->head.nr_symbols = s->nr;
 	c->head.symbols_off = c->buf.len - s->nr * sizeof(*out);
 	for (size_t i = 0; i < s->nr; i++)
@@ -370,12 +370,12 @@ static int put_symbols(struct image_contents *c, const struct image_symbols *s, 
 static int put_names(struct image_contents *c, const struct image_symbols *s, const uint32_t *at)
 {
 	struct name *out;
-	void *room;
-	int r = base_buf_extend(&c->buf, s->nr_names * sizeof(*out), &room);
+	void *space;
+	int r = base_buf_extend(&c->buf, s->nr_names * sizeof(*out), &space);
 
 	if (r < 0)
 		return r;
-	out = room;
+	out = space;
 	c->head.nr_names = s->nr_names;
 	c->head.names_off = c->buf.len - s->nr_names * sizeof(*out);
 	for (size_t i = 0; i < s->nr_names; i++)
@@ -387,7 +387,7 @@ static int put_sums(struct image_contents *c)
 {
 	size_t nr, from;
 	uint32_t *sums;
-	void *room;
+	void *space;
 	int r = align(&c->buf, BLOCK);
 
 	nr = c->buf.len / BLOCK;
@@ -395,10 +395,10 @@ static int put_sums(struct image_contents *c)
 	c->head.file_len = c->buf.len + nr * sizeof(*sums);
 	from = c->buf.len;
 	if (r >= 0)
-		r = base_buf_extend(&c->buf, nr * sizeof(*sums), &room);
+		r = base_buf_extend(&c->buf, nr * sizeof(*sums), &space);
 	if (r < 0)
 		return r;
-	sums = room;
+	sums = space;
 	/* The first block has the head, which has a sum of its own. */
 	for (size_t i = 0; i < nr; i++)
 		sums[i] = base_crc32c(0, c->buf.data + i * BLOCK, BLOCK);

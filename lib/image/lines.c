@@ -62,8 +62,8 @@ static int libdw_line(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 
 static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 {
-	int r = vaddr < img->units.gone_reach ? image_live_line(img, unit, vaddr, out)
-					      : -DCPI_EUNSUPPORTED;
+	int r = vaddr < img->units.discarded_reach ? image_live_line(img, unit, vaddr, out)
+						   : -DCPI_EUNSUPPORTED;
 
 	if (r == -DCPI_EUNSUPPORTED)
 		r = libdw_line(unit, vaddr, out);

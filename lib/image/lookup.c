@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "image_internal.h"
 
 /* Reading and sorting fewer takes no longer than the index would. */
@@ -87,16 +88,8 @@ static uint64_t vaddr_at(struct image_symbols *s, size_t i)
 
 static const struct image_symbol *symbol_at(struct image_symbols *s, uint64_t vaddr)
 {
-	size_t lo = 0, hi = s->nr;
+	size_t lo = BASE_BOUND(i, s->nr, vaddr_at(s, i) <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (vaddr_at(s, mid) <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	while (lo) {
 		const struct image_symbol_entry *e = entry_at(s, lo - 1);
 
@@ -155,18 +148,8 @@ static const struct image_symbol *find_name(struct image_symbols *s, const char 
 {
 	const struct image_symbol_entry *e;
 	struct image_name at;
-	size_t lo = 0, hi = s->nr_names;
+	size_t lo = BASE_BOUND(i, s->nr_names, name_at(s, i, &at) && strcmp(at.name, name) < 0);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (!name_at(s, mid, &at))
-			return NULL;
-		if (strcmp(at.name, name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (pos >= s->nr_names - lo || !name_at(s, lo + pos, &at) || strcmp(at.name, name) != 0)
 		return NULL;
 	e = entry_at(s, at.symbol);

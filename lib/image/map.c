@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "image_internal.h"
+#include "line.h"
 
 #define MAP_HEAD "dcpi-map 1"
 
@@ -151,55 +153,51 @@ static void sort(struct image_map *m)
 	m->nr = kept + 1;
 }
 
-static int parse_line(struct image_map *m, char *line, size_t len)
+static int parse_line(struct image_map *m, char *line)
 {
-	char *blank = memchr(line, ' ', len);
+	size_t len = strcspn(line, " ");
 	struct base_id id;
 
-	if (!blank || memchr(line, '\0', len) ||
-	    base_id_parse(&id, line, (size_t)(blank - line)) < 0)
+	if (!line[len] || base_id_parse(&id, line, len) < 0)
 		return -DCPI_EFORMAT;
-	line[len] = '\0';
-	return image_map_add(m, &id, blank + 1);
+	return image_map_add(m, &id, line + len + 1);
 }
 
-/* @text is changed. */
-static int parse(struct image_map *m, char *text, size_t len, struct base_err *err)
+static int check_head(const char *line, struct base_err *err)
 {
-	size_t at = strlen(MAP_HEAD), number = 1;
-
-	if (len <= at || memcmp(text, MAP_HEAD, at) != 0 || text[at] != '\n') {
-		bool other = len > 9 && memcmp(text, "dcpi-map ", 9) == 0;
-
-		base_fail(err, other ? -DCPI_EVERSION : -DCPI_EFORMAT,
-			  other ? "line 1: another version of maps" : "line 1: this is no map");
-		return other ? -DCPI_EVERSION : -DCPI_EFORMAT;
-	}
-	for (at++; at < len;) {
-		char *end = memchr(text + at, '\n', len - at);
-		int r = end ? parse_line(m, text + at, (size_t)(end - text) - at) : -DCPI_EFORMAT;
-
-		number++;
-		if (r == -ENOMEM)
-			return base_fail_errno(err, r, "line %zu", number);
-		if (r < 0)
-			return base_fail(err, -DCPI_EFORMAT, "line %zu: %s", number,
-					 end ? "no 'IDENTITY PATH'" : "it was cut");
-		at = (size_t)(end - text) + 1;
-	}
+	if (!line || strncmp(line, "dcpi-map ", 9) != 0)
+		return base_fail(err, -DCPI_EFORMAT, "line 1: this is no map");
+	if (strcmp(line, MAP_HEAD) != 0)
+		return base_fail(err, -DCPI_EVERSION, "line 1: another version of maps");
 	return 0;
+}
+
+static int parse_lines(struct image_map *m, struct base_lines *lines, struct base_err *err)
+{
+	int r = check_head(base_lines_next(lines), err);
+	char *line;
+
+	while (r >= 0 && (line = base_lines_next(lines))) {
+		r = lines->cut ? -DCPI_EFORMAT : parse_line(m, line);
+		if (r == -ENOMEM)
+			base_fail_errno(err, r, "line %zu", lines->number);
+		else if (r < 0)
+			r = base_fail(err, -DCPI_EFORMAT, "line %zu: %s", lines->number,
+				      lines->cut ? "it was cut" : "no 'IDENTITY PATH'");
+	}
+	return r < 0 ? r : 0;
 }
 
 int image_map_parse(struct image_map *m, const char *text, size_t len, struct base_err *err)
 {
-	char *copy = malloc(len + 1);
-	int r;
+	struct base_lines lines;
+	int r = base_lines_open(&lines, text, len);
 
-	if (!copy)
-		return base_fail_errno(err, -ENOMEM, "cannot read a map");
-	memcpy(copy, text, len);
-	r = parse(m, copy, len, err);
-	free(copy);
+	if (r < 0)
+		base_fail(err, r, "line %zu: not text", lines.number);
+	else
+		r = parse_lines(m, &lines, err);
+	base_lines_close(&lines);
 	return r;
 }
 
@@ -209,7 +207,7 @@ int image_map_read(struct image_map *m, const char *file, struct base_err *err)
 	struct base_buf buf = { 0 };
 	int r = base_file_read(AT_FDCWD, file, MAP_MAX, &buf, err);
 
-	if (r >= 0 && (r = parse(m, (char *)buf.data, buf.len, &why)) < 0) {
+	if (r >= 0 && (r = image_map_parse(m, (char *)buf.data, buf.len, &why)) < 0) {
 		base_fail(err, r, "cannot read map '%s': %s", file, why.text);
 		base_hint(err, "make it anew: dcpiscan -o '%s' DIR …", file);
 	}
@@ -230,17 +228,10 @@ int image_map_format(struct image_map *m, struct base_buf *to)
 
 const struct image_map_entry *image_map_find(struct image_map *m, const struct base_id *id)
 {
-	size_t low = 0, high;
+	size_t low;
 
 	sort(m);
-	for (high = m->nr; low < high;) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_ids(&m->v[mid].id, id) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = BASE_BOUND(i, m->nr, compare_ids(&m->v[i].id, id) < 0);
 	return low < m->nr && base_id_equal(&m->v[low].id, id) ? &m->v[low] : NULL;
 }
 

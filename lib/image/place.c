@@ -10,7 +10,7 @@
 
 #include "image_internal.h"
 
-/* Of the own mapping at @at. */
+/* The place of our own mapping at @at. */
 static int listed(const void *at, uint64_t where[3])
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -30,7 +30,7 @@ static int listed(const void *at, uint64_t where[3])
 	return r;
 }
 
-/* Of file systems that have several devices, and of stacked ones, stat tells others. */
+/* On file systems with several devices, and on stacked ones, stat gives other numbers. */
 int image_place(int fd, uint64_t where[3])
 {
 	void *at = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);

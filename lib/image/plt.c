@@ -9,7 +9,7 @@
 
 #include "image_internal.h"
 
-/* What the loader puts into the word at @vaddr. */
+/* The symbol that the loader stores in the word at @vaddr. */
 struct slot {
 	uint64_t vaddr;
 	const char *name; /* NULL: the answer of the procedure at @addend */

@@ -52,7 +52,7 @@ static uint64_t get64(const uint8_t *at)
 	return value;
 }
 
-/* Of compact relocations only the places are told; the values stand there. */
+/* Compact relocations give only places; the values stand there. */
 static int add_place(struct image_pointers *p, const struct image_elf *f, uint64_t vaddr)
 {
 	uint8_t bytes[8];

@@ -2,7 +2,7 @@
 /*
  * Lines of a pseudo-image, from its one line program over up to millions of rows: libdw makes a
  * table of all of them first, where a listing needs those of one procedure. What is kept here is of
- * a window around the question; who asks for many is better served by the table.
+ * a trace around the question; who asks for many is better served by the table.
  *
  * And lines of a unit of a file, without those of routines that the linker threw away: in libdw's
  * table they stand among those of what begins at low addresses, and nothing tells them apart.
@@ -16,13 +16,13 @@
 #include "image_internal.h"
 
 /* A scan takes about a twentieth of the table. */
-enum { SCANS_MAX = 16, WINDOW_MAX = 1 << 20 };
+enum { SCANS_MAX = 16, TRACE_MAX = 1 << 20 };
 
 struct row {
 	uint64_t addr;
 	const char *file; /* in the section; of a pseudo-image alone */
 	uint32_t file_nr, line, discriminator;
-	bool end; /* of a sequence: nothing is at its address */
+	bool end; /* end of a sequence: no row at its address */
 	size_t nr;
 };
 
@@ -35,12 +35,12 @@ struct image_program {
 	size_t at, end; /* at: where the program starts */
 	uint8_t min_insn, line_range, opcode_base;
 	int8_t line_base;
-	const uint8_t *operands; /* of the standard opcodes */
+	const uint8_t *operands; /* operand counts of the standard opcodes */
 	const char **files;
 	size_t nr_files, cap_files;
 	unsigned int scans;
-	uint64_t low, high; /* the window */
-	struct row *rows;   /* of it, ascending; the first may be below */
+	uint64_t low, high; /* the trace */
+	struct row *rows;   /* its rows, ascending; the first may be below */
 	size_t nr_rows, cap_rows;
 };
 
@@ -169,7 +169,7 @@ static bool get_unit_header(struct image_program *p)
 	return get_rules(p, &at, version);
 }
 
-/* Of all rows below the window only the last one counts. */
+/* Of all rows below the range only the last one counts. */
 static bool add_row(struct image_program *p, const struct row *row)
 {
 	bool below = row->addr < p->low;
@@ -208,14 +208,14 @@ static int by_addr(const void *pa, const void *pb)
 struct machine {
 	size_t at;
 	uint64_t addr, file, line, discriminator, nr;
-	bool begun, gone; /* this sequence */
+	bool begun, discarded; /* this sequence */
 };
 
 static void reset(struct machine *m)
 {
 	m->addr = m->discriminator = 0;
 	m->file = m->line = 1;
-	m->begun = m->gone = false;
+	m->begun = m->discarded = false;
 }
 
 static bool emit(struct image_program *p, struct machine *m, bool end)
@@ -229,10 +229,10 @@ static bool emit(struct image_program *p, struct machine *m, bool end)
 
 	m->discriminator = 0;
 	if (!m->begun)
-		m->gone = p->live_of && !image_is_code(p->live_of, m->addr);
+		m->discarded = p->live_of && !image_is_code(p->live_of, m->addr);
 	m->begun = true;
-	p->skipped |= m->gone;
-	if (m->gone)
+	p->skipped |= m->discarded;
+	if (m->discarded)
 		return true;
 	if (m->file && m->file <= p->nr_files)
 		row.file = p->files[m->file - 1];
@@ -362,14 +362,14 @@ static struct image_program *program_of(struct image *img)
 	return NULL;
 }
 
-static bool make_window(struct image *img, struct image_program *p, uint64_t vaddr)
+static bool make_trace(struct image *img, struct image_program *p, uint64_t vaddr)
 {
 	const struct image_symbol *s = image_symbol_at(img, vaddr);
 	uint64_t low = vaddr, high = vaddr + 1;
 
 	if (p->scans >= SCANS_MAX)
 		return false;
-	if (s && s->len <= WINDOW_MAX) {
+	if (s && s->len <= TRACE_MAX) {
 		low = s->vaddr;
 		high = s->vaddr + s->len;
 	}
@@ -390,7 +390,7 @@ int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out
 
 	if (!p || vaddr == UINT64_MAX)
 		return -DCPI_EUNSUPPORTED;
-	if ((vaddr < p->low || vaddr >= p->high) && !make_window(img, p, vaddr)) {
+	if ((vaddr < p->low || vaddr >= p->high) && !make_trace(img, p, vaddr)) {
 		image_program_free(p);
 		img->lines.program = NULL;
 		return -DCPI_EUNSUPPORTED;

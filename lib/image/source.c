@@ -11,7 +11,7 @@ enum { SOURCE_MAX = 64 << 20 };
 
 struct image_source {
 	struct base_buf text;
-	size_t *starts; /* of each line; one more at the end of the text */
+	size_t *starts; /* start of each line; one more at the end of the text */
 	size_t nr, cap;
 };
 

@@ -32,7 +32,7 @@ static const char *text_of(Dwarf_Die *unit, unsigned int name, unsigned int olde
 static bool harmless(const char *path)
 {
 	uint64_t len;
-	int fd = image_patient_open(path, &len);
+	int fd = image_open_timeout(path, &len);
 
 	if (fd >= 0)
 		close(fd);

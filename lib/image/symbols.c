@@ -234,7 +234,7 @@ static bool is_stubs(const char *section)
 	return strncmp(section, ".plt", 4) == 0 || strncmp(section, ".iplt", 5) == 0;
 }
 
-/* What is left of the linker's stubs goes by the name of their section. */
+/* The rest of the linker's stubs gets the name of its section. */
 static int add_stubs(struct build *b, const struct image_elf *f)
 {
 	GElf_Shdr sh;
@@ -267,7 +267,10 @@ static size_t underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* By address, and of several names for one the plainest first, the same in every run. */
+/*
+ * Order by address; of several names for one address the plainest comes first, the same in every
+ * run.
+ */
 static int by_vaddr(const void *pa, const void *pb)
 {
 	const struct candidate *a = pa, *b = pb;
@@ -426,7 +429,7 @@ static void name_all(struct build *b)
 }
 
 /* How much of a section something says whose it is. Candidates are sorted. */
-static uint64_t told(const struct build *b, const struct section *in)
+static uint64_t announced(const struct build *b, const struct section *in)
 {
 	uint64_t at = in->start, sum = 0;
 
@@ -449,7 +452,7 @@ static uint64_t told(const struct build *b, const struct section *in)
  * library's start and of libgcc is there all the same; where it did not, only padding is missing.
  * The linker's stubs are told of in any case. 1, 0, or negative.
  */
-static int told_enough(struct build *b, const struct image_elf *f)
+static int says_enough(struct build *b, const struct image_elf *f)
 {
 	uint64_t sum = 0, total = 0;
 	GElf_Shdr sh;
@@ -464,7 +467,7 @@ static int told_enough(struct build *b, const struct image_elf *f)
 		if (!gelf_getshdr(scn, &sh) || !s->exec || is_stubs(image_elf_section_name(f, &sh)))
 			continue;
 		total += s->end > s->start ? s->end - s->start : 0;
-		sum += told(b, s);
+		sum += announced(b, s);
 	}
 	return r < 0 ? r : sum >= total / 5 * 4;
 }
@@ -512,7 +515,7 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 	if (r >= 0)
 		r = add_frames(&b, f);
 	if (r > 0 && !full)
-		r = told_enough(&b, f);
+		r = says_enough(&b, f);
 	if (r == 0 && !full)
 		r = add_guessed(&b, f);
 	if (r >= 0)

@@ -17,7 +17,7 @@ struct unit_range {
 struct image_units {
 	struct unit_range *v; /* ascending by low */
 	size_t nr, cap;
-	Dwarf_Off *vague; /* those that do not say which addresses they have, and may have any */
+	Dwarf_Off *vague; /* units that do not state their addresses, and may have any */
 	size_t nr_vague, cap_vague;
 };
 
@@ -50,16 +50,18 @@ static int add_vague(struct image_units *u, Dwarf_Off off)
 
 /* Linkers leave of the range of a routine that is gone where it begins, and how long it was, or, in
  * DWARF 4 and older, an empty one. */
-static void note_gone(struct image *img, uint64_t low, uint64_t high)
+static void note_discarded(struct image *img, uint64_t low, uint64_t high)
 {
 	uint64_t reach = low == high ? UINT64_MAX : high;
 
-	if (reach > img->units.gone_reach)
-		img->units.gone_reach = reach;
+	if (reach > img->units.discarded_reach)
+		img->units.discarded_reach = reach;
 }
 
-/* Of types, and of what dwz(1) took out of several units, there is no code: they name lines for
- * their files. */
+/*
+ * Type units, and the parts that dwz(1) shared between units, hold no code: they name lines for
+ * their files.
+ */
 static bool may_be_vague(Dwarf_Die *unit)
 {
 	int tag = dwarf_tag(unit);
@@ -84,7 +86,7 @@ static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t mo
 		}
 		r = base_grow(&u->v, &u->cap, u->nr + 1, sizeof(*u->v));
 		if (!image_is_code(img, low))
-			note_gone(img, low, high);
+			note_discarded(img, low, high);
 		else if (r >= 0 && low < high)
 			u->v[u->nr++] = (struct unit_range){ low, high, 0, off };
 	}
@@ -187,7 +189,7 @@ bool image_unit_ends(struct image *img, Dwarf_Die *die)
 	const struct image_names *names;
 	size_t header_len;
 
-	/* Of files of split units, and of .debug_types, it is known that they end in a zero. */
+	/* Files of split units, and .debug_types, are known to end in a zero. */
 	if (dw != img->dwarf.own && dw != img->dwarf.alt)
 		return true;
 	names = names_of(img, dw);

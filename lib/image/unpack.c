@@ -9,7 +9,8 @@
 
 enum {
 	PACKED_BY_ZSTD = 2,  /* ELFCOMPRESS_ZSTD, which older elf.h lack */
-	RATIO_MAX = 1 << 10, /* who claims more makes us take memory for nothing */
+	RATIO_MAX = 1 << 10, /* limit of the compression ratio: a higher claim only makes us take
+				memory */
 };
 
 static int keep(struct image *img, void *bytes)

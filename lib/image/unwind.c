@@ -28,7 +28,7 @@ enum {
 struct cursor {
 	const uint8_t *data;
 	size_t at, end;
-	uint64_t vaddr;	   /* of the section */
+	uint64_t vaddr;	   /* address of the section */
 	unsigned int word; /* bytes of an address */
 	bool bad;
 };

@@ -243,7 +243,7 @@ static bool is_sve_prefetch(uint32_t w)
 	       (w & 0xffe08010) == 0xc4608000 || (w & 0xffa08010) == 0xc4200000;
 }
 
-/* What form of address it is; addresses that a vector holds have no base. */
+/* The form of address; addresses held in a vector have no base. */
 static void decode_sve_address(uint32_t w, struct insn *out)
 {
 	uint32_t kind = bits(w, 29, 3), form = bits(w, 13, 3);
@@ -297,7 +297,10 @@ static uint16_t sve_integer_kinds(uint32_t w)
 	return 0;
 }
 
-/* Of registers only those that loops count addresses by: cntw, incw, addvl, rdvl, cntp, incp. */
+/*
+ * Decode only the register forms that loops count addresses by: cntw, incw, addvl, rdvl, cntp,
+ * incp.
+ */
 static void insn_aarch64_sve(uint32_t w, struct insn *out)
 {
 	uint32_t top = w >> 24;
@@ -673,7 +676,7 @@ static void op_load(uint32_t w, struct insn_op *out)
 	uint32_t log = bits(w, 30, 2), opc = bits(w, 22, 2);
 
 	if (bits(w, 26, 1) || !opc || (w & 0x3a000000) != 0x38000000)
-		return; /* those that write two registers leave dst alone: see insn.writes */
+		return; /* instructions that write two registers leave dst alone: see insn.writes */
 	if (!bits(w, 24, 1) && !(bits(w, 21, 1) && bits(w, 10, 2) == 2))
 		return;
 	out->dst = (uint8_t)bits(w, AT_RD, 5);
@@ -783,8 +786,9 @@ static enum insn_condition aarch64_condition(const uint8_t *code, size_t len, st
 	return len >= 4 ? condition_word(word(code)) : INSN_OTHER;
 }
 
-static int aarch64_stack_move(const uint8_t *code, size_t len)
+static int aarch64_stack_move(void *state, const uint8_t *code, size_t len)
 {
+	(void)state;
 	return len >= 4 ? stack_move_word(word(code)) : 0;
 }
 

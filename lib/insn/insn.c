@@ -64,34 +64,36 @@ uint64_t insn_call_writes(const struct insn_decoder *d)
 	return d->machine->call_writes;
 }
 
-static uint8_t data_len(const struct insn_decoder *d, const uint8_t *code, size_t len)
+/* Turn @out, of which vaddr is set, into a step over what is no instruction. */
+static void as_data(const struct insn_decoder *d, const uint8_t *code, size_t len, struct insn *out)
 {
 	uint8_t want = d->machine->step(code);
 
-	return want <= len ? want : 1;
+	*out = (struct insn){ .vaddr = out->vaddr,
+			      .flow = INSN_DATA,
+			      .len = want <= len ? want : 1,
+			      .base = INSN_NO_REGISTER,
+			      .index = INSN_NO_REGISTER };
 }
 
 void insn_decode(struct insn_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
 		 struct insn *out)
 {
-	const struct insn empty = { .vaddr = vaddr,
-				    .base = INSN_NO_REGISTER,
-				    .index = INSN_NO_REGISTER };
-
-	*out = empty;
-	if (d->machine->decode(d->state, code, len, out))
-		return;
-	*out = empty;
-	out->flow = INSN_DATA;
-	out->len = data_len(d, code, len);
+	*out = (struct insn){ .vaddr = vaddr, .base = INSN_NO_REGISTER, .index = INSN_NO_REGISTER };
+	if (!d->machine->decode(d->state, code, len, out))
+		as_data(d, code, len, out);
 }
 
 void insn_decode_flow(struct insn_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
 		      struct insn *out)
 {
-	*out = (struct insn){ .vaddr = vaddr };
-	if (!d->machine->quick || !d->machine->quick(code, len, out))
+	if (!d->machine->decode_flow) {
 		insn_decode(d, code, len, vaddr, out);
+		return;
+	}
+	*out = (struct insn){ .vaddr = vaddr };
+	if (!d->machine->decode_flow(d->state, code, len, out))
+		as_data(d, code, len, out);
 }
 
 void insn_decode_op(struct insn_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
@@ -109,7 +111,7 @@ enum insn_condition insn_decode_condition(struct insn_decoder *d, const uint8_t 
 
 int insn_stack_move(struct insn_decoder *d, const uint8_t *code, size_t len)
 {
-	return d->machine->stack_move(code, len);
+	return d->machine->stack_move(d->state, code, len);
 }
 
 bool insn_jumps_within(const struct insn_decoder *d, const uint8_t *code, size_t len)

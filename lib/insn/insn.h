@@ -135,21 +135,16 @@ void insn_disasm_close(struct insn_disasm *d);
 void insn_disasm_one(struct insn_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
 		     struct insn_line *out);
 
-/*
- * Only lengths, texts and direct targets, three times as fast. Strings are the disassembler's, up
- * to the next question. A disassembler serves either this or the one above: insn_disasm_plain
- * makes it one of the first kind.
- */
+/* The same in parts, without copies. Strings are the disassembler's, up to the next question. */
 struct insn_text {
 	uint32_t len;	 /* bytes, above 0 */
-	bool has_target; /* of a direct branch or call: in the operands from @target_at on, which it
-			  * ends */
+	bool is_data;	 /* no instruction */
+	bool has_target; /* a direct branch or call: its target ends the operands */
 	uint64_t target;
-	size_t target_at;
+	size_t target_at; /* where in the operands it stands */
 	const char *mnemonic, *operands;
 };
 
-void insn_disasm_plain(struct insn_disasm *d);
 void insn_disasm_text(struct insn_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
 		      struct insn_text *out);
 
@@ -158,8 +153,8 @@ void insn_disasm_text(struct insn_disasm *d, const uint8_t *code, size_t len, ui
 /*
  * Zero in place what changes when code, or what it calls or reads, is moved: distances of branches
  * out of [vaddr, vaddr + len), operands relative to the instruction, absolute addresses, 64-bit
- * constants. x86, aarch64, riscv; code of other machines stays. 0, -ENOMEM, -DCPI_EUNSUPPORTED.
+ * constants. x86, aarch64, riscv; code of other machines stays.
  */
-int insn_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr);
+void insn_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr);
 
 #endif

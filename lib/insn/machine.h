@@ -21,15 +21,13 @@ struct insn_machine {
 	void (*close)(void *state);
 	/* False: no instruction. @out has vaddr set, all else zero and no registers. */
 	bool (*decode)(void *state, const uint8_t *code, size_t len, struct insn *out);
-	/* The same of the most frequent instructions, where insn_decode_flow needs no more; false:
-	 * ask
-	 * @decode. May be NULL. */
-	bool (*quick)(const uint8_t *code, size_t len, struct insn *out);
+	/* The same in less time, of as much as insn_decode_flow promises. May be NULL. */
+	bool (*decode_flow)(void *state, const uint8_t *code, size_t len, struct insn *out);
 	/* @out says that nothing is known. */
 	void (*op)(void *state, const uint8_t *code, size_t len, uint64_t vaddr,
 		   struct insn_op *out);
 	enum insn_condition (*condition)(const uint8_t *code, size_t len, struct insn_op *op);
-	int (*stack_move)(const uint8_t *code, size_t len);
+	int (*stack_move)(void *state, const uint8_t *code, size_t len);
 	bool (*jumps_within)(const uint8_t *code, size_t len); /* may be NULL: not told */
 	/* How far to step over what is no instruction, so that the next one is found again. */
 	uint8_t (*step)(const uint8_t *code);

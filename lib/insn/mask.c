@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Code without the operands that change when it, or what it calls or reads, is moved. */
 #include <elf.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "disasm.h"
+#include "insn.h"
+#include "insn_x86.h"
 
 static uint32_t get32(const uint8_t *p)
 {
@@ -138,36 +137,60 @@ static void mask_riscv(uint8_t *code, size_t len, const struct span *s)
 	}
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- x86 ----------------------------------------------------------------------------------- */
 
-static int mask_x86(uint32_t machine, uint8_t *code, size_t len, const struct span *s)
+static int64_t distance(const uint8_t *p, uint8_t len)
 {
-	struct insn_disasm *d;
-	int r = insn_disasm_open(machine, &d, NULL);
+	int32_t v = 0;
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < len;)
-		i += insn_disasm_mask_x86(d, code + i, len - i, s->start + i, s->start, s->end);
-	insn_disasm_close(d);
-	return 0;
+	if (len == 1)
+		return (int8_t)p[0];
+	memcpy(&v, p, len < 4 ? len : 4);
+	return len == 2 ? (int16_t)v : v;
 }
 
-int insn_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr)
+static void mask_x86_at(bool is_64, uint8_t *code, uint64_t vaddr, const struct span *s,
+			const struct insn_x86_numbers *n)
+{
+	uint8_t *imm = code + n->imm_at;
+	bool leaves = n->branch && !inside(s, vaddr + n->len + (uint64_t)distance(imm, n->imm_len));
+
+	if (leaves || (is_64 && n->imm_len == 8))
+		memset(imm, 0, n->imm_len);
+	if (n->no_base)
+		memset(code + n->disp_at, 0, n->disp_len);
+}
+
+static void mask_x86(bool is_64, uint8_t *code, size_t len, const struct span *s)
+{
+	struct insn_x86_numbers n;
+
+	for (size_t i = 0; i < len; i += n.len) {
+		if (insn_x86_find_numbers(is_64, code + i, len - i, &n))
+			mask_x86_at(is_64, code + i, s->start + i, s, &n);
+		else
+			n.len = 1;
+	}
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+void insn_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr)
 {
 	struct span s = { vaddr, vaddr + len };
 
 	switch (machine) {
 	case EM_X86_64:
 	case EM_386:
-		return mask_x86(machine, code, len, &s);
+		mask_x86(machine == EM_X86_64, code, len, &s);
+		break;
 	case EM_AARCH64:
 		mask_aarch64(code, len, &s);
-		return 0;
+		break;
 	case EM_RISCV:
 		mask_riscv(code, len, &s);
-		return 0;
+		break;
 	default:
-		return 0;
+		break;
 	}
 }

@@ -317,7 +317,7 @@ static bool compressed_2(struct parts *p, uint32_t f3)
 	}
 }
 
-/* Of a short form, p->w keeps only what its long form has in bits 25 to 31. */
+/* For a short form, p->w keeps only the bits 25 to 31 of its long form. */
 static bool parse(const uint8_t *code, size_t len, struct parts *p)
 {
 	*p = (struct parts){ .rd = NONE, .rs1 = NONE, .rs2 = NONE };
@@ -572,11 +572,11 @@ static enum insn_condition riscv_condition(const uint8_t *code, size_t len, stru
 }
 
 /* Register 2 is the stack pointer. */
-static int riscv_stack_move(const uint8_t *code, size_t len)
+static int riscv_stack_move(void *state, const uint8_t *code, size_t len)
 {
 	struct insn_op op = INSN_OP_UNKNOWN;
 
-	riscv_op(NULL, code, len, 0, &op);
+	riscv_op(state, code, len, 0, &op);
 	if (op.dst != 2 || op.a != 2 || op.load)
 		return 0;
 	return op.disp > 0 ? 1 : -1;

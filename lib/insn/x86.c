@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* x86, 32 and 64 bits, through capstone. */
+/* x86, 32 and 64 bits, through Zydis. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <capstone/capstone.h>
-
+#include "insn_x86.h"
 #include "machine.h"
-#include "x86.h"
 
 enum { KINDS_KNOWN = 1 << 15 };
 
 struct x86 {
-	csh handle;
-	cs_insn *insn;
 	bool is_64;
-	uint16_t kinds[X86_INS_ENDING]; /* by capstone's number, with KINDS_KNOWN once asked */
+	uint16_t kinds[ZYDIS_MNEMONIC_MAX_VALUE + 1]; /* with KINDS_KNOWN once asked */
 };
-
-static void x86_close(void *state)
-{
-	struct x86 *x = state;
-
-	if (!x)
-		return;
-	if (x->insn)
-		cs_free(x->insn, 1);
-	cs_close(&x->handle);
-	free(x);
-}
 
 static int x86_open(bool is_64, void **out)
 {
@@ -37,16 +21,6 @@ static int x86_open(bool is_64, void **out)
 	if (!x)
 		return -ENOMEM;
 	x->is_64 = is_64;
-	if (cs_open(CS_ARCH_X86, is_64 ? CS_MODE_64 : CS_MODE_32, &x->handle) != CS_ERR_OK) {
-		free(x);
-		return -ENOMEM;
-	}
-	cs_option(x->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	x->insn = cs_malloc(x->handle);
-	if (!x->insn) {
-		x86_close(x);
-		return -ENOMEM;
-	}
 	*out = x;
 	return 0;
 }
@@ -63,64 +37,37 @@ static int open_32(void **out)
 
 /* ---- registers ----------------------------------------------------------------------------- */
 
-#define R(number, name64, name32, name16, name8)                                                   \
-	[X86_REG_##name64] = (number) + 1, [X86_REG_##name32] = (number) + 1,                      \
-	[X86_REG_##name16] = (number) + 1, [X86_REG_##name8] = (number) + 1
-
-/* Number + 1, as the encoding has it. */
-static const uint8_t general[X86_REG_ENDING] = {
-	R(0, RAX, EAX, AX, AL),
-	R(1, RCX, ECX, CX, CL),
-	R(2, RDX, EDX, DX, DL),
-	R(3, RBX, EBX, BX, BL),
-	R(4, RSP, ESP, SP, SPL),
-	R(5, RBP, EBP, BP, BPL),
-	R(6, RSI, ESI, SI, SIL),
-	R(7, RDI, EDI, DI, DIL),
-	R(8, R8, R8D, R8W, R8B),
-	R(9, R9, R9D, R9W, R9B),
-	R(10, R10, R10D, R10W, R10B),
-	R(11, R11, R11D, R11W, R11B),
-	R(12, R12, R12D, R12W, R12B),
-	R(13, R13, R13D, R13W, R13B),
-	R(14, R14, R14D, R14W, R14B),
-	R(15, R15, R15D, R15W, R15B),
-	[X86_REG_AH] = 1,
-	[X86_REG_CH] = 2,
-	[X86_REG_DH] = 3,
-	[X86_REG_BH] = 4,
-};
-
-static uint8_t number_of(unsigned int reg)
+static uint8_t number_of(ZydisRegister reg)
 {
-	return reg < X86_REG_ENDING && general[reg] ? general[reg] - 1 : INSN_NO_REGISTER;
+	struct insn_x86_register r = insn_x86_register(reg);
+
+	return r.class == INSN_X86_GENERAL || r.class == INSN_X86_HIGH ? r.number
+								       : INSN_NO_REGISTER;
 }
 
-/* Vector registers 0 to 31, masks 32 to 39, the old floating-point stack as one at 40. */
-static int vector_of(unsigned int reg)
+/* Vector registers are 0 to 31, masks 32 to 39, and the old floating-point stack is one, at 40. */
+static int vector_of(struct insn_x86_register r)
 {
-	if (reg >= X86_REG_XMM0 && reg <= X86_REG_XMM31)
-		return (int)(reg - X86_REG_XMM0);
-	if (reg >= X86_REG_YMM0 && reg <= X86_REG_YMM31)
-		return (int)(reg - X86_REG_YMM0);
-	if (reg >= X86_REG_ZMM0 && reg <= X86_REG_ZMM31)
-		return (int)(reg - X86_REG_ZMM0);
-	if (reg >= X86_REG_K0 && reg <= X86_REG_K7)
-		return 32 + (int)(reg - X86_REG_K0);
-	if ((reg >= X86_REG_ST0 && reg <= X86_REG_ST7) ||
-	    (reg >= X86_REG_MM0 && reg <= X86_REG_MM7))
+	switch (r.class) {
+	case INSN_X86_VECTOR:
+		return r.number;
+	case INSN_X86_MASK:
+		return 32 + r.number;
+	case INSN_X86_STACK:
 		return 40;
-	return -1;
+	default:
+		return -1;
+	}
 }
 
-static void add_register(struct insn_registers *set, unsigned int reg)
+static void add_register(struct insn_registers *set, ZydisRegister reg)
 {
-	uint8_t n = number_of(reg);
-	int v = n == INSN_NO_REGISTER ? vector_of(reg) : -1;
+	struct insn_x86_register r = insn_x86_register(reg);
+	int v = vector_of(r);
 
-	if (n != INSN_NO_REGISTER)
-		set->gpr |= 1ull << n;
-	else if (reg == X86_REG_EFLAGS)
+	if (r.class == INSN_X86_GENERAL || r.class == INSN_X86_HIGH)
+		set->gpr |= 1ull << r.number;
+	else if (r.class == INSN_X86_FLAGS)
 		set->gpr |= INSN_FLAGS;
 	else if (v >= 0)
 		set->vector |= 1ull << v;
@@ -169,34 +116,34 @@ static uint16_t old_fp_kinds(const char *name)
 	return INSN_FP | INSN_VECTOR;
 }
 
-static uint16_t find_kinds(struct x86 *x, unsigned int id)
+static uint16_t find_kinds(ZydisMnemonic id)
 {
-	const char *name = cs_insn_name(x->handle, id);
+	const char *name = ZydisMnemonicGetString(id);
 
 	switch (id) {
-	case X86_INS_MUL:
-	case X86_INS_IMUL:
-	case X86_INS_MULX:
+	case ZYDIS_MNEMONIC_MUL:
+	case ZYDIS_MNEMONIC_IMUL:
+	case ZYDIS_MNEMONIC_MULX:
 		return INSN_MULTIPLY;
-	case X86_INS_DIV:
-	case X86_INS_IDIV:
+	case ZYDIS_MNEMONIC_DIV:
+	case ZYDIS_MNEMONIC_IDIV:
 		return INSN_DIVIDE;
-	case X86_INS_MFENCE:
-	case X86_INS_LFENCE:
-	case X86_INS_SFENCE:
+	case ZYDIS_MNEMONIC_MFENCE:
+	case ZYDIS_MNEMONIC_LFENCE:
+	case ZYDIS_MNEMONIC_SFENCE:
 		return INSN_BARRIER;
-	case X86_INS_CPUID:
-	case X86_INS_SYSCALL:
-	case X86_INS_SYSENTER:
-	case X86_INS_INT:
-	case X86_INS_RDTSCP:
-	case X86_INS_RDMSR:
-	case X86_INS_WRMSR:
-	case X86_INS_XGETBV:
-	case X86_INS_PAUSE:
+	case ZYDIS_MNEMONIC_CPUID:
+	case ZYDIS_MNEMONIC_SYSCALL:
+	case ZYDIS_MNEMONIC_SYSENTER:
+	case ZYDIS_MNEMONIC_INT:
+	case ZYDIS_MNEMONIC_RDTSCP:
+	case ZYDIS_MNEMONIC_RDMSR:
+	case ZYDIS_MNEMONIC_WRMSR:
+	case ZYDIS_MNEMONIC_XGETBV:
+	case ZYDIS_MNEMONIC_PAUSE:
 		return INSN_SERIALIZE;
-	case X86_INS_NOP:
-	case X86_INS_INT3:
+	case ZYDIS_MNEMONIC_NOP:
+	case ZYDIS_MNEMONIC_INT3:
 		return INSN_PADDING;
 	default:
 		break;
@@ -206,208 +153,161 @@ static uint16_t find_kinds(struct x86 *x, unsigned int id)
 	return *name == 'f' ? old_fp_kinds(name) : vector_kinds(name);
 }
 
-static uint16_t kinds_of(struct x86 *x, unsigned int id)
+static uint16_t kinds_of(struct x86 *x, ZydisMnemonic id)
 {
-	if (id >= X86_INS_ENDING)
-		return 0;
 	if (!(x->kinds[id] & KINDS_KNOWN))
-		x->kinds[id] = find_kinds(x, id) | KINDS_KNOWN;
+		x->kinds[id] = find_kinds(id) | KINDS_KNOWN;
 	return x->kinds[id] & (uint16_t)~KINDS_KNOWN;
 }
 
 /* ---- flow ---------------------------------------------------------------------------------- */
 
-static bool direct(const cs_insn *insn, uint64_t *target)
+static enum insn_flow branch_flow(const ZydisDecodedInstruction *i, enum insn_flow direct,
+				  enum insn_flow indirect)
 {
-	const cs_x86 *x = &insn->detail->x86;
-
-	if (x->op_count != 1 || x->operands[0].type != X86_OP_IMM)
-		return false;
-	*target = (uint64_t)x->operands[0].imm;
-	return true;
+	return i->raw.imm[0].is_relative ? direct : indirect;
 }
 
-static bool in_group(const cs_insn *insn, uint8_t group)
+static enum insn_flow flow_of(const ZydisDecodedInstruction *i)
 {
-	for (uint8_t i = 0; i < insn->detail->groups_count; i++)
-		if (insn->detail->groups[i] == group)
-			return true;
-	return false;
-}
-
-static enum insn_flow class_of(const cs_insn *insn, uint64_t *target)
-{
-	switch (insn->id) {
-	case X86_INS_RET:
-	case X86_INS_RETF:
-	case X86_INS_RETFQ:
-	case X86_INS_IRET:
-	case X86_INS_IRETD:
-	case X86_INS_IRETQ:
-	case X86_INS_SYSRET:
-	case X86_INS_SYSEXIT:
+	switch (i->meta.category) {
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_SYSRET:
 		return INSN_RETURN;
-	case X86_INS_CALL:
-		return direct(insn, target) ? INSN_CALL : INSN_INDIRECT_CALL;
-	case X86_INS_LCALL:
-		return INSN_INDIRECT_CALL;
-	case X86_INS_JMP:
-		return direct(insn, target) ? INSN_JUMP : INSN_INDIRECT_JUMP;
-	case X86_INS_LJMP:
-		return INSN_INDIRECT_JUMP;
-	case X86_INS_UD0:
-	case X86_INS_UD2:
-	case X86_INS_UD2B:
-	case X86_INS_HLT:
-	case X86_INS_INT3:
-		return INSN_TRAP;
+	case ZYDIS_CATEGORY_CALL:
+		return branch_flow(i, INSN_CALL, INSN_INDIRECT_CALL);
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		return branch_flow(i, INSN_JUMP, INSN_INDIRECT_JUMP);
+	case ZYDIS_CATEGORY_COND_BR:
+		return branch_flow(i, INSN_BRANCH, INSN_PLAIN);
 	default:
 		break;
 	}
-	if ((in_group(insn, X86_GRP_JUMP) || insn->id == X86_INS_LOOP ||
-	     insn->id == X86_INS_LOOPE || insn->id == X86_INS_LOOPNE ||
-	     insn->id == X86_INS_XBEGIN) &&
-	    direct(insn, target))
-		return INSN_BRANCH;
-	return INSN_PLAIN;
+	switch (i->mnemonic) {
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_INT3:
+		return INSN_TRAP;
+	default:
+		return INSN_PLAIN;
+	}
+}
+
+static void set_flow(struct x86 *x, const ZydisDecodedInstruction *i, struct insn *out)
+{
+	out->len = i->length;
+	out->kinds = kinds_of(x, i->mnemonic);
+	out->flow = (uint8_t)flow_of(i);
+	if (i->raw.imm[0].is_relative)
+		out->target = insn_x86_target(i, out->vaddr);
+}
+
+static bool x86_decode_flow(void *state, const uint8_t *code, size_t len, struct insn *out)
+{
+	struct x86 *x = state;
+	ZydisDecodedInstruction i;
+
+	if (!insn_x86_decode_head(x->is_64, code, len, &i))
+		return false;
+	set_flow(x, &i, out);
+	return true;
 }
 
 /* ---- operands ------------------------------------------------------------------------------ */
 
-/* Instructions that name memory without going there. */
-static bool names_only(unsigned int id)
+static bool reads(const ZydisDecodedOperand *op)
 {
-	switch (id) {
-	case X86_INS_LEA:
-	case X86_INS_NOP:
-	case X86_INS_PREFETCH:
-	case X86_INS_PREFETCHW:
-	case X86_INS_PREFETCHNTA:
-	case X86_INS_PREFETCHT0:
-	case X86_INS_PREFETCHT1:
-	case X86_INS_PREFETCHT2:
-	case X86_INS_CLFLUSH:
-	case X86_INS_CLFLUSHOPT:
-		return true;
-	default:
-		return false;
-	}
+	return op->actions & ZYDIS_OPERAND_ACTION_MASK_READ;
 }
 
-static void add_memory(const cs_insn *insn, const cs_x86_op *op, struct insn *out)
+static bool writes(const ZydisDecodedOperand *op)
 {
+	return op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+}
+
+/* Instructions that name memory without going there. */
+static bool names_only(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
+{
+	return op->mem.type != ZYDIS_MEMOP_TYPE_MEM
+		       ? op->mem.type != ZYDIS_MEMOP_TYPE_VSIB
+		       : i->meta.category == ZYDIS_CATEGORY_PREFETCH ||
+				 i->meta.category == ZYDIS_CATEGORY_WIDENOP ||
+				 i->mnemonic == ZYDIS_MNEMONIC_CLFLUSH ||
+				 i->mnemonic == ZYDIS_MNEMONIC_CLFLUSHOPT;
+}
+
+static void add_memory(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op,
+		       struct insn *out)
+{
+	bool stack = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+		     op->mem.segment == ZYDIS_REGISTER_SS;
+
 	add_register(&out->reads, op->mem.base);
 	add_register(&out->reads, op->mem.index);
-	out->base = number_of(op->mem.base);
-	out->index = number_of(op->mem.index);
-	if (names_only(insn->id))
+	/* A push of what memory holds has its own memory, and the stack's. */
+	if (!stack) {
+		out->base = number_of(op->mem.base);
+		out->index = number_of(op->mem.index);
+	}
+	if (names_only(i, op))
 		return;
-	if (op->access & CS_AC_WRITE)
+	if (writes(op))
 		out->kinds |= INSN_STORE;
-	if ((op->access & CS_AC_READ) || !op->access)
+	if (reads(op))
 		out->kinds |= INSN_LOAD;
 }
 
-/* capstone's lists of registers lack some of what its lists of flags have, and cmpxchg's. */
-static void add_flags(const cs_insn *insn, struct insn *out)
+static void add_operands(const struct insn_x86 *in, struct insn *out)
 {
-	const uint64_t tests = X86_EFLAGS_TEST_OF | X86_EFLAGS_TEST_SF | X86_EFLAGS_TEST_ZF |
-			       X86_EFLAGS_TEST_PF | X86_EFLAGS_TEST_CF | X86_EFLAGS_TEST_NT |
-			       X86_EFLAGS_TEST_DF | X86_EFLAGS_TEST_RF | X86_EFLAGS_TEST_IF |
-			       X86_EFLAGS_TEST_TF | X86_EFLAGS_TEST_AF;
-	uint64_t flags = insn->detail->x86.eflags;
+	for (uint8_t n = 0; n < in->head.operand_count; n++) {
+		const ZydisDecodedOperand *op = &in->op[n];
 
-	if (insn->id == X86_INS_CMPXCHG) {
-		add_register(&out->reads, X86_REG_RAX);
-		add_register(&out->writes, X86_REG_RAX);
-	}
-	if (in_group(insn, X86_GRP_FPU))
-		return; /* there they are its own flags */
-	if (flags & tests)
-		add_register(&out->reads, X86_REG_EFLAGS);
-	if (flags & ~tests)
-		add_register(&out->writes, X86_REG_EFLAGS);
-}
-
-static void add_operands(const cs_insn *insn, struct insn *out)
-{
-	const cs_detail *detail = insn->detail;
-
-	for (uint8_t i = 0; i < detail->x86.op_count; i++) {
-		const cs_x86_op *op = &detail->x86.operands[i];
-
-		if (op->type == X86_OP_MEM)
-			add_memory(insn, op, out);
-		if (op->type != X86_OP_REG)
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+			add_memory(&in->head, op, out);
+		if (op->type != ZYDIS_OPERAND_TYPE_REGISTER)
 			continue;
-		if ((op->access & CS_AC_READ) || !op->access)
-			add_register(&out->reads, op->reg);
-		if (op->access & CS_AC_WRITE)
-			add_register(&out->writes, op->reg);
-		if (vector_of(op->reg) >= 0)
+		if (reads(op))
+			add_register(&out->reads, op->reg.value);
+		if (writes(op))
+			add_register(&out->writes, op->reg.value);
+		if (vector_of(insn_x86_register(op->reg.value)) >= 0)
 			out->kinds |= INSN_VECTOR;
 	}
-	add_flags(insn, out);
-	for (uint8_t i = 0; i < detail->regs_read_count; i++)
-		add_register(&out->reads, detail->regs_read[i]);
-	for (uint8_t i = 0; i < detail->regs_write_count; i++)
-		add_register(&out->writes, detail->regs_write[i]);
+	if (insn_x86_writes_flags(&in->head))
+		out->writes.gpr |= INSN_FLAGS;
 }
 
-static void add_prefixes(const cs_insn *insn, struct insn *out)
+static void add_prefixes(const ZydisDecodedInstruction *i, struct insn *out)
 {
-	const cs_x86 *x = &insn->detail->x86;
+	bool memory = out->kinds & (INSN_LOAD | INSN_STORE);
 
-	switch (insn->id) {
-	case X86_INS_PUSH:
-	case X86_INS_CALL:
-		out->kinds |= INSN_STORE;
-		break;
-	case X86_INS_POP:
-	case X86_INS_RET:
-	case X86_INS_LEAVE:
-		out->kinds |= INSN_LOAD;
-		break;
-	case X86_INS_XCHG:
-		if (out->kinds & (INSN_LOAD | INSN_STORE))
-			out->kinds |= INSN_ATOMIC;
-		break;
-	default:
-		break;
-	}
-	if (x->prefix[0] == X86_PREFIX_LOCK)
-		out->kinds |= INSN_ATOMIC | INSN_LOAD | INSN_STORE;
-	if ((x->prefix[0] == X86_PREFIX_REP || x->prefix[0] == X86_PREFIX_REPNE) &&
-	    out->kinds & (INSN_LOAD | INSN_STORE) && !(out->kinds & INSN_VECTOR) &&
-	    out->flow == INSN_PLAIN)
+	if ((i->mnemonic == ZYDIS_MNEMONIC_XCHG && memory) || i->attributes & ZYDIS_ATTRIB_HAS_LOCK)
+		out->kinds |= INSN_ATOMIC;
+	if (i->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
 		out->kinds |= INSN_REPEAT;
 }
 
-static bool disassemble(struct x86 *x, const uint8_t *code, size_t len, uint64_t vaddr)
+/* The number that is added to the register that is the first operand; 0: none. */
+static int64_t added(const struct insn_x86 *in)
 {
-	return cs_disasm_iter(x->handle, &code, &len, &vaddr, x->insn) && x->insn->detail;
-}
+	const ZydisDecodedOperand *op = in->op;
 
-/* What is added to the register that is the first operand; 0: none, or not a number. */
-static int64_t added(const cs_insn *insn)
-{
-	const cs_x86_op *ops = insn->detail->x86.operands;
-	bool two = insn->detail->x86.op_count == 2;
-
-	if (!insn->detail->x86.op_count || ops[0].type != X86_OP_REG)
+	if (op[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
 		return 0;
-	switch (insn->id) {
-	case X86_INS_INC:
+	switch (in->head.mnemonic) {
+	case ZYDIS_MNEMONIC_INC:
 		return 1;
-	case X86_INS_DEC:
+	case ZYDIS_MNEMONIC_DEC:
 		return -1;
-	case X86_INS_ADD:
-		return two && ops[1].type == X86_OP_IMM ? ops[1].imm : 0;
-	case X86_INS_SUB:
-		return two && ops[1].type == X86_OP_IMM ? -ops[1].imm : 0;
-	case X86_INS_LEA:
-		return two && ops[1].mem.base == ops[0].reg && ops[1].mem.index == X86_REG_INVALID
-			       ? ops[1].mem.disp
+	case ZYDIS_MNEMONIC_ADD:
+		return op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? op[1].imm.value.s : 0;
+	case ZYDIS_MNEMONIC_SUB:
+		return op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? -op[1].imm.value.s : 0;
+	case ZYDIS_MNEMONIC_LEA:
+		return op[1].mem.base == op[0].reg.value && op[1].mem.index == ZYDIS_REGISTER_NONE
+			       ? op[1].mem.disp.value
 			       : 0;
 	default:
 		return 0;
@@ -417,236 +317,254 @@ static int64_t added(const cs_insn *insn)
 static bool x86_decode(void *state, const uint8_t *code, size_t len, struct insn *out)
 {
 	struct x86 *x = state;
+	struct insn_x86 in;
 	int64_t step;
 
-	if (!disassemble(x, code, len, out->vaddr))
-		return x->is_64 && insn_x86_new(code, len, out);
-	out->len = (uint8_t)x->insn->size;
-	out->kinds = kinds_of(x, x->insn->id);
-	out->flow = (uint8_t)class_of(x->insn, &out->target);
-	add_operands(x->insn, out);
+	if (!insn_x86_decode(x->is_64, code, len, &in))
+		return false;
+	set_flow(x, &in.head, out);
+	add_operands(&in, out);
 	/* Strings and shadow stacks have such names too (stosd, cmpsd, rdsspd). */
 	if (!(out->kinds & INSN_VECTOR))
 		out->kinds &= (uint16_t)~INSN_FP;
-	add_prefixes(x->insn, out);
-	step = added(x->insn);
+	add_prefixes(&in.head, out);
+	step = added(&in);
 	out->step = step >= INT16_MIN && step <= INT16_MAX ? (int16_t)step : 0;
 	return true;
 }
 
 /* ---- what it computes ---------------------------------------------------------------------- */
 
-static bool set_sum(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr, struct insn_op *out)
+static bool is_number(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+}
+
+/* The number that the instruction takes: one that has the operands' width is not extended. */
+static int64_t number(const struct insn_x86 *in, const ZydisDecodedOperand *op)
+{
+	uint8_t width = in->head.operand_width;
+
+	if (op->size != width || width >= 64)
+		return op->imm.value.s;
+	return (int64_t)(op->imm.value.u & ((1ull << width) - 1));
+}
+
+static uint8_t bytes_of(const ZydisDecodedOperand *op)
+{
+	return (uint8_t)(op->size / 8);
+}
+
+static bool set_sum(const struct insn_x86 *in, const ZydisDecodedOperand *op, uint64_t vaddr,
+		    struct insn_op *out)
 {
 	out->a = number_of(op->mem.base);
 	out->b = number_of(op->mem.index);
-	out->scale = (uint8_t)op->mem.scale;
-	out->disp = op->mem.disp;
-	if (op->mem.base == X86_REG_RIP)
-		out->disp += (int64_t)(vaddr + insn->size);
-	else if (op->mem.base != X86_REG_INVALID && out->a == INSN_NO_REGISTER)
+	out->scale = op->mem.scale ? op->mem.scale : 1;
+	out->disp = op->mem.disp.value;
+	if (op->mem.base == ZYDIS_REGISTER_RIP)
+		out->disp += (int64_t)(vaddr + in->head.length);
+	else if (op->mem.base != ZYDIS_REGISTER_NONE && out->a == INSN_NO_REGISTER)
 		return false;
-	return op->mem.segment == X86_REG_INVALID || op->mem.segment == X86_REG_DS ||
-	       op->mem.segment == X86_REG_CS;
+	return op->mem.segment != ZYDIS_REGISTER_FS && op->mem.segment != ZYDIS_REGISTER_GS;
 }
 
 /* dst = source, which may be a register, a number or memory. */
-static void set_source(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr,
+static void set_source(const struct insn_x86 *in, const ZydisDecodedOperand *op, uint64_t vaddr,
 		       struct insn_op *out)
 {
+	struct insn_x86_register reg;
+
 	out->known = true;
-	out->size = op->size;
+	out->size = bytes_of(op);
 	switch (op->type) {
-	case X86_OP_REG:
-		out->a = number_of(op->reg);
-		out->known = out->a != INSN_NO_REGISTER && op->reg != X86_REG_AH &&
-			     op->reg != X86_REG_BH && op->reg != X86_REG_CH &&
-			     op->reg != X86_REG_DH;
+	case ZYDIS_OPERAND_TYPE_REGISTER:
+		reg = insn_x86_register(op->reg.value);
+		out->known = reg.class == INSN_X86_GENERAL;
+		out->a = number_of(op->reg.value);
 		break;
-	case X86_OP_IMM:
-		out->disp = op->imm;
+	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+		out->disp = number(in, op);
 		break;
-	case X86_OP_MEM:
+	case ZYDIS_OPERAND_TYPE_MEMORY:
 		out->load = true;
-		out->known = set_sum(insn, op, vaddr, out);
+		out->known = set_sum(in, op, vaddr, out);
 		break;
 	default:
 		out->known = false;
 	}
 }
 
-static void set_add(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, struct insn_op *out)
+static void set_add(const struct insn_x86 *in, uint64_t vaddr, struct insn_op *out)
 {
-	out->known = true;
-	if (ops[1].type == X86_OP_MEM) {
-		set_source(insn, &ops[1], vaddr, out);
+	const ZydisDecodedOperand *from = &in->op[1];
+	bool sub = in->head.mnemonic == ZYDIS_MNEMONIC_SUB;
+
+	out->known = !sub || is_number(from);
+	if (from->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		set_source(in, from, vaddr, out);
+		out->known = out->known && !sub;
 		out->plus = out->dst;
 		return;
 	}
 	out->a = out->dst;
-	if (ops[1].type == X86_OP_REG)
-		out->b = number_of(ops[1].reg);
+	if (from->type == ZYDIS_OPERAND_TYPE_REGISTER)
+		out->b = number_of(from->reg.value);
 	else
-		out->disp = insn->id == X86_INS_SUB ? -ops[1].imm : ops[1].imm;
-	if (insn->id == X86_INS_SUB && ops[1].type != X86_OP_IMM)
-		out->known = false;
+		out->disp = sub ? -from->imm.value.s : from->imm.value.s;
 }
 
-static void set_compare(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr,
-			struct insn_op *out)
+static void set_compare(const struct insn_x86 *in, uint64_t vaddr, struct insn_op *out)
 {
 	out->dst = INSN_NO_REGISTER;
-	if (ops[1].type != X86_OP_IMM)
+	if (!is_number(&in->op[1]))
 		return;
-	set_source(insn, &ops[0], vaddr, out);
+	set_source(in, &in->op[0], vaddr, out);
 	out->compare = out->known;
 	out->known = false;
-	out->value = ops[1].imm;
+	out->value = number(in, &in->op[1]);
 }
 
-static void set_two(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, struct insn_op *out)
+static void set_two(const struct insn_x86 *in, uint64_t vaddr, struct insn_op *out)
 {
-	bool imm = ops[1].type == X86_OP_IMM;
+	const ZydisDecodedOperand *op = in->op;
+	int64_t imm = is_number(&op[1]) ? number(in, &op[1]) : -1;
+	uint8_t size = bytes_of(&op[0]), from = bytes_of(&op[1]);
 
-	switch (insn->id) {
-	case X86_INS_MOVSX:
-	case X86_INS_MOVSXD:
+	switch (in->head.mnemonic) {
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
 		out->sign = true;
 		/* fall through */
-	case X86_INS_MOV:
-	case X86_INS_MOVABS:
-	case X86_INS_MOVZX:
-		set_source(insn, &ops[1], vaddr, out);
-		out->known = out->known && (ops[0].size >= 4);
-		if (insn->id == X86_INS_MOVZX && ops[1].size < 4)
-			out->max = (1ull << (8 * ops[1].size)) - 1;
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVZX:
+		set_source(in, &op[1], vaddr, out);
+		out->known = out->known && size >= 4;
+		if (in->head.mnemonic == ZYDIS_MNEMONIC_MOVZX && from < 4)
+			out->max = (1ull << (8 * from)) - 1;
 		return;
-	case X86_INS_LEA:
-		out->known = set_sum(insn, &ops[1], vaddr, out) && ops[0].size >= 4;
+	case ZYDIS_MNEMONIC_LEA:
+		out->known = set_sum(in, &op[1], vaddr, out) && size >= 4;
 		return;
-	case X86_INS_ADD:
-	case X86_INS_SUB:
-		if (ops[0].size >= 4)
-			set_add(insn, ops, vaddr, out);
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		if (size >= 4)
+			set_add(in, vaddr, out);
 		return;
-	case X86_INS_SHL:
-	case X86_INS_SAL:
+	case ZYDIS_MNEMONIC_SHL:
 		out->b = out->dst;
-		out->known = imm && ops[1].imm >= 0 && ops[1].imm <= 6 && ops[0].size >= 4;
-		out->scale = out->known ? (uint8_t)(1u << ops[1].imm) : 1;
+		out->known = imm >= 0 && imm <= 6 && size >= 4;
+		out->scale = out->known ? (uint8_t)(1u << imm) : 1;
 		return;
-	case X86_INS_XOR:
-		out->known = ops[1].type == X86_OP_REG && ops[1].reg == ops[0].reg;
+	case ZYDIS_MNEMONIC_XOR:
+		out->known = op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			     op[1].reg.value == op[0].reg.value;
 		return;
-	case X86_INS_BSF:
-	case X86_INS_TZCNT:
-		out->max = 8u * ops[0].size - (insn->id == X86_INS_BSF);
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_TZCNT:
+		out->max = 8u * size - (in->head.mnemonic == ZYDIS_MNEMONIC_BSF);
 		return;
-	case X86_INS_AND:
-		if (imm && ops[1].imm >= 0)
-			out->max = (uint64_t)ops[1].imm;
+	case ZYDIS_MNEMONIC_AND:
+		if (imm >= 0)
+			out->max = (uint64_t)imm;
 		return;
 	default:
 		return;
 	}
 }
 
-static void set_jump(const cs_insn *insn, uint64_t vaddr, struct insn_op *out)
+static void set_sign_extension(struct insn_op *out)
 {
-	out->dst = INSN_TARGET;
-	set_source(insn, &insn->detail->x86.operands[0], vaddr, out);
+	out->dst = out->a = 0;
+	out->known = out->sign = true;
+	out->size = 4;
 }
 
 static void x86_op(void *state, const uint8_t *code, size_t len, uint64_t vaddr,
 		   struct insn_op *out)
 {
-	struct x86 *x = state;
-	const cs_x86_op *ops;
-	uint8_t nr;
+	const struct x86 *x = state;
+	struct insn_x86 in;
 
-	if (!disassemble(x, code, len, vaddr))
+	if (!insn_x86_decode(x->is_64, code, len, &in))
 		return;
-	ops = x->insn->detail->x86.operands;
-	nr = x->insn->detail->x86.op_count;
-	if (x->insn->id == X86_INS_CDQE) {
-		*out = (struct insn_op){ .dst = 0,
-					 .known = true,
-					 .a = 0,
-					 .b = INSN_NO_REGISTER,
-					 .plus = INSN_NO_REGISTER,
-					 .scale = 1,
-					 .size = 4,
-					 .sign = true,
-					 .b_size = 8,
-					 .max = UINT64_MAX };
+	if (in.head.mnemonic == ZYDIS_MNEMONIC_CDQE) {
+		set_sign_extension(out);
 		return;
 	}
-	if (x->insn->id == X86_INS_JMP && nr == 1) {
-		set_jump(x->insn, vaddr, out);
+	if (in.head.mnemonic == ZYDIS_MNEMONIC_JMP && !in.head.raw.imm[0].is_relative) {
+		out->dst = INSN_TARGET;
+		set_source(&in, &in.op[0], vaddr, out);
 		return;
 	}
-	if (nr != 2)
+	if (in.head.operand_count_visible != 2)
 		return;
-	if (ops[0].type == X86_OP_REG)
-		out->dst = number_of(ops[0].reg);
-	if (x->insn->id == X86_INS_CMP)
-		set_compare(x->insn, ops, vaddr, out);
+	if (in.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		out->dst = number_of(in.op[0].reg.value);
+	if (in.head.mnemonic == ZYDIS_MNEMONIC_CMP)
+		set_compare(&in, vaddr, out);
 	else if (out->dst != INSN_NO_REGISTER)
-		set_two(x->insn, ops, vaddr, out);
+		set_two(&in, vaddr, out);
 }
 
+/* Conditional branches are encoded the same in both modes. */
 static enum insn_condition x86_condition(const uint8_t *code, size_t len, struct insn_op *op)
 {
-	uint8_t c;
+	ZydisDecodedInstruction i;
 
 	(void)op;
-	while (len > 2 && (*code == 0x2e || *code == 0x3e || *code == 0xf2)) {
-		code++; /* hints and bnd */
-		len--;
-	}
-	if (len >= 2 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80)
-		c = code[1] & 15;
-	else if (len >= 1 && (code[0] & 0xf0) == 0x70)
-		c = code[0] & 15;
-	else
+	if (!insn_x86_decode_head(true, code, len, &i))
 		return INSN_OTHER;
-	switch (c) {
-	case 2:
+	switch (i.mnemonic) {
+	case ZYDIS_MNEMONIC_JB:
 		return INSN_BELOW;
-	case 3:
+	case ZYDIS_MNEMONIC_JNB:
 		return INSN_ABOVE_EQUAL;
-	case 6:
+	case ZYDIS_MNEMONIC_JBE:
 		return INSN_BELOW_EQUAL;
-	case 7:
+	case ZYDIS_MNEMONIC_JNBE:
 		return INSN_ABOVE;
 	default:
 		return INSN_OTHER;
 	}
 }
 
-static int x86_stack_move(const uint8_t *code, size_t len)
+static bool is_stack_pointer(const ZydisDecodedOperand *op)
 {
-	uint8_t rex = 0;
+	struct insn_x86_register reg = op->type == ZYDIS_OPERAND_TYPE_REGISTER
+					       ? insn_x86_register(op->reg.value)
+					       : (struct insn_x86_register){ 0 };
 
-	if (len > 1 && (*code & 0xf0) == 0x40) {
-		rex = *code++;
-		len--;
-	}
-	if ((*code & 0xf8) == 0x50)
-		return -1; /* push */
-	if ((*code & 0xf8) == 0x58 || *code == 0xc9)
-		return 1; /* pop, leave */
-	/* With the prefix's bit that belongs to the register's field, register 4 is r12. */
-	if (len > 1 && *code == 0x8d && !(rex & 4))
-		return (code[1] & 0x38) == 0x20; /* lea to rsp */
-	if (len < 2 || (*code != 0x83 && *code != 0x81) || rex & 1)
+	return reg.class == INSN_X86_GENERAL && reg.number == 4;
+}
+
+static int x86_stack_move(void *state, const uint8_t *code, size_t len)
+{
+	const struct x86 *x = state;
+	struct insn_x86 in;
+
+	if (!insn_x86_decode(x->is_64, code, len, &in))
 		return 0;
-	return code[1] == 0xc4 ? 1 : code[1] == 0xec ? -1 : 0; /* add, sub */
+	if (in.head.meta.category == ZYDIS_CATEGORY_PUSH)
+		return -1;
+	if (in.head.meta.category == ZYDIS_CATEGORY_POP || in.head.mnemonic == ZYDIS_MNEMONIC_LEAVE)
+		return 1;
+	if (!is_stack_pointer(&in.op[0]))
+		return 0;
+	if (in.head.mnemonic == ZYDIS_MNEMONIC_LEA)
+		return 1;
+	if (!is_number(&in.op[1]))
+		return 0;
+	return in.head.mnemonic == ZYDIS_MNEMONIC_ADD	? 1
+	       : in.head.mnemonic == ZYDIS_MNEMONIC_SUB ? -1
+							: 0;
 }
 
 static bool x86_jumps_within(const uint8_t *code, size_t len)
 {
-	return len && *code == 0x3e;
+	ZydisDecodedInstruction i;
+
+	return insn_x86_decode_head(true, code, len, &i) && i.attributes & ZYDIS_ATTRIB_HAS_NOTRACK;
 }
 
 static uint8_t x86_step(const uint8_t *code)
@@ -657,9 +575,9 @@ static uint8_t x86_step(const uint8_t *code)
 
 const struct insn_machine insn_x86_64 = {
 	.open = open_64,
-	.close = x86_close,
+	.close = free,
 	.decode = x86_decode,
-	.quick = insn_x86_quick,
+	.decode_flow = x86_decode_flow,
 	.op = x86_op,
 	.condition = x86_condition,
 	.stack_move = x86_stack_move,
@@ -670,8 +588,9 @@ const struct insn_machine insn_x86_64 = {
 
 const struct insn_machine insn_x86_32 = {
 	.open = open_32,
-	.close = x86_close,
+	.close = free,
 	.decode = x86_decode,
+	.decode_flow = x86_decode_flow,
 	.op = x86_op,
 	.condition = x86_condition,
 	.stack_move = x86_stack_move,

@@ -24,7 +24,7 @@ struct kernel_symbols {
 	char *text; /* names point into it */
 	struct kernel_symbol *v;
 	size_t nr, cap;
-	uint64_t text_start, text_end; /* of the kernel itself; 0: not told */
+	uint64_t text_start, text_end; /* bounds of the kernel's own text; 0: unknown */
 	uint64_t image_end;	       /* its data included; 0: nothing is told */
 	bool hidden; /* all addresses are zero: the reader of kallsyms lacks a right */
 };
@@ -42,34 +42,23 @@ bool kernel_is_idle(const char *name);
 struct kernel_module {
 	char name[64];
 	uint64_t addr, len;
-	uint64_t inode; /* of its folder in /sys, another one at each load; 0: not told */
+	uint64_t inode; /* inode of its folder in /sys, which changes with each load; 0: unknown */
 };
 
 /* A line of /proc/modules: 0 or -DCPI_EFORMAT. */
 int kernel_module_parse(const char *line, struct kernel_module *m);
 
-/* ---- code as it is shown (insn.c, view.c) ---------------------------------------------------- */
-
-/* Where an instruction's numbers stand; lengths 0: it has none. */
-struct kernel_insn {
-	uint8_t len;
-	uint8_t disp_at, disp_len; /* of a memory operand; 1, 4 (8: an address without registers) */
-	uint8_t imm_at, imm_len;
-	bool branch;	  /* the immediate is a distance from the instruction's end */
-	bool address;	  /* the immediate is taken as 64 bits, and may be an address */
-	bool pc_relative; /* so is the displacement */
-};
-
-/* Take one x86-64 instruction apart: 0, or -DCPI_EFORMAT where it is none, or cut off. */
-int kernel_insn_x86(const uint8_t *code, size_t len, struct kernel_insn *out);
+/* ---- code as it is shown (view.c) ------------------------------------------------------------ */
 
 /* Code as it ran, and how it is to be shown. */
 struct kernel_view {
 	uint32_t machine; /* EM_X86_64 or EM_AARCH64 */
 	uint64_t addr;	  /* where the first byte ran */
 	uint64_t at;	  /* where it stands in the image */
-	/* What the image stands for, this code included: an address in it becomes a place in the
-	 * image. Any other address of the kernel is shown as 0, and no other number is changed. */
+	/*
+	 * The range of the image, with this code in it: an address in the range becomes a place in
+	 * the image. Any other kernel address is shown as 0, and no other number is changed.
+	 */
 	uint64_t own_start, own_end;
 	/* Place to show for something outside that is called or read relative to the code. */
 	uint64_t (*place)(void *ctx, uint64_t target);
@@ -104,7 +93,7 @@ enum { KERNEL_FILE_ID = 10 };
 /* NAME-<beginning of the id>.SUFFIX, fit for a file name. */
 void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
 		      const char *suffix);
-/* What such a name tells of the id, and the length of NAME. -EINVAL: it is no such name. */
+/* Parse the id out of such a name; returns the length of NAME. -EINVAL: it is no such name. */
 int kernel_file_id(const char *file, struct base_id *id);
 uint32_t kernel_machine(void); /* EM_* */
 /* Parts of a pseudo-image's job (docs/format/pseudoimg.md); @host may be NULL. 0, -DCPI_ELIMIT or

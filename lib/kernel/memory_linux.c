@@ -15,13 +15,13 @@
 
 #include "kernel.h"
 
-enum { WINDOW = 64 << 10, PHDRS_MAX = 1024 };
+enum { TRACE = 64 << 10, PHDRS_MAX = 1024 };
 
 struct kernel_memory {
-	int map, prog;	       /* -1: not by BPF */
-	const uint8_t *window; /* the map's one element */
+	int map, prog;	      /* -1: not by BPF */
+	const uint8_t *trace; /* the map's one element */
 	int kcore;
-	Elf64_Phdr *segments; /* of kcore */
+	Elf64_Phdr *segments; /* segments of kcore */
 	size_t nr_segments;
 };
 
@@ -34,7 +34,7 @@ static int bpf(int cmd, union bpf_attr *attr)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* What it is run on. */
+/* The request and the state of its processing. */
 struct request {
 	uint64_t addr;
 	uint64_t len;	/* in: at most WINDOW */
@@ -52,7 +52,7 @@ static int load_program(int map)
 	const struct bpf_insn code[] = {
 		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0),
 		INSN(BPF_LDX | BPF_MEM | BPF_DW, 2, 6, offsetof(struct request, len), 0),
-		INSN(BPF_JMP | BPF_JGT | BPF_K, 2, 0, 5, WINDOW),
+		INSN(BPF_JMP | BPF_JGT | BPF_K, 2, 0, 5, TRACE),
 		INSN(BPF_LDX | BPF_MEM | BPF_DW, 3, 6, offsetof(struct request, addr), 0),
 		INSN(BPF_LD | BPF_IMM | BPF_DW, 1, BPF_PSEUDO_MAP_VALUE, 0, map),
 		INSN(0, 0, 0, 0, 0),
@@ -80,7 +80,7 @@ static int make_map(void)
 	memset(&attr, 0, sizeof(attr));
 	attr.map_type = BPF_MAP_TYPE_ARRAY;
 	attr.key_size = sizeof(uint32_t);
-	attr.value_size = WINDOW;
+	attr.value_size = TRACE;
 	attr.max_entries = 1;
 	attr.map_flags = BPF_F_MMAPABLE;
 	memcpy(attr.map_name, "dcpi_read", sizeof("dcpi_read"));
@@ -94,10 +94,10 @@ static int open_program(struct kernel_memory *k)
 	k->map = make_map();
 	if (k->map < 0)
 		return k->map;
-	p = mmap(NULL, WINDOW, PROT_READ, MAP_SHARED, k->map, 0);
+	p = mmap(NULL, TRACE, PROT_READ, MAP_SHARED, k->map, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	k->window = p;
+	k->trace = p;
 	k->prog = load_program(k->map);
 	return k->prog < 0 ? k->prog : 0;
 }
@@ -116,7 +116,7 @@ static int run_program(const struct kernel_memory *k, uint64_t addr, uint8_t *to
 	if (r < 0)
 		return r;
 	if (request.result == 0)
-		memcpy(to, k->window, len);
+		memcpy(to, k->trace, len);
 	return request.result == 0 ? 0 : -EFAULT;
 }
 
@@ -189,8 +189,8 @@ void kernel_memory_close(struct kernel_memory *k)
 {
 	if (!k)
 		return;
-	if (k->window)
-		munmap((void *)(uintptr_t)k->window, WINDOW);
+	if (k->trace)
+		munmap((void *)(uintptr_t)k->trace, TRACE);
 	close_fd(k->map);
 	close_fd(k->prog);
 	close_fd(k->kcore);
@@ -204,7 +204,7 @@ int kernel_memory_read(struct kernel_memory *k, uint64_t addr, void *to, size_t 
 	int r = 0;
 
 	while (len && r == 0) {
-		size_t part = len < WINDOW ? len : WINDOW;
+		size_t part = len < TRACE ? len : TRACE;
 
 		r = k->prog >= 0 ? run_program(k, addr, at, part) : read_kcore(k, addr, at, part);
 		addr += part;

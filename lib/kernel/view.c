@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "insn_x86.h"
 #include "kernel.h"
 
 /*
@@ -77,7 +78,7 @@ static void hide_relative(const struct kernel_view *v, uint8_t *p, size_t len, s
  * of a -1 that an instruction has at its end. Wherever the kernel lies: so that equal code is shown
  * as equal.
  */
-static void hide_data(uint8_t *code, size_t at, const struct kernel_insn *i)
+static void hide_data(uint8_t *code, size_t at, const struct insn_x86_numbers *i)
 {
 	for (size_t end = at + 1; end <= at + i->len; end++) {
 		if (end < 8 || (i->imm_len >= 4 && end == at + i->len))
@@ -89,13 +90,13 @@ static void hide_data(uint8_t *code, size_t at, const struct kernel_insn *i)
 
 static size_t hide_x86(const struct kernel_view *v, uint8_t *code, size_t len)
 {
-	struct kernel_insn i;
+	struct insn_x86_numbers i;
 	size_t at = 0;
 
 	for (; at < len; at += i.len) {
 		uint8_t *imm, *disp;
 
-		if (kernel_insn_x86(code + at, len - at, &i) < 0)
+		if (!insn_x86_find_numbers(true, code + at, len - at, &i))
 			break;
 		imm = code + at + i.imm_at;
 		disp = code + at + i.disp_at;

@@ -8,8 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "line.h"
 #include "profdb_internal.h"
 
+#define FIRST_WORD "dcpi-commit "
+#define FIRST_LINE FIRST_WORD "1"
 #define NEW_PREFIX "new-"
 #define BAD_PREFIX "bad-"
 
@@ -43,35 +46,34 @@ static uint64_t seq_of(const char *name)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-int profdb_commit_parse(struct base_buf *text, struct profdb_commit *c)
+static int take_line(struct profdb_commit *c, const char *line)
 {
-	static const char first[] = "dcpi-commit 1";
-	int r = base_buf_append(text, "", 1);
-	char *all = (char *)text->data, *last, *line, *save = NULL;
-	unsigned long long seq = 0;
-	unsigned int crc;
+	unsigned long long seq;
 
-	if (r < 0)
-		return r;
-	last = strstr(all, "\ncrc ");
-	if (!last || strlen(all) != text->len - 1 || sscanf(last, "\ncrc %8x", &crc) != 1 ||
-	    strlen(last) != strlen("\ncrc 12345678\n") ||
-	    base_crc32c(0, all, (size_t)(last + 1 - all)) != crc)
-		return -DCPI_ECHECKSUM;
-	*last = '\0';
-	line = strtok_r(all, "\n", &save);
-	if (!line || strcmp(line, first))
-		return -DCPI_EVERSION;
-	while (r >= 0 && (line = strtok_r(NULL, "\n", &save))) {
-		if (!strncmp(line, "file ", 5) && profdb_file_name_ok(line + 5))
-			r = profdb_names_add(&c->files, line + 5);
-		else if (!strncmp(line, "gone ", 5) && profdb_file_name_ok(line + 5))
-			r = profdb_names_add(&c->gone, line + 5);
-		else if (sscanf(line, "seq %20llu", &seq) != 1)
-			r = -DCPI_EFORMAT;
-	}
+	if (!strncmp(line, "file ", 5) && profdb_file_name_ok(line + 5))
+		return profdb_names_add(&c->files, line + 5);
+	if (!strncmp(line, "gone ", 5) && profdb_file_name_ok(line + 5))
+		return profdb_names_add(&c->gone, line + 5);
+	if (sscanf(line, "seq %20llu", &seq) != 1)
+		return -DCPI_EFORMAT;
 	c->seq = seq;
-	return r < 0 ? r : seq ? 0 : -DCPI_EFORMAT;
+	return 0;
+}
+
+int profdb_commit_parse(const struct base_buf *text, struct profdb_commit *c)
+{
+	struct base_lines lines;
+	int r = base_lines_sealed(&lines, FIRST_LINE, text->data, text->len);
+	char *line;
+
+	/* A record without its first word is damaged, and not of another version. */
+	if (r == -DCPI_EVERSION && (text->len < strlen(FIRST_WORD) ||
+				    memcmp(text->data, FIRST_WORD, strlen(FIRST_WORD)) != 0))
+		r = -DCPI_ECHECKSUM;
+	while (r >= 0 && (line = base_lines_next(&lines)))
+		r = take_line(c, line);
+	base_lines_close(&lines);
+	return r < 0 ? r : c->seq ? 0 : -DCPI_EFORMAT;
 }
 
 int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err)
@@ -101,14 +103,14 @@ out:
 int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err)
 {
 	struct base_buf buf = { 0 };
-	int r = base_buf_printf(&buf, "dcpi-commit 1\nseq %llu\n", (unsigned long long)c->seq);
+	int r = base_buf_printf(&buf, FIRST_LINE "\nseq %llu\n", (unsigned long long)c->seq);
 
 	for (size_t i = 0; r >= 0 && i < c->files.nr; i++)
 		r = base_buf_printf(&buf, "file %s\n", c->files.items[i]);
 	for (size_t i = 0; r >= 0 && i < c->gone.nr; i++)
 		r = base_buf_printf(&buf, "gone %s\n", c->gone.items[i]);
 	if (r >= 0)
-		r = base_buf_printf(&buf, "crc %08x\n", base_crc32c(0, buf.data, buf.len));
+		r = base_buf_seal(&buf);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot write '%s'", PROFDB_COMMIT_NAME);
 	else

@@ -10,12 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bound.h"
+#include "line.h"
 #include "profdb_internal.h"
 
 #define FOLDER	   "costs"
-#define FIRST_LINE "dcpi-costs 1\n"
+#define FIRST_LINE "dcpi-costs 1"
 #define FILE_MAX   (1u << 30)
-#define CRC_LINE   13 /* "crc 12345678\n" */
 
 void profdb_costs_release(struct profdb_costs *c)
 {
@@ -27,17 +28,7 @@ void profdb_costs_release(struct profdb_costs *c)
 /* Index of the first block that ends behind @off. */
 static size_t find(const struct profdb_costs *c, uint64_t off)
 {
-	size_t from = 0, to = c->nr;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-
-		if (c->v[mid].off + c->v[mid].len <= off)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return BASE_BOUND(i, c->nr, c->v[i].off + c->v[i].len <= off);
 }
 
 const struct profdb_cost *profdb_costs_at(const struct profdb_costs *c, uint64_t off, uint64_t len)
@@ -81,20 +72,16 @@ int profdb_costs_add(struct profdb_costs *c, const struct profdb_cost *block)
 
 /* ---- the file's text ------------------------------------------------------------------------- */
 
-/* The value of a line that begins with @word, and the line behind it. */
-static char *take(char **at, const char *word)
+/* The value of the next line, which begins with @word. */
+static char *take(struct base_lines *lines, const char *word)
 {
-	char *line = *at, *end = strchr(line, '\n');
+	char *line = base_lines_next(lines);
 	size_t len = strlen(word);
 
-	if (!end || strncmp(line, word, len) || line[len] != ' ')
-		return NULL;
-	*end = '\0';
-	*at = end + 1;
-	return line + len + 1;
+	return line && !strncmp(line, word, len) && line[len] == ' ' ? line + len + 1 : NULL;
 }
 
-static int take_head(char **at, struct profdb_costs *c)
+static int take_head(struct base_lines *at, struct profdb_costs *c)
 {
 	char *image = take(at, "image"), *path, *event;
 
@@ -122,11 +109,11 @@ static int parse_block(char *text, struct profdb_cost *b)
 	return word || !is_block(b) ? -DCPI_EFORMAT : 0;
 }
 
-static int take_blocks(char **at, struct profdb_costs *c)
+static int take_blocks(struct base_lines *at, struct profdb_costs *c)
 {
 	int r = 0;
 
-	while (r >= 0 && **at) {
+	while (r >= 0 && at->at < at->end) {
 		char *text = take(at, "block");
 		struct profdb_cost b;
 
@@ -141,38 +128,17 @@ static int take_blocks(char **at, struct profdb_costs *c)
 	return r;
 }
 
-/* @text ends with NUL where its checksum stood. */
-static int parse(char *text, struct profdb_costs *out)
-{
-	char *at = text + strlen(FIRST_LINE);
-	int r = take_head(&at, out);
-
-	return r < 0 ? r : take_blocks(&at, out);
-}
-
-static int check_frame(const char *text, size_t len)
-{
-	char want[CRC_LINE + 1];
-
-	if (len < strlen(FIRST_LINE) || memcmp(text, FIRST_LINE, strlen(FIRST_LINE)))
-		return -DCPI_EVERSION;
-	if (len < strlen(FIRST_LINE) + CRC_LINE || memchr(text, '\0', len))
-		return -DCPI_EFORMAT;
-	snprintf(want, sizeof(want), "crc %08x\n", base_crc32c(0, text, len - CRC_LINE));
-	return memcmp(text + len - CRC_LINE, want, CRC_LINE) ? -DCPI_ECHECKSUM : 0;
-}
-
 int profdb_costs_parse(const void *data, size_t len, struct profdb_costs *out, struct base_err *err)
 {
-	int r = check_frame(data, len);
-	char *text;
+	struct base_lines lines;
+	int r = base_lines_sealed(&lines, FIRST_LINE, data, len);
 
 	memset(out, 0, sizeof(*out));
-	if (r >= 0) {
-		text = strndup(data, len - CRC_LINE);
-		r = text ? parse(text, out) : -ENOMEM;
-		free(text);
-	}
+	if (r >= 0)
+		r = take_head(&lines, out);
+	if (r >= 0)
+		r = take_blocks(&lines, out);
+	base_lines_close(&lines);
 	if (r < 0)
 		profdb_costs_release(out);
 	return r < 0 ? base_fail_errno(err, r, "cannot read costs of blocks") : 0;
@@ -181,7 +147,7 @@ int profdb_costs_parse(const void *data, size_t len, struct profdb_costs *out, s
 int profdb_costs_format(const struct profdb_costs *c, struct base_buf *out)
 {
 	char id[BASE_ID_TEXT_LEN];
-	int r = base_buf_printf(out, FIRST_LINE "image %s\npath %s\nevent %s\n",
+	int r = base_buf_printf(out, FIRST_LINE "\nimage %s\npath %s\nevent %s\n",
 				base_id_text(&c->image, id), c->path, c->event);
 
 	for (size_t i = 0; i < c->nr && r >= 0; i++) {
@@ -191,9 +157,7 @@ int profdb_costs_format(const struct profdb_costs *c, struct base_buf *out)
 			out, "block %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			b->off, b->len, b->samples, b->units, b->executions);
 	}
-	if (r >= 0)
-		r = base_buf_printf(out, "crc %08x\n", base_crc32c(0, out->data, out->len));
-	return r;
+	return r < 0 ? r : base_buf_seal(out);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 #include "profdb_internal.h"
 
-/* What makes a folder a database, and says which layout it has. */
+/* The marker that makes a folder a database and tells its layout. */
 #define MARKER	    "dcpi-database"
 #define MARKER_LINE "dcpi-database 1\n"
 
@@ -232,7 +232,7 @@ static int lock_again(struct profdb *db, struct base_err *err)
 }
 
 /* Its own folder is there, some in it are not. */
-static int mend(struct profdb *db, struct base_err *err)
+static int recover(struct profdb *db, struct base_err *err)
 {
 	bool lost = is_removed(db->folders.dyn) || is_removed(db->folders.kernel);
 	int r = check(db, true, err);
@@ -247,7 +247,7 @@ static int mend(struct profdb *db, struct base_err *err)
 	return lost;
 }
 
-/* Whoever holds @db goes on with it. */
+/* Swap the folder in place, so that holders of @db continue with the new one. */
 static int replace(struct profdb *db, struct base_err *err)
 {
 	struct profdb *other = NULL, was = *db;
@@ -276,7 +276,7 @@ static int replace(struct profdb *db, struct base_err *err)
 
 int profdb_reopen(struct profdb *db, struct base_err *err)
 {
-	int r = is_removed(db->fd) ? replace(db, err) : mend(db, err);
+	int r = is_removed(db->fd) ? replace(db, err) : recover(db, err);
 
 	/* So that it is seen when they go, too. */
 	if (r >= 0) {

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, const 
 	return NULL;
 }
 
-/* Of several files of one key the last is the one that goes on. */
+/* Of several files with one key the last is the one to continue. */
 static int know_file(struct profdb *db, const char *name)
 {
 	char key[PROFDB_KEY_MAX];
@@ -110,6 +111,66 @@ static int know_files(struct profdb *db)
 	}
 	profdb_names_release(&all);
 	return r;
+}
+
+/* ---- samples that could not be written ------------------------------------------------------- */
+
+/*
+ * "lost N" stands behind the first line from the beginning, as long as any number, so that it can
+ * be written over on a full disk.
+ */
+enum { LOST_AT = sizeof("open YYYYMMDDHHMMSS\n") - 1, LOST_LEN = 26 };
+
+static void format_lost(uint64_t nr, char text[LOST_LEN + 1])
+{
+	snprintf(text, LOST_LEN + 1, "lost %020" PRIu64 "\n", nr);
+}
+
+uint64_t profdb_lost_read(int epoch_fd, const char *name)
+{
+	struct base_buf buf = { 0 };
+	uint64_t nr = 0;
+
+	if (base_file_read(epoch_fd, name, 4096, &buf, NULL) < 0 ||
+	    base_buf_append(&buf, "", 1) < 0 || buf.len <= LOST_AT ||
+	    sscanf((char *)buf.data + LOST_AT, "lost %20" SCNu64, &nr) != 1)
+		nr = 0;
+	base_buf_release(&buf);
+	return nr;
+}
+
+int profdb_lost_write(int epoch_fd, const char *began, uint64_t nr, struct base_err *err)
+{
+	char text[LOST_AT + LOST_LEN + 1];
+
+	snprintf(text, sizeof(text), "open %.*s\n", PROFDB_TIME_LEN, began);
+	format_lost(nr, text + LOST_AT);
+	return profdb_file_write(epoch_fd, PROFDB_LOST_NAME, text, strlen(text), err);
+}
+
+int profdb_epoch_lose(struct profdb *db, uint64_t nr)
+{
+	char text[LOST_LEN + 1];
+	int fd = openat(db->epoch.fd, PROFDB_OPEN_NAME, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	format_lost(nr + profdb_lost_read(db->epoch.fd, PROFDB_OPEN_NAME), text);
+	r = pwrite(fd, text, LOST_LEN, LOST_AT) == LOST_LEN && fdatasync(fd) == 0 ? 0
+	    : errno								  ? -errno
+										  : -EIO;
+	close(fd);
+	return r;
+}
+
+/* An epoch that lost samples keeps its mark under another name. */
+static int unmark(int epoch_fd)
+{
+	int r = profdb_lost_read(epoch_fd, PROFDB_OPEN_NAME)
+			? renameat(epoch_fd, PROFDB_OPEN_NAME, epoch_fd, PROFDB_LOST_NAME)
+			: unlinkat(epoch_fd, PROFDB_OPEN_NAME, 0);
+
+	return r < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* "open YYYYMMDDHHMMSS"; where that is missing the name tells the minute. */
@@ -168,8 +229,9 @@ static int finish_current(struct profdb *db, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	if (unlinkat(db->epoch.fd, PROFDB_OPEN_NAME, 0) < 0 && errno != ENOENT)
-		return base_fail_errno(err, -errno, "cannot close epoch '%s'", db->epoch.name);
+	r = unmark(db->epoch.fd);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot close epoch '%s'", db->epoch.name);
 	r = base_sync_dir(db->epoch.fd);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot close epoch '%s'", db->epoch.name);
@@ -275,7 +337,8 @@ static int make_epoch(struct profdb *db, int64_t now, const char *name,
 static int make_open(struct profdb *db, int64_t now, const char *name,
 		     char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err)
 {
-	char time[PROFDB_TIME_LEN + 1], text[40], path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	char time[PROFDB_TIME_LEN + 1], text[LOST_AT + LOST_LEN + 1],
+		path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
 	int r = make_epoch(db, now, name, epoch), fd;
 
 	if (r >= 0)
@@ -286,6 +349,7 @@ static int make_open(struct profdb *db, int64_t now, const char *name,
 	if (fd < 0)
 		return base_fail_errno(err, fd, "cannot open epoch '%s'", epoch);
 	snprintf(text, sizeof(text), "open %s\n", time);
+	format_lost(0, text + LOST_AT);
 	r = profdb_file_write(fd, PROFDB_OPEN_NAME, text, strlen(text), err);
 	if (r >= 0)
 		return fd;

@@ -65,7 +65,7 @@ int profdb_epoch_remove(struct profdb *db, const char *epoch, struct base_err *e
 		r = errno == ENOENT ? 0 : -errno;
 	else
 		r = profdb_remove_tree(db->fd, gone, PROFDB_DEPTH);
-	profdb_lock_beat(db);
+	profdb_lock_heartbeat(db);
 	return r < 0 ? base_fail_errno(err, r, "cannot remove epoch '%s/%s'", db->path, epoch) : 0;
 }
 

@@ -42,9 +42,10 @@ static struct profdb_file *find_file(struct profdb *db, const char *stem,
 }
 
 /* Names of files hold but a part of a long one. */
-static bool has_same_label(const struct profdb_profile *a, const struct profdb_profile *b)
+static bool has_same_word(const struct profdb_profile *a, const struct profdb_profile *b,
+			  const char *word)
 {
-	const char *x = profdb_profile_word(a, "label"), *y = profdb_profile_word(b, "label");
+	const char *x = profdb_profile_word(a, word), *y = profdb_profile_word(b, word);
 
 	return x && y ? !strcmp(x, y) : x == y;
 }
@@ -68,11 +69,12 @@ static int read_stored(struct profdb *db, const struct profdb_file *file,
 		return r;
 	if ((*out)->kind == p->kind &&
 	    (p->kind == PROFDB_DYNAMIC ||
-	     (base_id_equal(&(*out)->image, &p->image) && has_same_label(*out, p))))
+	     (base_id_equal(&(*out)->image, &p->image) && has_same_word(*out, p, "text") &&
+	      has_same_word(*out, p, "label"))))
 		return r;
 	profdb_profile_free(*out);
 	*out = NULL;
-	return base_fail(err, -DCPI_EFORMAT, "profile '%s' is of another image or label",
+	return base_fail(err, -DCPI_EFORMAT, "profile '%s' is of another image, code or label",
 			 file->name);
 }
 
@@ -98,8 +100,8 @@ static int next_version(struct profdb_file *file, const struct profdb_profile *p
 }
 
 /*
- * What is stored already, or an empty profile. A file that is no profile stays as it is, for whom
- * it may concern: 1, and a new file beside it.
+ * Read the stored profile, or begin an empty one. A damaged file stays as it is, for inspection: 1,
+ * and a new file is written beside it.
  */
 static int load(struct profdb *db, struct profdb_file *file, const char *stem, const char *event,
 		const struct profdb_profile *p, struct profdb_profile **out, struct base_err *err)
@@ -154,10 +156,12 @@ void profdb_set_alive(struct profdb *db, void (*alive)(void *ctx), void *ctx)
 	db->flush.alive_ctx = ctx;
 }
 
-/* Of many profiles a flush takes minutes, after which other machines would have taken our lock. */
+/*
+ * A flush of many profiles takes minutes; without a heartbeat other machines would take our lock.
+ */
 static void show_life(struct profdb *db)
 {
-	profdb_lock_beat(db);
+	profdb_lock_heartbeat(db);
 	if (db->flush.alive)
 		db->flush.alive(db->flush.alive_ctx);
 }
@@ -270,7 +274,7 @@ void profdb_set_machine(struct profdb *db, uint64_t cpu_mhz, uint64_t nr_cpus)
 	db->flush.nr_cpus = nr_cpus;
 }
 
-/* What 32 bits cannot hold goes on in a file of version 1: nothing wraps, and nothing is lost. */
+/* Counts above 32 bits continue in a file of version 1: nothing wraps, and nothing is lost. */
 static int put_event(struct profdb *db, const char *stem, const struct profdb_profile *p,
 		     struct base_err *err)
 {
@@ -285,9 +289,9 @@ static int put_event(struct profdb *db, const char *stem, const struct profdb_pr
 	}
 	r = put_file(db, stem, p, NULL, err);
 	file = find_file(db, stem, p, NULL);
-	if (r || !file || file->told)
+	if (r || !file || file->announced)
 		return r;
-	file->told = true;
+	file->announced = true;
 	base_fail(err, -DCPI_EOVERFLOW, "%s: samples of '%s' go into '%s', in version 1", why.text,
 		  p->events[0].name, file->name);
 	return 1;

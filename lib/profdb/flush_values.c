@@ -199,7 +199,7 @@ int profdb_flush_move_values(struct profdb *db, const char *stem, const struct p
 			base_map_get(&db->epoch.files, keys.items[i], strlen(keys.items[i]));
 
 		r = move_file(db, file, to, &why);
-		/* What cannot be read stays: its pseudo-image's build-id leads to the other one. */
+		/* An unreadable file stays: its pseudo-image's build-id leads to the other one. */
 		if (r == -ENOENT || profdb_flush_is_bad(r))
 			r = 0;
 		if (r < 0)

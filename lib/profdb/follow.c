@@ -17,7 +17,7 @@
 
 enum { DAY = 86400 };
 
-/* What could still be somebody's: at most a day from now. */
+/* The last name that an existing epoch may have: at most a day from now. */
 static int last_name(int64_t now, char last[PROFDB_TIME_LEN + 1])
 {
 	int r = profdb_epoch_time(now + DAY, last);
@@ -33,7 +33,7 @@ static bool written_today(struct profdb *db, const char *epoch, const char *plat
 	return at > now - DAY && at < now + DAY;
 }
 
-/* Somebody began it; where we have no epoch, it is not over either. */
+/* An epoch that another machine began is not over while we have none. */
 static bool is_to_follow(struct profdb *db, const char *epoch, int64_t now)
 {
 	bool must_be_open = db->epoch.fd < 0, good = false;

@@ -89,7 +89,7 @@ static int does_not_fit(struct base_err *err, const char *what, uint64_t v)
 }
 
 struct chunk {
-	size_t at;    /* of its header in the buffer */
+	size_t at;    /* place of its header in the buffer */
 	uint64_t end; /* the offset after its last count; 0: none yet */
 	uint32_t nr;
 };

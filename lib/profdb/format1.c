@@ -57,7 +57,7 @@ static int take_counts(const struct profdb_payload *s, struct profdb_profile *p,
 	size_t pos = 0;
 
 	if (profdb_section_is(s, "CNTD")) {
-		int r = profdb_dense_parse(s->data, s->len, p);
+		int r = profdb_range_coded_parse(s->data, s->len, p);
 
 		return r < 0 ? base_fail_errno(err, r, "counts, after %zu offsets", p->counts.nr)
 			     : 0;
@@ -72,15 +72,15 @@ static int take_counts(const struct profdb_payload *s, struct profdb_profile *p,
 	return 0;
 }
 
-static int take_moves(const struct profdb_payload *s, struct profdb_profile *p,
-		      struct base_err *err)
+static int take_edge_counts(const struct profdb_payload *s, struct profdb_profile *p,
+			    struct base_err *err)
 {
 	int r;
 
-	if (p->moves.nr)
+	if (p->edge_counts.nr)
 		return base_fail(err, -DCPI_EFORMAT, "section 'move' stands twice");
-	r = profdb_moves_parse(&p->moves, s);
-	return r < 0 ? base_fail_errno(err, r, "moves, after %zu of them", p->moves.nr) : 0;
+	r = profdb_moves_parse(&p->edge_counts, s);
+	return r < 0 ? base_fail_errno(err, r, "moves, after %zu of them", p->edge_counts.nr) : 0;
 }
 
 static bool knows_section(const struct profdb_profile *p, const char tag[4])
@@ -112,7 +112,7 @@ static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
 		      struct base_err *err)
 {
 	if (profdb_section_is(s, "move"))
-		return take_moves(s, p, err);
+		return take_edge_counts(s, p, err);
 	if (profdb_section_is(s, "VALS")) {
 		base_fail(err, -DCPI_EVERSION, "it holds values, not samples");
 		base_hint(err, "dcpivcat prints such files");
@@ -195,28 +195,29 @@ static int put_plain(const struct profdb_profile *p, struct base_buf *out)
 /* In the dense form where there are many, but for what it makes longer. */
 static int put_counts(const struct profdb_profile *p, struct base_buf *out)
 {
-	struct base_buf dense = { 0 };
+	struct base_buf range_coded = { 0 };
 	size_t at = out->len;
 	int r = put_plain(p, out);
 
 	if (r < 0 || out->len - at <= PLAIN_MAX)
 		return r;
-	r = profdb_dense_print(p, &dense);
-	if (r >= 0 && dense.len < out->len - at && profdb_dense_fits(p->counts.nr, dense.len)) {
+	r = profdb_range_coded_print(p, &range_coded);
+	if (r >= 0 && range_coded.len < out->len - at &&
+	    profdb_range_coded_fits(p->counts.nr, range_coded.len)) {
 		out->len = at;
-		r = profdb_section_put(out, "CNTD", dense.data, dense.len);
+		r = profdb_section_put(out, "CNTD", range_coded.data, range_coded.len);
 	}
-	base_buf_release(&dense);
+	base_buf_release(&range_coded);
 	return r;
 }
 
-static int put_moves(const struct profdb_profile *p, struct base_buf *out)
+static int put_edge_counts(const struct profdb_profile *p, struct base_buf *out)
 {
 	size_t at;
 	int r = profdb_section_begin(out, "move", &at);
 
 	if (r >= 0)
-		r = profdb_moves_print((struct profdb_moves *)&p->moves, out);
+		r = profdb_moves_print((struct profdb_edges *)&p->edge_counts, out);
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
@@ -249,8 +250,8 @@ int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out, s
 
 	if (r >= 0)
 		r = put_counts(p, out);
-	if (r >= 0 && p->moves.nr)
-		r = put_moves(p, out);
+	if (r >= 0 && p->edge_counts.nr)
+		r = put_edge_counts(p, out);
 	if (r >= 0)
 		r = profdb_format1_end(p, p->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write a profile") : 0;

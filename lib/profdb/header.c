@@ -249,12 +249,28 @@ static int unescape(char *text)
 	return 0;
 }
 
+/* In version 0 a line of an unknown word is kept as it is: its blanks may mean something. */
+static int take_unknown(struct header *h, const char *word, const char *value, char blank)
+{
+	int r = profdb_profile_add_line(h->p, word, value);
+
+	if (r >= 0)
+		h->p->lines[h->p->nr_lines - 1].blank = blank;
+	return r == -EINVAL ? bad_value(h, word, value, "proper value") : r;
+}
+
 /* @text: one line without its newline, changed. 1: it was the last. */
 static int take_line(struct header *h, char *text)
 {
 	size_t len = strlen(text), word_len = strcspn(text, " \t");
-	char *value;
+	char *value, blank = text[word_len];
 
+	if (strspn(text + word_len, " \t") < len - word_len && h->format != PROFDB_FORMAT_1) {
+		text[word_len] = '\0';
+		if (word_len && !profdb_word_is_known(text))
+			return take_unknown(h, text, text + word_len + 1, blank);
+		text[word_len] = blank;
+	}
 	while (len && (text[len - 1] == ' ' || text[len - 1] == '\t'))
 		text[--len] = '\0';
 	if (!strcmp(text, "samples"))
@@ -292,7 +308,7 @@ static int64_t next_line(struct header *h, const uint8_t *data, size_t len, size
 	return (int64_t)(pos + n + 1);
 }
 
-/* What the version 0 header says of its only event makes sense together. */
+/* Check that the version 0 header is consistent with its only event. */
 static int finish(struct header *h)
 {
 	for (size_t i = 0; i < NR_KNOWN; i++) {

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "line.h"
 #include "profdb_internal.h"
 
 #define HOSTS_NAME "hosts"
@@ -78,27 +79,18 @@ static int take_line(char *text, size_t line, const char *host,
 int profdb_hosts_find(const char *text, size_t len, const char *host,
 		      char platform[PROFDB_PLATFORM_MAX + 1], struct base_err *err)
 {
-	char name[PROFDB_PLATFORM_MAX + 1], first[PROFDB_PLATFORM_MAX + 1] = "";
-	struct base_buf line = { 0 };
-	int r = 0;
+	char name[PROFDB_PLATFORM_MAX + 1], first[PROFDB_PLATFORM_MAX + 1] = "", *line;
+	struct base_lines lines;
+	int r = base_lines_open(&lines, text, len);
 
-	for (size_t pos = 0, nr = 1; r >= 0 && pos < len; nr++) {
-		const char *end = memchr(text + pos, '\n', len - pos);
-		size_t n = end ? (size_t)(end - text) - pos : len - pos;
-
-		base_buf_clear(&line);
-		r = base_buf_append(&line, text + pos, n);
-		if (r >= 0)
-			r = base_buf_append(&line, "", 1);
-		if (r >= 0 && memchr(text + pos, 0, n))
-			r = base_fail(err, -DCPI_EFORMAT, "line %zu: not text", nr);
-		if (r >= 0)
-			r = take_line((char *)line.data, nr, host, name, err);
+	if (r == -DCPI_EFORMAT)
+		base_fail(err, r, "line %zu: not text", lines.number);
+	while (r >= 0 && (line = base_lines_next(&lines))) {
+		r = take_line(line, lines.number, host, name, err);
 		if (r > 0 && !*first)
 			strcpy(first, name);
-		pos += n + 1;
 	}
-	base_buf_release(&line);
+	base_lines_close(&lines);
 	if (r >= 0 && *first)
 		strcpy(platform, first);
 	return r < 0 ? r : *first != '\0';

@@ -202,7 +202,8 @@ double profdb_hot_count(const struct profdb_hotlist *l, size_t i, bool concise)
 
 	if (concise)
 		n = (double)l->v[i].concise * thld;
-	else /* What is missing from before it came in, by Gibbons and Matias. */
+	else /* Add the estimated occurrences before the value entered the list (Gibbons and
+		Matias). */
 		n = (double)l->v[i].counting + (l->thld > 1 ? 0.418 * thld - 1 : 0);
 	return n > (double)l->vtot ? (double)l->vtot : n;
 }

@@ -16,7 +16,7 @@
 struct profdb_import {
 	struct profdb *db;
 	struct profdb_names folders; /* "EPOCH/PLATFORM" */
-	size_t nr_done;		     /* of these are in place */
+	size_t nr_done;		     /* number of those in place */
 	char name[32];
 	int fd;
 };
@@ -168,7 +168,7 @@ static bool has(const struct profdb_names *n, const char *name)
 	return false;
 }
 
-/* What was there once is part of @epoch now. */
+/* Refuse profiles that are a part of @epoch already. */
 static int refuse_joined(struct profdb_import *i, const char *epoch, struct base_err *err)
 {
 	struct profdb_names joined = { 0 };
@@ -276,7 +276,7 @@ static void other_name(struct profdb_place *place, const uint8_t sum[32])
 }
 
 /* 0: to be written as @place->name, 1: it need not be. */
-static int find_room(int dir_fd, struct profdb_place *place, const uint8_t sum[32])
+static int find_space(int dir_fd, struct profdb_place *place, const uint8_t sum[32])
 {
 	int r = has_sum(dir_fd, place->name, sum);
 
@@ -284,13 +284,13 @@ static int find_room(int dir_fd, struct profdb_place *place, const uint8_t sum[3
 		other_name(place, sum);
 		r = has_sum(dir_fd, place->name, sum);
 	}
-	/* Nobody is to remove it before the profile that needs it is there. */
+	/* Lock it: maintenance must not remove it before the profile that needs it is there. */
 	if (r != -ENOENT)
 		utimensat(dir_fd, place->name, NULL, AT_SYMLINK_NOFOLLOW);
 	return r == -ENOENT ? 0 : 1;
 }
 
-/* Whoever could read values elsewhere is somebody else here. */
+/* The readers of values on another machine are other users here, so none gets access. */
 static int create(int dir_fd, const char *name, bool values, mode_t mode, struct base_file *f,
 		  struct base_err *err)
 {
@@ -329,13 +329,13 @@ int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t 
 	struct profdb_place place;
 	int fd, r = profdb_place_parse(path, &place);
 
-	profdb_lock_beat(i->db);
+	profdb_lock_heartbeat(i->db);
 	if (r < 0)
 		return base_fail(err, r, "'%.300s' is no part of a database", path);
 	fd = open_folder(i, &place, err);
 	if (fd < 0)
 		return fd;
-	r = is_of_epoch(&place) ? 0 : find_room(fd, &place, sum);
+	r = is_of_epoch(&place) ? 0 : find_space(fd, &place, sum);
 	if (r == 0)
 		r = create(fd, place.name, place.part == PROFDB_PART_VALUES, mode, f, err);
 	close(fd);

@@ -53,9 +53,9 @@ static int64_t span_of(enum profdb_span span, const char *epoch)
 
 /* A profile of the new epoch, or values; several of one key where they must not be added up. */
 struct sum {
-	struct profdb_profile *p; /* of values their header, which is theirs */
+	struct profdb_profile *p; /* the header of a file of values, owned by the values */
 	struct profdb_values *values;
-	uid_t owner; /* of the files of values; 0 where they had several */
+	uid_t owner; /* owner of the files of values; 0 if they had several */
 	struct sum *next;
 	char name[256];
 };
@@ -69,11 +69,11 @@ struct join {
 	struct profdb_names *epochs; /* that become one, ascending */
 	const char *epoch;	     /* that is read */
 	struct stat like;	     /* the newest folder of the platform: whose it is, and when */
-	int dir_fd;		     /* of the platform in the new epoch */
-	int from_fd;		     /* of the one that is read */
+	int dir_fd;		     /* folder of the platform in the new epoch */
+	int from_fd;		     /* folder of the epoch that is read */
 };
 
-/* What differs from one epoch to the next of the same thing. */
+/* Whether a header word may differ between epochs for the same image. */
 static bool is_passing(const char *word)
 {
 	static const char *const words[] = { "epoch", "tsize", "cpuspeed", "cpucount" };
@@ -239,7 +239,10 @@ static void forget_sums(struct join *j)
 /* ---- writing -----------------------------------------------------------------------------------
  */
 
-/* Who made the epochs is who may remove what they become; but only root can give files away. */
+/*
+ * The joined epoch goes to the owner of its parts, who may then remove it; only root can give files
+ * away.
+ */
 static void give(int fd, const struct stat *like)
 {
 	if (fchown(fd, like->st_uid, like->st_gid) < 0)
@@ -279,7 +282,7 @@ static int write_sum(struct join *j, const struct sum *s)
 	if (r >= 0)
 		r = write_file(j, s, &buf);
 	base_buf_release(&buf);
-	profdb_lock_beat(j->db);
+	profdb_lock_heartbeat(j->db);
 	return r;
 }
 
@@ -334,8 +337,20 @@ static int read_platform(struct join *j, const char *epoch)
 		r = profdb_walk_values(j->db, epoch, j->platform, NULL, take_values, unreadable, j,
 				       j->err);
 	close(fd);
-	profdb_lock_beat(j->db);
+	profdb_lock_heartbeat(j->db);
 	return r < 0 ? r : j->error;
+}
+
+/* Samples that the platform's epochs lost are lost in the one as well. */
+static int write_lost(struct join *j)
+{
+	char began[PROFDB_TIME_LEN + 1];
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < j->epochs->nr; i++)
+		nr += profdb_epoch_lost(j->db, j->epochs->items[i], j->platform);
+	snprintf(began, sizeof(began), "%.*s00", PROFDB_EPOCH_LEN, j->epochs->items[0]);
+	return nr ? profdb_lost_write(j->dir_fd, began, nr, j->err) : 0;
 }
 
 static int join_platform(struct join *j, int epoch_fd)
@@ -355,6 +370,8 @@ static int join_platform(struct join *j, int epoch_fd)
 	}
 	if (r >= 0)
 		r = write_sums(j);
+	if (r >= 0)
+		r = write_lost(j);
 	if (r >= 0)
 		r = finish_folder(j->dir_fd, &j->like);
 	if (j->dir_fd >= 0)

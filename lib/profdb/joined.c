@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What became part of a joined epoch: a line EPOCH/PLATFORM each in its folder, for who imports. */
+/*
+ * The list of epochs in a joined epoch: a line EPOCH/PLATFORM each in its folder, read by imports.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

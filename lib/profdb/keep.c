@@ -71,13 +71,13 @@ static int sweep(struct profdb *db)
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
 		if (is_rest(all.items[i]))
 			r = profdb_remove_tree(db->fd, all.items[i], PROFDB_DEPTH);
-		/* Nobody reads it; that it stays must not keep all else from going. */
+		/* A file that cannot be read here must not keep the others from being removed. */
 		if (r == -EACCES || r == -EPERM) {
 			why = r;
 			left = nr_left++ ? left : i;
 			r = 0;
 		}
-		profdb_lock_beat(db);
+		profdb_lock_heartbeat(db);
 	}
 	if (r >= 0 && nr_left)
 		tell_left(db, all.items[left], nr_left, why);

@@ -43,7 +43,7 @@ bool profdb_epochs_changed(struct profdb *db)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Of the database: a joined epoch is under another name until its own is free. */
+/* Open an epoch's folder in the database: a joined epoch has another name until its own is free. */
 static int epoch_dir(const struct profdb *db, const char *epoch)
 {
 	const struct profdb_commit *c = &db->join;
@@ -168,6 +168,19 @@ bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platfor
 	open = fstatat(fd, PROFDB_OPEN_NAME, &st, 0) == 0;
 	close(fd);
 	return open;
+}
+
+uint64_t profdb_epoch_lost(struct profdb *db, const char *epoch, const char *platform)
+{
+	int fd = profdb_platform_open(db, epoch, platform);
+	uint64_t nr;
+
+	if (fd < 0)
+		return 0;
+	nr = profdb_lost_read(fd, PROFDB_OPEN_NAME);
+	nr = nr ? nr : profdb_lost_read(fd, PROFDB_LOST_NAME);
+	close(fd);
+	return nr;
 }
 
 bool profdb_epoch_damaged(struct profdb *db, const char *epoch, const char *platform,

@@ -23,7 +23,7 @@
  * Mode 0600, because whoever can open it could hold the lock.
  */
 enum {
-	BEAT_MS = 10000,
+	HEARTBEAT_MS = 10000,
 	WATCH_MS = 45000, /* an owner may be busy; an attribute may be cached */
 	LOOK_MS = 1000,
 	SETTLE_MS = 2000, /* for who took it at the same moment to write his name */
@@ -139,7 +139,7 @@ static void lock_name(const char *platform, char name[PROFDB_PLATFORM_MAX + 8])
 	snprintf(name, PROFDB_PLATFORM_MAX + 8, ".lock-%s", platform);
 }
 
-/* Whoever asks whether it is held (profdb_lock_held) holds it for as long as that takes. */
+/* A process that tests the lock (profdb_lock_held) holds it for the time of the test. */
 static int try_lock(int fd)
 {
 	for (int i = 0; i < 5; i++) {
@@ -160,8 +160,10 @@ static bool is_there(struct profdb *db, int fd, const char *name)
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* What the file says now, to whoever opens it now: a network file system may show an old state to
- * who has it open. 0 or -errno. */
+/*
+ * Read the file through a new open: a network file system may show an old state to earlier openers.
+ * 0 or -errno.
+ */
 static int look(struct profdb *db, const char *name, char text[PROFDB_LOCK_TEXT],
 		struct timespec *touched)
 {
@@ -177,7 +179,7 @@ static int look(struct profdb *db, const char *name, char text[PROFDB_LOCK_TEXT]
 	return r;
 }
 
-/* Of another machine: it lives if it touches its file. */
+/* A holder on another machine is alive if it touches its file. */
 static bool lives(struct profdb *db, const char *name)
 {
 	char first[PROFDB_LOCK_TEXT], text[PROFDB_LOCK_TEXT];
@@ -200,7 +202,7 @@ void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *
 	db->lock.watching_ctx = ctx;
 }
 
-/* Who sees nothing for so long takes it for stuck. */
+/* Say that we are waiting; a silent wait of this length looks like a hang. */
 static void tell_watching(const struct profdb *db, const char *name, const char *text)
 {
 	char whose[WHOSE_MAX] = "nobody", said[PATH_MAX + WHOSE_MAX];
@@ -294,7 +296,7 @@ static int try_take(struct profdb *db, const char *name, int *fd)
 		r = -EAGAIN;
 	if (r >= 0)
 		r = made ? sign(db, *fd) : take_over(db, *fd, name);
-	/* Nobody knows whose an empty one would be. */
+	/* An empty lock file would have no known owner. */
 	if (r < 0 && made > 0)
 		unlinkat(db->fd, name, 0);
 	return r;
@@ -336,18 +338,18 @@ int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *e
 		return r;
 	}
 	db->lock.fd = fd;
-	db->lock.beat_ns = base_now_ns();
+	db->lock.heartbeat_ns = base_now_ns();
 	strcpy(db->platform, platform);
 	return 0;
 }
 
-void profdb_lock_beat(struct profdb *db)
+void profdb_lock_heartbeat(struct profdb *db)
 {
 	uint64_t now = base_now_ns();
 
-	if (db->lock.fd < 0 || now - db->lock.beat_ns < BEAT_MS * UINT64_C(1000000))
+	if (db->lock.fd < 0 || now - db->lock.heartbeat_ns < HEARTBEAT_MS * UINT64_C(1000000))
 		return;
-	db->lock.beat_ns = now;
+	db->lock.heartbeat_ns = now;
 	/* Should it fail, others find the file as it is; what counts is asked before each commit.
 	 */
 	(void)futimens(db->lock.fd, NULL);

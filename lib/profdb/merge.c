@@ -5,7 +5,7 @@
 
 #include "profdb_internal.h"
 
-/* Whatever can go wrong with the counts goes wrong here, before anything has changed. */
+/* All checks of the counts that can fail come here, before anything has changed. */
 static int check(const struct profdb_profile *to, const struct profdb_profile *from)
 {
 	size_t nr = to->nr_events;
@@ -20,7 +20,7 @@ static int check(const struct profdb_profile *to, const struct profdb_profile *f
 			return -DCPI_EOVERFLOW;
 	}
 	for (int half = 0; half < 2; half++)
-		if (base_add_overflow(to->moves.sum[half], from->moves.sum[half], &sum))
+		if (base_add_overflow(to->edge_counts.sum[half], from->edge_counts.sum[half], &sum))
 			return -DCPI_EOVERFLOW;
 	return nr > PROFDB_NR_EVENTS ? -DCPI_ELIMIT : 0;
 }
@@ -34,7 +34,7 @@ static const struct profdb_section *find_section(const struct profdb_profile *p,
 	return NULL;
 }
 
-/* What we do not understand we cannot add up. */
+/* Sections of unknown meaning cannot be added up. */
 static int check_sections(const struct profdb_profile *to, const struct profdb_profile *from)
 {
 	for (size_t i = 0; i < from->nr_sections; i++) {
@@ -170,7 +170,7 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	if (r >= 0)
 		r = profdb_counts_reserve(&to->counts, from->counts.nr);
 	if (r >= 0)
-		r = profdb_moves_reserve(&to->moves, &from->moves);
+		r = profdb_moves_reserve(&to->edge_counts, &from->edge_counts);
 	for (size_t i = 0; r >= 0 && i < from->nr_paths; i++)
 		r = profdb_profile_add_path(to, from->paths[i]);
 	if (r >= 0)
@@ -181,7 +181,7 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 		return r;
 	merge_counts(to, from, at);
 	/* The order is no part of what a profile says: sorting does not change a const one. */
-	profdb_moves_merge(&to->moves, (struct profdb_moves *)&from->moves);
+	profdb_moves_merge(&to->edge_counts, (struct profdb_edges *)&from->edge_counts);
 	return 0;
 }
 

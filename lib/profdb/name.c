@@ -10,13 +10,21 @@
 
 /*
  * STEM.KIND.ID, for people and for us: ID is the image's identity, or "p" and a hash of its path
- * where it has none. Of the word "process" its value stands behind it (ID-PID-START), then that of
+ * where it has none. Of the word "text" the first 8 digits stand behind it (ID-tDIGITS). Of the
+ * word "process" its value stands behind it (ID-PID-START), then that of
  * "label" (ID_LABEL). A pseudo-image changes its identity as it grows: STEM.dynamic. A file of one
  * event alone: STEM.KIND.ID+EVENT, STEM+EVENT.dynamic. Values are behind that, and PROFILER.values.
  * A second file of the same key, beside one
  * that cannot be read, is NAME~1.
  */
-enum { STEM_MAX = 100, LABELLED_STEM_MAX = 80, PROCESS_MAX = 31, LABEL_MAX = 16, EVENT_MAX = 16 };
+enum {
+	STEM_MAX = 100,
+	LABELLED_STEM_MAX = 80,
+	PROCESS_MAX = 31,
+	TEXT_MAX = 8,
+	LABEL_MAX = 16,
+	EVENT_MAX = 16
+};
 enum { VALUES_STEM_MAX = 40, PROFILER_MAX = 20 };
 
 static const char dynamic[] = ".dynamic", values[] = ".values";
@@ -45,7 +53,7 @@ static bool clean_stem(const char *stem, char out[STEM_MAX + 1])
 	size_t len = 0;
 
 	for (; stem[len] && len < STEM_MAX; len++)
-		out[len] = plain(stem[len]) && (len || stem[len] != '.') ? stem[len] : '_';
+		out[len] = plain(stem[len]) && (len || !strchr(".-", stem[len])) ? stem[len] : '_';
 	out[len] = '\0';
 	if (!len)
 		strcpy(out, "_");
@@ -62,6 +70,16 @@ static void id_part(const struct profdb_profile *p, char id[BASE_ID_TEXT_LEN])
 	}
 	id[0] = 'p';
 	hash_text(path ? path : "", id + 1);
+}
+
+/* "-tDIGITS" of a file that is one of several of its identity. */
+static void text_part(const struct profdb_profile *p, char text[TEXT_MAX + 3])
+{
+	const char *word = profdb_profile_word(p, "text");
+	size_t len = word ? strspn(word, "0123456789abcdef") : 0;
+
+	snprintf(text, TEXT_MAX + 3, "%s%.*s", len ? "-t" : "",
+		 (int)(len < TEXT_MAX ? len : TEXT_MAX), len ? word : "");
 }
 
 /* "-PID-START" of a profile that is one process's alone, empty for all others. */
@@ -118,7 +136,7 @@ static void event_part(const char *event, char out[EVENT_MAX + 12])
 	snprintf(out, EVENT_MAX + 12, "+%.8s-%s", text, hash);
 }
 
-/* What all files of a pseudo-image begin with. */
+/* The common start of the names of a pseudo-image's files. */
 static void dynamic_part(const char *stem, char out[STEM_MAX + 18])
 {
 	char text[STEM_MAX + 1], hash[17];
@@ -135,15 +153,16 @@ void profdb_key(const struct profdb_profile *p, const char *stem, const char *ev
 		char key[PROFDB_KEY_MAX])
 {
 	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 18], process[PROCESS_MAX + 2];
-	char label[LABEL_MAX + 2], only[EVENT_MAX + 12];
+	char label[LABEL_MAX + 2], only[EVENT_MAX + 12], code[TEXT_MAX + 3];
 
 	event_part(event, only);
 	if (p->kind != PROFDB_DYNAMIC) {
 		id_part(p, id);
+		text_part(p, code);
 		process_part(p, process);
 		label_part(p, label);
-		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s%s%s", profdb_kind_name(p->kind), id, process,
-			 label, only);
+		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s%s%s%s", profdb_kind_name(p->kind), id, code,
+			 process, label, only);
 	} else {
 		dynamic_part(stem, text);
 		snprintf(key, PROFDB_KEY_MAX, "%s%s%s", text, only, dynamic);

@@ -5,23 +5,23 @@
 #include "profdb_internal.h"
 
 /*
- * A value that its line can hold. Version 1 escapes what would break the line or vanish at its
- * ends; version 0 has no escapes (a backslash is one): there such bytes become question marks,
- * and so do blanks alone, of which nothing would be left.
+ * A value that its line can hold. Version 1 escapes bytes that would break the line or vanish at
+ * its ends. Version 0 has no escapes (a backslash is one): a newline becomes a question mark, and
+ * so does a value of blanks alone, which would vanish.
  */
 static int print_value(struct base_buf *out, enum profdb_format format, const char *value)
 {
 	size_t len = strlen(value);
 	int r = 0;
 
-	if (format != PROFDB_FORMAT_1 && strspn(value, " ") == len)
+	if (format != PROFDB_FORMAT_1 && strspn(value, " \t") == len)
 		return base_buf_append(out, "?", 1);
 	for (size_t i = 0; r >= 0 && i < len; i++) {
 		unsigned char c = (unsigned char)value[i];
 		bool blank = c == ' ' && (i == 0 || i == len - 1);
 
 		if (format != PROFDB_FORMAT_1)
-			r = base_buf_append(out, c < ' ' || c == 0x7f ? "?" : (char *)&c, 1);
+			r = base_buf_append(out, c == '\n' ? "?" : (char *)&c, 1);
 		else if (c < ' ' || c == 0x7f || blank)
 			r = base_buf_printf(out, "\\x%02x", c);
 		else
@@ -32,9 +32,9 @@ static int print_value(struct base_buf *out, enum profdb_format format, const ch
 }
 
 static int print_line(struct base_buf *out, enum profdb_format format, const char *word,
-		      const char *value)
+		      const char *value, char blank)
 {
-	int r = base_buf_printf(out, "%s ", word);
+	int r = base_buf_printf(out, "%s%c", word, blank);
 
 	if (r >= 0)
 		r = print_value(out, format, value);
@@ -72,7 +72,7 @@ static int print_required(const struct profdb_profile *p, enum profdb_format for
 			value = minute;
 		}
 		if (value)
-			r = print_line(out, format, words[i][0], value);
+			r = print_line(out, format, words[i][0], value, ' ');
 	}
 	return r;
 }
@@ -126,7 +126,8 @@ static int print_rest(const struct profdb_profile *p, enum profdb_format format,
 
 		/* Printed above, once; any other word keeps its place, as often as it was there. */
 		if (!is_required(line->word))
-			r = print_line(out, format, line->word, line->value);
+			r = print_line(out, format, line->word, line->value,
+				       format == PROFDB_FORMAT_1 ? ' ' : line->blank);
 	}
 	return r;
 }
@@ -145,7 +146,7 @@ int profdb_header_print(const struct profdb_profile *p, enum profdb_format forma
 	if (r >= 0)
 		r = print_image(p, out);
 	for (size_t i = 0; r >= 0 && i < p->nr_paths; i++)
-		r = print_line(out, format, "path", p->paths[i]);
+		r = print_line(out, format, "path", p->paths[i], ' ');
 	if (r >= 0)
 		r = print_required(p, format, out);
 	for (size_t i = first; r >= 0 && i < last; i++)

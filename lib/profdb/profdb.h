@@ -25,7 +25,7 @@
 
 /* ---- profiles in memory -------------------------------------------------------------------- */
 
-/* What a profile's offsets count in. */
+/* The unit of a profile's offsets. */
 enum profdb_kind {
 	PROFDB_FILE,	/* ordinary ELF file: file offsets */
 	PROFDB_KERNEL,	/* offsets from the kernel's base; image in <db>/kernel/ */
@@ -103,10 +103,10 @@ size_t profdb_profile_nr_entries(const struct profdb_profile *p);
 /* Ascending by offset; valid until the next change. */
 const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);
 
-/* ---- moves: what windows saw of a program's way --------------------------------------------- */
+/* ---- moves: what traces saw of a program's way --------------------------------------------- */
 
 /*
- * A window is the row of instructions that ran next at a sample (lib/vtrace). A profile keeps what
+ * A trace is the row of instructions that ran next at a sample (lib/vtrace). A profile keeps what
  * of it lies in the image, as the row of control transfers in there: what lies in other images
  * between is left out, so that a call into a library and back is one move from the call to what
  * follows it. Each conditional branch is a move, taken or not (then @to is the next instruction),
@@ -120,27 +120,27 @@ const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, 
 /* Moves that a profile keeps with their start. Further ones are added up without it, so many again;
  * beyond that all go into the one from PROFDB_OUTSIDE to PROFDB_OUTSIDE, so that the sum is right.
  */
-#define PROFDB_NR_MOVES 400000
+#define PROFDB_NR_EDGES 400000
 
-struct profdb_move {
-	uint64_t start; /* of the instruction at which the window began; PROFDB_OUTSIDE: in another
-			   image */
-	uint64_t from;	/* the instruction after which it went elsewhere; PROFDB_OUTSIDE: the window
+struct profdb_edge {
+	uint64_t start; /* offset of the instruction at which the trace began; PROFDB_OUTSIDE: in
+			   another image */
+	uint64_t from;	/* the instruction after which it went elsewhere; PROFDB_OUTSIDE: the trace
 			   begins, or first comes into the image, at @to */
 	uint64_t to;	/* where it went on; PROFDB_OUTSIDE: @from was the last instruction in the
 			   image that ran */
-	uint64_t count[2]; /* in windows of even and of odd number: two independent halves */
+	uint64_t count[2]; /* in traces of even and of odd number: two independent halves */
 };
 
 /* Added to the one that is equal in start, from and to. 0, -ENOMEM, or -DCPI_EOVERFLOW (the sum of
  * all moves, of one half, above 64 bits; nothing changed). */
-int profdb_profile_move_add(struct profdb_profile *p, const struct profdb_move *m);
+int profdb_profile_edge_add(struct profdb_profile *p, const struct profdb_edge *m);
 /* These will be added now: what that looks at is brought into the caches, for all at once. */
-void profdb_profile_moves_fetch(const struct profdb_profile *p, const struct profdb_move *m,
+void profdb_profile_edges_fetch(const struct profdb_profile *p, const struct profdb_edge *m,
 				size_t nr);
-size_t profdb_profile_nr_moves(const struct profdb_profile *p);
+size_t profdb_profile_nr_edges(const struct profdb_profile *p);
 /* Ascending by start, from, to; valid until the next change. NULL past the end. */
-const struct profdb_move *profdb_profile_move(const struct profdb_profile *p, size_t index);
+const struct profdb_edge *profdb_profile_edge(const struct profdb_profile *p, size_t index);
 
 /* ---- profile files ------------------------------------------------------------------------- */
 
@@ -164,14 +164,13 @@ int profdb_profile_format(const struct profdb_profile *p, enum profdb_format for
 /* ---- value profiles -------------------------------------------------------------------------- */
 
 /*
- * What a profiler of values (lib/vtrace, dcpid -vprof) saw at instructions of one image: for each
- * offset, and each pair of callers where these were asked for, the most frequent values. They are
- * secrets: in files of the daemon's user, docs/format/values.md.
- *
- * A list is a concise and a counting sample (Gibbons and Matias: "New sampling-based summary
- * statistics for improving approximate query answers", SIGMOD 1998) of all values that were added.
- * A value comes in with probability 1 / thld; when more than PROFDB_NR_HOT are in, thld grows and
- * the values that are in are thinned to what they would have come to with it.
+ * Values that a profiler of values (lib/vtrace, dcpid -vprof) saw at instructions of one image: for
+ * each offset, and for each pair of callers where callers were asked for, the most frequent values.
+ * Values are secrets: their files belong to the daemon's user (docs/format/values.md). A list is a
+ * concise and counting sample (Gibbons and Matias: "New sampling-based summary statistics for
+ * improving approximate query answers", SIGMOD 1998) of all values that were added. A value enters
+ * with probability 1 / thld; when more than PROFDB_NR_HOT values are in the list, thld grows and
+ * the list is thinned to the counts that it would have had with the new thld.
  */
 #define PROFDB_NR_HOT	   16
 #define PROFDB_NR_HOTLISTS 65536 /* kept in one file */
@@ -197,7 +196,7 @@ struct profdb_context {
 
 struct profdb_hotlist {
 	uint64_t off;
-	struct profdb_context context[2]; /* of the procedure, and of its caller */
+	struct profdb_context context[2]; /* contexts of the procedure and of its caller */
 	uint64_t vtot;			  /* values added */
 	uint64_t thld;			  /* 1 / probability to come in */
 	uint32_t nv;
@@ -271,8 +270,11 @@ int profdb_reopen(struct profdb *db, struct base_err *err);
  * create. */
 int profdb_dyn_fd(struct profdb *db);
 int profdb_kernel_fd(struct profdb *db);
-int profdb_costs_fd(struct profdb *db); /* of <db>/costs, where there is one */
-/* Of <db>/index, which holds what can be made anew (docs/format/index.md): made where it may be. */
+int profdb_costs_fd(struct profdb *db); /* descriptor of <db>/costs, if there is one */
+/*
+ * Descriptor of <db>/index, which holds data that can be made again (docs/format/index.md); the
+ * folder is made if that is allowed.
+ */
 int profdb_index_fd(struct profdb *db);
 
 /* Names, ascending, NULL-terminated, one allocation: free(). */
@@ -287,6 +289,11 @@ char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *e
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
 /* A daemon still writes it (or died without closing it). */
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
+/* Samples that its daemon received and could not write (profdb_epoch_lose); 0 also where nothing
+ * tells. */
+uint64_t profdb_epoch_lost(struct profdb *db, const char *epoch, const char *platform);
+/* Note in the current epoch that @nr more are lost. That needs no room on the disk. 0 or -errno. */
+int profdb_epoch_lose(struct profdb *db, uint64_t nr);
 /* The record of its last flush is damaged, as @why says: whoever goes on there sets it aside. */
 bool profdb_epoch_damaged(struct profdb *db, const char *epoch, const char *platform,
 			  struct base_err *why);
@@ -331,8 +338,10 @@ int profdb_walk_value_files(struct profdb *db, const char *epoch, const char *pl
 
 /* ---- indexes of finished epochs (sums.c) ----------------------------------------------------- */
 
-/* Of one profile: its header, but for its epoch and events, as it stands in files of version 1
- * (equal headers are equal bytes); its events and their sums. */
+/*
+ * The sum of one profile: its header without epoch and events, as in files of version 1 (equal
+ * headers are equal bytes); its events and their sums.
+ */
 struct profdb_sum {
 	const uint8_t *header;
 	size_t header_len, nr_events;
@@ -395,7 +404,7 @@ int profdb_hosts_find(const char *text, size_t len, const char *host,
  * Be the only one that removes or joins epochs, until profdb_close; not in a handle that has locked
  * a platform. What somebody before us left half-way is completed. The functions below that change
  * something call it. -DCPI_EBUSY: somebody else is at it, or took it from us: who is at it for long
- * calls profdb_lock_beat.
+ * calls profdb_lock_heartbeat.
  */
 int profdb_keep(struct profdb *db, struct base_err *err);
 /*
@@ -414,11 +423,15 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 			 void (*removed)(void *ctx, const char *epoch), void *ctx,
 			 struct base_err *err);
 
-/* Of <db>/index what was made more than a week before @now: whoever needs it makes it anew. How
- * many files, or -errno. */
+/*
+ * Remove entries of <db>/index made more than a week before @now; a tool that needs one makes it
+ * again. Returns the number of files, or -errno.
+ */
 int profdb_index_expire(struct profdb *db, int64_t now);
-/* Whichever of it, until they had @excess bytes together, in blocks of 4 KiB. How many they had;
- * @dry_run: they stay. */
+/*
+ * Remove any of its files until they had @excess bytes together, in blocks of 4 KiB. Returns how
+ * many bytes they had; @dry_run: the files stay.
+ */
 uint64_t profdb_index_shrink(struct profdb *db, uint64_t excess, bool dry_run);
 
 /* This one, however old it is. 0, -DCPI_EBUSY (a daemon is in it), or -errno. */
@@ -437,7 +450,10 @@ struct profdb_join {
 	bool dry_run;	/* tell only */
 	/* Epochs @first to @last, @nr of them, are one now, named @first. */
 	void (*joined)(void *ctx, const char *first, const char *last, size_t nr);
-	/* Those of a span stay as they are, for one of their profiles cannot be read. */
+	/*
+	 * Called for a span whose epochs stay as they are, since one of their profiles cannot be
+	 * read.
+	 */
 	void (*kept)(void *ctx, const struct base_err *why);
 	void *ctx;
 };
@@ -467,16 +483,16 @@ int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
 typedef void profdb_watching_fn(void *ctx, const char *text);
 void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *ctx);
 /* To be called every few seconds: other machines see that we live. Mostly costs nothing. */
-void profdb_lock_beat(struct profdb *db);
+void profdb_lock_heartbeat(struct profdb *db);
 /* Have @alive called within flushes too, for each profile at least, so that who waits for a sign of
  * us need not wait for the end of one of very many. It must not use @db. */
 void profdb_set_alive(struct profdb *db, void (*alive)(void *ctx), void *ctx);
-/* Somebody owns it now, or nobody can tell. */
+/* Whether another process holds it; true also if that cannot be told. */
 bool profdb_lock_held(struct profdb *db, const char *platform);
 /*
- * Of <db>/dyn, whoever has the database open: shared while pseudo-images are written, exclusive
- * while unreferenced ones are removed. Waits up to @timeout_ms. A descriptor, whose closing gives
- * it back, or -DCPI_EBUSY, -errno.
+ * Lock <db>/dyn, for a process that has the database open: shared while pseudo-images are written,
+ * exclusive while unreferenced ones are removed. Waits up to @timeout_ms. Returns a descriptor,
+ * whose close releases the lock, or -DCPI_EBUSY, -errno.
  */
 int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
 		    struct base_err *err);
@@ -522,7 +538,7 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err);
  * version 1 beside it: put returns 1 once, and @err says so.
  */
 void profdb_set_format(struct profdb *db, enum profdb_format format);
-/* What profiles put from here on say of this machine, as information; 0: nothing. */
+/* Facts about this machine for the headers of profiles put from here on; 0: none. */
 void profdb_set_machine(struct profdb *db, uint64_t cpu_mhz, uint64_t nr_cpus);
 int profdb_flush_begin(struct profdb *db, struct base_err *err);
 int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
@@ -574,9 +590,9 @@ enum profdb_part {
 
 struct profdb_place {
 	enum profdb_part part;
-	char epoch[PROFDB_EPOCH_LEN + 1]; /* of a profile, or values */
+	char epoch[PROFDB_EPOCH_LEN + 1]; /* epoch of a profile or of values */
 	char platform[PROFDB_PLATFORM_MAX + 1];
-	char folder[32]; /* of all others, with a slash at its end */
+	char folder[32]; /* folder of all other files, with a slash at its end */
 	char name[256];
 };
 
@@ -608,20 +624,20 @@ void profdb_import_end(struct profdb_import *i); /* undoes what was not committe
 /* ---- costs of blocks (costs.c) --------------------------------------------------------------- */
 
 /*
- * What one execution of a block costs, measured once by samples of a run whose executions were
+ * The cost of one execution of a block, measured once by samples of a run whose executions were
  * counted: <db>/costs/<build-id>.<event>, docs/format/costs.md. Blocks are [off, off + len) by
  * img_off, ascending, and do not overlap.
  */
 struct profdb_cost {
 	uint64_t off, len;   /* bytes, above 0 */
 	uint64_t samples;    /* that were seen in it */
-	uint64_t units;	     /* of the event: the sum of these samples' periods */
+	uint64_t units;	     /* units of the event: the sum of these samples' periods */
 	uint64_t executions; /* above 0 */
 };
 
 struct profdb_costs {
 	struct base_id image;
-	char *path; /* of the image, to show; allocated */
+	char *path; /* path of the image, to show; allocated */
 	char event[PROFDB_EVENT_NAME];
 	struct profdb_cost *v;
 	size_t nr, cap;

@@ -13,7 +13,7 @@
 
 #define PROFDB_FILE_MAX	  (1u << 30) /* longest profile file that is read */
 #define PROFDB_HEADER_MAX (1u << 20) /* longest ASCII header */
-/* What nobody knows is looked up one by one, each time that profiles are added up: */
+/* Limits of the tables that adding profiles up uses; beyond them each lookup is slow: */
 #define PROFDB_NR_LINES	     16384 /* header lines of other words */
 #define PROFDB_NR_SECTIONS   64	   /* sections kept as they are */
 #define PROFDB_NAME_MAX	     200   /* longest name of a profile file; leaves room for a prefix */
@@ -85,7 +85,7 @@ static inline bool profdb_section_is(const struct profdb_payload *s, const char 
 	return s->tag[0] == tag[0] && s->tag[1] == tag[1] && s->tag[2] == tag[2] &&
 	       s->tag[3] == tag[3];
 }
-/* What is appended between them is its payload. @at is from the first to the second. */
+/* The bytes appended between begin and end are the payload. Pass @at of the first to the second. */
 int profdb_section_begin(struct base_buf *out, const char tag[4], size_t *at);
 int profdb_section_end(struct base_buf *out, size_t at);
 int profdb_section_put(struct base_buf *out, const char tag[4], const void *data, size_t len);
@@ -115,30 +115,31 @@ size_t profdb_varint_put(uint8_t *to, uint64_t v);
 /* ---- moves (moves.c) --------------------------------------------------------------------- */
 
 /* As counts: a hash only while moves do not come in order, sorted when somebody looks. */
-struct profdb_moves {
-	struct profdb_move *v;
+struct profdb_edges {
+	struct profdb_edge *v;
 	size_t nr, cap;
-	size_t nr_started; /* of these their start is known */
+	size_t nr_started; /* number of these whose start is known */
 	uint32_t *slots;   /* index + 1, 0 where free; NULL: no hash now */
 	size_t nr_slots;   /* a power of two */
 	uint64_t sum[2];
 	bool unsorted;
 };
 
-void profdb_moves_release(struct profdb_moves *m);
-void profdb_moves_clear(struct profdb_moves *m);
+void profdb_moves_release(struct profdb_edges *m);
+void profdb_moves_clear(struct profdb_edges *m);
 /* Room for those of @from, so that merging them cannot fail. 0 or -ENOMEM. */
-int profdb_moves_reserve(struct profdb_moves *m, const struct profdb_moves *from);
+int profdb_moves_reserve(struct profdb_edges *m, const struct profdb_edges *from);
 /* With room for them, and sums that do not overflow. @from: sorted, else as it was. */
-void profdb_moves_merge(struct profdb_moves *to, struct profdb_moves *from);
+void profdb_moves_merge(struct profdb_edges *to, struct profdb_edges *from);
 /* The payload of section "move". 0, -ENOMEM, -DCPI_EFORMAT. @m: empty. */
-int profdb_moves_parse(struct profdb_moves *m, const struct profdb_payload *s);
-int profdb_moves_print(struct profdb_moves *m, struct base_buf *out);
+int profdb_moves_parse(struct profdb_edges *m, const struct profdb_payload *s);
+int profdb_moves_print(struct profdb_edges *m, struct base_buf *out);
 
 /* ---- profiles (profile.c) ------------------------------------------------------------------ */
 
 struct profdb_line {
 	char *word, *value;
+	char blank; /* between both in the file: a space or a tab */
 };
 
 /* A binary section of a version 1 file that this program does not know, kept for rewriting. */
@@ -160,7 +161,7 @@ struct profdb_profile {
 	struct profdb_event events[PROFDB_NR_EVENTS];
 	size_t nr_events;
 	struct profdb_counts counts;
-	struct profdb_moves moves;
+	struct profdb_edges edge_counts;
 };
 
 /* Append a line, whether or not the word is there already. 0, -EINVAL, -DCPI_ELIMIT or -ENOMEM. */
@@ -170,7 +171,7 @@ int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], cons
 /* Words of @from replace those of @to. 0 or -ENOMEM. */
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
-/* What is read of counts: ascending rows. */
+/* A reader of counts: ascending rows. */
 struct profdb_rows {
 	struct profdb_profile *p;
 	uint64_t next; /* a gap of 0 leads there */
@@ -190,7 +191,7 @@ struct profdb_coins {
 };
 
 void profdb_hotlist_add(struct profdb_hotlist *l, uint64_t value, struct profdb_coins *c);
-/* Of one place; the sum of both vtot must fit. */
+/* Merge two lists of one place; the sum of both vtot must fit. */
 void profdb_hotlist_merge(struct profdb_hotlist *to, const struct profdb_hotlist *from,
 			  struct profdb_coins *c);
 void profdb_hotlist_sort(struct profdb_hotlist *l); /* most frequent first */
@@ -226,9 +227,10 @@ int profdb_values_take_all(struct profdb_values *to, const struct profdb_values 
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
-/* What a value of @word must be: 0, or -EINVAL. Words that have functions of their own are refused.
- */
+/* Check the value of @word: 0, or -EINVAL. Words with functions of their own are refused. */
 int profdb_word_check(const char *word, const char *value);
+/* Whether values of @word have a meaning here; those of other words are kept byte for byte. */
+bool profdb_word_is_known(const char *word);
 bool profdb_event_name_ok(const char *name);
 /* All of @text in @base (10 or 16), digits only. */
 int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
@@ -236,9 +238,9 @@ int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
 bool profdb_epoch_name_ok(const char *name);
 /* The same, or with seconds behind. */
 bool profdb_epoch_time_ok(const char *time);
-/* Of 10 (century guessed), 12 or 14 digits, to 12 or 14. 0 or -EINVAL. */
+/* Normalize 10 (century guessed), 12 or 14 digits to 12 or 14. 0 or -EINVAL. */
 int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1]);
-/* Of UTC seconds. 0 or -EINVAL: beyond the calendar. */
+/* Name an epoch by UTC seconds. 0 or -EINVAL: beyond the calendar. */
 int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1]);
 
 /* First second of the epoch's minute. */
@@ -264,10 +266,10 @@ int profdb_format0_parse(const uint8_t *data, size_t len, struct profdb_profile 
 int profdb_format0_print(const struct profdb_profile *p, size_t event, struct base_buf *out,
 			 struct base_err *err);
 /* The payload of CNTD (dense.c). 0, -ENOMEM; of parse also -DCPI_EFORMAT. */
-int profdb_dense_print(const struct profdb_profile *p, struct base_buf *out);
-int profdb_dense_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
+int profdb_range_coded_print(const struct profdb_profile *p, struct base_buf *out);
+int profdb_range_coded_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
 /* A payload may hold so many rows. */
-bool profdb_dense_fits(size_t nr_rows, size_t len);
+bool profdb_range_coded_fits(size_t nr_rows, size_t len);
 /* @file: the whole file, whose checksum it is; @binary: where its binary part begins. */
 int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
 			 struct base_err *err);
@@ -279,10 +281,10 @@ int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t
 /* A section that is not understood: kept for writing, or (upper case) refused. */
 int profdb_section_keep(struct profdb_profile *p, const struct profdb_payload *s,
 			struct base_err *err);
-/* Those, and the footer. @start: where the file begins in @out. */
+/* Append the last sections and the footer. @start: where the file begins in @out. */
 int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct base_buf *out,
 		       size_t start);
-/* Of a folder, as profdb_profile_read_at. */
+/* Read values from a folder, as profdb_profile_read_at does. */
 int profdb_values_read_at(int dir_fd, const char *name, const char *shown,
 			  struct profdb_values **out, struct base_err *err);
 /* Any of the errors that say "the bytes are not a good profile". */
@@ -316,9 +318,10 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
  */
 #define PROFDB_COMMIT_NAME   ".commit"
 #define PROFDB_OPEN_NAME     ".open"
+#define PROFDB_LOST_NAME     ".lost"
 #define PROFDB_TURNED_NAME   ".turned"	/* in an epoch's folder: all machines are to follow */
-#define PROFDB_GONE_PREFIX   ".gone-"	/* of epochs that are being removed */
-#define PROFDB_IMPORT_PREFIX ".import-" /* of profiles that are taken in, by who keeps house */
+#define PROFDB_GONE_PREFIX   ".gone-"	/* prefix of epochs that are being removed */
+#define PROFDB_IMPORT_PREFIX ".import-" /* prefix of profiles that maintenance is importing */
 
 struct profdb_commit {
 	uint64_t seq; /* 0: no flush yet */
@@ -329,10 +332,10 @@ struct profdb_commit {
 void profdb_commit_release(struct profdb_commit *c);
 /* No file: seq 0. 0, -DCPI_EFORMAT and the like, -errno. */
 int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err);
-/* The file's @text, which is changed: "dcpi-commit 1", "seq N", "file NAME" …, "gone NAME" …, "crc
+/* The file's @text: "dcpi-commit 1", "seq N", "file NAME" …, "gone NAME" …, "crc
  * X" over all before it. Into @c, which is empty; to be released also on failure. 0,
  * -DCPI_ECHECKSUM, -DCPI_EVERSION, -DCPI_EFORMAT or -ENOMEM. */
-int profdb_commit_parse(struct base_buf *text, struct profdb_commit *c);
+int profdb_commit_parse(const struct base_buf *text, struct profdb_commit *c);
 int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err);
 /* After a crash: complete the last commit, remove what was never committed. Last number in @seq. */
 int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);
@@ -346,12 +349,19 @@ int profdb_commit_redo(struct profdb *db, struct base_err *err);
 
 /* ---- files of an epoch (name.c) ------------------------------------------------------------ */
 
-/* What tells one profile of (epoch, platform) from all others: "file.<id>", "NAME.dynamic", … */
+/*
+ * The longest key, which distinguishes the profiles of (epoch, platform): "file.<id>",
+ * "NAME.dynamic", …
+ */
 #define PROFDB_KEY_MAX 256
 /* @event: whose alone the file is, as the old forms are; NULL: version 1. */
 void profdb_key(const struct profdb_profile *p, const char *stem, const char *event,
 		char key[PROFDB_KEY_MAX]);
 /* Name of the @version'th file (from 0) of that key. */
+/* How many samples file @name of an epoch and platform says are lost; 0 where it is not there. */
+uint64_t profdb_lost_read(int epoch_fd, const char *name);
+/* Note that a finished epoch that began at @began (YYYYMMDDHHMMSS) lost @nr. 0 or negative. */
+int profdb_lost_write(int epoch_fd, const char *began, uint64_t nr, struct base_err *err);
 void profdb_file_name(const struct profdb_profile *p, const char *stem, const char *event,
 		      unsigned int version, char name[256]);
 /* The key of pseudo-image @stem's file with that @ending: "", or one of those. */
@@ -379,7 +389,7 @@ struct profdb_file {
 	uint64_t put_seq; /* flush in which it was put last */
 	char *name;
 	unsigned int version;
-	bool told; /* that it takes what the old form cannot hold */
+	bool announced; /* that it takes what the old form cannot hold */
 };
 
 enum { PROFDB_LOCK_TEXT = 512 };
@@ -388,7 +398,7 @@ enum { PROFDB_LOCK_TEXT = 512 };
 struct profdb_lock {
 	int fd;			      /* -1: not locked */
 	char text[PROFDB_LOCK_TEXT];  /* ours, while we hold it */
-	uint64_t beat_ns;	      /* time of the last heartbeat */
+	uint64_t heartbeat_ns;	      /* time of the last heartbeat */
 	profdb_watching_fn *watching; /* called before another machine's lock is watched; or NULL */
 	void *watching_ctx;
 	bool keeps; /* the lock is that of maintenance, not of a platform */
@@ -403,7 +413,7 @@ struct profdb_folders {
 struct profdb_epoch {
 	char name[PROFDB_EPOCH_LEN + 1]; /* empty: none */
 	char began[PROFDB_TIME_LEN + 1]; /* when it did */
-	int fd;				 /* of <db>/<epoch>/<platform>, or -1 */
+	int fd;				 /* folder <db>/<epoch>/<platform>, or -1 */
 	struct base_map files;		 /* key -> struct profdb_file */
 	struct profdb_names endings;	 /* "+EVENT" of pseudo-images' files among these */
 };
@@ -411,14 +421,14 @@ struct profdb_epoch {
 /* The flush under way, or the last one (flush.c, commit.c). */
 struct profdb_flush {
 	uint64_t seq;
-	enum profdb_format format; /* of what is put */
+	enum profdb_format format; /* format of new files */
 	uint64_t cpu_mhz, nr_cpus; /* written into each profile; 0: not */
 	void (*alive)(void *ctx);  /* called within flushes, or NULL */
 	void *alive_ctx;
 	bool under_way;
 	bool broken;		     /* a put failed so that nothing may follow */
 	bool redo;		     /* committed, but not yet all renamed */
-	struct profdb_commit commit; /* of the flush under way, or to be redone */
+	struct profdb_commit commit; /* the current flush, or the one to redo */
 };
 
 struct profdb {
@@ -445,9 +455,10 @@ bool profdb_platform_name_ok(const char *name);
 /* A folder is there, and is no link to one: an epoch would count twice, or be anybody's folder. */
 bool profdb_is_dir(int dir_fd, const char *name);
 /*
- * What root makes in another user's database is that user's, who must be able to remove it, and to
- * go on with what root leaves when it is killed. @fd goes to the owner of the folder @dir_fd; where
- * that is root, or we are not, nothing happens. Not files of values, which are of all users.
+ * Give @fd to the owner of the folder @dir_fd, so that files which root makes in another user's
+ * database belong to that user, who can then remove or continue them after root was killed. Nothing
+ * happens if the owner is root or we are not root. Not for files of values, which hold data of all
+ * users.
  */
 void profdb_give(int dir_fd, int fd);
 /* So given. 0 or -errno: -EEXIST, too. */
@@ -482,7 +493,7 @@ int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 
 /* Bytes that no retry will make better; what cannot be read now may be readable next time. */
 bool profdb_flush_is_bad(int r);
-/* What @m says of itself: the words and image of @p, and those of this epoch and machine. */
+/* Fill the header of @m: the words and image of @p, and those of this epoch and machine. */
 int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p);
 /* A file of this flush. @reader: for its owner alone, and for that uid (UINT32_MAX: nobody). */
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
@@ -494,10 +505,12 @@ enum { PROFDB_DEPTH = 3 /* epoch, platform, profile */ };
 
 /* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
 int profdb_remove_tree(int dir_fd, const char *name, int depth);
-/* What became part of @epoch when it was joined, "EPOCH/PLATFORM"; nothing where it was not. 0 or
- * negative. */
+/*
+ * Read the list of parts of a joined @epoch, "EPOCH/PLATFORM"; empty if it was not joined. 0 or
+ * negative.
+ */
 int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names *out);
-/* Of the file's @text, which is changed, the lines that are right. 0 or -ENOMEM. */
+/* Take the valid lines of the file's @text, which is changed. 0 or -ENOMEM. */
 int profdb_joined_parse(struct base_buf *text, struct profdb_names *out);
 /* That of all these becomes part of the epoch whose folder is @epoch_fd. 0 or negative. */
 int profdb_joined_write(struct profdb *db, int epoch_fd, const struct profdb_names *epochs,

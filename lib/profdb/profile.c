@@ -258,7 +258,7 @@ void profdb_profile_free(struct profdb_profile *p)
 	free(p->lines);
 	free(p->sections);
 	counts_release(&p->counts);
-	profdb_moves_release(&p->moves);
+	profdb_moves_release(&p->edge_counts);
 	free(p);
 }
 
@@ -286,7 +286,7 @@ int profdb_profile_add_path(struct profdb_profile *p, const char *path)
 {
 	char *copy;
 
-	/* What is kept was cut there, too. */
+	/* The kept names were cut in the same way. */
 	for (size_t i = 0; i < p->nr_paths; i++) {
 		if (!strncmp(p->paths[i], path, PROFDB_PATH_MAX))
 			return 0;
@@ -339,7 +339,7 @@ int profdb_profile_add_line(struct profdb_profile *p, const char *word, const ch
 		return -DCPI_ELIMIT;
 	if (base_grow(&p->lines, &p->cap_lines, p->nr_lines + 1, sizeof(*p->lines)) < 0)
 		return -ENOMEM;
-	line = (struct profdb_line){ strdup(word), strdup(value) };
+	line = (struct profdb_line){ strdup(word), strdup(value), ' ' };
 	if (!line.word || !line.value) {
 		line_release(&line);
 		return -ENOMEM;
@@ -390,7 +390,9 @@ int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_pro
 		const struct profdb_line *line = &from->lines[i];
 		int r;
 
-		/* Of a repeated word only the first is the value; the others stay as they are. */
+		/*
+		 * The first line with a repeated word holds the value; the others stay as they are.
+		 */
 		if (find_line(from, line->word) != line)
 			continue;
 		r = profdb_profile_set_word(to, line->word, line->value);
@@ -503,7 +505,7 @@ void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigne
 void profdb_profile_clear(struct profdb_profile *p)
 {
 	counts_clear(&p->counts);
-	profdb_moves_clear(&p->moves);
+	profdb_moves_clear(&p->edge_counts);
 	for (size_t i = 0; i < p->nr_events; i++)
 		p->events[i].sum = 0;
 }

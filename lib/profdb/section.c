@@ -35,20 +35,20 @@ int profdb_section_next(const uint8_t *file, size_t len, size_t *pos, struct pro
 			struct base_err *err)
 {
 	const uint8_t *head = file + *pos;
-	size_t room = len - *pos, padded;
+	size_t space = len - *pos, padded;
 
-	if (room < HEAD_LEN)
+	if (space < HEAD_LEN)
 		return base_fail(err, -DCPI_ETRUNCATED, "file ends without its footer");
 	memcpy(s->tag, head, sizeof(s->tag));
 	if (!tag_ok(s->tag) || !all_zero(head + 4, 4))
 		return base_fail(err, -DCPI_EFORMAT, "no section begins at byte %zu", *pos);
-	if (profdb_get64(head + 8) > room - HEAD_LEN)
+	if (profdb_get64(head + 8) > space - HEAD_LEN)
 		return base_fail(err, -DCPI_ETRUNCATED, "section '%.4s' is longer than the file",
 				 s->tag);
 	s->data = head + HEAD_LEN;
 	s->len = (size_t)profdb_get64(head + 8);
 	padded = (size_t)base_align_up(s->len, 8);
-	if (padded > room - HEAD_LEN)
+	if (padded > space - HEAD_LEN)
 		return base_fail(err, -DCPI_ETRUNCATED, "section '%.4s' is cut", s->tag);
 	if (!all_zero(s->data + s->len, padded - s->len))
 		return base_fail(err, -DCPI_EFORMAT, "section '%.4s' is not padded by zeros",

@@ -267,7 +267,7 @@ int profdb_sums_walk(struct profdb *db, const char *epoch, const char *platform,
 	r = read_file(fd, &buf);
 	if (r >= 0)
 		r = check(buf.data, buf.len, &in);
-	/* Whatever is wrong with it, the profiles are there. */
+	/* If anything is wrong with the sums, the profiles themselves are read. */
 	r = r < 0 ? -ENOENT : visit(&in, fn, ctx);
 	base_buf_release(&buf);
 	close(fd);

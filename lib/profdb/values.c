@@ -347,7 +347,7 @@ int profdb_values_take_all(struct profdb_values *to, const struct profdb_values 
 	return r < 0 ? r : 0;
 }
 
-/* Who may read all of it may read each part. */
+/* A user who may read the whole may read each part. */
 static void share(struct profdb_values *to, const struct profdb_values *from)
 {
 	if (!to->total)

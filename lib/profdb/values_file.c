@@ -80,7 +80,7 @@ static int get_context(const struct profdb_values *v, const struct profdb_payloa
 	return image ? profdb_varint_get(s, pos, &c->off) : 0;
 }
 
-/* By ascending value: the first, then how much more each is than the one before, less one. */
+/* Values come ascending: the first, then the difference of each to the one before, less one. */
 static int get_hot(const struct profdb_payload *s, size_t *pos, struct profdb_hotlist *l,
 		   uint64_t *next, bool *last)
 {

@@ -18,7 +18,7 @@ enum { ATTEMPTS = 200 };
 struct snapshot {
 	struct profdb *db;
 	bool values;		   /* else profiles */
-	const char *profiler;	   /* of values; NULL: of any */
+	const char *profiler;	   /* profiler of the values; NULL: any */
 	struct profdb_names names; /* ascending */
 	struct taken {
 		struct base_buf bytes;
@@ -100,7 +100,7 @@ static int take_snapshot(int fd, const struct profdb_commit *c, struct snapshot 
 		return -ENOMEM;
 	for (size_t i = 0; i < s->names.nr; i++) {
 		take_file(fd, c->seq, s->names.items[i], &s->files[i]);
-		profdb_lock_beat(s->db);
+		profdb_lock_heartbeat(s->db);
 	}
 	return 0;
 }
@@ -162,7 +162,7 @@ static int visit_profile(const struct visitor *v, const char *name, struct taken
 	return r;
 }
 
-/* Of another profiler whose name is shown alike: none of ours. */
+/* A file of another profiler, whose name is shown alike, is not ours. */
 static int visit_values(const struct visitor *v, const char *name, struct taken *t,
 			struct profdb_values *values)
 {
@@ -226,7 +226,7 @@ static int visit(const struct visitor *v, struct snapshot *s)
 
 	for (size_t i = 0; r >= 0 && i < s->names.nr; i++) {
 		r = visit_file(v, s->names.items[i], &s->files[i]);
-		profdb_lock_beat(s->db);
+		profdb_lock_heartbeat(s->db);
 	}
 	return r < 0 ? r : 0;
 }

@@ -35,10 +35,20 @@ static int two(const char *p)
 	return (p[0] - '0') * 10 + p[1] - '0';
 }
 
+/* Whether the Gregorian calendar has the day YYYYMMDD. */
+static bool is_day(const char *date)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	int year = two(date) * 100 + two(date + 2), month = two(date + 4), day = two(date + 6);
+	bool leap = (year % 4 == 0 && year % 100) || year % 400 == 0;
+
+	return month >= 1 && month <= 12 && day >= 1 &&
+	       day <= days[month - 1] + (leap && month == 2);
+}
+
 bool profdb_epoch_name_ok(const char *name)
 {
-	return all_digits(name, PROFDB_EPOCH_LEN) && two(name + 4) >= 1 && two(name + 4) <= 12 &&
-	       two(name + 6) >= 1 && two(name + 6) <= 31 && two(name + 8) < 24 &&
+	return all_digits(name, PROFDB_EPOCH_LEN) && is_day(name) && two(name + 8) < 24 &&
 	       two(name + 10) < 60;
 }
 
@@ -144,6 +154,15 @@ static bool word_name_ok(const char *word)
 bool profdb_event_name_ok(const char *name)
 {
 	return word_name_ok(name) && strlen(name) < PROFDB_EVENT_NAME;
+}
+
+bool profdb_word_is_known(const char *word)
+{
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if (!strcmp(rules[i].word, word))
+			return true;
+	}
+	return !strcmp(word, "platform") || !strcmp(word, "label");
 }
 
 int profdb_word_check(const char *word, const char *value)

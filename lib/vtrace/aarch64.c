@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "aarch64_internal.h"
-#include "decoder.h"
 
 /* ---- immediates ------------------------------------------------------------------------------ */
 
@@ -256,7 +255,7 @@ static bool jump_register(struct vtrace_maker *m, uint32_t word)
 
 /* ---- system ---------------------------------------------------------------------------------- */
 
-/* Those that sign and authenticate have registers of their own. */
+/* The forms that sign and authenticate have fixed registers. */
 static void hint(struct vtrace_maker *m, uint32_t nr)
 {
 	switch (nr) {
@@ -389,7 +388,7 @@ static bool branch_or_system(struct vtrace_maker *m, uint32_t word)
 
 enum kind { KIND_NONE, KIND_IMMEDIATE, KIND_BRANCH, KIND_MEMORY, KIND_REGISTER, KIND_VECTOR };
 
-/* By bits 28-25. Those of SVE and SME are none: they end the window. */
+/* Decode by bits 28-25. SVE and SME have no kind: they end the trace. */
 static enum kind kind_of(uint32_t word)
 {
 	static const uint8_t kinds[] = {
@@ -441,9 +440,10 @@ static void unknown(struct vtrace_maker *m, enum kind kind, uint32_t word)
 	}
 }
 
-size_t vtrace_aarch64_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const uint8_t *code,
+size_t vtrace_aarch64_insn(struct insn_disasm *d, struct vtrace_maker *m, const uint8_t *code,
 			   size_t len)
 {
+	struct insn_text text;
 	enum kind kind;
 	uint32_t word;
 
@@ -457,7 +457,8 @@ size_t vtrace_aarch64_insn(struct vtrace_decoder *d, struct vtrace_maker *m, con
 	if (translate(m, kind, word))
 		return sizeof(word);
 	/* No instruction, or one that is not translated. */
-	if (!vtrace_decode(d, code, len, m->pc))
+	insn_disasm_text(d, code, len, m->pc, &text);
+	if (text.is_data)
 		return 0;
 	unknown(m, kind, word);
 	return sizeof(word);

@@ -15,7 +15,7 @@ static void set_place(struct vtrace_uop *u, const struct place *p, uint64_t offs
 	u->imm = p->imm + offset;
 }
 
-/* What goes to or comes from memory. */
+/* The value that moves to or from memory. */
 struct transfer {
 	uint8_t w;		    /* bytes; 16: a whole vector */
 	bool vector, load, nothing; /* nothing: a prefetch */
@@ -81,7 +81,7 @@ static void set_class(struct vtrace_maker *m, const struct transfer *t)
 		m->class = t->vector ? VTRACE_CLASS_STORE_FP : VTRACE_CLASS_STORE;
 }
 
-/* By size, V and opc of a single register's transfer. */
+/* Decode size, V and opc of a single register's transfer. */
 static bool single(uint32_t word, struct transfer *t)
 {
 	uint32_t size = word >> 30, opc = a64_bits(word, 22, 2);
@@ -125,7 +125,7 @@ static bool offset_signed(struct vtrace_maker *m, uint32_t word)
 
 	if (!single(word, &t) || (mode == 2 && t.vector) || (moves && t.nothing))
 		return false;
-	/* What then happens is not defined. */
+	/* The result is undefined then. */
 	if (moves && !t.vector && rt == rn && rn != A64_SP)
 		return false;
 	set_class(m, &t);
@@ -192,7 +192,7 @@ static bool pair_transfer(uint32_t word, struct transfer *t)
 	}
 	t->w = opc == 2 ? 8 : 4;
 	t->extends = opc == 1 ? 8 : 0;
-	/* Of no temporal pairs there is none that extends. */
+	/* Non-temporal pairs have no extending form. */
 	return opc != 3 && (opc != 1 || (t->load && a64_bits(word, 23, 2)));
 }
 
@@ -236,7 +236,7 @@ static bool pair(struct vtrace_maker *m, uint32_t word)
 
 /* ---- ordered, exclusive, atomic -------------------------------------------------------------- */
 
-/* Nobody can know whether an exclusive store happens: what stands there then is unknown. */
+/* The outcome of an exclusive store cannot be predicted: the memory there is unknown afterwards. */
 static void store_exclusive(struct vtrace_maker *m, uint8_t w, uint8_t status, uint8_t base,
 			    bool two)
 {
@@ -293,7 +293,7 @@ static bool ordered(struct vtrace_maker *m, uint32_t word)
 	return true;
 }
 
-/* What an atomic operation stores: of @old and @rs, of @w bytes. */
+/* The value that an atomic operation stores: from @old and @rs, @w bytes. */
 static uint8_t combine(struct vtrace_maker *m, uint32_t opc, uint8_t w, uint8_t old, uint8_t rs)
 {
 	static const uint8_t ops[] = {

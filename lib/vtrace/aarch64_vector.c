@@ -95,7 +95,7 @@ static bool copy(struct vtrace_maker *m, uint32_t word)
 	}
 	switch (imm4) {
 	case 0: /* dup, of a lane */
-	case 1: /* of a general register */
+	case 1: /* element of a general register */
 		if (w == 8 && !q)
 			return false;
 		t = vtrace_temp(m);
@@ -183,7 +183,7 @@ static bool select_scalar(struct vtrace_maker *m, uint32_t word)
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-/* What eight bits stand for as a number of @w bytes. */
+/* Expand an eight-bit immediate to a floating-point number of @w bytes. */
 static uint64_t expand_float(uint32_t imm, uint8_t w)
 {
 	uint32_t exponent_bits = w == 8 ? 11 : w == 4 ? 8 : 5, fraction = 8 * w - 1 - exponent_bits;
@@ -521,7 +521,7 @@ static bool two_registers(struct vtrace_maker *m, uint32_t word)
 	return true;
 }
 
-/* Of the words of two bytes the lower one, after a shift: xtn, shrn. */
+/* The lower one of each pair of bytes, after a shift: xtn, shrn. */
 static bool narrow_words(struct vtrace_maker *m, uint32_t word, uint32_t shift)
 {
 	uint8_t rd = a64_rd(word), rn = a64_rn(word), t[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In which procedures the instructions of a window ran: return addresses, as calls of the window
+ * In which procedures the instructions of a trace ran: return addresses, as calls of the trace
  * pushed them or as its returns, later, popped them. What neither tells is 0.
  */
 #ifndef DCPI_VTRACE_CONTEXT_H
@@ -9,13 +9,13 @@
 #include "insn_word.h"
 #include "replay.h"
 
-enum { VTRACE_CONTEXTS = 1024 }; /* instructions of a window; behind them: 0 */
+enum { VTRACE_CONTEXTS = 1024 }; /* instructions of a trace; behind them: 0 */
 
 struct vtrace_frame {
 	uint64_t ret;	 /* address; 0: not known */
 	uint64_t slot;	 /* where the call pushed it; 0: it did not */
-	uint16_t parent; /* of the caller; 0: not known */
-	bool called;	 /* in this window */
+	uint16_t parent; /* context of the caller; 0: unknown */
+	bool called;	 /* in this trace */
 };
 
 struct vtrace_contexts {
@@ -28,15 +28,17 @@ struct vtrace_contexts {
 	struct vtrace_frame frames[2 * VTRACE_CONTEXTS + 2];
 	struct {
 		uint64_t addr, end;
-	} stores[VTRACE_CONTEXTS]; /* of other instructions than calls */
+	} stores[VTRACE_CONTEXTS]; /* counts for other instructions than calls */
 };
 
 void vtrace_contexts_init(struct vtrace_contexts *c, enum vtrace_arch arch);
 /* The next instruction, of these operands. */
 void vtrace_contexts_add(struct vtrace_contexts *c, const struct vtrace_entry *e,
 			 const struct vtrace_operands *o);
-/* Of the instruction added as the @index-th, from 0: return address of its procedure, and of its
- * caller. */
+/*
+ * Contexts of the instruction added as the @index-th, from 0: return address of its procedure, and
+ * of its caller.
+ */
 void vtrace_contexts_get(const struct vtrace_contexts *c, uint32_t index, uint64_t *c0,
 			 uint64_t *c1);
 

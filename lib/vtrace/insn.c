@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an instruction reads and writes: from its micro-ops, and as words for value profilers. */
+/* Operands of an instruction: from its micro-ops, and as words for value profilers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -174,7 +174,7 @@ void vtrace_operands_read(struct vtrace_translator *t, const uint8_t *code, size
 	out->len = c.insns[0].len;
 	read_uops(&c, out);
 	if (t->arch == VTRACE_X86_64)
-		vtrace_x86_operands(t->decoder, &c, out);
+		vtrace_x86_operands(&c, out);
 	else
 		a64_operands(&c, out);
 	if (!out->width)
@@ -197,7 +197,7 @@ int vtrace_insn_operands(enum vtrace_arch arch, const uint8_t *code, size_t len,
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Of 6 bits. */
+/* Encode in 6 bits. */
 static uint32_t packed(uint8_t reg)
 {
 	if (reg < 16)

@@ -5,12 +5,9 @@
 
 #include "insn_word.h"
 
-struct vtrace_decoder;
-
 /* Does the one instruction of @c change @reg? */
 bool vtrace_insn_writes(const struct vtrace_code *c, uint8_t reg);
 /* a, b, c, widths, and what micro-ops do not tell of the form. */
-void vtrace_x86_operands(struct vtrace_decoder *d, const struct vtrace_code *c,
-			 struct vtrace_operands *o);
+void vtrace_x86_operands(const struct vtrace_code *c, struct vtrace_operands *o);
 
 #endif

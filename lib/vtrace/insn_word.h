@@ -30,10 +30,10 @@ struct vtrace_operands {
 	uint8_t len;	      /* bytes of the instruction; 0: it is none */
 };
 
-/* Of the instruction that @code begins with. */
+/* Read the operands of the instruction that @code begins with. */
 void vtrace_operands_read(struct vtrace_translator *t, const uint8_t *code, size_t len,
 			  struct vtrace_operands *out);
-/* Likewise, where there is no translator at hand. 0, -ENOMEM, -DCPI_EUNSUPPORTED. */
+/* Likewise, where there is no translator at hand. 0 or -ENOMEM. */
 int vtrace_insn_operands(enum vtrace_arch arch, const uint8_t *code, size_t len,
 			 struct vtrace_operands *out);
 
@@ -44,7 +44,7 @@ int vtrace_insn_operands(enum vtrace_arch arch, const uint8_t *code, size_t len,
  */
 uint32_t vtrace_word_make(enum vtrace_arch arch, const struct vtrace_operands *o,
 			  const uint8_t *code);
-/* What selectors get beside the class (trace-inst.h). */
+/* The word for selectors beside the class (trace-inst.h). */
 uint32_t vtrace_word_func(const struct vtrace_operands *o);
 uint32_t vtrace_insn_word(enum vtrace_arch arch, const uint8_t *code, size_t len);
 

@@ -31,7 +31,7 @@ VTRACE_INLINE bool vtrace_is_memory(uint8_t op)
 	return op == VTRACE_LOAD || op == VTRACE_LOADS || op == VTRACE_STORE;
 }
 
-/* Of a load or store. */
+/* The address of a load or store. */
 VTRACE_INLINE uint64_t vtrace_address(const struct vtrace_state *s, const struct vtrace_uop *u)
 {
 	return s->r[u->a] + (s->r[u->b] << (u->x & 3)) + vtrace_imm(s, u);
@@ -74,7 +74,7 @@ VTRACE_INLINE int vtrace_division(struct vtrace_state *s, const struct vtrace_uo
 		return VTRACE_FAULTS;
 	vtrace_put(s, u->dst, (rest ? rem : quot) & vtrace_mask(u->w),
 		   unknown ? (uint8_t)vtrace_bytes(u->w, 0) : 0);
-	return VTRACE_GOES_ON;
+	return VTRACE_CONTINUES;
 }
 
 VTRACE_INLINE void vtrace_zero_upper(struct vtrace_state *s)
@@ -127,9 +127,7 @@ VTRACE_INLINE void vtrace_jump_zero(struct vtrace_state *s, const struct vtrace_
 		s->pc = vtrace_imm(s, u);
 }
 
-/*
- * What has no result in a register: 1, and *end where the window ends. The others: 0.
- */
+/* Execute an operation without a result register: 1, and *end if the trace ends. Others: 0. */
 VTRACE_INLINE int vtrace_effect(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
 				uint64_t b, bool unknown, int *end)
 {
@@ -343,18 +341,18 @@ VTRACE_INLINE bool vtrace_is_whole(uint8_t op)
 	       op == VTRACE_CONST;
 }
 
-/* Run one micro-op. VTRACE_GOES_ON, or why the window ends before the instruction is done. */
+/* Run one micro-op. VTRACE_CONTINUES, or why the trace ends before the instruction is done. */
 VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u)
 {
 	bool b_is_imm = u->b == VTRACE_IMM;
 	uint64_t a = s->r[u->a], b = b_is_imm ? u->imm : s->r[u->b], v;
 	uint8_t ua = s->unknown[u->a], ub = b_is_imm ? 0 : s->unknown[u->b], unknown = 0;
-	int end = VTRACE_GOES_ON;
+	int end = VTRACE_CONTINUES;
 
 	/* First what comes most. */
 	if (vtrace_is_memory(u->op)) {
 		vtrace_memory(ctx, s, u, ua | ub);
-		return VTRACE_GOES_ON;
+		return VTRACE_CONTINUES;
 	}
 	if ((ua | ub) || !vtrace_simple(s, u, a, b, &v)) {
 		if (vtrace_effect(s, u, a, b, vtrace_needs(u, ua | ub), &end))
@@ -376,10 +374,10 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 				 lost);
 	}
 	vtrace_put(s, u->dst, v, unknown);
-	return VTRACE_GOES_ON;
+	return VTRACE_CONTINUES;
 }
 
-/* ---- windows --------------------------------------------------------------------------------- */
+/* ---- traces --------------------------------------------------------------------------------- */
 
 /* Is it what @b was translated from that stands at @pc? */
 VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b, uint64_t pc)
@@ -404,7 +402,7 @@ VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b, uint6
 
 /*
  * Go on with @b, whose code stands @off bytes before where the state is (vtrace_code_is): with the
- * instruction that begins there, whose micro-ops are the next to be run. VTRACE_GOES_ON, or why
+ * instruction that begins there, whose micro-ops are the next to be run. VTRACE_CONTINUES, or why
  * not.
  */
 VTRACE_INLINE int vtrace_enter(struct vtrace_state *s, const struct vtrace_block *b, uint64_t off)
@@ -419,7 +417,7 @@ VTRACE_INLINE int vtrace_enter(struct vtrace_state *s, const struct vtrace_block
 	s->nr_words = at + 2;
 	s->block_pc = s->pc - off;
 	s->pc = s->block_pc + b->len;
-	return VTRACE_GOES_ON;
+	return VTRACE_CONTINUES;
 }
 
 /* The code of the block that was entered is one of several that stood there. */
@@ -435,10 +433,10 @@ VTRACE_INLINE int vtrace_commit(struct vtrace_state *s)
 	s->words[s->block_word % VTRACE_NR_WORDS]++;
 	if (++s->nr_insns >= s->max_insns)
 		return VTRACE_FULL;
-	return s->nr_words > VTRACE_NR_WORDS ? VTRACE_TRACE : VTRACE_GOES_ON;
+	return s->nr_words > VTRACE_NR_WORDS ? VTRACE_TRACE : VTRACE_CONTINUES;
 }
 
-/* For a new window: registers, flags, pc and what is unknown of them are the caller's to fill. */
+/* For a new trace: registers, flags, pc and what is unknown of them are the caller's to fill. */
 VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
 {
 	s->r[VTRACE_ZERO] = 0;

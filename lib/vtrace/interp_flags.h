@@ -98,7 +98,7 @@ VTRACE_INLINE uint8_t vtrace_difference_flags(uint64_t a, uint64_t b, uint64_t v
 	return f | (uint8_t)((((a ^ b) & (a ^ v)) >> top & 1) * VTRACE_O);
 }
 
-/* Of a shift of @a (cut to @w) by @n, which is not 0. */
+/* Flags of a shift of @a (cut to @w) by @n, which is not 0. */
 VTRACE_INLINE void vtrace_shift_flags(struct vtrace_state *s, uint8_t set, uint8_t w, uint64_t a,
 				      uint64_t n, uint64_t v)
 {
@@ -120,7 +120,7 @@ VTRACE_INLINE void vtrace_shift_flags(struct vtrace_state *s, uint8_t set, uint8
 		break;
 	}
 	f |= carry ? VTRACE_C : 0;
-	/* Of a count beyond the width carry is not defined but for sar. */
+	/* A count beyond the width leaves carry undefined except for sar. */
 	vtrace_flags(s, f, VTRACE_FLAGS,
 		     (n == 1 ? 0 : VTRACE_O) | (set != VTRACE_SET_SAR && n > bits ? VTRACE_C : 0));
 }
@@ -143,7 +143,7 @@ VTRACE_INLINE void vtrace_set_flags(struct vtrace_state *s, const struct vtrace_
 	uint64_t n;
 
 	if (unknown) {
-		/* Those that stay may be known, or not: who knows the count? */
+		/* Kept flags are unknown if they were, or if the count is. */
 		f = u->set == VTRACE_SET_INC || u->set == VTRACE_SET_DEC   ? all & ~VTRACE_C
 		    : u->set == VTRACE_SET_ROL || u->set == VTRACE_SET_ROR ? VTRACE_C | VTRACE_O
 									   : all;

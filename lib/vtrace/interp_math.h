@@ -311,7 +311,7 @@ VTRACE_INLINE uint64_t vtrace_lane_mask(uint64_t bits, uint8_t w, uint8_t x)
 struct vtrace_fp {
 	bool minus, tiny, special; /* a denormal; an infinity or no number */
 	int32_t exponent;
-	uint64_t fraction; /* of 52 bits */
+	uint64_t fraction; /* fraction, of 52 bits */
 };
 
 VTRACE_INLINE struct vtrace_fp vtrace_fp(uint64_t v, uint8_t w)

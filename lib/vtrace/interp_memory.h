@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Part of interp.h: loads, and stores that only the window sees. */
+/* Part of interp.h: loads, and stores that only the trace sees. */
 #ifndef DCPI_VTRACE_INTERP_MEMORY_H
 #define DCPI_VTRACE_INTERP_MEMORY_H
 
@@ -33,7 +33,7 @@ VTRACE_INLINE struct vtrace_store *vtrace_store_find(struct vtrace_state *s, uin
 	return 0;
 }
 
-/* What was stored of the @w bytes at @addr, over *value; which of them are unknown. */
+/* Lay stored bytes over the @w bytes at @addr in *value; returns which of them are unknown. */
 VTRACE_INLINE uint8_t vtrace_forward(struct vtrace_state *s, uint64_t addr, uint8_t w,
 				     uint64_t *value, uint32_t *written)
 {
@@ -68,7 +68,7 @@ VTRACE_INLINE bool vtrace_is_lost(const struct vtrace_state *s, uint64_t addr, u
 	return s->memory_unknown || (addr < s->lost_end && addr + w > s->lost_start);
 }
 
-/* What a load read, and from when on (VTRACE_NOW), into the trace. */
+/* Append the value of a load, and the time of VTRACE_NOW, to the trace. */
 VTRACE_INLINE void vtrace_log(struct vtrace_state *s, uint64_t value, bool there, uint64_t since)
 {
 	uint32_t at = s->nr_words, nr = s->log == VTRACE_LOG_TIMES ? 2 : 1;
@@ -105,7 +105,10 @@ VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t a
 	return value;
 }
 
-/* What lies in [@start, @end) and between it and what is lost already, but for what was stored. */
+/*
+ * Forget everything in [@start, @end) and between it and the range already forgotten, except
+ * stores.
+ */
 VTRACE_INLINE void vtrace_lose_more(struct vtrace_state *s, uint64_t start, uint64_t end)
 {
 	bool none = s->lost_start == s->lost_end;
@@ -141,7 +144,7 @@ VTRACE_INLINE void vtrace_store(struct vtrace_state *s, uint64_t addr, uint8_t w
 				  (uint8_t)(bytes >> 8), (uint8_t)(lost >> 8));
 }
 
-/* Somebody stored who knows where. */
+/* Forget all memory after a store to an unknown address. */
 VTRACE_INLINE void vtrace_lose_all(struct vtrace_state *s)
 {
 	s->memory_unknown = true;
@@ -156,7 +159,7 @@ VTRACE_INLINE void vtrace_settle_memory(struct vtrace_state *s)
 	s->lost_start = s->lost_end = 0;
 }
 
-/* What was stored before stays what it is only if it lies elsewhere. */
+/* An earlier store stays known only if it lies elsewhere. */
 VTRACE_INLINE void vtrace_lose(struct vtrace_state *s, uint64_t start, uint64_t len)
 {
 	bool one = s->lost_start == s->lost_end;

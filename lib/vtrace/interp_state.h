@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Part of interp.h: what a window has, and its registers. */
+/* Part of interp.h: what a trace has, and its registers. */
 #ifndef DCPI_VTRACE_INTERP_STATE_H
 #define DCPI_VTRACE_INTERP_STATE_H
 
 #include "uop.h"
 
 enum {
-	VTRACE_NR_STORES = 128, /* of eight bytes; a power of two */
+	VTRACE_NR_STORES = 128, /* number of stores, each of eight bytes; a power of two */
 	VTRACE_STORE_PROBES = 4,
-	VTRACE_NR_WORDS = 512, /* of a trace; a power of two */
+	VTRACE_NR_WORDS = 512, /* words of a trace; a power of two */
 };
 
 /*
- * What a trace holds: a head for each block that was entered, and behind it, where that is asked
- * for, what its loads read from memory (not what they gave: the window's own stores lie over it).
+ * Contents of a trace: a head for each block that was entered, and behind it, if asked for, the
+ * memory that its loads read (not their results: the trace's own stores lie over it).
  */
 enum vtrace_log {
 	VTRACE_LOG_PATH,
@@ -47,7 +47,7 @@ struct vtrace_state {
 	uint64_t pc;			 /* where the next block stands */
 	uint64_t block_pc;		 /* where this one does */
 	uint8_t flags, flags_unknown;
-	bool memory_unknown; /* somebody stored who knows where */
+	bool memory_unknown; /* a store went to an unknown address */
 	uint16_t nr_insns, max_insns;
 	uint32_t nr_stores;
 	uint64_t used[VTRACE_NR_STORES / 64]; /* a bit for each of the stores */

@@ -63,7 +63,7 @@ VTRACE_INLINE uint8_t vtrace_unknown_logic(uint8_t op, uint64_t a, uint64_t b, u
 	return (ua | ub) & ~decided;
 }
 
-/* By a number that is known. */
+/* Unknown bits after a shift by a known number. */
 VTRACE_INLINE uint8_t vtrace_unknown_shift(uint8_t op, uint8_t ua, uint64_t n, uint8_t w)
 {
 	uint64_t bits = vtrace_shift(op, vtrace_spread(ua & vtrace_bytes(w, 0)), n, w);
@@ -80,7 +80,7 @@ VTRACE_INLINE uint8_t vtrace_unknown_lanes(uint8_t unknown, uint8_t w)
 	return w == 8 && unknown ? 0xff : unknown;
 }
 
-/* Of the result of @u, whose operands have the values @a and @b. */
+/* Unknown bits of the result of @u, whose operands have the values @a and @b. */
 VTRACE_INLINE uint8_t vtrace_unknown(const struct vtrace_state *s, const struct vtrace_uop *u,
 				     uint64_t a, uint64_t b, uint8_t ua, uint8_t ub)
 {

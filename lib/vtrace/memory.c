@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the interpreter reads in user space: memory, and the clock. */
+/* User-space reads of the interpreter: memory, and the clock. */
 #include "base.h"
 #include "vtrace.h"
 

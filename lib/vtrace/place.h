@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a block is found by: not whose code it is, but how it begins. Shared by BPF and user space.
- */
+/* The key of a block: how its code begins, not whose code it is. Shared by BPF and user space. */
 #ifndef DCPI_VTRACE_PLACE_H
 #define DCPI_VTRACE_PLACE_H
 
@@ -42,7 +40,7 @@ static inline __attribute__((always_inline)) uint32_t vtrace_place_len(uint64_t 
 }
 
 #ifndef __bpf__
-/* Of the @len bytes of code at @pc. False: not all that counts is there. */
+/* The key of the @len bytes of code at @pc. False: not all bytes that count are there. */
 bool vtrace_place_of(uint64_t pc, const uint8_t *code, size_t len, struct vtrace_place *out);
 #endif
 

@@ -12,7 +12,7 @@
 static int next_word(void *ctx, void *to, size_t len, uint64_t addr)
 {
 	struct vtrace_replay *r = ctx;
-	uint32_t nr = r->w->has & VTRACE_WINDOW_TIMES ? 2 : 1, at = r->at + nr - 1;
+	uint32_t nr = r->w->has & INSN_TRACE_TIMES ? 2 : 1, at = r->at + nr - 1;
 
 	(void)addr;
 	if (r->reads_end - r->at < nr) {
@@ -102,7 +102,7 @@ static int enter(struct vtrace_replay *r)
 	return 1;
 }
 
-/* Behind a block: it ran to its end, or the window ended in it. */
+/* Behind a block: it ran to its end, or the trace ended in it. */
 static int leave(struct vtrace_replay *r)
 {
 	bool last = r->reads_end == r->w->nr_words;
@@ -147,14 +147,14 @@ static int run_uop(struct vtrace_replay *r, const struct vtrace_uop *u, struct v
 	};
 	int end;
 
-	/* What it stores it may lose, where no room is left for it. */
+	/* A store may be lost when the table is full. */
 	if (u->op == VTRACE_STORE) {
 		a.value = s->r[u->dst] & vtrace_mask(u->w);
 		a.unknown = s->unknown[u->dst] & (uint8_t)vtrace_bytes(u->w, 0);
 		add_access(&e->store, &a);
 	}
 	end = vtrace_step(&m, s, u);
-	if (end == VTRACE_GOES_ON && is_load(u)) {
+	if (end == VTRACE_CONTINUES && is_load(u)) {
 		a.value = s->r[u->dst] & vtrace_mask(u->w);
 		a.unknown = u->dst == VTRACE_ZERO ? 0xff : s->unknown[u->dst];
 		a.unknown &= (uint8_t)vtrace_bytes(u->w, 0);
@@ -178,12 +178,15 @@ static void set_operand(struct vtrace_entry *e)
 	e->memory_unknown = now->width ? now->unknown : 0xff;
 }
 
-/* What the processor held before the next instruction; memory is then what its loads read. */
+/*
+ * Set the state that the processor had before the next instruction; memory is then what its loads
+ * read.
+ */
 static int fix(struct vtrace_replay *r)
 {
 	const struct vtrace_fix *fixes = (const struct vtrace_fix *)(r->words + r->w->nr_words);
 
-	if (!(r->w->has & VTRACE_WINDOW_STEPPED))
+	if (!(r->w->has & INSN_TRACE_STEPPED))
 		return 0;
 	for (; r->nr_fixed < r->w->nr_fixes && fixes[r->nr_fixed].before <= r->nr_ran;
 	     r->nr_fixed++) {
@@ -220,7 +223,7 @@ static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
 		if (r->uop >= b->nr_uops)
 			return -DCPI_EFORMAT;
 		u = &r->code->uops[r->uop++];
-		if (run_uop(r, u, e) != VTRACE_GOES_ON)
+		if (run_uop(r, u, e) != VTRACE_CONTINUES)
 			return -DCPI_EFORMAT;
 		if (r->torn)
 			return r->reads_end == r->w->nr_words ? 0 : -DCPI_EFORMAT;
@@ -237,11 +240,11 @@ static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
 	return 1;
 }
 
-int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
-		       const uint64_t *words, vtrace_block_fn *get, void *ctx)
+int vtrace_replay_init(struct vtrace_replay *r, const struct insn_trace *w, const uint64_t *words,
+		       vtrace_block_fn *get, void *ctx)
 {
-	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS ||
-	    (w->has & VTRACE_WINDOW_STEPPED && w->nr_fixes > VTRACE_NR_FIXES))
+	if (!(w->has & INSN_TRACE_VALUES) || w->nr_words > VTRACE_NR_WORDS ||
+	    (w->has & INSN_TRACE_STEPPED && w->nr_fixes > VTRACE_NR_FIXES))
 		return -DCPI_EFORMAT;
 	r->w = w;
 	r->words = words;
@@ -251,10 +254,12 @@ int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 	r->at = r->reads_end = r->nr_done = r->nr_insns = r->uop = r->ns = 0;
 	r->nr_ran = r->nr_fixed = 0;
 	r->torn = false;
-	/* Of the state what vtrace_begin does not set, nor its stores and words: they are large. */
+	/*
+	 * Clear the state that vtrace_begin does not set, except stores and words, which are large.
+	 */
 	memset(r->s.r, 0, sizeof(r->s.r));
 	memset(r->s.unknown, 0xff, sizeof(r->s.unknown));
-	memset(r->s.unknown, 0, VTRACE_WINDOW_REGS);
+	memset(r->s.unknown, 0, INSN_TRACE_REGS);
 	memcpy(r->s.r, w->r, sizeof(w->r));
 	r->s.flags = w->flags;
 	r->s.flags_unknown = w->flags_unknown;
@@ -277,7 +282,7 @@ int vtrace_replay_next(struct vtrace_replay *r, struct vtrace_entry *out)
 	}
 	if (ret > 0)
 		ret = run_insn(r, out);
-	/* Whatever it was, there is no way on behind it. */
+	/* Whatever the reason, the trace cannot continue behind it. */
 	if (ret <= 0) {
 		r->code = NULL;
 		r->at = r->w->nr_words;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What libtrace.a, which is a part of each profiler, shares with dcpid-values: a profiler may have
- * been linked with another release, so both say which layout they mean.
+ * Shared between libtrace.a, which is a part of each profiler, and dcpid-values: a profiler may
+ * have been linked with another release, so both state the layout.
  */
 #ifndef DCPI_VTRACE_TRACE_INTERNAL_H
 #define DCPI_VTRACE_TRACE_INTERNAL_H
@@ -18,7 +18,7 @@ struct trace_vlist {
 	uint16_t values[TRACE_MAX_VALUES];
 	uint8_t nr;
 	uint8_t wanted;	  /* 0: the instruction is ignored */
-	uint8_t too_many; /* somebody added an eighth */
+	uint8_t too_many; /* the profiler added an eighth */
 	uint8_t unknown;  /* or what is no value */
 };
 

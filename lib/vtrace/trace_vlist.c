@@ -51,7 +51,7 @@ int trace_add_value_to_vlist(trace_vlist_t *vlist, trace_value_t value)
 	return 0;
 }
 
-/* What is wrong with one is wrong with the other. */
+/* An error in one list is an error of the other. */
 static int add_vlist(trace_vlist_t *to, const trace_vlist_t *vlist)
 {
 	int r = vlist->too_many || vlist->unknown ? -1 : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A block of code, translated into micro-ops for the interpreter, an instruction at a time. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base.h"
-#include "decoder.h"
 #include "translate_internal.h"
 
 /* ---- flags that nobody reads ----------------------------------------------------------------- */
@@ -26,7 +26,7 @@ static bool reads_flags(const struct vtrace_uop *u)
 	}
 }
 
-/* Of SELECT and its like the field is a condition. */
+/* In SELECT and similar operations the field is a condition. */
 static bool has_condition(const struct vtrace_uop *u)
 {
 	return u->op == VTRACE_SELECT || u->op == VTRACE_SETCC || u->op == VTRACE_JUMP_IF ||
@@ -83,12 +83,14 @@ static void drop_nops(struct vtrace_code *c)
 int vtrace_translator_open(enum vtrace_arch arch, struct vtrace_translator **out)
 {
 	struct vtrace_translator *t = calloc(1, sizeof(*t));
-	int r;
+
+	int r = 0;
 
 	if (!t)
 		return -ENOMEM;
 	t->arch = arch;
-	r = vtrace_decoder_open(arch, &t->decoder);
+	if (arch == VTRACE_AARCH64)
+		r = insn_disasm_open(EM_AARCH64, &t->disasm, NULL);
 	if (r < 0)
 		free(t);
 	else
@@ -100,7 +102,7 @@ void vtrace_translator_close(struct vtrace_translator *t)
 {
 	if (!t)
 		return;
-	vtrace_decoder_close(t->decoder);
+	insn_disasm_close(t->disasm);
 	free(t);
 }
 
@@ -117,8 +119,8 @@ static bool add_insn(struct vtrace_translator *t, struct vtrace_maker *m, const 
 	m->class = VTRACE_CLASS_OTHER;
 	m->nr_temps = 0;
 	m->ends = m->full = false;
-	n = t->arch == VTRACE_X86_64 ? vtrace_x86_insn(t->decoder, m, code, len)
-				     : vtrace_aarch64_insn(t->decoder, m, code, len);
+	n = t->arch == VTRACE_X86_64 ? vtrace_x86_insn(m, code, len)
+				     : vtrace_aarch64_insn(t->disasm, m, code, len);
 	if (n > len || !n) {
 		n = len < 16 ? len : 16;
 		b->nr_uops = before;
@@ -218,7 +220,7 @@ const char *vtrace_class_name(enum vtrace_class class)
 const char *vtrace_end_name(enum vtrace_end end)
 {
 	static const char *const names[] = {
-		[VTRACE_GOES_ON] = "goes on",
+		[VTRACE_CONTINUES] = "goes on",
 		[VTRACE_FULL] = "full",
 		[VTRACE_UNTRANSLATED] = "not translated",
 		[VTRACE_CODE] = "code unreadable",

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the translators of all architectures share: a block as it grows (make.c). */
+/* Shared by the translators of all architectures: a block under construction (make.c). */
 #ifndef DCPI_VTRACE_TRANSLATE_INTERNAL_H
 #define DCPI_VTRACE_TRANSLATE_INTERNAL_H
 
+#include "insn.h"
 #include "vtrace.h"
-
-/* Capstone's, which stays in the translators. */
-struct vtrace_decoder;
 
 struct vtrace_translator {
 	enum vtrace_arch arch;
-	struct vtrace_decoder *decoder;
+	struct insn_disasm *disasm; /* tells instructions of aarch64 from data */
 };
 
 /* A block in the making. */
 struct vtrace_maker {
 	struct vtrace_code *code;
-	uint64_t pc;	  /* of the instruction */
+	uint64_t pc;	  /* address of the instruction */
 	uint64_t next_pc; /* behind it */
 	bool ends;	  /* nothing comes behind it in this block */
 	bool full;	  /* a micro-op found no room */
@@ -37,7 +35,7 @@ uint8_t vtrace_const(struct vtrace_maker *m, uint64_t value);
 struct vtrace_uop *vtrace_relative(const struct vtrace_maker *m, struct vtrace_uop *u,
 				   uint64_t address);
 void vtrace_taint(struct vtrace_maker *m, uint8_t reg);
-/* The window ends before this instruction. */
+/* The trace ends before this instruction. */
 void vtrace_stop(struct vtrace_maker *m, enum vtrace_end why);
 /* Control goes to @target for certain, or if the last condition holds. */
 void vtrace_successor(struct vtrace_maker *m, uint64_t target);
@@ -46,9 +44,8 @@ void vtrace_successor(struct vtrace_maker *m, uint64_t target);
  * Decode and translate one instruction: its length, or 0 where it is none. m->pc is where it
  * stands; next_pc, class and ends are set.
  */
-size_t vtrace_x86_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const uint8_t *code,
-		       size_t len);
-size_t vtrace_aarch64_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const uint8_t *code,
+size_t vtrace_x86_insn(struct vtrace_maker *m, const uint8_t *code, size_t len);
+size_t vtrace_aarch64_insn(struct insn_disasm *d, struct vtrace_maker *m, const uint8_t *code,
 			   size_t len);
 
 #endif

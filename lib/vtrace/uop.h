@@ -19,7 +19,7 @@ enum {
 	VTRACE_ZERO = 32, /* reads as 0; what is written to it is lost */
 	VTRACE_TLS = 33,  /* x86-64: base of fs; aarch64: tpidr_el0 */
 	VTRACE_GS = 34,	  /* x86-64: base of gs */
-	VTRACE_TEMP = 36, /* of one instruction alone */
+	VTRACE_TEMP = 36, /* first register for values within one instruction */
 	VTRACE_NR_TEMPS = 12,
 	VTRACE_MASK = 48,   /* x86-64: k0-k7 */
 	VTRACE_VECTOR = 64, /* chunk c of register v: VTRACE_VECTOR + 4 v + c */
@@ -65,7 +65,7 @@ enum vtrace_op {
 	VTRACE_OR,
 	VTRACE_XOR,
 	VTRACE_ANDN, /* a & ~b */
-	VTRACE_SHL,  /* by b modulo 32, of 8 bytes 64; likewise: */
+	VTRACE_SHL,  /* shift left by b modulo 32, for 8 bytes modulo 64; likewise: */
 	VTRACE_SHR,
 	VTRACE_SAR,
 	VTRACE_ROL,
@@ -75,7 +75,7 @@ enum vtrace_op {
 	VTRACE_MULHU, /* upper half of the product of w bytes, unsigned */
 	VTRACE_MULHS,
 	/* Dividend x:a, of 2 w bytes, or, where x is VTRACE_ZERO or its sign, a alone; divisor b.
-	 * What does not fit or divides by zero ends the window (aarch64: VTRACE_QUOT). */
+	 * What does not fit or divides by zero ends the trace (aarch64: VTRACE_QUOT). */
 	VTRACE_DIVU,
 	VTRACE_REMU,
 	VTRACE_DIVS,
@@ -84,7 +84,7 @@ enum vtrace_op {
 	VTRACE_QUOTS,
 	VTRACE_BSWAP,
 	VTRACE_RBIT,
-	VTRACE_CLZ, /* of 0: 8 w */
+	VTRACE_CLZ, /* for 0: 8 w */
 	VTRACE_CTZ,
 	VTRACE_POPCNT,
 	VTRACE_SELECT, /* cc holds ? a : b */
@@ -126,7 +126,7 @@ enum vtrace_op {
 	VTRACE_JUMP_IF, /* imm if cc holds, else behind the block */
 	VTRACE_JUMP_Z,	/* imm if a is 0 */
 	VTRACE_JUMP_NZ, /* imm if a is not 0 */
-	VTRACE_NEED,	/* the window ends here if a is unknown */
+	VTRACE_NEED,	/* the trace ends here if a is unknown */
 	VTRACE_STOP,	/* it ends here: imm is an enum vtrace_end */
 	VTRACE_NR_OPS,
 };
@@ -146,7 +146,7 @@ enum vtrace_set {
 	VTRACE_SET_ROL, /* C and O alone */
 	VTRACE_SET_ROR,
 	VTRACE_SET_MUL,	   /* C = O: the product does not fit (signed); the rest unknown */
-	VTRACE_SET_MULU,   /* of an upper half: it is not 0 */
+	VTRACE_SET_MULU,   /* flags of an upper half: it is not 0 */
 	VTRACE_SET_ZERO,   /* Z = a is 0; the rest unknown (bsf, bsr) */
 	VTRACE_SET_COUNT,  /* C = a is 0, Z = the result is; the rest unknown (tzcnt, lzcnt) */
 	VTRACE_SET_EMPTY,  /* Z = the result is 0; the rest stays */
@@ -155,7 +155,7 @@ enum vtrace_set {
 };
 
 enum {
-	VTRACE_LAST = 1,	/* of an instruction */
+	VTRACE_LAST = 1,	/* last operation of an instruction */
 	VTRACE_PC_RELATIVE = 2, /* to imm the block's pc is to be added */
 	VTRACE_MARKS = 3,
 };
@@ -186,12 +186,12 @@ struct vtrace_block {
 	uint8_t code[VTRACE_BLOCK_BYTES];
 };
 
-/* Why a window ended. */
+/* Why a trace ended. */
 enum vtrace_end {
-	VTRACE_GOES_ON,
+	VTRACE_CONTINUES,
 	VTRACE_FULL,	     /* as many instructions as were asked for */
-	VTRACE_UNTRANSLATED, /* nobody has translated what comes now */
-	VTRACE_CODE,	     /* what comes now cannot be read */
+	VTRACE_UNTRANSLATED, /* the next code has not been translated */
+	VTRACE_CODE,	     /* the next code cannot be read */
 	VTRACE_UNKNOWN_IF,   /* a branch depends on what is unknown */
 	VTRACE_UNKNOWN_JUMP, /* a jump, call or return likewise */
 	VTRACE_SYSTEM,	     /* a system call, breakpoint or what else leaves the program */

@@ -2,7 +2,7 @@
 /*
  * The next instructions after a sample: machine code is translated into micro-ops (uop.h), which
  * the interpreter (interp.h) runs from the sampled registers, in the sampling interrupt or, from
- * any memory that can be read, in user space. Why so: docs/decisions/windows.md.
+ * any memory that can be read, in user space. Why so: docs/decisions/instruction-traces.md.
  *
  * Not safe for threads at once on one object.
  */
@@ -16,7 +16,7 @@
 
 enum vtrace_arch { VTRACE_X86_64, VTRACE_AARCH64 };
 
-/* Of what kind an instruction is: the "opcode" of value profilers. Below 64. */
+/* The class of an instruction: the "opcode" of value profilers. Below 64. */
 enum vtrace_class {
 	VTRACE_CLASS_OTHER,
 	VTRACE_CLASS_LOAD,
@@ -72,14 +72,14 @@ struct vtrace_code {
 
 struct vtrace_translator;
 
-/* -ENOMEM, -DCPI_EUNSUPPORTED. */
+/* 0 or -ENOMEM. */
 int vtrace_translator_open(enum vtrace_arch arch, struct vtrace_translator **out);
 void vtrace_translator_close(struct vtrace_translator *t);
 
 /*
  * Translate the block at @pc, of which @len bytes are in @code: up to the first instruction that
  * may go elsewhere, or to what a block holds. What cannot be decoded becomes a block that ends the
- * window there. Of the same bytes it is the same at every @pc of one vtrace_where(), but for
+ * trace there. Of the same bytes it is the same at every @pc of one vtrace_where(), but for
  * block.pc and the successors. 0, or -DCPI_EFORMAT where not even one byte is there.
  */
 int vtrace_translate(struct vtrace_translator *t, const uint8_t *code, size_t len, uint64_t pc,
@@ -90,12 +90,12 @@ bool vtrace_uop_is_sound(const struct vtrace_uop *u);
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-/* One block that a window entered. */
+/* One block that a trace entered. */
 struct vtrace_visit {
 	uint64_t pc; /* where it was entered: on any of its instructions */
 	uint32_t id;
-	uint32_t generation; /* of the code there; 0 where it has none */
-	uint32_t nr_insns;   /* of its instructions, that ran */
+	uint32_t generation; /* generation of the code there; 0: it has none */
+	uint32_t nr_insns;   /* number of its instructions that ran */
 	uint32_t reads;	     /* words: where those of its reads begin */
 	uint32_t end;	     /* and end: where the next block's head stands */
 };
@@ -110,7 +110,7 @@ int vtrace_visit_read(const uint64_t *words, size_t nr, size_t at, struct vtrace
  */
 int vtrace_code_at(const struct vtrace_code *c, uint64_t pc);
 
-/* ---- windows in user space ------------------------------------------------------------------- */
+/* ---- traces in user space ------------------------------------------------------------------- */
 
 /* Where code and memory come from; each returns 0 or negative. */
 struct vtrace_memory {

@@ -6,23 +6,24 @@
 
 static bool is_same_register(const struct x86 *k)
 {
-	return k->nr_ops == 2 && k->op[0].type == X86_OP_REG && k->op[1].type == X86_OP_REG &&
-	       k->op[0].reg == k->op[1].reg;
+	return k->nr_ops == 2 && k->op[0]->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       k->op[1]->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       k->op[0]->reg.value == k->op[1]->reg.value;
 }
 
 void x86_class_of_change(struct x86 *k, enum vtrace_class class)
 {
-	bool lock = k->insn->detail->x86.prefix[0] == X86_PREFIX_LOCK;
+	bool lock = k->head->attributes & ZYDIS_ATTRIB_HAS_LOCK;
 
-	k->m->class = k->op[0].type != X86_OP_MEM ? class
-		      : lock			  ? VTRACE_CLASS_ATOMIC
-						  : VTRACE_CLASS_MODIFY;
+	k->m->class = k->op[0]->type != ZYDIS_OPERAND_TYPE_MEMORY ? class
+		      : lock					  ? VTRACE_CLASS_ATOMIC
+								  : VTRACE_CLASS_MODIFY;
 }
 
 /* dst = dst OP src. */
 static void alu(struct x86 *k, enum vtrace_op op, enum vtrace_set set, enum vtrace_class class)
 {
-	uint8_t w = k->op[0].size, dst = x86_target(k, 0), a;
+	uint8_t w = x86_size(k, 0), dst = x86_target(k, 0), a;
 
 	x86_class_of_change(k, class);
 	/* Of any value the result is 0. */
@@ -41,12 +42,12 @@ static void compare(struct x86 *k, enum vtrace_op op, enum vtrace_set set)
 	uint8_t a = x86_read(k, 0);
 
 	k->m->class = VTRACE_CLASS_COMPARE;
-	x86_make(k, op, k->op[0].size, VTRACE_ZERO, a, 1)->set = set;
+	x86_make(k, op, x86_size(k, 0), VTRACE_ZERO, a, 1)->set = set;
 }
 
 static void unary(struct x86 *k, enum vtrace_op op, enum vtrace_set set, uint64_t imm)
 {
-	uint8_t w = k->op[0].size, dst = x86_target(k, 0), a = x86_read(k, 0);
+	uint8_t w = x86_size(k, 0), dst = x86_target(k, 0), a = x86_read(k, 0);
 
 	x86_class_of_change(k, VTRACE_CLASS_ADD);
 	vtrace_make_imm(k->m, op, w, dst, a, imm)->set = set;
@@ -55,7 +56,7 @@ static void unary(struct x86 *k, enum vtrace_op op, enum vtrace_set set, uint64_
 
 static void negate(struct x86 *k)
 {
-	uint8_t w = k->op[0].size, dst = x86_target(k, 0), a = x86_read(k, 0);
+	uint8_t w = x86_size(k, 0), dst = x86_target(k, 0), a = x86_read(k, 0);
 
 	x86_class_of_change(k, VTRACE_CLASS_ADD);
 	vtrace_make(k->m, VTRACE_SUB, w, dst, VTRACE_ZERO, a)->set = VTRACE_SET_SUB;
@@ -64,7 +65,7 @@ static void negate(struct x86 *k)
 
 static void shift(struct x86 *k, enum vtrace_op op, enum vtrace_set set)
 {
-	uint8_t w = k->op[0].size, dst = x86_target(k, 0), a = x86_read(k, 0);
+	uint8_t w = x86_size(k, 0), dst = x86_target(k, 0), a = x86_read(k, 0);
 
 	x86_class_of_change(k, VTRACE_CLASS_SHIFT);
 	if (k->nr_ops < 2)
@@ -76,10 +77,10 @@ static void shift(struct x86 *k, enum vtrace_op op, enum vtrace_set set)
 
 static void double_shift(struct x86 *k, bool left)
 {
-	uint8_t w = k->op[0].size, dst, a, b;
-	uint64_t n = (uint64_t)k->op[2].imm & (w == 8 ? 63 : 31);
+	uint8_t w = x86_size(k, 0), dst, a, b;
+	uint64_t n = k->op[2]->imm.value.u & (w == 8 ? 63 : 31);
 
-	if (k->op[2].type != X86_OP_IMM || w < 4 || !n) {
+	if (k->op[2]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || w < 4 || !n) {
 		x86_unknown(k);
 		return;
 	}
@@ -98,7 +99,7 @@ static void three_operands(struct x86 *k, enum vtrace_op op, enum vtrace_class c
 	uint8_t a = x86_read(k, 1);
 
 	k->m->class = class;
-	x86_make(k, op, k->op[0].size, x86_target(k, 0), a, 2);
+	x86_make(k, op, x86_size(k, 0), x86_target(k, 0), a, 2);
 }
 
 static void and_not(struct x86 *k)
@@ -106,7 +107,7 @@ static void and_not(struct x86 *k)
 	uint8_t a = x86_read(k, 1), b = x86_read(k, 2);
 
 	k->m->class = VTRACE_CLASS_LOGIC;
-	vtrace_make(k->m, VTRACE_ANDN, k->op[0].size, x86_target(k, 0), b, a)->set =
+	vtrace_make(k->m, VTRACE_ANDN, x86_size(k, 0), x86_target(k, 0), b, a)->set =
 		VTRACE_SET_LOGIC;
 	vtrace_make_imm(k->m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, VTRACE_P);
 }
@@ -114,7 +115,7 @@ static void and_not(struct x86 *k)
 /* The lowest bit set, without it, or up to it. */
 static void lowest_bit(struct x86 *k, enum vtrace_op op, bool negated)
 {
-	uint8_t w = k->op[0].size, a = x86_read(k, 1), t = vtrace_temp(k->m);
+	uint8_t w = x86_size(k, 0), a = x86_read(k, 1), t = vtrace_temp(k->m);
 	struct vtrace_uop *u;
 
 	k->m->class = VTRACE_CLASS_LOGIC;
@@ -129,7 +130,7 @@ static void lowest_bit(struct x86 *k, enum vtrace_op op, bool negated)
 
 static void zero_high_bits(struct x86 *k)
 {
-	uint8_t w = k->op[0].size, a = x86_read(k, 1), b = x86_read(k, 2);
+	uint8_t w = x86_size(k, 0), a = x86_read(k, 1), b = x86_read(k, 2);
 	uint8_t n = vtrace_temp(k->m), cut = vtrace_temp(k->m), all = vtrace_temp(k->m), ones;
 	uint8_t dst = x86_target(k, 0);
 
@@ -170,7 +171,7 @@ static void multiply_byte(struct x86 *k, bool is_signed)
 /* rdx:rax = rax * src. */
 static void multiply_wide(struct x86 *k, bool is_signed)
 {
-	uint8_t w = k->op[0].size, src, high, low;
+	uint8_t w = x86_size(k, 0), src, high, low;
 
 	k->m->class = VTRACE_CLASS_MULTIPLY;
 	if (w == 1) {
@@ -189,7 +190,7 @@ static void multiply_wide(struct x86 *k, bool is_signed)
 
 static void multiply(struct x86 *k, bool is_signed)
 {
-	uint8_t w = k->op[0].size, a, dst;
+	uint8_t w = x86_size(k, 0), a, dst;
 
 	if (k->nr_ops == 1) {
 		multiply_wide(k, is_signed);
@@ -204,7 +205,7 @@ static void multiply(struct x86 *k, bool is_signed)
 
 static void multiply_without_flags(struct x86 *k)
 {
-	uint8_t w = k->op[0].size, src = x86_read(k, 2), high = vtrace_temp(k->m);
+	uint8_t w = x86_size(k, 0), src = x86_read(k, 2), high = vtrace_temp(k->m);
 
 	k->m->class = VTRACE_CLASS_MULTIPLY;
 	vtrace_make(k->m, VTRACE_MULHU, w, high, RDX, src);
@@ -214,7 +215,7 @@ static void multiply_without_flags(struct x86 *k)
 
 static void divide(struct x86 *k, bool is_signed)
 {
-	uint8_t w = k->op[0].size, src = x86_read(k, 0), high = RDX;
+	uint8_t w = x86_size(k, 0), src = x86_read(k, 0), high = RDX;
 	uint8_t quot = vtrace_temp(k->m), rem = vtrace_temp(k->m);
 
 	k->m->class = VTRACE_CLASS_DIVIDE;
@@ -257,10 +258,11 @@ static void sign_extend_rax(struct x86 *k, uint8_t w)
 
 static void bit(struct x86 *k, enum vtrace_op change)
 {
-	uint8_t w = k->op[0].size, a, b, one, dst;
+	uint8_t w = x86_size(k, 0), a, b, one, dst;
 
 	/* A bit somewhere in memory. */
-	if (k->op[0].type == X86_OP_MEM && k->op[1].type != X86_OP_IMM) {
+	if (k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	    k->op[1]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 		k->m->class = VTRACE_CLASS_MODIFY;
 		vtrace_make_imm(k->m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO,
 				VTRACE_FLAGS);
@@ -287,14 +289,14 @@ static void count_bits(struct x86 *k, enum vtrace_op op, enum vtrace_set set)
 	uint8_t a = x86_read(k, 1), dst = x86_target(k, 0);
 
 	k->m->class = VTRACE_CLASS_LOGIC;
-	vtrace_make_imm(k->m, op, k->op[0].size, dst, a, 0)->set = set;
+	vtrace_make_imm(k->m, op, x86_size(k, 0), dst, a, 0)->set = set;
 	x86_write(k, 0, dst);
 }
 
 /* bsf, bsr: of 0 the result is not known. */
 static void find_bit(struct x86 *k, bool highest)
 {
-	uint8_t w = k->op[0].size, a = x86_read(k, 1), t = vtrace_temp(k->m);
+	uint8_t w = x86_size(k, 0), a = x86_read(k, 1), t = vtrace_temp(k->m);
 	uint8_t none = vtrace_temp(k->m), dst = x86_target(k, 0);
 
 	k->m->class = VTRACE_CLASS_LOGIC;
@@ -308,7 +310,7 @@ static void find_bit(struct x86 *k, bool highest)
 
 static void swap_bytes(struct x86 *k, int from)
 {
-	uint8_t w = k->op[0].size, a = x86_read(k, from), dst = x86_target(k, 0);
+	uint8_t w = x86_size(k, 0), a = x86_read(k, from), dst = x86_target(k, 0);
 
 	k->m->class = VTRACE_CLASS_LOGIC;
 	if (from == 0 && w < 4) {
@@ -323,77 +325,77 @@ static void swap_bytes(struct x86 *k, int from)
 
 bool x86_arithmetic(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_ADD:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_ADD:
 		alu(k, VTRACE_ADD, VTRACE_SET_ADD, VTRACE_CLASS_ADD);
 		return true;
-	case X86_INS_ADC:
+	case ZYDIS_MNEMONIC_ADC:
 		alu(k, VTRACE_ADC, VTRACE_SET_ADD, VTRACE_CLASS_ADD);
 		return true;
-	case X86_INS_SUB:
+	case ZYDIS_MNEMONIC_SUB:
 		alu(k, VTRACE_SUB, VTRACE_SET_SUB, VTRACE_CLASS_ADD);
 		return true;
-	case X86_INS_SBB:
+	case ZYDIS_MNEMONIC_SBB:
 		alu(k, VTRACE_SBB, VTRACE_SET_SUB, VTRACE_CLASS_ADD);
 		return true;
-	case X86_INS_AND:
+	case ZYDIS_MNEMONIC_AND:
 		alu(k, VTRACE_AND, VTRACE_SET_LOGIC, VTRACE_CLASS_LOGIC);
 		return true;
-	case X86_INS_OR:
+	case ZYDIS_MNEMONIC_OR:
 		alu(k, VTRACE_OR, VTRACE_SET_LOGIC, VTRACE_CLASS_LOGIC);
 		return true;
-	case X86_INS_XOR:
+	case ZYDIS_MNEMONIC_XOR:
 		alu(k, VTRACE_XOR, VTRACE_SET_LOGIC, VTRACE_CLASS_LOGIC);
 		return true;
-	case X86_INS_CMP:
+	case ZYDIS_MNEMONIC_CMP:
 		compare(k, VTRACE_SUB, VTRACE_SET_SUB);
 		return true;
-	case X86_INS_TEST:
+	case ZYDIS_MNEMONIC_TEST:
 		compare(k, VTRACE_AND, VTRACE_SET_LOGIC);
 		return true;
-	case X86_INS_INC:
+	case ZYDIS_MNEMONIC_INC:
 		unary(k, VTRACE_ADD, VTRACE_SET_INC, 1);
 		return true;
-	case X86_INS_DEC:
+	case ZYDIS_MNEMONIC_DEC:
 		unary(k, VTRACE_SUB, VTRACE_SET_DEC, 1);
 		return true;
-	case X86_INS_NOT:
+	case ZYDIS_MNEMONIC_NOT:
 		unary(k, VTRACE_XOR, VTRACE_SET_NONE, UINT64_MAX);
 		return true;
-	case X86_INS_NEG:
+	case ZYDIS_MNEMONIC_NEG:
 		negate(k);
 		return true;
-	case X86_INS_MUL:
+	case ZYDIS_MNEMONIC_MUL:
 		multiply(k, false);
 		return true;
-	case X86_INS_IMUL:
+	case ZYDIS_MNEMONIC_IMUL:
 		multiply(k, true);
 		return true;
-	case X86_INS_MULX:
+	case ZYDIS_MNEMONIC_MULX:
 		multiply_without_flags(k);
 		return true;
-	case X86_INS_DIV:
+	case ZYDIS_MNEMONIC_DIV:
 		divide(k, false);
 		return true;
-	case X86_INS_IDIV:
+	case ZYDIS_MNEMONIC_IDIV:
 		divide(k, true);
 		return true;
-	case X86_INS_CDQE:
+	case ZYDIS_MNEMONIC_CDQE:
 		sign_extend_rax(k, 8);
 		return true;
-	case X86_INS_CWDE:
+	case ZYDIS_MNEMONIC_CWDE:
 		sign_extend_rax(k, 4);
 		return true;
-	case X86_INS_CBW:
+	case ZYDIS_MNEMONIC_CBW:
 		sign_extend_rax(k, 2);
 		return true;
-	case X86_INS_CQO:
+	case ZYDIS_MNEMONIC_CQO:
 		sign_into_rdx(k, 8);
 		return true;
-	case X86_INS_CDQ:
+	case ZYDIS_MNEMONIC_CDQ:
 		sign_into_rdx(k, 4);
 		return true;
-	case X86_INS_CWD:
+	case ZYDIS_MNEMONIC_CWD:
 		sign_into_rdx(k, 2);
 		return true;
 	default:
@@ -403,87 +405,86 @@ bool x86_arithmetic(struct x86 *k)
 
 bool x86_bits(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_SHL:
-	case X86_INS_SAL:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_SHL:
 		shift(k, VTRACE_SHL, VTRACE_SET_SHL);
 		return true;
-	case X86_INS_SHR:
+	case ZYDIS_MNEMONIC_SHR:
 		shift(k, VTRACE_SHR, VTRACE_SET_SHR);
 		return true;
-	case X86_INS_SAR:
+	case ZYDIS_MNEMONIC_SAR:
 		shift(k, VTRACE_SAR, VTRACE_SET_SAR);
 		return true;
-	case X86_INS_ROL:
+	case ZYDIS_MNEMONIC_ROL:
 		shift(k, VTRACE_ROL, VTRACE_SET_ROL);
 		return true;
-	case X86_INS_ROR:
+	case ZYDIS_MNEMONIC_ROR:
 		shift(k, VTRACE_ROR, VTRACE_SET_ROR);
 		return true;
-	case X86_INS_SHLD:
+	case ZYDIS_MNEMONIC_SHLD:
 		double_shift(k, true);
 		return true;
-	case X86_INS_SHRD:
+	case ZYDIS_MNEMONIC_SHRD:
 		double_shift(k, false);
 		return true;
-	case X86_INS_SHLX:
+	case ZYDIS_MNEMONIC_SHLX:
 		three_operands(k, VTRACE_SHL, VTRACE_CLASS_SHIFT);
 		return true;
-	case X86_INS_SHRX:
+	case ZYDIS_MNEMONIC_SHRX:
 		three_operands(k, VTRACE_SHR, VTRACE_CLASS_SHIFT);
 		return true;
-	case X86_INS_SARX:
+	case ZYDIS_MNEMONIC_SARX:
 		three_operands(k, VTRACE_SAR, VTRACE_CLASS_SHIFT);
 		return true;
-	case X86_INS_RORX:
+	case ZYDIS_MNEMONIC_RORX:
 		three_operands(k, VTRACE_ROR, VTRACE_CLASS_SHIFT);
 		return true;
-	case X86_INS_ANDN:
+	case ZYDIS_MNEMONIC_ANDN:
 		and_not(k);
 		return true;
-	case X86_INS_BLSR:
+	case ZYDIS_MNEMONIC_BLSR:
 		lowest_bit(k, VTRACE_AND, false);
 		return true;
-	case X86_INS_BLSMSK:
+	case ZYDIS_MNEMONIC_BLSMSK:
 		lowest_bit(k, VTRACE_XOR, false);
 		return true;
-	case X86_INS_BLSI:
+	case ZYDIS_MNEMONIC_BLSI:
 		lowest_bit(k, VTRACE_AND, true);
 		return true;
-	case X86_INS_BZHI:
+	case ZYDIS_MNEMONIC_BZHI:
 		zero_high_bits(k);
 		return true;
-	case X86_INS_BT:
+	case ZYDIS_MNEMONIC_BT:
 		bit(k, VTRACE_NOP);
 		return true;
-	case X86_INS_BTS:
+	case ZYDIS_MNEMONIC_BTS:
 		bit(k, VTRACE_OR);
 		return true;
-	case X86_INS_BTR:
+	case ZYDIS_MNEMONIC_BTR:
 		bit(k, VTRACE_ANDN);
 		return true;
-	case X86_INS_BTC:
+	case ZYDIS_MNEMONIC_BTC:
 		bit(k, VTRACE_XOR);
 		return true;
-	case X86_INS_BSF:
+	case ZYDIS_MNEMONIC_BSF:
 		find_bit(k, false);
 		return true;
-	case X86_INS_BSR:
+	case ZYDIS_MNEMONIC_BSR:
 		find_bit(k, true);
 		return true;
-	case X86_INS_TZCNT:
+	case ZYDIS_MNEMONIC_TZCNT:
 		count_bits(k, VTRACE_CTZ, VTRACE_SET_COUNT);
 		return true;
-	case X86_INS_LZCNT:
+	case ZYDIS_MNEMONIC_LZCNT:
 		count_bits(k, VTRACE_CLZ, VTRACE_SET_COUNT);
 		return true;
-	case X86_INS_POPCNT:
+	case ZYDIS_MNEMONIC_POPCNT:
 		count_bits(k, VTRACE_POPCNT, VTRACE_SET_POPCNT);
 		return true;
-	case X86_INS_BSWAP:
+	case ZYDIS_MNEMONIC_BSWAP:
 		swap_bytes(k, 0);
 		return true;
-	case X86_INS_MOVBE:
+	case ZYDIS_MNEMONIC_MOVBE:
 		swap_bytes(k, 1);
 		return true;
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Comparisons of vectors into mask registers, and what is done with these: the string routines of C
- * libraries are made of them, and capstone 4 does not know most. Decoded here; source: the
+ * libraries are made of them. Which is which is told by map, opcode and prefix, as in the
  * processors' manuals.
  */
 #include "x86_internal.h"
@@ -11,167 +11,67 @@ enum { MAP_0F = 1, MAP_0F38, MAP_0F3A };
 
 struct vex {
 	uint8_t map, pp, opcode, w, len; /* len: 0 of 128 bits, 1 of 256, 2 of 512 */
-	uint8_t reg, vvvv, mask;
+	uint8_t reg, vvvv, mask;	 /* numbers of registers */
 	bool evex, zeroing, broadcast;
 	/* The last operand: a register, or memory. */
 	bool is_memory;
 	uint8_t rm;
-	uint8_t base, index, scale;
-	int32_t disp;
+	struct x86_place place;
 	uint8_t imm;
-	uint8_t size; /* bytes of the instruction */
 };
 
-/* ---- decoding -------------------------------------------------------------------------------- */
-
-struct bytes {
-	const uint8_t *at;
-	size_t left, taken;
-};
-
-static uint8_t take(struct bytes *b)
-{
-	uint8_t v = b->left ? *b->at : 0;
-
-	b->taken++;
-	if (b->left)
-		b->at++, b->left--;
-	else
-		b->taken = 16; /* longer than any instruction */
-	return v;
-}
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static uint8_t bit(uint8_t byte, unsigned int n)
 {
 	return byte >> n & 1;
 }
 
-/* The prefix. R, X and B (of registers above 7) are stored the other way round. */
-static bool take_prefix(struct bytes *b, struct vex *v, uint8_t high[4])
+static void read_prefix(struct vex *v, const ZydisDecodedInstruction *i)
 {
-	uint8_t first = take(b), p0 = take(b), p1, p2;
-
-	high[0] = !bit(p0, 7);
-	if (first == 0xc5) {
-		v->map = MAP_0F;
-		v->vvvv = ~p0 >> 3 & 15;
-		v->len = bit(p0, 2);
-		v->pp = p0 & 3;
-		return true;
-	}
-	if (first != 0xc4 && first != 0x62)
-		return false;
-	p1 = take(b);
-	high[1] = !bit(p0, 6);
-	high[2] = !bit(p0, 5);
-	v->map = p0 & (first == 0x62 ? 7 : 31);
-	v->w = bit(p1, 7);
-	v->vvvv = ~p1 >> 3 & 15;
-	v->pp = p1 & 3;
-	if (first == 0xc4) {
-		v->len = bit(p1, 2);
-		return true;
-	}
-	p2 = take(b);
-	v->evex = true;
-	high[3] = !bit(p0, 4);
-	v->vvvv |= (uint8_t)(!bit(p2, 3) << 4);
-	v->mask = p2 & 7;
-	v->zeroing = bit(p2, 7);
-	v->len = p2 >> 5 & 3;
-	v->broadcast = bit(p2, 4);
-	return bit(p1, 2) && !bit(p0, 3);
+	v->evex = i->encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX;
+	v->map = (uint8_t)i->opcode_map;
+	v->opcode = i->opcode;
+	v->imm = (uint8_t)i->raw.imm[0].value.u;
+	v->pp = v->evex ? i->raw.evex.pp : i->raw.vex.pp;
+	v->w = v->evex ? i->raw.evex.W : i->raw.vex.W;
+	v->len = v->evex ? (uint8_t)(i->raw.evex.L | i->raw.evex.L2 << 1) : i->raw.vex.L;
+	v->zeroing = v->evex && i->raw.evex.z;
+	v->broadcast = v->evex && i->raw.evex.b;
 }
 
-static const uint8_t dwarf[8] = { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
-
-static uint8_t general(uint8_t number)
+static uint8_t number(const ZydisDecodedOperand *op)
 {
-	return number < 8 ? dwarf[number] : number;
+	return insn_x86_register(op->reg.value).number;
 }
 
-static void take_disp(struct bytes *b, struct vex *v, uint8_t mod, uint8_t bytes)
+/* False: an operand's place cannot be said. */
+static bool read_operands(struct x86 *k, struct vex *v)
 {
-	uint32_t disp = 0;
-
-	if (mod == 1) {
-		/* EVEX counts in operands. */
-		v->disp = (int8_t)take(b) * (v->evex ? bytes : 1);
-		return;
-	}
-	for (int i = 0; i < 4; i++)
-		disp |= (uint32_t)take(b) << 8 * i;
-	v->disp = (int32_t)disp;
-}
-
-static void take_memory(struct bytes *b, struct vex *v, uint8_t modrm, const uint8_t high[4],
-			uint8_t bytes)
-{
-	uint8_t mod = modrm >> 6, rm = modrm & 7, sib;
-
-	v->is_memory = true;
-	v->index = VTRACE_ZERO;
-	v->base = general((uint8_t)(rm | high[2] << 3));
-	if (rm == 4) {
-		sib = take(b);
-		v->scale = sib >> 6;
-		rm = sib & 7;
-		v->base = general((uint8_t)(rm | high[2] << 3));
-		if ((sib >> 3 & 7) != 4 || high[1])
-			v->index = general((uint8_t)((sib >> 3 & 7) | high[1] << 3));
-		if (rm == 5 && mod == 0) {
-			v->base = VTRACE_ZERO;
-			take_disp(b, v, 2, bytes);
-			return;
+	for (int i = 0; i < k->nr_ops; i++) {
+		if (k->op[i]->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+			v->is_memory = true;
+			if (!x86_place(k, i, &v->place))
+				return false;
+		} else if (k->op[i]->encoding == ZYDIS_OPERAND_ENCODING_MODRM_REG) {
+			v->reg = number(k->op[i]);
+		} else if (k->op[i]->encoding == ZYDIS_OPERAND_ENCODING_NDSNDD) {
+			v->vvvv = number(k->op[i]);
+		} else if (k->op[i]->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM) {
+			v->rm = number(k->op[i]);
 		}
-	} else if (rm == 5 && mod == 0) {
-		v->base = VTRACE_IMM; /* behind the instruction */
-		take_disp(b, v, 2, bytes);
-		return;
 	}
-	if (mod)
-		take_disp(b, v, mod, bytes);
+	v->mask = v->evex ? k->head->raw.evex.aaa : 0;
+	return true;
 }
-
-/* Has it a byte behind its operands? */
-static bool has_imm(const struct vex *v)
-{
-	return v->map == MAP_0F3A || (v->map == MAP_0F && v->opcode == 0xc2);
-}
-
-static bool decode(struct vex *v, const uint8_t *code, size_t len)
-{
-	struct bytes b = { code, len, 0 };
-	uint8_t high[4] = { 0 }, modrm;
-
-	*v = (struct vex){ 0 };
-	if (!take_prefix(&b, v, high))
-		return false;
-	v->opcode = take(&b);
-	modrm = take(&b);
-	v->reg = (uint8_t)((modrm >> 3 & 7) | high[0] << 3 | high[3] << 4);
-	if (modrm >> 6 == 3)
-		v->rm = (uint8_t)((modrm & 7) | high[2] << 3 | (v->evex ? high[1] << 4 : 0));
-	else
-		take_memory(&b, v, modrm, high, (uint8_t)(16 << v->len));
-	if (has_imm(v))
-		v->imm = take(&b);
-	v->size = (uint8_t)b.taken;
-	return b.taken < 16;
-}
-
-/* ---- operands -------------------------------------------------------------------------------- */
 
 static void memory_op(struct vtrace_maker *m, const struct vex *v, enum vtrace_op op, uint8_t w,
 		      uint8_t reg, uint8_t c)
 {
-	bool rip = v->base == VTRACE_IMM;
-	struct vtrace_uop *u = vtrace_make(m, op, w, reg, rip ? VTRACE_ZERO : v->base, v->index);
+	struct vtrace_uop *u = vtrace_make(m, op, w, reg, v->place.a, v->place.b);
 
-	u->x = v->scale;
-	u->imm = (uint64_t)v->disp + 8u * c;
-	if (rip)
-		vtrace_relative(m, u, m->next_pc + u->imm);
+	x86_set_place(u, &v->place);
+	u->imm += 8u * c;
 }
 
 static uint8_t chunk(struct vtrace_maker *m, const struct vex *v, uint8_t c)
@@ -335,14 +235,14 @@ static void broadcast(struct vtrace_maker *m, const struct vex *v, uint8_t w)
 		uint8_t to = VTRACE_VECTOR + 4 * v->reg + c;
 
 		if (c < nr_chunks(v))
-			vtrace_make_imm(m, VTRACE_LANE_DUP, w, to, general(v->rm & 15), 0);
+			vtrace_make_imm(m, VTRACE_LANE_DUP, w, to, x86_general(v->rm), 0);
 		else
 			vtrace_make_imm(m, VTRACE_CONST, 8, to, VTRACE_ZERO, 0);
 	}
 	m->class = VTRACE_CLASS_VECTOR;
 }
 
-/* vmovdqu8, 16, 32, 64 and their aligned forms, of registers that capstone may not know. */
+/* vmovdqu8, 16, 32, 64 and their aligned forms. */
 static void move(struct vtrace_maker *m, const struct vex *v, bool store)
 {
 	for (int c = 0; c < (store ? nr_chunks(v) : 4); c++) {
@@ -477,9 +377,11 @@ static void move_mask(struct vtrace_maker *m, const struct vex *v)
 				      : 2;
 
 	if (v->opcode == 0x93)
-		vtrace_make_imm(m, VTRACE_MOV, w, general(v->reg), VTRACE_MASK + (v->rm & 7), 0);
+		vtrace_make_imm(m, VTRACE_MOV, w, x86_general(v->reg), VTRACE_MASK + (v->rm & 7),
+				0);
 	else if (v->opcode == 0x92)
-		vtrace_make_imm(m, VTRACE_MOV, w, VTRACE_MASK + (v->reg & 7), general(v->rm), 0);
+		vtrace_make_imm(m, VTRACE_MOV, w, VTRACE_MASK + (v->reg & 7), x86_general(v->rm),
+				0);
 	else if (v->is_memory)
 		memory_op(m, v, v->opcode == 0x91 ? VTRACE_STORE : VTRACE_LOAD, w,
 			  VTRACE_MASK + (v->reg & 7), 0);
@@ -579,19 +481,21 @@ static bool mask_shifts(struct vtrace_maker *m, const struct vex *v)
 	return true;
 }
 
-size_t x86_evex(struct vtrace_maker *m, const uint8_t *code, size_t len)
+bool x86_evex(struct x86 *k)
 {
+	struct vtrace_maker *m = k->m;
 	uint16_t before = m->code->block.nr_uops;
-	struct vex v;
+	struct vex v = { 0 };
 
-	if (len < 4 || (code[0] != 0x62 && code[0] != 0xc4 && code[0] != 0xc5) ||
-	    !decode(&v, code, len))
-		return 0;
-	m->next_pc = m->pc + v.size;
-	if (compares(m, &v) || vectors(m, &v) || masks(m, &v) || mask_shifts(m, &v))
-		return v.size;
+	if (k->head->encoding != ZYDIS_INSTRUCTION_ENCODING_VEX &&
+	    k->head->encoding != ZYDIS_INSTRUCTION_ENCODING_EVEX)
+		return false;
+	read_prefix(&v, k->head);
+	if (read_operands(k, &v) &&
+	    (compares(m, &v) || vectors(m, &v) || masks(m, &v) || mask_shifts(m, &v)))
+		return true;
 	m->code->block.nr_uops = before;
 	m->nr_temps = 0;
 	m->class = VTRACE_CLASS_OTHER;
-	return 0;
+	return false;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The stack, jumps, and what depends on conditions. */
-#include <string.h>
-
 #include "x86_internal.h"
 
 /* ---- stack and flow -------------------------------------------------------------------------- */
@@ -19,10 +17,10 @@ void x86_push_value(struct x86 *k, uint8_t w, uint8_t value)
 
 static void push(struct x86 *k)
 {
-	uint8_t w = k->op[0].size == 2 ? 2 : 8;
+	uint8_t w = k->head->operand_width / 8;
 
 	k->m->class = VTRACE_CLASS_PUSH;
-	if (!x86_is_modelled(&k->op[0])) {
+	if (!x86_is_modelled(k->op[0])) {
 		uint8_t t = vtrace_temp(k->m);
 
 		vtrace_taint(k->m, t);
@@ -34,7 +32,7 @@ static void push(struct x86 *k)
 
 static void pop(struct x86 *k)
 {
-	uint8_t w = k->op[0].size, t = vtrace_temp(k->m);
+	uint8_t w = k->head->operand_width / 8, t = vtrace_temp(k->m);
 
 	k->m->class = VTRACE_CLASS_POP;
 	vtrace_make(k->m, VTRACE_LOAD, w, t, RSP, VTRACE_ZERO);
@@ -45,22 +43,14 @@ static void pop(struct x86 *k)
 /* With operands of 16 bits: processors of two makers go to different places. */
 static bool is_narrow(const struct x86 *k)
 {
-	const cs_x86 *x86 = &k->insn->detail->x86;
-
-	return k->op[0].type == X86_OP_IMM && x86->prefix[2] == X86_PREFIX_OPSIZE &&
-	       !(x86->rex & 8);
+	return k->head->raw.imm[0].is_relative &&
+	       k->head->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE && !k->head->raw.rex.W;
 }
 
-/* Where a direct one goes. By the code itself: capstone cuts some to 16 bits. */
+/* Where a direct one goes. */
 static uint64_t target(const struct x86 *k)
 {
-	uint8_t opcode = k->insn->detail->x86.opcode[0];
-	const uint8_t *end = k->insn->bytes + k->insn->size;
-	int32_t by = (int8_t)end[-1];
-
-	if (opcode == 0xe8 || opcode == 0xe9 || opcode == 0x0f)
-		memcpy(&by, end - sizeof(by), sizeof(by));
-	return k->m->next_pc + (uint64_t)(int64_t)by;
+	return insn_x86_target(k->head, k->m->pc);
 }
 
 static void jump_direct(struct x86 *k)
@@ -77,7 +67,7 @@ static void jump(struct x86 *k)
 	uint8_t t;
 
 	k->m->ends = true;
-	if (k->op[0].type == X86_OP_IMM) {
+	if (k->op[0]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 		k->m->class = VTRACE_CLASS_JUMP;
 		jump_direct(k);
 		return;
@@ -89,7 +79,7 @@ static void jump(struct x86 *k)
 
 static void call(struct x86 *k)
 {
-	bool direct = k->op[0].type == X86_OP_IMM;
+	bool direct = k->op[0]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 	uint8_t t = vtrace_temp(k->m), back = vtrace_temp(k->m);
 
 	vtrace_relative(k->m, vtrace_make_imm(k->m, VTRACE_CONST, 8, back, VTRACE_ZERO, 0),
@@ -116,7 +106,7 @@ static void return_to(struct x86 *k)
 	k->m->class = VTRACE_CLASS_RETURN;
 	vtrace_make(k->m, VTRACE_LOAD, 8, t, RSP, VTRACE_ZERO);
 	vtrace_make_imm(k->m, VTRACE_NEED, 8, VTRACE_ZERO, t, 0);
-	move_rsp(k, 8 + (k->nr_ops ? (uint64_t)k->op[0].imm : 0));
+	move_rsp(k, 8 + (k->nr_ops ? k->op[0]->imm.value.u : 0));
 	vtrace_make_imm(k->m, VTRACE_JUMP_TO, 8, VTRACE_ZERO, t, 0);
 }
 
@@ -152,15 +142,9 @@ static void leave(struct x86 *k)
 
 /* ---- which is which -------------------------------------------------------------------------- */
 
-/* The condition of a family of 16; -1: @id is none of it. */
-static int condition(unsigned int id, unsigned int o, unsigned int no, unsigned int b,
-		     unsigned int ae, unsigned int e, unsigned int ne, unsigned int be,
-		     unsigned int a, unsigned int s, unsigned int ns, unsigned int p,
-		     unsigned int np, unsigned int l, unsigned int ge, unsigned int le,
-		     unsigned int g)
+/* The condition of a family of 16, as its opcode has it; -1: @id is none of it. */
+static int condition(ZydisMnemonic id, const ZydisMnemonic all[16])
 {
-	const unsigned int all[16] = { o, no, b, ae, e, ne, be, a, s, ns, p, np, l, ge, le, g };
-
 	for (int i = 0; i < 16; i++)
 		if (all[i] == id)
 			return i;
@@ -168,14 +152,18 @@ static int condition(unsigned int id, unsigned int o, unsigned int no, unsigned 
 }
 
 #define CONDITION(id, F)                                                                           \
-	condition(id, X86_INS_##F##O, X86_INS_##F##NO, X86_INS_##F##B, X86_INS_##F##AE,            \
-		  X86_INS_##F##E, X86_INS_##F##NE, X86_INS_##F##BE, X86_INS_##F##A,                \
-		  X86_INS_##F##S, X86_INS_##F##NS, X86_INS_##F##P, X86_INS_##F##NP,                \
-		  X86_INS_##F##L, X86_INS_##F##GE, X86_INS_##F##LE, X86_INS_##F##G)
+	condition(id,                                                                              \
+		  (const ZydisMnemonic[16]){                                                       \
+			  ZYDIS_MNEMONIC_##F##O, ZYDIS_MNEMONIC_##F##NO, ZYDIS_MNEMONIC_##F##B,    \
+			  ZYDIS_MNEMONIC_##F##NB, ZYDIS_MNEMONIC_##F##Z, ZYDIS_MNEMONIC_##F##NZ,   \
+			  ZYDIS_MNEMONIC_##F##BE, ZYDIS_MNEMONIC_##F##NBE, ZYDIS_MNEMONIC_##F##S,  \
+			  ZYDIS_MNEMONIC_##F##NS, ZYDIS_MNEMONIC_##F##P, ZYDIS_MNEMONIC_##F##NP,   \
+			  ZYDIS_MNEMONIC_##F##L, ZYDIS_MNEMONIC_##F##NL, ZYDIS_MNEMONIC_##F##LE,   \
+			  ZYDIS_MNEMONIC_##F##NLE })
 
 bool x86_conditional(struct x86 *k)
 {
-	unsigned int id = k->insn->id;
+	ZydisMnemonic id = k->head->mnemonic;
 	int cc = CONDITION(id, J);
 
 	if (cc >= 0 && is_narrow(k)) {
@@ -199,35 +187,35 @@ bool x86_conditional(struct x86 *k)
 
 bool x86_flow(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_JMP:
-	case X86_INS_CALL:
+	if (k->head->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return false;
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_JMP:
+	case ZYDIS_MNEMONIC_CALL:
 		if (is_narrow(k))
 			vtrace_stop(k->m, VTRACE_UNDECODED);
 		else
-			k->insn->id == X86_INS_JMP ? jump(k) : call(k);
+			k->head->mnemonic == ZYDIS_MNEMONIC_JMP ? jump(k) : call(k);
 		return true;
-	case X86_INS_RET:
+	case ZYDIS_MNEMONIC_RET:
 		return_to(k);
 		return true;
-	case X86_INS_JRCXZ:
+	case ZYDIS_MNEMONIC_JRCXZ:
 		branch(k, VTRACE_JUMP_Z, 8, RCX, 0);
 		return true;
-	case X86_INS_JECXZ:
+	case ZYDIS_MNEMONIC_JECXZ:
 		branch(k, VTRACE_JUMP_Z, 4, RCX, 0);
 		return true;
-	case X86_INS_LOOP:
+	case ZYDIS_MNEMONIC_LOOP:
 		loop(k);
 		return true;
-	case X86_INS_PUSH:
-	case X86_INS_POP:
-		/* Of eight bytes whatever the prefix says: capstone does not know. */
-		if (k->op[0].size == 2 && k->insn->detail->x86.rex & 8)
-			vtrace_stop(k->m, VTRACE_UNDECODED);
-		else
-			k->insn->id == X86_INS_PUSH ? push(k) : pop(k);
+	case ZYDIS_MNEMONIC_PUSH:
+		push(k);
 		return true;
-	case X86_INS_LEAVE:
+	case ZYDIS_MNEMONIC_POP:
+		pop(k);
+		return true;
+	case ZYDIS_MNEMONIC_LEAVE:
 		leave(k);
 		return true;
 	default:

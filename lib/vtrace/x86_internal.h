@@ -3,7 +3,7 @@
 #ifndef DCPI_VTRACE_X86_INTERNAL_H
 #define DCPI_VTRACE_X86_INTERNAL_H
 
-#include "decoder.h"
+#include "insn_x86.h"
 #include "translate_internal.h"
 
 /* DWARF's numbers. */
@@ -23,14 +23,29 @@ struct x86_register {
 	uint8_t w;	/* bytes; of a vector 16, 32, 64 */
 };
 
+/* The operands of an instruction that its text names, the destination first; of instructions on
+ * strings also the memory and the register that are implied. A mask (AVX-512) is none of them. */
+struct x86_operands {
+	const ZydisDecodedOperand *v[ZYDIS_MAX_OPERAND_COUNT];
+	uint8_t nr;
+};
+
+struct x86_operands x86_operands(const struct insn_x86 *insn);
+
 /* One instruction in the making. */
 struct x86 {
-	struct vtrace_decoder *d;
 	struct vtrace_maker *m;
-	const cs_insn *insn;
-	const cs_x86_op *op;
+	const struct insn_x86 *insn;
+	const ZydisDecodedInstruction *head; /* of @insn */
+	const ZydisDecodedOperand *const *op;
 	uint8_t nr_ops;
 };
+
+/* Bytes of operand @i. */
+static inline uint8_t x86_size(const struct x86 *k, int i)
+{
+	return k->op[i]->size <= 8 * 64 ? (uint8_t)(k->op[i]->size / 8) : 0;
+}
 
 struct x86_place {
 	uint8_t a, b, x;
@@ -38,7 +53,9 @@ struct x86_place {
 	uint8_t marks; /* VTRACE_PC_RELATIVE, or none */
 };
 
-struct x86_register x86_register(unsigned int capstone);
+struct x86_register x86_register(ZydisRegister reg);
+/* DWARF's number of the general register that has @number in encodings. */
+uint8_t x86_general(uint8_t number);
 
 /* ---- operands (x86_operand.c) ---------------------------------------------------------------- */
 
@@ -61,7 +78,7 @@ struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t
 /* Whatever it writes is unknown. */
 void x86_unknown(struct x86 *k);
 /* A register that is modelled, memory or an immediate value. */
-bool x86_is_modelled(const cs_x86_op *op);
+bool x86_is_modelled(const ZydisDecodedOperand *op);
 
 /* ---- families; false: it is none of them -------------------------------------------------------
  */
@@ -91,7 +108,7 @@ bool x86_vector(struct x86 *k);
 bool x86_shuffle(struct x86 *k);	/* x86_shuffle.c */
 bool x86_string_compare(struct x86 *k); /* x86_string.c */
 
-/* What capstone need not decode (x86_evex.c): its length, or 0. */
-size_t x86_evex(struct vtrace_maker *m, const uint8_t *code, size_t len);
+/* Masks, and moves and comparisons of vectors under them (x86_evex.c). */
+bool x86_evex(struct x86 *k);
 
 #endif

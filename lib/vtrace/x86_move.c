@@ -6,34 +6,37 @@
 
 static void class_of_move(struct x86 *k, enum vtrace_class load)
 {
-	k->m->class = k->op[1].type == X86_OP_MEM   ? load
-		      : k->op[0].type == X86_OP_MEM ? VTRACE_CLASS_STORE
-		      : k->op[1].type == X86_OP_IMM ? VTRACE_CLASS_LEA
-						    : VTRACE_CLASS_MOVE;
+	k->m->class = k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY      ? load
+		      : k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY    ? VTRACE_CLASS_STORE
+		      : k->op[1]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? VTRACE_CLASS_LEA
+								       : VTRACE_CLASS_MOVE;
 }
 
-bool x86_is_modelled(const cs_x86_op *op)
+bool x86_is_modelled(const ZydisDecodedOperand *op)
 {
-	return op->type != X86_OP_REG || x86_register(op->reg).kind == X86_GENERAL ||
-	       x86_register(op->reg).kind == X86_HIGH;
+	return op->type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	       x86_register(op->reg.value).kind == X86_GENERAL ||
+	       x86_register(op->reg.value).kind == X86_HIGH;
 }
 
 static void move(struct x86 *k)
 {
-	struct x86_register to = k->op[0].type == X86_OP_REG ? x86_register(k->op[0].reg)
-							     : (struct x86_register){ 0 };
+	struct x86_register to = k->op[0]->type == ZYDIS_OPERAND_TYPE_REGISTER
+					 ? x86_register(k->op[0]->reg.value)
+					 : (struct x86_register){ 0 };
 	struct x86_place p;
 
-	if (!x86_is_modelled(&k->op[0]) || !x86_is_modelled(&k->op[1])) {
+	if (!x86_is_modelled(k->op[0]) || !x86_is_modelled(k->op[1])) {
 		x86_unknown(k);
 		return;
 	}
 	class_of_move(k, VTRACE_CLASS_LOAD);
-	if (to.kind == X86_GENERAL && to.w >= 4 && k->op[1].type == X86_OP_IMM)
+	if (to.kind == X86_GENERAL && to.w >= 4 && k->op[1]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		vtrace_make_imm(k->m, VTRACE_CONST, 8, to.number, VTRACE_ZERO,
-				to.w == 4 ? (uint32_t)k->op[1].imm : (uint64_t)k->op[1].imm);
-	else if (to.kind == X86_GENERAL && to.w >= 4 && k->op[1].type == X86_OP_MEM &&
-		 x86_place(k, 1, &p))
+				to.w == 4 ? (uint32_t)k->op[1]->imm.value.u
+					  : k->op[1]->imm.value.u);
+	else if (to.kind == X86_GENERAL && to.w >= 4 &&
+		 k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY && x86_place(k, 1, &p))
 		x86_load(k, to.w, to.number, &p);
 	else if (to.kind == X86_GENERAL && to.w == 4)
 		/* Also of a register to itself, whose upper half is then zero. */
@@ -45,7 +48,7 @@ static void move(struct x86 *k)
 /* From a narrower operand. */
 static void extend(struct x86 *k, bool is_signed)
 {
-	uint8_t w = k->op[0].size, from = k->op[1].size, a = x86_read(k, 1);
+	uint8_t w = x86_size(k, 0), from = x86_size(k, 1), a = x86_read(k, 1);
 	uint8_t dst = x86_target(k, 0);
 
 	class_of_move(k, is_signed ? VTRACE_CLASS_LOAD_SIGNED : VTRACE_CLASS_LOAD);
@@ -67,7 +70,7 @@ static void address(struct x86 *k)
 		x86_unknown(k);
 		return;
 	}
-	x86_set_place(vtrace_make(k->m, VTRACE_LEA, k->op[0].size, dst, p.a, p.b), &p);
+	x86_set_place(vtrace_make(k->m, VTRACE_LEA, x86_size(k, 0), dst, p.a, p.b), &p);
 	x86_write(k, 0, dst);
 }
 
@@ -75,13 +78,14 @@ static void exchange(struct x86 *k)
 {
 	uint8_t t = vtrace_temp(k->m), b;
 
-	k->m->class = k->op[0].type == X86_OP_MEM || k->op[1].type == X86_OP_MEM
+	k->m->class = k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY ||
+				      k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY
 			      ? VTRACE_CLASS_ATOMIC
 			      : VTRACE_CLASS_MOVE;
 	vtrace_make_imm(k->m, VTRACE_MOV, 8, t, x86_read(k, 0), 0);
 	b = x86_read(k, 1);
 	/* The one in memory first: its address may be of the other. */
-	if (k->op[1].type == X86_OP_MEM) {
+	if (k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY) {
 		x86_write(k, 1, t);
 		x86_write(k, 0, b);
 	} else {
@@ -95,12 +99,12 @@ static void exchange(struct x86 *k)
 
 static void exchange_add(struct x86 *k)
 {
-	uint8_t w = k->op[0].size, t = vtrace_temp(k->m), sum = vtrace_temp(k->m);
+	uint8_t w = x86_size(k, 0), t = vtrace_temp(k->m), sum = vtrace_temp(k->m);
 
 	x86_class_of_change(k, VTRACE_CLASS_ADD);
 	vtrace_make_imm(k->m, VTRACE_MOV, 8, t, x86_read(k, 0), 0);
 	vtrace_make(k->m, VTRACE_ADD, w, sum, t, x86_read(k, 1))->set = VTRACE_SET_ADD;
-	if (k->op[0].type == X86_OP_MEM) {
+	if (k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY) {
 		x86_write(k, 0, sum);
 		x86_write(k, 1, t);
 	} else {
@@ -111,14 +115,11 @@ static void exchange_add(struct x86 *k)
 
 static void compare_exchange(struct x86 *k)
 {
-	uint8_t w = k->op[0].size, old = vtrace_temp(k->m), fresh = vtrace_temp(k->m);
+	uint8_t w = x86_size(k, 0), old = vtrace_temp(k->m), fresh = vtrace_temp(k->m);
 	uint8_t rax = vtrace_temp(k->m);
 
-	if (k->op[0].type != X86_OP_MEM) {
+	if (k->op[0]->type != ZYDIS_OPERAND_TYPE_MEMORY) {
 		x86_unknown(k);
-		vtrace_taint(k->m, RAX);
-		vtrace_make_imm(k->m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO,
-				VTRACE_FLAGS);
 		return;
 	}
 	k->m->class = VTRACE_CLASS_ATOMIC;
@@ -136,7 +137,7 @@ void x86_select_move(struct x86 *k, uint8_t cc)
 	uint8_t b = x86_read(k, 1), a = x86_read(k, 0), dst = x86_target(k, 0);
 
 	k->m->class = VTRACE_CLASS_SELECT;
-	vtrace_make(k->m, VTRACE_SELECT, k->op[0].size, dst, b, a)->set = cc;
+	vtrace_make(k->m, VTRACE_SELECT, x86_size(k, 0), dst, b, a)->set = cc;
 	x86_write(k, 0, dst);
 }
 
@@ -153,35 +154,27 @@ void x86_set_condition(struct x86 *k, uint8_t cc)
 
 bool x86_moves(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_MOV:
-	case X86_INS_MOVABS:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
 		move(k);
 		return true;
-	case X86_INS_MOVZX:
+	case ZYDIS_MNEMONIC_MOVZX:
 		extend(k, false);
 		return true;
-	case X86_INS_MOVSXD:
-		/* Of less than eight bytes capstone has it wrong, and nobody uses it. */
-		if (!(k->insn->detail->x86.rex & 8)) {
-			x86_unknown(k);
-			return true;
-		}
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_MOVSX:
 		extend(k, true);
 		return true;
-	case X86_INS_MOVSX:
-		extend(k, true);
-		return true;
-	case X86_INS_LEA:
+	case ZYDIS_MNEMONIC_LEA:
 		address(k);
 		return true;
-	case X86_INS_XCHG:
+	case ZYDIS_MNEMONIC_XCHG:
 		exchange(k);
 		return true;
-	case X86_INS_XADD:
+	case ZYDIS_MNEMONIC_XADD:
 		exchange_add(k);
 		return true;
-	case X86_INS_CMPXCHG:
+	case ZYDIS_MNEMONIC_CMPXCHG:
 		compare_exchange(k);
 		return true;
 	default:

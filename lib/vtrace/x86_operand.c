@@ -6,62 +6,55 @@
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
-#define GENERAL(n, r64, r32, r16, r8)                                                              \
-	[X86_REG_##r64] = { X86_GENERAL, n, 8 }, [X86_REG_##r32] = { X86_GENERAL, n, 4 },          \
-	[X86_REG_##r16] = { X86_GENERAL, n, 2 }, [X86_REG_##r8] = { X86_GENERAL, n, 1 }
-#define HIGH(n, name) [X86_REG_##name] = { X86_HIGH, n, 1 }
-
-static const struct x86_register general[X86_REG_ENDING] = {
-	GENERAL(RAX, RAX, EAX, AX, AL),
-	GENERAL(RDX, RDX, EDX, DX, DL),
-	GENERAL(RCX, RCX, ECX, CX, CL),
-	GENERAL(RBX, RBX, EBX, BX, BL),
-	GENERAL(RSI, RSI, ESI, SI, SIL),
-	GENERAL(RDI, RDI, EDI, DI, DIL),
-	GENERAL(RBP, RBP, EBP, BP, BPL),
-	GENERAL(RSP, RSP, ESP, SP, SPL),
-	GENERAL(8, R8, R8D, R8W, R8B),
-	GENERAL(9, R9, R9D, R9W, R9B),
-	GENERAL(10, R10, R10D, R10W, R10B),
-	GENERAL(11, R11, R11D, R11W, R11B),
-	GENERAL(12, R12, R12D, R12W, R12B),
-	GENERAL(13, R13, R13D, R13W, R13B),
-	GENERAL(14, R14, R14D, R14W, R14B),
-	GENERAL(15, R15, R15D, R15W, R15B),
-	HIGH(RAX, AH),
-	HIGH(RDX, DH),
-	HIGH(RCX, CH),
-	HIGH(RBX, BH),
-};
-
-struct x86_register x86_register(unsigned int r)
+uint8_t x86_general(uint8_t number)
 {
-	struct x86_register v = { X86_VECTOR, 0, 0 };
+	static const uint8_t dwarf[8] = { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
 
-	if (r >= X86_REG_K0 && r <= X86_REG_K7)
-		return (struct x86_register){ X86_MASK, (uint8_t)(VTRACE_MASK + r - X86_REG_K0),
-					      8 };
-	if (r >= X86_REG_XMM0 && r <= X86_REG_XMM31)
-		v.w = 16, r -= X86_REG_XMM0;
-	else if (r >= X86_REG_YMM0 && r <= X86_REG_YMM31)
-		v.w = 32, r -= X86_REG_YMM0;
-	else if (r >= X86_REG_ZMM0 && r <= X86_REG_ZMM31)
-		v.w = 64, r -= X86_REG_ZMM0;
-	else
-		return r < X86_REG_ENDING ? general[r] : (struct x86_register){ 0 };
-	v.number = (uint8_t)(VTRACE_VECTOR + 4 * r);
-	return v;
+	return number < 8 ? dwarf[number] : number;
+}
+
+struct x86_register x86_register(ZydisRegister reg)
+{
+	struct insn_x86_register r = insn_x86_register(reg);
+
+	switch (r.class) {
+	case INSN_X86_GENERAL:
+		return (struct x86_register){ X86_GENERAL, x86_general(r.number), r.width };
+	case INSN_X86_HIGH:
+		return (struct x86_register){ X86_HIGH, x86_general(r.number), r.width };
+	case INSN_X86_VECTOR:
+		return (struct x86_register){ X86_VECTOR, (uint8_t)(VTRACE_VECTOR + 4 * r.number),
+					      r.width };
+	case INSN_X86_MASK:
+		return (struct x86_register){ X86_MASK, (uint8_t)(VTRACE_MASK + r.number),
+					      r.width };
+	default:
+		return (struct x86_register){ 0 };
+	}
+}
+
+struct x86_operands x86_operands(const struct insn_x86 *insn)
+{
+	bool string = insn->head.meta.category == ZYDIS_CATEGORY_STRINGOP;
+	bool nop = insn->head.meta.category == ZYDIS_CATEGORY_WIDENOP;
+	uint8_t nr = string ? 2 : nop ? 1 : insn->head.operand_count_visible;
+	struct x86_operands ops = { .nr = 0 };
+
+	for (uint8_t i = 0; i < nr; i++)
+		if (insn->op[i].encoding != ZYDIS_OPERAND_ENCODING_MASK)
+			ops.v[ops.nr++] = &insn->op[i];
+	return ops;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* A register of an address; false: none that can be added. */
-static bool part(unsigned int r, uint8_t *out, bool *is_32)
+static bool part(ZydisRegister r, uint8_t *out, bool *is_32)
 {
 	struct x86_register reg = x86_register(r);
 
 	*out = VTRACE_ZERO;
-	if (r == X86_REG_INVALID || r == X86_REG_RIZ)
+	if (r == ZYDIS_REGISTER_NONE)
 		return true;
 	if (reg.kind != X86_GENERAL || reg.w < 4)
 		return false;
@@ -79,14 +72,16 @@ void x86_set_place(struct vtrace_uop *u, const struct x86_place *p)
 
 bool x86_place(struct x86 *k, int i, struct x86_place *p)
 {
-	const x86_op_mem *mem = &k->op[i].mem;
+	const ZydisDecodedOperandMem *mem = &k->op[i]->mem;
 	bool is_32 = false;
 
-	*p = (struct x86_place){ .a = VTRACE_ZERO, .b = VTRACE_ZERO, .imm = (uint64_t)mem->disp };
-	if (mem->base == X86_REG_RIP) {
+	*p = (struct x86_place){ .a = VTRACE_ZERO,
+				 .b = VTRACE_ZERO,
+				 .imm = (uint64_t)mem->disp.value };
+	if (mem->base == ZYDIS_REGISTER_RIP) {
 		p->imm += k->m->next_pc - k->m->code->block.pc;
 		p->marks = VTRACE_PC_RELATIVE;
-	} else if (mem->base == X86_REG_EIP || !part(mem->base, &p->a, &is_32)) {
+	} else if (mem->base == ZYDIS_REGISTER_EIP || !part(mem->base, &p->a, &is_32)) {
 		return false;
 	}
 	if (!part(mem->index, &p->b, &is_32))
@@ -99,12 +94,12 @@ bool x86_place(struct x86 *k, int i, struct x86_place *p)
 		x86_set_place(vtrace_make(k->m, VTRACE_LEA, 4, t, p->a, p->b), p);
 		*p = (struct x86_place){ .a = t, .b = VTRACE_ZERO };
 	}
-	if (k->insn->id != X86_INS_LEA &&
-	    (mem->segment == X86_REG_FS || mem->segment == X86_REG_GS)) {
+	if (k->head->mnemonic != ZYDIS_MNEMONIC_LEA &&
+	    (mem->segment == ZYDIS_REGISTER_FS || mem->segment == ZYDIS_REGISTER_GS)) {
 		uint8_t t = vtrace_temp(k->m);
 
 		vtrace_make(k->m, VTRACE_ADD, 8, t, p->a,
-			    mem->segment == X86_REG_FS ? VTRACE_TLS : VTRACE_GS);
+			    mem->segment == ZYDIS_REGISTER_FS ? VTRACE_TLS : VTRACE_GS);
 		p->a = t;
 	}
 	return true;
@@ -132,22 +127,22 @@ static uint8_t unknown_value(struct x86 *k)
 
 uint8_t x86_read(struct x86 *k, int i)
 {
-	const cs_x86_op *op = &k->op[i];
+	const ZydisDecodedOperand *op = k->op[i];
 	struct x86_register reg = { 0 };
 	struct x86_place p;
 	uint8_t t;
 
 	switch (op->type) {
-	case X86_OP_IMM:
-		return vtrace_const(k->m, (uint64_t)op->imm);
-	case X86_OP_MEM:
-		if (!x86_place(k, i, &p) || op->size > 8)
+	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+		return vtrace_const(k->m, op->imm.value.u);
+	case ZYDIS_OPERAND_TYPE_MEMORY:
+		if (!x86_place(k, i, &p) || op->size > 64)
 			return unknown_value(k);
 		t = vtrace_temp(k->m);
-		x86_load(k, op->size, t, &p);
+		x86_load(k, x86_size(k, i), t, &p);
 		return t;
-	case X86_OP_REG:
-		reg = x86_register(op->reg);
+	case ZYDIS_OPERAND_TYPE_REGISTER:
+		reg = x86_register(op->reg.value);
 		break;
 	default:
 		break;
@@ -163,29 +158,30 @@ uint8_t x86_read(struct x86 *k, int i)
 
 uint8_t x86_target(struct x86 *k, int i)
 {
-	const cs_x86_op *op = &k->op[i];
-	struct x86_register reg =
-		op->type == X86_OP_REG ? x86_register(op->reg) : (struct x86_register){ 0 };
+	const ZydisDecodedOperand *op = k->op[i];
+	struct x86_register reg = op->type == ZYDIS_OPERAND_TYPE_REGISTER
+					  ? x86_register(op->reg.value)
+					  : (struct x86_register){ 0 };
 
 	return reg.kind == X86_GENERAL && reg.w >= 4 ? reg.number : vtrace_temp(k->m);
 }
 
 void x86_write(struct x86 *k, int i, uint8_t value)
 {
-	const cs_x86_op *op = &k->op[i];
+	const ZydisDecodedOperand *op = k->op[i];
 	struct x86_register reg;
 	struct x86_place p;
 
-	if (op->type == X86_OP_MEM) {
-		if (x86_place(k, i, &p) && op->size <= 8)
-			x86_store(k, op->size, value, &p);
+	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		if (x86_place(k, i, &p) && op->size <= 64)
+			x86_store(k, x86_size(k, i), value, &p);
 		else
 			vtrace_make_imm(k->m, VTRACE_TAINT_MEMORY, 8, VTRACE_ZERO, VTRACE_ZERO, 1);
 		return;
 	}
-	if (op->type != X86_OP_REG)
+	if (op->type != ZYDIS_OPERAND_TYPE_REGISTER)
 		return;
-	reg = x86_register(op->reg);
+	reg = x86_register(op->reg.value);
 	if (reg.kind == X86_HIGH || (reg.kind == X86_GENERAL && reg.w < 4))
 		vtrace_make_imm(k->m, VTRACE_INS, reg.w, reg.number, value, 0)->x =
 			reg.kind == X86_HIGH;
@@ -198,17 +194,17 @@ struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t
 {
 	uint8_t b;
 
-	if (k->op[i].type == X86_OP_IMM)
-		return vtrace_make_imm(k->m, op, w, dst, a, (uint64_t)k->op[i].imm);
+	if (k->op[i]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return vtrace_make_imm(k->m, op, w, dst, a, k->op[i]->imm.value.u);
 	b = x86_read(k, i);
 	return vtrace_make(k->m, op, w, dst, a, b);
 }
 
 /* ---- what is not modelled -------------------------------------------------------------------- */
 
-static void taint_reg(struct x86 *k, unsigned int capstone)
+static void taint_reg(struct x86 *k, ZydisRegister r)
 {
-	struct x86_register reg = x86_register(capstone);
+	struct x86_register reg = x86_register(r);
 
 	if (reg.kind == X86_NOTHING)
 		return;
@@ -219,10 +215,10 @@ static void taint_reg(struct x86 *k, unsigned int capstone)
 
 static void taint_memory(struct x86 *k, int i)
 {
-	uint8_t t = vtrace_temp(k->m), size = k->op[i].size;
+	uint8_t t = vtrace_temp(k->m), size = x86_size(k, i);
 	struct x86_place p;
 
-	if (!size || size > 64 || !x86_place(k, i, &p)) {
+	if (!size || !x86_place(k, i, &p)) {
 		vtrace_make_imm(k->m, VTRACE_TAINT_MEMORY, 8, VTRACE_ZERO, VTRACE_ZERO, 1);
 		return;
 	}
@@ -233,53 +229,24 @@ static void taint_memory(struct x86 *k, int i)
 	}
 }
 
-/* Those that capstone does not say it of. */
-static bool writes_flags(const cs_insn *insn)
-{
-	static const char *const names[] = { "kortest",	 "ktest",     "ptest",	   "vptest",
-					     "vtest",	 "vcomis",    "vucomis",   "comis",
-					     "ucomis",	 "vpcmpestr", "vpcmpistr", "pcmpestr",
-					     "pcmpistr", "fcomi",     "fucomi",	   "fcompi" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strncmp(insn->mnemonic, names[i], strlen(names[i])))
-			return true;
-	return false;
-}
-
-/* Saves more than its operand says, or where that does not. */
-static bool stores_much(const cs_insn *insn)
-{
-	return !strncmp(insn->mnemonic, "xsave", 5) || !strncmp(insn->mnemonic, "fxsave", 6) ||
-	       !strncmp(insn->mnemonic, "fnsave", 6) || !strncmp(insn->mnemonic, "fnstenv", 7) ||
-	       strstr(insn->mnemonic, "scatter") || strstr(insn->mnemonic, "maskmov");
-}
-
+/* Memory comes first: its address may be of a register that is written, too. */
 void x86_unknown(struct x86 *k)
 {
-	bool flags = writes_flags(k->insn);
-	uint8_t nr_read, nr_written;
-	cs_regs read, written;
+	struct x86 all = *k;
+	const ZydisDecodedOperand *v[ZYDIS_MAX_OPERAND_COUNT];
+	uint8_t nr = 0;
 
-	if (stores_much(k->insn))
-		vtrace_make_imm(k->m, VTRACE_TAINT_MEMORY, 8, VTRACE_ZERO, VTRACE_ZERO, 1);
-	for (int i = 0; i < k->nr_ops; i++) {
-		/* Of some nothing is said, or not all: the first operand is what is written. */
-		bool wrote = k->op[i].access & CS_AC_WRITE || i == 0;
-
-		if (wrote && k->op[i].type == X86_OP_MEM)
-			taint_memory(k, i);
-		else if (k->op[i].type == X86_OP_REG &&
-			 (wrote || x86_register(k->op[i].reg).kind == X86_MASK))
-			taint_reg(k, k->op[i].reg);
-	}
-	if (cs_regs_access(k->d->handle, k->insn, read, &nr_read, written, &nr_written))
-		nr_written = 0, flags = true;
-	for (int i = 0; i < nr_written; i++) {
-		flags |= written[i] == X86_REG_EFLAGS;
-		taint_reg(k, written[i]);
-	}
-	if (flags)
+	for (uint8_t i = 0; i < k->head->operand_count; i++)
+		if (k->insn->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			v[nr++] = &k->insn->op[i];
+	all.op = v;
+	for (uint8_t i = 0; i < nr; i++)
+		if (v[i]->type == ZYDIS_OPERAND_TYPE_MEMORY)
+			taint_memory(&all, i);
+	for (uint8_t i = 0; i < nr; i++)
+		if (v[i]->type == ZYDIS_OPERAND_TYPE_REGISTER)
+			taint_reg(k, v[i]->reg.value);
+	if (insn_x86_writes_flags(k->head))
 		vtrace_make_imm(k->m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO,
 				VTRACE_FLAGS);
 }

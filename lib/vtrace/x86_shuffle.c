@@ -74,22 +74,23 @@ static bool align_two(struct x86 *k)
 {
 	int first = k->nr_ops == 4;
 
-	if (!is_small(k) || k->op[k->nr_ops - 1].type != X86_OP_IMM)
+	if (!is_small(k) || k->op[k->nr_ops - 1]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
 	return align(k,
 		     (uint8_t[4]){ x86_chunk(k, first + 1, 0, 8), x86_chunk(k, first + 1, 1, 8),
 				   x86_chunk(k, first, 0, 8), x86_chunk(k, first, 1, 8) },
-		     (uint8_t)k->op[k->nr_ops - 1].imm);
+		     (uint8_t)k->op[k->nr_ops - 1]->imm.value.u);
 }
 
 static bool shift_bytes(struct x86 *k, bool left)
 {
 	int first = k->nr_ops == 3;
-	uint64_t n =
-		k->op[k->nr_ops - 1].type == X86_OP_IMM ? (uint8_t)k->op[k->nr_ops - 1].imm : 0;
+	uint64_t n = k->op[k->nr_ops - 1]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE
+			     ? (uint8_t)k->op[k->nr_ops - 1]->imm.value.u
+			     : 0;
 	uint8_t low, high;
 
-	if (!is_small(k) || k->op[k->nr_ops - 1].type != X86_OP_IMM)
+	if (!is_small(k) || k->op[k->nr_ops - 1]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
 	low = x86_chunk(k, first, 0, 8);
 	high = x86_chunk(k, first, 1, 8);
@@ -112,9 +113,9 @@ static bool chunks(struct x86 *k, int last, uint8_t low_of, uint8_t low, uint8_t
 
 static bool choose_chunks(struct x86 *k)
 {
-	int64_t imm = k->op[k->nr_ops - 1].imm;
+	uint64_t imm = k->op[k->nr_ops - 1]->imm.value.u;
 
-	return k->op[k->nr_ops - 1].type == X86_OP_IMM &&
+	return k->op[k->nr_ops - 1]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
 	       chunks(k, k->nr_ops - 2, 0, imm & 1, 1, imm >> 1 & 1);
 }
 
@@ -124,11 +125,11 @@ static bool choose_words(struct x86 *k)
 	int first = k->nr_ops == 4;
 	uint8_t t[2], word;
 
-	if (!is_small(k) || k->op[k->nr_ops - 1].type != X86_OP_IMM)
+	if (!is_small(k) || k->op[k->nr_ops - 1]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
 	word = vtrace_temp(k->m);
 	for (int i = 0; i < 4; i++) {
-		uint8_t x = k->op[k->nr_ops - 1].imm >> 2 * i & 3;
+		uint8_t x = k->op[k->nr_ops - 1]->imm.value.u >> 2 * i & 3;
 
 		if (i % 2 == 0)
 			t[i / 2] = vtrace_const(k->m, 0);
@@ -145,10 +146,11 @@ static bool extract(struct x86 *k, uint8_t w)
 	struct x86_register from = x86_vector_register(k, 1);
 	uint8_t at, t = vtrace_temp(k->m);
 
-	if (from.kind != X86_VECTOR || k->nr_ops != 3 || k->op[2].type != X86_OP_IMM)
+	if (from.kind != X86_VECTOR || k->nr_ops != 3 ||
+	    k->op[2]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
 	k->m->class = VTRACE_CLASS_MOVE;
-	at = (uint8_t)((uint64_t)k->op[2].imm * w % 16);
+	at = (uint8_t)(k->op[2]->imm.value.u * w % 16);
 	vtrace_make_imm(k->m, VTRACE_EXT, w, t, from.number + at / 8, 0)->x = at % 8;
 	x86_write(k, 0, t);
 	return true;
@@ -160,68 +162,69 @@ static bool insert(struct x86 *k, uint8_t w)
 	struct x86_register from = x86_vector_register(k, first);
 	uint8_t at, value, t[2];
 
-	if (!is_small(k) || from.kind != X86_VECTOR || k->op[last].type != X86_OP_IMM)
+	if (!is_small(k) || from.kind != X86_VECTOR ||
+	    k->op[last]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
 	value = x86_read(k, first + 1);
 	t[0] = copy(k, from.number);
 	t[1] = copy(k, from.number + 1);
-	at = (uint8_t)((uint64_t)k->op[last].imm * w % 16);
+	at = (uint8_t)(k->op[last]->imm.value.u * w % 16);
 	vtrace_make_imm(k->m, VTRACE_INS, w, t[at / 8], value, 0)->x = at % 8;
 	return put(k, t[0], t[1]);
 }
 
 bool x86_shuffle(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_PSHUFB:
-	case X86_INS_VPSHUFB:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_PSHUFB:
+	case ZYDIS_MNEMONIC_VPSHUFB:
 		return choose_bytes(k);
-	case X86_INS_PALIGNR:
-	case X86_INS_VPALIGNR:
+	case ZYDIS_MNEMONIC_PALIGNR:
+	case ZYDIS_MNEMONIC_VPALIGNR:
 		return align_two(k);
-	case X86_INS_PSRLDQ:
-	case X86_INS_VPSRLDQ:
+	case ZYDIS_MNEMONIC_PSRLDQ:
+	case ZYDIS_MNEMONIC_VPSRLDQ:
 		return shift_bytes(k, false);
-	case X86_INS_PSLLDQ:
-	case X86_INS_VPSLLDQ:
+	case ZYDIS_MNEMONIC_PSLLDQ:
+	case ZYDIS_MNEMONIC_VPSLLDQ:
 		return shift_bytes(k, true);
-	case X86_INS_MOVHLPS:
+	case ZYDIS_MNEMONIC_MOVHLPS:
 		return chunks(k, 1, 1, 1, 0, 1);
-	case X86_INS_VMOVHLPS:
+	case ZYDIS_MNEMONIC_VMOVHLPS:
 		return chunks(k, 2, 1, 1, 0, 1);
-	case X86_INS_MOVLHPS:
+	case ZYDIS_MNEMONIC_MOVLHPS:
 		return chunks(k, 1, 0, 0, 1, 0);
-	case X86_INS_VMOVLHPS:
+	case ZYDIS_MNEMONIC_VMOVLHPS:
 		return chunks(k, 2, 0, 0, 1, 0);
-	case X86_INS_SHUFPD:
-	case X86_INS_VSHUFPD:
+	case ZYDIS_MNEMONIC_SHUFPD:
+	case ZYDIS_MNEMONIC_VSHUFPD:
 		return choose_chunks(k);
-	case X86_INS_SHUFPS:
-	case X86_INS_VSHUFPS:
+	case ZYDIS_MNEMONIC_SHUFPS:
+	case ZYDIS_MNEMONIC_VSHUFPS:
 		return choose_words(k);
-	case X86_INS_PEXTRB:
-	case X86_INS_VPEXTRB:
+	case ZYDIS_MNEMONIC_PEXTRB:
+	case ZYDIS_MNEMONIC_VPEXTRB:
 		return extract(k, 1);
-	case X86_INS_PEXTRW:
-	case X86_INS_VPEXTRW:
+	case ZYDIS_MNEMONIC_PEXTRW:
+	case ZYDIS_MNEMONIC_VPEXTRW:
 		return extract(k, 2);
-	case X86_INS_PEXTRD:
-	case X86_INS_VPEXTRD:
+	case ZYDIS_MNEMONIC_PEXTRD:
+	case ZYDIS_MNEMONIC_VPEXTRD:
 		return extract(k, 4);
-	case X86_INS_PEXTRQ:
-	case X86_INS_VPEXTRQ:
+	case ZYDIS_MNEMONIC_PEXTRQ:
+	case ZYDIS_MNEMONIC_VPEXTRQ:
 		return extract(k, 8);
-	case X86_INS_PINSRB:
-	case X86_INS_VPINSRB:
+	case ZYDIS_MNEMONIC_PINSRB:
+	case ZYDIS_MNEMONIC_VPINSRB:
 		return insert(k, 1);
-	case X86_INS_PINSRW:
-	case X86_INS_VPINSRW:
+	case ZYDIS_MNEMONIC_PINSRW:
+	case ZYDIS_MNEMONIC_VPINSRW:
 		return insert(k, 2);
-	case X86_INS_PINSRD:
-	case X86_INS_VPINSRD:
+	case ZYDIS_MNEMONIC_PINSRD:
+	case ZYDIS_MNEMONIC_VPINSRD:
 		return insert(k, 4);
-	case X86_INS_PINSRQ:
-	case X86_INS_VPINSRQ:
+	case ZYDIS_MNEMONIC_PINSRQ:
+	case ZYDIS_MNEMONIC_VPINSRQ:
 		return insert(k, 8);
 	default:
 		return false;

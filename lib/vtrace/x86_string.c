@@ -115,10 +115,11 @@ bool x86_string_compare(struct x86 *k)
 	uint8_t how, polarity;
 	uint64_t imm;
 
-	if ((k->insn->id != X86_INS_PCMPISTRI && k->insn->id != X86_INS_VPCMPISTRI) ||
-	    k->nr_ops != 3 || k->op[2].type != X86_OP_IMM)
+	if ((k->head->mnemonic != ZYDIS_MNEMONIC_PCMPISTRI &&
+	     k->head->mnemonic != ZYDIS_MNEMONIC_VPCMPISTRI) ||
+	    k->nr_ops != 3 || k->op[2]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
-	imm = (uint64_t)k->op[2].imm;
+	imm = k->op[2]->imm.value.u;
 	how = imm >> 2 & 3;
 	polarity = imm >> 4 & 3;
 	/* Of words, of ranges, of parts, and the last index, nobody uses any. */

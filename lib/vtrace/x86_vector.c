@@ -5,22 +5,23 @@
 /* Forms with a v in front write all of the register, others the low 16 bytes. */
 static bool is_vex(const struct x86 *k)
 {
-	return k->insn->mnemonic[0] == 'v';
+	return k->head->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY;
 }
 
 struct x86_register x86_vector_register(const struct x86 *k, int i)
 {
-	return k->op[i].type == X86_OP_REG ? x86_register(k->op[i].reg)
-					   : (struct x86_register){ 0 };
+	return k->op[i]->type == ZYDIS_OPERAND_TYPE_REGISTER ? x86_register(k->op[i]->reg.value)
+							     : (struct x86_register){ 0 };
 }
 
-/* A mask makes it another instruction. */
+/* A mask makes it another instruction, as a broadcast does, or a rounding of its own. */
 static bool is_masked(const struct x86 *k)
 {
-	for (int i = 1; i < k->nr_ops; i++)
-		if (x86_vector_register(k, i).kind == X86_MASK)
-			return true;
-	return k->insn->detail->x86.avx_rm != X86_AVX_RM_INVALID;
+	const ZydisDecodedInstructionAvx *avx = &k->head->avx;
+
+	return (avx->mask.reg != ZYDIS_REGISTER_NONE && avx->mask.reg != ZYDIS_REGISTER_K0) ||
+	       avx->has_sae || avx->rounding.mode != ZYDIS_ROUNDING_MODE_INVALID ||
+	       (avx->broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID && !avx->broadcast.is_static);
 }
 
 void x86_zero_above(struct x86 *k, uint8_t reg, uint8_t from)
@@ -38,7 +39,7 @@ uint8_t x86_chunk(struct x86 *k, int i, uint8_t c, uint8_t w)
 	if (reg.kind == X86_VECTOR)
 		return reg.number + c;
 	t = vtrace_temp(k->m);
-	if (k->op[i].type == X86_OP_MEM && x86_place(k, i, &p)) {
+	if (k->op[i]->type == ZYDIS_OPERAND_TYPE_MEMORY && x86_place(k, i, &p)) {
 		p.imm += 8u * c;
 		x86_load(k, w, t, &p);
 	} else {
@@ -55,11 +56,12 @@ static bool move_all(struct x86 *k)
 	uint8_t w = to.kind == X86_VECTOR ? to.w : from.w;
 	struct x86_place p;
 
-	if (w > 32 || k->nr_ops != 2 || (to.kind != X86_VECTOR && k->op[0].type != X86_OP_MEM))
+	if (w > 32 || k->nr_ops != 2 ||
+	    (to.kind != X86_VECTOR && k->op[0]->type != ZYDIS_OPERAND_TYPE_MEMORY))
 		return false;
-	k->m->class = k->op[1].type == X86_OP_MEM   ? VTRACE_CLASS_LOAD_FP
-		      : k->op[0].type == X86_OP_MEM ? VTRACE_CLASS_STORE_FP
-						    : VTRACE_CLASS_VECTOR;
+	k->m->class = k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY   ? VTRACE_CLASS_LOAD_FP
+		      : k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY ? VTRACE_CLASS_STORE_FP
+								    : VTRACE_CLASS_VECTOR;
 	if (to.kind != X86_VECTOR) {
 		if (!x86_place(k, 0, &p))
 			return false;
@@ -81,12 +83,13 @@ static bool move_low(struct x86 *k, uint8_t w)
 	if (k->nr_ops != 2)
 		return false;
 	if (to.kind != X86_VECTOR) {
-		k->m->class =
-			k->op[0].type == X86_OP_MEM ? VTRACE_CLASS_STORE_FP : VTRACE_CLASS_MOVE;
+		k->m->class = k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY ? VTRACE_CLASS_STORE_FP
+									  : VTRACE_CLASS_MOVE;
 		x86_write(k, 0, from.kind == X86_VECTOR ? from.number : x86_read(k, 1));
 		return true;
 	}
-	k->m->class = k->op[1].type == X86_OP_MEM ? VTRACE_CLASS_LOAD_FP : VTRACE_CLASS_MOVE;
+	k->m->class = k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY ? VTRACE_CLASS_LOAD_FP
+								  : VTRACE_CLASS_MOVE;
 	vtrace_make_imm(k->m, VTRACE_MOV, w, to.number,
 			from.kind == X86_VECTOR ? from.number : x86_read(k, 1), 0);
 	vtrace_make_imm(k->m, VTRACE_CONST, 8, to.number + 1, VTRACE_ZERO, 0);
@@ -101,7 +104,8 @@ static bool move_scalar(struct x86 *k, uint8_t w)
 			    from = x86_vector_register(k, k->nr_ops - 1),
 			    rest = x86_vector_register(k, 1);
 
-	if (k->op[0].type == X86_OP_MEM || k->op[k->nr_ops - 1].type == X86_OP_MEM)
+	if (k->op[0]->type == ZYDIS_OPERAND_TYPE_MEMORY ||
+	    k->op[k->nr_ops - 1]->type == ZYDIS_OPERAND_TYPE_MEMORY)
 		return k->nr_ops == 2 && move_low(k, w);
 	if (to.kind != X86_VECTOR || from.kind != X86_VECTOR)
 		return false;
@@ -127,12 +131,12 @@ static bool move_half(struct x86 *k, uint8_t half)
 
 	if (k->nr_ops != 2)
 		return false;
-	if (to.kind == X86_VECTOR && k->op[1].type == X86_OP_MEM) {
+	if (to.kind == X86_VECTOR && k->op[1]->type == ZYDIS_OPERAND_TYPE_MEMORY) {
 		k->m->class = VTRACE_CLASS_LOAD_FP;
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + half, x86_read(k, 1), 0);
 		return true;
 	}
-	if (k->op[0].type != X86_OP_MEM || from.kind != X86_VECTOR)
+	if (k->op[0]->type != ZYDIS_OPERAND_TYPE_MEMORY || from.kind != X86_VECTOR)
 		return false;
 	k->m->class = VTRACE_CLASS_STORE_FP;
 	x86_write(k, 0, from.number + half);
@@ -163,8 +167,9 @@ static bool lanes(struct x86 *k, enum vtrace_op op, uint8_t w, bool swap)
 	struct x86_register to = x86_vector_register(k, 0);
 	int first = k->nr_ops == 3;
 	bool zero = (op == VTRACE_XOR || op == VTRACE_LANE_SUB || op == VTRACE_LANE_EQ) &&
-		    k->op[first].type == X86_OP_REG && k->op[first + 1].type == X86_OP_REG &&
-		    k->op[first].reg == k->op[first + 1].reg;
+		    k->op[first]->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    k->op[first + 1]->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    k->op[first]->reg.value == k->op[first + 1]->reg.value;
 
 	if (to.kind != X86_VECTOR || to.w > 32 || k->nr_ops < 2 || k->nr_ops > 3 ||
 	    x86_vector_register(k, first).kind != X86_VECTOR)
@@ -226,13 +231,14 @@ static bool shuffle_words(struct x86 *k)
 	struct x86_register to = x86_vector_register(k, 0);
 	uint8_t from[2], t[2], x;
 
-	if (to.kind != X86_VECTOR || to.w > 16 || k->nr_ops != 3 || k->op[2].type != X86_OP_IMM)
+	if (to.kind != X86_VECTOR || to.w > 16 || k->nr_ops != 3 ||
+	    k->op[2]->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return false;
 	k->m->class = VTRACE_CLASS_VECTOR;
 	for (uint8_t c = 0; c < 2; c++)
 		from[c] = x86_chunk(k, 1, c, 8);
 	for (uint8_t i = 0; i < 4; i++) {
-		x = k->op[2].imm >> 2 * i & 3;
+		x = k->op[2]->imm.value.u >> 2 * i & 3;
 		if (i % 2 == 0)
 			t[i / 2] = vtrace_temp(k->m);
 		if (i % 2 == 0) {
@@ -270,7 +276,7 @@ static bool compare_numbers(struct x86 *k, uint8_t w)
 static bool to_integer(struct x86 *k, uint8_t from)
 {
 	k->m->class = VTRACE_CLASS_FP;
-	vtrace_make_imm(k->m, VTRACE_FP_TO_INT, k->op[0].size, x86_target(k, 0), scalar(k, 1), 0)
+	vtrace_make_imm(k->m, VTRACE_FP_TO_INT, x86_size(k, 0), x86_target(k, 0), scalar(k, 1), 0)
 		->x = from;
 	return true;
 }
@@ -286,7 +292,7 @@ static bool to_number(struct x86 *k, enum vtrace_op op, uint8_t w)
 	if (to.kind != X86_VECTOR || k->nr_ops < 2 || k->nr_ops > 3)
 		return false;
 	k->m->class = VTRACE_CLASS_FP;
-	u = vtrace_make_imm(k->m, op, op == VTRACE_INT_TO_FP ? k->op[last].size : 8, t,
+	u = vtrace_make_imm(k->m, op, op == VTRACE_INT_TO_FP ? x86_size(k, last) : 8, t,
 			    scalar(k, last), 0);
 	u->x = w;
 	if (last == 2) {
@@ -300,31 +306,31 @@ static bool to_number(struct x86 *k, enum vtrace_op op, uint8_t w)
 
 static bool numbers(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_COMISD:
-	case X86_INS_UCOMISD:
-	case X86_INS_VCOMISD:
-	case X86_INS_VUCOMISD:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_COMISD:
+	case ZYDIS_MNEMONIC_UCOMISD:
+	case ZYDIS_MNEMONIC_VCOMISD:
+	case ZYDIS_MNEMONIC_VUCOMISD:
 		return compare_numbers(k, 8);
-	case X86_INS_COMISS:
-	case X86_INS_UCOMISS:
-	case X86_INS_VCOMISS:
-	case X86_INS_VUCOMISS:
+	case ZYDIS_MNEMONIC_COMISS:
+	case ZYDIS_MNEMONIC_UCOMISS:
+	case ZYDIS_MNEMONIC_VCOMISS:
+	case ZYDIS_MNEMONIC_VUCOMISS:
 		return compare_numbers(k, 4);
-	case X86_INS_CVTTSD2SI:
-	case X86_INS_VCVTTSD2SI:
+	case ZYDIS_MNEMONIC_CVTTSD2SI:
+	case ZYDIS_MNEMONIC_VCVTTSD2SI:
 		return to_integer(k, 8);
-	case X86_INS_CVTTSS2SI:
-	case X86_INS_VCVTTSS2SI:
+	case ZYDIS_MNEMONIC_CVTTSS2SI:
+	case ZYDIS_MNEMONIC_VCVTTSS2SI:
 		return to_integer(k, 4);
-	case X86_INS_CVTSI2SD:
-	case X86_INS_VCVTSI2SD:
+	case ZYDIS_MNEMONIC_CVTSI2SD:
+	case ZYDIS_MNEMONIC_VCVTSI2SD:
 		return to_number(k, VTRACE_INT_TO_FP, 8);
-	case X86_INS_CVTSI2SS:
-	case X86_INS_VCVTSI2SS:
+	case ZYDIS_MNEMONIC_CVTSI2SS:
+	case ZYDIS_MNEMONIC_VCVTSI2SS:
 		return to_number(k, VTRACE_INT_TO_FP, 4);
-	case X86_INS_CVTSS2SD:
-	case X86_INS_VCVTSS2SD:
+	case ZYDIS_MNEMONIC_CVTSS2SD:
+	case ZYDIS_MNEMONIC_VCVTSS2SD:
 		return to_number(k, VTRACE_FP_WIDEN, 8);
 	default:
 		return false;
@@ -340,33 +346,33 @@ struct lane_op {
 };
 
 #define LANES(name, op, w)                                                                         \
-	{ X86_INS_##name, op, w, false },                                                          \
+	{ ZYDIS_MNEMONIC_##name, op, w, false },                                                   \
 	{                                                                                          \
-		X86_INS_V##name, op, w, false                                                      \
+		ZYDIS_MNEMONIC_V##name, op, w, false                                               \
 	}
 
 static const struct lane_op lane_ops[] = {
 	LANES(PXOR, VTRACE_XOR, 8),
 	LANES(XORPS, VTRACE_XOR, 8),
 	LANES(XORPD, VTRACE_XOR, 8),
-	{ X86_INS_VPXORD, VTRACE_XOR, 8, false },
-	{ X86_INS_VPXORQ, VTRACE_XOR, 8, false },
+	{ ZYDIS_MNEMONIC_VPXORD, VTRACE_XOR, 8, false },
+	{ ZYDIS_MNEMONIC_VPXORQ, VTRACE_XOR, 8, false },
 	LANES(PAND, VTRACE_AND, 8),
 	LANES(ANDPS, VTRACE_AND, 8),
 	LANES(ANDPD, VTRACE_AND, 8),
-	{ X86_INS_VPANDD, VTRACE_AND, 8, false },
-	{ X86_INS_VPANDQ, VTRACE_AND, 8, false },
+	{ ZYDIS_MNEMONIC_VPANDD, VTRACE_AND, 8, false },
+	{ ZYDIS_MNEMONIC_VPANDQ, VTRACE_AND, 8, false },
 	LANES(POR, VTRACE_OR, 8),
 	LANES(ORPS, VTRACE_OR, 8),
 	LANES(ORPD, VTRACE_OR, 8),
-	{ X86_INS_VPORD, VTRACE_OR, 8, false },
-	{ X86_INS_VPORQ, VTRACE_OR, 8, false },
-	{ X86_INS_PANDN, VTRACE_ANDN, 8, true },
-	{ X86_INS_VPANDN, VTRACE_ANDN, 8, true },
-	{ X86_INS_ANDNPS, VTRACE_ANDN, 8, true },
-	{ X86_INS_VANDNPS, VTRACE_ANDN, 8, true },
-	{ X86_INS_ANDNPD, VTRACE_ANDN, 8, true },
-	{ X86_INS_VANDNPD, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_VPORD, VTRACE_OR, 8, false },
+	{ ZYDIS_MNEMONIC_VPORQ, VTRACE_OR, 8, false },
+	{ ZYDIS_MNEMONIC_PANDN, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_VPANDN, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_ANDNPS, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_VANDNPS, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_ANDNPD, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_VANDNPD, VTRACE_ANDN, 8, true },
 	LANES(PCMPEQB, VTRACE_LANE_EQ, 1),
 	LANES(PCMPEQW, VTRACE_LANE_EQ, 2),
 	LANES(PCMPEQD, VTRACE_LANE_EQ, 4),
@@ -394,60 +400,64 @@ static const struct lane_op lane_ops[] = {
 static bool lane_by_lane(struct x86 *k)
 {
 	for (size_t i = 0; i < sizeof(lane_ops) / sizeof(*lane_ops); i++)
-		if (lane_ops[i].id == k->insn->id)
+		if (lane_ops[i].id == k->head->mnemonic)
 			return lanes(k, lane_ops[i].op, lane_ops[i].w, lane_ops[i].swap);
 	return false;
 }
 
 static bool vector_moves(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_MOVDQA:
-	case X86_INS_MOVDQU:
-	case X86_INS_MOVAPS:
-	case X86_INS_MOVAPD:
-	case X86_INS_MOVUPS:
-	case X86_INS_MOVUPD:
-	case X86_INS_LDDQU:
-	case X86_INS_MOVNTDQ:
-	case X86_INS_MOVNTDQA:
-	case X86_INS_MOVNTPS:
-	case X86_INS_VMOVDQA:
-	case X86_INS_VMOVDQU:
-	case X86_INS_VMOVAPS:
-	case X86_INS_VMOVAPD:
-	case X86_INS_VMOVUPS:
-	case X86_INS_VMOVUPD:
-	case X86_INS_VLDDQU:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_MOVDQA:
+	case ZYDIS_MNEMONIC_MOVDQU:
+	case ZYDIS_MNEMONIC_MOVAPS:
+	case ZYDIS_MNEMONIC_MOVAPD:
+	case ZYDIS_MNEMONIC_MOVUPS:
+	case ZYDIS_MNEMONIC_MOVUPD:
+	case ZYDIS_MNEMONIC_LDDQU:
+	case ZYDIS_MNEMONIC_MOVNTDQ:
+	case ZYDIS_MNEMONIC_MOVNTDQA:
+	case ZYDIS_MNEMONIC_MOVNTPS:
+	case ZYDIS_MNEMONIC_VMOVDQA:
+	case ZYDIS_MNEMONIC_VMOVDQU:
+	case ZYDIS_MNEMONIC_VMOVAPS:
+	case ZYDIS_MNEMONIC_VMOVAPD:
+	case ZYDIS_MNEMONIC_VMOVUPS:
+	case ZYDIS_MNEMONIC_VMOVUPD:
+	case ZYDIS_MNEMONIC_VLDDQU:
 		return move_all(k);
-	case X86_INS_MOVD:
-	case X86_INS_VMOVD:
+	case ZYDIS_MNEMONIC_MOVD:
+	case ZYDIS_MNEMONIC_VMOVD:
 		return move_low(k, 4);
-	case X86_INS_MOVQ:
-	case X86_INS_VMOVQ:
+	case ZYDIS_MNEMONIC_MOVQ:
+	case ZYDIS_MNEMONIC_VMOVQ:
 		return move_low(k, 8);
-	case X86_INS_MOVSS:
-	case X86_INS_VMOVSS:
+	case ZYDIS_MNEMONIC_MOVSS:
+	case ZYDIS_MNEMONIC_VMOVSS:
 		return move_scalar(k, 4);
-	case X86_INS_MOVSD:
-	case X86_INS_VMOVSD:
+	case ZYDIS_MNEMONIC_MOVSD:
+	case ZYDIS_MNEMONIC_VMOVSD:
 		return move_scalar(k, 8);
-	case X86_INS_MOVLPS:
-	case X86_INS_MOVLPD:
+	case ZYDIS_MNEMONIC_MOVLPS:
+	case ZYDIS_MNEMONIC_MOVLPD:
 		return move_half(k, 0);
-	case X86_INS_MOVHPS:
-	case X86_INS_MOVHPD:
+	case ZYDIS_MNEMONIC_MOVHPS:
+	case ZYDIS_MNEMONIC_MOVHPD:
 		return move_half(k, 1);
-	case X86_INS_VPBROADCASTB:
+	case ZYDIS_MNEMONIC_VPBROADCASTB:
 		return broadcast(k, 1);
-	case X86_INS_VPBROADCASTW:
+	case ZYDIS_MNEMONIC_VPBROADCASTW:
 		return broadcast(k, 2);
-	case X86_INS_VPBROADCASTD:
+	case ZYDIS_MNEMONIC_VPBROADCASTD:
 		return broadcast(k, 4);
-	case X86_INS_VPBROADCASTQ:
+	case ZYDIS_MNEMONIC_VPBROADCASTQ:
 		return broadcast(k, 8);
-	case X86_INS_VZEROUPPER:
+	case ZYDIS_MNEMONIC_VZEROUPPER:
 		vtrace_make_imm(k->m, VTRACE_ZERO_UPPER, 8, VTRACE_ZERO, VTRACE_ZERO, 0);
+		return true;
+	case ZYDIS_MNEMONIC_VZEROALL:
+		for (uint8_t c = 0; c < 16 * 4; c++)
+			vtrace_make_imm(k->m, VTRACE_CONST, 8, VTRACE_VECTOR + c, VTRACE_ZERO, 0);
 		return true;
 	default:
 		return false;
@@ -456,50 +466,50 @@ static bool vector_moves(struct x86 *k)
 
 static bool vector_tests(struct x86 *k)
 {
-	switch (k->insn->id) {
-	case X86_INS_PMOVMSKB:
-	case X86_INS_VPMOVMSKB:
+	switch (k->head->mnemonic) {
+	case ZYDIS_MNEMONIC_PMOVMSKB:
+	case ZYDIS_MNEMONIC_VPMOVMSKB:
 		return signs(k, 1);
-	case X86_INS_MOVMSKPS:
-	case X86_INS_VMOVMSKPS:
+	case ZYDIS_MNEMONIC_MOVMSKPS:
+	case ZYDIS_MNEMONIC_VMOVMSKPS:
 		return signs(k, 4);
-	case X86_INS_MOVMSKPD:
-	case X86_INS_VMOVMSKPD:
+	case ZYDIS_MNEMONIC_MOVMSKPD:
+	case ZYDIS_MNEMONIC_VMOVMSKPD:
 		return signs(k, 8);
-	case X86_INS_PUNPCKLBW:
-	case X86_INS_VPUNPCKLBW:
+	case ZYDIS_MNEMONIC_PUNPCKLBW:
+	case ZYDIS_MNEMONIC_VPUNPCKLBW:
 		return interleave(k, 1, false);
-	case X86_INS_PUNPCKLWD:
-	case X86_INS_VPUNPCKLWD:
+	case ZYDIS_MNEMONIC_PUNPCKLWD:
+	case ZYDIS_MNEMONIC_VPUNPCKLWD:
 		return interleave(k, 2, false);
-	case X86_INS_PUNPCKLDQ:
-	case X86_INS_VPUNPCKLDQ:
-	case X86_INS_UNPCKLPS:
-	case X86_INS_VUNPCKLPS:
+	case ZYDIS_MNEMONIC_PUNPCKLDQ:
+	case ZYDIS_MNEMONIC_VPUNPCKLDQ:
+	case ZYDIS_MNEMONIC_UNPCKLPS:
+	case ZYDIS_MNEMONIC_VUNPCKLPS:
 		return interleave(k, 4, false);
-	case X86_INS_PUNPCKLQDQ:
-	case X86_INS_VPUNPCKLQDQ:
-	case X86_INS_UNPCKLPD:
-	case X86_INS_VUNPCKLPD:
+	case ZYDIS_MNEMONIC_PUNPCKLQDQ:
+	case ZYDIS_MNEMONIC_VPUNPCKLQDQ:
+	case ZYDIS_MNEMONIC_UNPCKLPD:
+	case ZYDIS_MNEMONIC_VUNPCKLPD:
 		return interleave(k, 8, false);
-	case X86_INS_PUNPCKHBW:
-	case X86_INS_VPUNPCKHBW:
+	case ZYDIS_MNEMONIC_PUNPCKHBW:
+	case ZYDIS_MNEMONIC_VPUNPCKHBW:
 		return interleave(k, 1, true);
-	case X86_INS_PUNPCKHWD:
-	case X86_INS_VPUNPCKHWD:
+	case ZYDIS_MNEMONIC_PUNPCKHWD:
+	case ZYDIS_MNEMONIC_VPUNPCKHWD:
 		return interleave(k, 2, true);
-	case X86_INS_PUNPCKHDQ:
-	case X86_INS_VPUNPCKHDQ:
-	case X86_INS_UNPCKHPS:
-	case X86_INS_VUNPCKHPS:
+	case ZYDIS_MNEMONIC_PUNPCKHDQ:
+	case ZYDIS_MNEMONIC_VPUNPCKHDQ:
+	case ZYDIS_MNEMONIC_UNPCKHPS:
+	case ZYDIS_MNEMONIC_VUNPCKHPS:
 		return interleave(k, 4, true);
-	case X86_INS_PUNPCKHQDQ:
-	case X86_INS_VPUNPCKHQDQ:
-	case X86_INS_UNPCKHPD:
-	case X86_INS_VUNPCKHPD:
+	case ZYDIS_MNEMONIC_PUNPCKHQDQ:
+	case ZYDIS_MNEMONIC_VPUNPCKHQDQ:
+	case ZYDIS_MNEMONIC_UNPCKHPD:
+	case ZYDIS_MNEMONIC_VUNPCKHPD:
 		return interleave(k, 8, true);
-	case X86_INS_PSHUFD:
-	case X86_INS_VPSHUFD:
+	case ZYDIS_MNEMONIC_PSHUFD:
+	case ZYDIS_MNEMONIC_VPSHUFD:
 		return shuffle_words(k);
 	default:
 		return false;

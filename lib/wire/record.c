@@ -66,7 +66,7 @@ static bool lines_good(const struct wire_routine *r, const struct wire_line *l)
 
 static bool inlines_good(const struct wire_routine *r, const struct wire_inline *in)
 {
-	/* Of each depth: where the part that is open there ends. */
+	/* For each depth: the end of the part that is open there. */
 	uint64_t ends[WIRE_INLINE_DEPTH + 1], at = 0;
 	uint32_t open = 0;
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What crosses a process boundary: the registry a JIT process shares, the records in it, the
- * doorbell, and the control protocol's names. Fixed width, little-endian, versioned; every size is
- * asserted. libc only; used by libdbgdyn, the daemon and its helpers.
- *
- * Byte order: the registry is written by the process's own CPU. x86-64, aarch64 and riscv64 Linux
- * are little-endian; building for anything else is an error here.
+ * Layouts that cross a process boundary: the registry that a JIT process shares, its records, the
+ * doorbell, and the names of the control protocol. Fixed width, little-endian, versioned; every
+ * size is asserted. libc only; used by libdbgdyn, the daemon and its helpers. Byte order: the
+ * process's own CPU writes the registry. x86-64, aarch64 and riscv64 Linux are little-endian;
+ * building for anything else is an error here.
  */
 #ifndef DCPI_WIRE_H
 #define DCPI_WIRE_H
@@ -48,9 +47,9 @@ enum wire_range_kind { WIRE_RANGE_NONE, WIRE_RANGE_CODE, WIRE_RANGE_DST, WIRE_RA
  * In the process's own memory, which fork copies: so a child's memory tells what it inherited, to a
  * daemon that was not there.
  */
-struct wire_heritage {
+struct wire_inherited {
 	uint64_t registry; /* its number, of this process or the last ancestor with one; 0: none */
-	uint64_t seq;	   /* of the last record made; stored after all it changes */
+	uint64_t seq;	   /* number of the last record made; stored after all changes of it */
 };
 
 /*
@@ -76,9 +75,10 @@ struct wire_registry {
 	 * words and seq are mapped. */
 	uint64_t words_addr, seq_addr;
 	/* For a daemon that comes after a fork. number 0: by a library that tells nothing of it. */
-	uint64_t number;		/* of this registry: no other process has it */
-	uint64_t heritage_addr;		/* where struct wire_heritage is, at a multiple of 16 */
-	struct wire_heritage inherited; /* what this process had of another when it made this */
+	uint64_t number;	 /* number of this registry: no other process has it */
+	uint64_t inherited_addr; /* where struct wire_inherited is, at a multiple of 16 */
+	struct wire_inherited
+		inherited; /* what this process had inherited by fork when it made this registry */
 	uint8_t pad0[256 - 136];
 
 	/* 256: the library */
@@ -88,8 +88,9 @@ struct wire_registry {
 	uint32_t
 		flush_wanted; /* raised by flush and end; the daemon answers with the same number */
 	uint32_t reserved1;
-	uint64_t seq;	   /* of the last record made; stored with release after all it changes */
-	uint64_t heap_end; /* bytes of the heap ever used */
+	uint64_t seq; /* number of the last record made; stored with release after all changes of it
+		       */
+	uint64_t heap_end;    /* bytes of the heap ever used */
 	uint64_t nr_unlisted; /* registrations ever that found no room in the heap */
 	uint8_t pad1[256 - 56];
 
@@ -202,8 +203,8 @@ static_assert(sizeof(struct wire_head) == 8, "record head");
 struct wire_routine {
 	struct wire_head head;
 	uint32_t facility;
-	uint32_t part;	   /* of an object: counts its routines; else 0 */
-	uint64_t seq;	   /* of its registration or last move, above 0; with part it is unique */
+	uint32_t part; /* counts the routines of an object; else 0 */
+	uint64_t seq; /* number of its registration or last move, above 0; with part it is unique */
 	uint64_t addr;	   /* vaddr of its first byte */
 	uint64_t code_len; /* above 0, at most WIRE_CODE_MAX */
 	uint32_t name_len;
@@ -253,7 +254,7 @@ struct wire_retire {
 	uint32_t facility;
 	uint32_t reserved;
 	uint64_t seq, handle;
-	uint64_t addr, code_len; /* what it covered, for the words */
+	uint64_t addr, code_len; /* the range that it covered, for the words */
 };
 static_assert(sizeof(struct wire_retire) == 48, "retire");
 
@@ -326,7 +327,7 @@ struct wire_bytes {
 	struct wire_head head;
 	uint32_t facility;
 	uint32_t kind;			/* enum wire_range_kind */
-	uint64_t vaddr;			/* of the first byte */
+	uint64_t vaddr;			/* address of the first byte */
 	uint64_t bytes_len;		/* bytes follow */
 	uint64_t range_base, range_len; /* the whole range */
 };
@@ -383,7 +384,7 @@ uint64_t wire_moved_off(const struct wire_replaces *rec, uint64_t off);
 struct wire_place {
 	struct wire_head head;
 	uint64_t vaddr, elf, len;
-	uint64_t from_seq, until_seq; /* of its life; until 0: it was not over */
+	uint64_t from_seq, until_seq; /* bounds of its life; until 0: it was not over */
 };
 static_assert(sizeof(struct wire_place) == 48, "place");
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Archives and what is made of them: any bytes as a list (what could be read is written as itself
- * again, and each of its paths that is a part of a database leads nowhere out of it), and as a
- * whole archive.
+ * again, and each of its paths that is a part of a database leads nowhere out of it), as a whole
+ * archive, and as what a child sends that an archive has taken over.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "archive.h"
+#include "tarball_internal.h"
 #include "profdb.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -27,18 +27,18 @@ static void check_place(const char *path)
 
 static void as_list(const uint8_t *data, size_t len)
 {
-	struct archive_list l = { 0 };
+	struct tarball_list l = { 0 };
 	struct base_buf same = { 0 };
 
-	if (archive_list_parse(&l, (const char *)data, len, NULL) >= 0) {
-		if (archive_list_format(&l, &same) < 0 || same.len != len ||
+	if (tarball_list_parse(&l, (const char *)data, len, NULL) >= 0) {
+		if (tarball_list_format(&l, &same) < 0 || same.len != len ||
 		    memcmp(same.data, data, len) != 0)
 			abort();
 	}
 	for (size_t i = 0; i < l.nr; i++)
 		check_place(l.v[i].path);
 	base_buf_release(&same);
-	archive_list_release(&l);
+	tarball_list_release(&l);
 }
 
 /* With the line that a right checksum takes, so that mutations reach what is behind it. */
@@ -53,32 +53,53 @@ static void as_lines(const uint8_t *data, size_t len)
 	base_buf_release(&text);
 }
 
+static void read_members(struct tarball_reader *a)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < tarball_members(a)->nr; i++) {
+		check_place(tarball_members(a)->v[i].path);
+		r = tarball_read(a, NULL, NULL, NULL);
+	}
+	if (r >= 0)
+		tarball_end(a, NULL);
+	tarball_close(a);
+}
+
+static int file_of(const void *data, size_t len)
+{
+	int fd = memfd_create("archive", MFD_CLOEXEC);
+
+	if (fd < 0 || base_write_all(fd, data, len) < 0 || lseek(fd, 0, SEEK_SET) != 0)
+		abort();
+	return fd;
+}
+
 static void as_archive(const uint8_t *data, size_t len)
 {
-	int r, fd = memfd_create("archive", MFD_CLOEXEC);
-	struct archive_reader *a;
+	int fd = file_of(data, len);
+	struct tarball_reader *a;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (fd < 0 || base_write_all(fd, data, len) < 0)
-		abort();
-	if (archive_open(path, &a, NULL) >= 0) {
-		r = 0;
-		for (size_t i = 0; r >= 0 && i < archive_members(a)->nr; i++) {
-			check_place(archive_members(a)->v[i].path);
-			r = archive_read(a, NULL, NULL, NULL);
-		}
-		if (r >= 0)
-			archive_end(a, NULL);
-		archive_close(a);
-	}
+	if (tarball_open(path, &a, NULL) >= 0)
+		read_members(a);
 	close(fd);
+}
+
+static void as_frames(const uint8_t *data, size_t len)
+{
+	struct tarball_reader *a;
+
+	if (tarball_open_frames("frames", file_of(data, len), 0, &a, NULL) >= 0)
+		read_members(a);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	as_list(data, len);
 	as_lines(data, len);
+	as_frames(data, len);
 	as_archive(data, len);
 	return 0;
 }

@@ -69,7 +69,6 @@ static void ask(struct image *img)
 
 	if (image_symbols_load(img, NULL) < 0 || insn_disasm_open(image_machine(img), &d, NULL) < 0)
 		return;
-	insn_disasm_plain(d);
 	for (size_t i = 0; i < RANGES_MAX && image_code_at(img, i, &code); i++)
 		walk(img, d, &code);
 	for (size_t i = 0; i < SYMBOLS_MAX && i < image_nr_symbols(img); i++)

@@ -41,11 +41,11 @@ static void take_record(bool own_number)
 	uint16_t type = (uint16_t)number(1), flags = (uint16_t)number(1);
 	size_t body = 8 * (size_t)number(1), n = t.left < body ? t.left : body;
 	struct wire_head *h;
-	void *room;
+	void *space;
 
-	if (base_buf_extend(&t.records, sizeof(*h) + body, &room) < 0)
+	if (base_buf_extend(&t.records, sizeof(*h) + body, &space) < 0)
 		abort();
-	h = room;
+	h = space;
 	*h = (struct wire_head){ .len = (uint32_t)(sizeof(*h) + body),
 				 .type = type,
 				 .flags = flags };

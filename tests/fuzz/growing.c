@@ -7,7 +7,7 @@
 #include "growing.h"
 
 /* What has come of a file. */
-struct told {
+struct announced {
 	struct foreign_place place;
 	struct base_buf records; /* but for times that are as before */
 	uint64_t seq, time_ns, nr_bad;
@@ -28,7 +28,7 @@ static ssize_t memory_read(void *ctx, uint64_t addr, void *to, size_t len)
 	return (ssize_t)len;
 }
 
-static bool is_known_time(struct told *t, const struct wire_head *h)
+static bool is_known_time(struct announced *t, const struct wire_head *h)
 {
 	uint64_t time_ns;
 
@@ -53,7 +53,7 @@ static uint64_t seq_of(const struct wire_head *h)
 	return 0;
 }
 
-static void take(struct told *t, const struct base_buf *out)
+static void take(struct announced *t, const struct base_buf *out)
 {
 	const struct wire_head *h;
 	size_t pos = 0;
@@ -71,7 +71,7 @@ static void take(struct told *t, const struct base_buf *out)
 		abort();
 }
 
-static void read_on(struct told *t, growing_read_fn *read, size_t answer_max)
+static void read_on(struct announced *t, growing_read_fn *read, size_t answer_max)
 {
 	struct foreign_file from = { .fd = file,
 				     .machine = EM_X86_64,
@@ -101,7 +101,7 @@ static void put(const uint8_t *data, size_t from, size_t to)
 		abort();
 }
 
-static bool same(const struct told *a, const struct told *b)
+static bool same(const struct announced *a, const struct announced *b)
 {
 	return a->records.len == b->records.len && a->nr_bad == b->nr_bad &&
 	       (a->status < 0 ? a->status : 0) == (b->status < 0 ? b->status : 0) &&
@@ -111,7 +111,7 @@ static bool same(const struct told *a, const struct told *b)
 
 int growing_check(growing_read_fn *read, const uint8_t *data, size_t len)
 {
-	struct told whole = { 0 }, parts = { 0 };
+	struct announced whole = { 0 }, parts = { 0 };
 	size_t cut;
 
 	if (len < 2)

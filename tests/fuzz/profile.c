@@ -33,11 +33,11 @@ static void check_same(const struct profdb_profile *p, size_t event, const struc
 
 static void check_moves(const struct profdb_profile *p, const struct profdb_profile *q)
 {
-	CHECK(profdb_profile_nr_moves(p) == profdb_profile_nr_moves(q));
-	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++) {
-		const struct profdb_move *a = profdb_profile_move(p, i);
+	CHECK(profdb_profile_nr_edges(p) == profdb_profile_nr_edges(q));
+	for (size_t i = 0; i < profdb_profile_nr_edges(p); i++) {
+		const struct profdb_edge *a = profdb_profile_edge(p, i);
 
-		CHECK(!memcmp(a, profdb_profile_move(q, i), sizeof(*a)));
+		CHECK(!memcmp(a, profdb_profile_edge(q, i), sizeof(*a)));
 		CHECK(a->count[0] || a->count[1]);
 	}
 }

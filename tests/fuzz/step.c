@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A message of dcpid-step's. What is taken for a block or a window is within all bounds. */
+/* A message of dcpid-step's. What is taken for a block or a trace is within all bounds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,12 +25,12 @@ static void check_block(const struct vtrace_code *c)
 }
 
 /* Every word of it can be read. */
-static void check_window(const struct step_window *m)
+static void check_trace(const struct step_trace *m)
 {
 	const uint64_t *words = (const uint64_t *)(m + 1);
 	volatile uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < vtrace_window_words(&m->w); i++)
+	for (uint32_t i = 0; i < insn_trace_words(&m->w); i++)
 		sum += words[i];
 }
 
@@ -45,8 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		check_block(c);
 		free(c);
 	}
-	if (step_window_check(message, len) == 0)
-		check_window(message);
+	if (step_trace_check(message, len) == 0)
+		check_trace(message);
 	free(message);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Windows of values. Bit 1 of the first byte: messages as dcpid-values gets them, each behind two
+ * Traces of values. Bit 1 of the first byte: messages as dcpid-values gets them, each behind two
  * bytes of length. Else a record over sound blocks: bit 0 chooses the machine, the next eight bytes
  * what registers hold and whether it was stepped, then 64 bytes of code, then words of a trace,
  * then fixes. Whatever it is, running it again ends, and gives instructions of its blocks alone.
@@ -45,26 +45,26 @@ static void translate(enum vtrace_arch arch, const uint8_t *code)
 	vtrace_translator_close(t);
 }
 
-static void fill(struct vtrace_window *w, uint64_t seed)
+static void fill(struct insn_trace *w, uint64_t seed)
 {
 	uint64_t v = seed;
 
-	for (unsigned int i = 0; i < VTRACE_WINDOW_REGS; i++) {
+	for (unsigned int i = 0; i < INSN_TRACE_REGS; i++) {
 		v = v * 6364136223846793005 + 1442695040888963407;
 		w->r[i] = v >> 63 ? BASE + (v >> 40) % 256 : v;
 	}
 	w->r[VTRACE_ZERO] = 0;
 	w->flags = v & VTRACE_FLAGS;
 	w->flags_unknown = v >> 8 & v >> 16 & VTRACE_FLAGS;
-	w->has = VTRACE_WINDOW_VALUES |
-		 (v >> 20 & (VTRACE_WINDOW_TIMES | VTRACE_WINDOW_KERNEL | VTRACE_WINDOW_STEPPED));
+	w->has = INSN_TRACE_VALUES |
+		 (v >> 20 & (INSN_TRACE_TIMES | INSN_TRACE_KERNEL | INSN_TRACE_STEPPED));
 	w->failed[0] = v >> 3 & v >> 11;
 	w->pc = BASE;
 }
 
-static void set_lengths(struct vtrace_window *w, size_t len)
+static void set_lengths(struct insn_trace *w, size_t len)
 {
-	size_t half = w->has & VTRACE_WINDOW_STEPPED ? len / 2 : len, rest;
+	size_t half = w->has & INSN_TRACE_STEPPED ? len / 2 : len, rest;
 
 	w->nr_words = (uint16_t)(half < VTRACE_NR_WORDS ? half : VTRACE_NR_WORDS);
 	rest = (len - w->nr_words) / 2;
@@ -77,7 +77,7 @@ static void replay(const uint8_t *data, size_t len)
 	static struct vtrace_replay r;
 	static uint64_t words[VTRACE_NR_WORDS + 2 * VTRACE_NR_FIXES];
 	struct vtrace_operands nothing = { .result = VTRACE_ZERO };
-	struct vtrace_window w = { 0 };
+	struct insn_trace w = { 0 };
 	enum vtrace_arch arch = data[0] & 1 ? VTRACE_AARCH64 : VTRACE_X86_64;
 	struct vtrace_entry e;
 	uint64_t seed, c0, c1;
@@ -88,10 +88,10 @@ static void replay(const uint8_t *data, size_t len)
 	translate(arch, data + HEAD);
 	len = (len - HEAD - CODE) / 8;
 	set_lengths(&w, len);
-	memcpy(words, data + HEAD + CODE, vtrace_window_words(&w) * sizeof(words[0]));
+	memcpy(words, data + HEAD + CODE, insn_trace_words(&w) * sizeof(words[0]));
 	vtrace_contexts_init(&contexts, arch);
 	ret = vtrace_replay_init(&r, &w, words, get_block, NULL);
-	require(ret == 0 || (ret == -DCPI_EFORMAT && w.has & VTRACE_WINDOW_STEPPED));
+	require(ret == 0 || (ret == -DCPI_EFORMAT && w.has & INSN_TRACE_STEPPED));
 	if (ret < 0)
 		return;
 	while ((ret = vtrace_replay_next(&r, &e)) > 0) {
@@ -124,7 +124,7 @@ static void take(struct values_run *r, const void *message, size_t len)
 	else if (type == VALUES_FORGET)
 		values_run_forget(r);
 	else
-		values_run_window(r, message, len, answer, NULL);
+		values_run_trace(r, message, len, answer, NULL);
 }
 
 static void messages(const uint8_t *data, size_t len)

@@ -2,7 +2,7 @@
 /*
  * Translator and interpreter: the first byte chooses the machine, the next eight what registers
  * hold, the rest is code at 0x1000 and all the memory there is. Whatever it is, the micro-ops are
- * such as the interpreter may be given, the same ones wherever the code stands, and the window
+ * such as the interpreter may be given, the same ones wherever the code stands, and the trace
  * ends.
  */
 #include <stdlib.h>
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	require(vtrace_blocks_new(arch, &blocks) == 0);
 	vtrace_begin(&s, MAX_INSNS);
 	end = vtrace_run(blocks, &memory, &s);
-	require(end > VTRACE_GOES_ON && end < VTRACE_NR_ENDS && end != VTRACE_UNTRANSLATED);
+	require(end > VTRACE_CONTINUES && end < VTRACE_NR_ENDS && end != VTRACE_UNTRANSLATED);
 	require(s.nr_insns <= MAX_INSNS && (end != VTRACE_FULL || s.nr_insns == MAX_INSNS));
 	require(!s.r[VTRACE_ZERO] && !vtrace_is_unknown(&s, VTRACE_ZERO));
 	for (uint32_t i = 0; vtrace_blocks_get(blocks, i); i++)

@@ -10,7 +10,7 @@ set -eu
 	printf 'platform box\nepoch 1700000000\nprofile file /opt/app/app %s\nevent cpu-clock 1000000\n' "$app/app"
 	printf 'values vp-ldlatency\nvalue warm+28 1000 10\n'
 	for i in $(seq 1000); do echo "value warm+29 1 $((2000 + i))"; done
-} | "$mkdb" untold
+} | "$mkdb" unannounced
 
 {
 	run dcpildlatency
@@ -25,7 +25,7 @@ compare dcpildlatency
 
 # What the instructions took comes to the total, whatever part of them is told of.
 for n in 1 2; do
-	"$DCPI_BIN/dcpildlatency" -db untold -n $n -no_header | awk '
+	"$DCPI_BIN/dcpildlatency" -db unannounced -n $n -no_header | awk '
 		{ ns = $1 * $2; time = $6 + 0 }
 		/ total$/ { total = ns; next }
 		{ sum += ns; times += time }

@@ -40,6 +40,16 @@ cat >stream <<-END
 	count t=160 pid=10 addr=0x7f0100000000 n=2 event=1
 	count t=170 pid=99 addr=0x7f0100000000 n=4
 END
+# An ELF file with a build-id; our own programs are scripts where an emulator runs them.
+elf=$(command -v readelf)
+cat >found <<-END
+	dcpi-replay 1
+	utc 1700000000
+	event cpu-clock 1000000
+	comm pid=10 path=w
+	mmap pid=10 addr=0x400000 len=0x1000 off=0 id=$(readelf -n "$elf" | sed -n 's/.*Build ID: //p') path=$elf
+	count t=100 pid=10 addr=0x400010 n=5
+END
 # Two of these cannot be told in 32 bits: one file of version 1 for both.
 sed 's/addr=0x7f0000000010 n=4294967295/&\ncount t=141 pid=10 addr=0x7f0000000010 n=1/' stream >more
 
@@ -75,6 +85,14 @@ prof() { dcpiprof -db "$1" -epoch all -i -no_header 2>/dev/null; }
 	for version in 1 0.07 0.06; do
 		echo "$version: $(old_files 0.06 db-$version) $(old_files 0.07 db-$version) $(old_files "dcpi-dynamic 1" db-$version)"
 	done
+	echo "# an old form by dcpicat holds the text of an image that is found"
+	dcpid -quiet -replay found -platform test db-found
+	cp db-found/2*/test/* found1
+	dcpicat found1 | grep ^text_ >text
+	[ "$(wc -l <text)" = 2 ] || cat text
+	run dcpicat -format 0.07 -output found7 found1
+	grep -acE '^(tstart 0x[0-9a-f]+|tsize [1-9][0-9]*)$' found7
+	dcpicat found7 | grep ^text_ | diff text -
 	echo "# the same samples, whatever the form"
 	run prof db-1
 	for version in 0.07 0.06; do

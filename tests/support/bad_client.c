@@ -10,10 +10,17 @@
  *was announced
  *	bad_client machine NUMBER  a registry of that ELF machine and code that runs for a second;
  *prints whether the daemon attached it
+ *
+ *	bad_client slow COUNT FILE so many JITs of another user, each with an owned range that is
+ *				   mapped from FILE, which no program has read; a line when all
+ *				   of them have begun; they end when its input does
+ *	bad_client crowd COUNT     so many processes of another user, one after the other or side
+ *				   by side, each with 64 facilities that it ends at once
  */
 #include <dbgdyn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/userfaultfd.h>
 #include <mqueue.h>
 #include <signal.h>
@@ -26,10 +33,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "fake_registry.h"
 #include "truth_jit.h"
 #include "wire.h"
@@ -101,44 +108,6 @@ static int make_queue(long count)
 
 /* ---- hand-overs ---------------------------------------------------------------------------- */
 
-static int connect_daemon(void)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	const char *dir = getenv("DCPI_RUN");
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s/%s", dir ? dir : WIRE_RUN_DIR,
-		 WIRE_DYN_NAME);
-	if (fd >= 0 && connect(fd, (const void *)&to, sizeof(to)) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-static int hand_over(int sock, const void *data, size_t len, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec part = { (void *)(uintptr_t)data, len };
-	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = &control;
-		m.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return (int)sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static int sockets(long count)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), pipes[2], sock;
@@ -154,13 +123,13 @@ static int sockets(long count)
 		struct wire_doorbell bell;
 		uint64_t r = truth_random(&random);
 
-		sock = connect_daemon();
+		sock = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET | SOCK_NONBLOCK);
 		if (sock < 0)
 			continue;
 		forge(&bell, r);
 		if (r >> 61) /* else silent */
-			sent += hand_over(sock, &bell, r >> 60 & 1 ? sizeof(bell) : r >> 50 & 15,
-					  fds[r >> 40 & 3]) >= 0;
+			sent += client_send(sock, &bell, r >> 60 & 1 ? sizeof(bell) : r >> 50 & 15,
+					    fds[r >> 40 & 3]) >= 0;
 		close(sock);
 	}
 	printf("sent %ld\n", sent);
@@ -189,24 +158,6 @@ static int make_registry(void)
 	return fd;
 }
 
-/* Whether the daemon has it. */
-static int announce(int registry)
-{
-	struct wire_doorbell bell = { WIRE_DOORBELL_MAGIC, WIRE_REGISTRY_VERSION,
-				      (uint32_t)getpid(), 0 };
-	int sock = -1;
-
-	for (int i = 0; i < 100 && sock < 0; i++) {
-		sock = connect_daemon();
-		if (sock < 0)
-			usleep(10000);
-	}
-	if (registry < 0 || sock < 0 || hand_over(sock, &bell, sizeof(bell), registry) < 0)
-		return -1;
-	close(sock);
-	return 0;
-}
-
 static int hang(long count)
 {
 	char c;
@@ -218,7 +169,7 @@ static int hang(long count)
 	for (long i = 0; i < count; i++)
 		if (fork() == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			c = announce(make_registry()) == 0 ? '+' : '-';
+			c = client_announce(make_registry()) == 0 ? '+' : '-';
 			if (write(ready[1], &c, 1) != 1)
 				_exit(1);
 			for (;;)
@@ -275,6 +226,111 @@ static int silent(double seconds)
 	return 0;
 }
 
+/* ---- a user's crowd ------------------------------------------------------------------------- */
+
+enum { OTHER = 65534, FACILITIES = 64 };
+
+/*
+ * Memory that never answers is made before: an ordinary user would need a file system for it. With
+ * other rights the kernel forgets that it is to end with its parent.
+ */
+static bool become_other(void)
+{
+	return setgroups(0, NULL) == 0 && setgid(OTHER) == 0 && setuid(OTHER) == 0 &&
+	       prctl(PR_SET_DUMPABLE, 1) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+}
+
+static const char *slow_file;
+
+/* Memory behind a file system that may answer late, not read yet. */
+static void *slow_memory(size_t len)
+{
+	int fd = open(slow_file, O_RDONLY | O_CLOEXEC);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* It tells of a routine now and then, so that it is read again and again. */
+static int be_slow(int ready)
+{
+	void *p = slow_memory(1 << 20);
+	struct dbgdyn_options opts = {
+		.size = sizeof(opts), .code_base = p, .code_len = 1 << 20, .timeout_ms = 1000
+	};
+	unsigned char *code = truth_map(TRUTH_BLOCKS * TRUTH_BLOCK);
+	uint64_t context, random = 37;
+
+	if (!p || !code)
+		return die("memory");
+	if (!become_other())
+		return die("user");
+	if (dbgdyn_begin("slow", 4, &opts, &context) != DBGDYN_OK)
+		return die("begin");
+	for (int i = 0;; i = (i + 1) % TRUTH_BLOCKS) {
+		unsigned char *at = code + i * TRUTH_BLOCK;
+
+		truth_make(context, at, "slow", i % TRUTH_SLOTS, NULL);
+		truth_run(at, CLOCK_MONOTONIC, 1e-3, &random);
+		if (ready >= 0 && write(ready, "+", 1) != 1)
+			return 1;
+		ready = -1;
+		usleep(50000);
+	}
+}
+
+static int be_crowded(int ready)
+{
+	unsigned char *code = truth_map(FACILITIES * TRUTH_BLOCK);
+	struct dbgdyn_options opts = { .size = sizeof(opts), .timeout_ms = 100 };
+	uint64_t context[FACILITIES];
+
+	if (!code || !become_other())
+		return die("user");
+	for (int i = 0; i < FACILITIES; i++) {
+		char name[16];
+		int len = snprintf(name, sizeof(name), "crowd%d", i);
+
+		if (dbgdyn_begin(name, (size_t)len, &opts, &context[i]) != DBGDYN_OK)
+			return die("begin");
+		truth_make(context[i], code + i * TRUTH_BLOCK, "crowd", i % TRUTH_SLOTS, NULL);
+	}
+	for (int i = 0; i < FACILITIES; i++)
+		dbgdyn_end(context[i]);
+	return write(ready, "+", 1) != 1;
+}
+
+static long start_all(long count, int (*be)(int ready))
+{
+	int ready[2];
+	long there = 0;
+	char c;
+
+	if (pipe(ready) < 0)
+		return -1;
+	for (long i = 0; i < count; i++)
+		if (fork() == 0) {
+			close(ready[0]);
+			_exit(be(ready[1]));
+		}
+	close(ready[1]);
+	while (there < count && read(ready[0], &c, 1) == 1)
+		there++;
+	return there;
+}
+
+static int crowd(long count, int (*be)(int ready))
+{
+	long there = start_all(count, be);
+	char c;
+
+	printf("%ld of %ld\n", there, count);
+	fflush(stdout);
+	while (be == be_slow && read(0, &c, 1) > 0)
+		;
+	return there != count;
+}
+
 /* ---- code of another machine ---------------------------------------------------------------- */
 
 /* A registry of @machine and its routine, handed over; then the routine runs. The daemon attaches
@@ -292,7 +348,7 @@ static int machine(uint32_t number, double seconds)
 	f.h->machine = number;
 	fake_facility(&f, "machine");
 	fake_put_routine(&f, 0, (uintptr_t)code, "machine_1", code, TRUTH_BLOCK);
-	if (announce(f.fd) < 0)
+	if (client_announce(f.fd) < 0)
 		return die("announce");
 	truth_run(code, CLOCK_THREAD_CPUTIME_ID, seconds, &random);
 	printf("attached %u\n", (unsigned int)(f.h->attached != 0));
@@ -313,6 +369,12 @@ int main(int argc, char **argv)
 		return hang(atol(argv[2]));
 	if (!strcmp(what, "silent"))
 		return silent(atof(argv[2]));
+	if (!strcmp(what, "slow")) {
+		slow_file = argc > 3 ? argv[3] : "";
+		return crowd(atol(argv[2]), be_slow);
+	}
+	if (!strcmp(what, "crowd"))
+		return crowd(atol(argv[2]), be_crowded);
 	if (!strcmp(what, "machine"))
 		return machine((uint32_t)atol(argv[2]), 1);
 	return 2;

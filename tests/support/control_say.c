@@ -9,46 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "client.h"
+#include "wire.h"
 
 static int die(const char *what)
 {
 	fprintf(stderr, "control_say: %s: %s\n", what, strerror(errno));
 	return 1;
-}
-
-static int dial(void)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s/control", getenv("DCPI_RUN"));
-	return connect(fd, (void *)&to, sizeof(to)) < 0 ? -1 : fd;
-}
-
-/* The descriptor comes with the newline. */
-static int end_line(int sock, int file)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} c = { 0 };
-	char newline = '\n';
-	struct iovec v = { &newline, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (file >= 0) {
-		m.msg_control = &c;
-		m.msg_controllen = sizeof(c);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(file));
-		memcpy(CMSG_DATA(h), &file, sizeof(file));
-	}
-	return sendmsg(sock, &m, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
 int main(int argc, char **argv)
@@ -63,9 +32,9 @@ int main(int argc, char **argv)
 		return 2;
 	if (argc == 4 && (file = open(argv[3], flags | O_CLOEXEC)) < 0)
 		return die(argv[3]);
-	sock = dial();
+	sock = client_dial(WIRE_CONTROL_NAME, SOCK_STREAM);
 	if (sock < 0 || send(sock, argv[1], strlen(argv[1]), MSG_NOSIGNAL) < 0 ||
-	    end_line(sock, file) < 0)
+	    client_send(sock, "\n", 1, file) != 1 /* the descriptor comes with it */)
 		return die("request");
 	n = recv(sock, text, sizeof(text) - 1, 0);
 	if (n <= 0)

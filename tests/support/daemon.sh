@@ -21,10 +21,13 @@ need_root()
 	}
 }
 
-# From here on use copies of the programs that any user can reach, wherever the build is.
+# From here on use copies of the programs that any user can reach, wherever the build is; and a database that any user
+# may read, as one that an administrator has made.
 reachable_programs()
 {
 	chmod 755 "$work"
+	mkdir -p "$db"
+	chmod 755 "$db"
 	mkdir "$work/bin" "$work/bin/examples"
 	cp -P "$DCPI_BIN"/dcpi* "$work/bin"
 	cp "$DCPI_BIN/examples/hello" "$work/bin/examples"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program whose perf map never answers, for tests/system/stuck-files.sh: it is in an overlay
- *whose lower layer is a file system of our own (FUSE, by its protocol).
+ * A file system of our own (FUSE, by its protocol) answers late, or stops answering.
  *
- *	fuse_hang FOLDER getattr|flush
+ *	fuse_hang FOLDER getattr|flush    a program whose perf map is in an overlay above it
+ *	fuse_hang FOLDER read             FOLDER/fuse/tmp/memory, which can be mapped; a reader
+ *					  is told late that it cannot be read
  *
  * FOLDER/fuse and FOLDER/root are mounted. Another user's program has FOLDER/root as its root
  * folder and runs code of its own. Once somebody has opened the map, the named operation is never
- * answered again. A line is printed for the first operation that hangs. At the end of the input
- * all is undone. Exit status 77: no FUSE, or no overlay, can be mounted here.
+ * answered again. A line is printed for the first operation that hangs. With "read" there is no
+ * program, and a line is printed when the file is there. At the end of the input all is undone.
+ *Exit status 77: no FUSE, or no overlay, can be mounted here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +30,14 @@
 
 #include "truth_jit.h"
 
-enum { NODE_ROOT = FUSE_ROOT_ID, NODE_TMP, NODE_MAP, OTHER = 65534 };
+enum {
+	NODE_ROOT = FUSE_ROOT_ID,
+	NODE_TMP,
+	NODE_MAP,
+	OTHER = 65534,
+	MEMORY = 1 << 20,
+	LATE_US = 200000
+};
 
 /* Shared by the file system and the program in it. */
 static struct shared {
@@ -64,7 +73,9 @@ static struct fuse_attr attr_of(uint64_t node)
 	uint64_t now = (uint64_t)time(NULL);
 
 	return (struct fuse_attr){ .ino = node,
-				   .size = map ? strlen(shared->text) : 0,
+				   .size = !map			? 0
+					   : stuck == FUSE_READ ? MEMORY
+								: strlen(shared->text),
 				   .mtime = now,
 				   .ctime = now,
 				   .mode = map ? S_IFREG | 0644 : S_IFDIR | 0755,
@@ -95,7 +106,7 @@ static void serve(const struct fuse_in_header *in, const void *arg)
 				       .max_readahead = 4096,
 				       .max_write = 4096 };
 	struct fuse_attr_out attr = { .attr = attr_of(in->nodeid) };
-	struct fuse_open_out opened = { .open_flags = FOPEN_DIRECT_IO };
+	struct fuse_open_out opened = { .open_flags = stuck == FUSE_READ ? 0 : FOPEN_DIRECT_IO };
 	struct fuse_statfs_out fs = { .st = { .bsize = 4096, .namelen = 255 } };
 	size_t len = strlen(shared->text);
 
@@ -157,6 +168,11 @@ static void be_file_system(const char *none)
 			continue;
 		if (n < (ssize_t)sizeof(*in))
 			_exit(0);
+		if (stuck == FUSE_READ && in->opcode == FUSE_READ) {
+			usleep(LATE_US);
+			reply(in, EIO, NULL, 0);
+			continue;
+		}
 		if (shared->opened && in->nodeid == NODE_MAP && in->opcode == stuck) {
 			if (!shared->hung)
 				puts("hangs");
@@ -227,7 +243,9 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	stuck = !strcmp(argv[2], "flush") ? FUSE_FLUSH : FUSE_GETATTR;
+	stuck = !strcmp(argv[2], "flush")  ? FUSE_FLUSH
+		: !strcmp(argv[2], "read") ? FUSE_READ
+					   : FUSE_GETATTR;
 	snprintf(fuse, sizeof(fuse), "%s/fuse", argv[1]);
 	snprintf(root, sizeof(root), "%s/root", argv[1]);
 	snprintf(empty, sizeof(empty), "%s/empty", argv[1]);
@@ -241,8 +259,14 @@ int main(int argc, char **argv)
 		return die("folder");
 	server = start(be_file_system, NULL);
 	r = mount_both(argv[1], fuse, root);
-	if (r == 0) {
+	if (r == 0 && stuck == FUSE_READ) {
+		snprintf(shared->name, sizeof(shared->name), "memory");
+		puts("ready");
+		fflush(stdout);
+	} else if (r == 0) {
 		program = start(be_program, root);
+	}
+	if (r == 0) {
 		while (read(0, &c, 1) > 0)
 			;
 	}

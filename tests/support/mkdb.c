@@ -15,7 +15,7 @@
  *	                              the time in which it was counted
  *	at WHERE COUNT …              samples by event; WHERE: an offset, or PROCEDURE or
  *	                              PROCEDURE+OFFSET of the image
- *	move START FROM TO EVEN ODD   so many windows went that way (profdb.h); '-': elsewhere
+ *	move START FROM TO EVEN ODD   so many traces went that way (profdb.h); '-': elsewhere
  *	values PROFILER [UID]         a value profile of the same image; UID may read it
  *	context PATH HEX              an image that its callers lie in; numbered from 1
  *	value WHERE COUNT VALUE [NUMBER OFFSET]
@@ -198,7 +198,7 @@ static int do_at(struct mkdb *m, char **w, size_t nr)
 
 static int do_move(struct mkdb *m, char **w)
 {
-	struct profdb_move move = { .count = { strtoull(w[4], NULL, 0), strtoull(w[5], NULL, 0) } };
+	struct profdb_edge move = { .count = { strtoull(w[4], NULL, 0), strtoull(w[5], NULL, 0) } };
 	uint64_t *const at[] = { &move.start, &move.from, &move.to };
 	int r = 0;
 
@@ -207,7 +207,7 @@ static int do_move(struct mkdb *m, char **w)
 		if (strcmp(w[1 + i], "-") != 0)
 			r = find_offset(m, w[1 + i], at[i]);
 	}
-	return r < 0 ? r : profdb_profile_move_add(current(m), &move);
+	return r < 0 ? r : profdb_profile_edge_add(current(m), &move);
 }
 
 static int do_values(struct mkdb *m, char **w, size_t nr)

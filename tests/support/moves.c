@@ -27,8 +27,8 @@ static int print(void *ctx, const char *file, struct profdb_profile *p)
 			      : strcmp(base, name) == 0;
 
 	(void)file;
-	for (size_t i = 0; wanted && i < profdb_profile_nr_moves(p); i++) {
-		const struct profdb_move *m = profdb_profile_move(p, i);
+	for (size_t i = 0; wanted && i < profdb_profile_nr_edges(p); i++) {
+		const struct profdb_edge *m = profdb_profile_edge(p, i);
 
 		print_off(m->start);
 		print_off(m->from);

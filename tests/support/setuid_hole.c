@@ -3,10 +3,17 @@
  * A privileged program, and clients that name its memory in a registry of their own, for
  * tests/system/setuid.sh:
  *
- *	setuid_hole vault FILE SECONDS     keeps the number in FILE at a known address, and works at
- *	                                   another one; to be run set-user-ID, or by a client below
- *	setuid_hole late VAULT FILE SECONDS    connects, executes VAULT; its child sends the
- *registry setuid_hole early VAULT FILE SECONDS   has a true registry, and executes VAULT afterwards
+ *	setuid_hole vault FILE SECONDS [PROGRAM ARG...]
+ *		keeps the number in FILE at a known address, the word behind it all over a megabyte,
+ *		and works; to be run set-user-ID, or by a client below. Then it gives up its rights,
+ *		and executes PROGRAM
+ *	setuid_hole late VAULT FILE SECONDS
+ *		connects, executes VAULT; its child sends the registry
+ *	setuid_hole early VAULT FILE SECONDS
+ *		has a true registry, and executes VAULT afterwards
+ *	setuid_hole switch VAULT FILE TIMES
+ *		has a registry with a range where VAULT has the word, executes VAULT, which executes
+ *		this again; so many times
  *	setuid_hole server FILE SECONDS    a vault, run by root, which maps a client's registry
  *	setuid_hole dropper SECONDS        root, with a registry, which becomes another user
  *
@@ -22,16 +29,17 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../unit/daemon/fake_registry.h"
+#include "client.h"
 
 #define SECRET ((volatile uint32_t *)0x200000000000)
 #define CODE   ((void *)0x200000100000)
+#define AREA   ((char *)0x200000200000)
 
-enum { NR_NUMBERS = 8, OWN_NUMBER = 8, OTHER = 65534 };
+enum { NR_NUMBERS = 8, OWN_NUMBER = 8, OTHER = 65534, AREA_LEN = 1 << 20 };
 
 #if defined(__x86_64__)
 static const uint8_t code[] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
@@ -84,21 +92,43 @@ static int make_code(void)
 	return 0;
 }
 
-static int vault(const char *file, double seconds)
+static void *map_at(void *p, size_t len)
+{
+	return mmap(p, len, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+/* Copies of @text, one behind the other, as far as they fit. */
+static void fill_area(const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t at = 0; len && at + len <= AREA_LEN; at += len)
+		memcpy(AREA + at, text, len);
+}
+
+/* @next: what is executed afterwards, or nothing. */
+static int vault(const char *file, double seconds, char **next)
 {
 	FILE *f = fopen(file, "r");
 	unsigned int number;
+	char text[128] = "";
 
-	if (mmap((void *)(uintptr_t)SECRET, 4096, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		 0) != (void *)(uintptr_t)SECRET ||
-	    make_code() < 0)
+	if (map_at((void *)(uintptr_t)SECRET, 4096) != (void *)(uintptr_t)SECRET ||
+	    map_at(AREA, AREA_LEN) != AREA || make_code() < 0)
 		return die("mmap");
-	if (!f || fscanf(f, "%u", &number) != 1)
+	if (!f || fscanf(f, "%u %127s", &number, text) < 1)
 		return die(file);
 	fclose(f);
 	*SECRET = number;
+	fill_area(text);
 	work(seconds);
+	if (*next) {
+		if (setresuid(getuid(), getuid(), getuid()) < 0)
+			return die("setresuid");
+		execv(*next, next);
+		return die(*next);
+	}
 	printf("euid %u worked\n", geteuid());
 	return 0;
 }
@@ -122,39 +152,11 @@ static void make_registry(struct fake *f)
 	}
 }
 
-static int dial(void)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s/%s", getenv("DCPI_RUN"), WIRE_DYN_NAME);
-	return connect(sock, (void *)&to, sizeof(to)) < 0 ? -1 : sock;
-}
-
-static int send_fd(int sock, const void *data, size_t len, int fd)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} c = { 0 };
-	struct iovec v = { (void *)(uintptr_t)data, len };
-	struct msghdr m = {
-		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
-	};
-	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-
-	h->cmsg_level = SOL_SOCKET;
-	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
-	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1;
-}
-
 static int receive_fd(int sock)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 	} c = { 0 };
 	char byte;
 	struct iovec v = { &byte, 1 };
@@ -173,7 +175,7 @@ static int hand_over(int sock, const struct fake *f)
 	struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC,
 				      .version = WIRE_REGISTRY_VERSION };
 
-	return send_fd(sock, &bell, sizeof(bell), f->fd);
+	return client_send(sock, &bell, sizeof(bell), f->fd) == sizeof(bell) ? 0 : -1;
 }
 
 /* The child's work: the registry goes out when its parent is the vault, and is newer than that. */
@@ -206,7 +208,7 @@ static int late(char **argv)
 	int sock;
 
 	make_registry(&f);
-	sock = dial();
+	sock = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET);
 	if (sock < 0)
 		return die("connect");
 	if (fork() == 0)
@@ -235,11 +237,36 @@ static int early(char **argv)
 	int sock;
 
 	make_registry(&f);
-	sock = dial();
+	sock = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET);
 	if (sock < 0 || map_words(&f) < 0 || hand_over(sock, &f) < 0)
 		return die("hand over");
 	tell_work(1.5);
 	execl(argv[0], argv[0], "vault", argv[1], argv[2], (char *)NULL);
+	return die(argv[0]);
+}
+
+/* The reader is to walk the range while the process is another program. */
+static int switch_programs(char **argv, const char *self)
+{
+	static const char lure[] = "nothing of anybody's ";
+	int left = atoi(argv[2]), sock = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET);
+	char times[16];
+	struct fake f;
+
+	if (left <= 0)
+		return 0;
+	make_registry(&f);
+	fake_range(&f, 0, WIRE_RANGE_CODE, (uintptr_t)AREA, AREA_LEN);
+	fake_put_routine(&f, 0, (uintptr_t)AREA, "lured", NULL, AREA_LEN);
+	if (map_at(AREA, AREA_LEN) != AREA)
+		return die("mmap");
+	fill_area(lure);
+	if (sock < 0 || map_words(&f) < 0 || hand_over(sock, &f) < 0)
+		return die("hand over");
+	work(0.001 * (left % 13));
+	snprintf(times, sizeof(times), "%d", left - 1);
+	execl(argv[0], argv[0], "vault", argv[1], left % 2 ? "0.002" : "0.02", self, "switch",
+	      argv[0], argv[1], times, (char *)NULL);
 	return die(argv[0]);
 }
 
@@ -255,12 +282,12 @@ static int server(const char *file, double seconds)
 		if (setresgid(OTHER, OTHER, OTHER) < 0 || setresuid(OTHER, OTHER, OTHER) < 0)
 			_exit(die("setresuid"));
 		make_registry(&f);
-		_exit(send_fd(pair[1], "", 1, f.fd) < 0);
+		_exit(client_send(pair[1], "", 1, f.fd) != 1);
 	}
 	fd = receive_fd(pair[0]);
 	if (fd < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0) == MAP_FAILED)
 		return die("map");
-	return vault(file, seconds);
+	return vault(file, seconds, (char *[]){ NULL });
 }
 
 static int dropper(double seconds)
@@ -269,7 +296,7 @@ static int dropper(double seconds)
 	int sock;
 
 	make_registry(&f);
-	sock = dial();
+	sock = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET);
 	if (sock < 0 || map_words(&f) < 0 || hand_over(sock, &f) < 0)
 		return die("hand over");
 	tell_work(seconds / 2);
@@ -287,8 +314,10 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (!strcmp(what, "vault") && argc == 4)
-		return vault(argv[2], atof(argv[3]));
+	if (!strcmp(what, "vault") && argc >= 4)
+		return vault(argv[2], atof(argv[3]), argv + 4);
+	if (!strcmp(what, "switch") && argc == 5)
+		return switch_programs(argv + 2, argv[0]);
 	if (!strcmp(what, "late") && argc == 5)
 		return late(argv + 2);
 	if (!strcmp(what, "early") && argc == 5)

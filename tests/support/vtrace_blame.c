@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "vtrace_blame.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <capstone/capstone.h>
+#include "insn.h"
 
-/* Where what is unknown comes from: an instruction, or a register of the window's beginning. */
+/* Where what is unknown comes from: an instruction, or a register of the trace's beginning. */
 struct origin {
 	bool found;
 	uint8_t reg, insn;
@@ -79,7 +80,7 @@ static void note_store(struct vtrace_state *s, const struct vtrace_uop *u, uint6
 		memory = here;
 }
 
-/* One micro-op; false: the window ends there. */
+/* One micro-op; false: the trace ends there. */
 static bool step(const struct vtrace_memory *m, struct vtrace_state *s, const struct vtrace_uop *u,
 		 const struct vtrace_code *c, unsigned int insn, struct origin *out)
 {
@@ -89,7 +90,7 @@ static bool step(const struct vtrace_memory *m, struct vtrace_state *s, const st
 	uint8_t before = s->flags_unknown;
 
 	*out = from;
-	if (vtrace_step((void *)m, s, u) != VTRACE_GOES_ON)
+	if (vtrace_step((void *)m, s, u) != VTRACE_CONTINUES)
 		return false;
 	if (u->op == VTRACE_STORE || u->op == VTRACE_TAINT_MEMORY)
 		note_store(s, u, addr, lost, from.found || from.reg != VTRACE_ZERO ? from : here);
@@ -106,10 +107,10 @@ struct blame vtrace_blame(const struct vtrace_blocks *b, const struct vtrace_mem
 	struct blame r = { .pc = vtrace_pc(b, done) };
 	struct origin from = { 0 };
 	struct vtrace_visit v = { 0 };
-	bool goes_on = true;
+	bool continues = true;
 
 	begin();
-	while (goes_on && vtrace_visit_read(done->words, done->nr_words, v.end, &v) > 0) {
+	while (continues && vtrace_visit_read(done->words, done->nr_words, v.end, &v) > 0) {
 		const struct vtrace_code *c = vtrace_blocks_get(b, v.id);
 		int first = c ? vtrace_code_at(c, v.pc) : -1;
 		unsigned int insn = (unsigned int)first;
@@ -117,8 +118,9 @@ struct blame vtrace_blame(const struct vtrace_blocks *b, const struct vtrace_mem
 		if (first < 0)
 			break;
 		begun->block_pc = v.pc - c->insns[first].offset;
-		for (unsigned int u = c->insns[first].first; u < c->block.nr_uops && goes_on; u++) {
-			goes_on = step(m, begun, &c->uops[u], c, insn, &from);
+		for (unsigned int u = c->insns[first].first; u < c->block.nr_uops && continues;
+		     u++) {
+			continues = step(m, begun, &c->uops[u], c, insn, &from);
 			insn += c->uops[u].marks & VTRACE_LAST;
 		}
 	}
@@ -168,32 +170,30 @@ static int by_count(const void *a, const void *b)
 
 static void print_insn(const struct blame *r)
 {
-	cs_insn *insn;
-	csh handle;
+	struct insn_disasm *d;
+	struct insn_line line;
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+	if (insn_disasm_open(EM_X86_64, &d, NULL) < 0)
 		return;
-	if (cs_disasm(handle, r->code, r->len, r->pc, 1, &insn) == 1) {
-		printf("%s %s", insn->mnemonic, insn->op_str);
-		cs_free(insn, 1);
-	}
+	insn_disasm_one(d, r->code, r->len, r->pc, &line);
+	printf("%s", line.text);
 	for (unsigned int i = 0; i < r->len; i++)
 		printf("%s%02x", i ? " " : "  #", r->code[i]);
-	cs_close(&handle);
+	insn_disasm_close(d);
 }
 
-void vtrace_blame_print(unsigned long windows)
+void vtrace_blame_print(unsigned long traces)
 {
 	qsort(counts, MAX_COUNTS, sizeof(*counts), by_count);
 	for (size_t i = 0; i < SHOWN && counts[i].nr; i++) {
 		const struct blame *r = &counts[i].blame;
 
-		printf("%7.1f %% %#llx ", 100.0 * (double)counts[i].nr / (double)windows,
+		printf("%7.1f %% %#llx ", 100.0 * (double)counts[i].nr / (double)traces,
 		       (unsigned long long)r->pc);
 		if (r->found)
 			print_insn(r);
 		else
-			printf("was unknown when the window began");
+			printf("was unknown when the trace began");
 		printf("\n");
 	}
 }

@@ -134,13 +134,13 @@ enum vtrace_end vtrace_run(struct vtrace_blocks *b, const struct vtrace_memory *
 	size_t i = 0;
 	int end = enter(b, m, s, &c, &i);
 
-	while (end == VTRACE_GOES_ON) {
+	while (end == VTRACE_CONTINUES) {
 		const struct vtrace_uop *u = &c->uops[i++];
 
 		end = vtrace_step((void *)m, s, u);
-		if (end == VTRACE_GOES_ON && u->marks & VTRACE_LAST)
+		if (end == VTRACE_CONTINUES && u->marks & VTRACE_LAST)
 			end = vtrace_commit(s);
-		if (end == VTRACE_GOES_ON && i == c->block.nr_uops)
+		if (end == VTRACE_CONTINUES && i == c->block.nr_uops)
 			end = enter(b, m, s, &c, &i);
 	}
 	return end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows in user space, for tests: blocks are translated where they are met. */
+/* Traces in user space, for tests: blocks are translated where they are met. */
 #ifndef VTRACE_BLOCKS_H
 #define VTRACE_BLOCKS_H
 

@@ -2,7 +2,7 @@
 /*
  * vtrace_steps WINDOWS INSTRUCTIONS SEED PROGRAM…: stop the program again and again, let the
  * interpreter run from there, then the processor step by step, and compare all registers that the
- * interpreter calls known. Prints what ended the windows; exit status 1 where something differs.
+ * interpreter calls known. Prints what ended the traces; exit status 1 where something differs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +135,7 @@ static void print_registers(const char *when, const struct vtrace_state *s)
 }
 
 /* All that is needed to find out why. */
-static void print_window(const struct vtrace_blocks *b, const struct vtrace_state *s)
+static void print_trace(const struct vtrace_blocks *b, const struct vtrace_state *s)
 {
 	struct vtrace_visit v = { 0 };
 
@@ -175,7 +175,7 @@ struct run {
 	int memory;
 	uint16_t max;
 	struct vtrace_blocks *blocks;
-	unsigned long windows, insns, bad, full_known, ends[VTRACE_NR_ENDS];
+	unsigned long traces, insns, bad, full_known, ends[VTRACE_NR_ENDS];
 };
 
 /* Traced from its first instruction on, without anything to read or to write to. */
@@ -222,10 +222,10 @@ static bool wait_for_stop(pid_t pid)
 	return false;
 }
 
-/* ---- windows --------------------------------------------------------------------------------- */
+/* ---- traces --------------------------------------------------------------------------------- */
 
 /* From where it stands; false: it ended on the way. */
-static bool window(struct run *run, struct user_regs_struct *u)
+static bool trace(struct run *run, struct user_regs_struct *u)
 {
 	const struct vtrace_memory m = { read_memory, &run->memory };
 	struct blame blame;
@@ -245,25 +245,25 @@ static bool window(struct run *run, struct user_regs_struct *u)
 	for (unsigned int i = 0; i < state.nr_insns; i++)
 		if (!step(run->pid, u))
 			return false;
-	run->windows++;
+	run->traces++;
 	run->insns += state.nr_insns;
 	run->ends[why]++;
 	if (compare(&state, u, pc, &known)) {
 		run->bad++;
-		printf("in a window of %u instructions (%s):\n", state.nr_insns,
+		printf("in a trace of %u instructions (%s):\n", state.nr_insns,
 		       vtrace_end_name(why));
-		print_window(run->blocks, &state);
+		print_trace(run->blocks, &state);
 	}
 	run->full_known += known;
 	return true;
 }
 
-/* As many windows as there is time for; false: it has ended. */
-static bool stop_and_go(struct run *run, unsigned long windows)
+/* As many traces as there is time for; false: it has ended. */
+static bool stop_and_go(struct run *run, unsigned long traces)
 {
 	struct user_regs_struct u;
 
-	while (run->windows < windows) {
+	while (run->traces < traces) {
 		if (ptrace(PTRACE_CONT, run->pid, NULL, NULL) < 0)
 			return false;
 		sleep_us(100 + (unsigned int)random() % 400);
@@ -275,7 +275,7 @@ static bool stop_and_go(struct run *run, unsigned long windows)
 		 * are taken to go upwards. */
 		if ((int64_t)u.orig_rax >= 0 || u.eflags & 0x400)
 			continue;
-		if (!window(run, &u))
+		if (!trace(run, &u))
 			return false;
 	}
 	return true;
@@ -283,41 +283,41 @@ static bool stop_and_go(struct run *run, unsigned long windows)
 
 static void report(const struct run *run)
 {
-	double n = run->windows ? (double)run->windows : 1;
+	double n = run->traces ? (double)run->traces : 1;
 
-	printf("windows %lu instructions %lu known %.2f differ %lu full %.1f\n", run->windows,
+	printf("traces %lu instructions %lu known %.2f differ %lu full %.1f\n", run->traces,
 	       run->insns, (double)run->full_known / n, run->bad,
 	       100.0 * (double)run->ends[VTRACE_FULL] / n);
 	for (int i = 0; i < VTRACE_NR_ENDS; i++)
 		if (run->ends[i])
 			printf("%5.1f %% %s\n", 100.0 * (double)run->ends[i] / n,
 			       vtrace_end_name((enum vtrace_end)i));
-	vtrace_blame_print(run->windows ? run->windows : 1);
+	vtrace_blame_print(run->traces ? run->traces : 1);
 }
 
 int main(int argc, char **argv)
 {
 	struct run run = { .argv = argv + 4 };
-	unsigned long windows, before;
+	unsigned long traces, before;
 
 	if (argc < 5 || vtrace_blocks_new(VTRACE_X86_64, &run.blocks) < 0) {
 		fprintf(stderr, "usage: %s WINDOWS INSTRUCTIONS SEED PROGRAM…\n", argv[0]);
 		return 2;
 	}
-	windows = strtoul(argv[1], NULL, 0);
+	traces = strtoul(argv[1], NULL, 0);
 	run.max = (uint16_t)strtoul(argv[2], NULL, 0);
 	srandom((unsigned int)strtoul(argv[3], NULL, 0));
 	/* Again and again, if it is a short one. */
 	do {
-		before = run.windows;
+		before = run.traces;
 		if (!start(&run)) {
 			fprintf(stderr, "cannot run '%s'\n", argv[4]);
 			return 1;
 		}
-		stop_and_go(&run, windows);
+		stop_and_go(&run, traces);
 		end(&run);
-	} while (run.windows < windows && run.windows > before);
+	} while (run.traces < traces && run.traces > before);
 	report(&run);
 	vtrace_blocks_free(run.blocks);
-	return run.bad || run.windows < windows;
+	return run.bad || run.traces < traces;
 }

@@ -16,7 +16,7 @@ cd "$work" || exit 1
 [ $? -le 1 ] || fail "-list-events of nobody"
 "${nobody[@]}" "$DCPI_BIN/dcpid" -check >check.nobody 2>check.err
 [ $? -le 1 ] || fail "-check of nobody"
-[ ! -e "$db" ] || fail "a report made a database"
+[ -z "$(ls -A "$db")" ] || fail "a report made a database"
 cat events check check.nobody
 
 grep -q '^  cpu-clock ' events || fail "no cpu-clock"

@@ -90,7 +90,7 @@ stop_daemon
 # Disassembled, though it is gone: the multiplication and its loop, calls by name, no addresses.
 "$DCPI_BIN/dcpilist" -asm "$name" >"$work/list" || fail "dcpilist"
 cat "$work/list"
-for what in 'imulq *\$3' "jne *$name\\+" 'callq *bpf_ktime_get_ns' 'movabsq *\$0x0,'; do
+for what in 'imulq *\$3' "jne *$name\\+" 'callq *bpf_ktime_get_ns' 'movabsq *\$0,'; do
 	grep -qE "$what" "$work/list" || fail "no '$what' in the listing"
 done
 file=$(echo "$db"/dyn/$name-*.dyn)

@@ -91,7 +91,7 @@ reach=$(reach_of "$spent")
 within "samples of copied code" $(($(count slot_0) + $(count shared))) "$spent" "$reach"
 within "half of them in slot_0" "$(count slot_0)" $((spent / 2)) "$reach"
 # It has the given name too.
-"$DCPI_BIN/dcpicat" "$db"/2*/*/copied.file."$id" >"$work/cat" || fail "dcpicat"
+"$DCPI_BIN/dcpicat" "$db"/2*/*/copied.file."$id"* >"$work/cat" || fail "dcpicat"
 grep -qx 'path  *copied' "$work/cat" || fail "no name"
 # What was sampled here says of what machine.
 grep -qx "cpucount  *$(getconf _NPROCESSORS_ONLN)" "$work/cat" || fail "no number of CPUs: $(cat "$work/cat")"

@@ -68,6 +68,7 @@ run_service() # SOURCE [OPTION…]
 	sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
 	has_rights "$daemon" dcpid 0x1c400080004
 	has_rights "$(pgrep -P "$daemon" dcpid-reader)" dcpid-reader 0x10000080004
+	has_rights "$(pgrep -P "$daemon" dcpid-parse)" dcpid-parse 0
 	case " $* " in
 	*" -vprof "*)
 		for helper in dcpid-translate dcpid-values; do
@@ -130,3 +131,9 @@ systemd-analyze verify --man=no "$work/dcpid.service" >"$work/verify" 2>&1 || fa
 systemd-analyze security --offline=true --threshold=20 --no-pager "$work/dcpid.service" >"$work/security" ||
 	fail "$(cat "$work/security")"
 tail -n 1 "$work/security"
+# Each item that is left has its reason.
+sed -nE 's/^✗ ([^ ]+) .*/\1/p' "$work/security" >"$work/left"
+[ -s "$work/left" ] || fail "no item is left: $(cat "$work/security")"
+while read -r item; do
+	grep -qF "| \`${item//|/\\|}\` |" "$DCPI_SRC/SECURITY.md" || fail "SECURITY.md has no reason for $item"
+done <"$work/left"

@@ -145,7 +145,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	! all_routines || break
 done
 # Of values the status says what became of them, as of samples.
-"$DCPI_BIN/dcpictl" status | tee "$work/status" | grep '^values  *windows answered [1-9][0-9]*, waiting [0-9]*, lost [0-9]*; values stored [1-9]' ||
+"$DCPI_BIN/dcpictl" status | tee "$work/status" | grep '^values  *traces answered [1-9][0-9]*, waiting [0-9]*, lost [0-9]*; values stored [1-9]' ||
 	{ cat "$work/status" >&2; fail "the status does not tell of values"; }
 stop_daemon
 

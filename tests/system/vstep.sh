@@ -58,7 +58,7 @@ refused()
 	! "$DCPI_BIN/dcpid" -vprof -vstep "$2" "$db" 2>"$work/err" || fail "process $2 can be stepped"
 	cat "$work/err"
 	grep -q -- "$1" "$work/err" || fail "no '$1'"
-	[ ! -e "$db" ] || fail "a database was made"
+	[ -z "$(ls -A "$db")" ] || fail "a database was made"
 }
 sh -c 'exit 0' &
 gone=$!

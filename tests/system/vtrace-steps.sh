@@ -43,7 +43,7 @@ windows()
 		exit 1
 	}
 	cat "$work/out"
-	awk '/^windows/ { exit !($6 >= 14 && $8 == 0 && $10 >= 50) }' "$work/out" || {
+	awk '/^traces/ { exit !($6 >= 14 && $8 == 0 && $10 >= 50) }' "$work/out" || {
 		echo "FAILED: too little is known of $1"
 		exit 1
 	}
@@ -58,7 +58,7 @@ windows perl "$work/work.pl"
 windows sh "$work/work.sh"
 windows "$(gcc -print-prog-name=cc1)" -quiet -O2 "$work/work.c" -o /dev/null
 windows luajit "$work/work.lua"
-awk '/^windows/ { n++; w += $2; i += $4; bad += $8; full += $10 }
+awk '/^traces/ { n++; w += $2; i += $4; bad += $8; full += $10 }
 	END {
 		printf "%d programs: %d windows, %d instructions, %d differ; %.1f %% ran to their end (mean)\n", n, w, i, bad, full / n
 		exit n != 8 || bad

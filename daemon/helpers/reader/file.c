@@ -12,7 +12,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "foreign.h"
 #include "reader_file.h"
 
 /* Not in every libc's headers. */
@@ -72,9 +71,11 @@ static int look_at(const char *path, struct stat *st)
 	return r < 0 ? r : fd;
 }
 
+/* The build-id is compared when the file was read. */
 static bool is_meant(const struct reader_request *q, const struct stat *st)
 {
-	return st->st_ino == q->inode && st->st_dev == makedev(q->dev_major, q->dev_minor);
+	return q->id.len ||
+	       (st->st_ino == q->inode && st->st_dev == makedev(q->dev_major, q->dev_minor));
 }
 
 static int stale(int fd)
@@ -173,14 +174,12 @@ static bool is_local(int fd)
 	return false;
 }
 
-int reader_is_dump(int fd)
+int reader_is_dump(int fd, bool begins_so)
 {
 	struct stat st;
-	int r = foreign_jitdump_is(fd);
+	bool is = begins_so || (fstat(fd, &st) == 0 && st.st_size < SHORT_LEN);
 
-	if (r == 0 && fstat(fd, &st) == 0 && st.st_size < SHORT_LEN)
-		r = 1;
-	return r > 0 && !is_local(fd) ? -EREMOTE : r;
+	return is && !is_local(fd) ? -EREMOTE : is;
 }
 
 /* The last number of the line "NSpid:" in its status. */

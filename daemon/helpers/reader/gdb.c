@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "parser.h"
 #include "reader_file.h"
 #include "reader_gdb.h"
 
@@ -47,7 +48,6 @@ static struct known describe(const struct stat *st)
 struct search {
 	const struct reader_request *from;
 	struct foreign_gdb *g;
-	uint32_t machine;
 	uint64_t deadline_ns;
 };
 
@@ -65,18 +65,20 @@ static void add_head(struct foreign_gdb *g, uint64_t addr)
 static int ask(const struct search *s, const struct reader_request *map, uint64_t file_off, int fd,
 	       struct known *k)
 {
-	uint64_t bias;
-	int r = 1;
+	struct reader_request q = { .op = READER_GDB_FIND,
+				    .addr = map->addr,
+				    .seq = file_off,
+				    .since_ns = s->deadline_ns };
+	struct reader_answer a;
 
-	if (!is_same(place_of(k), k)) {
-		r = foreign_gdb_symbol(fd, s->machine, s->deadline_ns, &k->value);
-		if (r == -ETIMEDOUT)
-			return r;
-		*place_of(k) = *k;
-	}
-	k->value = place_of(k)->value;
-	if (k->value && foreign_gdb_bias(fd, map->addr, file_off, &bias) == 0)
-		add_head(s->g, k->value + bias);
+	if (is_same(place_of(k), k))
+		q.entry.node = place_of(k)->value;
+	if (parser_ask(&q, fd, -1, &a) == -ETIMEDOUT)
+		return -ETIMEDOUT;
+	k->value = a.gdb.state;
+	*place_of(k) = *k;
+	if (a.gdb.nr_heads == 1)
+		add_head(s->g, a.gdb.heads[0]);
 	return 0;
 }
 
@@ -123,10 +125,9 @@ static bool parse(const struct search *s, char *line, struct reader_request *map
 	return true;
 }
 
-int reader_gdb_find(const struct reader_request *q, uint32_t machine, uint64_t deadline_ns,
-		    struct foreign_gdb *g)
+int reader_gdb_find(const struct reader_request *q, uint64_t deadline_ns, struct foreign_gdb *g)
 {
-	struct search s = { q, g, machine, deadline_ns };
+	struct search s = { q, g, deadline_ns };
 	char name[64], *line = NULL;
 	struct reader_request map;
 	uint64_t file_off;

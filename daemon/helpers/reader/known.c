@@ -14,8 +14,7 @@ enum { KNOWN = 1024 };
 /* A file that is written anew has another time. */
 static struct known {
 	uint64_t dev, ino, len, changed_ns;
-	struct base_id id;
-	bool elf;
+	struct reader_known is;
 } known[KNOWN];
 
 static uint64_t ns_of(const struct timespec *t)
@@ -28,19 +27,18 @@ static struct known *place_of(const struct stat *st)
 	return &known[(base_hash_u64(st->st_dev) ^ base_hash_u64(st->st_ino + 1)) % KNOWN];
 }
 
-bool reader_known_find(const struct stat *st, struct base_id *id, bool *elf)
+bool reader_known_find(const struct stat *st, struct reader_known *out)
 {
 	const struct known *k = place_of(st);
 
-	if (!k->id.len || k->dev != st->st_dev || k->ino != st->st_ino ||
+	if (!k->is.id.len || k->dev != st->st_dev || k->ino != st->st_ino ||
 	    k->len != (uint64_t)st->st_size || k->changed_ns != ns_of(&st->st_ctim))
 		return false;
-	*id = k->id;
-	*elf = k->elf;
+	*out = k->is;
 	return true;
 }
 
-void reader_known_add(const struct stat *st, const struct base_id *id, bool elf)
+void reader_known_add(const struct stat *st, const struct reader_known *k)
 {
 	struct timespec now;
 
@@ -52,8 +50,7 @@ void reader_known_add(const struct stat *st, const struct base_id *id, bool elf)
 					.ino = st->st_ino,
 					.len = (uint64_t)st->st_size,
 					.changed_ns = ns_of(&st->st_ctim),
-					.id = *id,
-					.elf = elf };
+					.is = *k };
 }
 
 /*

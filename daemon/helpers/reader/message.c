@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One message with at most one descriptor is sent or received. */
+/* One message with at most one descriptor is sent or received; a long answer is written. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 union control {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int) * 4)];
+	char space[CMSG_SPACE(sizeof(int) * 4)];
 };
 
 int reader_send(int sock, const void *data, size_t len, int fd)
@@ -102,4 +102,34 @@ int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*cl
 		close_fd(*fd_out);
 	*fd_out = -1;
 	return n ? -EPROTO : -EPIPE;
+}
+
+/* Bytes of the answers' file that are kept from one to the next. */
+#define ANSWER_KEPT (REGISTRY_ANSWER_SOFT + (1 << 20))
+
+/* Memory of the usual size is used again: to get and clear it takes longer than to fill it. */
+static int write_answer(int fd, const struct base_buf *out)
+{
+	size_t off = 0;
+
+	if (ftruncate(fd, ANSWER_KEPT) < 0)
+		return -errno;
+	while (off < out->len) {
+		ssize_t n = pwrite(fd, out->data + off, out->len - off, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		off += (size_t)n;
+	}
+	return 0;
+}
+
+void reader_put_answer(int fd, const struct base_buf *out, struct reader_answer *a)
+{
+	int r = a->status >= 0 && out->len ? write_answer(fd, out) : 0;
+
+	a->len = a->status >= 0 ? out->len : 0;
+	a->status = r < 0 ? r : a->status;
 }

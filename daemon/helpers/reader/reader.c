@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dcpid starts the reader, sends one request at a time, and replaces a reader that fails. */
+/* dcpid starts the reader and its parser, sends one request at a time, and replaces a reader that
+ * fails. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "closer.h"
+#include "parser.h"
 #include "reader.h"
 #include "reader_internal.h"
 
-enum { TIMEOUT_MS = 1000, END_MS = 100 };
+/* MEANWHILE_MS: by far less than the kernel's rings hold. */
+enum { TIMEOUT_MS = 1000, END_MS = 100, MEANWHILE_MS = 40 };
+/* A request for which the helpers work so long is as bad as one that waits; nor is longer waited
+ * for an answer, however busy the machine is. */
+#define WORK_MAX_NS 1000000000u
+enum { WAIT_MAX_MS = 4000 };
 
 /* ---- the helper's life --------------------------------------------------------------------- */
 
@@ -20,23 +28,44 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-static int spawn(struct reader *r)
-{
-	struct helper_start how = { .socket_type = SOCK_SEQPACKET, .socket_fd = READER_SOCKET_FD };
-	int code;
-
-	r->answers = how.more_fd = memfd_create("dcpid-reader", MFD_CLOEXEC);
-	code = r->answers < 0 ? -errno : helper_start(&r->helper, &how);
-	if (code < 0)
-		close_fd(&r->answers);
-	return code;
-}
-
 /* A reader held in the kernel may outlive its killing for a while: that is not waited for. */
 static void dismiss(struct reader *r)
 {
 	close_fd(&r->answers);
 	helper_end(&r->helper, true, END_MS);
+	helper_end(&r->parser, true, END_MS);
+	r->helper.held |= r->parser.held;
+}
+
+static int spawn_parser(struct reader *r)
+{
+	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
+					  .socket_fd = PARSER_SOCKET_FD,
+					  .more_fds = &r->answers,
+					  .nr_more = 1 };
+
+	return helper_start(&r->parser, &how);
+}
+
+/* The parser's socket is the reader's alone: each of them ends when the other is gone. */
+static int spawn(struct reader *r)
+{
+	struct helper_start how = { .socket_type = SOCK_SEQPACKET, .socket_fd = READER_SOCKET_FD };
+	int fds[HELPER_NR_MORE], code;
+
+	r->answers = memfd_create("dcpid-reader", MFD_CLOEXEC);
+	code = r->answers < 0 ? -errno : spawn_parser(r);
+	if (code == 0) {
+		fds[0] = r->answers;
+		fds[1] = r->parser.sock;
+		how.more_fds = fds;
+		how.nr_more = 2;
+		code = helper_start(&r->helper, &how);
+		close_fd(&r->parser.sock);
+	}
+	if (code < 0)
+		dismiss(r);
+	return code;
 }
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err)
@@ -50,6 +79,8 @@ int reader_open(const char *helper_dir, struct reader **out, struct base_err *er
 	r->answers = -1;
 	r->timeout_ms = TIMEOUT_MS;
 	code = helper_find(&r->helper, helper_dir, "dcpid-reader", err);
+	if (code == 0)
+		code = helper_find(&r->parser, helper_dir, "dcpid-parse", err);
 	if (code < 0)
 		free(r);
 	else
@@ -63,7 +94,19 @@ void reader_close(struct reader *r)
 		return;
 	dismiss(r);
 	helper_reap(&r->helper);
+	helper_reap(&r->parser);
 	free(r);
+}
+
+void reader_share(struct reader *r, struct budgets *budgets)
+{
+	r->budgets = budgets;
+}
+
+void reader_set_meanwhile(struct reader *r, void (*fn)(void *ctx), void *ctx)
+{
+	r->meanwhile = fn;
+	r->ctx = ctx;
 }
 
 void reader_trim(struct reader *r)
@@ -74,50 +117,135 @@ void reader_trim(struct reader *r)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-static int ask(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a)
+static int ask(struct reader *r, const struct reader_request *q, int fd)
 {
 	int code = 0;
 
 	helper_reap(&r->helper);
-	*a = (struct reader_answer){ 0 };
+	helper_reap(&r->parser);
 	if (!r->helper.pid)
 		code = spawn(r);
 	return code < 0 ? code : reader_send(r->helper.sock, q, sizeof(*q), fd);
 }
 
-static int hear(struct reader *r, int code, struct reader_answer *a, int *fd_out)
+/* 0: it is refused. */
+static unsigned int wait_ms_of(const struct reader *r, uint32_t uid)
 {
-	unsigned int left_ms = r->timeout_ms;
-	int none;
+	return r->budgets ? budget_wait_ms(r->budgets, uid) : r->timeout_ms;
+}
 
-	if (code == 0)
-		code = base_wait_readable(r->helper.sock, &left_ms);
+/* The sum of the reader's and the parser's: one waits while the other works. */
+static struct helper_effort effort_of(const struct reader *r)
+{
+	struct helper_effort reader = helper_effort(&r->helper);
+	struct helper_effort parser = helper_effort(&r->parser);
+
+	return (struct helper_effort){ reader.ran_ns + parser.ran_ns,
+				       reader.ready_ns + parser.ready_ns };
+}
+
+static struct helper_effort since(const struct helper_effort *from, const struct helper_effort *to)
+{
+	return (struct helper_effort){ to->ran_ns - from->ran_ns, to->ready_ns - from->ready_ns };
+}
+
+/* Time in which the helpers work, or wait for a CPU, is not their client's to answer for. */
+static unsigned int waited_ms(const struct reader *r, const struct helper_effort *e,
+			      unsigned int step_ms)
+{
+	uint64_t ms = (e->ran_ns + e->ready_ns) / 1000000;
+
+	if (ms >= step_ms || helper_is_ready(&r->helper) || helper_is_ready(&r->parser))
+		return 0;
+	return step_ms - (unsigned int)ms;
+}
+
+/* *@used gets the helpers' effort meanwhile. */
+static int wait_for_answer(struct reader *r, unsigned int left_ms, struct helper_effort *used)
+{
+	struct helper_effort start = effort_of(r), last = { 0 }, step;
+	int code = -ETIMEDOUT;
+
+	*used = last;
+	for (unsigned int all_ms = 0;
+	     code == -ETIMEDOUT && left_ms && all_ms < WAIT_MAX_MS && used->ran_ns < WORK_MAX_NS;) {
+		unsigned int step_ms = left_ms < MEANWHILE_MS ? left_ms : MEANWHILE_MS;
+		unsigned int rest_ms = step_ms;
+		struct helper_effort now;
+
+		code = base_wait_readable(r->helper.sock, &rest_ms);
+		now = effort_of(r);
+		*used = since(&start, &now);
+		if (code != -ETIMEDOUT)
+			break;
+		step = since(&last, used);
+		left_ms -= waited_ms(r, &step, step_ms);
+		all_ms += step_ms;
+		last = *used;
+		if (r->meanwhile)
+			r->meanwhile(r->ctx);
+	}
+	return code;
+}
+
+static int hear(struct reader *r, unsigned int wait_ms, struct reader_answer *a, int *fd_out,
+		struct helper_effort *used)
+{
+	int none, code = wait_for_answer(r, wait_ms, used);
+
 	if (code == 0)
 		code = reader_receive(r->helper.sock, a, sizeof(*a), fd_out ? fd_out : &none);
 	if (code == 0 && !fd_out && none >= 0)
 		close(none);
-	if (code < 0) {
-		dismiss(r);
-		return code == -ETIMEDOUT ? code : -DCPI_EHELPER;
+	return code;
+}
+
+/*
+ * Ask, wait, and charge the user. @fd is passed on (-1: none). Where @gives, ours is closed as soon
+ * as the helper has its own, so that ours is not the last one of the file.
+ */
+static int call(struct reader *r, const struct reader_request *q, int fd, bool gives,
+		struct reader_answer *a, int *fd_out)
+{
+	unsigned int wait_ms = wait_ms_of(r, q->uid);
+	uint64_t since_ns = base_now_ns(), took_ns;
+	struct helper_effort used = { 0 };
+	int code;
+
+	*a = (struct reader_answer){ 0 };
+	if (!wait_ms) {
+		if (gives)
+			closer_close(fd);
+		return -EDQUOT;
 	}
-	return a->status;
+	code = ask(r, q, fd);
+	if (gives)
+		close(fd);
+	if (code == 0)
+		code = hear(r, wait_ms, a, fd_out, &used);
+	if (code < 0)
+		dismiss(r);
+	took_ns = base_now_ns() - since_ns;
+	took_ns = used.ready_ns < took_ns ? took_ns - used.ready_ns : 0;
+	budget_waited(r->budgets, q->uid, took_ns, used.ran_ns, a->len);
+	return code == 0 ? a->status : code == -ETIMEDOUT ? code : -DCPI_EHELPER;
 }
 
 int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
 		int *fd_out)
 {
-	return hear(r, ask(r, q, fd, a), a, fd_out);
+	if (fd_out)
+		*fd_out = -1;
+	return call(r, q, fd, false, a, fd_out);
 }
 
 /* Ours is closed while the helper has another: its own is the last. */
-void reader_release(struct reader *r, int fd)
+void reader_release(struct reader *r, uint32_t uid, int fd)
 {
-	const struct reader_request q = { .op = READER_CLOSE };
+	const struct reader_request q = { .op = READER_CLOSE, .uid = uid };
 	struct reader_answer a;
-	int code = ask(r, &q, fd, &a);
 
-	close(fd);
-	hear(r, code, &a, NULL);
+	call(r, &q, fd, true, &a, NULL);
 }
 
 static bool one_of_ours(uint16_t type)

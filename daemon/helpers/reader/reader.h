@@ -12,48 +12,58 @@
 
 /*
  * Reading a process's memory, or a file it names, can block without end and parses outside bytes:
- * only this helper does it, one request at a time; a request that takes longer than a second fails
- * with -ETIMEDOUT and the helper is killed and replaced.
+ * only this helper does it, one request at a time. A request that takes longer than what is left of
+ * the budget of its process's user (budget.h) fails with -ETIMEDOUT, and the helper is killed and
+ * replaced; where nothing is left, it fails at once with -EDQUOT.
  */
 struct reader;
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
-/* Give back the memory of the last answer, of a registry's eight MiB; the next one takes it anew.
+/* Whose budgets requests are charged to; they must outlive @r. */
+struct budgets;
+void reader_share(struct reader *r, struct budgets *budgets);
+/* Called now and then while an answer is waited for; it asks the reader nothing. */
+void reader_set_meanwhile(struct reader *r, void (*fn)(void *ctx), void *ctx);
+/* Give back the memory of the last answer, of a registry's two MiB; the next one takes it anew.
  */
 void reader_trim(struct reader *r);
 /*
- * Close a descriptor of a file (O_PATH) in the helper, as the last one: its file system may be a
- * client's. Those that the calls below return are all to be closed so.
+ * Close a descriptor of a file (O_PATH) in the helper, as the last one: its file system may be that
+ * of a client of user @uid. Those that the calls below return are all to be closed so.
  */
-void reader_release(struct reader *r, int fd);
+void reader_release(struct reader *r, uint32_t uid, int fd);
 /* A file that is no image but one that a runtime writes its code into (jitdump). */
 struct reader_dump {
 	int fd; /* the caller's (O_PATH); -1: it is an image */
 	uint64_t dev, ino;
 	uint32_t owner;
 	bool no_elf; /* nor an ELF file: what it holds, its program alone knows */
+	/* The code of an image that others than root can have written; len 0: it is root's. */
+	struct base_id text;
+	bool roots; /* root alone decides what stands at its path */
 };
 /*
  * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a
- * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more;
- * -ETXTBSY: it was changed since @l->time_ns (0: not known), and may have been written over;
- * -EREMOTE: a dump where it cannot be followed. @dump may be NULL.
+ * hash of the file's heads. Of @l with a build-id, the file must have that. -ESTALE: neither the
+ * mapping nor the path leads to that file any more; -ETXTBSY: it was changed since @l->time_ns (0:
+ * not known), and may have been written over; -EREMOTE: a dump where it cannot be followed. @uid:
+ * the process's user, if it has ended. @dump may be NULL.
  */
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
-		    struct reader_dump *dump);
+int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
+		    struct base_id *id, struct reader_dump *dump);
 /*
- * Identity of the ELF file whose descriptor comes with the next byte of @sock. Who sent it must
- * have opened it to read: nothing is told of other files. Negative where none came that is such a
- * one; -ETIMEDOUT.
+ * Identity and code (as in struct reader_dump) of the ELF file whose descriptor comes with the next
+ * byte of @sock. Who sent it must have opened it to read: nothing is told of other files. Negative
+ * where none came that is such a one; -ETIMEDOUT.
  */
-int reader_file_id(struct reader *r, int sock, struct base_id *id);
+int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_id *text);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
 /*
  * Parse a registry from *@place on (registry.h): its tables, its ring's records, and where @place
- * asks for it what lives, as normalized records, about 8 MiB of them; @place says how far that was.
+ * asks for it what lives, as normalized records, about 2 MiB of them; @place says how far that was.
  * Returns how many were malformed. Code that is not in a record comes from the process (flag
  * WIRE_ROUTINE_FETCHED), if that still is @life (registry_process_life) and @uid's, who will see
  * it. -ESTALE: what was at @place->tail is overwritten. @place moves on success only.

@@ -7,6 +7,8 @@
 #ifndef DCPI_READER_FILE_H
 #define DCPI_READER_FILE_H
 
+#include <sys/stat.h>
+
 #include "reader_internal.h"
 
 /* Where /proc has the mapping of @q. */
@@ -18,11 +20,17 @@ void reader_map_file(const struct reader_request *q, char path[64]);
  */
 int reader_mapped_look(const struct reader_request *q);
 int reader_looked_open(int fd);
+/* Can root alone decide what stands at path @q->path, and is @st that file? */
+bool reader_is_roots(const struct reader_request *q, const struct stat *st);
+/* The word by which profiles name a file whose code is too large to hash, or is none. */
+void reader_text_of_file(const struct stat *st, struct base_id *text);
 /*
- * Is @fd one that its runtime writes code into, to be followed by dcpid: jitdump, or too short to
- * be anything yet? 1, 0; -EREMOTE: on a file system on which reading it could wait.
+ * Is @fd one that its runtime writes code into, to be followed by dcpid: a jitdump file, as which
+ * it
+ * @begins_so, or too short to be anything yet? 1, 0; -EREMOTE: on a file system on which reading it
+ * could wait.
  */
-int reader_is_dump(int fd);
+int reader_is_dump(int fd, bool begins_so);
 /* The root folder of process @q, to look things up in, also when it has ended; its own number in
  * its PID namespace goes to *@ns_pid. Or -errno. */
 int reader_root_open(const struct reader_request *q, int32_t *ns_pid);

@@ -10,7 +10,6 @@
  * to @g, in order of their files' mappings, whose other fields become 0. 0; 1: there was no time
  * for all of them, ask again; -errno.
  */
-int reader_gdb_find(const struct reader_request *q, uint32_t machine, uint64_t deadline_ns,
-		    struct foreign_gdb *g);
+int reader_gdb_find(const struct reader_request *q, uint64_t deadline_ns, struct foreign_gdb *g);
 
 #endif

@@ -2,20 +2,21 @@
 /*
  * Between dcpid (reader.c) and its helper (dcpid-reader.c): one request and one answer at a time
  * over a sequenced-packet socket, descriptors beside them (SCM_RIGHTS), long answers in a memfd
- * that both have, written by the helper and read (never mapped) by dcpid.
+ * that dcpid reads (never maps) and the helper, or its parser (parser.h), writes.
  */
 #ifndef DCPI_READER_INTERNAL_H
 #define DCPI_READER_INTERNAL_H
 
 #include "base.h"
+#include "budget.h"
 #include "foreign.h"
 #include "helper.h"
 #include "registry.h"
 #include "wire.h"
 
 enum reader_op {
-	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode, path -> id, no_elf; or descriptor,
-				 owner */
+	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode or id, path -> id, text, roots,
+				 no_elf; or descriptor, owner */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
 	READER_REGISTRY_READ, /* descriptor, pid, uid, life, place -> place, long answer */
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
@@ -28,14 +29,14 @@ enum reader_op {
 	READER_GDB_OBJECT, /* pid, uid, life, entry, seq -> print, long answer */
 	READER_CODE_READ,  /* pid, addr, end -> long answer of bytes */
 	READER_CLOSE,	   /* descriptor */
-	READER_FILE_ID,	   /* descriptor (of a socket) -> id */
+	READER_FILE_ID,	   /* descriptor (of a socket) -> id, text */
 };
 
 struct reader_request {
 	uint32_t op;
 	uint32_t kind; /* enum foreign_kind */
 	int32_t pid, ns_pid;
-	uint32_t uid;	   /* whose program it has to be */
+	uint32_t uid; /* whose program it has to be; its user's budget the request is charged to */
 	uint64_t since_ns; /* CLOCK_REALTIME */
 	uint64_t life;	   /* registry_process_life; 0: not known, no memory is read */
 	uint64_t addr, end;
@@ -48,7 +49,9 @@ struct reader_request {
 	struct foreign_gdb_entry entry;
 	uint64_t seq;
 	struct foreign_seen seen;
-	char path[1024]; /* "" where it is longer */
+	struct base_id id;   /* the file has it; then dev_* and inode are not known */
+	uint32_t wants_text; /* READER_FILE_ID between reader and parser: hash the code too */
+	char path[1024];     /* "" where it is longer */
 };
 
 struct reader_answer {
@@ -58,6 +61,7 @@ struct reader_answer {
 	uint64_t dev, ino;
 	struct foreign_seen seen;
 	uint32_t no_elf; /* the file is none */
+	uint32_t dump;	 /* the parser's: it begins as a jitdump file does */
 	int32_t ns_pid;
 	struct registry_place place;
 	struct foreign_place file;
@@ -65,23 +69,31 @@ struct reader_answer {
 	uint64_t print;
 	uint64_t len; /* bytes in the answers' memfd */
 	uint8_t id[32];
+	struct base_id text;
+	uint32_t roots;
 };
 
-/* Descriptors the helper starts with. */
-enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD = 4 };
+/* Bytes of a text that is no hash of the code but tells which file it is. */
+enum { READER_TEXT_FILE = 8 };
+
+/* Descriptors the helper starts with; the last is its socket to the parser (parser.h). */
+enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD, READER_PARSER_FD };
 /* No answer is longer: a full soft limit, one record of the ring, fetched code. */
 #define READER_ANSWER_MAX (256u << 20)
 
 struct reader {
-	struct helper helper;
-	int answers; /* or -1 */
+	struct helper helper, parser;
+	int answers;		 /* or -1 */
+	struct budgets *budgets; /* the caller's; NULL: every request has timeout_ms */
 	unsigned int timeout_ms;
+	void (*meanwhile)(void *ctx);
+	void *ctx;
 };
 
 /*
- * One request (reader.c): the helper's answer, or why there is none; after a failure of the helper
- * itself that is replaced. @fd: to hand over, or -1. *@fd_out (may be NULL): one that came back, or
- * -1.
+ * One request (reader.c): the helper's answer, or why there is none (-EDQUOT: the budget of user
+ * q->uid is spent); after a failure of the helper itself that is replaced. @fd: to hand over, or
+ * -1. *@fd_out (may be NULL): one that came back, or -1.
  */
 int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
 		int *fd_out);
@@ -102,6 +114,9 @@ int reader_send(int sock, const void *data, size_t len, int fd);
 int reader_receive(int sock, void *data, size_t len, int *fd_out);
 /* The same from a peer that is not trusted: @close_fd closes what is not wanted. */
 int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*close_fd)(int fd));
+/* A long answer goes into the file @fd, in place of the one before; @a, whose status is that of the
+ * request, gets its length, or why it could not be written. */
+void reader_put_answer(int fd, const struct base_buf *out, struct reader_answer *a);
 /* The descriptor that comes with the next byte of stream @sock, which stays there. -ENODATA: none.
  */
 int reader_peek_fd(int sock);

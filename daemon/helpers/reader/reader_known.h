@@ -7,9 +7,15 @@
 
 #include "base.h"
 
-bool reader_known_find(const struct stat *st, struct base_id *id, bool *elf);
+struct reader_known {
+	struct base_id id;
+	struct base_id text; /* len 0: not asked for yet */
+	bool elf;
+};
+
+bool reader_known_find(const struct stat *st, struct reader_known *out);
 /* @st is from before the file was read. What has changed just now is not remembered. */
-void reader_known_add(const struct stat *st, const struct base_id *id, bool elf);
+void reader_known_add(const struct stat *st, const struct reader_known *k);
 /* It may have other contents than it had at @since_ns (CLOCK_REALTIME; 0: false). */
 bool reader_written_since(const struct stat *st, uint64_t since_ns);
 

@@ -2,11 +2,16 @@
 /* What dcpid asks its reader process. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "reader.h"
 #include "reader_internal.h"
+
+/* The user of processes that are gone: what nobody answers for. */
+#define NO_USER UINT32_MAX
 
 /* Rather too late than too early, where we stood still between two looks. */
 static uint64_t wall_ns(uint64_t time_ns)
@@ -18,16 +23,28 @@ static uint64_t wall_ns(uint64_t time_ns)
 	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - now + time_ns;
 }
 
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
-		    struct reader_dump *dump)
+/* Whose process it is now; @otherwise where it is gone. */
+static uint32_t user_of(int32_t pid, uint32_t otherwise)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return stat(path, &st) < 0 ? otherwise : st.st_uid;
+}
+
+int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
+		    struct base_id *id, struct reader_dump *dump)
 {
 	struct reader_request q = { .op = READER_IMAGE_ID,
 				    .pid = pid,
+				    .uid = user_of(pid, uid),
 				    .addr = l->addr,
 				    .end = l->addr + l->len,
 				    .inode = l->inode,
 				    .dev_major = l->dev_major,
 				    .dev_minor = l->dev_minor,
+				    .id = l->id,
 				    .since_ns = l->time_ns ? wall_ns(l->time_ns) : 0 };
 	struct reader_answer a;
 	int code, fd = -1;
@@ -42,23 +59,28 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 		return 0;
 	}
 	if (fd >= 0)
-		reader_release(r, fd);
+		reader_release(r, q.uid, fd);
 	if (code < 0)
 		return code;
-	if (!a.id_len || a.id_len > sizeof(id->bytes))
+	if (!a.id_len || a.id_len > sizeof(id->bytes) || a.text.len > sizeof(a.text.bytes))
 		return -DCPI_EHELPER;
 	*id = (struct base_id){ .len = (uint8_t)a.id_len };
 	memcpy(id->bytes, a.id, a.id_len);
-	if (dump)
+	if (dump) {
 		dump->no_elf = a.no_elf;
+		dump->roots = a.roots;
+		dump->text = a.text;
+	}
 	return 0;
 }
 
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end)
 {
-	struct reader_request q = {
-		.op = READER_REGISTRY_OPEN, .pid = pid, .addr = map_start, .end = map_end
-	};
+	struct reader_request q = { .op = READER_REGISTRY_OPEN,
+				    .pid = pid,
+				    .uid = user_of(pid, NO_USER),
+				    .addr = map_start,
+				    .end = map_end };
 	struct reader_answer a;
 
 	return reader_call_for_fd(r, &q, -1, &a);
@@ -91,7 +113,9 @@ int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life
 
 int reader_root_find(struct reader *r, int32_t pid, int32_t *ns_pid)
 {
-	struct reader_request q = { .op = READER_ROOT_OPEN, .pid = pid };
+	struct reader_request q = { .op = READER_ROOT_OPEN,
+				    .pid = pid,
+				    .uid = user_of(pid, NO_USER) };
 	struct reader_answer a;
 	int fd = reader_call_for_fd(r, &q, -1, &a);
 
@@ -130,18 +154,25 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 	return code == -ETIMEDOUT && r->helper.held ? -EREMOTE : code;
 }
 
-int reader_file_id(struct reader *r, int sock, struct base_id *id)
+int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_id *text)
 {
+	struct ucred who = { .uid = NO_USER };
+	socklen_t len = sizeof(who);
 	struct reader_request q = { .op = READER_FILE_ID };
 	struct reader_answer a;
-	int code = reader_call(r, &q, sock, &a, NULL);
+	int code;
+
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	q.uid = who.uid;
+	code = reader_call(r, &q, sock, &a, NULL);
 
 	if (code < 0)
 		return code;
-	if (!a.id_len || a.id_len > sizeof(id->bytes))
+	if (!a.id_len || a.id_len > sizeof(id->bytes) || a.text.len > sizeof(a.text.bytes))
 		return -DCPI_EHELPER;
 	*id = (struct base_id){ .len = (uint8_t)a.id_len };
 	memcpy(id->bytes, a.id, a.id_len);
+	*text = a.text;
 	return 0;
 }
 
@@ -155,9 +186,11 @@ static int check_bytes(const struct base_buf *b, size_t from)
 
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)
 {
-	struct reader_request q = {
-		.op = READER_CODE_READ, .pid = pid, .addr = addr, .end = addr + len
-	};
+	struct reader_request q = { .op = READER_CODE_READ,
+				    .pid = pid,
+				    .uid = user_of(pid, NO_USER),
+				    .addr = addr,
+				    .end = addr + len };
 	struct base_buf out = { 0 };
 	struct reader_answer a;
 	int code = reader_call_checked(r, &q, -1, &a, check_bytes, &out);

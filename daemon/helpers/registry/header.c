@@ -32,11 +32,11 @@ static bool words_good(const struct wire_registry *h)
 }
 
 /* In the process's memory, and its children's; the reader reads one page of that. */
-static bool heritage_good(const struct wire_registry *h)
+static bool inherited_good(const struct wire_registry *h)
 {
-	return !h->heritage_addr ||
-	       (h->heritage_addr % sizeof(struct wire_heritage) == 0 &&
-		registry_vaddr_good(h->heritage_addr, sizeof(struct wire_heritage)));
+	return !h->inherited_addr ||
+	       (h->inherited_addr % sizeof(struct wire_inherited) == 0 &&
+		registry_vaddr_good(h->inherited_addr, sizeof(struct wire_inherited)));
 }
 
 static bool heap_good(const struct wire_registry *h)
@@ -52,7 +52,7 @@ static bool header_good(const struct wire_registry *h)
 	       within(h->ranges_off, WIRE_NR_RANGES * sizeof(struct wire_range), h->total_len) &&
 	       within(h->ring_off, h->ring_len, h->total_len) && h->ring_len &&
 	       h->ring_len % WIRE_PAGE == 0 && h->ring_len <= RING_MAX && words_good(h) &&
-	       heritage_good(h) && heap_good(h);
+	       inherited_good(h) && heap_good(h);
 }
 
 /*

@@ -265,17 +265,17 @@ static int put_object(struct parse *p, const struct wire_head *head)
 
 int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags)
 {
-	uint16_t told = head->flags & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_REUSES);
+	uint16_t announced = head->flags & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_REUSES);
 
 	switch (head->type) {
 	case WIRE_ROUTINE:
-		head->flags = told | flags;
+		head->flags = announced | flags;
 		return put_routine(p, head);
 	case WIRE_MOVE:
-		head->flags = told | flags;
+		head->flags = announced | flags;
 		return put_move(p, head);
 	case WIRE_OBJECT:
-		head->flags = told | flags;
+		head->flags = announced | flags;
 		return put_object(p, head);
 	case WIRE_RETIRE:
 		head->flags = flags;

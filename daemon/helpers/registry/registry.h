@@ -27,9 +27,9 @@
 /* Addresses of a client above this are lies: no user address space reaches so far. */
 #define REGISTRY_VADDR_MAX (1ull << 56)
 /* A parse stops when it has made this many bytes. One record more may still be behind it. */
-#define REGISTRY_ANSWER_SOFT (8u << 20)
-/* … and when it has taken so long: what waits for it gives up after a second. */
-#define REGISTRY_CALL_NS 300000000ull
+#define REGISTRY_ANSWER_SOFT (2u << 20)
+/* … and when it has taken so long, which its user's turn of the main loop still pays for. */
+#define REGISTRY_CALL_NS 80000000ull
 /* A range is read up to here in one call. */
 #define REGISTRY_RANGE_MAX (32u << 20)
 

@@ -7,18 +7,17 @@
 #include "step_wire.h"
 #include "translator.h"
 
-int step_window_check(const void *message, size_t len)
+int step_trace_check(const void *message, size_t len)
 {
-	const struct step_window *m = message;
+	const struct step_trace *m = message;
 
-	if (len < sizeof(*m) || m->type != STEP_WINDOW || m->w.nr_words > VTRACE_NR_WORDS ||
+	if (len < sizeof(*m) || m->type != STEP_TRACE || m->w.nr_words > VTRACE_NR_WORDS ||
 	    m->w.nr_fixes > VTRACE_NR_FIXES || m->w.end >= VTRACE_NR_ENDS ||
-	    m->w.has != (VTRACE_WINDOW_VALUES | VTRACE_WINDOW_STEPPED))
+	    m->w.has != (INSN_TRACE_VALUES | INSN_TRACE_STEPPED))
 		return -DCPI_EFORMAT;
 	if (!m->w.nr_words || !m->w.nr_insns || m->w.nr_insns > STEP_INSNS)
 		return -DCPI_EFORMAT;
-	return len == sizeof(*m) + vtrace_window_words(&m->w) * sizeof(uint64_t) ? 0
-										 : -DCPI_EFORMAT;
+	return len == sizeof(*m) + insn_trace_words(&m->w) * sizeof(uint64_t) ? 0 : -DCPI_EFORMAT;
 }
 
 static size_t size_of_uops(const struct vtrace_block *b)

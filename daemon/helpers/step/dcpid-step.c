@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@
 
 enum {
 	NOBODY = 65534,
-	SHARE = 20,	   /* of the time a thread stands one part at most */
+	SHARE = 20,	   /* a thread stands for at most this part of the time */
 	PAUSE_MS = 20,	   /* at least, and so much more by chance, that it may not keep in step */
 	TRANSLATE_MS = 50, /* while a thread stands */
 };
@@ -40,22 +39,12 @@ static int become_nobody(struct base_err *err)
 
 static int keep_one_right(struct base_err *err)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct caps[2] = { 0 };
-	uint32_t has;
+	int r = base_rights_keep(1ull << CAP_SYS_PTRACE, err);
 
-	if (syscall(SYS_capget, &head, caps) < 0)
-		return base_fail_errno(err, -errno, "cannot read capabilities");
-	has = caps[0].permitted & 1u << CAP_SYS_PTRACE;
-	memset(caps, 0, sizeof(caps));
-	caps[0].permitted = caps[0].effective = has;
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capset, &head, caps) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return base_fail_errno(err, -errno, "cannot drop capabilities");
 	/* What passes here is a program's. Without that right it is this user's own. */
-	if (has && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return base_fail_errno(err, -errno, "cannot forbid inspection");
-	return 0;
+	if (r > 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = base_fail_errno(err, -errno, "cannot forbid inspection");
+	return r;
 }
 
 /* dcpid may have ended before it could be asked for. */
@@ -105,7 +94,7 @@ static bool send_block(const struct vtrace_code *c)
 /* While nobody stands: dcpid may be slow. */
 static bool send_burst(struct step_recorder *r, size_t *nr_blocks)
 {
-	struct iovec part = { &r->out, sizeof(r->out.head) + vtrace_window_words(&r->out.head.w) *
+	struct iovec part = { &r->out, sizeof(r->out.head) + insn_trace_words(&r->out.head.w) *
 								     sizeof(r->out.words[0]) };
 
 	while (*nr_blocks < r->blocks.nr)

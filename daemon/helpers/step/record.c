@@ -51,7 +51,10 @@ static uint32_t fetch(const struct step_recorder *r, uint64_t base, uint8_t *cod
 	return len;
 }
 
-/* What follows is put where nothing is yet; the place itself has other code than was known. */
+/*
+ * Put translated blocks where none is known yet; at the place itself the code differs from the
+ * known one.
+ */
 static int translate(struct step_recorder *r, uint64_t pc)
 {
 	static uint8_t code[TRANSLATOR_CODE];
@@ -89,7 +92,7 @@ static int enter(struct step_recorder *r, const struct vtrace_code **out)
 
 static bool add_fix(struct step_recorder *r, uint8_t reg, uint64_t value)
 {
-	struct vtrace_window *w = &r->out.head.w;
+	struct insn_trace *w = &r->out.head.w;
 
 	if (w->nr_fixes == VTRACE_NR_FIXES)
 		return false;
@@ -127,27 +130,27 @@ static bool fix(struct step_recorder *r)
 
 /* ---- a burst --------------------------------------------------------------------------------- */
 
-/* What the window's head has needs no fix. */
+/* Registers in the trace's head need no fix. */
 static bool begin(struct step_recorder *r, pid_t tid)
 {
-	struct vtrace_window *w = &r->out.head.w;
+	struct insn_trace *w = &r->out.head.w;
 	struct vtrace_state *s = &r->s;
 
 	step_regs_values(&r->regs, &r->values);
 	memset(s->unknown, 0xff, sizeof(s->unknown));
-	for (unsigned int i = 0; i < VTRACE_WINDOW_REGS; i++)
+	for (unsigned int i = 0; i < INSN_TRACE_REGS; i++)
 		vtrace_put(s, (uint8_t)i, r->values.has[i] ? r->values.r[i] : 0, 0);
 	vtrace_flags(s, r->values.flags, VTRACE_FLAGS, 0);
 	s->pc = r->regs.u.rip;
 	vtrace_begin(s, STEP_INSNS);
 	s->log = VTRACE_LOG_READS;
 	memset(&r->out.head, 0, sizeof(r->out.head));
-	*w = (struct vtrace_window){
+	*w = (struct insn_trace){
 		.time_ns = r->stopped_ns,
 		.pc = s->pc,
 		.tgid = (uint32_t)r->target.pid,
 		.tid = (uint32_t)tid,
-		.has = VTRACE_WINDOW_VALUES | VTRACE_WINDOW_STEPPED,
+		.has = INSN_TRACE_VALUES | INSN_TRACE_STEPPED,
 		.flags = s->flags,
 	};
 	memcpy(w->r, s->r, sizeof(w->r));
@@ -169,15 +172,15 @@ static int step(struct step_recorder *r, uint64_t from, uint64_t next)
 		if (ran <= 0)
 			return ran < 0 ? ran : VTRACE_FAULTS;
 		if (r->regs.u.rip == next)
-			return VTRACE_GOES_ON;
+			return VTRACE_CONTINUES;
 	} while (r->regs.u.rip == from && !is_over(r));
 	return VTRACE_SYSTEM;
 }
 
-/* Of the last instruction not all can be said: it is in no window. */
+/* The last instruction is not completely known: it leaves the trace. */
 static void take_back(struct step_recorder *r)
 {
-	struct vtrace_window *w = &r->out.head.w;
+	struct insn_trace *w = &r->out.head.w;
 
 	r->s.words[r->s.block_word]--;
 	r->s.nr_insns--;
@@ -199,12 +202,12 @@ static int run_insn(struct step_recorder *r, const struct vtrace_code *c, unsign
 			return VTRACE_UNDECODED;
 		u = &c->uops[(*uop)++];
 		end = vtrace_step(&m, &r->s, u);
-	} while (end == VTRACE_GOES_ON && !(u->marks & VTRACE_LAST));
-	if (end != VTRACE_GOES_ON)
+	} while (end == VTRACE_CONTINUES && !(u->marks & VTRACE_LAST));
+	if (end != VTRACE_CONTINUES)
 		return end;
 	next = i + 1u < c->block.nr_insns ? pc + c->insns[i].len : r->s.pc;
 	end = step(r, pc, next);
-	if (end != VTRACE_GOES_ON)
+	if (end != VTRACE_CONTINUES)
 		return end;
 	end = vtrace_commit(&r->s);
 	if (end <= VTRACE_FULL && !fix(r)) {
@@ -214,18 +217,18 @@ static int run_insn(struct step_recorder *r, const struct vtrace_code *c, unsign
 	return end;
 }
 
-/* Why it ended (VTRACE_GOES_ON: its time was over), or -errno. */
+/* Why it ended (VTRACE_CONTINUES: its time was over), or -errno. */
 static int run(struct step_recorder *r)
 {
 	const struct vtrace_code *c = NULL;
 	int end = enter(r, &c);
 
-	for (unsigned int i = 0, uop = 0; end == VTRACE_GOES_ON && !is_over(r); i++) {
+	for (unsigned int i = 0, uop = 0; end == VTRACE_CONTINUES && !is_over(r); i++) {
 		if (i == c->block.nr_insns) {
 			end = enter(r, &c);
 			i = uop = 0;
 		}
-		if (end == VTRACE_GOES_ON)
+		if (end == VTRACE_CONTINUES)
 			end = run_insn(r, c, i, &uop);
 	}
 	return end;
@@ -233,11 +236,11 @@ static int run(struct step_recorder *r)
 
 static void finish(struct step_recorder *r, int end)
 {
-	struct step_window *out = &r->out.head;
-	struct vtrace_window *w = &out->w;
+	struct step_trace *out = &r->out.head;
+	struct insn_trace *w = &out->w;
 	const struct vtrace_state *s = &r->s;
 
-	out->type = STEP_WINDOW;
+	out->type = STEP_TRACE;
 	w->nr_words = (uint16_t)(s->nr_words < VTRACE_NR_WORDS ? s->nr_words : VTRACE_NR_WORDS);
 	w->nr_insns = s->nr_insns;
 	w->end = (uint8_t)end;
@@ -261,7 +264,7 @@ int step_record(struct step_recorder *r)
 		end = run(r);
 	step_target_release(tid);
 	r->out.head.stopped_ns = base_now_ns() - r->stopped_ns;
-	/* Whatever it was, another shadow may do. */
+	/* Whatever failed, another shadow may succeed. */
 	if (end < 0) {
 		step_shadow_close(&r->shadow);
 		return 0;

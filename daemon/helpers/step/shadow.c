@@ -155,7 +155,7 @@ int step_shadow_open(struct step_shadow *s)
 		step_shadow_close(s);
 		return -e;
 	}
-	/* What it holds is the program's: it does not outlive us. */
+	/* The shadow holds the program's data: it must not outlive us. */
 	if (wait_for(s) != SIGTRAP ||
 	    ptrace(PTRACE_SETOPTIONS, s->pid, NULL, (void *)PTRACE_O_EXITKILL) < 0 ||
 	    ptrace(PTRACE_GETREGS, s->pid, NULL, &s->idle) < 0) {
@@ -247,7 +247,10 @@ static int bring(struct step_shadow *s, struct step_target *t, uint64_t page)
 	return r;
 }
 
-/* What it stopped for is memory that it does not have yet. 1: now it has; 0: nobody has. */
+/*
+ * The shadow stopped for memory that it does not have yet. 1: now it has it; 0: the program has
+ * none there.
+ */
 static int serve_fault(struct step_shadow *s, struct step_target *t)
 {
 	struct user_regs_struct u;

@@ -28,7 +28,6 @@ static int spawn(struct step *s)
 	const char *const args[] = { s->helper_dir, pid, NULL };
 	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
 					  .socket_fd = STEP_SOCKET_FD,
-					  .more_fd = -1,
 					  .args = args };
 
 	snprintf(pid, sizeof(pid), "%d", (int)s->target);
@@ -153,7 +152,7 @@ static int take_block(struct step *s, const void *message, size_t len)
 	if (r < 0)
 		return r;
 	at = &s->blocks[c->block.id - STEP_ID_FIRST];
-	/* Windows that name it may be under way. */
+	/* Traces that name it may be under way. */
 	if (*at) {
 		free(c);
 		return -DCPI_EFORMAT;
@@ -163,13 +162,13 @@ static int take_block(struct step *s, const void *message, size_t len)
 }
 
 struct taker {
-	void (*fn)(void *ctx, const struct vtrace_window *w, const uint64_t *words);
+	void (*fn)(void *ctx, const struct insn_trace *w, const uint64_t *words);
 	void *ctx;
 };
 
 static int take(struct step *s, const void *message, size_t len, const struct taker *to)
 {
-	const struct step_window *m = message;
+	const struct step_trace *m = message;
 	uint32_t type;
 
 	if (len < sizeof(type) || len > STEP_MESSAGE_MAX)
@@ -177,7 +176,7 @@ static int take(struct step *s, const void *message, size_t len, const struct ta
 	memcpy(&type, message, sizeof(type));
 	if (type == STEP_BLOCK)
 		return take_block(s, message, len);
-	if (step_window_check(message, len) < 0 || m->w.tgid != (uint32_t)s->target)
+	if (step_trace_check(message, len) < 0 || m->w.tgid != (uint32_t)s->target)
 		return -DCPI_EFORMAT;
 	s->stats.instructions += m->w.nr_insns;
 	s->stats.stopped_ns += m->stopped_ns;
@@ -210,7 +209,7 @@ static bool receive_one(struct step *s, const struct taker *to)
 }
 
 void step_receive(struct step *s,
-		  void (*fn)(void *ctx, const struct vtrace_window *w, const uint64_t *words),
+		  void (*fn)(void *ctx, const struct insn_trace *w, const uint64_t *words),
 		  void *ctx)
 {
 	const struct taker to = { fn, ctx };

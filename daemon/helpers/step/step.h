@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The processor's own steps of one program, in short bursts (dcpid-step): windows of which all
+ * The processor's own steps of one program, in short bursts (dcpid-step): traces of which all
  * registers are known, floating point included. The program stands for a few ms while it is looked
  * at, at most a twentieth of the time, and goes on whatever becomes of us.
  */
@@ -11,7 +11,7 @@
 
 #include "base.h"
 #include "vtrace.h"
-#include "window.h"
+#include "insn_trace.h"
 
 struct step;
 
@@ -30,11 +30,11 @@ struct step_stats {
 int step_open(const char *helper_dir, pid_t pid, struct step **out, struct base_err *err);
 void step_close(struct step *s);
 pid_t step_pid(const struct step *s);
-/* Hand on the windows that have come; their blocks are step_block's. Never blocks. */
+/* Hand on the traces that have come; their blocks are step_block's. Never blocks. */
 void step_receive(struct step *s,
-		  void (*fn)(void *ctx, const struct vtrace_window *w, const uint64_t *words),
+		  void (*fn)(void *ctx, const struct insn_trace *w, const uint64_t *words),
 		  void *ctx);
-/* The block of a window's word, until step_close; NULL: there is none. */
+/* The block of a trace's word, until step_close; NULL: there is none. */
 const struct vtrace_code *step_block(const struct step *s, uint32_t id);
 /* Is @id one of step_block's? */
 bool step_has_id(uint32_t id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bursts of single steps as windows (window.h): the interpreter runs beside the processor, and what
+ * Bursts of single steps as traces (trace.h): the interpreter runs beside the processor, and what
  * it does not know, or knows otherwise, is put right after each instruction.
  */
 #ifndef DCPI_STEP_RECORD_H
@@ -16,7 +16,7 @@
 /* Code that bursts met, translated. */
 struct step_blocks {
 	struct base_map by_pc;	  /* the last one at each place */
-	struct vtrace_code **all; /* by id - STEP_ID_FIRST, for good */
+	struct vtrace_code **all; /* all blocks by id - STEP_ID_FIRST; they stay */
 	size_t nr, cap;
 };
 
@@ -25,20 +25,20 @@ struct step_recorder {
 	struct step_shadow shadow;
 	struct step_blocks blocks;
 	struct translator *translator;
-	/* of the burst */
+	/* state of the burst */
 	struct vtrace_state s;
 	struct step_regs regs;
 	struct step_values values;
 	uint64_t stopped_ns; /* since when its thread stands */
 	struct {
-		struct step_window head;
+		struct step_trace head;
 		uint64_t words[VTRACE_NR_WORDS + 2 * VTRACE_NR_FIXES];
 	} out;
 	struct vtrace_fix fixes[VTRACE_NR_FIXES];
 };
 
 /*
- * A burst of one thread that runs: how many instructions, with the window in r->out; 0: none;
+ * A burst of one thread that runs: how many instructions, with the trace in r->out; 0: none;
  * -errno: no shadow can be had.
  */
 int step_record(struct step_recorder *r);

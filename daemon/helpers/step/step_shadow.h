@@ -21,7 +21,7 @@ enum { STEP_PAGES_MAX = 128, STEP_PAGE = 4096 };
 struct step_shadow {
 	pid_t pid; /* 0: there is none */
 	bool has_fd;
-	int fd; /* what it maps: its own page, then those in pages[] */
+	int fd; /* the file that it maps: its own page, then those in pages[] */
 	struct user_regs_struct idle;
 	uint64_t pages[STEP_PAGES_MAX]; /* that it has */
 	size_t nr_pages;

@@ -19,7 +19,10 @@ struct step_regs {
 int step_regs_get(pid_t tid, struct step_regs *out);
 int step_regs_put(pid_t tid, const struct step_regs *r);
 
-/* By the interpreter's numbers (uop.h), where @has is set; flags are VTRACE_C and the others. */
+/*
+ * Registers by the interpreter's numbers (uop.h), valid if @has is set; flags are VTRACE_C and the
+ * others.
+ */
 struct step_values {
 	uint64_t r[VTRACE_NR_REGS];
 	bool has[VTRACE_NR_REGS];
@@ -38,7 +41,7 @@ struct step_target {
 	int fd; /* readable when it has ended */
 	pid_t *tids;
 	size_t nr_tids, cap_tids, next;
-	struct step_map *maps; /* of the burst, once they are asked for */
+	struct step_map *maps; /* mappings of the burst, read on demand */
 	size_t nr_maps, cap_maps;
 	bool has_maps;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between dcpid (step.c) and the process that single-steps a program (dcpid-step.c): messages over
- * a sequenced-packet socket, all of them to dcpid. First READY or FAILED; then blocks, windows that
+ * a sequenced-packet socket, all of them to dcpid. First READY or FAILED; then blocks, traces that
  * name them, and at last ENDED. A socket that dcpid closes ends the process.
  */
 #ifndef DCPI_STEP_WIRE_H
@@ -9,13 +9,13 @@
 
 #include "base.h"
 #include "vtrace.h"
-#include "window.h"
+#include "insn_trace.h"
 
 enum step_type {
 	STEP_READY = 1,
 	STEP_FAILED,
 	STEP_BLOCK,
-	STEP_WINDOW,
+	STEP_TRACE,
 	STEP_ENDED,
 };
 
@@ -23,7 +23,7 @@ enum step_type {
 enum { STEP_SOCKET_FD = 3 };
 
 enum {
-	STEP_INSNS = 64, /* of a burst */
+	STEP_INSNS = 64, /* limits of a burst */
 	STEP_MESSAGE_MAX = 24u << 10,
 	/* Numbers of blocks: no driver gives these. */
 	STEP_ID_FIRST = 1 << 19,
@@ -44,19 +44,19 @@ struct step_block {
 	struct vtrace_block block;
 };
 
-/* Behind it the words (vtrace_window_words). */
-struct step_window {
+/* Behind it the words (insn_trace_words). */
+struct step_trace {
 	uint32_t type;
 	uint32_t pad;
 	uint64_t stopped_ns; /* how long its thread stood */
-	struct vtrace_window w;
+	struct insn_trace w;
 };
 
 /*
- * What the process said: outside bytes, for it works on what an application holds. 0, or
- * -DCPI_EFORMAT: it is no such message.
+ * Check a message of the process. It is untrusted, since the process works on an application's
+ * data. 0, or -DCPI_EFORMAT: no such message.
  */
-int step_window_check(const void *message, size_t len);
+int step_trace_check(const void *message, size_t len);
 /* The block in it, which the caller frees, with as many micro-ops as it has. */
 int step_block_take(const void *message, size_t len, struct vtrace_code **out);
 

@@ -159,7 +159,7 @@ static int fail(pid_t pid, int code, const char *why, struct base_err *err)
 	return base_fail(err, code, "cannot step process %d: %s", (int)pid, why);
 }
 
-/* Somebody traces one of its threads. */
+/* Check that none of its threads is traced by another process. */
 static int check_tracer(pid_t pid, struct base_err *err)
 {
 	char text[64], why[64];

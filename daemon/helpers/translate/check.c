@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the helper answered: outside bytes, for it may have been taken over by the code it read. */
+/*
+ * Check of the helper's answers. They are untrusted, since the code that it read may have taken it
+ * over.
+ */
 #include <string.h>
 
 #include "translator.h"

@@ -8,18 +8,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pseudoimg_internal.h"
 #include "translator.h"
 
 enum {
-	NR_TOLD = 1 << 17, /* a power of two */
+	NR_ANNOUNCED = 1 << 17, /* a power of two */
 	NR_NODES = 4 * TRANSLATOR_BLOCKS,
+	MEMORY_BYTES = 1 << 30,
 };
 
 /* A block that was answered, by its place, and where it goes on, from where it stands. Of other
  * code that begins alike that is elsewhere, and one that takes another's slot is forgotten: both
  * cost a translation. */
-struct told {
+struct announced {
 	uint64_t hash; /* 0: nothing */
 	int32_t by[3]; /* 0: nowhere */
 	int32_t depth; /* so much behind it was answered too */
@@ -40,12 +40,12 @@ struct work {
 	size_t nr;
 	struct node nodes[NR_NODES];
 	size_t nr_nodes;
-	struct told told[NR_TOLD];
+	struct announced announced[NR_ANNOUNCED];
 };
 
-static struct told *told_at(struct work *w, uint64_t hash)
+static struct announced *announced_at(struct work *w, uint64_t hash)
 {
-	return &w->told[hash / 2 % NR_TOLD];
+	return &w->announced[hash / 2 % NR_ANNOUNCED];
 }
 
 /* All that follows was answered up to level @done. */
@@ -53,12 +53,12 @@ static void remember(struct work *w, int done)
 {
 	for (size_t i = 0; i < w->nr_nodes; i++) {
 		const struct node *n = &w->nodes[i];
-		struct told *t = told_at(w, n->hash);
+		struct announced *t = announced_at(w, n->hash);
 		int depth = done > n->level ? done - n->level : 0;
 
 		if (t->hash == n->hash && t->depth >= depth)
 			continue;
-		*t = (struct told){ .hash = n->hash, .depth = depth };
+		*t = (struct announced){ .hash = n->hash, .depth = depth };
 		memcpy(t->by, n->by, sizeof(t->by));
 	}
 }
@@ -93,7 +93,7 @@ static int32_t distance(const struct node *n, uint64_t pc)
 	return by == (int32_t)by ? (int32_t)by : 0;
 }
 
-/* What stands behind a call is returned to; behind a jump, what a table of jumps leads to. */
+/* Continue behind a call, where it returns to, and at the targets of a table of jumps. */
 static int make(struct work *w, struct node *n)
 {
 	struct vtrace_code *c = &w->blocks[w->nr];
@@ -110,13 +110,15 @@ static int make(struct work *w, struct node *n)
 	return 0;
 }
 
-/* What does not lie in the code that is here is somebody else's to ask for; what was answered
- * before need not be again, unless it is what is asked for. */
+/*
+ * Add a block. Code outside the bytes given is left to another request; a block that was answered
+ * before is not repeated unless it is the one asked for.
+ */
 static int add(struct work *w, uint64_t pc, int level)
 {
 	struct node *n = &w->nodes[w->nr_nodes];
 	uint64_t off = pc - w->q.base;
-	const struct told *t;
+	const struct announced *t;
 	struct vtrace_place place;
 	int r = 0;
 
@@ -125,7 +127,7 @@ static int add(struct work *w, uint64_t pc, int level)
 		return 0;
 	*n = (struct node){ .pc = pc, .level = level };
 	n->hash = (base_hash64(&place, sizeof(place)) ^ w->q.arch << 1) | 1;
-	t = told_at(w, n->hash);
+	t = announced_at(w, n->hash);
 	if (level && t->hash == n->hash && t->depth >= TRANSLATOR_DEPTH - level)
 		return 0;
 	if (level && t->hash == n->hash)
@@ -185,6 +187,7 @@ static int serve_one(struct work *w)
 
 int main(int argc, char **argv)
 {
+	const struct base_jail jail = { .nr_fds = 1, .memory = MEMORY_BYTES };
 	struct base_err err = { 0 };
 	struct work *w;
 
@@ -198,7 +201,7 @@ int main(int argc, char **argv)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	w = calloc(1, sizeof(*w));
-	if (!w || pseudoimg_jail_enter(1, &err) < 0)
+	if (!w || base_jail_enter(&jail, &err) < 0)
 		return BASE_EXIT_FAILED;
 	while (serve_one(w) >= 0)
 		;

@@ -44,8 +44,7 @@ int translator_arch(enum vtrace_arch *out)
 static int spawn(struct translator *t)
 {
 	const struct helper_start how = { .socket_type = SOCK_STREAM,
-					  .socket_fd = TRANSLATOR_SOCKET,
-					  .more_fd = -1 };
+					  .socket_fd = TRANSLATOR_SOCKET };
 
 	return helper_start(&t->helper, &how);
 }

@@ -15,7 +15,7 @@
 
 enum {
 	TRANSLATOR_CODE = 8192, /* bytes of a request at most */
-	TRANSLATOR_BLOCKS = 64, /* of an answer */
+	TRANSLATOR_BLOCKS = 64, /* limits of an answer */
 	TRANSLATOR_DEPTH = 6,	/* so many blocks after the one that is asked for */
 	TRANSLATOR_SOCKET = 0,	/* the helper's descriptor */
 };
@@ -25,7 +25,7 @@ struct translator_request {
 	uint32_t arch; /* enum vtrace_arch */
 	uint32_t len;
 	uint64_t base; /* vaddr of the first byte */
-	uint64_t pc;   /* what is wanted: in [base, base + len), vtrace_place_len() bytes of it */
+	uint64_t pc;   /* the wanted place: in [base, base + len), vtrace_place_len() bytes of it */
 };
 
 /* With @nr struct vtrace_code behind it, the one at pc first. */

@@ -4,7 +4,7 @@
 
 #include "values_capture.h"
 
-/* What profilers call opcodes are the translator's classes, by number. */
+/* The opcodes of profilers are the translator's classes, by number. */
 _Static_assert((int)TRACE_OP_LOAD == (int)VTRACE_CLASS_LOAD, "TRACE_OP_LOAD");
 _Static_assert((int)TRACE_OP_LEA == (int)VTRACE_CLASS_LEA, "TRACE_OP_LEA");
 _Static_assert((int)TRACE_OP_BRANCH == (int)VTRACE_CLASS_BRANCH, "TRACE_OP_BRANCH");
@@ -88,7 +88,7 @@ static bool is_flow(uint8_t class)
 	return class >= VTRACE_CLASS_BRANCH && class <= VTRACE_CLASS_RETURN;
 }
 
-/* What an instruction computes; of one that extends the sign of a byte all of the register. */
+/* The result of an instruction; for one that extends the sign of a byte the whole register. */
 static bool get_result(const struct vtrace_entry *e, const struct vtrace_operands *o, uint64_t *out)
 {
 	return get_register(e, o->result, o->result_width, out);

@@ -49,7 +49,7 @@ static int enter_jail(struct base_err *err)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Nobody is there any more, or the message is longer than the socket takes: then dcpid has gone. */
+/* dcpid has ended, or the message is longer than the socket takes because it ended. */
 static void send_message(const void *data, size_t len)
 {
 	ssize_t n;
@@ -88,8 +88,8 @@ static int serve_one(struct values_run *r, const void *message, size_t len)
 	case VALUES_FORGET:
 		values_run_forget(r);
 		return 0;
-	case VALUES_WINDOW:
-		return values_run_window(r, message, len, answer, NULL);
+	case VALUES_TRACE:
+		return values_run_trace(r, message, len, answer, NULL);
 	default:
 		return -DCPI_EFORMAT;
 	}

@@ -17,7 +17,8 @@ static int spawn(struct values *v)
 	const char *args[VALUES_PROFILERS_MAX + 2] = { v->context ? "context" : "-" };
 	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
 					  .socket_fd = VALUES_SOCKET_FD,
-					  .more_fd = v->who,
+					  .more_fds = &v->who,
+					  .nr_more = 1,
 					  .args = args };
 
 	for (uint32_t i = 0; i < v->nr_profilers; i++)
@@ -81,7 +82,7 @@ bool values_any_left(const struct values *v)
 	return false;
 }
 
-/* Whose work it was; NULL: nobody's. */
+/* The profiler that was working; NULL: none. */
 static struct values_profiler *at_work(const struct values *v)
 {
 	uint8_t who = 0;
@@ -96,10 +97,10 @@ static void note_fault(struct values *v, struct values_profiler *p, const char *
 	const char *name = p ? p->name[0] ? p->name : p->given : "";
 
 	if (!p) {
-		base_log(BASE_LOG_WARN, "dcpid-values %s; windows lost: %u", what, v->nr_pending);
+		base_log(BASE_LOG_WARN, "dcpid-values %s; traces lost: %u", what, v->nr_pending);
 		return;
 	}
-	base_log(BASE_LOG_WARN, "value profiler '%s' %s; windows lost: %u", name, what,
+	base_log(BASE_LOG_WARN, "value profiler '%s' %s; traces lost: %u", name, what,
 		 v->nr_pending);
 	if (p->stats.crashes + p->stats.hangs >= VALUES_FAULTS_MAX)
 		values_give_up(v, (uint32_t)(p - v->profilers), "this was the last time");

@@ -23,9 +23,9 @@ struct profiler {
 	const struct trace_vlist_table *table; /* the profiler's */
 	int arg;
 	char arg_name[sizeof(VALUES_ARG) + 1];
-	/* of the window that is being run */
+	/* items of the current trace */
 	struct trace_item items[VSAMPLE_BUFFER_SIZE];
-	uint32_t indices[VSAMPLE_BUFFER_SIZE]; /* in the window */
+	uint32_t indices[VSAMPLE_BUFFER_SIZE]; /* in the trace */
 	struct values_tuple tuples[VSAMPLE_BUFFER_SIZE];
 	uint32_t nr;
 };
@@ -42,9 +42,9 @@ struct values_run {
 	struct vtrace_translator *translator;
 	struct profiler *profilers[VALUES_PROFILERS_MAX];
 	uint32_t nr_profilers;
-	struct block **blocks; /* by id */
+	struct block **blocks; /* blocks by id */
 	size_t nr_blocks, cap_blocks;
-	/* of the window that is being run */
+	/* replay of the current trace */
 	struct vtrace_replay replay;
 	struct vtrace_contexts contexts;
 	struct values_stores stores;
@@ -266,7 +266,7 @@ static const struct vtrace_code *get_block(void *ctx, uint32_t id)
 	return id < r->nr_blocks && r->blocks[id] ? &r->blocks[id]->code : NULL;
 }
 
-/* ---- a window -------------------------------------------------------------------------------- */
+/* ---- a trace -------------------------------------------------------------------------------- */
 
 static void add_item(struct profiler *p, const struct vtrace_entry *e,
 		     const struct values_insn *insn, bool timed, uint32_t index)
@@ -327,9 +327,9 @@ static void add_entry(struct values_run *r, const struct vtrace_entry *e, bool t
 }
 
 /* 0, or -DCPI_EFORMAT: what came before counts. */
-static int run(struct values_run *r, const struct vtrace_window *w, const uint64_t *words)
+static int run(struct values_run *r, const struct insn_trace *w, const uint64_t *words)
 {
-	bool timed = w->has & VTRACE_WINDOW_TIMES;
+	bool timed = w->has & INSN_TRACE_TIMES;
 	struct vtrace_entry e;
 	uint32_t index = 0;
 	int ret;
@@ -362,7 +362,7 @@ static void set_contexts(const struct values_run *r, struct profiler *p)
 	}
 }
 
-static bool is_of_window(const struct profiler *p, uint64_t pc, uint32_t near)
+static bool is_of_trace(const struct profiler *p, uint64_t pc, uint32_t near)
 {
 	for (uint32_t i = 0; i < p->nr; i++)
 		if (p->items[(near + i) % p->nr].pc == pc)
@@ -370,7 +370,7 @@ static bool is_of_window(const struct profiler *p, uint64_t pc, uint32_t near)
 	return false;
 }
 
-/* What a profiler says may be anything: a tuple is one if its pc was in the trace. */
+/* Take a profiler's answer, which may be anything: a tuple counts if its pc was in the trace. */
 static void take_samples(struct profiler *p, const vsample_t *samples, int nr,
 			 struct values_tuples *head)
 {
@@ -384,7 +384,7 @@ static void take_samples(struct profiler *p, const vsample_t *samples, int nr,
 		const struct values_tuple t = { samples[i].pc, samples[i].context0,
 						samples[i].context1, samples[i].value };
 
-		if (is_of_window(p, t.pc, i))
+		if (is_of_trace(p, t.pc, i))
 			p->tuples[head->nr++] = t;
 		else
 			head->wild++;
@@ -416,16 +416,16 @@ static void process(struct values_run *r, uint32_t i, uint32_t pid, struct value
 	}
 }
 
-int values_run_window(struct values_run *r, const void *message, size_t len,
-		      int (*answer)(void *ctx, const struct values_tuples *head,
-				    const struct values_tuple *t),
-		      void *ctx)
+int values_run_trace(struct values_run *r, const void *message, size_t len,
+		     int (*answer)(void *ctx, const struct values_tuples *head,
+				   const struct values_tuple *t),
+		     void *ctx)
 {
-	const struct values_window *m = message;
+	const struct values_trace *m = message;
 	int bad, ret = 0;
 
 	if (len < sizeof(*m) || m->w.nr_words > VTRACE_NR_WORDS ||
-	    len != sizeof(*m) + vtrace_window_words(&m->w) * sizeof(uint64_t))
+	    len != sizeof(*m) + insn_trace_words(&m->w) * sizeof(uint64_t))
 		return -DCPI_EFORMAT;
 	bad = run(r, &m->w, (const uint64_t *)(m + 1));
 	for (uint32_t i = 0; ret >= 0 && i < r->nr_profilers; i++) {

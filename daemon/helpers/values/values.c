@@ -71,7 +71,7 @@ static int take_ready(struct values *v, const void *message, size_t len)
 	return 0;
 }
 
-/* What it says went wrong; text of a process that may say anything. */
+/* Take the message of a failure; the text of an untrusted process. */
 static int take_failed(const void *message, size_t len, struct values_failed *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -139,7 +139,7 @@ static int first_start(struct values *v, struct base_err *err)
 	return failed.err.code;
 }
 
-int values_open_patient(const char *helper_dir, const char *const *profilers, size_t nr,
+int values_open_timeout(const char *helper_dir, const char *const *profilers, size_t nr,
 			bool context, uint64_t patience_ns, struct values **out,
 			struct base_err *err)
 {
@@ -166,7 +166,7 @@ int values_open_patient(const char *helper_dir, const char *const *profilers, si
 int values_open(const char *helper_dir, const char *const *profilers, size_t nr, bool context,
 		struct values **out, struct base_err *err)
 {
-	return values_open_patient(helper_dir, profilers, nr, context, SECOND, out, err);
+	return values_open_timeout(helper_dir, profilers, nr, context, SECOND, out, err);
 }
 
 void values_close(struct values *v)
@@ -188,7 +188,7 @@ static int send_parts(struct values *v, struct iovec *parts, size_t nr)
 	do
 		n = sendmsg(v->helper.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	/* Of one that has ended values_receive will hear. */
+	/* values_receive notices if it has ended. */
 	return n < 0 ? -EAGAIN : 0;
 }
 
@@ -227,7 +227,7 @@ static int send_block(struct values *v, const struct vtrace_code *c, uint32_t id
 	return 0;
 }
 
-static int send_blocks(struct values *v, const struct vtrace_window *w, const uint64_t *words,
+static int send_blocks(struct values *v, const struct insn_trace *w, const uint64_t *words,
 		       vtrace_block_fn *get, void *ctx)
 {
 	struct vtrace_visit visit = { 0 };
@@ -256,24 +256,24 @@ static int forget_blocks(struct values *v)
 	return 0;
 }
 
-static int send_window(struct values *v, uint64_t ticket, const struct vtrace_window *w,
-		       const uint64_t *words)
+static int send_trace(struct values *v, uint64_t ticket, const struct insn_trace *w,
+		      const uint64_t *words)
 {
-	struct values_window head = { .type = VALUES_WINDOW, .ticket = ticket, .w = *w };
+	struct values_trace head = { .type = VALUES_TRACE, .ticket = ticket, .w = *w };
 	struct iovec parts[] = {
 		{ &head, sizeof(head) },
-		{ (void *)(uintptr_t)words, vtrace_window_words(w) * sizeof(*words) },
+		{ (void *)(uintptr_t)words, insn_trace_words(w) * sizeof(*words) },
 	};
 
 	return send_parts(v, parts, 2);
 }
 
-int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w,
+int values_send(struct values *v, uint64_t ticket, const struct insn_trace *w,
 		const uint64_t *words, vtrace_block_fn *get, void *ctx)
 {
 	int r = 0;
 
-	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS)
+	if (!(w->has & INSN_TRACE_VALUES) || w->nr_words > VTRACE_NR_WORDS)
 		return -DCPI_EFORMAT;
 	if (v->state != VALUES_RUNNING && !values_any_left(v))
 		return -DCPI_EHELPER;
@@ -284,7 +284,7 @@ int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w
 	if (r == 0)
 		r = send_blocks(v, w, words, get, ctx);
 	if (r == 0)
-		r = send_window(v, ticket, w, words);
+		r = send_trace(v, ticket, w, words);
 	if (r == -EAGAIN)
 		v->stats.busy++;
 	if (r < 0)
@@ -315,7 +315,7 @@ static int hand_on(struct receiver *to, uint64_t ticket, uint32_t profiler,
 	return r < 0 ? r : 0;
 }
 
-/* The oldest window's profilers up to @until have nothing to say. */
+/* The oldest trace's profilers up to @until have nothing to say. */
 static int hand_on_none(struct values *v, struct receiver *to, uint32_t until)
 {
 	uint64_t ticket = v->pending[v->first].ticket;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Value profilers in a process of their own (dcpid-values): windows go there, tuples come back.
+ * Value profilers in a process of their own (dcpid-values): traces go there, tuples come back.
  * That process has no rights; one that crashes or does not answer for a second is replaced, at most
- * once a second, and costs the windows that it had.
+ * once a second, and costs the traces that it had.
  */
 #ifndef DCPI_VALUES_H
 #define DCPI_VALUES_H
@@ -19,18 +19,19 @@ struct values_tuple {
 
 struct values_profiler_stats {
 	uint64_t tuples; /* handed on */
-	uint64_t wild;	 /* that it gave of no instruction of its window, or too many: lost */
+	uint64_t wild;	 /* that it gave of no instruction of its trace, or too many: lost */
 	uint64_t crashes, hangs;
 	bool given_up; /* too many of these: it is not loaded any more */
 };
 
 struct values_stats {
-	uint64_t sent;	   /* windows taken by values_send */
-	uint64_t answered; /* by all profilers that are loaded */
-	uint64_t lost;	   /* whose process ended or was ended; sent = answered + lost + pending */
-	uint64_t busy;	   /* that values_send refused */
-	uint64_t bad;	   /* of answered: its words and blocks did not fit together to their end */
-	uint64_t starts;   /* processes begun */
+	uint64_t sent;	   /* traces taken by values_send */
+	uint64_t answered; /* traces answered by all loaded profilers */
+	uint64_t lost; /* traces whose process ended or was ended; sent = answered + lost + pending
+			*/
+	uint64_t busy; /* that values_send refused */
+	uint64_t bad;  /* answered ones whose words and blocks did not fit together to their end */
+	uint64_t starts; /* processes begun */
 };
 
 /*
@@ -50,15 +51,15 @@ const char *values_of_vprof(size_t index);
 
 /* vp_name of @profilers[index]. */
 const char *values_name(const struct values *v, size_t index);
-/* What windows must hold for all of them. */
+/* The contents of traces that the loaded profilers need. */
 enum vtrace_log values_log(const struct values *v);
 
 /*
- * Send a window. Never blocks. 0: taken; -EAGAIN: busy, or nobody runs there now; -DCPI_EFORMAT: it
+ * Send a trace. Never blocks. 0: taken; -EAGAIN: busy, or nobody runs there now; -DCPI_EFORMAT: it
  * has no values, or names a block that @get does not have; -DCPI_EHELPER: all profilers are given
  * up.
  */
-int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w,
+int values_send(struct values *v, uint64_t ticket, const struct insn_trace *w,
 		const uint64_t *words, vtrace_block_fn *get, void *ctx);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The value profiles "values.arg0" and on (dcpid -vprof): what the registers that carry arguments
- * held where procedures begin, as calls of the window led there. One profile for each register,
+ * held where procedures begin, as calls of the trace led there. One profile for each register,
  * in the order of the machine's calling convention for C.
  */
 #ifndef DCPI_VALUES_ARGS_H
@@ -18,7 +18,7 @@ enum {
 	VALUES_STUB = 4,
 };
 
-/* The last call; zero-initialize for each window. */
+/* The last call; zero-initialize for each trace. */
 struct values_args {
 	uint64_t target; /* where a procedure is to begin now; 0: nowhere */
 	uint64_t ret;	 /* where it returns to; 0: there was none */

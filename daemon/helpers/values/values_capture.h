@@ -8,7 +8,7 @@
 #include "replay.h"
 #include "trace_internal.h"
 
-/* What is the same each time an instruction runs. */
+/* The part of an instruction that is the same at each execution. */
 struct values_insn {
 	struct vtrace_operands operands;
 	uint32_t word;
@@ -26,7 +26,7 @@ int values_table_check(const struct trace_vlist_table *t, struct base_err *err);
 /* Does a list ask for @value? */
 bool values_table_has(const struct trace_vlist_table *t, trace_value_t value);
 
-/* Contexts are the caller's. @timed: the window has times. */
+/* Contexts are the caller's. @timed: the trace has times. */
 void values_capture(const struct trace_vlist *list, const struct vtrace_entry *e,
 		    const struct values_insn *insn, bool timed, struct trace_item *out);
 

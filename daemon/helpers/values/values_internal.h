@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client's parts: the process's life (life.c), windows and tuples (values.c). */
+/* The client's parts: the process's life (life.c), traces and tuples (values.c). */
 #ifndef DCPI_VALUES_INTERNAL_H
 #define DCPI_VALUES_INTERNAL_H
 
@@ -9,8 +9,8 @@
 enum values_state { VALUES_DEAD, VALUES_STARTING, VALUES_RUNNING };
 
 enum {
-	VALUES_PENDING_MAX = 64,    /* windows that the process has at once */
-	VALUES_FAULTS_MAX = 3,	    /* of a profiler, then it is given up */
+	VALUES_PENDING_MAX = 64,    /* traces that the process has at once */
+	VALUES_FAULTS_MAX = 3,	    /* a profiler is given up after so many faults */
 	VALUES_START_PATIENCE = 10, /* times that of an answer: files are read, on a busy machine */
 };
 
@@ -33,7 +33,7 @@ struct values {
 	int who; /* memory in which it notes the profiler at work, or -1 */
 	uint64_t started_ns, looked_ns, waited_ns;
 
-	/* What the process has: a hash of each block by its id, 0: it has none; and windows. */
+	/* The state of the process: a hash of each block by its id, 0: not there; and traces. */
 	uint64_t *known;
 	size_t nr_known, cap_known;
 	struct {
@@ -45,13 +45,13 @@ struct values {
 };
 
 /* As values_open; @patience_ns instead of a second, and for the beginning ten times that. */
-int values_open_patient(const char *helper_dir, const char *const *profilers, size_t nr,
+int values_open_timeout(const char *helper_dir, const char *const *profilers, size_t nr,
 			bool context, uint64_t patience_ns, struct values **out,
 			struct base_err *err);
 
 /* Begin a process, which will say when it is ready. 0 or -errno. */
 int values_start(struct values *v);
-/* It has not answered, or is at its end: end it, and note whose fault it was. Windows stay pending,
+/* It has not answered, or is at its end: end it, and note whose fault it was. Traces stay pending,
  * though nobody has them. */
 void values_end_hung(struct values *v);
 void values_end_crashed(struct values *v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between dcpid (values.c) and the process that runs value profilers (dcpid-values.c): messages
- * over a sequenced-packet socket. dcpid sends blocks, windows that name them, and now and then that
- * all blocks are to be forgotten; back come one READY or FAILED, then one TUPLES for each window
+ * over a sequenced-packet socket. dcpid sends blocks, traces that name them, and now and then that
+ * all blocks are to be forgotten; back come one READY or FAILED, then one TUPLES for each trace
  * and profiler that is loaded, in order.
  */
 #ifndef DCPI_VALUES_WIRE_H
@@ -14,7 +14,7 @@
 enum values_type {
 	VALUES_BLOCK = 1,
 	VALUES_FORGET,
-	VALUES_WINDOW,
+	VALUES_TRACE,
 	VALUES_READY,
 	VALUES_FAILED,
 	VALUES_TUPLES,
@@ -38,24 +38,24 @@ struct values_block {
 	struct vtrace_block block;
 };
 
-/* Behind it vtrace_window_words(&w) words. */
-struct values_window {
+/* Behind it insn_trace_words(&w) words. */
+struct values_trace {
 	uint32_t type;
 	uint32_t pad;
 	uint64_t ticket;
-	struct vtrace_window w;
+	struct insn_trace w;
 };
 
-/* Of each profiler its name; "": it is not loaded. */
+/* The name of each profiler; "": it is not loaded. */
 struct values_ready {
 	uint32_t type;
-	uint32_t log; /* enum vtrace_log: what it needs of windows */
+	uint32_t log; /* enum vtrace_log: what it needs of traces */
 	char names[VALUES_PROFILERS_MAX][VTRACE_PROFILER_NAME];
 };
 
 struct values_failed {
 	uint32_t type;
-	uint32_t profiler; /* whose fault, from 0 on */
+	uint32_t profiler; /* number of the profiler at fault, from 0 on */
 	struct base_err err;
 };
 
@@ -65,7 +65,7 @@ struct values_tuples {
 	uint32_t profiler;
 	uint64_t ticket;
 	uint32_t nr, wild;
-	uint32_t bad; /* the window's words and blocks did not fit together */
+	uint32_t bad; /* the trace's words and blocks did not fit together */
 	uint32_t pad;
 };
 

@@ -33,7 +33,7 @@ enum {
 	COUNT_NR_EVENTS = 16,
 	COUNT_WAYS = 4,
 	COUNT_NR_FLOODS = 32, /* a power of two */
-	COUNT_NR_WORDS = 32,  /* of bits; a power of two */
+	COUNT_NR_WORDS = 32,  /* number of bits; a power of two */
 	COUNT_NR_TAGS = 3,    /* buckets whose tags fill an element */
 	COUNT_NR_MIX = 4,
 	COUNT_HEAD = 0, /* indices of elements */
@@ -43,8 +43,10 @@ enum {
 
 #define COUNT_LATE_NS 100000000ull
 
-/* What a count is of: event, mode of the CPU (enum driver_mode) and the fate of its generation:
- * neither, it was not asked for. */
+/*
+ * The kind of a count: event, mode of the CPU (enum driver_mode) and the result of reading the
+ * generation; without either flag it was not asked for.
+ */
 #define COUNT_WHAT(event, mode) ((event) | (mode) << 8)
 #define COUNT_WHAT_EVENT(what)	((what)&0xff)
 #define COUNT_WHAT_MODE(what)	((what) >> 8 & 0xff)
@@ -66,23 +68,23 @@ struct count_entry {
 	uint64_t first_ns, last_ns;
 };
 
-/* Of the ways of a bucket: a line of the cache. */
+/* The tags of a bucket's ways: one cache line. */
 struct count_tags {
 	uint64_t tag[COUNT_WAYS];   /* hash of the key */
 	uint32_t count[COUNT_WAYS]; /* 0: free, and so are the ways behind it */
 	uint32_t place[COUNT_WAYS]; /* hash of the key without its generation */
 };
 
-/* What each sample touches comes first: one line of the cache. */
+/* The fields that each sample touches come first, in one cache line. */
 struct count_head {
-	uint32_t busy;	  /* somebody is counting */
-	uint32_t clock;	  /* which way goes next */
-	uint32_t nr_log;  /* entries in the log */
-	uint32_t flooded; /* some counter against floods has reached its limit */
-	uint64_t told_ns; /* when a drain was asked for; 0: not yet */
+	uint32_t busy;	       /* a program is counting */
+	uint32_t clock;	       /* which way goes next */
+	uint32_t nr_log;       /* entries in the log */
+	uint32_t flooded;      /* some counter against floods has reached its limit */
+	uint64_t announced_ns; /* when a drain was asked for; 0: not yet */
 	uint64_t received[COUNT_NR_EVENTS];
 	uint64_t lost_table, lost_late, lost_nested;
-	uint64_t lost_bad; /* nobody could say where it was */
+	uint64_t lost_bad; /* samples at an unknown address */
 };
 
 /* An element. */
@@ -181,10 +183,9 @@ COUNT_INLINE uint64_t count_instance(uint64_t start_ns, uint32_t exec_id)
 }
 
 /*
- * Those of one address share a bucket whatever their generation, and are seen together there.
- *
- * Two such places have one hash by a chance of 2^-63 over the numbers drawn, which are secret; of
- * 2^(t-63) where 2^t divides all differences between their parts. Never if only one part differs.
+ * Counts of one address share a bucket whatever their generation, and are seen together there. Two
+ * such places have one hash with probability 2^-63 over the secret random numbers; with 2^(t-63) if
+ * 2^t divides all differences between their parts. Never if only one part differs.
  */
 COUNT_INLINE struct count_place count_place_of(const struct count_shape *s,
 					       const struct count_key *k)
@@ -211,7 +212,7 @@ COUNT_INLINE struct count_entry *count_log(COUNT_TABLE table, const struct count
 	if (at < s->nr_log)
 		b = COUNT_AT(table, s->buckets + s->nr_buckets + at / COUNT_WAYS);
 	if (!b) {
-		if (h->told_ns && now_ns > h->told_ns + COUNT_LATE_NS)
+		if (h->announced_ns && now_ns > h->announced_ns + COUNT_LATE_NS)
 			h->lost_late++;
 		else
 			h->lost_table++;
@@ -350,10 +351,10 @@ COUNT_INLINE void count_flood(union count_bucket *floods, const struct count_sha
 		h->flooded = 1;
 }
 
-/* Nobody was told yet, and the log is half full: ask for a drain, and set told_ns. */
+/* Ask for a drain, and set announced_ns, if none was asked for yet and the log is half full. */
 COUNT_INLINE bool count_should_tell(const struct count_shape *s, const struct count_head *h)
 {
-	return !h->told_ns && h->nr_log >= s->nr_log / 2;
+	return !h->announced_ns && h->nr_log >= s->nr_log / 2;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What DCPI's BPF programs know of the kernel: the types that its helpers use, the register layouts
- * that programs are handed (part of its interface, fixed for each architecture), and the few fields
- * of its own structs, whose places are found when a program is loaded (CO-RE).
+ * The kernel's types and layouts that DCPI's BPF programs need: types of its helpers, the register
+ * layouts that programs receive (a part of its interface, fixed for each architecture), and the few
+ * fields of its own structs, whose places are found when a program is loaded (CO-RE).
  */
 #ifndef DCPI_BPF_KERNEL_H
 #define DCPI_BPF_KERNEL_H

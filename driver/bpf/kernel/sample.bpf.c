@@ -19,7 +19,7 @@ const volatile uint64_t mix[4] = { 0 };
 #include "count_table.h"
 #include "sample.h"
 
-/* What comes behind the counting of a sample (window.bpf.c); here nothing. */
+/* Called after a sample was counted (trace.bpf.c); here it is empty. */
 #ifndef SAMPLE_AFTER_EVENT
 #define SAMPLE_AFTER_EVENT(ctx, key) ((void)0)
 #define SAMPLE_AFTER_TICK(regs, key) ((void)0)
@@ -136,9 +136,9 @@ static __always_inline uint32_t range_number(const struct sample_client *c, uint
 /* Where a generation stands. */
 struct place {
 	uint64_t word;	 /* in the process's memory */
-	uint64_t *page;	 /* of it: see struct sample_pages; … */
+	uint64_t *page;	 /* page of the word: see struct sample_pages; … */
 	uint64_t at;	 /* … what was there */
-	uint32_t number; /* of the word */
+	uint32_t number; /* number of the word */
 };
 
 /* In which of the ranges of its process @addr lies, and *@place of what runs there. */
@@ -212,7 +212,9 @@ static __always_inline bool is_flooded(uint32_t table, const struct count_head *
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* Whose life this is: an exec or another use of the pid has another number. */
+/*
+ * Put the life of the process into the key: an exec or another use of the pid has another number.
+ */
 static __always_inline void key_process(struct count_key *k)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -226,7 +228,7 @@ static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 	uint8_t note = SAMPLE_NOTE_DRAIN;
 
 	if (bpf_ringbuf_output(&notes, &note, sizeof(note), 0) == 0)
-		h->told_ns = now;
+		h->announced_ns = now;
 }
 
 static __always_inline int count_hashed(uint32_t table, struct count_head *h, struct count_key *k,
@@ -243,7 +245,7 @@ static __always_inline int count_hashed(uint32_t table, struct count_head *h, st
 	return 0;
 }
 
-/* What a user-mode sample is, while there are clients: *@k gets its generation. */
+/* Classify a user-mode sample while there are clients: *@k gets its generation. */
 static __always_inline int count_range(uint32_t table, const struct count_head *h,
 				       struct count_key *k)
 {
@@ -390,8 +392,8 @@ static __always_inline bool read_regs(uint64_t at, uint64_t v[2])
 }
 
 /*
- * Of what the timer interrupted. They are in __irq_regs, a per-CPU variable, found by its distance
- * to one that the timer leads to.
+ * The registers that the timer interrupted. They are in __irq_regs, a per-CPU variable, found by
+ * its distance to one that the timer leads to.
  */
 static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t *regs, uint64_t v[2])
 {
@@ -473,7 +475,7 @@ int sample_fork(uint64_t *ctx)
 	return 0;
 }
 
-/* Of a process: its last thread has counted itself out already. */
+/* Exit of a process: its last thread has counted itself out already. */
 SEC("tp_btf/sched_process_exit")
 int sample_exit(uint64_t *ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the sampling programs and the source "bpf" share besides the table (count_table.h). */
+/* Shared by the sampling programs and the source "bpf", besides the table (count_table.h). */
 #ifndef DCPI_BPF_SAMPLE_H
 #define DCPI_BPF_SAMPLE_H
 
@@ -7,12 +7,12 @@
 enum { SAMPLE_USER = 0, SAMPLE_KERNEL = 1 };
 
 enum {
-	SAMPLE_NR_RANGES = 16, /* of one process */
+	SAMPLE_NR_RANGES = 16, /* ranges of one process */
 	SAMPLE_NR_CLIENTS = 1024,
 	SAMPLE_NR_SLOTS = 4096,	 /* for clients; a power of two */
 	SAMPLE_NR_PROBES = 16,	 /* slots in which a client may stand */
-	SAMPLE_BLOCK_SHIFT = 12, /* of addresses that share a word */
-	SAMPLE_NR_PAGES = 64,	 /* of a client's words, each of 2^SAMPLE_PAGE_SHIFT words */
+	SAMPLE_BLOCK_SHIFT = 12, /* log2 of the number of addresses that share a word */
+	SAMPLE_NR_PAGES = 64,	 /* pages of a client's words, each of 2^SAMPLE_PAGE_SHIFT words */
 	SAMPLE_PAGE_SHIFT = 10,
 	SAMPLE_NR_PINS = 8,	       /* pages of a client that are pinned at most */
 	SAMPLE_NOTES_LEN = 4096,       /* ring of notes */
@@ -25,17 +25,17 @@ enum sample_note { SAMPLE_NOTE_DRAIN = 0, SAMPLE_NOTE_EXEC = 1 };
 /* Which of the tables, that stand in one array, is a CPU's of a set. */
 #define SAMPLE_TABLE(cpu, set) (2 * (cpu) + (set))
 
-/* What a program may add to a pointer. */
+/* The largest number that a program may add to a pointer. */
 #define SAMPLE_DELTA_MAX (INT64_C(1) << 28)
 
-/* What programs read at each sample and the daemon writes: one line of the cache. */
+/* The data that programs read at each sample and the daemon writes: one cache line. */
 struct sample_shared {
 	uint64_t since_ns[2]; /* when each set was last taken into use; nothing in it is older */
 	uint32_t set;	      /* which is; written after that */
 	uint32_t nr_clients;  /* no more stand in the slots: these are looked at only then */
 	struct count_shape shape;
 	int32_t irq_regs_delta; /* from a CPU's hrtimer_bases to its __irq_regs, below the limit */
-	uint64_t tick_function; /* of the timer that is the scheduler's tick */
+	uint64_t tick_function; /* function of the timer that is the scheduler's tick */
 	uint32_t tick_event;
 	uint32_t stride; /* elements from one table to the next */
 };
@@ -56,7 +56,7 @@ struct sample_client {
 	uint32_t seq;	     /* odd while the daemon writes, another one afterwards */
 	uint64_t start, end; /* that hold all ranges */
 	uint64_t words, cursor;
-	uint32_t mask;	     /* of the words' numbers */
+	uint32_t mask;	     /* mask of the words' numbers */
 	uint16_t nr;	     /* ranges; of one start and end tell all */
 	uint16_t with_words; /* bit i: range i is of that kind */
 	uint16_t ranges;     /* where they stand */
@@ -83,7 +83,7 @@ struct sample_pages {
 
 #define SAMPLE_PAGE_WANTED 1
 
-/* What the program pins_take is asked and answers. */
+/* Request and answer of the program pins_take. */
 struct sample_pins {
 	uint64_t at[SAMPLE_NR_PINS]; /* the kernel's own addresses; 0: nothing is pinned there */
 	int32_t tgid;

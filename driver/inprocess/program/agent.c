@@ -19,7 +19,7 @@ static struct agent_orders orders;
 static struct agent_ring ring;
 /* The ring's constants: the ring itself is not there in a forked child. */
 static struct inprocess_head life;
-static struct inprocess_lock lock; /* of agent_map.c */
+static struct inprocess_lock lock; /* lock of agent_map.c */
 static _Atomic uint32_t nr_full;
 static _Atomic uint64_t nr_signals;
 static uint64_t seed;
@@ -50,9 +50,9 @@ static uint64_t mix(uint64_t n)
 }
 
 /*
- * Of the ticks that a signal stands for: how many are samples. What is over of whole periods is
- * drawn: a count from which to go on would favour first ticks in programs that live shortly, and
- * one of two threads that tick in turn.
+ * The number of samples due for the ticks of one signal. The rest of a period is drawn at random: a
+ * running count would favour first ticks in programs that live shortly, and one of two threads that
+ * tick in turn.
  */
 static uint64_t count_due(uint32_t nr)
 {

@@ -24,7 +24,7 @@ struct agent_ring {
 	uint32_t mask;
 };
 
-/* What dcpirun said (INPROCESS_ENV), taken apart. */
+/* The orders of dcpirun (INPROCESS_ENV), parsed. */
 struct agent_orders {
 	uint64_t period_ns;
 	uint32_t nr_units;

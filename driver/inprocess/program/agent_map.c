@@ -18,7 +18,7 @@ enum { READ_SHARE = 10 };
 
 struct known {
 	uint64_t start, end;
-	const void *key; /* of the object, NULL: none */
+	const void *key; /* key of the object, NULL: none */
 	uint64_t id_at;
 	uint8_t id[32];
 	uint8_t id_len;
@@ -126,7 +126,7 @@ static bool find_line(int fd, uint64_t pc, struct agent_line *out)
 	return false;
 }
 
-/* By system calls, because libc's open and read are cancellation points. */
+/* Read by system calls, because libc's open and read are cancellation points. */
 static bool read_file(const char *path, uint64_t pc, struct agent_line *out)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -209,7 +209,7 @@ static struct known *find_known(uint64_t pc)
 	return NULL;
 }
 
-static bool is_told(uint64_t pc, const struct agent_object *object)
+static bool is_announced(uint64_t pc, const struct agent_object *object)
 {
 	const struct known *k = find_known(pc);
 
@@ -240,6 +240,6 @@ void agent_map_tell(const struct agent_ring *r, uint64_t pc)
 	struct agent_object object = { 0 };
 
 	agent_object_find(pc, &object);
-	if (!is_told(pc, &object) && !tell(r, pc, &object))
+	if (!is_announced(pc, &object) && !tell(r, pc, &object))
 		__atomic_add_fetch(&r->head->lost_maps, 1, __ATOMIC_RELAXED);
 }

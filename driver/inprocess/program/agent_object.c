@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the dynamic loader knows of an address, without taking its locks. */
+/* Lookup of an address in the dynamic loader's data, without taking its locks. */
 #include "agent.h"
 #include "inprocess_internal.h"
 

@@ -71,30 +71,30 @@ static int kept_signo(void)
 }
 
 /* @set, or a copy of it in @room that is without ours. */
-static const sigset_t *without_ours(const sigset_t *set, sigset_t *room)
+static const sigset_t *without_ours(const sigset_t *set, sigset_t *space)
 {
 	int ours = kept_signo();
 
 	if (!ours || !set || sigismember(set, ours) != 1 || !inprocess_own())
 		return set;
-	*room = *set;
-	sigdelset(room, ours);
-	return room;
+	*space = *set;
+	sigdelset(space, ours);
+	return space;
 }
 
 EXPORTED int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	action_fn *next = (action_fn *)libc(&libc_sigaction, "sigaction");
 	struct sigaction without;
-	sigset_t room;
+	sigset_t space;
 
 	if (signo && signo == kept_signo() && inprocess_own()) {
 		inprocess_before(act, old);
 		return 0;
 	}
-	if (act && without_ours(&act->sa_mask, &room) == &room) {
+	if (act && without_ours(&act->sa_mask, &space) == &space) {
 		without = *act;
-		without.sa_mask = room;
+		without.sa_mask = space;
 		act = &without;
 	}
 	return next(signo, act, old);
@@ -115,9 +115,9 @@ EXPORTED handler signal(int signo, handler to)
 
 static int change_mask(mask_fn *next, int how, const sigset_t *set, sigset_t *old)
 {
-	sigset_t room;
+	sigset_t space;
 
-	return next(how, how == SIG_UNBLOCK ? set : without_ours(set, &room), old);
+	return next(how, how == SIG_UNBLOCK ? set : without_ours(set, &space), old);
 }
 
 EXPORTED int sigprocmask(int how, const sigset_t *set, sigset_t *old)
@@ -136,31 +136,31 @@ EXPORTED int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 EXPORTED int sigwait(const sigset_t *set, int *signo)
 {
 	wait_fn *next = (wait_fn *)libc(&libc_sigwait, "sigwait");
-	sigset_t room;
+	sigset_t space;
 
-	return next(without_ours(set, &room), signo);
+	return next(without_ours(set, &space), signo);
 }
 
 EXPORTED int sigwaitinfo(const sigset_t *set, siginfo_t *info)
 {
 	waitinfo_fn *next = (waitinfo_fn *)libc(&libc_sigwaitinfo, "sigwaitinfo");
-	sigset_t room;
+	sigset_t space;
 
-	return next(without_ours(set, &room), info);
+	return next(without_ours(set, &space), info);
 }
 
 EXPORTED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
 	timedwait_fn *next = (timedwait_fn *)libc(&libc_sigtimedwait, "sigtimedwait");
-	sigset_t room;
+	sigset_t space;
 
-	return next(without_ours(set, &room), info, timeout);
+	return next(without_ours(set, &space), info, timeout);
 }
 
 EXPORTED int signalfd(int fd, const sigset_t *set, int flags)
 {
 	signalfd_fn *next = (signalfd_fn *)libc(&libc_signalfd, "signalfd");
-	sigset_t room;
+	sigset_t space;
 
-	return next(fd, without_ours(set, &room), flags);
+	return next(fd, without_ours(set, &space), flags);
 }

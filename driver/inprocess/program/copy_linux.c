@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PIPE_STEP = 4096 }; /* what a pipe takes without waiting */
+enum { PIPE_STEP = 4096 }; /* length that a pipe accepts without blocking */
 
 static long copied(long n, size_t len)
 {

@@ -60,9 +60,9 @@ int inprocess_set(const struct inprocess_client *client, int signo,
 		  const struct inprocess_client **old);
 
 /*
- * What signals of that number get that are not from our timers, read and set as by sigaction(2):
- * for an object that keeps the program from setting it itself. Only where inprocess_own. From
- * any thread, and from signal handlers, but not from a tick.
+ * The action for signals of that number that do not come from our timers, read and set as by
+ * sigaction(2): for an object that keeps the program from setting it itself. Only if inprocess_own.
+ * From any thread, and from signal handlers, but not from a tick.
  */
 void inprocess_before(const struct sigaction *act, struct sigaction *old);
 
@@ -113,8 +113,8 @@ int inprocess_copy_to(uint64_t vaddr, const void *from, size_t len);
 extern char inprocess_cookie;
 
 /*
- * Those that arm look under the lock whether ticks are on, those that scan or stop may be late. All
- * but inprocess_threads_scan_due take the lock: with all signals blocked.
+ * Functions that arm check under the lock whether ticks are on; those that scan or stop may be
+ * late. All but inprocess_threads_scan_due take the lock, with all signals blocked.
  */
 int inprocess_threads_arm_self(void); /* if it has no timer yet; 0 or -errno */
 void inprocess_threads_disarm_self(bool even_if_on);

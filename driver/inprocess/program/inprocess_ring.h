@@ -17,8 +17,8 @@
 
 /* Tells the agent "PERIOD_NS:NR_UNITS:FOLDER", decimal. */
 #define INPROCESS_ENV	 "DCPI_INPROCESS"
-#define INPROCESS_PREFIX "ring." /* of the files' names; the agent adds what makes them unique */
-/* Of an empty file's name: a process that could make no ring, which nobody samples. */
+#define INPROCESS_PREFIX "ring." /* prefix of the files' names; the agent adds a unique part */
+/* Name prefix of an empty file: a process that could not make a ring, and is not sampled. */
 #define INPROCESS_FAILED INPROCESS_PREFIX "x"
 #define INPROCESS_MAGIC	 0x31474e4952494344ull /* "DCIRING1" */
 
@@ -52,7 +52,7 @@ struct inprocess_head {
 	/* 128: the agent. Counters only grow. */
 	uint64_t head;	    /* units ever reserved */
 	uint64_t received;  /* samples ever taken, counted before anything else */
-	uint64_t lost;	    /* of these: found the ring full */
+	uint64_t lost;	    /* number of records that found the ring full */
 	uint64_t lost_maps; /* samples whose mapping was not told: ring full, /proc not read */
 	uint64_t missed;    /* samples that were due while a signal was still waiting */
 	uint32_t ended;	    /* the program is at its end: little comes any more */
@@ -60,7 +60,7 @@ struct inprocess_head {
 
 	/* 256: the reader, by pwrite */
 	uint64_t tail; /* units read */
-	uint32_t stop; /* nobody reads any more: be quiet */
+	uint32_t stop; /* the reader has ended: write nothing more */
 	uint32_t reserved1;
 };
 static_assert(sizeof(struct inprocess_head) == 272, "head");
@@ -88,7 +88,7 @@ struct inprocess_map {
 	uint32_t dev_major, dev_minor;
 	uint32_t prot; /* PROT_* */
 	uint16_t path_len;
-	uint8_t id_len; /* of the build-id, 0: none, at most 32 */
+	uint8_t id_len; /* length of the build-id, 0: none, at most 32 */
 	uint8_t reserved;
 	uint8_t id[32];
 };

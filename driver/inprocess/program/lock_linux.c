@@ -33,7 +33,7 @@ void inprocess_lock_drop(struct inprocess_lock *lock)
 		syscall(SYS_futex, &lock->word, WAKE, 1, NULL, NULL, 0);
 }
 
-/* By system calls: libc's would let its own signals through. */
+/* Block by system calls: libc's would let its own signals through. */
 void inprocess_signals_block(struct inprocess_signals *old)
 {
 	struct inprocess_signals all = { { UINT64_MAX, UINT64_MAX } };

@@ -15,8 +15,8 @@ struct sprofil_region {
 
 struct sprofil_table {
 	struct inprocess_client client; /* its ctx is the table */
-	struct inprocess_lock lock;	/* of the elements: read, added to, written */
-	size_t mapped_len;		/* of the table's own memory */
+	struct inprocess_lock lock;	/* lock for reading, adding to and writing the elements */
+	size_t mapped_len;		/* length of the table's own memory */
 	uint32_t element;		/* bytes */
 	bool has_overflow;
 	uint64_t overflow; /* vaddr of its element */

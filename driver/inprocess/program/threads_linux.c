@@ -24,7 +24,7 @@
 enum {
 	FIRST_LEN = 256,
 	SCAN_NS = 100000000,
-	SCAN_SHARE = 100, /* of the time at most one part goes into looking for threads */
+	SCAN_SHARE = 100, /* looking for threads takes at most this part of the time */
 };
 
 struct thread {
@@ -33,7 +33,7 @@ struct thread {
 	uint32_t seen; /* the last scan that saw it */
 };
 
-static struct inprocess_lock lock; /* of everything below */
+static struct inprocess_lock lock; /* lock of everything below */
 static struct thread first[FIRST_LEN];
 static struct thread *table = first;
 static size_t table_len = FIRST_LEN, nr_threads;
@@ -142,7 +142,7 @@ static void erase(size_t hole)
 	size_t mask = table_len - 1;
 
 	for (size_t i = (hole + 1) & mask; table[i].tid; i = (i + 1) & mask) {
-		/* What is nearer to its home than the hole is stays. */
+		/* An entry nearer to its home than the hole stays. */
 		if (((i - home(table[i].tid)) & mask) < ((i - hole) & mask))
 			continue;
 		table[hole] = table[i];
@@ -394,7 +394,7 @@ int inprocess_create_init(void)
 	return -pthread_key_create(&key, leave);
 }
 
-/* What to pass on in place of the program's start, or NULL: nothing is to be added. */
+/* The start to pass on instead of the program's own, or NULL: nothing is to be added. */
 static struct begin *wrap(void *(*posix)(void *), thrd_start_t c11, void *arg)
 {
 	struct begin *begin = inprocess_signo() ? malloc(sizeof(*begin)) : NULL;

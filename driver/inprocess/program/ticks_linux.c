@@ -22,10 +22,10 @@ static _Atomic int signo;	  /* 0: no handler of ours is installed */
 static _Atomic uintptr_t beneath; /* the handler of signals that are not ours */
 static _Atomic pid_t owner;	  /* the process that all this is of */
 
-static struct inprocess_lock control; /* of what follows; no handler of ours takes it */
-static struct sigaction before;	      /* what was there: beneath with all that goes with it */
+static struct inprocess_lock control; /* lock of the variables below; our handlers do not take it */
+static struct sigaction before;	      /* the previous action, with flags and mask */
 static const struct inprocess_client
-	*given; /* by the last call: current, unless a tick ended that */
+	*given; /* the action of the last call: current, unless a tick has ended it */
 static struct inprocess_signals fork_signals;
 static bool hooked, fork_is_ours;
 

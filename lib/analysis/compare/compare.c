@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One procedure in two sets of samples, by its blocks or lines: samples, costs, frequencies,
+/* Compares one procedure in two sets of samples, by block or line: samples, costs, frequencies,
  * stalls. */
 #include <errno.h>
 #include <math.h>
@@ -30,8 +30,8 @@ static int add(struct parts *p, const struct parts_row *row)
 	return r;
 }
 
-/* Into @row the block over @off from the start of the procedure @first, whose graph @f is; left as
- * it is where there is none. */
+/* Sets @row to the block over @off from the start of the procedure @first, whose graph is @f;
+ * without such a block it stays. */
 static void parts_name_block(const struct flow *f, const struct analysis_listing *first,
 			     uint64_t off, struct parts_row *row)
 {
@@ -84,7 +84,7 @@ static int by_file(const struct parts_row *a, const struct parts_row *b)
 	return r ? r : (a->line > b->line) - (a->line < b->line);
 }
 
-/* Order of places: of source lines (by the file's base name), or of blocks. */
+/* Compares places: source lines by the file's base name, or blocks. */
 static int parts_by_place(const struct parts_row *a, const struct parts_row *b, bool by_line)
 {
 	if (by_line)
@@ -113,7 +113,7 @@ static int by_count_range(const void *pa, const void *pb, void *ctx)
 	return by_count_place(pa, pb, ctx);
 }
 
-/* Each place once, with all its samples. */
+/* Merges equal places and sums their samples. */
 static void settle_counts(struct parts *p)
 {
 	size_t kept = 0;
@@ -163,19 +163,6 @@ void parts_release(struct parts *p)
 
 /* ---- costs, frequencies, stalls ------------------------------------------------------------ */
 
-const char *compare_name(enum compare_measure m)
-{
-	static const char *const names[COMPARE_NR] = {
-		[COMPARE_CPI] = "cpi",
-		[COMPARE_FREQUENCY] = "frequency",
-		[COMPARE_STALLS] = "stalls",
-		[COMPARE_STATIC] = "static_stalls",
-		[COMPARE_DYNAMIC] = "dynamic_stalls",
-	};
-
-	return names[m];
-}
-
 /* ---- places -------------------------------------------------------------------------------- */
 
 static bool is_known(const struct compare *c, enum freq_confidence confidence)
@@ -210,7 +197,7 @@ static void add_sum(const struct compare *c, struct compare_sum *to, const struc
 	}
 }
 
-/* The place of a unit, the last one where it is the same. */
+/* Finds the place of a unit, which is often the last one. */
 static int find_place(struct compare *c, const struct graph_flow *const f[2], int set,
 		      const struct analysis_unit *u, size_t begin)
 {
@@ -251,7 +238,7 @@ static int add_set(struct compare *c, const struct graph_flow *const f[2], int s
 		if (r < 0)
 			break;
 		c->v[c->nr - 1].at.count[set] += u->count ? u->count[event] : 0;
-		/* Samples inside an instruction are that instruction's already. */
+		/* Samples inside an instruction already count for the instruction. */
 		if (insn && insn->vaddr == u->vaddr)
 			add_insn(c, &c->v[c->nr - 1].sum[set],
 				 &insns->v[insn - f[set]->flow->insns], insns->period);
@@ -274,7 +261,7 @@ static int by_place(const void *pa, const void *pb, void *ctx)
 	return parts_by_place(&a->at, &b->at, c->by_line);
 }
 
-/* Each place once. */
+/* Merges equal places. */
 static void settle(struct compare *c)
 {
 	size_t kept = 0;
@@ -295,14 +282,14 @@ static void settle(struct compare *c)
 	c->nr = kept;
 }
 
-/* The text becomes ours. */
+/* Takes over the text. */
 static void take_kind(struct compare *c, int set, struct calc_insns *insns)
 {
 	c->known[set] = insns->known;
 	c->timed[set] = insns->timed;
 	c->absolute[set] = insns->absolute;
 	c->period[set] = insns->period;
-	c->windows[set] = insns->windows;
+	c->traces[set] = insns->traces;
 	c->text[set] = insns->text;
 	insns->text = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One procedure in two sets of samples, by basic block or by source line: by samples, and by what
- * dcpicalc tells of it (cycles, frequencies, stalls).
+ * The comparison of one procedure in two sets of samples, by basic block or by source line: by
+ * samples, and by the results of calc.h (cycles, frequencies, stalls).
  */
 #ifndef DCPI_COMPARE_H
 #define DCPI_COMPARE_H
@@ -13,27 +13,29 @@
 /* ---- by samples ------------------------------------------------------------------------------ */
 
 struct parts_row {
-	uint64_t from, end; /* of a block: bytes from the procedure's start; both 0: in no block */
-	const char *file;   /* of a line, or of a block's first instruction; NULL: none is known */
+	uint64_t from, end; /* a block: bytes from the procedure's start; both 0: in no block */
+	const char *
+		file; /* the line's file, or that of a block's first instruction; NULL: not known */
 	unsigned int line;
 	uint64_t count[2];
 	double range; /* |a - b| / (a + b), 0 to 1 */
 };
 
 struct parts {
-	struct parts_row *v; /* by range, largest first; ties by samples, then place */
+	struct parts_row *v; /* largest range first; ties by samples, then place */
 	size_t nr, cap;
 	bool by_line;
 	uint64_t total[2]; /* always the sums of the rows */
 };
 
-/* Are the procedures' bytes the same, but for what moving changes? Then they have the same blocks.
- */
+/* Are the procedures' bytes the same, apart from operands that change when code moves? Then they
+ * have the same blocks. */
 bool parts_same_code(const struct analysis_listing *a, const struct analysis_listing *b);
 /*
- * Rows without samples in both sets are left out. Files are the listings' and must outlive the
- * rows; lines match by the file's base name, so that trees in two folders can be compared. Zero-
- * initialize @out; release it also on failure. By block: those of flow_build; -ENOMEM.
+ * Compares the samples of the listings by block or line. Rows without samples in both sets are left
+ * out. The listings own the files and must outlive the rows; lines match by the file's base name,
+ * so that trees in two folders can be compared. The caller zero-initializes @out and releases it,
+ * also on failure. 0, -ENOMEM, or by block errors of flow_build.
  */
 int parts_compare(const struct analysis_listing *const l[2], const size_t event[2], bool by_line,
 		  struct parts *out, struct base_err *err);
@@ -42,31 +44,32 @@ void parts_release(struct parts *p);
 /* ---- by costs -------------------------------------------------------------------------------- */
 
 enum compare_measure {
-	COMPARE_CPI,	   /* units of time that an instruction took each time that it ran */
-	COMPARE_FREQUENCY, /* executions, of the most often run instruction there */
-	COMPARE_STALLS,	   /* of one execution; where executions are not known, all, in samples */
-	COMPARE_STATIC,	   /* of these, those that no cause explains (no model of the machine tells
-			    * what plain instructions wait for one another) */
-	COMPARE_DYNAMIC,   /* and those that have causes: see enum stall_cause */
+	COMPARE_CPI,	   /* units of time of an instruction for each execution */
+	COMPARE_FREQUENCY, /* executions of the most frequent instruction there */
+	COMPARE_STALLS,	   /* stalls of one execution; if executions are not known, all stalls in
+			      samples */
+	COMPARE_STATIC,	   /* the part of the stalls without a known cause (there is no model of how
+			      plain instructions wait for one another) */
+	COMPARE_DYNAMIC,   /* the part with causes: see enum stall_cause */
 	COMPARE_NR,
 };
 
-/* What is known of a place in one set. */
+/* The results for a place in one set. */
 struct compare_sum {
-	double freq; /* of the most often run instruction */
+	double freq; /* frequency of the most frequent instruction */
 	enum freq_confidence confidence;
-	double runs, units;	     /* of the instructions whose frequencies are known: sums */
+	double runs, units;	     /* sums over the instructions with known frequencies */
 	double stalled, unexplained; /* samples */
 };
 
 struct compare_place {
-	struct parts_row at; /* where, and samples */
+	struct parts_row at; /* the place and its samples */
 	struct compare_sum sum[2];
 };
 
 struct compare_options {
 	bool by_line;
-	enum freq_confidence least; /* a frequency of less is not known */
+	enum freq_confidence least; /* a frequency with less confidence is not known */
 	enum stall_outside outside;
 };
 
@@ -75,38 +78,38 @@ struct compare {
 	size_t nr, cap;
 	bool by_line;
 	enum freq_confidence least;
-	bool known[2], timed[2], absolute[2]; /* as struct calc_insns has them */
+	bool known[2], timed[2], absolute[2]; /* as in struct calc_insns */
 	bool apart; /* one set's time is in cycles, the other's in nanoseconds */
 	double period[2];
-	uint64_t windows[2]; /* that frequencies are from; 0: they are not */
-	char *text[2];	     /* what they are, and from what; NULL: they are not known */
+	uint64_t traces[2]; /* number of traces behind the frequencies; 0: they are not from traces
+			     */
+	char *text[2]; /* description of the frequencies and their source; NULL: they are not known
+			*/
 };
 
 struct compare_row {
 	const struct compare_place *place;
 	bool known[2];
-	double value[2], range; /* range: below 0 where not both are known */
+	double value[2], range; /* range below 0: one of the values is not known */
 };
 
 /*
- * The procedures are parts[0] of @f; block names, files: as for parts_compare. Zero-initialize
- * @out; release it also on failure. Errors: those of calc_insns.
+ * Compares the procedures parts[0] of @f; block names and files as for parts_compare. The caller
+ * zero-initializes @out and releases it, also on failure. Errors: those of calc_insns.
  */
 int compare_procedures(const struct graph_flow *const f[2], const size_t event[2],
 		       const struct compare_options *o, struct compare *out, struct base_err *err);
 void compare_release(struct compare *c);
 
-/* Why the measure cannot be told of both sets; NULL: it can. */
+/* Returns why the measure is not known of both sets, or NULL if it is. */
 const char *compare_unknown(const struct compare *c, enum compare_measure m);
 /* Are executions known in both sets? */
 bool compare_absolute(const struct compare *c);
 /*
- * By range, largest first, those without behind; ties by samples, then place. Places of which
- * nothing is known, or nothing but 0, are left out. The caller frees *@out. Number of rows,
- * -ENOMEM.
+ * Makes the rows of a measure: largest range first, unknown ranges last; ties by samples, then
+ * place. Places whose values are unknown or 0 are left out. The caller frees *@out. Returns the
+ * number of rows, or -ENOMEM.
  */
 int compare_rows(const struct compare *c, enum compare_measure m, struct compare_row **out);
-/* "cpi", "frequency", "stalls", "static_stalls", "dynamic_stalls" */
-const char *compare_name(enum compare_measure m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two sets of samples, procedure by procedure. */
+/* Compares two sets of samples, procedure by procedure. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,17 +10,18 @@
 #include "diff.h"
 #include "rows.h"
 
-/* Zero-initialize. Its keys are copies. */
+/* Files that have another path in each set. Zero-initialize; the keys are copies. */
 struct diff_moved {
-	struct base_map paths[2]; /* of files with samples, by set */
-	struct base_map alone[2]; /* base name: the one path that is not in the other set */
+	struct base_map paths[2]; /* indexed by set: the files with samples */
+	struct base_map alone[2]; /* indexed by set: base name to the only path that is not in the
+				     other set */
 };
 
 static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from);
 
 /* ---- programs that have another path ------------------------------------------------------- */
 
-/* There are several. */
+/* The value of a base name that several files have. */
 static const char several[] = "";
 
 static bool is_file(const struct analysis_row *row)
@@ -50,8 +51,8 @@ static int note_alone(struct diff_moved *m, int set, const char *path)
 							 (void *)(first ? path : several));
 }
 
-/* Find the files that are in one set alone, under a base name that one file has in each. 0 or
- * -ENOMEM; release it in any case. */
+/* Finds the files that are in one set alone, under a base name that one file has in each. 0 or
+ * -ENOMEM; the caller releases @m in any case. */
 static int diff_moved_find(struct diff_moved *m, struct analysis_rows *const rows[2],
 			   const size_t event[2])
 {
@@ -68,7 +69,7 @@ static int diff_moved_find(struct diff_moved *m, struct analysis_rows *const row
 	return r;
 }
 
-/* The row's file is taken for one of the other set, by its base name. */
+/* Does the row's file match one of the other set by its base name? */
 static bool diff_moved_is(const struct diff_moved *m, const struct analysis_row *row)
 {
 	const char *base, *a, *b;
@@ -94,11 +95,11 @@ static void diff_moved_release(struct diff_moved *m)
 /* ---- renamed ------------------------------------------------------------------------------- */
 
 /*
- * Procedures that have the same readable name in two builds of a program, and others for the
- * linker: a hash in Rust's names is of the compiler's version and of the program's, too.
+ * Procedures can have the same readable name in two builds of a program and different linker's
+ * names: a hash in Rust's names depends on the compiler's version and on the program's.
  */
 
-/* The image that was asked for last, of each set. */
+/* The image that was opened last, by set. */
 struct opened {
 	struct analysis *a;
 	const struct analysis_image *of;
@@ -110,7 +111,7 @@ struct renaming {
 	struct base_map only_a; /* image and readable name: index in the rows + 1 */
 };
 
-/* NULL: nothing of it can be read. */
+/* Opens the row's image; NULL: it cannot be read. */
 static struct image *opened_image(struct opened *o, const struct analysis_row *row)
 {
 	if (!row->nr_places)
@@ -131,7 +132,7 @@ static bool has(struct image *img, const char *name)
 	return image_symbol_find(img, name, &pos) != NULL;
 }
 
-/* They are of two builds, and neither has a procedure of the other's name. */
+/* Is it one procedure in two builds? Then neither build has a procedure of the other's name. */
 static bool renamed(struct renaming *x, const struct analysis_row *a, const struct analysis_row *b)
 {
 	struct image *in_a = opened_image(&x->opened[0], a), *in_b = opened_image(&x->opened[1], b);
@@ -140,7 +141,7 @@ static bool renamed(struct renaming *x, const struct analysis_row *a, const stru
 	       !has(in_b, a->procedure) && !has(in_a, b->procedure);
 }
 
-/* False: it is not in one set alone, or has no readable name. */
+/* Makes the key of a row. False: the row is in both sets, or has no readable name. */
 static bool key_of(const struct analysis_diff_row *d, int set, struct base_buf *key, int *r)
 {
 	const struct analysis_row *row = d->row[set];
@@ -170,7 +171,7 @@ static int note_only_a(struct renaming *x, const struct analysis_diff *d, struct
 	return r;
 }
 
-/* One that is joined to another has no row any more. */
+/* Merges two rows; the second one is removed. */
 static int join(struct analysis_diff_row *to, struct analysis_diff_row *from, int set)
 {
 	int r = 0;
@@ -184,7 +185,8 @@ static int join(struct analysis_diff_row *to, struct analysis_diff_row *from, in
 	return r;
 }
 
-/* Those of @set that have the name of a row of both; first of B, which makes rows of both. */
+/* Merges rows of @set into rows of the same readable name; B first, which makes rows of both
+ * sets. */
 static int join_all(struct renaming *x, struct analysis_diff *d, int set, struct base_buf *key)
 {
 	int r = 0;
@@ -217,9 +219,9 @@ static void drop_empty(struct analysis_diff *d)
 }
 
 /*
- * Make one row of those that are in one set alone, in images of one name but other build-ids, where
- * their readable names are equal and neither image has a procedure of the other's name for the
- * linker. 0 or -ENOMEM.
+ * Merges rows that are in one set alone, in images of one name but different build-ids, if their
+ * readable names are equal and neither image has a procedure of the other's linker's name. 0 or
+ * -ENOMEM.
  */
 static int analysis_diff_renamed(struct analysis_diff *d, struct analysis *const a[2])
 {
@@ -241,9 +243,9 @@ static int analysis_diff_renamed(struct analysis_diff *d, struct analysis *const
 
 /* ---- the comparison ------------------------------------------------------------------------ */
 
-/* Part of a comparison of equal sets in which some row may show a change. */
+/* The probability that a comparison of equal sets shows a change in some row. */
 #define CHANCE 0.01
-/* Sets with less samples show three times as many rows as CHANCE says, or hundreds of times. */
+/* With fewer samples, sets show three times as many rows as CHANCE says, or hundreds of times. */
 enum { NORMAL_MIN = 128 };
 
 struct pair {
@@ -255,30 +257,9 @@ struct pair {
 	struct base_map by_name; /* index in out + 1 */
 };
 
-const char *analysis_code_text(enum analysis_code code)
-{
-	switch (code) {
-	case ANALYSIS_CODE_NONE:
-		break;
-	case ANALYSIS_CODE_EQUAL:
-		return "equal";
-	case ANALYSIS_CODE_OPERANDS:
-		return "bytes differ only in operands";
-	case ANALYSIS_CODE_DIFFERS:
-		return "differ";
-	case ANALYSIS_CODE_ONLY_A:
-		return "only in A";
-	case ANALYSIS_CODE_ONLY_B:
-		return "only in B";
-	case ANALYSIS_CODE_UNKNOWN:
-		return "bytes missing";
-	}
-	return "";
-}
-
 /* ---- matching ------------------------------------------------------------------------------ */
 
-/* A facility's runs have other processes, and so other names of images. */
+/* Runs of a facility have different processes, and so different names of images. */
 static const char *image_of(const struct analysis_row *row, bool moved)
 {
 	if (row->facility)
@@ -325,7 +306,7 @@ static int find(struct pair *p, const struct analysis_row *row, struct analysis_
 }
 
 /* Rows of equal name in one set (static functions) have the code of all of them. */
-/* diff.c: @to has the code of both. 0 or -ENOMEM. */
+/* Adds the code of @from to @to. 0 or -ENOMEM. */
 static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from)
 {
 	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
@@ -381,7 +362,7 @@ static int by_masked(const void *pa, const void *pb)
 	return (a->masked > b->masked) - (a->masked < b->masked);
 }
 
-/* Sorted, and each once. */
+/* Sorts the places and drops repeated ones. Returns their number. */
 static size_t settle(struct analysis_place *v, size_t nr,
 		     int (*compare)(const void *, const void *))
 {
@@ -414,7 +395,7 @@ static void settle_both(struct analysis_diff_row *d, int (*compare)(const void *
 	}
 }
 
-/* As far as the plain bytes tell. */
+/* Compares the code by its unmasked hashes. */
 static void compare_bytes(struct analysis_diff_row *d)
 {
 	if (!(d->row[0] ? d->row[0] : d->row[1])->procedure) {
@@ -437,7 +418,7 @@ static int by_image(const void *pa, const void *pb)
 	return (a->image > b->image) - (a->image < b->image);
 }
 
-/* Every place, of one set, of rows whose bytes differ. */
+/* Collects the places, in one set, of rows whose bytes differ. */
 static int differing(const struct analysis_diff *d, int set, struct analysis_place ***out,
 		     size_t *nr)
 {
@@ -458,7 +439,7 @@ static int differing(const struct analysis_diff *d, int set, struct analysis_pla
 	return r;
 }
 
-/* Images are opened once each: their symbols cost more than the code. */
+/* Masks the code of one set; each image is opened once, as its symbols cost more than the code. */
 static int mask_set(struct pair *p, int set)
 {
 	struct analysis_place **v = NULL;
@@ -506,7 +487,8 @@ static int compare_code(struct pair *p)
 
 /* ---- chance -------------------------------------------------------------------------------- */
 
-/* Standard errors that one of @nr normal numbers exceeds, either way, with probability CHANCE. */
+/* The number of standard errors that some of @nr normal variables exceeds, in either direction,
+ * with probability CHANCE. */
 static double bound_of(size_t nr)
 {
 	double low = 0, high = 40;
@@ -523,8 +505,8 @@ static double bound_of(size_t nr)
 }
 
 /*
- * A procedure's samples are a binomial part of its set's. One hit and one miss more in each set
- * (Agresti and Caffo) keep the error from 0 where a set has none or few.
+ * The share of a procedure, whose samples are a binomial part of its set's. One hit and one miss
+ * are added (Agresti and Caffo), so that the error is above 0 in a set with no or few samples.
  */
 static double share_of(uint64_t count, uint64_t total)
 {
@@ -537,8 +519,9 @@ static double variance(double share, uint64_t total)
 }
 
 /*
- * Of the difference: from each set's own share, or from that of both together where it is larger.
- * In the smaller of two very unequal sets having none says little, and its own share too much.
+ * The standard error of the difference: from the shares of each set, or from the pooled share if
+ * that is larger. The smaller of two very unequal sets says little if it has no samples, and its
+ * own share says too much.
  */
 static double standard_error(const uint64_t count[2], const uint64_t total[2])
 {
@@ -553,9 +536,10 @@ static double standard_error(const uint64_t count[2], const uint64_t total[2])
 }
 
 /*
- * Fisher's exact test, for where binomial numbers are not normal ones: of as many samples of the
- * procedure in both sets together, the smaller set has by chance so few, or so many, as it has; the
- * rarer of both, twice. Each number of them is as likely as the one beside it times a ratio.
+ * Fisher's exact test, for numbers too small for the normal approximation: the probability that, of
+ * the procedure's samples in both sets, the smaller set gets at most, or at least, as many as it
+ * has; twice the smaller one. The probability of each number follows from its neighbour's by a
+ * ratio.
  */
 static double chance_of(const uint64_t count[2], const uint64_t total[2])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much the counts of procedures or images vary between several sets of samples. */
+/* Measures how the counts of procedures or images vary between several sets of samples. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "stats.h"
 
-/* A facility's runs have other processes, and so other names of images. */
+/* Runs of a facility have different processes, and so different names of images. */
 static char *image_of(const struct analysis_row *row)
 {
 	return row->facility ? row->facility->name : row->image->name;
@@ -114,13 +114,8 @@ static int by_normalized(const void *pa, const void *pb)
 	return r ? r : by_range(pa, pb);
 }
 
-void stats_sort_normalized(struct stats *s)
-{
-	if (s->nr)
-		qsort(s->v, s->nr, sizeof(*s->v), by_normalized);
-}
-
-int stats_make(const struct stats_set *sets, size_t nr_sets, bool by_image, struct stats *out)
+int stats_make(const struct stats_set *sets, size_t nr_sets, bool by_image, bool normalized,
+	       struct stats *out)
 {
 	struct base_map by_name = { 0 };
 	int r = 0;
@@ -139,7 +134,7 @@ int stats_make(const struct stats_set *sets, size_t nr_sets, bool by_image, stru
 		out->total_ranges += out->v[i].spread.range;
 	}
 	if (out->nr)
-		qsort(out->v, out->nr, sizeof(*out->v), by_range);
+		qsort(out->v, out->nr, sizeof(*out->v), normalized ? by_normalized : by_range);
 	return 0;
 }
 

@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much procedures, or images, vary between several sets of samples. */
+/* The variation of procedures, or images, between several sets of samples. */
 #ifndef DCPI_STATS_H
 #define DCPI_STATS_H
 
 #include "rows.h"
 
-/* One set: rows that were gathered, kept by the caller as long as the stats. */
+/* One set of rows, which the caller keeps as long as the stats. */
 struct stats_set {
 	struct analysis_rows *rows;
-	size_t event;  /* whose counts are taken, times @factor */
+	size_t event;  /* the event whose counts, times @factor, are used */
 	double factor; /* above 0 */
 };
 
-/* Of the counts in all sets; a set without samples counts as 0. */
+/* Statistics of the counts in all sets; a set without samples counts as 0. */
 struct stats_spread {
 	double sum, mean, min, max;
-	double deviation; /* standard deviation, of a sample: over nr_sets - 1 */
+	double deviation; /* standard deviation of a sample: over nr_sets - 1 */
 	double range;	  /* max - min */
-	size_t nr;	  /* sets that have samples */
+	size_t nr;	  /* number of sets with samples */
 };
 
-/* What the sets have under one name. */
+/* The counts under one name. */
 struct stats_row {
-	const char *name; /* procedure, what stands for it, or image */
-	char **images;	  /* where it stands, each once; names are the sets' */
+	const char *name; /* procedure, the text in its place, or image */
+	char **images;	  /* its images, each once; the sets own the names */
 	size_t nr_images, cap_images;
-	double *count; /* by set */
+	double *count; /* indexed by set */
 	struct stats_spread spread;
 };
 
 struct stats {
-	struct stats_row *v; /* by range, largest first; ties by sum, then name */
+	struct stats_row *v; /* largest range first, or relative range; ties by sum, then name */
 	size_t nr, cap;
 	size_t nr_sets;
-	double *total;	     /* by set */
-	double total_ranges; /* of all rows */
+	double *total;	     /* indexed by set */
+	double total_ranges; /* sum over all rows */
 };
 
 /*
- * Put the rows of all sets together by procedure (@by_image: by image), whatever image it stands
- * in: programs that were built anew, or under another path, are to be compared. Zero-initialize
- * @out; release it also on failure. 0 or -ENOMEM.
+ * Merges the rows of all sets by procedure (@by_image: by image), whatever its image, so that
+ * programs that were rebuilt or moved can be compared. The caller zero-initializes @out and
+ * releases it, also on failure. @normalized: sort by the range relative to the row's sum. 0 or
+ * -ENOMEM.
  */
-int stats_make(const struct stats_set *sets, size_t nr_sets, bool by_image, struct stats *out);
+int stats_make(const struct stats_set *sets, size_t nr_sets, bool by_image, bool normalized,
+	       struct stats *out);
 void stats_release(struct stats *s);
-/* Of @nr counts, @nr above 1. */
+/* Computes the statistics of @nr counts; @nr is above 1. */
 void stats_spread(const double *count, size_t nr, struct stats_spread *out);
-/* Sort by range in parts of the row's sum instead. */
-void stats_sort_normalized(struct stats *s);
 
 #endif

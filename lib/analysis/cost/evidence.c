@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What samples of hardware events, cache misses for example, say about the causes of stalls. */
+/* Samples of hardware events, cache misses for example, as evidence for causes of stalls. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "estimate.h"
 #include "evidence.h"
 
-/* What one may take at most, in cycles and in nanoseconds. */
+/* The longest time that one event can take, in cycles and in nanoseconds. */
 struct most {
 	double cycles, ns;
 };
@@ -17,8 +17,8 @@ static const struct most memory = { 600, 200 }, flush = { 100, 40 }, hit = { 100
 struct kind {
 	const char *name;
 	enum stall_cause cause;
-	bool adds;	 /* can come without the cause's other events */
-	bool last_cache; /* what only missed the caches before it is not counted */
+	bool adds;	 /* can occur without the cause's other events */
+	bool last_cache; /* counts misses of the last cache only */
 	const struct most *most;
 };
 
@@ -48,7 +48,7 @@ static const struct kind *kind_of(const char *event)
 	return NULL;
 }
 
-/* Samples of time that one unit of it takes. */
+/* The samples of time for one unit of the event's time. */
 static double per_unit(const struct evidence_input *in)
 {
 	return 1 / analysis_sample_units(in->a, in->ai, in->time);
@@ -69,7 +69,7 @@ static double nr_loads(const struct flow *f, uint32_t block)
 	return n;
 }
 
-/* By block: what its loads take if each hits the last cache; NULL where memory lacks. */
+/* Indexed by block: the time of its loads if each hits the last cache; NULL where memory lacks. */
 static double *hits(const struct flow *f, const double *runs, double each)
 {
 	double *v = calloc((size_t)f->nr_blocks + 1, sizeof(*v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each block of an image cost in a run that both counted and sampled. */
+/* Costs of an image's blocks, from a run that both counted and sampled. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int measure_block(const struct flow_block *b, double samples, double peri
 	return r < 0 ? r : 1;
 }
 
-/* Costs of one image on their way. */
+/* The costs of one image while they are collected. */
 struct measure {
 	const struct exact *truth;
 	const struct base_id *id;

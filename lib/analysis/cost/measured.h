@@ -6,15 +6,15 @@
 #include "procedures.h"
 
 struct estimate_kept {
-	uint64_t samples;   /* of the image */
-	uint64_t blocks;    /* with enough samples for their cost to be used later */
+	uint64_t samples;   /* samples of the image */
+	uint64_t blocks;    /* blocks with enough samples for their cost to be used */
 	uint64_t in_blocks; /* samples in these */
 };
 
 /*
- * Of an image that @truth has: what each block cost in the run that both counted and sampled,
- * into the costs that @db keeps of it. 0; -ENOENT (a bucket), and other errors of
- * analysis_image_open; -DCPI_EOVERFLOW, -ENOMEM; those of profdb_costs_keep.
+ * Computes what each block of the image cost in the run that both counted (@truth) and sampled, and
+ * adds it to the costs that @db keeps of the image. 0; with @err: -ENOENT (a bucket), other errors
+ * of analysis_image_open and of profdb_costs_keep, -DCPI_EOVERFLOW, -ENOMEM.
  */
 int estimate_costs_keep(struct analysis *a, struct analysis_image *ai, size_t event,
 			const struct exact *truth, struct profdb *db, struct estimate_kept *kept,

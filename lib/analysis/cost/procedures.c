@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An image's samples, or exact counts, laid to the instructions of its procedures' flow graphs. */
+/* Attributes an image's samples, or exact counts, to the instructions of its procedures' flow
+ * graphs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,56 +78,6 @@ int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a
 	return r;
 }
 
-/* Of the counts those in [@from, @end) of offsets, at the addresses that @v gives them. */
-static int add_counts(struct estimate_samples *s, const struct exact_view *v, uint64_t from,
-		      uint64_t end)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < v->image->nr_counts && r >= 0; i++) {
-		const struct exact_count *c = &v->image->counts[i];
-		struct estimate_sample sample = { c->off - v->move, c->count };
-
-		if (c->off < from || c->off >= end ||
-		    (v->img && image_vaddr(v->img, c->off, &sample.vaddr) < 0))
-			continue;
-		r = base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v));
-		if (r >= 0)
-			s->v[s->nr++] = sample;
-	}
-	return r;
-}
-
-/* The whole image is one, or each routine has to be found. */
-static int count_symbol(struct estimate_samples *s, const struct exact *truth, struct image *img,
-			const struct base_id *id, const struct image_symbol *symbol, bool *whole)
-{
-	struct exact_view v;
-	int r = exact_view(truth, img, id, symbol, &v);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	*whole = v.img != NULL;
-	return *whole ? add_counts(s, &v, 0, UINT64_MAX)
-		      : add_counts(s, &v, symbol->vaddr + v.move,
-				   symbol->vaddr + v.move + symbol->len);
-}
-
-int estimate_samples_count(struct estimate_samples *s, const struct exact *truth, struct image *img,
-			   const struct base_id *id)
-{
-	size_t nr = image_nr_symbols(img);
-	bool whole = false;
-	int r = 0;
-
-	s->period = 1;
-	for (size_t i = 0; i < nr && r >= 0 && !whole; i++)
-		r = count_symbol(s, truth, img, id, image_symbol(img, i), &whole);
-	if (r >= 0 && s->nr)
-		qsort(s->v, s->nr, sizeof(*s->v), by_vaddr);
-	return r < 0 ? r : s->nr ? 0 : -ENOENT;
-}
-
 static size_t first_from(const struct estimate_samples *s, uint64_t vaddr)
 {
 	size_t from = 0, to = s->nr;
@@ -175,10 +126,11 @@ struct walk {
 	const struct estimate_samples *samples;
 	estimate_visit *visit;
 	void *context;
-	enum place *place; /* by sample: where it was met */
+	enum place *place; /* indexed by sample: where it was found */
 };
 
-/* Is it of a procedure that lies inside of @symbol? All reports have it there. */
+/* Does the address belong to a procedure nested in @symbol? All reports attribute it to that
+ * one. */
 static bool is_inner(struct walk *w, const struct image_symbol *symbol, uint64_t vaddr)
 {
 	const struct image_symbol *s = image_symbol_at(w->img, vaddr);
@@ -231,7 +183,7 @@ static int visit_flow(struct walk *w, const struct image_symbol *symbol, const s
 	return r;
 }
 
-/* A part that the compiler put elsewhere: in the procedure's own graph, if that leads to it. */
+/* Is the symbol a cold part? Its samples belong to the graph of the procedure that leads to it. */
 static bool is_cold(const struct image_symbol *symbol)
 {
 	return strstr(symbol->name, ".cold") != NULL;
@@ -249,8 +201,7 @@ static int visit_procedures(struct walk *w, bool cold, struct base_err *err)
 		if (w->place[i] != NOWHERE)
 			continue;
 		symbol = image_symbol_at(w->img, w->samples->v[i].vaddr);
-		/* Samples in no block of it, between its instructions, do not make it come again.
-		 */
+		/* A procedure is visited once, also with samples between its blocks. */
 		if (!symbol || symbol == last || is_cold(symbol) != cold)
 			continue;
 		last = symbol;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An image's samples, or exact counts, laid to the instructions of its procedures' flow graphs. */
+/* The samples of an image, or its exact counts, attributed to the instructions of its
+ * procedures' flow graphs. */
 #ifndef DCPI_COST_PROCEDURES_H
 #define DCPI_COST_PROCEDURES_H
 
@@ -8,9 +9,9 @@
 #include "samples.h"
 
 /*
- * The event that tells most of frequencies: one of instructions, else of time with the most
- * samples in @ai, or in all that was chosen (NULL, or where @ai has none). Its index in @a, or
- * -ENOENT.
+ * Returns the index in @a of the event that determines frequencies best: one of instructions, else
+ * the event of time with the most samples in @ai, or in all images (@ai NULL, or without such
+ * samples). -ENOENT: there is none.
  */
 int estimate_event(const struct analysis *a, const struct analysis_image *ai);
 
@@ -24,38 +25,35 @@ struct estimate_sample {
 struct estimate_samples {
 	struct estimate_sample *v; /* ascending by vaddr */
 	size_t nr, cap;
-	double period; /* units of the event that a sample stands for; 1 where that is unknown */
+	double period; /* units of the event that a sample stands for; 1: not known */
 	char event[PROFDB_EVENT_NAME];
 };
 
-/* 0 or -ENOMEM. Samples at offsets where the image has no address are left out. */
+/* Gathers the samples of @event in the image. Samples at offsets without an address are left
+ * out. 0 or -ENOMEM. */
 int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a,
 			    const struct analysis_image *ai, const struct image *img, size_t event);
-/*
- * Executions of instructions instead, as @truth has them of the image that profiles know by @id: 0,
- * -ENOMEM, or -ENOENT where it has none.
- */
-int estimate_samples_count(struct estimate_samples *s, const struct exact *truth, struct image *img,
-			   const struct base_id *id);
 void estimate_samples_release(struct estimate_samples *s);
-/* Add to @by_insn (f->nr_insns) what lies in the graph's instructions. Returns how many samples. */
+/* Adds the samples in the graph's instructions to @by_insn, which has f->nr_insns elements.
+ * Returns the number of samples added. */
 uint64_t estimate_samples_place(const struct estimate_samples *s, const struct flow *f,
 				double *by_insn);
 
 typedef int estimate_visit(void *context, const struct image_symbol *symbol, const struct flow *f,
 			   const double *by_insn, struct base_err *err);
-/* Samples that are in no visited procedure's instructions. */
+/* Samples outside of the instructions of visited procedures. */
 struct estimate_rest {
-	uint64_t no_procedure; /* in none */
-	uint64_t no_code;      /* its bytes are not in the image */
-	uint64_t no_block;     /* outside of its blocks */
+	uint64_t no_procedure; /* in no procedure */
+	uint64_t no_code;      /* in a procedure whose bytes are not in the image */
+	uint64_t no_block;     /* in a procedure, outside of its blocks */
 };
 
 /*
- * Visit each procedure of the image that has samples, once; cold parts with the procedure that
- * leads to them. Where procedures share instructions, the innermost has their samples, of such as
- * do not lie inside of one another the first; each is in one @by_insn, or in @rest (may be NULL).
- * Returns the first negative of @visit, those of flow_build, or 0.
+ * Visits each procedure of the image that has samples, once; cold parts are visited with the
+ * procedure that leads to them. If procedures share instructions, the innermost gets the samples,
+ * and among procedures that overlap without nesting the first. Each sample is in one @by_insn, or
+ * in @rest (may be NULL). Returns the first negative result of @visit, an error of flow_build, or
+ * 0.
  */
 int estimate_procedures(struct image *img, const struct estimate_samples *s, estimate_visit *visit,
 			void *context, struct estimate_rest *rest, struct base_err *err);

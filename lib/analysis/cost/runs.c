@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often the blocks of an image's procedures ran, from exact counts or from samples. */
+/* Execution counts of the blocks of an image's procedures, from exact counts or from samples. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,6 +12,67 @@ struct making {
 	bool has_costs;
 	const struct paths *paths;
 };
+
+static int by_vaddr(const void *pa, const void *pb)
+{
+	const struct estimate_sample *a = pa, *b = pb;
+
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+/* Add the counts at offsets [@from, @end), at the addresses that @v gives them. */
+static int add_counts(struct estimate_samples *s, const struct exact_view *v, uint64_t from,
+		      uint64_t end)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < v->image->nr_counts && r >= 0; i++) {
+		const struct exact_count *c = &v->image->counts[i];
+		struct estimate_sample sample = { c->off - v->move, c->count };
+
+		if (c->off < from || c->off >= end ||
+		    (v->img && image_vaddr(v->img, c->off, &sample.vaddr) < 0))
+			continue;
+		r = base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v));
+		if (r >= 0)
+			s->v[s->nr++] = sample;
+	}
+	return r;
+}
+
+/* The view of one symbol is that of the whole image, or each routine has to be found. */
+static int count_symbol(struct estimate_samples *s, const struct exact *truth, struct image *img,
+			const struct base_id *id, const struct image_symbol *symbol, bool *whole)
+{
+	struct exact_view v;
+	int r = exact_view(truth, img, id, symbol, &v);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	*whole = v.img != NULL;
+	return *whole ? add_counts(s, &v, 0, UINT64_MAX)
+		      : add_counts(s, &v, symbol->vaddr + v.move,
+				   symbol->vaddr + v.move + symbol->len);
+}
+
+/*
+ * Gather executions of instructions, as @truth has them of the image with the identity @id. 0,
+ * -ENOMEM, or -ENOENT where it has none.
+ */
+static int count_samples(struct estimate_samples *s, const struct exact *truth, struct image *img,
+			 const struct base_id *id)
+{
+	size_t nr = image_nr_symbols(img);
+	bool whole = false;
+	int r = 0;
+
+	s->period = 1;
+	for (size_t i = 0; i < nr && r >= 0 && !whole; i++)
+		r = count_symbol(s, truth, img, id, image_symbol(img, i), &whole);
+	if (r >= 0 && s->nr)
+		qsort(s->v, s->nr, sizeof(*s->v), by_vaddr);
+	return r < 0 ? r : s->nr ? 0 : -ENOENT;
+}
 
 static const struct insn *last_insn(const struct flow *f, uint32_t block)
 {
@@ -28,7 +89,7 @@ double runs_edge(const struct exact_view *v, const struct flow *f, const struct 
 
 	if (e->kind != FLOW_FALL)
 		return (double)exact_view_taken(v, last->vaddr, to);
-	/* It goes on behind a call when that returns, which is no edge of its own. */
+	/* Control continues behind a call when the call returns; that is no counted edge. */
 	if (last->flow == INSN_CALL || last->flow == INSN_INDIRECT_CALL)
 		return from;
 	return (double)exact_view_fall(v, last->vaddr, to);
@@ -36,7 +97,7 @@ double runs_edge(const struct exact_view *v, const struct flow *f, const struct 
 
 /* ---- counted --------------------------------------------------------------------------------- */
 
-/* What enters is what the edges within leave over. */
+/* The number of entries is the difference that the edges within the procedure leave. */
 static double entered(const struct exact_view *v, const struct flow *f, const double *block)
 {
 	const struct flow_block *b = &f->blocks[f->entry];
@@ -87,7 +148,7 @@ static void take(const struct making *m, const struct estimate *e, struct runs_p
 			p->entered += e->freq.edge[i];
 }
 
-/* What is written as 0 needs no unit. */
+/* A count of 0 needs no unit. */
 static void note_unit(struct runs *r, const struct estimate *e, const double *block)
 {
 	for (uint32_t i = 0; i < e->nr_blocks; i++) {
@@ -95,7 +156,7 @@ static void note_unit(struct runs *r, const struct estimate *e, const double *bl
 			continue;
 		r->nr_known++;
 		r->nr_absolute += e->absolute;
-		r->windows = e->windows ? e->windows : r->windows;
+		r->traces = e->traces ? e->traces : r->traces;
 		return;
 	}
 }
@@ -160,7 +221,7 @@ static int gather(struct making *m, struct base_err *err)
 	int rc;
 
 	if (r->exact) {
-		rc = estimate_samples_count(&m->samples, r->exact, r->img, r->id);
+		rc = count_samples(&m->samples, r->exact, r->img, r->id);
 		return rc == -ENOENT ? uncounted(r, err) : rc;
 	}
 	rc = estimate_samples_gather(&m->samples, r->a, r->ai, r->img, r->event);
@@ -180,7 +241,7 @@ int runs_make(struct runs *r, struct base_err *err)
 
 	r->total = 0;
 	r->nr_known = r->nr_absolute = 0;
-	r->windows = 0;
+	r->traces = 0;
 	rc = gather(&m, err);
 	for (size_t i = 0; r->exact && i < m.samples.nr; i++)
 		r->total += (double)m.samples.v[i].count;

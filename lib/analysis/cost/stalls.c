@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the time of whole images has gone: the stalls of their procedures, added up. */
+/* The sum of the stalls of all procedures of whole images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,21 +7,21 @@
 #include "evidence.h"
 #include "stalls.h"
 
-#define ROUNDING 1e-6 /* samples; what is less was made by computing */
+#define ROUNDING 1e-6 /* samples; smaller values are rounding errors */
 
-/* One image on its way. */
+/* One image while it is analysed. */
 struct walk {
 	struct stalls *s;
 	struct analysis_image *ai;
 	struct image *img;
 	const struct stalls_options *o;
 	const struct analysis *a;
-	size_t freq;		     /* the event that tells frequencies */
-	struct estimate_samples *of; /* by event; of those that nobody asks for, none */
+	size_t freq;		     /* the event that determines frequencies */
+	struct estimate_samples *of; /* indexed by event; empty for events that are not needed */
 	struct profdb_costs costs;
 	bool has_costs;
 	const struct paths *paths;
-	double unsure; /* samples in blocks whose frequency is not sure enough */
+	double unsure; /* samples in blocks whose frequency has too low a confidence */
 };
 
 static int add_part(struct stalls *s, const char *what, double samples)
@@ -71,7 +71,7 @@ static void drop(struct stalls *s, size_t max)
 	}
 }
 
-/* Twice as many as are wanted are kept, and the lesser half dropped when they are full. */
+/* Keeps up to twice the wanted number, and drops the lesser half when that is full. */
 static int keep_insn(struct walk *w, const struct stalls_insn *insn, const char *procedure)
 {
 	struct stalls *s = w->s;
@@ -116,7 +116,7 @@ static int add_insn(struct walk *w, const struct image_symbol *symbol, const str
 	return keep_insn(w, &insn, symbol->name);
 }
 
-/* Lines of this image's instructions, while it is open. */
+/* Finds the lines of this image's instructions, while it is open. */
 static int find_lines(struct walk *w)
 {
 	struct image_line line;
@@ -171,8 +171,8 @@ static int add_proc(struct walk *w, const struct image_symbol *symbol,
 	stall_tally_add(&s->total, tally);
 	if (e->absolute)
 		s->nr_absolute++;
-	else if (e->windows)
-		s->nr_windowed++;
+	else if (e->traces)
+		s->nr_traced++;
 	else
 		s->nr_relative++;
 	return 0;
@@ -315,7 +315,7 @@ static int gather(struct walk *w, struct analysis *a, struct base_err *err)
 	if (r >= 0 || r == -ENOENT)
 		r = analysis_image_paths(w->ai, w->img, &w->paths, err);
 	if (r >= 0 && w->paths)
-		w->s->windows += paths_windows(w->paths);
+		w->s->traces += paths_traces(w->paths);
 	return r;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often code ran, found from many short traces of it: a walk that goes on as the traces did. */
+/* Execution counts from many short instruction traces: the stationary distribution of a walk
+ * that continues as the traces do. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,28 +8,32 @@
 
 #include "chain.h"
 
-/* Behind the nodes stands one for each group: what left it, to come in again. */
+/* The solver. Behind the nodes of the input, each group has one node more: control that left the
+ * group and enters it again. */
 struct chain {
 	const struct chain_input *in;
 	uint32_t nr_all;
 	struct chain_edge *edges; /* ascending by from, to */
 	size_t nr_edges;
-	double *count;	 /* by edge */
-	size_t *edge_of; /* by move: where it leaves its node by; SIZE_MAX: nowhere */
-	size_t *come_of; /* by move: where it comes into a group by; SIZE_MAX: it does not */
-	size_t *first;	 /* by node: in @into; one more than there are */
-	size_t *into;	 /* edges by where they lead to */
-	bool *is_after;	 /* by node: a call comes back to it */
-	double *visits, *ends, *left, *answer; /* by node */
-	double *seen;			       /* by node: unweighed visits */
-	double *begun;			       /* by node: walks that begin there */
-	double *kept;		  /* by node: of walks in it, those that go on behind it */
-	double *total[2];	  /* by group: of visits, of the answer */
-	double *windows, *weight; /* by start: how many begin there; by what each counts */
+	double *count;	 /* indexed by edge */
+	size_t *edge_of; /* indexed by edge of the input: the edge by which it leaves its node;
+			    SIZE_MAX: none */
+	size_t *come_of; /* indexed by edge of the input: the edge by which it enters a group;
+			    SIZE_MAX: none */
+	size_t *first;	 /* indexed by node: its start in @into; has one element more than nodes */
+	size_t *into;	 /* edges by their target */
+	bool *is_after;	 /* indexed by node: a call returns to it */
+	double *visits, *ends, *left, *answer; /* indexed by node */
+	double *seen;			       /* indexed by node: visits without weights */
+	double *begun;			       /* indexed by node: traces that begin there */
+	double *kept; /* indexed by node: the part of its visits after which the walk continues */
+	double *total[2];	 /* indexed by group: sums of visits and of the answer */
+	double *traces, *weight; /* indexed by start: the number of traces that begin there; the
+				     weight of each */
 	double damping;
 };
 
-static inline double chain_counted(const struct chain_move *m, const bool half[2])
+static inline double chain_counted(const struct chain_edge_count *m, const bool half[2])
 {
 	return (half[0] ? (double)m->count[0] : 0) + (half[1] ? (double)m->count[1] : 0);
 }
@@ -38,7 +43,7 @@ static inline struct chain_edge chain_edge(uint32_t from, uint32_t to)
 	return (struct chain_edge){ .from = from, .to = to };
 }
 
-/* ---- ways from node to node ---------------------------------------------------------------- */
+/* ---- edges between nodes --------------------------------------------------------------------- */
 
 static bool is_node(const struct chain_input *in, uint32_t node)
 {
@@ -50,7 +55,7 @@ static bool node_is_sound(const struct chain_input *in, const struct chain_node 
 	return n->insns && n->group < in->nr_groups && is_node(in, n->after);
 }
 
-/* 0, or -EINVAL. */
+/* Checks the input. 0 or -EINVAL. */
 static int chain_check(const struct chain_input *in, struct base_err *err)
 {
 	bool ok = in->nr_nodes < CHAIN_LOST - in->nr_groups && in->nr_starts < CHAIN_LOST;
@@ -59,13 +64,13 @@ static int chain_check(const struct chain_input *in, struct base_err *err)
 		ok = node_is_sound(in, &in->nodes[i]);
 	for (uint32_t i = 0; ok && i < in->nr_starts; i++)
 		ok = in->starts[i] < in->nr_nodes;
-	for (size_t i = 0; ok && i < in->nr_moves; i++) {
-		const struct chain_move *m = &in->moves[i];
+	for (size_t i = 0; ok && i < in->nr_edge_counts; i++) {
+		const struct chain_edge_count *m = &in->edge_counts[i];
 
 		ok = (m->start < in->nr_starts || m->start >= CHAIN_LOST) && is_node(in, m->from) &&
 		     is_node(in, m->to);
 	}
-	return ok ? 0 : base_fail(err, -EINVAL, "windows lead to no node");
+	return ok ? 0 : base_fail(err, -EINVAL, "traces lead to no node");
 }
 
 static int by_ends(const void *pa, const void *pb)
@@ -77,7 +82,7 @@ static int by_ends(const void *pa, const void *pb)
 	return (a->to > b->to) - (a->to < b->to);
 }
 
-/* SIZE_MAX: there is none. */
+/* Finds an edge; SIZE_MAX: there is none. */
 static size_t chain_edge_find(const struct chain *c, const struct chain_edge *key)
 {
 	const struct chain_edge *e =
@@ -86,14 +91,14 @@ static size_t chain_edge_find(const struct chain *c, const struct chain_edge *ke
 	return e ? (size_t)(e - c->edges) : SIZE_MAX;
 }
 
-/* Does it end with no branch? */
+/* Does control fall through from the node into the next one? */
 static bool chain_falls(const struct chain_input *in, uint32_t node)
 {
 	return in->nodes[node].falls && node + 1 < in->nr_nodes;
 }
 
-/* Where it goes on within the procedure, or where the procedure is left. */
-static bool leaves(const struct chain *c, const struct chain_move *m, struct chain_edge *out)
+/* The edge by which control stays in or leaves the procedure. */
+static bool leaves(const struct chain *c, const struct chain_edge_count *m, struct chain_edge *out)
 {
 	const struct chain_node *nodes = c->in->nodes;
 
@@ -107,8 +112,8 @@ static bool leaves(const struct chain *c, const struct chain_move *m, struct cha
 	return true;
 }
 
-/* What comes back from a call was never away. */
-static bool comes(const struct chain *c, const struct chain_move *m, struct chain_edge *out)
+/* Does the edge enter a group? A return from a call does not: the walk did not leave. */
+static bool comes(const struct chain *c, const struct chain_edge_count *m, struct chain_edge *out)
 {
 	struct chain_edge way;
 
@@ -120,7 +125,7 @@ static bool comes(const struct chain *c, const struct chain_move *m, struct chai
 	return leaves(c, m, &way) && way.to != m->to;
 }
 
-/* On from a node, where the code leaves no choice; else CHAIN_OUTSIDE. */
+/* The only successor that the code allows; otherwise CHAIN_OUTSIDE. */
 static uint32_t chain_only_way(const struct chain_input *in, uint32_t i)
 {
 	const struct chain_node *n = &in->nodes[i];
@@ -132,7 +137,7 @@ static uint32_t chain_only_way(const struct chain_input *in, uint32_t i)
 	return chain_falls(in, i) ? i + 1 : CHAIN_OUTSIDE;
 }
 
-/* Of its group; there it comes in where nobody saw that. */
+/* Is it the first node of its group? Control enters there if no trace shows another entry. */
 static bool chain_is_first(const struct chain_input *in, uint32_t i)
 {
 	return !i || in->nodes[i].group != in->nodes[i - 1].group;
@@ -150,10 +155,10 @@ static void list_edges(struct chain *c)
 		if (chain_is_first(in, i))
 			c->edges[nr++] = chain_edge(in->nr_nodes + in->nodes[i].group, i);
 	}
-	for (size_t i = 0; i < in->nr_moves; i++) {
-		if (leaves(c, &in->moves[i], &e))
+	for (size_t i = 0; i < in->nr_edge_counts; i++) {
+		if (leaves(c, &in->edge_counts[i], &e))
 			c->edges[nr++] = e;
-		if (comes(c, &in->moves[i], &e))
+		if (comes(c, &in->edge_counts[i], &e))
 			c->edges[nr++] = e;
 	}
 	if (nr)
@@ -161,9 +166,11 @@ static void list_edges(struct chain *c)
 	for (size_t i = 0; i < nr; i++)
 		if (!c->nr_edges || by_ends(&c->edges[c->nr_edges - 1], &c->edges[i]))
 			c->edges[c->nr_edges++] = c->edges[i];
-	for (size_t i = 0; i < in->nr_moves; i++) {
-		c->edge_of[i] = leaves(c, &in->moves[i], &e) ? chain_edge_find(c, &e) : SIZE_MAX;
-		c->come_of[i] = comes(c, &in->moves[i], &e) ? chain_edge_find(c, &e) : SIZE_MAX;
+	for (size_t i = 0; i < in->nr_edge_counts; i++) {
+		c->edge_of[i] =
+			leaves(c, &in->edge_counts[i], &e) ? chain_edge_find(c, &e) : SIZE_MAX;
+		c->come_of[i] =
+			comes(c, &in->edge_counts[i], &e) ? chain_edge_find(c, &e) : SIZE_MAX;
 	}
 }
 
@@ -175,13 +182,13 @@ static void list_into(struct chain *c)
 		c->first[i + 1] += c->first[i];
 	for (size_t i = 0; i < c->nr_edges; i++)
 		c->into[c->first[c->edges[i].to]++] = i;
-	/* Each stands now where the next one begins. */
+	/* Each element now holds the start of the next node. */
 	for (uint32_t i = c->nr_all; i > 0; i--)
 		c->first[i] = c->first[i - 1];
 	c->first[0] = 0;
 }
 
-/* Fill edges, edge_of, come_of, first, into and is_after. */
+/* Fills edges, edge_of, come_of, first, into and is_after. */
 static void chain_list(struct chain *c)
 {
 	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
@@ -191,12 +198,13 @@ static void chain_list(struct chain *c)
 	list_into(c);
 }
 
-/* ---- how much each window counts ----------------------------------------------------------- */
+/* ---- weights of traces ----------------------------------------------------------------------- */
 
-#define CLIP 50.0 /* no window counts as more of the one in the middle, or as less */
+/* The weight of a trace is within this factor of the median weight. */
+#define CLIP 50.0
 
 struct weighed {
-	double weight, windows;
+	double weight, traces;
 };
 
 static int by_weight(const void *pa, const void *pb)
@@ -206,7 +214,7 @@ static int by_weight(const void *pa, const void *pb)
 	return (a->weight > b->weight) - (a->weight < b->weight);
 }
 
-/* That of the window in the middle. */
+/* The weight of the median trace. */
 static double median(struct weighed *v, size_t nr)
 {
 	double all = 0, upto = 0;
@@ -214,24 +222,24 @@ static double median(struct weighed *v, size_t nr)
 	if (nr)
 		qsort(v, nr, sizeof(*v), by_weight);
 	for (size_t i = 0; i < nr; i++)
-		all += v[i].windows;
+		all += v[i].traces;
 	for (size_t i = 0; i < nr; i++) {
-		upto += v[i].windows;
+		upto += v[i].traces;
 		if (upto >= all / 2)
 			return v[i].weight;
 	}
 	return 0;
 }
 
-/* How many windows begin at each start. */
-static void chain_count_windows(struct chain *c, const bool half[2])
+/* Counts the traces that begin at each start. */
+static void chain_count_traces(struct chain *c, const bool half[2])
 {
-	memset(c->windows, 0, c->in->nr_starts * sizeof(double));
-	for (size_t i = 0; i < c->in->nr_moves; i++) {
-		const struct chain_move *m = &c->in->moves[i];
+	memset(c->traces, 0, c->in->nr_starts * sizeof(double));
+	for (size_t i = 0; i < c->in->nr_edge_counts; i++) {
+		const struct chain_edge_count *m = &c->in->edge_counts[i];
 
 		if (m->start < CHAIN_LOST && m->from == CHAIN_OUTSIDE)
-			c->windows[m->start] += chain_counted(m, half);
+			c->traces[m->start] += chain_counted(m, half);
 	}
 }
 
@@ -240,12 +248,12 @@ static void weigh_starts(struct chain *c, enum chain_weight how, double *by_node
 	const uint32_t *starts = c->in->starts;
 
 	for (uint32_t i = 0; i < c->in->nr_starts; i++)
-		by_node[starts[i]] += c->windows[i];
+		by_node[starts[i]] += c->traces[i];
 	for (uint32_t i = 0; i < c->in->nr_starts; i++) {
 		double executed = c->answer[starts[i]], begun = by_node[starts[i]];
 
 		if (how == CHAIN_BY_START)
-			begun = c->windows[i];
+			begun = c->traces[i];
 		else
 			executed *= c->in->nodes[starts[i]].insns;
 		c->weight[i] = begun > 0 ? executed / begun : 0;
@@ -254,7 +262,7 @@ static void weigh_starts(struct chain *c, enum chain_weight how, double *by_node
 	}
 }
 
-/* By the last answer. 0 or -ENOMEM. */
+/* Computes weights from the last answer. 0 or -ENOMEM. */
 static int chain_weigh(struct chain *c, enum chain_weight how)
 {
 	double *by_node = calloc((size_t)c->in->nr_nodes + 1, sizeof(*by_node)), middle;
@@ -264,7 +272,7 @@ static int chain_weigh(struct chain *c, enum chain_weight how)
 	if (r >= 0) {
 		weigh_starts(c, how, by_node);
 		for (uint32_t i = 0; i < c->in->nr_starts; i++)
-			v[i] = (struct weighed){ c->weight[i], c->windows[i] };
+			v[i] = (struct weighed){ c->weight[i], c->traces[i] };
 		middle = median(v, c->in->nr_starts);
 		for (uint32_t i = 0; i < c->in->nr_starts; i++)
 			c->weight[i] =
@@ -276,7 +284,7 @@ static int chain_weigh(struct chain *c, enum chain_weight how)
 }
 
 struct ranked {
-	double fast; /* executions of the instruction by windows that begin at it */
+	double fast; /* executions of the instruction for each trace that begins at it */
 	uint32_t group, start;
 };
 
@@ -291,24 +299,24 @@ static int by_rank(const void *pa, const void *pb)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-/* Those of one procedure, ascending: the windows of one half of them count nothing. */
+/* Sets the weights of the traces in one half of a procedure's starts, which are sorted, to 0. */
 static void leave_out(struct chain *c, enum chain_starts which, const struct ranked *v, size_t nr)
 {
 	double all = 0, upto = 0;
 
 	for (size_t i = 0; i < nr; i++)
-		all += c->windows[v[i].start];
+		all += c->traces[v[i].start];
 	for (size_t i = 0; i < nr; i++) {
-		double windows = c->windows[v[i].start];
-		bool slow = upto + windows / 2 < all / 2;
+		double traces = c->traces[v[i].start];
+		bool slow = upto + traces / 2 < all / 2;
 
-		upto += windows;
+		upto += traces;
 		if (slow != (which == CHAIN_SLOW))
 			c->weight[v[i].start] = 0;
 	}
 }
 
-/* Only those count from now on. 0 or -ENOMEM. */
+/* Limits the traces to one half of the starts. 0 or -ENOMEM. */
 static int chain_choose(struct chain *c, enum chain_starts which)
 {
 	uint32_t nr = 0, from = 0;
@@ -319,8 +327,8 @@ static int chain_choose(struct chain *c, enum chain_starts which)
 	for (uint32_t i = 0; i < c->in->nr_starts; i++) {
 		uint32_t node = c->in->starts[i];
 
-		if (c->windows[i] > 0)
-			v[nr++] = (struct ranked){ c->answer[node] / c->windows[i],
+		if (c->traces[i] > 0)
+			v[nr++] = (struct ranked){ c->answer[node] / c->traces[i],
 						   c->in->nodes[node].group, i };
 	}
 	if (nr)
@@ -334,10 +342,11 @@ static int chain_choose(struct chain *c, enum chain_starts which)
 	return 0;
 }
 
-/* The damping times the transitions for each node that matters. */
+/* Damping times number of transitions, for each node that matters. */
 #define ENOUGH	    2
 #define DAMPING_MAX 0.05
-/* Of a visit to a start: where none begins, walks are few, and they are there. */
+/* The least number of walks that begin at a start, by its visits: where few traces begin, walks
+ * would be few. */
 #define FAINT	   0.01
 #define MAX_SWEEPS 4000
 #define PRECISION  1e-7
@@ -352,10 +361,10 @@ static void add(struct chain *c, size_t edge, double n)
 	c->left[c->edges[edge].from] += n;
 }
 
-static void add_moves(struct chain *c, const bool half[2])
+static void add_edge_counts(struct chain *c, const bool half[2])
 {
-	for (size_t i = 0; i < c->in->nr_moves; i++) {
-		const struct chain_move *m = &c->in->moves[i];
+	for (size_t i = 0; i < c->in->nr_edge_counts; i++) {
+		const struct chain_edge_count *m = &c->in->edge_counts[i];
 		double n = chain_counted(m, half);
 
 		if (m->start < CHAIN_LOST)
@@ -364,13 +373,14 @@ static void add_moves(struct chain *c, const bool half[2])
 			c->visits[m->to] += n;
 		else if (m->from != CHAIN_OUTSIDE)
 			c->ends[m->from] += n;
-		/* Of a call's node all that was seen goes on, wherever it went meanwhile. */
+		/* All visits of a node with a call continue behind the call, whatever the callee
+		 * does. */
 		add(c, c->edge_of[i], n);
 		add(c, c->come_of[i], n);
 	}
 }
 
-/* What neither ended nor moved on ran into the next node. */
+/* Visits that neither end nor take an edge fall through into the next node. */
 static void add_falls(struct chain *c)
 {
 	for (uint32_t i = 0; i < c->in->nr_nodes; i++) {
@@ -385,7 +395,8 @@ static void add_falls(struct chain *c)
 	}
 }
 
-/* Of a way that nobody was seen to leave by: is it the only one, or that anybody ever was? */
+/* Is the edge the only one out of its node, in the code or in all traces? The question matters
+ * where no selected trace leaves the node. */
 static bool is_only(const struct chain *c, size_t i)
 {
 	const struct chain_edge *e = &c->edges[i];
@@ -412,29 +423,30 @@ static void count(struct chain *c, const bool half[2])
 	memset(c->ends, 0, c->nr_all * sizeof(double));
 	memset(c->left, 0, c->nr_all * sizeof(double));
 	memset(c->count, 0, c->nr_edges * sizeof(double));
-	add_moves(c, half);
+	add_edge_counts(c, half);
 	add_falls(c);
 	divide(c);
 }
 
 /* ---- solving --------------------------------------------------------------------------------- */
 
-/* As many nodes as would have the same entropy if all were visited equally often: the fewer
- * transitions each of them has, the more the answer is held to where windows begin. */
+/* The damping grows as the traces become fewer for each node, where the number of nodes is that
+ * of a uniform distribution with the same entropy: with fewer transitions the answer is held
+ * closer to the starts of traces. */
 static double damping_of(const struct chain *c, double least)
 {
-	double visits = 0, moves = 0, entropy = 0;
+	double visits = 0, edge_counts = 0, entropy = 0;
 
 	for (uint32_t i = 0; i < c->in->nr_nodes; i++) {
 		visits += c->visits[i];
-		moves += c->left[i];
+		edge_counts += c->left[i];
 	}
 	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
 		if (c->visits[i] > 0)
 			entropy -= c->visits[i] / visits * log(c->visits[i] / visits);
-	if (!(moves > 0))
+	if (!(edge_counts > 0))
 		return DAMPING_MAX;
-	return fmin(DAMPING_MAX, fmax(least, ENOUGH * exp(entropy) / moves));
+	return fmin(DAMPING_MAX, fmax(least, ENOUGH * exp(entropy) / edge_counts));
 }
 
 static void begin(struct chain *c, const bool half[2])
@@ -443,18 +455,18 @@ static void begin(struct chain *c, const bool half[2])
 		c->begun[i] = FAINT * c->visits[i];
 		c->kept[i] = pow(1 - c->damping, c->in->nodes[i].insns);
 	}
-	/* All of what left a group comes in again. */
+	/* All walks that left a group enter it again. */
 	for (uint32_t i = c->in->nr_nodes; i < c->nr_all; i++)
 		c->kept[i] = 1;
-	for (size_t i = 0; i < c->in->nr_moves; i++) {
-		const struct chain_move *m = &c->in->moves[i];
+	for (size_t i = 0; i < c->in->nr_edge_counts; i++) {
+		const struct chain_edge_count *m = &c->in->edge_counts[i];
 
 		if (m->from == CHAIN_OUTSIDE && m->to != CHAIN_OUTSIDE && m->start < CHAIN_LOST)
 			c->begun[m->to] += chain_counted(m, half) * c->weight[m->start];
 	}
 }
 
-/* N = d B + P' K N, in its own row. */
+/* N = d B + P' K N, one row of it. */
 static double answer_of(const struct chain *c, uint32_t i)
 {
 	double in = 0, self = 0;
@@ -471,12 +483,12 @@ static double answer_of(const struct chain *c, uint32_t i)
 	return (c->damping * c->begun[i] + in) / (1 - self);
 }
 
-/* By Gauss and Seidel, forwards and backwards in turn. */
+/* Solves by Gauss-Seidel sweeps, forwards and backwards in turn. */
 static void walk(struct chain *c)
 {
 	double sum = 0, moved = INFINITY;
 
-	/* About what the answers come to together. */
+	/* An estimate of the sum of the answers. */
 	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
 		sum += c->begun[i] / c->in->nodes[i].insns;
 	for (int sweep = 0; sweep < MAX_SWEEPS && moved > PRECISION * sum; sweep++) {
@@ -491,7 +503,7 @@ static void walk(struct chain *c)
 	}
 }
 
-/* Between procedures it is the visits that tell most. */
+/* Visits determine the proportion between procedures. */
 static void scale(struct chain *c)
 {
 	const struct chain_node *nodes = c->in->nodes;
@@ -525,7 +537,7 @@ int chain_solve(struct chain *c, const struct chain_how *how, double *node)
 	for (uint32_t i = 0; i < c->in->nr_starts; i++)
 		c->weight[i] = 1;
 	memset(c->answer, 0, c->nr_all * sizeof(double));
-	chain_count_windows(c, how->half);
+	chain_count_traces(c, how->half);
 	solve(c, how);
 	if (how->weight == CHAIN_EVEN) {
 		memcpy(c->seen, c->visits, c->in->nr_nodes * sizeof(double));
@@ -556,13 +568,13 @@ double chain_visits(const struct chain *c, uint32_t node)
 static int allocate(struct chain *c)
 {
 	size_t nodes = (size_t)c->nr_all + 2, starts = (size_t)c->in->nr_starts + 1;
-	size_t moves = c->in->nr_moves + 1, edges = 2 * moves + 2 * nodes;
+	size_t edge_counts = c->in->nr_edge_counts + 1, edges = 2 * edge_counts + 2 * nodes;
 
 	c->edges = calloc(edges, sizeof(*c->edges));
 	c->count = calloc(edges, sizeof(*c->count));
 	c->into = calloc(edges, sizeof(*c->into));
-	c->edge_of = calloc(moves, sizeof(*c->edge_of));
-	c->come_of = calloc(moves, sizeof(*c->come_of));
+	c->edge_of = calloc(edge_counts, sizeof(*c->edge_of));
+	c->come_of = calloc(edge_counts, sizeof(*c->come_of));
 	c->first = calloc(nodes, sizeof(*c->first));
 	c->is_after = calloc(nodes, sizeof(*c->is_after));
 	c->visits = calloc(nodes, sizeof(*c->visits));
@@ -574,12 +586,12 @@ static int allocate(struct chain *c)
 	c->kept = calloc(nodes, sizeof(*c->kept));
 	for (int k = 0; k < 2; k++)
 		c->total[k] = calloc((size_t)c->in->nr_groups + 1, sizeof(double));
-	c->windows = calloc(starts, sizeof(*c->windows));
+	c->traces = calloc(starts, sizeof(*c->traces));
 	c->weight = calloc(starts, sizeof(*c->weight));
 	return c->edges && c->count && c->into && c->edge_of && c->come_of && c->first &&
 			       c->is_after && c->visits && c->ends && c->left && c->answer &&
 			       c->seen && c->begun && c->kept && c->total[0] && c->total[1] &&
-			       c->windows && c->weight
+			       c->traces && c->weight
 		       ? 0
 		       : -ENOMEM;
 }
@@ -600,7 +612,7 @@ int chain_new(const struct chain_input *in, struct chain **out, struct base_err 
 	}
 	if (r < 0) {
 		chain_free(c);
-		return base_fail_errno(err, r, "cannot follow the windows");
+		return base_fail_errno(err, r, "cannot follow the traces");
 	}
 	chain_list(c);
 	*out = c;
@@ -627,7 +639,7 @@ void chain_free(struct chain *c)
 	free(c->kept);
 	free(c->total[0]);
 	free(c->total[1]);
-	free(c->windows);
+	free(c->traces);
 	free(c->weight);
 	free(c);
 }

@@ -8,12 +8,13 @@
 #define NO_NODE UINT32_MAX
 #define NO_ARC	SIZE_MAX
 
-/* A node of the tree. The arc to the parent is the tree's; its flow is the only one that moves. */
+/* A node of the spanning tree with the arc to its parent; only tree arcs have a flow that can
+ * change. */
 struct node {
 	uint32_t parent, child, next, prev; /* first child; siblings */
 	uint32_t depth;
-	bool up;    /* the arc leads to the parent, not from it */
-	size_t arc; /* NO_ARC: none is needed, nothing ever flows there */
+	bool up;    /* the arc leads from the node to its parent */
+	size_t arc; /* NO_ARC: an artificial arc without flow */
 	int64_t price;
 };
 
@@ -29,13 +30,14 @@ struct solver {
 	uint64_t work;
 };
 
-/* What goes around when an arc comes in. */
+/* The cycle that an incoming arc closes with the tree. */
 struct cycle {
 	size_t arc;
-	uint32_t tail, head; /* of the arc, in the direction of the push */
+	uint32_t tail, head; /* ends of the arc, in the direction of the push */
 	uint32_t apex;
 	int64_t push;
-	uint32_t out; /* node whose arc to the parent leaves; NO_NODE: the incoming itself */
+	uint32_t out; /* the node whose parent arc leaves the tree; NO_NODE: the incoming arc itself
+		       */
 	bool out_at_tail;
 };
 
@@ -80,8 +82,8 @@ static void attach(struct node *nodes, uint32_t n, uint32_t parent)
 	nodes[parent].child = n;
 }
 
-/* Each node hangs on the root by an arc of no cost that leads up: nothing comes back down from
- * there, so that nothing flows in them. */
+/* Each node begins as a child of the root, by an arc without cost that leads up. No arc leads
+ * back down, so no flow ever takes these arcs. */
 static int start(struct solver *s, uint32_t nr_nodes)
 {
 	s->root = nr_nodes;
@@ -102,8 +104,8 @@ static int start(struct solver *s, uint32_t nr_nodes)
 	return 0;
 }
 
-/* What a unit more through the arc costs with all that follows from it; above 0: it would save
- * that much. */
+/* The cost that one more unit of flow through the arc saves, all consequences included; above 0:
+ * worth it. */
 static int64_t saving(const struct solver *s, size_t i)
 {
 	const struct circulation_arc *a = &s->arcs[i];
@@ -114,7 +116,8 @@ static int64_t saving(const struct solver *s, size_t i)
 	return s->place[i] == AT_FULL ? cost : 0;
 }
 
-/* The best arc of the next stretch that has one: as good as the best of all, and sooner found. */
+/* Searches block by block and takes the best arc of the first block that has one: nearly as good
+ * as the best arc of all, and faster. */
 static size_t find_incoming(struct solver *s, size_t stretch)
 {
 	size_t best = NO_ARC;
@@ -151,8 +154,8 @@ static uint32_t find_apex(struct solver *s, uint32_t a, uint32_t b)
 	return a;
 }
 
-/* How much more can go through the arc between @n and its parent. */
-static int64_t room(const struct solver *s, uint32_t n, bool upwards)
+/* The residual capacity of the arc between @n and its parent. */
+static int64_t space(const struct solver *s, uint32_t n, bool upwards)
 {
 	const struct node *node = &s->nodes[n];
 	const struct circulation_arc *a;
@@ -165,8 +168,8 @@ static int64_t room(const struct solver *s, uint32_t n, bool upwards)
 	return a->cap == CIRCULATION_NO_LIMIT ? INT64_MAX : a->cap - a->flow;
 }
 
-/* Of several arcs that block, the last on the way around from the apex leaves: so the tree stays
- * strongly feasible, and no tree comes twice. */
+/* Among several blocking arcs the last one on the cycle, seen from the apex, leaves: so the tree
+ * stays strongly feasible, and no tree repeats. */
 static struct cycle find_cycle(struct solver *s, size_t arc)
 {
 	const struct circulation_arc *a = &s->arcs[arc];
@@ -179,7 +182,7 @@ static struct cycle find_cycle(struct solver *s, size_t arc)
 
 	c.apex = find_apex(s, c.tail, c.head);
 	for (uint32_t n = c.tail; n != c.apex; n = s->nodes[n].parent) {
-		int64_t can = room(s, n, false);
+		int64_t can = space(s, n, false);
 
 		if (can < c.push) {
 			c.push = can;
@@ -188,7 +191,7 @@ static struct cycle find_cycle(struct solver *s, size_t arc)
 		}
 	}
 	for (uint32_t n = c.head; n != c.apex; n = s->nodes[n].parent) {
-		int64_t can = room(s, n, true);
+		int64_t can = space(s, n, true);
 
 		if (can <= c.push) {
 			c.push = can;
@@ -209,7 +212,7 @@ static void push_along(struct solver *s, uint32_t n, uint32_t apex, bool upwards
 	}
 }
 
-/* The new price of @top's part of the tree, and how deep it lies now. */
+/* Updates the prices and depths in @top's subtree. */
 static void settle(struct solver *s, uint32_t top)
 {
 	struct node *nodes = s->nodes;
@@ -231,7 +234,7 @@ static void settle(struct solver *s, uint32_t top)
 	}
 }
 
-/* Turn the way from @from up to @out around, and hang it on @parent by @arc. */
+/* Reverses the path from @from up to @out and attaches it to @parent by @arc. */
 static void rehang(struct solver *s, uint32_t from, uint32_t out, uint32_t parent, size_t arc)
 {
 	uint32_t n = from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often a procedure's blocks ran, from its flow graph, samples, and known costs. */
+/* Execution counts of a procedure's blocks from its flow graph, its samples, and known costs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -76,8 +76,8 @@ static const struct profdb_cost *kept_cost(const struct estimate_input *in, uint
 }
 
 /*
- * Units that an instruction takes: of the blocks whose costs are measured the mean, as often as
- * they ran in the run that was measured; without any one.
+ * The units of the event that an instruction takes: the mean of the blocks with measured costs,
+ * weighted by their executions in the measured run; 1 if there are none.
  */
 static double units_per_insn(const struct estimate_input *in)
 {
@@ -94,7 +94,7 @@ static double units_per_insn(const struct estimate_input *in)
 	return insns > 0 ? units / insns : 1;
 }
 
-/* Costs are in samples here, as freq_solve wants them. */
+/* Costs are in samples, as freq_solve expects. */
 static void set_blocks(const struct estimate_input *in, struct freq_block *blocks,
 		       struct estimate *out)
 {
@@ -119,9 +119,10 @@ static void set_blocks(const struct estimate_input *in, struct freq_block *block
 		estimate_model(in->event) == FREQ_INSTRUCTIONS || (sum > 0 && measured >= sum / 2);
 }
 
-/* As often, by the samples of all blocks together, as these say. */
-static int scale_windows(const struct freq_block *blocks, uint32_t nr, struct freq_result *out,
-			 uint32_t nr_edges)
+/* Scales the traces' counts so that, over the samples of all blocks, they agree with those of
+ * the samples. */
+static int scale_traces(const struct freq_block *blocks, uint32_t nr, struct freq_result *out,
+			uint32_t nr_edges)
 {
 	double samples = 0, cost = 0;
 
@@ -138,10 +139,10 @@ static int scale_windows(const struct freq_block *blocks, uint32_t nr, struct fr
 	return 0;
 }
 
-/* Time is a worse witness than windows; measured costs, and samples of instructions, a better one.
- */
-static int take_windows(const struct estimate_input *in, const struct freq_block *blocks,
-			struct estimate *out)
+/* Traces replace counts from samples of time; measured costs and samples of instructions are
+ * better than traces. */
+static int take_traces(const struct estimate_input *in, const struct freq_block *blocks,
+		       struct estimate *out)
 {
 	uint32_t nr_blocks = in->flow->nr_blocks, nr_edges = in->flow->nr_edges;
 	struct freq_result *f = &out->freq;
@@ -152,9 +153,9 @@ static int take_windows(const struct estimate_input *in, const struct freq_block
 	f->confidence = calloc((size_t)nr_blocks + 1, sizeof(*f->confidence));
 	r = f->block && f->edge && f->confidence ? paths_flow(in->paths, in->flow, f) : -ENOMEM;
 	if (r >= 0)
-		r = scale_windows(blocks, nr_blocks, f, nr_edges);
+		r = scale_traces(blocks, nr_blocks, f, nr_edges);
 	if (r >= 0)
-		out->windows = paths_windows(in->paths);
+		out->traces = paths_traces(in->paths);
 	else
 		freq_release(f);
 	return r;
@@ -169,7 +170,7 @@ static int solve(const struct estimate_input *in, struct freq_block *blocks,
 		edges[i] = (struct freq_edge){ f->edges[i].from, f->edges[i].to };
 	set_blocks(in, blocks, out);
 	if (in->paths && !out->absolute) {
-		int r = take_windows(in, blocks, out);
+		int r = take_traces(in, blocks, out);
 
 		if (r != -ENOENT)
 			return r;
@@ -210,13 +211,13 @@ void estimate_release(struct estimate *e)
 	memset(e, 0, sizeof(*e));
 }
 
-void estimate_text(const char *event, bool absolute, uint64_t windows, char *buf, size_t buf_len)
+void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf, size_t buf_len)
 {
-	if (windows)
+	if (traces)
 		snprintf(buf, buf_len,
 			 "in proportion to one another within a procedure, from %" PRIu64
-			 " windows of the image; how procedures compare, from samples of %s",
-			 windows, event);
+			 " traces of the image; how procedures compare, from samples of %s",
+			 traces, event);
 	else if (estimate_model(event) == FREQ_INSTRUCTIONS)
 		snprintf(buf, buf_len, "executions, estimated from samples of %s", event);
 	else if (absolute)

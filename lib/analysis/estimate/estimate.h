@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How often the blocks of a procedure ran, from its samples: the flow graph, the samples of an
- * event and what is known of the blocks' costs, brought together for freq.h.
+ * Execution counts of a procedure's blocks from its samples: the flow graph, the samples of an
+ * event and the known costs of blocks are brought together for freq.h.
  */
 #ifndef DCPI_ESTIMATE_H
 #define DCPI_ESTIMATE_H
@@ -18,62 +18,64 @@
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /*
- * Is @event the one of that @name, whatever stands around it: modifiers ("cycles:p"), and of those
- * that perf named its PMU, terms, and a number where several are the same ("cpu_core/cycles/P",
- * "cycles/period=1000/u", "cycles#2")?
+ * Is @event the event @name, apart from additions? These are modifiers ("cycles:p"), and, in names
+ * by perf, the PMU, terms, and a number where several are the same ("cpu_core/cycles/P",
+ * "cycles/period=1000/u", "cycles#2").
  */
 bool estimate_event_is(const char *event, const char *name);
-/* What the samples of an event are in proportion to, or -ENOENT where it is neither. */
+/* Returns the freq_model of an event, or -ENOENT if its samples are in proportion neither to
+ * time nor to instructions. */
 int estimate_model(const char *event);
-/* Is its unit a cycle? Of the other events of time (clocks) it is a nanosecond. */
+/* Is the event's unit a cycle? The unit of other events of time (clocks) is a nanosecond. */
 bool estimate_is_cycles(const char *event);
 
 /* ---- frequencies ----------------------------------------------------------------------------- */
 
-/* Of one block, where @by_insn has been filled. */
+/* The sum of @by_insn over the instructions of the block. */
 double estimate_samples_of(const struct flow *f, uint32_t block, const double *by_insn);
 
 struct estimate_input {
 	const struct flow *flow;
-	const double *by_insn;	 /* samples of each instruction */
-	const char *event;	 /* what they are of; else than time or instructions: -EINVAL */
-	double period;		 /* units of the event in a sample */
-	const struct image *img; /* with @costs: whose offsets these are */
-	const struct profdb_costs *costs; /* of that event, or NULL */
-	const struct paths *paths;	  /* what windows saw of the image, or NULL */
+	const double *by_insn; /* samples of each instruction */
+	const char *event; /* the event of the samples; neither time nor instructions: -EINVAL */
+	double period;	   /* units of the event in a sample */
+	const struct image *img;	  /* the image whose offsets @costs has */
+	const struct profdb_costs *costs; /* costs of that event, or NULL */
+	const struct paths *paths;	  /* instruction traces of the image, or NULL */
 };
 
 struct estimate {
-	struct freq_result freq; /* by block and edge of the graph */
+	struct freq_result freq; /* indexed by block and edge of the graph */
 	/*
-	 * True: executions. False, where samples are of time and no costs of blocks were measured:
-	 * what they would be if each instruction took one unit of the event (a cycle, a
-	 * nanosecond); right in proportion to one another at best.
+	 * True: the frequencies are executions. False: samples are of time and no costs of blocks
+	 * are measured, so that they are executions under the assumption that each instruction
+	 * takes one unit of the event (a cycle, a nanosecond); at best they are right in proportion
+	 * to one another.
 	 */
 	bool absolute;
 	/*
-	 * Above 0: the frequencies are of so many windows, and the samples only say how they
-	 * compare with other procedures' (paths.h).
+	 * Above 0: the frequencies come from so many traces, and samples only scale the procedure
+	 * against others (paths.h).
 	 */
-	uint64_t windows;
-	double *units;	/* by block, of the event: samples * period */
-	bool *measured; /* by block: its cost is a measured one */
+	uint64_t traces;
+	double *units;	/* indexed by block: samples * period */
+	bool *measured; /* indexed by block: its cost was measured */
 	uint32_t nr_blocks;
 };
 
 /*
- * 0, -EINVAL, -ENOMEM; @out is released with estimate_release, also after a failure. A block
- * without a measured cost counts as its number of instructions, each of which costs what the
- * measured ones of the procedure do.
+ * Estimates the frequencies. 0, or with @err -EINVAL or -ENOMEM; @out is released with
+ * estimate_release, also after a failure. The cost of a block without a measured cost is its number
+ * of instructions times the mean cost of an instruction in the measured blocks of the procedure.
  *
- * Samples of time stand one instruction behind the one that waited. Moving them back was tried and
- * helped frequencies no more than it harmed (docs/decisions/frequencies.md): they stay.
+ * Samples of time lie one instruction behind the one that waited. Moving them back helps
+ * frequencies no more than it harms them (docs/decisions/frequencies.md), so they stay.
  */
 int estimate_frequencies(const struct estimate_input *in, struct estimate *out,
 			 struct base_err *err);
 void estimate_release(struct estimate *e);
 
-/* What estimates from samples of @event are; @absolute and @windows as above. */
-void estimate_text(const char *event, bool absolute, uint64_t windows, char *buf, size_t buf_len);
+/* Writes a description of estimates from samples of @event; @absolute and @traces as above. */
+void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf, size_t buf_len);
 
 #endif

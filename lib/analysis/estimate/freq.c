@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frequencies of blocks and edges that fit samples and flow best, and how sure they are. */
+/* Frequencies of blocks and edges that fit samples and flow equations best, and their
+ * confidence. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,14 +9,14 @@
 #include "circulation.h"
 #include "freq.h"
 
-/* Relative error of samples / cost, beside chance: the square of it per model and cost. */
+/* The squared relative error of samples / cost beside statistical noise, by model and cost. */
 #define VARIANCE_TIME	      1.0
 #define VARIANCE_MEASURED     (0.1 * 0.1)
 #define VARIANCE_INSTRUCTIONS (0.02 * 0.02)
 
-/* Weights depend on the answer, and the chords of a curve lie best where the answer is: so again.
- * Of time, answers go to and fro: each is the mean of the one before and the new one, until no more
- * of it moves than this. */
+/* Weights depend on the answer, and a curve's chords are best near the answer, so the solution
+ * is iterated. With time as the model, answers oscillate: each is averaged with the one before
+ * until no more than this part moves. */
 #define ROUNDS_TIME 5
 #define KEPT_TIME   0.5
 #define STILL_TIME  0.03
@@ -23,27 +24,28 @@ static const double chord_steps[] = { 1.6, 1.15, 1.04, 1.01 };
 #define ROUNDS_INSTRUCTIONS (sizeof(chord_steps) / sizeof(*chord_steps))
 #define CHORDS		    12
 
-/* Some seconds, where a procedure has a million blocks. */
+/* Some seconds for a procedure of a million blocks. */
 #define MAX_WORK UINT64_C(2000000000)
 
-/* All frequencies together, and the sums of slopes along any path, as the network's integers. */
+/* The scale of the network's integers: the sum of all frequencies, and the sums of slopes along
+ * any path. */
 #define FLOW_UNITS  0x1p50
 #define SLOPE_UNITS 0x1p59
-/* Blocks that matter a billion times less than others may wait: else their slopes, the steepest,
- * leave no digits to the others'. */
+/* Slopes are limited to this range: the steepest would leave no digits to the others. Blocks a
+ * billion times less important may be inexact. */
 #define SLOPE_RANGE 0x1p34
 
-/* A network: node 0 is outside, a block is an arc between two nodes, one for each slope of what a
- * frequency costs there. */
+/* The network: node 0 is outside; a block is a bundle of arcs between two nodes, one for each
+ * slope of its cost function. */
 struct network {
 	enum freq_model model;
 	const struct freq_block *blocks;
 	const struct freq_edge *edges;
 	uint32_t nr_blocks, nr_edges;
 	double unit;		      /* executions in a unit of flow */
-	struct circulation_arc *arcs; /* of the edges, then of the blocks */
-	double *slope;		      /* by arc */
-	uint32_t *block;	      /* by arc */
+	struct circulation_arc *arcs; /* arcs of the edges, then of the blocks */
+	double *slope;		      /* indexed by arc */
+	uint32_t *block;	      /* indexed by arc */
 	size_t nr_arcs;
 };
 
@@ -62,29 +64,30 @@ static double wanted(const struct freq_block *b)
 	return b->samples / b->cost;
 }
 
-static void add_arc(struct network *n, uint32_t from, uint32_t to, double room, double slope)
+static void add_arc(struct network *n, uint32_t from, uint32_t to, double space, double slope)
 {
 	n->slope[n->nr_arcs] = slope;
 	n->arcs[n->nr_arcs++] = (struct circulation_arc){
 		.from = from,
 		.to = to,
-		.cap = isinf(room) ? CIRCULATION_NO_LIMIT : llround(room / n->unit),
+		.cap = isinf(space) ? CIRCULATION_NO_LIMIT : llround(space / n->unit),
 	};
 }
 
-static void add_slope(struct network *n, uint32_t block, double room, double slope)
+static void add_slope(struct network *n, uint32_t block, double space, double slope)
 {
 	n->block[n->nr_arcs] = block;
-	add_arc(n, before(block), behind(block), room, slope);
+	add_arc(n, before(block), behind(block), space, slope);
 }
 
 /*
- * What it costs that F is off samples / cost: of the curve x - ln(x) in x, their ratio, the chords,
- * but no steeper than that. In deviations of samples / cost, which are as large as F was last, and
- * the smaller the more instructions the block has, among which the time of each evens out.
+ * The cost of a deviation of F from samples / cost is the curve x - ln(x) of their ratio x,
+ * approximated by chords with a limited slope. It is measured in standard deviations of samples /
+ * cost, which grow with the last F and shrink with the block's number of instructions, as their
+ * times even out.
  *
- * The chords join powers of two: whole ones and halves, and eighths around where F was last. Where
- * they are long, answers stand in their corners.
+ * The chords join powers of two, halves between these, and eighths around the last F. Where chords
+ * are long, answers lie at their corners.
  */
 #define CHORD_PARTS   8
 #define CHORD_HALF    (CHORD_PARTS / 2)
@@ -127,27 +130,27 @@ static void add_deviation(struct network *n, uint32_t block, double last)
 	add_slope(n, block, INFINITY, steepness * STEEPEST_UP);
 }
 
-/* -log of the likelihood of the block's samples where @rate would be right. */
+/* -log of the likelihood of the block's samples if @rate is right. */
 static double surprise(const struct freq_block *b, double rate)
 {
 	return b->cost * rate - b->samples * log(rate);
 }
 
-/* Many samples are not as sure as their number: the error that is not chance stays. */
+/* The weight of a block's samples: their systematic error does not shrink with their number. */
 static double weight_of(const struct freq_block *b)
 {
 	return 1 / (1 + VARIANCE_INSTRUCTIONS * b->samples);
 }
 
-static void add_chord(struct network *n, uint32_t block, double from, double to, double room)
+static void add_chord(struct network *n, uint32_t block, double from, double to, double space)
 {
 	const struct freq_block *b = &n->blocks[block];
 	double slope = (surprise(b, to) - surprise(b, from)) / (to - from);
 
-	add_slope(n, block, room, weight_of(b) * slope);
+	add_slope(n, block, space, weight_of(b) * slope);
 }
 
-/* The surprise, its curve replaced by chords around where the answer was last. */
+/* Adds the arcs of a block: the curve of surprise as chords around the last answer. */
 static void add_surprise(struct network *n, uint32_t block, double last, double step)
 {
 	const struct freq_block *b = &n->blocks[block];
@@ -185,7 +188,7 @@ static void round_off_slopes(struct network *n)
 {
 	double least = INFINITY, most = 0, units = SLOPE_UNITS / (2.0 * n->nr_blocks + 2);
 
-	/* Each block's last slope is its steepest upwards. */
+	/* The last slope of each block is its steepest upwards. */
 	for (size_t i = n->nr_edges; i < n->nr_arcs; i++) {
 		most = fmax(most, fabs(n->slope[i]));
 		if (i + 1 == n->nr_arcs || n->block[i + 1] != n->block[i])
@@ -196,7 +199,8 @@ static void round_off_slopes(struct network *n)
 		n->arcs[i].cost = llround(fmax(-1, fmin(1, n->slope[i] / most)) * units);
 }
 
-/* Mix it into the answer, of which @kept stays. Returns how much moved, in samples. */
+/* Averages the flow into the answer, of which the part @kept stays. Returns the change, in
+ * samples. */
 static double take_flow(const struct network *n, double kept, struct freq_result *out)
 {
 	double moved = 0;
@@ -238,7 +242,7 @@ static int solve_rounds(struct network *n, struct freq_result *out, struct base_
 		if (r < 0)
 			return r;
 		out->unfinished |= r > 0;
-		/* The first answers rest on samples alone, and are not in the mean. */
+		/* The first answers depend on samples alone and stay out of the mean. */
 		moved = take_flow(n, time && round > 1 ? KEPT_TIME : 0, out);
 		if (time && moved <= STILL_TIME * samples)
 			break;
@@ -265,13 +269,14 @@ static int network_solve(struct network *n, struct freq_result *out, struct base
 
 /* ---- confidence ------------------------------------------------------------------------------ */
 
-/* |ln(F * cost / samples)|, the graph's result in proportion to its samples. */
+/* |ln(F * cost / samples)|; frequencies are scaled to the samples of the whole graph. */
 static double moved(const struct freq_block *b, double rate)
 {
 	return b->samples > 0 ? fabs(log(rate * b->cost / b->samples)) : INFINITY;
 }
 
-/* What stays of a block that flow denies is as far off as can be: a factor of a thousand. */
+/* The weighted mean deviation. A block that the flow equations set to 0 counts as off by a
+ * factor of a thousand. */
 static double mean_moved(const struct freq_block *blocks, uint32_t nr_blocks, const double *rate)
 {
 	double sum = 0, samples = 0;
@@ -323,7 +328,7 @@ static bool is_end(uint32_t block, uint32_t nr_blocks)
 	return block < nr_blocks || block == FREQ_OUTSIDE;
 }
 
-/* @sum: of samples / cost. */
+/* Checks the input. *@sum: the sum of samples / cost. */
 static int check(const struct network *n, double *sum, struct base_err *err)
 {
 	*sum = 0;

@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How often blocks and edges ran, from samples: the flow equations solved as a whole. What goes
- * into a block comes out of it, so each block's samples speak for its neighbours too. Knows no
- * images: a graph, samples, costs.
+ * Frequencies of blocks and edges from samples, as the solution of all flow equations at once. The
+ * flow into a block equals the flow out of it, so each block's samples inform about its neighbours
+ * too. This module knows no images: its input is a graph, samples and costs.
  *
- * docs/decisions/frequencies.md says what was tried and what it measured.
+ * docs/decisions/frequencies.md has the alternatives and their measurements.
  */
 #ifndef DCPI_FREQ_H
 #define DCPI_FREQ_H
 
 #include "base.h"
 
-#define FREQ_OUTSIDE UINT32_MAX /* an edge's end that is not in this graph */
+#define FREQ_OUTSIDE UINT32_MAX /* the end of an edge outside of this graph */
 
 enum freq_model {
 	/*
-	 * Samples in proportion to time. The time of a block is not in proportion to a cost that
-	 * can be known beforehand, only roughly: so the least sum of relative deviations, where a
-	 * block that is far off pulls no more than others, and a long one more than a short one.
+	 * Samples are in proportion to time. The time of a block is only roughly in proportion to
+	 * any cost known beforehand. The solution minimizes the sum of relative deviations, so that
+	 * an outlier pulls no more than other blocks, and a long block pulls more than a short one.
 	 */
 	FREQ_TIME,
-	/* Samples in proportion to cost times executions but for chance: the likeliest answer. */
+	/* Samples are in proportion to cost times executions, apart from noise: the solution is
+	 * the likeliest one. */
 	FREQ_INSTRUCTIONS,
 };
 
 enum freq_confidence {
-	FREQ_NONE, /* no sample had a say in it */
+	FREQ_NONE, /* no sample determines it */
 	FREQ_LOW,
-	FREQ_MEDIUM, /* within a factor of two, three times in four */
-	FREQ_HIGH,   /* within 10 %, nine times in ten (docs/decisions/frequencies.md) */
+	FREQ_MEDIUM, /* within a factor of two in three of four cases */
+	FREQ_HIGH,   /* within 10 % in nine of ten cases (docs/decisions/frequencies.md) */
 };
 
 struct freq_block {
 	double samples; /* 0 or more */
-	double cost;	/* of one execution, above 0: samples / cost is in the result's unit */
-	uint32_t insns; /* instructions in it, above 0 */
-	bool measured;	/* the cost comes from an exact run of this very block */
+	double cost;	/* cost of one execution, above 0: samples / cost is in the result's unit */
+	uint32_t insns; /* number of instructions, above 0 */
+	bool measured;	/* the cost comes from an exact count of this block */
 };
 
 struct freq_edge {
@@ -43,24 +44,26 @@ struct freq_edge {
 };
 
 struct freq_result {
-	double *block, *edge;		  /* executions; what goes into a block comes out of it */
-	enum freq_confidence *confidence; /* by block */
-	/* How far the flow equations moved what the samples say: the mean of |ln(F * cost /
-	 * samples)|, weighted by samples. 0: not at all, as where nothing ties the blocks. */
+	double *block, *edge; /* executions; the flow into a block equals the flow out of it */
+	enum freq_confidence *confidence; /* indexed by block */
+	/* The deviation of the result from the samples: the mean of |ln(F * cost / samples)|,
+	 * weighted by samples. 0: none, as where no equation connects the blocks. */
 	double disagreement;
-	bool unfinished; /* the graph was too large for the best answer: this is some answer */
+	bool unfinished; /* the graph is too large for the optimum; this is a feasible solution */
 };
 
 /*
- * The confidence of a block: *high* where cost is measured, or samples count instructions, and
- * flow bears it out: of the graph's samples nine in ten are in such blocks, their disagreement is
- * at most 0.05, the block's own at most 0.1, and it has 100 samples. *Medium*: the disagreement of
- * all is at most 0.5, the block's own a factor of two, and it has 25 samples. Frequencies of time
- * alone are never high.
+ * Estimates frequencies and their confidence. The confidence of a block is
+ * - *high* where the cost is measured, or samples count instructions, and the flow equations
+ *   confirm it: nine in ten of the graph's samples are in such blocks, the disagreement of these is
+ *   at most 0.05, that of the block at most 0.1, and it has 100 samples. Frequencies from time
+ *   alone are never high.
+ * - *medium* where the disagreement of all is at most 0.5, that of the block at most a factor of
+ *   two, and it has 25 samples.
  *
- * 0, -EINVAL (an edge or a number is not as said here), -ENOMEM. @out is released by freq_release,
- * also after a failure. A block that nothing leads to, or from, has frequency 0 whatever its
- * samples: give it edges from and to outside.
+ * 0, or with @err -EINVAL (an edge or a number breaks the rules above) or -ENOMEM. @out is released
+ * by freq_release, also after a failure. A block that cannot be reached from outside, or cannot
+ * reach it, gets frequency 0 whatever its samples: the caller adds edges from and to outside.
  */
 int freq_solve(enum freq_model model, const struct freq_block *blocks, uint32_t nr_blocks,
 	       const struct freq_edge *edges, uint32_t nr_edges, struct freq_result *out,

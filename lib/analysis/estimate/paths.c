@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often a procedure's blocks ran, from the instruction traces in an image's profile. */
+/* Execution counts of a procedure's blocks from the instruction traces in an image's profile. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "chain.h"
 #include "paths.h"
 
-#define MAX_INSNS  4096 /* in a node */
-#define MAX_ROUNDS 4	/* of finding out where nodes end */
+#define MAX_INSNS  4096 /* instructions in a node */
+#define MAX_ROUNDS 4	/* rounds of finding the ends of nodes */
 
 #define HALVES	      0.05
 #define ALIKE	      0.08
@@ -18,8 +18,8 @@
 #define ROUGHLY	      0.33
 #define MEDIUM_VISITS 25
 
-/* The answer, the same of each half of the windows, what other ways of weighing give, and what only
- * those windows give that begin where the code is slow, or fast. */
+/* The solutions: the final one, those of each half of the traces, those with other weights, and
+ * those of the traces alone that begin in slow, or in fast code. */
 enum {
 	ANSWER,
 	EVEN_HALF,
@@ -47,7 +47,7 @@ static const struct chain_how how[NR_ANSWERS] = {
 
 struct node {
 	uint64_t vaddr, end;
-	uint8_t flow; /* of its last instruction: enum insn_flow */
+	uint8_t flow; /* enum insn_flow of the last instruction */
 	double answer[NR_ANSWERS];
 };
 
@@ -56,9 +56,9 @@ struct paths {
 	struct chain_node *of_chain;
 	struct chain_input in;
 	uint32_t *starts;
-	struct chain_move *moves;
+	struct chain_edge_count *edge_counts;
 	struct chain *chain;
-	uint64_t windows;
+	uint64_t traces;
 };
 
 /* ---- where nodes begin ----------------------------------------------------------------------- */
@@ -111,7 +111,8 @@ static bool decode(const struct making *m, uint64_t vaddr, struct insn *out)
 	return out->flow != INSN_DATA;
 }
 
-/* Code at @vaddr, to where control may go elsewhere, or to @next. */
+/* Decodes a node from @vaddr to its first branch, or to @next. Returns the number of its
+ * instructions. */
 static uint32_t walk_node(const struct making *m, uint64_t vaddr, uint64_t next, struct node *out)
 {
 	struct insn insn;
@@ -132,20 +133,20 @@ static uint64_t next_bound(const struct making *m, size_t i, size_t nr)
 	return i + 1 < nr ? m->bounds[i + 1] : UINT64_MAX;
 }
 
-static int add_moves_bounds(struct making *m, const struct profdb_move *v)
+static int add_edge_counts_bounds(struct making *m, const struct profdb_edge *v)
 {
 	uint64_t vaddr;
 	int r = 0;
 
 	if (v->to == PROFDB_OUTSIDE || image_vaddr(m->img, v->to, &vaddr) < 0)
 		return 0;
-	/* Windows begin everywhere, which makes no node. */
+	/* Traces begin anywhere, so their starts do not bound nodes. */
 	if (v->from != PROFDB_OUTSIDE || v->start == PROFDB_OUTSIDE)
 		r = add_bound(m, vaddr);
 	return r;
 }
 
-/* Behind each node begins another. */
+/* The end of each node is the start of another. */
 static int follow_bounds(struct making *m)
 {
 	size_t was = 0;
@@ -179,14 +180,14 @@ static bool is_covered(const struct making *m, uint64_t vaddr)
 	return from && walk_node(m, m->bounds[from - 1], vaddr + 1, &node) && vaddr < node.end;
 }
 
-/* Windows also begin where none was seen to lead to. */
+/* Traces also begin in code that no other trace enters. */
 static int add_starts(struct making *m)
 {
-	size_t nr = profdb_profile_nr_moves(m->profile), sorted = m->nr_bounds;
+	size_t nr = profdb_profile_nr_edges(m->profile), sorted = m->nr_bounds;
 	int r = 0;
 
 	for (size_t i = 0; i < nr && r >= 0; i++) {
-		const struct profdb_move *v = profdb_profile_move(m->profile, i);
+		const struct profdb_edge *v = profdb_profile_edge(m->profile, i);
 		size_t all = m->nr_bounds;
 		uint64_t vaddr;
 		bool covered;
@@ -204,11 +205,11 @@ static int add_starts(struct making *m)
 
 static int find_bounds(struct making *m)
 {
-	size_t nr = profdb_profile_nr_moves(m->profile);
+	size_t nr = profdb_profile_nr_edges(m->profile);
 	int r = 0;
 
 	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = add_moves_bounds(m, profdb_profile_move(m->profile, i));
+		r = add_edge_counts_bounds(m, profdb_profile_edge(m->profile, i));
 	if (r >= 0)
 		r = follow_bounds(m);
 	return r < 0 ? r : add_starts(m);
@@ -285,8 +286,8 @@ static uint32_t node_of(const struct making *m, uint64_t off)
 	return node_at(m->p, vaddr);
 }
 
-/* Those of one start stand together. */
-static uint32_t start_of(struct making *m, const struct profdb_move *v, uint64_t *last)
+/* Edges of one start are adjacent. */
+static uint32_t start_of(struct making *m, const struct profdb_edge *v, uint64_t *last)
 {
 	struct paths *p = m->p;
 	uint32_t at;
@@ -302,38 +303,38 @@ static uint32_t start_of(struct making *m, const struct profdb_move *v, uint64_t
 	return p->in.nr_starts - 1;
 }
 
-static int take_moves(struct making *m)
+static int take_edge_counts(struct making *m)
 {
-	size_t nr = profdb_profile_nr_moves(m->profile);
+	size_t nr = profdb_profile_nr_edges(m->profile);
 	uint64_t last = PROFDB_OUTSIDE;
 	struct paths *p = m->p;
 
-	p->moves = calloc(nr + 1, sizeof(*p->moves));
+	p->edge_counts = calloc(nr + 1, sizeof(*p->edge_counts));
 	p->starts = calloc(nr + 1, sizeof(*p->starts));
-	if (!p->moves || !p->starts || nr >= CHAIN_LOST)
+	if (!p->edge_counts || !p->starts || nr >= CHAIN_LOST)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
-		const struct profdb_move *v = profdb_profile_move(m->profile, i);
-		struct chain_move to = { start_of(m, v, &last),
-					 node_of(m, v->from),
-					 node_of(m, v->to),
-					 { v->count[0], v->count[1] } };
+		const struct profdb_edge *v = profdb_profile_edge(m->profile, i);
+		struct chain_edge_count to = { start_of(m, v, &last),
+					       node_of(m, v->from),
+					       node_of(m, v->to),
+					       { v->count[0], v->count[1] } };
 
 		if (v->from == PROFDB_OUTSIDE && v->to != PROFDB_OUTSIDE)
-			p->windows += v->count[0] + v->count[1];
-		/* What leads to, or from, no code tells nothing. */
+			p->traces += v->count[0] + v->count[1];
+		/* Edges from or to addresses without code are ignored. */
 		if ((to.from != CHAIN_OUTSIDE || v->from == PROFDB_OUTSIDE) &&
 		    (to.to != CHAIN_OUTSIDE || v->to == PROFDB_OUTSIDE))
-			p->moves[p->in.nr_moves++] = to;
+			p->edge_counts[p->in.nr_edge_counts++] = to;
 	}
-	p->in.moves = p->moves;
+	p->in.edge_counts = p->edge_counts;
 	p->in.starts = p->starts;
 	return 0;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The first is last, as the parts of edges are the last one's. */
+/* The final solution is computed last, as chain_part refers to the last one. */
 static int solve(struct paths *p, struct base_err *err)
 {
 	double *node = calloc((size_t)p->in.nr_nodes + 1, sizeof(*node));
@@ -354,7 +355,7 @@ int paths_make(const struct profdb_profile *profile, struct image *img, struct p
 	struct making m = { .profile = profile, .img = img };
 	int r;
 
-	if (!profdb_profile_nr_moves(profile))
+	if (!profdb_profile_nr_edges(profile))
 		return -ENOENT;
 	r = insn_decoder_open(image_machine(img), &m.d, err);
 	if (r < 0)
@@ -362,15 +363,14 @@ int paths_make(const struct profdb_profile *profile, struct image *img, struct p
 	m.p = calloc(1, sizeof(*m.p));
 	r = m.p ? make_nodes(&m) : -ENOMEM;
 	if (r >= 0)
-		r = take_moves(&m);
+		r = take_edge_counts(&m);
 	if (r >= 0)
 		r = solve(m.p, err);
 	free(m.bounds);
 	insn_decoder_close(m.d);
 	if (r < 0) {
 		paths_free(m.p);
-		return base_fail_errno(err, r, "cannot follow the windows of '%s'",
-				       image_path(img));
+		return base_fail_errno(err, r, "cannot follow the traces of '%s'", image_path(img));
 	}
 	*out = m.p;
 	return 0;
@@ -384,26 +384,26 @@ void paths_free(struct paths *p)
 	free(p->nodes);
 	free(p->of_chain);
 	free(p->starts);
-	free(p->moves);
+	free(p->edge_counts);
 	free(p);
 }
 
-uint64_t paths_windows(const struct paths *p)
+uint64_t paths_traces(const struct paths *p)
 {
-	return p->windows;
+	return p->traces;
 }
 
 /* ---- procedures ------------------------------------------------------------------------------ */
 
-/* What the nodes of a block tell of it: the mean of its instructions'. */
-struct told {
+/* A block's result from its nodes: the mean over its instructions. */
+struct announced {
 	double answer[NR_ANSWERS];
-	double visits; /* of the one that was visited most */
+	double visits; /* visits of the node that was visited most */
 	double insns;
 };
 
 static void tell_block(const struct paths *p, const struct flow *f, uint32_t block,
-		       struct told *out)
+		       struct announced *out)
 {
 	const struct flow_block *b = &f->blocks[block];
 
@@ -436,7 +436,8 @@ static double edge_of(const struct paths *p, const struct flow *f, const struct 
 	return block[e->from] * chain_part(p->chain, from, to);
 }
 
-/* Of what enters or leaves the procedure at @block, which is what the others leave over. */
+/* The flow that enters or leaves the procedure at @block: the difference that its other edges
+ * leave. */
 static double outer_edge(const struct flow *f, uint32_t block, bool entry, const double *edge,
 			 double rest)
 {
@@ -470,7 +471,7 @@ static void find_edges(const struct paths *p, const struct flow *f, struct freq_
 	}
 }
 
-static enum freq_confidence judge(const struct told *t, const double total[NR_ANSWERS])
+static enum freq_confidence judge(const struct announced *t, const double total[NR_ANSWERS])
 {
 	double halves = 0, others = 0, speeds = 0;
 
@@ -494,23 +495,23 @@ static enum freq_confidence judge(const struct told *t, const double total[NR_AN
 
 int paths_flow(const struct paths *p, const struct flow *f, struct freq_result *out)
 {
-	struct told *told = calloc((size_t)f->nr_blocks + 1, sizeof(*told));
+	struct announced *announced = calloc((size_t)f->nr_blocks + 1, sizeof(*announced));
 	double total[NR_ANSWERS] = { 0 }, visits = 0;
 
-	if (!told)
+	if (!announced)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < f->nr_blocks; i++) {
-		tell_block(p, f, i, &told[i]);
-		visits += told[i].visits;
+		tell_block(p, f, i, &announced[i]);
+		visits += announced[i].visits;
 		for (int a = 0; a < NR_ANSWERS; a++)
-			total[a] += told[i].answer[a] * f->blocks[i].nr_insns;
+			total[a] += announced[i].answer[a] * f->blocks[i].nr_insns;
 	}
 	for (uint32_t i = 0; i < f->nr_blocks && visits >= PATHS_MIN_VISITS; i++) {
-		out->block[i] = told[i].answer[ANSWER];
-		out->confidence[i] = judge(&told[i], total);
+		out->block[i] = announced[i].answer[ANSWER];
+		out->confidence[i] = judge(&announced[i], total);
 	}
 	if (visits >= PATHS_MIN_VISITS)
 		find_edges(p, f, out);
-	free(told);
+	free(announced);
 	return visits >= PATHS_MIN_VISITS ? 0 : -ENOENT;
 }

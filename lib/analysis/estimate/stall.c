@@ -1,30 +1,409 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the time of a procedure has gone: samples laid to execution and to causes of stalls. */
+/*
+ * Where the time of a procedure goes: samples divided among execution and the causes of stalls that
+ * the code, the frequencies and the other events do not rule out.
+ */
+#include <elf.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stall_internal.h"
+#include "stall.h"
+
+#define STALL_CHANCE_LEAST 1e-6
+struct stall_work {
+	const struct stall_input *in;
+	const struct flow *f;
+	struct stall *out;
+	double per_run; /* mean samples of an instruction for each of its executions */
+	double pace;	/* samples of one instruction's execution, at best */
+	bool *in_cache; /* indexed by block: a loop that fits the instruction cache */
+	/* Indexed by block: how often its code may be fetched anew: at each entry of its loop (or
+	 * of the block, without a loop), and at each call from there. */
+	double *fetched;
+	/* Indexed by block, upper bounds for the edges that enter it: how often they are taken
+	 * after a wrong prediction, and the samples that this takes. INFINITY: not known. */
+	double *wrong, *mispredicted;
+	/* Indexed by loop and register: how many cache lines the register advances; NULL: not
+	 * known. */
+	double *moved;
+	double *new_lines; /* indexed by instruction: the probability that its loads touch a new
+			    * cache line
+			    */
+	uint32_t *stack, *order, *component;
+};
+
+/* Executions of a block, or 1 where they are not known. */
+static double stall_runs(const struct stall_work *w, uint32_t b)
+{
+	return w->in->block ? w->in->block[b] : 1;
+}
+
+static double stall_samples_in(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < block->nr_insns; i++)
+		sum += w->in->samples[block->insn + i];
+	return sum;
+}
+
+/* ---- new lines of memory ------------------------------------------------------------------- */
+
+enum {
+	LINE = 64,
+	REGISTERS = 32,
+	SCALE_MAX = 8,	      /* the largest scale of an index */
+	BLOCKS_MAX = 1 << 16, /* larger procedures are not analysed for this */
+};
+
+/* The number of cache lines by which such an instruction advances a register, at most one: then
+ * the line is another one. */
+static double lines_moved(const struct insn *insn)
+{
+	return insn->step ? fmin(abs(insn->step), LINE) / LINE : 1;
+}
+
+static void sum_edge_counts(struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double *moved = &w->moved[(size_t)w->component[b] * REGISTERS];
+
+	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
+		const struct insn *insn = &w->f->insns[i];
+
+		for (uint32_t regs = (uint32_t)insn->writes.gpr; regs; regs &= regs - 1)
+			moved[__builtin_ctz(regs)] += lines_moved(insn) * stall_runs(w, b);
+	}
+}
+
+static int find_steps(struct stall_work *w)
+{
+	if (!w->in->edge || w->f->nr_blocks > BLOCKS_MAX)
+		return 0;
+	w->moved = calloc((size_t)w->f->nr_blocks + 1, REGISTERS * sizeof(*w->moved));
+	if (!w->moved)
+		return -ENOMEM;
+	for (uint32_t b = 0; b < w->f->nr_blocks; b++)
+		sum_edge_counts(w, b);
+	return 0;
+}
+
+static double edge_counts_of(const struct stall_work *w, uint32_t b, uint8_t reg)
+{
+	return reg < REGISTERS ? w->moved[(size_t)w->component[b] * REGISTERS + reg] : 0;
+}
+
+/* The part of its executions in which the load at @insn of @b can touch a new cache line, as
+ * stall_chance. If an address advances by 8 bytes, it is one in eight. */
+static double stall_new_lines(const struct stall_work *w, uint32_t b, uint32_t insn)
+{
+	const struct insn *i = &w->f->insns[insn];
+	double lines;
+
+	if (!w->moved || stall_runs(w, b) <= 0)
+		return 1;
+	lines = w->fetched[b] + edge_counts_of(w, b, i->base) +
+		SCALE_MAX * edge_counts_of(w, b, i->index);
+	return fmax(fmin(lines / stall_runs(w, b), 1), STALL_CHANCE_LEAST);
+}
+
+enum {
+	/* A cause with less than one in so many of the samples is not counted; fewer samples may
+	 * be noise. */
+	HARDLY = 50,
+	FEW = 3,
+};
+
+/* ---- candidates ---------------------------------------------------------------------------- */
+
+static bool is_call(const struct insn *insn)
+{
+	return insn->flow == INSN_CALL || insn->flow == INSN_INDIRECT_CALL;
+}
+
+/* The causes for which an instruction of this kind may wait. */
+static uint16_t by_kind(const struct insn *insn)
+{
+	uint16_t c = 0;
+
+	if (insn->kinds & (INSN_ATOMIC | INSN_BARRIER | INSN_SERIALIZE))
+		return 1 << STALL_SYNCHRONIZATION |
+		       (insn->kinds & INSN_LOAD ? 1 << STALL_MEMORY : 0);
+	if (insn->kinds & INSN_LOAD)
+		c |= 1 << STALL_MEMORY;
+	if (insn->kinds & INSN_STORE)
+		c |= 1 << STALL_STORE;
+	if (insn->kinds & (INSN_DIVIDE | INSN_FP_DIVIDE))
+		c |= 1 << STALL_DIVISION;
+	else if (insn->kinds & (INSN_MULTIPLY | INSN_FP))
+		c |= 1 << STALL_ARITHMETIC;
+	return c;
+}
+
+/* Is the instruction the first one fetched from its cache line, on some path? */
+static bool begins_line(const struct stall_work *w, uint32_t b, uint32_t insn)
+{
+	const struct insn *i = &w->f->insns[insn];
+	uint64_t last = i->vaddr + i->len - 1;
+
+	if (insn == w->f->blocks[b].insn)
+		return true;
+	return (i[-1].vaddr + i[-1].len - 1) / LINE != last / LINE;
+}
+
+/* The causes by which the instruction at index @insn of @b may have delayed the one behind it. */
+static uint16_t causes_of(const struct stall_work *w, uint32_t b, uint32_t insn, double samples)
+{
+	uint16_t c = by_kind(&w->f->insns[insn]);
+
+	/* If it is a call, the samples lie in the callee. */
+	if (insn == w->f->blocks[b].insn && w->mispredicted[b] * HARDLY >= samples &&
+	    !is_call(&w->f->insns[insn]))
+		c |= 1 << STALL_BRANCH;
+	if (!w->in_cache[b] && begins_line(w, b, insn))
+		c |= 1 << STALL_FRONT_END;
+	return c;
+}
+
+/* The causes of the instructions that others may have waited for, and the instruction, if it is
+ * a single one. */
+struct suspects {
+	uint16_t causes;
+	uint32_t insn;	  /* FLOW_OUTSIDE: none, or several */
+	double new_lines; /* the largest probability among its loads */
+};
+
+static void suspect(const struct stall_work *w, uint32_t b, uint32_t insn, double samples,
+		    struct suspects *s)
+{
+	uint16_t c = causes_of(w, b, insn, samples);
+
+	if (!c)
+		return;
+	if (c & 1 << STALL_MEMORY)
+		s->new_lines = fmax(s->new_lines, stall_new_lines(w, b, insn));
+	s->insn = s->causes ? FLOW_OUTSIDE : insn;
+	s->causes |= c;
+}
+
+/* Samples in the blocks that @b's edges enter. */
+static double samples_behind(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < block->nr_out; i++) {
+		uint32_t to = w->f->edges[w->f->out_of[block->out + i]].to;
+
+		if (to != FLOW_OUTSIDE)
+			sum += w->in->samples[w->f->blocks[to].insn];
+	}
+	return sum;
+}
+
+/*
+ * Does @b end in a comparison with memory that the processor may fuse with its branch? Code that
+ * waits for such a load lies behind both. A branch that is not fused retires after the comparison
+ * at the earliest, so that the wait for the comparison lies on the branch.
+ */
+static bool ends_joined(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	uint32_t last = block->insn + block->nr_insns - 1;
+	const struct insn *branch = &w->f->insns[last];
+	double between = w->in->samples[last];
+
+	return block->nr_insns > 1 && branch->flow == INSN_BRANCH &&
+	       branch->reads.gpr & branch[-1].writes.gpr & INSN_FLAGS &&
+	       branch[-1].kinds == INSN_LOAD &&
+	       (between < FEW || between * HARDLY < samples_behind(w, b));
+}
+
+/* An edge that is hardly taken brings hardly any samples. */
+static bool hardly_gone(const struct stall_work *w, uint32_t edge, uint32_t to)
+{
+	return w->in->edge && w->in->edge[edge] * HARDLY < stall_runs(w, to);
+}
+
+/* The last instructions of the blocks that lead to @b. */
+static void suspect_before(const struct stall_work *w, uint32_t b, double samples,
+			   struct suspects *s)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
+		const struct flow_block *source;
+
+		if (from == FLOW_OUTSIDE || hardly_gone(w, edge, b))
+			continue;
+		source = &w->f->blocks[from];
+		suspect(w, from, source->insn + source->nr_insns - 1, samples, s);
+	}
+}
+
+/* Adds causes on the edges to @b: a wrong prediction, and the load that the branch depends on. */
+static void suspect_ways(const struct stall_work *w, uint32_t b, double samples, struct suspects *s)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
+		const struct flow_block *source;
+
+		if (from == FLOW_OUTSIDE || hardly_gone(w, edge, b) || !ends_joined(w, from))
+			continue;
+		source = &w->f->blocks[from];
+		suspect(w, from, source->insn + source->nr_insns - 2, samples, s);
+	}
+	if (w->mispredicted[b] * HARDLY >= samples)
+		s->causes |= 1 << STALL_BRANCH;
+}
+
+/* ---- what comes from outside --------------------------------------------------------------- */
+
+/* Causes that delay a value, and all causes. */
+enum {
+	LATE_VALUE = 1 << STALL_MEMORY | 1 << STALL_DIVISION | 1 << STALL_ARITHMETIC,
+	ANYTHING = (1 << STALL_NR_CAUSES) - 1,
+};
+
+struct convention {
+	uint32_t machine;
+	struct insn_registers arguments, results;
+};
+
+/* The C calling conventions, with the registers' numbers as flow.h has them. */
+static const struct convention *convention_of(uint32_t machine)
+{
+	static const struct convention known[] = {
+		/* rdi, rsi, rdx, rcx, r8, r9, xmm0-7; rax, rdx, xmm0-1, st */
+		{ EM_X86_64, { 0x3c6, 0xff }, { 0x5, 1ull << 40 | 0x3 } },
+		/* on the stack; eax, edx, st */
+		{ EM_386, { 0, 0 }, { 0x5, 1ull << 40 } },
+		/* x0-8, v0-7; x0-1, v0-3 */
+		{ EM_AARCH64, { 0x1ff, 0xff }, { 0x3, 0xf } },
+		/* a0-7, fa0-7; a0-1, fa0-1 */
+		{ EM_RISCV, { 0x3fc00, 0x3fc00 }, { 0xc00, 0xc00 } },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (known[i].machine == machine)
+			return &known[i];
+	return NULL;
+}
+
+/* May control come to the first instruction of @b from outside, or back from a call? */
+static void look_before(const struct stall_work *w, uint32_t b, bool *entry, bool *call)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
+		const struct flow_block *source;
+
+		if (from == FLOW_OUTSIDE) {
+			*entry = true;
+			continue;
+		}
+		source = &w->f->blocks[from];
+		*call |= is_call(&w->f->insns[source->insn + source->nr_insns - 1]);
+	}
+}
+
+/* Does control come to the instruction from outside, and may a value from there delay it? */
+static bool waits_for_outside(const struct stall_work *w, uint32_t b, uint32_t insn, bool *comes)
+{
+	const struct insn_registers *reads = &w->f->insns[insn].reads;
+	const struct convention *c = convention_of(w->in->machine);
+	bool entry = false, call = false;
+	struct insn_registers handed = { 0 };
+
+	if (insn > w->f->blocks[b].insn)
+		call = is_call(&w->f->insns[insn - 1]);
+	else
+		look_before(w, b, &entry, &call);
+	*comes = entry || call;
+	if (*comes && w->in->outside == STALL_PESSIMISTIC)
+		return true;
+	/* The convention covers only the procedure's start. */
+	if (c && entry && b == w->f->entry)
+		handed = c->arguments;
+	if (c && call) {
+		handed.gpr |= c->results.gpr;
+		handed.vector |= c->results.vector;
+	}
+	return (reads->gpr & handed.gpr) || (reads->vector & handed.vector);
+}
+
+static uint16_t from_outside(const struct stall_work *w, uint32_t b, uint32_t insn)
+{
+	bool waits, comes;
+
+	if (w->in->outside == STALL_OPTIMISTIC)
+		return 0;
+	waits = waits_for_outside(w, b, insn, &comes);
+	if (comes && w->in->outside == STALL_PESSIMISTIC)
+		return ANYTHING;
+	if (!waits && insn > w->f->blocks[b].insn)
+		waits = waits_for_outside(w, b, insn - 1, &comes);
+	return waits ? LATE_VALUE : 0;
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+/* The candidates of the samples on @insn: the instruction before it waited, or itself (where the
+ * machine shows that one). */
+static uint16_t candidates_of(const struct stall_work *w, uint32_t b, uint32_t insn,
+			      uint32_t *culprit)
+{
+	double samples = w->in->samples[insn];
+	struct suspects s = { .insn = FLOW_OUTSIDE };
+	uint32_t first = w->f->blocks[b].insn;
+	uint16_t c, outside;
+
+	if (insn > first)
+		suspect(w, b, insn - 1, samples, &s);
+	else
+		suspect_before(w, b, samples, &s);
+	if (!s.causes)
+		suspect(w, b, insn, samples, &s);
+	/* The first two instructions may retire together: then one of them has the samples of
+	 * both. */
+	if (insn == first || (insn == first + 1 && s.causes & 1 << STALL_BRANCH))
+		suspect_ways(w, b, samples, &s);
+	outside = from_outside(w, b, insn);
+	c = s.causes | outside;
+	w->new_lines[insn] = outside & 1 << STALL_MEMORY ? 1 : s.new_lines;
+	*culprit = FLOW_OUTSIDE;
+	if (__builtin_popcount(c) == 1 && s.insn != FLOW_OUTSIDE &&
+	    c == by_kind(&w->f->insns[s.insn]) && c != 1 << STALL_STORE)
+		*culprit = s.insn;
+	return c;
+}
 
 static double stall_at_most(double samples);
 
-/* ---- how often a cause can have come up ---------------------------------------------------- */
+/* ---- how often a cause can occur ------------------------------------------------------------ */
 
 enum {
 	/*
-	 * What a wrong prediction takes at most: 25 cycles (A. Fog, The microarchitecture of Intel,
-	 * AMD and VIA CPUs: 15 to 20 on those of today), each of eight instructions at the best
-	 * pace. That may show no samples; then two instructions in a cycle on average are supposed.
+	 * The time of a wrong prediction: at most 25 cycles (A. Fog, The microarchitecture of
+	 * Intel, AMD and VIA CPUs: 15 to 20 on current ones), each of eight instructions at the
+	 * best pace. That pace may have no samples; then two instructions in a cycle at the average
+	 * pace are assumed.
 	 */
 	PENALTY_BEST = 25 * 8,
 	PENALTY_AVERAGE = 25 * 2,
-	/* Frequencies of medium confidence may be wrong by it. */
+	/* Frequencies of medium confidence may be off by this factor. */
 	UNSURE = 2,
 };
 
-/* How often an edge was gone at most: as estimated, or as the samples behind it have it, where no
- * other edge leads there. Of two arms an estimate may starve one. */
+/* An upper bound of how often an edge is taken: the estimate, or the number that the samples
+ * behind it imply where no other edge leads there. An estimate may starve one of two arms. */
 static double gone(const struct stall_work *w, uint32_t edge)
 {
 	double n = w->in->edge[edge], by_samples;
@@ -45,19 +424,19 @@ static bool ends_in_branch(const struct stall_work *w, uint32_t b)
 	return flow == INSN_BRANCH || flow == INSN_INDIRECT_JUMP;
 }
 
-/* The ways out of a block's branch together. */
+/* The sum of the edges out of a block's branch. */
 struct ways {
-	double gone, samples; /* how often; in the blocks that they lead to */
-	uint32_t blind;	      /* of these, how many may not show what they cost */
+	double gone, samples; /* how often they are taken; samples in the blocks that they enter */
+	uint32_t blind;	      /* number of edges whose cost may not be visible */
 };
 
-/* Of one instruction the next may have the samples. */
+/* The samples of a block of one instruction may lie in the next block. */
 static bool is_blind(const struct stall_work *w, uint32_t to)
 {
 	return to == FLOW_OUTSIDE || w->f->blocks[to].nr_insns < 2;
 }
 
-/* @sign -1: without this one. */
+/* Adds an edge; @sign -1: removes it. */
 static void ways_add(struct ways *ways, const struct stall_work *w, uint32_t edge, int sign)
 {
 	uint32_t to = w->f->edges[edge].to;
@@ -68,9 +447,9 @@ static void ways_add(struct ways *ways, const struct stall_work *w, uint32_t edg
 }
 
 /*
- * @edge was gone after another was foretold no oftener than itself or these were gone, as no way is
- * foretold more often than it is gone. So the more usual way is gone wrongly as often as the
- * others are, or more seldom, and takes no more samples for it than all that stand behind these.
+ * Bounds how often @edge was taken against the prediction: at most as often as it, or the other
+ * edges, were taken, as no edge is predicted more often than it is taken. So the most usual edge is
+ * mispredicted at most as often as the others are taken, and takes at most the samples behind them.
  */
 static void add_wrong(struct stall_work *w, uint32_t edge, const struct ways *all)
 {
@@ -88,8 +467,8 @@ static void add_wrong(struct stall_work *w, uint32_t edge, const struct ways *al
 	w->mispredicted[to] += most;
 }
 
-/* Each branch's ways are added up once: tables have thousands. */
-/* Fill in @wrong and @mispredicted, once the pace is known. */
+/* The edges of each branch are summed once, as tables have thousands of them. */
+/* Fills @wrong and @mispredicted, once the pace is known. */
 static void stall_find_mispredicted(struct stall_work *w)
 {
 	for (uint32_t b = 0; b < w->f->nr_blocks; b++) {
@@ -114,7 +493,8 @@ static void stall_find_mispredicted(struct stall_work *w)
 	}
 }
 
-/* What is of the ways to @b; and to a block of one instruction before it, which the next shows. */
+/* A value of the edges to @b, and to a block of one instruction before it, whose samples lie in
+ * @b. */
 static double near(const struct stall_work *w, uint32_t b, const double *of_ways)
 {
 	const struct flow_block *block = &w->f->blocks[b];
@@ -129,13 +509,13 @@ static double near(const struct stall_work *w, uint32_t b, const double *of_ways
 	return sum;
 }
 
-/* Samples of @b's that wrong predictions may have taken at most; INFINITY: not known. */
+/* The largest number of @b's samples that wrong predictions can have taken; INFINITY: not known. */
 static double stall_at_most_mispredicted(const struct stall_work *w, uint32_t b)
 {
 	return w->in->outside == STALL_PESSIMISTIC ? INFINITY : near(w, b, w->mispredicted);
 }
 
-/* In how many of @b's executions the cause may have come up: above 0, up to 1. */
+/* The part of @b's executions in which the cause can occur: above 0, up to 1. */
 static double stall_chance(const struct stall_work *w, uint32_t b, int cause)
 {
 	double chance = 1;
@@ -149,7 +529,7 @@ static double stall_chance(const struct stall_work *w, uint32_t b, int cause)
 	return fmax(fmin(chance, 1), STALL_CHANCE_LEAST);
 }
 
-/* ---- what samples of other events allow ---------------------------------------------------- */
+/* ---- limits from samples of other events ----------------------------------------------------- */
 
 static double stall_at_most(double samples)
 {
@@ -166,7 +546,8 @@ static double events_in(const struct stall_work *w, uint32_t b, const struct sta
 	return sum;
 }
 
-/* Of the block and of those beside it; of one before and behind it twice, for it is a limit. */
+/* The event's samples in the block and its neighbours; a block both before and behind it counts
+ * twice, which suits a limit. */
 static double events_near(const struct stall_work *w, uint32_t b, const struct stall_evidence *e)
 {
 	const struct flow_block *block = &w->f->blocks[b];
@@ -184,7 +565,7 @@ static double events_near(const struct stall_work *w, uint32_t b, const struct s
 	return sum;
 }
 
-/* What an event lets its cause have of the block's stalled samples. */
+/* The part of the block's stalled samples that an event allows its cause. */
 static double allowed(const struct stall_work *w, uint32_t b, const struct stall_evidence *e,
 		      double stalled)
 {
@@ -195,15 +576,16 @@ static double allowed(const struct stall_work *w, uint32_t b, const struct stall
 	return stall_at_most(near) * e->each + beside;
 }
 
-/* Events of what came late from outside were sampled there. */
+/* Does the event limit the cause? Memory stalls that begin outside have their events there, so
+ * these limit the cause under STALL_OPTIMISTIC alone. */
 static bool speaks(const struct stall_work *w, const struct stall_evidence *e, int cause)
 {
 	return e->cause == (enum stall_cause)cause &&
 	       (cause != STALL_MEMORY || w->in->outside == STALL_OPTIMISTIC);
 }
 
-/* For each cause, of which the block's instructions have @high stalled samples: the part of these
- * that the events, and for branches the flow, let it have; 1 where none speaks of it. */
+/* Limits each cause: @high is its stalled samples in the block, and @part becomes the part of
+ * them that the events, and for branches the flow, allow; 1 without any limit. */
 static void stall_parts(const struct stall_work *w, uint32_t b, double stalled, const double *high,
 			double *part)
 {
@@ -228,7 +610,7 @@ static void stall_parts(const struct stall_work *w, uint32_t b, double stalled, 
 
 enum {
 	LOOP_MAX = 16 << 10, /* bytes of code that stay in any instruction cache */
-	WINDOW = 2,	     /* instructions that may retire together: one shows for both */
+	TRACE = 2, /* instructions that may retire together, so that one has the samples of both */
 };
 
 const char *stall_cause_name(enum stall_cause cause)
@@ -257,7 +639,7 @@ char stall_cause_letter(enum stall_cause cause)
 	return letters[cause];
 }
 
-/* Of a cause, or what is unexplained. */
+/* The likely samples of a cause, or the unexplained ones. */
 static double likely(const struct stall_tally *t, enum stall_cause cause)
 {
 	return cause < STALL_NR_CAUSES ? t->cause[cause].likely : t->unexplained;
@@ -283,50 +665,50 @@ size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_
 
 /* ---- the pace ------------------------------------------------------------------------------ */
 
-struct window {
+struct trace {
 	double pace, weight;
 };
 
 static int by_pace(const void *a, const void *b)
 {
-	const struct window *x = a, *y = b;
+	const struct trace *x = a, *y = b;
 
 	return (x->pace > y->pace) - (x->pace < y->pace);
 }
 
-/* Each stretch of a few instructions of a block that ran. */
-static uint32_t windows(const struct stall_work *w, struct window *v)
+/* Collects each run of a few instructions of an executed block. */
+static uint32_t traces(const struct stall_work *w, struct trace *v)
 {
 	uint32_t nr = 0;
 
 	for (uint32_t b = 0; b < w->f->nr_blocks; b++) {
 		const struct flow_block *block = &w->f->blocks[b];
 
-		for (uint32_t i = 0; i < block->nr_insns; i += WINDOW) {
-			uint32_t n = block->nr_insns - i < WINDOW ? block->nr_insns - i : WINDOW;
+		for (uint32_t i = 0; i < block->nr_insns; i += TRACE) {
+			uint32_t n = block->nr_insns - i < TRACE ? block->nr_insns - i : TRACE;
 			double samples = 0;
 
-			if (stall_runs(w, b) <= 0 || (n < WINDOW && block->nr_insns > WINDOW))
+			if (stall_runs(w, b) <= 0 || (n < TRACE && block->nr_insns > TRACE))
 				continue;
 			for (uint32_t k = 0; k < n; k++)
 				samples += w->in->samples[block->insn + i + k];
-			v[nr++] = (struct window){ samples / (stall_runs(w, b) * n),
-						   stall_runs(w, b) * n };
+			v[nr++] = (struct trace){ samples / (stall_runs(w, b) * n),
+						  stall_runs(w, b) * n };
 		}
 	}
 	return nr;
 }
 
-/* The lower tenth: some stretches have hardly any, for their neighbours show for them. */
+/* The pace is the lower tenth: some runs have hardly any samples, as their neighbours have them. */
 static int find_pace(struct stall_work *w)
 {
-	struct window *v = calloc((size_t)w->f->nr_insns + 1, sizeof(*v));
+	struct trace *v = calloc((size_t)w->f->nr_insns + 1, sizeof(*v));
 	double total = 0, sum = 0, samples = 0;
 	uint32_t nr;
 
 	if (!v)
 		return -ENOMEM;
-	nr = windows(w, v);
+	nr = traces(w, v);
 	qsort(v, nr, sizeof(*v), by_pace);
 	for (uint32_t i = 0; i < nr; i++) {
 		total += v[i].weight;
@@ -343,7 +725,8 @@ static int find_pace(struct stall_work *w)
 
 /* ---- loops --------------------------------------------------------------------------------- */
 
-/* Blocks that lead to each other (Kosaraju): in order of finishing, then against the edges. */
+/* Strongly connected components (Kosaraju): blocks in order of finishing, then against the
+ * edges. */
 static void finish_order(struct stall_work *w, uint32_t *next)
 {
 	const struct flow *f = w->f;
@@ -406,7 +789,7 @@ static bool is_loop(const struct flow *f, uint32_t b, const uint32_t *component)
 	return false;
 }
 
-/* How often control came into @b from outside of its loop, or back from a call. */
+/* How often control enters @b from outside of its loop, or returns there from a call. */
 static double fetches(const struct stall_work *w, uint32_t b)
 {
 	const struct flow_block *block = &w->f->blocks[b];
@@ -436,7 +819,7 @@ static int count_fetches(struct stall_work *w)
 	return 0;
 }
 
-/* Which loops stay in the cache: by the code in them that was met running. */
+/* Marks the loops that stay in the cache, by the size of their executed code. */
 static void judge_loops(struct stall_work *w, uint64_t *size, bool *calls)
 {
 	const struct flow *f = w->f;
@@ -479,8 +862,8 @@ static int find_loops(struct stall_work *w)
 /* ---- tallies ------------------------------------------------------------------------------- */
 
 /*
- * What is left is divided by how often each cause may have come up, but none has more than its
- * part. Who has it all leaves more to the others, so it is found again.
+ * Divides samples in proportion to how often each cause can occur, but no cause gets more than its
+ * part. A cause that has its full part leaves more to the others, so the shares are computed again.
  */
 static void divide(uint16_t causes, const double *part, const double *chance, double *share)
 {
@@ -507,8 +890,8 @@ static void divide(uint16_t causes, const double *part, const double *chance, do
 }
 
 /*
- * Divide an instruction's stalled samples among its causes, each of which may have its part of
- * them at most. What the others together cannot have is this one's, if it may have it.
+ * Divides an instruction's stalled samples among its causes, each of which gets at most its part. A
+ * cause gets @low samples if the others together cannot take them.
  */
 static double add_stall(struct stall_tally *t, uint16_t causes, double samples, const double *part,
 			const double *chance)
@@ -532,7 +915,7 @@ static double add_stall(struct stall_tally *t, uint16_t causes, double samples, 
 	return unexplained;
 }
 
-/* Causes that the events leave nothing are candidates no more. */
+/* Removes candidates that the events rule out. */
 static void strike_out(struct stall *out, uint32_t insn, const double *part)
 {
 	for (int c = 0; c < STALL_NR_CAUSES; c++)
@@ -542,7 +925,7 @@ static void strike_out(struct stall *out, uint32_t insn, const double *part)
 		out->culprit[insn] = FLOW_OUTSIDE;
 }
 
-/* The instructions' parts of what stalled stand in out->stalled; their causes are sought here. */
+/* Finds the causes of the stalled samples, which out->stalled has by instruction. */
 static void tally_stalls(const struct stall_work *w, uint32_t b, struct stall_tally *t,
 			 double stalled)
 {
@@ -553,7 +936,7 @@ static void tally_stalls(const struct stall_work *w, uint32_t b, struct stall_ta
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
 		if (out->stalled[i] <= 0)
 			continue;
-		out->candidates[i] = stall_candidates(w, b, i, &out->culprit[i]);
+		out->candidates[i] = candidates_of(w, b, i, &out->culprit[i]);
 		for (int c = 0; c < STALL_NR_CAUSES; c++)
 			high[c] += out->candidates[i] >> c & 1 ? out->stalled[i] : 0;
 	}
@@ -581,7 +964,8 @@ static void tally_block(const struct stall_work *w, uint32_t b)
 	t->execution =
 		per_insn * block->nr_insns < t->samples ? per_insn * block->nr_insns : t->samples;
 	stalled = t->samples - t->execution;
-	/* Neighbours without samples leave more above the pace than was stalled. */
+	/* Samples above the pace are scaled down: they exceed the stalled ones where neighbours
+	 * have none. */
 	for (uint32_t i = block->insn; above > 0 && i < block->insn + block->nr_insns; i++)
 		if (w->in->samples[i] > per_insn)
 			w->out->stalled[i] = (w->in->samples[i] - per_insn) / above * stalled;
@@ -641,7 +1025,7 @@ int stall_find(const struct stall_input *in, struct stall *out)
 	if (r >= 0)
 		r = find_loops(&w);
 	if (r >= 0)
-		r = stall_find_moves(&w);
+		r = find_steps(&w);
 	if (r >= 0)
 		stall_find_mispredicted(&w);
 	for (uint32_t b = 0; r >= 0 && b < w.f->nr_blocks; b++) {

@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What valgrind's tool callgrind counted, brought into the form of exact.h. Two things of it are
- * read: its dumps (format: "Callgrind Format Specification" in valgrind's manual) with the
- * executions of each instruction and the branches between them, and its log, which tells of
- * processes, of the images that each has mapped and of the dumps written, in the order of time.
+ * Counts of valgrind's tool callgrind in the form of exact.h. Two of its outputs are read: the
+ * dumps (format: "Callgrind Format Specification" in valgrind's manual), with the executions of
+ * each instruction and the branches between them; and the log, which reports processes, the images
+ * that each maps, and the dumps written, in the order of time.
  *
- * A dump names the image of code in .text alone and counts in its vaddr there; all other code,
- * .plt and .init included, stands at addresses of the process under "???". So the log is needed to
- * tell where images lay.
+ * A dump names an image only for code in .text, which it counts by the image's vaddr; all other
+ * code, including .plt and .init, is counted by addresses of the process under "???". So the log is
+ * needed to find the images' addresses.
  *
- * Neither is believed: any bytes give an error or counts, never a crash.
+ * Both are untrusted: any bytes give an error or counts, never a crash.
  */
 #ifndef DCPI_CALLGRIND_H
 #define DCPI_CALLGRIND_H
 
 #include "exact.h"
 
-/* ---- a dump (callgrind.c) -------------------------------------------------------------------- */
+/* ---- a dump --------------------------------------------------------------------------------- */
 
 struct callgrind_sink {
 	void *ctx;
-	/* The instruction at @addr ran @count times. @object: a path, or "???". 0 or negative. */
+	/* Receives the count of the instruction at @addr. @object: a path, or "???". 0 or
+	 * negative. */
 	int (*count)(void *ctx, const char *object, uint64_t addr, uint64_t count);
-	/* It went to @to, @count times. @to_object NULL: nobody knows where that is. */
+	/* Receives the count of an edge to @to. @to_object NULL: the target's object is not
+	 * known. */
 	int (*edge)(void *ctx, const char *object, uint64_t from, const char *to_object,
 		    uint64_t to, uint64_t count);
 };
 
-/* What stands before the first count of a dump; empty where it says nothing. */
+/* The header of a dump; empty fields: the dump does not have them. */
 struct callgrind_head {
 	char creator[64]; /* "callgrind-3.19.0": no blanks */
 	uint32_t pid;
 };
 
 /*
- * Hand every line of a dump to @sink. Wants what "--dump-instr=yes --dump-line=no
- * --collect-jumps=yes" writes, compressed or not. @head is filled before. Errors, with @err:
- * -DCPI_EFORMAT (the line is named; or the sum of the counts is not what the dump says),
- * -DCPI_ETRUNCATED (no end), -DCPI_EOVERFLOW, those of @sink.
+ * Passes every count of a dump to @sink. It must be the output of "--dump-instr=yes --dump-line=no
+ * --collect-jumps=yes", compressed or not. @head is filled before the first count. Errors, with
+ * @err: -DCPI_EFORMAT (naming the line; also if the sum of the counts is wrong), -DCPI_ETRUNCATED
+ * (no end), -DCPI_EOVERFLOW, errors of @sink.
  */
 int callgrind_parse(const void *data, size_t len, const char *name,
 		    const struct callgrind_sink *sink, struct callgrind_head *head,
@@ -46,14 +48,14 @@ int callgrind_parse(const void *data, size_t len, const char *name,
 /* ---- the log ------------------------------------------------------------------------------- */
 
 enum callgrind_line_kind {
-	CALLGRIND_OTHER,  /* nothing that matters */
-	CALLGRIND_BEGIN,  /* a process of valgrind's begins, anew where it executes a program */
-	CALLGRIND_IMAGE,  /* it has mapped an image: @path */
-	CALLGRIND_PLACE,  /* of the image named last: .text lies at @avma, in the file at @svma */
+	CALLGRIND_OTHER,  /* a line without relevance */
+	CALLGRIND_BEGIN,  /* a process begins under valgrind, or executes a new program */
+	CALLGRIND_IMAGE,  /* a process mapped an image: @path */
+	CALLGRIND_PLACE,  /* the last image has .text at @avma, in the file at @svma */
 	CALLGRIND_LAST,	  /* the next dump is its last */
-	CALLGRIND_DUMP,	  /* begins to write @path */
-	CALLGRIND_DUMPED, /* has written it */
-	CALLGRIND_ALARM,  /* something that the user should see: @path is the text */
+	CALLGRIND_DUMP,	  /* the process begins to write @path */
+	CALLGRIND_DUMPED, /* the process has written @path */
+	CALLGRIND_ALARM,  /* a message for the user: @path is the text */
 };
 
 struct callgrind_line {
@@ -61,16 +63,16 @@ struct callgrind_line {
 	uint32_t pid;
 	uint32_t parent;     /* BEGIN */
 	uint64_t svma, avma; /* PLACE */
-	const char *path;    /* not terminated: */
+	const char *path;    /* not NUL-terminated */
 	size_t path_len;
 };
 
-/* One line of what "-v -v" logs, without its newline. */
+/* Parses one line of the log of "-v -v", without its newline. */
 void callgrind_log_line(const char *text, size_t len, struct callgrind_line *out);
 
-/* ---- summing (callgrind_sum.c) --------------------------------------------------------------- */
+/* ---- summing ------------------------------------------------------------------------------- */
 
-/* Where an image lay in a process. */
+/* The load address of an image in a process. */
 struct callgrind_map {
 	char *path;
 	uint64_t bias; /* address - vaddr */
@@ -81,25 +83,21 @@ struct callgrind_maps {
 	size_t nr, cap;
 };
 
-int callgrind_maps_copy(struct callgrind_maps *to, const struct callgrind_maps *from);
-int callgrind_maps_add(struct callgrind_maps *m, const char *path, uint64_t bias);
-void callgrind_maps_release(struct callgrind_maps *m);
-
 struct callgrind_sum;
 
 /*
- * Sums go to @e, which the caller keeps. @dyn: the folder of pseudo-images in which those of
- * counted processes are, made on this machine from @since (UTC seconds) on (0: whenever and
- * wherever); NULL: none.
+ * Opens a sum that adds to @e, which the caller keeps; closed with callgrind_sum_close. @dyn: the
+ * folder with the pseudo-images of the counted processes, made on this machine since @since (UTC
+ * seconds; 0: any time and machine); NULL: none. 0 or negative with @err.
  */
 int callgrind_sum_open(struct exact *e, const char *dyn, uint64_t since, struct callgrind_sum **out,
 		       struct base_err *err);
-/* Add the dump in @path, whose process had these images mapped. 0 or negative with @err. */
+/* Adds the dump in @path, whose process had mapped these images. 0 or negative with @err. */
 int callgrind_sum_add(struct callgrind_sum *s, const char *path, const struct callgrind_maps *maps,
 		      struct base_err *err);
 /*
- * After the last dump: a string instruction that repeats itself, which callgrind counts once for
- * each round, becomes one execution; and each image gets the procedures that ran.
+ * Finishes the sum after the last dump: the rounds of a repeated string instruction, which
+ * callgrind counts one by one, become one execution, and each image gets the procedures that ran.
  */
 int callgrind_sum_end(struct callgrind_sum *s, struct base_err *err);
 const char *callgrind_sum_creator(const struct callgrind_sum *s);

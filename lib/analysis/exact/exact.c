@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Exact counts of instructions and branches by image: made, put in order, and asked for. */
+/* Exact counts of instructions and edges by image: construction, sorting and queries. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ int exact_run_add(struct exact *e, const struct exact_run *run)
 	return to->counter && to->command ? 0 : -ENOMEM;
 }
 
-/* What makes two images one: kind, and identity, pid or path. */
+/* The key by which counts belong to one image: kind, and identity, pid or path. */
 static int image_key(enum exact_kind kind, const struct base_id *id, uint32_t pid, const char *path,
 		     struct base_buf *key)
 {
@@ -89,7 +89,7 @@ int exact_image_add(struct exact *e, enum exact_kind kind, const struct base_id 
 	return path_add(x, path);
 }
 
-/* Does @b belong behind @a, or to it (0)? */
+/* Orders counts by offset; 0: they are of one instruction. */
 static int by_off(const void *a, const void *b)
 {
 	const struct exact_count *x = a, *y = b;
@@ -344,7 +344,7 @@ static bool view_routine(const struct exact_image *x, const struct image_symbol 
 	return false;
 }
 
-/* The same bytes before bytes that differ in operands. */
+/* Finds a routine by its hash; equal bytes are preferred to bytes that differ in operands. */
 static int view_by_hash(const struct exact *e, struct image *img, const struct image_symbol *symbol,
 			struct exact_view *out)
 {
@@ -372,7 +372,8 @@ int exact_view(const struct exact *e, struct image *img, const struct base_id *i
 	const struct exact_image *x = exact_find(e, id);
 	bool moved = image_process(img) && !base_id_equal(id, image_id(img));
 
-	/* Of a pseudo-image that was replaced, offsets are another's: its routines are not. */
+	/* Offsets in a replaced pseudo-image do not fit this one, but its routines are found by
+	 * hash. */
 	if (!x || moved)
 		return view_by_hash(e, img, symbol, out);
 	*out = (struct exact_view){ .image = x, .img = img };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* .xct and .tab files: lines of words, a checksum in the last (docs/format/xct.md). */
+/* The reader and writer of .xct and .tab files: lines of words, with a checksum in the last line
+ * (docs/format/xct.md). */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,12 +9,12 @@
 
 #include "exact.h"
 
-/* The words of a line, while it is taken apart. */
+/* A line that is being split into words. */
 struct exact_text {
-	const char *at, *end; /* of the line: no newline, no NUL */
+	const char *at, *end; /* the rest of the line: no newline, no NUL */
 };
 
-/* The next word, and what is behind it. */
+/* Finds the next word and moves behind it. */
 static int word(struct exact_text *t, const char **from, size_t *len)
 {
 	const char *blank;
@@ -52,7 +53,7 @@ static int number(const char *from, size_t len, unsigned int base, uint64_t *out
 	return 0;
 }
 
-/* Each takes a word, and the blank before it, off the line: 0 or -DCPI_EFORMAT. */
+/* Each of these functions reads a word, and the blank before it: 0 or -DCPI_EFORMAT. */
 static int exact_text_number(struct exact_text *t, unsigned int base, uint64_t *out)
 {
 	const char *from;
@@ -78,7 +79,7 @@ static int exact_text_signed(struct exact_text *t, int64_t *out)
 	return 0;
 }
 
-/* With its nul. */
+/* Copies the word with a terminating NUL. */
 static int exact_text_word(struct exact_text *t, char *out, size_t len)
 {
 	const char *from;
@@ -92,7 +93,7 @@ static int exact_text_word(struct exact_text *t, char *out, size_t len)
 	return 0;
 }
 
-/* Hex digits, or "-" for none. */
+/* Reads a build-id in hex digits, or "-" for none. */
 static int exact_text_id(struct exact_text *t, struct base_id *out)
 {
 	const char *from;
@@ -116,7 +117,7 @@ static int exact_text_hash(struct exact_text *t, uint8_t out[20])
 	return 0;
 }
 
-/* One byte of escaped text: its value, or negative. */
+/* Decodes one byte of escaped text: its value, or negative. */
 static int unescape(const char **at, const char *end)
 {
 	const char *p = *at;
@@ -137,7 +138,8 @@ static int unescape(const char **at, const char *end)
 	return high > 15 || low > 15 || !(high | low) ? -DCPI_EFORMAT : high << 4 | low;
 }
 
-/* The rest of the line, not empty, escapes resolved; to be freed. Or -ENOMEM. */
+/* Returns the rest of the line, not empty, with escapes decoded, to be freed. -DCPI_EFORMAT or
+ * -ENOMEM. */
 static int exact_text_rest(struct exact_text *t, char **out)
 {
 	char *text, *to;
@@ -159,7 +161,7 @@ static int exact_text_rest(struct exact_text *t, char **out)
 	return 0;
 }
 
-/* Is the next one. */
+/* Is the next word @name? */
 static bool exact_text_is(const struct exact_text *t, const char *name)
 {
 	size_t len = strlen(name), left = (size_t)(t->end - t->at);
@@ -167,7 +169,7 @@ static bool exact_text_is(const struct exact_text *t, const char *name)
 	return left >= len && memcmp(t->at, name, len) == 0 && (left == len || t->at[len] == ' ');
 }
 
-/* Text with what would break a line escaped. */
+/* Appends text with bytes that would break a line escaped. */
 static int exact_text_put(struct base_buf *out, const char *text)
 {
 	int r = 0;
@@ -211,13 +213,13 @@ static const char *const kind_name[] = {
 struct parser {
 	struct exact *e;
 	bool tab;
-	/* The image that the lines belong to: NULL before its first path. */
+	/* The current image: NULL before its first path. */
 	struct exact_image *image;
 	bool in_image;
 	enum exact_kind kind;
 	struct base_id id;
 	uint32_t pid;
-	/* The line before, as lines ascend. */
+	/* The values of the line before, as lines ascend. */
 	bool any_count, any_edge, any_procedure;
 	uint64_t last_off;
 	struct exact_edge last_edge;
@@ -258,7 +260,7 @@ static int parse_image(struct parser *p, struct exact_text *t)
 	int r = 0;
 
 	if (p->in_image && !p->image)
-		return -DCPI_EFORMAT; /* one without a path */
+		return -DCPI_EFORMAT; /* an image without a path */
 	p->in_image = true;
 	p->image = NULL;
 	p->any_count = p->any_edge = p->any_procedure = false;
@@ -282,7 +284,7 @@ static int parse_image(struct parser *p, struct exact_text *t)
 static int parse_path(struct parser *p, struct exact_text *t)
 {
 	char *path = NULL;
-	/* One without an identity is its path. */
+	/* An image without an identity is identified by its path. */
 	bool second = p->image && !p->id.len && p->kind != EXACT_PROCESS;
 	int r = !second && p->in_image && !p->any_count && !p->any_edge && !p->any_procedure
 			? exact_text_rest(t, &path)
@@ -303,7 +305,7 @@ static int put_count(struct parser *p, uint64_t off, uint64_t count)
 	return exact_count_add(p->image, off, count);
 }
 
-/* "n OFF COUNT [DISTANCE …]": so often ran the instruction there, and those behind it. */
+/* Reads "n OFF COUNT [DISTANCE …]": the count of the instruction at OFF and of those behind it. */
 static int parse_counts(struct parser *p, struct exact_text *t)
 {
 	uint64_t off, count, distance;
@@ -326,7 +328,7 @@ static int parse_counts(struct parser *p, struct exact_text *t)
 	return r;
 }
 
-/* "e FROM TO COUNT" */
+/* Reads "e FROM TO COUNT". */
 static int parse_edge(struct parser *p, struct exact_text *t)
 {
 	struct exact_edge e = { 0 };
@@ -352,7 +354,7 @@ static int parse_edge(struct parser *p, struct exact_text *t)
 	return exact_edge_add(p->image, e.from, e.to, e.count);
 }
 
-/* "procedure OFF LEN EXACT MASKED NAME", the hashes "- -" where there are none. */
+/* Reads "procedure OFF LEN EXACT MASKED NAME", with the hashes "- -" if there are none. */
 static int parse_procedure(struct parser *p, struct exact_text *t)
 {
 	struct exact_procedure v = { 0 };
@@ -398,7 +400,7 @@ static int parse_line(struct parser *p, struct exact_text *t)
 	return -DCPI_EFORMAT;
 }
 
-/* The checksum stands over all that is before its line. */
+/* The checksum covers everything before its line. */
 static int check_crc(const char *text, size_t len)
 {
 	char line[32];
@@ -525,7 +527,7 @@ static int format_head(const struct exact_image *x, struct base_buf *out)
 	return r < 0 ? r : base_buf_append(out, "\n", 1);
 }
 
-/* Neighbours that ran equally often share a line: they are mostly one block. */
+/* Neighbours with equal counts share a line: mostly they are one block. */
 enum { NEAR = 16 };
 
 static int format_counts(const struct exact_image *x, struct base_buf *out)

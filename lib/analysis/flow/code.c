@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Is code of two runs the same? Compared are its bytes, and its bytes without what moving changes.
- */
+/* Hashes of a procedure's code, which tell whether two runs had the same code: one of its bytes,
+ * and one of its bytes without the operands that change when code moves. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static uint64_t hash(const uint8_t *code, size_t len)
 	return out;
 }
 
-/* Code that was not kept reads as zeros. */
+/* Code that the database does not keep reads as zeros. */
 static bool any_byte(const uint8_t *code, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -32,7 +32,7 @@ static bool any_byte(const uint8_t *code, size_t len)
 	return false;
 }
 
-/* Of the procedure at @vaddr, if there is one. */
+/* Is any byte of the procedure at @vaddr kept? Bytes outside of all procedures count as kept. */
 static bool is_kept(struct image *img, uint64_t vaddr)
 {
 	const struct image_symbol *symbol = image_symbol_at(img, vaddr);
@@ -65,7 +65,7 @@ int analysis_code_hash(struct image *img, const struct image_symbol *symbol, boo
 	    (!len || image_bytes(img, symbol->vaddr, code, len) < len || !any_byte(code, len)))
 		r = -ENOENT;
 	if (r >= 0 && masked)
-		r = insn_mask(image_machine(img), code, len, symbol->vaddr);
+		insn_mask(image_machine(img), code, len, symbol->vaddr);
 	if (r >= 0)
 		*out = hash(code, len);
 	free(code);

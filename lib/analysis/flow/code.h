@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bytes of an image's code, and hashes by which code of two runs is found to be the same. */
+/* The bytes of an image's code, and hashes that tell whether two runs had the same code. */
 #ifndef DCPI_FLOW_CODE_H
 #define DCPI_FLOW_CODE_H
 
 #include "image.h"
 
-/* image_bytes, but none of a procedure that is all zeros: its code was not kept. */
+/* Reads like image_bytes, but returns 0 for a procedure whose bytes are all zero: its code was
+ * not kept. */
 size_t analysis_code_bytes(struct image *img, uint64_t vaddr, void *out, size_t len);
-/* Of a procedure's bytes, or of what masking leaves of them. -ENOENT: they are not in the image. */
+/* Hashes the procedure's bytes into *@out; @masked: without the operands that change when code
+ * moves. 0, -ENOENT (the bytes are not in the image, or were not kept), -ENOMEM, or an error of
+ * insn_mask. */
 int analysis_code_hash(struct image *img, const struct image_symbol *symbol, bool masked,
 		       uint64_t *out);
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The control flow of one procedure: its instructions, blocks, the edges between them, and which of
- * these run equally often; found in its bytes.
+ * The control flow of one procedure: its instructions, its blocks, the edges between them, and the
+ * classes of blocks and edges that run equally often. All of it is found in the code bytes.
  *
- * Code is not believed: any bytes give a graph, and what cannot be known is said, not guessed:
+ * Code is untrusted: any bytes give a graph, and unknown facts are marked as unknown:
  *
- * - An indirect jump whose targets are not found has an edge to FLOW_OUTSIDE, its block is
- *   @unresolved, and every block that nothing falls into is counted as an entry, for it may be a
+ * - An indirect jump whose targets are not found has an edge to FLOW_OUTSIDE and its block is
+ *   @unresolved. Every block into which no other falls through is then an entry, as it may be a
  *   target.
- * - Code of the procedure that nothing known leads to (landing pads of exceptions, targets of
+ * - Code of the procedure that no known edge enters (landing pads of exceptions, targets of
  *   unresolved jumps, data among code) is an entry too.
- * - A branch into the middle of an instruction leads to the block of that instruction: right for
- *   a skipped prefix, and otherwise told by @overlapping.
+ * - A branch into the middle of an instruction enters the block of that instruction, which is right
+ *   for a skipped prefix; @overlapping is set.
  *
- * A call does not end a block: what stands before and behind it runs equally often, and one block
- * of twenty instructions is better estimated than four of five. Not so where the callee is known by
- * its name not to return. Longjmp and exceptions break this rule as they break every flow equation.
- * A block with calls has the time of its own instructions only.
+ * A call does not end a block: the code before and behind it runs equally often, and one block of
+ * twenty instructions is better estimated than four of five. A call of a function that is known by
+ * name not to return does end a block. Longjmp and exceptions break this rule as they break every
+ * flow equation. The time of a block with calls is that of its own instructions only.
  *
- * A procedure's parts that the compiler put elsewhere (name.cold) belong to it when jumped into.
- * Jumps into other procedures are exits. Padding behind a jump or return is in no block.
+ * Parts of a procedure that the compiler places elsewhere (name.cold) belong to it when it jumps
+ * into them. Jumps into other procedures are exits. Padding behind a jump or return is in no block.
  */
 #ifndef DCPI_FLOW_H
 #define DCPI_FLOW_H
@@ -28,16 +28,17 @@
 #include "image.h"
 #include "insn.h"
 
-#define FLOW_OUTSIDE UINT32_MAX /* end of an edge: not in this procedure */
+#define FLOW_OUTSIDE UINT32_MAX /* the end of an edge that is not in this procedure */
 
 enum flow_edge_kind {
-	FLOW_FALL,  /* on to the next instruction, behind a call too */
-	FLOW_TAKEN, /* a direct jump or branch */
-	FLOW_TABLE, /* one of the targets that an indirect jump was found to have */
-	FLOW_ENTRY, /* from outside: the procedure's start, and what may be led to from elsewhere */
-	/* To outside: return, tail call, unresolved jump, no way on (trap); of a loop that has no
-	 * way out, one made up, since a signal, an exception or the end of the program leaves it.
-	 */
+	FLOW_FALL,  /* control continues at the next instruction, also behind a call */
+	FLOW_TAKEN, /* a taken direct jump or branch */
+	FLOW_TABLE, /* one of the targets found for an indirect jump */
+	FLOW_ENTRY, /* from outside: the procedure's start, and blocks that may be entered from
+		       elsewhere */
+	/* To outside: a return, tail call, unresolved jump, or trap. A loop without any exit
+	 * gets an artificial one, since a signal, an exception or the end of the program leaves
+	 * it. */
 	FLOW_EXIT,
 };
 
@@ -54,37 +55,36 @@ struct flow_block {
 	uint32_t out, nr_out;	 /* in flow.out_of */
 	uint32_t eq_class;
 	uint32_t nr_calls;
-	bool unresolved; /* ends in an indirect jump whose targets are not all known */
+	bool unresolved; /* the block ends in an indirect jump with unknown targets */
 };
 
 /*
- * Edges and blocks of one class run equally often: Johnson, Pearson and Pingali's cycle equivalence
- * (The Program Structure Tree, 1994), with exit and entry joined, found by giving each edge outside
- * of a spanning tree a random number and each edge of the tree the sum (exclusive or) of those that
- * cross it. Wrongly equal with a probability of 2^-62 a pair; the numbers are the same in every
- * run.
+ * The graph of a procedure. Edges and blocks of one class run equally often: this is cycle
+ * equivalence (Johnson, Pearson and Pingali, The Program Structure Tree, 1994) with exit and entry
+ * joined. It is found by giving each edge outside of a spanning tree a random number, and each tree
+ * edge the sum (exclusive or) of those that cross it. Two edges are wrongly equal with a
+ * probability of 2^-62; the numbers are the same in every run.
  */
 struct flow {
 	struct insn *insns; /* ascending by vaddr */
 	uint32_t nr_insns;
-	struct flow_block *blocks; /* ascending by vaddr; not each follows on the one before */
+	struct flow_block *blocks; /* ascending by vaddr, possibly with gaps */
 	uint32_t nr_blocks;
-	struct flow_edge *edges; /* ascending by from, kind, to; those from outside last */
+	struct flow_edge *edges; /* ascending by from, kind, to; entries come last */
 	uint32_t nr_edges;
-	uint32_t *into, *out_of; /* indices of edges, as blocks have them */
+	uint32_t *into, *out_of; /* indices of edges; blocks refer to ranges of them */
 	uint32_t nr_classes;
-	uint32_t entry;	      /* block of the procedure's start; FLOW_OUTSIDE where there is none */
-	uint32_t nr_indirect; /* indirect jumps */
-	uint32_t nr_unresolved; /* of them, those whose targets are not known */
+	uint32_t entry;		/* the block of the procedure's start, or FLOW_OUTSIDE */
+	uint32_t nr_indirect;	/* number of indirect jumps */
+	uint32_t nr_unresolved; /* number of these whose targets are not known */
 	bool overlapping;	/* some branch leads into the middle of an instruction */
 	bool cut;		/* bytes are missing, or the procedure is above 16 MiB */
 };
 
 /*
- * What a procedure lies in. @bytes: up to @len bytes from @vaddr, returns how many. @pointer (may
- * be NULL): the address that the program finds at @vaddr (8 bytes, after relocation); 0 or
- * negative.
- * @symbol_at (may be NULL): the procedure over @vaddr, or NULL.
+ * The source of code and symbols. @bytes copies up to @len bytes from @vaddr and returns their
+ * number. @pointer (may be NULL) gives the address stored at @vaddr (8 bytes, after relocation) and
+ * returns 0 or negative. @symbol_at (may be NULL) returns the procedure over @vaddr, or NULL.
  */
 struct flow_source {
 	void *context;
@@ -94,12 +94,14 @@ struct flow_source {
 };
 
 /*
- * A procedure without bytes gives a graph without blocks, with @cut set. Errors: -ENOMEM,
- * -DCPI_EUNSUPPORTED (machine).
+ * Builds the graph of a procedure; the caller releases *@out with flow_free. A procedure without
+ * bytes gives a graph without blocks, with @cut set. 0 or, with @err, -ENOMEM or -DCPI_EUNSUPPORTED
+ * (machine).
  */
 int flow_build(struct image *img, const struct image_symbol *symbol, struct flow **out,
 	       struct base_err *err);
-/* The same of any source; @d belongs to the caller and serves for many procedures. */
+/* Builds the graph from any source. @d belongs to the caller, who can use it for many
+ * procedures. */
 int flow_build_from(const struct flow_source *source, struct insn_decoder *d,
 		    const struct image_symbol *symbol, struct flow **out, struct base_err *err);
 void flow_free(struct flow *f);

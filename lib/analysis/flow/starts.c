@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where procedures begin, as the code that uses them tells. */
+/* The starts of procedures, found in the code that calls them or takes their addresses. */
 #include <elf.h>
 #include <errno.h>
 
@@ -93,7 +93,7 @@ int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t 
 	for (size_t at = 0; at < len && r >= 0; at += insn.len) {
 		insn_decode_flow(d, code + at, len - at, vaddr + at, &insn);
 		pass(&passing, &insn);
-		/* A call to the next instruction asks where it is. */
+		/* A call to the next instruction is how code obtains its own address. */
 		if (insn.flow == INSN_CALL && insn.target != insn.vaddr + insn.len)
 			r = fn(ctx, insn.target);
 		else if (taken(machine, code + at, len - at, &insn, &to))

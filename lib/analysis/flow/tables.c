@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where indirect jumps lead: tables of addresses or distances, and how many entries they have. */
+/* The targets of indirect jumps: tables of addresses or distances, and the number of their
+ * entries. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +10,19 @@
 enum { FLOW_NODES = 128 };
 
 /*
- * What a register holds at a place, as far as it follows from the instructions before: a number, or
- * a multiple of something unknown (a node) and a number. Wraps at 64 bits; that code computes with
- * 32 is not followed, for a table's targets are checked against the procedure anyway.
+ * The value of a register at a place, as far as the instructions before determine it: a number, or
+ * a multiple of an unknown value (a node) plus a number. Arithmetic wraps at 64 bits. Arithmetic in
+ * 32 bits is not modelled, as a table's targets are checked against the procedure in any case.
  */
 struct flow_value {
 	uint64_t c;
-	int node; /* -1: none, the value is c; -2: not known at all */
+	int node; /* -1: no node, the value is c; -2: not known at all */
 	int64_t scale;
-	uint64_t max; /* of the node; UINT64_MAX: not known */
+	uint64_t max; /* upper bound of the node; UINT64_MAX: not known */
 };
 
-/* What a register was given by an instruction or held at the start of a block; or what is loaded.
- */
+/* An unknown value: the result of an instruction, the content of a register at the start of a
+ * block, or a value loaded from memory. */
 struct flow_node {
 	bool load, at_start;
 	uint8_t reg;
@@ -34,9 +35,9 @@ struct flow_node {
 struct flow_values {
 	const struct flow_walk *w;
 	const struct flow *f;
-	struct flow_node nodes[FLOW_NODES]; /* no two are equal */
+	struct flow_node nodes[FLOW_NODES]; /* each value has one node */
 	int nr_nodes;
-	long budget; /* steps; below 0: nothing more is found out */
+	long budget; /* steps that are left; below 0: the analysis stops */
 };
 
 enum {
@@ -46,7 +47,7 @@ enum {
 	EPILOGUE_MAX = 64, /* instructions looked at before a jump that may be a tail call */
 };
 
-/* Forget all, for the next jump. */
+/* Clears the values for the next jump. */
 static void flow_values_start(struct flow_values *v)
 {
 	v->nr_nodes = 0;
@@ -120,7 +121,7 @@ static const uint8_t *code_of(const struct flow_values *v, uint32_t i, size_t *l
 	return p->code + (vaddr - p->vaddr);
 }
 
-/* The instruction at index @i taken apart. */
+/* Decodes the operands of the instruction at index @i. */
 static void flow_value_op(struct flow_values *v, uint32_t i, struct insn_op *op)
 {
 	size_t len;
@@ -149,7 +150,7 @@ static struct flow_value operand(struct flow_values *v, uint32_t b, uint32_t i, 
 	return reg == INSN_NO_REGISTER ? number(0) : value_of(v, b, i, reg, depth + 1);
 }
 
-/* @size bytes of a number, as a register takes them. */
+/* A number of @size bytes, extended to a register as the instruction does. */
 static uint64_t extended(uint64_t c, uint8_t size, bool sign)
 {
 	unsigned int drop = 64 - 8u * size;
@@ -165,7 +166,7 @@ static void bound(struct flow_value *value, uint64_t max)
 		value->max = max - value->c;
 }
 
-/* Extending what was loaded is loading it with its sign. */
+/* A load followed by a sign extension is a load with its sign. */
 static struct flow_value with_sign(struct flow_values *v, const struct insn_op *op,
 				   struct flow_value value)
 {
@@ -180,7 +181,7 @@ static struct flow_value with_sign(struct flow_values *v, const struct insn_op *
 	return node(v, &n, UINT64_MAX);
 }
 
-/* What @op, the instruction at @i, writes or loads or jumps to. */
+/* The value that @op, the instruction at @i, writes, loads or jumps to. */
 static struct flow_value result_of(struct flow_values *v, uint32_t b, uint32_t i,
 				   const struct insn_op *op, int depth)
 {
@@ -204,7 +205,7 @@ static struct flow_value result_of(struct flow_values *v, uint32_t b, uint32_t i
 	return sum(out, operand(v, b, i, op->plus, depth), 1);
 }
 
-/* The instruction before @i in @b that changes @reg; UINT32_MAX: none. */
+/* Index of the last instruction before @i in @b that changes @reg; UINT32_MAX: none. */
 static uint32_t last_change(struct flow_values *v, uint32_t b, uint32_t i, uint8_t reg)
 {
 	uint64_t calls = insn_call_writes(v->w->d);
@@ -236,7 +237,8 @@ static struct flow_value change(struct flow_values *v, uint32_t b, uint32_t i, u
 	return out;
 }
 
-/* A number that @reg holds at the start of @b, whatever way led there. */
+/* The number that @reg holds at the start of @b on all paths that lead there. False: there is
+ * none. */
 static bool constant_at(struct flow_values *v, uint32_t b, uint8_t reg, int depth, uint64_t *c)
 {
 	uint32_t *stack = calloc((size_t)v->f->nr_blocks + 1, sizeof(*stack));
@@ -275,7 +277,7 @@ static bool constant_at(struct flow_values *v, uint32_t b, uint8_t reg, int dept
 	return ok && any;
 }
 
-/* @reg before instruction @i of @b. */
+/* The value of @reg before instruction @i of @b. */
 static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i, uint8_t reg,
 				  int depth)
 {
@@ -303,7 +305,7 @@ static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i,
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-/* Where the indirect jump at @i, the last of block @b, leads. */
+/* The target of the indirect jump at @i, the last instruction of block @b. */
 static void flow_value_target(struct flow_values *v, uint32_t b, uint32_t i, struct flow_value *out)
 {
 	struct insn_op op;
@@ -335,7 +337,8 @@ static bool swap(enum insn_condition *c)
 	return false;
 }
 
-/* What the comparison @op at @i in @b compares with which number. False: with none. */
+/* The value that the comparison @op at @i in @b compares, and the number that it compares it
+ * with. False: neither operand is a number. */
 static bool flow_value_compared(struct flow_values *v, uint32_t b, uint32_t i,
 				const struct insn_op *op, struct flow_value *what, uint64_t *with,
 				enum insn_condition *c)
@@ -360,7 +363,7 @@ static bool flow_value_compared(struct flow_values *v, uint32_t b, uint32_t i,
 	return other.node == -1 && what->node != UNKNOWN;
 }
 
-/* A value at the start of @b, as it was at the end of @before. False: not known. */
+/* Translates a value at the start of @b to the end of @before. False: not known. */
 static bool flow_value_before(struct flow_values *v, uint32_t before, uint32_t b,
 			      struct flow_value *value)
 {
@@ -386,7 +389,7 @@ static bool flow_value_before(struct flow_values *v, uint32_t before, uint32_t b
 	return value->node >= 0;
 }
 
-/* Did it come into being within that block? */
+/* Is the value computed within block @b? */
 static bool flow_value_made_in(const struct flow_values *v, const struct flow_value *value,
 			       uint32_t b)
 {
@@ -398,7 +401,7 @@ static bool flow_value_made_in(const struct flow_values *v, const struct flow_va
 	return !n->at_start && n->where >= block->insn && n->where < block->insn + block->nr_insns;
 }
 
-/* Is the stack as at the procedure's start? By the last that was done with it. */
+/* Is the stack pointer as at the procedure's start? The last instruction that changes it tells. */
 static bool is_balanced(struct flow_values *v, uint32_t b)
 {
 	uint32_t i = v->f->blocks[b].insn + v->f->blocks[b].nr_insns;
@@ -428,7 +431,7 @@ static bool is_balanced(struct flow_values *v, uint32_t b)
 	return false;
 }
 
-/* Is a jump there, at the end of @b, a call of another procedure that is the last thing done? */
+/* Is the jump at the end of @b a tail call of another procedure? */
 static bool flow_value_is_routine(struct flow_values *v, uint32_t b,
 				  const struct flow_value *target)
 {
@@ -438,7 +441,7 @@ static bool flow_value_is_routine(struct flow_values *v, uint32_t b,
 
 	if (insn_jumps_within(v->w->d, code, len))
 		return false;
-	/* A place in memory that holds an address is filled in by the linker. */
+	/* The linker fills in such a place in memory with the address of a procedure. */
 	if (target->node == -1 || (target->node >= 0 && v->nodes[target->node].load &&
 				   v->nodes[target->node].address.node == -1))
 		return true;
@@ -449,7 +452,7 @@ static bool flow_value_is_routine(struct flow_values *v, uint32_t b,
 
 enum {
 	ENTRIES_MAX = 1 << 14,
-	UNBOUNDED_MAX = 1 << 12, /* of a table whose length nothing tells */
+	UNBOUNDED_MAX = 1 << 12, /* entries of a table whose length is not known */
 	RANGE_DEPTH = 6,
 };
 
@@ -476,7 +479,7 @@ static enum insn_condition negated(enum insn_condition c)
 	return INSN_OTHER;
 }
 
-/* The comparison that the branch at the end of @b goes by: what is compared, and with what. */
+/* The condition of the branch at the end of @b, the value that it compares, and the number. */
 static enum insn_condition comparison(struct flow_values *v, uint32_t b, struct flow_value *what,
 				      uint64_t *with)
 {
@@ -506,13 +509,14 @@ static enum insn_condition comparison(struct flow_values *v, uint32_t b, struct 
 	return flow_value_compared(v, b, k, &op, what, with, &c) ? c : INSN_OTHER;
 }
 
-/* A comparison with -6, of 32 bits or 64. */
+/* The negative number that a comparison of 32 or 64 bits uses, such as -6. */
 static int64_t as_negative(uint64_t with)
 {
 	return with >> 31 == 1 ? (int32_t)(uint32_t)with : (int64_t)with;
 }
 
-/* From "what is below with" to the range of @of; where both stand for the same number + c. */
+/* Derives the range of @of from "what is below with"; both must stand for the same node plus a
+ * number. */
 static bool limit(const struct flow_value *what, const struct flow_value *of, uint64_t with,
 		  enum insn_condition c, struct range *out)
 {
@@ -522,7 +526,7 @@ static bool limit(const struct flow_value *what, const struct flow_value *of, ui
 	if (c == INSN_OTHER || what->node < 0 || of->node != what->node || of->scale != 1 ||
 	    what->scale != 1)
 		return false;
-	if (c == INSN_ABOVE || c == INSN_ABOVE_EQUAL) { /* from least to -1 */
+	if (c == INSN_ABOVE || c == INSN_ABOVE_EQUAL) { /* the range is [least, -1] */
 		out->lo = apart + (uint64_t)least;
 		out->hi = apart - 1;
 		return least < 0 && least > -ENTRIES_MAX;
@@ -534,7 +538,7 @@ static bool limit(const struct flow_value *what, const struct flow_value *of, ui
 	return with < ENTRIES_MAX;
 }
 
-/* The range of @of at the start of @b, by the branches that lead there. */
+/* The range of @of at the start of @b, derived from the branches that lead there. */
 static bool range_at(struct flow_values *v, uint32_t b, const struct flow_value *of, int depth,
 		     struct range *out)
 {
@@ -581,7 +585,7 @@ struct table {
 	uint64_t base; /* target = base + entry * times */
 	int64_t times;
 	size_t nr;
-	bool sure; /* nr is known; else it ends where it makes no more sense */
+	bool sure; /* nr is known; otherwise the table ends at the first implausible target */
 };
 
 static bool is_pointers(const struct table *t)
@@ -641,7 +645,7 @@ static bool begins_procedure(const struct flow_walk *w, uint64_t vaddr)
 	return s && s->vaddr == vaddr;
 }
 
-/* A table that stands among the code is none. */
+/* Marks the bytes of a table that lies among the code as no code. */
 static void mark_table(struct flow_walk *w, const struct table *t, size_t nr)
 {
 	for (size_t i = 0; i < nr * t->stride; i++) {
@@ -654,7 +658,7 @@ static void mark_table(struct flow_walk *w, const struct table *t, size_t nr)
 	}
 }
 
-/* Where instructions begin when one follows on the other: compilers put no data among them. */
+/* Marks the starts of instructions of a linear disassembly; compilers put no data among them. */
 static void sweep(struct flow_walk *w, struct flow_part *p)
 {
 	struct insn insn;
@@ -668,8 +672,8 @@ static void sweep(struct flow_walk *w, struct flow_part *p)
 }
 
 /*
- * Where a table ends that nothing tells the length of: not where an instruction begins. For a
- * distance may lead anywhere, and addresses do not end up in the middle of one.
+ * A table of unknown length ends at a target that is no start of an instruction: a wrong distance
+ * can lead anywhere, and addresses do not point into the middle of instructions.
  */
 static bool is_plausible(struct flow_walk *w, uint64_t target)
 {
@@ -682,7 +686,7 @@ static bool is_plausible(struct flow_walk *w, uint64_t target)
 	return p->mark[target - p->vaddr] & FLOW_IN_ROW;
 }
 
-/* Returns 1 where the table gives the targets, 0 where it makes no sense. */
+/* Returns 1 if the table gives the targets, 0 if its entries are implausible, or negative. */
 static int take_table(struct flow_walk *w, struct flow_jump *j, const struct table *t)
 {
 	uint64_t *targets = calloc(t->nr + 1, sizeof(*targets)), target;
@@ -723,7 +727,7 @@ static int take_table(struct flow_walk *w, struct flow_jump *j, const struct tab
 
 /* ---- recognizing it ------------------------------------------------------------------------ */
 
-/* Loaded from base + index * stride, where the base is a number. */
+/* Is the target loaded from base + index * stride with a constant base? */
 static bool is_table(const struct flow_values *v, const struct flow_value *target, struct table *t,
 		     struct flow_value *index)
 {

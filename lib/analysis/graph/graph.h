@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The flow graph of procedures as text, docs/format/graph.md: what dcpicalc and dcpiflow print,
- * what dcpisource adds source lines to and dcpi2ps draws. People read the same text.
+ * Flow graphs of procedures with frequencies, costs and stalls, and their text
+ * (docs/format/graph.md): dcpicalc and dcpiflow print it, dcpisource adds source lines to it,
+ * dcpi2ps draws it, and people read it. Inside one process the struct is passed.
  *
- * A graph read is one that can be written, and reads as itself again. Texts in it (names,
- * instructions, source) are one line each; what would break a line is written as '?'.
+ * A graph that was read can be written, and the text reads as the same graph. Texts in it (names,
+ * instructions, source) are one line each; characters that would break a line are written as '?'.
  */
 #ifndef DCPI_GRAPH_H
 #define DCPI_GRAPH_H
 
 #include "base.h"
 
-#define GRAPH_OUTSIDE UINT32_MAX /* of an edge: not in this procedure */
+#define GRAPH_OUTSIDE UINT32_MAX /* the end of an edge that is not in this procedure */
 
 enum graph_confidence {
-	GRAPH_UNKNOWN, /* nothing is said */
+	GRAPH_UNKNOWN, /* not stated */
 	GRAPH_LOW,
 	GRAPH_MEDIUM,
 	GRAPH_HIGH,
 	GRAPH_EXACT, /* counted */
 };
 
-/* How often something ran. */
+/* The number of executions of a block, edge or instruction. */
 struct graph_freq {
 	double value; /* 0 or more, finite */
 	enum graph_confidence confidence;
 };
 
-/* What cycles, CPI and stalls are in. */
+/* The unit of cycles, CPI and stalls. */
 enum graph_unit {
 	GRAPH_CYCLES,
 	GRAPH_NS,
-	GRAPH_TIMES, /* an average instruction of the procedure */
+	GRAPH_TIMES, /* the time of an average instruction of the procedure */
 };
 
 enum graph_edge_kind {
-	GRAPH_FALL,  /* on to the next instruction */
+	GRAPH_FALL,  /* control continues at the next instruction */
 	GRAPH_TAKEN, /* a branch or jump */
 	GRAPH_TABLE, /* one target of a jump through a table */
 	GRAPH_ENTRY, /* from outside */
@@ -53,14 +54,14 @@ struct graph_texts {
 	size_t nr, cap;
 };
 
-/* Cycles that went by before something, and what may have caused it. */
+/* The length of a stall before an instruction, and its possible causes. */
 struct graph_stall {
-	char *letters;	  /* one for each cause: "dwD"; not empty, no blanks */
+	char *letters;	  /* one letter for each cause: "dwD"; not empty, no blanks */
 	double low, high; /* cycles of one execution, low <= high */
-	char *legend;	  /* "d = D-cache miss, w = write buffer"; NULL: said before */
+	char *legend;	  /* "d = D-cache miss, w = write buffer"; NULL: an earlier stall has it */
 };
 
-/* What stands above an instruction, or at the head of a block. */
+/* The lines above an instruction, or at the head of a block. */
 struct graph_above {
 	struct graph_texts source; /* lines or tokens of the source */
 	struct graph_stall *stalls;
@@ -72,13 +73,14 @@ struct graph_insn {
 	char *text;
 	uint64_t samples;
 	double cpi;	   /* cycles of one execution; below 0: not known */
-	char *culprit;	   /* "0x9810" or more, joined by commas: what it waited for; or NULL */
+	char *culprit;	   /* addresses of the instructions that it waited for, joined by commas:
+			      "0x9810"; or NULL */
 	uint32_t file;	   /* index in files */
-	unsigned int line; /* 0: none is known */
+	unsigned int line; /* 0: not known */
 	struct graph_above above;
 };
 
-/* Cycles that a block's instructions take together. */
+/* The cycles that a block's instructions take together. */
 struct graph_cycles {
 	double cycles; /* below 0: not known */
 	uint32_t nr_insns;
@@ -86,9 +88,9 @@ struct graph_cycles {
 
 struct graph_block {
 	uint64_t vaddr, end; /* [vaddr, end) */
-	uint64_t samples;    /* of its instructions together */
+	uint64_t samples;    /* sum of its instructions */
 	struct graph_freq freq;
-	bool omitted; /* too few samples: its instructions were left out */
+	bool omitted; /* its instructions are left out, as the block has too few samples */
 	struct graph_cycles best, actual;
 	struct graph_above above;
 	struct graph_insn *insns; /* ascending by vaddr */
@@ -97,14 +99,15 @@ struct graph_block {
 
 struct graph_proc {
 	char *name, *image;
-	char *linkage; /* the linker's name, where @name is the one that people read; or NULL */
+	char *linkage; /* the linker's name, if @name is a readable one; or NULL */
 	char *id;      /* the image's build-id in hex, or NULL */
-	char *event;   /* whose samples these are */
+	char *event;   /* the event of the samples */
 	uint64_t period;
-	uint64_t samples; /* of the blocks and @outside together */
-	uint64_t outside; /* at addresses that lie in no block */
+	uint64_t samples; /* sum of the blocks and @outside */
+	uint64_t outside; /* samples at addresses in no block */
 	enum graph_unit unit;
-	char *freq;	/* how frequencies were found, and their unit; NULL: there are none */
+	char *freq; /* the source of the frequencies, and their unit; NULL: there are no frequencies
+		     */
 	bool same_size; /* draw all blocks in one size */
 	struct graph_texts files, notes;
 	struct graph_texts summary; /* lines of text for people */
@@ -120,19 +123,21 @@ struct graph {
 	size_t nr, cap;
 };
 
-/* ---- making one (graph.c): each returns 0 (or what it says) or -ENOMEM ---------------------- */
+/* ---- construction (graph.c): functions return 0 (or as stated) or -ENOMEM ------------------- */
 
-/* NULL where memory lacks. */
+/* An empty graph, or NULL where memory lacks. The caller releases it with graph_free. */
 struct graph *graph_new(void);
 void graph_free(struct graph *g);
-/* Copies of the texts. NULL where memory lacks; valid until the next is added. */
+/* Appends a procedure, with copies of the texts. NULL where memory lacks; the pointer is valid
+ * until the next is added. */
 struct graph_proc *graph_proc_add(struct graph *g, const char *name, const char *image,
 				  const char *event, uint64_t period);
 struct graph_block *graph_block_add(struct graph_proc *p, uint64_t vaddr, uint64_t end);
-/* Adds @samples to those of the block; the procedure's stay the caller's to set. */
+/* Appends an instruction and adds @samples to the block's; the caller sets those of the
+ * procedure. The pointer is valid until the next is added; NULL where memory lacks. */
 struct graph_insn *graph_insn_add(struct graph_block *b, uint64_t vaddr, const char *text,
 				  uint64_t samples);
-/* Leave its instructions out. */
+/* Removes the block's instructions and marks the block as omitted. */
 void graph_block_omit(struct graph_block *b);
 int graph_edge_add(struct graph_proc *p, const struct graph_edge *e);
 int graph_text_add(struct graph_texts *t, const char *fmt, ...)
@@ -144,11 +149,12 @@ const char *graph_confidence_name(enum graph_confidence c);
 const char *graph_edge_kind_name(enum graph_edge_kind k);
 const char *graph_unit_name(enum graph_unit u); /* "cy", "ns", "x" */
 
-/* ---- as text (graph_write.c, graph_read.c) -------------------------------------------------- */
+/* ---- text (write.c, read.c) ----------------------------------------------------------------- */
 
-/* Append to @to. 0 or -ENOMEM. */
+/* Appends the graph's text to @to. 0 or -ENOMEM. */
 int graph_write(const struct graph *g, struct base_buf *to);
-/* Any bytes. Errors: -DCPI_EFORMAT, -DCPI_EVERSION with the line in @err, -ENOMEM. */
+/* Parses untrusted text into *@out, released with graph_free. 0 or, with @err naming the line,
+ * -DCPI_EFORMAT, -DCPI_EVERSION or -ENOMEM. */
 int graph_read(const char *text, size_t len, struct graph **out, struct base_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The text of flow graphs, read. */
+/* The reader of the text of flow graphs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { GRAPH_MAX_FILES = 1 << 20 };
 
-/* Which columns the last heading named. */
+/* The columns that the last heading names. */
 struct graph_columns {
 	bool seen, cpi, culprit, line;
 };
@@ -26,14 +26,14 @@ struct graph_reader {
 	struct graph_block *b;
 	bool summary;
 	struct graph_columns columns;
-	struct graph_above above; /* of the instruction to come */
-	uint64_t head_samples;	  /* of the block's first line */
+	struct graph_above above; /* lines above the next instruction */
+	uint64_t head_samples;	  /* samples in the block's first line */
 	struct base_err *err;
 };
 
 /* ---- lines and words ----------------------------------------------------------------------- */
 
-/* The text is wrong at this line: the error. */
+/* Reports a format error at the current line. */
 static int graph_bad(struct graph_reader *r, const char *why)
 {
 	return base_fail(r->err, -DCPI_EFORMAT, "line %zu of the graph is wrong: %s", r->line, why);
@@ -44,7 +44,7 @@ static int graph_no_memory(struct graph_reader *r)
 	return base_fail_errno(r->err, -ENOMEM, "cannot read the graph");
 }
 
-/* Into r->text. 1, 0 at the end, or negative. */
+/* Reads the next line into r->text. 1, 0 at the end of the text, or negative. */
 static int graph_next_line(struct graph_reader *r)
 {
 	const char *why = NULL;
@@ -60,7 +60,7 @@ static int graph_next_line(struct graph_reader *r)
 	return got;
 }
 
-/* Each skips blanks and, when there is what is asked for, *@at goes behind it. */
+/* Each of these functions skips blanks and, if the expected text follows, moves *@at behind it. */
 static bool graph_take(char **at, const char *word)
 {
 	char *p = *at + strspn(*at, " ");
@@ -77,7 +77,7 @@ static bool graph_at_end(const char *at)
 	return at[strspn(at, " ")] == '\0';
 }
 
-/* Skips none. */
+/* This one does not skip blanks. */
 static bool graph_take_char(char **at, const char *text)
 {
 	size_t len = strlen(text);
@@ -105,7 +105,7 @@ static bool graph_take_uint(char **at, int base, uint64_t max, uint64_t *out)
 	return true;
 }
 
-/* Not negative, finite. */
+/* Accepts finite numbers that are not negative. */
 static bool graph_take_double(char **at, double *out)
 {
 	char *p = *at + strspn(*at, " "), *end;
@@ -117,7 +117,7 @@ static bool graph_take_double(char **at, double *out)
 	return isfinite(*out);
 }
 
-/* "freq 12.5 low", or nothing. */
+/* Reads "freq 12.5 low", which may be missing. */
 static bool graph_take_freq(char **at, struct graph_freq *f)
 {
 	if (!graph_take(at, "freq"))
@@ -135,7 +135,7 @@ static bool graph_take_freq(char **at, struct graph_freq *f)
 
 /* ---- instructions -------------------------------------------------------------------------- */
 
-/* A line of r->b: the names of its columns, an instruction. 0 or negative. */
+/* Reads the line of r->b that names the columns of its instructions. 0 or negative. */
 static int graph_read_heading(struct graph_reader *r, char *at)
 {
 	if (r->columns.seen)
@@ -147,7 +147,7 @@ static int graph_read_heading(struct graph_reader *r, char *at)
 	return r->columns.seen && graph_at_end(at) ? 0 : graph_bad(r, "these are not the columns");
 }
 
-/* Cut the last word off; NULL where there is none. */
+/* Cuts the last word off the text; NULL: the text has none. */
 static char *last_word(char *text)
 {
 	size_t len = strlen(text);
@@ -227,7 +227,7 @@ static int add_insn(struct graph_reader *r, const struct graph_insn *from, const
 	return 0;
 }
 
-/* The columns behind the text are words each: they are found from the end. */
+/* Columns behind the text are one word each, so they are read from the end of the line. */
 static int graph_read_insn(struct graph_reader *r, char *at)
 {
 	struct graph_insn insn = { .cpi = -1 };
@@ -453,7 +453,7 @@ static int read_edge(struct graph_reader *r, char *at, bool from)
 	return graph_edge_add(r->p, &e) < 0 ? graph_no_memory(r) : 0;
 }
 
-/* "Actual 140/13 = 10.77CPI" */
+/* Reads "Actual 140/13 = 10.77CPI". */
 static int read_cycles(struct graph_reader *r, char *at)
 {
 	struct graph_cycles *c = NULL, read = { -1, 0 };
@@ -478,7 +478,7 @@ static int read_cycles(struct graph_reader *r, char *at)
 	return 0;
 }
 
-/* Until the heading, what stands above belongs to the block. */
+/* Lines before the heading belong to the block, later ones to the next instruction. */
 static struct graph_above *above(struct graph_reader *r)
 {
 	return r->columns.seen ? &r->above : &r->b->above;
@@ -492,7 +492,7 @@ static int read_source(struct graph_reader *r, const char *at)
 									      : 0;
 }
 
-/* "dDw 4.0..18.0cy (d = D-cache miss)" */
+/* Reads "dDw 4.0..18.0cy (d = D-cache miss)". */
 static int read_stall(struct graph_reader *r, char *at)
 {
 	char *letters = at + strspn(at, " "), *legend = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The text of flow graphs, written. */
+/* The writer of the text of flow graphs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,16 +8,16 @@
 
 #include "graph.h"
 
-/* Text columns are at most this wide; a longer instruction moves its own numbers only. */
+/* The maximal width of a text column; a longer instruction displaces only its own numbers. */
 enum { TEXT_WIDEST = 48 };
 
-/* Which columns a procedure's instructions have, and how wide. */
+/* The columns of a procedure's instructions, and their widths. */
 struct columns {
 	bool cpi, culprit, line;
 	int address, text, culprit_width;
 };
 
-/* The edges of a procedure by the block under which they stand: those of block i are
+/* The edges of a procedure, by the block under which they are printed: those of block i are
  * [first[i], first[i + 1]) of index. */
 struct by_block {
 	size_t *first, *index;
@@ -151,7 +151,7 @@ static void put_above(struct out *o, const struct graph_proc *p, const struct gr
 	}
 }
 
-/* The CPI is that of the cycles as they are printed, so that a reader can check it. */
+/* The CPI is computed from the printed cycles, so that a reader can check it. */
 static void put_cycles(struct out *o, const struct graph_proc *p, const char *name,
 		       const struct graph_cycles *c)
 {
@@ -199,7 +199,7 @@ static void put_insn(struct out *o, const struct graph_proc *p, const struct col
 	end_line(o);
 }
 
-/* An edge stands under the block that it leaves; one from outside under that which it enters. */
+/* An edge is printed under the block that it leaves; an entry under the block that it enters. */
 static uint32_t owner(const struct graph_edge *e)
 {
 	return e->kind == GRAPH_ENTRY ? e->to : e->from;
@@ -217,7 +217,7 @@ static int edges_by_block(const struct graph_proc *p, struct by_block *by)
 		by->first[owner(&p->edges[i]) + 2]++;
 	for (uint32_t b = 0; b <= p->nr_blocks; b++)
 		by->first[b + 1] = sum += by->first[b + 1];
-	/* Each start moves to its end, which is the next one's start. */
+	/* Each first[i] advances to the end of its range, which is the start of the next one. */
 	for (size_t i = 0; i < p->nr_edges; i++)
 		by->index[by->first[owner(&p->edges[i]) + 1]++] = i;
 	return 0;

@@ -10,7 +10,7 @@
 #include "procedures.h"
 #include "runs.h"
 
-/* Of one procedure: what is known of its blocks and edges, in the flow's order. */
+/* The analysis of one procedure; arrays of blocks and edges are in the flow's order. */
 struct calc {
 	const struct graph_flow *f;
 	const struct flow *flow;
@@ -19,15 +19,37 @@ struct calc {
 	size_t event;
 	struct graph_proc *p;
 	struct graph_freq *block, *edge;
-	double *runs, *gone;  /* the same of any confidence */
-	bool known, absolute; /* there are frequencies; they are executions */
-	uint64_t windows;     /* that they are from */
-	double *by_insn;      /* samples of @event; NULL: it is not of time */
+	double *runs, *gone;  /* the same values, whatever their confidence */
+	bool known, absolute; /* frequencies exist; they are executions */
+	uint64_t traces;      /* number of traces that they come from */
+	double *by_insn;      /* samples of @event; NULL: the event is not of time */
 	struct stall stall;
-	uint32_t said; /* causes whose letters were explained */
+	uint32_t said; /* causes whose letters already have a legend */
 };
 
 /* ---- samples ------------------------------------------------------------------------------- */
+
+static void place_part(const struct flow *flow, const struct analysis_listing *l, size_t event,
+		       double *by_insn)
+{
+	for (size_t i = 0; i < l->nr_units; i++) {
+		const struct analysis_unit *u = &l->units[i];
+		const struct insn *insn = u->count ? flow_insn_at(flow, u->vaddr) : NULL;
+
+		if (insn)
+			by_insn[insn - flow->insns] += (double)u->count[event];
+	}
+}
+
+/* The samples of @event by instruction of the flow, to be freed; NULL where memory lacks. */
+static double *samples_by_insn(const struct graph_flow *f, size_t event)
+{
+	double *by_insn = calloc((size_t)f->flow->nr_insns + 1, sizeof(*by_insn));
+
+	for (size_t i = 0; by_insn && i < f->nr_parts; i++)
+		place_part(f->flow, f->parts[i], event, by_insn);
+	return by_insn;
+}
 
 static uint32_t insn_index(const struct flow *flow, uint64_t vaddr)
 {
@@ -40,7 +62,7 @@ static int place_time(struct calc *c)
 {
 	if (c->event >= c->a->nr_events || estimate_model(c->a->events[c->event].name) != FREQ_TIME)
 		return 0;
-	c->by_insn = graph_flow_samples(c->f, c->event);
+	c->by_insn = samples_by_insn(c->f, c->event);
 	return c->by_insn ? 0 : -ENOMEM;
 }
 
@@ -64,7 +86,7 @@ static enum graph_confidence confidence_of(enum freq_confidence c)
 	return of[c];
 }
 
-/* An edge is as sure as the less sure of its blocks. */
+/* An edge has the lower confidence of its two blocks. */
 static enum freq_confidence of_edge(const struct estimate *e, const struct flow_edge *edge)
 {
 	const enum freq_confidence *c = e->freq.confidence;
@@ -79,7 +101,7 @@ static int say_estimated(struct calc *c, const struct analysis_event *ev, const 
 {
 	char text[200];
 
-	estimate_text(ev->name, measured, e->windows, text, sizeof(text));
+	estimate_text(ev->name, measured, e->traces, text, sizeof(text));
 	if (e->freq.unfinished &&
 	    graph_text_add(&c->p->notes, "the procedure is too large for the best estimate") < 0)
 		return -ENOMEM;
@@ -117,7 +139,7 @@ static int take_estimate(struct calc *c, const struct analysis_event *ev, const 
 	}
 	c->known = true;
 	c->absolute = e->absolute;
-	c->windows = e->windows;
+	c->traces = e->traces;
 	return say_estimated(c, ev, e, e->absolute);
 }
 
@@ -132,7 +154,7 @@ static int estimate_all(struct calc *c, struct base_err *err)
 
 	if (event < 0)
 		return graph_text_add(&c->p->notes, "no event here tells how often code ran");
-	by_insn = graph_flow_samples(c->f, (size_t)event);
+	by_insn = samples_by_insn(c->f, (size_t)event);
 	if (!by_insn)
 		return -ENOMEM;
 	in.by_insn = by_insn;
@@ -163,7 +185,7 @@ static double edge_count(const struct calc *c, const struct exact_view *v,
 	return runs_edge(v, c->flow, e, c->block[e->from].value);
 }
 
-/* What enters and leaves the procedure is what the edges within leave over. */
+/* The entries and exits are the differences that the edges within the procedure leave. */
 static void count_outside(struct calc *c)
 {
 	for (uint32_t i = 0; i < c->flow->nr_edges; i++) {
@@ -224,7 +246,7 @@ static void set_unit(struct calc *c)
 		c->p->unit = GRAPH_NS;
 }
 
-/* What so many of a block's samples are for one execution. */
+/* Converts samples of a block to the cost of one execution. */
 static double cost(const struct calc *c, uint32_t block, double samples)
 {
 	return samples * analysis_sample_units(c->a, c->f->parts[0]->ai, c->event) /
@@ -232,9 +254,9 @@ static double cost(const struct calc *c, uint32_t block, double samples)
 }
 
 /*
- * A sample of time stands where the processor was to go on, often behind what it waited for, and
- * instructions that retire together have the samples of one: so where frequencies are proportions
- * only, costs are told of blocks.
+ * A sample of time lies where the processor continues, often behind the instruction that waited,
+ * and instructions that retire together have the samples of one: so if frequencies are only
+ * proportions, costs are shown for blocks alone.
  */
 static void set_costs(struct calc *c, uint32_t i)
 {
@@ -257,7 +279,7 @@ static int add_legend(struct calc *c, enum stall_cause cause, struct base_buf *l
 			       stall_cause_letter(cause), stall_cause_name(cause));
 }
 
-/* A tenth of what a block waited for is worth a letter. */
+/* A cause gets a letter if it has a tenth of the block's stalls. */
 static int tell_stall(struct calc *c, uint32_t i)
 {
 	const struct stall_tally *t = &c->stall.block[i];
@@ -286,7 +308,7 @@ static int tell_stall(struct calc *c, uint32_t i)
 	return r;
 }
 
-/* What the block's instructions waited for, where that was a tenth of its stalls. */
+/* Names the instructions that others waited for, if that is a tenth of the block's stalls. */
 static int tell_culprits(struct calc *c, uint32_t block)
 {
 	const struct stall_tally *t = &c->stall.block[block];
@@ -309,7 +331,7 @@ static int tell_culprits(struct calc *c, uint32_t block)
 	return 0;
 }
 
-/* Which events have limited causes. */
+/* Lists the events that limited causes. */
 static int say_evidence(struct calc *c, const struct evidence *e)
 {
 	struct base_buf text = { 0 };
@@ -326,7 +348,7 @@ static int say_evidence(struct calc *c, const struct evidence *e)
 
 static double *samples_of(const void *context, size_t event)
 {
-	return graph_flow_samples(context, event);
+	return samples_by_insn(context, event);
 }
 
 static int tell_costs(struct calc *c)
@@ -427,7 +449,7 @@ static int say_share(struct calc *c, const char *what, uint64_t samples)
 			      100 * (double)samples / (double)c->p->samples);
 }
 
-/* How much of the samples the frequencies are told for; it adds up. */
+/* Reports which part of the samples has known frequencies; the parts add up. */
 static int say_known(struct calc *c)
 {
 	static const char *const names[] = {
@@ -449,7 +471,7 @@ static int say_known(struct calc *c)
 	return r < 0 ? r : say_share(c, "total tallied", c->p->samples);
 }
 
-/* Where have all the cycles gone: shares of the procedure's samples, which add up. */
+/* Reports the shares of execution and causes in the procedure's samples, which add up. */
 static int say_stalls(struct calc *c)
 {
 	const struct stall_tally *t = &c->stall.total;
@@ -554,7 +576,7 @@ static int take_insns(const struct calc *c, struct calc_insns *out)
 	out->known = c->known;
 	out->absolute = c->absolute;
 	out->timed = c->by_insn != NULL;
-	out->windows = c->windows;
+	out->traces = c->traces;
 	if (c->known && set_text(&out->text, c->p->freq) < 0)
 		return -ENOMEM;
 	for (uint32_t b = 0; b < c->flow->nr_blocks; b++) {

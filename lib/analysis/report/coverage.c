@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which source lines of a procedure ran, as far as its samples tell. */
+/* Finds the source lines of a procedure that ran, as far as its samples tell. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,16 +25,16 @@ static bool is_sampled(const uint64_t *sampled, size_t nr, uint64_t from, uint64
 }
 
 /*
- * Immediate dominators: the last block that every way from outside to a block leads through. Found
- * as Cooper, Harvey and Kennedy do (A Simple, Fast Dominance Algorithm, 2001). The outside is the
- * node behind the blocks.
+ * Immediate dominators: the dominator of a block is the last block on every path from outside to
+ * it. The algorithm is that of Cooper, Harvey and Kennedy (A Simple, Fast Dominance Algorithm,
+ * 2001). The outside is the node behind the blocks.
  */
 struct dominators {
 	const struct flow *f;
-	uint32_t *of;	  /* FLOW_OUTSIDE: not known yet, or nothing leads there */
-	uint32_t *number; /* of blocks reached, in the order in which they are left at last */
-	uint32_t *order;  /* and back; there are nr */
-	uint32_t *next;	  /* edge out of a block that is being visited */
+	uint32_t *of;	  /* FLOW_OUTSIDE: not known yet, or the block cannot be reached */
+	uint32_t *number; /* postorder number of each reached block */
+	uint32_t *order;  /* block by number; has nr elements */
+	uint32_t *next;	  /* next edge to follow out of a block on the stack */
 	uint32_t *stack;
 	bool *seen;
 	uint32_t nr;
@@ -95,7 +95,7 @@ static void visit(struct dominators *d, uint32_t from)
 	}
 }
 
-/* The nearest node that dominates both. */
+/* The nearest common dominator of both nodes. */
 static uint32_t meet(const struct dominators *d, uint32_t a, uint32_t b)
 {
 	while (a != b) {
@@ -141,7 +141,7 @@ static void dominators_find(struct dominators *d)
 	}
 }
 
-/* What ran leads to what else did: blocks of its class, and those on every way to it. */
+/* Marks blocks that must have run: those in the class of a marked block, and its dominators. */
 static bool spread(const struct dominators *d, bool *ran, bool *classes)
 {
 	const struct flow *f = d->f;
@@ -228,7 +228,7 @@ static int by_line(const void *pa, const void *pb)
 	return (a->line > b->line) - (a->line < b->line);
 }
 
-/* Each line once, with what is known of all its instructions. */
+/* Merges equal lines; a line has the results of all its instructions. */
 static void settle(struct coverage *c)
 {
 	size_t kept = 0;
@@ -256,7 +256,7 @@ static int add_lines(struct coverage *c, struct image *img, const struct image_s
 		const struct flow_block *block = &f->blocks[b];
 
 		if (block->vaddr - symbol->vaddr >= symbol->len)
-			continue; /* a part elsewhere, which has a symbol of its own */
+			continue; /* the block is in a cold part, which has a symbol of its own */
 		c->any_ran |= ran[b];
 		for (uint32_t i = 0; i < block->nr_insns && r >= 0; i++)
 			r = add_insn(c, img, f->insns[block->insn + i].vaddr, ran[b]);
@@ -292,31 +292,4 @@ void coverage_release(struct coverage *c)
 	free(c->files);
 	free(c->v);
 	memset(c, 0, sizeof(*c));
-}
-
-static int by_vaddr(const void *pa, const void *pb)
-{
-	const uint64_t *a = pa, *b = pb;
-
-	return (*a > *b) - (*a < *b);
-}
-
-int coverage_sampled(const struct analysis_image *ai, const struct image *img, uint64_t **out,
-		     size_t *nr)
-{
-	const struct profdb_profile *p = ai->profile;
-	uint64_t *v = calloc(profdb_profile_nr_entries(p) + 1, sizeof(*v));
-
-	*nr = 0;
-	if (!v)
-		return -ENOMEM;
-	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
-		const struct profdb_entry *e = profdb_profile_entry(p, i);
-
-		if (analysis_entry_wanted(ai, e) && image_vaddr(img, e->off, &v[*nr]) >= 0)
-			++*nr;
-	}
-	qsort(v, *nr, sizeof(*v), by_vaddr);
-	*out = v;
-	return 0;
 }

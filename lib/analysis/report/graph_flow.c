@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A procedure's control flow and samples, as a flow graph that can be written. */
+/* Builds the flow graph of a procedure with its samples, in the form that is printed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -78,29 +78,6 @@ void graph_flow_close(struct graph_flow *f)
 	memset(f, 0, sizeof(*f));
 }
 
-/* ---- samples ------------------------------------------------------------------------------- */
-
-static void place_part(const struct flow *flow, const struct analysis_listing *l, size_t event,
-		       double *by_insn)
-{
-	for (size_t i = 0; i < l->nr_units; i++) {
-		const struct analysis_unit *u = &l->units[i];
-		const struct insn *insn = u->count ? flow_insn_at(flow, u->vaddr) : NULL;
-
-		if (insn)
-			by_insn[insn - flow->insns] += (double)u->count[event];
-	}
-}
-
-double *graph_flow_samples(const struct graph_flow *f, size_t event)
-{
-	double *by_insn = calloc((size_t)f->flow->nr_insns + 1, sizeof(*by_insn));
-
-	for (size_t i = 0; by_insn && i < f->nr_parts; i++)
-		place_part(f->flow, f->parts[i], event, by_insn);
-	return by_insn;
-}
-
 /* ---- units --------------------------------------------------------------------------------- */
 
 /* A line of one of the listings. */
@@ -146,7 +123,7 @@ static uint64_t samples_of(const struct making *m, const struct analysis_unit *u
 	return u->count && m->event < m->f->parts[0]->a->nr_events ? u->count[m->event] : 0;
 }
 
-/* Index of the file in the graph, which has each name once. */
+/* The index of the file in the graph, which has each name once. */
 static int file_index(struct making *m, const struct item *item, uint32_t *out)
 {
 	const char *name = item->l->files[item->unit->file];
@@ -175,7 +152,7 @@ static int add_item(struct making *m, struct graph_block *b, const struct item *
 	return insn->line ? file_index(m, item, &insn->file) : 0;
 }
 
-/* Blocks and items both ascend; what lies between blocks is padding, or was never reached. */
+/* Blocks and items both ascend; items between blocks are padding or code that was not reached. */
 static int add_blocks(struct making *m)
 {
 	const struct flow *flow = m->f->flow;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Value profiles of the chosen epochs: the values that passed at instructions. */
+/* Reads the value profiles of the chosen epochs: the values seen at instructions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,8 @@ ssize_t hotlist_spot_at(const struct profdb_values *v, size_t index, bool concis
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* As analysis tells images apart: a pseudo-image that grew keeps its name alone. */
+/* Is it the same image, by the rules of struct analysis? A pseudo-image that grew keeps its name
+ * alone. */
 static bool is_image(const struct profdb_profile *p, const struct base_id *id, const char *path)
 {
 	const char *own = profdb_profile_path(p, 0);
@@ -170,7 +171,7 @@ static int walk_epoch(struct hotlists *x, const char *profiler, struct base_err 
 	return r;
 }
 
-/* With what the daemon would have made them. */
+/* Hints at the option with which the daemon stores such profiles. */
 static void hint_option(const char *profiler, struct base_err *err)
 {
 	if (!strcmp(profiler, PROFDB_VALUES) ||
@@ -218,16 +219,6 @@ const struct profdb_values *hotlists_of(const struct hotlists *v, const struct a
 		if (v->images[i].ai == ai)
 			return v->images[i].v;
 	return NULL;
-}
-
-uint64_t hotlists_sum(const struct hotlists *v, const struct analysis_image *ai)
-{
-	const struct profdb_values *of = hotlists_of(v, ai);
-	uint64_t all = 0;
-
-	for (size_t i = 0; of && i < profdb_values_nr(of); i++)
-		all += profdb_values_at(of, i)->vtot;
-	return all;
 }
 
 /* ---- procedures ------------------------------------------------------------------------------ */
@@ -318,7 +309,7 @@ ssize_t hotlists_procedures(const struct hotlists *v, const struct analysis_imag
 
 /* ---- listings ------------------------------------------------------------------------------- */
 
-/* The unit that begins at @vaddr, or NULL. */
+/* The spot of the unit that begins at @vaddr, or NULL. */
 static struct hotlist_spot *unit_at(const struct analysis_listing *l, struct hotlists_listing *out,
 				    uint64_t vaddr)
 {

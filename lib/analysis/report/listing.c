@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One procedure's instructions with their samples, source lines and inlined routines. */
+/* Lists one procedure's instructions with their samples, source lines and inlined routines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { CODE_MAX = 16 << 20 };
 
-/* Samples of the procedure at one address, before they meet its instructions. */
+/* Samples of the procedure at one address, before they are matched with instructions. */
 struct hit {
 	uint64_t vaddr;
 	const struct profdb_entry *entry;
@@ -52,7 +52,7 @@ static int by_vaddr(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* At the addresses that the listed one has. */
+/* Collects the samples of a place, at the corresponding addresses of the listed procedure. */
 static int collect(struct analysis_listing *l, const struct place *from, struct hits *hits)
 {
 	const struct profdb_profile *p = from->image->profile;
@@ -137,7 +137,8 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Where the inlined part was called from matters; the line within it is the unit's own. */
+/* Stacks are equal if their call places are; the line of the innermost routine is the unit's
+ * own. */
 static bool same_stack(const struct analysis_stack *s, const struct image_frame *v, size_t nr)
 {
 	if (s->nr != nr)
@@ -150,7 +151,7 @@ static bool same_stack(const struct analysis_stack *s, const struct image_frame 
 	return true;
 }
 
-/* Neighbours mostly have the same. */
+/* Finds or adds the stack; neighbours mostly have the same one. */
 static int find_stack(struct analysis_listing *l, uint64_t vaddr, size_t *out)
 {
 	struct image_frame v[IMAGE_FRAMES_MAX];
@@ -208,7 +209,7 @@ static int add_counts(struct analysis_listing *l, const struct hit *hit)
 	return 0;
 }
 
-/* Samples up to @end, not at a unit's start: each address has a line of its own. */
+/* Adds samples up to @end that are not at a unit's start: each address has a line of its own. */
 static int add_strays(struct analysis_listing *l, const struct hits *hits, size_t *next,
 		      enum analysis_unit_kind kind, uint64_t end)
 {
@@ -227,8 +228,8 @@ static int add_strays(struct analysis_listing *l, const struct hits *hits, size_
 	return r;
 }
 
-/* Distance of the end of the inner procedure over @vaddr: its code is not ours to show, and may end
- * where decoding straight through it would not. */
+/* The distance to the end of the nested procedure over @vaddr: its code is not listed here, and
+ * linear decoding might not stop at its end. */
 static size_t behind_inner(struct analysis_listing *l, uint64_t vaddr)
 {
 	const struct image_symbol *s = image_symbol_at(l->img, vaddr);
@@ -270,7 +271,7 @@ static int read_code(struct analysis_listing *l)
 	if (!l->code || !l->total)
 		return -ENOMEM;
 	l->code_len = analysis_code_bytes(l->img, l->symbol.vaddr, l->code, len);
-	/* A machine we cannot disassemble is listed by address, as code without bytes is. */
+	/* Code of an unknown machine is listed by address, as code without bytes is. */
 	if (l->code_len && insn_disasm_open(image_machine(l->img), &l->disasm, NULL) == -ENOMEM)
 		return -ENOMEM;
 	return 0;
@@ -342,7 +343,7 @@ void analysis_listing_close(struct analysis_listing *l)
 
 enum { WHERE_NAME_MAX = 200 };
 
-/* "name", "name+0x12", or "0x4012". */
+/* Formats an address as "name", "name+0x12", or "0x4012". */
 static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_len)
 {
 	const struct image_symbol *s = image_symbol_at(img, vaddr);
@@ -353,7 +354,7 @@ static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_le
 		len = WHERE_NAME_MAX - 3;
 		more = "...";
 	}
-	/* A procedure without a name is called by its address: another one says more. */
+	/* A procedure without a name is named by its address; a named one says more. */
 	if (!s || strncmp(s->name, "0x", 2) == 0)
 		snprintf(buf, buf_len, "0x%llx", (unsigned long long)vaddr);
 	else if (s->vaddr == vaddr)

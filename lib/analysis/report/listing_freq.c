@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often the instructions of a listing ran, and what each execution cost. */
+/* Computes execution counts of a listing's instructions, and the cost of each execution. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@ struct work {
 	struct estimate_samples samples;
 };
 
-/* A listing of several places has their samples added up; one of a single place leaves out those of
- * parts that stand elsewhere, but the image has them. */
+/* A listing of several places has the sums of their samples. A listing of a single place lacks
+ * the samples of its cold parts, but the image has them. */
 static int place_samples(struct work *w, const struct listing_freq *out)
 {
 	const struct analysis_listing *l = w->l;
@@ -74,7 +74,7 @@ static void tell(const struct work *w, struct listing_freq *out)
 			to->units = (double)u->count[out->cost_event] * each;
 	}
 	out->absolute = w->estimate.absolute;
-	out->windows = w->estimate.windows;
+	out->traces = w->estimate.traces;
 	out->nr_unresolved = w->flow->nr_unresolved;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often the instructions of a listing ran, and what each run of them cost. */
+/* Execution counts of a listing's instructions, and the cost of each execution. */
 #ifndef DCPI_LISTING_FREQ_H
 #define DCPI_LISTING_FREQ_H
 
@@ -7,29 +7,28 @@
 #include "listing.h"
 
 struct listing_freq_unit {
-	enum freq_confidence confidence; /* FREQ_NONE: nothing is known */
+	enum freq_confidence confidence; /* FREQ_NONE: not known */
 	double freq;			 /* executions */
-	double units; /* of the cost event, that were spent here: samples * period */
+	double units;			 /* units of the cost event spent here: samples * period */
 };
 
 struct listing_freq {
-	struct listing_freq_unit *v; /* by the listing's units */
-	size_t event;		     /* that tells the frequencies */
-	size_t cost_event;	     /* in which costs are told; a clock or cycles */
+	struct listing_freq_unit *v; /* indexed by unit of the listing */
+	size_t event;		     /* the event that determines the frequencies */
+	size_t cost_event;	     /* the event of the costs: a clock or cycles */
 	bool has_cost;
 	/*
-	 * True: executions, so that units / freq is the cost of one. False: they are right in
-	 * proportion to one another at best, and there are no costs (see struct estimate).
+	 * True: executions, and units / freq is the cost of one. False: at best proportions,
+	 * without costs (see struct estimate).
 	 */
 	bool absolute;
-	uint64_t
-		windows; /* above 0: in proportion, as so many windows tell (see struct estimate) */
-	uint32_t nr_unresolved; /* indirect jumps whose targets are not known */
+	uint64_t traces;	/* above 0: proportions from so many traces (see struct estimate) */
+	uint32_t nr_unresolved; /* number of indirect jumps with unknown targets */
 };
 
 /*
- * Zero-initialize @out; release it also on failure. Errors: -ENOENT (no event that tells
- * frequencies), those of flow_build and estimate_frequencies.
+ * Fills @out, which the caller zero-initializes and releases, also on failure. Errors: -ENOENT (no
+ * event determines frequencies), those of flow_build and estimate_frequencies.
  */
 int listing_freq_make(const struct analysis_listing *l, struct listing_freq *out,
 		      struct base_err *err);

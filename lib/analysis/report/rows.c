@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Samples summed by image or by procedure, sorted and named as reports show them. */
+/* Sums samples by image or by procedure, and sorts and names the rows of reports. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int add_row(struct analysis_rows *rows, struct analysis *a, const struct 
 	return 0;
 }
 
-/* The facility of an image that was opened, now with one image more; NULL: its rows stand alone. */
+/* Counts an opened image for its facility; NULL: its rows stand alone. */
 static int facility_of(struct analysis_rows *rows, const struct analysis_image *ai,
 		       struct analysis_facility **out)
 {
@@ -62,18 +62,18 @@ static int facility_of(struct analysis_rows *rows, const struct analysis_image *
 	return 0;
 }
 
-/* One image's way into rows. */
+/* The state while one image's samples are added. */
 struct placing {
 	struct analysis_rows *rows;
 	struct analysis *a;
 	struct analysis_image *ai;
 	struct analysis_facility *facility; /* NULL: the image stands alone */
-	struct base_map by_vaddr; /* row index + 1, for symbols that were left and come again */
-	size_t none;		  /* index + 1 of the row without procedure */
-	struct image *img;	  /* NULL: it could not be opened */
+	struct base_map by_vaddr;	    /* row index + 1 of symbols that were already met */
+	size_t none;			    /* index + 1 of the row without procedure, or 0 */
+	struct image *img;		    /* NULL: it could not be opened */
 };
 
-/* Several images that were folded into one lead to the same file: its processes count once. */
+/* Several merged images lead to the same file: its processes count once. */
 static bool is_counted(struct placing *p, const struct analysis_row *row)
 {
 	const char *path = p->img ? image_path(p->img) : NULL;
@@ -93,7 +93,7 @@ static bool is_counted(struct placing *p, const struct analysis_row *row)
 	return yes;
 }
 
-/* One more image, or place, whose samples the row has. */
+/* Adds one image, or place, to the row. */
 static void join(struct placing *p, struct analysis_row *row, const struct image_symbol *symbol)
 {
 	row->several |= symbol && row->nr_images;
@@ -105,7 +105,7 @@ static void join(struct placing *p, struct analysis_row *row, const struct image
 	row->last = p->ai;
 }
 
-/* Its code, unless it has been met. */
+/* Records the procedure's code, if it is new. */
 static int note_code(struct placing *p, struct analysis_row *row, const struct image_symbol *symbol)
 {
 	struct analysis_place place = { .image = p->ai, .vaddr = symbol->vaddr };
@@ -126,7 +126,8 @@ static int note_code(struct placing *p, struct analysis_row *row, const struct i
 	return r;
 }
 
-/* The row of that name which another image of the facility has, or this one elsewhere; or new. */
+/* Finds the row of that name, which another image of the facility has, or this image at another
+ * place; or adds one. */
 static int place_named(struct placing *p, const struct image_symbol *symbol, size_t *at)
 {
 	struct base_buf key = { 0 };
@@ -160,7 +161,7 @@ static int place_alone(struct placing *p, const struct image_symbol *symbol, siz
 	return r;
 }
 
-/* The row of @symbol (NULL: none), the one it had or a new one. */
+/* Finds or adds the row of @symbol (NULL: no procedure). */
 static int place(struct placing *p, const struct image_symbol *symbol, struct analysis_row **out)
 {
 	size_t at = symbol ? (size_t)(uintptr_t)base_map_get(&p->by_vaddr, &symbol->vaddr,
@@ -192,7 +193,7 @@ int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 	struct analysis_row *row;
 	int r;
 
-	/* Pseudo-images are called by what made them, which only they know. */
+	/* Pseudo-images are named by facility and process, which are known once they are open. */
 	if (ai->kind == PROFDB_DYNAMIC)
 		analysis_image_open(a, ai, &p.img, NULL);
 	r = facility_of(rows, ai, &p.facility);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which procedure a user means by a name or an address. */
+/* Finds the procedures that a user names by a name or an address. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,15 @@ struct search {
 	struct analysis *a;
 	const char *what;
 	bool by_address;
-	bool readable; /* none has the very name: by those that people read */
+	bool readable; /* no linker's name matches, so readable names are compared */
 	uint64_t vaddr;
 	struct analysis_founds *out;
 	struct near near[NEAR_MAX]; /* the nearest names met, nearest first */
 	size_t nr_images;
 };
 
-/* Lower is nearer; above @what's own length nothing is near. A name within a name is a near one. */
+/* The distance of two names; values above @what's length are not near. A name that contains the
+ * other is near. */
 static unsigned int distance(const char *what, const char *name)
 {
 	size_t len = strlen(what), name_len = strlen(name);
@@ -75,7 +76,7 @@ static int add_found(struct search *s, struct analysis_image *ai, const struct i
 	return 0;
 }
 
-/* Samples of the procedures found in this image, from index @from on. */
+/* Counts the samples of the procedures found in this image, from index @from on. */
 static void count_found(struct search *s, struct analysis_image *ai, struct image *img, size_t from)
 {
 	const struct profdb_profile *p = ai->profile;
@@ -155,7 +156,7 @@ static bool sampled(const struct search *s, const struct analysis_found *f)
 	return false;
 }
 
-/* Where some have samples, the others are not what is meant. */
+/* Drops procedures without samples if others have some. */
 static void drop_unsampled(struct search *s)
 {
 	struct analysis_founds *f = s->out;
@@ -216,7 +217,7 @@ static int search_all(struct search *s, const char *image)
 	return r;
 }
 
-/* A file without samples, or one that has them under another path. */
+/* Searches a file that has no samples, or has them under another path. */
 static int search_file(struct search *s, const char *path)
 {
 	struct analysis_image *ai;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The instructions with most samples, of whatever procedures and images. */
+/* Finds the instructions with the most samples in all procedures and images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct sort {
 	size_t event, nr_events;
 };
 
-/* ---- which ---------------------------------------------------------------------------------- */
+/* ---- the addresses -------------------------------------------------------------------------- */
 
 static int compare(const void *pa, const void *pb, void *ctx)
 {
@@ -39,7 +39,7 @@ static void row_release(struct top_row *row)
 	free(row->count);
 }
 
-/* Twice as many as are wanted are kept, and the lesser half dropped when they are full: a browser
+/* Keeps up to twice the wanted number, and drops the lesser half when that is full: a browser
  * has millions of addresses. */
 static void drop(struct top *t, size_t max, struct sort *s)
 {
@@ -89,7 +89,7 @@ static int collect(struct top *t, struct analysis_image *const *images, size_t n
 	return r;
 }
 
-/* ---- what they are --------------------------------------------------------------------------- */
+/* ---- their instructions ---------------------------------------------------------------------- */
 
 static const char *label(const struct analysis_image *ai)
 {
@@ -98,7 +98,7 @@ static const char *label(const struct analysis_image *ai)
 	return analysis_row_label(&row);
 }
 
-/* From the procedure's start on: only there instructions are known to begin. */
+/* Decodes from the procedure's start, the only known start of an instruction. */
 static void find_instruction(struct image *img, struct insn_disasm *d, const uint8_t *code,
 			     size_t len, uint64_t start, uint64_t vaddr, char *text,
 			     size_t text_len)
@@ -169,7 +169,7 @@ static int by_image(const void *pa, const void *pb)
 	return (a->off > b->off) - (a->off < b->off);
 }
 
-/* The rows of one image, which is opened once. */
+/* Resolves the rows of one image, which is opened once. */
 static int resolve_image(struct analysis *a, struct top_row **rows, size_t nr)
 {
 	struct insn_disasm *d = NULL;

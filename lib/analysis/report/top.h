@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The instructions with most samples, of whatever procedures and images. */
+/* The instructions with the most samples in all procedures and images. */
 #ifndef DCPI_TOP_H
 #define DCPI_TOP_H
 
@@ -8,29 +8,30 @@
 /* An address with samples. */
 struct top_row {
 	struct analysis_image *image;
-	uint64_t off;	 /* as the profile has it */
-	bool placed;	 /* the image was opened and has such an address: */
-	uint64_t vaddr;	 /* this */
-	char *procedure; /* or what stands for it */
-	uint64_t into;	 /* bytes from its start on */
-	char *text;	 /* instruction, or "(why there is none)"; NULL where not placed */
+	uint64_t off;	 /* offset as in the profile */
+	bool placed;	 /* the image was opened and has the address */
+	uint64_t vaddr;	 /* the address, if @placed */
+	char *procedure; /* or the text in its place */
+	uint64_t into;	 /* offset from its start in bytes */
+	char *text;	 /* the instruction, or "(reason for its absence)"; NULL: not placed */
 	char *file;	 /* NULL: no line */
 	unsigned int line;
-	uint64_t *count; /* by event */
+	uint64_t *count; /* indexed by event */
 };
 
 struct top {
-	struct top_row *v; /* by samples, most first; ties by the other events, image, offset */
+	struct top_row *v; /* most samples first; ties by the other events, image, offset */
 	size_t nr;
 	size_t nr_events;
-	uint64_t *total, *others; /* by event: of all images meant; less what the rows have */
-	size_t nr_others;	  /* addresses that are not among the rows */
+	uint64_t *total,
+		*others;  /* indexed by event: sums of the images; sums outside of the rows */
+	size_t nr_others; /* number of addresses outside of the rows */
 };
 
 /*
- * The @max addresses of @images with most samples of @event; addresses without any are left out.
- * Images that cannot be opened have rows too, and their state says why. Zero-initialize @out;
- * release it also on failure. 0 or -ENOMEM.
+ * Finds the @max addresses of @images with the most samples of @event; addresses without any are
+ * left out. Images that cannot be opened have rows too, and their state has the reason. The caller
+ * zero-initializes @out and releases it, also on failure. 0 or -ENOMEM.
  */
 int top_make(struct analysis *a, struct analysis_image *const *images, size_t nr_images,
 	     size_t event, size_t max, struct top *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The profiles of the chosen epochs and platforms, read and put together by image. */
+/* Reads the profiles of the chosen epochs and platforms and merges them by image. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,10 +26,12 @@ static void image_free(struct analysis_image *ai)
 }
 
 /*
- * What makes two profiles one image's. A pseudo-image changes its build-id while it grows and keeps
- * its file name; others have an identity by content, or at least a path.
+ * The key by which profiles belong to one image. A pseudo-image changes its build-id while it grows
+ * and keeps its file name; others have an identity by content, or at least a path. @text (may be
+ * NULL) tells the code of files apart that claim one identity.
  */
-static int identity(const struct profdb_profile *p, bool apart, struct base_buf *key)
+static int identity(const struct profdb_profile *p, bool apart, const char *text,
+		    struct base_buf *key)
 {
 	const struct base_id *id = profdb_profile_image(p);
 	enum profdb_kind kind = profdb_profile_kind(p);
@@ -41,14 +43,16 @@ static int identity(const struct profdb_profile *p, bool apart, struct base_buf 
 		r = base_buf_append(key, process, strlen(process) + 1);
 	if (r >= 0 && kind == PROFDB_DYNAMIC && path)
 		return base_buf_append(key, base_path_name(path), strlen(base_path_name(path)));
-	if (r >= 0 && kind != PROFDB_NAMED && id->len)
-		return base_buf_append(key, id->bytes, id->len);
+	if (r >= 0 && kind != PROFDB_NAMED && id->len) {
+		r = base_buf_append(key, id->bytes, id->len);
+		return r < 0 || !text ? r : base_buf_printf(key, "\n%s", text);
+	}
 	if (r >= 0 && path)
 		r = base_buf_append(key, path, strlen(path));
 	return r;
 }
 
-/* A bucket's name stands in brackets, so that it is not taken for a file. */
+/* The name of a bucket is put in parentheses, so that it is not taken for a file. */
 static char *shown_name(const struct profdb_profile *p, bool apart)
 {
 	const char *path = profdb_profile_path(p, 0), *process;
@@ -59,7 +63,7 @@ static char *shown_name(const struct profdb_profile *p, bool apart)
 	if (profdb_profile_kind(p) == PROFDB_DYNAMIC)
 		return strdup(base_path_name(path));
 	process = apart ? profdb_profile_word(p, "process") : NULL;
-	/* The pid; what follows it tells one life of it from the next. */
+	/* Only the pid is shown; the text behind it tells apart processes that had the same pid. */
 	if (process) {
 		int len = (int)strcspn(process, "-");
 
@@ -90,8 +94,8 @@ static int add_image(struct analysis *a, const struct base_buf *key, struct prof
 	return base_map_set(&a->by_identity, key->data, key->len, ai);
 }
 
-/* Samples of one image from another epoch or platform; the newer identity is where it stands now.
- */
+/* Merges the samples of an image from another epoch or platform; the newer identity has its
+ * current path. */
 static int merge_image(struct analysis_image *ai, struct profdb_profile *p)
 {
 	int r = profdb_profile_merge(ai->profile, p);
@@ -99,6 +103,80 @@ static int merge_image(struct analysis_image *ai, struct profdb_profile *p)
 	if (r >= 0 && profdb_profile_image(p)->len)
 		profdb_profile_set_image(ai->profile, profdb_profile_image(p));
 	profdb_profile_free(p);
+	return r;
+}
+
+/* ---- files of one build-id ------------------------------------------------------------------- */
+
+static struct analysis_image *find(struct analysis *a, const struct analysis_image *ai,
+				   const char *text, struct base_buf *key)
+{
+	base_buf_clear(key);
+	return identity(ai->profile, a->apart, text, key) < 0
+		       ? NULL
+		       : base_map_get(&a->by_identity, key->data, key->len);
+}
+
+/*
+ * A copy of a file that root has installed is one with it where its code is the same. 1: it was
+ * merged, and is no more; 0; negative.
+ */
+static int merge_copy(struct analysis *a, struct analysis_image *ai, struct base_buf *key)
+{
+	const char *text = profdb_profile_word(ai->profile, "text");
+	struct analysis_image *roots;
+	int r;
+
+	if (!text || strlen(text) != IMAGE_TEXT_LEN || ai->kind != PROFDB_FILE)
+		return 0;
+	roots = find(a, ai, NULL, key);
+	if (!roots || !analysis_image_has_text(a, roots, text))
+		return 0;
+	r = profdb_profile_merge(roots->profile, ai->profile);
+	if (r >= 0)
+		r = profdb_profile_set_word(roots->profile, "text", NULL);
+	if (r < 0)
+		return r;
+	if (find(a, ai, text, key) == ai)
+		base_map_del(&a->by_identity, key->data, key->len);
+	image_free(ai);
+	return 1;
+}
+
+static int note_twin(struct base_map *by_id, struct analysis_image *ai)
+{
+	const struct base_id *id = profdb_profile_image(ai->profile);
+
+	if (ai->kind != PROFDB_FILE || !id->len)
+		return 0;
+	ai->twin = base_map_get(by_id, id, sizeof(*id));
+	/* One of several processes' (apart) is no other file. */
+	if (ai->twin && !profdb_profile_word(ai->profile, "text") &&
+	    !profdb_profile_word(ai->twin->profile, "text"))
+		ai->twin = NULL;
+	return base_map_set(by_id, id, sizeof(*id), ai) < 0 ? -ENOMEM : 0;
+}
+
+static int settle_copies(struct analysis *a)
+{
+	struct base_map by_id = { 0 };
+	struct base_buf key = { 0 };
+	size_t kept = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < a->nr_images; i++) {
+		int merged = r < 0 ? 0 : merge_copy(a, a->images[i], &key);
+
+		r = merged < 0 ? merged : r;
+		if (merged > 0)
+			continue;
+		a->images[kept++] = a->images[i];
+		if (r >= 0)
+			r = note_twin(&by_id, a->images[i]);
+	}
+	a->nr_images = kept;
+	base_map_release(&by_id);
+	base_buf_release(&key);
 	return r;
 }
 
@@ -128,31 +206,31 @@ static int analysis_note_period(struct analysis *a, const struct profdb_event *e
 
 static bool is_labelled(struct analysis *a, const char *label)
 {
-	bool yes = !a->nr_labels;
+	bool yes = !a->labels.nr;
 
-	/* It may have been given twice. */
-	for (size_t i = 0; label && i < a->nr_labels; i++)
-		if (strcmp(a->labels[i], label) == 0)
-			yes = a->label_seen[i] = true;
+	/* The user may have given a label twice. */
+	for (size_t i = 0; label && i < a->labels.nr; i++)
+		if (strcmp(a->labels.v[i], label) == 0)
+			yes = a->labels.seen[i] = true;
 	return yes;
 }
 
-/* For the hint of an error: each once. */
+/* Records a label for the hint of an error, once. */
 static int note_label(struct analysis *a, const char *label)
 {
-	const char *at = (const char *)a->other_labels.data, *end;
+	const char *at = (const char *)a->labels.others.data, *end;
 	size_t len = strlen(label);
 
-	for (end = at ? at + a->other_labels.len : at; at < end; at += strcspn(at, " ")) {
+	for (end = at ? at + a->labels.others.len : at; at < end; at += strcspn(at, " ")) {
 		at += strspn(at, " ");
 		if (strncmp(at, label, len) == 0 && strchr(" ", at[len]))
 			return 0;
 	}
-	return base_buf_printf(&a->other_labels, " %s", label);
+	return base_buf_printf(&a->labels.others, " %s", label);
 }
 
-/* A profile becomes part of its image, whose it is; @out (may be NULL) is not set where
- * its label is not wanted. 0 or negative. */
+/* Merges a profile into its image, which takes it over. @out (may be NULL) stays unset if the
+ * profile's label is not chosen. 0 or negative. */
 static int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
 				 struct analysis_image **out)
 {
@@ -169,7 +247,7 @@ static int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
 	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
 		r = analysis_note_period(a, profdb_profile_event(p, i));
 	if (r >= 0)
-		r = identity(p, a->apart, &key);
+		r = identity(p, a->apart, profdb_profile_word(p, "text"), &key);
 	if (r < 0) {
 		profdb_profile_free(p);
 	} else {
@@ -182,7 +260,7 @@ static int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
 	return r;
 }
 
-/* All that was walked. */
+/* Drops everything that was read. */
 static void analysis_forget(struct analysis *a)
 {
 	for (size_t i = 0; i < a->nr_images; i++)
@@ -195,13 +273,13 @@ static void analysis_forget(struct analysis *a)
 		free(a->bad[i].file);
 	a->nr_images = a->nr_epochs = a->nr_platforms = a->nr_bad = a->nr_events = 0;
 	base_map_release(&a->by_identity);
-	base_buf_clear(&a->other_labels);
-	for (size_t i = 0; a->label_seen && i < a->nr_labels; i++)
-		a->label_seen[i] = false;
+	base_buf_clear(&a->labels.others);
+	for (size_t i = 0; a->labels.seen && i < a->labels.nr; i++)
+		a->labels.seen[i] = false;
 	analysis_forget_headers(a);
 }
 
-/* Only one event is wanted: the others go from the table, and so from every sum. */
+/* Keeps one event: the others leave the table, and so every sum. */
 static int keep_event(struct analysis *a, const char *name, struct base_err *err)
 {
 	int i = analysis_event_find(a, name, err);
@@ -235,12 +313,7 @@ static int sum_image(struct analysis *a, struct analysis_image *ai)
 	return 0;
 }
 
-double analysis_event_enabled(const struct analysis_event *ev)
-{
-	return ev->whole > (double)ev->sum ? (double)ev->sum / ev->whole : 1;
-}
-
-/* Copies of programs and libraries that came with the database (dcpitar -images). */
+/* Uses copies of programs and libraries inside the database (dcpitar -images). */
 static int use_images(struct analysis *a)
 {
 	char *dir;
@@ -248,7 +321,7 @@ static int use_images(struct analysis *a)
 
 	if (r < 0)
 		return -ENOMEM;
-	r = image_store_images(a->store, dir);
+	r = image_store_images(a->sources.store, dir);
 	free(dir);
 	return r;
 }
@@ -257,7 +330,7 @@ static int use_images(struct analysis *a)
 static int add_unsampled(struct analysis *a, struct profdb_profile *p, struct analysis_image **out)
 {
 	struct base_buf key = { 0 };
-	int r = identity(p, false, &key);
+	int r = identity(p, false, NULL, &key);
 
 	if (r < 0)
 		profdb_profile_free(p);
@@ -279,7 +352,7 @@ static struct analysis_image *image_by_id(const struct analysis *a, const struct
 	return NULL;
 }
 
-/* The file is one more place where the image may be. */
+/* Records the file as one more path of the image. */
 static int image_of_file(struct analysis *a, const char *path, const struct base_id *id,
 			 struct analysis_image **out)
 {
@@ -315,23 +388,26 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	if (a) {
 		a->apart = sel->apart;
 		a->sums = sel->sums;
-		a->labels = sel->labels;
-		a->nr_labels = sel->nr_labels;
-		a->label_seen = calloc(sel->nr_labels + 1, sizeof(*a->label_seen));
-		a->files = sel->files;
-		a->nr_files = sel->nr_files;
+		a->labels.v = sel->labels;
+		a->labels.nr = sel->nr_labels;
+		a->labels.seen = calloc(sel->nr_labels + 1, sizeof(*a->labels.seen));
+		a->sources.files = sel->files;
+		a->sources.nr_files = sel->nr_files;
 	}
-	r = a && a->label_seen ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
+	r = a && a->labels.seen ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
 	if (r >= 0)
-		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
+		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db),
+				     &a->sources.store);
 	if (r >= 0)
 		r = use_images(a);
 	for (size_t i = 0; r >= 0 && i < sel->nr_maps; i++)
-		r = image_map_read(&a->map, sel->maps[i], err);
+		r = image_map_read(&a->sources.map, sel->maps[i], err);
 	if (r >= 0)
-		image_store_index(a->store, profdb_index_fd(a->db));
+		image_store_index(a->sources.store, profdb_index_fd(a->db));
 	if (r >= 0)
 		r = analysis_walk(a, sel, err);
+	if (r >= 0)
+		r = settle_copies(a);
 	if (r >= 0 && sel->event)
 		r = keep_event(a, sel->event, err);
 	for (size_t i = 0; r >= 0 && i < a->nr_images; i++)
@@ -349,15 +425,15 @@ void analysis_close(struct analysis *a)
 	if (!a)
 		return;
 	analysis_forget(a);
-	base_buf_release(&a->other_labels);
-	free(a->label_seen);
-	image_map_release(&a->map);
+	base_buf_release(&a->labels.others);
+	free(a->labels.seen);
+	image_map_release(&a->sources.map);
 	free(a->images);
 	free(a->epochs);
 	free(a->platforms);
 	free(a->bad);
 	free(a->events);
-	image_store_close(a->store);
+	image_store_close(a->sources.store);
 	profdb_close(a->db);
 	free(a);
 }
@@ -378,7 +454,7 @@ int analysis_event_find(const struct analysis *a, const char *name, struct base_
 	return -ENOENT;
 }
 
-/* By itself, or where there is none with something around it: cycles:u. Negative: neither. */
+/* Finds an event by its plain name, or else with additions such as cycles:u. Negative: neither. */
 static int find_kind(const struct analysis *a, const char *name)
 {
 	int at = analysis_event_find(a, name, NULL);
@@ -412,7 +488,7 @@ enum { ATTEMPTS = 20 };
 struct walk {
 	struct analysis *a;
 	const char *epoch, *platform;
-	struct profdb_sums *sums; /* of what is walked; NULL: they are not wanted */
+	struct profdb_sums *sums; /* sums of the platform being read; NULL: not wanted */
 };
 
 static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
@@ -420,18 +496,19 @@ static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
 	struct walk *w = ctx;
 
 	(void)file;
-	/* Without its sums the platform is only slower to read next time. */
+	/* A platform without sums is only slower to read the next time. */
 	if (w->sums && profdb_sums_add(w->sums, p) < 0)
 		w->sums = NULL;
 	return analysis_take_profile(w->a, p, NULL);
 }
 
-/* ---- of an index ----------------------------------------------------------------------------- */
+/* ---- profiles known from an index ------------------------------------------------------------ */
 
-/* Most headers stand in all epochs, in the same bytes: each is read once. */
+/* A header that was read. Most headers occur in all epochs with the same bytes, so each is read
+ * once. */
 struct known_header {
-	struct analysis_image *ai; /* NULL: its label is not wanted */
-	struct base_id id;	   /* a pseudo-image's changes; the newest holds */
+	struct analysis_image *ai; /* NULL: its label is not chosen */
+	struct base_id id; /* the build-id; a pseudo-image's changes, and the newest is kept */
 };
 
 static int new_header(struct analysis *a, const struct profdb_sum *s)
@@ -531,6 +608,7 @@ static int walk_platform(struct analysis *a, struct analysis_epoch *epoch, const
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot gather profiles");
 	epoch->open |= profdb_epoch_open(a->db, epoch->name, platform);
+	epoch->lost += profdb_epoch_lost(a->db, epoch->name, platform);
 	r = a->sums ? profdb_sums_walk(a->db, epoch->name, platform, on_sum, &w) : -ENOENT;
 	if (r == -ENOENT) {
 		if (a->sums && profdb_sums_begin(a->db, epoch->name, platform, &sums) >= 0)
@@ -548,7 +626,7 @@ static int add_epoch(struct analysis *a, const char *name, struct base_err *err)
 	int r = base_grow(&a->epochs, &a->cap_epochs, a->nr_epochs + 1, sizeof(*a->epochs));
 
 	if (r >= 0) {
-		a->epochs[a->nr_epochs].open = false;
+		a->epochs[a->nr_epochs] = (struct analysis_epoch){ 0 };
 		a->epochs[a->nr_epochs].name = strdup(name);
 		if (!a->epochs[a->nr_epochs].name)
 			r = -ENOMEM;
@@ -559,7 +637,7 @@ static int add_epoch(struct analysis *a, const char *name, struct base_err *err)
 	return 0;
 }
 
-/* *@seen collects the platforms' names for the hint of an error. */
+/* Reads an epoch. *@seen collects the platforms' names for the hint of an error. */
 static int walk_epoch(struct analysis *a, const char *name, const char *only, struct base_buf *seen,
 		      struct base_err *err)
 {
@@ -608,14 +686,14 @@ int analysis_no_platform(const char *name, const struct base_buf *seen, struct b
 
 static int check_labels(const struct analysis *a, struct base_err *err)
 {
-	for (size_t i = 0; i < a->nr_labels; i++) {
-		if (a->label_seen[i])
+	for (size_t i = 0; i < a->labels.nr; i++) {
+		if (a->labels.seen[i])
 			continue;
 		base_fail(err, -ENOENT, "no samples with label '%s' in the chosen epochs",
-			  a->labels[i]);
-		if (a->other_labels.len)
-			base_hint(err, "labels there:%.*s", (int)a->other_labels.len,
-				  (const char *)a->other_labels.data);
+			  a->labels.v[i]);
+		if (a->labels.others.len)
+			base_hint(err, "labels there:%.*s", (int)a->labels.others.len,
+				  (const char *)a->labels.others.data);
 		else
 			base_hint(err, "none there has a label: choose others by -epoch");
 		return -ENOENT;
@@ -640,8 +718,8 @@ static int walk_all(struct analysis *a, const struct analysis_selection *sel, st
 	return r < 0 ? r : 0;
 }
 
-/* Every profile that is chosen. Where epochs were joined meanwhile, some may be
- * there twice, and others not at all: it begins anew. */
+/* Reads every chosen profile. If epochs were joined meanwhile, some may be read twice and others
+ * not at all: then reading starts again. */
 static int analysis_walk(struct analysis *a, const struct analysis_selection *sel,
 			 struct base_err *err)
 {

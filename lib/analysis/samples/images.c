@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Images of the chosen samples: opened, named, matched with a name that a user gives. */
+/* The images of the chosen samples: opened, named, and matched with names that users type. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,8 +40,8 @@ static enum analysis_state state_of(int code)
 	}
 }
 
-/* "hello[4711]": what made the code and in which process (the kernel, or several: none), instead of
- * a file's name. */
+/* Names a pseudo-image "hello[4711]" by its facility and process (no process for the kernel or
+ * several), in place of a file name. */
 static void name_dynamic(struct analysis_image *ai, const struct image *img)
 {
 	const struct image_process *p = image_process(img);
@@ -62,8 +62,8 @@ static void name_dynamic(struct analysis_image *ai, const struct image *img)
 }
 
 /*
- * What may not be read: by its class, as its file's name says what another user runs. Whose code it
- * is the file's list of readers tells, where it has one.
+ * Names an unreadable pseudo-image by its class, as its file name would reveal what another user
+ * runs. The file's access list, if it has one, tells the user.
  */
 static void name_unreadable(const struct analysis *a, struct analysis_image *ai)
 {
@@ -94,7 +94,8 @@ static const char **paths_of(const struct profdb_profile *p)
 	return paths;
 }
 
-/* A file that the user named is the image where its identity is, or, without one, its name. */
+/* Is a file that the user named this image? It is if the identities agree, or, without one, the
+ * names. */
 static bool is_image(const struct image_query *q, struct image *img, const char *file)
 {
 	struct base_id id;
@@ -110,12 +111,12 @@ static bool is_image(const struct image_query *q, struct image *img, const char 
 
 static int open_named(struct analysis *a, const struct image_query *q, struct image **out)
 {
-	for (size_t i = 0; i < a->nr_files; i++) {
+	for (size_t i = 0; i < a->sources.nr_files; i++) {
 		struct image *img;
 
-		if (image_open_path(a->files[i], q->kind, &img, NULL) < 0)
+		if (image_open_path(a->sources.files[i], q->kind, &img, NULL) < 0)
 			continue;
-		if (is_image(q, img, a->files[i])) {
+		if (is_image(q, img, a->sources.files[i])) {
 			*out = img;
 			return 0;
 		}
@@ -130,13 +131,14 @@ static int open_mapped(struct analysis *a, const struct image_query *q, struct i
 	const struct image_map_entry *e = NULL;
 
 	if (q->id.len && q->known == IMAGE_BY_ID)
-		e = image_map_find(&a->map, &q->id);
-	for (; e && e < a->map.v + a->map.nr && base_id_equal(&e->id, &q->id); e++) {
+		e = image_map_find(&a->sources.map, &q->id);
+	for (; e && e < a->sources.map.v + a->sources.map.nr && base_id_equal(&e->id, &q->id);
+	     e++) {
 		struct image_query at = *q;
 		const char *paths[] = { e->path, NULL };
 
 		at.paths = paths;
-		if (image_open(a->store, &at, out, NULL) >= 0)
+		if (image_open(a->sources.store, &at, out, NULL) >= 0)
 			return 0;
 	}
 	return -DCPI_ENOIMAGE;
@@ -157,8 +159,9 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 		return base_fail_errno(err, -ENOMEM, "cannot open image");
 	q.known = image_known_by(profdb_profile_word(ai->profile, "identity"));
 	q.id = *profdb_profile_image(ai->profile);
+	q.text = profdb_profile_word(ai->profile, "text");
 	q.paths = paths;
-	r = image_open(a->store, &q, out, &why);
+	r = image_open(a->sources.store, &q, out, &why);
 	if (r < 0 && (open_named(a, &q, out) >= 0 || open_mapped(a, &q, out) >= 0)) {
 		memset(&why, 0, sizeof(why));
 		r = 0;
@@ -178,6 +181,21 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	if (r < 0 && err && !err->code)
 		*err = why;
 	return r;
+}
+
+bool analysis_image_has_text(struct analysis *a, const struct analysis_image *ai, const char *text)
+{
+	struct image_query q = { .kind = kind_of(ai->kind),
+				 .id = *profdb_profile_image(ai->profile),
+				 .text = text };
+	const char **paths = paths_of(ai->profile);
+	struct image *img = NULL;
+
+	q.paths = paths;
+	if (paths && image_open(a->sources.store, &q, &img, NULL) >= 0)
+		image_close(img);
+	free(paths);
+	return img;
 }
 
 const char *analysis_image_label(const struct analysis_image *ai)
@@ -208,7 +226,7 @@ int analysis_image_paths(struct analysis_image *ai, struct image *img, const str
 	if (!ai->paths_made)
 		r = paths_make(ai->profile, img, &ai->paths, NULL);
 	if (r == -ENOMEM)
-		return base_fail_errno(err, r, "cannot follow the windows of '%s'", ai->name);
+		return base_fail_errno(err, r, "cannot follow the traces of '%s'", ai->name);
 	ai->paths_made = true;
 	*out = ai->paths;
 	return 0;
@@ -265,7 +283,8 @@ static bool id_starts_with(const struct base_id *id, const char *prefix)
 	       strncasecmp(base_id_text(id, text), prefix, len) == 0;
 }
 
-/* By its file's name, which begins with the facility: what a name may not have is "_" there. */
+/* Compares with the file name, which begins with the facility; characters that a name may not
+ * have are "_" there. */
 static bool may_be_facility(const struct analysis_image *ai, const char *what)
 {
 	const char *path = profdb_profile_path(ai->profile, 0);
@@ -279,8 +298,8 @@ static bool may_be_facility(const struct analysis_image *ai, const char *what)
 }
 
 /*
- * A pseudo-image's facility and process are known once it was opened. That it could not be is no
- * problem of who asks for something else.
+ * The facility and process of a pseudo-image are known once it is open. A failure to open it is no
+ * error here, as the user may mean another image.
  */
 static bool dynamic_match(struct analysis *a, struct analysis_image *ai, const char *what)
 {

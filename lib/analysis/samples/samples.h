@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The samples of the chosen epochs and platforms by image. Every number is a 64-bit count; every
+ * The samples of the chosen epochs and platforms, by image. Every number is a 64-bit count; every
  * table keeps the total that it was made from, so that sums can be checked.
  */
 #ifndef DCPI_SAMPLES_H
@@ -14,64 +14,65 @@ struct paths;
 
 /* ---- the chosen samples (gather.c) --------------------------------------------------------- */
 
-#define ANALYSIS_NR_EVENTS PROFDB_NR_EVENTS /* in all profiles together */
+#define ANALYSIS_NR_EVENTS PROFDB_NR_EVENTS /* number of events in all profiles together */
 
 struct analysis_selection {
 	const char *db;
 	const char *epoch;	   /* as profdb_epoch_select; NULL: the newest */
 	const char *platform;	   /* NULL: all */
 	const char *event;	   /* NULL: all */
-	const char *const *labels; /* samples that have one of these; none: all */
+	const char *const *labels; /* only samples with one of these labels; none: all */
 	size_t nr_labels;
-	bool apart;		  /* profiles that dcpid -bypid kept apart by process stay so */
-	bool sums;		  /* sums of images suffice: profiles may lack their counts */
-	const char *const *files; /* where images may be that are not at their own place */
+	bool apart; /* profiles that dcpid -bypid separated by process stay separate */
+	bool sums;  /* the caller needs sums of images only: profiles may lack their counts */
+	const char *const *files; /* files that may be images at other paths than recorded */
 	size_t nr_files;
-	const char *const *maps; /* dcpiscan's, likewise */
+	const char *const *maps; /* maps by dcpiscan, for the same purpose */
 	size_t nr_maps;
 };
 
 struct analysis_event {
 	char name[PROFDB_EVENT_NAME];
 	uint64_t period;
-	bool mixed; /* profiles disagree on the period */
+	bool mixed; /* profiles have different periods */
 	uint64_t sum;
-	double whole; /* what sum would be, had each profile's been counted all the time */
+	double whole; /* estimate of the sum if each profile's event had been counted all the time
+		       */
 };
-
-/* The part of the time in which it was counted, 0 to 1: below 1 where events took turns. */
-double analysis_event_enabled(const struct analysis_event *ev);
 
 struct analysis_epoch {
 	char *name;
-	bool open; /* still being written: what is shown is its last flush */
+	bool open;     /* still being written: its last flush is shown */
+	uint64_t lost; /* samples that its daemons could not write before they ended */
 };
 
-/* Why an image's samples have no procedures. */
+/* The state of an image, which explains missing procedures. */
 enum analysis_state {
 	ANALYSIS_UNOPENED,
-	ANALYSIS_OPEN,	     /* it was there */
-	ANALYSIS_MISSING,    /* nowhere found */
-	ANALYSIS_CHANGED,    /* another build-id */
-	ANALYSIS_UNREADABLE, /* no rights, or its file system does not answer */
-	ANALYSIS_DAMAGED,    /* no ELF, or cut */
+	ANALYSIS_OPEN,	     /* the image was found and opened */
+	ANALYSIS_MISSING,    /* no file was found */
+	ANALYSIS_CHANGED,    /* the file has another build-id */
+	ANALYSIS_UNREADABLE, /* permission is missing, or the file system does not answer */
+	ANALYSIS_DAMAGED,    /* not an ELF file, or a truncated one */
 };
 
 /* An image and all its chosen samples. */
 struct analysis_image {
 	enum profdb_kind kind;
 	struct profdb_profile *profile; /* all epochs and platforms together */
-	char *name;	     /* to show; of a pseudo-image "facility[pid]" once it was opened, or
-				"dynamic code of uid 1000, not readable" */
-	char *facility;	     /* of a pseudo-image that was opened (or that class), or NULL */
-	size_t nr_processes; /* whose code it holds; 0: not known */
-	uint64_t *count;     /* by event */
-	size_t event_of[PROFDB_NR_EVENTS]; /* of the profile's events: index in analysis, SIZE_MAX
-					    */
+	char *name; /* name to show; of an opened pseudo-image "facility[pid]", or "dynamic code of
+		       uid 1000, not readable" */
+	char *facility;	     /* facility of an opened or unreadable pseudo-image, or NULL */
+	size_t nr_processes; /* number of processes whose code it holds; 0: not known */
+	uint64_t *count;     /* indexed by event */
+	size_t event_of[PROFDB_NR_EVENTS]; /* indexed by event of the profile: index in analysis, or
+					      SIZE_MAX */
 	enum analysis_state state;
-	struct base_err why; /* where state is none of the first two */
-	bool guessed;	     /* it was opened, and image_guessed */
-	struct paths *paths; /* what its windows tell, once it was asked for */
+	struct base_err why; /* the reason, unless state is one of the first two */
+	bool guessed;	     /* image_guessed is true of the opened image */
+	/* A file with the same build-id and other code, or code that could not be read; or NULL. */
+	const struct analysis_image *twin;
+	struct paths *paths; /* its instruction traces, made at the first request */
 	bool paths_made;
 };
 
@@ -81,17 +82,27 @@ struct analysis_bad {
 	struct base_err err;
 };
 
-struct analysis {
-	bool apart, sums; /* these and the next as the selection has them; */
-	const char *const *labels;
-	size_t nr_labels;
-	bool *label_seen;	      /* of each: a profile has it */
-	struct base_buf other_labels; /* of profiles that were not chosen: " NAME NAME …" */
-	const char *const *files;     /* the caller's */
+/* The labels that were chosen, and those that the database has. */
+struct analysis_labels {
+	const char *const *v; /* the caller's; none: profiles of all labels are read */
+	size_t nr;
+	bool *seen;		/* indexed by chosen label: a profile has it */
+	struct base_buf others; /* labels of profiles that were not chosen: " NAME NAME …" */
+};
+
+/* The places where images are searched. */
+struct analysis_sources {
+	const char *const *files; /* the caller's */
 	size_t nr_files;
 	struct image_map map; /* all maps together */
-	struct profdb *db;
 	struct image_store *store;
+};
+
+struct analysis {
+	bool apart, sums; /* as in the selection */
+	struct analysis_labels labels;
+	struct analysis_sources sources;
+	struct profdb *db;
 	struct analysis_epoch *epochs;
 	size_t nr_epochs, cap_epochs;
 	char **platforms;
@@ -100,73 +111,82 @@ struct analysis {
 	size_t nr_events, cap_events;
 	struct analysis_image **images;
 	size_t nr_images, cap_images;
-	struct base_map by_identity;
-	struct base_map by_header; /* of indexes: struct known_header */
+	struct base_map by_identity; /* images, for gather.c */
+	struct base_map by_header;   /* while indexes are read: struct known_header of gather.c */
 	struct analysis_bad *bad;
 	size_t nr_bad, cap_bad;
 };
 
 /*
- * Read every profile that is meant. Errors: those of profdb (no database, unknown epoch), -ENOENT
- * for a platform or event that is not there, the existing ones named in the hint. A profile file
- * that cannot be read is noted in @bad and the rest is gathered.
+ * Reads every selected profile into *@out, released with analysis_close. Errors, with @err: those
+ * of profdb (no database, unknown epoch), -ENOENT for an unknown platform or event, with the
+ * existing ones in the hint. A profile file that cannot be read is recorded in @bad, and the others
+ * are read.
  */
 int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 		  struct base_err *err);
 void analysis_close(struct analysis *a);
-/* Add to @seen, for the hint of the next, a platform that is there; once. 0 or -ENOMEM. */
+/* Adds a platform that exists to @seen, once, for the hint of analysis_no_platform. 0 or
+ * -ENOMEM. */
 int analysis_platform_seen(struct base_buf *seen, const char *name);
-/* -ENOENT: of the chosen epochs none is of platform @name. */
+/* Reports that no chosen epoch has platform @name, with @seen in the hint. Returns -ENOENT. */
 int analysis_no_platform(const char *name, const struct base_buf *seen, struct base_err *err);
-/* Index of an event by name, or -ENOENT with the existing ones in the hint. */
+/* Returns the index of an event by name, or -ENOENT with the existing ones in the hint. */
 int analysis_event_find(const struct analysis *a, const char *name, struct base_err *err);
-/* The event to sort by when none is named: cycles, else a clock, else the first. */
+/* The index of the event to sort by if the user names none: cycles, else a clock, else the
+ * first. */
 size_t analysis_event_default(const struct analysis *a);
 
 /* ---- images (images.c) --------------------------------------------------------------------- */
 
-/* Of its profiles together, or NULL: it has none of @event. */
+/* Returns @event of the image's merged profile, or NULL if it has none. */
 const struct profdb_event *analysis_image_event(const struct analysis_image *ai, size_t event);
 /*
- * Units of @event (cycles, nanoseconds, …) that a sample in @ai stands for, those of the time in
- * which others were counted in turn (dcpid -slot) included: the mean of its profiles, whose periods
- * may differ; where it has none of @event, what another image's are. 1 where that is unknown.
+ * Returns the units of @event (cycles, nanoseconds, …) that one sample in @ai stands for, including
+ * the time in which other events were counted in turn (dcpid -slot): the mean over its profiles,
+ * whose periods may differ. Without @event in @ai, the value of another image is used. 1: not
+ * known.
  */
 double analysis_sample_units(const struct analysis *a, const struct analysis_image *ai,
 			     size_t event);
-/* Open it and set its state; negative with @err where it cannot be. Named buckets: -ENOENT. */
+/* Opens the image into *@out, which the caller closes, and sets its state. Negative with @err
+ * where it cannot be opened; -ENOENT for named buckets. */
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
 			struct base_err *err);
-/* What stands for its procedures where there are none: "(no symbol)", "(image missing)", …; of a
- * bucket its name. */
+/* Whether a file of that identity still has code with the hash @text (a profile's word). */
+bool analysis_image_has_text(struct analysis *a, const struct analysis_image *ai, const char *text);
+/* The text in place of procedure names where there are none: "(no symbol)", "(image missing)",
+ * …; for a bucket its name. */
 const char *analysis_image_label(const struct analysis_image *ai);
 /*
- * What windows tell of it, made when first asked for; NULL where the profile has none, or none that
- * its code explains. @img is the opened image. 0 or -ENOMEM.
+ * Returns the instruction traces of the image in *@out, which @ai owns; they are made at the first
+ * request. NULL: the profile has none, or none that fits the code. @img is the opened image. 0 or
+ * -ENOMEM.
  */
 int analysis_image_paths(struct analysis_image *ai, struct image *img, const struct paths **out,
 			 struct base_err *err);
-/* Is it what the user means: path (also relative, or by links), base name, shown name, facility,
- * build-id prefix (4 digits)? */
+/* Does @what name the image? It may be a path (also relative, or through links), a base name, a
+ * shown name, a facility, or a prefix of the build-id (at least 4 digits). */
 bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const char *what);
 /*
- * The image of a file that the user names: the one with samples of that identity, else one without
- * any, which is @a's from then on. Errors: those of image_identify, -ENOMEM.
+ * Finds the image of a file that the user names: the one with samples of that identity, or a new
+ * one without samples, which @a owns. Errors: those of image_identify, -ENOMEM.
  */
 int analysis_image_add(struct analysis *a, const char *path, struct analysis_image **out,
 		       struct base_err *err);
-/* -DCPI_ENOIMAGE, with the nearest names in the hint. */
+/* Reports that no image is named @what, with the nearest names in the hint. Returns
+ * -DCPI_ENOIMAGE. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);
 
 /* ---- entries of a profile ------------------------------------------------------------------ */
 
-/* Has the entry of @ai's profile samples of a chosen event? */
+/* Does the entry of @ai's profile have samples of a chosen event? */
 bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_entry *e);
-/* Add its chosen samples by event, to @total (may be NULL) as well. */
+/* Adds the entry's chosen samples to @count, by event, and to @total (may be NULL). */
 void analysis_entry_add(const struct analysis_image *ai, const struct profdb_entry *e,
 			uint64_t *count, uint64_t *total);
 
-/* A profile file that cannot be read: into @a->bad. */
+/* Records a profile file that cannot be read in @a->bad. */
 void analysis_note_bad(struct analysis *a, const char *epoch, const char *platform,
 		       const char *file, const struct base_err *err);
 

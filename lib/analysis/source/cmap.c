@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Token maps: the tokens of a C source with their places, made, written and read. */
+/* Token maps: the tokenizer of a C source, the map from its tokens to their places, and the
+ * reader and writer of the map. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -47,15 +48,16 @@ struct making {
 	struct cmap *map;
 	struct base_map by_name; /* index of the file + 1 */
 	struct base_buf *out;
-	unsigned int line;	 /* of @out, that comes next */
-	char name[NAME_MAX_LEN]; /* the file where we are */
-	bool named;		 /* it has its place in the map: @file */
+	unsigned int line;	 /* the next line of @out */
+	char name[NAME_MAX_LEN]; /* the current file */
+	bool named;		 /* the current file is in the map: @file */
 	uint32_t file;
-	bool system, told;	/* it is a system's header; what the compiler was told last */
-	unsigned int row, from; /* where @row of the text is line @from of the file */
+	bool system, announced; /* the current file is a system header; the last state written for
+			      the compiler */
+	unsigned int row, from; /* row @row of the text is line @from of the file */
 };
 
-/* Files are listed when a token comes from them: most headers are macros alone. */
+/* A file enters the map with its first token, as most headers define macros alone. */
 static int find_file(struct making *m)
 {
 	struct cmap *map = m->map;
@@ -90,14 +92,14 @@ static int emit(struct making *m, const char *text, size_t len)
 {
 	int r = base_buf_append(m->out, text, len);
 
-	/* One at the end would join the line with the next. */
+	/* A backslash at the end would join the line with the next one. */
 	if (r >= 0 && len && text[len - 1] == '\\')
 		r = base_buf_append(m->out, " ", 1);
 	m->line += newlines(text, len) + 1;
 	return r < 0 ? r : base_buf_append(m->out, "\n", 1);
 }
 
-/* Digits, not too many. */
+/* Parses a number of a few digits; NULL: there is none. */
 static const char *parse_number(const char *p, const char *end, unsigned int *out)
 {
 	const char *start = p;
@@ -118,7 +120,7 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-/* "name", in which a backslash stands before quotes and itself. */
+/* Parses a quoted name, in which a backslash precedes quotes and backslashes. */
 static const char *parse_name(const char *p, const char *end, char *name)
 {
 	size_t n = 0;
@@ -136,7 +138,7 @@ static const char *parse_name(const char *p, const char *end, char *name)
 	return p < end && n ? p + 1 : NULL;
 }
 
-/* # 12 "file.c" 1 3, or #line 12 "file.c": false where it is none. */
+/* Parses a line marker: # 12 "file.c" 1 3, or #line 12 "file.c". False: it is another directive. */
 static bool parse_marker(const struct ctoken *t, unsigned int *line, char *name, bool *system)
 {
 	const char *end = t->text + t->len, *p = skip_blanks(t->text + 1, end);
@@ -157,15 +159,15 @@ static bool parse_marker(const struct ctoken *t, unsigned int *line, char *name,
 	return p != NULL;
 }
 
-/* Where system's headers begin and end: the compiler is lenient there. */
+/* Writes a marker where system headers begin and end, as the compiler is lenient there. */
 static int emit_system(struct making *m)
 {
 	char marker[NAME_MAX_LEN + 64];
 	int n;
 
-	if (m->system == m->told)
+	if (m->system == m->announced)
 		return 0;
-	m->told = m->system;
+	m->announced = m->system;
 	n = snprintf(marker, sizeof(marker), "# %u \"%s\"%s", m->line + 1, m->map->tokenized,
 		     m->system ? " 3" : "");
 	return emit(m, marker, (size_t)n);
@@ -214,7 +216,7 @@ static int add_token(struct making *m, const struct ctoken *t)
 	struct cmap *map = m->map;
 	struct cmap_token *to;
 
-	/* A '#' at the start of a line would be a directive. */
+	/* A '#' at the start of a line would begin a directive. */
 	if (*t->text == '#' || (t->len > 1 && memcmp(t->text, "%:", 2) == 0)) {
 		if (m->out->len && m->line > 1) {
 			m->out->data[m->out->len - 1] = ' ';
@@ -266,7 +268,7 @@ int cmap_tokenize(const char *text, size_t len, const char *name, struct base_bu
 /* ---- columns ------------------------------------------------------------------------------- */
 
 struct line_tokens {
-	struct ctoken *v; /* of the source, in order */
+	struct ctoken *v; /* tokens of the source, in order */
 	size_t nr, cap;
 };
 
@@ -302,7 +304,7 @@ static size_t first_of_row(const struct line_tokens *all, unsigned int row)
 	return low;
 }
 
-/* Texts in the map are cut: so is the comparison. */
+/* Compares two texts; the map truncates them, so the comparison stops there too. */
 static bool same(const struct cmap_token *a, const struct ctoken *b)
 {
 	size_t len = strlen(a->text);
@@ -311,7 +313,7 @@ static bool same(const struct cmap_token *a, const struct ctoken *b)
 	       memcmp(a->text, b->text, len) == 0;
 }
 
-/* @table[i][j]: longest common sequence of a's from i on and b's from j on. */
+/* Fills @table[i][j] with the length of the longest common subsequence of a[i..] and b[j..]. */
 static void fill(uint16_t *table, const struct cmap_token *a, size_t n, const struct ctoken *b,
 		 size_t m)
 {
@@ -327,7 +329,7 @@ static void fill(uint16_t *table, const struct cmap_token *a, size_t n, const st
 	}
 }
 
-/* Follow the longest sequence: of each of a, the token of b that it is, or m. */
+/* Follows the longest common subsequence: for each token of a, the equal one of b, or m. */
 static void follow(const uint16_t *table, const struct cmap_token *a, size_t n,
 		   const struct ctoken *b, size_t m, size_t *partner)
 {
@@ -354,8 +356,9 @@ static bool is_word(const struct ctoken *t)
 }
 
 /*
- * What is in both stands where the source has it. What a macro made stands at its name: the last
- * word of the source before the next common token that the preprocessor's output does not have.
+ * A common token gets its place in the source. A token that a macro made gets the place of the
+ * macro's name: the last word of the source before the next common token that the preprocessor
+ * removed.
  */
 static void place(struct cmap_token *a, size_t n, const struct ctoken *b, size_t m,
 		  const size_t *partner)
@@ -379,7 +382,7 @@ static void place(struct cmap_token *a, size_t n, const struct ctoken *b, size_t
 	}
 }
 
-/* One line's tokens, as they are and as the preprocessor left them. */
+/* Matches the tokens of one line with those that the preprocessor left of it. */
 static int match(struct cmap_token *a, size_t n, const struct ctoken *b, size_t m)
 {
 	size_t *partner;
@@ -476,7 +479,7 @@ static int no_memory(struct reader *r)
 	return base_fail_errno(r->err, -ENOMEM, "cannot read the map");
 }
 
-/* 1, 0 at the end, or negative. */
+/* Reads the next line: 1, 0 at the end of the text, or negative. */
 static int next_line(struct reader *r)
 {
 	const char *why = NULL;
@@ -489,7 +492,7 @@ static int next_line(struct reader *r)
 	return got;
 }
 
-/* Digits, then @behind. */
+/* Reads a number that is followed by @behind. */
 static bool take(const char **at, char behind, unsigned int *out)
 {
 	unsigned long long n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tokens of a C source, one after the other. */
+/* The tokenizer of C sources. */
 #include <string.h>
 
 #include "ctoken.h"
@@ -23,7 +23,7 @@ static bool stands(const struct ctoken_reader *r, const char *text)
 	return left(r) >= len && memcmp(r->at, text, len) == 0;
 }
 
-/* Over one byte, rows counted. */
+/* Advances by one byte and counts rows. */
 static void step(struct ctoken_reader *r)
 {
 	if (*r->at++ == '\n') {
@@ -37,14 +37,15 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Characters of identifiers; universal names and whatever is not ASCII may be some. */
+/* Is the character one of identifiers? Universal names and bytes that are not ASCII count as
+ * such. */
 static bool is_name(char c)
 {
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
 	       c == '$' || c == '\\' || (unsigned char)c >= 0x80;
 }
 
-/* A line that goes on in the next. Length of what joins them, or 0. */
+/* The length of a line continuation (backslash and newline), or 0. */
 static size_t splice(const struct ctoken_reader *r)
 {
 	if (stands(r, "\\\n"))
@@ -108,7 +109,8 @@ static void skip_quoted(struct ctoken_reader *r)
 	r->at++;
 }
 
-/* R"delimiter( … )delimiter": @r stands at the quote. Without an end it is an ordinary string. */
+/* Skips a raw string R"delimiter( … )delimiter"; @r is at its quote. Without an end it is read
+ * as an ordinary string. */
 static void skip_raw(struct ctoken_reader *r)
 {
 	const char *open = memchr(r->at, '(', left(r) < 18 ? left(r) : 18);
@@ -153,7 +155,7 @@ static void skip_name(struct ctoken_reader *r)
 		skip_quoted(r);
 }
 
-/* A preprocessing number: 1e+5, 0x1p-3, 1.5f, 1'000 */
+/* Skips a preprocessing number: 1e+5, 0x1p-3, 1.5f, 1'000. */
 static void skip_number(struct ctoken_reader *r)
 {
 	while (left(r)) {

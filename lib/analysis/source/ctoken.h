@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where tokens of C end. To put each on a line of its own, one that is taken too long does no harm,
- * one that is cut does: in doubt they stay together.
+ * A tokenizer of C. Each token gets a line of its own later: a token that is too long does no harm,
+ * a token that is split does. Where the end is uncertain, tokens stay together.
  */
 #ifndef DCPI_CTOKEN_H
 #define DCPI_CTOKEN_H
@@ -18,17 +18,17 @@ struct ctoken {
 	enum ctoken_kind kind;
 	const char *text;
 	size_t len;
-	unsigned int row, column; /* where it begins, from 1; columns in bytes */
+	unsigned int row, column; /* its start, from 1; columns in bytes */
 };
 
 struct ctoken_reader {
-	const char *at, *end, *line; /* @line: where the current row begins */
+	const char *at, *end, *line; /* @line: the start of the current row */
 	unsigned int row;
-	bool started; /* something stood in this row already */
+	bool started; /* this row has a token already */
 };
 
 void ctoken_init(struct ctoken_reader *r, const char *text, size_t len);
-/* The next one; blanks and comments are skipped. Any bytes; each call but the last goes on. */
+/* Reads the next token of any bytes, after blanks and comments. Each call but the last advances. */
 void ctoken_next(struct ctoken_reader *r, struct ctoken *out);
 
 #endif

@@ -72,9 +72,27 @@ static void test_of_a_file(void **state)
 	assert_true(base_reader_of(AT_FDCWD, path) == UINT32_MAX);
 }
 
+static void test_folder(void **state)
+{
+	char path[] = "/tmp/dcpi-acl-XXXXXX";
+	int fd, r;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = base_reader_set(fd, 1000, true);
+	if (r != -ENOTSUP) {
+		assert_int_equal(r, 0);
+		assert_int_equal(mode_of(fd), 0750);
+	}
+	close(fd);
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_reader),
+					    cmocka_unit_test(test_folder),
 					    cmocka_unit_test(test_of_a_file) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,17 @@ static void finds_as_a_walk_does(void **state)
 	}
 }
 
+static void keys_may_be_expressions(void **state)
+{
+	static const uint32_t v[] = { 2, 4, 6 };
+
+	(void)state;
+	assert_int_equal(BASE_BOUND(i, 3, v[i] * 2 < 8), 1);
+	assert_int_equal(BASE_BOUND(i, 3, v[i] * 2 <= 8), 2);
+	assert_int_equal(BASE_BOUND(i, 3, true), 3);
+	assert_int_equal(BASE_BOUND(i, 3, false), 0);
+}
+
 static void an_empty_array_may_be_null(void **state)
 {
 	const struct item *none = NULL;
@@ -54,6 +65,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_as_a_walk_does),
+		cmocka_unit_test(keys_may_be_expressions),
 		cmocka_unit_test(an_empty_array_may_be_null),
 	};
 

@@ -9,7 +9,7 @@
 
 #include "base.h"
 
-static void goes_on(void **state)
+static void continues(void **state)
 {
 	const struct timespec nap = { .tv_nsec = 5000000 };
 	uint64_t before = base_now_ns(), after;
@@ -50,7 +50,7 @@ static void ahead_by_the_sleep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(goes_on),
+		cmocka_unit_test(continues),
 		cmocka_unit_test(never_back),
 		cmocka_unit_test(ahead_by_the_sleep),
 	};

@@ -55,14 +55,14 @@ static void crc_table(void **state)
 
 static void hash_ignores_place(void **state)
 {
-	uint8_t room[64];
+	uint8_t space[64];
 	uint64_t expected = base_hash64("some key of 21 bytes.", 21);
 
 	(void)state;
 	for (size_t at = 0; at < 16; at++) {
-		memset(room, (int)at, sizeof(room));
-		memcpy(room + at, "some key of 21 bytes.", 21);
-		assert_true(base_hash64(room + at, 21) == expected);
+		memset(space, (int)at, sizeof(space));
+		memcpy(space + at, "some key of 21 bytes.", 21);
+		assert_true(base_hash64(space + at, 21) == expected);
 	}
 	base_hash64(NULL, 0);
 }

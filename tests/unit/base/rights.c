@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -60,6 +61,51 @@ static void test_rights(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(act_drop), 0);
+}
+
+/* One right is left, of those that there are, and no other can come back by an exec. */
+static int act_keep(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+	struct base_err err = { 0 };
+	int r = base_rights_keep(1ull << CAP_SYS_PTRACE, &err);
+
+	if (r < 0 || syscall(SYS_capget, &head, data) < 0)
+		return 1;
+	if (data[0].effective != (r ? 1u << CAP_SYS_PTRACE : 0) ||
+	    data[0].permitted != data[0].effective || data[1].permitted || data[1].effective)
+		return 2;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 3;
+	return geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) != 0 ? 4 : 0;
+}
+
+static void test_keep(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(act_keep), 0);
+}
+
+/* Programs that it executes as root have those rights that are left, and no others. */
+static int act_bound(void)
+{
+	const uint32_t keep = 1u << CAP_SYS_PTRACE | 1u << CAP_SETPCAP;
+	struct base_err err = { 0 };
+	int r;
+
+	if (geteuid() != 0)
+		return 0;
+	r = base_rights_bound(keep, &err);
+	if (r < 0)
+		return 1;
+	return r ? system("grep -q '^CapEff:.*0000000000080100$' /proc/self/status") : 0;
+}
+
+static void test_bound(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(act_bound), 0);
 }
 
 /* Root as in a container that was given no right to become somebody else. */
@@ -133,9 +179,9 @@ static void test_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rights),
-		cmocka_unit_test(test_rights_bound),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_rights),	     cmocka_unit_test(test_keep),
+		cmocka_unit_test(test_rights),	     cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_rights_bound), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_nonsense),
 	};
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "stand_ins.h"
 
 static struct trial t;
@@ -32,6 +33,7 @@ static int teardown(void **state)
 	follow_release(&d->follow);
 	identity_free(d->identity);
 	images_free(d->images);
+	budgets_free(d->budgets);
 	free(d);
 	base_buf_release(&reply);
 	return 0;
@@ -61,20 +63,70 @@ static bool is_ok(const char *answer)
 static void label_of_the_client(void **state)
 {
 	struct control_request q = { .command = CONTROL_LABEL, .label = "run" };
-	const struct follow_queued *told;
+	const struct follow_queued *announced;
 	uint64_t before = base_now_ns();
 
 	(void)state;
 	assert_true(is_ok(ask(&q, geteuid())));
 	assert_int_equal(d->follow.queue.nr, 1);
-	told = &d->follow.queue.items[0];
-	assert_int_equal(told->load.kind, DRIVER_LOAD_LABEL);
-	assert_int_equal(told->load.pid, getpid());
-	assert_string_equal(told->load.path, "run");
-	assert_true(told->load.time_ns >= before && told->load.time_ns <= base_now_ns());
+	announced = &d->follow.queue.items[0];
+	assert_int_equal(announced->load.kind, DRIVER_LOAD_LABEL);
+	assert_int_equal(announced->load.pid, getpid());
+	assert_string_equal(announced->load.path, "run");
+	assert_true(announced->load.time_ns >= before && announced->load.time_ns <= base_now_ns());
 	/* By its pid it is the same. */
 	q.pid = getpid();
 	assert_true(is_ok(ask(&q, geteuid())));
+}
+
+/* To see that a range is wrong costs as much as one that is right: it is counted before. */
+static void wrong_ranges(void **state)
+{
+	struct control_request q = { .command = CONTROL_REGISTER,
+				     .pid = getpid(),
+				     .start = 4096,
+				     .len = 1,
+				     .path = "/bin/x" };
+	const char *last = geteuid() ? "too many registrations" : "no executable memory";
+
+	(void)state;
+	d->budgets = budgets_new();
+	for (int i = 0; i < 4096; i++)
+		assert_non_null(strstr(ask(&q, geteuid()), "no executable memory"));
+	assert_non_null(strstr(ask(&q, geteuid()), last));
+	budget_clear(d->budgets, BUDGET_REGISTRATIONS);
+	budget_waited(d->budgets, geteuid(), 10000000000ull, 0, 0);
+	assert_non_null(strstr(ask(&q, geteuid()), "try again later"));
+}
+
+/* In the middle of a turn sums do not hold: what is told is as of its beginning. */
+static void status_in_a_turn(void **state)
+{
+	struct control_request q = { .command = CONTROL_STATUS };
+
+	(void)state;
+	assert_int_equal(base_buf_printf(&d->kept_status, "kept\n"), 0);
+	d->meanwhile = true;
+	assert_string_equal(ask(&q, other_uid()), "kept\n");
+	base_buf_release(&d->kept_status);
+	d->meanwhile = false;
+}
+
+/* One step of a flush a turn, however many ask. */
+static void one_step_a_turn(void **state)
+{
+	struct control_request q = { .command = CONTROL_FLUSH };
+	const struct control_peer peer = { .privileged = true };
+
+	(void)state;
+	d->stepped = true;
+	base_buf_clear(&reply);
+	assert_int_equal(daemon_command(d, &q, &peer, &reply), CONTROL_LATER);
+	q.command = CONTROL_EPOCH;
+	assert_int_equal(daemon_command(d, &q, &peer, &reply), CONTROL_LATER);
+	q.command = CONTROL_QUIT;
+	assert_int_equal(daemon_command(d, &q, &peer, &reply), CONTROL_LATER);
+	assert_int_equal(reply.len, 0);
 }
 
 static void processes_of_others(void **state)
@@ -161,10 +213,9 @@ static void log_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(label_of_the_client),
-		TEST(processes_of_others),
-		TEST(registered_image),
-		TEST(log_lines),
+		TEST(label_of_the_client), TEST(processes_of_others), TEST(wrong_ranges),
+		TEST(registered_image),	   TEST(log_lines),	      TEST(status_in_a_turn),
+		TEST(one_step_a_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,10 @@
 static char dir[] = "/tmp/dcpi-control-XXXXXX";
 static struct control *c;
 static unsigned int nr_asked;
+static unsigned int nr_later;	/* that often an epoch is not done yet */
+static void (*meanwhile)(void); /* called while a flush is done */
+static bool in_meanwhile;
+static unsigned int nr_meanwhile, nr_flushed;
 static unsigned int nr_files; /* that came with requests */
 static size_t answer_len;
 static uint64_t answer_ns;
@@ -32,6 +36,21 @@ static int answer(void *ctx, const struct control_request *request, const struct
 	assert_int_equal(peer->pid, getpid());
 	assert_int_equal(peer->uid, geteuid());
 	nr_asked++;
+	if (in_meanwhile) {
+		assert_int_equal(request->command, CONTROL_STATUS);
+		nr_meanwhile++;
+	}
+	if (request->command == CONTROL_FLUSH && meanwhile) {
+		nr_flushed++;
+		in_meanwhile = true;
+		for (int i = 0; i < 4; i++)
+			meanwhile();
+		in_meanwhile = false;
+	}
+	if (request->command == CONTROL_EPOCH && nr_later) {
+		nr_later--;
+		return CONTROL_LATER;
+	}
 	if (request->command == CONTROL_FLUSH) {
 		int fd = reader_peek_fd(peer->sock);
 
@@ -123,6 +142,70 @@ static void request_and_answer(void **state)
 	say(fd, "{\"cmd\":\"status\"}\n");
 	assert_string_equal(hear(fd), "did 0\n");
 	close(fd);
+}
+
+/* A request that takes several turns: others are answered meanwhile, and the loop does not sleep.
+ */
+static void request_that_takes_turns(void **state)
+{
+	struct pollfd wait = { .fd = control_poll_fd(c), .events = POLLIN };
+	int fd = client(), other = client();
+
+	(void)state;
+	nr_later = 20;
+	say(fd, "{\"cmd\":\"epoch\"}\n{\"cmd\":\"flush\"}\n");
+	assert_string_equal(hear(fd), "");
+	say(other, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(other), "did 0\n");
+	assert_true(nr_later > 0);
+	assert_int_equal(poll(&wait, 1, 0), 1);
+	while (nr_later)
+		control_serve(c);
+	assert_string_equal(hear(fd), "did 2\ndid 1\n");
+	assert_int_equal(poll(&wait, 1, 0), 0);
+	/* Its client leaves. */
+	nr_later = 20;
+	say(fd, "{\"cmd\":\"epoch\"}\n");
+	assert_string_equal(hear(fd), "");
+	close(fd);
+	while (nr_later)
+		control_serve(c);
+	say(other, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(other), "did 0\n");
+	close(other);
+}
+
+static void serve_status(void)
+{
+	control_serve_status(c);
+}
+
+/* While one request is served for long, the status is told to those who ask for it alone. */
+static void status_meanwhile(void **state)
+{
+	int busy = client(), epoch = client(), status = client(), late;
+
+	(void)state;
+	say(busy, "{\"cmd\":\"flush\"}\n");
+	say(epoch, "{\"cmd\":\"epoch\"}\n");
+	say(status, "{\"cmd\":\"status\"}\n");
+	late = connected();
+	say(late, "{\"cmd\":\"status\"}\n");
+	meanwhile = serve_status;
+	nr_asked = 0;
+	control_serve(c);
+	meanwhile = NULL;
+	assert_int_equal(nr_flushed, 1);
+	assert_string_equal(hear(busy), "did 1\n");
+	assert_string_equal(hear(epoch), "did 2\n");
+	assert_string_equal(hear(status), "did 0\n");
+	assert_string_equal(hear(late), "did 0\n");
+	assert_int_equal(nr_asked, 4);
+	assert_true(nr_meanwhile >= 2);
+	close(busy);
+	close(epoch);
+	close(status);
+	close(late);
 }
 
 /* Whom it is sent to takes a request's descriptor, which we do not have at any time. */
@@ -469,6 +552,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(request_and_answer),
+		TEST(request_that_takes_turns),
+		TEST(status_meanwhile),
 		TEST(descriptors),
 		TEST(last_words),
 		TEST(too_long_a_line),

@@ -13,7 +13,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Law 1, whatever a test did: what was given is stored, or pending, or lost; and profiles agree. */
+/* Invariant 1, whatever a test did: what was given is stored, or pending, or lost; and profiles
+ * agree. */
 static int teardown(void **state)
 {
 	const struct account *a = &t.store.account;
@@ -135,7 +136,7 @@ static void replaced_library(void **state)
 	assert_int_equal(trial_count(&t, "/lib/a", 0x2000), 1);
 }
 
-/* Law 2 of counts over an interval: right, or named as not known. */
+/* Invariant 2 of counts over an interval: right, or named as not known. */
 static void remapped_in_the_interval(void **state)
 {
 	uint64_t before;

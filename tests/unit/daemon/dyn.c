@@ -170,7 +170,7 @@ static void test_ranges(void **state)
 	trial_close(&t);
 }
 
-/* Law 2: A, then B in its place, then A again. */
+/* Invariant 2: A, then B in its place, then A again. */
 static void test_reuse(void **state)
 {
 	struct dyn_facility *f;
@@ -193,8 +193,9 @@ static void test_reuse(void **state)
 	b = offset(&t, 0x10020, 200);
 	f = facility(&t, 0);
 	assert_int_equal(f->nr_routines, 2);
-	assert_int_equal(dyn_routine_get(&t.p.dyn->own->tenants.routines, 1)->place, DYN_PLACE_OWN);
-	assert_int_equal(dyn_routine_get(&t.p.dyn->own->tenants.routines, 2)->place, 1);
+	assert_int_equal(dyn_routine_get(&t.p.dyn->own->lifetimes.routines, 1)->place,
+			 DYN_PLACE_OWN);
+	assert_int_equal(dyn_routine_get(&t.p.dyn->own->lifetimes.routines, 2)->place, 1);
 	assert_int_not_equal(b & ~4095ull, a & ~4095ull);
 	assert_int_equal(offset(&t, 0x1003f, 200), b + 0x1f);
 	/* B began somewhere in (150, 200): until then A, from then on B, between nobody knows. */
@@ -259,7 +260,7 @@ static void test_other_facility_takes_over(void **state)
 	trial_close(&t);
 }
 
-/* Counts over an interval: one tenant all the time, or it is not known. */
+/* Counts over an interval: one lifetime all the time, or it is not known. */
 static enum dyn_where span(struct trial *t, uint64_t addr, uint64_t first_ns, uint64_t time_ns,
 			   uint64_t *off)
 {
@@ -365,7 +366,7 @@ static void test_many_evictions(void **state)
 		fake_routine_rec(&t.b, 0, 0x10000, i % 2 ? "A" : "B", code_a, 64);
 		tell(&t, 10 + i);
 	}
-	assert_true(t.p.dyn->own->tenants.nr_past <= DYN_PAST_MAX);
+	assert_true(t.p.dyn->own->lifetimes.nr_past <= DYN_PAST_MAX);
 	assert_int_equal(span(&t, 0x10000, 20, 20, &off), DYN_REUSED);
 	assert_int_equal(span(&t, 0x10000, NR, NR, &off), DYN_FOUND);
 	assert_int_equal(span(&t, 0x10000, NR, NR + 1, &off), DYN_REUSED);
@@ -386,7 +387,7 @@ static void test_forgotten(void **state)
 	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
 	tell(&t, 200);
 	tell(&t, later);
-	assert_int_equal(t.p.dyn->own->tenants.nr_past, 0);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_past, 0);
 	assert_int_equal(where(&t, 0x10000, later), DYN_FOUND);
 	assert_int_equal(where(&t, 0x10000, 201), DYN_FOUND);
 	assert_int_equal(where(&t, 0x10000, 150), DYN_REUSED);
@@ -411,7 +412,7 @@ static void test_many_routines(void **state)
 			tell(&t, i);
 	}
 	/* Each that is in the tree is found at both of its ends, and they are disjoint. */
-	const struct dyn_routines *all = &t.p.dyn->own->tenants.routines;
+	const struct dyn_routines *all = &t.p.dyn->own->lifetimes.routines;
 	uint64_t pos = 0, nr = 0;
 	uint32_t n;
 
@@ -545,7 +546,7 @@ static void test_hand_on(void **state)
 	assert_int_equal(dyn_hand_on(&child, &next), 0);
 	assert_true(dyn_has_registry(&next));
 	/* Whose heirs cannot have it either. */
-	assert_int_equal(next.dyn->own->tenants.nr_heirs, 0);
+	assert_int_equal(next.dyn->own->lifetimes.nr_forks, 0);
 	assert_false(dyn_has_registry(&child));
 	assert_int_equal(ask(&t, &next, 0x20000, 700, 700, &img, &off), DYN_FOUND);
 	assert_int_equal(ask(&t, &next, 0x10000, 700, 700, &img, &off), DYN_NONE);
@@ -703,7 +704,7 @@ static void test_what_is_kept(void **state)
 	assert_int_equal(nr_of_type(f, true, WIRE_ROUTINE, NULL), 3);
 	assert_int_equal(nr_of_type(f, false, WIRE_PLACE, &place), 1);
 	assert_int_equal(place.vaddr, 0x10000);
-	assert_int_equal(place.elf, PSEUDOIMG_ROOM);
+	assert_int_equal(place.elf, PSEUDOIMG_MODULE);
 	assert_int_equal(place.len, 64);
 	assert_int_equal(place.from_seq, 3);
 	assert_int_equal(place.until_seq, 4);
@@ -743,7 +744,7 @@ static void test_places_on_disk(void **state)
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
 	tell(&t, 100);
 	f = facility(&t, 0);
-	all = &t.p.dyn->own->tenants.routines;
+	all = &t.p.dyn->own->lifetimes.routines;
 	dyn_facility_written(f, true);
 	assert_false(dyn_facility_is_behind(f, true));
 	/* It is in each later version, of those that hold no more than they must too. */
@@ -908,7 +909,7 @@ static void test_job_tells_empty_ranges(void **state)
 	trial_close(&t);
 }
 
-/* Law 7: the same program elsewhere in memory, in another process: the same identity. */
+/* Invariant 7: the same program elsewhere in memory, in another process: the same identity. */
 static void test_identity_by_content(void **state)
 {
 	struct pseudoimg_result result[2] = { 0 };
@@ -992,9 +993,9 @@ static void test_all_over_quota(void **state)
 	assert_int_equal(result.nr_bad, 0);
 	assert_int_equal(result.nr_routines, 0);
 	/* Nodes come back when nobody asks for them any more. */
-	dyn_tenant_forget(&t.p.dyn->own->tenants, 100 + 2 * DYN_PAST_NS);
+	dyn_lifetime_forget(&t.p.dyn->own->lifetimes, 100 + 2 * DYN_PAST_NS);
 	dyn_facility_drop_unused(t.p.dyn->own);
-	assert_int_equal(t.p.dyn->own->tenants.routines.nr_used, 1);
+	assert_int_equal(t.p.dyn->own->lifetimes.routines.nr_used, 1);
 	trial_close(&t);
 }
 
@@ -1016,14 +1017,14 @@ static void test_database_full(void **state)
 	/* What got a sample before is still written. */
 	assert_true(dyn_facility_is_behind(facility(&t, 0), false));
 	assert_int_equal(where(&t, 0x10000, 100), DYN_FOUND);
-	assert_int_equal(where(&t, 0x20000, 100), DYN_NO_ROOM);
-	assert_int_equal(where(&t, 0x20001, 100), DYN_NO_ROOM);
+	assert_int_equal(where(&t, 0x20000, 100), DYN_NO_CAPACITY);
+	assert_int_equal(where(&t, 0x20001, 100), DYN_NO_CAPACITY);
 	dyn_facility_written(facility(&t, 0), false);
 	assert_false(dyn_facility_is_behind(facility(&t, 0), true));
 	fake_routine_rec(&t.b, 0, 0x30000, "too late", code_a, 64);
 	tell(&t, 200);
-	assert_int_equal(where(&t, 0x30000, 200), DYN_NO_ROOM);
-	assert_int_equal(where(&t, 0x50010, 200), DYN_NO_ROOM);
+	assert_int_equal(where(&t, 0x30000, 200), DYN_NO_CAPACITY);
+	assert_int_equal(where(&t, 0x50010, 200), DYN_NO_CAPACITY);
 	assert_false(dyn_facility_is_behind(facility(&t, 0), true));
 	assert_int_equal(nr_of_type(facility(&t, 0), false, WIRE_ROUTINE, NULL), 1);
 	dyn_stats_get(t.dyn, &stats);
@@ -1049,7 +1050,7 @@ static void test_one_reader(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(path));
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(image_file_create(&file, dir, "x.dyn", &reader, NULL), 0);
+	assert_int_equal(image_file_create(&file, dir, "x.dyn", NULL, &reader, NULL), 0);
 	assert_int_equal(fstat(file.fd, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
 	/* Unless the file system has no lists of readers. */

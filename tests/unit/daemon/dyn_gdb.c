@@ -119,7 +119,7 @@ static uint64_t refresh(struct tracker *t)
 static const struct wire_routine *record_of(struct dyn_registry *reg, const struct image *img,
 					    uint64_t off)
 {
-	const struct dyn_routines *rs = &reg->tenants.routines;
+	const struct dyn_routines *rs = &reg->lifetimes.routines;
 	struct dyn_facility *f = reg->facilities[0];
 
 	for (uint32_t k = 1; f && f->image == img && k <= rs->last; k++) {
@@ -511,7 +511,7 @@ static void outlived(void **state)
 	make(&a, HERE, 'A');
 	link_node(&a.node);
 	dyn_end(t->dyn, &child);
-	assert_true(reg->tenants.routines.nr_live > 0);
+	assert_true(reg->lifetimes.routines.nr_live > 0);
 	assert_int_equal(t->dyn->nr_roots, 0);
 	for (reg = t->dyn->registries; reg; reg = reg->next)
 		assert_true(reg->over && !reg->refs && reg->fd < 0);

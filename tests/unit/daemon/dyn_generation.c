@@ -165,8 +165,8 @@ static const char *who_of(struct process *p, const struct dyn_registry *reg, uin
 	default:
 		return "!";
 	}
-	for (uint32_t i = 1; i <= reg->tenants.routines.last; i++) {
-		const struct dyn_routine *r = dyn_routine_get(&reg->tenants.routines, i);
+	for (uint32_t i = 1; i <= reg->lifetimes.routines.last; i++) {
+		const struct dyn_routine *r = dyn_routine_get(&reg->lifetimes.routines, i);
 		struct dyn_facility *f = reg->facilities[r->facility];
 		const struct wire_routine *rec = dyn_facility_record(f, r);
 		uint64_t begin;
@@ -185,7 +185,7 @@ static const char *who(uint64_t addr, uint32_t generation)
 	return who_of(&t.p, t.p.dyn->own, addr, generation);
 }
 
-/* Law 2: A, B and A' within one reading; each generation is its own routine's. */
+/* Invariant 2: A, B and A' within one reading; each generation is its own routine's. */
 static void swaps(void **state)
 {
 	(void)state;
@@ -209,7 +209,7 @@ static void swaps(void **state)
 	assert_string_equal(who(0x20000, 3), "far");
 	assert_string_equal(who(0x30000, 3), "-");
 	assert_int_equal(t.p.dyn->own->nr_bad, 0);
-	assert_int_equal(t.p.dyn->own->tenants.nr_missed, 0);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_missed, 0);
 	/* The same routine at the same address is the same place. */
 	assert_int_equal(t.p.dyn->own->facilities[0]->nr_routines, 4);
 }
@@ -267,7 +267,7 @@ static void moves(void **state)
 	assert_string_equal(who(0x10000, 3), "C");
 	assert_string_equal(who(0x30000, 5), "A");
 	/* With its code as it is there. */
-	r = dyn_routine_get(&t.p.dyn->own->tenants.routines, 3);
+	r = dyn_routine_get(&t.p.dyn->own->lifetimes.routines, 3);
 	assert_int_equal(r->addr, 0x20000);
 	assert_int_equal(
 		((const uint8_t *)(dyn_facility_record(t.p.dyn->own->facilities[0], r) + 1))[1],
@@ -285,7 +285,7 @@ static const struct wire_routine *record_of(uint32_t index)
 	const struct dyn_registry *reg = t.p.dyn->own;
 
 	return dyn_facility_record(reg->facilities[0],
-				   dyn_routine_get(&reg->tenants.routines, index));
+				   dyn_routine_get(&reg->lifetimes.routines, index));
 }
 
 /* Its record is lost: who stands at its new address is not known. */
@@ -301,7 +301,7 @@ static void moves_unread(void **state)
 	tell();
 	assert_string_equal(who(0x20000, 2), "B");
 	assert_string_equal(who(0x20000, 3), "?");
-	assert_true(t.p.dyn->own->tenants.wants_list);
+	assert_true(t.p.dyn->own->lifetimes.wants_list);
 }
 
 static void objects(void **state)
@@ -334,14 +334,14 @@ static void objects(void **state)
 static void without_code(void **state)
 {
 	struct dyn_facility *f;
-	struct dyn_tenants *n;
+	struct dyn_lifetimes *n;
 
 	(void)state;
 	put(1, 0x10000, "A", FRESH);
 	fake_routine_rec(&t.b, 0, 0x20000, "B", NULL, 64);
 	((struct wire_routine *)last_record(t.b.len - record_len("B")))->seq = 2;
 	tell();
-	n = &t.p.dyn->own->tenants;
+	n = &t.p.dyn->own->lifetimes;
 	f = t.p.dyn->own->facilities[0];
 	assert_true(n->wants_list);
 	assert_int_equal(n->codeless, 2);
@@ -446,7 +446,7 @@ static void object_without_symbols(void **state)
 	assert_string_equal(who(0x10fff, 5), "nowhere");
 	assert_string_equal(who(0x10000, 6), "Z");
 	assert_string_equal(who(0x10100, 6), "-");
-	assert_int_equal(t.p.dyn->own->tenants.routines.nr_live, 2);
+	assert_int_equal(t.p.dyn->own->lifetimes.routines.nr_live, 2);
 }
 
 /* What was missed is told by a list: who lived through it, who came, who is gone. */
@@ -458,8 +458,8 @@ static void a_gap(void **state)
 	put(3, 0x30000, "is replaced", FRESH);
 	put(10, 0x40000, "late", FRESH);
 	tell();
-	assert_true(t.p.dyn->own->tenants.wants_list);
-	assert_int_equal(t.p.dyn->own->tenants.nr_missed, 6);
+	assert_true(t.p.dyn->own->lifetimes.wants_list);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_missed, 6);
 	/* Before the list: whoever lived may be gone. */
 	assert_string_equal(who(0x10000, 3), "stays");
 	assert_string_equal(who(0x10000, 4), "?");
@@ -470,7 +470,7 @@ static void a_gap(void **state)
 	put(10, 0x40000, "late", LISTED);
 	listed(10, 10, 0);
 	tell();
-	assert_false(t.p.dyn->own->tenants.wants_list);
+	assert_false(t.p.dyn->own->lifetimes.wants_list);
 	assert_string_equal(who(0x10000, 5), "stays");
 	assert_string_equal(who(0x10000, 10), "stays");
 	assert_string_equal(who(0x20000, 3), "goes");
@@ -684,7 +684,7 @@ static void the_past_by_address(void **state)
 	enum { NR = 400 };
 	static const uint8_t large[70000];
 	static uint64_t addr[NR], len[NR];
-	const struct dyn_tenants *tenants;
+	const struct dyn_lifetimes *lifetimes;
 	uint64_t at = 0x10000;
 
 	(void)state;
@@ -700,22 +700,24 @@ static void the_past_by_address(void **state)
 	for (uint64_t i = 0; i < NR; i++)
 		retire(NR + 1 + i, i + 1, addr[i], len[i]);
 	tell();
-	tenants = &t.p.dyn->own->tenants;
-	assert_int_equal(tenants->nr_past, NR);
+	lifetimes = &t.p.dyn->own->lifetimes;
+	assert_int_equal(lifetimes->nr_past, NR);
 	for (uint64_t i = 0; i < NR; i++) {
 		const uint64_t ask[3] = { addr[i], addr[i] + len[i] / 2, addr[i] + len[i] - 1 };
 		uint32_t index;
 		bool sure;
 
 		for (size_t k = 0; k < 3; k++) {
-			assert_int_equal(dyn_tenant_find_seq(tenants, ask[k], NR, &index, &sure),
-					 DYN_FOUND);
-			assert_int_equal(dyn_routine_get(&tenants->routines, index)->addr, addr[i]);
+			assert_int_equal(
+				dyn_lifetime_find_seq(lifetimes, ask[k], NR, &index, &sure),
+				DYN_FOUND);
+			assert_int_equal(dyn_routine_get(&lifetimes->routines, index)->addr,
+					 addr[i]);
 		}
 		if (i % 3)
-			assert_int_equal(
-				dyn_tenant_find_seq(tenants, addr[i] + len[i], NR, &index, &sure),
-				DYN_NONE);
+			assert_int_equal(dyn_lifetime_find_seq(lifetimes, addr[i] + len[i], NR,
+							       &index, &sure),
+					 DYN_NONE);
 	}
 }
 
@@ -757,26 +759,26 @@ static void too_many_routines(void **state, bool of_all)
 	object(5, 0x60000, 64);
 	move(6, 3, 0x30000, 0x10000);
 	tell();
-	assert_int_equal(reg->tenants.routines.last, 3);
+	assert_int_equal(reg->lifetimes.routines.last, 3);
 	assert_true(reg->crowded);
 	assert_int_equal(reg->nr_bad, 0);
 	assert_int_equal(t.dyn->stats.records_dropped, 3);
-	assert_int_equal(reg->tenants.nr_missed, 3);
+	assert_int_equal(reg->lifetimes.nr_missed, 3);
 	assert_string_equal(who(0x20000, 3), "B");
 	assert_string_equal(who(0x20000, 4), "?");
 	assert_string_equal(who(0x10000, 5), "?");
 	assert_string_equal(who(0x10000, 6), "?");
-	assert_true(reg->tenants.wants_list);
+	assert_true(reg->lifetimes.wants_list);
 	put(4, 0x20000, "D", LISTED);
 	put(6, 0x10000, "C", LISTED);
 	listed(6, 6, 0);
 	tell();
-	assert_false(reg->tenants.wants_list);
-	assert_int_equal(reg->tenants.complete, 0);
+	assert_false(reg->lifetimes.wants_list);
+	assert_int_equal(reg->lifetimes.complete, 0);
 	assert_string_equal(who(0x20000, 6), "?");
 	assert_string_equal(who(0x90000, 6), "?");
 	/* C had no sample: there is room for one when it is forgotten. */
-	dyn_tenant_forget(&reg->tenants, t.now + 2 * DYN_PAST_NS);
+	dyn_lifetime_forget(&reg->lifetimes, t.now + 2 * DYN_PAST_NS);
 	dyn_facility_drop_unused(reg);
 	put(7, 0x40000, "E", FRESH);
 	put(8, 0x50000, "F", FRESH);
@@ -840,7 +842,7 @@ static void attached_late(void **state)
 	put(61, 0x30000, "first", FRESH);
 	tell();
 	assert_string_equal(who(0x30000, 0), "first");
-	assert_int_equal(t.p.dyn->own->tenants.nr_missed, 60);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_missed, 60);
 }
 
 /* Records that go backwards, or have no number, are refused. */
@@ -891,7 +893,7 @@ static void wraps(void **state)
 	put(base + 1, 0x10000, "C", REUSES);
 	put(base + 2, 0x20000, "D", REUSES);
 	tell();
-	assert_int_equal(t.p.dyn->own->tenants.nr_missed, base - 3);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_missed, base - 3);
 	assert_string_equal(who(0x10000, (uint32_t)(base - 1)), "A");
 	assert_string_equal(who(0x10000, 1), "C");
 	assert_string_equal(who(0x20000, 2), "D");
@@ -925,7 +927,7 @@ static void forks(void **state)
 	put(6, 0x40000, "E", FRESH);
 	tell();
 	tell();
-	assert_true(t.p.dyn->own->tenants.nr_past > 0);
+	assert_true(t.p.dyn->own->lifetimes.nr_past > 0);
 	assert_string_equal(who_of(&child, reg, 0x10000, 77), "B");
 	assert_string_equal(who_of(&grandchild, reg, 0x10000, 77), "B");
 	/* D came after the fork, at an address that was virgin then: never the child's. */
@@ -943,7 +945,7 @@ static void forks(void **state)
 	assert_string_equal(who_of(&child, reg, 0x10000, 0), "B");
 	dyn_end(t.dyn, &child);
 	tell();
-	assert_int_equal(t.p.dyn->own->tenants.nr_past, 0);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_past, 0);
 }
 
 /* A child that makes code of its own still runs what it inherited, and hands on both. */
@@ -1015,7 +1017,7 @@ static void long_ago(void **state)
 	put(3, 0x20000, "C", FRESH);
 	tell();
 	tell();
-	assert_int_equal(t.p.dyn->own->tenants.nr_past, 0);
+	assert_int_equal(t.p.dyn->own->lifetimes.nr_past, 0);
 	assert_string_equal(who(0x10000, 1), "?");
 	assert_string_equal(who(0x10000, 2), "B");
 	assert_string_equal(who(0x20000, 1), "C");
@@ -1027,7 +1029,8 @@ static uint32_t found(uint64_t addr, uint64_t time_ns)
 	uint32_t index = 0;
 	bool sure;
 
-	switch (dyn_tenant_find(&t.p.dyn->own->tenants, addr, time_ns, time_ns, &index, &sure)) {
+	switch (dyn_lifetime_find(&t.p.dyn->own->lifetimes, addr, time_ns, time_ns, &index,
+				  &sure)) {
 	case DYN_FOUND:
 		return index;
 	case DYN_NONE:
@@ -1040,9 +1043,9 @@ static uint32_t found(uint64_t addr, uint64_t time_ns)
 /* A child that lives on may ask for all that was told since its fork, but not without end. */
 static void very_many_times(void **state)
 {
-	enum { FORK = 1000, NR = DYN_READINGS_MAX + 100, END = 10 + 2 * NR };
-	struct dyn_tenants *tenants;
-	struct dyn_moment m;
+	enum { FORK = 1000, NR = DYN_POLLS_MAX + 100, END = 10 + 2 * NR };
+	struct dyn_lifetimes *lifetimes;
+	struct dyn_interval m;
 
 	(void)state;
 	put(1, 0x10000, "A", FRESH);
@@ -1050,14 +1053,14 @@ static void very_many_times(void **state)
 	put(3, 0x20000, "C", REUSES);
 	put(4, 0x20000, "D", REUSES);
 	tell();
-	tenants = &t.p.dyn->own->tenants;
-	assert_int_equal(dyn_tenant_heir_add(tenants, FORK), 0);
+	lifetimes = &t.p.dyn->own->lifetimes;
+	assert_int_equal(dyn_lifetime_fork_add(lifetimes, FORK), 0);
 	for (uint64_t i = 0; i < NR; i++) {
-		m = (struct dyn_moment){ 5 + i, FORK + 10 + 2 * i, FORK + 10 + 2 * i };
-		assert_int_equal(dyn_tenant_enter(tenants, 3 + i % 2, 0, &m), 0);
+		m = (struct dyn_interval){ 5 + i, FORK + 10 + 2 * i, FORK + 10 + 2 * i };
+		assert_int_equal(dyn_lifetime_enter(lifetimes, 3 + i % 2, 0, &m), 0);
 	}
-	dyn_tenant_forget(tenants, FORK + END + 2 * DYN_PAST_NS);
-	assert_true(tenants->nr_readings <= DYN_READINGS_MAX);
+	dyn_lifetime_forget(lifetimes, FORK + END + 2 * DYN_PAST_NS);
+	assert_true(lifetimes->nr_polls <= DYN_POLLS_MAX);
 	assert_int_equal(found(0x20000, FORK + END), 3 + (NR - 1) % 2);
 	assert_int_equal(found(0x10000, FORK + END), 1);
 	/* When A came is not known any more: at the fork nobody is taken for it. */
@@ -1068,23 +1071,23 @@ static void very_many_times(void **state)
 /* They are numbered on from 0. */
 static void numbers_of_times(void **state)
 {
-	struct dyn_tenants *tenants;
+	struct dyn_lifetimes *lifetimes;
 
 	(void)state;
 	tell();
-	tenants = &t.p.dyn->own->tenants;
-	tenants->first_reading = UINT32_MAX;
+	lifetimes = &t.p.dyn->own->lifetimes;
+	lifetimes->first_poll = UINT32_MAX;
 	put(1, 0x10000, "A", FRESH);
 	tell();
 	put(2, 0x20000, "B", FRESH);
 	tell();
-	assert_int_equal(tenants->nr_readings, 2);
+	assert_int_equal(lifetimes->nr_polls, 2);
 	assert_int_equal(found(0x10000, 150), 0);
 	assert_int_equal(found(0x10000, 400), 1);
 	assert_int_equal(found(0x20000, 250), 0);
 	assert_int_equal(found(0x20000, 400), 2);
-	assert_int_equal(dyn_tenant_told_ns(tenants, 1), 300);
-	assert_int_equal(dyn_tenant_told_ns(tenants, 2), 400);
+	assert_int_equal(dyn_lifetime_announced_ns(lifetimes, 1), 300);
+	assert_int_equal(dyn_lifetime_announced_ns(lifetimes, 2), 400);
 }
 
 /* Owned ranges have no generations of their own. */

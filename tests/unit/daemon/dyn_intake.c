@@ -259,7 +259,7 @@ static void test_several_descriptors(void **state)
 	struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(3 * sizeof(int))];
+		char space[CMSG_SPACE(3 * sizeof(int))];
 	} c = { 0 };
 	struct iovec v = { &bell, sizeof(bell) };
 	struct msghdr m = {

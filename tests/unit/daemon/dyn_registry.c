@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -101,7 +102,7 @@ static void test_follow(void **state)
 	assert_int_equal(hand_over(t), 0);
 	fake_facility(&fake, "unit jit");
 	fake_put_routine(&fake, 0, 0x10000, "routine", code, sizeof(code));
-	assert_int_equal(where(t, 0x10000, &img), DYN_NONE);
+	assert_int_equal(where(t, 0x10000, &img), DYN_LATER);
 	dyn_refresh(t->dyn, false);
 	assert_int_equal(where(t, 0x10004, &img), DYN_FOUND);
 	assert_true(img->behind);
@@ -171,7 +172,7 @@ static void test_image_grows(void **state)
 	/* It waits for others like it. */
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_non_null(t->dyn->registries);
-	assert_int_equal(dyn_fold(t->dyn, NULL), 0);
+	assert_int_equal(dyn_merge(t->dyn, NULL), 0);
 	assert_null(t->dyn->registries);
 	assert_int_equal(t->dyn->spool.held, 0);
 	assert_int_equal(t->dyn->nr_slots, 0);
@@ -205,7 +206,7 @@ static void test_no_room(void **state)
 }
 
 /* As libdbgdyn keeps it: fork copies it. */
-static _Alignas(16) struct wire_heritage heritage;
+static _Alignas(16) struct wire_inherited inherited_code;
 
 static pid_t fork_waiting(int fds[2])
 {
@@ -230,13 +231,13 @@ static void test_inherited_before(void **state)
 	int fds[2], other_fds[2];
 	TRACKER(state);
 
-	heritage = (struct wire_heritage){ 76, 1 };
+	inherited_code = (struct wire_inherited){ 76, 1 };
 	other.pid = fork_waiting(other_fds);
-	heritage = (struct wire_heritage){ 77, 1 };
+	inherited_code = (struct wire_inherited){ 77, 1 };
 	child.pid = fork_waiting(fds);
-	heritage.seq = 2;
+	inherited_code.seq = 2;
 	fake.h->number = 77;
-	fake.h->heritage_addr = (uintptr_t)&heritage;
+	fake.h->inherited_addr = (uintptr_t)&inherited_code;
 	fake_facility(&fake, "jit");
 	fake_put_routine(&fake, 0, 0x10000, "before", code, sizeof(code));
 	fake_put_routine(&fake, 0, 0x20000, "after", code, sizeof(code));
@@ -251,7 +252,7 @@ static void test_inherited_before(void **state)
 	assert_false(dyn_inherit(t->dyn, &t->p, &child));
 	t->reader->timeout_ms = 60000;
 	assert_false(dyn_inherit(t->dyn, &t->p, &child));
-	t->p.dyn->own->mute = false;
+	t->p.dyn->own->unresponsive = false;
 	assert_true(dyn_inherit(t->dyn, &t->p, &child));
 	assert_false(dyn_inherit(t->dyn, &t->p, &child));
 	dyn_refresh(t->dyn, false);
@@ -275,8 +276,8 @@ static void test_inherited_with_own(void **state)
 	TRACKER(state);
 
 	fake.h->number = 77;
-	fake.h->heritage_addr = (uintptr_t)&heritage;
-	fake.h->inherited = (struct wire_heritage){ 78, 1 };
+	fake.h->inherited_addr = (uintptr_t)&inherited_code;
+	fake.h->inherited = (struct wire_inherited){ 78, 1 };
 	fake_facility(&fake, "jit");
 	fake_put_routine(&fake, 0, 0x10000, "parent's", code, sizeof(code));
 	hand_over(t);
@@ -284,8 +285,8 @@ static void test_inherited_with_own(void **state)
 	f = fake;
 	fake_open(&fake, 64 << 10);
 	fake.h->number = 78;
-	fake.h->heritage_addr = (uintptr_t)&heritage;
-	fake.h->inherited = (struct wire_heritage){ 77, 1 };
+	fake.h->inherited_addr = (uintptr_t)&inherited_code;
+	fake.h->inherited = (struct wire_inherited){ 77, 1 };
 	fake_facility(&fake, "own");
 	fake_put_routine(&fake, 0, 0x20000, "own", code, sizeof(code));
 	/* Both are handed over by us. */
@@ -321,8 +322,9 @@ static void test_failing_write(void **state)
 	assert_int_equal(fake.h->flush_done, 1);
 	assert_true(fake.h->flush_status < 0);
 	assert_true(img->behind);
-	free(t->dyn->helper);
-	assert_true(asprintf(&t->dyn->helper, "%s/dcpid-pseudoimg", fake_helper_dir()) > 0);
+	free(t->dyn->program);
+	assert_true(asprintf(&t->dyn->program, "%s/dcpid-pseudoimg", fake_helper_dir()) > 0);
+	t->dyn->helper.program = t->dyn->program;
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_false(img->behind);
 }
@@ -394,8 +396,9 @@ static void test_refused_image(void **state)
 	struct image *img = NULL;
 	TRACKER(state);
 
-	free(t->dyn->helper);
-	t->dyn->helper = strdup("/bin/false");
+	free(t->dyn->program);
+	t->dyn->program = strdup("/bin/false");
+	t->dyn->helper.program = t->dyn->program;
 	fake_facility(&fake, "jit");
 	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
@@ -493,6 +496,61 @@ static void test_no_registry(void **state)
 	assert_int_equal(fake.h->attached, 0);
 }
 
+/* Another daemon reads it: its generations go on when we end, and end with the last of us. */
+static void test_second_daemon(void **state)
+{
+	char path[32];
+	int fd;
+	TRACKER(state);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fake.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_SH | LOCK_NB), 0);
+	assert_int_equal(hand_over(t), 1);
+	dyn_end(t->dyn, &t->p);
+	dyn_close(t->dyn);
+	assert_int_not_equal(fake.h->attached, 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	close(fd);
+	tracker_open_dyn(t, fake_helper_dir());
+	hand_over(t);
+	dyn_end(t->dyn, &t->p);
+	dyn_close(t->dyn);
+	assert_int_equal(fake.h->attached, 0);
+	tracker_open_dyn(t, fake_helper_dir());
+}
+
+/* Who lists the files of dyn/ hands their names to other programs. */
+static void test_name_is_no_option(void **state)
+{
+	struct image *img = NULL;
+	TRACKER(state);
+
+	fake_facility(&fake, "-rf");
+	fake_put_routine(&fake, 0, 0x10000, "routine", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, 0x10004, &img), DYN_FOUND);
+	assert_int_equal(strncmp(img->stem, "_rf", 3), 0);
+}
+
+/* Counts of clients that lie add up to no other number. */
+static void test_dropped(void **state)
+{
+	struct dyn_stats stats;
+	TRACKER(state);
+
+	fake.h->nr_dropped = UINT64_MAX;
+	assert_int_equal(hand_over(t), 1);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.records_dropped, 1ull << 32);
+	dyn_end(t->dyn, &t->p);
+	dyn_refresh(t->dyn, true);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.records_dropped, 1ull << 32);
+}
+
 /* A life of a process has one registry; another is refused, and that is counted. */
 static void test_second_registry(void **state)
 {
@@ -545,6 +603,70 @@ static void test_slow_client(void **state)
 	assert_int_equal(t->p.dyn->own->pause_ns, 0);
 }
 
+/* A client whose user's budget is spent is answered when it was read; the loop does not spin till
+ * then. */
+static void test_spent_budget(void **state)
+{
+	struct budgets *b = budgets_new();
+	TRACKER(state);
+	unsigned int ms;
+
+	assert_non_null(b);
+	fake_facility(&fake, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	reader_share(t->reader, b);
+	while ((ms = budget_wait_ms(b, t->p.uid)))
+		budget_waited(b, t->p.uid, ms * 1000000ull, 0, 0);
+	ask_flush(t);
+	dyn_refresh(t->dyn, false);
+	dyn_write_images(t->dyn, NULL);
+	assert_int_equal(fake.h->tail, 0);
+	assert_int_equal(fake.h->flush_done, 0);
+	assert_true(dyn_wants_flush(t->dyn));
+	assert_false(dyn_is_catching_up(t->dyn));
+	reader_share(t->reader, NULL);
+	dyn_refresh(t->dyn, false);
+	dyn_write_images(t->dyn, NULL);
+	assert_int_equal(fake.h->tail, fake.h->head);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_int_equal(fake.h->flush_status, 0);
+	budgets_free(b);
+}
+
+/*
+ * A turn has no time for a registry: where the program had another routine since, the one that was
+ * there is not the answer. By its generation a sample would wait as well.
+ */
+static void test_skipped(void **state)
+{
+	struct budgets *b = budgets_new();
+	struct image *img;
+	TRACKER(state);
+
+	assert_non_null(b);
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	fake_put_routine(&fake, 0, 0x10000, "two", code, sizeof(code));
+	t->dyn->config.budgets = b;
+	dyn_set_hasty(t->dyn, true);
+	budget_turn(b);
+	budget_waited(b, t->p.uid, 1000000000, 0, 0);
+	dyn_refresh(t->dyn, false);
+	assert_true(dyn_is_behind(t->dyn));
+	assert_int_equal(where(t, 0x10000, &img), DYN_LATER);
+	budget_turn(b);
+	dyn_refresh(t->dyn, false);
+	assert_int_not_equal(where(t, 0x10000, &img), DYN_LATER);
+	dyn_set_hasty(t->dyn, false);
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
+}
+
 /* It ends before it is asked again: what it registered since is in the memfd all the same. */
 static void test_slow_client_ends(void **state)
 {
@@ -593,7 +715,7 @@ static void test_slow_ranges(void **state)
 	assert_int_equal(reg->pause_ns, 0);
 }
 
-/* Law 6: a daemon after this one finds everything that is still in the ring. */
+/* Invariant 6: a daemon after this one finds everything that is still in the ring. */
 static void test_restart(void **state)
 {
 	struct image *old = NULL, *new = NULL;
@@ -670,7 +792,7 @@ static void test_full_database(void **state)
 	assert_int_equal(fake.h->flush_status, -EDQUOT);
 	assert_int_equal(img->id.len, 20);
 	assert_false(img->behind);
-	assert_int_equal(where(t, 0x20000, &img), DYN_NO_ROOM);
+	assert_int_equal(where(t, 0x20000, &img), DYN_NO_CAPACITY);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_status, -EDQUOT);
@@ -700,8 +822,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_owned_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_header_lies_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_second_daemon, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_name_is_no_option, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_spent_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_skipped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),

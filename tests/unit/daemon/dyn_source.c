@@ -133,7 +133,7 @@ static const struct wire_routine *record_at(struct image *img, const struct dyn_
 {
 	for (size_t i = 0; i < c->nr_sources; i++) {
 		struct dyn_facility *f = c->sources[i]->facilities[0];
-		const struct dyn_routines *rs = &c->sources[i]->tenants.routines;
+		const struct dyn_routines *rs = &c->sources[i]->lifetimes.routines;
 
 		for (uint32_t k = 1; f && f->image == img && k <= rs->last; k++) {
 			const struct dyn_routine *r = dyn_routine_get(rs, k);
@@ -305,7 +305,7 @@ static void told_late(void **state)
 static void told_ahead(void **state)
 {
 	TRACKER(state);
-	const struct dyn_tenants *tenants;
+	const struct dyn_lifetimes *lifetimes;
 
 	put_header();
 	assert_int_equal(follow(t, getuid()), 0);
@@ -313,14 +313,14 @@ static void told_ahead(void **state)
 	for (uint64_t i = 0; i < 2000; i++)
 		put_load(1000 + i, 0x20000, i % 2 ? 'B' : 'C');
 	dyn_refresh(t->dyn, false);
-	tenants = &t->p.dyn->sources[0]->tenants;
-	assert_true(t->p.dyn->sources[0]->told_ns <= base_now_ns());
-	assert_true(tenants->nr_readings > 2000);
+	lifetimes = &t->p.dyn->sources[0]->lifetimes;
+	assert_true(t->p.dyn->sources[0]->announced_ns <= base_now_ns());
+	assert_true(lifetimes->nr_polls > 2000);
 	assert_string_equal(at(t, 0x10000, base_now_ns()), "A");
 	assert_string_equal(at(t, 0x20000, base_now_ns()), "B");
 	dyn_settled(t->dyn, base_now_ns() + 2 * DYN_PAST_NS);
 	dyn_refresh(t->dyn, false);
-	assert_int_equal(tenants->nr_readings, 0);
+	assert_int_equal(lifetimes->nr_polls, 0);
 	assert_string_equal(at(t, 0x10000, base_now_ns()), "A");
 }
 
@@ -393,7 +393,7 @@ static void perf_map(void **state)
 	assert_string_equal(at(t, one, 5), "old name");
 	assert_string_equal(at(t, two, seen), "-");
 	reg = dyn_source_find(t->p.dyn, DYN_PERFMAP);
-	r = dyn_facility_record(reg->facilities[0], dyn_routine_get(&reg->tenants.routines, 1));
+	r = dyn_facility_record(reg->facilities[0], dyn_routine_get(&reg->lifetimes.routines, 1));
 	assert_int_equal(r->head.flags, WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
 	assert_memory_equal((const char *)(r + 1) + r->name_len, block, LEN);
 	before = base_now_ns();
@@ -582,7 +582,7 @@ static void unnamed(void **state)
 	/* The same page again is the same place. */
 	q.addr += 10;
 	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
-	assert_int_equal(dyn_source_find(t->p.dyn, DYN_UNNAMED)->tenants.routines.nr_used, 1);
+	assert_int_equal(dyn_source_find(t->p.dyn, DYN_UNNAMED)->lifetimes.routines.nr_used, 1);
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static uint32_t put(struct dyn_spool *sp, struct dyn_store *st, uint64_t number,
 }
 
 static void check(const struct dyn_spool *sp, uint32_t record, uint64_t number, uint32_t len,
-		  struct dyn_window *w, size_t ahead)
+		  struct dyn_trace *w, size_t ahead)
 {
 	const struct wire_routine *r = dyn_spool_get(sp, record, w, ahead);
 
@@ -55,7 +55,7 @@ static void two_stores(int dir)
 	enum { NR = 4000 };
 	static uint32_t a[NR], b[NR];
 	struct dyn_store one = { 0 }, two = { 0 };
-	struct dyn_window w = { 0 };
+	struct dyn_trace w = { 0 };
 	struct dyn_spool sp;
 	uint64_t used = 0;
 
@@ -97,7 +97,7 @@ static void two_stores(int dir)
 	dyn_spool_release(&sp, &two);
 	assert_int_equal(sp.held, 0);
 	assert_int_equal(blocks(&sp), 0);
-	dyn_window_release(&w);
+	dyn_trace_release(&w);
 	dyn_spool_close(&sp);
 }
 
@@ -145,7 +145,7 @@ static void test_large(void **state)
 {
 	enum { LARGE = 65544, NR = 100 };
 	struct dyn_store st = { 0 };
-	struct dyn_window w = { 0 };
+	struct dyn_trace w = { 0 };
 	struct dyn_spool sp;
 	uint32_t one, two, three;
 
@@ -176,7 +176,7 @@ static void test_large(void **state)
 	dyn_spool_release(&sp, &st);
 	assert_int_equal(sp.held, 0);
 	assert_int_equal(sp.nr_free, sp.nr_segments);
-	dyn_window_release(&w);
+	dyn_trace_release(&w);
 	dyn_spool_close(&sp);
 }
 
@@ -218,7 +218,7 @@ static void test_in_memory_meanwhile(void **state)
 	enum { NR = 3000 };
 	static uint32_t a[NR], b[NR];
 	struct dyn_store one = { 0 }, two = { 0 };
-	struct dyn_window w = { 0 };
+	struct dyn_trace w = { 0 };
 	struct dyn_spool sp;
 	int fd = -1, dir = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -252,7 +252,7 @@ static void test_in_memory_meanwhile(void **state)
 	base_buf_clear(&w.bytes);
 	for (uint64_t i = 0; i < NR / 3; i++)
 		check(&sp, a[i], i, length(i), &w, 5000);
-	dyn_window_release(&w);
+	dyn_trace_release(&w);
 	dyn_spool_close(&sp);
 	close(fd);
 	close(dir);
@@ -262,7 +262,7 @@ static void test_in_memory_meanwhile(void **state)
 static void test_cannot_write(void **state)
 {
 	struct dyn_store st = { 0 };
-	struct dyn_window w = { 0 };
+	struct dyn_trace w = { 0 };
 	struct wire_routine *big = calloc(1, DYN_SPOOL_SEGMENT);
 	struct dyn_spool sp;
 	uint32_t first, record;
@@ -283,7 +283,7 @@ static void test_cannot_write(void **state)
 	check(&sp, first, 7, 4096, &w, 0);
 	assert_int_equal(dyn_spool_put(&sp, &st, &big->head, &record), 0);
 	check(&sp, first, 7, 4096, &w, 0);
-	dyn_window_release(&w);
+	dyn_trace_release(&w);
 	dyn_spool_release(&sp, &st);
 	dyn_spool_close(&sp);
 	free(big);

@@ -201,8 +201,8 @@ static uint64_t in_bucket(void)
 /* No image will come: the samples are stored all the same, under a name that says so. */
 static void refused_image(void **state)
 {
-	const struct windows_config config = { .driver = d.driver };
-	struct windows_stats stats;
+	const struct trace_config config = { .driver = d.driver };
+	struct trace_stats stats;
 	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 	struct image *late = images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn");
 	struct base_err err = { 0 };
@@ -213,21 +213,21 @@ static void refused_image(void **state)
 	store_add(&d.store, late, 8, 0, 11);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 3);
-	assert_int_equal(windows_open(&config, &d.windows, &err), 0);
-	img->windows = 2;
+	assert_int_equal(trace_open(&config, &d.traces, &err), 0);
+	img->traces = 2;
 	img->refused = true;
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 10);
 	assert_int_equal(in_bucket(), 7);
-	/* A bucket has no way for windows. */
-	windows_stats_get(d.windows, &stats);
-	assert_int_equal(stats.lost[WINDOWS_LOST_REFUSED], 2);
+	/* A bucket has no way for traces. */
+	trace_stats_get(d.traces, &stats);
+	assert_int_equal(stats.lost[TRACE_LOST_REFUSED], 2);
 	/* At the end nothing can wait any more. */
 	assert_int_equal(daemon_finish(&d, &err), 0);
 	assert_int_equal(on_disk().sum, 21);
 	assert_int_equal(in_bucket(), 18);
 	assert_int_equal(d.store.account.stored, 21);
-	windows_close(d.windows);
+	trace_close(d.traces);
 }
 
 /* However many images there are, and so however the table of images grows meanwhile. */
@@ -274,7 +274,7 @@ static void fraction_of_the_time(void **state)
 	assert_true(enabled > 0.3749 && enabled < 0.3751);
 }
 
-/* Law 1: counts that wait for events of before a reading of /proc are stored at the end. */
+/* Invariant 1: counts that wait for events of before a reading of /proc are stored at the end. */
 static void nothing_is_left(void **state)
 {
 	struct process *p = processes_add(d.processes, 20);
@@ -463,6 +463,41 @@ static void new_epoch_is_empty(void **state)
 	assert_int_equal(on_disk().sum, 3);
 }
 
+/* Code of a user whose turn is over is left for the next one, but not for ever. */
+static void unfinished(void **state)
+{
+	struct base_err err = { 0 };
+	char first[PROFDB_EPOCH_LEN + 1];
+	uint64_t until;
+
+	(void)state;
+	strcpy(first, d.epoch);
+	stand_ins.behind = 2;
+	d.in_turns = true;
+	assert_int_equal(daemon_flush(&d, &err), -EINPROGRESS);
+	assert_int_equal(on_disk().sum, 3);
+	assert_int_equal(daemon_new_epoch(&d, &err), -EINPROGRESS);
+	assert_string_equal(d.epoch, first);
+	assert_int_equal(daemon_new_epoch(&d, &err), 0);
+	assert_string_not_equal(d.epoch, first);
+	stand_ins.behind = 2;
+	assert_int_equal(daemon_flush(&d, &err), -EINPROGRESS);
+	/* The periodic flush does not begin its time anew. */
+	d.in_turns = false;
+	until = d.unfinished_until_ns;
+	assert_int_equal(daemon_flush(&d, &err), 0);
+	assert_int_equal(d.unfinished_until_ns, until);
+	d.in_turns = true;
+	d.unfinished_until_ns = base_now_ns();
+	assert_int_equal(daemon_flush(&d, &err), 0);
+	assert_int_equal(d.unfinished_until_ns, 0);
+	/* A flush that is not in turns leaves nothing. */
+	d.in_turns = false;
+	stand_ins.behind = 1;
+	assert_int_equal(daemon_flush(&d, &err), 0);
+	stand_ins.behind = 0;
+}
+
 /* So that who asks first need not read all profiles: as soon as nothing more happens there. */
 static void finished_epoch_is_indexed(void **state)
 {
@@ -577,6 +612,7 @@ static const char *quit(void)
 	static struct base_buf reply;
 
 	base_buf_clear(&reply);
+	d.stepped = false;
 	assert_int_equal(daemon_command(&d, &q, &peer, &reply), 0);
 	assert_int_equal(base_buf_append(&reply, "", 1), 0);
 	return (const char *)reply.data;
@@ -618,11 +654,41 @@ static void finished_without_a_database(void **state)
 	assert_int_equal(d.store.account.stored, 0);
 }
 
+/* A full disk at the end: who comes next is told by the epoch how many samples it lacks. */
+static void finished_on_a_full_disk(void **state)
+{
+	const struct rlimit little = { .rlim_cur = 64, .rlim_max = RLIM_INFINITY };
+	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+	struct base_err err = { 0 }, why = { 0 };
+	struct profdb *db = NULL;
+	uint64_t lost;
+
+	(void)state;
+	assert_int_equal(flush(), 0);
+	lost = d.store.account.stored;
+	store("/b", 2, 5);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+	assert_int_equal(daemon_finish(&d, &why), -EFBIG);
+	assert_int_equal(database_give_up(&d, &why, &err), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	assert_int_equal(d.store.account.lost[ACCOUNT_LOST_UNWRITTEN], 5);
+	assert_int_equal(d.store.account.stored, lost);
+	assert_int_equal(profdb_epoch_lost(d.db, d.epoch, d.platform), 5);
+	/* Also once somebody has closed the epoch. */
+	assert_int_equal(profdb_epoch_finish(d.db, &err), 0);
+	assert_int_equal(profdb_open(db_path, false, &db, NULL), 0);
+	assert_false(profdb_epoch_open(db, d.epoch, d.platform));
+	assert_int_equal(profdb_epoch_lost(db, d.epoch, d.platform), 5);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(drains_writes_and_clears),
 		TEST(failure_keeps_counts),
+		TEST(finished_on_a_full_disk),
 		TEST(pseudo_image_comes_first),
 		TEST(refused_image),
 		TEST(many_refused_images),
@@ -633,6 +699,7 @@ int main(void)
 		TEST(too_long_header),
 		TEST(long_path),
 		TEST(new_epoch_is_empty),
+		TEST(unfinished),
 		TEST(finished_epoch_is_indexed),
 		TEST(fraction_of_the_time),
 		TEST(nothing_is_left),

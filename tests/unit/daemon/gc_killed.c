@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "beats.h"
+#include "heartbeats.h"
 #include "gc.h"
 #include "gc_epoch.h"
 #include "job.h"
@@ -271,9 +271,9 @@ static void test_lives_while_it_reads(void **state)
 	assert_non_null(mkdtemp(dir));
 	make(dir);
 	db = open_db(dir);
-	nr_beats = 0;
+	nr_heartbeats = 0;
 	assert_int_equal(gc_run(db, &config, &result, NULL), 0);
-	assert_int_equal(nr_beats, 2 * 4 * EPOCHS + 2 + 2 * (EPOCHS + 1));
+	assert_int_equal(nr_heartbeats, 2 * 4 * EPOCHS + 2 + 2 * (EPOCHS + 1));
 	profdb_close(db);
 	remove_all(dir);
 }

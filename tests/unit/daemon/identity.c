@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <unistd.h>
 
 #include "stand_ins.h"
 
@@ -162,21 +163,16 @@ static void tried_again(void **state)
 	assert_int_equal(stand_ins.nr_asked, 5);
 }
 
-/* One second of waiting is all that one user's files may cost. */
-static void slow_files(void **state)
+/* While a user's budget is spent nothing is asked, and nothing is known for good. */
+static void asked_later(void **state)
 {
 	(void)state;
-	stand_ins.reader_result = -ETIMEDOUT;
-	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
-	find(&p, "/fuse/a", 1);
-	find(&p, "/fuse/b", 2);
-	find(&p, "/fuse/c", 3);
-	assert_int_equal(stand_ins.nr_asked, 1);
+	stand_ins.reader_result = -EDQUOT;
+	for (int i = 0; i < 10; i++)
+		find(&p, "/fuse/a", 1);
+	assert_true(by_path);
 	stand_ins.reader_result = 0;
 	stand_ins.reader_id = trial_id(7);
-	find(&other, "/good", 4);
-	assert_false(by_path);
-	identity_forget(t.follow.identity);
 	find(&p, "/fuse/a", 1);
 	assert_false(by_path);
 }
@@ -193,6 +189,78 @@ static void without_reader(void **state)
 	identity_free(none);
 }
 
+/* ---- files that brought a build-id ----------------------------------------------------------- */
+
+static struct base_id text_of(int32_t pid, const char *path)
+{
+	const struct process who = { .pid = pid, .uid = 1000 };
+	struct driver_load l = file(path, 0);
+	struct base_id text;
+
+	l.id = trial_id(7);
+	identity_text(t.follow.identity, &who, &l, &text);
+	return text;
+}
+
+static bool text_is(int32_t pid, const char *path, const struct base_id *want)
+{
+	const struct base_id text = text_of(pid, path);
+
+	return base_id_equal(&text, want);
+}
+
+/* A build-id is what the file's maker says: the code of each file is asked for. */
+static void text_of_others(void **state)
+{
+	const struct base_id forged = trial_id(1), none = { 0 };
+
+	(void)state;
+	stand_ins.reader_text = forged;
+	assert_true(text_is(getpid(), "/home/forger/perl", &forged));
+	stand_ins.reader_text = none;
+	stand_ins.reader_roots = true;
+	assert_true(text_is(getpid(), "/usr/bin/perl", &none));
+	stand_ins.reader_text = forged;
+	stand_ins.reader_roots = false;
+	assert_true(text_is(getpid(), "/home/forger/perl", &forged));
+	assert_int_equal(stand_ins.nr_asked, 3);
+}
+
+/* What root alone can place stays; a process that sees other paths is asked for all the same. */
+static void text_of_roots(void **state)
+{
+	const struct base_id forged = trial_id(1), none = { 0 };
+
+	(void)state;
+	stand_ins.reader_roots = true;
+	for (int i = 0; i < 3; i++)
+		assert_true(text_is(getpid(), "/usr/bin/perl", &none));
+	assert_int_equal(stand_ins.nr_asked, 1);
+	assert_true(text_is(INT32_MAX, "/usr/bin/perl", &none));
+	assert_int_equal(stand_ins.nr_asked, 1);
+	identity_forget(t.follow.identity);
+	stand_ins.reader_roots = false;
+	stand_ins.reader_text = forged;
+	assert_true(text_is(getpid(), "/usr/bin/perl", &forged));
+}
+
+/* A process that is gone: as it was the last time, else it is not known. */
+static void text_of_the_gone(void **state)
+{
+	const struct base_id forged = trial_id(1), unread = { .len = 1 };
+
+	(void)state;
+	stand_ins.text_result = -ENOENT;
+	assert_true(text_is(INT32_MAX, "/tmp/a", &unread));
+	stand_ins.text_result = 0;
+	stand_ins.reader_text = forged;
+	assert_true(text_is(getpid(), "/tmp/a", &forged));
+	stand_ins.text_result = -ENOENT;
+	assert_true(text_is(INT32_MAX, "/tmp/a", &forged));
+	stand_ins.text_result = -ETXTBSY;
+	assert_true(text_is(INT32_MAX, "/tmp/a", &unread));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -200,8 +268,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(asked_each_time),	   TEST(asked_once_of_a_listing),
 		TEST(asked_at_each_event), TEST(path_where_nothing_else_tells),
-		TEST(tried_again),	   TEST(slow_files),
+		TEST(tried_again),	   TEST(asked_later),
 		TEST(without_reader),	   TEST(written_over_since),
+		TEST(text_of_others),	   TEST(text_of_roots),
+		TEST(text_of_the_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,34 @@ static void one_identity_one_image(void **state)
 	images_free(t);
 }
 
+/* What carries the build-id of another file is not that file. */
+static void code_tells_files_apart(void **state)
+{
+	const struct base_id one = trial_id(1), mine = trial_id(2), theirs = trial_id(3),
+			     none = { 0 };
+	struct images *t = images_new();
+	struct image *forged = images_get_file(t, &one, &mine, "/home/forger/perl", "perl"), *own;
+	struct image *perl = images_get_file(t, &one, &none, "/usr/bin/perl", "perl");
+	const struct images_owner owner = { .pid = 1, .label = "x" };
+
+	(void)state;
+	assert_ptr_not_equal(forged, perl);
+	assert_ptr_equal(images_get(t, PROFDB_FILE, &one, "/usr/bin/perl", "perl"), perl);
+	assert_ptr_equal(images_get_file(t, &one, &mine, "/home/forger/perl", "perl"), forged);
+	assert_ptr_not_equal(images_get_file(t, &one, &theirs, "/home/forger/perl", "perl"),
+			     forged);
+	assert_null(profdb_profile_path(perl->counts, 1));
+	assert_null(profdb_profile_word(perl->counts, "text"));
+	assert_non_null(profdb_profile_word(forged->counts, "text"));
+	own = images_of(t, forged, &owner);
+	assert_ptr_not_equal(own, images_of(t, perl, &owner));
+	assert_string_equal(profdb_profile_word(own->counts, "text"),
+			    profdb_profile_word(forged->counts, "text"));
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 0);
+	images_free(t);
+}
+
 static void dynamic_keeps_its_name(void **state)
 {
 	struct images *t = images_new();
@@ -156,7 +184,7 @@ static void processes_apart(void **state)
 {
 	const struct base_opt_list names = { (const char *[]){ "w", "/lib/l.so", "fac" }, 3 };
 	struct process one = { .pid = 7, .began_ns = 1000 }, two = { .pid = 7, .began_ns = 2000 };
-	struct process listed = { .pid = 7, .start_time_ns = 3000 }, hollow = { .pid = 7 };
+	struct process listed = { .pid = 7, .start_time_ns = 3000 }, placeholder = { .pid = 7 };
 	const struct base_id w = trial_id(1), l = trial_id(2), o = trial_id(3);
 	struct images *t = images_new();
 	struct image *img, *own;
@@ -173,7 +201,7 @@ static void processes_apart(void **state)
 	assert_ptr_not_equal(of(t, img, &two), own);
 	assert_string_equal(profdb_profile_word(own->counts, "process"), "7-1000");
 	assert_string_equal(of(t, img, &listed)->process, "7-3000");
-	assert_string_equal(of(t, img, &hollow)->process, "7");
+	assert_string_equal(of(t, img, &placeholder)->process, "7");
 	/* By another name of the same file; others are everybody's. */
 	img = images_get(t, PROFDB_FILE, &l, "/other/l.so", "l.so");
 	assert_ptr_equal(of(t, img, &one), img);
@@ -246,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_identity_one_image),
+		cmocka_unit_test(code_tells_files_apart),
 		cmocka_unit_test(dynamic_keeps_its_name),
 		cmocka_unit_test(buckets),
 		cmocka_unit_test(drop_unused),

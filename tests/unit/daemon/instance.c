@@ -142,7 +142,7 @@ static void lost_exit_and_fork(void **state)
 }
 
 /* Other sources, and events, do not tell. */
-static void untold(void **state)
+static void unannounced(void **state)
 {
 	(void)state;
 	executes(10, "/bin/a", 1);
@@ -182,16 +182,16 @@ static void looked_for(void **state)
 	t.time_ns = base_now_ns();
 	count(me.pid, instance_of(me.start_time_ns - 2 * SOON_NS, 1));
 	p = processes_find(t.follow.processes, me.pid);
-	assert_true(p->hollow && !p->nr_maps);
+	assert_true(p->placeholder && !p->nr_maps);
 	count(me.pid, instance_of(me.start_time_ns + SOON_NS / 2, 1));
 	p = processes_find(t.follow.processes, me.pid);
-	assert_true(!p->hollow && p->nr_maps);
+	assert_true(!p->placeholder && p->nr_maps);
 	/* It executed another program before it was listed: what is listed is that one's. */
 	t.time_ns = p->known_ns - 10;
 	count(me.pid, instance_of(me.start_time_ns + SOON_NS / 2, 2));
-	assert_true(p->exited && p->hollow && !p->nr_maps);
+	assert_true(p->exited && p->placeholder && !p->nr_maps);
 	p = processes_find(t.follow.processes, me.pid);
-	assert_true(!p->hollow && p->nr_maps);
+	assert_true(!p->placeholder && p->nr_maps);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -204,7 +204,7 @@ int main(void)
 		TEST(lost_exec),
 		TEST(lost_exec_of_the_unsampled),
 		TEST(lost_exit_and_fork),
-		TEST(untold),
+		TEST(unannounced),
 		TEST(registry_of_the_next),
 		TEST(looked_for),
 	};

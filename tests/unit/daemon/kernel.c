@@ -268,7 +268,7 @@ static void went(struct fake_kernel *f, uint64_t time_ns, uint64_t addr)
 	fake_kernel_load(f, DRIVER_LOAD_KSYMBOL, addr, 100, "", true, time_ns);
 }
 
-/* One address, three tenants: samples of each time go to the right one, or to none. */
+/* One address, three lifetimes: samples of each time go to the right one, or to none. */
 static void test_tenants(void **state)
 {
 	struct fake_kernel f;

@@ -23,14 +23,14 @@ static struct daemon d;
 
 /* ---- timers that are faster (linked with --wrap) -------------------------------------------- */
 
-static unsigned int nr_beats;
+static unsigned int nr_heartbeats;
 static bool no_seconds;	  /* the timer of a second does not go */
 static uint64_t timer_ns; /* its interval, and that of looks, as they were set last */
 static uint64_t look_ns;
 
 int __real_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old);
-void __wrap_profdb_lock_beat(struct profdb *db);
+void __wrap_profdb_lock_heartbeat(struct profdb *db);
 
 /* A hundred times as fast. The first timer that is made is that of seconds. */
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old)
@@ -49,10 +49,10 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struc
 	return __real_timerfd_settime(fd, 0, &fast, old);
 }
 
-void __wrap_profdb_lock_beat(struct profdb *db)
+void __wrap_profdb_lock_heartbeat(struct profdb *db)
 {
 	(void)db;
-	nr_beats++;
+	nr_heartbeats++;
 }
 
 /* ---- the source ------------------------------------------------------------------------------ */
@@ -190,7 +190,7 @@ static int setup(void **state)
 	source.looks = "";
 	source.fd = eventfd(0, EFD_CLOEXEC);
 	ahead_ns = timer_ns = look_ns = 0;
-	nr_beats = 0;
+	nr_heartbeats = 0;
 	no_seconds = false;
 	open_core();
 	source.base.events[0] = d.store.events[0];
@@ -250,7 +250,7 @@ static void a_signal_ends_it(void **state)
 	assert_string_equal(strchr(source.calls, 'S'), "SA");
 	assert_int_equal(d.store.account.stored, 4);
 	assert_int_equal(daemon_unwritten(&d), 0);
-	assert_true(nr_beats > 3);
+	assert_true(nr_heartbeats > 3);
 	assert_int_equal(stand_ins.nr_kernel_looks, 4);
 }
 
@@ -523,12 +523,12 @@ static void clients_are_served(void **state)
 	turn();
 	assert_int_equal(nr_calls('A'), 0);
 	assert_int_equal(stand_ins.nr_writes, 0);
-	assert_int_equal(stand_ins.nr_folds, 0);
+	assert_int_equal(stand_ins.nr_merges, 0);
 	assert_int_equal(stand_ins.nr_ended, 1);
-	assert_int_equal(nr_beats, 1);
-	stand_ins.wants_fold = true;
+	assert_int_equal(nr_heartbeats, 1);
+	stand_ins.wants_merge = true;
 	turn();
-	assert_int_equal(stand_ins.nr_folds, 1);
+	assert_int_equal(stand_ins.nr_merges, 1);
 	stand_ins.wants_flush = true;
 	turn();
 	/* After everything up to now was read, with its ranges. */
@@ -635,13 +635,13 @@ static void losses_are_mended(void **state)
 	source.base.stats.lost_load = 7;
 	drained(false);
 	assert_int_equal(d.follow.lost_read, 7);
-	assert_false(d.follow.doubt);
+	assert_false(d.follow.events_lost);
 	assert_non_null(processes_find(d.processes, getppid()));
 	assert_int_equal(drained(true), 0);
 	source.base.stats.lost_load = 8;
 	assert_int_equal(drained(false), 1);
 	assert_int_equal(drained(false), 2);
-	assert_true(d.follow.doubt);
+	assert_true(d.follow.events_lost);
 	ahead_ns += 6 * SECOND;
 	drained(false);
 	assert_int_equal(d.follow.lost_read, 8);

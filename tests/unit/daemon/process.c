@@ -105,7 +105,7 @@ static void lives_begin_empty(void **state)
 			assert_non_null(p);
 			assert_memory_equal(p, &empty, sizeof(empty));
 			assert_int_equal(map_insert(p, &m), 0);
-			p->hollow = p->asked = true;
+			p->placeholder = p->asked = true;
 			p->seen_ns = p->instance = 7;
 			p->exe = strdup("/bin/x");
 			p->later = calloc(1, sizeof(*p->later));

@@ -6,7 +6,7 @@
 #include "stand_ins.h"
 
 static struct trial t;
-static char told[512];
+static char announced[512];
 static struct driver_range told_ranges[DRIVER_NR_RANGES];
 static size_t told_nr;
 static unsigned int nr_calls;
@@ -28,12 +28,12 @@ static int set(struct driver *d, int32_t pid, const struct driver_client *client
 	told_nr = nr;
 	if (nr)
 		memcpy(told_ranges, ranges, nr * sizeof(*ranges));
-	told[0] = '\0';
+	announced[0] = '\0';
 	for (size_t i = 0; i < nr; i++) {
 		assert_int_equal(ranges[i].kind,
 				 stand_ins.words ? DRIVER_RANGE_WORDS : DRIVER_RANGE_SINGLE);
-		len += (size_t)snprintf(told + len, sizeof(told) - len, "%s%x-%x", i ? " " : "",
-					(unsigned int)(ranges[i].start >> 12),
+		len += (size_t)snprintf(announced + len, sizeof(announced) - len, "%s%x-%x",
+					i ? " " : "", (unsigned int)(ranges[i].start >> 12),
 					(unsigned int)(ranges[i].end >> 12));
 	}
 	return refusal;
@@ -47,7 +47,7 @@ static int setup(void **state)
 	t.follow.client_set = set;
 	nr_calls = 0;
 	refusal = 0;
-	told[0] = '\0';
+	announced[0] = '\0';
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static void whoever_is_registered(void **state)
 	stand_ins.code_virgin = false;
 	t.follow.ranges_changed = true;
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "1-3");
+	assert_string_equal(announced, "1-3");
 	assert_int_equal(told_pid, 10);
 	/* Nothing new: nothing told. */
 	ranges_tell(&t.follow);
@@ -96,7 +96,7 @@ static void whoever_is_registered(void **state)
 	stand_ins.code_start = 0x20000;
 	stand_ins.code_end = 0x21000;
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "1-4 5-6 20-21");
+	assert_string_equal(announced, "1-4 5-6 20-21");
 	/* A file in its place: nothing tells whether dynamic code comes back. */
 	trial_mmap(&t, 10, 0x1000, 0x5000, 0, "/bin/a", 1);
 	ranges_tell(&t.follow);
@@ -119,7 +119,7 @@ static void with_words(void **state)
 	assert_int_equal(nr_calls, 0);
 	anon(10, 1, 2);
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "1-3");
+	assert_string_equal(announced, "1-3");
 	assert_int_equal(told_client.words, 0x9000);
 	assert_int_equal(told_client.nr_words, 16);
 	assert_int_equal(told_client.cursor, 0x5000);
@@ -131,7 +131,7 @@ static void with_words(void **state)
 	stand_ins.code_end = 0x400000;
 	t.follow.ranges_changed = true;
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "1-3 200-400");
+	assert_string_equal(announced, "1-3 200-400");
 	stand_ins.words = 0xa000;
 	t.follow.ranges_changed = true;
 	ranges_tell(&t.follow);
@@ -165,7 +165,7 @@ static void refused_is_tried_again(void **state)
 	refusal = 0;
 	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 4);
-	assert_string_equal(told, "1-3 a-b 14-15 1e-1f");
+	assert_string_equal(announced, "1-3 a-b 14-15 1e-1f");
 	ranges_retry(&t.follow);
 	ranges_tell(&t.follow);
 	t.follow.ranges_changed = true;
@@ -183,8 +183,9 @@ static void nearest_are_joined(void **state)
 	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
 		anon(10, pages[i], 1);
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "10-11 20-21 30-39 50-51 60-61 70-7d 90-91 a0-a1 b0-b1 c0-c1 "
-				  "d0-d1 e0-e1 f0-f1 100-101 110-111 120-121");
+	assert_string_equal(announced,
+			    "10-11 20-21 30-39 50-51 60-61 70-7d 90-91 a0-a1 b0-b1 c0-c1 "
+			    "d0-d1 e0-e1 f0-f1 100-101 110-111 120-121");
 }
 
 /* An application has as many as it likes; that must not hold up the daemon. */
@@ -229,12 +230,12 @@ static void second_of_one_life(void **state)
 	stand_ins.code_start = 0x20000;
 	stand_ins.code_end = 0x21000;
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "20-21");
+	assert_string_equal(announced, "20-21");
 	stand_ins.code_end = 0;
 	counts_resolve(&t.counts, 0);
 	assert_null(p->later);
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "1-2 20-21");
+	assert_string_equal(announced, "1-2 20-21");
 }
 
 static void children_and_ends(void **state)
@@ -246,19 +247,19 @@ static void children_and_ends(void **state)
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
 	ranges_tell(&t.follow);
 	assert_int_equal(told_pid, 11);
-	assert_string_equal(told, "1-2");
+	assert_string_equal(announced, "1-2");
 	assert_int_equal(nr_calls, 2);
 	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
 	counts_resolve(&t.counts, 0);
 	assert_int_equal(nr_calls, 3);
 	assert_int_equal(told_pid, 11);
-	assert_string_equal(told, "");
+	assert_string_equal(announced, "");
 	/* The life after an exec has told of itself before the one before is let go. */
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	attach(10);
 	anon(10, 4, 1);
 	ranges_tell(&t.follow);
-	assert_string_equal(told, "4-5");
+	assert_string_equal(announced, "4-5");
 	counts_resolve(&t.counts, 0);
 	assert_int_equal(nr_calls, 4);
 }

@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -93,31 +95,32 @@ static void test_image_id(void **state)
 	assert_int_equal(registry_file_id(fd, &direct, NULL), 0);
 	close(fd);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	assert_true(base_id_equal(&id, &direct));
 	/* The process is gone, or has something else there: the path still leads to it. */
 	id.len = 0;
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);
 	assert_true(base_id_equal(&id, &direct));
 	gone = l;
 	gone.addr = 0x1000;
-	assert_int_equal(reader_image_id(r, getpid(), &gone, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &gone, &id, NULL), 0);
 	/* Neither does. */
 	gone.path = "/nonexistent";
-	assert_int_equal(reader_image_id(r, getpid(), &gone, &id, NULL), -ENOENT);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &gone, &id, NULL), -ENOENT);
 	gone.path = "//anon";
-	assert_true(reader_image_id(r, INT32_MAX, &gone, &id, NULL) < 0);
+	assert_true(reader_image_id(r, INT32_MAX, getuid(), &gone, &id, NULL) < 0);
 }
 
 /* Of @fd, where it comes with a newline. */
 static int sent_id(struct reader *r, int fd, struct base_id *id)
 {
+	struct base_id text;
 	int pair[2], r_id;
 	char byte;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(reader_send(pair[0], "\n", 1, fd), 0);
-	r_id = reader_file_id(r, pair[1], id);
+	r_id = reader_file_id(r, pair[1], id, &text);
 	/* It stays for the socket's own reader. */
 	assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), 1);
 	close(pair[0]);
@@ -182,7 +185,7 @@ static void test_image_written_over(void **state)
 		assert_int_equal(pwrite(fd, &i, 1, 0), 1);
 		assert_int_equal(fstat(fd, &st), 0);
 		set_file(&l, &st);
-		assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+		assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);
 		assert_false(base_id_equal(&id, &before));
 		before = id;
 	}
@@ -203,9 +206,9 @@ static void test_image_no_elf(void **state)
 	assert_int_equal(stat(l.path, &st), 0);
 	set_file(&l, &st);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(reader_image_id(r, getpid(), &elf, &id, &dump), 0);
+		assert_int_equal(reader_image_id(r, getpid(), getuid(), &elf, &id, &dump), 0);
 		assert_false(dump.no_elf);
-		assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, &dump), 0);
+		assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, &dump), 0);
 		assert_true(dump.no_elf);
 		assert_true(dump.fd < 0);
 	}
@@ -229,22 +232,22 @@ static void test_image_written_since(void **state)
 	set_file(&l, &st);
 	/* Mapped as soon as it was written; the times of files come in ticks. */
 	l.time_ns = base_now_ns();
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);
 	usleep(30000);
 	assert_int_equal(pwrite(fd, "x", 1, 100), 1);
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), -ETXTBSY);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), -ETXTBSY);
 	/* As cp -p does it. */
 	assert_int_equal(futimens(fd, long_ago), 0);
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), -ETXTBSY);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), -ETXTBSY);
 	l.time_ns = base_now_ns();
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);
 	l.time_ns = 0;
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);
 	/* What is no ELF file holds code that its program writes into it. */
 	l.time_ns = base_now_ns();
 	usleep(30000);
 	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);
 	close(fd);
 	unlink(path);
 }
@@ -269,10 +272,85 @@ static void test_image_without_name(void **state)
 	usleep(30000);
 	unlink(path);
 	/* Without the right to open what another one has mapped: its path is gone. */
-	if (reader_image_id(r, getpid(), &l, &id, NULL) != -ENOENT)
-		assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	if (reader_image_id(r, getpid(), getuid(), &l, &id, NULL) != -ENOENT)
+		assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	munmap(at, 4096);
 	close(fd);
+}
+
+static void copy_file(const char *from, int to)
+{
+	int fd = open(from, O_RDONLY | O_CLOEXEC);
+	char bytes[65536];
+	ssize_t n;
+
+	assert_true(fd >= 0);
+	while ((n = read(fd, bytes, sizeof(bytes))) > 0)
+		assert_int_equal(write(to, bytes, (size_t)n), n);
+	close(fd);
+}
+
+static int find_code(void *ctx, const struct base_segment *s)
+{
+	if (s->type != PT_LOAD || !s->exec)
+		return 0;
+	*(uint64_t *)ctx = s->off;
+	return 1;
+}
+
+/* Copies of one build-id, one of which differs by a byte of its code. */
+static void test_image_text(void **state)
+{
+	char paths[2][32] = { "/tmp/dcpi-reader-XXXXXX", "/tmp/dcpi-reader-XXXXXX" };
+	struct base_id id, wanted;
+	struct reader_dump dumps[3] = { { .fd = -1 }, { .fd = -1 }, { .fd = -1 } };
+	struct driver_load l = mapping_of((uintptr_t)test_image_id);
+	uint64_t where = 0;
+
+	READER(state);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &l.id, &dumps[0]), 0);
+	wanted = l.id;
+	for (int i = 0; i < 2; i++) {
+		int fd = mkostemp(paths[i], O_CLOEXEC);
+
+		copy_file("/proc/self/exe", fd);
+		assert_int_equal(base_elf_segments(fd, find_code, &where), 1);
+		if (i)
+			assert_int_equal(pwrite(fd, "?", 1, (off_t)where), 1);
+		close(fd);
+		l = (struct driver_load){ .addr = 0x1000, .path = paths[i], .id = wanted };
+		assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, &dumps[1 + i]),
+				 0);
+		assert_true(base_id_equal(&id, &wanted));
+	}
+	/* Anybody can write below /tmp. */
+	assert_false(dumps[1].roots);
+	assert_int_equal(dumps[1].text.len, 20);
+	assert_false(base_id_equal(&dumps[1].text, &dumps[2].text));
+	/* A copy of its own content is no other. */
+	if (dumps[0].text.len)
+		assert_true(base_id_equal(&dumps[0].text, &dumps[1].text));
+	l.id = (struct base_id){ .len = 4, .bytes = "else" };
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), -ESTALE);
+	unlink(paths[0]);
+	unlink(paths[1]);
+}
+
+/* Root's own, where nobody else can put another one, is as its build-id says. */
+static void test_image_of_root(void **state)
+{
+	struct reader_dump dump = { .fd = -1 };
+	struct driver_load l = mapping_of((uintptr_t)malloc);
+	struct base_id id;
+	struct stat st;
+
+	READER(state);
+	assert_int_equal(stat(l.path, &st), 0);
+	if (st.st_uid != 0)
+		skip();
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, &dump), 0);
+	assert_true(dump.roots);
+	assert_int_equal(dump.text.len, 0);
 }
 
 /* What is mapped there now, or stands under that name, is not what was meant. */
@@ -285,17 +363,17 @@ static void test_image_of_another(void **state)
 	l = mapping_of((uintptr_t)test_image_id);
 	other = l;
 	other.inode++;
-	assert_int_equal(reader_image_id(r, getpid(), &other, &id, NULL), -ESTALE);
-	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id, NULL), -ESTALE);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &other, &id, NULL), -ESTALE);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &other, &id, NULL), -ESTALE);
 	other = l;
 	other.dev_minor++;
-	assert_int_equal(reader_image_id(r, getpid(), &other, &id, NULL), -ESTALE);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &other, &id, NULL), -ESTALE);
 	other = l;
 	other.path = "/proc/self/maps";
-	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id, NULL), -ESTALE);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &other, &id, NULL), -ESTALE);
 	/* Not even opened. */
 	other.path = "/dev/null";
-	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id, NULL), -EINVAL);
+	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &other, &id, NULL), -EINVAL);
 	assert_int_equal(id.len, 0);
 }
 
@@ -585,17 +663,62 @@ static void test_hanging_helper(void **state)
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	hung = r->helper.pid;
 	kill(hung, SIGSTOP);
 	r->timeout_ms = 100;
 	before = base_now_ns();
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -ETIMEDOUT);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), -ETIMEDOUT);
 	assert_true(base_now_ns() - before >= 90000000);
 	r->timeout_ms = 60000;
 	assert_int_equal(kill(hung, 0), -1);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	assert_int_not_equal(r->helper.pid, hung);
+}
+
+/* A child that keeps the CPU that we run on busy; the helpers share it, with little weight. */
+static pid_t keep_busy(const struct reader *r)
+{
+	cpu_set_t one;
+	pid_t busy;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	busy = fork();
+	if (busy == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sched_setaffinity(0, sizeof(one), &one);
+		for (;;)
+			;
+	}
+	assert_true(busy > 0);
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = i ? r->parser.pid : r->helper.pid;
+
+		assert_int_equal(sched_setaffinity(pid, sizeof(one), &one), 0);
+		assert_int_equal(setpriority(PRIO_PROCESS, (id_t)pid, 19), 0);
+	}
+	return busy;
+}
+
+/* Where the helpers get no CPU, their client is not to blame. */
+static void test_busy_machine(void **state)
+{
+	struct base_id id;
+	struct driver_load l;
+	pid_t same, busy;
+
+	READER(state);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
+	same = r->helper.pid;
+	busy = keep_busy(r);
+	r->timeout_ms = 4;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
+	kill(busy, SIGKILL);
+	waitpid(busy, NULL, 0);
+	assert_int_equal(r->helper.pid, same);
 }
 
 /* A daemon that was stopped meanwhile (a container's freezer) blames no file. */
@@ -607,10 +730,10 @@ static void test_stopped_daemon(void **state)
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	same = r->helper.pid;
 	stride_ns = 2000000000;
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	stride_ns = 0;
 	assert_int_equal(r->helper.pid, same);
 }
@@ -622,15 +745,15 @@ static void test_dying_helper(void **state)
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	kill(r->helper.pid, SIGKILL);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), -DCPI_EHELPER);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 }
 
 /* As if a helper ran that has answered already: @told, with @bytes as its long answer, and with the
  * descriptor @fd (-1: none). */
-static void told_already(struct reader *r, const struct reader_answer *told,
+static void told_already(struct reader *r, const struct reader_answer *announced,
 			 const struct base_buf *bytes, int fd)
 {
 	int pair[2];
@@ -638,7 +761,7 @@ static void told_already(struct reader *r, const struct reader_answer *told,
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	r->answers = memfd_create("answers", MFD_CLOEXEC);
 	assert_int_equal(write(r->answers, bytes->data, bytes->len), bytes->len);
-	assert_int_equal(reader_send(pair[1], told, sizeof(*told), fd), 0);
+	assert_int_equal(reader_send(pair[1], announced, sizeof(*announced), fd), 0);
 	r->helper.sock = pair[0];
 	r->helper.pid = fork();
 	if (r->helper.pid == 0) {
@@ -673,12 +796,12 @@ static void test_hostile_answers(void **state)
 	at = records.len;
 	fake_routine_rec(&records, 0, 0x1000, "f", code, sizeof(code));
 	rec = (void *)(records.data + at);
-#define HOSTILE(change, told)                                                                      \
+#define HOSTILE(change, announced)                                                                 \
 	do {                                                                                       \
 		struct wire_routine was = *rec;                                                    \
                                                                                                    \
 		change;                                                                            \
-		told_already(r, &(struct reader_answer){ .len = told }, &records, -1);             \
+		told_already(r, &(struct reader_answer){ .len = announced }, &records, -1);        \
 		assert_int_equal(reader_call_long(r, &q, -1, &a, &out), -DCPI_EHELPER);            \
 		assert_true(!r->helper.pid && r->helper.sock < 0 && r->answers < 0 && !out.len);   \
 		*rec = was;                                                                        \
@@ -705,72 +828,104 @@ static void test_answers_that_do_not_fit(void **state)
 {
 	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP, .path = "/bin/x" };
 	const struct reader_who who = { .pid = getpid() };
-	struct reader_answer told = { .id_len = sizeof(told.id) + 1 };
+	struct reader_answer announced = { .id_len = sizeof(announced.id) + 1 };
 	struct base_buf bytes = { 0 }, out = { 0 };
 	struct foreign_gdb g = { 0 };
 	struct base_id id = { 0 };
-	uint8_t room[16] = { 0 };
+	uint8_t space[16] = { 0 };
 
 	READER(state);
 	assert_int_equal(base_buf_append(&bytes, code, sizeof(code)), 0);
-	told_already(r, &told, &bytes, -1);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
+	told_already(r, &announced, &bytes, -1);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), -DCPI_EHELPER);
 	end_of(r);
-	told.id_len = 0;
-	told_already(r, &told, &bytes, -1);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
+	announced.id_len = 0;
+	told_already(r, &announced, &bytes, -1);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), -DCPI_EHELPER);
 	assert_int_equal(id.len, 0);
 	end_of(r);
-	told.len = bytes.len;
-	told_already(r, &told, &bytes, -1);
-	assert_int_equal(reader_code_read(r, getpid(), 0x1000, room, 8), 8);
-	assert_true(!memcmp(room, code, 8) && !room[8]);
+	announced.len = bytes.len;
+	told_already(r, &announced, &bytes, -1);
+	assert_int_equal(reader_code_read(r, getpid(), 0x1000, space, 8), 8);
+	assert_true(!memcmp(space, code, 8) && !space[8]);
 	end_of(r);
-	told_already(r, &told, &bytes, -1);
+	told_already(r, &announced, &bytes, -1);
 	assert_int_equal(reader_gdb_list(r, &who, &g, &out), -DCPI_EHELPER);
-	told.gdb.nr_heads = FOREIGN_GDB_HEADS + 1;
-	told_already(r, &told, &bytes, -1);
+	announced.gdb.nr_heads = FOREIGN_GDB_HEADS + 1;
+	told_already(r, &announced, &bytes, -1);
 	assert_int_equal(reader_gdb_find(r, &who, &g), -DCPI_EHELPER);
 	assert_int_equal(g.nr_heads, 0);
 	end_of(r);
 	/* Good, but without what it is good for. */
-	told_already(r, &told, &bytes, -1);
+	told_already(r, &announced, &bytes, -1);
 	assert_int_equal(reader_registry_open(r, getpid(), 0, 1), -DCPI_EHELPER);
 	base_buf_release(&bytes);
 	base_buf_release(&out);
 }
 
-/* Nothing but what reading needs is left to it. */
+/* A number of /proc/PID/status. */
+static uint64_t status_of(pid_t pid, const char *name, int base)
+{
+	uint64_t value = UINT64_MAX;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
+			value = strtoull(line + strlen(name) + 1, NULL, base);
+	fclose(f);
+	return value;
+}
+
+/* The reader is left what opening takes, and nothing parses there; the parser has no right. */
 static void test_rights(void **state)
 {
 	const uint64_t allowed = 1ull << 19 | 1ull << 2 | 1ull << 40;
-	char path[64], line[256];
 	struct driver_load l;
-	uint64_t caps = UINT64_MAX;
 	struct base_id id;
-	bool locked = false;
-	FILE *f;
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
-	snprintf(path, sizeof(path), "/proc/%d/status", r->helper.pid);
-	f = fopen(path, "re");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "CapEff:", 7))
-			caps = strtoull(line + 7, NULL, 16);
-		locked |= !strcmp(line, "NoNewPrivs:\t1\n");
-	}
-	fclose(f);
-	assert_int_equal(caps & ~allowed, 0);
-	assert_true(locked);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
+	assert_int_equal(status_of(r->helper.pid, "CapEff", 16) & ~allowed, 0);
+	assert_int_equal(status_of(r->helper.pid, "NoNewPrivs", 10), 1);
+	assert_int_equal(status_of(r->parser.pid, "CapEff", 16), 0);
+	assert_int_equal(status_of(r->parser.pid, "CapPrm", 16), 0);
+	assert_int_equal(status_of(r->parser.pid, "NoNewPrivs", 10), 1);
+	assert_int_equal(status_of(r->parser.pid, "Seccomp", 10), 2);
 #if !defined(__SANITIZE_ADDRESS__)
 	struct rlimit memory;
 
 	assert_int_equal(prlimit(r->helper.pid, RLIMIT_AS, NULL, &memory), 0);
 	assert_int_equal(memory.rlim_cur, 1u << 30);
 #endif
+}
+
+/* The reader is of no use without its parser, and a parser does not outlive its reader. */
+static void test_dying_parser(void **state)
+{
+	struct reader_who who = { .pid = getpid(), .uid = getuid() };
+	struct foreign_gdb g = { 0 };
+	struct driver_load l;
+	struct base_id id;
+	pid_t parser;
+
+	READER(state);
+	registry_process_life(getpid(), NULL, &who.life);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
+	parser = r->parser.pid;
+	assert_int_equal(kill(r->helper.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(parser, NULL, 0), parser);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), -DCPI_EHELPER);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
+	kill(r->parser.pid, SIGKILL);
+	/* What the reader knows of a file, it may answer without. */
+	assert_int_equal(reader_gdb_find(r, &who, &g), -DCPI_EHELPER);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 }
 
 static void test_missing_helper(void **state)
@@ -794,6 +949,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_without_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_text, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_of_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),
@@ -803,11 +960,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perfmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_busy_machine, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_answers_that_do_not_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rights, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dying_parser, setup, teardown),
 		cmocka_unit_test(test_missing_helper),
 	};
 

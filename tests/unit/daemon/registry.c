@@ -165,8 +165,8 @@ static void test_words(void **state)
 	TRY(f.h->words_addr = 0xffffffff81000000, -DCPI_EFORMAT);
 	TRY(f.h->seq_addr = 0x7f0000001004, -DCPI_EFORMAT);
 	TRY(f.h->seq_addr = 0xffffffff81000000, -DCPI_EFORMAT);
-	TRY(f.h->heritage_addr = 0x7f0000001008, -DCPI_EFORMAT);
-	TRY(f.h->heritage_addr = 0xffffffff81000000, -DCPI_EFORMAT);
+	TRY(f.h->inherited_addr = 0x7f0000001008, -DCPI_EFORMAT);
+	TRY(f.h->inherited_addr = 0xffffffff81000000, -DCPI_EFORMAT);
 #undef TRY
 	fake_close(&f);
 }
@@ -245,7 +245,7 @@ static void test_record_lies(void **state)
 					 WIRE_LISTED,	WIRE_PLACE, WIRE_INSTANCE };
 	union {
 		struct wire_routine r;
-		uint8_t room[64];
+		uint8_t space[64];
 	} u = { 0 };
 #define TRY(change, bad, nr_good)                                                                  \
 	do {                                                                                       \
@@ -396,7 +396,7 @@ static void test_ring_overwritten(void **state)
 
 static void test_bounded_answer(void **state)
 {
-	enum { BIG = 2 << 20, NR = 7 };
+	enum { BIG = 512 << 10, NR = 7 };
 	uint8_t *big = calloc(1, BIG);
 	struct base_buf out = { 0 };
 	unsigned int seen = 0, calls = 0;

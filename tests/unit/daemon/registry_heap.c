@@ -378,7 +378,7 @@ static void test_seq_moves(void **state)
 /* More than one answer holds: the rest comes with the next, each routine once. */
 static void test_bounded(void **state)
 {
-	enum { LEN = 3 << 20, MANY = 7 };
+	enum { LEN = 768 << 10, MANY = 7 };
 	struct fake f;
 	struct memory m = { .f = &f };
 	struct registry_memory memory = { memory_read, &m };

@@ -88,7 +88,7 @@ static int setup(void **state)
 }
 
 /* Retires, overwrites, registers and moves, each in its turn as the interface wants it. */
-static void *go_on(void *ctx)
+static void *proceed(void *ctx)
 {
 	uint8_t(*place)[LEN] = block.places[(uintptr_t)ctx];
 	uint64_t handle[NR_PLACES] = { 0 };
@@ -162,7 +162,7 @@ static void test_list_while_it_changes(void **state)
 	assert_true(h.nr_words && h.heap_len);
 	first = h.seq;
 	for (uintptr_t i = 0; i < NR_THREADS; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, go_on, (void *)i), 0);
+		assert_int_equal(pthread_create(&thread[i], NULL, proceed, (void *)i), 0);
 	/* Long enough for the threads to have their turns. */
 	for (end = base_now_ns() + 200000000; base_now_ns() < end || h.seq < first + 1000;) {
 		list(&place, &out);

@@ -238,7 +238,7 @@ static void lost_mapping(void **state)
 	counts_resolve(&t.counts, 0);
 	assert_int_equal(t.store.account.pending, 2);
 	follow_scan_known(&t.follow);
-	t.follow.doubt = false;
+	t.follow.events_lost = false;
 	counts_resolve(&t.counts, base_now_ns());
 	munmap(code, 4096);
 	assert_int_equal(t.store.account.pending, 0);
@@ -259,7 +259,7 @@ static void lost_before_the_end(void **state)
 	trial_event(&t, DRIVER_LOAD_EXIT, 1 << 22, 0);
 	counts_resolve(&t.counts, 0);
 	assert_int_equal(t.store.account.pending, 1);
-	t.follow.doubt = false;
+	t.follow.events_lost = false;
 	counts_resolve(&t.counts, 0);
 	assert_int_equal(trial_count(&t, "/bin/short", 0), 1);
 	/* Nor does anything wait at the daemon's own end. */
@@ -267,7 +267,7 @@ static void lost_before_the_end(void **state)
 	/* /proc was read since that one was lost. */
 	t.follow.lost_read = 2;
 	lose_events(2);
-	assert_false(t.follow.doubt);
+	assert_false(t.follow.events_lost);
 	lose_events(3);
 	trial_sample(&t, 1 << 22, 0x1000);
 	counts_resolve(&t.counts, UINT64_MAX);
@@ -359,14 +359,14 @@ static void too_young(void **state)
 	struct process *p = follow_find(&t.follow, getpid(), 1, 0);
 
 	(void)state;
-	assert_true(p->hollow);
+	assert_true(p->placeholder);
 	assert_int_equal(p->nr_maps, 0);
 	/* It is looked for again in the next drain. */
 	assert_ptr_equal(follow_find(&t.follow, getpid(), base_now_ns(), 0), p);
-	assert_true(p->hollow);
+	assert_true(p->placeholder);
 	counts_resolve(&t.counts, 0);
 	p = follow_find(&t.follow, getpid(), base_now_ns(), 0);
-	assert_false(p->hollow);
+	assert_false(p->placeholder);
 	assert_true(p->nr_maps > 0);
 }
 

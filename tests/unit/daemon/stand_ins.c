@@ -174,11 +174,17 @@ bool dyn_is_catching_up(const struct dyn *d)
 	return stand_ins.catching_up;
 }
 
-int dyn_fold(struct dyn *d, struct base_err *err)
+bool dyn_is_behind(const struct dyn *d)
+{
+	(void)d;
+	return stand_ins.behind && stand_ins.behind--;
+}
+
+int dyn_merge(struct dyn *d, struct base_err *err)
 {
 	(void)d;
 	(void)err;
-	stand_ins.nr_folds++;
+	stand_ins.nr_merges++;
 	return 0;
 }
 
@@ -196,13 +202,13 @@ void dyn_set_hasty(struct dyn *d, bool hasty)
 	stand_ins.hasty = hasty;
 }
 
-bool dyn_wants_fold(const struct dyn *d)
+bool dyn_wants_merge(const struct dyn *d)
 {
 	(void)d;
-	return stand_ins.wants_fold;
+	return stand_ins.wants_merge;
 }
 
-void dyn_fold_forget(struct dyn *d)
+void dyn_merge_forget(struct dyn *d)
 {
 	(void)d;
 }
@@ -314,13 +320,19 @@ void dyn_leaving(struct process *p)
 	(void)p;
 }
 
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
-		    struct reader_dump *dump)
+int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
+		    struct base_id *id, struct reader_dump *dump)
 {
 	(void)r;
+	(void)uid;
 	(void)pid;
-	(void)l;
 	stand_ins.nr_asked++;
+	dump->text = stand_ins.reader_text;
+	dump->roots = stand_ins.reader_roots;
+	if (l->id.len) {
+		*id = l->id;
+		return stand_ins.text_result;
+	}
 	*id = stand_ins.reader_id;
 	dump->no_elf = stand_ins.no_elf;
 	if (stand_ins.is_dump) {
@@ -330,12 +342,13 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 	return stand_ins.reader_result;
 }
 
-int reader_file_id(struct reader *r, int sock, struct base_id *id)
+int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_id *text)
 {
 	(void)r;
 	(void)sock;
 	stand_ins.nr_asked++;
 	*id = stand_ins.reader_id;
+	*text = stand_ins.reader_text;
 	return stand_ins.reader_result;
 }
 
@@ -376,7 +389,7 @@ enum vtrace_log values_log(const struct values *v)
 	return VTRACE_LOG_READS;
 }
 
-int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w,
+int values_send(struct values *v, uint64_t ticket, const struct insn_trace *w,
 		const uint64_t *words, vtrace_block_fn *get, void *ctx)
 {
 	(void)v;

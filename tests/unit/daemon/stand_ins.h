@@ -43,10 +43,11 @@ struct stand_ins {
 	bool full;
 	unsigned int nr_spared;
 	/* What the loop asks of it */
-	bool wants_fold, wants_flush, catching_up;
+	bool wants_merge, wants_flush, catching_up;
+	unsigned int behind;   /* that many times dyn_is_behind */
 	int bell;	       /* dyn_poll_fds; 0: none */
 	bool hasty, was_hasty; /* now, and when images were written last */
-	unsigned int nr_clients, nr_folds, nr_ended;
+	unsigned int nr_clients, nr_merges, nr_ended;
 	unsigned int nr_kernel_looks;
 	unsigned int nr_lost; /* dyn_images_lost and kernel_images_lost */
 	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
@@ -58,14 +59,18 @@ struct stand_ins {
 	/* reader_image_id */
 	int reader_result;
 	struct base_id reader_id;
+	/* The same of a mapping with a build-id */
+	int text_result;
+	struct base_id reader_text;
+	bool reader_roots;
 	/* reader_code_read; NULL: there is none */
 	ssize_t (*read_code)(int32_t pid, uint64_t addr, void *to, size_t len);
 	unsigned int nr_asked;
-	/* values_send: what it answers, and the last window it took; values_receive: hands these on
+	/* values_send: what it answers, and the last trace it took; values_receive: hands these on
 	 * for each of them */
 	int send_result;
 	uint64_t later_than;   /* values_send: a time; … */
-	unsigned int nr_later; /* … windows that came later, whatever it answers but -EAGAIN */
+	unsigned int nr_later; /* … traces that came later, whatever it answers but -EAGAIN */
 	unsigned int nr_sent;
 	uint64_t tickets[64];
 	const struct values_tuple *tuples;

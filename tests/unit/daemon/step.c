@@ -84,15 +84,15 @@ static void blocks_are_checked(void **state)
 	assert_no_block(sizeof(block));
 }
 
-static void windows_are_checked(void **state)
+static void trace_are_checked(void **state)
 {
 	static struct {
-		struct step_window head;
+		struct step_trace head;
 		uint64_t words[1 + 2];
 	} m;
-	const struct step_window good = {
-		.type = STEP_WINDOW,
-		.w = { .has = VTRACE_WINDOW_VALUES | VTRACE_WINDOW_STEPPED,
+	const struct step_trace good = {
+		.type = STEP_TRACE,
+		.w = { .has = INSN_TRACE_VALUES | INSN_TRACE_STEPPED,
 		       .nr_words = 1,
 		       .nr_insns = 1,
 		       .nr_fixes = 1 },
@@ -100,34 +100,34 @@ static void windows_are_checked(void **state)
 
 	(void)state;
 	m.head = good;
-	assert_int_equal(step_window_check(&m, sizeof(m)), 0);
-	assert_int_equal(step_window_check(&m, sizeof(m) - 8), -DCPI_EFORMAT);
+	assert_int_equal(step_trace_check(&m, sizeof(m)), 0);
+	assert_int_equal(step_trace_check(&m, sizeof(m) - 8), -DCPI_EFORMAT);
 	m.head.w.nr_fixes = 0;
-	assert_int_equal(step_window_check(&m, sizeof(m)), -DCPI_EFORMAT);
+	assert_int_equal(step_trace_check(&m, sizeof(m)), -DCPI_EFORMAT);
 	m.head = good;
-	m.head.w.has |= VTRACE_WINDOW_KERNEL;
-	assert_int_equal(step_window_check(&m, sizeof(m)), -DCPI_EFORMAT);
+	m.head.w.has |= INSN_TRACE_KERNEL;
+	assert_int_equal(step_trace_check(&m, sizeof(m)), -DCPI_EFORMAT);
 	m.head = good;
 	m.head.w.nr_insns = STEP_INSNS + 1;
-	assert_int_equal(step_window_check(&m, sizeof(m)), -DCPI_EFORMAT);
+	assert_int_equal(step_trace_check(&m, sizeof(m)), -DCPI_EFORMAT);
 	m.head = good;
 	m.head.w.end = VTRACE_NR_ENDS;
-	assert_int_equal(step_window_check(&m, sizeof(m)), -DCPI_EFORMAT);
+	assert_int_equal(step_trace_check(&m, sizeof(m)), -DCPI_EFORMAT);
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
 struct got {
 	const struct step *step;
-	unsigned int windows, blocks;
+	unsigned int traces, blocks;
 };
 
-static void take(void *ctx, const struct vtrace_window *w, const uint64_t *words)
+static void take(void *ctx, const struct insn_trace *w, const uint64_t *words)
 {
 	struct got *g = ctx;
 	struct vtrace_visit v = { 0 };
 
-	g->windows++;
+	g->traces++;
 	while (vtrace_visit_read(words, w->nr_words, v.end, &v) > 0) {
 		assert_true(step_has_id(v.id));
 		assert_non_null(step_block(g->step, v.id));
@@ -153,10 +153,10 @@ static pid_t spin(void)
 	return pid;
 }
 
-/* Until @windows have come, or none will come any more. */
-static void receive(struct step *s, struct got *g, unsigned int windows)
+/* Until @traces have come, or none will come any more. */
+static void receive(struct step *s, struct got *g, unsigned int traces)
 {
-	while (g->windows < windows && step_poll_fd(s) >= 0) {
+	while (g->traces < traces && step_poll_fd(s) >= 0) {
 		struct pollfd p = { .fd = step_poll_fd(s), .events = POLLIN };
 
 		assert_true(poll(&p, 1, LIMIT_MS) > 0);
@@ -186,12 +186,12 @@ static void its_program_ends(void **state)
 	pid = spin();
 	g.step = open_step(pid);
 	receive((struct step *)(uintptr_t)g.step, &g, 5);
-	assert_true(g.windows >= 5 && g.blocks >= 5);
+	assert_true(g.traces >= 5 && g.blocks >= 5);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	receive((struct step *)(uintptr_t)g.step, &g, ~0u);
 	step_stats_get(g.step, &stats);
-	assert_true(stats.ended && stats.instructions >= g.windows && stats.stopped_ns);
+	assert_true(stats.ended && stats.instructions >= g.traces && stats.stopped_ns);
 	step_close((struct step *)(uintptr_t)g.step);
 }
 
@@ -240,7 +240,7 @@ static void who_is_not_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_checked), cmocka_unit_test(windows_are_checked),
+		cmocka_unit_test(blocks_are_checked), cmocka_unit_test(trace_are_checked),
 		cmocka_unit_test(its_program_ends),   cmocka_unit_test(it_is_killed),
 		cmocka_unit_test(who_is_not_there),
 	};

@@ -170,8 +170,8 @@ static void a_burst_knows_all_registers(void **state)
 		if (r.out.head.w.nr_insns != STEP_INSNS)
 			assert_true(base_now_ns() - begun_ns >= STEP_STOP_NS);
 		assert_int_equal(
-			step_window_check(&r.out, sizeof(r.out.head) +
-							  8 * vtrace_window_words(&r.out.head.w)),
+			step_trace_check(&r.out,
+					 sizeof(r.out.head) + 8 * insn_trace_words(&r.out.head.w)),
 			0);
 		assert_int_equal(vtrace_replay_init(&replay, &r.out.head.w, r.out.words, block, &r),
 				 0);

@@ -307,7 +307,7 @@ static void second_client_waits(void **state)
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
 	p = processes_find(t.follow.processes, 10);
 	assert_non_null(p);
-	assert_true(p->hollow);
+	assert_true(p->placeholder);
 	assert_null(p->later);
 	counts_resolve(&t.counts, 0);
 	assert_int_equal(stand_ins.nr_end, 2);
@@ -359,7 +359,7 @@ static void hand_over_before_events(void **state)
 
 	(void)state;
 	assert_non_null(p);
-	assert_true(p->hollow);
+	assert_true(p->placeholder);
 	counts_resolve(&t.counts, 0);
 	assert_ptr_equal(processes_find(t.follow.processes, 10), p);
 	/* And one from a process that has ended in this drain finds the life that ended. */
@@ -390,7 +390,7 @@ static void each_life_its_own(void **state)
 	assert_true(p->exited);
 	/* Certainly after it. */
 	next->attached_ns = t.time_ns + 2 * DYN_MADE_NS;
-	next->hollow = false;
+	next->placeholder = false;
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
 	assert_null(next->dyn);
 	assert_non_null(processes_find(t.follow.processes, 10)->dyn);
@@ -405,7 +405,7 @@ static void child_of_the_unknown(void **state)
 	trial_sample(&t, 9, 0x1000);
 	trial_event(&t, DRIVER_LOAD_FORK, 10, 9);
 	p = processes_find(t.follow.processes, 10);
-	assert_true(p->hollow);
+	assert_true(p->placeholder);
 	assert_false(p->asked);
 	trial_sample(&t, 10, 0x1000);
 	assert_true(p->asked);
@@ -652,7 +652,7 @@ static void label_of_the_idle(void **state)
 	trial_event(&t, DRIVER_LOAD_FORK, NOBODY, 10);
 	counts_resolve(&t.counts, 0);
 	assert_string_equal(label_of(11), "run");
-	assert_true(processes_find(t.follow.processes, 11)->hollow);
+	assert_true(processes_find(t.follow.processes, 11)->placeholder);
 	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
 	assert_string_equal(label_of(11), "run");
 	/* It goes when it ends, when /proc knows nothing of it, or has it no more. */

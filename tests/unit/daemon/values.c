@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows sent to value profilers in their process, and profilers that do not behave. */
+/* Traces sent to value profilers in their process, and profilers that do not behave. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -115,7 +115,7 @@ static struct values *open_values(const char *const *profilers, size_t nr)
 	struct values *v;
 
 	/* Patient: a machine may be busy. */
-	if (values_open_patient(fake_helper_dir(), profilers, nr, false, 10000000000, &v, &err) < 0)
+	if (values_open_timeout(fake_helper_dir(), profilers, nr, false, 10000000000, &v, &err) < 0)
 		fail_msg("%s", err.text);
 	v->pause_ns = 0;
 	return v;
@@ -388,7 +388,7 @@ static void assert_refused(const char *const *profilers, size_t nr, int code, co
 	struct values *v;
 
 	assert_int_equal(
-		values_open_patient(fake_helper_dir(), profilers, nr, false, 10000000000, &v, &err),
+		values_open_timeout(fake_helper_dir(), profilers, nr, false, 10000000000, &v, &err),
 		code);
 	assert_null(v);
 	if (!strstr(err.text, text))
@@ -486,7 +486,7 @@ static void loads_forever(void **state)
 
 	NEEDS_PROCESS(state);
 	assert_int_equal(
-		values_open_patient(fake_helper_dir(), profilers, 1, false, 10000000, &v, &err),
+		values_open_timeout(fake_helper_dir(), profilers, 1, false, 10000000, &v, &err),
 		-ETIMEDOUT);
 	assert_null(v);
 }
@@ -521,7 +521,7 @@ static void ends_with_its_parent(void **state)
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 	pid = fork();
 	if (pid == 0) {
-		values_open_patient(fake_helper_dir(), profilers, 1, false, 10000000000, &v, &err);
+		values_open_timeout(fake_helper_dir(), profilers, 1, false, 10000000000, &v, &err);
 		_exit(1);
 	}
 	process = child_of(pid);
@@ -541,7 +541,7 @@ static void ends_with_its_parent(void **state)
 
 /* ---- at work --------------------------------------------------------------------------------- */
 
-/* @profiler[1] is at fault with each window until it is given up; then the other goes on. */
+/* @profiler[1] is at fault with each trace until it is given up; then the other goes on. */
 static void fails(const char *profiler, bool hangs)
 {
 	const char *const profilers[] = { "values", profiler };
@@ -655,7 +655,7 @@ static void wild_tuples(void **state)
 	wild(bad("elsewhere"), 1, 1);
 }
 
-/* One that stands still takes so many windows, and no more; its end gives all of them back. */
+/* One that stands still takes so many traces, and no more; its end gives all of them back. */
 static void busy(void **state)
 {
 	const char *const profilers[] = { "values" };

@@ -12,19 +12,19 @@
 
 #include "dbgdyn_vms.h"
 
-static unsigned char room[1u << 20];
+static unsigned char space[1u << 20];
 
 static struct dbgdyn_dst fresh(size_t len)
 {
-	memset(room, 0, sizeof(room));
-	return (struct dbgdyn_dst){ .base = room, .len = len };
+	memset(space, 0, sizeof(space));
+	return (struct dbgdyn_dst){ .base = space, .len = len };
 }
 
 #define EXPECT(d, ...)                                                                             \
 	do {                                                                                       \
 		static const unsigned char want[] = { __VA_ARGS__ };                               \
 		assert_int_equal((d).used, sizeof(want));                                          \
-		assert_memory_equal(room, want, sizeof(want));                                     \
+		assert_memory_equal(space, want, sizeof(want));                                    \
 	} while (0)
 
 static void test_sizes(void **state)
@@ -131,7 +131,7 @@ static void test_no_lines_no_record(void **state)
 	assert_int_equal(dbgdyn_dst_lines_put(&d, 0, 16, down, 2), DBGDYN_EINVAL);
 	assert_int_equal(dbgdyn_dst_lines_put(&d, 0, 16, outside, 1), DBGDYN_EINVAL);
 	assert_int_equal(d.used, 0);
-	assert_int_equal(room[0] | room[1] | room[2] | room[3], 0);
+	assert_int_equal(space[0] | space[1] | space[2] | space[3], 0);
 }
 
 /* Follow the commands as a reader would; every line must come back at its place. */
@@ -170,7 +170,7 @@ static size_t follow(const unsigned char *p, size_t len, uint32_t *line, uint32_
 static void test_thousands_of_lines_in_several_records(void **state)
 {
 	static struct dbgdyn_dst_line lines[20000];
-	struct dbgdyn_dst d = fresh(sizeof(room));
+	struct dbgdyn_dst d = fresh(sizeof(space));
 	uint32_t line = 0, pc = 0;
 	size_t nr = 0, records = 0, pos = 0;
 	bool open = false;
@@ -182,9 +182,9 @@ static void test_thousands_of_lines_in_several_records(void **state)
 	for (; pos < d.used; records++) {
 		uint16_t length;
 
-		memcpy(&length, room + pos, 2);
-		assert_int_equal(room[pos + 2], DBGDYN_DST_LINE_NUM);
-		nr = follow(room + pos + 4, length + 1u - 4, &line, &pc, &open, lines, nr);
+		memcpy(&length, space + pos, 2);
+		assert_int_equal(space[pos + 2], DBGDYN_DST_LINE_NUM);
+		nr = follow(space + pos + 4, length + 1u - 4, &line, &pc, &open, lines, nr);
 		pos += length + 1u;
 	}
 	assert_int_equal(pos, d.used);
@@ -205,7 +205,7 @@ static void test_no_room(void **state)
 	for (size_t len = 0; len < 100; len++) {
 		for (int which = 0; which < 8; which++) {
 			d = fresh(len);
-			memset(room + len, 0xee, 64);
+			memset(space + len, 0xee, 64);
 			r[which] = which == 0
 					   ? dbgdyn_dst_modbeg_put(&d, DBGDYN_DST_C, "m", 1, "", 0)
 				   : which == 1 ? dbgdyn_dst_modend_put(&d)
@@ -213,12 +213,12 @@ static void test_no_room(void **state)
 				   : which == 3 ? dbgdyn_dst_rtnend_put(&d, 1)
 				   : which == 4 ? dbgdyn_dst_file_put(&d, 1, "f", 1)
 				   : which == 5 ? dbgdyn_dst_source_put(&d, 1, 1, 1, 1)
-				   : which == 6 ? dbgdyn_dst_base_put(&d, room)
+				   : which == 6 ? dbgdyn_dst_base_put(&d, space)
 						: dbgdyn_dst_lines_put(&d, 0, 300, lines, 2);
 			for (size_t i = d.used; i < len; i++)
-				assert_int_equal(room[i], 0);
+				assert_int_equal(space[i], 0);
 			for (size_t i = len; i < len + 64; i++)
-				assert_int_equal(room[i], 0xee);
+				assert_int_equal(space[i], 0xee);
 			assert_true(r[which] == DBGDYN_EFULL ? !d.used : d.used && d.used <= len);
 		}
 		assert_int_equal(r[0], len >= 17 ? DBGDYN_OK : DBGDYN_EFULL);
@@ -231,7 +231,7 @@ static void test_no_room(void **state)
 static void test_names_have_one_length_byte(void **state)
 {
 	static char name[256];
-	struct dbgdyn_dst d = fresh(sizeof(room));
+	struct dbgdyn_dst d = fresh(sizeof(space));
 
 	(void)state;
 	memset(name, 'n', sizeof(name));
@@ -240,7 +240,7 @@ static void test_names_have_one_length_byte(void **state)
 	assert_int_equal(dbgdyn_dst_file_put(&d, 0, name, 236), DBGDYN_EINVAL);
 	assert_int_equal(d.used, 0);
 	assert_int_equal(dbgdyn_dst_file_put(&d, 0, name, 235), DBGDYN_OK);
-	assert_int_equal(room[5], 255);
+	assert_int_equal(space[5], 255);
 	assert_int_equal(d.used, 4 + 20 + 1 + 235 + 1);
 	assert_int_equal(dbgdyn_dst_rtnbeg_put(&d, 0, name, 255), DBGDYN_OK);
 }
@@ -324,7 +324,7 @@ static void test_commands_as_records(void **state)
 	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_SOURCE, commands, 1), DBGDYN_OK);
 	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_LINE_NUM, NULL, 0), DBGDYN_OK);
 	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_MODBEG, NULL, 0), DBGDYN_EINVAL);
-	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_SOURCE, room, 4096), DBGDYN_EFULL);
+	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_SOURCE, space, 4096), DBGDYN_EFULL);
 	EXPECT(d, 4, 0, 155, 0, 16, 3, 0, 185, 0);
 }
 
@@ -340,7 +340,7 @@ static void test_append(void **state)
 			 DBGDYN_OK);
 	assert_int_equal(apart[8], 0x80);
 	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_EFULL);
-	assert_int_equal(d.used | room[0] | room[2], 0);
+	assert_int_equal(d.used | space[0] | space[2], 0);
 	m.used = 4;
 	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_OK);
 	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_OK);

@@ -167,13 +167,13 @@ void fake_answer(const struct fake *f, int32_t status)
 	    sizeof(reg.flush_wanted));
 }
 
-size_t fake_read(const struct fake *f, void *to, size_t room)
+size_t fake_read(const struct fake *f, void *to, size_t space)
 {
 	struct wire_registry reg;
 	size_t got = 0;
 
 	fake_header(f, &reg);
-	must(reg.head - reg.tail <= reg.ring_len && reg.head - reg.tail <= room, "ring");
+	must(reg.head - reg.tail <= reg.ring_len && reg.head - reg.tail <= space, "ring");
 	while (reg.tail < reg.head) {
 		uint64_t pos = reg.tail % reg.ring_len, len = reg.head - reg.tail;
 

@@ -47,7 +47,7 @@ void fake_attach(const struct fake *f, uint32_t attached);
 void fake_see(const struct fake *f, uint32_t wanted);
 void fake_answer(const struct fake *f, int32_t status);
 /* Read what the ring holds from its tail on into @to, then move the tail. Returns bytes. */
-size_t fake_read(const struct fake *f, void *to, size_t room);
+size_t fake_read(const struct fake *f, void *to, size_t space);
 
 /*
  * A process has one registry for life, so each case runs in a child of its own. @run says by

@@ -79,7 +79,7 @@ static int a_child_has_a_registry_of_its_own(void)
 static int child_retires(uint64_t handle, const struct wire_registry *parent)
 {
 	struct dbgdyn_routine r = fake_routine("child's", code, sizeof(code));
-	const struct wire_heritage *has = (const void *)(uintptr_t)parent->heritage_addr;
+	const struct wire_inherited *has = (const void *)(uintptr_t)parent->inherited_addr;
 	const struct wire_registry *reg;
 	uint64_t context, own;
 
@@ -108,7 +108,7 @@ static int a_parents_handle_names_nothing(void)
 	CHECK(dbgdyn_begin("parent", 6, NULL, &parents) == DBGDYN_OK);
 	CHECK(dbgdyn_register(parents, &r, &handle) == DBGDYN_OK);
 	parent = *dbgdyn_state_get(false)->reg;
-	CHECK(parent.heritage_addr && parent.number);
+	CHECK(parent.inherited_addr && parent.number);
 	pid = fork();
 	if (pid == 0)
 		_exit(child_retires(handle, &parent));

@@ -23,7 +23,7 @@ static int open_all(void)
 /* ---- a reader of the heap, as the daemon's ----------------------------------------------------
  */
 
-static _Alignas(8) uint8_t room[64 << 10];
+static _Alignas(8) uint8_t space[64 << 10];
 
 /* The slot at @at, stable: 1; being changed or changed meanwhile: 0; not a slot: -1. */
 static int slot_read(const struct wire_registry *reg, uint64_t at, uint64_t heap_end,
@@ -35,9 +35,9 @@ static int slot_read(const struct wire_registry *reg, uint64_t at, uint64_t heap
 	if (pread(fake.fd, slot, sizeof(*slot), off) != sizeof(*slot))
 		return -1;
 	if (!slot->len || slot->len % WIRE_SLOT_ALIGN || slot->len > heap_end - at ||
-	    slot->len - sizeof(*slot) > sizeof(room))
+	    slot->len - sizeof(*slot) > sizeof(space))
 		return -1;
-	if (pread(fake.fd, room, slot->len - sizeof(*slot), off + (off_t)sizeof(*slot)) < 0 ||
+	if (pread(fake.fd, space, slot->len - sizeof(*slot), off + (off_t)sizeof(*slot)) < 0 ||
 	    pread(fake.fd, &after, sizeof(after), off) != sizeof(after))
 		return -1;
 	return after.len == slot->len && after.version == slot->version && !(slot->version & 1);
@@ -54,7 +54,7 @@ static int heap_read(take_slot take, int *unstable)
 	fake_header(&fake, &reg);
 	CHECK(reg.heap_end <= reg.heap_len && reg.heap_end % WIRE_SLOT_ALIGN == 0);
 	for (uint64_t at = 0; at < reg.heap_end; at += slot.len) {
-		const struct wire_head *h = (const void *)room;
+		const struct wire_head *h = (const void *)space;
 		int stable = slot_read(&reg, at, reg.heap_end, &slot);
 
 		CHECK(stable >= 0);
@@ -266,7 +266,7 @@ static int a_full_heap_is_counted(void)
 	struct dbgdyn_state *s;
 	uint64_t handle, listed;
 	const struct rlimit little = { 70u << 20, RLIM_INFINITY };
-	int told = 0;
+	int announced = 0;
 
 	CHECK(setrlimit(RLIMIT_FSIZE, &little) == 0 && open_all() == 0);
 	s = dbgdyn_state_get(false);
@@ -284,14 +284,14 @@ static int a_full_heap_is_counted(void)
 	static uint8_t stream[4 << 20];
 
 	CHECK(fake_read(&fake, stream, sizeof(stream)) > 0);
-	for (int i = 0; i < 3; i++, told++) {
+	for (int i = 0; i < 3; i++, announced++) {
 		r.code = (const uint8_t *)r.code + 1;
 		if (dbgdyn_register(context, &r, &handle) != DBGDYN_OK)
 			break;
 		CHECK(dbgdyn_retire(context, handle) == DBGDYN_EFULL);
 		CHECK(dbgdyn_move(context, handle, code) == DBGDYN_EFULL);
 	}
-	CHECK(told >= 1 && s->reg->nr_unlisted == s->nr_unlisted);
+	CHECK(announced >= 1 && s->reg->nr_unlisted == s->nr_unlisted);
 	/* By address the last one is retired all the same. */
 	uint64_t seq = s->reg->seq;
 

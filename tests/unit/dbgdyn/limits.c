@@ -166,7 +166,7 @@ static int data_makes_the_ring_smaller(void)
 /* Address space all but used up: a smaller ring. */
 static int address_space_used_up(void)
 {
-	void *window = mmap(NULL, 256u << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *trace = mmap(NULL, 256u << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rlimit l = { .rlim_cur = 1 };
 	uint64_t ring;
 
@@ -177,7 +177,7 @@ static int address_space_used_up(void)
 	for (size_t len = 1u << 30; len >= 4096;)
 		if (mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 			len /= 2;
-	CHECK(munmap(window, 256u << 10) == 0);
+	CHECK(munmap(trace, 256u << 10) == 0);
 	ring = ring_under(RLIMIT_CORE, 0);
 	CHECK(ring >= 16u << 10 && ring < 64u << 10);
 	return 0;

@@ -186,7 +186,7 @@ static void test_hashes(void **state)
 	remove_image("b.dyn");
 }
 
-/* A later tenant of 0x5100 stands at an address of its own. */
+/* A later lifetime of 0x5100 stands at an address of its own. */
 static void test_reused(void **state)
 {
 	const uint64_t own = 0x7000000000000000;
@@ -226,7 +226,7 @@ static void test_folded(void **state)
 	uint64_t vaddr;
 	char path[64];
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct pseudoimg_fold fds = { .base_fd = -1, .scratch_fd = memfd_create("scratch", 0) };
+	struct pseudoimg_merge fds = { .base_fd = -1, .scratch_fd = memfd_create("scratch", 0) };
 
 	(void)state;
 	put_head(&job, 62);
@@ -244,7 +244,7 @@ static void test_folded(void **state)
 	fds.base_fd = openat(dir_fd, "a.dyn", O_RDONLY | O_CLOEXEC);
 	fds.job_fd = openat(dir_fd, "b.dyn", O_RDONLY | O_CLOEXEC);
 	fds.out_fd = openat(dir_fd, "ab.dyn", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(pseudoimg_fold(&fds, &result, &maps, &err), 0);
+	assert_int_equal(pseudoimg_merge(&fds, &result, &maps, &err), 0);
 	remove_image("a.dyn");
 	remove_image("b.dyn");
 
@@ -256,9 +256,9 @@ static void test_folded(void **state)
 	assert_int_equal(image_vaddr(img, 0x8001, &vaddr), 0);
 	assert_int_equal(vaddr, 0x5101);
 	assert_int_equal(image_vaddr(img, 0x8107, &vaddr), 0);
-	assert_int_equal(vaddr, PSEUDOIMG_ROOM + 7);
+	assert_int_equal(vaddr, PSEUDOIMG_MODULE + 7);
 	assert_string_equal(image_symbol_at(img, vaddr)->name, "own");
-	check_frames(img, PSEUDOIMG_ROOM);
+	check_frames(img, PSEUDOIMG_MODULE);
 	/* What was in none of its routines is in none here. */
 	assert_int_equal(image_vaddr(img, 0x8200, &vaddr), 0);
 	assert_null(image_symbol_at(img, vaddr));
@@ -346,7 +346,7 @@ static unsigned int line_of(const char *path, uint64_t vaddr)
 
 /*
  * The end of a sequence has no line, unless another begins there: two runs without a gap, whose
- * bytes in the image have one. The second routine is larger than a window, which then begins where
+ * bytes in the image have one. The second routine is larger than a trace, which then begins where
  * it is asked for.
  */
 static void test_ends_of_sequences(void **state)

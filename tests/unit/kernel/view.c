@@ -51,109 +51,6 @@ static int64_t get(const uint8_t *p, size_t len)
 	return len == 4 ? (int32_t)v : (int64_t)v;
 }
 
-/* ---- lengths -----------------------------------------------------------------------------------
- */
-
-static const struct {
-	const char *bytes;
-	size_t have, len, disp_at, disp_len, imm_at, imm_len;
-} insns[] = {
-	{ "\x90", 1, 1, 0, 0, 0, 0 },
-	{ "\xc3", 1, 1, 0, 0, 0, 0 },
-	{ "\xf3\x0f\x1e\xfa", 4, 4, 0, 0, 0, 0 },		      /* endbr64 */
-	{ "\x48\x89\xe5", 3, 3, 0, 0, 0, 0 },			      /* mov %rsp,%rbp */
-	{ "\x48\x8b\x45\xf8", 4, 4, 3, 1, 0, 0 },		      /* mov -8(%rbp),%rax */
-	{ "\x48\x8b\x84\x24\x00\x01\x00\x00", 8, 8, 4, 4, 0, 0 },     /* mov 0x100(%rsp),%rax */
-	{ "\x65\x48\x8b\x04\x25\x01\x02\x03\x04", 9, 9, 5, 4, 0, 0 }, /* mov %gs:abs,%rax */
-	{ "\x48\x8b\x05\x01\x02\x03\x04", 7, 7, 3, 4, 0, 0 },	      /* mov rip+d,%rax */
-	{ "\x48\xb8\x01\x02\x03\x04\x05\x06\x07\x08", 10, 10, 0, 0, 2, 8 },
-	{ "\xb8\x01\x02\x03\x04", 5, 5, 0, 0, 1, 4 },
-	{ "\x66\xb8\x01\x02", 4, 4, 0, 0, 2, 2 },
-	{ "\x48\xc7\xc7\x01\x02\x03\x04", 7, 7, 0, 0, 3, 4 },
-	{ "\x66\xc7\x07\x01\x02", 5, 5, 0, 0, 3, 2 },
-	{ "\xe8\x01\x02\x03\x04", 5, 5, 0, 0, 1, 4 },
-	{ "\x0f\x84\x01\x02\x03\x04", 6, 6, 0, 0, 2, 4 },
-	{ "\x75\xf0", 2, 2, 0, 0, 1, 1 },
-	{ "\xf7\xc7\x01\x02\x03\x04", 6, 6, 0, 0, 2, 4 }, /* test imm */
-	{ "\xf7\xf1", 2, 2, 0, 0, 0, 0 },		  /* div */
-	{ "\x0f\x1f\x44\x00\x00", 5, 5, 4, 1, 0, 0 },
-	{ "\x0f\xba\xe0\x05", 4, 4, 0, 0, 3, 1 },	  /* bt $5,%eax */
-	{ "\xc4\xe2\xf9\xf7\xc0", 5, 5, 0, 0, 0, 0 },	  /* shlx */
-	{ "\xc5\xf8\x77", 3, 3, 0, 0, 0, 0 },		  /* vzeroupper */
-	{ "\xc4\xe3\x7b\xf0\xf6\x02", 6, 6, 0, 0, 5, 1 }, /* rorx */
-	{ "\x62\xf1\x7d\x48\x6f\x07", 6, 6, 0, 0, 0, 0 }, /* vmovdqa32 (%rdi),%zmm0 */
-	{ "\x66\x0f\x3a\x0f\xc1\x04", 6, 6, 0, 0, 5, 1 }, /* palignr */
-	{ "\xf0\x48\x0f\xb1\x0f", 5, 5, 0, 0, 0, 0 },	  /* lock cmpxchg */
-	{ "\x48\xa1\x01\x02\x03\x04\x05\x06\x07\x08", 10, 10, 2, 8, 0, 0 },
-	/* No instructions, or not all of one. */
-	{ "\x06", 1, 0, 0, 0, 0, 0 },
-	{ "\x48\xb8\x01\x02", 4, 0, 0, 0, 0, 0 },
-	{ "\x48", 1, 0, 0, 0, 0, 0 },
-	{ "\x0f", 1, 0, 0, 0, 0, 0 },
-	{ "\xc4\xe2", 2, 0, 0, 0, 0, 0 },
-	{ "\x8b\x84", 2, 0, 0, 0, 0, 0 },
-	{ "", 0, 0, 0, 0, 0, 0 },
-	{ "\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x90", 16, 0, 0, 0, 0, 0 },
-};
-
-static void test_lengths(void **state)
-{
-	struct kernel_insn i;
-
-	(void)state;
-	for (size_t n = 0; n < sizeof(insns) / sizeof(insns[0]); n++) {
-		const uint8_t *code = (const uint8_t *)insns[n].bytes;
-		int r = kernel_insn_x86(code, insns[n].have, &i);
-
-		if (!insns[n].len) {
-			assert_true(r < 0);
-			continue;
-		}
-		assert_int_equal(r, 0);
-		assert_int_equal(i.len, insns[n].len);
-		assert_int_equal(i.disp_len, insns[n].disp_len);
-		assert_int_equal(i.imm_len, insns[n].imm_len);
-		if (i.disp_len)
-			assert_int_equal(i.disp_at, insns[n].disp_at);
-		if (i.imm_len)
-			assert_int_equal(i.imm_at, insns[n].imm_at);
-		/* Cut off anywhere it is none, and nothing behind its end is looked at. */
-		for (size_t len = 0; len < insns[n].len; len++) {
-			uint8_t *cut = malloc(len + 1);
-
-			memcpy(cut, code, len);
-			assert_true(kernel_insn_x86(cut, len, &i) < 0 || i.len <= len);
-			free(cut);
-		}
-	}
-}
-
-/* 200,000 random strings: no reading outside, no part behind the end. */
-static void test_any_bytes(void **state)
-{
-	uint8_t code[16] = { 0 };
-	struct kernel_insn i;
-	uint32_t seed = 1;
-
-	(void)state;
-	for (int n = 0; n < 200000; n++) {
-		size_t have = seed % 17;
-		uint8_t *exact = malloc(have + 1);
-
-		for (size_t b = 0; b < sizeof(code); b++) {
-			seed = seed * 1664525 + 1013904223;
-			code[b] = (uint8_t)(seed >> 24);
-		}
-		memcpy(exact, code, have < 16 ? have : 16);
-		if (kernel_insn_x86(exact, have, &i) == 0) {
-			assert_in_range(i.len, 1, have);
-			assert_true(i.disp_at + i.disp_len <= i.len);
-			assert_true(i.imm_at + i.imm_len <= i.len);
-		}
-		free(exact);
-	}
-}
-
 /* ---- x86-64 ------------------------------------------------------------------------------------
  */
 
@@ -445,7 +342,6 @@ static void test_aarch64_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths),	     cmocka_unit_test(test_any_bytes),
 		cmocka_unit_test(test_jit),	     cmocka_unit_test(test_kernel),
 		cmocka_unit_test(test_module),	     cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_any_base),     cmocka_unit_test(test_place_does_not_matter),

@@ -137,6 +137,20 @@ static void test_the_identity_finds_the_file(void **state)
 	profdb_close(db);
 }
 
+static void test_no_name_is_an_option(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *p = scratch_profile("/home/user/-rf", 1, 1, 1);
+	struct seen s = { 0 };
+
+	flush_one(db, p, "-rf", 0);
+	walk(db, &s);
+	assert_string_equal(s.files, "_rf.file.ab01 ");
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
 /* A pseudo-image that grows is another one each time, in one profile. */
 static void test_a_grown_image_keeps_its_profile(void **state)
 {
@@ -511,6 +525,7 @@ int main(void)
 		scratch_test(test_merges_with_what_is_stored),
 		scratch_test(test_an_aborted_flush_was_none),
 		scratch_test(test_the_identity_finds_the_file),
+		scratch_test(test_no_name_is_an_option),
 		scratch_test(test_a_grown_image_keeps_its_profile),
 		scratch_test(test_a_profile_moves),
 		scratch_test(test_what_differs_stays_apart),

@@ -162,16 +162,17 @@ static void test_refuses_other_versions(void **state)
 
 static void test_keeps_lines_it_does_not_know(void **state)
 {
-	static const char rest[] = "\nweather fine today\nweather rain\ncpucount 4\nsamples 4\n";
+	static const char rest[] =
+		"\nweather  fine\ttoday  \nweather\train \x01\ncpucount 4\nsamples 4\n";
 	struct base_buf buf = { 0 };
 	struct profdb_profile *p;
 	struct old o;
 
 	(void)state;
-	make_with(&o, "weather  fine today  \npath /vmunix\nweather rain\ncpucount 4\n"
+	make_with(&o, "weather  fine\ttoday  \npath /vmunix\nweather\train \x01\ncpucount 4\n"
 		      "path C:\\NT\\x.exe\nsamples 4\n");
 	assert_int_equal(try(&o, &p), 0);
-	assert_string_equal(profdb_profile_word(p, "weather"), "fine today");
+	assert_string_equal(profdb_profile_word(p, "weather"), " fine\ttoday  ");
 	assert_string_equal(profdb_profile_word(p, "samples"), "4");
 	assert_string_equal(profdb_profile_path(p, 1), "C:\\NT\\x.exe");
 	assert_int_equal(profdb_profile_format(p, PROFDB_FORMAT_0_07, 0, &buf, NULL), 0);
@@ -234,27 +235,30 @@ static void test_every_required_line_is_required(void **state)
 
 static void test_epochs(void **state)
 {
-	static const char *const good[][2] = { { "6912312359", "206912312359" },
+	static const char *const good[][2] = { { "9602290000", "199602290000" },
+					       { "6912312359", "206912312359" },
 					       { "7001010000", "197001010000" },
 					       { "200212042334", "200212042334" },
 					       { "20021204233459", "20021204233459" } };
-	static const char *const bad[] = { "961204233",	 "96120423345", "9613042334", "9600042334",
-					   "9612002334", "9612042434",	"9612042360", "today" };
+	static const char *const bad[] = { "961204233",	 "96120423345", "9613042334",  "9600042334",
+					   "9612002334", "9612042434",	"9612042360",  "today",
+					   "9602300000", "9702290000",	"190002290000" };
+	enum { GOOD = sizeof(good) / sizeof(good[0]), BAD = sizeof(bad) / sizeof(bad[0]) };
 	char lines[512], *at;
 	struct profdb_profile *p;
 	struct old o;
 
 	(void)state;
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < GOOD + BAD; i++) {
 		strcpy(lines, required);
 		at = strstr(lines, "9612042334");
-		sprintf(at, "%s%s", i < 4 ? good[i][0] : bad[i - 4],
+		sprintf(at, "%s%s", i < GOOD ? good[i][0] : bad[i - GOOD],
 			strstr(required, "9612042334") + 10);
 		old_make(&o, lines);
-		assert_int_equal(try(&o, &p), i < 4 ? 0 : -DCPI_EFORMAT);
-		if (i < 4)
+		assert_int_equal(try(&o, &p), i < GOOD ? 0 : -DCPI_EFORMAT);
+		if (i < GOOD)
 			assert_string_equal(profdb_profile_word(p, "epoch"), good[i][1]);
-		if (i < 4)
+		if (i < GOOD)
 			profdb_profile_free(p);
 	}
 }

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-#include "beats.h"
+#include "heartbeats.h"
 #include "scratch.h"
 
 /* Whether the folder of this inode was synced. */
@@ -251,10 +251,10 @@ static void test_keeps_its_lock(void **state)
 	struct profdb_import *i = begin(db);
 	struct base_err err = { 0 };
 
-	nr_beats = 0;
+	nr_heartbeats = 0;
 	assert_int_equal(import(i, PROFILE, "profile"), 0);
 	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);
-	assert_int_equal(nr_beats, 2);
+	assert_int_equal(nr_heartbeats, 2);
 	scratch_write(*state, ".lock-.gc", theirs, strlen(theirs));
 	assert_int_equal(profdb_import_commit(i, &err), -DCPI_EBUSY);
 	assert_non_null(strstr(err.text, "not ours any more"));

@@ -393,6 +393,36 @@ static void test_lines_stay(void **state)
 	assert_int_equal(s.prog, 3 * (1 + 2 + 200));
 }
 
+/* A finished epoch of the day that lost @nr samples when its daemon ended. */
+static void lose(const char *dir, int64_t at, const char *epoch, const char *nr)
+{
+	const struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+	char path[64], text[64];
+
+	snprintf(path, sizeof(path), "%s/box/.lost", epoch);
+	snprintf(text, sizeof(text), "open %s00\nlost %s\n", epoch, nr);
+	scratch_write(dir, path, text, strlen(text));
+	snprintf(path, sizeof(path), "%s/box", epoch);
+	assert_int_equal(utimensat(AT_FDCWD, scratch_path(dir, path), times, 0), 0);
+}
+
+static void test_lost_samples_stay_known(void **state)
+{
+	struct profdb *db;
+
+	make(*state, at(2, 1), "box", 1);
+	make(*state, at(2, 2), "box", 2);
+	make(*state, at(2, 3), "box", 3);
+	make(*state, at(2, 4), "other", 3);
+	lose(*state, at(2, 1), "202611020100", "00000000000000000003");
+	lose(*state, at(2, 3), "202611020300", "00000000000000000040");
+	joins(*state, PROFDB_DAY, false, "202611020100-202611020400:4 ");
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_epoch_lost(db, "202611020100", "box"), 43);
+	assert_int_equal(profdb_epoch_lost(db, "202611020100", "other"), 0);
+	profdb_close(db);
+}
+
 static void test_what_is_not_finished_or_damaged_stays(void **state)
 {
 	struct base_err err = { 0 };
@@ -494,6 +524,7 @@ int main(void)
 		scratch_test(test_whose_it_is),
 		scratch_test(test_what_was_joined_is_not_imported),
 		scratch_test(test_lines_stay),
+		scratch_test(test_lost_samples_stay_known),
 		scratch_test(test_what_is_not_finished_or_damaged_stays),
 		scratch_test(test_readers_are_told),
 		scratch_test(test_killed),

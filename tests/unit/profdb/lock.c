@@ -130,14 +130,14 @@ static void test_another_machine_is_dead(void **state)
 	profdb_close(db);
 }
 
-struct told {
+struct announced {
 	char what[400];
 	unsigned int nr, slept_ms;
 };
 
 static void note_watching(void *ctx, const char *text)
 {
-	struct told *t = ctx;
+	struct announced *t = ctx;
 
 	snprintf(t->what, sizeof(t->what), "%s", strrchr(text, '/') + 1);
 	t->slept_ms = slept_ms;
@@ -148,7 +148,7 @@ static void note_watching(void *ctx, const char *text)
 static void test_who_is_watched(void **state)
 {
 	struct profdb *db = scratch_open(*state, true);
-	struct told t = { .nr = 0 };
+	struct announced t = { .nr = 0 };
 
 	profdb_set_watching(db, note_watching, &t);
 	assert_int_equal(profdb_lock(db, "other", NULL), 0);

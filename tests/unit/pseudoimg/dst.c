@@ -26,9 +26,9 @@ static void done(struct base_buf *b, struct pseudoimg_dst *dst)
 
 static void zeros(struct base_buf *b, size_t len)
 {
-	void *room;
+	void *space;
 
-	assert_int_equal(base_buf_extend(b, len, &room), 0);
+	assert_int_equal(base_buf_extend(b, len, &space), 0);
 }
 
 static void assert_routine(const struct pseudoimg_dst *dst, size_t i, uint64_t addr, uint32_t len,
@@ -357,8 +357,8 @@ static void test_public_writers(void **state)
 	static const struct dbgdyn_dst_line lines[] = {
 		{ 0, 3 }, { 4, 7 }, { 0x200, 0 }, { 0x204, 4 }
 	};
-	unsigned char room[1024] = { 0 };
-	struct dbgdyn_dst d = { .base = room, .len = sizeof(room) };
+	unsigned char space[1024] = { 0 };
+	struct dbgdyn_dst d = { .base = space, .len = sizeof(space) };
 	struct pseudoimg_dst dst;
 
 	(void)state;
@@ -372,7 +372,7 @@ static void test_public_writers(void **state)
 	assert_int_equal(dbgdyn_dst_blkend_put(&d, 4), 0);
 	assert_int_equal(dbgdyn_dst_rtnend_put(&d, 0x300), 0);
 	assert_int_equal(dbgdyn_dst_modend_put(&d), 0);
-	assert_int_equal(pseudoimg_dst_decode(room, sizeof(room), BASE, &dst), 0);
+	assert_int_equal(pseudoimg_dst_decode(space, sizeof(space), BASE, &dst), 0);
 	assert_int_equal(dst.nr_bad, 0);
 	assert_int_equal(dst.used, d.used);
 	assert_routine(&dst, 0, BASE + 0x40, 0x300, 'r');

@@ -276,7 +276,7 @@ static void test_riscv64(void **state)
 
 /* ---- jobs in files --------------------------------------------------------------------------- */
 
-/* In the order of addresses, backwards, and anyhow, with records longer than a window. */
+/* In the order of addresses, backwards, and anyhow, with records longer than a trace. */
 static void make_job(struct base_buf *job, size_t nr, size_t step)
 {
 	static const char *const files[] = { "/a", "/b", "in", NULL };

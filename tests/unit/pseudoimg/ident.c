@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Law 7: equal contents have one build-id wherever they stood, any other content another. */
+/* Invariant 7: equal contents have one build-id wherever they stood, any other content another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

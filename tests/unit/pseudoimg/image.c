@@ -18,10 +18,10 @@ int image_fd(void)
 void image_read(struct image *img, int fd)
 {
 	off_t len = lseek(fd, 0, SEEK_END);
-	void *room;
+	void *space;
 
-	if (len < 0 || base_buf_extend(&img->file, (size_t)len, &room) < 0 ||
-	    pread(fd, room, (size_t)len, 0) != len)
+	if (len < 0 || base_buf_extend(&img->file, (size_t)len, &space) < 0 ||
+	    pread(fd, space, (size_t)len, 0) != len)
 		abort();
 }
 

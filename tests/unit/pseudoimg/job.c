@@ -12,9 +12,9 @@ static void put(struct base_buf *job, const void *data, size_t len)
 
 static void pad(struct base_buf *job)
 {
-	void *room;
+	void *space;
 
-	if (base_buf_extend(job, -job->len & 7, &room) < 0)
+	if (base_buf_extend(job, -job->len & 7, &space) < 0)
 		abort();
 }
 

@@ -18,7 +18,7 @@ static void test_escapes(void **state)
 	} cases[] = {
 		{ "plain", 5, "plain" },
 		{ "", 0, "" },
-		{ "a b\\c", 5, "a b\\c" }, /* PHP's and Windows's backslashes stay readable */
+		{ "a b\\c", 5, "a b\\c" }, /* PHP's and Traces's backslashes stay readable */
 		{ "\n\t\r\x1b", 4, "\\n\\t\\r\\x1b" },
 		{ "a\0b", 3, "a\\x00b" },
 		{ "\x7f", 1, "\\x7f" },

@@ -60,7 +60,9 @@ static void test_same_bytes_as_the_library(void **state)
 	good_job(&job, 2000);
 	image_write(&library, &job);
 	in = job_fd(&job);
-	assert_int_equal(pseudoimg_run_helper(helper(), in, out, LONG_MS, &result, &jailed.err), 0);
+	assert_int_equal(pseudoimg_run_helper(&(struct pseudoimg_helper){ .program = helper() }, in,
+					      out, LONG_MS, &result, &jailed.err),
+			 0);
 	image_read(&jailed, out);
 	assert_int_equal(result.nr_routines, 2000);
 	assert_memory_equal(&result, &library.result, sizeof(result));
@@ -74,9 +76,9 @@ static void test_same_bytes_as_the_library(void **state)
 }
 
 /* Jobs into one image, and another onto that: in the jail as outside of it. */
-static void test_folds_as_the_library(void **state)
+static void test_merges_as_the_library(void **state)
 {
-	struct pseudoimg_fold fds = { .base_fd = -1, .out_fd = image_fd() };
+	struct pseudoimg_merge fds = { .base_fd = -1, .out_fd = image_fd() };
 	struct base_buf job = { 0 }, maps[2] = { 0 };
 	struct pseudoimg_result result[2];
 	struct image images[2] = { 0 };
@@ -94,12 +96,14 @@ static void test_folds_as_the_library(void **state)
 			fds.scratch_fd = image_fd();
 			fds.out_fd = image_fd();
 			if (i)
-				assert_int_equal(pseudoimg_fold(&fds, &result[i], &maps[i], &err),
+				assert_int_equal(pseudoimg_merge(&fds, &result[i], &maps[i], &err),
 						 0);
 			else
-				assert_int_equal(pseudoimg_run_fold(helper(), &fds, LONG_MS,
-								    &result[i], &maps[i], &err),
-						 0);
+				assert_int_equal(
+					pseudoimg_run_merge(
+						&(struct pseudoimg_helper){ .program = helper() },
+						&fds, LONG_MS, &result[i], &maps[i], &err),
+					0);
 			image_read(&images[i], fds.out_fd);
 			close(fds.scratch_fd);
 		}
@@ -114,7 +118,8 @@ static void test_folds_as_the_library(void **state)
 	base_buf_clear(&job);
 	base_buf_extend(&job, 4096, NULL); /* no image */
 	fds.base_fd = job_fd(&job);
-	assert_int_equal(pseudoimg_run_fold(helper(), &fds, LONG_MS, result, maps, &err),
+	assert_int_equal(pseudoimg_run_merge(&(struct pseudoimg_helper){ .program = helper() },
+					     &fds, LONG_MS, result, maps, &err),
 			 -DCPI_EFORMAT);
 	assert_string_equal(err.text, "cannot read pseudo-image: malformed data");
 	base_buf_release(&maps[0]);
@@ -132,7 +137,8 @@ static void test_garbage(void **state)
 	(void)state;
 	base_buf_append(&job, "garbage, not a job", 18);
 	in = job_fd(&job);
-	assert_int_equal(pseudoimg_run_helper(helper(), in, out, LONG_MS, &result, &err),
+	assert_int_equal(pseudoimg_run_helper(&(struct pseudoimg_helper){ .program = helper() }, in,
+					      out, LONG_MS, &result, &err),
 			 -DCPI_EFORMAT);
 	assert_string_equal(err.text,
 			    "cannot read pseudo-image job: it does not begin with its head");
@@ -141,18 +147,25 @@ static void test_garbage(void **state)
 	close(out);
 }
 
-/* A job that never ends: the time does. */
+static void count(void *ctx)
+{
+	++*(unsigned int *)ctx;
+}
+
+/* A job that never ends: the time does, and what must not wait is done meanwhile. */
 static void test_timeout(void **state)
 {
 	struct pseudoimg_result result;
 	struct base_err err = { 0 };
+	unsigned int nr = 0;
+	const struct pseudoimg_helper with = { helper(), count, &nr };
 	int ends[2], out = image_fd();
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(pseudoimg_run_helper(helper(), ends[0], out, 100, &result, &err),
-			 -ETIMEDOUT);
-	assert_non_null(strstr(err.text, "took more than 100 ms"));
+	assert_int_equal(pseudoimg_run_helper(&with, ends[0], out, 500, &result, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "took more than 500 ms"));
+	assert_true(nr >= 1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left behind */
 	assert_int_equal(errno, ECHILD);
 	close(ends[0]);
@@ -167,8 +180,10 @@ static void test_no_such_program(void **state)
 	int out = image_fd();
 
 	(void)state;
-	assert_int_equal(pseudoimg_run_helper("/nowhere/helper", out, out, LONG_MS, &result, &err),
-			 -ENOENT);
+	assert_int_equal(
+		pseudoimg_run_helper(&(struct pseudoimg_helper){ .program = "/nowhere/helper" },
+				     out, out, LONG_MS, &result, &err),
+		-ENOENT);
 	assert_string_equal(err.text,
 			    "cannot start helper '/nowhere/helper': No such file or directory");
 	close(out);
@@ -185,7 +200,8 @@ static int run_script(const char *text, uint32_t ms, struct base_err *err)
 	assert_int_equal(base_write_all(fd, text, strlen(text)), 0);
 	assert_int_equal(fchmod(fd, 0700), 0);
 	close(fd);
-	r = pseudoimg_run_helper(name, out, out, ms, &result, err);
+	r = pseudoimg_run_helper(&(struct pseudoimg_helper){ .program = name }, out, out, ms,
+				 &result, err);
 	unlink(name);
 	close(out);
 	return r;
@@ -303,7 +319,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bytes_as_the_library),
-		cmocka_unit_test(test_folds_as_the_library),
+		cmocka_unit_test(test_merges_as_the_library),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_no_such_program),

@@ -18,7 +18,7 @@
 
 enum { ROOM_LEN = 65536, LOOP_B = 32768 };
 
-static unsigned char *room; /* loop A at 0, loop B at LOOP_B */
+static unsigned char *space; /* loop A at 0, loop B at LOOP_B */
 
 /* Until *@nr is @least, running @at; a busy machine delays ticks. */
 static void run_until(const void *nr, uint32_t least, const unsigned char *at)
@@ -31,15 +31,15 @@ static void test_disjoint(void **state)
 {
 	uint32_t a[4] = { 0 }, b[4] = { 0 }, bin = 0;
 	struct prof entries[] = {
-		{ a, sizeof(a), room, 16384 }, /* 16 bytes of code an element */
-		{ b, sizeof(b), room + LOOP_B - 16, 16384 },
+		{ a, sizeof(a), space, 16384 }, /* 16 bytes of code an element */
+		{ b, sizeof(b), space + LOOP_B - 16, 16384 },
 		{ &bin, sizeof(bin), NULL, 2 },
 	};
 
 	(void)state;
 	assert_int_equal(sprofil(entries, 3, NULL, PROF_UINT), 0);
-	run_until(&a[0], 3, room);
-	run_until(&b[1], 3, room + LOOP_B);
+	run_until(&a[0], 3, space);
+	run_until(&b[1], 3, space + LOOP_B);
 	for (int i = 0; i < 1000 && *(volatile uint32_t *)&bin < 3; i++)
 		burn(5000000);
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
@@ -50,13 +50,13 @@ static void test_disjoint(void **state)
 static void test_no_overflow_bin(void **state)
 {
 	uint32_t a = 0, b = 0;
-	struct prof one = { &a, sizeof(a), room, 16384 }, two = { &b, sizeof(b), room, 16384 };
+	struct prof one = { &a, sizeof(a), space, 16384 }, two = { &b, sizeof(b), space, 16384 };
 
 	(void)state;
 	assert_int_equal(sprofil(&one, 1, NULL, PROF_UINT), 0);
 	burn(20000000);
 	assert_int_equal(sprofil(&two, 1, NULL, PROF_UINT), 0);
-	run_until(&b, 2, room);
+	run_until(&b, 2, space);
 	assert_true(a == 0 && b >= 2);
 }
 
@@ -69,9 +69,9 @@ static void check_saturation(unsigned int flags, size_t element)
 		uint32_t words[6];
 		uint64_t longs[3];
 	} array, before;
-	struct prof one = { array.bytes + element, (unsigned int)element, room, 2 };
+	struct prof one = { array.bytes + element, (unsigned int)element, space, 2 };
 	uint32_t bin = 0;
-	struct prof other = { &bin, sizeof(bin), room, 16384 };
+	struct prof other = { &bin, sizeof(bin), space, 16384 };
 
 	memset(&array, 0, sizeof(array));
 	memset(array.bytes + element, 0xff, element);
@@ -79,12 +79,12 @@ static void check_saturation(unsigned int flags, size_t element)
 	array.bytes[element] = 0xfd; /* little-endian: two below the maximum */
 	assert_int_equal(sprofil(&one, 1, NULL, flags), 0);
 	for (int i = 0; i < 20000 && ((volatile unsigned char *)array.bytes)[element] != 0xff; i++)
-		loop_run(room);
+		loop_run(space);
 	assert_memory_equal(&array, &before, sizeof(array));
-	loop_run(room);
+	loop_run(space);
 	burn(10000000);
 	assert_int_equal(sprofil(&other, 1, NULL, PROF_UINT), 0); /* some more ticks for sure */
-	run_until(&bin, 2, room);
+	run_until(&bin, 2, space);
 	assert_memory_equal(&array, &before, sizeof(array));
 }
 
@@ -114,12 +114,12 @@ static void test_overflow_bin_saturates(void **state)
 static void test_carry(void **state)
 {
 	uint64_t array[2] = { 0xffffffff, 0 };
-	struct prof one = { array, sizeof(array[0]), room, 2 };
+	struct prof one = { array, sizeof(array[0]), space, 2 };
 
 	(void)state;
 	assert_int_equal(sprofil(&one, 1, NULL, PROF_UINT64), 0);
 	for (int i = 0; i < 20000 && ((volatile uint64_t *)array)[0] == 0xffffffff; i++)
-		loop_run(room);
+		loop_run(space);
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 	assert_true(array[0] > 0xffffffff && array[0] < 0x100001000 && array[1] == 0);
 }
@@ -132,19 +132,19 @@ static void test_saturated_read_only(void **state)
 	uint32_t *page =
 		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint32_t other = 0;
-	struct prof entries[] = { { page, 4, room, 16384 }, { &other, 4, room + LOOP_B, 16384 } };
+	struct prof entries[] = { { page, 4, space, 16384 }, { &other, 4, space + LOOP_B, 16384 } };
 
 	(void)state;
 	assert_ptr_not_equal(page, MAP_FAILED);
 	assert_int_equal(sprofil(entries, 2, NULL, PROF_UINT), 0);
-	run_until(page, 2, room); /* ticks do come there */
+	run_until(page, 2, space); /* ticks do come there */
 	assert_true(page[0] >= 2);
 	page[0] = UINT32_MAX;
 	assert_int_equal(mprotect(page, len, PROT_READ), 0);
 	for (uint64_t end = burn_cpu_ns() + 60000000; burn_cpu_ns() < end;)
-		loop_run(room);
+		loop_run(space);
 	other = 0;
-	run_until(&other, 3, room + LOOP_B);
+	run_until(&other, 3, space + LOOP_B);
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 	assert_true(page[0] == UINT32_MAX && other >= 3);
 	munmap(page, len);
@@ -172,12 +172,12 @@ static void test_replace(void **state)
 	(void)state;
 	atomic_store(&stop, 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, runner, room), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, runner, space), 0);
 	/* 60 times, and on a busy machine until the threads had their turns. */
 	for (int i = 0; i < 60 || (!sum && i < 10000); i++) {
 		uint32_t *next =
 			mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		struct prof one = { next, 4, room, 16384 };
+		struct prof one = { next, 4, space, 16384 };
 
 		assert_ptr_not_equal(next, MAP_FAILED);
 		assert_int_equal(sprofil(&one, 1, NULL, PROF_UINT), 0);
@@ -214,34 +214,34 @@ static uint32_t *new_page(size_t len)
 
 /* Ticks are seen by the overflow bin: it stops moving when profiling is off. */
 static void check_goes_off(void (*harm)(void *page, size_t len),
-			   void (*mend)(void *page, size_t len))
+			   void (*recover)(void *page, size_t len))
 {
 	size_t len = (size_t)sysconf(_SC_PAGESIZE);
 	uint32_t *page = new_page(len), bin = 0;
-	struct prof entries[] = { { page, 4, room, 16384 }, { &bin, 4, NULL, 2 } };
+	struct prof entries[] = { { page, 4, space, 16384 }, { &bin, 4, NULL, 2 } };
 
 	assert_int_equal(sprofil(entries, 2, NULL, PROF_UINT), 0);
-	run_until(page, 2, room);
+	run_until(page, 2, space);
 	assert_true(page[0] >= 2);
 	harm(page, len);
 	for (int tries = 0; tries < 100; tries++) {
 		uint32_t before;
 
 		for (int i = 0; i < 200; i++)
-			loop_run(room); /* 20 ms: some ticks, the first switches it off */
+			loop_run(space); /* 20 ms: some ticks, the first switches it off */
 		before = *(volatile uint32_t *)&bin;
 		burn(20000000);
 		if (*(volatile uint32_t *)&bin == before)
 			break;
 		assert_true(tries < 99);
 	}
-	mend(page, len);
+	recover(page, len);
 	page[0] = 0;
 	for (int i = 0; i < 300; i++)
-		loop_run(room);
+		loop_run(space);
 	assert_int_equal(page[0], 0); /* it stays off */
 	assert_int_equal(sprofil(entries, 2, NULL, PROF_UINT), 0);
-	run_until(page, 2, room);
+	run_until(page, 2, space);
 	assert_true(page[0] >= 2); /* until the next call */
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 	munmap(page, len);
@@ -300,11 +300,11 @@ static void test_never_there(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct prof one = { bad[i], 4, room, 16384 };
+		struct prof one = { bad[i], 4, space, 16384 };
 
 		assert_int_equal(sprofil(&one, 1, NULL, PROF_UINT), 0);
 		for (int n = 0; n < 200; n++)
-			loop_run(room);
+			loop_run(space);
 	}
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 }
@@ -312,11 +312,11 @@ static void test_never_there(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	room = loop_room(ROOM_LEN);
-	if (!room)
+	space = loop_room(ROOM_LEN);
+	if (!space)
 		return -1;
-	loop_write(room);
-	loop_write(room + LOOP_B);
+	loop_write(space);
+	loop_write(space + LOOP_B);
 	return 0;
 }
 

@@ -22,15 +22,15 @@ static const unsigned char code[LOOP_LEN] = {
 
 unsigned char *loop_room(size_t len)
 {
-	void *room = mmap(NULL, len, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *space = mmap(NULL, len, PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return room == MAP_FAILED ? NULL : room;
+	return space == MAP_FAILED ? NULL : space;
 }
 
-void loop_room_free(unsigned char *room, size_t len)
+void loop_room_free(unsigned char *space, size_t len)
 {
-	munmap(room, len);
+	munmap(space, len);
 }
 
 void loop_write(unsigned char *at)

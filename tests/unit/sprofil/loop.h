@@ -11,7 +11,7 @@ enum { LOOP_LEN = 12, LOOP_INSTRUCTIONS = 2 };
 
 /* Room for code; NULL if there is none. */
 unsigned char *loop_room(size_t len);
-void loop_room_free(unsigned char *room, size_t len);
+void loop_room_free(unsigned char *space, size_t len);
 /* Write a loop at @at, which is a multiple of 4. */
 void loop_write(unsigned char *at);
 /* Run it for about 100 us. */

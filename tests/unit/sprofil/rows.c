@@ -21,7 +21,7 @@
 /* The room is as long as what the array counts at most, so that no other code lies in it. */
 enum { NR_ELEMENTS = 32, ROOM_LEN = NR_ELEMENTS * 65536 * 4 };
 
-static unsigned char *room;
+static unsigned char *space;
 static union {
 	uint16_t shorts[NR_ELEMENTS];
 	uint32_t words[NR_ELEMENTS];
@@ -46,7 +46,7 @@ static uint64_t sum(int column)
 static void run(unsigned int scale, int column, const unsigned char *at)
 {
 	struct prof entries[] = {
-		{ &array, NR_ELEMENTS * (2u << column), room, scale },
+		{ &array, NR_ELEMENTS * (2u << column), space, scale },
 		{ &elsewhere, 2u << column, NULL, 2 },
 	};
 
@@ -71,8 +71,8 @@ static bool are_inside(const struct scales_row *row, int column, size_t first)
 {
 	uint64_t sampled = 0, outside;
 
-	loop_write(room + 4 * first);
-	run(row->scale, column, room + 4 * first);
+	loop_write(space + 4 * first);
+	run(row->scale, column, space + 4 * first);
 	for (size_t i = first; i < first + LOOP_INSTRUCTIONS; i++) {
 		sampled += ticks_at(row, column, i);
 		if (i == first && row->ratio[column] >= LOOP_INSTRUCTIONS)
@@ -128,14 +128,14 @@ static void test_uint64(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	room = loop_room(ROOM_LEN);
-	return !room;
+	space = loop_room(ROOM_LEN);
+	return !space;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	loop_room_free(room, ROOM_LEN);
+	loop_room_free(space, ROOM_LEN);
 	return 0;
 }
 

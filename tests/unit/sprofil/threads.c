@@ -27,7 +27,7 @@
 
 enum { NR_THREADS = 4, STRIDE = 4096 };
 
-static unsigned char *room; /* a loop at each multiple of STRIDE */
+static unsigned char *space; /* a loop at each multiple of STRIDE */
 static uint32_t counts[NR_THREADS], bin;
 static double tick_ns;
 static _Atomic int go;
@@ -41,7 +41,7 @@ static void start(void)
 	bin = 0;
 	for (int i = 0; i < NR_THREADS; i++)
 		entries[i] =
-			(struct prof){ &counts[i], 4, room + i * STRIDE, 65536 / (STRIDE / 4) };
+			(struct prof){ &counts[i], 4, space + i * STRIDE, 65536 / (STRIDE / 4) };
 	entries[NR_THREADS] = (struct prof){ &bin, 4, NULL, 2 };
 	assert_int_equal(sprofil(entries, NR_THREADS + 1, &tick, PROF_UINT), 0);
 	tick_ns = (double)tick.tv_usec * 1e3;
@@ -64,7 +64,7 @@ static void *runner(void *arg)
 		usleep(1000);
 	from = burn_cpu_ns();
 	for (int i = 0; i < 20000 && share->got < share->ticks; i++) {
-		loop_run(room + share->which * STRIDE);
+		loop_run(space + share->which * STRIDE);
 		if (*count == share->got)
 			continue;
 		share->got = *count;
@@ -141,7 +141,7 @@ static void run_short_lives(void)
 	for (int i = 0; i < 400; i++) {
 		pthread_t thread;
 
-		assert_int_equal(pthread_create(&thread, NULL, short_life, room), 0);
+		assert_int_equal(pthread_create(&thread, NULL, short_life, space), 0);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
 }
@@ -173,7 +173,7 @@ static int raw_thread(void *arg)
 {
 	(void)arg;
 	while (!atomic_load(&go))
-		loop_run(room);
+		loop_run(space);
 	syscall(SYS_exit, 0);
 	return 0;
 }
@@ -209,11 +209,11 @@ static void test_raw_clone(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	room = loop_room(NR_THREADS * STRIDE);
-	if (!room)
+	space = loop_room(NR_THREADS * STRIDE);
+	if (!space)
 		return -1;
 	for (int i = 0; i < NR_THREADS; i++)
-		loop_write(room + i * STRIDE);
+		loop_write(space + i * STRIDE);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Return addresses from calls and returns of a window: right, or 0. */
+/* Return addresses from calls and returns of a trace: right, or 0. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void assert_context(uint32_t index, uint64_t c0, uint64_t c1)
 	assert_int_equal(got1, c1);
 }
 
-/* Called twice deep, back, and back from where the window began. */
+/* Called twice deep, back, and back from where the trace began. */
 static void calls_and_returns(void **state)
 {
 	uint32_t first, in_b, in_c, again, caller, last;
@@ -209,7 +209,7 @@ static void link_register(void **state)
 	assert_context(strange, 0x700, 0);
 }
 
-/* A window of nothing but calls and returns fits. */
+/* A trace of nothing but calls and returns fits. */
 static void many(void **state)
 {
 	(void)state;

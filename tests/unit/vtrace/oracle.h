@@ -43,7 +43,7 @@ struct oracle_arch {
 	uint64_t (*flags_to_machine)(uint8_t flags);
 	uint8_t (*flags_of_machine)(uint64_t flags);
 	uint8_t flags_compared;
-	/* What stands behind the code: it ends the window. Flags are kept up to there. */
+	/* What stands behind the code: it ends the trace. Flags are kept up to there. */
 	uint8_t filler;
 	/* A register's first content. */
 	uint64_t (*content)(int number);

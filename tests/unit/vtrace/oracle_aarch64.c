@@ -2,7 +2,7 @@
 /*
  * A64: random fields in each class of encodings. Left out: the smaller or greater of less than
  * eight bytes in memory (unicorn 2.0.1 is wrong), signed pointers (the emulator runs
- * without keys), system registers other than flags and thread pointer, and what ends a window.
+ * without keys), system registers other than flags and thread pointer, and what ends a trace.
  */
 #include "oracle.h"
 

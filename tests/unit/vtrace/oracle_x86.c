@@ -3,7 +3,7 @@
  * x86-64: opcodes from a table, with random prefixes, registers, memory operands and immediates.
  * Left out: repeated string instructions (the emulator counts every turn as one), what unicorn
  * 2.0.1 has not (AVX) or does wrong (flags of blsi, bzhi and of neg with lock), and what ends a
- * window.
+ * trace.
  */
 #include "oracle.h"
 

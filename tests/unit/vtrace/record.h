@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows run in user space over a page of code and one of data, and the records of them. */
+/* Traces run in user space over a page of code and one of data, and the records of them. */
 #ifndef DCPI_TEST_RECORD_H
 #define DCPI_TEST_RECORD_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "vtrace_blocks.h"
-#include "window.h"
+#include "insn_trace.h"
 
 #define RECORD_CODE 0x10000ull
 #define RECORD_DATA 0x20000ull
@@ -16,7 +16,7 @@ enum { RECORD_PAGE = 4096 };
 struct record {
 	uint8_t code[RECORD_PAGE], data[RECORD_PAGE];
 	struct vtrace_blocks *blocks;
-	struct vtrace_window w;
+	struct insn_trace w;
 	uint64_t words[VTRACE_NR_WORDS];
 };
 
@@ -37,7 +37,7 @@ static inline void record_begin(const struct record *r, struct vtrace_state *s, 
 {
 	memset(s, 0, sizeof(*s));
 	memset(s->unknown, 0xff, sizeof(s->unknown));
-	memset(s->unknown, 0, VTRACE_WINDOW_REGS);
+	memset(s->unknown, 0, INSN_TRACE_REGS);
 	memcpy(s->r, r->w.r, sizeof(r->w.r));
 	s->flags = r->w.flags;
 	s->flags_unknown = r->w.flags_unknown;
@@ -59,7 +59,7 @@ static inline enum vtrace_end record_run(struct record *r, struct vtrace_state *
 	r->w.end = (uint8_t)end;
 	r->w.nr_insns = s->nr_insns;
 	r->w.nr_words = (uint16_t)(s->nr_words < VTRACE_NR_WORDS ? s->nr_words : VTRACE_NR_WORDS);
-	r->w.has = VTRACE_WINDOW_VALUES | (log == VTRACE_LOG_TIMES ? VTRACE_WINDOW_TIMES : 0);
+	r->w.has = INSN_TRACE_VALUES | (log == VTRACE_LOG_TIMES ? INSN_TRACE_TIMES : 0);
 	memcpy(r->w.failed, s->failed, sizeof(r->w.failed));
 	memcpy(r->words, s->words, sizeof(r->words));
 	return end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of windows run again: what comes out is what the window itself had. */
+/* Records of traces run again: what comes out is what the trace itself had. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void assert_same(const struct vtrace_state *a, const struct vtrace_state 
 	assert_int_equal(a->flags_unknown, b->flags_unknown);
 }
 
-/* Each instruction of the record, beside the same window run so far. Returns how many. */
+/* Each instruction of the record, beside the same trace run so far. Returns how many. */
 static unsigned int replay_all(enum vtrace_log log)
 {
 	static struct vtrace_replay r;
@@ -213,7 +213,7 @@ static void fill_random(void)
 
 		memcpy(record.code + i, &v, 8);
 	}
-	for (unsigned int i = 0; i < VTRACE_WINDOW_REGS; i++)
+	for (unsigned int i = 0; i < INSN_TRACE_REGS; i++)
 		record.w.r[i] =
 			random_next() & 1 ? RECORD_DATA + random_next() % 2048 : random_next();
 	record.w.r[VTRACE_ZERO] = 0;
@@ -272,7 +272,7 @@ static void bad_records(void **state)
 	assert_int_equal(result_of(), 0);
 	record.w.has = 0;
 	assert_int_equal(result_of(), -DCPI_EFORMAT);
-	record.w.has = VTRACE_WINDOW_VALUES;
+	record.w.has = INSN_TRACE_VALUES;
 	record.w.nr_words = VTRACE_NR_WORDS + 1;
 	assert_int_equal(result_of(), -DCPI_EFORMAT);
 	/* Reads of the last block that are not there. */
@@ -318,7 +318,7 @@ static struct {
 	struct vtrace_fix fixes[4];
 } stepped;
 
-/* The sum is unknown, so the load of it too, and at the branch on that the window ends: were it not
+/* The sum is unknown, so the load of it too, and at the branch on that the trace ends: were it not
  * for what the processor says. */
 static void make_steps(void)
 {
@@ -338,7 +338,7 @@ static void make_steps(void)
 	memmove(&stepped.words[3], stepped.fixes, sizeof(stepped.fixes));
 	record.w.nr_insns = 4;
 	record.w.nr_fixes = 3;
-	record.w.has |= VTRACE_WINDOW_STEPPED;
+	record.w.has |= INSN_TRACE_STEPPED;
 }
 
 static void steps(void **state)

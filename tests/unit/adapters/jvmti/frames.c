@@ -283,11 +283,11 @@ static void test_map(void **state)
 		{ CODE - 1, 3 }, { CODE + 0x30, 1 }, { CODE + CODE_LEN, 1 },
 	};
 	struct jvmti_place out[6];
-	jint room[6];
+	jint space[6];
 	jmethodID method = id('a');
 
 	(void)state;
-	nr = jvmti_places_of_map(out, map, room, 6, &method, CODE, CODE_LEN);
+	nr = jvmti_places_of_map(out, map, space, 6, &method, CODE, CODE_LEN);
 	assert_int_equal(nr, 3);
 	memcpy(places, out, sizeof(out));
 	convert(CODE_LEN);

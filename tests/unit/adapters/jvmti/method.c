@@ -14,16 +14,16 @@
 
 #define CODE ((const char *)0x10000)
 
-static char told[1000];
+static char announced[1000];
 static bool refuse_lines;
 
 static void add(const char *format, ...)
 {
-	size_t len = strlen(told);
+	size_t len = strlen(announced);
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(told + len, sizeof(told) - len, format, ap);
+	vsnprintf(announced + len, sizeof(announced) - len, format, ap);
 	va_end(ap);
 }
 
@@ -41,8 +41,8 @@ int fake_register(const struct dbgdyn_routine *r)
 
 static void expect(const char *text)
 {
-	assert_string_equal(told, text);
-	told[0] = '\0';
+	assert_string_equal(announced, text);
+	announced[0] = '\0';
 }
 
 static int setup(void **state)

@@ -12,15 +12,15 @@
 #include "fake_dbgdyn.h"
 #include "fake_jvm.h"
 
-static char told[2000]; /* "NAME START+LEN …" */
+static char announced[2000]; /* "NAME START+LEN …" */
 
 int fake_register(const struct dbgdyn_routine *r)
 {
-	size_t len = strlen(told);
+	size_t len = strlen(announced);
 
 	assert_int_equal(r->nr_lines + r->nr_inlines + r->nr_files, 0);
-	snprintf(told + len, sizeof(told) - len, "%.*s %lx+%zx ", (int)r->name.len, r->name.text,
-		 (long)(uintptr_t)r->code, r->code_len);
+	snprintf(announced + len, sizeof(announced) - len, "%.*s %lx+%zx ", (int)r->name.len,
+		 r->name.text, (long)(uintptr_t)r->code, r->code_len);
 	return DBGDYN_OK;
 }
 
@@ -31,8 +31,8 @@ static void made(const char *name, uintptr_t start, jint len)
 
 static void expect(const char *text)
 {
-	assert_string_equal(told, text);
-	told[0] = '\0';
+	assert_string_equal(announced, text);
+	announced[0] = '\0';
 }
 
 static void list(jvmtiEnv *env)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs of a few nodes are run by a seeded generator, and windows begin in proportion to time.
+/* Programs of a few nodes are run by a seeded generator, and traces begin in proportion to time.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "chain.h"
 
 #define OUT	   CHAIN_OUTSIDE
-#define WINDOW	   64
+#define TRACE	   64
 #define STEPS	   200000
 #define MAX_NODES  8
 #define MAX_STARTS (MAX_NODES * 32)
@@ -29,14 +29,14 @@ struct code {
 struct program {
 	const struct code *code;
 	uint32_t nr, nr_groups;
-	uint32_t deaf; /* windows that come to this node's end, end there; OUT: none */
+	uint32_t deaf; /* traces that come to this node's end, end there; OUT: none */
 	uint32_t step[STEPS];
 	double begun[STEPS + 1]; /* when */
 	double truth[MAX_NODES];
 	struct chain_node nodes[MAX_NODES];
 	uint32_t starts[MAX_STARTS];
-	struct chain_move *moves;
-	size_t nr_moves, cap_moves;
+	struct chain_edge_count *edge_counts;
+	size_t nr_edge_counts, cap_edge_counts;
 };
 
 static uint64_t seed;
@@ -76,10 +76,12 @@ static void run(struct program *p)
 
 static void add(struct program *p, uint32_t start, uint32_t from, uint32_t to, bool odd)
 {
-	struct chain_move m = { start, from, to, { !odd, odd } };
+	struct chain_edge_count m = { start, from, to, { !odd, odd } };
 
-	assert_int_equal(base_grow(&p->moves, &p->cap_moves, p->nr_moves + 1, sizeof(m)), 0);
-	p->moves[p->nr_moves++] = m;
+	assert_int_equal(
+		base_grow(&p->edge_counts, &p->cap_edge_counts, p->nr_edge_counts + 1, sizeof(m)),
+		0);
+	p->edge_counts[p->nr_edge_counts++] = m;
 }
 
 static size_t step_at(const struct program *p, double time)
@@ -97,13 +99,13 @@ static size_t step_at(const struct program *p, double time)
 	return from;
 }
 
-static void window(struct program *p, bool odd)
+static void trace(struct program *p, bool odd)
 {
 	double time = draw() * p->begun[STEPS / 2];
 	size_t i = step_at(p, time);
 	uint32_t at = p->step[i];
 	uint32_t insn = (uint32_t)((time - p->begun[i]) / p->code[at].time);
-	uint32_t start = at * 32 + insn, left = WINDOW + insn;
+	uint32_t start = at * 32 + insn, left = TRACE + insn;
 
 	add(p, start, OUT, at, odd);
 	for (; left > p->code[at].node.insns && at != p->deaf; at = p->step[++i]) {
@@ -115,7 +117,7 @@ static void window(struct program *p, bool odd)
 }
 
 static struct program *make(const struct code *code, uint32_t nr, uint32_t nr_groups, uint32_t deaf,
-			    int windows)
+			    int traces)
 {
 	struct program *p = calloc(1, sizeof(*p));
 
@@ -127,15 +129,15 @@ static struct program *make(const struct code *code, uint32_t nr, uint32_t nr_gr
 	for (uint32_t i = 0; i < nr * 32; i++)
 		p->starts[i] = i / 32;
 	run(p);
-	for (int i = 0; i < windows; i++)
-		window(p, i & 1);
+	for (int i = 0; i < traces; i++)
+		trace(p, i & 1);
 	return p;
 }
 
 static void solve(const struct program *p, enum chain_weight weight, double *node)
 {
-	const struct chain_input in = { p->nodes,   p->nr,    p->nr_groups, p->starts,
-					p->nr * 32, p->moves, p->nr_moves };
+	const struct chain_input in = { p->nodes,   p->nr,	    p->nr_groups,     p->starts,
+					p->nr * 32, p->edge_counts, p->nr_edge_counts };
 	const struct chain_how how = { weight, 0.0001, { true, true }, CHAIN_ALL };
 	struct chain *c = NULL;
 
@@ -146,7 +148,7 @@ static void solve(const struct program *p, enum chain_weight weight, double *nod
 
 static void release(struct program *p)
 {
-	free(p->moves);
+	free(p->edge_counts);
 	free(p);
 }
 
@@ -165,7 +167,7 @@ static void test_slow_arm(void **state)
 
 	(void)state;
 	solve(p, CHAIN_ROOT, node);
-	/* 30,000 windows go through some three branches each: chance is below half a point. */
+	/* 30,000 traces go through some three branches each: chance is below half a point. */
 	assert_true(fabs(node[1] / (node[1] + node[2]) -
 			 p->truth[1] / (p->truth[1] + p->truth[2])) < 0.02);
 	assert_true(fabs(node[0] / (node[1] + node[2]) - 1) < 0.01);
@@ -195,13 +197,13 @@ static double off(const double *node, const double *truth, uint32_t from, uint32
 	return most;
 }
 
-/* What the windows were in, as they were. */
+/* What the traces were in, as they were. */
 static void visit(const struct program *p, double *node)
 {
 	memset(node, 0, p->nr * sizeof(*node));
-	for (size_t i = 0; i < p->nr_moves; i++)
-		if (p->moves[i].to != OUT)
-			node[p->moves[i].to]++;
+	for (size_t i = 0; i < p->nr_edge_counts; i++)
+		if (p->edge_counts[i].to != OUT)
+			node[p->edge_counts[i].to]++;
 	for (uint32_t i = 0; i + 1 < p->nr; i++)
 		if (p->nodes[i].falls)
 			node[i + 1] += node[i];
@@ -215,14 +217,14 @@ static void test_loops(void **state)
 	(void)state;
 	solve(p, CHAIN_ROOT, node);
 	visit(p, visits);
-	/* The outer loop is left in one of ten: of 30,000 windows some 10,000 tell of that. */
+	/* The outer loop is left in one of ten: of 30,000 traces some 10,000 tell of that. */
 	assert_true(off(node, p->truth, 0, 5) < 0.05);
 	assert_true(off(node, p->truth, 5, 8) < 0.05);
 	assert_true(off(visits, p->truth, 0, 5) > 2 * off(node, p->truth, 0, 5));
 	release(p);
 }
 
-/* Every window ends within the procedure that is called; the caller's loop is whole all the same.
+/* Every trace ends within the procedure that is called; the caller's loop is whole all the same.
  */
 static void test_deaf_call(void **state)
 {
@@ -235,7 +237,7 @@ static void test_deaf_call(void **state)
 	release(p);
 }
 
-/* Weights are what they are called: here all windows begin in one node, at one of two places. */
+/* Weights are what they are called: here all traces begin in one node, at one of two places. */
 static void test_weights(void **state)
 {
 	const struct chain_node nodes[] = { { 2, 0, OUT, false, false },
@@ -243,12 +245,12 @@ static void test_weights(void **state)
 					    { 1, 0, OUT, false, false } };
 	const uint32_t starts[] = { 0, 0 };
 	/* The slow start, 900 times, goes to 1; the fast one, 100 times, to 2. */
-	const struct chain_move moves[] = {
+	const struct chain_edge_count edge_counts[] = {
 		{ 0, OUT, 0, { 450, 450 } }, { 0, 0, 1, { 450, 450 } }, { 0, 1, 0, { 450, 450 } },
 		{ 0, 0, OUT, { 450, 450 } }, { 1, OUT, 0, { 50, 50 } }, { 1, 0, 2, { 50, 50 } },
 		{ 1, 2, 0, { 50, 50 } },     { 1, 0, OUT, { 50, 50 } }
 	};
-	const struct chain_input in = { nodes, 3, 1, starts, 2, moves, 8 };
+	const struct chain_input in = { nodes, 3, 1, starts, 2, edge_counts, 8 };
 	struct chain_how how = { CHAIN_EVEN, 0.0001, { true, true }, CHAIN_ALL };
 	struct chain *c = NULL;
 	double node[3];
@@ -279,19 +281,19 @@ static void test_weights(void **state)
 	chain_free(c);
 }
 
-/* Two loops of one procedure between which no window goes. In the second, which has three times the
- * time of the first, windows end at once; in the first they go round a dozen times. */
+/* Two loops of one procedure between which no trace goes. In the second, which has three times the
+ * time of the first, traces end at once; in the first they go round a dozen times. */
 static void test_apart(void **state)
 {
 	const struct chain_node nodes[] = { { 5, 0, OUT, false, false },
 					    { 5, 0, OUT, false, false } };
 	const uint32_t starts[] = { 0, 1 };
-	const struct chain_move moves[] = {
+	const struct chain_edge_count edge_counts[] = {
 		{ 0, OUT, 0, { 5000, 5000 } }, { 0, 0, 0, { 60000, 60000 } },
 		{ 0, 0, OUT, { 5000, 5000 } }, { 1, OUT, 1, { 15000, 15000 } },
 		{ 1, 1, 1, { 500, 500 } },     { 1, 1, OUT, { 15000, 15000 } },
 	};
-	const struct chain_input in = { nodes, 2, 1, starts, 2, moves, 6 };
+	const struct chain_input in = { nodes, 2, 1, starts, 2, edge_counts, 6 };
 	const struct chain_how how = { CHAIN_EVEN, 0.0001, { true, true }, CHAIN_ALL };
 	struct chain *c = NULL;
 	double node[2];
@@ -299,7 +301,7 @@ static void test_apart(void **state)
 	(void)state;
 	assert_int_equal(chain_new(&in, &c, NULL), 0);
 	assert_int_equal(chain_solve(c, &how, node), 0);
-	/* Walks that begin wherever windows were are an eighth of those of the first. */
+	/* Walks that begin wherever traces were are an eighth of those of the first. */
 	assert_true(fabs(node[1] / node[0] / 3 - 1) < 0.15);
 	chain_free(c);
 }
@@ -310,12 +312,12 @@ static void test_halves(void **state)
 					    { 1, 0, OUT, false, false },
 					    { 1, 0, OUT, false, false } };
 	const uint32_t starts[] = { 0 };
-	const struct chain_move moves[] = { { 0, OUT, 0, { 100, 100 } },
-					    { 0, 0, 1, { 80, 20 } },
-					    { 0, 0, 2, { 20, 80 } },
-					    { 0, 1, OUT, { 80, 20 } },
-					    { 0, 2, OUT, { 20, 80 } } };
-	const struct chain_input in = { nodes, 3, 1, starts, 1, moves, 5 };
+	const struct chain_edge_count edge_counts[] = { { 0, OUT, 0, { 100, 100 } },
+							{ 0, 0, 1, { 80, 20 } },
+							{ 0, 0, 2, { 20, 80 } },
+							{ 0, 1, OUT, { 80, 20 } },
+							{ 0, 2, OUT, { 20, 80 } } };
+	const struct chain_input in = { nodes, 3, 1, starts, 1, edge_counts, 5 };
 	struct chain *c = NULL;
 	double node[3];
 
@@ -338,18 +340,18 @@ static void test_refused(void **state)
 {
 	struct chain_node nodes[] = { { 1, 0, OUT, false, false } };
 	const uint32_t starts[] = { 0 };
-	struct chain_move move = { 0, OUT, 0, { 1, 1 } };
-	struct chain_input in = { nodes, 1, 1, starts, 1, &move, 1 };
+	struct chain_edge_count edge_count = { 0, OUT, 0, { 1, 1 } };
+	struct chain_input in = { nodes, 1, 1, starts, 1, &edge_count, 1 };
 	struct base_err err = { 0 };
 	struct chain *c = NULL;
 	double node[1];
 
 	(void)state;
-	move.to = 1;
+	edge_count.to = 1;
 	assert_int_equal(chain_new(&in, &c, &err), -EINVAL);
-	move = (struct chain_move){ 1, OUT, 0, { 1, 1 } };
+	edge_count = (struct chain_edge_count){ 1, OUT, 0, { 1, 1 } };
 	assert_int_equal(chain_new(&in, &c, &err), -EINVAL);
-	move.start = CHAIN_LOST;
+	edge_count.start = CHAIN_LOST;
 	nodes[0].group = 1;
 	assert_int_equal(chain_new(&in, &c, &err), -EINVAL);
 	nodes[0] = (struct chain_node){ 0, 0, OUT, false, false };

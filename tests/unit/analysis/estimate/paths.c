@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A procedure of this program is walked by a seeded generator; windows of that are its profile. */
+/* A procedure of this program is walked by a seeded generator; traces of that are its profile. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include "estimate.h"
 #include "paths.h"
 
-enum { WINDOW = 16 }; /* blocks */
+enum { TRACE = 16 }; /* blocks */
 
 static uint64_t seed = 1;
 
@@ -48,7 +48,7 @@ struct fixture {
 	struct flow *f;
 	struct profdb_profile *profile;
 	double *truth;
-	uint64_t start, last; /* of the window: where it began, its last instruction */
+	uint64_t start, last; /* of the trace: where it began, its last instruction */
 	unsigned int nr;
 };
 
@@ -60,12 +60,12 @@ static uint64_t off_of(const struct fixture *x, uint64_t vaddr)
 	return off;
 }
 
-static void move(struct fixture *x, uint64_t from, uint64_t to)
+static void edge_count(struct fixture *x, uint64_t from, uint64_t to)
 {
-	struct profdb_move m = { x->start, from, to, { 0 } };
+	struct profdb_edge m = { x->start, from, to, { 0 } };
 
 	m.count[x->nr & 1] = 1;
-	assert_int_equal(profdb_profile_move_add(x->profile, &m), 0);
+	assert_int_equal(profdb_profile_edge_add(x->profile, &m), 0);
 }
 
 /* All of block @b has run. */
@@ -80,12 +80,12 @@ static void run_block(struct fixture *x, uint32_t b)
 		x->last = off_of(x, insn->vaddr);
 		/* It came back from the library. */
 		if (call && i + 1 < block->insn + block->nr_insns)
-			move(x, x->last, off_of(x, insn->vaddr + insn->len));
+			edge_count(x, x->last, off_of(x, insn->vaddr + insn->len));
 	}
 }
 
 /* The next block, or FLOW_OUTSIDE. The first edge twice as often as each other. */
-static uint32_t go_on(const struct flow *f, uint32_t b)
+static uint32_t proceed(const struct flow *f, uint32_t b)
 {
 	uint32_t nr = f->blocks[b].nr_out, k = nr ? draw(nr + 1) : 0;
 
@@ -103,38 +103,38 @@ static uint32_t begin_at(const struct fixture *x, const uint32_t *row, uint32_t 
 	}
 }
 
-static void window(struct fixture *x, const uint32_t *row, uint32_t from)
+static void trace(struct fixture *x, const uint32_t *row, uint32_t from)
 {
 	const struct flow *f = x->f;
 	uint32_t i = from;
 
 	x->start = off_of(x, f->blocks[row[i]].vaddr);
-	move(x, PROFDB_OUTSIDE, x->start);
-	for (; i < from + WINDOW && row[i] != FLOW_OUTSIDE; i++) {
+	edge_count(x, PROFDB_OUTSIDE, x->start);
+	for (; i < from + TRACE && row[i] != FLOW_OUTSIDE; i++) {
 		const struct flow_block *b = &f->blocks[row[i]];
 		const struct insn *last = &f->insns[b->insn + b->nr_insns - 1];
 
 		run_block(x, row[i]);
-		if (i + 1 < from + WINDOW && row[i + 1] != FLOW_OUTSIDE && last->flow != INSN_PLAIN)
-			move(x, x->last, off_of(x, f->blocks[row[i + 1]].vaddr));
+		if (i + 1 < from + TRACE && row[i + 1] != FLOW_OUTSIDE && last->flow != INSN_PLAIN)
+			edge_count(x, x->last, off_of(x, f->blocks[row[i + 1]].vaddr));
 	}
-	move(x, x->last, PROFDB_OUTSIDE);
+	edge_count(x, x->last, PROFDB_OUTSIDE);
 	x->nr++;
 }
 
-static void walk(struct fixture *x, uint32_t steps, int windows)
+static void walk(struct fixture *x, uint32_t steps, int traces)
 {
-	uint32_t *row = calloc(steps + WINDOW, sizeof(*row)), at = x->f->entry;
+	uint32_t *row = calloc(steps + TRACE, sizeof(*row)), at = x->f->entry;
 
 	assert_non_null(row);
-	for (uint32_t i = 0; i < steps + WINDOW; i++) {
+	for (uint32_t i = 0; i < steps + TRACE; i++) {
 		row[i] = at;
 		if (at != FLOW_OUTSIDE)
 			x->truth[at]++;
-		at = at == FLOW_OUTSIDE ? x->f->entry : go_on(x->f, at);
+		at = at == FLOW_OUTSIDE ? x->f->entry : proceed(x->f, at);
 	}
-	for (int i = 0; i < windows; i++)
-		window(x, row, begin_at(x, row, steps));
+	for (int i = 0; i < traces; i++)
+		trace(x, row, begin_at(x, row, steps));
 	free(row);
 }
 
@@ -175,7 +175,7 @@ static void check(const struct fixture *x, const struct estimate *e)
 		is += e->freq.block[i];
 		truth += x->truth[i];
 	}
-	/* Of 20,000 windows some thousands pass each block that matters: chance is two percent. */
+	/* Of 20,000 traces some thousands pass each block that matters: chance is two percent. */
 	for (uint32_t i = 0; i < x->f->nr_blocks; i++)
 		if (x->truth[i] > truth / 100)
 			assert_true(fabs(e->freq.block[i] / is * truth / x->truth[i] - 1) < 0.05);
@@ -208,12 +208,12 @@ static void test_frequencies(void **state)
 	assert_int_equal(paths_make(x->profile, x->img, &paths, &err), -ENOENT);
 	walk(x, 1000000, 20000);
 	assert_int_equal(paths_make(x->profile, x->img, &paths, &err), 0);
-	assert_int_equal(paths_windows(paths), 20000);
+	assert_int_equal(paths_traces(paths), 20000);
 	in.paths = paths;
 	/* The samples tell nothing but how many they are. */
 	by_insn[0] = 700;
 	assert_int_equal(estimate_frequencies(&in, &e, &err), 0);
-	assert_int_equal(e.windows, 20000);
+	assert_int_equal(e.traces, 20000);
 	assert_false(e.absolute);
 	check(x, &e);
 	for (uint32_t i = 0; i < x->f->nr_blocks; i++)
@@ -223,17 +223,17 @@ static void test_frequencies(void **state)
 	/* Instructions that were counted know better. */
 	in.event = "instructions";
 	assert_int_equal(estimate_frequencies(&in, &e, &err), 0);
-	assert_int_equal(e.windows, 0);
+	assert_int_equal(e.traces, 0);
 	estimate_release(&e);
 	paths_free(paths);
 	free(by_insn);
 }
 
-/* Samples alone, where windows are few, and where moves lie in no code. */
+/* Samples alone, where traces are few, and where moves lie in no code. */
 static void test_few(void **state)
 {
 	struct fixture *x = *state;
-	const struct profdb_move wild[] = {
+	const struct profdb_edge wild[] = {
 		{ PROFDB_OUTSIDE, PROFDB_OUTSIDE, PROFDB_OUTSIDE, { 5, 5 } },
 		{ PROFDB_ANY_START, 0x7fffffffffff, 3, { 5, 5 } },
 		{ 1, PROFDB_OUTSIDE, 0x7fffffffffff, { 5, 5 } },
@@ -252,12 +252,12 @@ static void test_few(void **state)
 	assert_non_null(by_insn);
 	by_insn[0] = 700;
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++)
-		assert_int_equal(profdb_profile_move_add(x->profile, &wild[i]), 0);
+		assert_int_equal(profdb_profile_edge_add(x->profile, &wild[i]), 0);
 	walk(x, 1000, 3);
 	assert_int_equal(paths_make(x->profile, x->img, &paths, &err), 0);
 	in.paths = paths;
 	assert_int_equal(estimate_frequencies(&in, &e, &err), 0);
-	assert_int_equal(e.windows, 0);
+	assert_int_equal(e.traces, 0);
 	estimate_release(&e);
 	paths_free(paths);
 	free(by_insn);

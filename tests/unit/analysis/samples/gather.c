@@ -250,12 +250,64 @@ static void test_damaged(void **state)
 	analysis_close(a);
 }
 
+/* ---- files of one build-id ------------------------------------------------------------------- */
+
+static struct profdb_profile *with_text(const struct base_id *id, const char *path,
+					const char *text)
+{
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, id, path);
+
+	assert_non_null(p);
+	assert_int_equal(profdb_profile_event_add(p, "cycles", 100), 0);
+	if (text)
+		assert_int_equal(profdb_profile_set_word(p, "text", text), 0);
+	return p;
+}
+
+/* This program is the packaged file: one file of its build-id is a copy, two are not. */
+static void test_copies(void **state)
+{
+	static const char forged[] = "00000000000000000000000000000000deadbeef";
+	struct analysis_selection sel = { .db = dir, .epoch = "202311142215" };
+	char text[BASE_ID_TEXT_LEN], exe[4096] = "";
+	struct base_err err = { 0 };
+	struct base_id id, code;
+	struct profdb *db = begin("three", 1700000120);
+	struct analysis *a = NULL;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	assert_int_equal(image_identify(AT_FDCWD, exe, &id, &err), 0);
+	assert_int_equal(base_id_of_text(&code, fd), 0);
+	close(fd);
+	put(db, with_text(&id, "/home/forger/perl", forged), 0x10, 1);
+	put(db, with_text(&id, exe, NULL), 0x10, 2);
+	put(db, with_text(&id, "/home/user/copy", base_id_text(&code, text)), 0x10, 4);
+	put(db, with_text(&id, "/home/gone", "00"), 0x10, 8);
+	end(db, false);
+	if (analysis_open(&sel, &a, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(a->nr_images, 3);
+	for (size_t i = 0; i < a->nr_images; i++) {
+		const struct analysis_image *ai = a->images[i];
+		bool roots = strcmp(ai->name, exe) == 0;
+
+		assert_int_equal(ai->count[0], roots				     ? 2 + 4
+					       : strcmp(ai->name, "/home/gone") == 0 ? 8
+										     : 1);
+		assert_true(!ai->twin == !i);
+	}
+	analysis_close(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_newest),	      cmocka_unit_test(test_all),
 		cmocka_unit_test(test_parts),	      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_default_event), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, clean_up);

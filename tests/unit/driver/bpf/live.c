@@ -462,7 +462,7 @@ static bool ticks_alone(void)
 	const struct bpf_tables *t;
 	uint64_t most = 0;
 	uint32_t half;
-	bool told = false;
+	bool announced = false;
 
 	start(&(struct driver_config){
 		.slots = tick_event, .nr_slots = 1, .table_len = 256, .drain_ms = 600000 });
@@ -474,13 +474,13 @@ static bool ticks_alone(void)
 	}
 	assert_true(most >= half + 4);
 	for (size_t i = 0; i < t->nr_cpus; i++) {
-		told |= bpf_tables_at(t, i, 0)->head.told_ns != 0;
+		announced |= bpf_tables_at(t, i, 0)->head.announced_ns != 0;
 		assert_true(bpf_tables_at(t, i, 0)->head.nr_log < half);
 	}
 	most = most_received(t);
 	stop(&s);
 	close_driver(NULL);
-	assert_true(!told || most > half + 16);
+	assert_true(!announced || most > half + 16);
 	return most <= half + 16;
 }
 

@@ -104,7 +104,7 @@ static inline uint64_t wait_for(pid_t pid)
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
 
-struct window {
+struct trace {
 	uint64_t begin_ns, end_ns;
 	uint64_t counts, bad; /* samples; those that were not in it */
 };
@@ -117,7 +117,7 @@ struct seen {
 	uint64_t read;		    /* of pid in the range: with its generation */
 	uint64_t singles;	    /* of pid, in the range */
 	uint64_t lo, hi;	    /* the range */
-	struct window windows[8];   /* by generation, of pid in the range */
+	struct trace traces[8];	    /* by generation, of pid in the range */
 	uint64_t event[DRIVER_NR_EVENTS];
 	bool registry; /* pid mapped one */
 	uint64_t forks, cursors, cursors_bad;
@@ -179,7 +179,7 @@ static inline int on_load(void *ctx, const struct driver_load *l)
 
 static inline void see_own(struct seen *s, const struct driver_count *c)
 {
-	struct window *w;
+	struct trace *w;
 
 	s->user += c->count;
 	if (c->count > s->largest)
@@ -191,7 +191,7 @@ static inline void see_own(struct seen *s, const struct driver_count *c)
 	s->unread += c->generation_unread ? c->count : 0;
 	if (c->generation_unread || c->generation >= 8)
 		return;
-	w = &s->windows[c->generation];
+	w = &s->traces[c->generation];
 	w->counts += c->count;
 	if (c->first_ns < w->begin_ns || c->time_ns > w->end_ns)
 		w->bad += c->count;

@@ -12,13 +12,13 @@
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-static void begin_window(struct window *w)
+static void begin_trace(struct trace *w)
 {
 	w->begin_ns = base_now_ns();
 }
 
 /* The word moves between end and begin: nothing runs in the range then. */
-static void end_window(struct window *w)
+static void end_trace(struct trace *w)
 {
 	w->end_ns = base_now_ns();
 }
@@ -55,18 +55,18 @@ static void counts_come_apart_by_generation(void **state)
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
 	for (uint32_t g = 1; g < 8; g++) {
 		words[0] = g;
-		begin_window(&s.windows[g]);
+		begin_trace(&s.traces[g]);
 		for (int i = 0; i < 200; i++)
 			spin_some(50000);
-		end_window(&s.windows[g]);
+		end_trace(&s.traces[g]);
 	}
 	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
 	stop(&s);
 	for (uint32_t g = 1; g < 8; g++) {
-		assert_true(s.windows[g].counts > 10);
-		assert_int_equal(s.windows[g].bad, 0);
+		assert_true(s.traces[g].counts > 10);
+		assert_int_equal(s.traces[g].bad, 0);
 	}
-	assert_int_equal(s.windows[0].counts, 0);
+	assert_int_equal(s.traces[0].counts, 0);
 	assert_int_equal(s.unread, 0);
 	assert_true(s.largest > 1);
 }
@@ -79,14 +79,14 @@ static void timed_ranges_give_single_samples(void **state)
 	(void)state;
 	start(&fast);
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
-	begin_window(&s.windows[0]);
+	begin_trace(&s.traces[0]);
 	for (int i = 0; i < 500; i++)
 		spin_some(50000);
-	end_window(&s.windows[0]);
+	end_trace(&s.traces[0]);
 	stop(&s);
-	assert_true(s.windows[0].counts > 50);
-	assert_int_equal(s.windows[0].bad, 0);
-	assert_int_equal(s.singles, s.windows[0].counts);
+	assert_true(s.traces[0].counts > 50);
+	assert_int_equal(s.traces[0].bad, 0);
+	assert_int_equal(s.singles, s.traces[0].counts);
 }
 
 static void unreadable_words_are_told(void **state)
@@ -101,7 +101,7 @@ static void unreadable_words_are_told(void **state)
 	spin_until(&s, &s.unread, 11);
 	stop(&s);
 	for (int g = 0; g < 8; g++)
-		assert_int_equal(s.windows[g].counts, 0);
+		assert_int_equal(s.traces[g].counts, 0);
 }
 
 /* As a sample finds it in the midst of fill(): nobody says then that its range was not asked for.
@@ -127,12 +127,12 @@ static void half_written_clients_are_unread(void **state)
 		/* The ranges do not hold it now, and may in a moment. */
 		k->start = UINT64_MAX;
 	}
-	assert_int_equal(s.read + s.windows[0].counts, 0);
+	assert_int_equal(s.read + s.traces[0].counts, 0);
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
 	k->seq = 2;
 	drain(&s, true);
 	before = s.unread;
-	spin_until(&s, &s.windows[2].counts, 11);
+	spin_until(&s, &s.traces[2].counts, 11);
 	stop(&s);
 	assert_int_equal(s.unread, before);
 }
@@ -283,17 +283,17 @@ static void blocks_share_words(void **state)
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
 	for (uint32_t g = 1; g < 4; g++) {
 		words[at] = g;
-		begin_window(&s.windows[g]);
+		begin_trace(&s.traces[g]);
 		for (int i = 0; i < 200; i++)
 			spin_some(50000);
-		end_window(&s.windows[g]);
+		end_trace(&s.traces[g]);
 	}
 	stop(&s);
 	for (uint32_t g = 1; g < 4; g++) {
-		assert_true(s.windows[g].counts > 10);
-		assert_int_equal(s.windows[g].bad, 0);
+		assert_true(s.traces[g].counts > 10);
+		assert_int_equal(s.traces[g].bad, 0);
 	}
-	assert_int_equal(s.windows[7].counts + s.unread, 0);
+	assert_int_equal(s.traces[7].counts + s.unread, 0);
 }
 
 /* Of all ranges the first that holds the address; outside of them nothing is asked for. */
@@ -314,18 +314,18 @@ static void many_ranges_are_told_apart(void **state)
 	words[0] = 2;
 	start(&fast);
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
-	spin_until(&s, &s.windows[0].counts, 11);
+	spin_until(&s, &s.traces[0].counts, 11);
 	assert_int_equal(s.read + s.unread, 0);
 	assert_true(s.largest > 1);
 	r[DRIVER_NR_RANGES - 2] = own;
 	r[DRIVER_NR_RANGES - 1] = (struct driver_range){ own.start, own.end, DRIVER_RANGE_SINGLE };
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
 	drain(&s, true);
-	before = s.windows[0].counts;
-	spin_until(&s, &s.windows[2].counts, 11);
+	before = s.traces[0].counts;
+	spin_until(&s, &s.traces[2].counts, 11);
 	stop(&s);
-	assert_int_equal(s.windows[2].counts, s.read);
-	assert_int_equal(s.windows[0].counts, before);
+	assert_int_equal(s.traces[2].counts, s.read);
+	assert_int_equal(s.traces[0].counts, before);
 }
 
 /* A page of words that nobody touched: nothing is waited for in the sampler. */
@@ -344,9 +344,9 @@ static void words_not_in_memory_are_unread(void **state)
 	spin_until(&s, &s.unread, 11);
 	assert_int_equal(s.read, 0);
 	far[0] = 5;
-	spin_until(&s, &s.windows[5].counts, 11);
+	spin_until(&s, &s.traces[5].counts, 11);
 	stop(&s);
-	assert_int_equal(s.windows[5].counts, s.read);
+	assert_int_equal(s.traces[5].counts, s.read);
 	munmap((void *)(uintptr_t)far, BLOCK);
 }
 
@@ -458,7 +458,7 @@ static void many_clients_and_one_more(void **state)
 	assert_int_equal(driver_client_set(d, pids[NR_SLEEPERS - 1], &c), -DCPI_ELIMIT);
 	/* Again is no other. */
 	assert_int_equal(driver_client_set(d, pids[0], &c), 0);
-	spin_until(&s, &s.windows[3].counts, 30);
+	spin_until(&s, &s.traces[3].counts, 30);
 	/* The end of some, seen by the kernel or told. */
 	for (size_t i = 0; i < NR_SLEEPERS; i += 2) {
 		if (i % 4)
@@ -467,13 +467,13 @@ static void many_clients_and_one_more(void **state)
 		waitpid(pids[i], NULL, 0);
 	}
 	assert_int_equal(driver_client_set(d, pids[NR_SLEEPERS - 1], &c), 0);
-	spin_until(&s, &s.windows[3].counts, s.windows[3].counts + 30);
+	spin_until(&s, &s.traces[3].counts, s.traces[3].counts + 30);
 	for (size_t i = 1; i < NR_SLEEPERS; i += 2) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 	}
 	stop(&s);
-	assert_int_equal(s.windows[3].counts, s.read);
+	assert_int_equal(s.traces[3].counts, s.read);
 	assert_int_equal(((struct bpf *)d)->tables.shared->nr_clients, 1);
 }
 

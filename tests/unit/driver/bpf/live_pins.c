@@ -165,7 +165,7 @@ static void start_with(const struct driver_client *c)
 static void spin_until_pinned(struct seen *s, const struct words *w)
 {
 	w->own[number()] = 1;
-	spin_until(s, &s->windows[1].counts, 11);
+	spin_until(s, &s->traces[1].counts, 11);
 	assert_int_equal(nr_pinned((uint32_t)getpid()), can_pin());
 	hide(w);
 }
@@ -173,18 +173,18 @@ static void spin_until_pinned(struct seen *s, const struct words *w)
 /* Samples of @generation that come now, of words that are hidden. */
 static void check_hidden(struct seen *s, const struct words *w, uint32_t generation)
 {
-	uint64_t *nr = can_pin() ? &s->windows[generation].counts : &s->unread;
+	uint64_t *nr = can_pin() ? &s->traces[generation].counts : &s->unread;
 	uint64_t unread, before;
 
 	w->own[number()] = generation;
 	drain(s, true);
 	unread = s->unread;
-	before = s->windows[generation].counts;
+	before = s->traces[generation].counts;
 	spin_until(s, nr, *nr + 11);
 	if (can_pin())
 		assert_int_equal(s->unread, unread);
 	else
-		assert_int_equal(s->windows[generation].counts, before);
+		assert_int_equal(s->traces[generation].counts, before);
 }
 
 /* Else nothing of what follows would be seen. */
@@ -242,12 +242,12 @@ static void other_words_are_others(void **state)
 	w.own[number()] = 2;
 	check_released(&w);
 	drain(&s, true);
-	assert_int_equal(s.windows[2].counts, 0);
-	spin_until(&s, &s.windows[6].counts, 11);
+	assert_int_equal(s.traces[2].counts, 0);
+	spin_until(&s, &s.traces[6].counts, 11);
 	assert_int_equal(nr_pinned((uint32_t)getpid()), can_pin());
 	hide(&other);
 	check_hidden(&s, &other, 7);
-	assert_int_equal(s.windows[2].counts, 0);
+	assert_int_equal(s.traces[2].counts, 0);
 	/* With a file of which nothing is known they are read from memory alone. */
 	c.words_ino = 0;
 	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
@@ -289,7 +289,7 @@ static void few_pages_are_pinned(void **state)
 	drain(&s, false);
 	assert_int_equal(nr_pinned((uint32_t)getpid()), most);
 	w.own[number()] = 4;
-	spin_until(&s, &s.windows[4].counts, 11);
+	spin_until(&s, &s.traces[4].counts, 11);
 	assert_int_equal(nr_pinned((uint32_t)getpid()), most);
 	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
 	check_released(&w);
@@ -311,10 +311,10 @@ static void files_to_read_only_are_read_from_memory(void **state)
 	start_with(&c);
 	close(c.words_fd);
 	w.own[number()] = 3;
-	spin_until(&s, &s.windows[3].counts, 11);
+	spin_until(&s, &s.traces[3].counts, 11);
 	assert_int_equal(nr_pinned((uint32_t)getpid()), 0);
 	w.own[number()] = 4;
-	spin_until(&s, &s.windows[4].counts, 11);
+	spin_until(&s, &s.traces[4].counts, 11);
 	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
 	check_released(&w);
 	stop(&s);
@@ -335,7 +335,7 @@ static void pages_that_nobody_finds_are_let_go(void **state)
 	nobody_says = false;
 	assert_int_equal(nr_pinned((uint32_t)getpid()), 0);
 	w.own[number()] = 5;
-	spin_until(&s, &s.windows[5].counts, 11);
+	spin_until(&s, &s.traces[5].counts, 11);
 	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
 	check_released(&w);
 	stop(&s);

@@ -182,28 +182,28 @@ static void fifth_of_a_bucket_pushes_one_into_the_log(void **state)
 static void losses_after_a_request_are_late(void **state)
 {
 	struct count_key k = { .instance = 1 };
-	const uint64_t told = 1000;
+	const uint64_t announced = 1000;
 
 	(void)state;
 	make(4);
 	while (!count_should_tell(&shape, &table->head)) {
 		k.addr++;
-		assert_true(add(&k, told));
+		assert_true(add(&k, announced));
 	}
 	assert_int_equal(table->head.nr_log, shape.nr_log / 2);
-	table->head.told_ns = told;
+	table->head.announced_ns = announced;
 	assert_false(count_should_tell(&shape, &table->head));
 	while (table->head.nr_log < shape.nr_log) {
 		k.addr++;
-		add(&k, told);
+		add(&k, announced);
 	}
 	k.addr++;
-	add(&k, told + COUNT_LATE_NS);
+	add(&k, announced + COUNT_LATE_NS);
 	assert_int_equal(table->head.lost_table, 1);
-	add(&k, told + COUNT_LATE_NS + 1);
+	add(&k, announced + COUNT_LATE_NS + 1);
 	assert_int_equal(table->head.lost_late, 1);
 	/* A tick is given the time at which its interrupt began. */
-	add(&k, told - 1);
+	add(&k, announced - 1);
 	assert_int_equal(table->head.lost_table, 2);
 	assert_int_equal(table->head.lost_late, 1);
 	check_law();

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The program headers of an ELF file are listed, and the code that they name is hashed, here. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+
+enum { PHDRS_MAX = 1024, CHUNK = 64 << 10 };
+
+struct table {
+	bool wide;
+	uint64_t off;
+	size_t nr, entry;
+};
+
+/* A file with more headers than any linker makes is refused. */
+static int table_find(int fd, struct table *t)
+{
+	Elf64_Ehdr w;
+	Elf32_Ehdr n;
+
+	if (base_read_part(fd, 0, &w, sizeof(w)) < sizeof(w) ||
+	    memcmp(w.e_ident, ELFMAG, SELFMAG) != 0 || w.e_ident[EI_DATA] != ELFDATA2LSB)
+		return -ENOENT;
+	memcpy(&n, &w, sizeof(n));
+	t->wide = w.e_ident[EI_CLASS] == ELFCLASS64;
+	t->off = t->wide ? w.e_phoff : n.e_phoff;
+	t->nr = t->wide ? w.e_phnum : n.e_phnum;
+	t->entry = t->wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+	return t->entry == (t->wide ? w.e_phentsize : n.e_phentsize) && t->nr <= PHDRS_MAX
+		       ? 0
+		       : -ENOENT;
+}
+
+static struct base_segment segment_get(const uint8_t *p, bool wide)
+{
+	Elf64_Phdr w;
+	Elf32_Phdr n;
+
+	if (wide) {
+		memcpy(&w, p, sizeof(w));
+		return (struct base_segment){ w.p_type, w.p_flags & PF_X, w.p_offset, w.p_filesz,
+					      w.p_align };
+	}
+	memcpy(&n, p, sizeof(n));
+	return (struct base_segment){ n.p_type, n.p_flags & PF_X, n.p_offset, n.p_filesz,
+				      n.p_align };
+}
+
+int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s), void *ctx)
+{
+	struct table t;
+	int r = table_find(fd, &t);
+	uint8_t *phdrs = r < 0 ? NULL : malloc(t.nr * t.entry + 1);
+	size_t nr;
+
+	if (!phdrs)
+		return r < 0 ? r : -ENOMEM;
+	nr = base_read_part(fd, t.off, phdrs, t.nr * t.entry) / t.entry;
+	for (size_t i = 0; i < nr && r == 0; i++) {
+		struct base_segment s = segment_get(phdrs + i * t.entry, t.wide);
+
+		r = fn(ctx, &s);
+	}
+	free(phdrs);
+	return r;
+}
+
+/* ---- the code of a file ---------------------------------------------------------------------- */
+
+struct text {
+	int fd;
+	uint64_t len; /* hashed so far */
+	struct base_sha256 sum;
+	uint8_t *chunk;
+};
+
+static int add_text(void *ctx, const struct base_segment *s)
+{
+	struct text *t = ctx;
+	uint64_t done = 0;
+
+	if (s->type != PT_LOAD || !s->exec)
+		return 0;
+	if (s->len > BASE_TEXT_MAX - t->len)
+		return -EFBIG;
+	base_sha256_add(&t->sum, &s->off, sizeof(s->off));
+	base_sha256_add(&t->sum, &s->len, sizeof(s->len));
+	while (done < s->len) {
+		size_t want = s->len - done < CHUNK ? (size_t)(s->len - done) : CHUNK;
+		size_t got = base_read_part(t->fd, s->off + done, t->chunk, want);
+
+		base_sha256_add(&t->sum, t->chunk, got);
+		if (got < want)
+			break;
+		done += got;
+	}
+	t->len += s->len;
+	return 0;
+}
+
+int base_id_of_text(struct base_id *id, int fd)
+{
+	struct text t = { .fd = fd, .chunk = malloc(CHUNK) };
+	int r = -ENOMEM;
+
+	if (t.chunk) {
+		base_sha256_init(&t.sum);
+		base_sha256_add(&t.sum, "dcpi text", 9);
+		r = base_elf_segments(fd, add_text, &t);
+	}
+	free(t.chunk);
+	if (r == 0)
+		base_id_of_sha256(id, &t.sum);
+	return r;
+}
