@@ -312,13 +312,28 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/*
+ * Reading, merging and writing each have a user's share of the turn of their own: where processes
+ * end all the time, merging alone takes all of one, and the code of those that live would not be
+ * written.
+ */
+static int write_dynamic(struct daemon *d, struct base_err *err)
+{
+	int r, s;
+
+	budget_turn(d->budgets);
+	r = dyn_merge(d->dyn, err);
+	budget_turn(d->budgets);
+	s = dyn_write_images(d->dyn, err);
+	return r < 0 ? r : s;
+}
+
 /* Their failures hold back what needs them; the other profiles are written all the same. */
 static int write_images(struct daemon *d, struct base_err *err)
 {
-	int r = kernel_write_images(d->kernel, err), s = dyn_merge(d->dyn, err),
-	    t = dyn_write_images(d->dyn, err);
+	int r = kernel_write_images(d->kernel, err), s = write_dynamic(d, err);
 
-	return r < 0 ? r : s < 0 ? s : t;
+	return r < 0 ? r : s;
 }
 
 /* Said once for each new cause, and when it is over: a full disk stays full for hours. */
@@ -507,17 +522,18 @@ static int continue_unfinished(struct daemon *d)
 		return 0;
 	r = drain_all(d, false, &own);
 	if (r >= 0)
-		r = dyn_merge(d->dyn, &own);
-	if (r >= 0)
-		r = dyn_write_images(d->dyn, &own);
+		r = write_dynamic(d, &own);
 	/* An error is the flush's, which says so. */
 	return r >= 0 && dyn_is_behind(d->dyn) ? -EINPROGRESS : 0;
 }
 
 static int flush_in_turns(struct daemon *d, struct base_err *err)
 {
-	int r = continue_unfinished(d);
+	int r;
 
+	if (d->in_turns && !d->unfinished_until_ns)
+		dyn_begin_flush(d->dyn);
+	r = continue_unfinished(d);
 	if (r == 0)
 		r = flush(d, false, err);
 	return r >= 0 && is_unfinished(d) ? -EINPROGRESS : r;

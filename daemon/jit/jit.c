@@ -276,6 +276,7 @@ static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
 	}
 	/* No range that it tells of was there before it. */
 	reg->made_ns = made > DYN_MADE_NS ? made - DYN_MADE_NS : 0;
+	reg->served_ns = reg->made_ns;
 	reg->life = life;
 	reg->refs++;
 	p->dyn->own = reg;
@@ -336,6 +337,7 @@ static void put_off(struct dyn *d, struct dyn_handed *h)
 	fstat(h->fd, &st);
 	h->dev = st.st_dev;
 	h->ino = st.st_ino;
+	h->made_ns = made_ns(h->fd);
 	if (is_put_off(d, h)) {
 		close(h->fd);
 		if (h->peer.pidfd >= 0)
@@ -567,8 +569,7 @@ static bool read_any(struct dyn_registry *reg, bool ranges)
 	return news;
 }
 
-/* Those that had to wait are the first ones the next time. */
-static void begin_with(struct dyn *d, struct dyn_registry *first)
+void dyn_begin_with(struct dyn *d, struct dyn_registry *first)
 {
 	struct dyn_registry **end = &d->registries, **before = NULL;
 
@@ -597,7 +598,7 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 		first = first ? first : reg;
 	}
 	d->unread = first != NULL;
-	begin_with(d, first);
+	dyn_begin_with(d, first);
 	return news;
 }
 
@@ -838,9 +839,20 @@ bool dyn_wants_flush(const struct dyn *d)
 	return false;
 }
 
+void dyn_begin_flush(struct dyn *d)
+{
+	d->flush_ns = base_now_ns();
+}
+
 bool dyn_is_behind(const struct dyn *d)
 {
-	return d->unread || d->nr_handed || d->unwritten || d->unmerged;
+	for (size_t i = 0; i < d->nr_handed; i++)
+		if (d->handed[i].made_ns < d->flush_ns)
+			return true;
+	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
+		if (reg->served_ns < d->flush_ns)
+			return true;
+	return false;
 }
 
 bool dyn_is_catching_up(const struct dyn *d)

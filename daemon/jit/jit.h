@@ -161,7 +161,13 @@ void dyn_set_full(struct dyn *d, bool full);
 void dyn_spare_images(const struct dyn *d);
 /* A client waits for what was not all read yet: call dyn_refresh again soon. */
 bool dyn_is_catching_up(const struct dyn *d);
-/* In haste (dyn_set_hasty) some code was not read, merged or written: its users have had a turn. */
+/*
+ * A flush that takes several turns: in haste (dyn_set_hasty) code is not read, merged or written
+ * whose users have had a turn. It is behind while some is left of registries that were made before
+ * it began; what comes later is the next flush's, or where processes begin and end all the time,
+ * it would not end.
+ */
+void dyn_begin_flush(struct dyn *d);
 bool dyn_is_behind(const struct dyn *d);
 /*
  * Processes that have ended join the pseudo-image of others of their executable, facility,

@@ -370,6 +370,7 @@ struct dyn_registry {
 	bool dirty;		/* the header moved, and was not yet followed */
 	struct registry_place place;
 	uint64_t made_ns;     /* not before it was made; 0: not known */
+	uint64_t served_ns;   /* what it told up to then is written (dyn_begin_flush) */
 	uint64_t read_ns;     /* before the last reading began; 0: never */
 	uint32_t flush_noted; /* flush_wanted when flush_seq was the last change */
 	uint64_t flush_seq, flush_until_ns;
@@ -604,7 +605,7 @@ struct dyn {
 	struct dyn_intake intake;
 	struct dyn_handed {
 		int fd;
-		uint64_t dev, ino;
+		uint64_t dev, ino, made_ns;
 		struct dyn_peer peer;
 	} handed[DYN_NR_HANDED]; /* wait for a turn */
 	size_t nr_handed;
@@ -613,7 +614,7 @@ struct dyn {
 	bool hasty;	       /* dyn_set_hasty */
 	bool unread;	       /* some registries' users have had their turn */
 	bool unwritten;	       /* the same of images */
-	bool unmerged;	       /* the same of images of processes that have ended */
+	uint64_t flush_ns;     /* dyn_begin_flush */
 	unsigned int nr_roots; /* descriptors of root folders, of DYN_ROOTS_MAX */
 #define DYN_ROOTS_MAX 512
 #define DYN_AGAIN_NS  (10 * 1000000000ull)
@@ -627,6 +628,9 @@ struct dyn {
 	struct dyn_stats stats;
 	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
 };
+
+/* Those that had to wait are the first ones the next time; NULL: none had to. */
+void dyn_begin_with(struct dyn *d, struct dyn_registry *first);
 
 /* In loops that take long, each round of which may wait for the disk. */
 static inline void dyn_meanwhile(const struct dyn *d)

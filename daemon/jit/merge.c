@@ -438,12 +438,9 @@ static uint64_t jobs_max(const struct dyn *d)
 }
 
 /* Its user has had its turn: what is left has its own images, or waits for them. */
-static bool must_wait(struct dyn *d, const struct dyn_merge *g)
+static bool must_wait(const struct dyn *d, const struct dyn_merge *g)
 {
-	bool must = d->hasty && !budget_has_turn(d->config.budgets, g->uid);
-
-	d->unmerged |= must;
-	return must;
+	return d->hasty && !budget_has_turn(d->config.budgets, g->uid);
 }
 
 static int merge_group(struct dyn *d, struct dyn_merge *g, struct base_err *err)
@@ -501,7 +498,6 @@ int dyn_merge(struct dyn *d, struct base_err *err)
 	struct dyn_registry *next;
 	int first, lock;
 
-	d->unmerged = false;
 	if (!d->config.db || !d->registries)
 		return 0;
 	/* As dyn_write_images. */

@@ -123,6 +123,7 @@ int dyn_registry_new(struct dyn *d, const struct process *p, enum dyn_kind kind,
 	reg->root = -1;
 	reg->waiting_ns = UINT64_MAX;
 	reg->budget_ns = BUDGET_NS;
+	reg->served_ns = base_now_ns();
 	reg->next = d->registries;
 	d->registries = reg;
 	if (kind == DYN_REGISTRY || fd >= 0)

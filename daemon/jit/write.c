@@ -95,7 +95,7 @@ enum which { ALL, ENDED };
  * next time from then on. */
 static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
 {
-	struct dyn_registry *next;
+	struct dyn_registry *next, *waits = NULL;
 	int first = 0, lock = -1;
 
 	d->unwritten = false;
@@ -113,6 +113,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 		next = reg->next;
 		if (has_ended(reg) && base_now_ns() > deadline_ns) {
 			d->unwritten = true;
+			waits = waits ? waits : reg;
 			continue;
 		}
 		if (!has_ended(reg) && which == ENDED)
@@ -121,11 +122,16 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 			dyn_registry_read(reg, true);
 		r = write_registry(reg, &answer, err);
 		if (answer != -EAGAIN) {
+			if (!reg->skipped && !merges_some(reg))
+				reg->served_ns = base_now_ns();
 			dyn_registry_answer(reg, answer);
 			dyn_merge_settle(reg);
+		} else {
+			waits = waits ? waits : reg;
 		}
 		first = first ? first : r;
 	}
+	dyn_begin_with(d, waits);
 	if (lock >= 0)
 		close(lock);
 	return first;

@@ -321,6 +321,7 @@ static void test_turns(void **state)
 		dyn_end(t->d.dyn, &p);
 	}
 	dyn_set_hasty(t->d.dyn, true);
+	dyn_begin_flush(t->d.dyn);
 	budget_turn(b);
 	budget_waited(b, p.uid, 1000000000u, 0, 0);
 	flush(t);
@@ -334,9 +335,67 @@ static void test_turns(void **state)
 	s = look(t, t->epoch);
 	assert_int_equal(s.processes, 5);
 	assert_int_equal(s.of[0], 5);
+	/* One that begins now is the next flush's. */
+	begin(t, &p, 6);
+	assert_false(dyn_is_behind(t->d.dyn));
+	dyn_begin_flush(t->d.dyn);
+	assert_true(dyn_is_behind(t->d.dyn));
+	dyn_end(t->d.dyn, &p);
 	dyn_set_hasty(t->d.dyn, false);
 	t->d.dyn->config.budgets = NULL;
 	budgets_free(b);
+}
+
+struct living {
+	struct process p[3];
+	const struct dyn_facility *f[3];
+	bool behind[3]; /* when the turn began */
+	struct budgets *b;
+};
+
+/* A turn has time to write one of them. */
+static void take_all(void *ctx)
+{
+	struct living *l = ctx;
+
+	for (size_t i = 0; i < 3; i++)
+		if (l->behind[i] && !dyn_facility_is_behind(l->f[i], false))
+			budget_waited(l->b, l->p[i].uid, 1000000000u, 0, 0);
+}
+
+/* Each process runs new code in every turn: each is written within three turns all the same. */
+static void test_turns_of_living(void **state)
+{
+	struct living l = { .b = budgets_new() };
+	TRIAL(state);
+
+	assert_non_null(l.b);
+	for (int32_t i = 0; i < 3; i++) {
+		begin(t, &l.p[i], i + 1);
+		l.f[i] = l.p[i].dyn->own->facilities[0];
+	}
+	t->d.dyn->config.budgets = l.b;
+	t->d.dyn->config.meanwhile = take_all;
+	t->d.dyn->config.meanwhile_ctx = &l;
+	dyn_set_hasty(t->d.dyn, true);
+	dyn_begin_flush(t->d.dyn);
+	for (unsigned int turn = 0; turn < 3; turn++) {
+		for (size_t i = 0; i < 3; i++) {
+			sample(t, &l.p[i], turn, 1);
+			l.behind[i] = dyn_facility_is_behind(l.f[i], false);
+			assert_true(l.behind[i]);
+		}
+		assert_true(dyn_is_behind(t->d.dyn));
+		budget_turn(l.b);
+		flush(t);
+	}
+	assert_false(dyn_is_behind(t->d.dyn));
+	dyn_set_hasty(t->d.dyn, false);
+	t->d.dyn->config.budgets = NULL;
+	t->d.dyn->config.meanwhile = NULL;
+	for (size_t i = 0; i < 3; i++)
+		dyn_end(t->d.dyn, &l.p[i]);
+	budgets_free(l.b);
 }
 
 /* They live and die between two flushes: one file, one profile, and sums by routine. */
@@ -848,6 +907,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_turns_of_living, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flushed_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_database_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_put_back, setup, teardown),

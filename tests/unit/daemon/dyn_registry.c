@@ -657,7 +657,6 @@ static void test_skipped(void **state)
 	budget_turn(b);
 	budget_waited(b, t->p.uid, 1000000000, 0, 0);
 	dyn_refresh(t->dyn, false);
-	assert_true(dyn_is_behind(t->dyn));
 	assert_int_equal(where(t, 0x10000, &img), DYN_LATER);
 	budget_turn(b);
 	dyn_refresh(t->dyn, false);
