@@ -66,14 +66,11 @@ static bool options_good(const struct dbgdyn_options *o)
 	       first_range_good(o->dst_base, o->dst_len);
 }
 
-/* Have the daemon hold the descriptor, and the pages that it will be handed records in. */
+/* Have the daemon hold the descriptor. */
 static void announce(struct dbgdyn_state *s)
 {
-	if (!dbgdyn_attached(s) && !__atomic_load_n(&s->handed, __ATOMIC_RELAXED)) {
+	if (!dbgdyn_attached(s) && !__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
 		dbgdyn_hand_over(s);
-		if (__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
-			dbgdyn_memory_touch(s->ring, s->ring_len);
-	}
 	dbgdyn_doorbell(s);
 }
 

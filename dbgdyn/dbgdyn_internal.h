@@ -77,8 +77,6 @@ void dbgdyn_memory_close(struct dbgdyn_memory *m);
 int dbgdyn_memory_accept(int fd, size_t *len);
 /* The header is filled: seal the size, show the marker mapping. Failing to is survived. */
 void dbgdyn_memory_publish(const struct dbgdyn_memory *m);
-/* Have the pages there before they are needed; memory that is not to be had is no error. */
-void dbgdyn_memory_touch(void *base, size_t len);
 /*
  * Zeroed private memory, mostly never touched; *@wiped: a fork's child finds it zero. NULL: no
  * memory.

@@ -14,9 +14,6 @@
 #define MADV_WIPEONFORK 18
 #endif
 #define MADV_UNKNOWN (-1)
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* Kernels from 6.3 log a line, or refuse, where the first flag is missing; older ones refuse it. */
 static int make_fd(void)
@@ -91,12 +88,6 @@ void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
 		return;
 	madvise(marker, WIRE_PAGE, MADV_DONTDUMP);
 	madvise(marker, WIRE_PAGE, MADV_DONTFORK);
-}
-
-/* One call, and no signal where memory is short; older kernels fill the pages as they are used. */
-void dbgdyn_memory_touch(void *base, size_t len)
-{
-	madvise(base, len, MADV_POPULATE_WRITE);
 }
 
 /* Huge pages would make a few bytes here and there cost megabytes. */

@@ -81,12 +81,6 @@ void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
 	(void)mmap(NULL, WIRE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, m->fd, 0);
 }
 
-void dbgdyn_memory_touch(void *base, size_t len)
-{
-	for (size_t at = 0; at < len; at += WIRE_PAGE)
-		__atomic_fetch_add((uint8_t *)base + at, 0, __ATOMIC_RELAXED);
-}
-
 void *dbgdyn_memory_page(size_t len, bool *wiped)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

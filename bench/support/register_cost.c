@@ -4,13 +4,19 @@
  * bytes, 10 lines of one file), mean over a million. The routines stand at 16,384 addresses, each
  * of which is taken again and again, so that from the second time on each one ends another. Prints
  * "STEADY FIRST" in ns, FIRST being the mean over the first time around.
- *   alone     libdbgdyn, no daemon
- *   daemon    libdbgdyn and the dcpid that DCPI_RUN and DCPI_QUEUE name, which reads all of them:
- *             this process waits for it where the ring is half full. The daemon's own time is not
- * in the figure, nor is the wait. perfmap   a line in a perf map, flushed jitdump   a record of a
- * jitdump, buffered: clock, header, name, bytes Or: begin: microseconds of the first dbgdyn_begin
- * of a process. syscalls: how many system calls 1,000 registrations make, with a daemon (a traced
- * child).
+ *
+ *	alone     libdbgdyn, no daemon
+ *	daemon    libdbgdyn and the dcpid that DCPI_RUN and DCPI_QUEUE name, which reads all of
+ *	          them: this process waits for it where the ring is half full. The daemon's own
+ *	          time is not in the figure, nor is the wait.
+ *	perfmap   a line in a perf map, flushed
+ *	jitdump   a record of a jitdump, buffered: clock, header, name, bytes
+ *
+ * Or:
+ *
+ *	begin     "US KIB": microseconds of the first dbgdyn_begin of a process, and what it and ten
+ *	          routines add to the process's resident memory
+ *	syscalls  how many system calls 1,000 registrations make, with a daemon (a traced child)
  */
 #include "jitdump.h"
 #include "wire.h"
@@ -211,15 +217,33 @@ static void begin(void)
 	must(dbgdyn_begin("bench", 5, NULL, &context) == DBGDYN_OK, "dbgdyn_begin");
 }
 
+static long resident_kib(void)
+{
+	char text[128];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	long pages;
+
+	must(n > 0, "/proc/self/statm");
+	close(fd);
+	text[n] = '\0';
+	must(sscanf(text, "%*d %ld", &pages) == 1, "/proc/self/statm");
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 /* The first page of everything that a call's result is printed with is not begin's. */
 static void measure_begin(void)
 {
 	double start = cpu_ns(), end;
+	long before = resident_kib();
 
+	before = resident_kib();
 	start = cpu_ns();
 	begin();
 	end = cpu_ns();
-	printf("%.2f\n", (end - start) / 1e3);
+	for (size_t i = 0; i < 10; i++)
+		put_alone(i);
+	printf("%.2f %ld\n", (end - start) / 1e3, resident_kib() - before);
 }
 
 /* ---- system calls ------------------------------------------------------------------------------
@@ -281,9 +305,9 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
+	make_routines();
 	if (strcmp(what, "begin") == 0)
 		return measure_begin(), 0;
-	make_routines();
 	out = fopen(argv[2], "we");
 	must(out != NULL, argv[2]);
 	if (strcmp(what, "syscalls") == 0) {
