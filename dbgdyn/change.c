@@ -2,6 +2,8 @@
 /* A change of the registry, from its beginning to its commit: what all of them have in common. */
 #include "dbgdyn_internal.h"
 
+#include <time.h>
+
 /*
  * Whether records are wanted: a daemon with the descriptor can read a record after this process has
  * ended. Without one no record is needed, since the heap lists live code.
@@ -32,8 +34,28 @@ int dbgdyn_change_begin(struct dbgdyn_change *c, struct dbgdyn_state *s, uint32_
 	return DBGDYN_EREFUSED;
 }
 
+/*
+ * When a change happens tells a sample that has no generation which routine it is of. Some kernels
+ * make the clock a system call, which not every facility may make.
+ */
+static uint64_t time_of(const struct dbgdyn_change *c)
+{
+	struct timespec now;
+
+	if (!c->asked || c->s->quiet[c->facility] || clock_gettime(CLOCK_MONOTONIC, &now) < 0)
+		return 0;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Bytes of the ring before the record. */
+static size_t when_len(const struct dbgdyn_change *c)
+{
+	return c->time_ns ? sizeof(struct wire_time) : 0;
+}
+
 void dbgdyn_change_number(struct dbgdyn_change *c)
 {
+	c->time_ns = time_of(c);
 	c->seq = c->s->seq + 1;
 	/* Its low half 0 would be the word of an address that nothing happened to. */
 	if (!(uint32_t)c->seq)
@@ -43,13 +65,27 @@ void dbgdyn_change_number(struct dbgdyn_change *c)
 
 void *dbgdyn_change_reserve(struct dbgdyn_change *c, size_t len)
 {
-	return c->asked ? dbgdyn_ring_reserve(c->s, len) : NULL;
+	struct wire_time *when;
+
+	if (!c->asked)
+		return NULL;
+	when = dbgdyn_ring_reserve(c->s, when_len(c) + len);
+	if (!when || !c->time_ns)
+		return when;
+	*when = (struct wire_time){ .head = { .len = sizeof(*when), .type = WIRE_WHEN },
+				    .time_ns = c->time_ns };
+	return when + 1;
+}
+
+void dbgdyn_change_turn(struct dbgdyn_change *c, size_t len)
+{
+	dbgdyn_ring_turn(c->s, when_len(c) + len);
 }
 
 void dbgdyn_change_tell(struct dbgdyn_change *c, size_t len)
 {
 	c->announced = true;
-	c->bell |= dbgdyn_ring_commit(c->s, len);
+	c->bell |= dbgdyn_ring_commit(c->s, when_len(c) + len);
 }
 
 void dbgdyn_change_close(struct dbgdyn_change *c, uint32_t chain)

@@ -255,8 +255,9 @@ struct dbgdyn_change {
 	uint32_t facility;
 	bool asked; /* a daemon has the registry: records go into the ring, with their bytes */
 	uint64_t seq;
-	bool announced; /* there is a record in the ring */
-	bool bell;	/* the daemon should look */
+	uint64_t time_ns; /* when it happened; 0: that is not told */
+	bool announced;	  /* there is a record in the ring */
+	bool bell;	  /* the daemon should look */
 };
 
 /*
@@ -268,6 +269,8 @@ int dbgdyn_change_begin(struct dbgdyn_change *c, struct dbgdyn_state *s, uint32_
 void dbgdyn_change_number(struct dbgdyn_change *c);
 /* Room for a record in the ring, NULL where there is none or nobody to read it. */
 void *dbgdyn_change_reserve(struct dbgdyn_change *c, size_t len);
+/* The same after NULL, for a later one of that length (dbgdyn_ring_turn). */
+void dbgdyn_change_turn(struct dbgdyn_change *c, size_t len);
 void dbgdyn_change_tell(struct dbgdyn_change *c, size_t len);
 /* End what is in the chain: slots, words. */
 void dbgdyn_change_close(struct dbgdyn_change *c, uint32_t chain);
@@ -304,11 +307,14 @@ int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const void *elf
 
 /* Lengths of a routine's parts, as its record has them. */
 struct dbgdyn_parts {
-	size_t name_len, nr_inlines, strings_len;
+	size_t name_len, nr_lines, nr_inlines, strings_len;
+	size_t nr_defects; /* entries that are left out, or a part of them */
 };
 
 /* Check what the application passes; false: DBGDYN_EINVAL. */
 bool dbgdyn_record_measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts);
+/* As dbgdyn_check. */
+int dbgdyn_record_explain(const struct dbgdyn_routine *r, char *text, size_t len);
 /* 0 where it would be too long. */
 size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbgdyn_parts *parts,
 			 bool with_code);

@@ -1,36 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of routines: measured, checked and written. */
+/*
+ * Records of routines: measured and written. An entry of a table that makes no sense is left out,
+ * counted, and explained to who asks; the routine stays.
+ */
 #include "dbgdyn_internal.h"
 
-static bool lines_good(const struct dbgdyn_routine *r)
-{
-	if ((r->nr_lines && !r->lines) || r->nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line))
-		return false;
-	for (size_t i = 0; i < r->nr_lines; i++) {
-		const struct dbgdyn_line *l = &r->lines[i];
+#include <stdio.h>
 
-		if (l->code_off >= r->code_len || (i && l->code_off < l[-1].code_off))
-			return false;
-		if (l->line && l->file >= r->nr_files)
-			return false;
-	}
-	return true;
+/* ---- what is wrong --------------------------------------------------------------------------- */
+
+/* Entries that are left out, and a text of them where one is wanted. */
+struct defects {
+	size_t nr;
+	char *text;
+	size_t len, room; /* of the text */
+};
+
+static void append(struct defects *d, const char *table, size_t i, const char *why)
+{
+	int n = snprintf(d->text + d->len, d->room - d->len, "%s[%zu]: %s\n", table, i, why);
+
+	if (n > 0)
+		d->len += (size_t)n < d->room - d->len ? (size_t)n : d->room - d->len - 1;
 }
 
-/* Bytes of the file names in the record; false where one is too long. */
-static bool files_measure(const struct dbgdyn_routine *r, size_t *len)
+static void leave_out(struct defects *d, const char *table, size_t i, const char *why)
 {
-	if ((r->nr_files && !r->files) || r->nr_files > WIRE_RECORD_MAX / 2)
-		return false;
-	for (size_t i = 0; i < r->nr_files; i++) {
-		if (r->files[i].len > DBGDYN_FILE_MAX || (r->files[i].len && !r->files[i].text))
-			return false;
-		*len += 2 + r->files[i].len;
-		if (*len > WIRE_RECORD_MAX)
-			return false;
-	}
-	return true;
+	d->nr++;
+	if (d->text)
+		append(d, table, i, why);
 }
+
+/* Why the whole routine is refused; always DBGDYN_EINVAL. */
+static int refuse(struct defects *d, const char *why)
+{
+	if (d->text)
+		d->len = (size_t)snprintf(d->text, d->room, "%s\n", why);
+	return DBGDYN_EINVAL;
+}
+
+/* ---- structs of any version ------------------------------------------------------------------ */
 
 /* Structs grow at their end: what a caller compiled earlier does not have is none. */
 static size_t nr_inlines(const struct dbgdyn_routine *r)
@@ -40,7 +49,9 @@ static size_t nr_inlines(const struct dbgdyn_routine *r)
 
 static const void *bytes(const struct dbgdyn_routine *r)
 {
-	return r->size >= sizeof(*r) && r->bytes ? r->bytes : r->code;
+	return r->size >= offsetof(struct dbgdyn_routine, bytes) + sizeof(r->bytes) && r->bytes
+		       ? r->bytes
+		       : r->code;
 }
 
 static size_t name_len(size_t len)
@@ -48,56 +59,194 @@ static size_t name_len(size_t len)
 	return len < WIRE_NAME_MAX ? len : WIRE_NAME_MAX;
 }
 
-static bool inline_good(const struct dbgdyn_routine *r, const struct dbgdyn_inline *in)
+static size_t file_len(const struct dbgdyn_string *file)
 {
-	return in->code_len && in->name.text && in->name.len && in->depth < WIRE_INLINE_DEPTH &&
-	       (!in->call_line || in->call_file < r->nr_files);
+	if (!file->text)
+		return 0;
+	return file->len < DBGDYN_FILE_MAX ? file->len : DBGDYN_FILE_MAX;
 }
 
-/* Nested in preorder, and the bytes of their names. */
-static bool inlines_measure(const struct dbgdyn_routine *r, size_t nr, size_t *len)
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+struct line_walk {
+	size_t at;
+	uint32_t code_off; /* of the last good one */
+};
+
+/* The next good line; false: no more. One at the end of the code ends a table, as DWARF has it. */
+static bool line_next(const struct dbgdyn_routine *r, struct line_walk *w, struct wire_line *out,
+		      struct defects *d)
 {
-	uint64_t ends[WIRE_INLINE_DEPTH], at = 0; /* end of the open part at each depth */
-	uint32_t depth = 0;			  /* how many are open */
+	for (; w->at < r->nr_lines; w->at++) {
+		const struct dbgdyn_line *l = &r->lines[w->at];
 
-	if (nr && (!r->inlines || nr > WIRE_RECORD_MAX / sizeof(struct wire_inline)))
-		return false;
-	for (size_t i = 0; i < nr; i++) {
-		const struct dbgdyn_inline *in = &r->inlines[i];
-		uint64_t end = (uint64_t)in->code_off + in->code_len;
-
-		if (!inline_good(r, in) || in->depth > depth)
-			return false;
-		if (in->depth < depth)
-			at = ends[in->depth];
-		if (in->code_off < at || end > (in->depth ? ends[in->depth - 1] : r->code_len))
-			return false;
-		ends[in->depth] = end;
-		at = in->code_off;
-		depth = in->depth + 1;
-		*len += 2 + name_len(in->name.len);
+		if (l->code_off >= r->code_len) {
+			if (l->code_off > r->code_len)
+				leave_out(d, "lines", w->at, "code_off is behind the code");
+			continue;
+		}
+		if (l->code_off < w->code_off) {
+			leave_out(d, "lines", w->at, "code_off is below that of a line before");
+			continue;
+		}
+		if (l->line && l->file >= r->nr_files) {
+			leave_out(d, "lines", w->at, "there is no such file");
+			continue;
+		}
+		*out = (struct wire_line){ .code_off = l->code_off,
+					   .line = l->line,
+					   .file = l->line ? l->file : 0 };
+		w->code_off = l->code_off;
+		w->at++;
+		return true;
 	}
-	return true;
+	return false;
+}
+
+/* ---- parts inlined --------------------------------------------------------------------------- */
+
+struct inline_walk {
+	size_t at;
+	uint64_t ends[WIRE_INLINE_DEPTH]; /* end of the open part at each depth */
+	uint64_t from;			  /* the next one at an open depth begins here or later */
+	uint32_t depth;			  /* how many are open */
+	uint32_t left_out;		  /* parts deeper than this are in one that is left out */
+};
+
+static void inline_begin(struct inline_walk *w)
+{
+	w->at = w->from = w->depth = 0;
+	w->left_out = WIRE_INLINE_DEPTH;
+}
+
+/* Why it cannot be, or NULL. */
+static const char *inline_why(const struct dbgdyn_routine *r, const struct inline_walk *w,
+			      const struct dbgdyn_inline *in)
+{
+	uint64_t end = (uint64_t)in->code_off + in->code_len;
+	uint64_t from = in->depth < w->depth ? w->ends[in->depth] : w->from;
+
+	if (!in->code_len)
+		return "it has no code";
+	if (!in->name.text || !in->name.len)
+		return "it has no name";
+	if (in->depth >= WIRE_INLINE_DEPTH)
+		return "depth is above 63";
+	if (in->depth > w->left_out)
+		return "it is in a part that is left out";
+	if (in->depth > w->depth)
+		return "no part one less deep is before it";
+	if (in->code_off < from)
+		return "it begins before the end of one at its depth, or before its outer part";
+	if (end > (in->depth ? w->ends[in->depth - 1] : r->code_len))
+		return "it ends behind its outer part";
+	return NULL;
+}
+
+/* The next good one, whose name is still to be numbered; NULL: no more. */
+static const struct dbgdyn_inline *inline_next(const struct dbgdyn_routine *r,
+					       struct inline_walk *w, struct defects *d)
+{
+	for (; w->at < nr_inlines(r); w->at++) {
+		const struct dbgdyn_inline *in = &r->inlines[w->at];
+		const char *why = inline_why(r, w, in);
+
+		if (why) {
+			leave_out(d, "inlines", w->at, why);
+			if (in->depth < w->left_out)
+				w->left_out = in->depth;
+			continue;
+		}
+		if (in->call_line && in->call_file >= r->nr_files)
+			leave_out(d, "inlines", w->at,
+				  "there is no such file: the line of its call");
+		w->left_out = WIRE_INLINE_DEPTH;
+		w->ends[in->depth] = (uint64_t)in->code_off + in->code_len;
+		w->from = in->code_off;
+		w->depth = in->depth + 1;
+		w->at++;
+		return in;
+	}
+	return NULL;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static void files_measure(const struct dbgdyn_routine *r, size_t *len, struct defects *d)
+{
+	for (size_t i = 0; i < r->nr_files && *len <= WIRE_RECORD_MAX; i++) {
+		if (r->files[i].len > file_len(&r->files[i]))
+			leave_out(d, "files", i,
+				  r->files[i].text ? "its end, as it has more than 65535 bytes"
+						   : "it has a length, and no text");
+		*len += 2 + file_len(&r->files[i]);
+	}
+}
+
+static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, struct defects *d)
+{
+	const struct dbgdyn_inline *in;
+	struct line_walk lines = { 0 };
+	struct inline_walk inlines;
+	struct wire_line line;
+
+	if (!r || r->size < offsetof(struct dbgdyn_routine, inlines))
+		return refuse(d, "size is not that of the struct");
+	if (!r->name.text || !r->name.len)
+		return refuse(d, "it has no name");
+	if (!dbgdyn_range_good(r->code, r->code_len))
+		return refuse(d, "code and code_len are no range of addresses");
+	if (r->code_len > DBGDYN_CODE_MAX)
+		return refuse(d, "it is longer than 16 MiB");
+	if ((r->nr_lines && !r->lines) || (r->nr_files && !r->files) ||
+	    (nr_inlines(r) && !r->inlines))
+		return refuse(d, "a table has entries, and no address");
+	if (r->nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line) ||
+	    r->nr_files > WIRE_RECORD_MAX / 2 ||
+	    nr_inlines(r) > WIRE_RECORD_MAX / sizeof(struct wire_inline))
+		return refuse(d, "a table has too many entries");
+	*parts = (struct dbgdyn_parts){ .name_len = name_len(r->name.len) };
+	files_measure(r, &parts->strings_len, d);
+	while (line_next(r, &lines, &line, d))
+		parts->nr_lines++;
+	inline_begin(&inlines);
+	while ((in = inline_next(r, &inlines, d))) {
+		parts->nr_inlines++;
+		parts->strings_len += 2 + name_len(in->name.len);
+	}
+	parts->nr_defects = d->nr;
+	if (!dbgdyn_record_len(r, parts, false))
+		return refuse(d, "its tables and names are too long together");
+	return DBGDYN_OK;
 }
 
 bool dbgdyn_record_measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts)
 {
-	if (!r || r->size < offsetof(struct dbgdyn_routine, inlines) || !r->name.text ||
-	    !r->name.len || !dbgdyn_range_good(r->code, r->code_len) ||
-	    r->code_len > DBGDYN_CODE_MAX)
-		return false;
-	*parts = (struct dbgdyn_parts){ .name_len = name_len(r->name.len),
-					.nr_inlines = nr_inlines(r) };
-	return files_measure(r, &parts->strings_len) && lines_good(r) &&
-	       inlines_measure(r, parts->nr_inlines, &parts->strings_len);
+	return measure(r, parts, &(struct defects){ 0 }) == DBGDYN_OK;
+}
+
+int dbgdyn_record_explain(const struct dbgdyn_routine *r, char *text, size_t len)
+{
+	struct defects d = { .text = len ? text : NULL, .room = len };
+	struct dbgdyn_parts parts;
+	int result;
+
+	if (d.text)
+		*d.text = '\0';
+	result = measure(r, &parts, &d);
+	if (result < 0)
+		return result;
+	return d.nr < INT32_MAX ? (int)d.nr : INT32_MAX;
 }
 
 size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbgdyn_parts *parts,
 			 bool with_code)
 {
-	return wire_routine_len(parts->name_len, r->code_len, with_code, r->nr_lines,
+	return wire_routine_len(parts->name_len, r->code_len, with_code, parts->nr_lines,
 				parts->nr_inlines, parts->strings_len);
 }
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static uint8_t *pad8(uint8_t *p)
 {
@@ -108,11 +257,11 @@ static uint8_t *pad8(uint8_t *p)
 
 static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r)
 {
-	for (size_t i = 0; i < r->nr_lines; i++) {
-		struct wire_line l = { .code_off = r->lines[i].code_off,
-				       .line = r->lines[i].line,
-				       .file = r->lines[i].file };
+	struct defects d = { 0 };
+	struct line_walk w = { 0 };
+	struct wire_line l;
 
+	while (line_next(r, &w, &l, &d)) {
 		memcpy(p, &l, sizeof(l));
 		p += sizeof(l);
 	}
@@ -120,15 +269,21 @@ static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r)
 }
 
 /* Their names stand behind those of the files. */
-static uint8_t *put_inlines(uint8_t *p, const struct dbgdyn_routine *r, size_t nr)
+static uint8_t *put_inlines(uint8_t *p, const struct dbgdyn_routine *r)
 {
-	for (size_t i = 0; i < nr; i++) {
-		const struct dbgdyn_inline *in = &r->inlines[i];
+	uint32_t name = (uint32_t)r->nr_files;
+	const struct dbgdyn_inline *in;
+	struct defects d = { 0 };
+	struct inline_walk walk;
+
+	inline_begin(&walk);
+	while ((in = inline_next(r, &walk, &d))) {
+		bool known = in->call_line && in->call_file < r->nr_files;
 		struct wire_inline w = { .code_off = in->code_off,
 					 .code_len = in->code_len,
-					 .name = (uint32_t)(r->nr_files + i),
-					 .call_file = in->call_line ? in->call_file : 0,
-					 .call_line = in->call_line,
+					 .name = name++,
+					 .call_file = known ? in->call_file : 0,
+					 .call_line = known ? in->call_line : 0,
 					 .depth = in->depth };
 
 		memcpy(p, &w, sizeof(w));
@@ -148,12 +303,17 @@ static uint8_t *put_string(uint8_t *p, const char *text, size_t text_len)
 	return p + len;
 }
 
-static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r, size_t nr)
+static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r)
 {
+	const struct dbgdyn_inline *in;
+	struct defects d = { 0 };
+	struct inline_walk w;
+
 	for (size_t i = 0; i < r->nr_files; i++)
-		p = put_string(p, r->files[i].text, r->files[i].len);
-	for (size_t i = 0; i < nr; i++)
-		p = put_string(p, r->inlines[i].name.text, name_len(r->inlines[i].name.len));
+		p = put_string(p, r->files[i].text, file_len(&r->files[i]));
+	inline_begin(&w);
+	while ((in = inline_next(r, &w, &d)))
+		p = put_string(p, in->name.text, name_len(in->name.len));
 	return p;
 }
 
@@ -168,7 +328,7 @@ void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdy
 	rec->addr = (uintptr_t)r->code;
 	rec->code_len = r->code_len;
 	rec->name_len = (uint32_t)parts->name_len;
-	rec->nr_lines = (uint32_t)r->nr_lines;
+	rec->nr_lines = (uint32_t)parts->nr_lines;
 	rec->nr_files = (uint32_t)(r->nr_files + parts->nr_inlines);
 	rec->nr_inlines = (uint32_t)parts->nr_inlines;
 	memcpy(p, r->name.text, parts->name_len);
@@ -177,6 +337,6 @@ void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdy
 		memcpy(p, bytes(r), r->code_len);
 		p += r->code_len;
 	}
-	p = put_inlines(put_lines(pad8(p), r), r, parts->nr_inlines);
-	pad8(put_strings(p, r, parts->nr_inlines));
+	p = put_inlines(put_lines(pad8(p), r), r);
+	pad8(put_strings(p, r));
 }

@@ -30,7 +30,7 @@ static void tell(struct dbgdyn_change *c, const struct job *j)
 		rec = dbgdyn_change_reserve(c, len);
 	}
 	if (!rec) {
-		dbgdyn_ring_turn(c->s, len);
+		dbgdyn_change_turn(c, len);
 		return;
 	}
 	dbgdyn_record_fill(rec, len, j->r, &j->parts, flags);
@@ -77,6 +77,8 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 	result = dbgdyn_change_begin(&c, s, facility);
 	if (result < 0)
 		return result;
+	if (j.parts.nr_defects)
+		__atomic_fetch_add(&s->reg->nr_left_out, j.parts.nr_defects, __ATOMIC_RELAXED);
 	dbgdyn_change_number(&c);
 	addr = (uintptr_t)r->code;
 	replaced = dbgdyn_live_take(s, addr, r->code_len);
@@ -109,7 +111,7 @@ static void tell_move(struct dbgdyn_change *c, const struct dbgdyn_node *n, uint
 		m = dbgdyn_change_reserve(c, len);
 	}
 	if (!m) {
-		dbgdyn_ring_turn(c->s, len);
+		dbgdyn_change_turn(c, len);
 		return;
 	}
 	if (code_len)

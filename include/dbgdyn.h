@@ -180,11 +180,26 @@ struct dbgdyn_routine {
  * daemon's status. A code too long for the 4 MiB of records in flight is left out and read from the
  * process later.
  *
- * DBGDYN_OK, _EINVAL (a line outside the code, not ascending, or of a file that is not there; parts
- * inlined that are not nested; a file's name above 65,535 bytes; an empty name), _EFULL, _EREFUSED.
+ * An entry of a table that makes no sense is left out and counted (the daemon's status shows the
+ * number), and the routine is registered without it: a line behind the code, below one before, or
+ * of a file that is not there; an inlined part without code or name, or not nested, with all that
+ * is inlined into it; the end of a file's name above 65,535 bytes. A line at code_len, as the rows
+ * that end DWARF's tables, is left out too, and not counted. dbgdyn_check says what it would be.
+ *
+ * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, or with
+ * too many entries), _EFULL, _EREFUSED.
  */
 DBGDYN_API int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine,
 			       uint64_t *handle);
+
+/*
+ * What dbgdyn_register would leave out of @routine, for its author to find: a line of text for each
+ * entry, as "lines[3]: code_off is behind the code", or one that says why all of it is refused.
+ * They go into the @len bytes at @text, with a 0 behind them, as far as they have room there; with
+ * @len 0 none. Registers nothing and needs no context. How many are left out; or DBGDYN_EINVAL,
+ * where dbgdyn_register returns that.
+ */
+DBGDYN_API int dbgdyn_check(const struct dbgdyn_routine *routine, char *text, size_t len);
 
 /*
  * The code of @handle is gone, or about to be overwritten: the call falls after its last

@@ -159,6 +159,10 @@ static void print_dynamic(struct json_object *o)
 	if (number_of(d, "records_bad") || number_of(d, "records_dropped"))
 		printf("            %llu records bad, %llu dropped by clients\n",
 		       number_of(d, "records_bad"), number_of(d, "records_dropped"));
+	if (number_of(d, "entries_left_out"))
+		printf("            %llu entries of tables made no sense and were left out "
+		       "(dbgdyn_check says which)\n",
+		       number_of(d, "entries_left_out"));
 }
 
 static void print_traces(struct json_object *o)

@@ -99,6 +99,7 @@ static struct json_object *dynamic(const struct daemon *d)
 	add_u64(o, "folds_failed", s.merges_failed);
 	add_u64(o, "records_bad", s.records_bad);
 	add_u64(o, "records_dropped", s.records_dropped);
+	add_u64(o, "entries_left_out", s.entries_left_out);
 	add_u64(o, "changes_missed", s.changes_missed);
 	add_u64(o, "generations_unread", s.generations_unread);
 	add_u64(o, "routines_refused", s.routines_refused);

@@ -870,10 +870,12 @@ void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 	*out = d->stats;
 	out->records_bad += d->intake.nr_refused + d->bad_gone;
 	out->records_dropped += d->dropped_gone;
+	out->entries_left_out += d->left_out_gone;
 	out->changes_missed += d->missed_gone;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		out->records_bad += reg->nr_bad;
 		out->records_dropped += dyn_registry_dropped(reg);
+		out->entries_left_out += dyn_registry_left_out(reg);
 		out->changes_missed += reg->lifetimes.nr_missed;
 	}
 }

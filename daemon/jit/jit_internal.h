@@ -240,6 +240,7 @@ struct dyn_lifetimes {
 	bool wants_list;   /* a list would tell what became of those that lived, or of their code */
 	uint64_t codeless; /* the first change since the last list that came without code, or 0 */
 	uint64_t missed_lo_ns; /* it was not missed yet */
+	uint64_t reading_ns;   /* the reading before: what is told now had not happened then */
 	uint32_t nr_misses;    /* at most DYN_MISSES_MAX */
 
 	uint8_t list;	 /* number of the next list */
@@ -447,6 +448,8 @@ bool dyn_registry_is_put_off(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
 /* Records that found its ring full, as its client says; no more than makes sense. */
 uint64_t dyn_registry_dropped(const struct dyn_registry *reg);
+/* Entries of its routines' tables that made no sense, likewise. */
+uint64_t dyn_registry_left_out(const struct dyn_registry *reg);
 void dyn_registry_close_root(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
 struct dyn_ask {
@@ -626,7 +629,8 @@ struct dyn {
 	uint64_t settled_ns;	/* samples up to here have been looked up */
 	bool full;		/* the database is over its quota */
 	struct dyn_stats stats;
-	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
+	uint64_t bad_gone, dropped_gone, left_out_gone,
+		missed_gone; /* counts of registries that are gone */
 };
 
 /* Those that had to wait are the first ones the next time; NULL: none had to. */

@@ -172,7 +172,9 @@ static void miss(struct dyn_lifetimes *t, uint64_t from, const struct dyn_interv
 
 void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced)
 {
-	struct dyn_interval to = { announced ? m->seq - 1 : m->seq, m->lo, m->hi };
+	/* Of those that were missed no time is told. */
+	uint64_t lo = m->lo < t->reading_ns ? m->lo : t->reading_ns;
+	struct dyn_interval to = { announced ? m->seq - 1 : m->seq, lo, m->hi };
 	uint64_t next = t->last_seq + 1;
 
 	if (m->seq <= t->last_seq)

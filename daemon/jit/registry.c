@@ -94,9 +94,19 @@ static void unattach(const struct dyn_registry *reg)
 	(void)flock(reg->fd, LOCK_UN);
 }
 
+static uint64_t believed(uint64_t nr)
+{
+	return nr < DROPPED_MAX ? nr : DROPPED_MAX;
+}
+
 uint64_t dyn_registry_dropped(const struct dyn_registry *reg)
 {
-	return reg->h.nr_dropped < DROPPED_MAX ? reg->h.nr_dropped : DROPPED_MAX;
+	return believed(reg->h.nr_dropped);
+}
+
+uint64_t dyn_registry_left_out(const struct dyn_registry *reg)
+{
+	return believed(reg->h.nr_left_out);
 }
 
 void dyn_registry_count(struct dyn_registry *reg)
@@ -197,6 +207,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 	budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, reg->nr_slots);
 	reg->dyn->bad_gone += reg->nr_bad;
 	reg->dyn->dropped_gone += dyn_registry_dropped(reg);
+	reg->dyn->left_out_gone += dyn_registry_left_out(reg);
 	reg->dyn->missed_gone += reg->lifetimes.nr_missed;
 	reg->dyn->stats.clients -= reg->counted;
 	free(reg);

@@ -227,6 +227,7 @@ int wire_check(const struct wire_head *rec)
 		[WIRE_RETIRE] = sizeof(struct wire_retire),
 		[WIRE_MOVE] = sizeof(struct wire_move),
 		[WIRE_TIME] = sizeof(struct wire_time),
+		[WIRE_WHEN] = sizeof(struct wire_time),
 		[WIRE_OBJECT] = sizeof(struct wire_object),
 		[WIRE_LISTED] = sizeof(struct wire_listed),
 		[WIRE_PLACE] = sizeof(struct wire_place),

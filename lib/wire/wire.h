@@ -92,7 +92,8 @@ struct wire_registry {
 		       */
 	uint64_t heap_end;    /* bytes of the heap ever used */
 	uint64_t nr_unlisted; /* registrations ever that found no room in the heap */
-	uint8_t pad1[256 - 56];
+	uint64_t nr_left_out; /* entries of routines' tables ever that made no sense */
+	uint8_t pad1[256 - 64];
 
 	/* 512: the daemon */
 	uint64_t tail;	   /* bytes of the ring that are read and kept; the rest is still needed */
@@ -181,6 +182,7 @@ enum wire_type {
 	WIRE_PLACE = 13,    /* struct wire_place: what stands at an ELF address of its own */
 	WIRE_INSTANCE = 14, /* struct wire_instance: a process whose code is in the image */
 	WIRE_TIME = 15,	    /* struct wire_time: reader; when what follows happened */
+	WIRE_WHEN = 16,	    /* struct wire_time: ring; when the one record behind it happened */
 };
 
 struct wire_head {
@@ -297,7 +299,8 @@ static_assert(sizeof(struct wire_listed) == 32, "listed");
 
 /*
  * The changes behind it in the stream happened at @time_ns (CLOCK_MONOTONIC), as their runtime
- * said; 0: some time before they were read.
+ * said; 0: some time before they were read. WIRE_WHEN: the one change behind it, in the same step
+ * of the head. An older daemon skips it.
  */
 struct wire_time {
 	struct wire_head head;

@@ -21,6 +21,7 @@ DBG$DYN_BEGIN
 DBG$DYN_END
 dbgdyn_add
 dbgdyn_begin
+dbgdyn_check
 dbgdyn_end
 dbgdyn_flush
 dbgdyn_move

@@ -210,7 +210,7 @@ static uint64_t used(struct parse *p)
 int registry_heap_list(struct parse *p, struct registry_place *place)
 {
 	struct heap h = { .p = p, .end = used(p), .known_seq = place->known_seq };
-	int r = 0;
+	int r = registry_time_put(p, 0);
 
 	if (!place->list_at)
 		place->list_seq = p->h.seq;

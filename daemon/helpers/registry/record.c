@@ -261,6 +261,20 @@ static int put_object(struct parse *p, const struct wire_head *head)
 	return r;
 }
 
+int registry_time_put(struct parse *p, uint64_t time_ns)
+{
+	struct wire_time *rec;
+	int r;
+
+	if (time_ns == p->time_ns)
+		return 0;
+	r = registry_record_new(p->out, WIRE_TIME, sizeof(*rec), &rec);
+	if (r < 0)
+		return r;
+	rec->time_ns = p->time_ns = time_ns;
+	return 0;
+}
+
 /* ---- any record ---------------------------------------------------------------------------- */
 
 int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags)

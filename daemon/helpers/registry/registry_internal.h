@@ -13,8 +13,10 @@ struct parse {
 	uint8_t state[WIRE_NR_FACILITIES]; /* as read; FREE for those that are not usable */
 	uint32_t nr_bad;
 	uint64_t deadline_ns;
-	bool late;     /* it is over: no more in this call */
-	bool is_known; /* whoever asks has the code of what is put now */
+	bool late;	  /* it is over: no more in this call */
+	uint64_t when_ns; /* of the ring's next change; 0: nobody told */
+	uint64_t time_ns; /* of the last WIRE_TIME of the answer */
+	bool is_known;	  /* whoever asks has the code of what is put now */
 	/* Memory read last, after the records that are put now were copied. */
 	bool has_page;
 	uint64_t page_addr;
@@ -40,6 +42,9 @@ int registry_record_new(struct base_buf *out, uint16_t type, size_t len, void *r
  * which is counted), -ENOMEM.
  */
 int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags);
+
+/* What is put from now on happened at @time_ns; 0: some time before now. 0 or -ENOMEM. */
+int registry_time_put(struct parse *p, uint64_t time_ns);
 
 /* ---- the parts of a reading ------------------------------------------------------------------ */
 

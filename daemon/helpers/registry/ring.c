@@ -17,14 +17,27 @@ static bool is_change(const struct wire_head *head)
 	       head->len >= offsetof(struct wire_routine, seq) + sizeof(uint64_t);
 }
 
+/* The time of the change behind it. */
+static int take_when(struct parse *p, const struct wire_head *head)
+{
+	if (wire_check(head) < 0)
+		p->nr_bad++;
+	else
+		p->when_ns = ((const struct wire_time *)(const void *)head)->time_ns;
+	return 0;
+}
+
 /* The library counts up under a lock: what goes back is none of its records. */
 static int take_record(struct parse *p, struct wire_head *head, struct registry_place *place)
 {
 	bool change = is_change(head);
-	size_t mark = p->out->len;
-	uint64_t seq = 0;
+	uint64_t seq = 0, when_ns = p->when_ns;
+	size_t mark;
 	int r;
 
+	if (head->type == WIRE_WHEN)
+		return take_when(p, head);
+	p->when_ns = 0;
 	if (change)
 		memcpy(&seq, (const uint8_t *)head + offsetof(struct wire_routine, seq),
 		       sizeof(seq));
@@ -32,6 +45,10 @@ static int take_record(struct parse *p, struct wire_head *head, struct registry_
 		p->nr_bad++;
 		return 0;
 	}
+	r = change ? registry_time_put(p, when_ns) : 0;
+	if (r < 0)
+		return r;
+	mark = p->out->len;
 	r = registry_record_put(p, head, 0);
 	/* An object that is no ELF file is counted, but it was told. */
 	if (change && p->out->len > mark)
@@ -50,7 +67,7 @@ static ssize_t take_chunk(struct parse *p, struct registry_place *place, uint8_t
 	size_t pos = 0;
 
 	*need = 0;
-	while (len - pos >= sizeof(struct wire_head) && !registry_parse_full(p)) {
+	while (len - pos >= sizeof(struct wire_head) && (p->when_ns || !registry_parse_full(p))) {
 		struct wire_head *head = (void *)(data + pos);
 		int r;
 

@@ -666,6 +666,44 @@ static void test_skipped(void **state)
 	budgets_free(b);
 }
 
+static enum dyn_where where_at(struct tracker *t, uint64_t time_ns, uint64_t *off)
+{
+	const struct dyn_query q = { .addr = 0x10000, .first_ns = time_ns, .time_ns = time_ns };
+	struct image *img;
+
+	return dyn_lookup(t->dyn, &t->p, &q, &img, off);
+}
+
+/*
+ * Three routines of one address, all told in one reading: by the times that the library tells, a
+ * sample is of the one that stood there, also where it brings no generation.
+ */
+static void test_times(void **state)
+{
+	uint64_t off[3], now = 0, t0;
+	TRACKER(state);
+
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x20000, "before", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	t0 = base_now_ns();
+	while (base_now_ns() < t0 + 400)
+		;
+	for (unsigned int i = 0; i < 3; i++) {
+		fake_put_when(&fake, t0 + 100 * i + 50);
+		fake_put_routine(&fake, 0, 0x10000, (const char *const[]){ "a", "b", "c" }[i], code,
+				 sizeof(code));
+	}
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where_at(t, t0 + 20, &now), DYN_NONE);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(where_at(t, t0 + 100 * i + 75, &off[i]), DYN_FOUND);
+	assert_true(off[0] != off[1] && off[1] != off[2] && off[0] != off[2]);
+	assert_int_equal(where_at(t, t0 + 350, &now), DYN_FOUND);
+	assert_int_equal(now, off[2]);
+}
+
 /* It ends before it is asked again: what it registered since is in the memfd all the same. */
 static void test_slow_client_ends(void **state)
 {
@@ -828,6 +866,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spent_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skipped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),

@@ -149,6 +149,13 @@ struct wire_routine *fake_routine(const struct fake_routine *w)
 	return r;
 }
 
+void fake_put_when(struct fake *f, uint64_t time_ns)
+{
+	fake_put(f, &(struct wire_time){
+			    .head = { .len = sizeof(struct wire_time), .type = WIRE_WHEN },
+			    .time_ns = time_ns });
+}
+
 void fake_put_routine(struct fake *f, uint32_t facility, uint64_t addr, const char *name,
 		      const void *code, size_t code_len)
 {

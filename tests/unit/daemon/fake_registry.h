@@ -26,6 +26,9 @@ uint32_t fake_range(struct fake *f, uint32_t facility, uint32_t kind, uint64_t b
 /* Copy a record into the ring, padding to its start first where it does not fit before the end. */
 void fake_put(struct fake *f, const void *record);
 
+/* The time of the change that is put next. */
+void fake_put_when(struct fake *f, uint64_t time_ns);
+
 struct fake_routine {
 	uint32_t facility;
 	uint64_t seq; /* 0: the next one */

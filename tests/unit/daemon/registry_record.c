@@ -85,6 +85,56 @@ static void test_retire(void **state)
 	base_buf_release(&out);
 }
 
+/* The next record of @b is of @type; of a WIRE_TIME, it says @time_ns. */
+static void expect(const struct base_buf *b, size_t *pos, uint16_t type, uint64_t time_ns)
+{
+	const struct wire_head *h = wire_next(b->data, b->len, pos);
+
+	assert_non_null(h);
+	assert_int_equal(h->type, type);
+	if (type == WIRE_TIME)
+		assert_int_equal(((const struct wire_time *)(const void *)h)->time_ns, time_ns);
+}
+
+/* A change has its own time, and none that another one brought; what is listed has none. */
+static void test_when(void **state)
+{
+	const uint8_t code[16] = { 0xc3 };
+	struct registry_place place = { .list_at = 0, .list_seq = 100 };
+	struct wire_time bad = { .head = { .len = sizeof(struct wire_head), .type = WIRE_WHEN } };
+	struct base_buf out = { 0 };
+	struct fake f;
+	size_t pos = 0;
+
+	(void)state;
+	fake_open(&f, RING);
+	fake_facility(&f, "a");
+	fake_put_when(&f, 5);
+	fake_put_routine(&f, 0, 0x10000, "one", code, sizeof(code));
+	fake_put_routine(&f, 0, 0x20000, "two", code, sizeof(code));
+	fake_put_when(&f, 7);
+	fake_put_routine(&f, 0, 0x30000, "three", code, sizeof(code));
+	fake_put_when(&f, 7);
+	fake_put_routine(&f, 0, 0x40000, "four", code, sizeof(code));
+	fake_put(&f, &bad);
+	fake_slot_routine(&f, 1, 0x10000, "one");
+	assert_int_equal(registry_parse(f.fd, NULL, &place, &out), 1);
+	expect(&out, &pos, WIRE_FACILITY, 0);
+	expect(&out, &pos, WIRE_TIME, 5);
+	expect(&out, &pos, WIRE_ROUTINE, 0);
+	expect(&out, &pos, WIRE_TIME, 0);
+	expect(&out, &pos, WIRE_ROUTINE, 0);
+	expect(&out, &pos, WIRE_TIME, 7);
+	expect(&out, &pos, WIRE_ROUTINE, 0);
+	expect(&out, &pos, WIRE_ROUTINE, 0);
+	expect(&out, &pos, WIRE_TIME, 0);
+	expect(&out, &pos, WIRE_ROUTINE, 0);
+	expect(&out, &pos, WIRE_LISTED, 0);
+	assert_int_equal(pos, out.len);
+	fake_close(&f);
+	base_buf_release(&out);
+}
+
 struct move {
 	struct wire_move m;
 	uint8_t code[CODE_LEN];
@@ -459,6 +509,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_retire),
+		cmocka_unit_test(test_when),
 		cmocka_unit_test(test_move),
 		cmocka_unit_test(test_object),
 		cmocka_unit_test(test_object_listed),

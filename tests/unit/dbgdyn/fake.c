@@ -189,6 +189,31 @@ size_t fake_read(const struct fake *f, void *to, size_t space)
 	return got;
 }
 
+uint64_t fake_when_ns;
+
+const struct wire_head *fake_next(const void *data, size_t len, size_t *pos)
+{
+	static uint64_t last_ns;
+	const struct wire_head *h;
+	struct timespec now;
+
+	fake_when_ns = 0;
+	do {
+		h = wire_next(data, len, pos);
+		if (!h || h->type != WIRE_WHEN)
+			continue;
+		must(!fake_when_ns && wire_check(h) == 0, "two times of one change");
+		fake_when_ns = ((const struct wire_time *)(const void *)h)->time_ns;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		must(fake_when_ns >= last_ns && fake_when_ns <= (uint64_t)now.tv_sec * 1000000000 +
+									(uint64_t)now.tv_nsec,
+		     "time of a change");
+		last_ns = fake_when_ns;
+	} while (h && (h->type == WIRE_WHEN || h->type == WIRE_PAD));
+	must(h || !fake_when_ns, "a time without a change");
+	return h;
+}
+
 /* What a child that failed, or died, left. There is room for 256 queues, and none for the tests
  * after them. */
 static void sweep(pid_t pid)

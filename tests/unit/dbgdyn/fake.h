@@ -48,6 +48,12 @@ void fake_see(const struct fake *f, uint32_t wanted);
 void fake_answer(const struct fake *f, int32_t status);
 /* Read what the ring holds from its tail on into @to, then move the tail. Returns bytes. */
 size_t fake_read(const struct fake *f, void *to, size_t space);
+/*
+ * The next change of @len bytes that were read; NULL: none. Of the time before it, fake_when_ns (0:
+ * none), it is checked that it is past, and not before the last one.
+ */
+const struct wire_head *fake_next(const void *data, size_t len, size_t *pos);
+extern uint64_t fake_when_ns;
 
 /*
  * A process has one registry for life, so each case runs in a child of its own. @run says by

@@ -58,9 +58,7 @@ static const void *next(uint16_t type)
 		stream_len = fake_read(&fake, stream, sizeof(stream));
 		stream_pos = 0;
 	}
-	do
-		h = wire_next(stream, stream_len, &stream_pos);
-	while (h && h->type == WIRE_PAD);
+	h = fake_next(stream, stream_len, &stream_pos);
 	return h && h->type == type && wire_check(h) == 0 ? h : NULL;
 }
 
@@ -253,7 +251,8 @@ static int a_move_needs_no_room_for_bytes(void)
 
 	CHECK(open_all() == 0);
 	h = put(code, 100);
-	s->ring_len = s->head + sizeof(*m); /* as if all else were full */
+	s->ring_len =
+		s->head + sizeof(*m) + sizeof(struct wire_time); /* as if all else were full */
 	CHECK(h && dbgdyn_move(context, h, code + BLOCK) == DBGDYN_OK && next(WIRE_ROUTINE));
 	m = next(WIRE_MOVE);
 	CHECK(m && m->seq == 2 && m->head.len == sizeof(*m) && !m->head.flags);

@@ -28,7 +28,7 @@ static int open_all(int parts)
 static int read_one(struct wire_routine_view *v)
 {
 	size_t len = fake_read(&fake, stream, sizeof(stream)), pos = 0;
-	const struct wire_head *h = wire_next(stream, len, &pos);
+	const struct wire_head *h = fake_next(stream, len, &pos);
 
 	CHECK(h && pos == len && wire_routine_parse(h, v) == 0);
 	return 0;
@@ -62,6 +62,24 @@ static int record_holds_everything(void)
 	CHECK(!memcmp(routine_file(&v, 0, &len), "/src/a.js", 9) && len == 9);
 	CHECK(routine_file(&v, 1, &len) && len == 0 && !routine_file(&v, 2, &len));
 	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	fake_close(&fake);
+	return 0;
+}
+
+/* Each change has its time; where no system call is allowed, the clock might be one. */
+static int changes_have_times(void)
+{
+	struct dbgdyn_options o = { .size = sizeof(o), .flags = DBGDYN_NO_SYSCALLS };
+	struct dbgdyn_routine r = fake_routine("f", code, 64);
+	struct wire_routine_view v;
+	uint64_t quiet;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(fake_when_ns);
+	CHECK(dbgdyn_begin("quiet", 5, &o, &quiet) == DBGDYN_OK);
+	CHECK(dbgdyn_register(quiet, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(!fake_when_ns);
 	fake_close(&fake);
 	return 0;
 }
@@ -104,12 +122,62 @@ static int records_travel_when_somebody_has_the_registry(void)
 	return 0;
 }
 
+/* Whether @r is told with @nr_lines, and dbgdyn_check says @text of the rest. */
+static int told(const struct dbgdyn_routine *r, uint32_t nr_lines, const char *text)
+{
+	struct wire_routine_view v;
+	char said[200];
+	int nr = 0;
+
+	for (const char *p = text; *p; p++)
+		nr += *p == '\n';
+	CHECK(dbgdyn_check(r, said, sizeof(said)) == nr && !strcmp(said, text));
+	CHECK(dbgdyn_register(context, r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->nr_lines == nr_lines && v.lines[0].line == 1 && v.code);
+	return 0;
+}
+
+/* An odd entry costs itself alone, and its author can ask why. */
+static int odd_entries_are_left_out(void)
+{
+	static const struct dbgdyn_line odd[] = {
+		{ 0, 1, 0 },   { 4, 2, 0 }, { 3, 3, 0 }, { 9, 4, 0 },
+		{ 999, 5, 0 }, { 4, 6, 1 }, { 6, 0, 7 }, { 8, 0, 0 }, /* the end, as of DWARF */
+	};
+	struct dbgdyn_string file = { "a", 1 };
+	struct dbgdyn_routine r = fake_routine("f", code, 8);
+	struct wire_registry reg;
+	char cut[20];
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.files = &file;
+	r.nr_files = 1;
+	r.lines = odd;
+	r.nr_lines = 8;
+	CHECK(told(&r, 3,
+		   "lines[2]: code_off is below that of a line before\n"
+		   "lines[3]: code_off is behind the code\n"
+		   "lines[4]: code_off is behind the code\n"
+		   "lines[5]: there is no such file\n") == 0);
+	fake_header(&fake, &reg);
+	CHECK(reg.nr_left_out == 4);
+	/* A text that is cut ends all the same. */
+	memset(cut, 'x', sizeof(cut));
+	CHECK(dbgdyn_check(&r, cut, sizeof(cut)) == 4);
+	CHECK(!memcmp(cut, "lines[2]: code_off ", 20));
+	CHECK(dbgdyn_check(&r, cut, 1) == 4 && !*cut && dbgdyn_check(&r, NULL, 0) == 4);
+	r.nr_lines = 2;
+	CHECK(told(&r, 2, "") == 0);
+	file = (struct dbgdyn_string){ NULL, 1 };
+	CHECK(told(&r, 2, "files[0]: it has a length, and no text\n") == 0);
+	fake_close(&fake);
+	return 0;
+}
+
 static int bad_arguments_are_refused(void)
 {
-	static const struct dbgdyn_line down[] = { { 4, 1, 0 }, { 3, 1, 0 } };
-	static const struct dbgdyn_line outside[] = { { 8, 1, 0 } };
-	static const struct dbgdyn_line no_file[] = { { 0, 1, 1 } };
-	static char long_name[70000];
+	static const struct dbgdyn_line lines[] = { { 0, 1, 0 } };
+	static char long_name[70000], why[100];
 	struct dbgdyn_string file = { "a", 1 };
 	struct dbgdyn_routine good = fake_routine("f", code, 8), r;
 	struct wire_routine_view v;
@@ -125,6 +193,8 @@ static int bad_arguments_are_refused(void)
 		r.nr_files = 1;                                                                    \
 		change;                                                                            \
 		CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EINVAL);                        \
+		CHECK(dbgdyn_check(&r, why, sizeof(why)) == DBGDYN_EINVAL);                        \
+		CHECK(strlen(why) > 5 && why[strlen(why) - 1] == '\n');                            \
 	} while (0)
 	BAD(r.size = offsetof(struct dbgdyn_routine, inlines) - 1);
 	BAD(r.name.len = 0);
@@ -134,19 +204,15 @@ static int bad_arguments_are_refused(void)
 	BAD(r.code_len = (16u << 20) + 1);
 	BAD(r.code = (void *)(UINTPTR_MAX - 3));
 	BAD(r.nr_lines = 1);
-	BAD((r.lines = down, r.nr_lines = 2));
-	BAD((r.lines = outside, r.nr_lines = 1));
-	BAD((r.lines = no_file, r.nr_lines = 1));
 	BAD(r.files = NULL);
 	BAD(r.nr_files = SIZE_MAX);
-	BAD((r.lines = outside, r.nr_lines = SIZE_MAX));
-	BAD(file = ((struct dbgdyn_string){ long_name, 65536 }));
-	BAD(file = ((struct dbgdyn_string){ NULL, 1 }));
+	BAD((r.lines = lines, r.nr_lines = SIZE_MAX));
 	memset(long_name, 'x', sizeof(long_name));
 	good.name = (struct dbgdyn_string){ long_name, sizeof(long_name) };
-	file = (struct dbgdyn_string){ long_name, 65535 };
+	file = (struct dbgdyn_string){ long_name, 65536 }; /* one too many */
 	good.files = &file;
 	good.nr_files = 1;
+	CHECK(dbgdyn_check(&good, why, sizeof(why)) == 1 && !strncmp(why, "files[0]: ", 10));
 	CHECK(dbgdyn_register(context, &good, NULL) == DBGDYN_OK && read_one(&v) == 0);
 	CHECK(v.rec->name_len == 4095 && v.files_len == 65537);
 	fake_close(&fake);
@@ -172,11 +238,9 @@ static int ring_goes_round(void)
 		len = fake_read(&fake, stream, sizeof(stream));
 		size_t pos = 0;
 
-		while ((h = wire_next(stream, len, &pos))) {
+		while ((h = fake_next(stream, len, &pos))) {
 			struct wire_routine_view v;
 
-			if (h->type == WIRE_PAD)
-				continue;
 			CHECK(wire_routine_parse(h, &v) == 0 && v.rec->seq == got + 1);
 			CHECK(v.rec->code_len == got % 9973 + 1);
 			CHECK(!memcmp(v.code, code + got % 91, v.rec->code_len));
@@ -209,21 +273,18 @@ static int a_full_ring_leaves_a_gap(void)
 	CHECK(fake_bells(&fake) == 2); /* for the arena, and at half full, once */
 	CHECK(reg.nr_dropped == 0 && reg.nr_unlisted == 0);
 	len = fake_read(&fake, stream, sizeof(stream));
-	while ((h = wire_next(stream, len, &pos))) {
+	while ((h = fake_next(stream, len, &pos))) {
 		struct wire_routine_view v;
 
-		CHECK(h->type == WIRE_PAD || wire_routine_parse(h, &v) == 0);
-		if (h->type != WIRE_PAD)
-			*(v.code ? &whole : &bare) += 1;
+		CHECK(wire_routine_parse(h, &v) == 0);
+		*(v.code ? &whole : &bare) += 1;
 	}
 	/* Where the bytes do not fit, the record goes without. */
-	CHECK(pos == len && whole == RING_LEN / 100064 && bare > 1000);
+	CHECK(pos == len && whole == RING_LEN / 100080 && bare > 1000);
 	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK);
 	len = fake_read(&fake, stream, sizeof(stream));
 	pos = 0;
-	do
-		h = wire_next(stream, len, &pos);
-	while (h && h->type == WIRE_PAD);
+	h = fake_next(stream, len, &pos);
 	CHECK(h && ((const struct wire_routine *)(const void *)h)->seq == reg.seq + 1);
 	CHECK(dbgdyn_flush(0) == DBGDYN_EREFUSED);
 	fake_close(&fake);
@@ -343,11 +404,10 @@ static int threads_need_no_lock(void)
 		size_t len = fake_read(&fake, stream, sizeof(stream)), pos = 0;
 		const struct wire_head *h;
 
-		while ((h = wire_next(stream, len, &pos)))
-			if (h->type != WIRE_PAD) {
-				CHECK(check_thread_record(h) == 0);
-				__atomic_fetch_add(&got, 1, __ATOMIC_RELAXED);
-			}
+		while ((h = fake_next(stream, len, &pos))) {
+			CHECK(check_thread_record(h) == 0);
+			__atomic_fetch_add(&got, 1, __ATOMIC_RELAXED);
+		}
 		CHECK(pos == len);
 	}
 	for (int i = 0; i < NR_THREADS; i++)
@@ -358,8 +418,10 @@ static int threads_need_no_lock(void)
 }
 
 FAKE_TEST(record_holds_everything)
+FAKE_TEST(changes_have_times)
 FAKE_TEST(bytes_may_stand_elsewhere)
 FAKE_TEST(records_travel_when_somebody_has_the_registry)
+FAKE_TEST(odd_entries_are_left_out)
 FAKE_TEST(bad_arguments_are_refused)
 FAKE_TEST(ring_goes_round)
 FAKE_TEST(a_full_ring_leaves_a_gap)
@@ -372,8 +434,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_holds_everything),
+		cmocka_unit_test(test_changes_have_times),
 		cmocka_unit_test(test_bytes_may_stand_elsewhere),
 		cmocka_unit_test(test_records_travel_when_somebody_has_the_registry),
+		cmocka_unit_test(test_odd_entries_are_left_out),
 		cmocka_unit_test(test_bad_arguments_are_refused),
 		cmocka_unit_test(test_ring_goes_round),
 		cmocka_unit_test(test_a_full_ring_leaves_a_gap),
