@@ -139,10 +139,14 @@ try_parts()
 	grep -c 'x = x / k + i' "$work/list" >/dev/null || { cat "$work/list"; fail "dcpilist shows no source"; }
 }
 
-# unsure: samples of which the daemon says that it does not know whose they are.
+# unsure PID: its samples in dynamic code of which the daemon says that it does not know whose they are.
 unsure()
 {
-	echo $(($(image_samples "(reused, time unknown)") + $(image_samples "(dynamic, generation unknown)")))
+	awk -v of=" of pid $1 " '/ info: (dynamic|reused), / && index($0, of) {
+			sub(/.* info: [a-z, ]*: /, "")
+			sum += $1
+		}
+		END { print sum + 0 }' "$work/log"
 }
 
 # Classes one after the other, each dropped, in 3 MB of code. By the JVM's log of what it compiled and
@@ -158,7 +162,7 @@ try_flushed()
 	"$jdk/bin/java" -cp "$work/classes" work.Truth "$work/stream" "$work/compiled" "$work/clocks" \
 		"$(pid_of flushed)" >"$work/truth" || fail "Truth"
 	rows flushed >"$work/flushed"
-	awk -v unsure="$(unsure)" '
+	awk -v unsure="$(unsure "$(pid_of flushed)")" '
 		NR == FNR && $1 == "swaps" { swaps = $2; next }
 		NR == FNR { least[$1] = $2; most[$1] = $3; next }
 		$2 ~ /^work\./ { n[$2] += $1 }

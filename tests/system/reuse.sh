@@ -8,7 +8,18 @@ set -u
 . "$DCPI_SRC/tests/support/truth.sh"
 need_root
 
-# try NAME OPTION…: of reuse_jit. $limit: of the worst deviation.
+# judge NAME WHAT: $limit: of the worst deviation.
+judge()
+{
+	judge_samples "$1"
+	none_wrong "$2"
+	sort_out "$2 ($(cat "$work/err"))"
+	[ "$lost" = 0 ] || fail "$2: $lost samples have no routine"
+	at_most "unsure samples" "$unsure" "$((5 + total / 100))"
+	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" $limit
+}
+
+# try NAME OPTION…: of reuse_jit.
 try()
 {
 	local name=$1
@@ -16,12 +27,7 @@ try()
 	: >"$work/log"
 	"$tests/reuse_jit" -facility "$name" -seconds 4 "$@" >"$work/truth" 2>"$work/err" || fail "reuse_jit $*"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-	judge_samples "$name"
-	none_wrong "$*"
-	sort_out "$* ($(cat "$work/err"))"
-	[ "$lost" = 0 ] || fail "$*: $lost samples have no routine"
-	at_most "unsure samples" "$unsure" "$((5 + total / 100))"
-	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" $limit
+	judge "$name" "$*"
 	account_holds "$*"
 }
 
@@ -43,3 +49,16 @@ try default -routines 50 -turn 10
 limit=4.5
 try default2 -routines 2 -turn 1 -retire -threads
 stop_daemon
+
+# Samples that bring no generation are told apart by time.
+rm -rf "$db" "$work/log"
+start_daemon -unknown -source perf
+try perf2 -routines 2 -turn 1
+try perf50 -routines 50 -turn 1 -retire
+stop_daemon
+
+rm -rf "$db"
+"$DCPI_BIN/dcpirun" -unknown -db "$db" -- "$tests/reuse_jit" -facility run -seconds 4 -routines 50 -turn 1 \
+	>"$work/truth" 2>"$work/log" || fail "dcpirun: $(cat "$work/log")"
+: >"$work/err"
+judge run dcpirun
