@@ -11,6 +11,7 @@ struct header {
 	enum profdb_format format;
 	uint32_t seen;	 /* bit per row of known[] */
 	size_t line;	 /* number, from 1 */
+	char blank;	 /* behind the line's word */
 	char event[256]; /* version 0: kept until the period is known too */
 	uint64_t period;
 	double enabled;
@@ -196,10 +197,17 @@ static bool has(const struct header *h, const struct known *k, unsigned int flag
 	return k->flags & (h->format == PROFDB_FORMAT_1 ? flag1 : flag0);
 }
 
+static int add_line(struct header *h, const char *word, const char *value)
+{
+	int r = profdb_profile_add_line(h->p, word, value);
+
+	if (r >= 0)
+		h->p->lines[h->p->nr_lines - 1].blank = h->blank;
+	return r == -EINVAL ? bad_value(h, word, value, "proper value") : r;
+}
+
 static int take_word(struct header *h, const char *word, char *value)
 {
-	int r;
-
 	for (size_t i = 0; i < NR_KNOWN; i++) {
 		const struct known *k = &known[i];
 
@@ -216,8 +224,7 @@ static int take_word(struct header *h, const char *word, char *value)
 			return k->take(h, value);
 		break;
 	}
-	r = profdb_profile_add_line(h->p, word, value);
-	return r == -EINVAL ? bad_value(h, word, value, "proper value") : r;
+	return add_line(h, word, value);
 }
 
 /* Version 1 writes bytes that would break a line as \xHH, and the backslash double. In place. */
@@ -249,27 +256,20 @@ static int unescape(char *text)
 	return 0;
 }
 
-/* In version 0 a line of an unknown word is kept as it is: its blanks may mean something. */
-static int take_unknown(struct header *h, const char *word, const char *value, char blank)
-{
-	int r = profdb_profile_add_line(h->p, word, value);
-
-	if (r >= 0)
-		h->p->lines[h->p->nr_lines - 1].blank = blank;
-	return r == -EINVAL ? bad_value(h, word, value, "proper value") : r;
-}
-
 /* @text: one line without its newline, changed. 1: it was the last. */
 static int take_line(struct header *h, char *text)
 {
 	size_t len = strlen(text), word_len = strcspn(text, " \t");
-	char *value, blank = text[word_len];
+	char *value;
 
+	h->blank = text[word_len];
+	/* In version 0 a line of an unknown word is kept as it is: its blanks may mean something.
+	 */
 	if (strspn(text + word_len, " \t") < len - word_len && h->format != PROFDB_FORMAT_1) {
 		text[word_len] = '\0';
 		if (word_len && !profdb_word_is_known(text))
-			return take_unknown(h, text, text + word_len + 1, blank);
-		text[word_len] = blank;
+			return add_line(h, text, text + word_len + 1);
+		text[word_len] = h->blank;
 	}
 	while (len && (text[len - 1] == ' ' || text[len - 1] == '\t'))
 		text[--len] = '\0';

@@ -77,6 +77,7 @@ static int merge_words(struct profdb_profile *to, const struct profdb_profile *f
 		r = profdb_profile_add_line(to, line->word, line->value);
 		if (r < 0)
 			return r;
+		to->lines[to->nr_lines - 1].blank = line->blank;
 	}
 	return 0;
 }

@@ -126,8 +126,7 @@ static int print_rest(const struct profdb_profile *p, enum profdb_format format,
 
 		/* Printed above, once; any other word keeps its place, as often as it was there. */
 		if (!is_required(line->word))
-			r = print_line(out, format, line->word, line->value,
-				       format == PROFDB_FORMAT_1 ? ' ' : line->blank);
+			r = print_line(out, format, line->word, line->value, line->blank);
 	}
 	return r;
 }

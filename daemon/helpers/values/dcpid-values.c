@@ -49,7 +49,9 @@ static int enter_jail(struct base_err *err)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* dcpid has ended, or the message is longer than the socket takes because it ended. */
+/* dcpid has ended, or wants no more: the profilers' ends are still called. */
+static bool closed;
+
 static void send_message(const void *data, size_t len)
 {
 	ssize_t n;
@@ -57,8 +59,7 @@ static void send_message(const void *data, size_t len)
 	do
 		n = send(VALUES_SOCKET_FD, data, len, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		_exit(BASE_EXIT_FAILED);
+	closed |= n < 0;
 }
 
 static int answer(void *ctx, const struct values_tuples *head, const struct values_tuple *t)
@@ -100,7 +101,7 @@ static int serve(struct values_run *r)
 	static _Alignas(8) uint8_t message[VALUES_MESSAGE_MAX];
 	int ret = 0;
 
-	while (ret >= 0) {
+	while (ret >= 0 && !closed) {
 		ssize_t n = recv(VALUES_SOCKET_FD, message, sizeof(message), MSG_TRUNC);
 
 		if (n < 0 && errno == EINTR)

@@ -9,8 +9,9 @@
 
 #include "values_internal.h"
 
-/* At its end, which is not waited for longer. */
-enum { END_MS = 20 };
+/* One that was killed, or has crashed, is waited for so long; profilers have longer for their ends.
+ */
+enum { END_MS = 20, FINI_MS = 1000 };
 
 static int spawn(struct values *v)
 {
@@ -46,9 +47,9 @@ int values_start(struct values *v)
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 /* How it ended; one held in the kernel counts as killed. */
-static int end(struct values *v, bool kill_it)
+static int end(struct values *v, bool kill_it, unsigned int wait_ms)
 {
-	int status = helper_end(&v->helper, kill_it, END_MS);
+	int status = helper_end(&v->helper, kill_it, wait_ms);
 
 	if (v->who >= 0)
 		close(v->who);
@@ -62,7 +63,13 @@ static int end(struct values *v, bool kill_it)
 
 void values_dismiss(struct values *v)
 {
-	end(v, true);
+	end(v, true, END_MS);
+}
+
+/* It calls the profilers' prof_fini and fini, which may be without end: then it is killed. */
+void values_finish(struct values *v)
+{
+	end(v, v->state != VALUES_RUNNING, v->state == VALUES_RUNNING ? FINI_MS : END_MS);
 }
 
 void values_give_up(struct values *v, uint32_t profiler, const char *why)
@@ -110,7 +117,7 @@ void values_end_hung(struct values *v)
 {
 	struct values_profiler *p = at_work(v);
 
-	end(v, true);
+	end(v, true, END_MS);
 	if (p)
 		p->stats.hangs++;
 	note_fault(v, p, "does not answer");
@@ -120,7 +127,7 @@ void values_end_crashed(struct values *v)
 {
 	struct values_profiler *p = at_work(v);
 	char what[64];
-	int status = end(v, false);
+	int status = end(v, false, END_MS);
 
 	if (WIFSIGNALED(status))
 		snprintf(what, sizeof(what), "was ended by signal %d", WTERMSIG(status));

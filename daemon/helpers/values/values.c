@@ -173,7 +173,7 @@ void values_close(struct values *v)
 {
 	if (!v)
 		return;
-	values_dismiss(v);
+	values_finish(v);
 	free_all(v);
 }
 

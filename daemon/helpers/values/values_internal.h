@@ -57,6 +57,8 @@ void values_end_hung(struct values *v);
 void values_end_crashed(struct values *v);
 /* End it and note nothing. */
 void values_dismiss(struct values *v);
+/* The last trace was: profilers come to their ends, for a second at most. */
+void values_finish(struct values *v);
 /* A profiler is not to be loaded again. */
 void values_give_up(struct values *v, uint32_t profiler, const char *why);
 /* Is a profiler left that is not given up? */

@@ -705,6 +705,41 @@ static void rights(void **state)
 	values_close(v);
 }
 
+/* What its two ends wrote into @said, of three bytes with the 0. */
+static void end_of(const char *profiler, char said[3])
+{
+	const char *const profilers[] = { profiler };
+	struct values *v;
+	char path[64];
+	int fd;
+
+	memset(said, 0, 3);
+	snprintf(path, sizeof(path), "/tmp/dcpi-unit-ends-%d", (int)getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0666);
+	assert_true(fd >= 0);
+	/* The process that loads it may be another user's. */
+	assert_int_equal(fchmod(fd, 0666), 0);
+	assert_int_equal(ftruncate(fd, 2), 0);
+	v = open_values(profilers, 1);
+	assert_int_equal(send(v, 1), 0);
+	values_close(v);
+	assert_int_equal(pread(fd, said, 2, 0), 2);
+	close(fd);
+	unlink(path);
+}
+
+/* Both are called, after the last trace; one that has no end is ended. */
+static void ends(void **state)
+{
+	char said[3];
+
+	NEEDS_PROCESS(state);
+	end_of(bad("ends"), said);
+	assert_string_equal(said, "pf");
+	end_of(bad("ends_never"), said);
+	assert_string_equal(said, "p");
+}
+
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 static struct vtrace_entry entry_at(uint64_t load, uint8_t load_width, uint64_t store,
@@ -754,6 +789,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(classic, setup, teardown),
 		cmocka_unit_test_setup_teardown(replay, setup, teardown),
+		cmocka_unit_test_setup_teardown(ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(example, setup, teardown),
 		cmocka_unit_test_setup_teardown(latency, setup, teardown),

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Value profilers that do not behave, one for each number BAD (values.c beside this). */
+#include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <vprofiler.h>
 
@@ -19,7 +22,9 @@ enum {
 	EXITS,
 	ODD_NAME,
 	LOADS_FOREVER,
-	LEAVES
+	LEAVES,
+	ENDS,
+	ENDS_NEVER
 };
 
 #if BAD != NOTHING
@@ -67,7 +72,36 @@ static int vp_prof_process(uint pid, trace_parser_t *parser, vsample_t **vsample
 	return BAD == TOO_MANY ? 1 << 30 : 2;
 }
 
+/* A file that the test made for its child tells that it was called. */
+static char *ends;
+
+static void vp_init(void)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/dcpi-unit-ends-%d", (int)getppid());
+	fd = open(path, O_RDWR);
+	ends = mmap(NULL, 2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+}
+
+static void vp_prof_fini(void)
+{
+	ends[0] = 'p';
+	while (BAD == ENDS_NEVER)
+		;
+}
+
+static void vp_fini(void)
+{
+	ends[1] = ends[0] == 'p' ? 'f' : '?';
+}
+
 vp_dispatch_t _dispatch = {
+	.init = BAD == ENDS || BAD == ENDS_NEVER ? vp_init : NULL,
+	.fini = BAD == ENDS || BAD == ENDS_NEVER ? vp_fini : NULL,
+	.prof_fini = BAD == ENDS || BAD == ENDS_NEVER ? vp_prof_fini : NULL,
 	.name = vp_name,
 	.prof_init = vp_prof_init,
 	.prof_process = BAD == LACKING ? NULL : vp_prof_process,

@@ -165,7 +165,7 @@ static void test_keeps_lines_it_does_not_know(void **state)
 	static const char rest[] =
 		"\nweather  fine\ttoday  \nweather\train \x01\ncpucount 4\nsamples 4\n";
 	struct base_buf buf = { 0 };
-	struct profdb_profile *p;
+	struct profdb_profile *p, *sum;
 	struct old o;
 
 	(void)state;
@@ -179,7 +179,18 @@ static void test_keeps_lines_it_does_not_know(void **state)
 	assert_non_null(memmem(buf.data, buf.len, rest, strlen(rest)));
 	assert_int_equal(old_lines(buf.data, buf.len, "path C:\\NT\\x.exe\n"), 1);
 	base_buf_release(&buf);
+	/* By way of version 1, and of a sum, too. */
+	assert_int_equal(profdb_profile_format(p, PROFDB_FORMAT_1, 0, &buf, NULL), 0);
 	profdb_profile_free(p);
+	assert_int_equal(profdb_profile_parse(buf.data, buf.len, &p, NULL), 0);
+	base_buf_release(&buf);
+	sum = profdb_profile_new(PROFDB_FILE, NULL, NULL);
+	assert_int_equal(profdb_profile_merge(sum, p), 0);
+	profdb_profile_free(p);
+	assert_int_equal(profdb_profile_format(sum, PROFDB_FORMAT_0_07, 0, &buf, NULL), 0);
+	assert_non_null(memmem(buf.data, buf.len, rest, strlen(rest)));
+	base_buf_release(&buf);
+	profdb_profile_free(sum);
 }
 
 static void test_headers_that_are_refused(void **state)
