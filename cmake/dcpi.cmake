@@ -124,8 +124,13 @@ if(DCPI_BPF_PROGRAMS AND DCPI_CLANG AND DCPI_BPFTOOL AND
 		set(DCPI_HAVE_BPF ON)
 	endif()
 endif()
-if(NOT DCPI_HAVE_BPF)
-	message(STATUS "no clang for BPF, or no bpftool: built without BPF programs")
+if(DCPI_BPF_PROGRAMS AND NOT DCPI_HAVE_BPF AND NOT DCPI_LIBC_ONLY)
+	if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
+		message(FATAL_ERROR "there is no clang that compiles for BPF, or no bpftool: install both, "
+			"or give -DDCPI_BPF_PROGRAMS=OFF for a daemon that samples by perf events, at "
+			"a higher cost")
+	endif()
+	message(STATUS "no BPF programs for ${CMAKE_SYSTEM_PROCESSOR}: dcpid samples by perf events")
 endif()
 
 # dcpi_bpf(TARGET NAME SOURCE [INCLUDE …] [DEPENDS …]): compile SOURCE for BPF; TARGET can include
@@ -147,6 +152,7 @@ function(dcpi_bpf target name source)
 	# Host headers of that folder alone: they hold nothing of an architecture.
 	add_custom_command(OUTPUT ${dir}/${name}.bpf.o
 		COMMAND ${DCPI_CLANG} -target bpf -mcpu=v3 -ffreestanding -O2 -g -Wall -Werror
+			-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build
 			-DDCPI_BPF_${CMAKE_SYSTEM_PROCESSOR} -I${CMAKE_CURRENT_SOURCE_DIR} ${include}
 			-c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${dir}/${name}.bpf.o
 		DEPENDS ${source} ${A_DEPENDS} VERBATIM)
