@@ -115,24 +115,47 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 	put_values(x, NULL);
 }
 
-/* "; b.c:12 (square inlined at a.c:5, cube inlined at a.c:30)" */
-static int print_place(const struct list *x, const struct analysis_unit *u, struct base_buf *to)
+/* "square inlined at a.c:5, cube inlined at a.c:30" */
+static int print_stack(const struct list *x, const struct analysis_unit *u, struct base_buf *to)
 {
-	const struct analysis_stack *s = u->stack ? &x->l->stacks[u->stack - 1] : NULL;
-	int r = u->line ? base_buf_printf(to, "; %s:%u", x->l->files[u->file], u->line)
-			: base_buf_printf(to, "; (no source line)");
+	const struct analysis_stack *s = &x->l->stacks[u->stack - 1];
+	int r = 0;
 
-	for (size_t i = 0; s && i + 1 < s->nr && r >= 0; i++) {
+	for (size_t i = 0; i + 1 < s->nr && r >= 0; i++) {
 		const struct image_line *call = &s->v[i + 1].at;
 
-		r = base_buf_printf(to, "%s%s inlined", i ? ", " : " (",
+		r = base_buf_printf(to, "%s%s inlined", i ? ", " : "",
 				    demangle_shown(s->v[i].name));
 		if (r >= 0 && call->line)
 			r = base_buf_printf(to, " at %s:%u", call->file, call->line);
 	}
-	if (r >= 0 && s)
+	return r;
+}
+
+/* "; b.c:12 (square inlined at a.c:5)" */
+static int print_place(const struct list *x, const struct analysis_unit *u, struct base_buf *to)
+{
+	int r = u->line ? base_buf_printf(to, "; %s:%u", x->l->files[u->file], u->line)
+			: base_buf_printf(to, "; (no source line)");
+
+	if (r >= 0 && u->stack)
+		r = base_buf_printf(to, " (");
+	if (r >= 0 && u->stack)
+		r = print_stack(x, u, to);
+	if (r >= 0 && u->stack)
 		r = base_buf_printf(to, ")");
 	return r < 0 ? r : base_buf_append(to, "", 1);
+}
+
+/* Under the line of what is inlined: where. */
+static void put_stack(struct list *x, const struct analysis_unit *u)
+{
+	struct base_buf text = { 0 };
+
+	if (base_buf_printf(&text, "; ") >= 0 && print_stack(x, u, &text) >= 0 &&
+	    base_buf_append(&text, "", 1) >= 0)
+		put_note(x, "", (const char *)text.data);
+	base_buf_release(&text);
 }
 
 static bool same_place(const struct analysis_unit *u, const struct analysis_unit *last)
@@ -167,6 +190,8 @@ static void put_units(struct list *x, size_t from, size_t to)
 
 		if (i > from && x->by_line[i - 1] + 1 != u)
 			put_note(x, "  ...", "");
+		if (u->stack && (i == from || x->by_line[i - 1]->stack != u->stack))
+			put_stack(x, u);
 		put_unit(x, u, "  ");
 	}
 }

@@ -36,6 +36,7 @@ export DCPIDB=in
 {
 	run dcpilist -asm outer
 	run dcpilist -no_header -mangled -asm outer
+	run dcpilist -no_header -both outer
 	run dcpilist -json outer
 } >out
 compare dcpilist_inline
