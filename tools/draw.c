@@ -244,10 +244,10 @@ static void put_head(struct draw *d, uint32_t i, const char *color)
 	const struct graph_block *b = &d->p->blocks[i];
 	const char *unit = graph_unit_name(d->p->unit);
 
+	/* In one weight: graphviz takes bold text for wider than the viewer's font draws it, or
+	 * narrower, and what is behind it touches it. */
 	open_row(d, color, 0);
-	put(d, "<B>");
 	put_name(d, i);
-	put(d, "</B>");
 	if (d->p->samples)
 		put(d, "&#160;&#160;%.1f%%", 100 * share(d, b->samples));
 	put_freq(d, "&#160;&#160;freq&#160;", &b->freq);
