@@ -136,6 +136,11 @@ struct dbgdyn_string {
 	const char *text; /* UTF-8 by custom; any bytes are survived */
 	size_t len;
 };
+/* Initializes one with a literal. */
+#define DBGDYN_STR(literal)                                                                        \
+	{                                                                                          \
+		literal, sizeof(literal) - 1                                                       \
+	}
 
 /*
  * The code from code_off on is that of a routine that was inlined there. In preorder: an entry of

@@ -44,15 +44,16 @@ if [ -z "$sanitize" ]; then
 fi
 
 # -- headers
-for h in dbgdyn.h dbgdyn_vms.h; do
+for h in dbgdyn.h dbgdyn_vms.h dbgdyn_dlopen.h; do
 	echo "#include <$h>" > "$tmp/h.c"
 	pedantic=-Wpedantic
-	[ $h = dbgdyn.h ] || pedantic=	# `$` in names
+	[ $h != dbgdyn_vms.h ] || pedantic=	# `$` in names
 	for std in c99 c11 c17; do
 		${cross}gcc -std=$std -Wall -Wextra -Werror -Wshadow $pedantic \
 			-I"$DCPI_SRC/include" -c "$tmp/h.c" -o "$tmp/h.o" || fail "$h: $std"
 	done
 	for std in c++98 c++11 c++17; do
+		[ $h$std != dbgdyn_dlopen.hc++98 ] || continue # variadic macros
 		g++ -x c++ -std=$std -Wall -Wextra -Werror -Wshadow $pedantic \
 			-I"$DCPI_SRC/include" -c "$tmp/h.c" -o "$tmp/h.o" || fail "$h: $std"
 	done
@@ -77,6 +78,36 @@ for example in hello dst; do
 		END { exit !(NR == 3 && sum > 99.7 && sum < 100.3) }' "$tmp/out" ||
 		{ cat "$tmp/out"; fail "$example: its own shares do not sum"; }
 done
+
+# By dlopen: with the library, and without.
+cat > "$tmp/dlopen.c" <<'END'
+#include <dbgdyn_dlopen.h>
+#include <stdio.h>
+
+static const unsigned char code[16];
+
+int main(void)
+{
+	struct dbgdyn_routine r = { .size = sizeof(r), .name = DBGDYN_STR("f"), .code = code, .code_len = sizeof(code) };
+	uint64_t context = 1, handle = 0;
+	int began = dbgdyn_begin("shim", 4, NULL, &context);
+	int told = dbgdyn_register(context, &r, &handle);
+
+	dbgdyn_retire(context, handle);
+	printf("%d %d %d %d %s\n", began, context != 0, told, handle != 0, dbgdyn_strerror(told));
+	return 0;
+}
+END
+# shellcheck disable=SC2046,SC2086
+${cross}gcc -O1 -Wall -Werror $sanitize "$tmp/dlopen.c" $(pkg-config --cflags dbgdyn) -o "$tmp/dlopen" || fail "build dlopen"
+for where in "$libdir" "$tmp"; do
+	LD_LIBRARY_PATH=$where ASAN_OPTIONS=detect_leaks=0 ${DCPI_EMULATOR:+$DCPI_EMULATOR -L /usr/aarch64-linux-gnu \
+		-E LD_LIBRARY_PATH="$where"} "$tmp/dlopen" || fail "run dlopen"
+done > "$tmp/out"
+diff - "$tmp/out" <<'END' || fail "by dlopen"
+0 1 0 1 success
+-6 0 -6 0 libdbgdyn is not installed
+END
 
 mkdir "$tmp/user"
 cp "$DCPI_SRC/examples/jit/hello.c" "$tmp/user"
