@@ -29,7 +29,7 @@ static int read_all(const struct fake *fake, struct seen *seen)
 	size_t len = fake_read(fake, stream, sizeof(stream)), pos = 0;
 	const struct wire_head *h;
 
-	while ((h = wire_next(stream, len, &pos)) != NULL) {
+	while ((h = fake_next(stream, len, &pos)) != NULL) {
 		struct wire_routine_view *v = &seen->views[seen->nr];
 
 		CHECK(seen->nr < 8 && wire_routine_parse(h, v) == 0);
