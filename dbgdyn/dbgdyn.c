@@ -159,11 +159,6 @@ int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine, uint
 	return s ? changed(s, dbgdyn_routine_put(s, index, routine, handle)) : DBGDYN_EREFUSED;
 }
 
-int dbgdyn_check(const struct dbgdyn_routine *routine, char *text, size_t len)
-{
-	return dbgdyn_record_explain(routine, text, len);
-}
-
 int dbgdyn_retire(uint64_t context, uint64_t handle)
 {
 	uint32_t index;

@@ -313,8 +313,6 @@ struct dbgdyn_parts {
 
 /* Check what the application passes; false: DBGDYN_EINVAL. */
 bool dbgdyn_record_measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts);
-/* As dbgdyn_check. */
-int dbgdyn_record_explain(const struct dbgdyn_routine *r, char *text, size_t len);
 /* 0 where it would be too long. */
 size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbgdyn_parts *parts,
 			 bool with_code);

@@ -225,7 +225,7 @@ bool dbgdyn_record_measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *
 	return measure(r, parts, &(struct defects){ 0 }) == DBGDYN_OK;
 }
 
-int dbgdyn_record_explain(const struct dbgdyn_routine *r, char *text, size_t len)
+int dbgdyn_check(const struct dbgdyn_routine *r, char *text, size_t len)
 {
 	struct defects d = { .text = len ? text : NULL, .room = len };
 	struct dbgdyn_parts parts;

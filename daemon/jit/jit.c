@@ -874,8 +874,8 @@ void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 	out->changes_missed += d->missed_gone;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		out->records_bad += reg->nr_bad;
-		out->records_dropped += dyn_registry_dropped(reg);
-		out->entries_left_out += dyn_registry_left_out(reg);
+		out->records_dropped += dyn_believed(reg->h.nr_dropped);
+		out->entries_left_out += dyn_believed(reg->h.nr_left_out);
 		out->changes_missed += reg->lifetimes.nr_missed;
 	}
 }

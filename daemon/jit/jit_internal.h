@@ -446,10 +446,11 @@ bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
 /* To read it again at once makes no sense: its user's budget is spent, or it did not answer. */
 bool dyn_registry_is_put_off(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
-/* Records that found its ring full, as its client says; no more than makes sense. */
-uint64_t dyn_registry_dropped(const struct dyn_registry *reg);
-/* Entries of its routines' tables that made no sense, likewise. */
-uint64_t dyn_registry_left_out(const struct dyn_registry *reg);
+/* A count that a client says: no more than makes sense. */
+static inline uint64_t dyn_believed(uint64_t nr)
+{
+	return nr < 1ull << 32 ? nr : 1ull << 32;
+}
 void dyn_registry_close_root(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
 struct dyn_ask {

@@ -15,7 +15,6 @@ enum { READS_MAX = 16 };
 /* No more changes than these come between two readings. */
 #define AHEAD_MAX (1u << 24)
 /* Of one client: sums of so many stay far from the end of 64 bits. */
-#define DROPPED_MAX    (1ull << 32)
 #define BUDGET_NS      200000000ull
 #define FLUSH_MAX_NS   (60 * 1000000000ull)
 #define PAUSE_FIRST_NS 1000000000ull
@@ -92,21 +91,6 @@ static void unattach(const struct dyn_registry *reg)
 	if (flock(reg->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
 		PUT(reg, attached, &none);
 	(void)flock(reg->fd, LOCK_UN);
-}
-
-static uint64_t believed(uint64_t nr)
-{
-	return nr < DROPPED_MAX ? nr : DROPPED_MAX;
-}
-
-uint64_t dyn_registry_dropped(const struct dyn_registry *reg)
-{
-	return believed(reg->h.nr_dropped);
-}
-
-uint64_t dyn_registry_left_out(const struct dyn_registry *reg)
-{
-	return believed(reg->h.nr_left_out);
 }
 
 void dyn_registry_count(struct dyn_registry *reg)
@@ -206,8 +190,8 @@ void dyn_registry_free(struct dyn_registry *reg)
 	reg->dyn->nr_slots -= reg->nr_slots;
 	budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, reg->nr_slots);
 	reg->dyn->bad_gone += reg->nr_bad;
-	reg->dyn->dropped_gone += dyn_registry_dropped(reg);
-	reg->dyn->left_out_gone += dyn_registry_left_out(reg);
+	reg->dyn->dropped_gone += dyn_believed(reg->h.nr_dropped);
+	reg->dyn->left_out_gone += dyn_believed(reg->h.nr_left_out);
 	reg->dyn->missed_gone += reg->lifetimes.nr_missed;
 	reg->dyn->stats.clients -= reg->counted;
 	free(reg);
