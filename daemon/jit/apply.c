@@ -217,7 +217,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 
 	reg->nr_changes++;
 	reg->lifetimes.nr_misses = 0;
-	reg->lifetimes.reading_ns = lo;
+	reg->lifetimes.reading = trace;
 	while ((h = wire_next(data, len, &pos))) {
 		int r = wire_check(h);
 

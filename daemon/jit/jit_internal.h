@@ -239,9 +239,9 @@ struct dyn_lifetimes {
 	uint64_t nr_missed; /* ever */
 	bool wants_list;   /* a list would tell what became of those that lived, or of their code */
 	uint64_t codeless; /* the first change since the last list that came without code, or 0 */
-	uint64_t missed_lo_ns; /* it was not missed yet */
-	uint64_t reading_ns;   /* the reading before: what is told now had not happened then */
-	uint32_t nr_misses;    /* at most DYN_MISSES_MAX */
+	uint64_t missed_lo_ns;	 /* it was not missed yet */
+	struct dyn_poll reading; /* what is told now happened after .lo, and before .hi */
+	uint32_t nr_misses;	 /* at most DYN_MISSES_MAX */
 
 	uint8_t list;	 /* number of the next list */
 	bool list_ended; /* one was told to its end, and not yet acted upon */

@@ -172,13 +172,18 @@ static void miss(struct dyn_lifetimes *t, uint64_t from, const struct dyn_interv
 
 void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced)
 {
-	/* Of those that were missed no time is told. */
-	uint64_t lo = m->lo < t->reading_ns ? m->lo : t->reading_ns;
-	struct dyn_interval to = { announced ? m->seq - 1 : m->seq, lo, m->hi };
+	/* Of those that were missed no time is told; and they may live still. */
+	uint64_t lo = m->lo < t->reading.lo ? m->lo : t->reading.lo;
+	uint64_t hi = m->hi > t->reading.hi ? m->hi : t->reading.hi;
+	struct dyn_interval to = { announced ? m->seq - 1 : m->seq, lo, hi };
 	uint64_t next = t->last_seq + 1;
 
 	if (m->seq <= t->last_seq)
 		return;
+	/* Until a list tells what was missed, that may have lived until now where this change is.
+	 */
+	if (m->hi > t->forgotten_ns && dyn_gap_first(&t->gaps, t->confirmed + 1, m->seq))
+		t->forgotten_ns = m->hi;
 	/* Numbers whose low half would be 0 are left out. */
 	next += !(uint32_t)next;
 	if (to.seq >= next)

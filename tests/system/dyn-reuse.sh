@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Law 2: one address, two routines in turn. No sample goes to the wrong one (each works in its own half
-# of the block, so that a wrong one shows); those of the intervals in which the address changed hands are
-# "reused, time unknown".
+# of the block, so that a wrong one shows), and next to none is "reused, time unknown": the source bpf brings
+# generations, the source perf times.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/dyn.sh"
@@ -36,22 +36,14 @@ try()
 	high=$(right high '^[+]0x(0|2[0-5])$') || exit 1
 	echo "slow turns: low $low, high $high, reused $(reused)"
 	[ "$low" -gt 1000 ] && [ "$high" -gt 1000 ] || fail "too few samples could be told apart"
-	if [ $1 = bpf ]; then # which reads generations with the samples
-		[ "$(reused)" = 0 ] || fail "$(reused) samples are unsure"
-	else
-		[ "$(reused)" -gt 0 ] || fail "no sample is unsure, though the daemon looks four times a second"
-	fi
+	[ "$(reused)" = 0 ] || fail "$(reused) samples are unsure"
 
-	# Turns that nobody can follow: what cannot be told is not told.
+	# Turns much shorter than the time between two looks.
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
 	"$DCPI_BIN/../tests/jit_reuse" 20 150 || fail "jit_reuse"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	echo "fast turns: reused $(reused), told apart $("$DCPI_BIN/dcpiprof" reuse | awk '$3 == "total" { print $1 }')"
-	if [ $1 = bpf ]; then
-		[ "$(reused)" -lt 30 ] || fail "fast turns: $(reused) samples are unsure"
-	else
-		[ "$(reused)" -gt 1000 ] || fail "fast turns: $(reused) samples are unsure"
-	fi
+	[ "$(reused)" -lt 30 ] || fail "fast turns: $(reused) samples are unsure"
 	for routine in "low ^[+]0x[0-5]\$" "high ^[+]0x(0|2[0-5])\$"; do
 		set -- $routine
 		! "$DCPI_BIN/dcpiprof" reuse | grep -q " $1 " || right "$1" "$2" >/dev/null || exit 1

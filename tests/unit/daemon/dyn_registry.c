@@ -666,6 +666,17 @@ static void test_skipped(void **state)
 	budgets_free(b);
 }
 
+/* Others stood there before. */
+static void put_reusing(uint64_t addr, const char *name)
+{
+	struct wire_routine *r = fake_routine(&(struct fake_routine){
+		.addr = addr, .name = name, .code = code, .code_len = sizeof(code) });
+
+	r->head.flags |= WIRE_ROUTINE_REUSES;
+	fake_put(&fake, r);
+	free(r);
+}
+
 static enum dyn_where where_at(struct tracker *t, uint64_t time_ns, uint64_t *off)
 {
 	const struct dyn_query q = { .addr = 0x10000, .first_ns = time_ns, .time_ns = time_ns };
@@ -702,6 +713,31 @@ static void test_times(void **state)
 	assert_true(off[0] != off[1] && off[1] != off[2] && off[0] != off[2]);
 	assert_int_equal(where_at(t, t0 + 350, &now), DYN_FOUND);
 	assert_int_equal(now, off[2]);
+}
+
+/*
+ * A change before those that are told was missed: whose code it registered stood there, as far as
+ * anybody knows, until the next one came, whatever change was told meanwhile.
+ */
+static void test_times_of_missed(void **state)
+{
+	uint64_t off, t0;
+	TRACKER(state);
+
+	fake_facility(&fake, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	t0 = base_now_ns();
+	while (base_now_ns() < t0 + 400)
+		;
+	fake_seq();
+	fake_put_when(&fake, t0 + 100);
+	fake_put_routine(&fake, 0, 0x20000, "elsewhere", code, sizeof(code));
+	fake_put_when(&fake, t0 + 200);
+	put_reusing(0x10000, "next");
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where_at(t, t0 + 150, &off), DYN_REUSED);
+	assert_int_equal(where_at(t, t0 + 250, &off), DYN_FOUND);
 }
 
 /* It ends before it is asked again: what it registered since is in the memfd all the same. */
@@ -867,6 +903,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_spent_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skipped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_times_of_missed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
