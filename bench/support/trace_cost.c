@@ -7,7 +7,7 @@
  * the run time of the trace program for 64 instructions, and of the one that counts alone (by the
  * kernel's account, whose own cost is part of both), traces of PROGRAM, and of these the ones that
  * reached their end; then, a line each, for which reasons they ended. Traces of other processes,
- * for whom little is translated, are taken off at what an empty trace costs.
+ * of which little is translated, are taken off at what an empty trace costs.
  */
 #include <bpf/bpf.h>
 #include <errno.h>

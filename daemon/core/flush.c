@@ -585,8 +585,8 @@ static void tell_losses(const struct driver_stats *stats, const struct account *
 }
 
 /*
- * Invariant 1 at the end: nothing is pending. What was lost a live daemon says in its status; after
- * a replay there is nobody to ask.
+ * Invariant 1 at the end: nothing is pending. A live daemon has said in its status what was lost; a
+ * replay has no status, so the log says it.
  */
 static void tell_account(const struct daemon *d)
 {

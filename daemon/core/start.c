@@ -496,8 +496,8 @@ static bool find_sudo_user(uint32_t *uid)
 }
 
 /*
- * Counts by address of all users' programs are not everybody's, which perf_event_paranoid 2 would
- * refuse them too. A folder that somebody else has made is left as it is.
+ * Other users may not read the counts by address of a user's programs, as perf_event_paranoid 2
+ * would refuse them too. A folder that was there before keeps its mode.
  */
 static void restrict_readers(const struct daemon *d)
 {

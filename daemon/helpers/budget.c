@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each user took of the loop's time and of shared tables, and what is left. */
+/* Each user's share of the loop's time and of shared tables is counted and refilled here. */
 #include "budget.h"
 
 #include <stdlib.h>

@@ -122,6 +122,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 			dyn_registry_read(reg, true);
 		r = write_registry(reg, &answer, err);
 		if (answer != -EAGAIN) {
+			/* Of one that was not read, or is merged later, something is left. */
 			if (!reg->skipped && !merges_some(reg))
 				reg->served_ns = base_now_ns();
 			dyn_registry_answer(reg, answer);

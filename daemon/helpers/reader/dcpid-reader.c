@@ -309,7 +309,7 @@ static int perfmap_open(const struct reader_request *q, int root, int *fd_out)
 	return fd < 0 ? fd : 0;
 }
 
-/* What was read of a process that is another's meanwhile is given to nobody. */
+/* Where the process is another program or user meanwhile, the answer is dropped. */
 static int gdb(const struct reader_request *q, struct reader_answer *a)
 {
 	int memory = reader_memory_open(q, -1), r;
@@ -367,7 +367,7 @@ static int serve_one(void)
 	if (r < 0)
 		return r;
 	a.status = serve(&q, fd, &a, &fd_out, &out);
-	/* Of what the parser answers, the parser has written it already. */
+	/* The parser writes its own answers; @out is empty then. */
 	if (out.len)
 		reader_put_answer(READER_ANSWERS_FD, &out, &a);
 	r = reader_send(READER_SOCKET_FD, &a, sizeof(a), fd_out);

@@ -10,7 +10,7 @@
 #include "reader.h"
 #include "reader_internal.h"
 
-/* The user of processes that are gone: what nobody answers for. */
+/* In place of a user id: the process is gone, and its time is charged to no user. */
 #define NO_USER UINT32_MAX
 
 /* Rather too late than too early, where we stood still between two looks. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Users' shares of time and of tables: taken, refused, refilled, and given back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
