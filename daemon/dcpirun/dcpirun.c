@@ -267,14 +267,11 @@ static void wait_unprofiled(struct child *c, int signal_fd)
  * Few samples are no wonder where little CPU time was used. The agent draws at rates below the
  * tick's which ticks are samples: in ten periods none is one in 20,000.
  */
-static void explain_none(const struct daemon *d, const struct child *c, const char *refusal)
+static void explain_none(const struct daemon *d, const struct child *c)
 {
 	double period = (double)driver_event_get(d->driver, 0)->period / 1e9;
 
-	if (refusal)
-		say("nothing could be sampled%s: %s",
-		    driver_agent_env(d->driver) ? " from inside the program" : "", refusal);
-	else if (c->cpu_seconds < (driver_agent_env(d->driver) ? 10 : 3) * period)
+	if (c->cpu_seconds < (driver_agent_env(d->driver) ? 10 : 3) * period)
 		say("the program used %.3f s of CPU time, too little for a sample", c->cpu_seconds);
 	else if (driver_agent_env(d->driver))
 		say("the program used %.3f s of CPU time, but the agent 'libdcpirun.so' did not "
@@ -322,8 +319,13 @@ static void report(const struct daemon *d, const struct child *c, const char *re
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->store.account, &stats, &total);
 	tell_unread(&stats, d->opt.run_dir);
-	if (!total.stored)
-		explain_none(d, c, refusal);
+	/* There may still be samples: of its child before it became the program, or of the
+	 * program's children. */
+	if (refusal)
+		say("the program could not be sampled%s: %s",
+		    driver_agent_env(d->driver) ? " from inside" : "", refusal);
+	else if (!total.stored)
+		explain_none(d, c);
 	say("%" PRIu64 " sample%s%s of %s, %s, %s in '%s', epoch %s: dcpiprof -db '%s'",
 	    total.stored, total.stored == 1 ? "" : "s",
 	    shortfall(&total, &stats, text, sizeof(text)), driver_event_get(d->driver, 0)->name,

@@ -115,10 +115,10 @@ if [ "$paranoid" -le 2 ]; then
 		cp "$work_program" "$work/tests/rights"
 		chmod 4755 "$work/tests/rights"
 		run 0 "$work/tests/rights" reset 0.1
-		says 'nothing could be sampled: it runs with rights that you have not'
+		says 'the program could not be sampled: it runs with rights that you have not'
 		chmod 711 "$work/tests/rights"
 		run 0 "$work/tests/rights" reset 0.1
-		says 'nothing could be sampled: you may not read it'
+		says 'the program could not be sampled: you may not read it'
 	fi
 else
 	echo "perf events of one's own are not allowed here (perf_event_paranoid is $paranoid): only from inside"
@@ -263,7 +263,7 @@ fi
 # ---- what cannot be done is said ------------------------------------------------------------------
 
 run 137 -source inprocess "$work/tests/run_static" die 0.3
-says 'nothing could be sampled from inside the program: it is statically linked'
+says 'the program could not be sampled from inside: it is statically linked'
 if [ "$(id -u)" = 0 ]; then
 	cp /bin/true "$work/tests/rights"
 	chmod 4755 "$work/tests/rights"
