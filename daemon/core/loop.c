@@ -298,7 +298,8 @@ static void tell_dyn(struct daemon *d, int r, const struct base_err *err)
 
 /*
  * A client that waits for its image is answered now, not at the next flush of profiles; but after
- * everything up to now was read, its ranges too.
+ * everything up to now was read, its ranges too. Draining and writing wait until that is so: each
+ * turn of a long list would do them again.
  */
 static int serve_dyn(struct daemon *d, struct base_err *err)
 {
@@ -310,12 +311,12 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	own = (struct base_err){ 0 };
 	if (dyn_write_ended(d->dyn, &own) < 0)
 		base_log(BASE_LOG_DEBUG, "dynamic code: %s", own.text);
-	if (!dyn_wants_flush(d->dyn))
+	if (!dyn_read_waited(d->dyn))
 		return 0;
 	own = (struct base_err){ 0 };
 	r = daemon_drain(d, true, err);
 	if (r >= 0)
-		tell_dyn(d, dyn_write_images(d->dyn, &own), &own);
+		tell_dyn(d, dyn_write_waited(d->dyn, &own), &own);
 	return r;
 }
 

@@ -831,7 +831,7 @@ void dyn_expect(const struct process *p, uint64_t addr, unsigned int step)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-bool dyn_wants_flush(const struct dyn *d)
+static bool wants_flush(const struct dyn *d)
 {
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		if (dyn_registry_wants_flush(reg))
@@ -857,7 +857,7 @@ bool dyn_is_behind(const struct dyn *d)
 
 bool dyn_is_catching_up(const struct dyn *d)
 {
-	if (d->unread || d->nr_handed || (d->unwritten && dyn_wants_flush(d)))
+	if (d->unread || d->nr_handed || (d->unwritten && wants_flush(d)))
 		return true;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		if (dyn_registry_is_catching_up(reg) && !dyn_registry_is_put_off(reg))

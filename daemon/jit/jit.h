@@ -145,13 +145,17 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 void dyn_expect(const struct process *p, uint64_t addr, unsigned int step);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
- * before the profiles of a flush are put (invariant 3), and at once when a client wants a flush
- * (dyn_wants_flush). A failure is logged, answered to the client, and tried again next time. One
- * that lies in what the client said is no failure of the flush: after three tries its image is
- * refused.
+ * before the profiles of a flush are put (invariant 3). A failure is logged, answered to the
+ * client, and tried again next time. One that lies in what the client said is no failure of the
+ * flush: after three tries its image is refused.
  */
 int dyn_write_images(struct dyn *d, struct base_err *err);
-bool dyn_wants_flush(const struct dyn *d);
+/*
+ * Between flushes, for clients that wait for their images: read what they told. True: all that one
+ * of them told is read, so that dyn_write_waited, which is for such alone, has something to write.
+ */
+bool dyn_read_waited(struct dyn *d);
+int dyn_write_waited(struct dyn *d, struct base_err *err);
 /*
  * The database is over its quota: what would make it larger is not written, but for routines that
  * got samples before; who waits for an image is told so.

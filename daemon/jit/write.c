@@ -89,7 +89,15 @@ static void refuse_all(struct dyn *d, int why)
 	}
 }
 
-enum which { ALL, ENDED };
+enum which { ALL, ENDED, WAITED };
+
+/* WAITED: its client waits for nothing but the writing. */
+static bool is_among(const struct dyn_registry *reg, enum which which)
+{
+	if (which == WAITED)
+		return dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
+	return which == ALL || has_ended(reg);
+}
 
 /* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
  * next time from then on. */
@@ -116,7 +124,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 			waits = waits ? waits : reg;
 			continue;
 		}
-		if (!has_ended(reg) && which == ENDED)
+		if (!is_among(reg, which))
 			continue;
 		if (d->config.reader && dyn_registry_is_catching_up(reg) && !must_wait(reg))
 			dyn_registry_read(reg, true);
@@ -141,6 +149,27 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 int dyn_write_images(struct dyn *d, struct base_err *err)
 {
 	return write_images(d, ALL, d->hasty ? base_now_ns() + ENDED_NS : UINT64_MAX, err);
+}
+
+bool dyn_read_waited(struct dyn *d)
+{
+	bool read = false;
+
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		if (dyn_registry_is_catching_up(reg) && !must_wait(reg)) {
+			uint64_t since_ns = budget_begin(d->config.budgets);
+
+			dyn_registry_read(reg, true);
+			budget_end(d->config.budgets, reg->uid, since_ns);
+		}
+		read |= is_among(reg, WAITED);
+	}
+	return read;
+}
+
+int dyn_write_waited(struct dyn *d, struct base_err *err)
+{
+	return write_images(d, WAITED, UINT64_MAX, err);
 }
 
 int dyn_write_ended(struct dyn *d, struct base_err *err)

@@ -84,7 +84,6 @@ static void ask_flush(struct tracker *t)
 {
 	fake.h->flush_wanted++;
 	hand_over(t);
-	assert_true(dyn_wants_flush(t->dyn));
 }
 
 static void test_follow(void **state)
@@ -97,7 +96,6 @@ static void test_follow(void **state)
 
 	assert_int_equal(hand_over(t), 1);
 	assert_int_equal(fake.h->attached, t->dyn->id);
-	assert_false(dyn_wants_flush(t->dyn));
 	/* The same one once more is known. */
 	assert_int_equal(hand_over(t), 0);
 	fake_facility(&fake, "unit jit");
@@ -114,7 +112,6 @@ static void test_follow(void **state)
 	assert_int_equal(fake.h->flush_seen, 1);
 	assert_int_equal(fake.h->flush_done, 0);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_false(dyn_wants_flush(t->dyn));
 	assert_int_equal(fake.h->flush_done, 1);
 	assert_int_equal(fake.h->flush_status, 0);
 	assert_false(img->behind);
@@ -197,7 +194,6 @@ static void test_no_room(void **state)
 	ask_flush(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_false(dyn_wants_flush(t->dyn));
 	assert_int_equal(fake.h->flush_done, 1);
 	assert_int_equal(fake.h->flush_status, 0);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
@@ -345,7 +341,6 @@ static void test_database_gone(void **state)
 	assert_int_equal(dyn_write_images(t->dyn, NULL), -ENOENT);
 	assert_int_equal(fake.h->flush_done, 1);
 	assert_int_equal(fake.h->flush_status, -ENOENT);
-	assert_false(dyn_wants_flush(t->dyn));
 }
 
 /* Both live; the first one got a sample. */
@@ -624,7 +619,6 @@ static void test_spent_budget(void **state)
 	dyn_write_images(t->dyn, NULL);
 	assert_int_equal(fake.h->tail, 0);
 	assert_int_equal(fake.h->flush_done, 0);
-	assert_true(dyn_wants_flush(t->dyn));
 	assert_false(dyn_is_catching_up(t->dyn));
 	reader_share(t->reader, NULL);
 	dyn_refresh(t->dyn, false);
@@ -661,6 +655,42 @@ static void test_skipped(void **state)
 	budget_turn(b);
 	dyn_refresh(t->dyn, false);
 	assert_int_not_equal(where(t, 0x10000, &img), DYN_LATER);
+	dyn_set_hasty(t->dyn, false);
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
+}
+
+/* Between flushes an image is written when its client waits for it and all that it told is read. */
+static void test_waited(void **state)
+{
+	struct budgets *b = budgets_new();
+	struct image *img = NULL;
+	TRACKER(state);
+
+	assert_non_null(b);
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	assert_false(dyn_read_waited(t->dyn));
+	assert_int_equal(dyn_write_waited(t->dyn, NULL), 0);
+	assert_true(img->behind);
+	t->dyn->config.budgets = b;
+	dyn_set_hasty(t->dyn, true);
+	budget_turn(b);
+	budget_waited(b, t->p.uid, 1000000000, 0, 0);
+	ask_flush(t);
+	assert_false(dyn_read_waited(t->dyn));
+	assert_int_equal(dyn_write_waited(t->dyn, NULL), 0);
+	assert_int_equal(fake.h->flush_done, 0);
+	budget_turn(b);
+	assert_true(dyn_read_waited(t->dyn));
+	assert_int_equal(fake.h->flush_done, 0);
+	assert_int_equal(dyn_write_waited(t->dyn, NULL), 0);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_false(img->behind);
+	assert_false(dyn_read_waited(t->dyn));
 	dyn_set_hasty(t->dyn, false);
 	t->dyn->config.budgets = NULL;
 	budgets_free(b);
@@ -902,6 +932,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spent_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skipped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_times_of_missed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client_ends, setup, teardown),

@@ -162,7 +162,7 @@ void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 				   .images_written = stand_ins.images_written };
 }
 
-bool dyn_wants_flush(const struct dyn *d)
+bool dyn_read_waited(struct dyn *d)
 {
 	(void)d;
 	return stand_ins.wants_flush;
@@ -240,6 +240,11 @@ int dyn_write_images(struct dyn *d, struct base_err *err)
 	if (stand_ins.write_result < 0)
 		base_fail_errno(err, stand_ins.write_result, "cannot write 'x.dyn'");
 	return stand_ins.write_result;
+}
+
+int dyn_write_waited(struct dyn *d, struct base_err *err)
+{
+	return dyn_write_images(d, err);
 }
 
 int kernel_write_images(struct kernel *k, struct base_err *err)
