@@ -41,17 +41,62 @@ static int refuse(struct defects *d, const char *why)
 
 /* ---- structs of any version ------------------------------------------------------------------ */
 
-/* Structs grow at their end: what a caller compiled earlier does not have is none. */
+/*
+ * Structs grow at their end: what a caller compiled earlier does not have is none. The entries of
+ * the tables grew when the routine did, so that its size tells theirs.
+ */
+#define HAS(r, field) ((r)->size >= offsetof(struct dbgdyn_routine, field) + sizeof((r)->field))
+
 static size_t nr_inlines(const struct dbgdyn_routine *r)
 {
-	return r->size >= offsetof(struct dbgdyn_routine, bytes) ? r->nr_inlines : 0;
+	return HAS(r, nr_inlines) ? r->nr_inlines : 0;
 }
 
 static const void *bytes(const struct dbgdyn_routine *r)
 {
-	return r->size >= offsetof(struct dbgdyn_routine, bytes) + sizeof(r->bytes) && r->bytes
-		       ? r->bytes
-		       : r->code;
+	return HAS(r, bytes) && r->bytes ? r->bytes : r->code;
+}
+
+/* Before there were strides, a line ended with its file. */
+static size_t line_len(const struct dbgdyn_routine *r)
+{
+	return HAS(r, inline_stride) ? sizeof(struct dbgdyn_line)
+				     : offsetof(struct dbgdyn_line, column);
+}
+
+#define STRIDE(r, field, entry_len) (HAS(r, inline_stride) && (r)->field ? (r)->field : (entry_len))
+
+static const void *entry_at(const void *table, size_t i, size_t entry_len)
+{
+	return (const uint8_t *)table + i * entry_len;
+}
+
+static const struct dbgdyn_line *line_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->lines, i, STRIDE(r, line_stride, line_len(r)));
+}
+
+static const struct dbgdyn_string *file_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->files, i, STRIDE(r, file_stride, sizeof(*r->files)));
+}
+
+static const struct dbgdyn_inline *inline_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->inlines, i, STRIDE(r, inline_stride, sizeof(*r->inlines)));
+}
+
+static bool stride_good(uint32_t asked, size_t entry_len, size_t alignment)
+{
+	return !asked || (asked >= entry_len && asked % alignment == 0);
+}
+
+static bool strides_good(const struct dbgdyn_routine *r)
+{
+	return !HAS(r, inline_stride) ||
+	       (stride_good(r->line_stride, sizeof(*r->lines), _Alignof(struct dbgdyn_line)) &&
+		stride_good(r->file_stride, sizeof(*r->files), _Alignof(struct dbgdyn_string)) &&
+		stride_good(r->inline_stride, sizeof(*r->inlines), _Alignof(struct dbgdyn_inline)));
 }
 
 static size_t name_len(size_t len)
@@ -78,7 +123,7 @@ static bool line_next(const struct dbgdyn_routine *r, struct line_walk *w, struc
 		      struct defects *d)
 {
 	for (; w->at < r->nr_lines; w->at++) {
-		const struct dbgdyn_line *l = &r->lines[w->at];
+		const struct dbgdyn_line *l = line_at(r, w->at);
 
 		if (l->code_off >= r->code_len) {
 			if (l->code_off > r->code_len)
@@ -93,9 +138,15 @@ static bool line_next(const struct dbgdyn_routine *r, struct line_walk *w, struc
 			leave_out(d, "lines", w->at, "there is no such file");
 			continue;
 		}
-		*out = (struct wire_line){ .code_off = l->code_off,
-					   .line = l->line,
-					   .file = l->line ? l->file : 0 };
+		*out = (struct wire_line){ .code_off = l->code_off };
+		if (l->line) {
+			out->line = l->line;
+			out->file = l->file;
+		}
+		if (l->line && HAS(r, inline_stride)) {
+			out->column = l->column;
+			out->discriminator = l->discriminator;
+		}
 		w->code_off = l->code_off;
 		w->at++;
 		return true;
@@ -148,7 +199,7 @@ static const struct dbgdyn_inline *inline_next(const struct dbgdyn_routine *r,
 					       struct inline_walk *w, struct defects *d)
 {
 	for (; w->at < nr_inlines(r); w->at++) {
-		const struct dbgdyn_inline *in = &r->inlines[w->at];
+		const struct dbgdyn_inline *in = inline_at(r, w->at);
 		const char *why = inline_why(r, w, in);
 
 		if (why) {
@@ -175,11 +226,13 @@ static const struct dbgdyn_inline *inline_next(const struct dbgdyn_routine *r,
 static void files_measure(const struct dbgdyn_routine *r, size_t *len, struct defects *d)
 {
 	for (size_t i = 0; i < r->nr_files && *len <= WIRE_RECORD_MAX; i++) {
-		if (r->files[i].len > file_len(&r->files[i]))
+		const struct dbgdyn_string *file = file_at(r, i);
+
+		if (file->len > file_len(file))
 			leave_out(d, "files", i,
-				  r->files[i].text ? "its end, as it has more than 65535 bytes"
-						   : "it has a length, and no text");
-		*len += 2 + file_len(&r->files[i]);
+				  file->text ? "its end, as it has more than 65535 bytes"
+					     : "it has a length, and no text");
+		*len += 2 + file_len(file);
 	}
 }
 
@@ -205,6 +258,9 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 	    r->nr_files > WIRE_RECORD_MAX / 2 ||
 	    nr_inlines(r) > WIRE_RECORD_MAX / sizeof(struct wire_inline))
 		return refuse(d, "a table has too many entries");
+	if (!strides_good(r))
+		return refuse(d,
+			      "a stride is below the size of its entries, or splits their words");
 	*parts = (struct dbgdyn_parts){ .name_len = name_len(r->name.len) };
 	files_measure(r, &parts->strings_len, d);
 	while (line_next(r, &lines, &line, d))
@@ -310,7 +366,7 @@ static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r)
 	struct inline_walk w;
 
 	for (size_t i = 0; i < r->nr_files; i++)
-		p = put_string(p, r->files[i].text, file_len(&r->files[i]));
+		p = put_string(p, file_at(r, i)->text, file_len(file_at(r, i)));
 	inline_begin(&w);
 	while ((in = inline_next(r, &w, &d)))
 		p = put_string(p, in->name.text, name_len(in->name.len));

@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 #define DBGDYN_VERSION_MAJOR 0
-#define DBGDYN_VERSION_MINOR 1
+#define DBGDYN_VERSION_MINOR 2
 
 /* Results: 0 good, below 0 bad. */
 enum dbgdyn_result {
@@ -127,9 +127,11 @@ DBGDYN_API int dbgdyn_add(uint64_t context, enum dbgdyn_kind kind, const void *b
 
 /* From code_off on (up to the next entry) the code is of this line. */
 struct dbgdyn_line {
-	uint32_t code_off; /* bytes from the routine's start, ascending */
-	uint32_t line;	   /* from 1; 0: no source */
-	uint32_t file;	   /* index into the routine's files */
+	uint32_t code_off;	/* bytes from the routine's start, ascending */
+	uint32_t line;		/* from 1; 0: no source */
+	uint32_t file;		/* index into the routine's files */
+	uint16_t column;	/* from 1; 0: unknown */
+	uint16_t discriminator; /* DWARF's, its low bits: tells blocks of one line apart; or 0 */
 };
 
 struct dbgdyn_string {
@@ -167,6 +169,12 @@ struct dbgdyn_routine {
 	const struct dbgdyn_inline *inlines; /* may be NULL */
 	size_t nr_inlines;
 	const void *bytes; /* code_len bytes of the code where it can be read now; NULL: at code */
+	/*
+	 * Where entries are the beginnings of larger structs of the caller's: the sizes of those,
+	 * in bytes, multiples of their alignment. 0: that of the struct here.
+	 */
+	uint32_t line_stride, file_stride, inline_stride;
+	uint32_t reserved; /* 0 */
 };
 
 /*
@@ -191,8 +199,8 @@ struct dbgdyn_routine {
  * is inlined into it; the end of a file's name above 65,535 bytes. A line at code_len, as the rows
  * that end DWARF's tables, is left out too, and not counted. dbgdyn_check says what it would be.
  *
- * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, or with
- * too many entries), _EFULL, _EREFUSED.
+ * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, with too
+ * many entries, or with a stride below their size), _EFULL, _EREFUSED.
  */
 DBGDYN_API int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine,
 			       uint64_t *handle);

@@ -9,8 +9,10 @@ enum {
 	DW_LNS_advance_pc = 2,
 	DW_LNS_advance_line = 3,
 	DW_LNS_set_file = 4,
+	DW_LNS_set_column = 5,
 	DW_LNE_end_sequence = 1,
 	DW_LNE_set_address = 2,
+	DW_LNE_set_discriminator = 4,
 };
 
 int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len)
@@ -106,8 +108,9 @@ struct program {
 	struct base_buf *b;
 	uint64_t addr;
 	uint32_t line, file; /* file: from 1 */
-	uint64_t end;	     /* end of the code with lines so far; 0: no sequence is open */
-	size_t text;	     /* the section the open sequence is in */
+	uint32_t column;
+	uint64_t end; /* end of the code with lines so far; 0: no sequence is open */
+	size_t text;  /* the section the open sequence is in */
 };
 
 static int set_file(struct program *p, uint32_t file)
@@ -121,6 +124,41 @@ static int set_file(struct program *p, uint32_t file)
 		p->file = file;
 	}
 	return r;
+}
+
+static int set_column(struct program *p, uint32_t column)
+{
+	int r = 0;
+
+	if (column != p->column) {
+		r = pseudoimg_put_uint(p->b, DW_LNS_set_column, 1);
+		if (r >= 0)
+			r = pseudoimg_put_uleb(p->b, column);
+		p->column = column;
+	}
+	return r;
+}
+
+/* Of the next row alone. */
+static int set_discriminator(struct program *p, uint32_t discriminator)
+{
+	const uint8_t head[] = { 0,
+				 discriminator < 0x80	  ? 2
+				 : discriminator < 0x4000 ? 3
+							  : 4,
+				 DW_LNE_set_discriminator };
+	int r = discriminator ? base_buf_append(p->b, head, sizeof(head)) : 0;
+
+	return r < 0 || !discriminator ? r : pseudoimg_put_uleb(p->b, discriminator);
+}
+
+static int set_place(struct program *p, const struct pseudoimg_row *row, uint32_t file)
+{
+	int r = set_file(p, file);
+
+	if (r >= 0)
+		r = set_column(p, row->column);
+	return r < 0 ? r : set_discriminator(p, row->discriminator);
 }
 
 static int advance(struct base_buf *b, uint64_t by)
@@ -166,6 +204,7 @@ static int begin_sequence(struct program *p, uint64_t addr)
 
 	p->addr = addr;
 	p->line = p->file = 1;
+	p->column = 0;
 	return r < 0 ? r : pseudoimg_put_uint(p->b, addr, 8);
 }
 
@@ -203,7 +242,7 @@ static int put_seq(struct program *p, const struct pseudoimg_model *m,
 	for (uint32_t i = 0; r >= 0 && i < seq->nr_rows; i++) {
 		const struct pseudoimg_row *row = &seq->rows[i];
 
-		r = row->line ? set_file(p, m->names.v.v[row->file].file) : 0;
+		r = row->line ? set_place(p, row, m->names.v.v[row->file].file) : 0;
 		if (r >= 0)
 			r = put_row(p, seq->at.start + row->off, row->line);
 	}

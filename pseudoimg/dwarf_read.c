@@ -220,8 +220,14 @@ static void set_row(struct pseudoimg_dies *d, uint32_t line)
 	uint32_t file = file_of(d, d->file_reg);
 
 	d->has_row = true;
-	d->row_line = file == PSEUDOIMG_NO_FILE ? 0 : line;
-	d->row_file = d->row_line ? file : 0;
+	d->row = (struct wire_line){ 0 };
+	if (line && file != PSEUDOIMG_NO_FILE) {
+		d->row.line = line;
+		d->row.file = file;
+		d->row.column = (uint16_t)d->column_reg;
+		d->row.discriminator = (uint16_t)d->discriminator_reg;
+	}
+	d->discriminator_reg = 0;
 }
 
 static bool extended(struct pseudoimg_dies *d)
@@ -232,6 +238,11 @@ static bool extended(struct pseudoimg_dies *d)
 	if (op == 1 && len == 1) { /* end of the sequence */
 		set_row(d, 0);
 		d->line_reg = d->file_reg = 1;
+		d->column_reg = 0;
+		return true;
+	}
+	if (op == 4 && len > 1) {
+		d->discriminator_reg = (uint32_t)pseudoimg_bytes_uleb(&d->line);
 		return true;
 	}
 	if (op != 2 || len != 9) /* set address */
@@ -263,6 +274,8 @@ static bool next_row(struct pseudoimg_dies *d)
 			d->line_reg += (uint32_t)pseudoimg_bytes_sleb(b);
 		} else if (op == 4) { /* set file */
 			d->file_reg = (uint32_t)pseudoimg_bytes_uleb(b);
+		} else if (op == 5) { /* set column */
+			d->column_reg = (uint32_t)pseudoimg_bytes_uleb(b);
 		} else {
 			return false;
 		}
@@ -277,10 +290,9 @@ int pseudoimg_dies_lines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
 	int r = 0;
 
 	while (r >= 0 && next_row(d) && d->addr < vaddr + len) {
-		const struct wire_line line = { .code_off = (uint32_t)(d->addr - vaddr),
-						.line = d->row_line,
-						.file = d->row_file };
+		struct wire_line line = d->row;
 
+		line.code_off = (uint32_t)(d->addr - vaddr);
 		d->has_row = false;
 		/* A row without line may only close a gap before the first. */
 		if (d->addr < vaddr || (!begun && !line.line))

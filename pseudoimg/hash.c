@@ -48,7 +48,8 @@ static int put_row(struct hashing *h, uint64_t off, const struct pseudoimg_row *
 	int r = pseudoimg_put_uleb(&h->b, off + 1);
 
 	if (r >= 0)
-		r = pseudoimg_put_uleb(&h->b, row->line);
+		r = pseudoimg_put_uleb(&h->b, row->line | (uint64_t)row->column << 32 |
+						      (uint64_t)row->discriminator << 48);
 	return r < 0 || !row->line ? r : put_name(h, row->file);
 }
 

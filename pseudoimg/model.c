@@ -348,6 +348,8 @@ static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *nod
 		if (file != PSEUDOIMG_NO_FILE) {
 			rows[i].line = from->line;
 			rows[i].file = file;
+			rows[i].column = from->column;
+			rows[i].discriminator = from->discriminator;
 		}
 	}
 	l->seq = (struct pseudoimg_seq){ .at = pseudoimg_node_span(node),

@@ -223,7 +223,8 @@ struct pseudoimg_range {
 struct pseudoimg_row {
 	uint32_t off;  /* from the sequence's start, ascending */
 	uint32_t line; /* 0: none */
-	uint32_t file; /* a name; 0 where line is 0 */
+	uint32_t file; /* a name; 0 where line is 0, as are the others */
+	uint16_t column, discriminator;
 };
 
 /* Rows of consecutive code. */
@@ -558,10 +559,10 @@ struct pseudoimg_dies {
 	PSEUDOIMG_ARRAY(uint32_t) files; /* names by number - 1 */
 	/* The registers of the line program. */
 	uint64_t addr;
-	uint32_t line_reg, file_reg;
+	uint32_t line_reg, file_reg, column_reg, discriminator_reg;
 	/* The row that comes next stands at addr. */
 	bool has_row;
-	uint32_t row_line, row_file; /* a name */
+	struct wire_line row; /* its file is a name */
 	struct base_buf skipped;
 };
 int pseudoimg_dies_open(struct pseudoimg_dies *d, const struct pseudoimg_file *f);

@@ -84,6 +84,23 @@ static int place_name(struct walk *w, const char *name)
 	return base_map_set(m, &name, sizeof(name), (void *)w->folder);
 }
 
+static uint16_t fits(unsigned int n)
+{
+	return n < UINT16_MAX ? (uint16_t)n : 0;
+}
+
+static void place_row(Dwarf_Line *line, uint32_t number, struct elf_row *row)
+{
+	unsigned int discriminator = 0;
+	int column = 0;
+
+	row->line = number;
+	if (dwarf_linecol(line, &column) == 0 && column > 0)
+		row->column = fits((unsigned int)column);
+	if (dwarf_linediscriminator(line, &discriminator) == 0)
+		row->discriminator = (uint16_t)discriminator;
+}
+
 static int add_row(struct walk *w, Dwarf_Line *line)
 {
 	struct elf_object *o = w->o;
@@ -98,7 +115,8 @@ static int add_row(struct walk *w, Dwarf_Line *line)
 		return 0;
 	if (!row.end && dwarf_lineno(line, &number) == 0 && number > 0)
 		row.file = dwarf_linesrc(line, NULL, NULL);
-	row.line = row.file ? (uint32_t)number : 0;
+	if (row.file)
+		place_row(line, (uint32_t)number, &row);
 	if (o->nr_rows == ROWS_MAX)
 		return -DCPI_ELIMIT;
 	r = place_name(w, row.file);

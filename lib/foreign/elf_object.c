@@ -76,7 +76,10 @@ static size_t first_row(const struct elf_object *o, uint64_t vaddr)
 static int put_line(struct parts *p, const struct elf_object *o, const struct elf_row *row,
 		    uint64_t off)
 {
-	struct wire_line line = { .code_off = (uint32_t)off, .line = row->line };
+	struct wire_line line = { .code_off = (uint32_t)off,
+				  .line = row->line,
+				  .column = row->column,
+				  .discriminator = row->discriminator };
 	struct wire_line *last = NULL;
 	int r = row->line ? put_file(p, o, row->file, &line.file) : 0;
 
@@ -84,7 +87,8 @@ static int put_line(struct parts *p, const struct elf_object *o, const struct el
 		return r;
 	if (p->nr_lines)
 		last = (struct wire_line *)(void *)p->lines.data + p->nr_lines - 1;
-	if (last && last->line == line.line && last->file == line.file)
+	if (last && last->line == line.line && last->file == line.file &&
+	    last->column == line.column && last->discriminator == line.discriminator)
 		return 0;
 	/* If several lines have one address, the last is valid. */
 	if (last && last->code_off == line.code_off) {

@@ -22,6 +22,7 @@ struct elf_row {
 	const char *file;
 	uint32_t line;
 	uint32_t order;
+	uint16_t column, discriminator;
 	bool end; /* end of a sequence */
 };
 

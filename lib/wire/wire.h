@@ -226,9 +226,10 @@ static_assert(sizeof(struct wire_routine) == 56, "routine");
 /* The code from code_off on (up to the next entry) is of this line; ascending code_off. */
 struct wire_line {
 	uint32_t code_off;
-	uint32_t line; /* 0: no source */
-	uint32_t file; /* index into the record's files */
-	uint32_t reserved;
+	uint32_t line;		/* 0: no source */
+	uint32_t file;		/* index into the record's files */
+	uint16_t column;	/* from 1; 0: unknown */
+	uint16_t discriminator; /* DWARF's, low bits: tells blocks of one line apart */
 };
 static_assert(sizeof(struct wire_line) == 16, "line");
 

@@ -331,7 +331,7 @@ static ssize_t memory_read(void *ctx, uint64_t addr, void *to, size_t len)
 
 static void test_code_fetched(void **state)
 {
-	static const struct wire_line lines[] = { { 0, 7, 0, 0 }, { 4, 8, 0, 0 } };
+	static const struct wire_line lines[] = { { 0, 7, 0, 0, 0 }, { 4, 8, 0, 0, 0 } };
 	struct memory m = { .base = 0x10000, .bytes = code, .len = sizeof(code) };
 	struct registry_memory memory = { memory_read, &m };
 	struct fake_routine what = { .addr = 0x10000,

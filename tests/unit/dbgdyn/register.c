@@ -36,7 +36,9 @@ static int read_one(struct wire_routine_view *v)
 
 static int record_holds_everything(void)
 {
-	static const struct dbgdyn_line lines[] = { { 0, 10, 1 }, { 4, 0, 99 }, { 9, 12, 0 } };
+	static const struct dbgdyn_line lines[] = { { 0, 10, 1, 0, 0 },
+						    { 4, 0, 99, 0, 0 },
+						    { 9, 12, 0, 0, 0 } };
 	static const struct dbgdyn_string files[] = { { "/src/a.js", 9 }, { "", 0 } };
 	struct dbgdyn_routine r = fake_routine("f(int, <lambda>)", code + 3, 11);
 	struct wire_routine_view v;
@@ -141,8 +143,9 @@ static int told(const struct dbgdyn_routine *r, uint32_t nr_lines, const char *t
 static int odd_entries_are_left_out(void)
 {
 	static const struct dbgdyn_line odd[] = {
-		{ 0, 1, 0 },   { 4, 2, 0 }, { 3, 3, 0 }, { 9, 4, 0 },
-		{ 999, 5, 0 }, { 4, 6, 1 }, { 6, 0, 7 }, { 8, 0, 0 }, /* the end, as of DWARF */
+		{ 0, 1, 0, 0, 0 }, { 4, 2, 0, 0, 0 },	{ 3, 3, 0, 0, 0 },
+		{ 9, 4, 0, 0, 0 }, { 999, 5, 0, 0, 0 }, { 4, 6, 1, 0, 0 },
+		{ 6, 0, 7, 0, 0 }, { 8, 0, 0, 0, 0 }, /* the end, as of DWARF */
 	};
 	struct dbgdyn_string file = { "a", 1 };
 	struct dbgdyn_routine r = fake_routine("f", code, 8);
@@ -174,9 +177,61 @@ static int odd_entries_are_left_out(void)
 	return 0;
 }
 
+struct own_line {
+	struct dbgdyn_line line;
+	void *node;
+};
+struct own_file {
+	struct dbgdyn_string name;
+	char kind;
+};
+struct own_inline {
+	struct dbgdyn_inline in;
+	uint32_t own[3];
+};
+
+/* The tables may be those of the runtime, whose entries begin with what is told. */
+static int entries_may_begin_larger_ones(void)
+{
+	static const struct own_line lines[] = {
+		{ .line = { .line = 3, .column = 7, .discriminator = 2 } },
+		{ .line = { .code_off = 4, .line = 5, .file = 1, .column = 65535 } },
+		{ .line = { .code_off = 6, .column = 9, .discriminator = 1 } }, /* no source */
+	};
+	static const struct own_file files[] = { { { "a", 1 }, 'x' }, { { "bc", 2 }, 'y' } };
+	static const struct own_inline inlines[] = {
+		{ .in = { 0, 2, { "g", 1 }, 1, 8, 0 }, .own = { 1, 2, 3 } },
+		{ .in = { 2, 4, { "h", 1 }, 0, 9, 0 } },
+	};
+	struct dbgdyn_routine r = fake_routine("f", code, 8);
+	struct wire_routine_view v;
+	size_t len;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.lines = &lines->line;
+	r.nr_lines = 3;
+	r.line_stride = sizeof(*lines);
+	r.files = &files->name;
+	r.nr_files = 2;
+	r.file_stride = sizeof(*files);
+	r.inlines = &inlines->in;
+	r.nr_inlines = 2;
+	r.inline_stride = sizeof(*inlines);
+	CHECK(dbgdyn_check(&r, NULL, 0) == 0);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->nr_lines == 3 && v.rec->nr_files == 4 && v.rec->nr_inlines == 2);
+	CHECK(v.lines[0].line == 3 && v.lines[0].column == 7 && v.lines[0].discriminator == 2);
+	CHECK(v.lines[1].line == 5 && v.lines[1].file == 1 && v.lines[1].column == 65535);
+	CHECK(v.lines[2].code_off == 6 && !v.lines[2].column && !v.lines[2].discriminator);
+	CHECK(!memcmp(routine_file(&v, 1, &len), "bc", 2) && len == 2);
+	CHECK(!memcmp(routine_file(&v, 3, &len), "h", 1) && v.inlines[1].call_line == 9);
+	fake_close(&fake);
+	return 0;
+}
+
 static int bad_arguments_are_refused(void)
 {
-	static const struct dbgdyn_line lines[] = { { 0, 1, 0 } };
+	static const struct dbgdyn_line lines[] = { { 0, 1, 0, 0, 0 } };
 	static char long_name[70000], why[100];
 	struct dbgdyn_string file = { "a", 1 };
 	struct dbgdyn_routine good = fake_routine("f", code, 8), r;
@@ -207,6 +262,10 @@ static int bad_arguments_are_refused(void)
 	BAD(r.files = NULL);
 	BAD(r.nr_files = SIZE_MAX);
 	BAD((r.lines = lines, r.nr_lines = SIZE_MAX));
+	BAD(r.line_stride = sizeof(*lines) - 4);
+	BAD(r.line_stride = sizeof(*lines) + 2);
+	BAD(r.file_stride = sizeof(file) + 4);
+	BAD(r.inline_stride = 4);
 	memset(long_name, 'x', sizeof(long_name));
 	good.name = (struct dbgdyn_string){ long_name, sizeof(long_name) };
 	file = (struct dbgdyn_string){ long_name, 65536 }; /* one too many */
@@ -419,6 +478,7 @@ static int threads_need_no_lock(void)
 
 FAKE_TEST(record_holds_everything)
 FAKE_TEST(changes_have_times)
+FAKE_TEST(entries_may_begin_larger_ones)
 FAKE_TEST(bytes_may_stand_elsewhere)
 FAKE_TEST(records_travel_when_somebody_has_the_registry)
 FAKE_TEST(odd_entries_are_left_out)
@@ -438,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_bytes_may_stand_elsewhere),
 		cmocka_unit_test(test_records_travel_when_somebody_has_the_registry),
 		cmocka_unit_test(test_odd_entries_are_left_out),
+		cmocka_unit_test(test_entries_may_begin_larger_ones),
 		cmocka_unit_test(test_bad_arguments_are_refused),
 		cmocka_unit_test(test_ring_goes_round),
 		cmocka_unit_test(test_a_full_ring_leaves_a_gap),

@@ -511,6 +511,7 @@ static void test_lines(void **state)
 	assert_int_equal(v.rec->head.flags, WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
 	assert_true(v.rec->nr_lines > 3);
 	assert_int_equal(v.lines[0].code_off, 0);
+	assert_true(v.lines[0].column > 0);
 	assert_in_range(v.lines[0].line, OUTER, OUTER + 2);
 	assert_file(&v, v.lines[0].file, "tests/unit/foreign/elf_object.c");
 	for (uint32_t i = 0; i < v.rec->nr_lines; i++) {

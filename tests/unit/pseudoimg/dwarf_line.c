@@ -57,9 +57,11 @@ static void make_lines(struct wire_line *lines)
 		seed = seed * 1103515245 + 12345;
 		lines[i].code_off = off;
 		lines[i].line = i % 7 == 6 ? 0 : i % 5 ? 1000 + seed / 65536 % 32 : seed;
-		lines[i].file = seed / 256 % 3;
-		if (lines[i].line == 0)
-			lines[i].file = 0;
+		if (lines[i].line) {
+			lines[i].file = seed / 256 % 3;
+			lines[i].column = i % 4 ? seed / 65536 % 100 : (uint16_t)seed;
+			lines[i].discriminator = i % 11 ? 0 : i % 2 ? i / 11 : (uint16_t)seed;
+		}
 		off += 1 + (i % 3 ? seed / 65536 % 24 : seed / 65536 % 2000);
 	}
 	assert_true(off < CODE_LEN);
@@ -105,8 +107,9 @@ static void check_rows(const struct written *w, const struct wire_line *lines,
 	for (size_t i = 0; i <= NR_ROWS; i++) {
 		Dwarf_Line *row = dwarf_onesrcline(w->rows, i);
 		Dwarf_Addr addr;
+		unsigned int discriminator;
 		bool end;
-		int line;
+		int line, column;
 
 		assert_int_equal(dwarf_lineaddr(row, &addr), 0);
 		assert_int_equal(dwarf_lineendsequence(row, &end), 0);
@@ -116,8 +119,13 @@ static void check_rows(const struct written *w, const struct wire_line *lines,
 			break;
 		assert_int_equal(dwarf_lineno(row, &line), 0);
 		assert_int_equal((uint32_t)line, lines[i].line);
-		if (line)
-			assert_string_equal(dwarf_linesrc(row, NULL, NULL), files[lines[i].file]);
+		if (!line)
+			continue;
+		assert_string_equal(dwarf_linesrc(row, NULL, NULL), files[lines[i].file]);
+		assert_int_equal(dwarf_linecol(row, &column), 0);
+		assert_int_equal(column, lines[i].column);
+		assert_int_equal(dwarf_linediscriminator(row, &discriminator), 0);
+		assert_int_equal(discriminator, lines[i].discriminator);
 	}
 }
 

@@ -160,6 +160,7 @@ struct variant {
 	const char *name, *file, *code; /* hex */
 	uint64_t addr;
 	uint32_t line, call_line, inline_len;
+	uint16_t column, discriminator;
 	const char *inlined;
 	bool crowd; /* others stand before and behind it, in descending order of offsets */
 };
@@ -187,7 +188,9 @@ static void hashes_of(const struct variant *v, struct pseudoimg_hashes *out)
 	const struct job_image head = {
 		.machine = v->machine, .facility = "j", .host = "h", .exe = "x"
 	};
-	const struct wire_line lines[] = { { .line = v->line } };
+	const struct wire_line lines[] = {
+		{ .line = v->line, .column = v->column, .discriminator = v->discriminator }
+	};
 	const struct wire_inline in = {
 		.code_off = 1, .code_len = v->inline_len, .name = 1, .call_line = v->call_line
 	};
@@ -254,6 +257,8 @@ static void test_what_counts(void **state)
 	ASSERT_HASHES(false, false, v.name = "s");
 	ASSERT_HASHES(false, false, v.file = "/b");
 	ASSERT_HASHES(false, false, v.line = 8);
+	ASSERT_HASHES(false, false, v.column = 1);
+	ASSERT_HASHES(false, false, v.discriminator = 1);
 	ASSERT_HASHES(false, false, v.inlined = "other");
 	ASSERT_HASHES(false, false, v.inlined = NULL);
 	ASSERT_HASHES(false, false, v.call_line = 4);

@@ -35,9 +35,9 @@ static void put_head(struct base_buf *job, uint32_t pid)
 static void put(struct base_buf *job, uint64_t addr, const char *name)
 {
 	static const struct wire_line lines[] = {
-		{ .code_off = 1, .line = 3 },
-		{ .code_off = 2, .line = 300, .file = 1 },
-		{ .code_off = 2, .line = 301, .file = 1 },
+		{ .code_off = 1, .line = 3, .column = 7 },
+		{ .code_off = 2, .line = 300, .file = 1, .column = 65535, .discriminator = 300 },
+		{ .code_off = 2, .line = 301, .file = 1, .discriminator = 65535 },
 		{ .code_off = 3 },
 	};
 	static const struct wire_inline inlines[] = {

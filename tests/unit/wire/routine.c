@@ -19,7 +19,7 @@ static const struct wire_routine good = { .head = { .type = WIRE_ROUTINE,
 					  .name_len = 5,
 					  .nr_lines = 2,
 					  .nr_files = 2 };
-static const struct wire_line good_lines[2] = { { 0, 10, 0, 0 }, { 6, 11, 1, 0 } };
+static const struct wire_line good_lines[2] = { { 0, 10, 0, 0, 0 }, { 6, 11, 1, 0, 0 } };
 static const uint8_t files[] = { 3, 0, 'a', '.', 'c', 0, 0 };
 
 static struct wire_routine *record(const struct wire_routine *r, const struct wire_line *lines)
@@ -140,12 +140,12 @@ static void test_lies(void **state)
 static void test_lines(void **state)
 {
 	static const struct wire_line bad[][2] = {
-		{ { 6, 1, 0, 0 }, { 5, 1, 0, 0 } },  /* does not ascend */
-		{ { 0, 1, 0, 0 }, { 11, 1, 0, 0 } }, /* behind the code */
-		{ { 0, 1, 2, 0 }, { 1, 1, 0, 0 } },  /* no such file */
-		{ { UINT32_MAX, 1, 0, 0 }, { 0, 1, 0, 0 } },
+		{ { 6, 1, 0, 0, 0 }, { 5, 1, 0, 0, 0 } },  /* does not ascend */
+		{ { 0, 1, 0, 0, 0 }, { 11, 1, 0, 0, 0 } }, /* behind the code */
+		{ { 0, 1, 2, 0, 0 }, { 1, 1, 0, 0, 0 } },  /* no such file */
+		{ { UINT32_MAX, 1, 0, 0, 0 }, { 0, 1, 0, 0, 0 } },
 	};
-	static const struct wire_line fine[2] = { { 3, 0, 99, 0 }, { 3, 1, 1, 0 } };
+	static const struct wire_line fine[2] = { { 3, 0, 99, 0, 0 }, { 3, 1, 1, 0, 0 } };
 	struct wire_routine_view v;
 
 	(void)state;
