@@ -274,5 +274,7 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 	}
 	if (r == -EINPROGRESS)
 		return CONTROL_LATER;
+	/* A status that is asked for behind this answer shows what was done. */
+	base_buf_clear(&d->kept_status);
 	return r < 0 ? control_reply_error(reply, &err) : reply_done(d, d->epoch, reply);
 }

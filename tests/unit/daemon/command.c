@@ -67,7 +67,11 @@ static void label_of_the_client(void **state)
 	uint64_t before = base_now_ns();
 
 	(void)state;
+	/* A status that was made before is none of after the answer. */
+	assert_int_equal(base_buf_printf(&d->kept_status, "kept\n"), 0);
 	assert_true(is_ok(ask(&q, geteuid())));
+	assert_int_equal(d->kept_status.len, 0);
+	base_buf_release(&d->kept_status);
 	assert_int_equal(d->follow.queue.nr, 1);
 	announced = &d->follow.queue.items[0];
 	assert_int_equal(announced->load.kind, DRIVER_LOAD_LABEL);
