@@ -90,6 +90,12 @@ DBGDYN_API uint32_t DBG$DYN_END(uint64_t *context);
  * at the start of every DST range the base of the facility's first code range (BEGIN's, or where
  * BEGIN named none, the first that ADD named), and after a BASE record, up to the next one or the
  * end of that DST range, the address in it.
+ *
+ * Ports from OpenVMS may leave their absolute addresses where they are if the code lies below 4 GB.
+ * A DST range without BASE records is read so, as a whole, if more of its routines lie in code
+ * ranges of the facility that way than as offsets. Routines that could all be either are offsets;
+ * this cannot happen to a facility with one code range that ends below twice its own address, as 1
+ * MiB at 16 MiB does.
  */
 /*
  * Names are the original ones without DST$K_, which stands in the constants at the end of this
@@ -177,7 +183,7 @@ struct dbgdyn_dst_rtnbeg {
 	struct dbgdyn_dst_head head;
 	uint8_t flags; /* DBGDYN_DST_RTNBEG_… */
 	uint32_t address;
-	uint32_t descriptor; /* procedure descriptor's address; 0 here */
+	uint32_t descriptor; /* procedure descriptor's address, which nothing needs: 0 will do */
 } DBGDYN_DST_PACKED;
 
 enum {
@@ -358,7 +364,7 @@ static inline int dbgdyn_dst_modend_put(struct dbgdyn_dst *d)
 				     NULL, 0);
 }
 
-/* A routine's code starts at @address (an offset, see above). @flags: DBGDYN_DST_RTNBEG_… */
+/* A routine's code starts at @address (see above). @flags: DBGDYN_DST_RTNBEG_… */
 static inline int dbgdyn_dst_rtnbeg_flags_put(struct dbgdyn_dst *d, unsigned int flags,
 					      uint32_t address, const char *name, size_t name_len)
 {

@@ -198,11 +198,13 @@ static int module_end(struct decoder *d)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static bool get_addr(struct decoder *d, struct pseudoimg_cursor *c, uint64_t *addr)
+static int get_addr(struct decoder *d, struct pseudoimg_cursor *c, uint64_t *addr)
 {
 	uint64_t off;
 
-	return pseudoimg_cursor_uint(c, 4, &off) && !base_add_overflow(d->base, off, addr);
+	if (!pseudoimg_cursor_uint(c, 4, &off) || base_add_overflow(d->base, off, addr))
+		return -DCPI_EFORMAT;
+	return d->base ? 0 : pseudoimg_dst_absolute(d->out, c, 4);
 }
 
 static int on_modbeg(struct decoder *d, struct pseudoimg_cursor c)
@@ -221,13 +223,17 @@ static int on_modbeg(struct decoder *d, struct pseudoimg_cursor c)
 static int on_scope(struct decoder *d, unsigned int type, struct pseudoimg_cursor c)
 {
 	struct scope s = { .type = type };
-	uint64_t flags;
+	uint64_t flags, descriptor;
+	int r;
 
 	if (!d->in_module || d->depth == PSEUDOIMG_DST_DEPTH_MAX ||
-	    !pseudoimg_cursor_uint(&c, 1, &flags) || !get_addr(d, &c, &s.addr))
+	    !pseudoimg_cursor_uint(&c, 1, &flags))
 		return -DCPI_EFORMAT;
-	if (type == DST_RTNBEG && !pseudoimg_cursor_skip(&c, 4)) /* descriptor */
-		return -DCPI_EFORMAT;
+	r = get_addr(d, &c, &s.addr);
+	if (r >= 0 && type == DST_RTNBEG)
+		r = get_addr(d, &c, &descriptor);
+	if (r < 0)
+		return r;
 	if (!pseudoimg_cursor_counted(&c, &s.name))
 		return -DCPI_EFORMAT;
 	s.symbol = type == DST_RTNBEG && !(flags & (RTN_UNALLOCATED | RTN_PROTOTYPE | RTN_INLINED));
@@ -276,19 +282,20 @@ static int on_commands(struct decoder *d, unsigned int type, struct pseudoimg_cu
 /* A module's addresses have one base: the record stands between modules only. */
 static int on_base(struct decoder *d, struct pseudoimg_cursor c)
 {
-	size_t at = (size_t)(c.p - d->data), *where;
 	uint64_t base;
 
 	if (d->in_module || !pseudoimg_cursor_uint(&c, 8, &base))
 		return -DCPI_EFORMAT;
 	d->base = base ? base : d->first_base;
-	if (!base)
-		return 0;
-	where = PSEUDOIMG_PUSH(&d->out->bases);
-	if (!where)
-		return -ENOMEM;
-	*where = at;
-	return 0;
+	return base ? pseudoimg_dst_absolute(d->out, &c, 8) : 0;
+}
+
+/* Told to debuggers; nothing here depends on it. */
+static int on_prolog(struct decoder *d, struct pseudoimg_cursor c)
+{
+	uint64_t addr;
+
+	return d->in_module ? get_addr(d, &c, &addr) : -DCPI_EFORMAT;
 }
 
 static int on_record(struct decoder *d, unsigned int type, struct pseudoimg_cursor c)
@@ -308,8 +315,8 @@ static int on_record(struct decoder *d, unsigned int type, struct pseudoimg_curs
 	case DST_LINE_NUM:
 	case DST_SOURCE:
 		return on_commands(d, type, c);
-	case DST_PROLOG: /* told to debuggers; nothing here depends on it */
-		return d->in_module && pseudoimg_cursor_skip(&c, 4) ? 0 : -DCPI_EFORMAT;
+	case DST_PROLOG:
+		return on_prolog(d, c);
 	case DST_BASE:
 		return on_base(d, c);
 	default:
@@ -388,6 +395,6 @@ void pseudoimg_dst_release(struct pseudoimg_dst *dst)
 	free(dst->routines.v);
 	free(dst->rows.v);
 	free(dst->files.v);
-	free(dst->bases.v);
+	free(dst->absolute.v);
 	memset(dst, 0, sizeof(*dst));
 }

@@ -155,6 +155,8 @@ static int run_command(struct pseudoimg_lines *l, unsigned int command, struct p
 		return delta_pc(l, command ? 256 - command : 0, source, out);
 	if (command >= sizeof(operand_len) || !pseudoimg_cursor_uint(c, operand_len[command], &v))
 		return -DCPI_EFORMAT;
+	if (command == LINE_SET_ABS_PC && !base && pseudoimg_dst_absolute(out, c, 4) < 0)
+		return -ENOMEM;
 	switch (command) {
 	case LINE_DELTA_PC_W:
 	case LINE_DELTA_PC_L:

@@ -31,19 +31,68 @@ static uint64_t first_base(const struct pseudoimg_model *m, uint32_t facility)
 	return base;
 }
 
-/* A base is an address: its place in the image says the same of every run of the program. */
-static void mask_bases(const struct pseudoimg_model *m, struct pseudoimg_dst_range *d)
+static bool lies_in_range(const struct pseudoimg_model *m, uint32_t facility,
+			  const struct pseudoimg_dst_routine *r)
+{
+	size_t at = BASE_UPPER_BOUND(m->ranges.v, m->ranges.nr, range_base, r->addr);
+	const struct pseudoimg_range *range = &m->ranges.v[at ? at - 1 : 0];
+
+	return at && range->facility == facility &&
+	       r->addr - range->range_base <= range->range_len &&
+	       r->len <= range->range_len - (r->addr - range->range_base);
+}
+
+static size_t nr_in_ranges(const struct pseudoimg_model *m, uint32_t facility,
+			   const struct pseudoimg_dst *dst)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < dst->routines.nr; i++)
+		nr += lies_in_range(m, facility, &dst->routines.v[i]);
+	return nr;
+}
+
+/*
+ * Addresses are offsets (include/dbgdyn_vms.h). A literal port from OpenVMS writes addresses,
+ * though, if its code lies below 4 GB: so they are read if more routines lie in code ranges then. A
+ * BASE record has no place there.
+ */
+static int decode_either(const struct pseudoimg_model *m, struct pseudoimg_dst_range *d, size_t len)
+{
+	struct pseudoimg_dst absolute;
+	size_t nr;
+	int r;
+
+	r = pseudoimg_dst_decode(d->copy, len, first_base(m, d->facility), &d->dst);
+	nr = r < 0 ? 0 : nr_in_ranges(m, d->facility, &d->dst);
+	if (r < 0 || d->dst.absolute.nr || nr == d->dst.routines.nr)
+		return r;
+	r = pseudoimg_dst_decode(d->copy, len, 0, &absolute);
+	if (r < 0)
+		return r;
+	if (nr_in_ranges(m, d->facility, &absolute) > nr) {
+		pseudoimg_dst_release(&d->dst);
+		d->dst = absolute;
+	} else {
+		pseudoimg_dst_release(&absolute);
+	}
+	return 0;
+}
+
+/* An address's place in the image says the same of every run of the program. */
+static void mask_absolute(const struct pseudoimg_model *m, struct pseudoimg_dst_range *d)
 {
 	const struct pseudoimg_span *run;
-	uint64_t base;
 
-	for (size_t i = 0; i < d->dst.bases.nr; i++) {
-		uint8_t *at = d->copy + d->dst.bases.v[i];
+	for (size_t i = 0; i < d->dst.absolute.nr; i++) {
+		const struct pseudoimg_str *s = &d->dst.absolute.v[i];
+		uint8_t *at = d->copy + (s->p - (const char *)d->copy);
+		uint64_t addr = 0;
 
-		memcpy(&base, at, sizeof(base));
-		run = pseudoimg_runs_find(m, base);
-		base = run ? run->img_off + (base - run->start) : UINT64_MAX;
-		memcpy(at, &base, sizeof(base));
+		memcpy(&addr, at, s->len);
+		run = pseudoimg_runs_find(m, addr);
+		addr = run ? run->img_off + (addr - run->start) : UINT64_MAX;
+		memcpy(at, &addr, s->len);
 	}
 }
 
@@ -62,14 +111,14 @@ static int decode(struct pseudoimg_model *m, struct pseudoimg_dst_range *d)
 		return -ENOMEM;
 	if (d->sent.len)
 		memcpy(d->copy, d->sent.data, d->sent.len);
-	r = pseudoimg_dst_decode(d->copy, len, first_base(m, d->facility), &d->dst);
+	r = decode_either(m, d, len);
 	if (r < 0)
 		return r;
 	while (len > d->dst.used && !d->copy[len - 1])
 		len--;
 	d->len = len;
 	m->nr_bad += d->dst.nr_bad;
-	mask_bases(m, d);
+	mask_absolute(m, d);
 	return 0;
 }
 

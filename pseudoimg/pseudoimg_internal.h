@@ -7,6 +7,8 @@
 #ifndef DCPI_PSEUDOIMG_INTERNAL_H
 #define DCPI_PSEUDOIMG_INTERNAL_H
 
+#include <errno.h>
+
 #include "base.h"
 #include "pseudoimg.h"
 #include "wire.h"
@@ -134,15 +136,15 @@ struct pseudoimg_dst {
 	PSEUDOIMG_ARRAY(struct pseudoimg_dst_routine) routines; /* inner ones before outer ones */
 	PSEUDOIMG_ARRAY(struct pseudoimg_dst_row) rows;		/* ascending within a sequence */
 	PSEUDOIMG_ARRAY(struct pseudoimg_str) files;
-	PSEUDOIMG_ARRAY(size_t) bases; /* where 64-bit bases stand: masked in the identity */
-	size_t used;		       /* bytes of whole, good records from the start */
+	PSEUDOIMG_ARRAY(struct pseudoimg_str) absolute; /* addresses: masked in the identity */
+	size_t used; /* bytes of whole, good records from the start */
 	uint32_t nr_bad;
 };
 
 /*
  * Decode @len bytes of DST, the range's zero rest included as far as it may belong to a record.
- * Addresses count from @base. Never fails on contents: what is malformed ends the DST (or the
- * module's lines) there and is counted. 0 or -ENOMEM.
+ * Addresses count from @base; 0: they are absolute. Never fails on contents: what is malformed ends
+ * the DST (or the module's lines) there and is counted. 0 or -ENOMEM.
  */
 int pseudoimg_dst_decode(const uint8_t *data, size_t len, uint64_t base, struct pseudoimg_dst *out);
 void pseudoimg_dst_release(struct pseudoimg_dst *dst);
@@ -155,6 +157,18 @@ struct pseudoimg_cursor {
 bool pseudoimg_cursor_skip(struct pseudoimg_cursor *c, size_t len);
 bool pseudoimg_cursor_uint(struct pseudoimg_cursor *c, size_t len, uint64_t *out); /* 1..8 bytes */
 bool pseudoimg_cursor_counted(struct pseudoimg_cursor *c, struct pseudoimg_str *out);
+
+/* The @len bytes before @c hold an address of the process. 0 or -ENOMEM. */
+static inline int pseudoimg_dst_absolute(struct pseudoimg_dst *out,
+					 const struct pseudoimg_cursor *c, size_t len)
+{
+	struct pseudoimg_str *where = PSEUDOIMG_PUSH(&out->absolute);
+
+	if (!where)
+		return -ENOMEM;
+	*where = (struct pseudoimg_str){ .p = (const char *)c->p - len, .len = len };
+	return 0;
+}
 
 /* A module's SOURCE commands: listing lines first … first + nr - 1 are records of a file. */
 struct pseudoimg_source_lines {
@@ -192,7 +206,7 @@ struct pseudoimg_lines {
 };
 
 void pseudoimg_lines_begin(struct pseudoimg_lines *l, uint64_t start, uint32_t module_file);
-/* Commands of one record, whose absolute addresses count from @base. Errors as above. */
+/* Commands of one record, whose absolute addresses count from @base, as above. Errors as above. */
 int pseudoimg_lines_run(struct pseudoimg_lines *l, struct pseudoimg_cursor commands, uint64_t base,
 			const struct pseudoimg_source *source, struct pseudoimg_dst *out);
 

@@ -29,11 +29,11 @@ static void check_rows(const struct pseudoimg_dst *dst)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+static void check(const uint8_t *data, size_t len, uint64_t base)
 {
 	struct pseudoimg_dst dst;
 
-	if (pseudoimg_dst_decode(data, len, 0x7f0000000000, &dst) < 0)
+	if (pseudoimg_dst_decode(data, len, base, &dst) < 0)
 		abort();
 	if (dst.used > len)
 		abort();
@@ -41,10 +41,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		check_text(&dst.routines.v[i].name, data, len);
 	for (size_t i = 0; i < dst.files.nr; i++)
 		check_text(&dst.files.v[i], data, len);
-	for (size_t i = 0; i < dst.bases.nr; i++)
-		if (dst.bases.v[i] > len - 8)
-			abort();
+	for (size_t i = 0; i < dst.absolute.nr; i++)
+		check_text(&dst.absolute.v[i], data, len);
 	check_rows(&dst);
 	pseudoimg_dst_release(&dst);
+}
+
+/* Offsets, and absolute addresses. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	check(data, len, 0x7f0000000000);
+	check(data, len, 0);
 	return 0;
 }

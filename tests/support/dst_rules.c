@@ -210,6 +210,20 @@ static void unmapped(double seconds)
 	end();
 }
 
+/* A port from OpenVMS, where addresses have 32 bits: DST holds them as they are. */
+static void absolute(double seconds)
+{
+	code = mmap((void *)0x30000000, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (code == MAP_FAILED)
+		die("mmap below 4 GB");
+	begin();
+	put_code(code, loop);
+	module(&dst, NULL, (uint32_t)(uintptr_t)code, "ported", 6);
+	run(code, seconds);
+	end();
+}
+
 /* ---- names and ranges ------------------------------------------------------------------------ */
 
 static void add(uint32_t type, int64_t len, const void *base)
@@ -327,6 +341,7 @@ int main(int argc, char **argv)
 		      { "bad", bad },
 		      { "dstchanged", dstchanged },
 		      { "unmapped", unmapped },
+		      { "absolute", absolute },
 		      { "threads", threads } };
 
 	if (argc < 3)

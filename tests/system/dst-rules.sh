@@ -91,6 +91,12 @@ play unmapped 2
 within "unmapped: share" "$(share was_there unmapped)" 100 3
 [ "$bad" = 0 ] || fail "unmapped: $bad refused"
 
+# Addresses below 4 GB in place of offsets.
+play absolute 1
+within "absolute: share" "$(share ported absolute)" 100 3
+[ "$bad" = 0 ] || fail "absolute: $bad refused"
+sound absolute
+
 # Names of any bytes, ranges that overlap, are unmapped or huge.
 play bad 2
 sound bad

@@ -331,8 +331,9 @@ static void test_base_record(void **state)
 	assert_routine(&dst, 1, 0x7f1200000010, 0x80, 'r');
 	assert_routine(&dst, 2, BASE + 0x10, 0x80, 'r');
 	assert_int_equal(dst.rows.v[0].addr, 0x7f1200000020);
-	assert_int_equal(dst.bases.nr, 1);
-	assert_int_equal(dst.bases.v[0], at);
+	assert_int_equal(dst.absolute.nr, 1);
+	assert_ptr_equal(dst.absolute.v[0].p, b.data + at);
+	assert_int_equal(dst.absolute.v[0].len, 8);
 	done(&b, &dst);
 }
 

@@ -46,6 +46,22 @@ static inline void dst_rtnend(struct base_buf *b, uint8_t len)
 	DST_BYTES(b, 191, 0, len, 0, 0, 0);
 }
 
+/*
+ * A module as a port from OpenVMS writes it: routine @name and its one line at address @addr, @len
+ * bytes long, and a procedure descriptor.
+ */
+static inline void dst_absolute_module(struct base_buf *b, uint32_t addr, uint8_t len, char name)
+{
+	const uint8_t a[] = { (uint8_t)addr, (uint8_t)(addr >> 8), (uint8_t)(addr >> 16),
+			      (uint8_t)(addr >> 24) };
+
+	dst_modbeg(b);
+	DST_BYTES(b, 190, 0, a[0], a[1], a[2], a[3], 0x10, 0x20, a[2], 0, 1, (uint8_t)name);
+	DST_BYTES(b, 185, 16, a[0], a[1], a[2], a[3], 0, 14, len);
+	dst_rtnend(b, len);
+	dst_modend(b);
+}
+
 /* Module m with routine r at 0x10, 0x80 bytes, and these LINE_NUM and SOURCE commands. */
 static inline void dst_module(struct base_buf *b, const uint8_t *line, size_t line_len,
 			      const uint8_t *source, size_t source_len)

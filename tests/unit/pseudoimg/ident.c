@@ -273,6 +273,35 @@ static void test_order_of_dst(void **state)
 	base_buf_release(&both);
 }
 
+/* DST that holds addresses says the same at other addresses; its procedure descriptors, too. */
+static void test_absolute_dst(void **state)
+{
+	static const uint8_t code[] = { 0x90, 0x90, 0x90, 0xc3 };
+	struct image img[3];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t at = i ? 0x41000000 : 0x22340000;
+		struct base_buf job = { 0 }, dst = { 0 };
+
+		dst_absolute_module(&dst, at + (i == 2 ? 0x100 : 0), 4, 'd');
+		job_image(&job, &plain.where);
+		((struct wire_image *)(void *)job.data)->machine = plain.machine;
+		job_run(&job, at, 0, 0x1000);
+		job_bytes(&job, WIRE_RANGE_CODE, at, 0x1000, code, sizeof(code));
+		job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
+		image_write(&img[i], &job);
+		assert_int_equal(img[i].result.nr_routines, 1);
+		assert_int_equal(img[i].result.nr_bad, 0);
+		base_buf_release(&dst);
+		base_buf_release(&job);
+	}
+	assert_memory_equal(img[0].result.build_id, img[1].result.build_id, 20);
+	assert_memory_not_equal(img[0].result.build_id, img[2].result.build_id, 20);
+	for (int i = 0; i < 3; i++)
+		image_release(&img[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_bytes_are_deterministic),
 		cmocka_unit_test(test_id_is_in_the_file),
 		cmocka_unit_test(test_order_of_dst),
+		cmocka_unit_test(test_absolute_dst),
 		cmocka_unit_test(test_both_places_count),
 	};
 

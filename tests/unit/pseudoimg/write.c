@@ -231,6 +231,105 @@ static void test_owned_ranges(void **state)
 	image_release(&img);
 }
 
+/*
+ * A port from OpenVMS writes addresses, not offsets, where its code lies below 4 GB. They are read
+ * as such if that way more routines of the DST range lie in code ranges of its facility.
+ */
+static void test_absolute_dst(void **state)
+{
+	static const struct {
+		const char *what;
+		uint32_t addr[3];
+		uint64_t len; /* of the code range at 0x410000 */
+		uint64_t expected[3];
+		unsigned int nr, nr_bad;
+		bool base; /* a BASE record begins it */
+	} cases[] = {
+		{ "addresses",
+		  { 0x410000, 0x410040, 0x410080 },
+		  0x1000,
+		  { 0x410000, 0x410040, 0x410080 },
+		  3,
+		  0,
+		  false },
+		{ "offsets",
+		  { 0, 0x40, 0x80 },
+		  0x1000,
+		  { 0x410000, 0x410040, 0x410080 },
+		  3,
+		  0,
+		  false },
+		{ "either: offsets",
+		  { 0x410000, 0x410040, 0x410080 },
+		  0x800000,
+		  { 0x820000, 0x820040, 0x820080 },
+		  3,
+		  0,
+		  false },
+		{ "one is no offset",
+		  { 0x410000, 0x410040, 0xb00000 },
+		  0x800000,
+		  { 0x410000, 0x410040, 0xb00000 },
+		  3,
+		  0,
+		  false },
+		{ "one is neither",
+		  { 0x410000, 0x410040, 0xc10000 },
+		  0x1000,
+		  { 0x410000, 0x410040, 0 },
+		  2,
+		  2,
+		  false },
+		{ "of another facility",
+		  { 0x550000, 0x550040, 0x550080 },
+		  0x1000,
+		  { 0 },
+		  0,
+		  6,
+		  false },
+		{ "behind a BASE record",
+		  { 0x410000, 0x410040, 0x410080 },
+		  0x1000,
+		  { 0 },
+		  0,
+		  6,
+		  true },
+	};
+	static const uint8_t bytes[] = { 0x90 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct base_buf job = { 0 }, dst = { 0 };
+		struct image img;
+
+		print_message("%s\n", cases[i].what);
+		if (cases[i].base)
+			DST_BYTES(&dst, 0x4401, 0, 0, 0x41, 0, 0, 0, 0, 0);
+		for (size_t k = 0; k < 3; k++)
+			dst_absolute_module(&dst, cases[i].addr[k], 8, (char)('a' + k));
+		job_image(&job, &head);
+		job_run(&job, 0x410000, 0, 0x800000);
+		job_bytes(&job, WIRE_RANGE_CODE, 0x410000, cases[i].len, bytes, 1);
+		if (cases[i].len == 0x1000) {
+			size_t at = job.len;
+
+			job_bytes(&job, WIRE_RANGE_CODE, 0x550000, 0x1000, bytes, 1);
+			((struct wire_bytes *)(void *)(job.data + at))->facility = 1;
+		}
+		job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
+		write_job(&img, &job);
+		assert_int_equal(img.status, 0);
+		assert_int_equal(img.result.nr_routines, cases[i].nr);
+		assert_int_equal(img.result.nr_bad, cases[i].nr_bad);
+		for (size_t k = 0; k < 3; k++)
+			if (cases[i].expected[k])
+				assert_symbol(&img, (char[]){ (char)('a' + k), 0 },
+					      cases[i].expected[k], 8);
+		base_buf_release(&dst);
+		image_release(&img);
+	}
+}
+
 /* Zeros at a range's end are none of it, however many they are; those between are. */
 static void test_trailing_zeros(void **state)
 {
@@ -633,6 +732,7 @@ int main(void)
 		cmocka_unit_test(test_first_come_stays),
 		cmocka_unit_test(test_first_run_stays),
 		cmocka_unit_test(test_owned_ranges),
+		cmocka_unit_test(test_absolute_dst),
 		cmocka_unit_test(test_trailing_zeros),
 		cmocka_unit_test(test_changed_code),
 		cmocka_unit_test(test_dst_in_parts),
