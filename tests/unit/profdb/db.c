@@ -124,6 +124,8 @@ static void test_lists(void **state)
 	assert_int_equal(mkdir(scratch_path(*state, SCRATCH_EPOCH "/abc"), 0700), 0);
 	scratch_write(*state, "200001010000", "", 0);				/* no folder */
 	assert_int_equal(mkdir(scratch_path(*state, "200013010000"), 0700), 0); /* no month */
+	assert_int_equal(mkdir(scratch_path(*state, "202602300000"), 0700), 0); /* no day */
+	assert_int_equal(mkdir(scratch_path(*state, "202602282500"), 0700), 0); /* no hour */
 	list = profdb_epochs(db, NULL);
 	assert_string_equal(list[0], "199901010000");
 	assert_string_equal(list[1], SCRATCH_EPOCH);
