@@ -16,7 +16,8 @@ struct wanted {
 	enum profdb_kind kind;
 	struct base_id id;
 	enum image_known known;
-	char **paths; /* NULL-terminated, one allocation */
+	char text[BASE_ID_TEXT_LEN]; /* the profile's word; "" for none */
+	char **paths;		     /* NULL-terminated, one allocation */
 };
 
 struct pack {
@@ -74,6 +75,7 @@ static char **copy_paths(const struct profdb_profile *profile)
 static int want(struct pack *p, const struct profdb_profile *profile)
 {
 	const char *first = profdb_profile_path(profile, 0);
+	const char *text = profdb_profile_word(profile, "text");
 	struct wanted new = { .kind = profdb_profile_kind(profile),
 			      .id = *profdb_profile_image(profile),
 			      .known = image_known_by(profdb_profile_word(profile, "identity")) };
@@ -82,6 +84,7 @@ static int want(struct pack *p, const struct profdb_profile *profile)
 
 	if (new.kind == PROFDB_NAMED)
 		return 0;
+	snprintf(new.text, sizeof(new.text), "%s", text ? text : "");
 	snprintf(key, sizeof(key), "%d %s %.280s", (int)new.kind, base_id_text(&new.id, id),
 		 first ? first : "");
 	if (base_map_get(&p->known, key, strlen(key)))
@@ -236,6 +239,7 @@ static int pack_image(struct pack *p, const struct wanted *w, struct base_err *e
 	const struct image_query q = { .kind = image_kind_of(w->kind),
 				       .id = w->id,
 				       .known = w->known,
+				       .text = w->text,
 				       .paths = (const char *const *)w->paths };
 	struct base_err why = { 0 };
 	struct image *img;

@@ -310,6 +310,14 @@ void base_id_of_place(struct base_id *id, const uint64_t where[3], const char *p
  */
 int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
+/*
+ * The name in <db>/dyn of a copy of a file without a name: "ID-TEXT.file", where @text is the hash
+ * of its code; "ID.file" where it has none (len 0), for it was root's.
+ */
+#define BASE_COPY_NAME_LEN (2 * BASE_ID_TEXT_LEN + 8)
+void base_copy_name(const struct base_id *id, const struct base_id *text, char *name);
+/* The identity in such a name. 0, or -EINVAL: it is none. */
+int base_copy_id(const char *name, struct base_id *id);
 
 /* A program header of an ELF file, of either class. */
 struct base_segment {

@@ -2,6 +2,7 @@
 /* Identities of images are compared, printed, parsed and computed here. */
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base.h"
@@ -42,6 +43,26 @@ bool base_id_equal(const struct base_id *a, const struct base_id *b)
 	size_t n = a->len < sizeof(a->bytes) ? a->len : sizeof(a->bytes);
 
 	return a->len == b->len && !memcmp(a->bytes, b->bytes, n);
+}
+
+static const char copy_end[] = ".file";
+
+void base_copy_name(const struct base_id *id, const struct base_id *text, char *name)
+{
+	char ids[2][BASE_ID_TEXT_LEN];
+
+	snprintf(name, BASE_COPY_NAME_LEN, "%s%s%s%s", base_id_text(id, ids[0]),
+		 text->len ? "-" : "", base_id_text(text, ids[1]), copy_end);
+}
+
+int base_copy_id(const char *name, struct base_id *id)
+{
+	size_t len = strcspn(name, "-."), end = strcspn(name, ".");
+	struct base_id text;
+
+	if (strcmp(name + end, copy_end) != 0 || base_id_parse(id, name, len) < 0)
+		return -EINVAL;
+	return end == len ? 0 : base_id_parse(&text, name + len + 1, end - len - 1);
 }
 
 void base_id_of_sha256(struct base_id *id, struct base_sha256 *s)

@@ -142,6 +142,7 @@ static int dir_add_file(struct store_dir *d, const char *name)
 static int dir_index(struct store_dir *d)
 {
 	struct dirent *entry;
+	struct base_id id;
 	DIR *dir;
 	int r;
 
@@ -151,8 +152,9 @@ static int dir_index(struct store_dir *d)
 	r = base_dir_open(d->fd, ".", &dir);
 	if (r < 0)
 		return r;
+	/* Copies of files may have any build-id: their names tell what they are. */
 	while (r >= 0 && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
+		if (entry->d_name[0] != '.' && base_copy_id(entry->d_name, &id) < 0)
 			r = dir_add_file(d, entry->d_name);
 	closedir(dir);
 	return r;
@@ -339,6 +341,24 @@ static int try_copy(const char *path, const struct file_search *s)
 	return 0;
 }
 
+/* The daemon's copy of a file that was removed. By its whole path, beside which debug files may be.
+ */
+static int try_removed(const struct image_store *store, const struct file_search *s,
+		       struct base_err *err)
+{
+	const struct image_query *q = s->query;
+	const char *word = q->text && !q->text_of_other ? q->text : "";
+	char name[BASE_COPY_NAME_LEN], path[BASE_COPY_NAME_LEN + 32];
+	struct base_id text = { 0 };
+
+	if (!store || store->dyn.fd < 0 || q->known != IMAGE_BY_ID || !q->id.len ||
+	    (*word && base_id_parse(&text, word, strlen(word)) < 0))
+		return -ENOENT;
+	base_copy_name(&q->id, &text, name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", store->dyn.fd, name);
+	return try_file(AT_FDCWD, path, q, s->out, err);
+}
+
 static int try_debug_dir(const char *dir, void *ctx)
 {
 	const struct file_search *s = ctx;
@@ -396,13 +416,13 @@ static int open_file(const struct image_store *store, const struct image_query *
 {
 	const char *named = q->paths && q->paths[0] ? q->paths[0] : "";
 	struct file_search search = { q, out };
-	struct base_err first = { 0 };
-	int code = -ENOENT;
+	struct base_err first = { 0 }, why = { 0 };
+	int code = -ENOENT, removed;
 
 	for (size_t i = 0; q->paths && q->paths[i]; i++) {
-		struct base_err why = { 0 };
 		int r = -ENOENT;
 
+		why = (struct base_err){ 0 };
 		/* "[heap]", "//anon": names of mappings that are no files */
 		if (q->paths[i][0] == '/')
 			r = try_file(AT_FDCWD, q->paths[i], q, out, &why);
@@ -413,6 +433,13 @@ static int open_file(const struct image_store *store, const struct image_query *
 		code = r;
 		first = why;
 		named = q->paths[i];
+	}
+	removed = try_removed(store, &search, &why);
+	if (removed >= 0)
+		return 0;
+	if (removed == -EACCES) {
+		code = removed;
+		first = why;
 	}
 	if ((store && store->images && try_debug_dir(store->images, &search) >= 0) ||
 	    image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0)

@@ -58,6 +58,7 @@ struct image_query {
 	struct base_id id;	/* len 0: unknown, not compared; no copy is taken for it */
 	enum image_known known; /* identity of a FILE */
 	const char *text;	/* for a FILE: the word "text" of its profile, or NULL */
+	bool text_of_other; /* @text is another profile's, to compare with: this one's has none */
 	const char *const
 		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
 };
@@ -69,7 +70,8 @@ struct image;
  * code where @query has its hash (base_id_of_text), or (of a
  * pseudo-image that has grown) stand among those it replaces. A file without build-id, or with one
  * that no program header tells of, is known by base_id_of_head, or, where nobody could read it, its
- * place. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path> and
+ * place. Copies that dcpid made of removed files, in the store's <db>/dyn, are searched next;
+ * $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path> and
  * DIR/.build-id/xx/yyy; then the servers of $DEBUGINFOD_URLS are asked.
  *
  * Symbols and lines that the image does not have are from its separate debug file: NAME is what its

@@ -187,7 +187,8 @@ bool analysis_image_has_text(struct analysis *a, const struct analysis_image *ai
 {
 	struct image_query q = { .kind = kind_of(ai->kind),
 				 .id = *profdb_profile_image(ai->profile),
-				 .text = text };
+				 .text = text,
+				 .text_of_other = true };
 	const char **paths = paths_of(ai->profile);
 	struct image *img = NULL;
 

@@ -73,6 +73,27 @@ static void a_bad_length_stays_inside(void **state)
 	assert_true(base_id_equal(&id, &id));
 }
 
+static void names_of_copies(void **state)
+{
+	static const char *const others[] = {
+		"abcd.dyn",  "abcd.filed",    "abcd-.file", "-abcd.file", ".file", "x.file",
+		"ab-c.file", "ab-cd-ef.file", "abcd",	    "ab.cd.file", "",	   "ab/cd.file"
+	};
+	struct base_id id = { .len = 32 }, text = { 0 }, got;
+	char name[BASE_COPY_NAME_LEN];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		base_copy_name(&id, &text, name);
+		assert_int_equal(base_copy_id(name, &got), 0);
+		assert_true(base_id_equal(&got, &id));
+		text.len = 32;
+	}
+	assert_int_equal(strlen(name), 64 + 1 + 64 + 5);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_int_equal(base_copy_id(others[i], &got), -EINVAL);
+}
+
 static void equality(void **state)
 {
 	struct base_id a = { .len = 2, .bytes = { 1, 2 } }, b = a;
@@ -92,11 +113,9 @@ static void equality(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(upper_case_and_none),
-		cmocka_unit_test(a_bad_length_stays_inside),
-		cmocka_unit_test(equality),
+		cmocka_unit_test(round_trip),	       cmocka_unit_test(refusals),
+		cmocka_unit_test(upper_case_and_none), cmocka_unit_test(a_bad_length_stays_inside),
+		cmocka_unit_test(names_of_copies),     cmocka_unit_test(equality),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -436,6 +436,81 @@ static void test_identity(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/x.so"));
 }
 
+/* A copy of the fixture as dcpid makes it of a file that is removed, in a folder of its own. */
+static void copy_fixture(char dir[32], const struct base_id *text)
+{
+	struct image *fixture = open_fixture("fixture.so", IMAGE_FILE);
+	char name[BASE_COPY_NAME_LEN], command[2 * PATH_MAX];
+
+	strcpy(dir, "/tmp/dcpi-image-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	base_copy_name(image_id(fixture), text, name);
+	snprintf(command, sizeof(command), "cp '%s' '%s/%s'", FIXTURES "/fixture.so", dir, name);
+	assert_int_equal(system(command), 0);
+	image_close(fixture);
+}
+
+/* What a store in @dir has for @q; the folder goes. */
+static int open_copied(const char *dir, const struct image_query *q)
+{
+	struct image_store *store;
+	struct image *img = NULL;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+	char command[64];
+
+	assert_true(fd >= 0);
+	assert_int_equal(image_store_open(fd, -1, &store), 0);
+	r = image_open(store, q, &img, NULL);
+	if (r >= 0) {
+		expect_at(img, addr(img, "versioned"), "versioned");
+		image_close(img);
+	}
+	image_store_close(store);
+	close(fd);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+	return r;
+}
+
+static void test_copy_of_removed(void **state)
+{
+	static const char *const gone[] = { "/nowhere/x.so", NULL };
+	struct image *fixture = open_fixture("fixture.so", IMAGE_FILE);
+	struct base_id text, none = { 0 };
+	struct image_query q = { .paths = gone, .id = *image_id(fixture) }, other = q;
+	char dir[32], word[BASE_ID_TEXT_LEN];
+	int fd = open(FIXTURES "/fixture.so", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	image_close(fixture);
+	assert_int_equal(base_id_of_text(&text, fd), 0);
+	close(fd);
+	copy_fixture(dir, &none);
+	assert_int_equal(open_copied(dir, &q), 0);
+	q.text = base_id_text(&text, word);
+	copy_fixture(dir, &text);
+	assert_int_equal(open_copied(dir, &q), 0);
+	/* A file that root alone could place has none of another's copy, be it to compare codes. */
+	copy_fixture(dir, &text);
+	assert_int_equal(open_copied(dir, &other), -DCPI_ENOIMAGE);
+	q.text_of_other = true;
+	copy_fixture(dir, &text);
+	assert_int_equal(open_copied(dir, &q), -DCPI_ENOIMAGE);
+	/* A pseudo-image is not sought in what anybody made, whatever that says it is. */
+	other.kind = IMAGE_DYNAMIC;
+	copy_fixture(dir, &text);
+	assert_int_equal(open_copied(dir, &other), -DCPI_ENOIMAGE);
+	/* The name is believed no more than a path is. */
+	q.text_of_other = false;
+	text.bytes[0] ^= 1;
+	base_id_text(&text, word);
+	copy_fixture(dir, &text);
+	assert_int_equal(open_copied(dir, &q), -DCPI_ENOIMAGE);
+	q.text = "../../x";
+	copy_fixture(dir, &text);
+	assert_int_equal(open_copied(dir, &q), -DCPI_ENOIMAGE);
+}
+
 /* Of several paths the error is that of the first file that was there, under its own name. */
 static void test_named_path(void **state)
 {
@@ -769,19 +844,33 @@ static void test_partly_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),     cmocka_unit_test(test_source),
-		cmocka_unit_test(test_lines),	     cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_offsets),	     cmocka_unit_test(test_dynamic),
-		cmocka_unit_test(test_off),	     cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_unended),	     cmocka_unit_test(test_store),
-		cmocka_unit_test(test_identity),     cmocka_unit_test(test_no_build_id),
-		cmocka_unit_test(test_debug_path),   cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_no_waiting),   cmocka_unit_test(test_at_sign),
-		cmocka_unit_test(test_named_path),   cmocka_unit_test(test_no_identity),
-		cmocka_unit_test(test_pointer),	     cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_odd_build_id), cmocka_unit_test(test_long_build_id),
-		cmocka_unit_test(test_partly_told),  cmocka_unit_test(test_unseen_id),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_source),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_unended),
+		cmocka_unit_test(test_store),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_no_build_id),
+		cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_at_sign),
+		cmocka_unit_test(test_copy_of_removed),
+		cmocka_unit_test(test_named_path),
+		cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_pointer),
+		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_odd_build_id),
+		cmocka_unit_test(test_long_build_id),
+		cmocka_unit_test(test_partly_told),
+		cmocka_unit_test(test_unseen_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
