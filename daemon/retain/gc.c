@@ -190,7 +190,8 @@ static bool is_ours(enum gc_folder folder, const char *name)
 		return kernel_file_id(name, &id) >= 0;
 	if (folder == GC_COSTS)
 		return profdb_costs_file_id(name, &id) >= 0;
-	return len > 4 && name[0] != '.' && strcmp(name + len - 4, ".dyn") == 0;
+	return base_copy_id(name, &id) == 0 ||
+	       (len > 4 && name[0] != '.' && strcmp(name + len - 4, ".dyn") == 0);
 }
 
 static int add_file(struct gc *gc, enum gc_folder folder, const char *name)
@@ -302,6 +303,12 @@ static size_t last_use_dyn(struct gc *gc, const struct gc_file *file)
 	return last;
 }
 
+/* It may say of itself that it is anything: its name tells. */
+static size_t last_use_copy(const struct gc *gc, const struct base_id *id)
+{
+	return gc->marks.all_copies ? GC_STAYS : gc_marks_id_rank(&gc->marks, id);
+}
+
 /* Symbols and code of one kernel stay together: dcpikdiff may just have added one to the other. */
 static void mark_young_kernels(struct gc *gc)
 {
@@ -342,6 +349,10 @@ static size_t last_use_costs(const struct gc *gc, const struct gc_file *file)
 
 static size_t last_use(struct gc *gc, const struct gc_file *file)
 {
+	struct base_id id;
+
+	if (file->folder == GC_DYN && base_copy_id(file->name, &id) == 0)
+		return last_use_copy(gc, &id);
 	switch (file->folder) {
 	case GC_KERNEL:
 		return last_use_kernel(gc, file);
@@ -446,24 +457,32 @@ static int sweep_locked(struct gc *gc, struct gc_result *result)
 	return r;
 }
 
-static void say_unreadable(const struct gc *gc)
+static void say_stays(const struct gc *gc, const char *what)
 {
 	const struct gc_config *c = gc->config;
-	bool kernels = false, costs = false;
 	struct base_err err = { 0 };
+
+	base_fail(&err, gc->marks.why.code, "%s stays: %s", what, gc->marks.why.text);
+	if (c->kept)
+		c->kept(c->ctx, &err);
+}
+
+static void say_unreadable(const struct gc *gc)
+{
+	bool kernels = false, costs = false, copies = false;
+	struct base_id id;
 
 	for (size_t i = 0; i < gc->nr; i++) {
 		kernels |= gc->files[i].folder == GC_KERNEL && gc->marks.all_kernels;
 		costs |= gc->files[i].folder == GC_COSTS && gc->marks.all_costs;
+		copies |= gc->marks.all_copies && base_copy_id(gc->files[i].name, &id) == 0;
 	}
-	if (!c->kept || !(kernels || costs))
-		return;
-	base_fail(&err, gc->marks.why.code, "all of %s stays: %s",
-		  !costs    ? "'kernel'"
-		  : kernels ? "'kernel' and 'costs'"
-			    : "'costs'",
-		  gc->marks.why.text);
-	c->kept(c->ctx, &err);
+	if (kernels || costs)
+		say_stays(gc, !costs	? "all of 'kernel'"
+			      : kernels ? "all of 'kernel' and 'costs'"
+					: "all of 'costs'");
+	if (copies)
+		say_stays(gc, "each copy of a removed file");
 }
 
 /* Files that can be made again are removed before an epoch is. */

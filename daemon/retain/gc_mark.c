@@ -87,6 +87,7 @@ bool gc_marks_unreadable(struct gc_marks *m, const char *file, const struct base
 	if (!m->all_costs)
 		m->why = *why;
 	m->all_costs = true;
+	m->all_copies |= strstr(file, ".file.") != NULL;
 	m->all_kernels |= strstr(file, ".kernel.") || strstr(file, ".vdso.");
 	return true;
 }

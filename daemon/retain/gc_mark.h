@@ -12,7 +12,7 @@ struct gc_marks {
 	struct base_map
 		kernels; /* kernels, by as much of an id as a file name of <db>/kernel has */
 	/* A profile cannot be read that may refer to any of them, the first of these: @why. */
-	bool all_kernels, all_costs;
+	bool all_kernels, all_costs, all_copies;
 	struct base_err why;
 };
 

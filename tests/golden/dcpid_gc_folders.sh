@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# dcpid -gc: files of kernels, and costs of blocks, that no epoch refers to.
+# dcpid -gc: files of kernels, costs of blocks, and copies of removed files that no epoch refers to.
 set -eu
 export LC_ALL=C TZ=UTC
 work=$(mktemp -d)
@@ -14,6 +14,7 @@ c=cccccccccccccccccccccccccccccccccccccccc
 d=dddddddddddddddddddddddddddddddddddddddd
 e=eeeeeeeeeeeeeeee
 f=ffffffffffffffffffffffffffffffffffffffff
+removed=7777777777777777777777777777777777777777
 replaced=1111111111111111111111111111111111111111
 
 "$tests/mkdb" db </dev/null
@@ -40,6 +41,10 @@ END
 	profile kernel vmlinux-6.1 db/kernel/vmlinux-6.1-${a:0:20}.elf
 	event cpu-clock 1000000
 	at 0x40 1
+	profile file /tmp/removed.so
+	id $removed
+	event cpu-clock 1000000
+	at 0x40 1
 	profile dynamic jit.dyn
 	event cpu-clock 1000000
 	at 0x40 1
@@ -64,6 +69,11 @@ for id in $a $replaced $d $e; do
 	echo costs >db/costs/$id.cpu-clock
 done
 echo "of somebody else" >db/costs/README
+# The names tell what they are copies of, and nothing else does.
+for copy in $removed $removed-$a $f-$a; do
+	cp db/dyn/jit.dyn db/dyn/$copy.file
+done
+echo "of somebody else" >db/dyn/library.file
 touch -d 2023-11-14 db/dyn/* db/kernel/* db/kernel/.tmp* db/costs/*
 touch -d "$(date -d '6 days ago' +%F)" db/costs/$d.cpu-clock # measured lately
 
