@@ -70,6 +70,8 @@ struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
 		return in_bucket(ACCOUNT_BUCKET_AMBIGUOUS);
 	if (m && m->kind == MAP_IMAGE && a->dyn && dyn_claims(s->p, s->addr))
 		return claimed(a, s, m);
+	if (m && m->kind == MAP_IMAGE && !m->image->watched && a->dyn && a->live)
+		dyn_sampled(a->dyn, s->p, m);
 	if (m && m->kind == MAP_IMAGE)
 		return in_image(image_of(a, s, m), m->file_off + (s->addr - m->start));
 	return m || (s->p && s->p->dyn) ? later : in_bucket(unknown(s));

@@ -8,7 +8,7 @@ void daemon_keep_quota(struct daemon *d)
 	struct dyn_stats stats = { 0 };
 
 	dyn_stats_get(d->dyn, &stats);
-	if (quota_check(&d->quota, stats.images_written)) {
+	if (quota_check(&d->quota, stats.images_written + stats.files_kept)) {
 		/* Processes that live may get samples yet. */
 		dyn_spare_images(d->dyn);
 		/* A recorded stream comes at once. */

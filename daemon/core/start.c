@@ -316,6 +316,7 @@ static int open_dyn(struct daemon *d, struct base_err *err)
 		.budgets = d->budgets,
 		.keep_all = d->opt.keep_all,
 		.process_quota = (uint64_t)d->opt.process_quota_mib << 20,
+		.quota = d->quota.max,
 		.meanwhile = d->reader ? daemon_meanwhile : NULL,
 		.meanwhile_ctx = d,
 		.record = d->record ? record_dyn : NULL,

@@ -17,6 +17,8 @@ enum budget_place {
 	BUDGET_ROOTS,	      /* root folders in which a perf map is looked for */
 	BUDGET_HANDED,	      /* registries that were handed over and wait for a turn */
 	BUDGET_REGISTRATIONS, /* images that were registered since the last flush */
+	BUDGET_FILES,	      /* mapped files that may be removed */
+	BUDGET_COPIES,	      /* bytes of their copies since the epoch began */
 	BUDGET_NR_PLACES,
 };
 

@@ -95,6 +95,7 @@ struct image {
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
 	bool apart;   /* each process has a profile of it (dcpid -bypid) */
 	bool excluded;		     /* its samples are counted as such, not stored */
+	bool watched;		     /* FILE: a sample in it is no news (dyn_sampled) */
 	bool put;		     /* DYNAMIC: profiles on disk may hold its build-id */
 	char *process;		     /* process of such an image: "PID-START"; else NULL */
 	char *label;		     /* that all of its samples have, or NULL */

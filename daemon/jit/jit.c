@@ -83,6 +83,7 @@ void dyn_close(struct dyn *d)
 	if (!d)
 		return;
 	dyn_merge_forget(d);
+	dyn_files_release(d);
 	while (d->registries)
 		dyn_registry_free(d->registries);
 	for (size_t i = 0; i < d->nr_handed; i++) {

@@ -24,6 +24,7 @@ struct dyn_config {
 	struct budgets *budgets;   /* likewise: shares of users; NULL: none is refused anything */
 	bool keep_all;		   /* routines that got no sample, too */
 	uint64_t process_quota;	   /* bytes kept of one process; 0: as much as there is room for */
+	uint64_t quota;		   /* bytes of <db>/dyn, a half of which copies of files may take */
 	/* Called now and then while images are written; may be NULL. */
 	void (*meanwhile)(void *ctx);
 	void *meanwhile_ctx;
@@ -59,6 +60,12 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump);
 void dyn_watch(struct dyn *d, struct process *p);
 /* @p has mapped a file for its code, which may have a descriptor. */
 void dyn_mapped(const struct process *p);
+/*
+ * The first sample of a file's image (not @m->image->watched): while @p has it mapped it is looked
+ * now and then whether it was removed, and then copied into <db>/dyn by the next dyn_write_ended or
+ * dyn_write_images.
+ */
+void dyn_sampled(struct dyn *d, const struct process *p, const struct map *m);
 /* @p will end when its counts are settled: what is only there now and then is looked for now, and
  * what was left alone for a while is read. */
 void dyn_leaving(struct process *p);
@@ -162,7 +169,7 @@ int dyn_write_waited(struct dyn *d, struct base_err *err);
  */
 void dyn_set_full(struct dyn *d, bool full);
 /* Images of what lives are newer than the last flush from now on: dcpid -gc leaves them alone. */
-void dyn_spare_images(const struct dyn *d);
+void dyn_spare_images(struct dyn *d);
 /* A client waits for what was not all read yet: call dyn_refresh again soon. */
 bool dyn_is_catching_up(const struct dyn *d);
 /*
@@ -201,6 +208,7 @@ struct dyn_stats {
 	uint64_t changes_missed;     /* of what lives, that no record told */
 	uint64_t generations_unread; /* samples whose generation could not be read */
 	uint64_t images_merged;	     /* processes whose image became part of another */
+	uint64_t files_kept;	     /* copies of removed files */
 	uint64_t merges_failed;	     /* those that keep one of their own, for that failed */
 };
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out);

@@ -629,6 +629,8 @@ struct dyn {
 	struct dyn_trace trace; /* state of dyn_facility_record */
 	uint64_t settled_ns;	/* samples up to here have been looked up */
 	bool full;		/* the database is over its quota */
+	struct dyn_file *files; /* removed.c */
+	size_t nr_files, cap_files;
 	struct dyn_stats stats;
 	uint64_t bad_gone, dropped_gone, left_out_gone,
 		missed_gone; /* counts of registries that are gone */
@@ -643,6 +645,26 @@ static inline void dyn_meanwhile(const struct dyn *d)
 	if (d->config.meanwhile)
 		d->config.meanwhile(d->config.meanwhile_ctx);
 }
+
+/* ---- files that were removed (removed.c) -------------------------------------------------------
+ */
+
+/* A file with samples, whose copy is to be kept if it is removed. */
+struct dyn_file {
+	struct image *image; /* a reference */
+	/* Where a process has it mapped. */
+	int32_t pid;
+	uint32_t uid;
+	uint64_t start, end;
+	uint64_t next_ns, wait_ns; /* base_now_ns of the next look, and from the last one to it */
+	bool kept;
+};
+
+/* Look at those that are due, and keep what was removed. */
+void dyn_files_look(struct dyn *d);
+/* As dyn_spare_images; copies that are gone are made again. */
+void dyn_files_spare(struct dyn *d);
+void dyn_files_release(struct dyn *d);
 
 /* ---- their images (image.c; images.h: any) -------------------------------------------- */
 

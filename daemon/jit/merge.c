@@ -158,6 +158,7 @@ static void limit_groups(struct dyn *d)
 void dyn_merge_forget(struct dyn *d)
 {
 	free_groups(&d->merges);
+	budget_clear(d->config.budgets, BUDGET_COPIES);
 }
 
 static int collect(struct dyn *d)

@@ -148,6 +148,8 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 
 int dyn_write_images(struct dyn *d, struct base_err *err)
 {
+	dyn_files_spare(d);
+	dyn_files_look(d);
 	return write_images(d, ALL, d->hasty ? base_now_ns() + ENDED_NS : UINT64_MAX, err);
 }
 
@@ -177,6 +179,7 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 	bool some = false;
 	int r = 0;
 
+	dyn_files_look(d);
 	if (d->merge_after_ns && base_now_ns() < d->merge_after_ns)
 		return 0;
 	for (const struct dyn_registry *reg = d->registries; !some && reg; reg = reg->next)
@@ -198,8 +201,9 @@ void dyn_set_full(struct dyn *d, bool full)
 	d->full = full;
 }
 
-void dyn_spare_images(const struct dyn *d)
+void dyn_spare_images(struct dyn *d)
 {
+	dyn_files_spare(d);
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
 			if (reg->facilities[i])

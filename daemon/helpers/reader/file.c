@@ -174,6 +174,26 @@ static bool is_local(int fd)
 	return false;
 }
 
+int reader_removed_look(const struct reader_request *q, struct stat *st)
+{
+	int fd = look_at_map(q), r = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, st) < 0)
+		r = -errno;
+	else if (st->st_nlink)
+		r = -EEXIST;
+	else if (!is_local(fd))
+		r = -EREMOTE;
+	else if (st->st_size > READER_COPY_MAX)
+		r = -EFBIG;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
 int reader_is_dump(int fd, bool begins_so)
 {
 	struct stat st;

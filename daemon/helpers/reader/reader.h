@@ -58,6 +58,32 @@ int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct dr
  * where none came that is such a one; -ETIMEDOUT.
  */
 int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_id *text);
+/*
+ * A file that process @pid has mapped executable at [@start, @end), and that no name leads to any
+ * more. It is found by that mapping alone.
+ */
+struct reader_removed {
+	int32_t pid;
+	uint32_t uid; /* the process's user, if it has ended */
+	uint64_t start, end;
+	struct base_id id; /* the file has it */
+
+	/* what is found */
+	uint64_t len;
+	uint32_t owner;
+	bool public; /* its mode let everybody read it */
+	/* Where it was copied: its code, as of struct reader_dump; and whether root alone could
+	 * write into it. */
+	struct base_id text;
+	bool roots;
+};
+/*
+ * Look at it, and copy it to @to (-1: only look). -EEXIST: a name leads to it; -ENOENT, -ESTALE: it
+ * is not mapped there, or another one is; -EINVAL: not a regular file; -ENOEXEC: no ELF file (told
+ * when it is to be copied); -EFBIG: above 64 MiB; -EREMOTE: its file system may not answer; -EPERM:
+ * without the right to open what processes have mapped.
+ */
+int reader_removed_file(struct reader *r, struct reader_removed *f, int to);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

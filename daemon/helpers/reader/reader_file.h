@@ -20,6 +20,14 @@ void reader_map_file(const struct reader_request *q, char path[64]);
  */
 int reader_mapped_look(const struct reader_request *q);
 int reader_looked_open(int fd);
+/*
+ * The file that mapping @q is of, if no name leads to it any more: looked at as above. *@st is its
+ * status. -EEXIST: one does; -EREMOTE: on a file system on which reading it could wait; -EFBIG:
+ * larger than READER_COPY_MAX.
+ */
+int reader_removed_look(const struct reader_request *q, struct stat *st);
+/* Could root alone write into it? Not known of a file system that is not that of "/". */
+bool reader_was_roots(const struct stat *st);
 /* Can root alone decide what stands at path @q->path, and is @st that file? */
 bool reader_is_roots(const struct reader_request *q, const struct stat *st);
 /* The word by which profiles name a file whose code is too large to hash, or is none. */

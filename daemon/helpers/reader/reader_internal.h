@@ -30,6 +30,8 @@ enum reader_op {
 	READER_CODE_READ,  /* pid, addr, end -> long answer of bytes */
 	READER_CLOSE,	   /* descriptor */
 	READER_FILE_ID,	   /* descriptor (of a socket) -> id, text */
+	READER_REMOVED, /* pid, addr, end, id; descriptor to copy to, or none -> mode, owner, size;
+			   text and roots where it was copied */
 };
 
 struct reader_request {
@@ -58,7 +60,8 @@ struct reader_answer {
 	int32_t status;	 /* as the call's result */
 	uint32_t id_len; /* 0: no image but a file that is to be followed */
 	uint32_t owner;	 /* uid of that */
-	uint64_t dev, ino;
+	uint64_t dev, ino, size;
+	uint32_t mode;
 	struct foreign_seen seen;
 	uint32_t no_elf; /* the file is none */
 	uint32_t dump;	 /* the parser's: it begins as a jitdump file does */
@@ -75,6 +78,9 @@ struct reader_answer {
 
 /* Bytes of a text that is no hash of the code but tells which file it is. */
 enum { READER_TEXT_FILE = 8 };
+
+/* A larger file is not copied. */
+#define READER_COPY_MAX (64u << 20)
 
 /* Descriptors the helper starts with; the last is its socket to the parser (parser.h). */
 enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD, READER_PARSER_FD };

@@ -176,6 +176,29 @@ int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_i
 	return 0;
 }
 
+int reader_removed_file(struct reader *r, struct reader_removed *f, int to)
+{
+	struct reader_request q = { .op = READER_REMOVED,
+				    .pid = f->pid,
+				    .uid = user_of(f->pid, f->uid),
+				    .addr = f->start,
+				    .end = f->end,
+				    .id = f->id };
+	struct reader_answer a;
+	int code = reader_call(r, &q, to, &a, NULL);
+
+	if (code < 0)
+		return code;
+	if (a.text.len > sizeof(a.text.bytes))
+		return -DCPI_EHELPER;
+	f->len = a.size;
+	f->owner = a.owner;
+	f->public = a.mode & S_IROTH;
+	f->text = a.text;
+	f->roots = a.roots;
+	return 0;
+}
+
 /* Whatever they are. */
 static int check_bytes(const struct base_buf *b, size_t from)
 {

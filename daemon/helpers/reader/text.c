@@ -35,6 +35,13 @@ bool reader_is_roots(const struct reader_request *q, const struct stat *st)
 	       at.st_ino == st->st_ino;
 }
 
+bool reader_was_roots(const struct stat *st)
+{
+	struct stat at;
+
+	return is_of_root(st) && lstat("/", &at) == 0 && at.st_dev == st->st_dev;
+}
+
 void reader_text_of_file(const struct stat *st, struct base_id *text)
 {
 	const uint64_t file[] = { st->st_dev, st->st_ino, (uint64_t)st->st_size,

@@ -45,6 +45,23 @@ static void offset_in_file(void **state)
 	assert_int_equal(given(), 3);
 }
 
+/* It may be removed from then on; one without samples is nobody's concern, nor is a recorded one.
+ */
+static void first_sample_in_a_file(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x2000, 0x1000, 0, "/bin/b", 2);
+	trial_sample(&t, 10, 0x1000);
+	assert_int_equal(stand_ins.nr_sampled, 0);
+	t.attribute.live = true;
+	trial_sample(&t, 10, 0x1000);
+	trial_sample(&t, 10, 0x1010);
+	assert_int_equal(stand_ins.nr_sampled, 1);
+	trial_sample(&t, 10, 0x2000);
+	assert_int_equal(stand_ins.nr_sampled, 2);
+}
+
 static void two_events(void **state)
 {
 	const struct driver_count c = { .time_ns = 5000,
@@ -762,6 +779,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(offset_in_file),
+		TEST(first_sample_in_a_file),
 		TEST(two_events),
 		TEST(exec_forgets),
 		TEST(many_places),

@@ -136,6 +136,14 @@ void dyn_wait(const struct process *p, uint64_t first_ns)
 	stand_ins.waited_ns = first_ns;
 }
 
+void dyn_sampled(struct dyn *d, const struct process *p, const struct map *m)
+{
+	(void)d;
+	(void)p;
+	stand_ins.nr_sampled++;
+	m->image->watched = true;
+}
+
 bool dyn_has_registry(const struct process *p)
 {
 	return p->dyn && stand_ins.registered;
@@ -613,7 +621,7 @@ void dyn_set_full(struct dyn *d, bool full)
 	stand_ins.full = full;
 }
 
-void dyn_spare_images(const struct dyn *d)
+void dyn_spare_images(struct dyn *d)
 {
 	(void)d;
 	stand_ins.nr_spared++;

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Libraries that their programs remove as soon as they are loaded: when both are gone the tools show the routines and
+# their instructions, to those alone who could read the files. What is too large is not kept.
+set -eu -o pipefail
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+tests=$DCPI_BIN/../tests
+reachable_programs
+install -m 755 "$tests/load_removed" "$work/load"
+install -d -m 1777 "$work/tmp"
+
+as() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
+
+# library SLOT MODE: each has other code; user 65534's.
+library() { install -o 65534 -m "$2" "$tests/removed_$1.so" "$work/tmp/lib$1.so"; }
+load() { as 65534 "$work/load" "$work/tmp/lib$1.so" "${@:2}"; }
+
+# expect IMAGE USER TEXT: in place of a procedure's name nearly all samples in that image have this.
+expect()
+{
+	local percent
+	as "$2" "$DCPI_BIN/dcpiprof" -no_header >"$work/report" 2>"$work/err" || :
+	percent=$(awk -v i="$1" -v t="$3" '$NF == i { all += $1; n += index($0, t) ? $1 : 0 }
+		END { printf "%d\n", all ? 100 * n / all : -1 }' "$work/report")
+	echo "$1 as $2: $percent % $3"
+	[ "$percent" -ge 90 ] || fail "$(cat "$work/report" "$work/err")"
+}
+
+# It ran already when the daemon came, which finds it in /proc.
+library 0 755
+load 0 8 &
+before=$!
+sleep 1
+# Their processes are to live when it looks.
+start_daemon -drain 500
+library 1 755
+load 1 3
+library 2 700
+load 2 3
+library 3 755
+load 3 3 memfd
+# Loaded as ever; the rest of it is a hole.
+library 4 755
+truncate -s 65M "$work/tmp/lib4.so"
+load 4 3
+wait $before
+"$DCPI_BIN/dcpictl" flush >/dev/null
+for i in 0 1 2 4; do
+	[ -p "$work/tmp/lib$i.so" ] || fail "lib$i.so is there still"
+done
+ls -l "$db/dyn"
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 4 ] || fail "not four copies"
+[ "$(status_field files_kept)" = 4 ] || fail "not four of them are counted"
+grep -q "lib4.so', which was removed, is not kept: it is larger than 64 MiB" "$work/log" || fail "nothing is said of it"
+tmp=$work/tmp
+for image in "$tmp/lib0.so" "$tmp/lib1.so" "$tmp/lib2.so" /memfd:removed; do
+	expect "$image" 0 removed_loop
+	expect "$image" 65534 removed_loop
+	expect "$image" 65533 "(image not readable)"
+done
+expect "$tmp/lib4.so" 0 "(image"
+"$DCPI_BIN/dcpilist" -asm -no_header removed_loop "$tmp/lib1.so" >"$work/list" || fail "dcpilist"
+[ "$(awk '$1 > 0 && /0x/' "$work/list" | wc -l)" -ge 2 ] || fail "no instructions: $(cat "$work/list")"
+account_holds "with copies"
+
+# They go with the last epoch that has samples in them.
+"$DCPI_BIN/dcpictl" epoch >/dev/null
+"$DCPI_BIN/dcpid" -gc "$db" >/dev/null
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 4 ] || fail "a copy is gone whose samples are there"
+rm -r "$(find "$db" -maxdepth 1 -name '2*' | sort | head -n 1)"
+"$DCPI_BIN/dcpid" -gc "$db" >/dev/null
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 0 ] || fail "copies that no epoch refers to"
+stop_daemon
