@@ -76,7 +76,8 @@ static int line_put(struct jvmti_frames *f, uint32_t start, uint32_t file, uint3
 		return 0;
 	if (!grow(&f->lines, f->nr_lines, &f->grow_lines, sizeof(*f->lines)))
 		return -ENOMEM;
-	f->lines[f->nr_lines++] = (struct dbgdyn_line){ .code_off = start, .line = line, .file = file };
+	f->lines[f->nr_lines++] =
+		(struct dbgdyn_line){ .code_off = start, .line = line, .file = file };
 	return 0;
 }
 
