@@ -273,6 +273,7 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 
 	f->events_lost &= until_ns != UINT64_MAX;
 	advance(t, until_ns > f->now_ns ? until_ns : f->now_ns);
+	follow_read_ended(f);
 	resolve_all(t, until_ns == UINT64_MAX);
 	store_all(t->store);
 	/* No trace may go on waiting for a process that this ends. */

@@ -123,6 +123,14 @@ struct process *follow_attach(void *ctx, int32_t pid, uint64_t time_ns)
 	return p;
 }
 
+void follow_read_ended(struct follow *f)
+{
+	struct process *p;
+
+	for (size_t pos = 0; f->dyn && processes_next_over(f->processes, &pos, &p);)
+		dyn_read_ended(f->dyn, p);
+}
+
 void follow_reap(struct follow *f)
 {
 	end_later(f);

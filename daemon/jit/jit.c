@@ -570,6 +570,14 @@ static bool read_any(struct dyn_registry *reg, bool ranges)
 	return news;
 }
 
+void dyn_read_ended(struct dyn *d, struct process *p)
+{
+	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+
+	if (reg && reg->skipped && !reg->over && d->config.reader)
+		read_any(reg, false);
+}
+
 void dyn_begin_with(struct dyn *d, struct dyn_registry *first)
 {
 	struct dyn_registry **end = &d->registries, **before = NULL;

@@ -176,6 +176,14 @@ bool processes_next(const struct processes *t, size_t *pos, struct process **out
 	return true;
 }
 
+bool processes_next_over(const struct processes *t, size_t *pos, struct process **out)
+{
+	if (*pos >= t->nr_over)
+		return false;
+	*out = t->over[(*pos)++];
+	return true;
+}
+
 size_t processes_nr(const struct processes *t)
 {
 	return t->by_pid.nr;

@@ -97,6 +97,8 @@ struct process *processes_find_over(const struct processes *t, int32_t pid);
 struct process *processes_add(struct processes *t, int32_t pid);
 /* The life is over; it stays until the next reaping, for counts that still refer to it. */
 void processes_end(struct processes *t, struct process *p);
+/* As processes_next, of the lives that are over. */
+bool processes_next_over(const struct processes *t, size_t *pos, struct process **out);
 /* Forget the mappings of lives that are over, but for those that are unsettled. */
 void processes_forget_maps(struct processes *t);
 /* Free the lives that are over but for those that are unsettled; @end sees each before (may be

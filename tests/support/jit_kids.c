@@ -59,8 +59,14 @@ static int be_killed(uint64_t random, long ns)
 
 static int be_worker(uint64_t random, int routines, int to)
 {
+	double end =
+		truth_clock(CLOCK_THREAD_CPUTIME_ID) + 1e-9 * (double)(random * 7919 % 2000003);
 	uint64_t context;
 
+	/* On a busy machine programs begin with a tick, and the sampler's period is a multiple of
+	 * that. */
+	while (truth_clock(CLOCK_THREAD_CPUTIME_ID) < end)
+		;
 	dbgdyn_begin("work", 4, NULL, &context);
 	for (int i = 0; i < routines; i++) {
 		truth_make(context, code + i * TRUTH_BLOCK, "work", i, NULL);

@@ -573,6 +573,19 @@ static void waits_for_the_flush(void **state)
 	t.follow.live = t.attribute.live = false;
 }
 
+/* Its samples are looked up a last time then. */
+static void reads_what_ended(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_sample(&t, 10, 0x1234);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	counts_resolve(&t.counts, 0);
+	assert_int_equal(stand_ins.read_ended, 10);
+	assert_int_equal(stand_ins.nr_lookups_read, 0);
+	assert_int_equal(stand_ins.nr_lookups, 1);
+}
+
 /* Nobody asks again before something new was told; until then who lived is not forgotten. */
 static void waits_for_news(void **state)
 {
@@ -795,6 +808,7 @@ int main(void)
 		TEST(generations),
 		TEST(waits_a_second),
 		TEST(waits_for_the_flush),
+		TEST(reads_what_ended),
 		TEST(waits_for_news),
 		TEST(waits_no_more),
 		TEST(released_while_waiting),

@@ -660,6 +660,31 @@ static void test_skipped(void **state)
 	budgets_free(b);
 }
 
+/* Samples of a process that ended wait no longer: it is read whether a turn has time or not. */
+static void test_skipped_and_ended(void **state)
+{
+	struct budgets *b = budgets_new();
+	struct image *img;
+	TRACKER(state);
+
+	assert_non_null(b);
+	fake_facility(&fake, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	t->dyn->config.budgets = b;
+	dyn_set_hasty(t->dyn, true);
+	budget_turn(b);
+	budget_waited(b, t->p.uid, 1000000000, 0, 0);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, 0x10000, &img), DYN_LATER);
+	dyn_read_ended(t->dyn, &t->p);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	dyn_set_hasty(t->dyn, false);
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
+}
+
 /* Between flushes an image is written when its client waits for it and all that it told is read. */
 static void test_waited(void **state)
 {
@@ -932,6 +957,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spent_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skipped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_skipped_and_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_times_of_missed, setup, teardown),

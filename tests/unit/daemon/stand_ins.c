@@ -52,6 +52,13 @@ int dyn_hand_on(struct process *from, struct process *to)
 	return 0;
 }
 
+void dyn_read_ended(struct dyn *d, struct process *p)
+{
+	(void)d;
+	stand_ins.nr_lookups_read = stand_ins.nr_lookups;
+	stand_ins.read_ended = p->pid;
+}
+
 void dyn_end(struct dyn *d, struct process *p)
 {
 	(void)d;

@@ -19,9 +19,10 @@ struct stand_ins {
 	enum dyn_where where;
 	struct image *dyn_image;
 	uint64_t dyn_off;
-	struct dyn_query query; /* the last one */
-	unsigned int nr_lookups;
-	uint64_t news, waited_ns; /* dyn_news; what dyn_wait was told last */
+	struct dyn_query query;			  /* the last one */
+	unsigned int nr_lookups, nr_lookups_read; /* all; those before dyn_read_ended */
+	int32_t read_ended;			  /* process that dyn_read_ended was told last */
+	uint64_t news, waited_ns;		  /* dyn_news; what dyn_wait was told last */
 	uint64_t settled_ns;
 	bool registered; /* dyn_has_registry, of who has a client */
 	/* dyn_ranges: one, or none where its end is 0 */
