@@ -102,22 +102,22 @@ static int begin(const char *name, size_t name_len, const struct dbgdyn_options 
 }
 
 int dbgdyn_begin(const char *facility, size_t facility_len, const struct dbgdyn_options *opts,
-		 uint64_t *context)
+		 dbgdyn_context *context)
 {
 	if (context)
-		*context = 0;
+		context->id = 0;
 	if (!facility || !facility_len || facility_len > WIRE_FACILITY_NAME || !context ||
 	    !options_good(opts))
 		return DBGDYN_EINVAL;
 	struct caller c = enter();
 
-	return leave(c, begin(facility, facility_len, opts, context));
+	return leave(c, begin(facility, facility_len, opts, &context->id));
 }
 
-int dbgdyn_add(uint64_t context, enum dbgdyn_kind kind, const void *base, size_t len)
+int dbgdyn_add(dbgdyn_context context, enum dbgdyn_kind kind, const void *base, size_t len)
 {
 	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
 	int r;
 
 	if (!s)
@@ -151,46 +151,88 @@ static int changed(const struct dbgdyn_state *s, int r)
 	return r;
 }
 
-int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine, uint64_t *handle)
+static uint64_t *id_of(dbgdyn_handle *handle)
 {
-	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
-
-	return s ? changed(s, dbgdyn_routine_put(s, index, routine, handle)) : DBGDYN_EREFUSED;
+	return handle ? &handle->id : NULL;
 }
 
-int dbgdyn_retire(uint64_t context, uint64_t handle)
+int dbgdyn_register(dbgdyn_context context, const struct dbgdyn_routine *routine,
+		    dbgdyn_handle *handle)
 {
 	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
 
-	return s ? changed(s, dbgdyn_routine_retire(s, index, handle)) : DBGDYN_EREFUSED;
+	return s ? changed(s, dbgdyn_routine_put(s, index, routine, id_of(handle)))
+		 : DBGDYN_EREFUSED;
 }
 
-int dbgdyn_retire_code(uint64_t context, const void *code, size_t len)
+int dbgdyn_register_many(dbgdyn_context context, const struct dbgdyn_routine *routines, size_t nr,
+			 dbgdyn_handle *handles)
+{
+	const struct dbgdyn_routine *r = routines;
+	int first = DBGDYN_OK;
+
+	for (size_t i = 0; i < nr; i++) {
+		dbgdyn_handle handle = { 0 };
+		int result = dbgdyn_register(context, r, &handle);
+
+		if (handles)
+			handles[i] = handle;
+		if (first == DBGDYN_OK)
+			first = result;
+		if (r)
+			r = (const void *)((const uint8_t *)r + routines->size);
+	}
+	return first;
+}
+
+int dbgdyn_retire(dbgdyn_context context, dbgdyn_handle handle)
 {
 	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
+
+	return s ? changed(s, dbgdyn_routine_retire(s, index, handle.id)) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_retire_code(dbgdyn_context context, const void *code, size_t len)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
 
 	return s ? changed(s, dbgdyn_code_retire(s, index, code, len)) : DBGDYN_EREFUSED;
 }
 
-int dbgdyn_move(uint64_t context, uint64_t handle, const void *code)
+int dbgdyn_move(dbgdyn_context context, dbgdyn_handle handle, const void *code)
 {
 	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
 
-	return s ? changed(s, dbgdyn_routine_move(s, index, handle, code)) : DBGDYN_EREFUSED;
+	return s ? changed(s, dbgdyn_routine_move(s, index, handle.id, code)) : DBGDYN_EREFUSED;
 }
 
-int dbgdyn_register_object(uint64_t context, const void *elf, size_t elf_len, uint64_t bias,
-			   uint64_t *handle)
+static int register_object(dbgdyn_context context, const struct dbgdyn_object *object,
+			   dbgdyn_handle *handle)
 {
 	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
 
-	return s ? changed(s, dbgdyn_object_put(s, index, elf, elf_len, bias, handle))
-		 : DBGDYN_EREFUSED;
+	return s ? changed(s, dbgdyn_object_put(s, index, object, id_of(handle))) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_register_object(dbgdyn_context context, const void *elf, size_t elf_len, uint64_t bias,
+			   dbgdyn_handle *handle)
+{
+	const struct dbgdyn_object object = { elf, elf_len, bias, false };
+
+	return register_object(context, &object, handle);
+}
+
+int dbgdyn_copy_object(dbgdyn_context context, const void *elf, size_t elf_len, uint64_t bias,
+		       dbgdyn_handle *handle)
+{
+	const struct dbgdyn_object object = { elf, elf_len, bias, true };
+
+	return register_object(context, &object, handle);
 }
 
 int dbgdyn_registry_make(void)
@@ -208,10 +250,10 @@ int dbgdyn_registry_make(void)
 	return leave(c, fd < 0 ? DBGDYN_ENOMEM : fd);
 }
 
-static int flush(uint64_t context, bool end)
+static int flush(dbgdyn_context context, bool end)
 {
 	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
 
 	if (!s)
 		return DBGDYN_EREFUSED;
@@ -220,12 +262,12 @@ static int flush(uint64_t context, bool end)
 	return leave(c, dbgdyn_flush_wait(s, index, end));
 }
 
-int dbgdyn_flush(uint64_t context)
+int dbgdyn_flush(dbgdyn_context context)
 {
 	return flush(context, false);
 }
 
-int dbgdyn_end(uint64_t context)
+int dbgdyn_end(dbgdyn_context context)
 {
 	return flush(context, true);
 }

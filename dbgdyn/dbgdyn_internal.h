@@ -302,8 +302,14 @@ int dbgdyn_routine_move(struct dbgdyn_state *s, uint32_t facility, uint64_t hand
 			const void *code);
 int dbgdyn_routine_retire(struct dbgdyn_state *s, uint32_t facility, uint64_t handle);
 int dbgdyn_code_retire(struct dbgdyn_state *s, uint32_t facility, const void *code, size_t len);
-int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const void *elf, size_t elf_len,
-		      uint64_t bias, uint64_t *handle);
+struct dbgdyn_object {
+	const void *elf;
+	size_t elf_len;
+	uint64_t bias;
+	bool copy; /* is kept, so that the caller need not */
+};
+int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_object *from,
+		      uint64_t *handle);
 
 /* Lengths of a routine's parts, as its record has them. */
 struct dbgdyn_parts {

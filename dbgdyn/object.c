@@ -116,15 +116,31 @@ static void tell(struct dbgdyn_change *c, const struct wire_object *o)
 	dbgdyn_change_tell(c, len);
 }
 
-static struct dbgdyn_node *list(struct dbgdyn_change *c, const struct wire_object *o)
+/* A slot is being written, where there is room: with @copy it gets the file's bytes, which are read
+ * there from now on. */
+static struct dbgdyn_node *list_begin(struct dbgdyn_state *s, struct wire_object *o, bool copy,
+				      struct wire_object **slot)
 {
-	struct dbgdyn_node *n = dbgdyn_heap_take(c->s, sizeof(*o));
+	struct dbgdyn_node *n = dbgdyn_heap_take(s, sizeof(*o) + (copy ? o->elf_len : 0));
 
+	if (!n)
+		return NULL;
+	*slot = dbgdyn_slot_begin(s, n);
+	if (copy) {
+		memcpy(*slot + 1, (const void *)(uintptr_t)o->elf_addr, o->elf_len);
+		o->elf_addr = (uintptr_t)(*slot + 1);
+	}
+	return n;
+}
+
+static void list_end(struct dbgdyn_change *c, struct dbgdyn_node *n, const struct wire_object *o,
+		     struct wire_object *slot)
+{
 	if (!n) {
 		c->s->nr_unlisted++;
-		return NULL;
+		return;
 	}
-	*(struct wire_object *)dbgdyn_slot_begin(c->s, n) = *o;
+	*slot = *o;
 	dbgdyn_slot_end(c->s, n);
 	n->addr = o->addr;
 	n->code_len = (uint32_t)o->code_len;
@@ -132,29 +148,36 @@ static struct dbgdyn_node *list(struct dbgdyn_change *c, const struct wire_objec
 	n->facility = (uint16_t)c->facility;
 	n->type = WIRE_OBJECT;
 	dbgdyn_live_add(c->s, n);
-	return n;
 }
 
-int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const void *elf, size_t elf_len,
-		      uint64_t bias, uint64_t *handle)
+int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_object *from,
+		      uint64_t *handle)
 {
-	struct wire_object o = { .head = { sizeof(o), WIRE_OBJECT, 0 }, .facility = facility };
+	struct wire_object o = { .head = { sizeof(o), WIRE_OBJECT, 0 },
+				 .facility = facility,
+				 .elf_addr = (uintptr_t)from->elf,
+				 .elf_len = from->elf_len,
+				 .bias = from->bias };
+	struct wire_object *slot = NULL;
 	struct dbgdyn_change c;
 	struct dbgdyn_node *n;
 	uint32_t replaced;
 	struct span code;
 	int result;
 
-	if (!dbgdyn_range_good(elf, elf_len) || !code_find(elf, elf_len, bias, &code))
+	if (!dbgdyn_range_good(from->elf, from->elf_len) ||
+	    !code_find(from->elf, from->elf_len, from->bias, &code))
 		return DBGDYN_EINVAL;
 	result = dbgdyn_change_begin(&c, s, facility);
 	if (result < 0)
 		return result;
+	n = list_begin(s, &o, from->copy, &slot);
+	if (!n && from->copy) {
+		dbgdyn_unlock(s);
+		return dbgdyn_dropped(s);
+	}
 	dbgdyn_change_number(&c);
 	o.seq = c.seq;
-	o.elf_addr = (uintptr_t)elf;
-	o.elf_len = elf_len;
-	o.bias = bias;
 	o.addr = code.addr;
 	o.code_len = code.end - code.addr;
 	replaced = dbgdyn_live_take(s, o.addr, o.code_len);
@@ -163,7 +186,7 @@ int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const void *elf
 	c.bell = dbgdyn_arena_tell(s, facility, o.addr, o.code_len) && c.asked;
 	tell(&c, &o);
 	dbgdyn_change_close(&c, replaced);
-	n = list(&c, &o);
+	list_end(&c, n, &o, slot);
 	if (o.head.flags)
 		dbgdyn_words_move(s, o.addr, o.code_len, c.seq);
 	if (handle)

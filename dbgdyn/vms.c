@@ -41,17 +41,21 @@ uint32_t DBG$DYN_BEGIN(const struct dsc$descriptor_s *facility_id, int64_t code_
 		       uint64_t code_base, int64_t dst_bytes, uint64_t dst_base, uint64_t *context)
 {
 	struct dbgdyn_options opts = { .size = sizeof(opts) };
+	dbgdyn_context made;
+	int r;
 
-	if (context)
-		*context = 0;
+	if (!context)
+		return DBG$_BADPARAM;
+	*context = 0;
 	if (!facility_id || !length_of(code_bytes, &opts.code_len) ||
 	    !length_of(dst_bytes, &opts.dst_len))
 		return DBG$_BADPARAM;
 	/* The address of a range without bytes says nothing. */
 	opts.code_base = code_bytes ? address_of(code_base) : NULL;
 	opts.dst_base = dst_bytes ? address_of(dst_base) : NULL;
-	return status_of(dbgdyn_begin(facility_id->dsc$a_pointer, facility_id->dsc$w_length, &opts,
-				      context));
+	r = dbgdyn_begin(facility_id->dsc$a_pointer, facility_id->dsc$w_length, &opts, &made);
+	*context = made.id;
+	return status_of(r);
 }
 
 uint32_t DBG$DYN_ADD(uint32_t type, int64_t bytes, uint64_t base, const uint64_t *context)
@@ -60,7 +64,8 @@ uint32_t DBG$DYN_ADD(uint32_t type, int64_t bytes, uint64_t base, const uint64_t
 
 	if (!context || !length_of(bytes, &len) || (type != DBG$C_CODE && type != DBG$C_DST))
 		return DBG$_BADPARAM;
-	return status_of(dbgdyn_add(*context, (enum dbgdyn_kind)type, address_of(base), len));
+	return status_of(dbgdyn_add((dbgdyn_context){ *context }, (enum dbgdyn_kind)type,
+				    address_of(base), len));
 }
 
 uint32_t DBG$DYN_END(uint64_t *context)
@@ -69,7 +74,7 @@ uint32_t DBG$DYN_END(uint64_t *context)
 
 	if (!context)
 		return DBG$_BADPARAM;
-	r = dbgdyn_end(*context);
+	r = dbgdyn_end((dbgdyn_context){ *context });
 	*context = 0;
 	return status_of(r);
 }

@@ -69,6 +69,14 @@ enum dbgdyn_result {
 /* Text of a result; never NULL, static storage. */
 DBGDYN_API const char *dbgdyn_strerror(int result);
 
+/* Name a facility, and a routine or object of it, in later calls. An id of 0 names nothing. */
+typedef struct {
+	uint64_t id;
+} dbgdyn_context;
+typedef struct {
+	uint64_t id;
+} dbgdyn_handle;
+
 enum dbgdyn_kind {
 	DBGDYN_CODE = 1, /* machine code, written and run by the application */
 	DBGDYN_DST = 2 /* debug-symbol records in the layout of dbgdyn_vms.h, growing upwards, rest
@@ -107,14 +115,14 @@ DBGDYN_API int dbgdyn_registry_make(void);
  * Announce a facility (a JIT engine in this process; the pseudo-image file's name begins with it).
  * Call it before any of its code runs. @facility: @facility_len bytes, 1 to 104, any bytes but
  * those unfit for a file name are replaced there. @opts may be NULL (no range, default timeout).
- * Stores a context for the later calls into *@context (never 0; 0 where begin fails). Succeeds
- * whether or not a daemon runs; a daemon that starts later finds the process by itself. At most 64
- * facilities a process. Returns DBGDYN_OK, DBGDYN_EINVAL, DBGDYN_ENOMEM, DBGDYN_EFULL. Environment:
- * DCPI_RUN (folder of the daemon's sockets) and DCPI_QUEUE (name of its message queue) replace the
- * defaults /run/dcpi and /dcpi, but not in set-id programs.
+ * Stores a context for the later calls into *@context (one that names nothing where begin fails).
+ * Succeeds whether or not a daemon runs; a daemon that starts later finds the process by itself. At
+ * most 64 facilities a process. Returns DBGDYN_OK, DBGDYN_EINVAL, DBGDYN_ENOMEM, DBGDYN_EFULL.
+ * Environment: DCPI_RUN (folder of the daemon's sockets) and DCPI_QUEUE (name of its message queue)
+ * replace the defaults /run/dcpi and /dcpi, but not in set-id programs.
  */
 DBGDYN_API int dbgdyn_begin(const char *facility, size_t facility_len,
-			    const struct dbgdyn_options *opts, uint64_t *context);
+			    const struct dbgdyn_options *opts, dbgdyn_context *context);
 
 /*
  * Add a further application-owned range (the first ones may be given to begin). The range belongs
@@ -123,7 +131,8 @@ DBGDYN_API int dbgdyn_begin(const char *facility, size_t facility_len,
  * At most 2,048 ranges a process, of which regions with registered code take some (at most 512).
  * DBGDYN_OK, _EINVAL, _EFULL, _EREFUSED.
  */
-DBGDYN_API int dbgdyn_add(uint64_t context, enum dbgdyn_kind kind, const void *base, size_t len);
+DBGDYN_API int dbgdyn_add(dbgdyn_context context, enum dbgdyn_kind kind, const void *base,
+			  size_t len);
 
 /* From code_off on (up to the next entry) the code is of this line. */
 struct dbgdyn_line {
@@ -202,8 +211,16 @@ struct dbgdyn_routine {
  * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, with too
  * many entries, or with a stride below their size), _EFULL, _EREFUSED.
  */
-DBGDYN_API int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine,
-			       uint64_t *handle);
+DBGDYN_API int dbgdyn_register(dbgdyn_context context, const struct dbgdyn_routine *routine,
+			       dbgdyn_handle *handle);
+
+/*
+ * The same for @nr of them, for callers to whom a call is dear. Their sizes are that of the first.
+ * @handles (may be NULL) has room for as many; one that was not registered has an id of 0.
+ * DBGDYN_OK, or the result of the first that failed; the others are registered all the same.
+ */
+DBGDYN_API int dbgdyn_register_many(dbgdyn_context context, const struct dbgdyn_routine *routines,
+				    size_t nr, dbgdyn_handle *handles);
 
 /*
  * What dbgdyn_register would leave out of @routine, for its author to find: a line of text for each
@@ -220,20 +237,20 @@ DBGDYN_API int dbgdyn_check(const struct dbgdyn_routine *routine, char *text, si
  * registered there. DBGDYN_OK, _EINVAL (no such routine, or retired, moved over or replaced
  * already), _EFULL (nothing is known of its place any more: retire it by its address), _EREFUSED.
  */
-DBGDYN_API int dbgdyn_retire(uint64_t context, uint64_t handle);
+DBGDYN_API int dbgdyn_retire(dbgdyn_context context, dbgdyn_handle handle);
 
 /*
  * The same for all routines of this context that begin in [code, code + len). DBGDYN_OK, also where
  * there were none; _EINVAL, _EFULL (from a signal handler), _EREFUSED.
  */
-DBGDYN_API int dbgdyn_retire_code(uint64_t context, const void *code, size_t len);
+DBGDYN_API int dbgdyn_retire_code(dbgdyn_context context, const void *code, size_t len);
 
 /*
  * The routine runs at @code from now on, and no longer where it was: its code is there already, of
  * the same length, with whatever relocation asked for. The handle goes on. As dbgdyn_retire, then
  * dbgdyn_register.
  */
-DBGDYN_API int dbgdyn_move(uint64_t context, uint64_t handle, const void *code);
+DBGDYN_API int dbgdyn_move(dbgdyn_context context, dbgdyn_handle handle, const void *code);
 
 /*
  * Tell of all routines of an ELF file in memory, relocated to where it runs: its FUNC symbols, and
@@ -243,8 +260,15 @@ DBGDYN_API int dbgdyn_move(uint64_t context, uint64_t handle, const void *code);
  * it is the daemon's work, so that only an ELF header or section table that makes no sense is
  * DBGDYN_EINVAL. *@handle as in register, for retire; else as register.
  */
-DBGDYN_API int dbgdyn_register_object(uint64_t context, const void *elf, size_t elf_len,
-				      uint64_t bias, uint64_t *handle);
+DBGDYN_API int dbgdyn_register_object(dbgdyn_context context, const void *elf, size_t elf_len,
+				      uint64_t bias, dbgdyn_handle *handle);
+
+/*
+ * The same of a copy, which the library keeps among what lives until it is retired: the bytes may
+ * go when the call returns. DBGDYN_EFULL where there is no room for it; else as above.
+ */
+DBGDYN_API int dbgdyn_copy_object(dbgdyn_context context, const void *elf, size_t elf_len,
+				  uint64_t bias, dbgdyn_handle *handle);
 
 /*
  * Return when everything told so far is on disk in the pseudo-image (file and folder synced), or
@@ -254,13 +278,13 @@ DBGDYN_API int dbgdyn_register_object(uint64_t context, const void *elf, size_t 
  * a daemon that is there, polling with sleeps of up to 5 ms. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT,
  * _EIO, _EREFUSED, or _EINPROGRESS (option DBGDYN_NO_SYSCALLS).
  */
-DBGDYN_API int dbgdyn_flush(uint64_t context);
+DBGDYN_API int dbgdyn_flush(dbgdyn_context context);
 
 /*
  * The facility makes no more code: as flush, then the context is closed (always, whatever the
  * result). The code may go on running: its samples are charged to the image until the process ends.
  */
-DBGDYN_API int dbgdyn_end(uint64_t context);
+DBGDYN_API int dbgdyn_end(dbgdyn_context context);
 
 #ifdef __cplusplus
 }

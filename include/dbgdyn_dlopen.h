@@ -2,8 +2,8 @@
 /*
  * The calls of dbgdyn.h for a program that does not link libdbgdyn: the library is loaded at the
  * first call where it is installed, and where it is not every call is refused (dbgdyn_begin stores
- * the context 0). Include it in place of dbgdyn.h; nothing is to be linked (before glibc 2.34
- * -ldl).
+ * a context that names nothing). Include it in place of dbgdyn.h; nothing is to be linked (before
+ * glibc 2.34 -ldl).
  *
  * The names of the calls are macros here. All files of a program or shared object share one table
  * of addresses. From any thread; a signal handler may only make calls after another one has
@@ -25,11 +25,13 @@
 	X(begin)                                                                                   \
 	X(add)                                                                                     \
 	X(register)                                                                                \
+	X(register_many)                                                                           \
 	X(check)                                                                                   \
 	X(retire)                                                                                  \
 	X(retire_code)                                                                             \
 	X(move)                                                                                    \
 	X(register_object)                                                                         \
+	X(copy_object)                                                                             \
 	X(registry_make)                                                                           \
 	X(flush)                                                                                   \
 	X(end)                                                                                     \
@@ -72,23 +74,31 @@ static inline const struct dbgdyn_dlopen_table *dbgdyn_dlopen_get(void)
 	return t->call_##name ? t->call_##name(__VA_ARGS__) : (int)DBGDYN_EREFUSED
 
 static inline int dbgdyn_dlopen_begin(const char *facility, size_t facility_len,
-				      const struct dbgdyn_options *opts, uint64_t *context)
+				      const struct dbgdyn_options *opts, dbgdyn_context *context)
 {
 	if (context)
-		*context = 0;
+		context->id = 0;
 	DBGDYN_DLOPEN_RETURN(begin, facility, facility_len, opts, context);
 }
 
-static inline int dbgdyn_dlopen_add(uint64_t context, enum dbgdyn_kind kind, const void *base,
+static inline int dbgdyn_dlopen_add(dbgdyn_context context, enum dbgdyn_kind kind, const void *base,
 				    size_t len)
 {
 	DBGDYN_DLOPEN_RETURN(add, context, kind, base, len);
 }
 
-static inline int dbgdyn_dlopen_register(uint64_t context, const struct dbgdyn_routine *routine,
-					 uint64_t *handle)
+static inline int dbgdyn_dlopen_register(dbgdyn_context context,
+					 const struct dbgdyn_routine *routine,
+					 dbgdyn_handle *handle)
 {
 	DBGDYN_DLOPEN_RETURN(register, context, routine, handle);
+}
+
+static inline int dbgdyn_dlopen_register_many(dbgdyn_context context,
+					      const struct dbgdyn_routine *routines, size_t nr,
+					      dbgdyn_handle *handles)
+{
+	DBGDYN_DLOPEN_RETURN(register_many, context, routines, nr, handles);
 }
 
 static inline int dbgdyn_dlopen_check(const struct dbgdyn_routine *routine, char *text, size_t len)
@@ -96,25 +106,32 @@ static inline int dbgdyn_dlopen_check(const struct dbgdyn_routine *routine, char
 	DBGDYN_DLOPEN_RETURN(check, routine, text, len);
 }
 
-static inline int dbgdyn_dlopen_retire(uint64_t context, uint64_t handle)
+static inline int dbgdyn_dlopen_retire(dbgdyn_context context, dbgdyn_handle handle)
 {
 	DBGDYN_DLOPEN_RETURN(retire, context, handle);
 }
 
-static inline int dbgdyn_dlopen_retire_code(uint64_t context, const void *code, size_t len)
+static inline int dbgdyn_dlopen_retire_code(dbgdyn_context context, const void *code, size_t len)
 {
 	DBGDYN_DLOPEN_RETURN(retire_code, context, code, len);
 }
 
-static inline int dbgdyn_dlopen_move(uint64_t context, uint64_t handle, const void *code)
+static inline int dbgdyn_dlopen_move(dbgdyn_context context, dbgdyn_handle handle, const void *code)
 {
 	DBGDYN_DLOPEN_RETURN(move, context, handle, code);
 }
 
-static inline int dbgdyn_dlopen_register_object(uint64_t context, const void *elf, size_t elf_len,
-						uint64_t bias, uint64_t *handle)
+static inline int dbgdyn_dlopen_register_object(dbgdyn_context context, const void *elf,
+						size_t elf_len, uint64_t bias,
+						dbgdyn_handle *handle)
 {
 	DBGDYN_DLOPEN_RETURN(register_object, context, elf, elf_len, bias, handle);
+}
+
+static inline int dbgdyn_dlopen_copy_object(dbgdyn_context context, const void *elf, size_t elf_len,
+					    uint64_t bias, dbgdyn_handle *handle)
+{
+	DBGDYN_DLOPEN_RETURN(copy_object, context, elf, elf_len, bias, handle);
 }
 
 static inline int dbgdyn_dlopen_registry_make(void)
@@ -122,12 +139,12 @@ static inline int dbgdyn_dlopen_registry_make(void)
 	DBGDYN_DLOPEN_RETURN(registry_make, );
 }
 
-static inline int dbgdyn_dlopen_flush(uint64_t context)
+static inline int dbgdyn_dlopen_flush(dbgdyn_context context)
 {
 	DBGDYN_DLOPEN_RETURN(flush, context);
 }
 
-static inline int dbgdyn_dlopen_end(uint64_t context)
+static inline int dbgdyn_dlopen_end(dbgdyn_context context)
 {
 	DBGDYN_DLOPEN_RETURN(end, context);
 }
@@ -145,11 +162,13 @@ static inline const char *dbgdyn_dlopen_strerror(int result)
 #define dbgdyn_begin	       dbgdyn_dlopen_begin
 #define dbgdyn_add	       dbgdyn_dlopen_add
 #define dbgdyn_register	       dbgdyn_dlopen_register
+#define dbgdyn_register_many   dbgdyn_dlopen_register_many
 #define dbgdyn_check	       dbgdyn_dlopen_check
 #define dbgdyn_retire	       dbgdyn_dlopen_retire
 #define dbgdyn_retire_code     dbgdyn_dlopen_retire_code
 #define dbgdyn_move	       dbgdyn_dlopen_move
 #define dbgdyn_register_object dbgdyn_dlopen_register_object
+#define dbgdyn_copy_object     dbgdyn_dlopen_copy_object
 #define dbgdyn_registry_make   dbgdyn_dlopen_registry_make
 #define dbgdyn_flush	       dbgdyn_dlopen_flush
 #define dbgdyn_end	       dbgdyn_dlopen_end

@@ -144,7 +144,7 @@ size_t jvmti_places_of_map(struct jvmti_place *out, const jvmtiAddrLocationMap *
 
 /* The only contexts and tables that there are, as the JVM loads one agent once. */
 struct jvmti_agent {
-	uint64_t context;
+	dbgdyn_context context;
 	struct jvmti_methods methods; /* under method.c's lock */
 };
 extern struct jvmti_agent jvmti_agent;

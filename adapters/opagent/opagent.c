@@ -17,7 +17,7 @@ struct agent {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct agent *agents;
-static uint64_t context; /* one for the process: its facilities are few */
+static dbgdyn_context context; /* one for the process: its facilities are few */
 
 static void take(void)
 {
@@ -79,7 +79,7 @@ op_agent_t op_open_agent(void)
 
 	pthread_once(&once, survive_fork);
 	take();
-	if (r == 0 && !context)
+	if (r == 0 && !context.id)
 		r = begin();
 	if (r == 0) {
 		a->next = agents;

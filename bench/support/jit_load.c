@@ -18,7 +18,7 @@
 
 enum { FIRST = 500, THREADS_MAX = 256 };
 
-static uint64_t context;
+static dbgdyn_context context;
 static double seconds, rate = 1000;
 static FILE *dump;
 

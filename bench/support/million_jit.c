@@ -40,7 +40,7 @@ static struct {
 static unsigned char *code;
 static struct dbgdyn_line lines[LINES];
 static const struct dbgdyn_string source = { "/home/me/src/engine/fib.js", 26 };
-static uint64_t context;
+static dbgdyn_context context;
 static FILE *dump;
 
 static uint64_t now_ns(void)

@@ -39,7 +39,7 @@ static uint8_t *code;
 static char (*names)[NAME + 1];
 static struct dbgdyn_line lines[LINES];
 static const struct dbgdyn_string source = { "/home/me/src/engine/fib.js", 26 };
-static uint64_t context;
+static dbgdyn_context context;
 static FILE *out;
 
 static void must(int good, const char *what)
@@ -141,7 +141,7 @@ static void put_alone(size_t i)
 				    .nr_lines = LINES,
 				    .files = &source,
 				    .nr_files = 1 };
-	uint64_t handle;
+	dbgdyn_handle handle;
 
 	must(dbgdyn_register(context, &r, &handle) == DBGDYN_OK, "dbgdyn_register");
 }

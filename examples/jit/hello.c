@@ -54,7 +54,7 @@ static double cpu_seconds(void)
 int main(int argc, char **argv)
 {
 	double all = 0, last, end = argc > 1 ? atof(argv[1]) : 2;
-	uint64_t context;
+	dbgdyn_context context;
 	unsigned char *code =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

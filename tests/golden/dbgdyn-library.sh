@@ -22,10 +22,12 @@ DBG$DYN_END
 dbgdyn_add
 dbgdyn_begin
 dbgdyn_check
+dbgdyn_copy_object
 dbgdyn_end
 dbgdyn_flush
 dbgdyn_move
 dbgdyn_register
+dbgdyn_register_many
 dbgdyn_register_object
 dbgdyn_registry_make
 dbgdyn_retire
@@ -89,12 +91,13 @@ static const unsigned char code[16];
 int main(void)
 {
 	struct dbgdyn_routine r = { .size = sizeof(r), .name = DBGDYN_STR("f"), .code = code, .code_len = sizeof(code) };
-	uint64_t context = 1, handle = 0;
+	dbgdyn_context context = { 1 };
+	dbgdyn_handle handle = { 0 };
 	int began = dbgdyn_begin("shim", 4, NULL, &context);
 	int told = dbgdyn_register(context, &r, &handle);
 
 	dbgdyn_retire(context, handle);
-	printf("%d %d %d %d %s\n", began, context != 0, told, handle != 0, dbgdyn_strerror(told));
+	printf("%d %d %d %d %s\n", began, context.id != 0, told, handle.id != 0, dbgdyn_strerror(told));
 	return 0;
 }
 END

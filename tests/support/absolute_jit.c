@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	unsigned char *code =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	void (*run[NR])(unsigned long turns);
-	uint64_t context;
+	dbgdyn_context context;
 
 	if (argc < 3 || code == MAP_FAILED)
 		return 2;

@@ -115,7 +115,7 @@ static void end(void)
 
 static void flush(void)
 {
-	if (dbgdyn_flush(context) != DBGDYN_OK)
+	if (dbgdyn_flush((dbgdyn_context){ context }) != DBGDYN_OK)
 		die("flush");
 }
 

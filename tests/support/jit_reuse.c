@@ -34,7 +34,7 @@ static double now(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void put(unsigned char *code, int high, uint64_t context)
+static void put(unsigned char *code, int high, dbgdyn_context context)
 {
 	const char *name = high ? "high" : "low";
 	struct dbgdyn_routine r = {
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 {
 	double turn_ms = argc > 1 ? atof(argv[1]) : 2000, ran[2] = { 0 };
 	int turns = argc > 2 ? atoi(argv[2]) : 4;
-	uint64_t context;
+	dbgdyn_context context;
 	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

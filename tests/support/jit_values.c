@@ -29,7 +29,7 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void put(unsigned char *at, int number, uint64_t context, uint64_t *handle)
+static void put(unsigned char *at, int number, dbgdyn_context context, dbgdyn_handle *handle)
 {
 	uint32_t constants[2] = { 0x1000 * ((uint32_t)number + 1) };
 	char name[8];
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
 	int turns = argc > 2 ? atoi(argv[2]) : 200;
 	unsigned char *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t context, handle = 0;
+	dbgdyn_handle handle = { 0 };
+	dbgdyn_context context;
 
 	if (at == MAP_FAILED)
 		return perror("jit_values: mmap"), 1;
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
 		void (*routine)(uint64_t, uint64_t) = (void (*)(uint64_t, uint64_t))(void *)at;
 		int number = i % ROUTINES;
 
-		if (handle)
+		if (handle.id)
 			dbgdyn_retire(context, handle);
 		put(at, number, context, &handle);
 		for (end = now_ms() + turn_ms; now_ms() < end;)

@@ -61,7 +61,7 @@ LOOP(choose)
 typedef void loop(uint64_t n, struct state *s);
 
 /* A copy of it, announced. */
-static loop *made(uint64_t context, unsigned char *at, const char *name, const unsigned char *code,
+static loop *made(dbgdyn_context context, unsigned char *at, const char *name, const unsigned char *code,
 		  const unsigned char *end)
 {
 	struct dbgdyn_routine r = { .size = sizeof(r), .name = { name, strlen(name) },
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	unsigned char *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	clock_t end = atof(argv[argc - 1]) * CLOCKS_PER_SEC;
 	struct state s = { .random = 88172645463325252u, .ways = { 0x66, 0x55 } };
-	uint64_t context;
+	dbgdyn_context context;
 	loop *loops[4] = { draw, choose };
 
 	if (at == MAP_FAILED || dbgdyn_begin("drawn", 5, NULL, &context) < 0)

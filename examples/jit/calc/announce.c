@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <dbgdyn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "announce.h"
 
-void announce_begin(uint64_t *context)
+void announce_begin(dbgdyn_context *context)
 {
 	/* After a refusal the later calls do nothing, so there is nothing to ask for. */
 	dbgdyn_begin("calc", strlen("calc"), NULL, context);
@@ -30,11 +29,11 @@ void announce_routine(void *context, const struct calc_routine *routine)
 		lines[i] = (struct dbgdyn_line){ .code_off = routine->lines[i].code_off,
 						 .line = routine->lines[i].line };
 	/* Full or refused: the program runs all the same, and the daemon counts what it lacks. */
-	dbgdyn_register(*(uint64_t *)context, &r, NULL);
+	dbgdyn_register(*(dbgdyn_context *)context, &r, NULL);
 	free(lines);
 }
 
-const char *announce_end(uint64_t context)
+const char *announce_end(dbgdyn_context context)
 {
 	int result = dbgdyn_end(context);
 

@@ -3,13 +3,15 @@
 #ifndef CALC_ANNOUNCE_H
 #define CALC_ANNOUNCE_H
 
+#include <dbgdyn.h>
+
 #include "calc.h"
 
 /* Before any code is made. Nothing here fails: without a daemon it does nothing. */
-void announce_begin(uint64_t *context);
+void announce_begin(dbgdyn_context *context);
 /* Fits calc_options.made, with the context's address as its argument. */
 void announce_routine(void *context, const struct calc_routine *routine);
 /* At the end: waits until the profiler has written what it knows. A warning, or NULL. */
-const char *announce_end(uint64_t context);
+const char *announce_end(dbgdyn_context context);
 
 #endif

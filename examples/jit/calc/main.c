@@ -167,7 +167,7 @@ static int execute(const struct command *cmd, const struct calc_options *opts, i
 /* Tell libdbgdyn of all code that is made, and say at the end that there will be no more. */
 static int execute_announced(const struct command *cmd, int64_t *status)
 {
-	uint64_t context = 0;
+	dbgdyn_context context = { 0 };
 	struct calc_options opts = {
 		.measure_shares = cmd->shares,
 		.made = announce_routine,

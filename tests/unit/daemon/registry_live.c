@@ -24,7 +24,7 @@ static struct {
 	uint8_t places[NR_THREADS][NR_PLACES][LEN];
 	uint8_t here[LEN], there[LEN];
 } block;
-static uint64_t context;
+static dbgdyn_context context;
 static atomic_bool stop;
 static int fd = -1;
 
@@ -58,16 +58,16 @@ static ssize_t memory_read(void *ctx, uint64_t addr, void *to, size_t len)
 static const struct registry_memory memory = { memory_read, NULL };
 
 /* The name is the byte that its code consists of. */
-static uint64_t put(uint8_t *code, uint8_t byte)
+static dbgdyn_handle put(uint8_t *code, uint8_t byte)
 {
 	struct dbgdyn_routine r = {
 		.size = sizeof(r), .name = { (const char *)&byte, 1 }, .code = code, .code_len = LEN
 	};
-	uint64_t handle = 0;
+	dbgdyn_handle handle = { 0 };
 
 	memset(code, byte, LEN);
 	if (dbgdyn_register(context, &r, &handle) != DBGDYN_OK)
-		handle = 0;
+		handle.id = 0;
 	return handle;
 }
 
@@ -82,7 +82,7 @@ static int setup(void **state)
 		return -1;
 	fd = find_registry();
 	for (int i = 0; i < NR_STAYING; i++)
-		if (!put(block.staying[i], (uint8_t)(1 + i)))
+		if (!put(block.staying[i], (uint8_t)(1 + i)).id)
 			return -1;
 	return fd < 0 ? -1 : 0;
 }
@@ -91,7 +91,7 @@ static int setup(void **state)
 static void *proceed(void *ctx)
 {
 	uint8_t(*place)[LEN] = block.places[(uintptr_t)ctx];
-	uint64_t handle[NR_PLACES] = { 0 };
+	dbgdyn_handle handle[NR_PLACES] = { 0 };
 	unsigned int rng = 1 + (unsigned int)(uintptr_t)ctx;
 
 	while (!stop) {
@@ -100,16 +100,16 @@ static void *proceed(void *ctx)
 		rng = rng * 1103515245 + 12345;
 		i = rng >> 16 & 15;
 		to = 16 + i % (NR_PLACES - 16);
-		if (handle[i])
+		if (handle[i].id)
 			dbgdyn_retire(context, handle[i]);
 		handle[i] = put(place[i], (uint8_t)(rng >> 8 | 128));
-		if (rng >> 24 & 1 || !handle[i])
+		if (rng >> 24 & 1 || !handle[i].id)
 			continue;
 		/* Nobody lives there any more, but by overlap. */
 		dbgdyn_retire_code(context, place[to], LEN);
 		memcpy(place[to], place[i], LEN);
 		if (dbgdyn_move(context, handle[i], place[to]) == DBGDYN_OK)
-			handle[i] = 0;
+			handle[i].id = 0;
 	}
 	return NULL;
 }
@@ -182,7 +182,8 @@ static void test_ring_and_list(void **state)
 	struct base_buf out = { 0 };
 	const struct wire_listed *l = NULL;
 	const struct wire_head *h;
-	uint64_t handle, seq = 0;
+	dbgdyn_handle handle;
+	uint64_t seq = 0;
 	unsigned int nr[WIRE_INSTANCE + 1] = { 0 };
 	struct wire_registry reg;
 
@@ -197,7 +198,7 @@ static void test_ring_and_list(void **state)
 		sizeof(reg.head));
 	place.seq = reg.seq;
 	handle = put(block.here, 77);
-	assert_true(handle != 0);
+	assert_true(handle.id != 0);
 	memset(block.there, 77, LEN);
 	assert_int_equal(dbgdyn_move(context, handle, block.there), DBGDYN_OK);
 	assert_int_equal(dbgdyn_retire(context, handle), DBGDYN_OK);

@@ -10,10 +10,10 @@ static int refuses_bad_arguments(void)
 {
 	struct dbgdyn_options o = { .size = sizeof(o) };
 	char name[106];
-	uint64_t c = 7;
+	dbgdyn_context c = { 7 };
 
 	memset(name, 'n', sizeof(name));
-	CHECK(dbgdyn_begin(NULL, 1, NULL, &c) == DBGDYN_EINVAL && c == 0);
+	CHECK(dbgdyn_begin(NULL, 1, NULL, &c) == DBGDYN_EINVAL && c.id == 0);
 	CHECK(dbgdyn_begin("x", 0, NULL, &c) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_begin(name, 105, NULL, &c) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_begin("x", 1, NULL, NULL) == DBGDYN_EINVAL);
@@ -30,14 +30,14 @@ static int refuses_bad_arguments(void)
 	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
 	o = (struct dbgdyn_options){ .size = sizeof(o), .dst_base = code, .dst_len = SIZE_MAX };
 	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_add(0, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
-	CHECK(dbgdyn_begin(name, 104, NULL, &c) == DBGDYN_OK && c != 0);
+	CHECK(dbgdyn_add((dbgdyn_context){ 0 }, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_begin(name, 104, NULL, &c) == DBGDYN_OK && c.id != 0);
 	CHECK(dbgdyn_add(c, DBGDYN_CODE, NULL, 1) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, 0) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, SIZE_MAX) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_add(c, (enum dbgdyn_kind)3, code, 1) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_add(c + 1, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
-	CHECK(dbgdyn_add(c + 256, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_add((dbgdyn_context){ c.id + 1 }, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_add((dbgdyn_context){ c.id + 256 }, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static int hands_the_registry_over(void)
 	struct wire_facility fac;
 	struct wire_range range[3];
 	struct fake f;
-	uint64_t c;
+	dbgdyn_context c;
 
 	fake_open(&f, FAKE_SOCKET | FAKE_QUEUE);
 	errno = 4711;
@@ -100,21 +100,21 @@ static int keeps_its_bounds(void)
 				      .dst_len = 8 };
 	struct wire_registry reg;
 	struct fake f;
-	uint64_t c[64], more;
+	dbgdyn_context c[64], more;
 
 	fake_open(&f, FAKE_SOCKET);
 	for (int i = 0; i < 63; i++)
 		CHECK(dbgdyn_begin("jit", 3, NULL, &c[i]) == DBGDYN_OK);
 	for (int i = 0; i < 2047; i++)
 		CHECK(dbgdyn_add(c[i % 63], DBGDYN_DST, code, 1) == DBGDYN_OK);
-	CHECK(dbgdyn_begin("jit", 3, &two, &c[63]) == DBGDYN_EFULL && c[63] == 0);
+	CHECK(dbgdyn_begin("jit", 3, &two, &c[63]) == DBGDYN_EFULL && c[63].id == 0);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c[63]) == DBGDYN_OK);
-	CHECK(dbgdyn_begin("jit", 3, NULL, &more) == DBGDYN_EFULL && more == 0);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &more) == DBGDYN_EFULL && more.id == 0);
 	CHECK(dbgdyn_add(c[0], DBGDYN_DST, code, 1) == DBGDYN_OK);
 	CHECK(dbgdyn_add(c[0], DBGDYN_DST, code, 1) == DBGDYN_EFULL);
 	for (int i = 0; i < 64; i++)
 		for (int k = 0; k < i; k++)
-			CHECK(c[i] != c[k]);
+			CHECK(c[i].id != c[k].id);
 	CHECK(fake_take(&f));
 	fake_header(&f, &reg);
 	CHECK(reg.nr_facilities == 64 && reg.nr_ranges == 2048);
@@ -125,7 +125,7 @@ static int keeps_its_bounds(void)
 static int a_full_queue_does_not_matter(void)
 {
 	struct fake f;
-	uint64_t c;
+	dbgdyn_context c;
 
 	fake_open(&f, FAKE_QUEUE);
 	for (int i = 0; i < 20; i++)

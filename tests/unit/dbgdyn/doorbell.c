@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 
 /* ---- a daemon that is killed between two of our calls ---------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 static const char code[16];
 
 static int begin(int parts, uint32_t timeout_ms)
@@ -80,7 +80,7 @@ static int end_closes_whatever_the_result(void)
 	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
 	struct wire_registry reg;
 	struct wire_facility fac;
-	uint64_t other;
+	dbgdyn_context other;
 
 	CHECK(begin(FAKE_SOCKET, 30) == 0 && fake_take(&fake));
 	CHECK(dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
@@ -93,7 +93,7 @@ static int end_closes_whatever_the_result(void)
 	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_add(context, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_register(other, &r, NULL) == DBGDYN_OK);
-	CHECK(dbgdyn_begin("jit", 3, NULL, &other) == DBGDYN_OK && other != context);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &other) == DBGDYN_OK && other.id != context.id);
 	fake_close(&fake);
 	return 0;
 }
@@ -146,7 +146,7 @@ static int numbers_of_requests_wrap(void)
 static int each_facility_has_its_own_limit(void)
 {
 	struct dbgdyn_options o = { .size = sizeof(o), .timeout_ms = 20 };
-	uint64_t hasty;
+	dbgdyn_context hasty;
 
 	CHECK(begin(FAKE_SOCKET, 100000) == 0 && fake_take(&fake));
 	CHECK(dbgdyn_begin("hasty", 5, &o, &hasty) == DBGDYN_OK);
@@ -263,7 +263,7 @@ static int a_late_daemon_is_handed_the_registry(void)
 	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK);
 	late = fake;
 	fake_open(&fake, FAKE_SOCKET);
-	CHECK(dbgdyn_flush(0) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_flush((dbgdyn_context){ 0 }) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_begin("second", 6, NULL, &context) == DBGDYN_OK && fake_take(&fake));
 	CHECK(!pthread_create(&daemon, NULL, answer_soon, NULL));
 	CHECK(dbgdyn_end(context) == DBGDYN_OK);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static struct fake fake;
-static uint64_t parents;
+static dbgdyn_context parents;
 static const char code[16];
 static int registry_fd;
 
@@ -28,13 +28,13 @@ static int child(void)
 	struct dbgdyn_routine r = fake_routine("child's", code, sizeof(code));
 	dev_t dev = dbgdyn_state_get(false) ? dbgdyn_state_get(false)->memory.dev : 0;
 	ino_t ino = dbgdyn_state_get(false) ? dbgdyn_state_get(false)->memory.ino : 0;
-	uint64_t own;
+	dbgdyn_context own;
 
 	CHECK(dev == 0 && ino == 0);
 	CHECK(dbgdyn_register(parents, &r, NULL) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_add(parents, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_flush(parents) == DBGDYN_EREFUSED && dbgdyn_end(parents) == DBGDYN_EREFUSED);
-	CHECK(dbgdyn_begin("child", 5, NULL, &own) == DBGDYN_OK && own != parents);
+	CHECK(dbgdyn_begin("child", 5, NULL, &own) == DBGDYN_OK && own.id != parents.id);
 	CHECK(dbgdyn_register(parents, &r, NULL) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_register(own, &r, NULL) == DBGDYN_OK);
 	return 0;
@@ -76,12 +76,13 @@ static int a_child_has_a_registry_of_its_own(void)
 }
 
 /* Both number their routines from one; a runtime frees inherited code by the handle that it has. */
-static int child_retires(uint64_t handle, const struct wire_registry *parent)
+static int child_retires(dbgdyn_handle handle, const struct wire_registry *parent)
 {
 	struct dbgdyn_routine r = fake_routine("child's", code, sizeof(code));
 	const struct wire_inherited *has = (const void *)(uintptr_t)parent->inherited_addr;
 	const struct wire_registry *reg;
-	uint64_t context, own;
+	dbgdyn_context context;
+	dbgdyn_handle own;
 
 	/* A daemon that comes later reads here what was inherited, … */
 	CHECK(has->registry == parent->number && has->seq == 1);
@@ -90,7 +91,7 @@ static int child_retires(uint64_t handle, const struct wire_registry *parent)
 	reg = dbgdyn_state_get(false)->reg;
 	CHECK(reg->number != parent->number && has->registry == reg->number && has->seq == 0);
 	CHECK(reg->inherited.registry == parent->number && reg->inherited.seq == 1);
-	CHECK(dbgdyn_register(context, &r, &own) == DBGDYN_OK && own);
+	CHECK(dbgdyn_register(context, &r, &own) == DBGDYN_OK && own.id);
 	CHECK(dbgdyn_retire(context, handle) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_move(context, handle, code) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_retire(context, own) == DBGDYN_OK);
@@ -101,7 +102,7 @@ static int a_parents_handle_names_nothing(void)
 {
 	struct dbgdyn_routine r = fake_routine("parent's", code, sizeof(code));
 	struct wire_registry parent;
-	uint64_t handle;
+	dbgdyn_handle handle;
 	pid_t pid;
 
 	fake_open(&fake, 0);
@@ -121,7 +122,7 @@ static int a_parents_handle_names_nothing(void)
 /* The parent's thread may be anywhere when another one forks. */
 static int a_lock_held_does_not_pass(void)
 {
-	uint64_t own;
+	dbgdyn_context own;
 	pid_t pid;
 
 	fake_open(&fake, 0);
@@ -149,13 +150,13 @@ static void *register_cancelled(void *arg)
 	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
 
 	pthread_cancel(pthread_self());
-	came_back = dbgdyn_register(*(uint64_t *)arg, &r, NULL) == DBGDYN_EFULL;
+	came_back = dbgdyn_register(*(dbgdyn_context *)arg, &r, NULL) == DBGDYN_EFULL;
 	pthread_testcancel();
 	return NULL;
 }
 
 /* The lock is another's for good: a call waits a while, and the caller notices nothing of how. */
-static int waiting_changes_nothing(uint64_t c)
+static int waiting_changes_nothing(dbgdyn_context c)
 {
 	struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { 0 };
 	struct sigaction act = { .sa_handler = on_alarm };
@@ -176,7 +177,8 @@ static int a_call_within_a_call_gives_up(void)
 {
 	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
 	struct dbgdyn_state *s;
-	uint64_t c, other, h, mine = 7;
+	dbgdyn_context c, other, mine = { 7 };
+	dbgdyn_handle h;
 
 	fake_open(&fake, 0);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
@@ -190,7 +192,7 @@ static int a_call_within_a_call_gives_up(void)
 	CHECK(dbgdyn_retire_code(c, code, 1) == DBGDYN_EFULL && s->reg->nr_dropped == 4);
 	CHECK(s->lock && s->reg->seq == 1);
 	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, 1) == DBGDYN_EFULL);
-	CHECK(dbgdyn_begin("jit", 3, NULL, &mine) == DBGDYN_EFULL && mine == 0);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &mine) == DBGDYN_EFULL && mine.id == 0);
 	CHECK(dbgdyn_flush(c) == DBGDYN_ETIMEDOUT && s->facilities[0].state == WIRE_FACILITY_OPEN);
 	CHECK(dbgdyn_end(c) == DBGDYN_ETIMEDOUT && dbgdyn_end(c) == DBGDYN_EREFUSED);
 	CHECK(s->facilities[0].state == WIRE_FACILITY_ENDED);
@@ -205,7 +207,7 @@ static int a_call_within_a_call_gives_up(void)
 /* The inherited descriptor goes at the child's own begin, unless its number is another file's. */
 static int child_closes(int expect_open)
 {
-	uint64_t own;
+	dbgdyn_context own;
 
 	if (expect_open)
 		dup2(STDERR_FILENO, registry_fd);

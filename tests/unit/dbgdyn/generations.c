@@ -10,7 +10,8 @@
 #define BLOCK 4096u
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
+#define NAMED(id_) ((dbgdyn_handle){ id_ })
 static struct dbgdyn_state *s;
 static _Alignas(2u << 20) uint8_t code[64 * BLOCK];
 static _Alignas(8) uint8_t stream[1 << 20];
@@ -44,9 +45,9 @@ static uint64_t seq_now(void)
 static uint64_t put(const void *at, size_t len)
 {
 	struct dbgdyn_routine r = fake_routine("f", at, len);
-	uint64_t handle = 0;
+	dbgdyn_handle handle = { 0 };
 
-	return dbgdyn_register(context, &r, &handle) == DBGDYN_OK ? handle : 0;
+	return dbgdyn_register(context, &r, &handle) == DBGDYN_OK ? handle.id : 0;
 }
 
 /* The next record of the ring but padding; NULL: none. */
@@ -99,9 +100,9 @@ static int an_overlap_ends_what_was_there(void)
 	for (int i = 0; i < 4; i++)
 		CHECK((r = next(WIRE_ROUTINE)));
 	CHECK(r->seq == 4 && r->head.flags == (WIRE_ROUTINE_CODE | WIRE_ROUTINE_REUSES));
-	CHECK(dbgdyn_retire(context, long_one) == DBGDYN_EINVAL && seq_now() == 4);
-	CHECK(dbgdyn_retire(context, before) == DBGDYN_OK);
-	CHECK(dbgdyn_retire(context, behind) == DBGDYN_OK && seq_now() == 6);
+	CHECK(dbgdyn_retire(context, NAMED(long_one)) == DBGDYN_EINVAL && seq_now() == 4);
+	CHECK(dbgdyn_retire(context, NAMED(before)) == DBGDYN_OK);
+	CHECK(dbgdyn_retire(context, NAMED(behind)) == DBGDYN_OK && seq_now() == 6);
 	CHECK(word(code) == 5 && word(code + 5 * BLOCK) == 6 && word(code + BLOCK) == 4);
 	/* Of the long one's addresses, some more are used again: a gap that nobody lived in. */
 	CHECK(put(code + 3 * BLOCK, 8) && word(code + 3 * BLOCK) == 7);
@@ -112,26 +113,27 @@ static int an_overlap_ends_what_was_there(void)
 static int retired_code_moves_its_words(void)
 {
 	const struct wire_retire *r;
-	uint64_t first, second, other;
+	uint64_t first, second;
+	dbgdyn_context other;
 
 	CHECK(open_all() == 0 && dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
 	first = put(code, 2 * BLOCK);
-	CHECK(dbgdyn_retire(other, first) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire(context, first + (1 << 20)) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire(context, first + 1) == DBGDYN_EINVAL && seq_now() == 1);
-	CHECK(dbgdyn_retire(context, 0) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire(0, first) == DBGDYN_EREFUSED);
-	CHECK(dbgdyn_retire(context, first) == DBGDYN_OK && next(WIRE_ROUTINE));
+	CHECK(dbgdyn_retire(other, NAMED(first)) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, NAMED(first + (1 << 20))) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, NAMED(first + 1)) == DBGDYN_EINVAL && seq_now() == 1);
+	CHECK(dbgdyn_retire(context, NAMED(0)) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire((dbgdyn_context){ 0 }, NAMED(first)) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_retire(context, NAMED(first)) == DBGDYN_OK && next(WIRE_ROUTINE));
 	r = next(WIRE_RETIRE);
 	CHECK(r && r->seq == 2 && r->handle == 1 && r->addr == (uintptr_t)code);
 	CHECK(r->code_len == 2 * BLOCK && r->facility == 0);
 	CHECK(word(code) == 2 && word(code + BLOCK) == 2 && word(code + 2 * BLOCK) == 0);
-	CHECK(dbgdyn_retire(context, first) == DBGDYN_EINVAL && seq_now() == 2);
+	CHECK(dbgdyn_retire(context, NAMED(first)) == DBGDYN_EINVAL && seq_now() == 2);
 	/* Its node and slot serve the next one; the old handle stays dead. */
 	second = put(code, 2 * BLOCK);
 	CHECK(second && second != first && word(code) == 3);
-	CHECK(dbgdyn_retire(context, first) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire(context, second) == DBGDYN_OK && seq_now() == 4);
+	CHECK(dbgdyn_retire(context, NAMED(first)) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, NAMED(second)) == DBGDYN_OK && seq_now() == 4);
 	fake_close(&fake);
 	return 0;
 }
@@ -140,7 +142,9 @@ static int code_is_retired_by_address(void)
 {
 	struct dbgdyn_routine theirs = fake_routine("theirs", code + 512, 16);
 	const struct wire_retire *r;
-	uint64_t h[4], other, their;
+	uint64_t h[4];
+	dbgdyn_context other;
+	dbgdyn_handle their;
 
 	CHECK(open_all() == 0 && dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
 	for (int i = 0; i < 4; i++)
@@ -151,14 +155,15 @@ static int code_is_retired_by_address(void)
 	r = next(WIRE_RETIRE);
 	CHECK(r && r->handle == 0 && r->addr == (uintptr_t)code + 1 && r->code_len == 2 * BLOCK);
 	CHECK(word(code) == 0 && word(code + BLOCK) == 6 && word(code + 2 * BLOCK) == 6);
-	CHECK(dbgdyn_retire(context, h[1]) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire(context, h[2]) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire(context, h[0]) == DBGDYN_OK && dbgdyn_retire(context, h[3]) == 0);
+	CHECK(dbgdyn_retire(context, NAMED(h[1])) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, NAMED(h[2])) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, NAMED(h[0])) == DBGDYN_OK &&
+	      dbgdyn_retire(context, NAMED(h[3])) == 0);
 	CHECK(dbgdyn_retire(other, their) == DBGDYN_OK);
 	CHECK(dbgdyn_retire_code(context, NULL, 1) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_retire_code(context, code, 0) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_retire_code(context, code, SIZE_MAX) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_retire_code(0, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_retire_code((dbgdyn_context){ 0 }, code, 1) == DBGDYN_EREFUSED);
 	/* More than all chains of a level, and all there is. */
 	CHECK(put(code + 8, 1) && put(code + 20 * BLOCK, 1));
 	CHECK(dbgdyn_retire_code(context, (void *)4096, (size_t)1 << 47) == DBGDYN_OK);
@@ -175,7 +180,8 @@ static int each_facility_has_its_own(void)
 	const struct wire_routine *r, *listed;
 	const struct wire_retire *gone;
 	const struct wire_move *m;
-	uint64_t other, h;
+	dbgdyn_context other;
+	dbgdyn_handle h;
 
 	CHECK(open_all() == 0 && dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
 	CHECK(dbgdyn_register(other, &theirs, &h) == DBGDYN_OK);
@@ -198,7 +204,7 @@ static int a_routine_moves(void)
 
 	CHECK(open_all() == 0);
 	h = put(code, 100);
-	CHECK(h && dbgdyn_move(context, h, code + BLOCK) == DBGDYN_OK && next(WIRE_ROUTINE));
+	CHECK(h && dbgdyn_move(context, NAMED(h), code + BLOCK) == DBGDYN_OK && next(WIRE_ROUTINE));
 	m = next(WIRE_MOVE);
 	CHECK(m && m->seq == 2 && m->handle == 1 && m->head.flags == WIRE_ROUTINE_CODE);
 	CHECK(m->from == (uintptr_t)code && m->to == (uintptr_t)code + BLOCK && m->code_len == 100);
@@ -208,19 +214,20 @@ static int a_routine_moves(void)
 	/* The handle goes on; over another one, that ends; over itself. */
 	away = put(code + 2 * BLOCK, 100);
 	CHECK(away && next(WIRE_ROUTINE));
-	CHECK(dbgdyn_move(context, h, code + 2 * BLOCK + 50) == DBGDYN_OK);
+	CHECK(dbgdyn_move(context, NAMED(h), code + 2 * BLOCK + 50) == DBGDYN_OK);
 	m = next(WIRE_MOVE);
 	CHECK(m && m->handle == 2 && m->head.flags & WIRE_ROUTINE_REUSES);
-	CHECK(dbgdyn_retire(context, away) == DBGDYN_EINVAL && word(code + 2 * BLOCK) == 4);
+	CHECK(dbgdyn_retire(context, NAMED(away)) == DBGDYN_EINVAL && word(code + 2 * BLOCK) == 4);
 	CHECK(listed->seq == 4 && listed->head.flags == WIRE_ROUTINE_REUSES);
-	CHECK(dbgdyn_move(context, h, code + 2 * BLOCK + 60) == DBGDYN_OK);
+	CHECK(dbgdyn_move(context, NAMED(h), code + 2 * BLOCK + 60) == DBGDYN_OK);
 	CHECK(word(code + 2 * BLOCK) == 5 && word(code + BLOCK) == 4);
-	CHECK(dbgdyn_move(context, h, NULL) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_move(context, h, (void *)(UINTPTR_MAX - 50)) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_move(context, away, code) == DBGDYN_EINVAL);
-	CHECK(dbgdyn_move(0, h, code) == DBGDYN_EREFUSED && seq_now() == 5);
-	CHECK(dbgdyn_retire(context, h) == DBGDYN_OK && word(code + 2 * BLOCK) == 6);
-	CHECK(dbgdyn_move(context, h, code) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_move(context, NAMED(h), NULL) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_move(context, NAMED(h), (void *)(UINTPTR_MAX - 50)) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_move(context, NAMED(away), code) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_move((dbgdyn_context){ 0 }, NAMED(h), code) == DBGDYN_EREFUSED &&
+	      seq_now() == 5);
+	CHECK(dbgdyn_retire(context, NAMED(h)) == DBGDYN_OK && word(code + 2 * BLOCK) == 6);
+	CHECK(dbgdyn_move(context, NAMED(h), code) == DBGDYN_EINVAL);
 	fake_close(&fake);
 	return 0;
 }
@@ -234,8 +241,8 @@ static int a_move_to_where_code_was_moves_words(void)
 	CHECK(open_all() == 0);
 	gone = put(code, 100);
 	h = put(code + BLOCK, 100);
-	CHECK(gone && h && dbgdyn_retire(context, gone) == DBGDYN_OK && word(code) == 3);
-	CHECK(dbgdyn_move(context, h, code + 50) == DBGDYN_OK && word(code) == 4);
+	CHECK(gone && h && dbgdyn_retire(context, NAMED(gone)) == DBGDYN_OK && word(code) == 3);
+	CHECK(dbgdyn_move(context, NAMED(h), code + 50) == DBGDYN_OK && word(code) == 4);
 	CHECK(next(WIRE_ROUTINE) && next(WIRE_ROUTINE) && next(WIRE_RETIRE));
 	CHECK((m = next(WIRE_MOVE)) && m->head.flags & WIRE_ROUTINE_REUSES);
 	fake_close(&fake);
@@ -253,13 +260,14 @@ static int a_move_needs_no_room_for_bytes(void)
 	h = put(code, 100);
 	s->ring_len =
 		s->head + sizeof(*m) + sizeof(struct wire_time); /* as if all else were full */
-	CHECK(h && dbgdyn_move(context, h, code + BLOCK) == DBGDYN_OK && next(WIRE_ROUTINE));
+	CHECK(h && dbgdyn_move(context, NAMED(h), code + BLOCK) == DBGDYN_OK && next(WIRE_ROUTINE));
 	m = next(WIRE_MOVE);
 	CHECK(m && m->seq == 2 && m->head.len == sizeof(*m) && !m->head.flags);
 	CHECK(m->to == (uintptr_t)code + BLOCK && m->code_len == 100);
 	s->ring_len = s->head;
 	s->reg->tail = 0;
-	CHECK(dbgdyn_move(context, h, code + 2 * BLOCK) == DBGDYN_OK && s->reg->head == s->head);
+	CHECK(dbgdyn_move(context, NAMED(h), code + 2 * BLOCK) == DBGDYN_OK &&
+	      s->reg->head == s->head);
 	CHECK(seq_now() == 3 && s->reg->nr_dropped == 0 && word(code + BLOCK) == 3);
 	CHECK(((const struct wire_routine *)(void *)(s->heap + sizeof(struct wire_slot)))->addr ==
 	      (uintptr_t)code + 2 * BLOCK);
@@ -276,8 +284,8 @@ static int a_move_to_a_new_region_rings(void)
 	CHECK(open_all() == 0 && far != MAP_FAILED);
 	h = put(code, 100);
 	CHECK(h && fake_bells(&fake) == 1);
-	CHECK(dbgdyn_move(context, h, code + BLOCK) == DBGDYN_OK && fake_bells(&fake) == 0);
-	CHECK(dbgdyn_move(context, h, far) == DBGDYN_OK && fake_bells(&fake) == 1);
+	CHECK(dbgdyn_move(context, NAMED(h), code + BLOCK) == DBGDYN_OK && fake_bells(&fake) == 0);
+	CHECK(dbgdyn_move(context, NAMED(h), far) == DBGDYN_OK && fake_bells(&fake) == 1);
 	CHECK(s->nr_ranges == 2 && s->ranges[1].base <= (uintptr_t)far);
 	CHECK(s->ranges[1].base + s->ranges[1].len >= (uintptr_t)far + 100);
 	fake_close(&fake);
@@ -424,7 +432,7 @@ static int end_of_address_space(void)
 
 static int child(void)
 {
-	uint64_t own;
+	dbgdyn_context own;
 
 	CHECK(dbgdyn_begin("child", 5, NULL, &own) == DBGDYN_OK);
 	s = dbgdyn_state_get(false);
@@ -458,13 +466,13 @@ static int a_child_begins_with_all_used(void)
 static int what_is_dropped_ends_what_it_replaces(void)
 {
 	struct dbgdyn_routine r = fake_routine("f", code, 16);
-	uint64_t h = 1;
+	dbgdyn_handle h = { 1 };
 
 	CHECK(open_all() == 0 && put(code, 16));
 	s->heap_len = s->heap_end; /* as if it were full, and the ring */
 	s->ring_len = s->head;
 	r.name = (struct dbgdyn_string){ (const char *)code, 300 };
-	CHECK(dbgdyn_register(context, &r, &h) == DBGDYN_EFULL && h == 0);
+	CHECK(dbgdyn_register(context, &r, &h) == DBGDYN_EFULL && h.id == 0);
 	CHECK(word(code) == 2 && seq_now() == 2 && s->reg->nr_dropped == 1);
 	CHECK(s->reg->nr_unlisted == 1);
 	CHECK(((struct wire_head *)(void *)(s->heap + 8))->type == WIRE_PAD);

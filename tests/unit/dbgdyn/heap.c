@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 static _Alignas(4096) uint8_t code[1 << 20];
 
 static int open_all(void)
@@ -74,7 +74,7 @@ static int heap_read(take_slot take, int *unstable)
 #define APART	  48u
 
 static struct model {
-	uint64_t handle;
+	dbgdyn_handle handle;
 	uint32_t at, len, name_len;
 	bool live, seen;
 } model[4000];
@@ -186,7 +186,7 @@ static void *change_on(void *arg)
 {
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
 	uint8_t *mine = code + (uintptr_t)arg * 65536;
-	uint64_t handle[16] = { 0 };
+	dbgdyn_handle handle[16] = { 0 };
 	char text[200];
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
@@ -264,7 +264,7 @@ static int a_full_heap_is_counted(void)
 	static const struct dbgdyn_line lines[100000];
 	struct dbgdyn_routine r = fake_routine("f", code, 1);
 	struct dbgdyn_state *s;
-	uint64_t handle, listed;
+	dbgdyn_handle handle, listed;
 	const struct rlimit little = { 70u << 20, RLIM_INFINITY };
 	int announced = 0;
 
@@ -280,7 +280,7 @@ static int a_full_heap_is_counted(void)
 		CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK || s->nr_unlisted);
 	}
 	/* Powers of two, of which this wastes a little. */
-	CHECK(s->nodes_end >= 31 && s->reg->nr_dropped == 1 && handle == 0);
+	CHECK(s->nodes_end >= 31 && s->reg->nr_dropped == 1 && handle.id == 0);
 	static uint8_t stream[4 << 20];
 
 	CHECK(fake_read(&fake, stream, sizeof(stream)) > 0);
@@ -316,7 +316,7 @@ static int the_last_slot_is_short(void)
 	static const struct dbgdyn_line lines[345];
 	struct dbgdyn_routine r = fake_routine("f", code, 1);
 	struct dbgdyn_state *s;
-	uint64_t handle;
+	dbgdyn_handle handle;
 
 	CHECK(open_all() == 0 && dbgdyn_register(context, &r, NULL) == DBGDYN_OK);
 	s = dbgdyn_state_get(false);

@@ -67,7 +67,7 @@ static int the_private_area_is_divided(void)
 {
 	struct dbgdyn_state *s;
 	struct fake fake;
-	uint64_t context;
+	dbgdyn_context context;
 	uint8_t *at;
 
 	fake_open(&fake, 0);

@@ -11,7 +11,7 @@
 #define LEAST (FIXED + (4u << 10) + (16u << 10) + (4u << 10)) /* words, ring, heap */
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 static const char code[4 << 20];
 
 static int set_limit(int resource, rlim_t value)

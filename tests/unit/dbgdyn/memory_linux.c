@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 
 static int the_size_is_sealed(void)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 static uint8_t code[16384];
 static _Alignas(8) uint8_t stream[1 << 20];
 
@@ -49,7 +49,7 @@ static void file_make(void)
 	file.s[4].sh_type = SHT_NOBITS;
 }
 
-static int put(uint64_t bias, uint64_t *handle)
+static int put(uint64_t bias, dbgdyn_handle *handle)
 {
 	return dbgdyn_register_object(context, &file.h, sizeof(file) - 1, bias, handle);
 }
@@ -67,12 +67,12 @@ static int an_object_is_told(void)
 {
 	const struct wire_object *o;
 	struct dbgdyn_state *s;
-	uint64_t h, again;
+	dbgdyn_handle h, again;
 
 	CHECK(open_all() == 0);
 	s = dbgdyn_state_get(false);
 	file_make();
-	CHECK(put(0, &h) == DBGDYN_OK && h);
+	CHECK(put(0, &h) == DBGDYN_OK && h.id);
 	o = next_object();
 	CHECK(o && o->seq == 1 && o->elf_addr == (uintptr_t)&file.h && o->bias == 0);
 	CHECK(o->elf_len == sizeof(file) - 1 && o->addr == (uintptr_t)code + 4096);
@@ -89,10 +89,43 @@ static int an_object_is_told(void)
 	CHECK(dbgdyn_retire(context, h) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_move(context, again, code) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_retire(context, again) == DBGDYN_OK && s->reg->seq == 3);
-	CHECK(dbgdyn_register_object(0, &file.h, sizeof(file) - 1, 0, &h) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_register_object((dbgdyn_context){ 0 }, &file.h, sizeof(file) - 1, 0, &h) ==
+	      DBGDYN_EREFUSED);
 	/* Where one was before, its words move. */
 	CHECK(put(0, &h) == DBGDYN_OK);
 	CHECK(s->words[(((uintptr_t)code + 4096) >> WIRE_BLOCK_SHIFT) % s->nr_words] == 4);
+	fake_close(&fake);
+	return 0;
+}
+
+/* Its bytes are kept while it lives; where there is no room for them it is refused. */
+static int an_object_is_copied(void)
+{
+	static uint8_t before[sizeof(file)];
+	size_t len = sizeof(file) - 1;
+	const struct wire_object *o;
+	struct dbgdyn_state *s;
+	dbgdyn_handle h;
+
+	CHECK(open_all() == 0);
+	s = dbgdyn_state_get(false);
+	file_make();
+	memcpy(before, &file.h, len);
+	CHECK(dbgdyn_copy_object(context, &file.h, len, 96, &h) == DBGDYN_OK && h.id);
+	memset(&file, 0xff, sizeof(file));
+	o = next_object();
+	CHECK(o && o->seq == 1 && o->bias == 96 && o->elf_len == len);
+	CHECK(o->addr == (uintptr_t)code + 4096 + 96 && o->elf_addr != (uintptr_t)&file.h);
+	CHECK(!memcmp((const void *)(uintptr_t)o->elf_addr, before, len));
+	CHECK(((const struct wire_object *)(s->heap + sizeof(struct wire_slot)))->elf_addr ==
+	      o->elf_addr);
+	CHECK(dbgdyn_copy_object(context, &file.h, len, 96, &h) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, h) == DBGDYN_OK && s->reg->nr_dropped == 0);
+	s->heap_len = 0;
+	file_make();
+	CHECK(dbgdyn_copy_object(context, &file.h, len, 0, &h) == DBGDYN_EFULL);
+	CHECK(s->reg->nr_dropped == 1 && s->reg->seq == 2);
+	CHECK(put(0, NULL) == DBGDYN_OK);
 	fake_close(&fake);
 	return 0;
 }
@@ -138,7 +171,7 @@ static int an_object_in_a_new_region_rings(void)
 static int an_object_in_a_routines_slot(void)
 {
 	struct dbgdyn_routine r = fake_routine("f", code, 0);
-	uint64_t h;
+	dbgdyn_handle h;
 
 	CHECK(open_all() == 0);
 	for (r.code_len = 1; r.code_len < 512; r.code_len += 8) {
@@ -159,13 +192,13 @@ static int an_object_in_a_routines_slot(void)
 static int an_object_that_is_not_listed(void)
 {
 	struct dbgdyn_state *s;
-	uint64_t h;
+	dbgdyn_handle h;
 
 	CHECK(open_all() == 0);
 	s = dbgdyn_state_get(false);
 	s->heap_len = 0;
 	file_make();
-	CHECK(put(0, &h) == DBGDYN_OK && h && next_object());
+	CHECK(put(0, &h) == DBGDYN_OK && h.id && next_object());
 	CHECK(s->nr_unlisted == 1 && s->reg->nr_unlisted == 1 && s->reg->nr_dropped == 0);
 	CHECK(dbgdyn_retire(context, h) == DBGDYN_EFULL);
 	/* Its words move all the same when that memory is given back. */
@@ -386,6 +419,7 @@ static int depth_has_a_bound(void)
 }
 
 FAKE_TEST(an_object_is_told)
+FAKE_TEST(an_object_is_copied)
 FAKE_TEST(an_object_needs_no_room_for_bytes)
 FAKE_TEST(an_object_in_a_new_region_rings)
 FAKE_TEST(an_object_in_a_routines_slot)
@@ -400,6 +434,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_object_is_told),
+		cmocka_unit_test(test_an_object_is_copied),
 		cmocka_unit_test(test_an_object_needs_no_room_for_bytes),
 		cmocka_unit_test(test_an_object_in_a_new_region_rings),
 		cmocka_unit_test(test_an_object_in_a_routines_slot),

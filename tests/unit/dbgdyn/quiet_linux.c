@@ -16,7 +16,7 @@
 /* System calls with which the child tells where it is. */
 #define MARK SYS_getppid
 
-static uint64_t context;
+static dbgdyn_context context;
 static char code[1 << 20];
 static struct fake fake;
 
@@ -34,7 +34,7 @@ static void begin(void)
 
 static void second_begin(void)
 {
-	uint64_t other;
+	dbgdyn_context other;
 
 	must(dbgdyn_begin("other", 5, NULL, &other));
 }
@@ -59,7 +59,7 @@ static void begin_quiet(void)
 /* More than half a ring, all of a ring, and new regions. */
 static void change_quietly(void)
 {
-	uint64_t handle = 0;
+	dbgdyn_handle handle = { 0 };
 
 	for (int i = 0; i < 3000; i++) {
 		struct dbgdyn_routine r = fake_routine("quiet", code + i * 16, 4000);

@@ -10,7 +10,7 @@
 #define RING_LEN (4u << 20)
 
 static struct fake fake;
-static uint64_t context;
+static dbgdyn_context context;
 static uint8_t code[256 << 10];
 static _Alignas(8) uint8_t stream[RING_LEN];
 
@@ -42,7 +42,7 @@ static int record_holds_everything(void)
 	static const struct dbgdyn_string files[] = { { "/src/a.js", 9 }, { "", 0 } };
 	struct dbgdyn_routine r = fake_routine("f(int, <lambda>)", code + 3, 11);
 	struct wire_routine_view v;
-	uint64_t handle = 0, first;
+	dbgdyn_handle handle = { 0 }, first;
 	size_t len;
 
 	CHECK(open_all(FAKE_SOCKET) == 0);
@@ -54,7 +54,7 @@ static int record_holds_everything(void)
 	r.nr_files = 2;
 	errno = 4711;
 	CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK && read_one(&v) == 0);
-	CHECK(errno == 4711 && v.rec->seq == 2 && handle != first && handle && first);
+	CHECK(errno == 4711 && v.rec->seq == 2 && handle.id != first.id && handle.id && first.id);
 	CHECK(v.rec->facility == 0 && v.rec->part == 0 && v.rec->nr_inlines == 0);
 	CHECK(v.rec->addr == (uintptr_t)(code + 3) && v.rec->code_len == 11);
 	CHECK(v.rec->name_len == 16 && !memcmp(v.name, "f(int, <lambda>)", 16));
@@ -68,13 +68,39 @@ static int record_holds_everything(void)
 	return 0;
 }
 
+/* One that is wrong does not keep the others out. */
+static int many_at_once(void)
+{
+	struct dbgdyn_routine r[3] = { fake_routine("one", code, 16),
+				       fake_routine("", code + 16, 16),
+				       fake_routine("three", code + 32, 16) };
+	struct wire_registry reg;
+	dbgdyn_handle h[3];
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(dbgdyn_register_many(context, r, 3, h) == DBGDYN_EINVAL);
+	CHECK(h[0].id && !h[1].id && h[2].id && h[0].id != h[2].id);
+	fake_header(&fake, &reg);
+	CHECK(reg.seq == 2);
+	CHECK(dbgdyn_retire(context, h[0]) == DBGDYN_OK &&
+	      dbgdyn_retire(context, h[2]) == DBGDYN_OK);
+	r[1] = fake_routine("two", code + 16, 16);
+	CHECK(dbgdyn_register_many(context, r, 3, NULL) == DBGDYN_OK);
+	CHECK(dbgdyn_register_many(context, NULL, 0, NULL) == DBGDYN_OK);
+	CHECK(dbgdyn_register_many(context, NULL, 1, h) == DBGDYN_EINVAL);
+	fake_header(&fake, &reg);
+	CHECK(reg.seq == 7);
+	fake_close(&fake);
+	return 0;
+}
+
 /* Each change has its time; where no system call is allowed, the clock might be one. */
 static int changes_have_times(void)
 {
 	struct dbgdyn_options o = { .size = sizeof(o), .flags = DBGDYN_NO_SYSCALLS };
 	struct dbgdyn_routine r = fake_routine("f", code, 64);
 	struct wire_routine_view v;
-	uint64_t quiet;
+	dbgdyn_context quiet;
 
 	CHECK(open_all(FAKE_SOCKET) == 0);
 	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
@@ -238,8 +264,8 @@ static int bad_arguments_are_refused(void)
 	struct wire_routine_view v;
 
 	CHECK(open_all(FAKE_SOCKET) == 0);
-	CHECK(dbgdyn_register(0, &good, NULL) == DBGDYN_EREFUSED);
-	CHECK(dbgdyn_register(context ^ 1, &good, NULL) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_register((dbgdyn_context){ 0 }, &good, NULL) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_register((dbgdyn_context){ context.id ^ 1 }, &good, NULL) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_register(context, NULL, NULL) == DBGDYN_EINVAL);
 #define BAD(change)                                                                                \
 	do {                                                                                       \
@@ -345,7 +371,7 @@ static int a_full_ring_leaves_a_gap(void)
 	pos = 0;
 	h = fake_next(stream, len, &pos);
 	CHECK(h && ((const struct wire_routine *)(const void *)h)->seq == reg.seq + 1);
-	CHECK(dbgdyn_flush(0) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_flush((dbgdyn_context){ 0 }) == DBGDYN_EREFUSED);
 	fake_close(&fake);
 	return 0;
 }
@@ -477,6 +503,7 @@ static int threads_need_no_lock(void)
 }
 
 FAKE_TEST(record_holds_everything)
+FAKE_TEST(many_at_once)
 FAKE_TEST(changes_have_times)
 FAKE_TEST(entries_may_begin_larger_ones)
 FAKE_TEST(bytes_may_stand_elsewhere)
@@ -494,6 +521,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_holds_everything),
+		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_changes_have_times),
 		cmocka_unit_test(test_bytes_may_stand_elsewhere),
 		cmocka_unit_test(test_records_travel_when_somebody_has_the_registry),

@@ -19,7 +19,7 @@ static int client(int fd)
 				    .flags = DBGDYN_REGISTRY_FD,
 				    .registry_fd = fd };
 	struct dbgdyn_routine r = fake_routine("brokered", code, sizeof(code));
-	uint64_t c;
+	dbgdyn_context c;
 
 	CHECK(dbgdyn_begin("jit", 3, &o, &c) == DBGDYN_OK);
 	CHECK(close(fd) == 0); /* the library keeps one of its own */
@@ -48,14 +48,14 @@ static int limited_client(int fd)
 	struct dbgdyn_options o = { .size = sizeof(o),
 				    .flags = DBGDYN_REGISTRY_FD,
 				    .registry_fd = fd };
-	uint64_t c;
+	dbgdyn_context c;
 
 	CHECK(setrlimit(RLIMIT_FSIZE, &little) == 0);
 	CHECK(dbgdyn_begin("jit", 3, &o, &c) == DBGDYN_OK);
 	CHECK(dbgdyn_state_get(false)->ring_len == 4u << 20);
 	for (size_t i = 0; i < sizeof(code); i++) {
 		struct dbgdyn_routine r = fake_routine("f", code + i, 1);
-		uint64_t handle;
+		dbgdyn_handle handle;
 
 		CHECK(dbgdyn_register(c, &r, &handle) == DBGDYN_OK);
 		CHECK(dbgdyn_retire(c, handle) == DBGDYN_OK);
@@ -68,10 +68,10 @@ static int refused(int fd)
 	struct dbgdyn_options o = { .size = sizeof(o),
 				    .flags = DBGDYN_REGISTRY_FD,
 				    .registry_fd = fd };
-	uint64_t c = 7;
+	dbgdyn_context c = { 7 };
 	int nr = fake_descriptors();
 
-	CHECK(dbgdyn_begin("jit", 3, &o, &c) == DBGDYN_EINVAL && c == 0);
+	CHECK(dbgdyn_begin("jit", 3, &o, &c) == DBGDYN_EINVAL && c.id == 0);
 	CHECK(fake_descriptors() == nr);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
 	return 0;
@@ -102,7 +102,7 @@ static int a_broker_makes_the_registry(void)
 	return 0;
 }
 
-static uint64_t context;
+static dbgdyn_context context;
 static int results[2];
 
 static void *register_against(void *arg)

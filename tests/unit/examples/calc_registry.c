@@ -58,7 +58,7 @@ static int every_routine_that_ran(void)
 {
 	struct fake fake;
 	struct seen seen = { 0 };
-	uint64_t context = 0;
+	dbgdyn_context context = { 0 };
 	struct calc_options opts = { .made = announce_routine, .arg = &context };
 	struct calc_err err;
 	struct calc *c;
@@ -83,7 +83,7 @@ FAKE_TEST(every_routine_that_ran)
 static int without_a_daemon(void)
 {
 	struct fake fake;
-	uint64_t context = 0;
+	dbgdyn_context context = { 0 };
 	struct calc_options opts = { .made = announce_routine, .arg = &context };
 	struct calc_err err;
 	struct calc *c;
