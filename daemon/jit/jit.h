@@ -84,8 +84,8 @@ bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child)
  */
 int dyn_hand_on(struct process *from, struct process *to);
 /*
- * exec or exit of @p, before its samples are looked up a last time: what it told up to then is read,
- * also where its user has had a turn.
+ * exec or exit of @p, before its samples are looked up a last time: what it told up to then is
+ * read, also where its user has had a turn.
  */
 void dyn_read_ended(struct dyn *d, struct process *p);
 /*
