@@ -5,6 +5,7 @@
  * same.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -283,6 +284,10 @@ static void report(const char *verb, struct json_object *answer)
 	else if (strcmp(verb, "log") == 0 &&
 		 json_object_is_type(part_of(answer, "lines"), json_type_array))
 		print_log(answer);
+	if (number_of(answer, "left"))
+		printf("%llu samples wait for their code to be written, which takes long: the next "
+		       "flush goes on\n",
+		       number_of(answer, "left"));
 }
 
 static struct json_object *new_request(const char *verb)
@@ -338,6 +343,24 @@ static int ask(const char *name, struct json_object *request, int file, struct b
 	return control_ask(opt.run_dir, &wait, request, text, answer, err);
 }
 
+/* A flush leaves what takes it long for the next one, as long as each of them leaves less. */
+static int ask_until_done(const char *name, struct json_object *request, int file,
+			  struct base_buf *text, struct json_object **answer, struct base_err *err)
+{
+	unsigned long long left = ULLONG_MAX, before;
+	int r;
+
+	do {
+		json_object_put(*answer);
+		*answer = NULL;
+		base_buf_clear(text);
+		before = left;
+		r = ask(name, request, file, text, answer, err);
+		left = r < 0 ? 0 : number_of(*answer, "left");
+	} while (left && left < before);
+	return r;
+}
+
 static int run(const char *name, const char *verb, int nr, char **words)
 {
 	struct json_object *request = new_request(verb), *answer = NULL;
@@ -349,7 +372,7 @@ static int run(const char *name, const char *verb, int nr, char **words)
 	if (r >= 0 && opt.lines && strcmp(verb, "log") != 0)
 		r = base_fail(&err, -DCPI_EUSAGE, "-n goes with log");
 	if (r >= 0)
-		r = ask(name, request, file, &text, &answer, &err);
+		r = ask_until_done(name, request, file, &text, &answer, &err);
 	if (r >= 0 && opt.json)
 		puts((const char *)text.data);
 	else if (r >= 0)

@@ -10,10 +10,14 @@
 #include "registry.h"
 
 /* Names of epochs are digits: nothing in the answer needs quoting. */
-static int reply_done(const struct daemon *d, const char *epoch, struct base_buf *reply)
+static int reply_done(const struct daemon *d, uint64_t nr_left, struct base_buf *reply)
 {
-	return base_buf_printf(reply, "{\"ok\":true,\"epoch\":\"%s\",\"stored\":%llu}\n", epoch,
-			       (unsigned long long)d->store.account.stored);
+	int r = base_buf_printf(reply, "{\"ok\":true,\"epoch\":\"%s\",\"stored\":%llu", d->epoch,
+				(unsigned long long)d->store.account.stored);
+
+	if (r >= 0 && nr_left)
+		r = base_buf_printf(reply, ",\"left\":%llu", (unsigned long long)nr_left);
+	return r < 0 ? r : base_buf_printf(reply, "}\n");
 }
 
 /*
@@ -276,5 +280,7 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 		return CONTROL_LATER;
 	/* A status that is asked for behind this answer shows what was done. */
 	base_buf_clear(&d->kept_status);
-	return r < 0 ? control_reply_error(reply, &err) : reply_done(d, d->epoch, reply);
+	if (r < 0)
+		return control_reply_error(reply, &err);
+	return reply_done(d, q->command == CONTROL_FLUSH ? d->nr_left : 0, reply);
 }

@@ -506,8 +506,12 @@ static bool is_unfinished(struct daemon *d)
 	if (!d->in_turns)
 		return false;
 	d->unfinished_until_ns = 0;
-	if (!dyn_is_behind(d->dyn) || (until && now >= until))
+	if (!dyn_is_behind(d->dyn))
 		return false;
+	if (until && now >= until) {
+		d->nr_left = daemon_unwritten(d);
+		return false;
+	}
 	d->unfinished_until_ns = until ? until : now + UNFINISHED_NS;
 	return true;
 }
@@ -531,6 +535,7 @@ static int flush_in_turns(struct daemon *d, struct base_err *err)
 {
 	int r;
 
+	d->nr_left = 0;
 	if (d->in_turns && !d->unfinished_until_ns)
 		dyn_begin_flush(d->dyn);
 	r = continue_unfinished(d);

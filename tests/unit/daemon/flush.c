@@ -463,6 +463,24 @@ static void new_epoch_is_empty(void **state)
 	assert_int_equal(on_disk().sum, 3);
 }
 
+/* The end of the answer to a flush. */
+static const char *flushed(void)
+{
+	const struct control_request q = { .command = CONTROL_FLUSH };
+	const struct control_peer peer = { .privileged = true };
+	static char end[64];
+	struct base_buf reply = { 0 };
+
+	memset(end, 0, sizeof(end));
+	d.stepped = false;
+	assert_int_equal(daemon_command(&d, &q, &peer, &reply), 0);
+	assert_int_equal(base_buf_append(&reply, "", 1), 0);
+	assert_int_equal(sscanf((const char *)reply.data, "%*[^,],%*[^,],\"stored\":%*u%63c", end),
+			 1);
+	base_buf_release(&reply);
+	return end;
+}
+
 /* Code of a user whose turn is over is left for the next one, but not for ever. */
 static void unfinished(void **state)
 {
@@ -491,6 +509,12 @@ static void unfinished(void **state)
 	d.unfinished_until_ns = base_now_ns();
 	assert_int_equal(daemon_flush(&d, &err), 0);
 	assert_int_equal(d.unfinished_until_ns, 0);
+	/* The answer tells what is left. */
+	store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), 8, 0, 5);
+	d.unfinished_until_ns = base_now_ns();
+	stand_ins.behind = 1;
+	assert_string_equal(flushed(), ",\"left\":5}\n");
+	assert_string_equal(flushed(), "}\n");
 	/* A flush that is not in turns leaves nothing. */
 	d.in_turns = false;
 	stand_ins.behind = 1;
