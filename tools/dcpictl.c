@@ -343,7 +343,7 @@ static int ask(const char *name, struct json_object *request, int file, struct b
 	return control_ask(opt.run_dir, &wait, request, text, answer, err);
 }
 
-/* A flush leaves what takes it long for the next one, as long as each of them leaves less. */
+/* A flush leaves what takes the daemon long for the next one: ask again while each leaves less. */
 static int ask_until_done(const char *name, struct json_object *request, int file,
 			  struct base_buf *text, struct json_object **answer, struct base_err *err)
 {

@@ -463,22 +463,17 @@ static void new_epoch_is_empty(void **state)
 	assert_int_equal(on_disk().sum, 3);
 }
 
-/* The end of the answer to a flush. */
-static const char *flushed(void)
+static const char *command(int what)
 {
-	const struct control_request q = { .command = CONTROL_FLUSH };
+	const struct control_request q = { .command = what };
 	const struct control_peer peer = { .privileged = true };
-	static char end[64];
-	struct base_buf reply = { 0 };
+	static struct base_buf reply;
 
-	memset(end, 0, sizeof(end));
+	base_buf_clear(&reply);
 	d.stepped = false;
 	assert_int_equal(daemon_command(&d, &q, &peer, &reply), 0);
 	assert_int_equal(base_buf_append(&reply, "", 1), 0);
-	assert_int_equal(sscanf((const char *)reply.data, "%*[^,],%*[^,],\"stored\":%*u%63c", end),
-			 1);
-	base_buf_release(&reply);
-	return end;
+	return (const char *)reply.data;
 }
 
 /* Code of a user whose turn is over is left for the next one, but not for ever. */
@@ -513,8 +508,8 @@ static void unfinished(void **state)
 	store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), 8, 0, 5);
 	d.unfinished_until_ns = base_now_ns();
 	stand_ins.behind = 1;
-	assert_string_equal(flushed(), ",\"left\":5}\n");
-	assert_string_equal(flushed(), "}\n");
+	assert_non_null(strstr(command(CONTROL_FLUSH), ",\"left\":5}\n"));
+	assert_null(strstr(command(CONTROL_FLUSH), "left"));
 	/* A flush that is not in turns leaves nothing. */
 	d.in_turns = false;
 	stand_ins.behind = 1;
@@ -629,19 +624,6 @@ static void removed_epoch(void **state)
 	assert_int_equal(d.flush_error.code, 0);
 }
 
-static const char *quit(void)
-{
-	const struct control_request q = { .command = CONTROL_QUIT };
-	const struct control_peer peer = { .privileged = true };
-	static struct base_buf reply;
-
-	base_buf_clear(&reply);
-	d.stepped = false;
-	assert_int_equal(daemon_command(&d, &q, &peer, &reply), 0);
-	assert_int_equal(base_buf_append(&reply, "", 1), 0);
-	return (const char *)reply.data;
-}
-
 /* Whoever ends the daemon without it is told what that costs; not where it can be had again. */
 static void ended_without_a_database(void **state)
 {
@@ -654,10 +636,10 @@ static void ended_without_a_database(void **state)
 	assert_int_equal(mkdir(db_path, 0755), 0);
 	snprintf(path, sizeof(path), "%s/letter", db_path);
 	assert_int_equal(close(creat(path, 0600)), 0);
-	assert_non_null(strstr(quit(), "other files in it"));
+	assert_non_null(strstr(command(CONTROL_QUIT), "other files in it"));
 	assert_false(d.finished);
 	remove_database();
-	assert_non_null(strstr(quit(), "5 samples that waited in memory are lost"));
+	assert_non_null(strstr(command(CONTROL_QUIT), "5 samples that waited in memory are lost"));
 	assert_true(d.finished);
 }
 
