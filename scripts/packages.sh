@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by the scripts: which Debian packages they need, and how the missing ones are installed.
+# Sourced by the scripts: which Debian packages they need, and how the missing ones are installed; of one
+# that a test builds, the source.
 
 DCPI_BUILD_PACKAGES="cmake ninja-build pkg-config gcc libc6-dev libelf-dev libdw-dev liblzma-dev libffi-dev
 	libjson-c-dev libcapstone-dev libzydis-dev libarchive-dev libbpf-dev libzstd-dev zlib1g-dev clang bpftool"
 DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb graphviz mandoc procps util-linux linux-perf
-	nodejs llvm luajit openjdk-17-jdk-headless valgrind systemd libunicorn-dev"
+	nodejs llvm luajit openjdk-17-jdk-headless valgrind systemd libunicorn-dev patch"
 DCPI_PACKAGING_PACKAGES="debhelper dpkg-dev lintian openjdk-17-jdk-headless"
 DCPI_LINT_PACKAGES="clang-format clang-tidy shellcheck python3"
 DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libelf-dev:arm64 libdw-dev:arm64
@@ -38,4 +39,24 @@ need_packages()
 	esac
 	apt-get update -qq >/dev/null &&
 		DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
+}
+
+# need_source PACKAGE FOLDER: its source as Debian has it, without Debian's changes, of the release that packages are
+# installed from; it stays in FOLDER for the next time.
+need_source()
+{
+	local apt package=$1 folder=$2
+	[ ! -d "$folder" ] || return 0
+	apt=$(mktemp -d)
+	mkdir -p "$apt/lists/partial" "${folder%/*}"
+	cat /etc/apt/sources.list 2>/dev/null | sed -n 's/^deb /deb-src /p' >"$apt/a.list"
+	cat /etc/apt/sources.list.d/debian.sources 2>/dev/null | sed 's/^Types:.*/Types: deb-src/' >"$apt/a.sources"
+	(
+		cd "$apt" && set -- -qq -o APT::Sandbox::User=root -o Dir::Etc::sourcelist=/dev/null \
+			-o Dir::Etc::sourceparts="$apt" -o Dir::State::lists="$apt/lists" &&
+			apt-get update "$@" && apt-get source --tar-only "$@" "$package" &&
+			mkdir unpacked && tar -xf ./*.orig.tar.* --strip-components=1 -C unpacked && mv unpacked "$folder"
+	) >"$apt/log" 2>&1 || cat "$apt/log" >&2
+	rm -rf "$apt"
+	[ -d "$folder" ]
 }
