@@ -13,7 +13,10 @@ example=$DCPI_SRC/examples/jit/pcre2
 build_pcre2()
 {
 	local file version files=
-	need_source pcre2 "$DCPI_BUILD/sources/pcre2" || fail "no source of pcre2"
+	need_source pcre2 "$DCPI_BUILD/sources/pcre2" || {
+		echo "skip: no source of pcre2 can be had"
+		exit 77
+	}
 	cp -r "$DCPI_BUILD/sources/pcre2" "$work/pcre2"
 	cd "$work/pcre2/src" || exit 1
 	version=$(sed -n 's/^#define PCRE2_M[AJIN]*OR *//p' pcre2.h.generic | tr '\n' .)
