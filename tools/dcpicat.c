@@ -111,22 +111,29 @@ static void print_size(const struct profdb_profile *p, const char *word, const c
 		       strtoull(value, NULL, strncmp(value, "0x", 2) ? 10 : 16));
 }
 
-/* Our daemon writes neither: the image itself, where it is, says it without room in the profile. */
-static bool find_text(const struct profdb_profile *p, struct image_text *out)
+/*
+ * Our daemon writes neither into version 1: the image itself, where it is, says it without room in
+ * the profile. An old form has a size of 0 where it is not known.
+ */
+static bool find_text(const struct profdb_profile *p, struct base_extent *out)
 {
-	return !profdb_profile_word(p, "tstart") && !profdb_profile_word(p, "tsize") &&
+	const char *size = profdb_profile_word(p, "tsize");
+
+	return !profdb_profile_word(p, "tstart") && (!size || !strcmp(size, "0")) &&
 	       image_text_find(p, out);
 }
 
 static void print_text(const struct profdb_profile *p)
 {
-	struct image_text text;
+	struct base_extent text;
 
-	print_size(p, "tstart", "text_start");
-	print_size(p, "tsize", "text_size");
-	if (find_text(p, &text))
+	if (find_text(p, &text)) {
 		printf("%-10s 0x%" PRIx64 "\n%-10s 0x%" PRIx64 "\n", "text_start", text.start,
 		       "text_size", text.size);
+		return;
+	}
+	print_size(p, "tstart", "text_start");
+	print_size(p, "tsize", "text_size");
 }
 
 /* Printed at a place of their own. */
@@ -384,7 +391,7 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 {
 	struct json_object *o = json_object_new_object(), *paths = json_object_new_array();
 	const struct base_id *image = profdb_profile_image(p);
-	struct image_text text;
+	struct base_extent text;
 	char id[BASE_ID_TEXT_LEN];
 
 	for (size_t i = 0; profdb_profile_path(p, i); i++)
@@ -552,7 +559,7 @@ static int write_profile(const struct profdb_profile *p, const char *file,
 /* Give an old format the image's text_start and text_size, where its file is found. */
 static int add_text(struct profdb_profile *p, struct base_err *err)
 {
-	struct image_text text;
+	struct base_extent text;
 	char start[32], size[32];
 	int r;
 

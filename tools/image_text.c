@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where an image's code wants to be, and its size, are found where the image still is there. */
-#include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "image.h"
 #include "image_text.h"
@@ -23,21 +24,18 @@ static struct image *open_image(struct image_store *store, const struct profdb_p
 	return image_open(store, &q, &img, NULL) < 0 ? NULL : img;
 }
 
-static bool of_image(const struct image *img, struct image_text *out)
+static bool of_image(const struct image *img, struct base_extent *out)
 {
-	struct image_code code;
-	uint64_t off;
+	int fd = open(image_path(img), O_RDONLY | O_CLOEXEC), r;
 
-	*out = (struct image_text){ 0 };
-	if (!image_code_at(img, 0, &code) || image_off(img, code.vaddr, &off) < 0)
+	if (fd < 0)
 		return false;
-	out->start = code.vaddr - off;
-	for (size_t i = 0; image_code_at(img, i, &code); i++)
-		out->size += code.len;
-	return true;
+	r = base_elf_extent(fd, out);
+	close(fd);
+	return r >= 0;
 }
 
-bool image_text_find(const struct profdb_profile *p, struct image_text *out)
+bool image_text_find(const struct profdb_profile *p, struct base_extent *out)
 {
 	struct image_store *store;
 	struct image *img;

@@ -4,17 +4,13 @@
 #ifndef DCPI_IMAGE_TEXT_H
 #define DCPI_IMAGE_TEXT_H
 
+#include "base.h"
 #include "profdb.h"
-
-struct image_text {
-	uint64_t start; /* for offset 0: the image's ELF address is this plus the offset */
-	uint64_t size;	/* bytes of code */
-};
 
 /*
  * Find the program or library of @p, if image_open finds a file with its identity. False: there is
  * none, or it has no code.
  */
-bool image_text_find(const struct profdb_profile *p, struct image_text *out);
+bool image_text_find(const struct profdb_profile *p, struct base_extent *out);
 
 #endif

@@ -545,6 +545,7 @@ static int open_database(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	profdb_set_format(d->db, format);
+	d->follow.wants_extents = format != PROFDB_FORMAT_1;
 	profdb_set_alive(d->db, tell_alive, d);
 	/* Replayed programs ran elsewhere. */
 	if (d->follow.live)

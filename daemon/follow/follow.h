@@ -47,6 +47,7 @@ struct follow {
 	struct kernel *kernel; /* likewise */
 	bool live;	       /* /proc tells of these processes */
 	bool wants_ends;       /* the ends of lives are queued */
+	bool wants_extents;    /* profiles say where their images' code wants to be */
 	/* driver_client_set, or NULL: the driver need not know where code changes. */
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	struct driver *driver; /* its first argument */

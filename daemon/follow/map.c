@@ -108,7 +108,7 @@ static struct image *file_image(struct follow *f, struct process *p, struct driv
 	/* A mapping listed in /proc exists now. */
 	asked.time_ns = listed ? 0 : l->time_ns;
 	if (id.len && !text.len)
-		identity_text(f->identity, p, &asked, &text);
+		identity_text(f->identity, p, &asked, &text, &dump->extent);
 	else if (!id.len && identity_find(f->identity, p, &asked, &id, &by_path, dump) < 0)
 		return NULL;
 	if (dump->fd >= 0 || (dump->no_elf && is_workspace(p, l)))
@@ -122,6 +122,8 @@ static struct image *file_image(struct follow *f, struct process *p, struct driv
 		path = there;
 	}
 	img = images_get_file(f->images, &id, &text, path, base_path_name(path));
+	if (img && f->wants_extents)
+		image_set_extent(img, &dump->extent);
 	if (img && by_path && !profdb_profile_word(img->counts, "identity"))
 		profdb_profile_set_word(img->counts, "identity",
 					f->live && l->inode ? "place" : "path");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of images finds or makes the image that samples are counted in. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,10 +237,17 @@ int image_set_label(struct image *img, const char *label)
 	return 0;
 }
 
+static int copy_word(struct image *to, const struct image *from, const char *word)
+{
+	const char *value = profdb_profile_word(from->counts, word);
+
+	return value ? profdb_profile_set_word(to->counts, word, value) : 0;
+}
+
 /* Another image of the same file, that differs by its words in the profile. */
 static struct image *new_own(const struct image *img, const char *process, const char *label)
 {
-	const char *identity = profdb_profile_word(img->counts, "identity");
+	static const char *const words[] = { "identity", "tstart", "tsize" };
 	struct image *own = image_new(img->kind, &img->id, img->path, img->stem);
 	int r = own ? 0 : -ENOMEM;
 
@@ -250,8 +258,8 @@ static struct image *new_own(const struct image *img, const char *process, const
 	}
 	if (r >= 0 && label)
 		r = image_set_label(own, label);
-	if (r >= 0 && identity)
-		r = profdb_profile_set_word(own->counts, "identity", identity);
+	for (size_t i = 0; r >= 0 && i < sizeof(words) / sizeof(words[0]); i++)
+		r = copy_word(own, img, words[i]);
 	if (r >= 0)
 		r = set_text(own, &img->text);
 	if (r < 0) {
@@ -309,6 +317,19 @@ void image_set_id(struct image *img, const struct base_id *id)
 {
 	img->id = *id;
 	profdb_profile_set_image(img->counts, id);
+}
+
+/* A profile without these words is as good: no memory is no failure. */
+void image_set_extent(struct image *img, const struct base_extent *e)
+{
+	char start[32], size[32];
+
+	if (!e->size || profdb_profile_word(img->counts, "tsize"))
+		return;
+	snprintf(start, sizeof(start), "0x%" PRIx64, e->start);
+	snprintf(size, sizeof(size), "%" PRIu64, e->size);
+	if (profdb_profile_set_word(img->counts, "tstart", start) >= 0)
+		profdb_profile_set_word(img->counts, "tsize", size);
 }
 
 struct image *image_get(struct image *img)

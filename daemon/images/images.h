@@ -132,6 +132,10 @@ bool images_next(const struct images *t, size_t *pos, struct image **out);
 /* All of a pseudo-image's samples have it, for a process has one label while it runs one program.
  * 0 or negative. */
 int image_set_label(struct image *img, const char *label);
+/* Say in the profile where the code wants to be and its size (DCPI's tstart and tsize), if @e
+ * tells.
+ */
+void image_set_extent(struct image *img, const struct base_extent *e);
 /* A pseudo-image on disk has a new build-id. */
 void image_set_id(struct image *img, const struct base_id *id);
 /* Forget files that no mapping shows, pseudo-images of no facility, when they hold no samples. */

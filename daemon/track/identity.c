@@ -19,6 +19,7 @@ enum { TRIES = 3 /* a process may be gone before its file could be read: the nex
 
 struct known {
 	struct base_id id, text;
+	struct base_extent extent;
 	bool by_path, no_elf;
 	unsigned int tries;
 	/* The reader told it of a mapping that this process listed then. */
@@ -29,6 +30,7 @@ struct known {
 /* The code behind a build-id at a path. */
 struct named {
 	struct base_id text;
+	struct base_extent extent;
 	bool roots;
 };
 
@@ -182,6 +184,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 			k->by_path = false;
 			k->no_elf = r >= 0 && dump->no_elf;
 			k->text = r >= 0 ? dump->text : (struct base_id){ 0 };
+			k->extent = r >= 0 ? dump->extent : (struct base_extent){ 0 };
 			announced(k, p, l, dump->fd >= 0);
 		} else if (k->by_path) {
 			k->tries += r != -EDQUOT;
@@ -195,6 +198,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 	*by_path = k->by_path;
 	dump->no_elf = k->no_elf;
 	dump->text = k->text;
+	dump->extent = k->extent;
 	r = 0;
 out:
 	base_buf_release(&key);
@@ -233,7 +237,7 @@ static struct named *name(struct identity *t, const struct base_buf *key)
 }
 
 static void text_ask(struct identity *t, const struct process *p, const struct driver_load *l,
-		     const struct base_buf *key, struct base_id *text)
+		     const struct base_buf *key, struct base_id *text, struct base_extent *extent)
 {
 	struct named *n = base_map_get(&t->named, key->data, key->len);
 	struct reader_dump found = { .fd = -1 };
@@ -241,9 +245,12 @@ static void text_ask(struct identity *t, const struct process *p, const struct d
 	int r;
 
 	*text = (struct base_id){ 0 };
+	*extent = n ? n->extent : (struct base_extent){ 0 };
 	if (n && n->roots && !is_elsewhere(t, p->pid))
 		return;
 	r = ask_reader(t, p, l, &id, &found);
+	if (r >= 0 || r == -ETXTBSY)
+		*extent = found.extent;
 	if (r >= 0)
 		*text = found.text;
 	else if (r != -ETXTBSY && n)
@@ -253,20 +260,22 @@ static void text_ask(struct identity *t, const struct process *p, const struct d
 	if (r < 0 || (!n && !(n = name(t, key))))
 		return;
 	n->text = found.text;
+	n->extent = found.extent;
 	n->roots = found.roots;
 }
 
 void identity_text(struct identity *t, const struct process *p, const struct driver_load *l,
-		   struct base_id *text)
+		   struct base_id *text, struct base_extent *extent)
 {
 	struct base_buf key = { 0 };
 
 	*text = (struct base_id){ 0 };
+	*extent = (struct base_extent){ 0 };
 	if (!t->reader)
 		return;
 	if (base_buf_append(&key, &l->id, sizeof(l->id)) >= 0 &&
 	    base_buf_append(&key, l->path, strlen(l->path)) >= 0)
-		text_ask(t, p, l, &key, text);
+		text_ask(t, p, l, &key, text, extent);
 	else
 		text->len = 1;
 	base_buf_release(&key);

@@ -203,7 +203,8 @@ void identity_free(struct identity *t);
  * time since identity_forget, else a hash of these (*@by_path is set). Of an ELF file that was
  * written over since @l->time_ns (0: not known) a hash that no file has. What is no image but a
  * runtime's dump goes to *@dump (fd; else -1), which also says of a file that was read whether it
- * is ELF, and what its code is (text). With @l->time_ns 0 the reader is asked once for each
+ * is ELF, what its code is (text) and where (extent). With @l->time_ns 0 the reader is asked once
+ * for each
  * @p->known_ns. 0 or -ENOMEM.
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
@@ -211,10 +212,10 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 /*
  * The code (struct reader_dump) of the file of mapping @l of @p, which brought a build-id: as the
  * reader process tells; of a process that is gone, what that build-id at that path had the last
- * time. One byte, 0: nothing tells.
+ * time; and where it wants to be. One byte, 0: nothing tells.
  */
 void identity_text(struct identity *t, const struct process *p, const struct driver_load *l,
-		   struct base_id *text);
+		   struct base_id *text, struct base_extent *extent);
 /* Closes the descriptor of a dump that is not wanted, as reader_release. */
 void identity_release_dump(struct identity *t, const struct reader_dump *dump);
 /* That of the ELF file which user @uid sent (reader_file_id), into @l. 0 or negative. */

@@ -324,6 +324,7 @@ struct base_segment {
 	uint32_t type; /* PT_* */
 	bool exec;
 	uint64_t off, len, align; /* in the file, in bytes */
+	uint64_t vaddr;
 };
 /*
  * Calls @fn with each program header of the little-endian ELF file @fd, until one call does not
@@ -337,6 +338,13 @@ int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s)
  */
 #define BASE_TEXT_MAX (32u << 20)
 int base_id_of_text(struct base_id *id, int fd);
+/* Where the code of an ELF file wants to be: DCPI's text_start and text_size. */
+struct base_extent {
+	uint64_t start; /* for offset 0: the ELF address of code is this plus its file offset */
+	uint64_t size;	/* bytes of its executable segments in the file; 0: not known */
+};
+/* 0, -ENOENT (no such file, or it has no code) or -ENOMEM. */
+int base_elf_extent(int fd, struct base_extent *out);
 
 /* ---- files --------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The program headers of an ELF file are listed, and the code that they name is hashed, here. */
+/* The program headers of an ELF file are listed, and the code that they name is hashed and
+ * measured, here. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -41,12 +42,12 @@ static struct base_segment segment_get(const uint8_t *p, bool wide)
 
 	if (wide) {
 		memcpy(&w, p, sizeof(w));
-		return (struct base_segment){ w.p_type, w.p_flags & PF_X, w.p_offset, w.p_filesz,
-					      w.p_align };
+		return (struct base_segment){ w.p_type,	  w.p_flags & PF_X, w.p_offset,
+					      w.p_filesz, w.p_align,	    w.p_vaddr };
 	}
 	memcpy(&n, p, sizeof(n));
-	return (struct base_segment){ n.p_type, n.p_flags & PF_X, n.p_offset, n.p_filesz,
-				      n.p_align };
+	return (struct base_segment){ n.p_type,	  n.p_flags & PF_X, n.p_offset,
+				      n.p_filesz, n.p_align,	    n.p_vaddr };
 }
 
 int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s), void *ctx)
@@ -115,4 +116,24 @@ int base_id_of_text(struct base_id *id, int fd)
 	if (r == 0)
 		base_id_of_sha256(id, &t.sum);
 	return r;
+}
+
+static int add_extent(void *ctx, const struct base_segment *s)
+{
+	struct base_extent *e = ctx;
+
+	if (s->type != PT_LOAD || !s->exec)
+		return 0;
+	if (!e->size)
+		e->start = s->vaddr - s->off;
+	return base_add_overflow(e->size, s->len, &e->size) ? -ENOENT : 0;
+}
+
+int base_elf_extent(int fd, struct base_extent *out)
+{
+	struct base_extent e = { 0 };
+	int r = base_elf_segments(fd, add_extent, &e);
+
+	*out = r < 0 ? (struct base_extent){ 0 } : e;
+	return r < 0 ? r : e.size ? 0 : -ENOENT;
 }

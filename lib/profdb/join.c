@@ -76,7 +76,7 @@ struct join {
 /* Whether a header word may differ between epochs for the same image. */
 static bool is_passing(const char *word)
 {
-	static const char *const words[] = { "epoch", "tsize", "cpuspeed", "cpucount" };
+	static const char *const words[] = { "epoch", "tsize", "tstart", "cpuspeed", "cpucount" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strcmp(words[i], word))

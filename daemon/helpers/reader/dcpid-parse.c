@@ -71,6 +71,8 @@ static int file_id(const struct reader_request *q, int fd, struct reader_answer 
 	a->no_elf = !elf;
 	a->id_len = id.len;
 	memcpy(a->id, id.bytes, sizeof(a->id));
+	if (elf)
+		base_elf_extent(fd, &a->extent);
 	if (r < 0 || !elf || !q->wants_text)
 		return r < 0 ? r : 0;
 	r = base_id_of_text(&a->text, fd);

@@ -78,6 +78,7 @@ static int file_read_id(const struct stat *st, int looked, bool roots, struct re
 	k->id.len = (uint8_t)a->id_len;
 	memcpy(k->id.bytes, a->id, sizeof(a->id));
 	k->text = a->text;
+	k->extent = a->extent;
 	k->elf = !a->no_elf;
 	reader_known_add(st, k);
 	return 0;
@@ -103,6 +104,7 @@ static int looked_id(const struct reader_request *q, int looked, struct reader_a
 	a->no_elf = !k.elf;
 	a->roots = roots;
 	a->text = roots ? (struct base_id){ 0 } : k.text;
+	a->extent = k.extent;
 	/* Other files that programs map are written while they are mapped: dumps, memory for code.
 	 */
 	if (k.id.len && k.elf && !(q->id.len && roots) && reader_written_since(&st, q->since_ns))

@@ -41,7 +41,8 @@ struct reader_dump {
 	bool no_elf; /* nor an ELF file: what it holds, its program alone knows */
 	/* The code of an image that others than root can have written; len 0: it is root's. */
 	struct base_id text;
-	bool roots; /* root alone decides what stands at its path */
+	bool roots;		   /* root alone decides what stands at its path */
+	struct base_extent extent; /* size 0: not known */
 };
 /*
  * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a

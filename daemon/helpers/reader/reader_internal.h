@@ -16,7 +16,7 @@
 
 enum reader_op {
 	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode or id, path -> id, text, roots,
-				 no_elf; or descriptor, owner */
+				 no_elf, extent; or descriptor, owner */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
 	READER_REGISTRY_READ, /* descriptor, pid, uid, life, place -> place, long answer */
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
@@ -29,7 +29,7 @@ enum reader_op {
 	READER_GDB_OBJECT, /* pid, uid, life, entry, seq -> print, long answer */
 	READER_CODE_READ,  /* pid, addr, end -> long answer of bytes */
 	READER_CLOSE,	   /* descriptor */
-	READER_FILE_ID,	   /* descriptor (of a socket) -> id, text */
+	READER_FILE_ID,	   /* descriptor (of a socket) -> id, text, extent */
 	READER_REMOVED, /* pid, addr, end, id; descriptor to copy to, or none -> mode, owner, size;
 			   text and roots where it was copied */
 };
@@ -74,6 +74,7 @@ struct reader_answer {
 	uint8_t id[32];
 	struct base_id text;
 	uint32_t roots;
+	struct base_extent extent;
 };
 
 /* Bytes of a text that is no hash of the code but tells which file it is. */

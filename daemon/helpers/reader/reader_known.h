@@ -10,6 +10,7 @@
 struct reader_known {
 	struct base_id id;
 	struct base_id text; /* len 0: not asked for yet */
+	struct base_extent extent;
 	bool elf;
 };
 

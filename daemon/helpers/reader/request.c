@@ -70,6 +70,7 @@ int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct dr
 		dump->no_elf = a.no_elf;
 		dump->roots = a.roots;
 		dump->text = a.text;
+		dump->extent = a.extent;
 	}
 	return 0;
 }

@@ -191,6 +191,8 @@ static void without_reader(void **state)
 
 /* ---- files that brought a build-id ----------------------------------------------------------- */
 
+static struct base_extent extent;
+
 static struct base_id text_of(int32_t pid, const char *path)
 {
 	const struct process who = { .pid = pid, .uid = 1000 };
@@ -198,7 +200,7 @@ static struct base_id text_of(int32_t pid, const char *path)
 	struct base_id text;
 
 	l.id = trial_id(7);
-	identity_text(t.follow.identity, &who, &l, &text);
+	identity_text(t.follow.identity, &who, &l, &text, &extent);
 	return text;
 }
 
@@ -261,16 +263,48 @@ static void text_of_the_gone(void **state)
 	assert_true(text_is(INT32_MAX, "/tmp/a", &unread));
 }
 
+/* Where the code is comes with what it is, and is remembered as long. */
+static void extents(void **state)
+{
+	(void)state;
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = trial_id(7);
+	stand_ins.reader_extent = (struct base_extent){ 0x400000, 42 };
+	find(&p, "/a", 1);
+	assert_int_equal(dump.extent.start, 0x400000);
+	assert_int_equal(dump.extent.size, 42);
+	text_of(getpid(), "/tmp/a");
+	assert_int_equal(extent.size, 42);
+	stand_ins.reader_extent = (struct base_extent){ 0 };
+	stand_ins.reader_result = stand_ins.text_result = -ENOENT;
+	find(&other, "/a", 1);
+	assert_int_equal(dump.extent.size, 42);
+	text_of(INT32_MAX, "/tmp/a");
+	assert_int_equal(extent.size, 42);
+	/* Another file stands there. */
+	stand_ins.reader_result = stand_ins.text_result = -ETXTBSY;
+	find(&other, "/a", 1);
+	assert_int_equal(dump.extent.size, 0);
+	text_of(INT32_MAX, "/tmp/a");
+	assert_int_equal(extent.size, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(asked_each_time),	   TEST(asked_once_of_a_listing),
-		TEST(asked_at_each_event), TEST(path_where_nothing_else_tells),
-		TEST(tried_again),	   TEST(asked_later),
-		TEST(without_reader),	   TEST(written_over_since),
-		TEST(text_of_others),	   TEST(text_of_roots),
+		TEST(asked_each_time),
+		TEST(asked_once_of_a_listing),
+		TEST(extents),
+		TEST(asked_at_each_event),
+		TEST(path_where_nothing_else_tells),
+		TEST(tried_again),
+		TEST(asked_later),
+		TEST(without_reader),
+		TEST(written_over_since),
+		TEST(text_of_others),
+		TEST(text_of_roots),
 		TEST(text_of_the_gone),
 	};
 

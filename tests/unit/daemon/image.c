@@ -49,7 +49,13 @@ static void code_tells_files_apart(void **state)
 	assert_null(profdb_profile_path(perl->counts, 1));
 	assert_null(profdb_profile_word(perl->counts, "text"));
 	assert_non_null(profdb_profile_word(forged->counts, "text"));
+	image_set_extent(forged, &(struct base_extent){ .start = 0x1000 });
+	assert_null(profdb_profile_word(forged->counts, "tstart"));
+	image_set_extent(forged, &(struct base_extent){ .start = 0x400000, .size = 8192 });
+	image_set_extent(forged, &(struct base_extent){ .start = 1, .size = 1 });
 	own = images_of(t, forged, &owner);
+	assert_string_equal(profdb_profile_word(own->counts, "tstart"), "0x400000");
+	assert_string_equal(profdb_profile_word(own->counts, "tsize"), "8192");
 	assert_ptr_not_equal(own, images_of(t, perl, &owner));
 	assert_string_equal(profdb_profile_word(own->counts, "text"),
 			    profdb_profile_word(forged->counts, "text"));

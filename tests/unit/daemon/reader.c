@@ -87,16 +87,25 @@ static struct driver_load mapping_of(uintptr_t addr)
 static void test_image_id(void **state)
 {
 	struct base_id id = { 0 }, direct = { 0 };
+	struct reader_dump dump = { .fd = -1 };
 	struct driver_load l, gone;
+	struct base_extent extent;
 	int fd;
 
 	READER(state);
 	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(registry_file_id(fd, &direct, NULL), 0);
+	assert_int_equal(base_elf_extent(fd, &extent), 0);
 	close(fd);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
-	assert_true(base_id_equal(&id, &direct));
+	/* The second time it is known. */
+	for (int i = 0; i < 2; i++) {
+		dump.extent = (struct base_extent){ 0 };
+		assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, &dump), 0);
+		assert_true(base_id_equal(&id, &direct));
+		assert_int_equal(dump.extent.start, extent.start);
+		assert_int_equal(dump.extent.size, extent.size);
+	}
 	/* The process is gone, or has something else there: the path still leads to it. */
 	id.len = 0;
 	assert_int_equal(reader_image_id(r, INT32_MAX, getuid(), &l, &id, NULL), 0);

@@ -596,6 +596,48 @@ static void test_file_id(void **state)
 	assert_false(base_id_equal(&id, &other));
 }
 
+static int extent_of(const void *data, size_t len, struct base_extent *out)
+{
+	int fd = file_with(data, len), r = base_elf_extent(fd, out);
+
+	close(fd);
+	return r;
+}
+
+/* The first executable segment says where, all of them how much; numbers are not believed. */
+static void test_file_extent(void **state)
+{
+	struct {
+		Elf64_Ehdr e;
+		Elf64_Phdr p[4];
+	} elf = { .e = { .e_phoff = sizeof(Elf64_Ehdr),
+			 .e_phnum = 4,
+			 .e_phentsize = sizeof(Elf64_Phdr) },
+		  .p = { { .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = 0x700 },
+			 { .p_type = PT_LOAD,
+			   .p_flags = PF_R | PF_X,
+			   .p_offset = 0x1000,
+			   .p_vaddr = 0x402000,
+			   .p_filesz = 0x123 },
+			 { .p_type = PT_LOAD, .p_flags = PF_X, .p_offset = 0x2000, .p_filesz = 1 },
+			 { .p_type = PT_GNU_STACK, .p_flags = PF_X, .p_filesz = 9 } } };
+	struct base_extent extent;
+
+	(void)state;
+	memcpy(elf.e.e_ident, ELFMAG, SELFMAG);
+	elf.e.e_ident[EI_CLASS] = ELFCLASS64;
+	elf.e.e_ident[EI_DATA] = ELFDATA2LSB;
+	assert_int_equal(extent_of(&elf, sizeof(elf), &extent), 0);
+	assert_int_equal(extent.start, 0x401000);
+	assert_int_equal(extent.size, 0x124);
+	elf.p[2].p_filesz = UINT64_MAX;
+	assert_int_equal(extent_of(&elf, sizeof(elf), &extent), -ENOENT);
+	assert_int_equal(extent.size, 0);
+	elf.e.e_phnum = 1;
+	assert_int_equal(extent_of(&elf, sizeof(elf), &extent), -ENOENT);
+	assert_int_equal(extent_of("#!/bin/sh\n", 10, &extent), -ENOENT);
+}
+
 static void test_process_life(void **state)
 {
 	uint64_t start = 0, life = 0, again = 0;
@@ -617,8 +659,8 @@ int main(void)
 		cmocka_unit_test(test_code_fetched),   cmocka_unit_test(test_ring_overwritten),
 		cmocka_unit_test(test_bounded_answer), cmocka_unit_test(test_range_contents),
 		cmocka_unit_test(test_range_holes),    cmocka_unit_test(test_file_id),
-		cmocka_unit_test(test_process_life),   cmocka_unit_test(test_words),
-		cmocka_unit_test(test_bounded_time),
+		cmocka_unit_test(test_file_extent),    cmocka_unit_test(test_process_life),
+		cmocka_unit_test(test_words),	       cmocka_unit_test(test_bounded_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,6 +353,7 @@ int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct dr
 	(void)pid;
 	stand_ins.nr_asked++;
 	dump->text = stand_ins.reader_text;
+	dump->extent = stand_ins.reader_extent;
 	dump->roots = stand_ins.reader_roots;
 	if (l->id.len) {
 		*id = l->id;

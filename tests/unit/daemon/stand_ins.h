@@ -64,6 +64,7 @@ struct stand_ins {
 	/* The same of a mapping with a build-id */
 	int text_result;
 	struct base_id reader_text;
+	struct base_extent reader_extent;
 	bool reader_roots;
 	/* reader_code_read; NULL: there is none */
 	ssize_t (*read_code)(int32_t pid, uint64_t addr, void *to, size_t len);
