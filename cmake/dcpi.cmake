@@ -6,6 +6,12 @@ set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# No path of the build is in what is built: run paths begin at the program. Debug information names sources by their
+# place in the tree; with the tests it has their path, as tools and debuggers look there.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+if(NOT DCPI_TESTS)
+	add_compile_options(-ffile-prefix-map=${CMAKE_BINARY_DIR}=build -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
@@ -50,9 +56,24 @@ function(dcpi_pkgconfig name)
 		set(pc_prefix \${pcfiledir}/${up})
 		set(pc_libdir \${prefix}/${CMAKE_INSTALL_LIBDIR})
 	endif()
+	set(pc_includedir \${prefix}/${CMAKE_INSTALL_INCLUDEDIR})
+	if(IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
+		set(pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})
+	endif()
 	configure_file(${name}.pc.in ${name}.pc @ONLY)
 	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc
 		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${name})
+endfunction()
+
+# dcpi_install_link(FOLDER NAME TARGET): install the symbolic link NAME to TARGET, which lies beside it. FOLDER may be
+# absolute, as all CMAKE_INSTALL_*DIR.
+function(dcpi_install_link folder name target)
+	set(path "\${CMAKE_INSTALL_PREFIX}/${folder}/${name}")
+	if(IS_ABSOLUTE ${folder})
+		set(path ${folder}/${name})
+	endif()
+	install(CODE "file(CREATE_LINK ${target} \"\$ENV{DESTDIR}${path}\" SYMBOLIC)
+		list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"${path}\")")
 endfunction()
 
 # dcpi_unit_test(NAME SOURCES … LINK …): a cmocka program, registered with ctest as unit/NAME.

@@ -58,10 +58,10 @@ static int choose_platform(struct daemon *d, struct base_err *err)
 	return 0;
 }
 
-/* The helpers lie beside dcpid, or in libexec where it is installed. */
+/* The helpers lie beside dcpid, or in libexec where it or dcpirun is installed. */
 static int find_helpers(struct daemon *d, struct base_err *err)
 {
-	static const char *const below[] = { "", "/../libexec/dcpi" };
+	static const char *const below[] = { "", "/" DCPID_HELPERS, "/" DCPIRUN_HELPERS };
 	char exe[256], path[512];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 

@@ -81,6 +81,18 @@ for example in hello dst; do
 		{ cat "$tmp/out"; fail "$example: its own shares do not sum"; }
 done
 
+# -- the static library: the same interface, in a program that takes it along
+nm -g --defined-only "$libdir/libdbgdyn.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort | diff "$tmp/exports" - ||
+	fail "other global symbols in libdbgdyn.a"
+if [ -z "$sanitize" ]; then
+	# shellcheck disable=SC2046
+	${cross}gcc -static -O1 -Wall -Werror "$DCPI_SRC/examples/jit/hello.c" $(pkg-config --cflags --libs --static dbgdyn) \
+		-o "$tmp/hello-static" || fail "link libdbgdyn.a"
+	! readelf -dW "$tmp/hello-static" | grep NEEDED || fail "the static program needs libraries"
+	$DCPI_EMULATOR "$tmp/hello-static" 0.2 >"$tmp/out" || { cat "$tmp/out"; fail "run the static program"; }
+	[ "$(wc -l <"$tmp/out")" = 3 ] || fail "the static program's output"
+fi
+
 # By dlopen: with the library, and without.
 cat > "$tmp/dlopen.c" <<'END'
 #include <dbgdyn_dlopen.h>
@@ -120,6 +132,8 @@ project(user LANGUAGES C)
 find_package(dbgdyn 0.1 REQUIRED)
 add_executable(hello hello.c)
 target_link_libraries(hello PRIVATE DCPI::dbgdyn)
+add_executable(hello-static hello.c)
+target_link_libraries(hello-static PRIVATE DCPI::dbgdyn_static)
 END
 cmake -G Ninja -S "$tmp/user" -B "$tmp/user/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
 	-DCMAKE_C_COMPILER="${cross}gcc" -DCMAKE_C_FLAGS="$sanitize" > "$tmp/cmake" 2>&1 &&
