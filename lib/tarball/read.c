@@ -242,7 +242,7 @@ int tarball_open(const char *path, struct tarball_reader **out, struct base_err 
 {
 	struct stat st;
 	int r, file = base_regular_open(AT_FDCWD, path, &st);
-	pid_t child;
+	pid_t child = -1;
 
 	if (file == -EINVAL || file == -EISDIR)
 		return base_fail(err, file, "cannot read archive '%s': not a regular file", path);

@@ -28,15 +28,15 @@ if [ "${1:-}" = inside ]; then
 		mount --rbind "/$dir" "$work/root/$dir"
 	done
 	mount -t tmpfs tmpfs "$work/root/run"
-	cp "$work"/*.deb "$work/root/root/"
+	cp "$work"/*.deb "$work/main" "$work/root/root/"
 	exec chroot "$work/root" bash -eu "$work/script" # the script lies under /tmp, which is in the copy
 fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 DEB_BUILD_OPTIONS=noautodbgsym "$DCPI_SRC/packaging/build-deb" "$DCPI_BUILD/deb"
-cp "$DCPI_BUILD"/deb/dcpi_*.deb "$DCPI_BUILD"/deb/libdbgdyn*.deb "$work"
-version=$(sed -n 's/.*dcpi VERSION \([0-9.]*\).*/\1/p' "$DCPI_SRC/CMakeLists.txt")
+cp "$DCPI_BUILD"/deb/*.deb "$DCPI_SRC/packaging/debian/tests/main" "$work"
+version=$(sed -n 's/.*dcpi VERSION \([0-9.]*\).*/\1/p' "$DCPI_SRC/CMakeLists.txt")-1
 [ -f "$work/dcpi_${version}_$(dpkg --print-architecture).deb" ] || fail "the package is not of version $version"
 
 cat >"$work/script" <<'END'
@@ -82,6 +82,9 @@ cc /usr/share/doc/libdbgdyn-dev/examples/jit/hello.c $(pkg-config --cflags --lib
 DCPI_RUN=/tmp DCPI_QUEUE=/dcpi-none /tmp/hello 0.1 >/tmp/said || fail "hello: $(cat /tmp/said)"
 [ -f /usr/share/doc/dcpi/docs/RUNTIMES.md.gz ] || fail "no guides"
 
+# The main job of the packages, as autopkgtest would run it.
+/root/main >/tmp/said 2>&1 || fail "the main job: $(cat /tmp/said)"
+
 # As the unit would run it. The copy shares the machine's processes, so it samples.
 install -d -o dcpi -g dcpi /var/lib/dcpi /run/dcpi
 sets=$(sed -n 's/^AmbientCapabilities=//p' /lib/systemd/system/dcpid.service | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
@@ -117,10 +120,11 @@ asked "restart dcpid.service" "upgraded"
 dpkg -r dcpi >/tmp/dpkg 2>&1 || fail "dpkg -r: $(cat /tmp/dpkg)"
 asked "stop dcpid.service" "removed"
 [ -f /etc/dcpi/dcpid.json ] && [ -d /var/lib/dcpi/dyn ] || fail "removal took too much"
-dpkg -P dcpi libdbgdyn-dev libdbgdyn0 >/tmp/dpkg 2>&1 || fail "dpkg -P: $(cat /tmp/dpkg)"
+packages="dcpi libdbgdyn-dev libdbgdyn0 libopagent1 libsprofil0"
+dpkg -P $packages >/tmp/dpkg 2>&1 || fail "dpkg -P: $(cat /tmp/dpkg)"
 state >/tmp/after
 diff /tmp/before /tmp/after || fail "not everything is gone"
-! dpkg-query -W dcpi libdbgdyn0 libdbgdyn-dev 2>/dev/null | grep . || fail "dpkg remembers the packages"
+! dpkg-query -W $packages 2>/dev/null | grep . || fail "dpkg remembers the packages"
 echo "installed, used, purged: $(wc -l </tmp/after) names as before"
 END
 mkdir "$work/over"

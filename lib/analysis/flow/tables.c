@@ -281,7 +281,7 @@ static bool constant_at(struct flow_values *v, uint32_t b, uint8_t reg, int dept
 static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i, uint8_t reg,
 				  int depth)
 {
-	uint64_t c;
+	uint64_t c = 0;
 
 	for (int blocks = 0; depth < DEPTH_MAX && v->budget > 0; blocks++) {
 		const struct flow_block *block = &v->f->blocks[b];
@@ -551,7 +551,7 @@ static bool range_at(struct flow_values *v, uint32_t b, const struct flow_value 
 		const struct flow_edge *e = &v->f->edges[v->f->into[block->in + i]];
 		struct flow_value what, here = *of;
 		struct range r;
-		uint64_t with;
+		uint64_t with = 0;
 		enum insn_condition c;
 
 		if (e->from == FLOW_OUTSIDE || v->budget < 0)
