@@ -6,11 +6,13 @@ set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-# No path of the build is in what is built: run paths begin at the program. Debug information names sources by their
-# place in the tree; with the tests it has their path, as tools and debuggers look there.
-set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+# No path of the build is in what is installed: run paths begin at the program, and debug information names sources by
+# their place in the tree. With the tests both have the path, as tests copy programs, and tools and debuggers look there.
 if(NOT DCPI_TESTS)
-	add_compile_options(-ffile-prefix-map=${CMAKE_BINARY_DIR}=build -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+	set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+	set(maps -ffile-prefix-map=${CMAKE_BINARY_DIR}=build -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+	add_compile_options(${maps})
+	add_link_options(${maps}) # what is optimized at link time is compiled there
 endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
