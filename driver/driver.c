@@ -101,6 +101,11 @@ const char *driver_agent_env(const struct driver *d)
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
+bool driver_has_traces(const struct driver *d)
+{
+	return d->traces != NULL;
+}
+
 int driver_traces_missing(struct driver *d, int (*fn)(void *ctx, const struct insn_trace *w),
 			  void *ctx)
 {

@@ -49,9 +49,11 @@ struct driver_config {
 	const char *run_dir; /* inprocess: folder in which the program's agents put their rings */
 	/*
 	 * One in so many user-mode samples of the first event gets a trace (bpf); 0: none.
-	 * -DCPI_EUNSUPPORTED, also by other sources, if traces are not possible.
+	 * -DCPI_EUNSUPPORTED, also by other sources, if traces are not possible and not optional.
 	 */
 	uint32_t trace_every;
+	bool trace_optional;  /* where they are not possible, or the first event is not of time:
+				 none, and describe says why */
 	uint16_t trace_insns; /* how many instructions at most; 0: 64 */
 	uint8_t trace_log;    /* enum vtrace_log */
 	bool trace_kernel;    /* traces of samples in kernel mode too */
@@ -261,6 +263,8 @@ int driver_client_set(struct driver *d, int32_t pid, const struct driver_client 
 
 /* ---- traces: the instructions behind a sample ---------------------------------------------- */
 
+/* False: none were asked for, or they were optional and are not possible. */
+bool driver_has_traces(const struct driver *d);
 /*
  * They run through blocks that were put where the interpreter finds them. A block is of code,
  * wherever that stands and whoever runs it. Traces of the kernel have tgid 0 and instance 0.

@@ -48,7 +48,9 @@ struct options {
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 	bool fixed_period, keep_all;
 	bool list_events, check; /* dcpid.c alone */
-	int64_t trace_every;	 /* one user sample in so many; 0: none */
+	int64_t trace_every;	 /* one user sample in so many; 0: none; below, as dcpid begins: by
+				    default */
+	bool trace_optional;	 /* none where they are not possible */
 	bool trace_kernel;
 	bool values, values_replay;	      /* the built-in profilers */
 	struct base_opt_list value_profilers; /* absolute paths */

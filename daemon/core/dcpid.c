@@ -18,12 +18,27 @@
 #include "core.h"
 #include "gc.h"
 
-enum { TRACE_EVERY = 10 }; /* where values are wanted and nothing else was said */
+enum {
+	TRACE_DEFAULT = -1, /* nothing was said */
+	/* One sample in so many has a trace then, of as many as come at this rate: a tenth of a
+	   percent of a CPU at most. */
+	TRACE_EVERY = 16,
+	TRACE_RATE = 1000,
+	TRACE_EVERY_VALUES = 10, /* where values are wanted */
+};
 
-static struct options opt = { .flush_s = 60 };
+static struct options opt = { .flush_s = 60, .trace_every = TRACE_DEFAULT };
 static const char *config;
 static struct json_object *config_root; /* what options of the file point into */
 static uint64_t given;			/* on the command line, by their places in the table */
+
+/* The translator and the tests of traces know this machine's code best (docs/decisions). */
+#ifdef __x86_64__
+enum { TRACES_BY_DEFAULT = 1 };
+#else
+enum { TRACES_BY_DEFAULT = 0 };
+#endif
+
 static bool gc;
 static const char *gc_join;
 static int64_t gc_older;
@@ -71,7 +86,8 @@ static const struct base_opt options[] = {
 	  "Size of each CPU's ring of records, a power of two (default: 128).", 1, 65536 },
 	{ "vwindows", BASE_OPT_INT, &opt.trace_every, "N",
 	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
-	  "the profiles, for dcpicalc and others. Needs source bpf, on Linux 6.2 or later.", 1,
+	  "the profiles, for dcpicalc and others. 0: of none. Needs source bpf, on Linux 6.2 or later "
+	  "(default there: 16, at a -rate above 1000 as much more; elsewhere 0).", 0,
 	  1000000 },
 	{ "vprof", BASE_OPT_FLAG, &opt.values, NULL,
 	  "Keep the values that instructions make, the most frequent ones of each, for 'dcpilist "
@@ -91,7 +107,7 @@ static const struct base_opt options[] = {
 	  "again step by step, for exact values, of floating point too. Its threads stand for some "
 	  "ms each time, together at most a twentieth of the time. x86-64 only.", 1, 4194304 },
 	{ "vkernel", BASE_OPT_FLAG, &opt.trace_kernel, NULL,
-	  "With -vwindows, -vprof, -vtrace, -vreplay: of samples in the kernel too.", 0, 0 },
+	  "Follow instructions of samples in the kernel too.", 0, 0 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",
@@ -451,6 +467,20 @@ static int check_value_profilers(struct base_err *err)
 	return 0;
 }
 
+/* Where nothing was said: as what else is wanted needs, or where they cost little. */
+static void choose_traces(bool wanted)
+{
+	bool other = opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0);
+	int64_t rate = opt.rate > TRACE_RATE ? opt.rate : TRACE_RATE;
+
+	if (opt.trace_every != TRACE_DEFAULT)
+		return;
+	opt.trace_optional = !wanted;
+	opt.trace_every = wanted			? TRACE_EVERY_VALUES
+			  : other || !TRACES_BY_DEFAULT ? 0
+							: TRACE_EVERY * rate / TRACE_RATE;
+}
+
 /* Values come of traces. */
 static int check_traces(struct base_err *err)
 {
@@ -458,6 +488,7 @@ static int check_traces(struct base_err *err)
 	const char *name = opt.values		    ? "vprof"
 			   : opt.values_replay	    ? "vreplay"
 			   : opt.value_profilers.nr ? "vtrace"
+			   : opt.trace_kernel	    ? "vkernel"
 						    : "vwindows";
 
 	if (opt.value_contexts && !values)
@@ -466,11 +497,9 @@ static int check_traces(struct base_err *err)
 	if (opt.step_pid && !values)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-vstep goes with -vprof, -vtrace or -vreplay only");
-	if (opt.trace_kernel && !values && !opt.trace_every)
-		return base_fail(err, -DCPI_EUSAGE,
-				 "-vkernel goes with -vwindows, -vprof, -vtrace or -vreplay only");
-	if (values && !opt.trace_every)
-		opt.trace_every = TRACE_EVERY;
+	choose_traces(values || opt.trace_kernel);
+	if ((values || opt.trace_kernel) && !opt.trace_every)
+		return base_fail(err, -DCPI_EUSAGE, "-%s does not go with -vwindows 0", name);
 	if (opt.trace_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
 		return base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s", name,
 				 opt.replay ? "replay" : "source perf");

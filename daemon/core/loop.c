@@ -409,9 +409,9 @@ static int empty_timer(int fd, struct base_err *err)
 
 static void set_look(struct loop *l, uint64_t ns)
 {
-	l->nr_quiet = 0;
 	if (l->look_fd < 0 || ns == l->look_ns)
 		return;
+	l->nr_quiet = 0;
 	l->look_ns = ns;
 	set_timer(l->look_fd, ns);
 }
@@ -422,7 +422,7 @@ static bool look(struct daemon *d, struct loop *l)
 	int found = driver_look(d->driver);
 
 	l->nr_quiet = found == DRIVER_QUIET ? l->nr_quiet + 1 : 0;
-	if (l->nr_quiet < REST_LOOKS || d->traces || driver_wake_at_exec(d->driver) < 0)
+	if (l->nr_quiet < REST_LOOKS || l->look_ns < LOOK_NS || driver_wake_at_exec(d->driver) < 0)
 		return found == DRIVER_URGENT;
 	/* A program that began before that has announced itself to no daemon. */
 	found = driver_look(d->driver);

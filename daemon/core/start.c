@@ -245,6 +245,7 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					.pid = d->opt.pid,
 					.run_dir = d->opt.own ? d->opt.run_dir : NULL,
 					.trace_every = (uint32_t)d->opt.trace_every,
+					.trace_optional = d->opt.trace_optional,
 					.trace_insns = TRACE_INSNS,
 					.trace_log = d->values ? (uint8_t)values_log(d->values)
 							       : VTRACE_LOG_PATH,
@@ -378,7 +379,7 @@ static int open_traces(struct daemon *d, struct base_err *err)
 					     .store = &d->store,
 					     .exclude = &d->exclude,
 					     .log_unknown = d->opt.unknown };
-	int r = d->opt.trace_every ? trace_open(&config, &d->traces, err) : 0;
+	int r = driver_has_traces(d->driver) ? trace_open(&config, &d->traces, err) : 0;
 
 	return r;
 }

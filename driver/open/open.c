@@ -111,7 +111,8 @@ static int open_default(const struct driver_config *config, struct driver **out,
 	return r;
 }
 
-int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+static int open_source(const struct driver_config *config, struct driver **out,
+		       struct base_err *err)
 {
 	*out = NULL;
 	if (!config->source)
@@ -128,4 +129,63 @@ int driver_open(const struct driver_config *config, struct driver **out, struct 
 	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", config->source);
 	base_hint(err, "sources are: bpf, perf, replay, inprocess");
 	return -DCPI_EUSAGE;
+}
+
+/*
+ * Traces begin at samples of the first event. At samples of time they say how often code ran; at
+ * those of cache misses they would say it of code that misses.
+ */
+static int check_first_event(const struct driver_config *config, struct base_err *err)
+{
+	static const char *const of_time[] = { "cycles", "cpu-cycles", "ref-cycles" };
+	struct event_spec specs[DRIVER_NR_EVENTS];
+	const char *why;
+	int r = perf_specs_choose(config, specs, &why, NULL);
+	bool fits = r <= 0 || specs[0].tick || specs[0].clock;
+
+	for (size_t i = 0; i < sizeof(of_time) / sizeof(*of_time) && !fits; i++)
+		fits = strcspn(specs[0].name, ":") == strlen(of_time[i]) &&
+		       strncmp(specs[0].name, of_time[i], strlen(of_time[i])) == 0;
+	return fits ? 0
+		    : base_fail(err, -DCPI_EUNSUPPORTED, "the first event, '%s', is not of time",
+				specs[0].name);
+}
+
+static void describe_no_traces(struct driver *d, const struct base_err *why)
+{
+	size_t len = strlen(d->refused), all = strlen(d->describe);
+
+	/* The reason may be that for which there is another source. */
+	if (strstr(d->refused, why->text))
+		return;
+	snprintf(d->refused + len, sizeof(d->refused) - len, " (no traces: %.180s)", why->text);
+	snprintf(d->describe + all, sizeof(d->describe) - all, "%s", d->refused + len);
+}
+
+static int open_with_traces(const struct driver_config *config, struct driver **out,
+			    struct base_err *err)
+{
+	int r = driver_traces_possible(NULL, err);
+
+	if (r >= 0)
+		r = check_first_event(config, err);
+	return r < 0 ? r : open_source(config, out, err);
+}
+
+int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+{
+	struct driver_config without = *config;
+	struct base_err why = { 0 };
+	int r;
+
+	*out = NULL;
+	if (!config->trace_every || !config->trace_optional)
+		return open_source(config, out, err);
+	if (open_with_traces(config, out, &why) >= 0)
+		return 0;
+	without.trace_every = 0;
+	r = open_source(&without, out, err);
+	if (r >= 0)
+		describe_no_traces(*out, &why);
+	return r;
 }
