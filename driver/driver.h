@@ -52,8 +52,9 @@ struct driver_config {
 	 * -DCPI_EUNSUPPORTED, also by other sources, if traces are not possible and not optional.
 	 */
 	uint32_t trace_every;
-	bool trace_optional;  /* where they are not possible, or the first event is not of time:
-				 none, and describe says why */
+	/* Where they are not possible, or the first event is not of time: none, and describe says
+	 * why; else with small tables. */
+	bool trace_optional;
 	uint16_t trace_insns; /* how many instructions at most; 0: 64 */
 	uint8_t trace_log;    /* enum vtrace_log */
 	bool trace_kernel;    /* traces of samples in kernel mode too */

@@ -366,6 +366,19 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/* Of traces that nobody asked for: for each CPU so little that nobody notices it. */
+enum { CODE_SHARE_CPU = 2000 };
+
+static uint32_t code_share(const struct daemon *d)
+{
+	long nr = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return d->opt.trace_optional ? CODE_SHARE_CPU / (uint32_t)(nr < 1     ? 1
+								   : nr > 100 ? 100
+									      : nr)
+				     : 0;
+}
+
 static int open_traces(struct daemon *d, struct base_err *err)
 {
 	const struct trace_config config = { .driver = d->driver,
@@ -378,6 +391,7 @@ static int open_traces(struct daemon *d, struct base_err *err)
 					     .follow = &d->follow,
 					     .store = &d->store,
 					     .exclude = &d->exclude,
+					     .code_share = code_share(d),
 					     .log_unknown = d->opt.unknown };
 	int r = driver_has_traces(d->driver) ? trace_open(&config, &d->traces, err) : 0;
 

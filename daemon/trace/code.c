@@ -9,7 +9,7 @@
 
 #include "trace_parts.h"
 
-/* CPU time for translating: three seconds for what is new, or a twentieth of one CPU. */
+/* CPU time for translating: three seconds for what is new, or a twentieth of one CPU, or less. */
 #define BUDGET_NS    3000000000ull
 #define BUDGET_SHARE 20
 /* The longest time of one turn: while helpers work, or wait for a CPU, dcpid reads nothing else. */
@@ -47,14 +47,14 @@ void trace_code_release(struct trace_code *c)
 
 /* ---- what may be served ---------------------------------------------------------------------- */
 
-static void refill(struct trace_code *c)
+static void refill(struct trace_code *c, uint32_t share)
 {
 	uint64_t now = base_now_ns();
 
 	if (!c->refilled_ns)
 		c->budget_ns = BUDGET_NS;
 	else
-		c->budget_ns += (now - c->refilled_ns) / BUDGET_SHARE;
+		c->budget_ns += (now - c->refilled_ns) / (share ? share : BUDGET_SHARE);
 	c->budget_ns = c->budget_ns > BUDGET_NS ? BUDGET_NS : c->budget_ns;
 	c->refilled_ns = now;
 }
@@ -374,7 +374,7 @@ bool trace_serve(struct traces *t)
 {
 	if (!t->translator)
 		return false;
-	refill(&t->code);
+	refill(&t->code, t->config.code_share);
 	t->code.fetched_len = 0;
 	t->code.until_ns = base_now_ns() + SERVE_NS;
 	t->calls->missing(t->config.driver, on_missing, t);

@@ -121,7 +121,9 @@ struct trace_config {
 	struct follow *follow;
 	struct store *store;
 	const struct exclude *exclude; /* processes whose traces are not stored; may be NULL */
-	bool log_unknown;	       /* each trace in no image goes to the log too */
+	/* One in so many of the time may go on with translating, of one CPU; 0: a twentieth. */
+	uint32_t code_share;
+	bool log_unknown; /* each trace in no image goes to the log too */
 };
 
 int trace_open(const struct trace_config *config, struct traces **out, struct base_err *err);

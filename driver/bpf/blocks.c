@@ -14,7 +14,7 @@ enum {
 
 int bpf_blocks_init(struct bpf_blocks *b)
 {
-	b->own = calloc(TRACE_NR_BLOCKS, sizeof(*b->own));
+	b->own = calloc(b->max, sizeof(*b->own));
 	b->nr_numbers = 1;
 	return b->own ? 0 : -ENOMEM;
 }
@@ -64,7 +64,7 @@ static uint32_t take_number(struct bpf_blocks *b)
 {
 	uint32_t number = spare_take(&b->numbers);
 
-	if (!number && b->nr_numbers < TRACE_NR_BLOCKS)
+	if (!number && b->nr_numbers < b->max)
 		number = b->nr_numbers++;
 	return number;
 }
@@ -77,7 +77,7 @@ static uint32_t take_run(struct bpf_blocks *b, uint32_t nr_uops)
 	if (!run) {
 		if (!b->nr_uops)
 			b->nr_uops = RUN_STEP;
-		if (b->nr_uops + len > TRACE_NR_UOPS)
+		if (b->nr_uops + len > TRACE_UOPS_EACH * b->max)
 			return 0;
 		run = b->nr_uops;
 		b->nr_uops += len;
@@ -101,6 +101,11 @@ static uint64_t hash_of(const struct bpf_blocks *b, const struct vtrace_code *co
 	return trace_hash(&code->place, b->mix[0], b->mix[1]);
 }
 
+static struct trace_bucket *bucket_of(const struct bpf_blocks *b, uint64_t hash)
+{
+	return &b->buckets[hash % (b->max / TRACE_BLOCKS_EACH)];
+}
+
 static bool is_equal(const struct vtrace_code *x, const struct vtrace_code *y)
 {
 	return memcmp(&x->place, &y->place, sizeof(x->place)) == 0 &&
@@ -111,7 +116,7 @@ static bool is_equal(const struct vtrace_code *x, const struct vtrace_code *y)
 /* Where the number of a block of this code stands; NULL: it is not there. */
 static uint64_t *way_of(const struct bpf_blocks *b, const struct vtrace_code *code)
 {
-	struct trace_bucket *bucket = &b->buckets[hash_of(b, code) % TRACE_NR_BUCKETS];
+	struct trace_bucket *bucket = bucket_of(b, hash_of(b, code));
 
 	for (size_t i = 0; i < TRACE_WAYS; i++) {
 		uint32_t number = TRACE_ENTRY_NUMBER(bucket->way[i]);
@@ -174,10 +179,10 @@ static int by_age(const void *x, const void *y)
 	return (*a < *b) - (*a > *b);
 }
 
-/* The age that the oldest BPF_SPARE_BLOCKS blocks have at least, approximately. */
+/* The age that the oldest of an eighth of the blocks have at least, approximately. */
 static uint64_t old_age(const struct bpf_blocks *b, uint64_t now_ns)
 {
-	const uint32_t every = TRACE_NR_BLOCKS / NR_AGES - 1;
+	const uint32_t every = b->max / NR_AGES - 1;
 	uint64_t ages[NR_AGES];
 	size_t nr = 0;
 
@@ -185,13 +190,13 @@ static uint64_t old_age(const struct bpf_blocks *b, uint64_t now_ns)
 		if (b->blocks[i].alive)
 			ages[nr++] = age_of(b, i, now_ns);
 	qsort(ages, nr, sizeof(*ages), by_age);
-	return nr ? ages[nr * BPF_SPARE_BLOCKS / TRACE_NR_BLOCKS] : 0;
+	return nr ? ages[nr / BPF_SPARE_PART] : 0;
 }
 
 static void make_space(struct bpf_blocks *b, uint64_t now_ns)
 {
 	uint64_t old = old_age(b, now_ns);
-	uint32_t left = BPF_SPARE_BLOCKS;
+	uint32_t left = b->max / BPF_SPARE_PART;
 
 	for (uint32_t i = 1; left && i < b->nr_numbers; i++)
 		if (b->blocks[i].alive && age_of(b, i, now_ns) >= old) {
@@ -202,9 +207,9 @@ static void make_space(struct bpf_blocks *b, uint64_t now_ns)
 
 static bool is_tight(const struct bpf_blocks *b)
 {
-	return b->nr >= TRACE_NR_BLOCKS - BPF_SPARE_BLOCKS ||
-	       b->nr_live_uops >=
-		       TRACE_NR_UOPS / TRACE_NR_BLOCKS * (TRACE_NR_BLOCKS - BPF_SPARE_BLOCKS);
+	uint32_t most = b->max - b->max / BPF_SPARE_PART;
+
+	return b->nr >= most || b->nr_live_uops >= TRACE_UOPS_EACH * most;
 }
 
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns)
@@ -261,7 +266,7 @@ static void write_block(struct bpf_blocks *b, uint32_t number, const struct vtra
  */
 static uint64_t *way_for(const struct bpf_blocks *b, uint64_t hash)
 {
-	struct trace_bucket *bucket = &b->buckets[hash % TRACE_NR_BUCKETS];
+	struct trace_bucket *bucket = bucket_of(b, hash);
 	uint64_t *least = &bucket->way[0];
 
 	for (size_t i = 0; i < TRACE_WAYS; i++) {

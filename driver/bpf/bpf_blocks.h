@@ -15,9 +15,10 @@
 
 enum {
 	BPF_NR_SIZES = 16, /* lengths of runs of micro-ops: 8, 16, … 128 */
-	/* So many blocks, or a like part of the micro-ops, are kept free: what goes is room only
-	 * when it is reused. */
-	BPF_SPARE_BLOCKS = TRACE_NR_BLOCKS / 8,
+	/* One in so many blocks, or micro-ops, is kept free: what goes is room only when it is
+	 * reused. */
+	BPF_SPARE_PART = 8,
+	BPF_BLOCKS_LEAST = 2048,
 };
 
 /* Numbers of blocks, or places of micro-ops, to be used again. */
@@ -45,8 +46,10 @@ struct bpf_blocks {
 	struct trace_bucket *buckets;
 	struct vtrace_uop *uops;
 	uint64_t mix[2];
+	uint32_t
+		max; /* blocks, the one of number 0 too: a power of two, from BPF_BLOCKS_LEAST on */
 
-	struct bpf_block *own; /* TRACE_NR_BLOCKS */
+	struct bpf_block *own; /* max */
 	uint32_t nr_numbers;   /* the first so many were used; 0 is none */
 	uint32_t nr_uops;      /* likewise */
 	uint32_t nr;	       /* that can be found */

@@ -156,6 +156,26 @@ static void set_trace_constants(struct sample_trace *own, const struct sample *f
 	own->rodata->trace_kernel = config->trace_kernel;
 }
 
+/* Where nobody asked for traces they take little memory: what programs run most of the time. */
+enum { SMALL_BLOCKS = TRACE_NR_BLOCKS / 16, SMALL_RING = TRACE_RING_LEN / 4 };
+
+static int size_traces(struct sample_trace *own, const struct driver_config *config, size_t nr_cpus)
+{
+	uint32_t blocks = config->trace_optional ? SMALL_BLOCKS : TRACE_NR_BLOCKS;
+	uint32_t ring = config->trace_optional ? SMALL_RING : TRACE_RING_LEN;
+	int r = bpf_map__set_max_entries(own->maps.trace_cpus, (uint32_t)nr_cpus);
+
+	own->rodata->trace_nr_buckets = blocks / TRACE_BLOCKS_EACH;
+	own->rodata->trace_ring_len = ring;
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.trace_blocks, blocks);
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.trace_buckets, blocks / TRACE_BLOCKS_EACH);
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.trace_uops, blocks * TRACE_UOPS_EACH);
+	return r < 0 ? r : bpf_map__set_max_entries(own->maps.traces, ring);
+}
+
 static int open_traces(struct bpf_programs *p, const struct driver_config *config, bool tick,
 		       size_t nr_cpus, struct base_err *err)
 {
@@ -177,7 +197,7 @@ static int open_traces(struct bpf_programs *p, const struct driver_config *confi
 	if (r >= 0)
 		r = bpf_pins_use(p, own->maps.pins);
 	if (r >= 0)
-		r = bpf_map__set_max_entries(own->maps.trace_cpus, (uint32_t)nr_cpus);
+		r = size_traces(own, config, nr_cpus);
 	if (r >= 0)
 		r = sample_trace__load(own);
 	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of traces") : 0;

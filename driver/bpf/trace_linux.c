@@ -317,6 +317,7 @@ int bpf_traces_open(struct bpf *b, const struct driver_config *config)
 	s->nr_cpus = bpf_map__max_entries(b->programs.traces->maps.trace_cpus);
 	/* A new life with values is reported at once. */
 	s->eager = config->trace_log != VTRACE_LOG_PATH;
+	s->blocks.max = bpf_map__max_entries(b->programs.traces->maps.trace_blocks);
 	s->blocks.mix[0] = b->programs.mix[0];
 	s->blocks.mix[1] = b->programs.mix[1];
 	r = map_all(s);
@@ -459,7 +460,7 @@ static void stats(const struct driver *d, struct driver_trace_stats *out)
 		.lost_read = s->queue.lost_read,
 		.no_room = s->blocks.no_room,
 		.nr_blocks = s->blocks.nr,
-		.max_blocks = TRACE_NR_BLOCKS - 1,
+		.max_blocks = s->blocks.max - 1,
 	};
 	for (size_t i = 0; i < VTRACE_NR_ENDS; i++)
 		out->by_end[i] = s->queue.by_end[i];

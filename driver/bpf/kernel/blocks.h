@@ -13,12 +13,12 @@
 #include "insn_trace.h"
 
 enum {
-	TRACE_NR_BLOCKS = 1 << 17, /* a power of two; number 0 is none */
-	TRACE_NR_UOPS = 12 * TRACE_NR_BLOCKS,
-	TRACE_NR_BUCKETS = TRACE_NR_BLOCKS / 2, /* a power of two */
+	TRACE_NR_BLOCKS = 1 << 17, /* at most; a power of two; number 0 is none */
+	TRACE_UOPS_EACH = 12,	   /* so many micro-ops for each block, */
+	TRACE_BLOCKS_EACH = 2,	   /* and a bucket for so many */
 	TRACE_WAYS = 8,
-	TRACE_RING_LEN = 4 << 20,
-	TRACE_MISSES = 8,   /* misses of a CPU after which the translator is woken */
+	TRACE_RING_LEN = 4 << 20, /* at most, likewise */
+	TRACE_MISSES = 8,	  /* misses of a CPU after which the translator is woken */
 	TRACE_ENTRIES = 20, /* instructions of a block with which it may be entered: the first */
 };
 

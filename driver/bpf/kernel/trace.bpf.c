@@ -32,6 +32,8 @@ const volatile uint32_t trace_every = 1;
 const volatile uint16_t trace_insns = 64;
 const volatile uint8_t trace_log = VTRACE_LOG_PATH;
 const volatile bool trace_kernel = false;
+const volatile uint32_t trace_nr_buckets = TRACE_NR_BLOCKS / TRACE_BLOCKS_EACH;
+const volatile uint32_t trace_ring_len = TRACE_RING_LEN;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
@@ -71,7 +73,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TRACE_NR_BLOCKS);
+	__uint(max_entries, TRACE_NR_BLOCKS); /* so many, or fewer, of these three */
 	__uint(key_size, sizeof(uint32_t));
 	__uint(value_size, sizeof(struct trace_block));
 } trace_blocks SEC(".maps");
@@ -79,7 +81,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TRACE_NR_BUCKETS);
+	__uint(max_entries, TRACE_NR_BLOCKS / TRACE_BLOCKS_EACH);
 	__uint(key_size, sizeof(uint32_t));
 	__uint(value_size, sizeof(struct trace_bucket));
 } trace_buckets SEC(".maps");
@@ -87,7 +89,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TRACE_NR_UOPS);
+	__uint(max_entries, TRACE_NR_BLOCKS *TRACE_UOPS_EACH);
 	__uint(key_size, sizeof(uint32_t));
 	__uint(value_size, sizeof(struct vtrace_uop));
 } trace_uops SEC(".maps");
@@ -304,7 +306,7 @@ __noinline uint32_t block_find(struct run *run, const struct vtrace_place *place
 	if (!run || !place)
 		return 0;
 	hash = trace_hash(place, mix[0], mix[1]);
-	at = hash % TRACE_NR_BUCKETS;
+	at = hash & (trace_nr_buckets - 1);
 	bucket = bpf_map_lookup_elem(&trace_buckets, &at);
 	if (!bucket)
 		return 0;
@@ -509,7 +511,7 @@ static __always_inline uint64_t how_to_tell(const struct trace_cpu *c)
 		    c->counts.missed + 1 - *(volatile const uint64_t *)&c->counts.looked ==
 			    TRACE_MISSES;
 
-	return !many && bpf_ringbuf_query(&traces, BPF_RB_AVAIL_DATA) < TRACE_RING_LEN / 2
+	return !many && bpf_ringbuf_query(&traces, BPF_RB_AVAIL_DATA) < trace_ring_len / 2
 		       ? BPF_RB_NO_WAKEUP
 		       : BPF_RB_FORCE_WAKEUP;
 }

@@ -19,9 +19,10 @@ static int setup(void **state)
 {
 	struct bpf_blocks *b = calloc(1, sizeof(*b));
 
+	b->max = TRACE_NR_BLOCKS;
 	b->blocks = calloc(TRACE_NR_BLOCKS, sizeof(*b->blocks));
-	b->buckets = calloc(TRACE_NR_BUCKETS, sizeof(*b->buckets));
-	b->uops = calloc(TRACE_NR_UOPS, sizeof(*b->uops));
+	b->buckets = calloc(TRACE_NR_BLOCKS / TRACE_BLOCKS_EACH, sizeof(*b->buckets));
+	b->uops = calloc(TRACE_NR_BLOCKS * TRACE_UOPS_EACH, sizeof(*b->uops));
 	b->mix[0] = 0x9e3779b97f4a7c15ull;
 	b->mix[1] = 0xc2b2ae3d27d4eb4full;
 	*state = b;
@@ -168,7 +169,8 @@ static void room_is_used_again(void **state)
 		bpf_blocks_reuse(b, 2 + round);
 	}
 	assert_int_equal(nr[0], TRACE_NR_BLOCKS - 1);
-	assert_in_range(nr[1], BPF_SPARE_BLOCKS - 100, BPF_SPARE_BLOCKS + 100);
+	assert_in_range(nr[1], (TRACE_NR_BLOCKS / BPF_SPARE_PART) - 100,
+			(TRACE_NR_BLOCKS / BPF_SPARE_PART) + 100);
 	assert_in_range(nr[2], nr[1] - 100, nr[1] + 100);
 }
 
@@ -176,7 +178,7 @@ static void room_is_used_again(void **state)
  * those that none ever did. */
 static void old_blocks_make_room(void **state)
 {
-	enum { NR = TRACE_NR_BLOCKS - BPF_SPARE_BLOCKS };
+	enum { NR = TRACE_NR_BLOCKS - (TRACE_NR_BLOCKS / BPF_SPARE_PART) };
 	const uint64_t now = 1000 + 2 * NR;
 	struct bpf_blocks *b = *state;
 	uint32_t early = 0, late = 0;
@@ -196,7 +198,8 @@ static void old_blocks_make_room(void **state)
 		early += !b->blocks[i].alive;
 	assert_true(early < 100);
 	assert_true(bpf_blocks_put(b, code_of(0x20, 1, 0, 0), now) > 0);
-	assert_in_range(b->nr, NR - BPF_SPARE_BLOCKS, NR - BPF_SPARE_BLOCKS * 3 / 4);
+	assert_in_range(b->nr, NR - (TRACE_NR_BLOCKS / BPF_SPARE_PART),
+			NR - (TRACE_NR_BLOCKS / BPF_SPARE_PART) * 3 / 4);
 	for (uint32_t i = 1; i < NR; i++)
 		if (i % 16 == 0 || i < NR / 32)
 			assert_false(b->blocks[i].alive);
