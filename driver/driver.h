@@ -52,8 +52,11 @@ struct driver_config {
 	 * -DCPI_EUNSUPPORTED, also by other sources, if traces are not possible and not optional.
 	 */
 	uint32_t trace_every;
-	/* Where they are not possible, or the first event is not of time: none, and describe says
-	 * why; else with small tables. */
+	/*
+	 * Where they are not possible, or the first event is not of time: none, and describe says
+	 * why; else with small tables, and trace_every is for 1000 samples a second: at another
+	 * rate it is another, so that as many come.
+	 */
 	bool trace_optional;
 	uint16_t trace_insns; /* how many instructions at most; 0: 64 */
 	uint8_t trace_log;    /* enum vtrace_log */

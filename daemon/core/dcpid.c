@@ -20,10 +20,8 @@
 
 enum {
 	TRACE_DEFAULT = -1, /* nothing was said */
-	/* One sample in so many has a trace then, of as many as come at this rate: a tenth of a
-	   percent of a CPU at most. */
+	/* Of 1000 samples a second: less than a tenth of a percent of a CPU. */
 	TRACE_EVERY = 16,
-	TRACE_RATE = 1000,
 	TRACE_EVERY_VALUES = 10, /* where values are wanted */
 };
 
@@ -87,8 +85,7 @@ static const struct base_opt options[] = {
 	{ "vwindows", BASE_OPT_INT, &opt.trace_every, "N",
 	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
 	  "the profiles, for dcpicalc and others. 0: of none. Needs source bpf, on Linux 6.2 or later "
-	  "(default there: 16, at a -rate above 1000 as much more; elsewhere 0).", 0,
-	  1000000 },
+	  "(default there: as many as 16 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
 	{ "vprof", BASE_OPT_FLAG, &opt.values, NULL,
 	  "Keep the values that instructions make, the most frequent ones of each, for 'dcpilist "
 	  "-vprof' and others. Values are secrets: their files are root's to read, and the user's "
@@ -471,14 +468,13 @@ static int check_value_profilers(struct base_err *err)
 static void choose_traces(bool wanted)
 {
 	bool other = opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0);
-	int64_t rate = opt.rate > TRACE_RATE ? opt.rate : TRACE_RATE;
 
 	if (opt.trace_every != TRACE_DEFAULT)
 		return;
 	opt.trace_optional = !wanted;
 	opt.trace_every = wanted			? TRACE_EVERY_VALUES
 			  : other || !TRACES_BY_DEFAULT ? 0
-							: TRACE_EVERY * rate / TRACE_RATE;
+							: TRACE_EVERY;
 }
 
 /* Values come of traces. */

@@ -10,7 +10,7 @@
 
 #include "bpf_program.h"
 
-enum { TRACE_INSNS = 64, TRACE_INSNS_MAX = 256 };
+enum { TRACE_INSNS = 64, TRACE_INSNS_MAX = 256, DEFAULT_RATE = 1000 };
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -142,15 +142,28 @@ static void draw_mix(struct bpf_programs *p)
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
+/* Those that nobody asked for come as often as at 1000 samples a second, whatever the rate is. */
+static uint32_t choose_every(const struct driver_config *config, const struct event_spec *spec)
+{
+	uint64_t period = spec->tick ? bpf_tick_period() : spec->clock ? spec->period : 0;
+	uint64_t rate = period		    ? 1000000000 / period
+			: spec->period	    ? DEFAULT_RATE
+			: config->frequency ? config->frequency
+					    : DEFAULT_RATE;
+	uint64_t every = (config->trace_every * rate + DEFAULT_RATE - 1) / DEFAULT_RATE;
+
+	return config->trace_optional && every ? (uint32_t)every : config->trace_every;
+}
+
 static void set_trace_constants(struct sample_trace *own, const struct sample *first,
-				const struct driver_config *config)
+				const struct driver_config *config, const struct event_spec *spec)
 {
 	own->rodata->event = first->rodata->event;
 	own->rodata->can_cast = first->rodata->can_cast;
 	own->rodata->can_pin = first->rodata->can_pin;
 	for (size_t i = 0; i < COUNT_NR_MIX; i++)
 		own->rodata->mix[i] = first->rodata->mix[i];
-	own->rodata->trace_every = config->trace_every;
+	own->rodata->trace_every = choose_every(config, spec);
 	own->rodata->trace_insns = config->trace_insns ? config->trace_insns : TRACE_INSNS;
 	own->rodata->trace_log = config->trace_log;
 	own->rodata->trace_kernel = config->trace_kernel;
@@ -176,8 +189,8 @@ static int size_traces(struct sample_trace *own, const struct driver_config *con
 	return r < 0 ? r : bpf_map__set_max_entries(own->maps.traces, ring);
 }
 
-static int open_traces(struct bpf_programs *p, const struct driver_config *config, bool tick,
-		       size_t nr_cpus, struct base_err *err)
+static int open_traces(struct bpf_programs *p, const struct driver_config *config,
+		       const struct event_spec *spec, size_t nr_cpus, struct base_err *err)
 {
 	struct sample_trace *own = sample_trace__open();
 	int r;
@@ -185,9 +198,9 @@ static int open_traces(struct bpf_programs *p, const struct driver_config *confi
 	if (!own)
 		return bpf_refused(err, -errno, "cannot open the BPF program of traces");
 	p->traces = own;
-	set_trace_constants(own, p->objects[0], config);
-	bpf_program__set_autoload(own->progs.sample_event, !tick);
-	bpf_program__set_autoload(own->progs.sample_tick, tick);
+	set_trace_constants(own, p->objects[0], config, spec);
+	bpf_program__set_autoload(own->progs.sample_event, !spec->tick);
+	bpf_program__set_autoload(own->progs.sample_tick, spec->tick);
 	bpf_program__set_autoload(own->progs.program_begins, false);
 	bpf_program__set_autoload(own->progs.sample_exec, false);
 	bpf_program__set_autoload(own->progs.sample_exit, false);
@@ -227,7 +240,7 @@ static int open_all(struct bpf_programs *p, const struct driver_config *config,
 	for (size_t i = 0; i < nr && r >= 0; i++)
 		r = open_one(p, i, specs[i].tick, traces && i == 0, t, err);
 	if (r >= 0 && traces)
-		r = open_traces(p, config, specs[0].tick, t->nr_cpus, err);
+		r = open_traces(p, config, &specs[0], t->nr_cpus, err);
 	if (r >= 0)
 		find_parts(p);
 	return r;

@@ -8,7 +8,7 @@ cd "$work"
 dcpid() { "$DCPI_BIN/dcpid" "$@" db || echo "status $?"; }
 exec 3>&2 >out 2>&1
 
-for options in -vkernel -vcontext '-vstep 1' '-vwindows 5 -vstep 1' '-vwindows 0' '-vwindows 5 -replay x' '-vprof -source perf' \
+for options in '-vkernel -vwindows 0' -vcontext '-vstep 1' '-vwindows 5 -vstep 1' '-vwindows -1' '-vprof -vwindows 0' '-vwindows 5 -replay x' '-vprof -source perf' \
 	'-vreplay -replay x' '-vtrace vp-classic.so' '-vtrace ./vp-classic.so -vprof'; do
 	echo "# $options"
 	dcpid $options

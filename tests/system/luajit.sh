@@ -123,6 +123,26 @@ echo "unnamed: $missing beside $total"
 [ $((missing * 100)) -le $((total * 2)) ] || fail "samples without a name"
 stop_daemon
 
+# -- a flush each 80 ms, without a moment for the daemon to learn of LuaJIT's new region: by counts and by single samples
+for source in bpf perf; do
+	db=$work/churn.$source DCPIDB=$work/churn.$source
+	: >"$work/log"
+	start_daemon -unknown -source $source
+	hosted luajit -jdcpi "$lua/churn.lua" 6 >"$work/truth" 2>"$work/err" &
+	pid=$!
+	wait $pid || fail "churn.lua: $(cat "$work/err")"
+	[ ! -s "$work/err" ] || fail "it says $(cat "$work/err")"
+	"$DCPI_BIN/dcpiflush" >/dev/null || fail "dcpiflush"
+	counts | awk -F'\t' '$2 ~ /^c[0-3].lua/' >"$work/counts"
+	awk -F'\t' '{ n[substr($2, 1, 2)] += $1 } END { for (i in n) print "routine", i, n[i] }' "$work/counts" >"$work/judged"
+	sum=$(nr .) missing=$(unnamed $pid)
+	echo "a flush each 80 ms, $source: $sum samples in routines, $missing without a name"
+	[ "$sum" -gt 3000 ] || fail "too few samples to judge"
+	[ $((missing * 100)) -le $((sum * 2)) ] || fail "samples without a name"
+	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" 4
+	stop_daemon
+done
+
 # -- short runs, one after the other: one table, one image
 db=$work/runs DCPIDB=$work/runs
 start_daemon -flush 1

@@ -14,6 +14,7 @@
 #include "source.h"
 #include "fast_clock.h"
 #include "stand_ins.h"
+#include "trace.h"
 
 #define SECOND 1000000000ull
 
@@ -438,6 +439,18 @@ static void quiet_looks_rest(void **state)
 	assert_int_equal(look_ns, SECOND / 4);
 }
 
+/* Traces look more often only while code is to be translated. */
+static void looks_rest_beside_traces(void **state)
+{
+	const struct trace_config config = { .driver = &source.base };
+	struct base_err err = { 0 };
+
+	assert_int_equal(trace_open(&config, &d.traces, &err), 0);
+	quiet_looks_rest(state);
+	trace_close(d.traces);
+	d.traces = NULL;
+}
+
 static void looks_keep_their_pace(void **state)
 {
 	char news[1000];
@@ -722,6 +735,7 @@ int main(void)
 		TEST(a_signal_ends_a_replay),
 		TEST(an_urgent_look_drains),
 		TEST(quiet_looks_rest),
+		TEST(looks_rest_beside_traces),
 		TEST(looks_keep_their_pace),
 		TEST(clients_hurry_it),
 		TEST(flushes_each_minute),
