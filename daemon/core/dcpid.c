@@ -20,7 +20,7 @@
 
 enum {
 	TRACE_DEFAULT = -1, /* nothing was said */
-	/* Of 1000 samples a second: less than a tenth of a percent of a CPU. */
+	/* At 1000 samples a second traces take less than 0.1 % of a CPU then. */
 	TRACE_EVERY = 16,
 	TRACE_EVERY_VALUES = 10, /* where values are wanted */
 };

@@ -366,7 +366,7 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-/* Of traces that nobody asked for: for each CPU so little that nobody notices it. */
+/* Traces by default take so little of each CPU for their code that nobody notices it. */
 enum { CODE_SHARE_CPU = 2000 };
 
 static uint32_t code_share(const struct daemon *d)

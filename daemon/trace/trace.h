@@ -121,7 +121,7 @@ struct trace_config {
 	struct follow *follow;
 	struct store *store;
 	const struct exclude *exclude; /* processes whose traces are not stored; may be NULL */
-	/* One in so many of the time may go on with translating, of one CPU; 0: a twentieth. */
+	/* Translating may take one in so many of one CPU's time, after the start; 0: 20. */
 	uint32_t code_share;
 	bool log_unknown; /* each trace in no image goes to the log too */
 };

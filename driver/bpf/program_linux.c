@@ -142,7 +142,7 @@ static void draw_mix(struct bpf_programs *p)
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
-/* Those that nobody asked for come as often as at 1000 samples a second, whatever the rate is. */
+/* Traces by default come as often as at 1000 samples a second, whatever the rate is. */
 static uint32_t choose_every(const struct driver_config *config, const struct event_spec *spec)
 {
 	uint64_t period = spec->tick ? bpf_tick_period() : spec->clock ? spec->period : 0;

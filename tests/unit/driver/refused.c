@@ -111,7 +111,7 @@ static void optional_traces_may_be_refused(void **state)
 	}
 	assert_non_null(strstr(driver_describe(open_optional("cpu-clock")), "too much"));
 	assert_int_equal(nr_opens, 2);
-	/* Of time, with its modifiers. */
+	/* Modifiers do not matter. */
 	open_optional("cycles:u");
 	assert_int_equal(nr_opens, 2);
 	assert_non_null(strstr(driver_describe(open_optional("page-faults")),
