@@ -130,7 +130,7 @@ values_cost()
 	interrupt_time
 	window_time path
 	window_time reads
-	daemon_time without
+	daemon_time without -vwindows 0
 	daemon_time with -vwindows 10
 	full_windows
 }

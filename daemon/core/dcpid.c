@@ -21,7 +21,7 @@
 enum {
 	TRACE_DEFAULT = -1, /* nothing was said */
 	/* At 1000 samples a second traces take less than 0.1 % of a CPU then. */
-	TRACE_EVERY = 16,
+	TRACE_EVERY = 32,
 	TRACE_EVERY_VALUES = 10, /* where values are wanted */
 };
 
@@ -85,7 +85,7 @@ static const struct base_opt options[] = {
 	{ "vwindows", BASE_OPT_INT, &opt.trace_every, "N",
 	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
 	  "the profiles, for dcpicalc and others. 0: of none. Needs source bpf, on Linux 6.2 or later "
-	  "(default there: as many as 16 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
+	  "(default there: as many as 32 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
 	{ "vprof", BASE_OPT_FLAG, &opt.values, NULL,
 	  "Keep the values that instructions make, the most frequent ones of each, for 'dcpilist "
 	  "-vprof' and others. Values are secrets: their files are root's to read, and the user's "
