@@ -20,7 +20,7 @@
 
 enum {
 	TRACE_DEFAULT = -1, /* nothing was said */
-	/* At 1000 samples a second traces take less than 0.1 % of a CPU then. */
+	/* See docs/decisions/instruction-traces.md for what it costs. */
 	TRACE_EVERY = 32,
 	TRACE_EVERY_VALUES = 10, /* where values are wanted */
 };
@@ -30,7 +30,7 @@ static const char *config;
 static struct json_object *config_root; /* what options of the file point into */
 static uint64_t given;			/* on the command line, by their places in the table */
 
-/* The translator and the tests of traces know this machine's code best (docs/decisions). */
+/* dcpid(8) promises traces on this machine alone. */
 #ifdef __x86_64__
 enum { TRACES_BY_DEFAULT = 1 };
 #else
