@@ -177,8 +177,7 @@ static void check_traces(struct check_report *c)
 	if (r >= 0)
 		r = driver_open(&config, &d, &err);
 	driver_close(d);
-	check_item(c, "  traces", "%s%s", r < 0 ? "no: " : "yes",
-		   r < 0 ? err.text : "");
+	check_item(c, "  traces", "%s%s", r < 0 ? "no: " : "yes", r < 0 ? err.text : "");
 	if (r < 0)
 		put_hint(c, "%s", err.hint);
 }
