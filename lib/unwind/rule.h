@@ -19,6 +19,7 @@ enum {
 	UNWIND_FP = 6,	 /* rbp; x29 */
 	UNWIND_SP = 7,
 	UNWIND_NR_REGS = 16,
+	UNWIND_RETURNS_LINK = UNWIND_LINK + 1, /* aarch64: "returns" of a rule */
 };
 
 /* The CFA is the stack pointer as it is in the caller. "base" is a register, "off" bytes. */
@@ -52,7 +53,7 @@ struct unwind_rule {
 	int16_t add;
 	int16_t fp_words;
 	int16_t link_words;
-	uint8_t link_returns; /* 1: the caller's pc is in its link (aarch64); 0: at CFA - 8 */
+	uint8_t returns; /* 0: the caller's pc is at CFA - 8; else register returns - 1 has it */
 	uint8_t zero;
 };
 
@@ -60,7 +61,7 @@ struct unwind_rule {
 static inline bool unwind_rule_valid(const struct unwind_rule *r)
 {
 	return r->how < UNWIND_NR_HOW && r->base < UNWIND_NR_REGS && r->fp_at < UNWIND_NR_AT &&
-	       r->link_at < UNWIND_NR_AT && r->link_returns <= 1 && r->zero == 0;
+	       r->link_at < UNWIND_NR_AT && r->returns <= UNWIND_NR_REGS && r->zero == 0;
 }
 
 #endif

@@ -15,7 +15,7 @@
 
 enum {
 	UNWIND_PAGE_BITS = 16,
-	UNWIND_MAX_ROWS = 1 << 24,
+	UNWIND_MAX_ROWS = 1 << 23,
 	UNWIND_MAX_PAGES = 1 << 20, /* 64 GiB of a file */
 	UNWIND_MAX_RULES = 1 << 16,
 };

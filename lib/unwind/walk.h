@@ -116,35 +116,58 @@ UNWIND_INLINE enum unwind_step unwind_saved(void *ctx, uint8_t at, int16_t words
 	return UNWIND_READ(ctx, value, from) ? UNWIND_STEP_UNREADABLE : UNWIND_STEP_NEXT;
 }
 
+/*
+ * The caller's pc into *@pc. @link is the caller's, where it is known. A routine that called
+ * another one has its return address in memory, and no longer in a register.
+ */
+UNWIND_INLINE enum unwind_step unwind_return(void *ctx, const struct unwind_state *s,
+					     const struct unwind_rule *r, uint64_t cfa,
+					     uint32_t known, uint64_t link, uint64_t *pc)
+{
+	uint32_t reg = (uint32_t)(r->returns - 1) & (UNWIND_NR_REGS - 1);
+
+	if (!r->returns)
+		return UNWIND_READ(ctx, pc, cfa - 8) ? UNWIND_STEP_UNREADABLE : UNWIND_STEP_NEXT;
+	if (reg == UNWIND_LINK) {
+		if (!(known & 1u << UNWIND_LINK) || (r->link_at == UNWIND_AT_SAME && !s->exact))
+			return UNWIND_STEP_NO_ROWS;
+		*pc = unwind_plain_pc(link);
+		return UNWIND_STEP_NEXT;
+	}
+	if (!s->exact || !(s->known & 1u << reg))
+		return UNWIND_STEP_NO_ROWS;
+	*pc = s->reg[reg];
+	return UNWIND_STEP_NEXT;
+}
+
+/* Is the caller's frame where one may be? Only a leaf may have nothing on the stack. */
+UNWIND_INLINE bool unwind_plausible(const struct unwind_state *s, const struct unwind_rule *r,
+				    uint64_t cfa, uint64_t pc)
+{
+	if (!pc || pc >> UNWIND_PC_BITS)
+		return false;
+	return cfa > s->reg[UNWIND_SP] || (cfa == s->reg[UNWIND_SP] && r->returns && s->exact);
+}
+
 /* The frame of a routine that was called. */
 UNWIND_INLINE enum unwind_step unwind_called(void *ctx, struct unwind_state *s,
 					     const struct unwind_rule *r)
 {
 	uint64_t cfa = 0, fp = s->reg[UNWIND_FP], link = s->reg[UNWIND_LINK], pc = 0;
-	uint32_t known = s->known & UNWIND_KNOWN_CALLER, link_known = known;
+	uint32_t known = s->known & UNWIND_KNOWN_CALLER;
 	enum unwind_step step = unwind_cfa(ctx, s, r, &cfa);
 
+	/* The link first: it may stand at the frame's own fp. */
+	if (step == UNWIND_STEP_NEXT)
+		step = unwind_saved(ctx, r->link_at, r->link_words, cfa, fp, UNWIND_LINK, &known,
+				    &link);
+	if (step == UNWIND_STEP_NEXT)
+		step = unwind_saved(ctx, r->fp_at, r->fp_words, cfa, fp, UNWIND_FP, &known, &fp);
+	if (step == UNWIND_STEP_NEXT)
+		step = unwind_return(ctx, s, r, cfa, known, link, &pc);
 	if (step != UNWIND_STEP_NEXT)
 		return step;
-	step = unwind_saved(ctx, r->link_at, r->link_words, cfa, fp, UNWIND_LINK, &link_known,
-			    &link);
-	if (step != UNWIND_STEP_NEXT)
-		return step;
-	step = unwind_saved(ctx, r->fp_at, r->fp_words, cfa, fp, UNWIND_FP, &known, &fp);
-	if (step != UNWIND_STEP_NEXT)
-		return step;
-	known = (known & ~(1u << UNWIND_LINK)) | (link_known & 1u << UNWIND_LINK);
-	if (r->link_returns) {
-		/* A routine that called another one has saved its own return address. */
-		if (!(known & 1u << UNWIND_LINK) || (r->link_at == UNWIND_AT_SAME && !s->exact))
-			return UNWIND_STEP_NO_ROWS;
-		pc = unwind_plain_pc(link);
-	} else if (UNWIND_READ(ctx, &pc, cfa - 8)) {
-		return UNWIND_STEP_UNREADABLE;
-	}
-	/* A leaf of aarch64 may have nothing on the stack. */
-	if (!pc || pc >> UNWIND_PC_BITS || cfa < s->reg[UNWIND_SP] ||
-	    (cfa == s->reg[UNWIND_SP] && !(r->link_returns && s->exact)))
+	if (!unwind_plausible(s, r, cfa, pc))
 		return UNWIND_STEP_ASTRAY;
 	s->pc = pc;
 	s->reg[UNWIND_SP] = cfa;
@@ -169,7 +192,7 @@ UNWIND_INLINE enum unwind_step unwind_by_frame_pointer(void *ctx, struct unwind_
 		return UNWIND_STEP_ASTRAY;
 	if (UNWIND_READ(ctx, &value[0], fp) || UNWIND_READ(ctx, &value[1], fp + 8))
 		return UNWIND_STEP_UNREADABLE;
-	if (r->link_returns)
+	if (r->returns)
 		value[1] = unwind_plain_pc(value[1]);
 	if (!value[1] || value[1] >> UNWIND_PC_BITS)
 		return UNWIND_STEP_ASTRAY;

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An unwind table is made from an ELF file here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cfa.h"
+#include "rows.h"
+#include "unwind.h"
+
+enum {
+	MAX_SEGMENTS = 64,
+	MAX_PIECES = 1 << 21,
+	MAX_ENTRY = 64,		    /* bytes of code at an entry point */
+	MAX_SEARCHED = 8 << 20,	    /* bytes of code searched for returns from signals */
+	MAX_FRAMES_LEN = 256 << 20, /* of .eh_frame */
+	MAX_STEPS = 1 << 26,	    /* instructions of its programs */
+};
+
+/* A piece of code with rows of its own: those of the entry of .eh_frame at @at, or one @rule. */
+struct piece {
+	uint64_t off, len;
+	size_t at;
+	uint8_t how; /* UNWIND_NONE: by .eh_frame */
+};
+
+struct segment {
+	uint64_t off, vaddr, len;
+};
+
+struct reading {
+	const struct image_elf *f;
+	struct segment segments[MAX_SEGMENTS];
+	size_t nr_segments;
+	struct piece *pieces;
+	size_t nr, cap, nr_covered; /* covered: what .eh_frame has */
+	struct image_eh_frame frames;
+	bool has_frames;
+	uint64_t steps, searched;
+	struct unwind_builder *builder;
+	/* The piece whose rows are made: what its addresses are above offsets, and where it ends.
+	 */
+	uint64_t above, end;
+	const char *limit; /* the bound that was met */
+};
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+static int by_off(const void *a, const void *b)
+{
+	const struct segment *x = a, *y = b;
+
+	return (x->off > y->off) - (x->off < y->off);
+}
+
+static int read_segments(struct reading *m)
+{
+	size_t nr = 0;
+	GElf_Phdr ph;
+
+	if (elf_getphdrnum(m->f->elf, &nr) != 0)
+		return -DCPI_EFORMAT;
+	for (size_t i = 0; i < nr && gelf_getphdr(m->f->elf, (int)i, &ph); i++) {
+		uint64_t end;
+
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) || !ph.p_filesz)
+			continue;
+		if (base_add_overflow(ph.p_offset, ph.p_filesz, &end) ||
+		    base_add_overflow(ph.p_vaddr, ph.p_filesz, &end))
+			return -DCPI_EFORMAT;
+		if (m->nr_segments == MAX_SEGMENTS) {
+			m->limit = "executable segments";
+			return -DCPI_ELIMIT;
+		}
+		m->segments[m->nr_segments++] =
+			(struct segment){ ph.p_offset, ph.p_vaddr, ph.p_filesz };
+	}
+	if (m->nr_segments)
+		qsort(m->segments, m->nr_segments, sizeof(m->segments[0]), by_off);
+	return 0;
+}
+
+static const struct segment *segment_of(const struct reading *m, uint64_t vaddr)
+{
+	for (size_t i = 0; i < m->nr_segments; i++)
+		if (vaddr - m->segments[i].vaddr < m->segments[i].len)
+			return &m->segments[i];
+	return NULL;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static int add_piece(struct reading *m, uint64_t off, uint64_t len, size_t at, uint8_t how)
+{
+	int r;
+
+	if (m->nr == MAX_PIECES) {
+		m->limit = "routines";
+		return -DCPI_ELIMIT;
+	}
+	r = base_grow(&m->pieces, &m->cap, m->nr + 1, sizeof(*m->pieces));
+	if (r >= 0)
+		m->pieces[m->nr++] = (struct piece){ off, len, at, how };
+	return r;
+}
+
+static int add_frames(struct reading *m)
+{
+	struct image_fde fde;
+	size_t at = 0;
+	int r = 0;
+
+	m->has_frames = image_eh_frame_open(&m->frames, m->f);
+	if (!m->has_frames)
+		return 0;
+	if (m->frames.section.end > MAX_FRAMES_LEN) {
+		m->limit = "bytes of .eh_frame";
+		return -DCPI_ELIMIT;
+	}
+	while (r >= 0 && image_eh_frame_next(&m->frames, &at, &fde)) {
+		const struct segment *s = segment_of(m, fde.vaddr);
+		uint64_t in = s ? fde.vaddr - s->vaddr : 0;
+
+		if (s)
+			r = add_piece(m, s->off + in, fde.len < s->len - in ? fde.len : s->len - in,
+				      fde.at, UNWIND_NONE);
+	}
+	return r;
+}
+
+/* Pieces of one offset keep the order of .eh_frame. */
+static int by_place(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	if (x->off != y->off)
+		return x->off < y->off ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static void sort_pieces(struct reading *m)
+{
+	if (m->nr)
+		qsort(m->pieces, m->nr, sizeof(*m->pieces), by_place);
+}
+
+/* ---- holes: what .eh_frame says nothing of ------------------------------------------------------
+ */
+
+/* The entry point is where the kernel or the loader begins: nothing called it. */
+static int add_entry(struct reading *m, uint64_t off, uint64_t end)
+{
+	const struct segment *s = segment_of(m, m->f->header.e_entry);
+	uint64_t entry = s ? s->off + (m->f->header.e_entry - s->vaddr) : 0;
+
+	if (!s || !m->f->header.e_entry || entry < off || entry >= end)
+		return 0;
+	return add_piece(m, entry, end - entry < MAX_ENTRY ? end - entry : MAX_ENTRY, 0,
+			 UNWIND_END);
+}
+
+/* A system call that returns from a signal, and what assemblers fill up with before it: a handler
+ * returns to its first byte, and a return address is looked up one byte before. */
+static const struct {
+	uint16_t machine;
+	uint8_t how, len, align;
+	uint8_t bytes[9];
+} sigreturns[] = {
+	/* mov $15, %rax; syscall */
+	{ EM_X86_64, UNWIND_SIGNAL_X86, 9, 1, { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 } },
+	/* mov $15, %eax; syscall */
+	{ EM_X86_64, UNWIND_SIGNAL_X86, 7, 1, { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 } },
+	/* mov x8, #139; svc #0 */
+	{ EM_AARCH64, UNWIND_SIGNAL_AARCH64, 8, 4, { 0x68, 0x11, 0x80, 0xd2, 1, 0, 0, 0xd4 } },
+};
+
+static bool fills(const struct reading *m, uint8_t before)
+{
+	return m->f->header.e_machine == EM_AARCH64 || before == 0x90 || before == 0xcc || !before;
+}
+
+static int add_sigreturns_of(struct reading *m, const uint8_t *code, uint64_t off, size_t len,
+			     size_t i)
+{
+	size_t pattern = sigreturns[i].len, align = sigreturns[i].align;
+	const uint8_t *at = code, *end = code + len;
+	int r = 0;
+
+	while (r >= 0 && (at = memmem(at, (size_t)(end - at), sigreturns[i].bytes, pattern))) {
+		size_t before = (size_t)(at - code);
+
+		if ((off + before) % align == 0 && before >= align && fills(m, at[-1]))
+			r = add_piece(m, off + before - align, pattern + align, 0,
+				      sigreturns[i].how);
+		at += pattern;
+	}
+	return r;
+}
+
+static int add_sigreturns(struct reading *m, uint64_t off, uint64_t end)
+{
+	size_t len = (size_t)(end - off);
+	uint8_t *code;
+	int r = 0;
+
+	if (len < 8 || len > MAX_SEARCHED - m->searched)
+		return 0;
+	m->searched += len;
+	code = malloc(len);
+	if (!code)
+		return -ENOMEM;
+	len = image_elf_read(m->f, off, code, len);
+	for (size_t i = 0; r >= 0 && i < sizeof(sigreturns) / sizeof(sigreturns[0]); i++)
+		if (sigreturns[i].machine == m->f->header.e_machine)
+			r = add_sigreturns_of(m, code, off, len, i);
+	free(code);
+	return r;
+}
+
+static int add_hole(struct reading *m, uint64_t off, uint64_t end)
+{
+	int r = add_entry(m, off, end);
+
+	return r < 0 ? r : add_sigreturns(m, off, end);
+}
+
+/* Between pieces that .eh_frame has, which are in order. */
+static int add_holes(struct reading *m)
+{
+	size_t i = 0;
+	int r = 0;
+
+	m->nr_covered = m->nr;
+	for (size_t s = 0; r >= 0 && s < m->nr_segments; s++) {
+		uint64_t at = m->segments[s].off, end = at + m->segments[s].len;
+
+		for (; r >= 0 && i < m->nr_covered && m->pieces[i].off < end; i++) {
+			const struct piece p = m->pieces[i];
+
+			if (p.off > at)
+				r = add_hole(m, at, p.off);
+			if (p.off + p.len > at)
+				at = p.off + p.len;
+		}
+		if (r >= 0 && at < end)
+			r = add_hole(m, at, end);
+	}
+	return r;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int add_row(struct reading *m, uint64_t off, const struct unwind_rule *rule)
+{
+	int r = unwind_builder_add(m->builder, off, rule);
+
+	if (r == -DCPI_ELIMIT)
+		m->limit = "rows";
+	return r;
+}
+
+static int row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct reading *m = ctx;
+	uint64_t off = vaddr - m->above;
+
+	return off < m->end ? add_row(m, off, rule) : 0;
+}
+
+static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
+{
+	struct unwind_rule rule = { .how = p->how };
+	struct image_fde fde;
+	size_t at = p->at;
+	int r = 0;
+
+	m->end = end;
+	if (p->how != UNWIND_NONE) {
+		r = add_row(m, p->off, &rule);
+	} else if (image_eh_frame_next(&m->frames, &at, &fde)) {
+		m->above = fde.vaddr - p->off;
+		r = image_cfa_run(&fde, m->f->header.e_machine, &m->steps, row, m);
+		if (r == -DCPI_ELIMIT && !m->limit)
+			m->limit = "steps of programs in .eh_frame";
+	}
+	rule.how = UNWIND_NONE;
+	return r < 0 ? r : add_row(m, end, &rule);
+}
+
+/* A piece ends where the next one begins. */
+static int make_rows(struct reading *m)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < m->nr; i++) {
+		const struct piece *p = &m->pieces[i];
+		uint64_t end = p->off + p->len;
+
+		if (i + 1 < m->nr && m->pieces[i + 1].off < end)
+			end = m->pieces[i + 1].off;
+		if (end > p->off)
+			r = piece_rows(m, p, end);
+	}
+	return r;
+}
+
+static int read_all(struct reading *m, struct unwind_table **out)
+{
+	uint16_t machine = m->f->header.e_machine;
+	int r;
+
+	if ((machine != EM_X86_64 && machine != EM_AARCH64) ||
+	    m->f->header.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    m->f->header.e_ident[EI_DATA] != ELFDATA2LSB)
+		return -DCPI_EUNSUPPORTED;
+	r = read_segments(m);
+	if (r >= 0)
+		r = add_frames(m);
+	sort_pieces(m);
+	if (r >= 0)
+		r = add_holes(m);
+	sort_pieces(m);
+	if (r >= 0)
+		r = make_rows(m);
+	return r < 0 ? r : unwind_builder_done(m->builder, out);
+}
+
+static int rows_of(const struct image_elf *f, const char *name, struct unwind_table **out,
+		   struct base_err *err)
+{
+	struct reading m = { .f = f, .steps = MAX_STEPS, .builder = unwind_builder_new() };
+	int r = m.builder ? read_all(&m, out) : -ENOMEM;
+
+	free(m.pieces);
+	unwind_builder_free(m.builder);
+	if (r == -DCPI_ELIMIT)
+		base_fail(err, r, "cannot make unwind rows of '%s': too many %s", name,
+			  m.limit ? m.limit : "rows");
+	else if (r < 0)
+		base_fail_errno(err, r, "cannot make unwind rows of '%s'", name);
+	return r;
+}
+
+int image_rows_read(int fd, const char *name, struct unwind_table **out, struct base_err *err)
+{
+	struct image_elf f;
+	struct stat st;
+	int own, r;
+
+	*out = NULL;
+	if (fstat(fd, &st) < 0)
+		return base_fail_errno(err, -errno, "cannot read image '%s'", name);
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return base_fail_errno(err, -errno, "cannot read image '%s'", name);
+	r = image_elf_take(&f, own, (uint64_t)st.st_size, name, err);
+	if (r < 0)
+		return r;
+	r = rows_of(&f, name, out, err);
+	image_elf_close(&f);
+	return r;
+}
+
+int image_rows_of_bytes(const void *data, size_t len, const char *name, struct unwind_table **out,
+			struct base_err *err)
+{
+	int fd = memfd_create("dcpi-rows", MFD_CLOEXEC), r;
+
+	*out = NULL;
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot copy image '%s'", name);
+	r = base_write_all(fd, data, len);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot copy image '%s'", name);
+	else
+		r = image_rows_read(fd, name, out, err);
+	close(fd);
+	return r;
+}
