@@ -12,6 +12,7 @@
 
 #include "base.h"
 #include "rule.h"
+#include "state.h"
 
 enum {
 	UNWIND_PAGE_BITS = 16,
@@ -64,6 +65,30 @@ void unwind_free(struct unwind_table *t);
 const struct unwind_rule *unwind_find(const struct unwind_table *t, uint64_t off);
 /* Memory of its pages, rows and rules, in bytes. */
 size_t unwind_size(const struct unwind_table *t);
+
+/* ---- walks in user space (walk.c); walk.h has a single step, for the kernel's programs too ------
+ */
+
+/* The stack and code that are walked. */
+struct unwind_memory {
+	/* The 8 bytes at @addr into *@value: 0, or negative if they cannot be read. */
+	int (*read)(void *ctx, uint64_t addr, uint64_t *value);
+	/* The rule of the code at an address; never NULL. */
+	const struct unwind_rule *(*rule)(void *ctx, uint64_t addr);
+	void *ctx;
+};
+
+struct unwind_frame {
+	uint64_t pc;
+	bool exact; /* false: a return address, the code that called is before it */
+};
+
+/*
+ * The frames from @start on, up to @max of them; returns how many, at least 1 if @max is. *@end
+ * says why there are no more, UNWIND_STEP_NEXT: for want of space.
+ */
+size_t unwind_walk(const struct unwind_memory *m, const struct unwind_state *start,
+		   struct unwind_frame *frames, size_t max, enum unwind_step *end);
 
 /* ---- from one process to another of the same machine ---------------------------------------- */
 
