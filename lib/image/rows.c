@@ -15,10 +15,11 @@
 enum {
 	MAX_SEGMENTS = 64,
 	MAX_PIECES = 1 << 21,
-	MAX_ENTRY = 64,		    /* bytes of code at an entry point */
-	MAX_SEARCHED = 8 << 20,	    /* bytes of code searched for returns from signals */
+	MAX_ENTRY = 64,	   /* bytes of code at an entry point */
+	MIN_SEARCHED = 16, /* bytes of code searched for returns from signals */
+	MAX_SEARCHED = 8 << 20,
 	MAX_FRAMES_LEN = 256 << 20, /* of .eh_frame */
-	MAX_STEPS = 1 << 26,	    /* instructions of its programs */
+	MAX_STEPS = 1 << 25,	    /* instructions of its programs */
 };
 
 /* A piece of code with rows of its own: those of the entry of .eh_frame at @at, or one @rule. */
@@ -207,7 +208,8 @@ static int add_sigreturns(struct reading *m, uint64_t off, uint64_t end)
 	uint8_t *code;
 	int r = 0;
 
-	if (len < 8 || len > MAX_SEARCHED - m->searched)
+	/* Most holes are but filled up to where the next routine is aligned. */
+	if (len < MIN_SEARCHED || len > MAX_SEARCHED - m->searched)
 		return 0;
 	m->searched += len;
 	code = malloc(len);
