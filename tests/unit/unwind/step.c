@@ -172,34 +172,53 @@ static void frames_for_which_there_is_space(void **state)
 	assert_int_equal(end, UNWIND_STEP_UNREADABLE);
 }
 
-/* What was saved is found again: rbp at CFA - 16 in the first frame, the CFA of the second by it.
- */
+/* One rule for the first address, another one for all others. */
+struct two {
+	struct world w;
+	struct unwind_rule first, others;
+};
+
+static const struct unwind_rule *rule_of_two(void *ctx, uint64_t addr)
+{
+	struct two *t = ctx;
+
+	return addr == CODE ? &t->first : &t->others;
+}
+
+/* What a routine saved, its caller finds: its own frame by rbp, or by rbx. */
 static void saved_registers(void **state)
 {
-	struct unwind_rule saves = { .how = UNWIND_CFA,
-				     .base = UNWIND_SP,
-				     .off = 0x20,
-				     .fp_at = UNWIND_AT_CFA,
-				     .fp_words = -2,
-				     .link_at = UNWIND_AT_CFA,
-				     .link_words = -3 },
-			   lost = saves;
-	struct world w = { 0 };
-	struct unwind_memory m = { .read = read_word, .rule = rule_at, .ctx = &w };
-	struct unwind_frame frames[3];
-	struct unwind_state s = start();
-	enum unwind_step end;
+	static const uint8_t bases[] = { UNWIND_FP, UNWIND_LINK };
 
 	(void)state;
-	*word(&w, STACK + 0x118) = 0x400123;
-	*word(&w, STACK + 0x110) = STACK + 0x1c0;
-	w.rule = &saves;
-	assert_int_equal(unwind_walk(&m, &s, frames, 2, &end), 2);
-	assert_int_equal(frames[1].pc, 0x400123);
-	lost.fp_at = UNWIND_AT_LOST;
-	lost.fp_words = 0;
-	w.rule = &lost;
-	assert_int_equal(unwind_walk(&m, &s, frames, 2, &end), 2);
+	for (size_t i = 0; i < 2; i++) {
+		struct two t = {
+			.first = { .how = UNWIND_CFA,
+				   .base = UNWIND_SP,
+				   .off = 0x20,
+				   .fp_at = UNWIND_AT_CFA,
+				   .fp_words = -2,
+				   .link_at = UNWIND_AT_FP,
+				   .link_words = -3 },
+			.others = { .how = UNWIND_CFA, .base = bases[i], .off = 16 },
+		};
+		struct unwind_memory m = { .read = read_word, .rule = rule_of_two, .ctx = &t };
+		struct unwind_frame frames[3];
+		struct unwind_state s = start();
+		enum unwind_step end;
+
+		*word(&t.w, STACK + 0x118) = 0x400123;
+		*word(&t.w, STACK + 0x110) = STACK + 0x1c0; /* rbp */
+		*word(&t.w, STACK + 0x128) = STACK + 0x1e0; /* rbx */
+		*word(&t.w, STACK + 0x1c8) = 0x400aaa;
+		*word(&t.w, STACK + 0x1e8) = 0x400bbb;
+		assert_int_equal(unwind_walk(&m, &s, frames, 3, &end), 3);
+		assert_int_equal(frames[1].pc, 0x400123);
+		assert_int_equal(frames[2].pc, i ? 0x400bbb : 0x400aaa);
+		t.first.fp_at = t.first.link_at = UNWIND_AT_LOST;
+		assert_int_equal(unwind_walk(&m, &s, frames, 3, &end), 2);
+		assert_int_equal(end, UNWIND_STEP_NO_ROWS);
+	}
 }
 
 /* ---- aarch64 -------------------------------------------------------------------------------- */
