@@ -10,7 +10,7 @@
 #include "cfa.h"
 
 enum {
-	/* Of aarch64 0x2d says that return addresses are signed from here on, or no longer; 0x2c
+	/* On aarch64, 0x2d says that return addresses are signed from here on, or no longer; 0x2c
 	 * the same with the pc as a part of the signature. */
 	CFA_NEGATE_RA_STATE_WITH_PC = 0x2c,
 	CFA_NEGATE_RA_STATE = 0x2d,
@@ -68,7 +68,7 @@ static uint8_t rule_reg(const struct run *m, uint64_t reg)
 	return reg == 31 ? UNWIND_SP : UNKNOWN_REG;
 }
 
-/* NULL: rules do not need it. Of aarch64 the link is the return address too. */
+/* NULL: rules do not need it. On aarch64 the link is the return address too. */
 static struct column *column_of(struct run *m, uint64_t reg)
 {
 	if (!m->aarch64 && reg == m->cie->return_reg)
@@ -152,7 +152,8 @@ static bool added(struct image_cursor *c, int64_t *add)
 	return !c->bad && c->at == c->end;
 }
 
-/* Those that compilers, linkers and assembly use for the CFA; of any other it is not known. */
+/* The expressions are known that compilers, linkers and assembly use for the CFA; others give no
+ * rule. */
 static void cfa_expression(struct run *m, struct image_cursor c)
 {
 	struct row *row = &m->row;

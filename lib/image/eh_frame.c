@@ -102,7 +102,7 @@ uint64_t image_cursor_pointer(struct image_cursor *c, uint8_t encoding)
 	return value;
 }
 
-/* What the letters of its augmentation stand for. @c is behind the length of their data. */
+/* The letters of its augmentation have data. @c is behind the length of these. */
 static void read_letters(struct image_cie *cie, struct image_cursor *c, const char *text,
 			 size_t len)
 {

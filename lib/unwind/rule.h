@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * Registers of x86-64 have the numbers that DWARF gives them, 0 (rax) to 15 (r15). Of aarch64
- * three are known, under the numbers below.
+ * Registers of x86-64 have the numbers that DWARF gives them, 0 (rax) to 15 (r15). Three of
+ * aarch64 are known, under the numbers below.
  */
 enum {
 	UNWIND_LINK = 3, /* rbx; x30, the return address of a leaf */

