@@ -46,6 +46,13 @@ static int check_sections(const struct profdb_profile *to, const struct profdb_p
 	return 0;
 }
 
+int profdb_profile_merge_check(const struct profdb_profile *to, const struct profdb_profile *from)
+{
+	int r = check(to, from);
+
+	return r < 0 ? r : check_sections(to, from);
+}
+
 static int merge_sections(struct profdb_profile *to, const struct profdb_profile *from)
 {
 	for (size_t i = 0; i < from->nr_sections; i++) {
@@ -163,9 +170,7 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	size_t at[PROFDB_NR_EVENTS];
 	int r;
 
-	r = check(to, from);
-	if (r >= 0)
-		r = check_sections(to, from);
+	r = profdb_profile_merge_check(to, from);
 	if (r >= 0)
 		r = map_events(to, from, at);
 	if (r >= 0)

@@ -142,6 +142,81 @@ size_t profdb_profile_nr_edges(const struct profdb_profile *p);
 /* Ascending by start, from, to; valid until the next change. NULL past the end. */
 const struct profdb_edge *profdb_profile_edge(const struct profdb_profile *p, size_t index);
 
+/* ---- call paths (callpaths.c) ---------------------------------------------------------------- */
+
+/*
+ * Call paths of one platform and epoch, as a calling-context tree: a node is a frame below its
+ * callers, and has the samples whose path ends (at the sampled address) there. Samples are those of
+ * which the call path was kept, one in so many; profiles have all of them.
+ */
+enum profdb_callpath_end {
+	PROFDB_CALLPATH_COMPLETE,   /* the outermost frame is that of its thread, or the kernel's */
+	PROFDB_CALLPATH_CUT,	    /* deeper than paths may be */
+	PROFDB_CALLPATH_UNREADABLE, /* its stack could not be read further */
+	PROFDB_CALLPATH_NO_ROWS,    /* nothing tells how the outermost frame known was called */
+	PROFDB_CALLPATH_CONTRADICTED, /* what is said to have called it does not call it */
+	PROFDB_NR_CALLPATH_ENDS
+};
+
+/* Image @image of the file, and an offset in it, as profiles have it: the interrupted instruction,
+ * or of a caller the last byte of its call. */
+struct profdb_frame {
+	uint32_t image;
+	uint64_t off;
+};
+
+struct profdb_callpath_image {
+	enum profdb_kind kind;
+	struct base_id id;
+	const char *path; /* as the first one of its profile; the name, for PROFDB_NAMED */
+	const char *stem; /* DYNAMIC: name of its file in dyn/; else NULL */
+};
+
+struct profdb_callpath_node {
+	uint32_t parent; /* number of the caller's node, lower than its own; of outermost frames:
+			    the end of the path (enum profdb_callpath_end), which has no frame */
+	struct profdb_frame frame;
+	const uint64_t *count; /* samples at this very node, one number for each event */
+};
+
+struct profdb;
+struct profdb_callpaths; /* opaque */
+
+struct profdb_callpaths *profdb_callpaths_new(void); /* NULL: no memory */
+void profdb_callpaths_free(struct profdb_callpaths *c);
+/* The number of an image, added where missing; equal: kind, id and path, DYNAMIC: stem (and it has
+ * the id given last). Or -ENOMEM, -DCPI_ELIMIT, -EINVAL (a stem, but not DYNAMIC, or vice versa).
+ */
+int profdb_callpaths_image_add(struct profdb_callpaths *c, const struct profdb_callpath_image *i);
+size_t profdb_callpaths_nr_images(const struct profdb_callpaths *c);
+const struct profdb_callpath_image *profdb_callpaths_image(const struct profdb_callpaths *c,
+							   size_t index);
+/* Events, as of profiles. */
+int profdb_callpaths_event_add(struct profdb_callpaths *c, const char *name, uint64_t period);
+size_t profdb_callpaths_nr_events(const struct profdb_callpaths *c);
+const struct profdb_event *profdb_callpaths_event(const struct profdb_callpaths *c, size_t index);
+/* Words of its header (epoch, platform, …); its events have their sums. */
+const struct profdb_profile *profdb_callpaths_header(const struct profdb_callpaths *c);
+/* @n samples of @event with this path, the sampled frame first. 0, -EINVAL, -ENOMEM,
+ * -DCPI_EOVERFLOW, -DCPI_ELIMIT (more nodes than 2^32; nothing changed). */
+int profdb_callpaths_add(struct profdb_callpaths *c, size_t event, enum profdb_callpath_end end,
+			 const struct profdb_frame *frames, size_t nr, uint64_t n);
+/* All of @from into @to. Same errors. */
+int profdb_callpaths_merge(struct profdb_callpaths *to, const struct profdb_callpaths *from);
+/* Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends; each other node stands behind its parent. */
+size_t profdb_callpaths_nr_nodes(const struct profdb_callpaths *c);
+struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths *c, size_t index);
+
+/* As profdb_profile_read, profdb_profile_parse (fuzzed), and profdb_profile_format. */
+int profdb_callpaths_read(const char *path, struct profdb_callpaths **out, struct base_err *err);
+int profdb_callpaths_parse(const void *data, size_t len, struct profdb_callpaths **out,
+			   struct base_err *err);
+int profdb_callpaths_format(const struct profdb_callpaths *c, struct base_buf *out,
+			    struct base_err *err);
+/* Those of an epoch and platform; -ENOENT (without @err): it has none. */
+int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *platform,
+			  struct profdb_callpaths **out, struct base_err *err);
+
 /* ---- profile files ------------------------------------------------------------------------- */
 
 enum profdb_format { PROFDB_FORMAT_1, PROFDB_FORMAT_0_07, PROFDB_FORMAT_0_06 };
@@ -549,6 +624,10 @@ int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_pr
  */
 int profdb_flush_put_values(struct profdb *db, const char *stem, const struct profdb_values *v,
 			    uint32_t uid, struct base_err *err);
+/* Call paths, merged with those on disk; put returns 1 where these are damaged: they are moved
+ * aside, and @err says so. */
+int profdb_flush_put_callpaths(struct profdb *db, const struct profdb_callpaths *c,
+			       struct base_err *err);
 /*
  * Within a flush, of the open epoch: the profile of pseudo-image @stem as it is stored so far
  * (-ENOENT; -DCPI_EFORMAT: damaged), and its end once the flush is committed, for who put its

@@ -171,6 +171,10 @@ int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], cons
 /* Words of @from replace those of @to. 0 or -ENOMEM. */
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
+/* What profdb_profile_merge would refuse, with nothing changed: sums above 64 bits, too many
+ * events, sections that cannot be added up. */
+int profdb_profile_merge_check(const struct profdb_profile *to, const struct profdb_profile *from);
+
 /* A reader of counts: ascending rows. */
 struct profdb_rows {
 	struct profdb_profile *p;
@@ -224,6 +228,51 @@ int profdb_values_take_list(struct profdb_values *v, const struct profdb_hotlist
 /* As profdb_values_move (@moved NULL: as profdb_values_merge), whoever may read them. */
 int profdb_values_take_all(struct profdb_values *to, const struct profdb_values *from,
 			   uint64_t (*moved)(void *ctx, uint64_t off), void *ctx);
+
+/* ---- call paths (calltree.c, callpaths.c, callpaths_file.c) ---------------------------------- */
+
+/* The name in place of a path in the header of call paths' files. */
+#define PROFDB_CALLPATHS	  "callpaths"
+#define PROFDB_NR_CALLPATH_IMAGES (1u << 20)
+
+/* A frame below its caller. */
+struct profdb_callnode {
+	uint32_t parent, image;
+	uint64_t off;
+};
+
+/* The first PROFDB_NR_CALLPATH_ENDS nodes are their own parents and have no frame; each other one
+ * stands behind its parent. */
+struct profdb_calltree {
+	struct profdb_callnode *nodes;
+	uint64_t *counts; /* nr rows of stride numbers, one for each event */
+	size_t nr, cap, cap_counts, stride;
+	uint32_t *slots; /* node + 1, 0 where free */
+	size_t nr_slots; /* a power of two, or 0 */
+	uint64_t seed;
+};
+
+int profdb_calltree_init(struct profdb_calltree *t); /* 0 or -ENOMEM; to be released */
+void profdb_calltree_release(struct profdb_calltree *t);
+/* Counts of so many events. 0 or -ENOMEM. */
+int profdb_calltree_widen(struct profdb_calltree *t, size_t nr_events);
+/* Room for @more nodes, so that as many profdb_calltree_node cannot fail. 0, -ENOMEM, -DCPI_ELIMIT.
+ */
+int profdb_calltree_reserve(struct profdb_calltree *t, size_t more);
+/* The number of a node, made without samples where missing. */
+uint32_t profdb_calltree_node(struct profdb_calltree *t, const struct profdb_callnode *n);
+static inline uint64_t *profdb_calltree_counts(const struct profdb_calltree *t, size_t node)
+{
+	return t->counts + node * t->stride;
+}
+
+struct profdb_callpaths {
+	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
+	struct profdb_callpath_image *images;
+	size_t nr_images, cap_images;
+	struct base_map by_key; /* what makes images equal -> number + 1 */
+	struct profdb_calltree tree;
+};
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
