@@ -92,6 +92,23 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 			       : "repair or remove that file");
 }
 
+static int mark_callpaths(struct gc *gc, const char *epoch, const char *platform)
+{
+	struct base_err why = { 0 };
+	struct profdb_callpaths *c;
+	int r = profdb_callpaths_load(gc->db, epoch, platform, &c, &why);
+
+	if (r == -ENOMEM || r == -ENOENT)
+		return r == -ENOENT ? 0 : r;
+	if (r < 0) {
+		unreadable(gc, "callpaths", &why);
+		return 0;
+	}
+	r = gc_marks_callpaths(&gc->marks, rank_now(gc), c);
+	profdb_callpaths_free(c);
+	return r;
+}
+
 static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 {
 	struct base_err own = { 0 };
@@ -103,6 +120,8 @@ static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 	if (r >= 0)
 		r = profdb_walk_values(gc->db, epoch, platform, NULL, mark_values, unreadable, gc,
 				       &own);
+	if (r >= 0)
+		r = mark_callpaths(gc, epoch, platform);
 	/* Another process is removing epochs at this moment. */
 	if (r == -ENOENT)
 		return 0;

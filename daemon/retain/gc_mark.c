@@ -66,6 +66,22 @@ int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values 
 	return r;
 }
 
+/* Who called may have no samples, and so no profile. */
+int gc_marks_callpaths(struct gc_marks *m, size_t rank, const struct profdb_callpaths *c)
+{
+	const struct profdb_callpath_image *i;
+	int r = 0;
+
+	for (size_t n = 0; r == 0 && (i = profdb_callpaths_image(c, n)); n++) {
+		r = gc_marks_id(m, rank, &i->id);
+		if (r == 0 && (i->kind == PROFDB_DYNAMIC || !i->id.len))
+			r = mark_name(m, rank, i->path);
+		if (r == 0 && i->stem)
+			r = mark_name(m, rank, i->stem);
+	}
+	return r;
+}
+
 /*
  * An unreadable file whose name is that of another kind refers to no pseudo-image; values may have
  * callers in one.

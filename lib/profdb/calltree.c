@@ -110,7 +110,7 @@ int profdb_calltree_reserve(struct profdb_calltree *t, size_t more)
 {
 	int r;
 
-	if (more > UINT32_MAX - t->nr)
+	if (more > PROFDB_NR_CALLNODES - t->nr)
 		return -DCPI_ELIMIT;
 	r = grow(t, t->nr + more);
 	return r < 0 ? r : make_hash(t, t->nr + more);
@@ -126,4 +126,18 @@ uint32_t profdb_calltree_node(struct profdb_calltree *t, const struct profdb_cal
 	memset(profdb_calltree_counts(t, t->nr), 0, t->stride * sizeof(*t->counts));
 	t->slots[at] = (uint32_t)++t->nr;
 	return (uint32_t)t->nr - 1;
+}
+
+int profdb_calltree_append(struct profdb_calltree *t, const struct profdb_callnode *n,
+			   const uint64_t *count, size_t nr_events)
+{
+	int r = t->nr >= PROFDB_NR_CALLNODES ? -DCPI_ELIMIT : grow(t, t->nr + 1);
+
+	if (r < 0)
+		return r;
+	t->nodes[t->nr] = *n;
+	memset(profdb_calltree_counts(t, t->nr), 0, t->stride * sizeof(*t->counts));
+	memcpy(profdb_calltree_counts(t, t->nr), count, nr_events * sizeof(*count));
+	t->nr++;
+	return 0;
 }

@@ -31,6 +31,12 @@ char *profdb_new_name(uint64_t seq, const char *name, char out[256])
 	return out;
 }
 
+char *profdb_bad_name(uint64_t seq, const char *name, char out[256])
+{
+	snprintf(out, 256, "." BAD_PREFIX "%llu-%s", (unsigned long long)seq, name);
+	return out;
+}
+
 /* Number of ".new-SEQ-NAME", 0 for other names. */
 static uint64_t seq_of(const char *name)
 {

@@ -70,6 +70,8 @@ static int parse_profile(const char *path, struct profdb_place *out)
 	snprintf(out->name, sizeof(out->name), "%s", name + 1);
 	if (profdb_values_name(out->name, NULL))
 		out->part = PROFDB_PART_VALUES;
+	else if (!strcmp(out->name, PROFDB_CALLPATHS))
+		out->part = PROFDB_PART_CALLPATHS;
 	return profdb_epoch_name_ok(out->epoch) && profdb_platform_name_ok(out->platform) &&
 			       profdb_file_name_ok(out->name)
 		       ? 0
@@ -123,7 +125,7 @@ void profdb_image_path(const struct base_id *id, char path[128])
 
 static bool is_of_epoch(const struct profdb_place *place)
 {
-	return place->part == PROFDB_PART_PROFILE || place->part == PROFDB_PART_VALUES;
+	return place->epoch[0];
 }
 
 static int add_folder(struct profdb_import *i, const char *path, struct base_err *err)

@@ -63,7 +63,8 @@ struct sum {
 struct join {
 	struct profdb *db;
 	const char *platform;
-	struct base_map sums; /* key -> the first struct sum */
+	struct base_map sums;		    /* key -> the first struct sum */
+	struct profdb_callpaths *callpaths; /* sum of the platform's; NULL: there are none */
 	struct base_err *err;
 	int error;
 	struct profdb_names *epochs; /* that become one, ascending */
@@ -221,6 +222,27 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 				     j->epoch, j->platform);
 }
 
+/* They have the identity that a pseudo-image got last. */
+static int take_callpaths(struct join *j, const char *epoch)
+{
+	struct profdb_callpaths *c;
+	struct base_err why = { 0 };
+	int r = profdb_callpaths_load(j->db, epoch, j->platform, &c, &why);
+
+	if (r >= 0 && j->callpaths) {
+		r = profdb_callpaths_merge(j->callpaths, c);
+		profdb_callpaths_free(c);
+		if (r < 0)
+			base_fail_errno(&why, r, "cannot add up call paths");
+	} else if (r >= 0) {
+		j->callpaths = c;
+	}
+	if (r == -ENOENT || r == -ENOMEM || r >= 0)
+		return r == -ENOENT ? 0 : r;
+	unreadable(j, PROFDB_CALLPATHS, &why);
+	return 0;
+}
+
 static void forget_sums(struct join *j)
 {
 	struct sum *s, *next;
@@ -234,6 +256,8 @@ static void forget_sums(struct join *j)
 		}
 	}
 	base_map_release(&j->sums);
+	profdb_callpaths_free(j->callpaths);
+	j->callpaths = NULL;
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -255,23 +279,25 @@ static int format(const struct sum *s, struct base_buf *out, struct base_err *er
 			 : profdb_profile_format(s->p, PROFDB_FORMAT_1, 0, out, err);
 }
 
-static int write_file(struct join *j, const struct sum *s, const struct base_buf *buf)
+/* @values: what it is the file of, or NULL. */
+static int write_file(struct join *j, const char *name, const struct sum *values,
+		      const struct base_buf *buf)
 {
-	int fd = openat(j->dir_fd, s->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-			s->values ? 0600 : 0644);
+	int fd = openat(j->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			values ? 0600 : 0644);
 	int r = fd < 0 ? -errno : 0;
 
-	if (r >= 0 && (!s->values || s->owner == j->like.st_uid))
+	if (r >= 0 && (!values || values->owner == j->like.st_uid))
 		give(fd, &j->like);
-	if (r >= 0 && s->values)
-		r = profdb_make_private(fd, s->values->uid);
+	if (r >= 0 && values)
+		r = profdb_make_private(fd, values->values->uid);
 	if (r >= 0)
 		r = base_write_all(fd, buf->data, buf->len);
 	if (r >= 0 && fsync(fd) < 0)
 		r = -errno;
 	if (fd >= 0)
 		close(fd);
-	return r < 0 ? base_fail_errno(j->err, r, "cannot write '%s'", s->name) : 0;
+	return r < 0 ? base_fail_errno(j->err, r, "cannot write '%s'", name) : 0;
 }
 
 static int write_sum(struct join *j, const struct sum *s)
@@ -280,9 +306,20 @@ static int write_sum(struct join *j, const struct sum *s)
 	int r = format(s, &buf, j->err);
 
 	if (r >= 0)
-		r = write_file(j, s, &buf);
+		r = write_file(j, s->name, s->values ? s : NULL, &buf);
 	base_buf_release(&buf);
 	profdb_lock_heartbeat(j->db);
+	return r;
+}
+
+static int write_callpaths(struct join *j)
+{
+	struct base_buf buf = { 0 };
+	int r = profdb_callpaths_format(j->callpaths, &buf, j->err);
+
+	if (r >= 0)
+		r = write_file(j, PROFDB_CALLPATHS, NULL, &buf);
+	base_buf_release(&buf);
 	return r;
 }
 
@@ -295,7 +332,7 @@ static int write_sums(struct join *j)
 	while (r >= 0 && base_map_next(&j->sums, &pos, &value))
 		for (const struct sum *s = value; r >= 0 && s; s = s->next)
 			r = write_sum(j, s);
-	return r;
+	return r >= 0 && j->callpaths ? write_callpaths(j) : r;
 }
 
 /* It is as old as what it was made of: else it would be too young to be old for another week. */
@@ -336,6 +373,8 @@ static int read_platform(struct join *j, const char *epoch)
 	if (r >= 0)
 		r = profdb_walk_values(j->db, epoch, j->platform, NULL, take_values, unreadable, j,
 				       j->err);
+	if (r >= 0)
+		r = take_callpaths(j, epoch);
 	close(fd);
 	profdb_lock_heartbeat(j->db);
 	return r < 0 ? r : j->error;

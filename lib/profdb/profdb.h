@@ -179,6 +179,9 @@ struct profdb_callpath_node {
 	const uint64_t *count; /* samples at this very node, one number for each event */
 };
 
+/* Nodes that there may be: a file of so many can still be read and written. */
+#define PROFDB_NR_CALLNODES (UINT32_C(1) << 25)
+
 struct profdb;
 struct profdb_callpaths; /* opaque */
 
@@ -198,7 +201,7 @@ const struct profdb_event *profdb_callpaths_event(const struct profdb_callpaths 
 /* Words of its header (epoch, platform, …); its events have their sums. */
 const struct profdb_profile *profdb_callpaths_header(const struct profdb_callpaths *c);
 /* @n samples of @event with this path, the sampled frame first. 0, -EINVAL, -ENOMEM,
- * -DCPI_EOVERFLOW, -DCPI_ELIMIT (more nodes than 2^32; nothing changed). */
+ * -DCPI_EOVERFLOW, -DCPI_ELIMIT (more than PROFDB_NR_CALLNODES; nothing changed). */
 int profdb_callpaths_add(struct profdb_callpaths *c, size_t event, enum profdb_callpath_end end,
 			 const struct profdb_frame *frames, size_t nr, uint64_t n);
 /* All of @from into @to. Same errors. */
@@ -211,11 +214,16 @@ struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths 
 int profdb_callpaths_read(const char *path, struct profdb_callpaths **out, struct base_err *err);
 int profdb_callpaths_parse(const void *data, size_t len, struct profdb_callpaths **out,
 			   struct base_err *err);
+/* Bytes of a file of call paths, as its header says. */
+bool profdb_callpaths_are(const void *data, size_t len);
 int profdb_callpaths_format(const struct profdb_callpaths *c, struct base_buf *out,
 			    struct base_err *err);
-/* Those of an epoch and platform; -ENOENT (without @err): it has none. */
+/* Those of an epoch and platform, as of one flush; -ENOENT (without @err): it has none. */
 int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *platform,
 			  struct profdb_callpaths **out, struct base_err *err);
+/* The same file's bytes. */
+int profdb_callpaths_bytes(struct profdb *db, const char *epoch, const char *platform,
+			   struct base_buf *out, struct base_err *err);
 
 /* ---- profile files ------------------------------------------------------------------------- */
 
@@ -625,7 +633,7 @@ int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_pr
 int profdb_flush_put_values(struct profdb *db, const char *stem, const struct profdb_values *v,
 			    uint32_t uid, struct base_err *err);
 /* Call paths, merged with those on disk; put returns 1 where these are damaged: they are moved
- * aside, and @err says so. */
+ * aside, and @err says so. -DCPI_ELIMIT, -DCPI_EOVERFLOW: there is no room for them. */
 int profdb_flush_put_callpaths(struct profdb *db, const struct profdb_callpaths *c,
 			       struct base_err *err);
 /*
@@ -657,14 +665,15 @@ void profdb_flush_abort(struct profdb *db);
 
 /* The files of a database that mean something in another one, by their paths in it. */
 enum profdb_part {
-	PROFDB_PART_PROFILE, /* EPOCH/PLATFORM/NAME */
-	PROFDB_PART_DYN,     /* dyn/NAME.dyn */
-	PROFDB_PART_KERNEL,  /* kernel/NAME */
-	PROFDB_PART_COSTS,   /* costs/NAME */
-	PROFDB_PART_IMAGE,   /* images/.build-id/xx/NAME: copies of programs and libraries */
-	PROFDB_PART_VALUES,  /* as profiles; extracted they are their owner's alone */
+	PROFDB_PART_PROFILE,   /* EPOCH/PLATFORM/NAME */
+	PROFDB_PART_DYN,       /* dyn/NAME.dyn */
+	PROFDB_PART_KERNEL,    /* kernel/NAME */
+	PROFDB_PART_COSTS,     /* costs/NAME */
+	PROFDB_PART_IMAGE,     /* images/.build-id/xx/NAME: copies of programs and libraries */
+	PROFDB_PART_VALUES,    /* as profiles; extracted they are their owner's alone */
+	PROFDB_PART_CALLPATHS, /* as profiles */
 };
-#define PROFDB_NR_PARTS 6
+#define PROFDB_NR_PARTS 7
 #define PROFDB_IMAGES	"images" /* the folder of copies */
 
 struct profdb_place {

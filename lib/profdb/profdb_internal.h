@@ -231,7 +231,7 @@ int profdb_values_take_all(struct profdb_values *to, const struct profdb_values 
 
 /* ---- call paths (calltree.c, callpaths.c, callpaths_file.c) ---------------------------------- */
 
-/* The name in place of a path in the header of call paths' files. */
+/* Their file's name, and what its header has in place of a path. */
 #define PROFDB_CALLPATHS	  "callpaths"
 #define PROFDB_NR_CALLPATH_IMAGES (1u << 20)
 
@@ -261,6 +261,11 @@ int profdb_calltree_widen(struct profdb_calltree *t, size_t nr_events);
 int profdb_calltree_reserve(struct profdb_calltree *t, size_t more);
 /* The number of a node, made without samples where missing. */
 uint32_t profdb_calltree_node(struct profdb_calltree *t, const struct profdb_callnode *n);
+/* A node that is not there yet, while nobody has looked for one (of a file): 0, -ENOMEM,
+ * -DCPI_ELIMIT.
+ */
+int profdb_calltree_append(struct profdb_calltree *t, const struct profdb_callnode *n,
+			   const uint64_t *count, size_t nr_events);
 static inline uint64_t *profdb_calltree_counts(const struct profdb_calltree *t, size_t node)
 {
 	return t->counts + node * t->stride;
@@ -273,6 +278,10 @@ struct profdb_callpaths {
 	struct base_map by_key; /* what makes images equal -> number + 1 */
 	struct profdb_calltree tree;
 };
+
+/* @shown in messages. */
+int profdb_callpaths_parse_shown(const struct base_buf *bytes, const char *shown,
+				 struct profdb_callpaths **out, struct base_err *err);
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
@@ -390,6 +399,12 @@ int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_e
 int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);
 /* ".new-SEQ-NAME" */
 char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
+
+/* File @name of an epoch's folder as of the last flush, @seq. 0 or negative: -ENOENT. */
+int profdb_read_committed(int fd, uint64_t seq, const char *name, struct base_buf *out,
+			  struct base_err *err);
+/* Where what is damaged goes: ".bad-SEQ-NAME", which nobody reads or removes. */
+char *profdb_bad_name(uint64_t seq, const char *name, char out[256]);
 
 struct profdb;
 /* Complete the flush of the current epoch that was committed but not renamed. It can be repeated. 0

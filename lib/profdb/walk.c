@@ -50,7 +50,8 @@ static bool is_gone(const struct profdb_commit *c, const char *name)
 
 static bool is_wanted(const struct snapshot *s, const char *name)
 {
-	return profdb_values_name(name, s->values ? s->profiler : NULL) == s->values;
+	return strcmp(name, PROFDB_CALLPATHS) != 0 &&
+	       profdb_values_name(name, s->values ? s->profiler : NULL) == s->values;
 }
 
 /* A listing may miss a name that is just being renamed: the commit has those. */
@@ -74,19 +75,24 @@ static int take_names(int fd, const struct profdb_commit *c, struct snapshot *s)
 }
 
 /* Renamed between the two looks: then it is there under its own name. */
-static void take_file(int fd, uint64_t seq, const char *name, struct taken *t)
+int profdb_read_committed(int fd, uint64_t seq, const char *name, struct base_buf *out,
+			  struct base_err *err)
 {
+	struct base_err why = { 0 };
 	char new_name[256];
 	int r = -ENOENT;
 
 	if (seq)
-		r = base_file_read(fd, profdb_new_name(seq, name, new_name), PROFDB_FILE_MAX,
-				   &t->bytes, &t->err);
-	if (r == -ENOENT) {
-		t->err = (struct base_err){ 0 };
-		r = base_file_read(fd, name, PROFDB_FILE_MAX, &t->bytes, &t->err);
-	}
-	t->gone = r == -ENOENT;
+		r = base_file_read(fd, profdb_new_name(seq, name, new_name), PROFDB_FILE_MAX, out,
+				   &why);
+	if (r == -ENOENT)
+		return base_file_read(fd, name, PROFDB_FILE_MAX, out, err);
+	return r < 0 ? base_fail(err, r, "%s", why.text) : 0;
+}
+
+static void take_file(int fd, uint64_t seq, const char *name, struct taken *t)
+{
+	t->gone = profdb_read_committed(fd, seq, name, &t->bytes, &t->err) == -ENOENT;
 }
 
 static int take_snapshot(int fd, const struct profdb_commit *c, struct snapshot *s)

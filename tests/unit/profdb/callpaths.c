@@ -179,6 +179,240 @@ static void test_merging_adds_all(void **state)
 	profdb_callpaths_free(b);
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void print(const struct profdb_callpaths *c, struct base_buf *out)
+{
+	struct base_err err = { 0 };
+
+	base_buf_clear(out);
+	if (profdb_callpaths_format(c, out, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static struct profdb_callpaths *parse(const struct base_buf *b)
+{
+	struct profdb_callpaths *c;
+	struct base_err err = { 0 };
+
+	if (profdb_callpaths_parse(b->data, b->len, &c, &err) < 0)
+		fail_msg("%s", err.text);
+	return c;
+}
+
+static struct profdb_callpaths *sample(void)
+{
+	const struct profdb_frame x[] = { { 0, UINT64_MAX }, { 1, 0 }, { 2, 0x1000 }, { 0, 7 } };
+	struct profdb_callpaths *c = make();
+
+	assert_int_equal(image(c, PROFDB_DYNAMIC, &id_b, "ja\nva", "java.dyn"), 2);
+	assert_int_equal(image(c, PROFDB_NAMED, &(struct base_id){ 0 }, "", NULL), 3);
+	assert_int_equal(profdb_callpaths_event_add(c, "misses", 7), 1);
+	add(c, 0, PROFDB_CALLPATH_COMPLETE, x, 4, 3);
+	add(c, 1, PROFDB_CALLPATH_COMPLETE, x, 4, UINT64_MAX);
+	add(c, 0, PROFDB_CALLPATH_COMPLETE, x + 1, 3, 200);
+	add(c, 0, PROFDB_CALLPATH_COMPLETE, x + 3, 1, 1);
+	add(c, 0, PROFDB_CALLPATH_CONTRADICTED, x, 2, 1);
+	add(c, 0, PROFDB_CALLPATH_CONTRADICTED, x, 1, 1);
+	for (uint64_t i = 0; i < 200; i++) {
+		struct profdb_frame f[3] = { { i % 4, i * 77 % 64 }, { i % 3, i % 5 }, { 0, 7 } };
+
+		add(c, 0, (enum profdb_callpath_end)(i % 5), f, 1 + i % 3, 1 + i);
+	}
+	return c;
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+	struct profdb_callpaths *c = sample(), *d;
+	struct base_buf a = { 0 }, b = { 0 };
+	char text[256];
+
+	(void)state;
+	print(c, &a);
+	assert_true(profdb_callpaths_are(a.data, a.len));
+	d = parse(&a);
+	assert_int_equal(profdb_callpaths_nr_nodes(d), profdb_callpaths_nr_nodes(c));
+	assert_int_equal(profdb_callpaths_nr_images(d), 4);
+	assert_string_equal(profdb_callpaths_image(d, 2)->path, "ja\nva");
+	assert_string_equal(profdb_callpaths_image(d, 2)->stem, "java.dyn");
+	assert_null(profdb_callpaths_image(d, 3)->stem);
+	assert_true(base_id_equal(&profdb_callpaths_image(d, 1)->id, &id_b));
+	for (size_t e = 0; e < 2; e++)
+		assert_int_equal(profdb_callpaths_event(d, e)->sum,
+				 profdb_callpaths_event(c, e)->sum);
+	for (size_t i = 0; i < profdb_callpaths_nr_nodes(c); i++) {
+		path_of(c, i, text);
+		for (size_t e = 0; e < 2; e++)
+			assert_int_equal(count_of(d, text, e),
+					 profdb_callpaths_node(c, i).count[e]);
+	}
+	print(d, &b);
+	assert_int_equal(a.len, b.len);
+	assert_memory_equal(a.data, b.data, a.len);
+	base_buf_release(&a);
+	base_buf_release(&b);
+	profdb_callpaths_free(c);
+	profdb_callpaths_free(d);
+}
+
+static void test_what_was_read_can_be_added_to(void **state)
+{
+	const struct profdb_frame f = { 0, 7 };
+	struct profdb_callpaths *c = sample(), *d;
+	struct base_buf a = { 0 };
+	uint64_t sum = profdb_callpaths_event(c, 0)->sum;
+	size_t nr = profdb_callpaths_nr_nodes(c);
+
+	(void)state;
+	print(c, &a);
+	d = parse(&a);
+	add(d, 0, PROFDB_CALLPATH_COMPLETE, &f, 1, 5);
+	assert_int_equal(profdb_callpaths_nr_nodes(d), nr);
+	assert_int_equal(profdb_callpaths_merge(d, c), -DCPI_EOVERFLOW);
+	profdb_callpaths_free(c);
+	c = make();
+	add(c, 0, PROFDB_CALLPATH_COMPLETE, &f, 1, 5);
+	assert_int_equal(profdb_callpaths_merge(d, c), 0);
+	assert_int_equal(profdb_callpaths_nr_nodes(d), nr);
+	assert_int_equal(profdb_callpaths_event(d, 0)->sum, sum + 10);
+	base_buf_release(&a);
+	profdb_callpaths_free(c);
+	profdb_callpaths_free(d);
+}
+
+static void seal(struct base_buf *b)
+{
+	uint32_t crc = base_crc32c(0, b->data, b->len - 4);
+
+	for (int i = 0; i < 4; i++)
+		b->data[b->len - 4 + (size_t)i] = (uint8_t)(crc >> 8 * i);
+}
+
+static int try_parse(const struct base_buf *b, size_t len)
+{
+	uint8_t *copy = malloc(len + 1);
+	struct profdb_callpaths *c;
+	struct base_err err = { 0 };
+	int r;
+
+	memcpy(copy, b->data, len);
+	r = profdb_callpaths_parse(copy, len, &c, &err);
+	if (r < 0) {
+		assert_null(c);
+		assert_true(err.code == r && err.text[0]);
+	}
+	profdb_callpaths_free(c);
+	free(copy);
+	return r;
+}
+
+/* Damage is noticed by the checksum; with a matching one, nothing goes wrong. */
+static void test_damage_at_every_byte(void **state)
+{
+	struct profdb_callpaths *c = sample();
+	struct base_buf a = { 0 };
+	int r;
+
+	(void)state;
+	print(c, &a);
+	for (size_t i = 0; i < a.len; i++) {
+		uint8_t was = a.data[i];
+
+		r = try_parse(&a, i);
+		assert_true(r == -DCPI_ETRUNCATED || r == -DCPI_EFORMAT || r == -DCPI_ECHECKSUM);
+		for (int bit = 0; bit < 8; bit++) {
+			a.data[i] = was ^ (uint8_t)(1 << bit);
+			assert_true(try_parse(&a, a.len) < 0);
+			seal(&a);
+			try_parse(&a, a.len);
+			a.data[i] = was;
+			seal(&a);
+		}
+	}
+	assert_int_equal(try_parse(&a, a.len), 0);
+	base_buf_release(&a);
+	profdb_callpaths_free(c);
+}
+
+/* @from becomes @to somewhere in the file, once. */
+static void replace(struct base_buf *b, const char *from, const char *to, size_t len)
+{
+	uint8_t *at = memmem(b->data, b->len, from, len);
+
+	assert_non_null(at);
+	memcpy(at, to, len);
+	seal(b);
+}
+
+static int parse_replaced(const char *from, const char *to, size_t len)
+{
+	const struct profdb_frame f[] = { { 0, 0x21 }, { 1, 0x31 } };
+	struct profdb_callpaths *c = make();
+	struct base_buf a = { 0 };
+	int r;
+
+	add(c, 0, PROFDB_CALLPATH_COMPLETE, f, 2, 0x41);
+	print(c, &a);
+	replace(&a, from, to, len);
+	r = try_parse(&a, a.len);
+	base_buf_release(&a);
+	profdb_callpaths_free(c);
+	return r;
+}
+
+static void test_what_makes_no_sense_is_refused(void **state)
+{
+	/* Two nodes, from the root down: frames 1 and 0, the last with a count. */
+	static const char tree[] = "\x02\x00\x01\x01\x00\x41\x00\x00\x00\x00";
+
+	(void)state;
+	assert_int_equal(parse_replaced(tree, tree, 10), 0);
+	assert_int_equal(parse_replaced(tree, "\x02\x00\x02\x01\x00\x41\x00\x00\x00\x00", 10),
+			 -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced(tree, "\x02\x02\x01\x01\x00\x41\x00\x00\x00\x00", 10),
+			 -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced(tree, "\x02\x00\x01\x03\x00\x41\x00\x00\x00\x00", 10),
+			 -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced(tree, "\x02\x00\x01\x01\x00\x40\x00\x00\x00\x00", 10),
+			 -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced(tree, "\x02\x00\x01\x01\x00\x00\x00\x00\x00\x00", 10),
+			 -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced(tree, "\x01\x00\x01\x01\x00\x41\x00\x00\x00\x00", 10),
+			 -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced("TREE", "TREF", 4), -DCPI_EVERSION);
+	assert_int_equal(parse_replaced("TREE", "tree", 4), -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced("IMGS", "imgs", 4), -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced("kind named", "kind vdso ", 10), -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced("vmlinux", "vm\0inux", 7), -DCPI_EFORMAT);
+	assert_int_equal(parse_replaced("dynamic 1\n", "dynamic 2\n", 10), -DCPI_EVERSION);
+}
+
+static void test_a_node_takes_few_bytes(void **state)
+{
+	struct profdb_callpaths *c = make();
+	struct base_buf a = { 0 };
+	uint64_t coins = 1;
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		struct profdb_frame f[16];
+		size_t nr = 4 + base_random64(&coins) % 12;
+
+		for (size_t k = 0; k < nr; k++) {
+			uint64_t coin = base_random64(&coins);
+
+			f[nr - 1 - k] =
+				(struct profdb_frame){ coin & 1, coin % (40 * (k + 1)) * 4099 };
+		}
+		add(c, 0, PROFDB_CALLPATH_COMPLETE, f, nr, 1);
+	}
+	print(c, &a);
+	assert_true(a.len < 6 * profdb_callpaths_nr_nodes(c));
+	base_buf_release(&a);
+	profdb_callpaths_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +421,11 @@ int main(void)
 		cmocka_unit_test(test_images_are_equal_by_what_they_are),
 		cmocka_unit_test(test_what_is_refused_changes_nothing),
 		cmocka_unit_test(test_merging_adds_all),
+		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_what_was_read_can_be_added_to),
+		cmocka_unit_test(test_damage_at_every_byte),
+		cmocka_unit_test(test_what_makes_no_sense_is_refused),
+		cmocka_unit_test(test_a_node_takes_few_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
