@@ -15,9 +15,6 @@ static int read_stored(struct profdb *db, const struct profdb_file *file,
 	int r = profdb_read_committed(db->epoch.fd, put ? db->flush.seq : 0, file->name, &buf, err);
 
 	*out = NULL;
-	/* One bad block must not keep the samples of all images from the disk. */
-	if (r == -EIO && !put)
-		r = -DCPI_EFORMAT;
 	if (r >= 0)
 		r = profdb_callpaths_parse_shown(&buf, file->name, out, err);
 	base_buf_release(&buf);

@@ -138,6 +138,7 @@ int __wrap_fsync(int fd)
 struct sums {
 	uint64_t of[4];	    /* by last byte of the identity */
 	uint64_t values[2]; /* of images 0 and 1 as many values as samples */
+	uint64_t callpaths; /* as many as samples of image 1 */
 	int bad;
 };
 
@@ -180,6 +181,7 @@ static struct sums look(const char *dir)
 	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", add_sum, add_bad, &s, NULL), 0);
 	assert_int_equal(
 		profdb_walk_values(db, SCRATCH_EPOCH, "box", NULL, add_values, NULL, &s, NULL), 0);
+	s.callpaths = scratch_sum_callpaths(db, SCRATCH_EPOCH, "box");
 	profdb_close(db);
 	return s;
 }
@@ -196,6 +198,7 @@ static bool is_after(const struct sums *s)
 	assert_int_equal(s->of[3], after ? 30 : 0);
 	assert_int_equal(s->of[0], 7);
 	assert_memory_equal(s->values, s->of, sizeof(s->values));
+	assert_int_equal(s->callpaths, s->of[1]);
 	return after;
 }
 
@@ -230,6 +233,7 @@ static void first_flush(const char *dir)
 	assert_int_equal(profdb_flush_put(db, "old.dyn", p, NULL), 0);
 	profdb_profile_free(p);
 	assert_int_equal(put_values(db, PROFDB_FILE, "a", 1, 3), 0);
+	assert_int_equal(scratch_put_callpaths(db, 3), 0);
 	assert_int_equal(put_values(db, PROFDB_DYNAMIC, "old.dyn", 0, 7), 0);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 	profdb_close(db);
@@ -253,7 +257,8 @@ static int put(struct profdb *db, uint8_t id)
 {
 	int r = put_profile(db, id);
 
-	return r < 0 || id != 1 ? r : put_one_values(db, id);
+	r = r < 0 || id != 1 ? r : put_one_values(db, id);
+	return r < 0 || id != 1 ? r : scratch_put_callpaths(db, 15);
 }
 
 static uint64_t moved(void *ctx, uint64_t off)

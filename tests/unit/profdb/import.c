@@ -30,6 +30,7 @@ static void test_places(void **state)
 		"kernel/vmlinux-6.1-ab.elf",
 		"costs/ab01.cycles",
 		"images/.build-id/ab/0123",
+		SCRATCH_EPOCH "/box/callpaths",
 	};
 	static const char *const bad[] = {
 		"",
@@ -76,6 +77,8 @@ static void test_places(void **state)
 	assert_string_equal(p.name, "prog.file.ab01");
 	assert_int_equal(profdb_place_parse(PROFILE ".vp-addr.values", &p), 0);
 	assert_int_equal(p.part, PROFDB_PART_VALUES);
+	assert_int_equal(profdb_place_parse(SCRATCH_EPOCH "/box/callpaths", &p), 0);
+	assert_int_equal(p.part, PROFDB_PART_CALLPATHS);
 	assert_string_equal(p.epoch, SCRATCH_EPOCH);
 }
 

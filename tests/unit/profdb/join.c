@@ -52,7 +52,7 @@ int __wrap_fsync(int fd)
 /* ---- a database ------------------------------------------------------------------------------ */
 
 /* As many as samples; of user 1000 in the first epochs, of another one later. */
-static void make_values(struct profdb *db, uint64_t n)
+static void make_others(struct profdb *db, uint64_t n)
 {
 	const struct base_id image = { .len = 2, .bytes = { 0xab, 1 } };
 	struct profdb_values *v =
@@ -64,6 +64,7 @@ static void make_values(struct profdb *db, uint64_t n)
 	if (profdb_flush_put_values(db, "prog", v, n < 4 ? 1000 : 1001, &err) != 0)
 		fail_msg("%s", err.text);
 	profdb_values_free(v);
+	assert_int_equal(scratch_put_callpaths(db, n), 0);
 }
 
 /* At @at, of @platform: @n samples at three offsets of "prog", and 5 n of an epoch's own image. */
@@ -82,7 +83,7 @@ static void make(const char *dir, int64_t at, const char *platform, uint64_t n)
 	assert_int_equal(profdb_profile_set_word(p, "colour", "red"), 0);
 	assert_int_equal(profdb_flush_put(db, "prog", p, &err), 0);
 	profdb_profile_free(p);
-	make_values(db, n);
+	make_others(db, n);
 	scratch_put(db, epoch, (uint8_t)(n + 16), 5 * n);
 	assert_int_equal(profdb_flush_commit(db, &err), 0);
 	assert_int_equal(profdb_epoch_finish(db, &err), 0);
@@ -99,7 +100,8 @@ struct sums {
 	size_t epochs, profiles, red, blue;
 	uint64_t prog, others, at16;
 	uint64_t values; /* of prog */
-	double cycles;	 /* samples x period of prog */
+	uint64_t callpaths;
+	double cycles; /* samples x period of prog */
 	char first[PROFDB_EPOCH_LEN + 1], began[PROFDB_TIME_LEN + 1];
 };
 
@@ -152,6 +154,7 @@ static struct sums look(const char *dir)
 							    PROFDB_VALUES, add_values, NULL, &s,
 							    NULL),
 					 0);
+			s.callpaths += scratch_sum_callpaths(db, epochs[i], platforms[k]);
 		}
 		free(platforms);
 		s.epochs++;
@@ -159,6 +162,7 @@ static struct sums look(const char *dir)
 	free(epochs);
 	profdb_close(db);
 	assert_int_equal(s.values, s.prog);
+	assert_int_equal(3 * s.callpaths, s.prog);
 	return s;
 }
 
@@ -366,7 +370,7 @@ static void add_blue(const char *dir, int64_t when)
 	assert_int_equal(profdb_flush_begin(db, NULL), 0);
 	assert_int_equal(profdb_profile_set_word(p, "colour", "blue"), 0);
 	assert_int_equal(profdb_flush_put(db, "prog", p, NULL), 0);
-	make_values(db, 100);
+	make_others(db, 100);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
 	profdb_profile_free(p);

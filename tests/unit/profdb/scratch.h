@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <grp.h>
@@ -159,6 +160,59 @@ __attribute__((unused)) static void scratch_put(struct profdb *db, const char *s
 	if (profdb_flush_put(db, stem, p, &err) != 0)
 		fail_msg("%s", err.text);
 	profdb_profile_free(p);
+}
+
+/* @n samples at one frame of an image "jit", below one of "/bin/prog". */
+__attribute__((unused)) static struct profdb_callpaths *scratch_callpaths(uint64_t n)
+{
+	const struct profdb_callpath_image images[] = {
+		{ .kind = PROFDB_DYNAMIC,
+		  .id = { .len = 2, .bytes = { 0xcd, (uint8_t)n } },
+		  .path = "jit",
+		  .stem = "jit.dyn" },
+		{ .kind = PROFDB_FILE,
+		  .id = { .len = 2, .bytes = { 0xab, 1 } },
+		  .path = "/bin/prog" },
+	};
+	const struct profdb_frame frames[] = { { 0, 16 }, { 1, 32 } };
+	struct profdb_callpaths *c = profdb_callpaths_new();
+
+	assert_non_null(c);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(profdb_callpaths_image_add(c, &images[i]), i);
+	assert_int_equal(profdb_callpaths_event_add(c, "cycles", 62000), 0);
+	assert_int_equal(profdb_callpaths_add(c, 0, PROFDB_CALLPATH_COMPLETE, frames, 2, n), 0);
+	return c;
+}
+
+__attribute__((unused)) static int scratch_put_callpaths(struct profdb *db, uint64_t n)
+{
+	struct profdb_callpaths *c = scratch_callpaths(n);
+	int r = profdb_flush_put_callpaths(db, c, NULL);
+
+	profdb_callpaths_free(c);
+	return r;
+}
+
+/* Samples of such paths; 0: there are none. */
+__attribute__((unused)) static uint64_t scratch_sum_callpaths(struct profdb *db, const char *epoch,
+							      const char *platform)
+{
+	struct profdb_callpaths *c;
+	struct base_err err = { 0 };
+	uint64_t sum = 0;
+	int r = profdb_callpaths_load(db, epoch, platform, &c, &err);
+
+	if (r < 0 && r != -ENOENT)
+		fail_msg("%s", err.text);
+	if (r == -ENOENT)
+		return 0;
+	for (size_t i = 0; i < profdb_callpaths_nr_nodes(c); i++)
+		sum += profdb_callpaths_node(c, i).count[0];
+	assert_int_equal(profdb_callpaths_nr_nodes(c), PROFDB_NR_CALLPATH_ENDS + 2);
+	assert_int_equal(profdb_callpaths_event(c, 0)->sum, sum);
+	profdb_callpaths_free(c);
+	return sum;
 }
 
 #endif
