@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cat_callpaths.h"
 #include "image_text.h"
 #include "profdb.h"
 #include "tools.h"
@@ -70,8 +71,7 @@ static size_t printable(const unsigned char *s)
 	return len;
 }
 
-/* A copy that terminals and JSON can take: any other byte becomes \xHH. free(); NULL: no memory. */
-static char *clean(const char *text)
+char *cat_clean(const char *text)
 {
 	char *out = malloc(4 * strlen(text) + 1), *to = out;
 
@@ -93,7 +93,7 @@ static char *clean(const char *text)
 
 static void print_word(const char *word, const char *value)
 {
-	char *w = clean(word), *v = clean(value);
+	char *w = cat_clean(word), *v = cat_clean(value);
 
 	if (w && v)
 		printf("%-10s %s\n", w, v);
@@ -281,7 +281,7 @@ static void print_rows(const struct profdb_profile *p, size_t first, size_t end)
 
 static struct json_object *json_text(const char *text)
 {
-	char *copy = clean(text);
+	char *copy = cat_clean(text);
 	struct json_object *o = json_object_new_string(copy ? copy : "");
 
 	free(copy);
@@ -414,19 +414,41 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	return o;
 }
 
-static int json_print(struct json_object *profiles)
+/* What files hold; NULL: text is printed. */
+struct printed {
+	struct json_object *profiles, *callpaths;
+	bool any;
+};
+
+static struct json_object *json_callpaths(const char *file, const struct profdb_callpaths *c,
+					  size_t first, size_t end)
+{
+	struct json_object *o = json_object_new_object();
+	const struct profdb_profile *header = profdb_callpaths_header(c);
+
+	json_object_object_add(o, "file", json_text(file));
+	json_object_object_add(o, "header", json_lines(header));
+	json_object_object_add(o, "events", json_events(header, first, end));
+	cat_callpaths_json(c, first, end, o);
+	return o;
+}
+
+static int json_print(const struct printed *p)
 {
 	struct json_object *root = json_object_new_object();
 	const char *text;
 	int r = -ENOMEM;
 
 	json_object_object_add(root, "schema", json_object_new_string("dcpicat/1"));
-	json_object_object_add(root, "profiles", profiles);
+	json_object_object_add(root, "profiles", p->profiles);
+	if (json_object_array_length(p->callpaths))
+		json_object_object_add(root, "callpaths", json_object_get(p->callpaths));
 	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
 							    JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (text)
 		r = puts(text) < 0 ? -errno : 0;
 	json_object_put(root);
+	json_object_put(p->callpaths);
 	return r;
 }
 
@@ -438,45 +460,87 @@ static int fail(const struct base_err *err)
 	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
 
-/* @profiles: for JSON, else NULL. */
-static int show(const char *file, struct json_object *profiles, bool *printed)
+static void begin_text(struct printed *p)
 {
-	struct profdb_profile *p = NULL;
-	struct base_err err = { 0 };
+	if (p->any)
+		putchar('\n');
+	p->any = true;
+}
+
+static int show_profile(const char *file, const struct profdb_profile *p, struct printed *printed,
+			struct base_err *err)
+{
 	size_t first, end;
+	int r = choose_events(p, &first, &end, file, err);
+
+	if (r < 0)
+		return r;
+	if (printed->profiles) {
+		json_object_array_add(printed->profiles, json_profile(file, p, first, end));
+		return 0;
+	}
+	begin_text(printed);
+	print_header(file, p);
+	print_events(p, first, end);
+	print_edges_sum(p);
+	print_rows(p, first, end);
+	if (opt.edge_counts)
+		print_edges(p);
+	return 0;
+}
+
+static int show_callpaths(const char *file, const struct profdb_callpaths *c,
+			  struct printed *printed, struct base_err *err)
+{
+	const struct profdb_profile *header = profdb_callpaths_header(c);
+	size_t first, end;
+	int r = choose_events(header, &first, &end, file, err);
+
+	if (r < 0)
+		return r;
+	if (printed->callpaths) {
+		json_object_array_add(printed->callpaths, json_callpaths(file, c, first, end));
+		return 0;
+	}
+	begin_text(printed);
+	print_header(file, header);
+	print_events(header, first, end);
+	r = cat_callpaths_print(c, first, end);
+	return r < 0 ? base_fail_errno(err, r, "cannot print '%s'", file) : 0;
+}
+
+static int show(const char *file, struct printed *printed)
+{
+	struct base_err err = { 0 }, why = { 0 };
+	struct profdb_callpaths *c = NULL;
+	struct profdb_profile *p = NULL;
 	int r = profdb_profile_read(file, &p, &err);
 
 	if (r >= 0)
-		r = choose_events(p, &first, &end, file, &err);
-	if (r >= 0 && profiles) {
-		json_object_array_add(profiles, json_profile(file, p, first, end));
-	} else if (r >= 0) {
-		if (*printed)
-			putchar('\n');
-		print_header(file, p);
-		print_events(p, first, end);
-		print_edges_sum(p);
-		print_rows(p, first, end);
-		if (opt.edge_counts)
-			print_edges(p);
-		*printed = true;
-	}
+		r = show_profile(file, p, printed, &err);
+	else if (r == -DCPI_EVERSION && profdb_callpaths_read(file, &c, &why) >= 0)
+		r = show_callpaths(file, c, printed, &why);
+	/* Where it is neither, the profile's failure tells more. */
+	r = r < 0 ? fail(c ? &why : &err) : BASE_EXIT_OK;
 	profdb_profile_free(p);
-	return r < 0 ? fail(&err) : BASE_EXIT_OK;
+	profdb_callpaths_free(c);
+	return r;
 }
 
 static int show_all(int nr, char **files)
 {
-	struct json_object *profiles = opt.json ? json_object_new_array() : NULL;
-	int code = BASE_EXIT_OK;
-	bool printed = false;
-	int r;
+	struct printed printed = { 0 };
+	int r = 0, code = BASE_EXIT_OK;
 
+	if (opt.json)
+		printed = (struct printed){ json_object_new_array(), json_object_new_array(),
+					    false };
 	for (int i = 0; i < nr; i++) {
-		if (show(files[i], profiles, &printed) != BASE_EXIT_OK)
+		if (show(files[i], &printed) != BASE_EXIT_OK)
 			code = BASE_EXIT_FAILED;
 	}
-	r = profiles ? json_print(profiles) : 0;
+	if (opt.json)
+		r = json_print(&printed);
 	if (r < 0) {
 		fprintf(stderr, "%s: cannot print JSON: %s\n", cmd.name, base_strerror(r));
 		code = BASE_EXIT_FAILED;

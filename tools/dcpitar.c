@@ -56,6 +56,7 @@ static const struct {
 	[PROFDB_PART_KERNEL] = { "file of kernels", "files of kernels", "kernel_files" },
 	[PROFDB_PART_COSTS] = { "file of costs", "files of costs", "cost_files" },
 	[PROFDB_PART_VALUES] = { "value profile", "value profiles", "values" },
+	[PROFDB_PART_CALLPATHS] = { "file of call paths", "files of call paths", "callpaths" },
 	[PROFDB_PART_IMAGE] = { "program or library", "programs and libraries", "images" },
 };
 

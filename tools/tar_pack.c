@@ -124,6 +124,57 @@ static int take_values(void *ctx, const char *file, const struct base_buf *bytes
 	return take_file(ctx, file, 0600, bytes, header);
 }
 
+/* Of callers there may be no profile. */
+static int want_frames(struct pack *p, const struct profdb_callpaths *c)
+{
+	const struct profdb_callpath_image *i;
+	int r = 0;
+
+	for (size_t n = 0; r >= 0 && (i = profdb_callpaths_image(c, n)); n++) {
+		struct profdb_profile *profile = profdb_profile_new(i->kind, &i->id, i->path);
+
+		r = profile ? want(p, profile) : -ENOMEM;
+		profdb_profile_free(profile);
+	}
+	return r;
+}
+
+static int add_callpaths(struct pack *p, const struct base_buf *bytes, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	struct profdb_callpaths *c;
+	char path[TARBALL_PATH_MAX];
+	int r = profdb_callpaths_parse(bytes->data, bytes->len, &c, &why);
+
+	snprintf(path, sizeof(path), "%s/%s/callpaths", p->epoch, p->platform);
+	if (r < 0) {
+		base_fail(err, r, "cannot read call paths '%s': %s", path, why.text);
+		return r;
+	}
+	r = tarball_add_data(p->w, path, 0644, time(NULL), bytes->data, bytes->len, err);
+	if (r >= 0)
+		r = want_frames(p, c);
+	profdb_callpaths_free(c);
+	return r;
+}
+
+static int pack_callpaths(struct pack *p, struct base_err *err)
+{
+	struct base_buf bytes = { 0 };
+	struct base_err why = { 0 };
+	int r = profdb_callpaths_bytes(p->db, p->epoch, p->platform, &bytes, &why);
+
+	if (r >= 0)
+		r = add_callpaths(p, &bytes, &why);
+	base_buf_release(&bytes);
+	if (r >= 0 || r == -ENOENT)
+		return 0;
+	if (r == -ENOMEM || r == -ENOSPC || r == -EIO)
+		return base_fail(err, r, "%s", why.text[0] ? why.text : base_strerror(r));
+	on_bad(p, NULL, &why);
+	return 0;
+}
+
 static int pack_platform(struct pack *p, const char *epoch, const char *platform,
 			 struct base_err *err)
 {
@@ -141,7 +192,7 @@ static int pack_platform(struct pack *p, const char *epoch, const char *platform
 	r = profdb_walk_files(p->db, epoch, platform, take_profile, on_bad, p, err);
 	if (r >= 0 && p->values)
 		r = profdb_walk_value_files(p->db, epoch, platform, take_values, on_bad, p, err);
-	return r;
+	return r < 0 ? r : pack_callpaths(p, err);
 }
 
 /* *@seen collects the platforms' names for the hint of an error. */

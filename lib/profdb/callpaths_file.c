@@ -287,20 +287,6 @@ static int take_file(struct reader *r, const void *data, size_t len)
 	return take_sections(r, data, len, binary);
 }
 
-bool profdb_callpaths_are(const void *data, size_t len)
-{
-	struct profdb_profile *h;
-	enum profdb_format format;
-	size_t binary;
-	bool are;
-
-	if (profdb_header_parse(data, len, &h, &binary, &format, NULL) < 0)
-		return false;
-	are = format == PROFDB_FORMAT_1 && is_header(h);
-	profdb_profile_free(h);
-	return are;
-}
-
 int profdb_callpaths_parse(const void *data, size_t len, struct profdb_callpaths **out,
 			   struct base_err *err)
 {

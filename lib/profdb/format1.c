@@ -118,6 +118,11 @@ static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
 		base_hint(err, "dcpivcat prints such files");
 		return -DCPI_EVERSION;
 	}
+	if (profdb_section_is(s, "TREE") || profdb_section_is(s, "IMGS")) {
+		base_fail(err, -DCPI_EVERSION, "it holds call paths, not samples");
+		base_hint(err, "dcpicat prints such files");
+		return -DCPI_EVERSION;
+	}
 	return profdb_section_keep(p, s, err);
 }
 

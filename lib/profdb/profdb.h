@@ -214,8 +214,6 @@ struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths 
 int profdb_callpaths_read(const char *path, struct profdb_callpaths **out, struct base_err *err);
 int profdb_callpaths_parse(const void *data, size_t len, struct profdb_callpaths **out,
 			   struct base_err *err);
-/* Bytes of a file of call paths, as its header says. */
-bool profdb_callpaths_are(const void *data, size_t len);
 int profdb_callpaths_format(const struct profdb_callpaths *c, struct base_buf *out,
 			    struct base_err *err);
 /* Those of an epoch and platform, as of one flush; -ENOENT (without @err): it has none. */

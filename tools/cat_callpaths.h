@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What dcpicat prints of a file of call paths beside its header and events. */
+#ifndef DCPI_TOOLS_CAT_CALLPATHS_H
+#define DCPI_TOOLS_CAT_CALLPATHS_H
+
+#include <json.h>
+
+#include "profdb.h"
+
+/* A copy that terminals and JSON can take: any other byte becomes \xHH. free(); NULL: no memory. */
+char *cat_clean(const char *text);
+
+/* Images, and the tree: of each node the counts of events from @first to @end. 0 or -ENOMEM. */
+int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t end);
+/* The same, into @o. */
+void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t end,
+			struct json_object *o);
+
+#endif
