@@ -8,10 +8,8 @@
 #include <string.h>
 
 static const char *const ends[PROFDB_NR_CALLPATH_ENDS] = {
-	[PROFDB_CALLPATH_COMPLETE] = "complete",
-	[PROFDB_CALLPATH_CUT] = "cut",
-	[PROFDB_CALLPATH_UNREADABLE] = "unreadable",
-	[PROFDB_CALLPATH_NO_ROWS] = "no_rows",
+	[PROFDB_CALLPATH_COMPLETE] = "complete",	 [PROFDB_CALLPATH_CUT] = "cut",
+	[PROFDB_CALLPATH_UNREADABLE] = "unreadable",	 [PROFDB_CALLPATH_NO_ROWS] = "no_rows",
 	[PROFDB_CALLPATH_CONTRADICTED] = "contradicted",
 };
 
@@ -90,8 +88,8 @@ static struct json_object *json_image(const struct profdb_callpath_image *i)
 	char id[BASE_ID_TEXT_LEN];
 
 	json_object_object_add(o, "kind", json_object_new_string(profdb_kind_name(i->kind)));
-	json_object_object_add(
-		o, "image", i->id.len ? json_object_new_string(base_id_text(&i->id, id)) : NULL);
+	json_object_object_add(o, "image",
+			       i->id.len ? json_object_new_string(base_id_text(&i->id, id)) : NULL);
 	json_object_object_add(o, "path", json_text(i->path));
 	if (i->stem)
 		json_object_object_add(o, "dyn", json_text(i->stem));
@@ -106,10 +104,10 @@ static struct json_object *json_node(const struct profdb_callpath_node *n, size_
 
 	for (size_t i = first; i < end; i++)
 		json_object_array_add(counts, json_object_new_uint64(n->count[i]));
-	json_object_object_add(o, "parent",
-			       outermost ? json_object_new_string(ends[n->parent])
-					 : json_object_new_uint64(n->parent -
-								  PROFDB_NR_CALLPATH_ENDS));
+	json_object_object_add(
+		o, "parent",
+		outermost ? json_object_new_string(ends[n->parent])
+			  : json_object_new_uint64(n->parent - PROFDB_NR_CALLPATH_ENDS));
 	json_object_object_add(o, "image", json_object_new_uint64(n->frame.image));
 	json_object_object_add(o, "offset", json_object_new_uint64(n->frame.off));
 	json_object_object_add(o, "counts", counts);

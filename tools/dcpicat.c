@@ -533,8 +533,8 @@ static int show_all(int nr, char **files)
 	int r = 0, code = BASE_EXIT_OK;
 
 	if (opt.json)
-		printed = (struct printed){ json_object_new_array(), json_object_new_array(),
-					    false };
+		printed =
+			(struct printed){ json_object_new_array(), json_object_new_array(), false };
 	for (int i = 0; i < nr; i++) {
 		if (show(files[i], &printed) != BASE_EXIT_OK)
 			code = BASE_EXIT_FAILED;

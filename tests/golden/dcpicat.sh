@@ -98,6 +98,15 @@ run() {
 	cp "$DCPI_SRC/tests/fuzz/corpus/value_file/small" secret
 	run dcpicat secret
 	rm windows twice secret x
+	echo "# call paths: callers above what they call"
+	cp "$DCPI_SRC/tests/fuzz/corpus/callpaths/small" callpaths
+	run dcpicat callpaths
+	run dcpicat -json callpaths
+	run dcpicat -event nope callpaths
+	run dcpicat -output x callpaths
+	cp "$DCPI_SRC/tests/fuzz/corpus/callpaths/ends" callpaths
+	run dcpicat -event misses callpaths
+	rm callpaths
 	echo "# of a program that is where it was the text's place and size, of one that has changed none"
 	mkdir apps
 	cp "$DCPI_SRC/tests/data/app/app" "$DCPI_SRC/tests/data/strip/strip.so" apps

@@ -64,6 +64,18 @@ ask()
 	stat -c %a secrets/*/two/*.values
 	rm db/*/two/*.values
 
+	# Call paths come along, and what only callers are in: here it is missing.
+	for dir in db/*/two; do
+		cp "$DCPI_SRC/tests/fuzz/corpus/callpaths/small" "$dir/callpaths"
+	done
+	run dcpitar -epoch all -platform two paths.tar
+	run dcpitar -t paths.tar
+	run dcpitar -json -x paths.tar paths
+	cmp paths/*/two/callpaths db/*/two/callpaths
+	printf X | dd of="$dir/callpaths" bs=1 seek=100 conv=notrunc 2>/dev/null
+	run dcpitar -epoch all -platform two damaged.tar
+	rm db/*/two/callpaths
+
 	echo '--- refused'
 	tar -cf foreign.tar there
 	cp old.tar changed.tar

@@ -377,6 +377,56 @@ static int run(struct run *x, struct gc_config config)
 	return r;
 }
 
+static void note_name(void *ctx, const struct gc_file *file)
+{
+	struct run *x = ctx;
+
+	strcat(x->removed, file->name);
+}
+
+/* Samples below a call in @id, in an epoch that begins at @at. */
+static void put_callpaths(const struct run *x, int64_t at, const struct base_id *id)
+{
+	const struct profdb_callpath_image i = { .kind = PROFDB_FILE, .id = *id, .path = "/x" };
+	struct profdb_callpaths *c = profdb_callpaths_new();
+	const struct profdb_frame f = { 0, 16 };
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	assert_int_equal(profdb_callpaths_image_add(c, &i), 0);
+	assert_int_equal(profdb_callpaths_event_add(c, "cycles", 1), 0);
+	assert_int_equal(profdb_callpaths_add(c, 0, PROFDB_CALLPATH_CUT, &f, 1, 1), 0);
+	assert_int_equal(profdb_lock(x->other, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_start(x->other, at, epoch, NULL), 0);
+	assert_int_equal(profdb_flush_begin(x->other, NULL), 0);
+	assert_int_equal(profdb_flush_put_callpaths(x->other, c, NULL), 0);
+	assert_int_equal(profdb_flush_commit(x->other, NULL), 0);
+	assert_int_equal(profdb_epoch_finish(x->other, NULL), 0);
+	profdb_callpaths_free(c);
+}
+
+static void what_callers_are_in_stays(void **state)
+{
+	const struct base_id id = { .len = 2, .bytes = { 0xab, 1 } };
+	struct run *x = *state;
+	char command[128];
+
+	for (int i = 0; i < 4; i++)
+		unlinkat(profdb_dyn_fd(x->db),
+			 (char[]){ '.', 't', 'm', 'p', '-', (char)('a' + i), 0 }, 0);
+	put(x, "ab01.file", 1000);
+	put(x, "ab02.file", 1000);
+	put_callpaths(x, 1700000000, &id);
+	assert_int_equal(run(x, (struct gc_config){ .removed = note_name }), 0);
+	assert_string_equal(x->removed, "ab02.file");
+	/* What cannot be read may have callers in all of them. */
+	put(x, "ab03.file", 1000);
+	snprintf(command, sizeof(command), "truncate -s -1 %s/*/box/callpaths", x->path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(run(x, (struct gc_config){ .removed = note_name }), -DCPI_EFORMAT);
+	assert_non_null(strstr(x->err.text, "callpaths"));
+	assert_string_equal(x->removed, "ab02.file");
+}
+
 /* At the first: one is found in use, another written anew, one is gone, none can be written. */
 static void disturb(void *ctx, const struct gc_file *file)
 {
@@ -465,6 +515,7 @@ int main(void)
 		cmocka_unit_test(files_gone_meanwhile_cost_no_epoch),
 		cmocka_unit_test(the_child_removes_and_reports),
 		cmocka_unit_test(tells_owned_platforms_and_locks_images),
+		RUN(what_callers_are_in_stays),
 		RUN(what_changed_since_stays),
 		RUN(looks_beside_others),
 		RUN(ends_where_one_cannot_be_removed),
