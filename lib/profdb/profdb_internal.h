@@ -3,9 +3,10 @@
  * profdb from within: a profile in memory (profile.c, its moves in moves.c),
  * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
  * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), call paths
- * (callpaths.c, their tree in calltree.c, callpaths_file.c), the database (layout.c, list.c, lock.c,
- * epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c, flush_values.c,
- * flush_callpaths.c, commit.c the redo log, name.c the files' names), and readers (walk.c).
+ * (callpaths.c, their tree in calltree.c, callpaths_file.c), the database (layout.c, list.c,
+ * lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c,
+ * flush_values.c, flush_callpaths.c, commit.c the redo log, name.c the files' names), and readers
+ * (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
