@@ -63,7 +63,7 @@ int profdb_flush_put_callpaths(struct profdb *db, const struct profdb_callpaths 
 	if (!file)
 		return base_fail_errno(err, -ENOMEM, "cannot store call paths");
 	left = r = load(db, file, &m, err);
-	if (r >= 0) {
+	if (m) {
 		r = profdb_callpaths_merge(m, c);
 		if (r >= 0)
 			r = profdb_flush_words(db, m->header, c->header);
