@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rows.h"
+#include "unwind_rows.h"
 #include "unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "routines.h"
-#include "rows.h"
+#include "unwind_rows.h"
 #include "unwind.h"
 
 enum { MAX_MAPPINGS = 64, MAX_FRAMES = 512 };

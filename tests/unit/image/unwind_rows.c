@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rows.h"
+#include "unwind_rows.h"
 #include "unwind.h"
 
 /* ---- files of this machine ------------------------------------------------------------------- */
@@ -671,5 +671,5 @@ int main(void)
 		cmocka_unit_test(too_many_steps),
 	};
 
-	return cmocka_run_group_tests_name("image/rows", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("image/unwind_rows", tests, NULL, NULL);
 }

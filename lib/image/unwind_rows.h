@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Unwind tables of files (unwind.h), from what compilers wrote into them. */
-#ifndef DCPI_IMAGE_ROWS_H
-#define DCPI_IMAGE_ROWS_H
+#ifndef DCPI_IMAGE_UNWIND_ROWS_H
+#define DCPI_IMAGE_UNWIND_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +22,8 @@ struct unwind_table;
  * The descriptor of a regular file stays open.
  */
 int image_rows_read(int fd, const char *name, struct unwind_table **out, struct base_err *err);
+/* The same, but it closes the descriptor, whatever comes of it: for who may make no other one. */
+int image_rows_take(int fd, const char *name, struct unwind_table **out, struct base_err *err);
 /* The same of a file that lies in memory, as the vdso does. It is not changed. */
 int image_rows_of_bytes(const void *data, size_t len, const char *name, struct unwind_table **out,
 			struct base_err *err);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cfa.h"
-#include "rows.h"
+#include "unwind_rows.h"
 #include "unwind.h"
 
 enum {
@@ -349,17 +349,27 @@ static int rows_of(const struct image_elf *f, const char *name, struct unwind_ta
 
 int image_rows_read(int fd, const char *name, struct unwind_table **out, struct base_err *err)
 {
-	struct image_elf f;
-	struct stat st;
-	int own, r;
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	*out = NULL;
-	if (fstat(fd, &st) < 0)
-		return base_fail_errno(err, -errno, "cannot read image '%s'", name);
-	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
 		return base_fail_errno(err, -errno, "cannot read image '%s'", name);
-	r = image_elf_take(&f, own, (uint64_t)st.st_size, name, err);
+	return image_rows_take(own, name, out, err);
+}
+
+int image_rows_take(int fd, const char *name, struct unwind_table **out, struct base_err *err)
+{
+	struct image_elf f;
+	struct stat st;
+	int r;
+
+	*out = NULL;
+	if (fstat(fd, &st) < 0) {
+		r = -errno;
+		close(fd);
+		return base_fail_errno(err, r, "cannot read image '%s'", name);
+	}
+	r = image_elf_take(&f, fd, (uint64_t)st.st_size, name, err);
 	if (r < 0)
 		return r;
 	r = rows_of(&f, name, out, err);
