@@ -140,7 +140,7 @@ void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *o
 }
 
 /* See docs/decisions/instruction-traces.md: with hardened usercopy such a read could lock up. */
-int driver_traces_possible(const char *release, struct base_err *err)
+static int sample_reads_memory(const char *release, const char *what, struct base_err *err)
 {
 	struct utsname name = { 0 };
 	unsigned int major = 0, minor = 0;
@@ -150,7 +150,38 @@ int driver_traces_possible(const char *release, struct base_err *err)
 	if (release && sscanf(release, "%u.%u", &major, &minor) == 2 &&
 	    (major > 6 || (major == 6 && minor >= 2)))
 		return 0;
-	base_fail(err, -DCPI_EUNSUPPORTED, "no traces on Linux '%s'", release ? release : "?");
+	base_fail(err, -DCPI_EUNSUPPORTED, "no %s on Linux '%s'", what, release ? release : "?");
 	base_hint(err, "reading user memory in the sampling interrupt is safe from Linux 6.2 on");
 	return -DCPI_EUNSUPPORTED;
+}
+
+int driver_traces_possible(const char *release, struct base_err *err)
+{
+	return sample_reads_memory(release, "traces", err);
+}
+
+/* ---- call paths ------------------------------------------------------------------------------ */
+
+int driver_rows_missing(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
+			void *ctx)
+{
+	return d->callpaths ? d->callpaths->missing(d, fn, ctx) : 0;
+}
+
+int driver_rows_put(struct driver *d, const struct driver_file *file,
+		    const struct unwind_table *table)
+{
+	return d->callpaths ? d->callpaths->put(d, file, table) : -DCPI_EUNSUPPORTED;
+}
+
+void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out)
+{
+	*out = (struct driver_callpath_stats){ 0 };
+	if (d->callpaths)
+		d->callpaths->stats(d, out);
+}
+
+int driver_callpaths_possible(const char *release, struct base_err *err)
+{
+	return sample_reads_memory(release, "call paths", err);
 }

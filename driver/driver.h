@@ -61,6 +61,9 @@ struct driver_config {
 	uint16_t trace_insns; /* how many instructions at most; 0: 64 */
 	uint8_t trace_log;    /* enum vtrace_log */
 	bool trace_kernel;    /* traces of samples in kernel mode too */
+	/* One in so many samples gets a call path (bpf); 0: none. -DCPI_EUNSUPPORTED, also by other
+	 * sources, if call paths are not possible. */
+	uint32_t callpath_every;
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */
@@ -134,6 +137,41 @@ struct driver_count {
 	uint64_t count;
 };
 
+/* Why a call path ends where it does. */
+enum driver_callpath_end {
+	DRIVER_CALLPATH_COMPLETE,   /* its last frame is the outermost one of its thread */
+	DRIVER_CALLPATH_CUT,	    /* it has DRIVER_NR_FRAMES frames, and the last one a caller */
+	DRIVER_CALLPATH_UNREADABLE, /* memory of its stack was not present, or may not be read */
+	DRIVER_CALLPATH_NO_ROWS,    /* the code of its last frame has no unwind rows (unwind.h) */
+	DRIVER_CALLPATH_ASTRAY, /* the rows of its last frame lead to no code, or down the stack */
+	DRIVER_NR_CALLPATH_ENDS
+};
+
+enum { DRIVER_NR_FRAMES = 1024 };
+
+/*
+ * A frame of a call path: an address in its code. This flag is in the frame of a user-mode address
+ * that was interrupted: the sampled one, and the one that a signal handler returns to. Any other
+ * frame is a return address, which stands behind its call and may belong to the next routine: look
+ * up the address before it.
+ */
+#define DRIVER_FRAME_EXACT (UINT64_C(1) << 63)
+
+/* @count samples, as in driver_count, of one call path. */
+struct driver_callpath {
+	uint64_t time_ns, instance, count;
+	int32_t pid, tid;
+	uint32_t event;
+	enum driver_mode mode; /* mode of the sample: with DRIVER_KERNEL nr_kernel is above 0 */
+	uint32_t generation;   /* generation of the code at the first frame, as in driver_count */
+	bool generation_read, generation_unread;
+	enum driver_callpath_end end;
+	/* The sampled address first, its callers behind it: frames in the kernel, then in the
+	 * process. Of frames in the kernel the first is exact, without a flag; of an event that is
+	 * sampled precisely (":p") there are no others. */
+	uint16_t nr_kernel, nr;
+};
+
 /* Callbacks return 0, or negative to stop the drain (which returns it). */
 struct driver_sink {
 	int (*load)(void *ctx, const struct driver_load *load);
@@ -141,6 +179,8 @@ struct driver_sink {
 	/* Among them by its time_ns, and behind a count of that time; NULL: not wanted. @words:
 	 * w->nr_words. Both are valid during the call. */
 	int (*trace)(void *ctx, const struct insn_trace *w, const uint64_t *words);
+	/* Likewise. @frames: c->nr. */
+	int (*callpath)(void *ctx, const struct driver_callpath *c, const uint64_t *frames);
 	void *ctx;
 };
 
@@ -317,6 +357,58 @@ void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *o
  * -DCPI_EUNSUPPORTED with a hint. Before 6.2 user memory must not be read in the interrupt.
  */
 int driver_traces_possible(const char *release, struct base_err *err);
+
+/* ---- call paths: who called the sampled code ------------------------------------------------- */
+
+/* A file as the kernel knows one that is mapped. Only a key: what it is, the mapping tells. */
+struct driver_file {
+	uint64_t dev; /* major << 20 | minor, as in /proc/PID/maps */
+	uint64_t ino, size, changed;
+};
+
+/* Code that a call path met, of a file for which no unwind table was put. */
+struct driver_rows_missing {
+	struct driver_file file;
+	uint64_t instance, addr; /* met there, in process pid */
+	uint64_t start, end;	 /* the mapping */
+	uint64_t file_off;	 /* offset of its start in the file */
+	int32_t pid;
+	bool vdso; /* file is that of the vdso: not in a file system, the same for all processes */
+};
+
+/*
+ * Files whose code call paths met and that have no table: each to @fn as soon as it is read, once
+ * until a table is put or has made way; of more than some hundred in a second the rest later. Cheap
+ * where there is none: to be called at each turn. 0, or what @fn returned below 0.
+ */
+int driver_rows_missing(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
+			void *ctx);
+struct unwind_table;
+/*
+ * Give the unwinder the table of this file, whose rows are by file offset; it is copied. NULL:
+ * there is none to be had, and the file is not missing any more. -DCPI_ELIMIT: it is larger than
+ * all tables may be; where they are full those that were not used for longest make way. -ENOMEM;
+ * -DCPI_EUNSUPPORTED: no call paths were asked for.
+ */
+int driver_rows_put(struct driver *d, const struct driver_file *file,
+		    const struct unwind_table *table);
+
+struct driver_callpath_stats {
+	/* Samples whose turn it was: handed to callpath() + held + lost. */
+	uint64_t received;
+	uint64_t held;
+	uint64_t lost_ring; /* found no room for its frames */
+	uint64_t lost_busy; /* due while another one was walked on its CPU */
+	uint64_t lost_read; /* no memory for what lay in the ring, or it made no sense */
+	uint64_t by_end[DRIVER_NR_CALLPATH_ENDS]; /* of what was handed on */
+	uint64_t frames;			  /* in what was handed on */
+	uint64_t nr_tables, table_bytes, evicted;
+};
+
+/* All only grow, but held, nr_tables and table_bytes. All 0 where no call paths were asked for. */
+void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out);
+/* As driver_traces_possible. */
+int driver_callpaths_possible(const char *release, struct base_err *err);
 
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 

@@ -18,6 +18,15 @@ struct driver_trace_ops {
 	void (*stats)(const struct driver *d, struct driver_trace_stats *out);
 };
 
+/* Operations of a source with call paths, likewise. */
+struct driver_callpath_ops {
+	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
+		       void *ctx);
+	int (*put)(struct driver *d, const struct driver_file *file,
+		   const struct unwind_table *table);
+	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
+};
+
 struct driver_ops {
 	int (*start)(struct driver *d, struct base_err *err);
 	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
@@ -34,7 +43,8 @@ struct driver_ops {
 
 struct driver {
 	const struct driver_ops *ops;
-	const struct driver_trace_ops *traces; /* NULL: there are none */
+	const struct driver_trace_ops *traces;	     /* NULL: there are none */
+	const struct driver_callpath_ops *callpaths; /* likewise */
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	struct driver_stats stats;

@@ -180,7 +180,9 @@ static int on_trace(void *ctx, const struct insn_trace *w, const uint64_t *words
 
 static int work(struct run *r, double seconds)
 {
-	const struct driver_sink sink = { on_load, on_count, on_trace, r };
+	const struct driver_sink sink = {
+		.load = on_load, .count = on_count, .trace = on_trace, .ctx = r
+	};
 	uint64_t until = base_now_ns() + (uint64_t)(seconds * 1e9);
 	struct base_err err = { 0 };
 

@@ -68,6 +68,8 @@ int bpf_tables_have(const struct bpf_tables *t, unsigned int cpu);
  * a second.
  */
 int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns);
+/* Returns when all programs that run now have ended; as above where the kernel would not wait. */
+int bpf_tables_wait(const struct bpf_tables *t);
 static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size_t cpu,
 						uint32_t set)
 {
@@ -80,17 +82,18 @@ union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 /* ---- programs (program_linux.c) ---------------------------------------------------------- */
 
 struct sample; /* the skeletons: programs and maps */
-struct sample_trace;
+struct sample_behind;
 struct bpf_clients;
 
 struct bpf_programs {
 	/* Programs by event, one each; all use the maps of the first. */
 	struct sample *objects[DRIVER_NR_EVENTS];
 	size_t nr;
-	struct sample_trace *traces; /* in place of the first event's program, or NULL */
-	uint64_t mix[COUNT_NR_MIX];  /* see COUNT_MIX */
-	int pins_fd;		     /* see bpf_pins_make; -1: this kernel pins nothing */
-	void *tick, *on_begin;	     /* links, or NULL */
+	/* In place of the events' programs, or NULL: traces are of the first event only. */
+	struct sample_behind *behind[DRIVER_NR_EVENTS];
+	uint64_t mix[COUNT_NR_MIX]; /* see COUNT_MIX */
+	int pins_fd;		    /* see bpf_pins_make; -1: this kernel pins nothing */
+	void *tick, *on_begin;	    /* links, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
 	/* Maps, of the first object: tables; rings of bytes, each an enum sample_note, and of
@@ -100,10 +103,10 @@ struct bpf_programs {
 	const volatile uint64_t *untabled; /* samples without a table, by event */
 };
 
-/* Can traces be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
-int bpf_traces_check(const struct driver_config *config, struct base_err *err);
-/* Load what @specs and @config's traces need. Errors with cause and hint: -DCPI_ENOEVENTS,
- * -DCPI_EUNSUPPORTED. */
+/* Can traces and call paths be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
+int bpf_behind_check(const struct driver_config *config, struct base_err *err);
+/* Load what @specs and @config's traces and call paths need. Errors with cause and hint:
+ * -DCPI_ENOEVENTS, -DCPI_EUNSUPPORTED. */
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
 		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		      struct base_err *err);
@@ -167,9 +170,10 @@ struct bpf {
 	struct bpf_tables tables;
 	struct bpf_counts counts;
 	struct bpf_forks forks;
-	struct bpf_trace_source *traces;     /* NULL: none were asked for */
-	struct driver_stats taken;	     /* statistics of the tables read so far */
-	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs */
+	struct bpf_trace_source *traces;       /* NULL: none were asked for */
+	struct bpf_callpath_source *callpaths; /* likewise */
+	struct driver_stats taken;	       /* statistics of the tables read so far */
+	uint64_t untabled[DRIVER_NR_EVENTS];   /* told to the sampler: see bpf_programs */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;
@@ -196,5 +200,16 @@ uint64_t bpf_traces_horizon(struct bpf *b, uint64_t now_ns);
 int bpf_traces_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
 /* All were handed on that had begun by then. */
 void bpf_traces_settle(struct bpf *b, uint64_t until_ns);
+
+/* ---- call paths (callpath_linux.c); where there are none these do nothing, as those ------ */
+
+int bpf_callpaths_open(struct bpf *b, const struct driver_config *config);
+void bpf_callpaths_close(struct bpf *b);
+size_t bpf_callpaths_read(struct bpf *b);
+uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns);
+/* The time of the first that waits; UINT64_MAX: none. */
+uint64_t bpf_callpaths_next(struct bpf *b);
+int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
+void bpf_callpaths_settle(struct bpf *b);
 
 #endif

@@ -78,11 +78,11 @@ static int maps_share(struct bpf_map *const *own, struct bpf_map *const *first)
 }
 
 /* Only what is used is loaded: a kernel without a part of it may still do. */
-static void choose_programs(struct sample *own, bool tick, bool first, bool traces)
+static void choose_programs(struct sample *own, bool tick, bool first, bool behind)
 {
 	bpf_program__set_autoload(own->progs.pins_take, first && own->rodata->can_pin);
-	bpf_program__set_autoload(own->progs.sample_event, !tick && !traces);
-	bpf_program__set_autoload(own->progs.sample_tick, tick && !traces);
+	bpf_program__set_autoload(own->progs.sample_event, !tick && !behind);
+	bpf_program__set_autoload(own->progs.sample_tick, tick && !behind);
 	bpf_program__set_autoload(own->progs.program_begins, first);
 	bpf_program__set_autoload(own->progs.sample_exec, first);
 	bpf_program__set_autoload(own->progs.sample_exit, first);
@@ -107,8 +107,8 @@ static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, siz
 			     &p->objects[event]->rodata->can_cast, err);
 }
 
-/* @traces: another program samples it, and here are but the maps. */
-static int open_one(struct bpf_programs *p, size_t event, bool tick, bool traces,
+/* @behind: another program samples it, and here are but the maps. */
+static int open_one(struct bpf_programs *p, size_t event, bool tick, bool behind,
 		    const struct bpf_tables *t, struct base_err *err)
 {
 	struct sample *own = sample__open();
@@ -121,7 +121,7 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, bool traces
 	r = set_constants(p, t, event, tick, err);
 	if (r < 0)
 		return r;
-	choose_programs(own, tick, event == 0, traces);
+	choose_programs(own, tick, event == 0, behind);
 	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
 		       : maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
 	if (r >= 0)
@@ -140,7 +140,7 @@ static void draw_mix(struct bpf_programs *p)
 		p->mix[i] |= 1;
 }
 
-/* ---- traces --------------------------------------------------------------------------------- */
+/* ---- what comes behind a sample -------------------------------------------------------------- */
 
 /* Traces by default come as often as at 1000 samples a second, whatever the rate is. */
 static uint32_t choose_every(const struct driver_config *config, const struct event_spec *spec)
@@ -155,65 +155,133 @@ static uint32_t choose_every(const struct driver_config *config, const struct ev
 	return config->trace_optional && every ? (uint32_t)every : config->trace_every;
 }
 
-static void set_trace_constants(struct sample_trace *own, const struct sample *first,
-				const struct driver_config *config, const struct event_spec *spec)
+static void set_behind_constants(struct sample_behind *own, const struct driver_config *config,
+				 size_t event, const struct event_spec *spec)
 {
-	own->rodata->event = first->rodata->event;
-	own->rodata->can_cast = first->rodata->can_cast;
-	own->rodata->can_pin = first->rodata->can_pin;
-	for (size_t i = 0; i < COUNT_NR_MIX; i++)
-		own->rodata->mix[i] = first->rodata->mix[i];
-	own->rodata->trace_every = choose_every(config, spec);
+	own->rodata->trace_every = event == 0 ? choose_every(config, spec) : 0;
+	own->rodata->callpath_kernel = !spec->precise;
 	own->rodata->trace_insns = config->trace_insns ? config->trace_insns : TRACE_INSNS;
 	own->rodata->trace_log = config->trace_log;
 	own->rodata->trace_kernel = config->trace_kernel;
+	own->rodata->callpath_every = config->callpath_every;
 }
+
+static void set_sample_constants(struct sample_behind *own, const struct sample *instead_of)
+{
+	own->rodata->event = instead_of->rodata->event;
+	own->rodata->can_cast = instead_of->rodata->can_cast;
+	own->rodata->can_pin = instead_of->rodata->can_pin;
+	for (size_t i = 0; i < COUNT_NR_MIX; i++)
+		own->rodata->mix[i] = instead_of->rodata->mix[i];
+}
+
+enum { NOTHING_LEN = 65536 /* of a ring, at least a page of any size */ };
 
 /* Where nobody asked for traces they take little memory: what programs run most of the time. */
 enum { SMALL_BLOCKS = TRACE_NR_BLOCKS / 16, SMALL_RING = TRACE_RING_LEN / 4 };
 
-static int size_traces(struct sample_trace *own, const struct driver_config *config, size_t nr_cpus)
+/* Maps of what is not asked for are as small as can be. */
+static int size_trace_maps(const struct sample_behind *own, const struct driver_config *config,
+			   uint32_t nr_cpus)
 {
-	uint32_t blocks = config->trace_optional ? SMALL_BLOCKS : TRACE_NR_BLOCKS;
-	uint32_t ring = config->trace_optional ? SMALL_RING : TRACE_RING_LEN;
-	int r = bpf_map__set_max_entries(own->maps.trace_cpus, (uint32_t)nr_cpus);
+	const bool on = config->trace_every != 0;
+	const uint32_t blocks = !on ? 1 : config->trace_optional ? SMALL_BLOCKS : TRACE_NR_BLOCKS;
+	const uint32_t buckets = on ? blocks / TRACE_BLOCKS_EACH : 1;
+	const uint32_t ring = !on		       ? NOTHING_LEN
+			      : config->trace_optional ? SMALL_RING
+						       : TRACE_RING_LEN;
+	int r = bpf_map__set_max_entries(own->maps.trace_cpus, on ? nr_cpus : 1);
 
-	own->rodata->trace_nr_buckets = blocks / TRACE_BLOCKS_EACH;
+	own->rodata->trace_nr_buckets = buckets;
 	own->rodata->trace_ring_len = ring;
 	if (r >= 0)
 		r = bpf_map__set_max_entries(own->maps.trace_blocks, blocks);
 	if (r >= 0)
-		r = bpf_map__set_max_entries(own->maps.trace_buckets, blocks / TRACE_BLOCKS_EACH);
+		r = bpf_map__set_max_entries(own->maps.trace_buckets, buckets);
 	if (r >= 0)
-		r = bpf_map__set_max_entries(own->maps.trace_uops, blocks * TRACE_UOPS_EACH);
+		r = bpf_map__set_max_entries(own->maps.trace_uops,
+					     on ? blocks * TRACE_UOPS_EACH : 1);
 	return r < 0 ? r : bpf_map__set_max_entries(own->maps.traces, ring);
 }
 
-static int open_traces(struct bpf_programs *p, const struct driver_config *config,
-		       const struct event_spec *spec, size_t nr_cpus, struct base_err *err)
+static int size_callpath_maps(const struct sample_behind *own, bool on, uint32_t nr_cpus)
 {
-	struct sample_trace *own = sample_trace__open();
-	int r;
+	struct bpf_map *const maps[] = { own->maps.callpath_banks, own->maps.callpath_tables,
+					 own->maps.callpath_files };
+	int r = bpf_map__set_max_entries(own->maps.callpath_cpus, on ? nr_cpus : 1);
 
-	if (!own)
-		return bpf_refused(err, -errno, "cannot open the BPF program of traces");
-	p->traces = own;
-	set_trace_constants(own, p->objects[0], config, spec);
-	bpf_program__set_autoload(own->progs.sample_event, !spec->tick);
-	bpf_program__set_autoload(own->progs.sample_tick, spec->tick);
+	for (size_t i = 0; r >= 0 && !on && i < sizeof(maps) / sizeof(maps[0]); i++)
+		r = bpf_map__set_max_entries(maps[i], 1);
+	if (r >= 0 && !on)
+		r = bpf_map__set_max_entries(own->maps.callpaths, NOTHING_LEN);
+	return r;
+}
+
+static void choose_behind(const struct sample_behind *own, bool tick)
+{
+	bpf_program__set_autoload(own->progs.sample_event, !tick);
+	bpf_program__set_autoload(own->progs.sample_tick, tick);
 	bpf_program__set_autoload(own->progs.program_begins, false);
 	bpf_program__set_autoload(own->progs.sample_exec, false);
 	bpf_program__set_autoload(own->progs.sample_exit, false);
 	bpf_program__set_autoload(own->progs.sample_fork, false);
 	bpf_program__set_autoload(own->progs.pins_take, false);
-	r = maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
+}
+
+static const char *behind_name(const struct driver_config *config)
+{
+	return !config->callpath_every ? "cannot load the BPF program of traces"
+	       : !config->trace_every  ? "cannot load the BPF program of call paths"
+				       : "cannot load the BPF program of traces and call paths";
+}
+
+/* The maps of the first one, with those that it shares with all samplers. */
+static int share_behind(struct bpf_programs *p, struct sample_behind *own)
+{
+	const struct sample_behind *first = p->behind[0];
+	struct bpf_map *map;
+	int r = maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
+
+	bpf_object__for_each_map(map, own->obj)
+	{
+		const struct bpf_map *of =
+			bpf_object__find_map_by_name(first->obj, bpf_map__name(map));
+		bool is_own = map == own->maps.rodata || map == own->maps.pins;
+
+		if (r >= 0 && of && own != first && !is_own)
+			r = bpf_map__reuse_fd(map, bpf_map__fd(of));
+	}
+	return r;
+}
+
+static int size_maps(const struct sample_behind *own, const struct driver_config *config,
+		     uint32_t nr_cpus)
+{
+	int r = size_trace_maps(own, config, nr_cpus);
+
+	return r < 0 ? r : size_callpath_maps(own, config->callpath_every != 0, nr_cpus);
+}
+
+static int open_behind(struct bpf_programs *p, const struct driver_config *config, size_t event,
+		       const struct event_spec *spec, uint32_t nr_cpus, struct base_err *err)
+{
+	struct sample_behind *own = sample_behind__open();
+	int r;
+
+	if (!own)
+		return bpf_refused(err, -errno, behind_name(config));
+	p->behind[event] = own;
+	set_sample_constants(own, p->objects[event]);
+	set_behind_constants(own, config, event, spec);
+	choose_behind(own, spec->tick);
+	r = share_behind(p, own);
 	if (r >= 0)
 		r = bpf_pins_use(p, own->maps.pins);
+	if (r >= 0 && event == 0)
+		r = size_maps(own, config, nr_cpus);
 	if (r >= 0)
-		r = size_traces(own, config, nr_cpus);
-	if (r >= 0)
-		r = sample_trace__load(own);
-	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of traces") : 0;
+		r = sample_behind__load(own);
+	return r < 0 ? bpf_refused(err, r, behind_name(config)) : 0;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -229,25 +297,34 @@ static void find_parts(struct bpf_programs *p)
 	p->untabled = first->bss->untabled;
 }
 
+static bool has_behind(const struct driver_config *config, size_t event)
+{
+	return config->callpath_every || (config->trace_every && event == 0);
+}
+
 static int open_all(struct bpf_programs *p, const struct driver_config *config,
 		    const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		    struct base_err *err)
 {
-	bool traces = config->trace_every != 0;
 	int r = 0;
 
 	draw_mix(p);
 	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = open_one(p, i, specs[i].tick, traces && i == 0, t, err);
-	if (r >= 0 && traces)
-		r = open_traces(p, config, &specs[0], t->nr_cpus, err);
+		r = open_one(p, i, specs[i].tick, has_behind(config, i), t, err);
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		if (has_behind(config, i))
+			r = open_behind(p, config, i, &specs[i], (uint32_t)t->nr_cpus, err);
 	if (r >= 0)
 		find_parts(p);
 	return r;
 }
 
-int bpf_traces_check(const struct driver_config *config, struct base_err *err)
+int bpf_behind_check(const struct driver_config *config, struct base_err *err)
 {
+	int r = config->callpath_every ? driver_callpaths_possible(NULL, err) : 0;
+
+	if (r < 0 || !config->trace_every)
+		return r;
 	if (config->trace_insns > TRACE_INSNS_MAX)
 		return base_fail(err, -DCPI_EUSAGE, "traces of %u instructions: more than %d",
 				 config->trace_insns, TRACE_INSNS_MAX);
@@ -281,7 +358,8 @@ void bpf_programs_close(struct bpf_programs *p)
 	bpf_link__destroy(p->on_begin);
 	bpf_clients_close(p);
 	/* The first one's maps are in the others' use. */
-	sample_trace__destroy(p->traces);
+	for (size_t i = 0; i < p->nr; i++)
+		sample_behind__destroy(p->behind[i]);
 	while (p->nr)
 		sample__destroy(p->objects[--p->nr]);
 	if (p->pins_fd >= 0)
@@ -293,8 +371,8 @@ void bpf_programs_close(struct bpf_programs *p)
 
 int bpf_programs_fd(const struct bpf_programs *p, size_t event)
 {
-	if (event == 0 && p->traces)
-		return bpf_program__fd(p->traces->progs.sample_event);
+	if (p->behind[event])
+		return bpf_program__fd(p->behind[event]->progs.sample_event);
 	return bpf_program__fd(p->objects[event]->progs.sample_event);
 }
 
@@ -312,9 +390,11 @@ int bpf_programs_wake_at_exec(struct bpf_programs *p)
 
 static struct bpf_program *tick_program(const struct bpf_programs *p)
 {
-	if (p->traces && bpf_program__autoload(p->traces->progs.sample_tick))
-		return p->traces->progs.sample_tick;
 	for (size_t i = 0; i < p->nr; i++) {
+		const struct sample_behind *behind = p->behind[i];
+
+		if (behind && bpf_program__autoload(behind->progs.sample_tick))
+			return behind->progs.sample_tick;
 		if (bpf_program__autoload(p->objects[i]->progs.sample_tick))
 			return p->objects[i]->progs.sample_tick;
 	}

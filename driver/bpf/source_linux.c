@@ -20,7 +20,7 @@ enum {
 /* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
  */
 #define BPF_LOADS_MAX 20000u
-/* And so many traces, of a kilobyte each at most. */
+/* And so many traces, of a kilobyte each at most, or call paths. */
 #define BPF_TRACES_MAX 20000u
 /* Least time between two exchanges for the sake of new code. */
 #define BPF_CODE_NS 200000000u
@@ -271,13 +271,28 @@ static bool is_due(struct bpf *b)
 	due |= is_code_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	due |= bpf_traces_read(b) > BPF_TRACES_MAX;
+	due |= bpf_callpaths_read(b) > BPF_TRACES_MAX;
 	b->noted = false;
 	return due;
 }
 
+/* Traces and call paths that began before @until_ns, in order of time. */
+static int behind_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
+{
+	int r = 0;
+
+	for (uint64_t next = bpf_callpaths_next(b); r >= 0 && next < until_ns;
+	     next = bpf_callpaths_next(b)) {
+		r = bpf_traces_until(b, next + 1, sink);
+		if (r >= 0)
+			r = bpf_callpaths_until(b, next + 1, sink);
+	}
+	return r < 0 ? r : bpf_traces_until(b, until_ns, sink);
+}
+
 /*
- * On their way to the daemon, forks get the cursor that was read at them, and traces come among
- * the others.
+ * On their way to the daemon, forks get the cursor that was read at them, and traces and call paths
+ * come among the others.
  */
 struct telling {
 	struct bpf *b;
@@ -288,7 +303,7 @@ static int tell_load(void *ctx, const struct driver_load *load)
 {
 	const struct telling *t = ctx;
 	struct driver_load announced = *load;
-	int r = bpf_traces_until(t->b, load->time_ns, t->sink);
+	int r = behind_until(t->b, load->time_ns, t->sink);
 
 	if (r < 0)
 		return r;
@@ -300,7 +315,7 @@ static int tell_load(void *ctx, const struct driver_load *load)
 static int tell_count(void *ctx, const struct driver_count *count)
 {
 	const struct telling *t = ctx;
-	int r = bpf_traces_until(t->b, count->time_ns, t->sink);
+	int r = behind_until(t->b, count->time_ns, t->sink);
 
 	return r < 0 ? r : t->sink->count(t->sink->ctx, count);
 }
@@ -308,8 +323,8 @@ static int tell_count(void *ctx, const struct driver_count *count)
 static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *sink)
 {
 	struct telling t = { b, sink };
-	const struct driver_sink telling = { tell_load, tell_count, NULL, &t };
-	size_t nr_traces = bpf_traces_read(b);
+	const struct driver_sink telling = { .load = tell_load, .count = tell_count, .ctx = &t };
+	size_t nr_behind = bpf_traces_read(b) + bpf_callpaths_read(b);
 	int r;
 
 	/*
@@ -317,11 +332,11 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 	 * program.
 	 */
 	ring_buffer__consume(b->announced_forks);
-	if (!b->forks.nr && !nr_traces)
+	if (!b->forks.nr && !nr_behind)
 		return perf_sampler_hand_on(&b->sampler, horizon, sink);
 	r = perf_sampler_hand_on(&b->sampler, horizon, &telling);
 	if (r >= 0)
-		r = bpf_traces_until(b, horizon, sink);
+		r = behind_until(b, horizon, sink);
 	if (r >= 0)
 		bpf_forks_drop(&b->forks, horizon);
 	return r;
@@ -338,10 +353,13 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	/* No CPU is still writing an older record into a ring. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
 	horizon = bpf_traces_horizon(b, horizon);
+	horizon = bpf_callpaths_horizon(b, horizon);
 	if (r >= 0)
 		r = hand_on(b, horizon, sink);
-	if (r >= 0)
+	if (r >= 0) {
 		bpf_traces_settle(b, horizon);
+		bpf_callpaths_settle(b);
+	}
 	return r;
 }
 
@@ -416,6 +434,7 @@ static void bpf_close(struct driver *d)
 
 	perf_sampler_close(&b->sampler);
 	bpf_traces_close(b);
+	bpf_callpaths_close(b);
 	ring_buffer__free(b->notes);
 	ring_buffer__free(b->announced_forks);
 	if (b->timer_fd >= 0)
@@ -446,6 +465,7 @@ static const struct driver_ops bpf_ops = {
 static int check_config(const struct driver_config *config, struct base_err *err)
 {
 	size_t len = config->table_len;
+	int r;
 
 	if (config->pid > 0)
 		return base_fail(err, -DCPI_EUSAGE,
@@ -454,13 +474,8 @@ static int check_config(const struct driver_config *config, struct base_err *err
 		return base_fail(err, -DCPI_EUSAGE,
 				 "table of %zu entries: not a power of two from %d to %d", len,
 				 BPF_TABLE_LEN_MIN, BPF_TABLE_LEN_MAX);
-	if (config->trace_every) {
-		int r = bpf_traces_check(config, err);
-
-		if (r < 0)
-			return r;
-	}
-	return perf_config_check(config, err);
+	r = bpf_behind_check(config, err);
+	return r < 0 ? r : perf_config_check(config, err);
 }
 
 /* Programs see processes by their numbers outside of any container. */
@@ -584,7 +599,9 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	if (r < 0)
 		return r;
 	r = bpf_traces_open(b, config);
-	return r < 0 ? bpf_refused(err, r, "cannot make room for traces") : 0;
+	if (r >= 0)
+		r = bpf_callpaths_open(b, config);
+	return r < 0 ? bpf_refused(err, r, "cannot make room for traces or call paths") : 0;
 }
 
 int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err)

@@ -79,7 +79,7 @@ int bpf_tables_have(const struct bpf_tables *t, unsigned int cpu)
  * has ended (Linux 1ae80cf31938, in 4.20: "bpf: wait for running BPF programs when updating
  * map-in-map"; the kernel's own tests wait so). No program has to know that map of maps.
  */
-static int wait_for_programs(const struct bpf_tables *t)
+int bpf_tables_wait(const struct bpf_tables *t)
 {
 	const struct timespec rest = { .tv_nsec = REST_NS };
 	const uint32_t at = 0;
@@ -106,7 +106,7 @@ int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns)
 		look_everywhere(t);
 	__atomic_store_n(&e->since_ns[!e->set], now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->set, !e->set, __ATOMIC_SEQ_CST);
-	r = wait_for_programs(t);
+	r = bpf_tables_wait(t);
 	t->unwaited = r < 0;
 	return r;
 }

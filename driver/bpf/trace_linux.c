@@ -5,16 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "bpf_maps.h"
 #include "bpf_program.h"
 #include "bpf_traces.h"
-
-/* ---- the queue ------------------------------------------------------------------------------- */
-
-/* Room for records that stays when there are none. */
-enum { KEPT_WORDS = 1 << 18 };
 
 static const size_t short_head = INSN_TRACE_LEN(0);
 
@@ -87,28 +81,11 @@ static size_t head_of(const struct insn_trace *w, size_t len)
 
 _Static_assert(INSN_TRACE_LEN(0) % 8 == 0 && sizeof(struct insn_trace) % 8 == 0, "words");
 
-static int enqueue(struct bpf_traces *q, const struct insn_trace *w, size_t len)
-{
-	size_t nr_words = len / sizeof(*q->records);
-	int r = base_grow(&q->items, &q->cap, q->nr + 1, sizeof(*q->items));
-
-	if (r >= 0)
-		r = base_grow(&q->records, &q->cap_words, q->nr_words + nr_words,
-			      sizeof(*q->records));
-	if (r < 0)
-		return r;
-	memcpy(q->records + q->nr_words, w, len);
-	q->sorted = q->first == q->nr || (q->sorted && q->items[q->nr - 1].time_ns <= w->time_ns);
-	q->items[q->nr++] = (struct bpf_trace){ .time_ns = w->time_ns, .at = q->nr_words };
-	q->nr_words += nr_words;
-	return 0;
-}
-
 bool bpf_traces_add(struct bpf_traces *q, const void *record, size_t len)
 {
 	const struct insn_trace *w = record;
 
-	if (!head_of(w, len) || enqueue(q, w, len) < 0) {
+	if (!head_of(w, len) || bpf_queue_add(&q->queue, w->time_ns, w, len) < 0) {
 		q->lost_read++;
 		return false;
 	}
@@ -120,85 +97,32 @@ bool bpf_traces_add(struct bpf_traces *q, const void *record, size_t len)
 
 /* ---- handing on ------------------------------------------------------------------------------ */
 
-/* Writing in an interrupt takes microseconds, unless the CPU is taken away meanwhile. */
-enum { HIDDEN_US = 100, HIDDEN_TRIES = 100 };
+struct telling {
+	struct bpf_traces *q;
+	const struct driver_sink *sink;
+};
 
-static bool read_up_to(const struct bpf_trace_ring *ring, unsigned long reserved)
+static int hand(void *ctx, const uint64_t *record)
 {
-	for (int i = 0; i < HIDDEN_TRIES; i++) {
-		ring->read(ring->ctx);
-		/* Positions wrap. */
-		if ((long)(reserved - __atomic_load_n(ring->consumed, __ATOMIC_ACQUIRE)) <= 0)
-			return true;
-		usleep(HIDDEN_US);
-	}
-	return false;
-}
-
-uint64_t bpf_traces_whole(struct bpf_traces *q, const struct bpf_trace_ring *ring, uint64_t now_ns)
-{
-	if (read_up_to(ring, __atomic_load_n(ring->reserved, __ATOMIC_ACQUIRE)))
-		q->whole_ns = now_ns;
-	return q->whole_ns;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct bpf_trace *x = a, *y = b;
-
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
-static int hand(struct bpf_traces *q, const struct bpf_trace *item, const struct driver_sink *sink)
-{
-	const uint64_t *record = q->records + item->at;
+	const struct telling *t = ctx;
 	const struct insn_trace *w = (const void *)record;
 
-	q->handed++;
-	return sink->trace ? sink->trace(sink->ctx, w,
-					 record + INSN_TRACE_LEN(w->has) / sizeof(*record))
-			   : 0;
+	t->q->handed++;
+	return t->sink->trace ? t->sink->trace(t->sink->ctx, w,
+					       record + INSN_TRACE_LEN(w->has) / sizeof(*record))
+			      : 0;
 }
 
 int bpf_traces_hand(struct bpf_traces *q, uint64_t until_ns, const struct driver_sink *sink)
 {
-	int r = 0;
+	struct telling t = { q, sink };
 
-	if (!q->sorted && bpf_traces_nr(q))
-		qsort(q->items + q->first, bpf_traces_nr(q), sizeof(*q->items), by_time);
-	q->sorted = true;
-	while (r >= 0 && q->first < q->nr && q->items[q->first].time_ns < until_ns)
-		r = hand(q, &q->items[q->first++], sink);
-	return r < 0 ? r : 0;
-}
-
-void bpf_traces_tidy(struct bpf_traces *q)
-{
-	size_t nr = bpf_traces_nr(q), from = q->nr_words;
-
-	/* Sort in the youngest traces only, so that these are few. */
-	for (size_t i = q->first; i < q->nr; i++)
-		from = q->items[i].at < from ? q->items[i].at : from;
-	for (size_t i = 0; i < nr; i++) {
-		q->items[i] = q->items[q->first + i];
-		q->items[i].at -= from;
-	}
-	q->first = 0;
-	q->nr = nr;
-	q->nr_words -= from;
-	if (q->nr_words)
-		memmove(q->records, q->records + from, q->nr_words * sizeof(*q->records));
-	if (q->nr_words || q->cap_words <= KEPT_WORDS)
-		return;
-	free(q->records);
-	q->records = NULL;
-	q->cap_words = 0;
+	return bpf_queue_hand(&q->queue, until_ns, hand, &t);
 }
 
 void bpf_traces_release(struct bpf_traces *q)
 {
-	free(q->records);
-	free(q->items);
+	bpf_queue_release(&q->queue);
 	free(q->missing);
 	*q = (struct bpf_traces){ 0 };
 }
@@ -209,71 +133,12 @@ struct bpf_trace_source {
 	struct bpf_traces queue;
 	bool eager;	 /* records in the ring are wanted at once, whatever they are */
 	uint64_t missed; /* counts.missed of all CPUs, when that was looked for last */
-	void *ring, *cpus;
+	struct bpf_reader reader;
+	void *cpus;
 	size_t nr_cpus;
-	void *consumed, *reserved; /* pages of the ring that begin with these positions */
 };
 
 /* ---- maps ------------------------------------------------------------------------------------ */
-
-static size_t map_len(const struct bpf_map *map)
-{
-	return base_align_up(bpf_map__value_size(map) * (size_t)bpf_map__max_entries(map), 4096);
-}
-
-static int map_in(void *at, const struct bpf_map *map)
-{
-	void *memory =
-		mmap(NULL, map_len(map), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	*(void **)at = memory;
-	return 0;
-}
-
-static void map_out(void *memory, const struct bpf_map *map)
-{
-	if (memory)
-		munmap(memory, map_len(map));
-}
-
-/* The ring's map begins with a page for each of its positions. */
-static int map_position(void **at, const struct bpf_map *ring, long page)
-{
-	long len = sysconf(_SC_PAGESIZE);
-	void *memory =
-		mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, bpf_map__fd(ring), page * len);
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	*at = memory;
-	return 0;
-}
-
-static void unmap_position(void *memory)
-{
-	if (memory)
-		munmap(memory, (size_t)sysconf(_SC_PAGESIZE));
-}
-
-static int map_all(struct bpf_trace_source *s)
-{
-	const struct sample_trace *own = s->programs->traces;
-	int r = map_in(&s->cpus, own->maps.trace_cpus);
-
-	if (r >= 0)
-		r = map_in(&s->blocks.blocks, own->maps.trace_blocks);
-	if (r >= 0)
-		r = map_in(&s->blocks.buckets, own->maps.trace_buckets);
-	if (r >= 0)
-		r = map_in(&s->blocks.uops, own->maps.trace_uops);
-	if (r >= 0)
-		r = map_position(&s->consumed, own->maps.traces, 0);
-	if (r >= 0)
-		r = map_position(&s->reserved, own->maps.traces, 1);
-	return r;
-}
 
 static void use_blocks(struct bpf_trace_source *s, const struct insn_trace *w)
 {
@@ -292,6 +157,22 @@ static int on_trace(void *ctx, void *data, size_t len)
 	if (bpf_traces_add(&s->queue, data, len))
 		use_blocks(s, w);
 	return 0;
+}
+
+static int map_all(struct bpf_trace_source *s)
+{
+	const struct sample_behind *own = s->programs->behind[0];
+	int r = bpf_map_in(&s->cpus, own->maps.trace_cpus);
+
+	if (r >= 0)
+		r = bpf_map_in(&s->blocks.blocks, own->maps.trace_blocks);
+	if (r >= 0)
+		r = bpf_map_in(&s->blocks.buckets, own->maps.trace_buckets);
+	if (r >= 0)
+		r = bpf_map_in(&s->blocks.uops, own->maps.trace_uops);
+	if (r >= 0)
+		r = bpf_reader_open(&s->reader, own->maps.traces, on_trace, s);
+	return r;
 }
 
 static struct bpf_trace_source *source_of(const struct driver *d)
@@ -314,10 +195,10 @@ int bpf_traces_open(struct bpf *b, const struct driver_config *config)
 	if (!s)
 		return -ENOMEM;
 	s->programs = &b->programs;
-	s->nr_cpus = bpf_map__max_entries(b->programs.traces->maps.trace_cpus);
+	s->nr_cpus = bpf_map__max_entries(b->programs.behind[0]->maps.trace_cpus);
 	/* A new life with values is reported at once. */
 	s->eager = config->trace_log != VTRACE_LOG_PATH;
-	s->blocks.max = bpf_map__max_entries(b->programs.traces->maps.trace_blocks);
+	s->blocks.max = bpf_map__max_entries(b->programs.behind[0]->maps.trace_blocks);
 	s->blocks.mix[0] = b->programs.mix[0];
 	s->blocks.mix[1] = b->programs.mix[1];
 	r = map_all(s);
@@ -325,27 +206,22 @@ int bpf_traces_open(struct bpf *b, const struct driver_config *config)
 		r = bpf_blocks_init(&s->blocks);
 	if (r < 0)
 		return r;
-	s->ring = ring_buffer__new(bpf_map__fd(b->programs.traces->maps.traces), on_trace, s, NULL);
-	if (!s->ring)
-		return -errno;
 	b->base.traces = &trace_ops;
-	return perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(s->ring));
+	return perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->reader));
 }
 
 void bpf_traces_close(struct bpf *b)
 {
 	struct bpf_trace_source *s = b->traces;
-	const struct sample_trace *own = b->programs.traces;
+	const struct sample_behind *own = b->programs.behind[0];
 
 	if (!s)
 		return;
-	ring_buffer__free(s->ring);
-	map_out(s->cpus, own->maps.trace_cpus);
-	map_out(s->blocks.blocks, own->maps.trace_blocks);
-	map_out(s->blocks.buckets, own->maps.trace_buckets);
-	map_out(s->blocks.uops, own->maps.trace_uops);
-	unmap_position(s->consumed);
-	unmap_position(s->reserved);
+	bpf_reader_close(&s->reader);
+	bpf_map_out(s->cpus, own->maps.trace_cpus);
+	bpf_map_out(s->blocks.blocks, own->maps.trace_blocks);
+	bpf_map_out(s->blocks.buckets, own->maps.trace_buckets);
+	bpf_map_out(s->blocks.uops, own->maps.trace_uops);
 	bpf_blocks_release(&s->blocks);
 	bpf_traces_release(&s->queue);
 	free(s);
@@ -356,27 +232,19 @@ size_t bpf_traces_read(struct bpf *b)
 {
 	if (!b->traces)
 		return 0;
-	ring_buffer__consume(b->traces->ring);
-	return bpf_traces_nr(&b->traces->queue);
-}
-
-static void read_ring(void *ring)
-{
-	ring_buffer__consume(ring);
+	bpf_reader_read(&b->traces->reader);
+	return bpf_queue_nr(&b->traces->queue.queue);
 }
 
 uint64_t bpf_traces_horizon(struct bpf *b, uint64_t now_ns)
 {
 	struct bpf_trace_source *s = b->traces;
-	struct bpf_trace_ring ring = { .read = read_ring };
 	uint64_t whole_ns;
 
 	if (!s)
 		return now_ns;
-	ring.consumed = s->consumed;
-	ring.reserved = s->reserved;
-	ring.ctx = s->ring;
-	whole_ns = bpf_traces_whole(&s->queue, &ring, b->running ? now_ns : base_now_ns());
+	whole_ns =
+		bpf_reader_whole(&s->reader, &s->queue.queue, b->running ? now_ns : base_now_ns());
 	/* Nothing comes later. */
 	return b->running ? whole_ns : now_ns;
 }
@@ -390,7 +258,7 @@ void bpf_traces_settle(struct bpf *b, uint64_t until_ns)
 {
 	if (!b->traces)
 		return;
-	bpf_traces_tidy(&b->traces->queue);
+	bpf_queue_tidy(&b->traces->queue.queue);
 	bpf_blocks_reuse(&b->traces->blocks, until_ns);
 }
 
@@ -398,7 +266,7 @@ void bpf_traces_settle(struct bpf *b, uint64_t until_ns)
 
 static volatile struct trace_counts *counts_of(const struct bpf_trace_source *s, size_t cpu)
 {
-	size_t stride = bpf_map__value_size(s->programs->traces->maps.trace_cpus);
+	size_t stride = bpf_map__value_size(s->programs->behind[0]->maps.trace_cpus);
 
 	return (void *)((char *)s->cpus + cpu * stride);
 }
@@ -425,7 +293,7 @@ static int missing(struct driver *d, int (*fn)(void *ctx, const struct insn_trac
 	uint64_t missed = look_at_missed(s);
 
 	if (s->eager || missed != s->missed)
-		ring_buffer__consume(s->ring);
+		bpf_reader_read(&s->reader);
 	s->missed = missed;
 	return bpf_traces_missing(&s->queue, fn, ctx);
 }

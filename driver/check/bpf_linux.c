@@ -137,7 +137,7 @@ static int run_source(struct driver *d, uint32_t before, const char *name,
 		      struct check_program *out)
 {
 	uint32_t last = last_program();
-	const struct driver_sink sink = { ignore_load, ignore_count, NULL, NULL };
+	const struct driver_sink sink = { .load = ignore_load, .count = ignore_count };
 	struct driver_stats stats;
 	struct runs runs = { 0 };
 	uint64_t spent;

@@ -65,10 +65,19 @@ static bool wants_tick(const struct driver_config *config)
 	return false;
 }
 
-static int refuse_traces(const char *source, struct base_err *err)
+/* Is there something asked for that only bpf has? */
+static bool wants_behind(const struct driver_config *config)
 {
-	base_fail(err, -DCPI_EUNSUPPORTED, "no traces with the source '%s'", source);
-	base_hint(err, "traces need the source 'bpf', and all processes");
+	return config->trace_every || config->callpath_every;
+}
+
+static int refuse_behind(const struct driver_config *config, const char *source,
+			 struct base_err *err)
+{
+	const char *what = config->trace_every ? "traces" : "call paths";
+
+	base_fail(err, -DCPI_EUNSUPPORTED, "no %s with the source '%s'", what, source);
+	base_hint(err, "%s need the source 'bpf', and all processes", what);
 	return -DCPI_EUNSUPPORTED;
 }
 
@@ -81,15 +90,15 @@ static int open_default(const struct driver_config *config, struct driver **out,
 	int r;
 
 	if (config->pid > 0)
-		return config->trace_every ? refuse_traces("perf", err)
-					   : perf_open(config, out, err);
+		return wants_behind(config) ? refuse_behind(config, "perf", err)
+					    : perf_open(config, out, err);
 	r = open_tick(config, out);
 	if (r >= 0)
 		return r;
 	r = bpf_open(config, out, &why);
 	if (r >= 0)
 		return r;
-	if (r == -DCPI_EUSAGE || config->trace_every) {
+	if (r == -DCPI_EUSAGE || wants_behind(config)) {
 		if (err && !err->code)
 			*err = why;
 		return r;
@@ -122,8 +131,8 @@ static int open_source(const struct driver_config *config, struct driver **out,
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (strcmp(sources[i].name, config->source) != 0)
 			continue;
-		if (config->trace_every && sources[i].open != bpf_open)
-			return refuse_traces(config->source, err);
+		if (wants_behind(config) && sources[i].open != bpf_open)
+			return refuse_behind(config, config->source, err);
 		return sources[i].open(config, out, err);
 	}
 	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", config->source);

@@ -10,6 +10,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+/* Any name may be made short; brackets alone may become longer. */
+static void check_short(const char *name)
+{
+	char *once = demangle_short(name);
+
+	if (!once || strlen(once) > 3 * strlen(name) + 4)
+		abort();
+	free(once);
+}
+
 static void check(const char *linkage)
 {
 	char *name = demangle_name(linkage), *again = demangle_name(linkage);
@@ -21,6 +31,7 @@ static void check(const char *linkage)
 		abort();
 	if (name)
 		demangle_is(linkage, name + strlen(name) / 2);
+	check_short(name ? name : linkage);
 	free(name);
 	free(again);
 }

@@ -78,7 +78,7 @@ static void change_ring(int fd, const uint8_t *data, size_t len)
 
 static void drain(struct driver *d, bool all)
 {
-	const struct driver_sink sink = { take_load, take_count, NULL, NULL };
+	const struct driver_sink sink = { .load = take_load, .count = take_count };
 	struct base_err err = { 0 };
 	struct driver_stats s;
 	uint64_t sum;

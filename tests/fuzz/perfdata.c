@@ -68,7 +68,7 @@ static void check_stream(const char *text, size_t len, uint64_t handed)
 {
 	FILE *in = fmemopen((void *)(uintptr_t)text, len, "r");
 	uint64_t taken = 0;
-	const struct driver_sink sink = { take_load, take_count, NULL, &taken };
+	const struct driver_sink sink = { .load = take_load, .count = take_count, .ctx = &taken };
 	struct base_err err = { 0 };
 	struct driver *d = NULL;
 	int r;
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	FILE *in = len ? fmemopen((void *)(uintptr_t)data, len, "r") : NULL;
 	struct seen seen = { 0 };
-	struct driver_sink sink = { load, count, NULL, &seen };
+	struct driver_sink sink = { .load = load, .count = count, .ctx = &seen };
 	struct base_err err = { 0 };
 	struct driver *d = NULL;
 	size_t text_len;

@@ -26,7 +26,7 @@ static int count(void *ctx, const struct driver_count *c)
 static bool again(const void *text, size_t len, char **out, size_t *out_len)
 {
 	FILE *in = fmemopen((void *)(uintptr_t)text, len, "r"), *to = open_memstream(out, out_len);
-	const struct driver_sink sink = { load, count, NULL, to };
+	const struct driver_sink sink = { .load = load, .count = count, .ctx = to };
 	struct driver *d = NULL;
 	int r;
 

@@ -158,7 +158,7 @@ static int open_all(struct restream *s, char **args, struct driver **d, struct b
 
 static int run(struct restream *s, struct driver *d, struct base_err *err)
 {
-	const struct driver_sink sink = { on_load, on_count, NULL, s };
+	const struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = s };
 	int r = driver_record_head(s->to, d, driver_recorded_utc(d));
 
 	if (r >= 0)

@@ -24,7 +24,9 @@ typedef __u32 __wsum;
 
 /* Numbers of the interface, by bpf(2). */
 enum {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 	BPF_F_NO_PREALLOC = 1,
@@ -101,7 +103,92 @@ struct thread_struct {
 #endif
 };
 
+/* The mappings of a process, by address. */
+struct maple_tree {
+	void *ma_root;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+};
+
+struct maple_metadata {
+	unsigned char end;
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+	struct maple_metadata meta;
+};
+
+/* Stands for any four bytes: a cast wants a struct that the kernel knows. */
+struct seqcount {
+	unsigned int sequence;
+};
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	struct seqcount mm_lock_seq; /* Linux 6.13; counts the writers of mappings */
+	mm_context_t context;
+};
+
+struct mm_struct___int {
+	int mm_lock_seq; /* Linux 6.4 */
+};
+
+/* Stands for any eight bytes. */
+struct timespec64 {
+	int64_t tv_sec;
+	long tv_nsec;
+};
+
+struct super_block {
+	uint32_t s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	int64_t i_size;
+};
+
+/* Linux 6.11, 6.6, and before. */
+struct inode___newer {
+	int64_t i_ctime_sec;
+	uint32_t i_ctime_nsec;
+};
+
+struct inode___old {
+	struct timespec64 __i_ctime;
+};
+
+struct inode___older {
+	struct timespec64 i_ctime;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags, vm_pgoff;
+	struct file *vm_file;
+};
+
+#define KERNEL_VM_EXEC	  4
+#define KERNEL_PF_KTHREAD 0x200000
+
 struct task_struct {
+	unsigned int flags;
+	struct mm_struct *mm;
 	int tgid, pid;
 	uint32_t self_exec_id;
 	struct task_struct *group_leader;
@@ -118,19 +205,10 @@ struct pt_regs {
 #define KERNEL_REGS_MODE cs
 #else
 	uint64_t pc, pstate;
+	int32_t syscallno;
 #define KERNEL_REGS_IP	 pc
 #define KERNEL_REGS_MODE pstate
 #endif
-};
-
-/* Stands for any eight bytes: a cast wants a struct that the kernel knows. */
-struct timespec64 {
-	int64_t tv_sec;
-};
-
-/* Stands for any four. */
-struct seqcount {
-	unsigned int sequence;
 };
 
 struct hrtimer_clock_base {

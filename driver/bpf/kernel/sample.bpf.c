@@ -19,10 +19,10 @@ const volatile uint64_t mix[4] = { 0 };
 #include "count_table.h"
 #include "sample.h"
 
-/* Called after a sample was counted (trace.bpf.c); here it is empty. */
+/* Called after a sample was counted (behind.bpf.c); here it is empty. */
 #ifndef SAMPLE_AFTER_EVENT
-#define SAMPLE_AFTER_EVENT(ctx, key) ((void)0)
-#define SAMPLE_AFTER_TICK(regs, key) ((void)0)
+#define SAMPLE_AFTER_EVENT(ctx, key)	  ((void)0)
+#define SAMPLE_AFTER_TICK(ctx, regs, key) ((void)0)
 #endif
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -419,7 +419,7 @@ int sample_tick(uint64_t *ctx)
 	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
 	read_word((void *)ctx[1], &now);
 	count(&k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), true, now);
-	SAMPLE_AFTER_TICK((void *)regs, &k);
+	SAMPLE_AFTER_TICK(ctx, (void *)regs, &k);
 	return 0;
 }
 

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The sampler with traces: what it counts as sample.bpf.c does, and behind one sample in so many
- * it interprets what the program goes on with. Loaded in place of the sampler of the first event
- * where traces are asked for, so that without them nothing is paid for.
+ * Traces: behind one sample in so many, what the program goes on with, interpreted. Included by
+ * behind.bpf.c.
  */
-#include "kernel.h"
-
-struct count_key;
-static int trace_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k);
-static int trace_of_tick(const void *regs, const struct count_key *k);
-
-#define SAMPLE_AFTER_EVENT(ctx, key) trace_of_event(ctx, key)
-#define SAMPLE_AFTER_TICK(regs, key) trace_of_tick(regs, key)
-
-#include "sample.bpf.c"
-
 struct run;
 static __always_inline int trace_read(const struct run *kernel, void *to, uint32_t len,
 				      uint64_t addr);
@@ -28,7 +16,7 @@ static __always_inline int trace_read(const struct run *kernel, void *to, uint32
 
 /* ---- set before loading ---------------------------------------------------------------------- */
 
-const volatile uint32_t trace_every = 1;
+const volatile uint32_t trace_every = 1; /* 0: none */
 const volatile uint16_t trace_insns = 64;
 const volatile uint8_t trace_log = VTRACE_LOG_PATH;
 const volatile bool trace_kernel = false;
@@ -591,7 +579,7 @@ static __always_inline int trace(struct trace_cpu *c, uint32_t cpu, const struct
 static __noinline int trace_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
 {
 	uint32_t cpu;
-	struct trace_cpu *c = k ? take_turn(k, &cpu) : NULL;
+	struct trace_cpu *c = trace_every && k ? take_turn(k, &cpu) : NULL;
 
 	if (!c)
 		return 0;
@@ -607,7 +595,7 @@ static __noinline int trace_of_event(struct bpf_perf_event_data *ctx, const stru
 static __noinline int trace_of_tick(const void *regs, const struct count_key *k)
 {
 	uint32_t cpu;
-	struct trace_cpu *c = k ? take_turn(k, &cpu) : NULL;
+	struct trace_cpu *c = trace_every && k ? take_turn(k, &cpu) : NULL;
 
 	if (!c)
 		return 0;

@@ -248,7 +248,7 @@ static inline struct driver_stats check_law(const struct seen *s)
 
 static inline void drain(struct seen *s, bool all)
 {
-	const struct driver_sink sink = { on_load, on_count, NULL, s };
+	const struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = s };
 	struct base_err err = { 0 };
 
 	if (driver_drain(d, all, &sink, &err) < 0)

@@ -219,7 +219,9 @@ static int on_missing(void *ctx, const struct insn_trace *w)
 
 static void look(struct watched *v)
 {
-	const struct driver_sink sink = { on_load, on_count, on_trace, v };
+	const struct driver_sink sink = {
+		.load = on_load, .count = on_count, .trace = on_trace, .ctx = v
+	};
 	struct driver_trace_stats st;
 	struct base_err err = { 0 };
 	uint64_t read = 0;
@@ -467,7 +469,9 @@ static void kernel_mode_has_traces(void **state)
 {
 	struct driver_config config = traces;
 	struct kernel_seen k = { 0 };
-	const struct driver_sink sink = { on_load, on_count, on_kernel_trace, &k };
+	const struct driver_sink sink = {
+		.load = on_load, .count = on_count, .trace = on_kernel_trace, .ctx = &k
+	};
 	struct base_err err = { 0 };
 
 	(void)state;

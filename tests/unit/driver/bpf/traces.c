@@ -267,14 +267,14 @@ static void trace_come_in_order_of_time(void **state)
 	assert_int_equal(bpf_traces_hand(&q, 8, &sink), 0);
 	assert_int_equal(t.nr, 4);
 	assert_memory_equal(t.times, until_8, sizeof(until_8));
-	assert_int_equal(bpf_traces_nr(&q), 1);
-	bpf_traces_tidy(&q);
-	assert_int_equal(bpf_traces_nr(&q), 1);
+	assert_int_equal(bpf_queue_nr(&q.queue), 1);
+	bpf_queue_tidy(&q.queue);
+	assert_int_equal(bpf_queue_nr(&q.queue), 1);
 	bpf_traces_add(&q, &r, record_of(&r, 8, 1, false));
 	bpf_traces_add(&q, &r, record_of(&r, 10, 1, false));
 	t.refuse_at = 6;
 	assert_int_equal(bpf_traces_hand(&q, 11, &sink), -EPIPE);
-	assert_int_equal(bpf_traces_nr(&q), 1);
+	assert_int_equal(bpf_queue_nr(&q.queue), 1);
 	assert_int_equal(t.times[4], 8);
 	assert_int_equal(t.times[5], 9);
 	assert_int_equal(q.handed, 6);
@@ -298,21 +298,21 @@ static void handed_traces_leave_no_room_behind(void **state)
 		bpf_traces_add(&q, &r, record_of(&r, 2 * i, 3, i % 2));
 		assert_int_equal(bpf_traces_hand(&q, 2 * i + 1, &sink), 0);
 		assert_int_equal(t.times[t.nr - 1], 2 * i);
-		bpf_traces_tidy(&q);
-		assert_int_equal(bpf_traces_nr(&q), 1);
+		bpf_queue_tidy(&q.queue);
+		assert_int_equal(bpf_queue_nr(&q.queue), 1);
 	}
-	assert_in_range(q.cap, 1, 16);
-	assert_in_range(q.cap_words, 1, 1024);
+	assert_in_range(q.queue.cap, 1, 16);
+	assert_in_range(q.queue.cap_words, 1, 1024);
 	assert_int_equal(bpf_traces_hand(&q, UINT64_MAX, &sink), 0);
-	bpf_traces_tidy(&q);
-	assert_int_equal(q.nr_words, 0);
+	bpf_queue_tidy(&q.queue);
+	assert_int_equal(q.queue.nr_words, 0);
 	assert_int_equal(q.handed, 2000);
 	/* Nor does what a flood took. */
 	for (uint64_t i = 0; i < 40000; i++)
 		bpf_traces_add(&q, &r, record_of(&r, i, 4, true));
-	q.first = q.nr;
-	bpf_traces_tidy(&q);
-	assert_int_equal(q.cap_words, 0);
+	q.queue.first = q.queue.nr;
+	bpf_queue_tidy(&q.queue);
+	assert_int_equal(q.queue.cap_words, 0);
 	bpf_traces_add(&q, &r, record_of(&r, 5, 4, true));
 	t.nr = 0;
 	assert_int_equal(bpf_traces_hand(&q, UINT64_MAX, &sink), 0);
@@ -346,21 +346,21 @@ static void hidden_traces_come_in_their_turn(void **state)
 	static const uint64_t times[] = { 5, 25, 50 };
 	struct bpf_traces q = { 0 };
 	struct fake_ring f = { .q = &q, .times = { 5, 50, 25 }, .nr = 3, .busy = 1 };
-	const struct bpf_trace_ring ring = { &f.read, &f.nr, read_fake, &f };
+	const struct bpf_ring ring = { &f.read, &f.nr, read_fake, &f };
 	struct taken t = { 0 };
 	const struct driver_sink sink = { .trace = take, .ctx = &t };
 
 	(void)state;
 	f.nr = 1;
-	assert_int_equal(bpf_traces_whole(&q, &ring, 10), 10);
+	assert_int_equal(bpf_queue_whole(&q.queue, &ring, 10), 10);
 	f.nr = 3;
 	/* It does not come in time: what began since the last time has to wait. */
-	assert_int_equal(bpf_traces_whole(&q, &ring, 30), 10);
+	assert_int_equal(bpf_queue_whole(&q.queue, &ring, 30), 10);
 	assert_int_equal(bpf_traces_hand(&q, 10, &sink), 0);
 	assert_int_equal(t.nr, 1);
 	/* It does soon. */
 	f.written_at = f.nr_looks + 3;
-	assert_int_equal(bpf_traces_whole(&q, &ring, 40), 40);
+	assert_int_equal(bpf_queue_whole(&q.queue, &ring, 40), 40);
 	assert_int_equal(f.nr_looks, f.written_at);
 	assert_int_equal(bpf_traces_hand(&q, 40, &sink), 0);
 	assert_int_equal(bpf_traces_hand(&q, 60, &sink), 0);
@@ -368,10 +368,10 @@ static void hidden_traces_come_in_their_turn(void **state)
 	assert_memory_equal(t.times, times, sizeof(times));
 	/* Others may have come behind since: positions are compared as they wrap. */
 	f.nr = f.read = ULONG_MAX;
-	assert_int_equal(bpf_traces_whole(&q, &ring, 70), 70);
+	assert_int_equal(bpf_queue_whole(&q.queue, &ring, 70), 70);
 	f.read = 5;
 	f.nr = 5;
-	assert_int_equal(bpf_traces_whole(&q, &ring, 80), 80);
+	assert_int_equal(bpf_queue_whole(&q.queue, &ring, 80), 80);
 	bpf_traces_release(&q);
 }
 
@@ -390,7 +390,7 @@ static void nonsense_is_lost_by_name(void **state)
 	r.w.code_len = INSN_TRACE_CODE + 1;
 	bpf_traces_add(&q, &r, len);
 	assert_int_equal(q.lost_read, len + 2);
-	assert_int_equal(bpf_traces_nr(&q), 0);
+	assert_int_equal(bpf_queue_nr(&q.queue), 0);
 	bpf_traces_release(&q);
 }
 
@@ -445,7 +445,7 @@ static void missing_code_is_told_once(void **state)
 	for (uint64_t i = 0; i < 2 * BPF_NR_MISSING; i++)
 		miss(&q, 8, 8 * i, 10, 0, 64);
 	assert_int_equal(q.nr_missing, BPF_NR_MISSING);
-	assert_int_equal(bpf_traces_nr(&q), 11 + 2 * BPF_NR_MISSING);
+	assert_int_equal(bpf_queue_nr(&q.queue), 11 + 2 * BPF_NR_MISSING);
 	bpf_traces_release(&q);
 }
 

@@ -74,7 +74,7 @@ static int note_count(void *ctx, const struct driver_count *c)
 	return 0;
 }
 
-static const struct driver_sink sink = { note_load, note_count, NULL, NULL };
+static const struct driver_sink sink = { .load = note_load, .count = note_count };
 
 /* ---- a ring ---------------------------------------------------------------------------------- */
 

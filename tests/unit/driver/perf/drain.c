@@ -41,7 +41,7 @@ static int on_count(void *ctx, const struct driver_count *count)
 
 static void drain(void)
 {
-	const struct driver_sink sink = { on_load, on_count, NULL, NULL };
+	const struct driver_sink sink = { .load = on_load, .count = on_count };
 
 	assert_int_equal(perf_ops.drain(&p->base, true, &sink, NULL), 0);
 }

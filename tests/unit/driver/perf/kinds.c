@@ -100,7 +100,7 @@ static void an_event_of_some_cpus_is_counted_there(void **state)
 					      .slots = (const char *const[]){ "cpu-clock+r1" },
 					      .nr_slots = 1 };
 	uint64_t counts[DRIVER_NR_EVENTS] = { 0 };
-	const struct driver_sink sink = { on_load, on_count, NULL, counts };
+	const struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = counts };
 	struct base_err err = { 0 };
 	struct driver *d;
 	char text[200];

@@ -135,7 +135,7 @@ static void check_law(const struct seen *s, uint64_t held)
 static void child_is_seen_in_order(void **state)
 {
 	struct seen s = { 0 };
-	struct driver_sink sink = { on_load, on_count, NULL, &s };
+	struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = &s };
 	struct driver_stats st;
 	uint64_t ms;
 
@@ -164,7 +164,7 @@ static void child_is_seen_in_order(void **state)
 static void a_stop_leaves_the_cpus_where_they_are(void **state)
 {
 	struct seen s = { 0 };
-	struct driver_sink sink = { on_load, on_count, NULL, &s };
+	struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = &s };
 	char before[512];
 
 	(void)state;
@@ -187,7 +187,7 @@ static void a_stop_leaves_the_cpus_where_they_are(void **state)
 static void sink_refuses_and_nothing_is_lost(void **state)
 {
 	struct seen s = { .fail_after = 1 };
-	struct driver_sink sink = { on_load, on_count, NULL, &s };
+	struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = &s };
 
 	(void)state;
 	assert_int_equal(driver_start(d, NULL), 0);
@@ -221,7 +221,7 @@ static void small_rings_ask_to_be_drained(void **state)
 					      .nr_slots = 1,
 					      .ring_pages = 1 };
 	struct seen s = { 0 };
-	const struct driver_sink sink = { on_load, on_count, NULL, &s };
+	const struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = &s };
 	struct driver *saved = d;
 	struct pollfd p = { .events = POLLIN };
 	int due = 1;
@@ -255,7 +255,7 @@ static void full_rings_are_accounted_for(void **state)
 		.frequency = 2000,
 	};
 	struct seen s = { 0 };
-	const struct driver_sink sink = { on_load, on_count, NULL, &s };
+	const struct driver_sink sink = { .load = on_load, .count = on_count, .ctx = &s };
 	struct driver_stats st;
 	struct driver *saved = d;
 
@@ -346,7 +346,7 @@ typedef bool (*enough_fn)(struct driver *own, const struct tally *t);
 /* Spin for 100 ms, and until there is enough: as long as that takes, but not for ever. */
 static void work_until(struct driver *own, struct tally *t, enough_fn enough)
 {
-	const struct driver_sink sink = { tally_load, tally_count, NULL, t };
+	const struct driver_sink sink = { .load = tally_load, .count = tally_count, .ctx = t };
 	struct pollfd p = { .fd = driver_poll_fd(own), .events = POLLIN };
 	struct work w = { 0 };
 
@@ -363,7 +363,7 @@ static void work_until(struct driver *own, struct tally *t, enough_fn enough)
 static void with_source(const struct driver_config *config, struct tally *t, enough_fn enough,
 			void (*look)(struct driver *own, const struct tally *t))
 {
-	const struct driver_sink sink = { tally_load, tally_count, NULL, t };
+	const struct driver_sink sink = { .load = tally_load, .count = tally_count, .ctx = t };
 	struct rusage before, after;
 	struct driver *own;
 	uint64_t began_ns;
@@ -659,7 +659,7 @@ static void its_later_children_are_seen_too(void **state)
 					      .nr_slots = 1,
 					      .pid = getpid() };
 	struct tally t = { .pid = getpid() };
-	const struct driver_sink sink = { tally_load, tally_count, NULL, &t };
+	const struct driver_sink sink = { .load = tally_load, .count = tally_count, .ctx = &t };
 	struct driver *own;
 	uint64_t ms;
 

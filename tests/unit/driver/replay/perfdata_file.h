@@ -230,7 +230,9 @@ static int replayed_count(void *ctx, const struct driver_count *count)
 
 static inline void replay_drains(struct replayed *o, struct driver *d)
 {
-	const struct driver_sink sink = { replayed_load, replayed_count, NULL, o };
+	const struct driver_sink sink = { .load = replayed_load,
+					  .count = replayed_count,
+					  .ctx = o };
 
 	o->nr_events = driver_nr_events(d);
 	o->utc = driver_recorded_utc(d);

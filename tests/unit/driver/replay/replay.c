@@ -45,7 +45,7 @@ static int write_count(void *ctx, const struct driver_count *count)
 static char *record_again(const char *text, struct driver_stats *stats)
 {
 	struct driver *d = open_text(text);
-	struct driver_sink sink = { write_load, write_count, NULL, NULL };
+	struct driver_sink sink = { .load = write_load, .count = write_count };
 	char *out = NULL;
 	size_t len;
 	int r;
@@ -166,7 +166,7 @@ static int last_count(void *ctx, const struct driver_count *count)
 static void fields_reach_the_sink(void **state)
 {
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct driver *d = open_text(HEAD "mmap t=7 pid=8 addr=0x10 len=0x20 off=0x30 major=8 "
 					  "minor=1 inode=77 id=0aFF path=/a\\nb\\\\ c\n");
 
@@ -203,7 +203,7 @@ static void dynamic_records_are_aligned_bytes(void **state)
 {
 	static const uint8_t want[] = { 0x18, 0, 0, 0, 2, 0, 0xff, 0xee };
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct driver *d = open_text(HEAD "dyn pid=8 data=180000000200ffEE\n");
 
 	(void)state;
@@ -219,7 +219,7 @@ static void long_streams_come_in_several_drains(void **state)
 {
 	enum { NR = 10000 };
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct base_buf text = { 0 };
 	struct driver_stats stats;
 	struct driver *d;
@@ -250,7 +250,7 @@ static void long_streams_come_in_several_drains(void **state)
 static void a_sink_may_stop_a_drain(void **state)
 {
 	struct last l = { .answer = -42 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct driver *d = open_text(HEAD "exit pid=1\ncount pid=1 addr=1\nexit pid=2\n");
 
 	(void)state;
@@ -270,7 +270,7 @@ static void a_silent_pipe_can_be_ended(void **state)
 	static const char text[] = HEAD "count pid=1 addr=1\ncount pid=1 ad";
 	struct driver_config config = { .source = "replay", .replay_path = "-" };
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct driver *d = NULL;
 	int ends[2];
 
@@ -295,7 +295,7 @@ static void a_silent_pipe_can_be_ended(void **state)
 static void nothing_is_read_behind_a_stop(void **state)
 {
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct driver *d = open_text(HEAD "count pid=1 addr=1\n");
 
 	(void)state;
@@ -408,7 +408,7 @@ static void bad_records_are_named_by_line(void **state)
 		{ "count pid=1 addr=1 n=18446744073709551615", "sum of counts does not fit" },
 	};
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	char text[512];
 
 	(void)state;
@@ -436,7 +436,7 @@ static void cut_and_binary_streams_are_refused(void **state)
 {
 	static const char nul[] = HEAD "exit pid=1\0\n";
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	const struct driver_sink sink = { .load = last_load, .count = last_count, .ctx = &l };
 	struct driver *d = open_text(HEAD "exit pid=1\nexit pid=1");
 
 	(void)state;

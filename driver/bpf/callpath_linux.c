@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Call paths of the source "bpf": the maps of their program, read and filled; what driver.h says of
+ * them. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bpf_callpaths.h"
+#include "bpf_maps.h"
+#include "bpf_program.h"
+#include "bpf_rows.h"
+
+_Static_assert(sizeof(struct callpath_file) == sizeof(struct driver_file), "a file");
+
+/* Files that are reported in a second. One that is written to again and again is always new. */
+enum { ASKED_PER_S = 256 };
+
+enum { BANK_BYTES = CALLPATH_BANK * CALLPATH_CHUNK * sizeof(uint32_t) };
+
+struct bpf_callpath_source {
+	const struct sample_behind *programs;
+	const struct bpf_tables *tables; /* to wait for programs */
+	struct bpf_callpaths queue;
+	struct bpf_rows rows;
+	struct bpf_reader paths, missing;
+	struct driver_rows_missing *missed;
+	size_t nr_missed, cap_missed;
+	uint64_t second_ns; /* a second of reports began then, of so many; more were dropped */
+	uint32_t nr_asked;
+	bool dropped;
+	void *cpus;
+	size_t nr_cpus;
+};
+
+static struct bpf_callpath_source *source_of(const struct driver *d)
+{
+	return ((const struct bpf *)d)->callpaths;
+}
+
+static volatile struct callpath_counts *counts_of(const struct bpf_callpath_source *s, size_t cpu)
+{
+	return (void *)((char *)s->cpus +
+			cpu * bpf_map__value_size(s->programs->maps.callpath_cpus));
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static int make_bank(void *ctx, uint32_t number, uint32_t **words)
+{
+	struct bpf_callpath_source *s = ctx;
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "callpath_bank", 4,
+				CALLPATH_CHUNK * sizeof(uint32_t), CALLPATH_BANK, &opts);
+	void *memory = fd < 0 ? MAP_FAILED
+			      : mmap(NULL, BANK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int r = memory == MAP_FAILED ? -errno : 0;
+
+	if (r >= 0 && bpf_map_update_elem(bpf_map__fd(s->programs->maps.callpath_banks), &number,
+					  &fd, BPF_ANY) < 0) {
+		r = -errno;
+		munmap(memory, BANK_BYTES);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (r >= 0)
+		*words = memory;
+	return r;
+}
+
+static int lead(void *ctx, const struct driver_file *file, uint32_t number)
+{
+	const struct bpf_callpath_source *s = ctx;
+	int fd = bpf_map__fd(s->programs->maps.callpath_files);
+
+	return bpf_map_update_elem(fd, file, &number, BPF_ANY) < 0 ? -errno : 0;
+}
+
+static void forget(void *ctx, const struct driver_file *file)
+{
+	const struct bpf_callpath_source *s = ctx;
+
+	bpf_map_delete_elem(bpf_map__fd(s->programs->maps.callpath_files), file);
+}
+
+static void changed(void *ctx)
+{
+	const struct bpf_callpath_source *s = ctx;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		__atomic_fetch_add(&counts_of(s, i)->epoch, 1, __ATOMIC_SEQ_CST);
+}
+
+static void wait(void *ctx)
+{
+	const struct bpf_callpath_source *s = ctx;
+
+	bpf_tables_wait(s->tables);
+}
+
+static const struct bpf_rows_ops rows_ops = {
+	.bank = make_bank,
+	.lead = lead,
+	.forget = forget,
+	.changed = changed,
+	.wait = wait,
+};
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static int on_path(void *ctx, void *data, size_t len)
+{
+	struct bpf_callpath_source *s = ctx;
+
+	bpf_callpaths_add(&s->queue, data, len);
+	return 0;
+}
+
+/* Those that were dropped are met again, in the next second. */
+static bool may_ask(struct bpf_callpath_source *s, uint64_t now_ns)
+{
+	if (now_ns - s->second_ns >= 1000000000u) {
+		if (s->dropped)
+			changed(s);
+		s->second_ns = now_ns;
+		s->nr_asked = 0;
+		s->dropped = false;
+	}
+	s->dropped |= s->nr_asked >= ASKED_PER_S;
+	return s->nr_asked++ < ASKED_PER_S;
+}
+
+static void miss(struct bpf_callpath_source *s, const struct callpath_missing *m)
+{
+	struct driver_rows_missing to = {
+		.instance = m->instance,
+		.addr = m->addr,
+		.start = m->start,
+		.end = m->end,
+		.file_off = m->file_off,
+		.pid = (int32_t)m->tgid,
+		.vdso = m->vdso != 0,
+	};
+
+	memcpy(&to.file, &m->file, sizeof(to.file));
+	/* Without room for it, it is met again. */
+	if (base_grow(&s->missed, &s->cap_missed, s->nr_missed + 1, sizeof(to)) < 0)
+		return;
+	if (may_ask(s, base_now_ns()) && bpf_rows_ask(&s->rows, &to.file, base_now_ns()))
+		s->missed[s->nr_missed++] = to;
+}
+
+static int on_missing(void *ctx, void *data, size_t len)
+{
+	if (len >= sizeof(struct callpath_missing))
+		miss(ctx, data);
+	return 0;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static const struct driver_callpath_ops callpath_ops;
+
+static int open_maps(struct bpf_callpath_source *s)
+{
+	int r = bpf_map_in(&s->cpus, s->programs->maps.callpath_cpus);
+
+	if (r >= 0)
+		r = bpf_map_in(&s->rows.tables, s->programs->maps.callpath_tables);
+	if (r >= 0)
+		r = bpf_reader_open(&s->paths, s->programs->maps.callpaths, on_path, s);
+	if (r >= 0)
+		r = bpf_reader_open(&s->missing, s->programs->maps.callpath_missing, on_missing, s);
+	return r;
+}
+
+int bpf_callpaths_open(struct bpf *b, const struct driver_config *config)
+{
+	struct bpf_callpath_source *s;
+	int r;
+
+	if (!config->callpath_every)
+		return 0;
+	s = b->callpaths = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->programs = b->programs.behind[0];
+	s->tables = &b->tables;
+	s->rows.ops = &rows_ops;
+	s->rows.ctx = s;
+	s->nr_cpus = bpf_map__max_entries(s->programs->maps.callpath_cpus);
+	r = open_maps(s);
+	if (r >= 0)
+		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths));
+	if (r >= 0)
+		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->missing));
+	if (r >= 0)
+		b->base.callpaths = &callpath_ops;
+	return r;
+}
+
+void bpf_callpaths_close(struct bpf *b)
+{
+	struct bpf_callpath_source *s = b->callpaths;
+
+	if (!s)
+		return;
+	bpf_reader_close(&s->paths);
+	bpf_reader_close(&s->missing);
+	bpf_map_out(s->cpus, s->programs->maps.callpath_cpus);
+	bpf_map_out(s->rows.tables, s->programs->maps.callpath_tables);
+	for (size_t i = 0; i < CALLPATH_NR_BANKS; i++)
+		if (s->rows.banks[i])
+			munmap(s->rows.banks[i], BANK_BYTES);
+	bpf_queue_release(&s->queue.queue);
+	free(s->missed);
+	free(s);
+	b->callpaths = NULL;
+}
+
+size_t bpf_callpaths_read(struct bpf *b)
+{
+	if (!b->callpaths)
+		return 0;
+	bpf_reader_read(&b->callpaths->missing);
+	bpf_reader_read(&b->callpaths->paths);
+	return bpf_queue_nr(&b->callpaths->queue.queue);
+}
+
+uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns)
+{
+	struct bpf_callpath_source *s = b->callpaths;
+	uint64_t whole_ns;
+
+	if (!s)
+		return now_ns;
+	whole_ns =
+		bpf_reader_whole(&s->paths, &s->queue.queue, b->running ? now_ns : base_now_ns());
+	/* Nothing comes later. */
+	return b->running ? whole_ns : now_ns;
+}
+
+uint64_t bpf_callpaths_next(struct bpf *b)
+{
+	return b->callpaths ? bpf_queue_next(&b->callpaths->queue.queue) : UINT64_MAX;
+}
+
+int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
+{
+	return b->callpaths ? bpf_callpaths_hand(&b->callpaths->queue, until_ns, sink) : 0;
+}
+
+void bpf_callpaths_settle(struct bpf *b)
+{
+	if (b->callpaths)
+		bpf_queue_tidy(&b->callpaths->queue.queue);
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static int missing(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
+		   void *ctx)
+{
+	struct bpf_callpath_source *s = source_of(d);
+	size_t nr;
+	int r = 0;
+
+	if (s->dropped)
+		may_ask(s, base_now_ns());
+	bpf_reader_read(&s->missing);
+	nr = s->nr_missed;
+	s->nr_missed = 0;
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = fn(ctx, &s->missed[i]);
+	return r < 0 ? r : 0;
+}
+
+static int put(struct driver *d, const struct driver_file *file, const struct unwind_table *table)
+{
+	return bpf_rows_put(&source_of(d)->rows, file, table, base_now_ns());
+}
+
+/* Losses are read first: they may grow between, but are received before. */
+static void add_cpu(struct driver_callpath_stats *out, const volatile struct callpath_counts *c)
+{
+	out->lost_ring += c->lost_ring;
+	out->lost_busy += c->lost_busy;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	out->received += c->received;
+}
+
+static void stats(const struct driver *d, struct driver_callpath_stats *out)
+{
+	const struct bpf_callpath_source *s = source_of(d);
+
+	*out = (struct driver_callpath_stats){
+		.lost_read = s->queue.lost_read,
+		.frames = s->queue.frames,
+		.nr_tables = s->rows.nr_tables,
+		.table_bytes = s->rows.bytes,
+		.evicted = s->rows.evicted,
+	};
+	memcpy(out->by_end, s->queue.by_end, sizeof(out->by_end));
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		add_cpu(out, counts_of(s, i));
+	out->held = out->received - out->lost_ring - out->lost_busy - s->queue.lost_read -
+		    s->queue.handed;
+}
+
+static const struct driver_callpath_ops callpath_ops = {
+	.missing = missing,
+	.put = put,
+	.stats = stats,
+};

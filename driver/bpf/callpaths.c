@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Records of call paths, checked, and handed on as driver.h has them. No kernel is needed. */
+#include "bpf_callpaths.h"
+#include "kernel/callpaths.h"
+
+_Static_assert((int)CALLPATH_COMPLETE == (int)DRIVER_CALLPATH_COMPLETE &&
+		       (int)CALLPATH_CUT == (int)DRIVER_CALLPATH_CUT &&
+		       (int)CALLPATH_UNREADABLE == (int)DRIVER_CALLPATH_UNREADABLE &&
+		       (int)CALLPATH_NO_ROWS == (int)DRIVER_CALLPATH_NO_ROWS &&
+		       (int)CALLPATH_ASTRAY == (int)DRIVER_CALLPATH_ASTRAY &&
+		       (int)CALLPATH_NR_FRAMES == (int)DRIVER_NR_FRAMES &&
+		       CALLPATH_EXACT == DRIVER_FRAME_EXACT,
+	       "call paths");
+
+static bool is_sound(const struct callpath_record *w, size_t len)
+{
+	if (len < sizeof(*w) || len != sizeof(*w) + w->nr * sizeof(uint64_t))
+		return false;
+	return w->nr > 0 && w->nr <= CALLPATH_NR_FRAMES && w->nr_kernel <= w->nr &&
+	       w->end < DRIVER_NR_CALLPATH_ENDS && w->event < DRIVER_NR_EVENTS &&
+	       w->mode <= DRIVER_KERNEL && (w->nr_kernel > 0) == (w->mode == DRIVER_KERNEL);
+}
+
+void bpf_callpaths_add(struct bpf_callpaths *q, const void *record, size_t len)
+{
+	const struct callpath_record *w = record;
+
+	if (!is_sound(w, len) || bpf_queue_add(&q->queue, w->time_ns, w, len) < 0)
+		q->lost_read++;
+}
+
+struct telling {
+	struct bpf_callpaths *q;
+	const struct driver_sink *sink;
+};
+
+static int hand(void *ctx, const uint64_t *record)
+{
+	const struct telling *t = ctx;
+	const struct callpath_record *w = (const void *)record;
+	const struct driver_callpath c = {
+		.time_ns = w->time_ns,
+		.instance = w->instance,
+		.count = 1,
+		.pid = (int32_t)w->tgid,
+		.tid = (int32_t)w->tid,
+		.event = w->event,
+		.mode = w->mode,
+		.generation = w->generation,
+		.generation_read = (w->flags & CALLPATH_READ) != 0,
+		.generation_unread = (w->flags & CALLPATH_UNREAD) != 0,
+		.end = w->end,
+		.nr_kernel = w->nr_kernel,
+		.nr = w->nr,
+	};
+
+	t->q->handed++;
+	t->q->by_end[w->end]++;
+	t->q->frames += w->nr;
+	return t->sink->callpath
+		       ? t->sink->callpath(t->sink->ctx, &c, record + sizeof(*w) / sizeof(*record))
+		       : 0;
+}
+
+int bpf_callpaths_hand(struct bpf_callpaths *q, uint64_t until_ns, const struct driver_sink *sink)
+{
+	struct telling t = { q, sink };
+
+	return bpf_queue_hand(&q->queue, until_ns, hand, &t);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared by the program that walks call paths (callpath.bpf.c) and the source "bpf". Unwind tables
+ * (lib/unwind) stand in words of 4 bytes that are numbered throughout; these lie in banks, each an
+ * array map of its own that is made when it is needed. A table is written completely before its
+ * file leads to it, and its words are used again only when no program can be in it.
+ */
+#ifndef DCPI_BPF_CALLPATHS_H
+#define DCPI_BPF_CALLPATHS_H
+
+#include "rule.h"
+
+enum {
+	CALLPATH_NR_FRAMES = 1024,
+	CALLPATH_RING_LEN = 1 << 20,
+	CALLPATH_MISSING_LEN = 64 << 10,
+	CALLPATH_NR_FILES = 4096, /* that are known, with a table or without */
+
+	CALLPATH_CHUNK_BITS = 10, /* log2 of words in a chunk: an element of a bank */
+	CALLPATH_CHUNK = 1 << CALLPATH_CHUNK_BITS,
+	CALLPATH_BANK_BITS = 8, /* log2 of chunks in a bank */
+	CALLPATH_BANK = 1 << CALLPATH_BANK_BITS,
+	CALLPATH_NR_BANKS = 32,
+	CALLPATH_NR_CHUNKS = CALLPATH_NR_BANKS * CALLPATH_BANK, /* 32 MiB */
+
+	CALLPATH_RULE_WORDS = sizeof(struct unwind_rule) / 4,
+};
+
+/* Ends, numbered as enum driver_callpath_end. */
+enum {
+	CALLPATH_COMPLETE,
+	CALLPATH_CUT,
+	CALLPATH_UNREADABLE,
+	CALLPATH_NO_ROWS,
+	CALLPATH_ASTRAY,
+};
+
+/* As struct driver_file; all 0 but changed: that of the vdso. */
+struct callpath_file {
+	uint64_t dev, ino, size, changed;
+};
+
+#define CALLPATH_VDSO 1 /* changed */
+
+/*
+ * Where a table of a file stands: its rules, then its pages, then its rows, as unwind.h has them.
+ * Files lead to numbers of these; number 0 is that of a file that has none, and was reported.
+ */
+struct callpath_table {
+	uint32_t rules, pages, rows; /* the first word of each */
+	uint32_t first_page, nr_pages, nr_rows, nr_rules;
+	uint32_t unused;
+	uint64_t used_ns; /* by the program: when it was last walked through, approximately */
+	uint64_t unused2[3];
+};
+
+_Static_assert(sizeof(struct callpath_table) == 64, "callpath_table");
+
+/* A record in the ring, before its frames. */
+struct callpath_record {
+	uint64_t time_ns, instance;
+	uint32_t tgid, tid, generation;
+	uint8_t event, mode, end;
+	uint8_t flags; /* CALLPATH_READ, CALLPATH_UNREAD: of its generation */
+	uint16_t nr_kernel, nr;
+	uint32_t unused;
+};
+
+_Static_assert(sizeof(struct callpath_record) == 40, "callpath_record");
+
+#define CALLPATH_READ	1
+#define CALLPATH_UNREAD 2
+#define CALLPATH_EXACT	(UINT64_C(1) << 63) /* of a frame: DRIVER_FRAME_EXACT */
+
+struct callpath_missing {
+	struct callpath_file file;
+	uint64_t instance, addr, start, end, file_off;
+	uint32_t tgid, vdso;
+};
+
+/* The counters of one CPU; they only grow. */
+struct callpath_counts {
+	uint32_t busy; /* a path is walked */
+	uint32_t skip; /* frames of the handler above the interrupted one */
+	uint64_t received, lost_ring, lost_busy;
+	/* The daemon's: changes with every change of what files lead to. What the program
+	 * remembers of them is of this epoch, or not valid. */
+	uint32_t epoch;
+	uint32_t unused;
+	uint64_t pad[3]; /* to a line of the cache */
+};
+
+_Static_assert(sizeof(struct callpath_counts) == 64, "callpath_counts");
+
+#endif

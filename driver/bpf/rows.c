@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Room for unwind tables in the kernel: given out, and taken from who was not used for longest. No
+ * kernel is needed. */
+#include "bpf_rows.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct unwind_row) == 4 && CALLPATH_RULE_WORDS == 4, "words");
+
+uint32_t *bpf_rows_word(const struct bpf_rows *r, uint32_t number)
+{
+	uint32_t *bank = r->banks[number >> (CALLPATH_CHUNK_BITS + CALLPATH_BANK_BITS)];
+
+	return bank + number % (CALLPATH_CHUNK * CALLPATH_BANK);
+}
+
+/* Its number, or 0. */
+static uint32_t find(const struct bpf_rows *r, const struct driver_file *file)
+{
+	for (uint32_t i = 1; i < CALLPATH_NR_FILES; i++)
+		if (r->files[i].known && !memcmp(&r->files[i].file, file, sizeof(*file)))
+			return i;
+	return 0;
+}
+
+/* ---- eviction -------------------------------------------------------------------------------- */
+
+static uint64_t used_ns(const struct bpf_rows *r, uint32_t number)
+{
+	const struct bpf_rows_file *f = &r->files[number];
+	uint64_t walked = f->nr_chunks ? r->tables[number].used_ns : 0;
+
+	return walked > f->put_ns ? walked : f->put_ns;
+}
+
+/* The one that was not used for longest; 0: there is none but @keep. */
+static uint32_t oldest(const struct bpf_rows *r, bool with_table, uint32_t keep)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < CALLPATH_NR_FILES; i++) {
+		if (i == keep || !r->files[i].known || (with_table && !r->files[i].nr_chunks))
+			continue;
+		if (!found || used_ns(r, i) < used_ns(r, found))
+			found = i;
+	}
+	return found;
+}
+
+/* No program finds the table any more, but may be in it until it was waited for. */
+static uint32_t free_chunks(struct bpf_rows *r, uint32_t number)
+{
+	struct bpf_rows_file *f = &r->files[number];
+	uint32_t nr = f->nr_chunks;
+
+	if (!nr)
+		return 0;
+	memset(&r->taken[f->chunk], 0, nr * sizeof(r->taken[0]));
+	r->nr_tables--;
+	r->bytes -= (uint64_t)nr * CALLPATH_CHUNK * sizeof(uint32_t);
+	f->nr_chunks = 0;
+	return nr;
+}
+
+static uint32_t evict(struct bpf_rows *r, uint32_t number)
+{
+	struct bpf_rows_file *f = &r->files[number];
+
+	r->ops->forget(r->ctx, &f->file);
+	f->known = false;
+	r->evicted += f->nr_chunks != 0;
+	return free_chunks(r, number);
+}
+
+static void settle(struct bpf_rows *r)
+{
+	r->ops->changed(r->ctx);
+	r->ops->wait(r->ctx);
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* The first of @nr chunks in a row that are free; CALLPATH_NR_CHUNKS: there is none. */
+static uint32_t find_run(const struct bpf_rows *r, uint32_t nr)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = 0; i < CALLPATH_NR_CHUNKS; i++) {
+		run = r->taken[i] ? 0 : run + 1;
+		if (run == nr)
+			return i + 1 - nr;
+	}
+	return CALLPATH_NR_CHUNKS;
+}
+
+/* Tables but that of @keep go until there is room, and then some. */
+static uint32_t make_run(struct bpf_rows *r, uint32_t nr, uint32_t keep)
+{
+	uint32_t at = find_run(r, nr), freed = 0, number = 0;
+
+	if (at < CALLPATH_NR_CHUNKS)
+		return at;
+	while (at == CALLPATH_NR_CHUNKS || freed < BPF_ROWS_SPARE) {
+		number = oldest(r, true, keep);
+		if (!number)
+			break;
+		freed += evict(r, number);
+		at = find_run(r, nr);
+	}
+	settle(r);
+	return at;
+}
+
+static int make_banks(struct bpf_rows *r, uint32_t chunk, uint32_t nr)
+{
+	int e = 0;
+
+	for (uint32_t i = chunk / CALLPATH_BANK; e >= 0 && i <= (chunk + nr - 1) / CALLPATH_BANK;
+	     i++)
+		if (!r->banks[i])
+			e = r->ops->bank(r->ctx, i, &r->banks[i]);
+	return e;
+}
+
+/* A number for one more file. */
+static uint32_t take_number(struct bpf_rows *r)
+{
+	uint32_t number;
+
+	for (uint32_t i = 1; i < CALLPATH_NR_FILES; i++)
+		if (!r->files[i].known)
+			return i;
+	number = oldest(r, false, 0);
+	/* No program can be in a table that there never was. */
+	if (evict(r, number))
+		settle(r);
+	return number;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static uint64_t words_of(const struct unwind_table *t)
+{
+	return (uint64_t)t->nr_rules * CALLPATH_RULE_WORDS + t->nr_pages + 1 + t->nr_rows;
+}
+
+/* The number of the word behind them. */
+static uint32_t write_words(const struct bpf_rows *r, uint32_t at, const void *from, uint32_t nr)
+{
+	const uint32_t bank = CALLPATH_CHUNK * CALLPATH_BANK;
+	const uint32_t *words = from;
+
+	while (nr) {
+		uint32_t part = bank - at % bank < nr ? bank - at % bank : nr;
+
+		memcpy(bpf_rows_word(r, at), words, part * sizeof(*words));
+		words += part;
+		at += part;
+		nr -= part;
+	}
+	return at;
+}
+
+static void write_table(const struct bpf_rows *r, uint32_t number, const struct unwind_table *t,
+			uint64_t now_ns)
+{
+	struct callpath_table *to = &r->tables[number];
+	uint32_t rules = r->files[number].chunk * CALLPATH_CHUNK;
+	uint32_t pages = write_words(r, rules, t->rules, t->nr_rules * CALLPATH_RULE_WORDS);
+	uint32_t rows = write_words(r, pages, t->pages, t->nr_pages + 1);
+
+	write_words(r, rows, t->rows, t->nr_rows);
+	*to = (struct callpath_table){
+		.rules = rules,
+		.pages = pages,
+		.rows = rows,
+		.first_page = t->first_page,
+		.nr_pages = t->nr_pages,
+		.nr_rows = t->nr_rows,
+		.nr_rules = t->nr_rules,
+		.used_ns = now_ns,
+	};
+}
+
+static int put_table(struct bpf_rows *r, uint32_t number, const struct unwind_table *t,
+		     uint64_t now_ns)
+{
+	uint32_t nr = (uint32_t)((words_of(t) + CALLPATH_CHUNK - 1) / CALLPATH_CHUNK);
+	uint32_t chunk = make_run(r, nr, number);
+	int e;
+
+	if (chunk == CALLPATH_NR_CHUNKS)
+		return -DCPI_ELIMIT;
+	e = make_banks(r, chunk, nr);
+	if (e < 0)
+		return e;
+	memset(&r->taken[chunk], 1, nr * sizeof(r->taken[0]));
+	r->files[number].chunk = chunk;
+	r->files[number].nr_chunks = nr;
+	r->nr_tables++;
+	r->bytes += (uint64_t)nr * CALLPATH_CHUNK * sizeof(uint32_t);
+	write_table(r, number, t, now_ns);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* The number of @file, which has no table now. */
+static uint32_t know(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns)
+{
+	uint32_t number = find(r, file);
+
+	if (!number) {
+		number = take_number(r);
+		r->files[number] = (struct bpf_rows_file){ .file = *file, .known = true };
+	} else if (r->files[number].nr_chunks) {
+		r->ops->lead(r->ctx, file, 0);
+		settle(r);
+		free_chunks(r, number);
+	}
+	r->files[number].put_ns = now_ns;
+	return number;
+}
+
+int bpf_rows_put(struct bpf_rows *r, const struct driver_file *file,
+		 const struct unwind_table *table, uint64_t now_ns)
+{
+	uint32_t number;
+	int e = 0;
+
+	if (table && words_of(table) > (uint64_t)CALLPATH_NR_CHUNKS * CALLPATH_CHUNK)
+		return -DCPI_ELIMIT;
+	number = know(r, file, now_ns);
+	if (table)
+		e = put_table(r, number, table, now_ns);
+	/* Without one it is not missing all the same. */
+	if (r->ops->lead(r->ctx, file, r->files[number].nr_chunks ? number : 0) < 0 && e >= 0)
+		e = -ENOMEM;
+	r->ops->changed(r->ctx);
+	return e;
+}
+
+bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns)
+{
+	uint32_t number = find(r, file);
+
+	if (number)
+		return false;
+	number = take_number(r);
+	r->files[number] = (struct bpf_rows_file){ .file = *file, .known = true, .put_ns = now_ns };
+	r->ops->lead(r->ctx, file, 0);
+	return true;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work behind known callers, compiled without frame pointers: for callpath_live.c. */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "callpath_chain.h"
+
+struct chain_truth *chain_truth;
+
+/* Something is left to do behind the call: it is no jump. */
+#define BEHIND(r) __asm__ volatile("" : "+r"(r)::"memory")
+
+#define TRUTH(i) (chain_truth->called_from[i] = (uint64_t)__builtin_return_address(0))
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static void by_itself(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		chain_truth->work = chain_truth->work * 3 + i;
+}
+
+CHAIN_SECTION unsigned int chain_burn(enum chain_how how, unsigned int n)
+{
+	static char buffer[1 << 20];
+	static int zero = -1;
+	unsigned int r = n;
+
+	TRUTH(0);
+	if (how == CHAIN_LIBC) {
+		for (unsigned int i = 0; i < 20; i++)
+			r += (unsigned int)(memchr(buffer, 1, sizeof(buffer)) != NULL);
+	} else if (how == CHAIN_KERNEL) {
+		if (zero < 0)
+			zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+		for (unsigned int i = 0; i < 20; i++)
+			r += (unsigned int)read(zero, buffer, sizeof(buffer));
+	} else {
+		by_itself(1000000);
+	}
+	BEHIND(r);
+	return r;
+}
+
+CHAIN_SECTION void chain_burn_end(void)
+{
+	__asm__ volatile("");
+}
+
+/* ---- callers --------------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) unsigned int innermost(enum chain_how how, unsigned int n)
+{
+	unsigned int r;
+
+	TRUTH(1); /* NOLINT(bugprone-signal-handler,cert-sig30-c): no call */
+	r = chain_burn(how, n);
+	BEHIND(r);
+	return r;
+}
+
+static __attribute__((noinline)) unsigned int deeper(enum chain_how how, unsigned int n)
+{
+	unsigned int r;
+
+	r = n ? deeper(how, n - 1) : innermost(how, n);
+	BEHIND(r);
+	return r;
+}
+
+static void on_signal(int sig)
+{
+	unsigned int r = (unsigned int)sig;
+
+	r = innermost(CHAIN_SELF, r);
+	BEHIND(r);
+}
+
+static __attribute__((noinline)) unsigned int raises(unsigned int n)
+{
+	unsigned int r = n;
+
+	TRUTH(2);
+	signal(SIGUSR1, on_signal);
+	raise(SIGUSR1);
+	BEHIND(r);
+	return r;
+}
+
+static __attribute__((noinline)) unsigned int chain_2(enum chain_how how, unsigned int n)
+{
+	unsigned int r;
+
+	TRUTH(2);
+	r = innermost(how, n);
+	BEHIND(r);
+	return r;
+}
+
+/* Frames of different sizes, and registers that are saved. */
+#define LINK(i, inner)                                                                             \
+	static __attribute__((noinline)) unsigned int chain_##i(enum chain_how how,                \
+								unsigned int n)                    \
+	{                                                                                          \
+		volatile unsigned int kept[(i) % 7 * 5 + 1];                                       \
+		unsigned int r, a = n * (i), b = n ^ (i);                                          \
+                                                                                                   \
+		TRUTH(i);                                                                          \
+		kept[0] = n;                                                                       \
+		BEHIND(a);                                                                         \
+		BEHIND(b);                                                                         \
+		r = chain_##inner(how, n + 1);                                                     \
+		BEHIND(r);                                                                         \
+		return r + a + b + kept[0];                                                        \
+	}
+
+LINK(3, 2)
+LINK(4, 3)
+LINK(5, 4)
+LINK(6, 5)
+LINK(7, 6)
+LINK(8, 7)
+LINK(9, 8)
+LINK(10, 9)
+LINK(11, 10)
+LINK(12, 11)
+LINK(13, 12)
+LINK(14, 13)
+LINK(15, 14)
+LINK(16, 15)
+LINK(17, 16)
+LINK(18, 17)
+LINK(19, 18)
+LINK(20, 19)
+LINK(21, 20)
+LINK(22, 21)
+LINK(23, 22)
+LINK(24, 23)
+LINK(25, 24)
+LINK(26, 25)
+LINK(27, 26)
+LINK(28, 27)
+LINK(29, 28)
+
+unsigned int chain_run(enum chain_how how)
+{
+	if (how == CHAIN_DEEP)
+		return deeper(how, CHAIN_DEPTH - 1);
+	if (how == CHAIN_SIGNAL)
+		return raises(1);
+	return chain_29(how, 1);
+}
