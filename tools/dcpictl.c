@@ -180,6 +180,26 @@ static void print_traces(struct json_object *o)
 	print_parts(w, "window_ends", "ended so");
 }
 
+static void print_callpaths(struct json_object *o)
+{
+	struct json_object *c = part_of(o, "callpaths");
+
+	if (!json_object_is_type(c, json_type_object))
+		return;
+	if (*control_text(c, "none_because")) {
+		printf("call paths  none: %s\n", control_text(c, "none_because"));
+		return;
+	}
+	printf("call paths  received %llu, stored %llu, pending %llu, lost %llu; %llu unwind "
+	       "tables, "
+	       "%llu KiB\n",
+	       number_of(c, "callpaths_received"), number_of(c, "callpaths_stored"),
+	       number_of(c, "callpaths_pending"), number_of(c, "callpaths_lost"),
+	       number_of(c, "tables"), number_of(c, "table_bytes") / 1024);
+	print_parts(c, "callpath_losses", "lost");
+	print_parts(c, "callpath_ends", "ended so");
+}
+
 /* A profiler without complaints has no line. */
 static void print_profilers(struct json_object *list)
 {
@@ -248,6 +268,7 @@ static void print_status(struct json_object *o)
 	       number_of(o, "images"));
 	print_dynamic(o);
 	print_traces(o);
+	print_callpaths(o);
 	print_values(o);
 	print_steps(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");

@@ -19,6 +19,7 @@ void daemon_connect(struct daemon *d)
 	d->counts.follow = &d->follow;
 	d->counts.store = &d->store;
 	d->counts.traces = d->traces;
+	d->counts.callpaths = d->callpaths;
 	d->counts.exclude = &d->exclude;
 	d->quota.db = d->daily.db = d->db;
 	d->quota.path = d->daily.path = d->opt.database;

@@ -52,7 +52,8 @@ struct options {
 				    default */
 	bool trace_optional;	 /* none where they are not possible */
 	bool trace_kernel;
-	bool values, values_replay;	      /* the built-in profilers */
+	int64_t callpath_every;	    /* one sample in so many; 0: none; negative: the default */
+	bool values, values_replay; /* the built-in profilers */
 	struct base_opt_list value_profilers; /* absolute paths */
 	int64_t step_pid;		      /* whose steps give values too; 0: nobody's */
 	bool value_contexts;
@@ -85,8 +86,10 @@ struct daemon {
 	struct attribute attribute;
 	struct follow follow;
 	struct counts counts;
-	struct traces *traces; /* NULL: none are wanted */
-	struct values *values; /* NULL: likewise */
+	struct traces *traces;	      /* NULL: none are wanted */
+	struct callpaths *callpaths;  /* NULL: none are wanted, or there can be none */
+	struct base_err no_callpaths; /* why the default is none; code 0 */
+	struct values *values;	      /* NULL: likewise */
 	size_t nr_profilers;
 	struct step *step; /* NULL: likewise */
 	FILE *record;

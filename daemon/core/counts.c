@@ -151,6 +151,9 @@ static void advance(struct counts *t, uint64_t time_ns)
 		settle_listed(t, time_ns);
 	if (t->traces)
 		trace_pass(t->traces, time_ns);
+	/* Behind the counts of their processes, which are unsettled as long as any of both is. */
+	if (t->callpaths)
+		callpath_pass(t->callpaths, time_ns);
 }
 
 int counts_count(void *ctx, const struct driver_count *c)
@@ -188,6 +191,8 @@ int counts_load(void *ctx, const struct driver_load *l)
 		return 0;
 	}
 	advance(t, l->time_ns);
+	if (t->callpaths)
+		callpath_load(t->callpaths, l);
 	follow_load(t->follow, l);
 	counts_scanned(t);
 	return 0;
@@ -200,6 +205,17 @@ int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words)
 	advance(t, w->time_ns);
 	if (t->traces)
 		trace_take(t->traces, w, words);
+	return 0;
+}
+
+int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
+{
+	struct counts *t = ctx;
+
+	advance(t, c->time_ns);
+	if (t->callpaths)
+		callpath_take(t->callpaths, c, frames);
+	counts_scanned(t);
 	return 0;
 }
 
@@ -281,6 +297,8 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 	counts_scanned(t);
 	if (t->traces)
 		trace_resolve(t->traces, until_ns == UINT64_MAX);
+	if (t->callpaths)
+		callpath_resolve(t->callpaths, until_ns == UINT64_MAX);
 	if (t->attribute->dyn)
 		dyn_settled(t->attribute->dyn, f->now_ns);
 	follow_reap(f);

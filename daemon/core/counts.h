@@ -7,6 +7,7 @@
 #define DCPI_COUNTS_H
 
 #include "attribute.h"
+#include "callpath.h"
 #include "follow.h"
 #include "trace.h"
 
@@ -49,6 +50,7 @@ struct counts {
 	struct follow *follow;
 	struct store *store;
 	struct traces *traces;	       /* NULL: no traces are wanted */
+	struct callpaths *callpaths;   /* NULL: no call paths are wanted */
 	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
 
@@ -64,6 +66,7 @@ struct counts {
 int counts_count(void *ctx, const struct driver_count *c);
 int counts_load(void *ctx, const struct driver_load *l);
 int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words);
+int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames);
 /*
  * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
  * there is up to then has been seen; 0: up to the last count or event.

@@ -38,15 +38,6 @@ static int drain_all(struct daemon *d, bool last, struct base_err *err)
 	return r;
 }
 
-/*
- * A pseudo-image reaches the disk before the profile that refers to it (invariant 3): one that is
- * not there yet, or lacks routines that have samples, holds its profile back.
- */
-static bool must_wait(const struct image *img)
-{
-	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
-}
-
 /* Nothing of @img is taken where the bucket cannot hold all of it. */
 static int make_space(struct image *to, const struct image *img)
 {
@@ -87,15 +78,24 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 	return 0;
 }
 
+/* The same of call paths, whose frames in such images become the bucket's. */
+static int give_up_callpaths(struct daemon *d, bool all)
+{
+	return d->callpaths ? callpath_give_up(d->callpaths, all) : 0;
+}
+
 /* Before profiles are put; at the end (@all) nothing can wait any more. How many, or negative. */
 static int give_up_refused(struct daemon *d, bool all)
 {
 	/* Made before the walk, during which the table must not change. */
 	struct image *to = images_bucket(d->images, ACCOUNT_BUCKET_REFUSED), *img;
-	int nr = 0;
+	int nr = give_up_callpaths(d, all);
 
+	if (nr < 0)
+		return nr;
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
-		if ((!img->dirty && !img->values) || !(img->refused || (all && must_wait(img))))
+		if ((!img->dirty && !img->values) ||
+		    !(img->refused || (all && image_must_wait(img))))
 			continue;
 		const struct images_owner owner = { .label = img->label };
 		struct image *own = to ? images_of(d->images, to, &owner) : NULL;
@@ -180,7 +180,7 @@ static int put_all(struct daemon *d, struct batch *b, struct base_err *err)
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
 		int r;
 
-		if ((!img->dirty && !img->values) || must_wait(img))
+		if ((!img->dirty && !img->values) || image_must_wait(img))
 			continue;
 		r = base_grow(&b->items, &b->cap, b->nr + 1, sizeof(*b->items));
 		if (r < 0)
@@ -273,10 +273,29 @@ static void follow_moved(struct daemon *d)
 
 		if (d->traces)
 			trace_moved(d->traces, m->from, m->map, m->to);
+		if (d->callpaths)
+			callpath_moved(d->callpaths, m->from, m->map, m->to);
 		if (m->from->values && image_values_move(m->from, m->map, m->to) < 0)
 			base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory",
 				 m->from->path);
 	}
+}
+
+/* After the profiles, and with their period. */
+static int put_callpaths(struct daemon *d, struct base_err *err)
+{
+	struct driver_event events[DRIVER_NR_EVENTS];
+	struct base_err own = { 0 };
+	int r;
+
+	if (!d->callpaths)
+		return 0;
+	for (size_t i = 0; i < d->store.nr_events; i++)
+		events[i] = *driver_event_get(d->driver, i);
+	r = callpath_put(d->callpaths, d->db, events, &own);
+	if (r < 0)
+		*err = err->code ? *err : own;
+	return r;
 }
 
 static void clear(const struct batch *b)
@@ -301,11 +320,15 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = put_all_moved(d, err);
 	if (r >= 0)
+		r = put_callpaths(d, err);
+	if (r >= 0)
 		r = profdb_flush_commit(d->db, err);
 	if (r < 0) {
 		profdb_flush_abort(d->db);
 	} else {
 		clear(&b);
+		if (d->callpaths)
+			callpath_written(d->callpaths);
 		image_moves_clear(&d->moves);
 	}
 	free(b.items);
@@ -589,6 +612,25 @@ static void tell_losses(const struct driver_stats *stats, const struct account *
 			 (unsigned long long)stats->lost_load);
 }
 
+static void tell_callpaths(const struct daemon *d)
+{
+	struct driver_callpath_stats driver = { 0 };
+	struct callpath_stats s = { 0 };
+
+	if (!d->callpaths)
+		return;
+	callpath_stats_get(d->callpaths, &s);
+	callpath_driver_stats_get(d->callpaths, &driver);
+	base_log(BASE_LOG_INFO, "call paths: %llu of %llu samples stored, %llu lost; %llu complete",
+		 (unsigned long long)s.stored, (unsigned long long)s.received,
+		 (unsigned long long)callpath_lost(&s),
+		 (unsigned long long)driver.by_end[DRIVER_CALLPATH_COMPLETE]);
+	if (s.pending || s.received != s.stored + callpath_lost(&s))
+		base_log(BASE_LOG_ERROR,
+			 "the accounts of call paths do not balance: %llu samples pending",
+			 (unsigned long long)s.pending);
+}
+
 /*
  * Invariant 1 at the end: nothing is pending. A live daemon has said in its status what was lost; a
  * replay has no status, so the log says it.
@@ -641,5 +683,6 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	d->finished = true;
 	tell_finished(d, d->epoch);
 	tell_account(d);
+	tell_callpaths(d);
 	return 0;
 }

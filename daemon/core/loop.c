@@ -94,6 +94,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	const struct driver_sink sink = { .load = counts_load,
 					  .count = counts_count,
 					  .trace = d->traces ? counts_trace : NULL,
+					  .callpath = d->callpaths ? counts_callpath : NULL,
 					  .ctx = &d->counts };
 	uint64_t now = base_now_ns();
 	int r;
@@ -438,14 +439,16 @@ static void look_again(const struct daemon *d, struct loop *l)
 		set_look(l, LOOK_NS);
 }
 
-/* Code that is not translated is met again and again until it is. */
-static void serve_traces(struct daemon *d, struct loop *l)
+/* Code that is not translated, or has no unwind table, is met again and again until it is. */
+static void serve_missing(struct daemon *d, struct loop *l)
 {
+	bool more = d->callpaths && callpath_serve(d->callpaths);
 	uint64_t look_ns;
 
-	if (!d->traces)
+	if (!d->traces && !more)
 		return;
-	look_ns = trace_serve(d->traces) ? SERVE_NS : 2 * l->look_ns;
+	more |= d->traces && trace_serve(d->traces);
+	look_ns = more ? SERVE_NS : 2 * l->look_ns;
 	set_look(l, look_ns > LOOK_NS ? LOOK_NS : look_ns);
 }
 
@@ -491,7 +494,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
 	r = empty_timer(l->look_fd, err);
-	serve_traces(d, l);
+	serve_missing(d, l);
 	watch_values(d, l);
 	if (r == 0 && turn_values(d, l, events, nr))
 		return 0;

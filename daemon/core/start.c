@@ -19,6 +19,8 @@
 #include "values.h"
 #include "trace.h"
 
+enum { CALLPATH_EVERY = 8 };
+
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
 
 static const char *env_or(const char *option, const char *name, const char *fallback)
@@ -231,6 +233,34 @@ static int open_step(struct daemon *d, struct base_err *err)
 	return step_open(d->helper_dir, (pid_t)d->opt.step_pid, &d->step, err);
 }
 
+/* May a source be asked for call paths that nobody asked for? */
+static bool may_have_callpaths(const struct daemon *d, struct base_err *why)
+{
+	if (!d->opt.replay && (!d->opt.source || strcmp(d->opt.source, "bpf") == 0))
+		return driver_callpaths_possible(NULL, why) >= 0;
+	base_fail(why, -DCPI_EUNSUPPORTED, "they need the source 'bpf'");
+	return false;
+}
+
+/* Where nobody asked for call paths, a source that cannot have them does without. */
+static int open_source(struct daemon *d, struct driver_config *config, struct base_err *err)
+{
+	struct base_err *why = &d->no_callpaths;
+	bool by_default = d->opt.callpath_every < 0;
+	int r = -DCPI_EUNSUPPORTED;
+
+	if (by_default)
+		d->opt.callpath_every = may_have_callpaths(d, why) ? CALLPATH_EVERY : 0;
+	config->callpath_every = (uint32_t)d->opt.callpath_every;
+	if (!by_default || !config->callpath_every)
+		return driver_open(config, &d->driver, err);
+	r = driver_open(config, &d->driver, why);
+	if (r >= 0)
+		return r;
+	d->opt.callpath_every = config->callpath_every = 0;
+	return driver_open(config, &d->driver, err);
+}
+
 static int open_driver(struct daemon *d, struct base_err *err)
 {
 	struct driver_config config = { .source = d->opt.replay ? "replay" : d->opt.source,
@@ -262,8 +292,7 @@ static int open_driver(struct daemon *d, struct base_err *err)
 		config.slots = &slot;
 		config.nr_slots = 1;
 	}
-	r = r < 0 ? base_fail_errno(err, r, "cannot sample")
-		  : driver_open(&config, &d->driver, err);
+	r = r < 0 ? base_fail_errno(err, r, "cannot sample") : open_source(d, &config, err);
 	base_buf_release(&joined);
 	return r;
 }
@@ -396,6 +425,18 @@ static int open_traces(struct daemon *d, struct base_err *err)
 	int r = driver_has_traces(d->driver) ? trace_open(&config, &d->traces, err) : 0;
 
 	return r;
+}
+
+static int open_callpaths(struct daemon *d, struct base_err *err)
+{
+	const struct callpath_config config = { .driver = d->driver,
+						.reader = d->reader,
+						.attribute = &d->attribute,
+						.follow = &d->follow,
+						.nr_events = d->store.nr_events,
+						.exclude = &d->exclude };
+
+	return d->opt.callpath_every > 0 ? callpath_open(&config, &d->callpaths, err) : 0;
 }
 
 static void record_kernel(void *ctx, const struct driver_load *load)
@@ -622,6 +663,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_traces(d, err);
 	if (r >= 0)
+		r = open_callpaths(d, err);
+	if (r >= 0)
 		r = open_record(d, err);
 	if (r >= 0)
 		r = open_dyn(d, err);
@@ -639,6 +682,8 @@ int daemon_start(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	base_log(BASE_LOG_INFO, "%s", driver_describe(d->driver));
+	if (d->no_callpaths.code && !d->opt.replay)
+		base_log(BASE_LOG_INFO, "without call paths: %s", d->no_callpaths.text);
 	if (!d->follow.live || d->opt.no_scan || d->opt.own)
 		return 0;
 	nr = follow_scan_all(&d->follow);
@@ -670,6 +715,7 @@ int daemon_close(struct daemon *d)
 
 	control_close(d->control);
 	base_buf_release(&d->kept_status);
+	callpath_close(d->callpaths);
 	if (d->processes) {
 		counts_release(&d->counts);
 		follow_release(&d->follow);

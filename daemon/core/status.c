@@ -229,6 +229,54 @@ static struct json_object *stepped(const struct daemon *d)
 	return o;
 }
 
+static const char *const callpath_end_names[DRIVER_NR_CALLPATH_ENDS] = {
+	[DRIVER_CALLPATH_COMPLETE] = "complete",     [DRIVER_CALLPATH_CUT] = "cut",
+	[DRIVER_CALLPATH_UNREADABLE] = "unreadable", [DRIVER_CALLPATH_NO_ROWS] = "no-rows",
+	[DRIVER_CALLPATH_ASTRAY] = "astray",
+};
+
+static void add_callpath_parts(struct json_object *o, const struct callpath_stats *s,
+			       const struct driver_callpath_stats *driver)
+{
+	struct json_object *lost = json_object_new_object(), *ends = json_object_new_object();
+
+	for (int i = 0; i < CALLPATH_NR_LOSSES; i++)
+		add_u64(lost, callpath_loss_name((enum callpath_loss)i), s->lost[i]);
+	for (int i = 0; i < DRIVER_NR_CALLPATH_ENDS; i++)
+		add_u64(ends, callpath_end_names[i], driver->by_end[i]);
+	json_object_object_add(o, "callpath_losses", lost);
+	json_object_object_add(o, "callpath_ends", ends);
+}
+
+static struct json_object *callpaths(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object();
+	struct driver_callpath_stats driver = { 0 };
+	struct callpath_stats s = { 0 };
+
+	add_u64(o, "every", (uint64_t)d->opt.callpath_every);
+	if (!d->callpaths) {
+		add_text(o, "none_because", d->no_callpaths.text);
+		return o;
+	}
+	callpath_stats_get(d->callpaths, &s);
+	callpath_driver_stats_get(d->callpaths, &driver);
+	add_u64(o, "callpaths_received", s.received);
+	add_u64(o, "callpaths_stored", s.stored);
+	add_u64(o, "callpaths_pending", s.pending);
+	add_u64(o, "callpaths_lost", callpath_lost(&s));
+	add_callpath_parts(o, &s, &driver);
+	add_u64(o, "frames", driver.frames);
+	add_u64(o, "nodes", s.nodes);
+	add_u64(o, "tables", driver.nr_tables);
+	add_u64(o, "table_bytes", driver.table_bytes);
+	add_u64(o, "tables_evicted", driver.evicted);
+	add_u64(o, "tables_put", s.tables_put);
+	add_u64(o, "tables_none", s.tables_none);
+	add_u64(o, "tables_waiting", s.tables_waiting);
+	return o;
+}
+
 static void add_flush(struct json_object *o, const struct daemon *d)
 {
 	char when[32] = "";
@@ -307,6 +355,8 @@ static struct json_object *build(struct daemon *d)
 		json_object_object_add(o, "values", values(d));
 	if (d->traces && d->step)
 		json_object_object_add(o, "stepped", stepped(d));
+	if (d->callpaths || d->no_callpaths.code)
+		json_object_object_add(o, "callpaths", callpaths(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_u64(o, "clock_sets", d->clock_sets.nr);

@@ -313,6 +313,11 @@ size_t images_nr(const struct images *t)
 	return t->by_key.nr;
 }
 
+bool image_must_wait(const struct image *img)
+{
+	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
+}
+
 void image_set_id(struct image *img, const struct base_id *id)
 {
 	img->id = *id;

@@ -132,6 +132,11 @@ bool images_next(const struct images *t, size_t *pos, struct image **out);
 /* All of a pseudo-image's samples have it, for a process has one label while it runs one program.
  * 0 or negative. */
 int image_set_label(struct image *img, const char *label);
+/*
+ * A pseudo-image reaches the disk before what refers to it (invariant 3): one that is not there
+ * yet, or lacks routines that have samples, holds that back.
+ */
+bool image_must_wait(const struct image *img);
 /* Say in the profile where the code wants to be and its size (DCPI's tstart and tsize), if @e
  * tells.
  */

@@ -127,19 +127,37 @@ static size_t mapping_len(uintptr_t start)
 	return len;
 }
 
-/*
- * The mapping comes from the kernel and is trusted; it is small, so a file in memory serves to find
- * its id.
- */
-static int vdso_id(const void *data, size_t len, struct base_id *id)
+static int copy_of_vdso(const void *data, size_t len)
 {
 	int r, fd = memfd_create("vdso", MFD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
 	r = base_write_all(fd, data, len);
-	if (r == 0)
-		r = registry_file_id(fd, id, NULL);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+int kernel_vdso_open(void)
+{
+	uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	size_t len = start ? mapping_len(start) : 0;
+
+	return len ? copy_of_vdso((const void *)start, len) : -ENOENT;
+}
+
+/*
+ * The mapping comes from the kernel and is trusted; it is small, so a file in memory serves to find
+ * its id.
+ */
+static int vdso_id(const void *data, size_t len, struct base_id *id)
+{
+	int fd = copy_of_vdso(data, len), r;
+
+	if (fd < 0)
+		return fd;
+	r = registry_file_id(fd, id, NULL);
 	close(fd);
 	return r;
 }

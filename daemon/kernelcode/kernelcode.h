@@ -40,6 +40,8 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 /* Read code that may be gone when the event of its coming is handed on; often, it costs a call. */
 void kernel_look(struct kernel *k);
 struct image *kernel_vdso(struct kernel *k); /* NULL where there is none */
+/* A file in memory with the bytes of the vdso; the caller closes it. -ENOENT: there is none. */
+int kernel_vdso_open(void);
 /* Report the current kernel code, with which a recorded stream must begin. */
 void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
 		 void *ctx);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Options of windows and values that do not go together, or make no sense: nothing begins.
+# Options of windows, values and call paths that do not go together, or make no sense: nothing begins.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -9,7 +9,7 @@ dcpid() { "$DCPI_BIN/dcpid" "$@" db || echo "status $?"; }
 exec 3>&2 >out 2>&1
 
 for options in '-vkernel -vwindows 0' -vcontext '-vstep 1' '-vwindows 5 -vstep 1' '-vwindows -1' '-vprof -vwindows 0' '-vwindows 5 -replay x' '-vprof -source perf' \
-	'-vreplay -replay x' '-vtrace vp-classic.so' '-vtrace ./vp-classic.so -vprof'; do
+	'-callpaths 8 -replay x' '-callpaths 8 -source perf' '-vreplay -replay x' '-vtrace vp-classic.so' '-vtrace ./vp-classic.so -vprof'; do
 	echo "# $options"
 	dcpid $options
 done

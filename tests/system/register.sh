@@ -119,7 +119,8 @@ rm -rf "$db"
 
 # In memory that could be shared, as PHP's JIT has it, with a perf map that goes when its program does: the daemon
 # hears of the code at once, not at its next drain (half a minute; the map is there for a third of that).
-start_daemon -drain 30000
+# Unwind tables of the files that run meanwhile, and traces, would take memory beside it.
+start_daemon -drain 30000 -callpaths 0 -vwindows 0
 before=$(status_field rss_kb)
 coproc copier { exec "$DCPI_BUILD/tests/copy_code" "$object" 300 shared; }
 pid=$copier_PID map=/tmp/perf-$copier_PID.map

@@ -182,9 +182,9 @@ static int copy(int looked, int to, off_t len)
 	return n < 0 ? (int)n : len ? -ESTALE : 0;
 }
 
-/* An ELF file of the identity that is meant. Its program may write to it still: the tools compare
- * its code once more. */
-static int removed_check(const struct reader_request *q, int looked, struct reader_answer *a)
+/* It is an ELF file of the identity that is meant. Its program may write to it still: the tools
+ * compare its code once more. */
+static int check_meant(const struct reader_request *q, int looked, struct reader_answer *a)
 {
 	int dump = -1, r = looked_id(q, looked, a, &dump);
 
@@ -201,7 +201,7 @@ static int removed_file(const struct reader_request *q, int to, struct reader_an
 	if (looked < 0)
 		return looked;
 	if (to >= 0)
-		r = removed_check(q, looked, a);
+		r = check_meant(q, looked, a);
 	if (r == 0 && to >= 0)
 		r = copy(looked, to, st.st_size);
 	close(looked);
@@ -209,6 +209,45 @@ static int removed_file(const struct reader_request *q, int to, struct reader_an
 	a->mode = st.st_mode;
 	a->owner = st.st_uid;
 	a->roots = reader_was_roots(&st);
+	return r;
+}
+
+/* ---- unwind tables --------------------------------------------------------------------------- */
+
+/* A file that grew or shrank since is another one. */
+static int looked_rows(const struct reader_request *q, int looked, struct reader_answer *a)
+{
+	struct stat st;
+	int r = 0, fd;
+
+	if (fstat(looked, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size != q->size)
+		return -ESTALE;
+	if (q->id.len)
+		r = check_meant(q, looked, a);
+	if (r < 0)
+		return r;
+	fd = reader_looked_open(looked);
+	if (fd < 0)
+		return fd;
+	r = parser_ask(q, fd, -1, a);
+	close(fd);
+	return r;
+}
+
+/* @fd: the file, or -1: a mapped one. */
+static int rows(const struct reader_request *q, int fd, struct reader_answer *a)
+{
+	int looked, r;
+
+	if (fd >= 0)
+		return parser_ask(q, fd, -1, a);
+	looked = reader_mapped_look(q);
+	if (looked < 0)
+		return looked;
+	r = looked_rows(q, looked, a);
+	close(looked);
 	return r;
 }
 
@@ -404,6 +443,8 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 		return fd < 0 ? -EBADF : sent_file_id(fd, a);
 	case READER_REMOVED:
 		return removed_file(q, fd, a);
+	case READER_ROWS:
+		return rows(q, fd, a);
 	}
 	return -EINVAL;
 }

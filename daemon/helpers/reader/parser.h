@@ -8,6 +8,8 @@
  *
  * READER_FILE_ID: file -> id, no_elf, dump; text, if it is wanted and the code is not too large.
  *
+ * READER_ROWS: file -> long answer, an unwind table.
+ *
  * READER_REGISTRY_OPEN: registry -> (its header is good).
  *
  * READER_REGISTRY_READ, READER_FILE_READ, READER_GDB_LIST, READER_GDB_OBJECT: as there; no memory

@@ -23,6 +23,8 @@ void reader_close(struct reader *r);
 /* Requests are charged to the budgets of their users; @budgets must outlive @r. */
 struct budgets;
 void reader_share(struct reader *r, struct budgets *budgets);
+/* CPU time that the helper and its parser took since they were started; they may be others now. */
+uint64_t reader_cpu_ns(const struct reader *r);
 /* Called now and then while an answer is waited for; it asks the reader nothing. */
 void reader_set_meanwhile(struct reader *r, void (*fn)(void *ctx), void *ctx);
 /* Give back the memory of the last answer, of a registry's two MiB; the next one takes it anew.
@@ -85,6 +87,24 @@ struct reader_removed {
  * without the right to open what processes have mapped.
  */
 int reader_removed_file(struct reader *r, struct reader_removed *f, int to);
+/*
+ * The unwind table (unwind.h) of a file that process @pid has, or had, mapped executable, made from
+ * what the file says of its frames.
+ */
+struct reader_mapped {
+	int32_t pid;
+	uint64_t start, end;
+	uint64_t dev, inode, size; /* of the file; @dev: major << 20 | minor */
+	const char *path;	   /* where it was; NULL: not known */
+	struct base_id id;	   /* the file has it, whatever dev and inode say; or none */
+};
+/*
+ * @fd: the file itself, whatever @f says, or -1. To be freed (unwind_free). -ESTALE, -ENOENT:
+ * neither the mapping nor the path leads to that file any more; -ETIMEDOUT; -DCPI_EFORMAT,
+ * -DCPI_ELIMIT or another: there is none to be had of it.
+ */
+struct unwind_table;
+int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

@@ -32,6 +32,8 @@ enum reader_op {
 	READER_FILE_ID,	   /* descriptor (of a socket) -> id, text, extent */
 	READER_REMOVED, /* pid, addr, end, id; descriptor to copy to, or none -> mode, owner, size;
 			   text and roots where it was copied */
+	READER_ROWS,	/* pid, addr, end, dev_*, inode or id, path, size; or descriptor
+			   -> long answer, an unwind table */
 };
 
 struct reader_request {
@@ -42,7 +44,7 @@ struct reader_request {
 	uint64_t since_ns; /* CLOCK_REALTIME */
 	uint64_t life;	   /* registry_process_life; 0: not known, no memory is read */
 	uint64_t addr, end;
-	uint64_t inode;
+	uint64_t inode, size;
 	uint32_t dev_major, dev_minor;
 	struct registry_place place;
 	struct foreign_place file;

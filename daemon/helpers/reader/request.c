@@ -9,6 +9,7 @@
 
 #include "reader.h"
 #include "reader_internal.h"
+#include "unwind.h"
 
 /* In place of a user id: the process is gone, and its time is charged to no user. */
 #define NO_USER UINT32_MAX
@@ -198,6 +199,46 @@ int reader_removed_file(struct reader *r, struct reader_removed *f, int to)
 	f->text = a.text;
 	f->roots = a.roots;
 	return 0;
+}
+
+uint64_t reader_cpu_ns(const struct reader *r)
+{
+	return helper_effort(&r->helper).ran_ns + helper_effort(&r->parser).ran_ns;
+}
+
+static int check_rows(const struct base_buf *b, size_t from)
+{
+	struct unwind_table *t = NULL;
+	int r = unwind_decode(b->data + from, b->len - from, &t);
+
+	unwind_free(t);
+	return r;
+}
+
+int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	struct reader_request q = { .op = READER_ROWS,
+				    .pid = f->pid,
+				    .uid = user_of(f->pid, NO_USER),
+				    .addr = f->start,
+				    .end = f->end,
+				    .inode = f->inode,
+				    .size = f->size,
+				    .dev_major = (uint32_t)(f->dev >> 20),
+				    .dev_minor = f->dev & 0xfffff,
+				    .id = f->id };
+	struct base_buf bytes = { 0 };
+	struct reader_answer a;
+	int code;
+
+	*out = NULL;
+	if (f->path && strlen(f->path) < sizeof(q.path))
+		snprintf(q.path, sizeof(q.path), "%s", f->path);
+	code = reader_call_checked(r, &q, fd, &a, check_rows, &bytes);
+	if (code >= 0)
+		code = unwind_decode(bytes.data, bytes.len, out);
+	base_buf_release(&bytes);
+	return code;
 }
 
 /* Whatever they are. */

@@ -25,6 +25,7 @@
 #include "reader_internal.h"
 #include "registry.h"
 #include "small_elf.h"
+#include "unwind.h"
 
 static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
 
@@ -71,8 +72,9 @@ static struct driver_load mapping_of(uintptr_t addr)
 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64 " %n", &l.addr,
-			   &end, &l.dev_major, &l.dev_minor, &l.inode, &path) < 5)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %" SCNu64 " %n",
+			   &l.addr, &end, &l.file_off, &l.dev_major, &l.dev_minor, &l.inode,
+			   &path) < 6)
 			fail_msg("%s", line);
 		if (addr >= l.addr && addr < end)
 			break;
@@ -118,6 +120,81 @@ static void test_image_id(void **state)
 	assert_int_equal(reader_image_id(r, getpid(), getuid(), &gone, &id, NULL), -ENOENT);
 	gone.path = "//anon";
 	assert_true(reader_image_id(r, INT32_MAX, getuid(), &gone, &id, NULL) < 0);
+}
+
+static struct reader_mapped mapped(const struct driver_load *l)
+{
+	struct stat st;
+
+	assert_int_equal(stat(l->path, &st), 0);
+	return (struct reader_mapped){ .pid = getpid(),
+				       .start = l->addr,
+				       .end = l->addr + l->len,
+				       .dev = (uint64_t)l->dev_major << 20 | l->dev_minor,
+				       .inode = l->inode,
+				       .size = (uint64_t)st.st_size };
+}
+
+/* The rule of this very code is known. */
+static void check_table(struct unwind_table *t, const struct driver_load *l, uintptr_t addr)
+{
+	uint64_t off = addr - l->addr + l->file_off;
+
+	assert_int_not_equal(unwind_find(t, off)->how, UNWIND_NONE);
+	unwind_free(t);
+}
+
+static void test_rows(void **state)
+{
+	struct unwind_table *t = NULL;
+	struct reader_mapped m, other;
+	struct driver_load l;
+	uintptr_t addr = (uintptr_t)test_rows;
+
+	READER(state);
+	l = mapping_of(addr);
+	m = mapped(&l);
+	assert_int_equal(reader_rows(r, &m, -1, &t), 0);
+	check_table(t, &l, addr);
+	/* The process is gone: the path leads to the file, by its inode or its identity. */
+	other = m;
+	other.pid = INT32_MAX;
+	assert_true(reader_rows(r, &other, -1, &t) < 0);
+	assert_null(t);
+	other.path = l.path;
+	assert_int_equal(reader_rows(r, &other, -1, &t), 0);
+	check_table(t, &l, addr);
+	other.inode++;
+	assert_true(reader_rows(r, &other, -1, &t) < 0);
+	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &other.id, NULL), 0);
+	assert_int_equal(reader_rows(r, &other, -1, &t), 0);
+	check_table(t, &l, addr);
+	other.id.bytes[0]++;
+	assert_int_equal(reader_rows(r, &other, -1, &t), -ESTALE);
+	/* It has grown since. */
+	m.size--;
+	assert_int_equal(reader_rows(r, &m, -1, &t), -ESTALE);
+}
+
+static void test_rows_of_a_descriptor(void **state)
+{
+	const struct reader_mapped none = { 0 };
+	struct unwind_table *t = NULL;
+	int fd;
+
+	READER(state);
+	fd = kernel_vdso_open();
+	if (fd >= 0) {
+		assert_int_equal(reader_rows(r, &none, fd, &t), 0);
+		assert_true(t->nr_rows > 1);
+		unwind_free(t);
+		close(fd);
+	}
+	fd = memfd_create("no ELF", MFD_CLOEXEC);
+	assert_int_equal(base_write_all(fd, code, sizeof(code)), 0);
+	assert_true(reader_rows(r, &none, fd, &t) < 0);
+	assert_null(t);
+	close(fd);
 }
 
 /* Of @fd, where it comes with a newline. */
@@ -954,6 +1031,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sent_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_of_a_descriptor, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),

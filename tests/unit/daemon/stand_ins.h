@@ -69,6 +69,10 @@ struct stand_ins {
 	/* reader_code_read; NULL: there is none */
 	ssize_t (*read_code)(int32_t pid, uint64_t addr, void *to, size_t len);
 	unsigned int nr_asked;
+	/* reader_rows; NULL: there are none */
+	int (*rows)(const struct reader_mapped *f, int fd, struct unwind_table **out);
+	unsigned int nr_rows;
+	uint64_t reader_cpu_ns;
 	/* values_send: what it answers, and the last trace it took; values_receive: hands these on
 	 * for each of them */
 	int send_result;

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The frames of a path get images and offsets, at once or when registries or /proc were read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "callpath_internal.h"
+
+/* So many may wait, and so many frames in them. */
+enum { WAITING_MAX = 16384, NODES_MAX = 1 << 19 };
+
+static const struct callpath_driver real_calls = {
+	.missing = driver_rows_missing,
+	.put = driver_rows_put,
+	.stats = driver_callpath_stats_get,
+};
+
+/* ---- the account ----------------------------------------------------------------------------- */
+
+const char *callpath_loss_name(enum callpath_loss loss)
+{
+	static const char *const names[] = {
+#define X(id, name, text) name,
+		CALLPATH_LOSSES(X)
+#undef X
+	};
+
+	return (unsigned int)loss < CALLPATH_NR_LOSSES ? names[loss] : "?";
+}
+
+void callpath_driver_stats_get(const struct callpaths *t, struct driver_callpath_stats *out)
+{
+	t->calls->stats(t->config.driver, out);
+}
+
+void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out)
+{
+	struct driver_callpath_stats d = { 0 };
+
+	callpath_driver_stats_get(t, &d);
+	*out = t->stats;
+	out->received = d.received;
+	out->pending += d.held;
+	out->lost[CALLPATH_LOST_RING] += d.lost_ring;
+	out->lost[CALLPATH_LOST_BUSY] += d.lost_busy;
+	out->lost[CALLPATH_LOST_READ] += d.lost_read;
+	out->nodes = t->tree.nr;
+	out->tables_put = t->rows.nr_put;
+	out->tables_none = t->rows.nr_none;
+	out->tables_waiting = t->rows.nr;
+}
+
+uint64_t callpath_lost(const struct callpath_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < CALLPATH_NR_LOSSES; i++)
+		sum += s->lost[i];
+	return sum;
+}
+
+static void lose(struct callpaths *t, const struct driver_callpath *c, enum callpath_loss loss)
+{
+	t->stats.lost[loss] += c->count;
+}
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+static enum profdb_callpath_end end_of(enum driver_callpath_end end)
+{
+	static const enum profdb_callpath_end ends[DRIVER_NR_CALLPATH_ENDS] = {
+		[DRIVER_CALLPATH_COMPLETE] = PROFDB_CALLPATH_COMPLETE,
+		[DRIVER_CALLPATH_CUT] = PROFDB_CALLPATH_CUT,
+		[DRIVER_CALLPATH_UNREADABLE] = PROFDB_CALLPATH_UNREADABLE,
+		[DRIVER_CALLPATH_NO_ROWS] = PROFDB_CALLPATH_NO_ROWS,
+		[DRIVER_CALLPATH_ASTRAY] = PROFDB_CALLPATH_CONTRADICTED,
+	};
+
+	return ends[end];
+}
+
+/* A path that goes through an image that is not to be stored would tell of it. */
+static bool has_excluded(const struct callpath_frame *frames, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (frames[i].image->excluded)
+			return true;
+	return false;
+}
+
+static void store(struct callpaths *t, const struct driver_callpath *c,
+		  const struct callpath_frame *frames)
+{
+	int r;
+
+	for (size_t i = 0; i < c->nr; i++) {
+		if (frames[i].image)
+			continue;
+		lose(t, c, CALLPATH_LOST_MEMORY);
+		return;
+	}
+	if (has_excluded(frames, c->nr)) {
+		lose(t, c, CALLPATH_LOST_EXCLUDED);
+		return;
+	}
+	r = callpath_tree_add(&t->tree, end_of(c->end), frames, c->nr, c->event, c->count);
+	if (r < 0)
+		lose(t, c, r == -DCPI_ELIMIT ? CALLPATH_LOST_FULL : CALLPATH_LOST_MEMORY);
+	else
+		t->stats.stored += c->count;
+}
+
+/* ---- placing --------------------------------------------------------------------------------- */
+
+/* Image NULL: there was no memory for it. */
+static struct callpath_frame frame_of(const struct callpaths *t, const struct verdict *v)
+{
+	if (v->kind == VERDICT_IMAGE)
+		return (struct callpath_frame){ v->image, v->off };
+	return (struct callpath_frame){ images_bucket(t->config.attribute->images, v->bucket), 0 };
+}
+
+/* The address to look up: a return address stands behind its call. */
+static uint64_t address_of(uint64_t frame, bool exact)
+{
+	return (frame & ~DRIVER_FRAME_EXACT) - !exact;
+}
+
+static struct callpath_frame
+place_kernel(const struct callpaths *t, const struct driver_callpath *c, uint64_t frame, bool first)
+{
+	/* The idle task waits in its first frame alone: its callers have an image. */
+	const struct driver_count at = { .mode = DRIVER_KERNEL,
+					 .first_ns = c->time_ns,
+					 .time_ns = c->time_ns,
+					 .pid = first ? c->pid : -1,
+					 .addr = first ? frame : frame - 1,
+					 .count = 1 };
+	const struct verdict v = attribute_kernel(t->config.attribute, &at);
+
+	return frame_of(t, &v);
+}
+
+static struct sample sample_of(const struct callpath_pending *k, uint64_t frame, bool first)
+{
+	return (struct sample){ .p = k->p,
+				.pid = k->c.pid,
+				.first_ns = k->c.time_ns,
+				.time_ns = k->c.time_ns,
+				.addr = address_of(frame, frame & DRIVER_FRAME_EXACT),
+				.count = 1,
+				.event = k->c.event,
+				.generation = first ? k->c.generation : 0,
+				.generation_read = first && k->c.generation_read,
+				.generation_unread = first && k->c.generation_unread };
+}
+
+/*
+ * Of all frames what is known by now, to t->frames; the others to t->open, with their references.
+ * How many are open.
+ */
+static size_t place(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
+{
+	size_t nr_open = 0;
+
+	for (size_t i = 0; i < k->c.nr; i++) {
+		struct sample s;
+		struct verdict v;
+
+		if (i < k->c.nr_kernel) {
+			t->frames[i] = place_kernel(t, &k->c, addrs[i], i == 0);
+			continue;
+		}
+		s = sample_of(k, addrs[i], i == 0);
+		v = attribute_mapped(t->config.attribute, &s);
+		if (v.kind == VERDICT_LATER) {
+			t->frames[i] = (struct callpath_frame){ 0 };
+			t->open[nr_open++] = (struct callpath_open){ .s = s, .frame = i };
+		} else {
+			t->frames[i] = frame_of(t, &v);
+		}
+	}
+	return nr_open;
+}
+
+/* ---- paths that wait ------------------------------------------------------------------------- */
+
+static void free_pending(struct callpath_pending *k)
+{
+	if (!k)
+		return;
+	for (size_t i = 0; k->frames && i < k->c.nr; i++)
+		image_put(k->frames[i].image);
+	for (size_t i = 0; i < k->nr_open; i++)
+		image_put(k->open[i].s.image);
+	free(k->addrs);
+	free(k->frames);
+	free(k->open);
+	free(k);
+}
+
+static void *copy_of(const void *from, size_t nr, size_t len)
+{
+	void *to = malloc(nr * len);
+
+	return to ? memcpy(to, from, nr * len) : NULL;
+}
+
+static bool may_wait(struct callpaths *t)
+{
+	return t->nr_waiting < WAITING_MAX &&
+	       base_grow(&t->waiting, &t->cap_waiting, t->nr_waiting + 1, sizeof(*t->waiting)) == 0;
+}
+
+static void add_waiting(struct callpaths *t, struct callpath_pending *k)
+{
+	t->waiting[t->nr_waiting++] = k;
+	t->stats.pending += k->c.count;
+}
+
+/* Its mappings are not certain: all of it is placed later. */
+static void wait_unsettled(struct callpaths *t, const struct callpath_pending *k,
+			   const uint64_t *addrs)
+{
+	struct callpath_pending *copy = may_wait(t) ? copy_of(k, 1, sizeof(*k)) : NULL;
+
+	if (copy)
+		copy->addrs = copy_of(addrs, k->c.nr, sizeof(*addrs));
+	if (!copy || !copy->addrs) {
+		free_pending(copy);
+		lose(t, &k->c, CALLPATH_LOST_MEMORY);
+		return;
+	}
+	copy->unsettled = true;
+	copy->p->unsettled = true;
+	if (copy->p->known_ns < t->unsettled_ns)
+		t->unsettled_ns = copy->p->known_ns;
+	add_waiting(t, copy);
+}
+
+/* @k (NULL: there is none) holds what place() left. Where that fails, references are given back. */
+static int hold(struct callpaths *t, struct callpath_pending *k, size_t nr_open)
+{
+	if (k) {
+		k->frames = copy_of(t->frames, k->c.nr, sizeof(*t->frames));
+		k->open = copy_of(t->open, nr_open, sizeof(*t->open));
+	}
+	if (!k || !k->frames || !k->open) {
+		for (size_t i = 0; i < nr_open; i++)
+			image_put(t->open[i].s.image);
+		if (k) {
+			free(k->frames);
+			k->frames = NULL;
+		}
+		return -ENOMEM;
+	}
+	k->nr_open = nr_open;
+	for (size_t i = 0; i < k->c.nr; i++)
+		image_get(k->frames[i].image);
+	return 0;
+}
+
+/* Frames in dynamic code are open: the registries of its process are to be read first. */
+static void wait_dynamic(struct callpaths *t, const struct callpath_pending *k, size_t nr_open)
+{
+	struct callpath_pending *copy = may_wait(t) ? copy_of(k, 1, sizeof(*k)) : NULL;
+
+	if (hold(t, copy, nr_open) < 0) {
+		free_pending(copy);
+		lose(t, &k->c, CALLPATH_LOST_MEMORY);
+		return;
+	}
+	add_waiting(t, copy);
+}
+
+/* Place @k, whose mappings are certain, and store it if no frame is open; else, how many are. */
+static size_t settle(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
+{
+	size_t nr_open = place(t, k, addrs);
+
+	if (!nr_open)
+		store(t, &k->c, t->frames);
+	else
+		t->config.attribute->dynamic_ns = base_now_ns();
+	return nr_open;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+/*
+ * Events still to come may tell that a mapping found in /proc is younger than the path; of events
+ * that were lost only what /proc lists next can tell.
+ */
+static bool is_unsettled(const struct callpaths *t, const struct callpath_pending *k,
+			 const uint64_t *frames)
+{
+	if (!k->p || k->c.nr_kernel == k->c.nr)
+		return false;
+	if (t->config.follow->events_lost)
+		return true;
+	if (k->c.time_ns >= k->p->known_ns)
+		return false;
+	for (size_t i = k->c.nr_kernel; i < k->c.nr; i++) {
+		uint64_t addr = address_of(frames[i], frames[i] & DRIVER_FRAME_EXACT);
+		const struct map *m = map_find(k->p, addr);
+
+		if (m && m->listed && !m->since_ns)
+			return true;
+	}
+	return false;
+}
+
+static bool makes_sense(const struct callpaths *t, const struct driver_callpath *c)
+{
+	return c->nr && c->nr <= DRIVER_NR_FRAMES && c->nr_kernel <= c->nr &&
+	       c->end < DRIVER_NR_CALLPATH_ENDS && c->event < t->config.nr_events;
+}
+
+static bool is_excluded(const struct callpaths *t, const struct driver_callpath *c)
+{
+	return t->config.exclude && c->pid > 0 && exclude_has_pid(t->config.exclude, c->pid);
+}
+
+void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames)
+{
+	struct callpath_pending k = { .c = *c };
+	size_t nr_open;
+
+	if (!makes_sense(t, c)) {
+		lose(t, c, CALLPATH_LOST_READ);
+		return;
+	}
+	if (is_excluded(t, c)) {
+		lose(t, c, CALLPATH_LOST_EXCLUDED);
+		return;
+	}
+	if (c->nr > c->nr_kernel && c->pid > 0)
+		k.p = follow_find(t->config.follow, c->pid, c->time_ns, c->instance);
+	if (is_unsettled(t, &k, frames)) {
+		wait_unsettled(t, &k, frames);
+		return;
+	}
+	nr_open = settle(t, &k, frames);
+	if (nr_open)
+		wait_dynamic(t, &k, nr_open);
+}
+
+/* ---- later ----------------------------------------------------------------------------------- */
+
+/* True: it waits no more. */
+static bool settle_listed(struct callpaths *t, struct callpath_pending *k)
+{
+	size_t nr_open = settle(t, k, k->addrs);
+
+	k->unsettled = false;
+	k->p->unsettled = false;
+	if (!nr_open)
+		return true;
+	if (hold(t, k, nr_open) == 0)
+		return false;
+	lose(t, &k->c, CALLPATH_LOST_MEMORY);
+	return true;
+}
+
+static void remove_done(struct callpaths *t, struct callpath_pending *k)
+{
+	t->stats.pending -= k->c.count;
+	free_pending(k);
+}
+
+void callpath_pass(struct callpaths *t, uint64_t time_ns)
+{
+	size_t kept = 0;
+
+	if (t->config.follow->events_lost || time_ns < t->unsettled_ns)
+		return;
+	t->unsettled_ns = UINT64_MAX;
+	for (size_t i = 0; i < t->nr_waiting; i++) {
+		struct callpath_pending *k = t->waiting[i];
+
+		if (k->unsettled && k->p->known_ns <= time_ns && settle_listed(t, k)) {
+			remove_done(t, k);
+			continue;
+		}
+		if (k->unsettled && k->p->known_ns < t->unsettled_ns)
+			t->unsettled_ns = k->p->known_ns;
+		t->waiting[kept++] = k;
+	}
+	t->nr_waiting = kept;
+}
+
+/* Frames in dynamic code are looked up as counts are. False: a later reading of the registry may
+ * tell. */
+static bool resolve_open(struct callpaths *t, struct callpath_pending *k, bool last)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < k->nr_open; i++) {
+		struct callpath_open *o = &k->open[i];
+		const struct verdict v = attribute_dynamic(t->config.attribute, &o->s, last);
+
+		if (v.kind == VERDICT_LATER) {
+			k->open[kept++] = *o;
+			continue;
+		}
+		k->frames[o->frame] = frame_of(t, &v);
+		image_get(k->frames[o->frame].image);
+	}
+	k->nr_open = kept;
+	return !kept;
+}
+
+static bool resolve_one(struct callpaths *t, struct callpath_pending *k, bool last)
+{
+	if (k->unsettled)
+		return false;
+	if (k->news && !last && !t->config.attribute->flushing &&
+	    !attribute_is_due(k->p, k->news)) {
+		dyn_wait(k->p, k->c.time_ns);
+		return false;
+	}
+	k->news = dyn_news(k->p);
+	if (!resolve_open(t, k, last))
+		return false;
+	store(t, &k->c, k->frames);
+	return true;
+}
+
+void callpath_resolve(struct callpaths *t, bool last)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->nr_waiting; i++) {
+		struct callpath_pending *k = t->waiting[i];
+
+		if (resolve_one(t, k, last))
+			remove_done(t, k);
+		else
+			t->waiting[kept++] = k;
+	}
+	t->nr_waiting = kept;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static uint64_t choose_seed(const void *tree)
+{
+	uint64_t seed;
+
+	if (getentropy(&seed, sizeof(seed)) < 0)
+		seed = base_hash_u64((uintptr_t)tree) ^ base_now_ns();
+	return seed;
+}
+
+int callpath_open(const struct callpath_config *config, struct callpaths **out,
+		  struct base_err *err)
+{
+	struct callpaths *t = calloc(1, sizeof(*t));
+
+	*out = t;
+	if (!t)
+		return base_fail_errno(err, -ENOMEM, "cannot keep call paths");
+	t->config = *config;
+	t->calls = config->calls ? config->calls : &real_calls;
+	t->tree.nr_events = config->nr_events;
+	t->tree.max = config->nr_nodes ? config->nr_nodes : NODES_MAX;
+	t->tree.seed = choose_seed(t);
+	t->unsettled_ns = UINT64_MAX;
+	return 0;
+}
+
+void callpath_close(struct callpaths *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nr_waiting; i++) {
+		if (t->waiting[i]->unsettled)
+			t->waiting[i]->p->unsettled = false;
+		free_pending(t->waiting[i]);
+	}
+	free(t->waiting);
+	callpath_tree_clear(&t->tree);
+	free(t->waits);
+	callpath_rows_release(&t->rows);
+	free(t);
+}

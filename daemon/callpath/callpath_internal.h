@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the parts of callpath.h. */
+#ifndef DCPI_DAEMON_CALLPATH_INTERNAL_H
+#define DCPI_DAEMON_CALLPATH_INTERNAL_H
+
+#include "callpath.h"
+
+/* A frame that was placed: at @off of @image. */
+struct callpath_frame {
+	struct image *image;
+	uint64_t off;
+};
+
+/* ---- tree.c ---------------------------------------------------------------------------------- */
+
+/* A frame below its callers. Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends of paths. */
+struct callpath_node {
+	uint32_t parent; /* its caller's node, or an end's; lower than its own number */
+	uint32_t image;	 /* index in images */
+	uint64_t off;
+};
+
+/* Zero-initialize, and set nr_events, max and seed. */
+struct callpath_tree {
+	size_t nr_events;
+	size_t max;	       /* nodes at most */
+	struct image **images; /* references */
+	size_t nr_images, cap_images;
+	struct base_map numbers; /* struct image by its pointer: index + 1 */
+	struct callpath_node *nodes;
+	size_t nr, cap;
+	uint64_t *counts; /* nr_events for each node */
+	size_t cap_counts;
+	uint32_t *slots; /* hash table of the nodes: number, or 0 */
+	size_t nr_slots; /* a power of two */
+	uint64_t seed;	 /* of the hash: programs choose what is in the tree */
+};
+
+/* @n samples of @event with this path, the sampled frame first. 0, -ENOMEM, -DCPI_ELIMIT: nothing
+ * is counted then. */
+int callpath_tree_add(struct callpath_tree *t, enum profdb_callpath_end end,
+		      const struct callpath_frame *frames, size_t nr, size_t event, uint64_t n);
+/* The number of an image, which gets a reference; or negative. */
+int callpath_tree_image(struct callpath_tree *t, struct image *image);
+/* The image or offset of nodes was changed. */
+void callpath_tree_rehash(struct callpath_tree *t);
+/* All but nr_events, max and seed. */
+void callpath_tree_clear(struct callpath_tree *t);
+
+/* ---- callpath.c ------------------------------------------------------------------------------ */
+
+/* A frame that is not placed yet. */
+struct callpath_open {
+	struct sample s; /* its image: a reference */
+	size_t frame;	 /* index in the path */
+};
+
+/* A path that waits, with all that is needed to continue. */
+struct callpath_pending {
+	struct process *p;
+	struct driver_callpath c;
+	uint64_t news;	 /* dyn_news when its frames were looked up last; 0: they were not */
+	bool unsettled;	 /* its mappings are not certain yet: nothing of it is placed */
+	uint64_t *addrs; /* its own, of c.nr, of those that were unsettled; or NULL */
+	struct callpath_frame *frames; /* likewise, with references; image NULL: open. Or NULL */
+	struct callpath_open *open;
+	size_t nr_open;
+};
+
+/* ---- rows.c ---------------------------------------------------------------------------------- */
+
+/* A file that lacks its table. */
+struct callpath_file {
+	struct driver_rows_missing m;
+	uint64_t since_ns;	/* base_now_ns when it was told */
+	uint64_t next_ns;	/* it is not asked for before that time */
+	unsigned int nr_failed; /* requests that took too long, or of which a helper died */
+	char *path;		/* as an event said; NULL: none did */
+	struct base_id id;	/* likewise */
+};
+
+struct callpath_rows {
+	struct callpath_file *files;
+	size_t nr, cap;
+	uint64_t budget_ns; /* time that may be spent now */
+	uint64_t refilled_ns;
+	uint64_t nr_put, nr_none;
+};
+
+void callpath_rows_release(struct callpath_rows *r);
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+struct callpaths {
+	struct callpath_config config;
+	const struct callpath_driver *calls;
+	struct callpath_stats stats; /* the daemon's part */
+	struct callpath_tree tree;
+	struct callpath_pending **waiting;
+	size_t nr_waiting, cap_waiting;
+	uint64_t unsettled_ns; /* first of known_ns of those that are unsettled; UINT64_MAX */
+	struct callpath_rows rows;
+	bool *waits; /* nodes of the tree that callpath_put has left, up to callpath_written; or
+			NULL */
+	uint64_t nr_unfit; /* samples whose paths it could not put */
+	/* The path that is being placed uses these. */
+	struct callpath_frame frames[DRIVER_NR_FRAMES];
+	struct callpath_open open[DRIVER_NR_FRAMES];
+};
+
+#endif

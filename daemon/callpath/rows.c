@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Unwind tables for the files whose code paths met: the reader makes them, the driver takes them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "callpath_internal.h"
+#include "unwind.h"
+
+/* CPU time for making tables: three seconds for what is new, or a twentieth of one CPU. */
+#define BUDGET_NS    3000000000ull
+#define BUDGET_SHARE 20
+/* The longest time of one turn, in which dcpid reads nothing else; the last request may exceed it.
+ */
+#define SERVE_NS 100000000ull
+/* A file is looked for again so often, and given up after so long: by then the events of a process
+ * that has ended said what it had mapped. */
+#define AGAIN_NS    500000000ull
+#define PATIENCE_NS 15000000000ull
+enum { FILES_MAX = 4096, FAILURES_MAX = 3 };
+
+static void free_file(struct callpath_file *f)
+{
+	free(f->path);
+}
+
+void callpath_rows_release(struct callpath_rows *r)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		free_file(&r->files[i]);
+	free(r->files);
+	*r = (struct callpath_rows){ 0 };
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+/* Its code stays without rows. */
+static void put_none(struct callpaths *t, const struct driver_file *file)
+{
+	t->calls->put(t->config.driver, file, NULL);
+	t->rows.nr_none++;
+}
+
+static int on_missing(void *ctx, const struct driver_rows_missing *m)
+{
+	struct callpaths *t = ctx;
+	struct callpath_rows *r = &t->rows;
+
+	if (r->nr == FILES_MAX || base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
+		put_none(t, &m->file);
+		return 0;
+	}
+	r->files[r->nr++] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns() };
+	return 0;
+}
+
+static bool is_of(const struct callpath_file *f, const struct driver_load *l)
+{
+	return !f->path && !f->m.vdso && f->m.pid == l->pid && f->m.addr >= l->addr &&
+	       f->m.addr - l->addr < l->len &&
+	       l->file_off + (f->m.start - l->addr) == f->m.file_off;
+}
+
+/* A process that has ended when its file is asked for cannot show it: its events said which. */
+void callpath_load(struct callpaths *t, const struct driver_load *l)
+{
+	if (l->kind != DRIVER_LOAD_MMAP || !l->path)
+		return;
+	for (size_t i = 0; i < t->rows.nr; i++) {
+		struct callpath_file *f = &t->rows.files[i];
+
+		if (!is_of(f, l))
+			continue;
+		f->path = strdup(l->path);
+		f->id = l->id;
+		f->next_ns = 0;
+	}
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+/* The process may be known, and what it has mapped. */
+static void find_path(const struct callpaths *t, struct callpath_file *f)
+{
+	struct process *p = processes_find(t->config.follow->processes, f->m.pid);
+	const struct map *m = p && !f->path ? map_find(p, f->m.addr) : NULL;
+
+	if (!m || m->kind != MAP_IMAGE || m->image->kind != PROFDB_FILE)
+		return;
+	f->path = strdup(m->image->path);
+	f->id = m->image->id;
+}
+
+static int ask_vdso(const struct callpaths *t, struct unwind_table **out)
+{
+	const struct reader_mapped none = { 0 };
+	int fd = kernel_vdso_open(), r;
+
+	if (fd < 0)
+		return fd;
+	r = reader_rows(t->config.reader, &none, fd, out);
+	close(fd);
+	return r;
+}
+
+/* First by the mapping, as it is now; then by the path that events told of it. */
+static int ask(const struct callpaths *t, struct callpath_file *f, struct unwind_table **out)
+{
+	struct reader_mapped q = { .pid = f->m.pid,
+				   .start = f->m.start,
+				   .end = f->m.end,
+				   .dev = f->m.file.dev,
+				   .inode = f->m.file.ino,
+				   .size = f->m.file.size };
+	int r;
+
+	if (f->m.vdso)
+		return ask_vdso(t, out);
+	q.path = f->path;
+	r = reader_rows(t->config.reader, &q, -1, out);
+	if (r != -ESTALE && r != -ENOENT && r != -ESRCH)
+		return r;
+	find_path(t, f);
+	if (!f->path || !f->id.len)
+		return r;
+	q.path = f->path;
+	q.id = f->id;
+	return reader_rows(t->config.reader, &q, -1, out);
+}
+
+static void put(struct callpaths *t, const struct callpath_file *f,
+		const struct unwind_table *table)
+{
+	int r = t->calls->put(t->config.driver, &f->m.file, table);
+
+	if (r < 0)
+		put_none(t, &f->m.file);
+	else
+		t->rows.nr_put++;
+}
+
+/* A user's budget comes back; what a process has, or had, mapped may be found when it is known. */
+static bool may_come(struct callpath_file *f, int r, uint64_t now_ns)
+{
+	if (r == -EDQUOT)
+		return true;
+	/* The machine may be busy; a file that does it again and again is given up. */
+	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
+		return ++f->nr_failed < FAILURES_MAX;
+	return (r == -ESTALE || r == -ENOENT || r == -ESRCH) && now_ns - f->since_ns < PATIENCE_NS;
+}
+
+/* False: it is to be asked for again, later. */
+static bool serve_file(struct callpaths *t, struct callpath_file *f)
+{
+	struct unwind_table *table = NULL;
+	uint64_t now = base_now_ns();
+	int r;
+
+	if (now < f->next_ns)
+		return false;
+	r = ask(t, f, &table);
+	f->next_ns = now + AGAIN_NS;
+	if (may_come(f, r, now))
+		return false;
+	if (r < 0)
+		put_none(t, &f->m.file);
+	else
+		put(t, f, table);
+	base_log(BASE_LOG_DEBUG, "unwind table of inode %llu%s, pid %d, at 0x%llx: %s",
+		 (unsigned long long)f->m.file.ino, f->m.vdso ? " (vdso)" : "", f->m.pid,
+		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
+	unwind_free(table);
+	return true;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void refill(struct callpath_rows *r)
+{
+	uint64_t now = base_now_ns();
+
+	if (!r->refilled_ns)
+		r->budget_ns = BUDGET_NS;
+	else
+		r->budget_ns += (now - r->refilled_ns) / BUDGET_SHARE;
+	r->budget_ns = r->budget_ns > BUDGET_NS ? BUDGET_NS : r->budget_ns;
+	r->refilled_ns = now;
+}
+
+/* Charge the helpers' CPU time since @before_ns. They may be others now. */
+static void spend(struct callpaths *t, uint64_t before_ns)
+{
+	uint64_t now_ns = reader_cpu_ns(t->config.reader);
+	uint64_t took_ns = now_ns > before_ns ? now_ns - before_ns : 0;
+
+	t->rows.budget_ns -= took_ns < t->rows.budget_ns ? took_ns : t->rows.budget_ns;
+}
+
+bool callpath_serve(struct callpaths *t)
+{
+	struct callpath_rows *r = &t->rows;
+	uint64_t begun_ns = base_now_ns(), put_before = r->nr_put;
+	size_t kept = 0, i = 0;
+
+	if (!t->config.reader)
+		return false;
+	refill(r);
+	t->calls->missing(t->config.driver, on_missing, t);
+	for (; i < r->nr && r->budget_ns && base_now_ns() - begun_ns < SERVE_NS; i++) {
+		uint64_t before_ns = reader_cpu_ns(t->config.reader);
+
+		if (serve_file(t, &r->files[i]))
+			free_file(&r->files[i]);
+		else
+			r->files[kept++] = r->files[i];
+		spend(t, before_ns);
+	}
+	memmove(r->files + kept, r->files + i, (r->nr - i) * sizeof(*r->files));
+	r->nr -= i - kept;
+	return r->nr_put > put_before;
+}

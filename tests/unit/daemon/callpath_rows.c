@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Unwind tables for files that lack them: by the mapping, by the path that an event told, or none.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fast_clock.h"
+#include "stand_ins.h"
+#include "unwind.h"
+
+#define MAIN	  0x401000ull
+#define SECOND_NS 1000000000ull
+
+enum { PID = 10, MISSING_MAX = 5000 };
+
+static struct trial core;
+static struct driver {
+	struct driver_rows_missing missing[MISSING_MAX];
+	size_t nr_missing;
+	size_t nr_put, nr_none;
+	struct driver_file put; /* the last one */
+	int put_result;
+} driver;
+static struct callpaths *paths;
+
+static int answer_missing(struct driver *d,
+			  int (*fn)(void *ctx, const struct driver_rows_missing *m), void *ctx)
+{
+	for (size_t i = 0; i < d->nr_missing; i++)
+		fn(ctx, &d->missing[i]);
+	d->nr_missing = 0;
+	return 0;
+}
+
+static int answer_put(struct driver *d, const struct driver_file *file,
+		      const struct unwind_table *table)
+{
+	d->put = *file;
+	if (!table)
+		d->nr_none++;
+	else if (d->put_result < 0)
+		return d->put_result;
+	else
+		d->nr_put++;
+	return 0;
+}
+
+static void answer_stats(const struct driver *d, struct driver_callpath_stats *out)
+{
+	(void)d;
+	*out = (struct driver_callpath_stats){ 0 };
+}
+
+static const struct callpath_driver calls = { answer_missing, answer_put, answer_stats };
+
+static int setup(void **state)
+{
+	const struct callpath_config config = { .driver = &driver,
+						.calls = &calls,
+						.reader = (struct reader *)&driver,
+						.attribute = &core.attribute,
+						.follow = &core.follow,
+						.nr_events = 1 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	trial_open(&core);
+	memset(&driver, 0, sizeof(driver));
+	assert_int_equal(callpath_open(&config, &paths, &err), 0);
+	core.counts.callpaths = paths;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	callpath_close(paths);
+	trial_close(&core);
+	return 0;
+}
+
+static struct driver_rows_missing *lacks(uint64_t ino)
+{
+	struct driver_rows_missing *m = &driver.missing[driver.nr_missing++];
+
+	*m = (struct driver_rows_missing){ .file = { .dev = 8 << 20 | 1, .ino = ino, .size = 4096 },
+					   .addr = MAIN + 8,
+					   .start = MAIN,
+					   .end = MAIN + 0x1000,
+					   .file_off = 0x1000,
+					   .pid = PID };
+	return m;
+}
+
+static size_t waiting(void)
+{
+	struct callpath_stats s;
+
+	callpath_stats_get(paths, &s);
+	assert_int_equal(s.tables_put, driver.nr_put);
+	assert_int_equal(s.tables_none, driver.nr_none);
+	return s.tables_waiting;
+}
+
+/* ---- the reader ------------------------------------------------------------------------------ */
+
+static struct reader_mapped asked;
+static char asked_path[64];
+
+static int make_table(struct unwind_table **out)
+{
+	const struct unwind_rule none = { .how = UNWIND_NONE };
+	struct unwind_builder *b = unwind_builder_new();
+
+	assert_int_equal(unwind_builder_add(b, 0x1000, &none), 0);
+	assert_int_equal(unwind_builder_done(b, out), 0);
+	unwind_builder_free(b);
+	return 0;
+}
+
+static int finds(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	assert_int_equal(fd, -1);
+	asked = *f;
+	return make_table(out);
+}
+
+static int knows_vdso(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	assert_true(fd >= 0);
+	assert_int_equal(f->pid, 0);
+	return make_table(out);
+}
+
+/* The process is gone: only a path with an identity leads there. */
+static int by_path(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	(void)fd;
+	if (!f->path || !f->id.len)
+		return -ESTALE;
+	snprintf(asked_path, sizeof(asked_path), "%s", f->path);
+	asked = *f;
+	return make_table(out);
+}
+
+static int is_no_elf(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	(void)f;
+	(void)fd;
+	(void)out;
+	return -DCPI_EFORMAT;
+}
+
+static int is_over_budget(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	(void)f;
+	(void)fd;
+	(void)out;
+	return -EDQUOT;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void by_its_mapping(void **state)
+{
+	(void)state;
+	stand_ins.rows = finds;
+	lacks(7);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(driver.put.ino, 7);
+	assert_int_equal(asked.pid, PID);
+	assert_int_equal(asked.start, MAIN);
+	assert_int_equal(asked.inode, 7);
+	assert_int_equal(asked.size, 4096);
+	assert_int_equal(waiting(), 0);
+	assert_false(callpath_serve(paths));
+	assert_int_equal(stand_ins.nr_rows, 1);
+}
+
+static void vdso(void **state)
+{
+	(void)state;
+	stand_ins.rows = knows_vdso;
+	lacks(0)->vdso = true;
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 1);
+}
+
+/* Its event comes later than the path that met its code. */
+static void by_the_path_of_an_event(void **state)
+{
+	(void)state;
+	stand_ins.rows = by_path;
+	lacks(7);
+	assert_false(callpath_serve(paths));
+	assert_int_equal(waiting(), 1);
+	/* Another mapping, and another offset of it, are not it. */
+	trial_mmap(&core, PID, MAIN + 0x1000, 0x1000, 0x2000, "/bin/other", 2);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x5000, "/bin/other", 3);
+	trial_mmap(&core, PID + 1, MAIN, 0x1000, 0x1000, "/bin/other", 3);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	assert_true(callpath_serve(paths));
+	assert_string_equal(asked_path, "/bin/a");
+	assert_int_equal(asked.id.bytes[0], 1);
+	assert_int_equal(waiting(), 0);
+}
+
+static void by_what_is_known(void **state)
+{
+	(void)state;
+	stand_ins.rows = by_path;
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	lacks(7);
+	assert_true(callpath_serve(paths));
+	assert_string_equal(asked_path, "/bin/a");
+}
+
+/* A process that left nothing behind is not waited for without end. */
+static void gone(void **state)
+{
+	(void)state;
+	stand_ins.rows = by_path;
+	lacks(7);
+	for (int i = 0; i < 10; i++)
+		callpath_serve(paths);
+	/* Not more often than it is worth. */
+	assert_int_equal(stand_ins.nr_rows, 1);
+	assert_int_equal(waiting(), 1);
+	ahead_ns += 20 * SECOND_NS;
+	callpath_serve(paths);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(driver.nr_none, 1);
+}
+
+static void without_a_table(void **state)
+{
+	(void)state;
+	stand_ins.rows = is_no_elf;
+	lacks(7);
+	lacks(8);
+	assert_false(callpath_serve(paths));
+	assert_int_equal(driver.nr_none, 2);
+	assert_int_equal(waiting(), 0);
+}
+
+static void later_for_want_of_budget(void **state)
+{
+	(void)state;
+	stand_ins.rows = is_over_budget;
+	lacks(7);
+	callpath_serve(paths);
+	ahead_ns += 60 * SECOND_NS;
+	callpath_serve(paths);
+	assert_int_equal(waiting(), 1);
+	stand_ins.rows = finds;
+	ahead_ns += SECOND_NS;
+	assert_true(callpath_serve(paths));
+	assert_int_equal(waiting(), 0);
+}
+
+static int takes_too_long(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	(void)f;
+	(void)fd;
+	(void)out;
+	return -ETIMEDOUT;
+}
+
+/* It may have been the machine; but not each time. */
+static void too_long(void **state)
+{
+	(void)state;
+	stand_ins.rows = takes_too_long;
+	lacks(7);
+	for (unsigned int i = 1; i <= 3; i++) {
+		assert_int_equal(driver.nr_none, 0);
+		callpath_serve(paths);
+		ahead_ns += SECOND_NS;
+		assert_int_equal(stand_ins.nr_rows, i);
+	}
+	assert_int_equal(driver.nr_none, 1);
+	assert_int_equal(waiting(), 0);
+}
+
+/* The driver has no space for it. */
+static void too_large(void **state)
+{
+	(void)state;
+	stand_ins.rows = finds;
+	driver.put_result = -DCPI_ELIMIT;
+	lacks(7);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_none, 1);
+	assert_int_equal(waiting(), 0);
+}
+
+static void very_many(void **state)
+{
+	(void)state;
+	stand_ins.rows = is_over_budget;
+	for (uint64_t i = 0; i < MISSING_MAX; i++)
+		lacks(i);
+	callpath_serve(paths);
+	assert_int_equal(waiting(), 4096);
+	assert_int_equal(driver.nr_none, MISSING_MAX - 4096);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(by_its_mapping),
+		TEST(vdso),
+		TEST(by_the_path_of_an_event),
+		TEST(by_what_is_known),
+		TEST(gone),
+		TEST(without_a_table),
+		TEST(later_for_want_of_budget),
+		TEST(too_long),
+		TEST(too_large),
+		TEST(very_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
