@@ -35,6 +35,12 @@ const char *demangle_shown(const char *linkage);
 /* Does @what name the procedure, by the linker's name or as demangle_match does? */
 bool demangle_is(const char *linkage, const char *what);
 
+/*
+ * A readable name without what stands in its brackets, the type of its result, and which copy of
+ * it a compiler made, as "std::swap<…>(…)", which the caller frees. NULL: no memory.
+ */
+char *demangle_short(const char *name);
+
 extern bool demangle_off; /* show the linker's names: -mangled */
 
 #endif

@@ -313,6 +313,21 @@ static int sum_image(struct analysis *a, struct analysis_image *ai)
 	return 0;
 }
 
+int analysis_sum(struct analysis *a)
+{
+	int r = 0;
+
+	for (size_t e = 0; e < a->nr_events; e++) {
+		a->events[e].sum = 0;
+		a->events[e].whole = 0;
+	}
+	for (size_t i = 0; i < a->nr_images && r >= 0; i++) {
+		free(a->images[i]->count);
+		r = sum_image(a, a->images[i]);
+	}
+	return r;
+}
+
 /* Uses copies of programs and libraries inside the database (dcpitar -images). */
 static int use_images(struct analysis *a)
 {
@@ -380,6 +395,45 @@ int analysis_image_add(struct analysis *a, const char *path, struct analysis_ima
 	return r < 0 ? base_fail_errno(err, r, "cannot take '%s'", path) : 0;
 }
 
+/* A file that is kept apart from another one of its build-id has a key of its own: its path tells.
+ */
+static struct analysis_image *image_by_path(const struct analysis *a, const struct base_id *id,
+					    const char *path)
+{
+	struct analysis_image *found = NULL;
+
+	for (size_t i = 0; i < a->nr_images && !found; i++) {
+		const struct profdb_profile *p = a->images[i]->profile;
+		const char *one;
+
+		if (a->images[i]->kind != PROFDB_FILE ||
+		    !base_id_equal(profdb_profile_image(p), id))
+			continue;
+		for (size_t k = 0; !found && (one = profdb_profile_path(p, k)); k++)
+			if (strcmp(one, path) == 0)
+				found = a->images[i];
+	}
+	return found;
+}
+
+int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct base_id *id,
+		      const char *path, struct analysis_image **out)
+{
+	struct profdb_profile *p = profdb_profile_new(kind, id, path);
+	struct base_buf key = { 0 };
+	int r = p ? identity(p, false, NULL, &key) : -ENOMEM;
+
+	*out = kind == PROFDB_FILE && id->len ? image_by_path(a, id, path) : NULL;
+	if (r >= 0 && !*out)
+		*out = base_map_get(&a->by_identity, key.data, key.len);
+	if (r >= 0 && !*out)
+		r = add_unsampled(a, p, out);
+	else
+		profdb_profile_free(p);
+	base_buf_release(&key);
+	return r;
+}
+
 int analysis_open(const struct analysis_selection *sel, struct analysis **out, struct base_err *err)
 {
 	struct analysis *a = calloc(1, sizeof(*a));
@@ -410,8 +464,8 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 		r = settle_copies(a);
 	if (r >= 0 && sel->event)
 		r = keep_event(a, sel->event, err);
-	for (size_t i = 0; r >= 0 && i < a->nr_images; i++)
-		r = sum_image(a, a->images[i]);
+	if (r >= 0)
+		r = analysis_sum(a);
 	if (r < 0) {
 		analysis_close(a);
 		return base_fail_errno(err, r, "cannot read database '%s'", sel->db);

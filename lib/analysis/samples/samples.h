@@ -115,6 +115,11 @@ struct analysis {
 	struct base_map by_header;   /* while indexes are read: struct known_header of gather.c */
 	struct analysis_bad *bad;
 	size_t nr_bad, cap_bad;
+	/* Procedures that the samples were called from, where the caller has restricted them so,
+	 * and on how many call paths that rests. */
+	const char *const *callers;
+	size_t nr_callers;
+	uint64_t caller_paths[ANALYSIS_NR_EVENTS];
 };
 
 /*
@@ -126,6 +131,8 @@ struct analysis {
 int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 		  struct base_err *err);
 void analysis_close(struct analysis *a);
+/* Sums again, after the profiles of images were changed. 0, -ENOMEM, -DCPI_EOVERFLOW. */
+int analysis_sum(struct analysis *a);
 /* Adds a platform that exists to @seen, once, for the hint of analysis_no_platform. 0 or
  * -ENOMEM. */
 int analysis_platform_seen(struct base_buf *seen, const char *name);
@@ -174,6 +181,12 @@ bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const c
  */
 int analysis_image_add(struct analysis *a, const char *path, struct analysis_image **out,
 		       struct base_err *err);
+/*
+ * Finds the image of a profile with this head, or adds one without samples, which @a owns. @path:
+ * of a pseudo-image its file's name. 0 or -ENOMEM. Not where processes are kept apart.
+ */
+int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct base_id *id,
+		      const char *path, struct analysis_image **out);
 /* Reports that no image is named @what, with the nearest names in the hint. Returns
  * -DCPI_ENOIMAGE. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);

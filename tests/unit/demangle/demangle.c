@@ -375,6 +375,39 @@ static void test_shown(void **state)
 	demangle_off = false;
 }
 
+static void test_short(void **state)
+{
+	static const struct {
+		const char *name, *is;
+	} names[] = {
+		{ "main", "main" },
+		{ "square(int)", "square(…)" },
+		{ "f()", "f()" },
+		{ "void std::swap<Order>(Order&, Order&)", "std::swap<…>(…)" },
+		{ "unsigned long a::b<c<d>, (e)1>::f(g<h>) const", "a::b<…>::f(…) const" },
+		{ "bool std::operator< <char, x<y> >(z const&)", "std::operator<<…>(…)" },
+		{ "a::operator()(int) const", "a::operator()(…) const" },
+		{ "a<b>::operator->()", "a<…>::operator->()" },
+		{ "a::operator bool()", "a::operator bool()" },
+		{ "(anonymous namespace)::f(int)", "(anonymous namespace)::f(…)" },
+		{ "f(int)::{lambda(g const&)#1}::operator()(g) const",
+		  "f(…)::{lambda(…)#1}::operator()(…) const" },
+		{ "void f<g>(h) [clone .isra.0]", "f<…>(…)" },
+		{ "<a::B<c> as d::E>::f", "<a::B<…> as d::E>::f" },
+		{ "odd<", "odd<…>" },
+		{ ">>", ">>" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *is = demangle_short(names[i].name);
+
+		assert_string_equal(is, names[i].is);
+		free(is);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_rust),	cmocka_unit_test(test_rust_v0),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_match),	cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks callers of call paths against their code, one image after the other. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "callpath_internal.h"
+
+/* A frame and its caller's, which is to be checked. */
+struct edge {
+	uint32_t image;	 /* of the caller: its number in the paths */
+	uint32_t callee; /* procedure */
+	uint32_t node;
+	uint64_t off;
+};
+
+struct check {
+	struct callpath_tree *t;
+	const struct frames *frames;
+	uint8_t *verdict;
+	struct edge *edges; /* ascending by image, offset and callee */
+	size_t nr;
+	/* The image of the callers that are checked now. */
+	struct analysis_image *ai;
+	struct image *img;
+	struct insn_decoder *decoder;
+};
+
+static int by_place(const void *pa, const void *pb)
+{
+	const struct edge *a = pa, *b = pb;
+
+	if (a->image != b->image)
+		return a->image > b->image ? 1 : -1;
+	if (a->off != b->off)
+		return a->off > b->off ? 1 : -1;
+	return (a->callee > b->callee) - (a->callee < b->callee);
+}
+
+/* The kernel's own unwinder answers for its frames, and its code changes while it runs. */
+static bool in_kernel(const struct analysis_image *ai)
+{
+	return ai && ai->kind == PROFDB_KERNEL;
+}
+
+static void list_edges(struct check *c, const struct profdb_callpaths *paths)
+{
+	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(paths); i++) {
+		const struct profdb_callpath_node n = profdb_callpaths_node(paths, i);
+		const struct frame_chain *callee = &c->frames->of[i];
+		const uint32_t procedure = c->frames->procedures[callee->first + callee->nr - 1];
+		struct profdb_callpath_node caller;
+
+		if (n.parent < PROFDB_NR_CALLPATH_ENDS)
+			continue;
+		caller = profdb_callpaths_node(paths, n.parent);
+		/* The kernel calls a signal's handler, and so that what it has interrupted. */
+		if (!callee->sigreturn && !c->frames->of[n.parent].sigreturn &&
+		    !in_kernel(c->t->procedures[procedure].image))
+			c->edges[c->nr++] = (struct edge){ caller.frame.image, procedure,
+							   (uint32_t)i, caller.frame.off };
+	}
+	qsort(c->edges, c->nr, sizeof(*c->edges), by_place);
+}
+
+/* ---- one image ------------------------------------------------------------------------------- */
+
+static enum called check_edge(const struct check *c, const struct edge *e)
+{
+	const struct callpath_procedure *p = &c->t->procedures[e->callee];
+	const struct image_symbol to = { .name = p->name, .vaddr = p->vaddr, .len = p->len };
+	const bool known = p->kind == CALLPATH_PROCEDURE, here = p->image == c->ai;
+	uint64_t vaddr;
+
+	if (image_vaddr(c->img, e->off, &vaddr) < 0)
+		return CALLED_UNCHECKED;
+	return analysis_called(c->decoder, c->img, vaddr, known ? &to : NULL, here,
+			       c->ai->kind == PROFDB_DYNAMIC);
+}
+
+static void check_edges(struct check *c, const struct edge *first, size_t nr)
+{
+	enum called result = CALLED_UNCHECKED;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (i == 0 || by_place(&first[i], &first[i - 1]) != 0)
+			result = check_edge(c, &first[i]);
+		c->verdict[first[i].node] = (uint8_t)result;
+	}
+}
+
+/* Those of an image that is not here stay unchecked. */
+static void check_image(struct check *c, const struct edge *first, size_t nr)
+{
+	c->img = NULL;
+	c->decoder = NULL;
+	if (!c->ai || in_kernel(c->ai) || analysis_image_open(c->t->a, c->ai, &c->img, NULL) < 0)
+		return;
+	if (insn_decoder_open(image_machine(c->img), &c->decoder, NULL) >= 0)
+		check_edges(c, first, nr);
+	insn_decoder_close(c->decoder);
+	image_close(c->img);
+}
+
+int callpath_check(struct callpath_tree *t, const struct profdb_callpaths *paths,
+		   const struct frames *frames, uint8_t *verdict)
+{
+	struct check c = { .t = t, .frames = frames, .verdict = verdict };
+	size_t nr;
+
+	c.edges = calloc(profdb_callpaths_nr_nodes(paths) + 1, sizeof(*c.edges));
+	if (!c.edges)
+		return -ENOMEM;
+	list_edges(&c, paths);
+	for (size_t i = 0; i < c.nr; i += nr) {
+		const uint32_t image = c.edges[i].image;
+
+		for (nr = 1; i + nr < c.nr && c.edges[i + nr].image == image;)
+			nr++;
+		c.ai = frames->images[image];
+		check_image(&c, &c.edges[i], nr);
+	}
+	free(c.edges);
+	return 0;
+}
