@@ -8,6 +8,8 @@ static struct list_options opt = { .values = { VALUED_DEFAULTS } };
 
 static const struct base_opt options[] = {
 	LIST_OPTIONS(sel, opt),
+	SELECT_OPTION_CALLER(sel),
+	SELECT_OPTION_UNCHECKED(sel),
 	{ 0 },
 };
 
@@ -25,6 +27,8 @@ static const struct base_cmd cmd = {
 			  "Instructions of a library's procedure." },
 			{ "dcpilist -asm -vprof fib hello",
 			  "The values that its instructions had as results." },
+			{ "dcpilist -caller main -both memcpy libc.so.6",
+			  "Only what 'main', and what it called, asked for." },
 			{ "dcpilist 0x401136 a.out", "The procedure around an address." },
 			{ NULL, NULL } },
 	.min_operands = 1,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inclusive.h"
 #include "report.h"
 #include "rows.h"
 #include "tools.h"
@@ -12,17 +13,26 @@
 static struct select sel;
 static const char *sort_event;
 static double keep = 100;
-static bool by_image, no_header, csl;
+static bool by_image, no_header, csl, with_total;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
+	SELECT_OPTION_CALLER(sel),
+	SELECT_OPTION_UNCHECKED(sel),
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
 	{ "pids", BASE_OPT_FLAG, &sel.apart, NULL,
 	  "Keep processes apart: a line for each pseudo-image's routine, and for each process of a "
 	  "program that 'dcpid -bypid' kept apart.",
 	  0, 0 },
 	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
-	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },
+	  "Sort by this event's samples (default: cycles, else a clock, else the first); 'total': "
+	  "by "
+	  "what -total adds.",
+	  0, 0 },
+	{ "total", BASE_OPT_FLAG, &with_total, NULL,
+	  "Also the samples on whose call path the procedure or image is, once each, and so what "
+	  "only called others (dcpid -callpaths).",
+	  0, 0 },
 	{ "keep", BASE_OPT_DOUBLE, &keep, "PERCENT",
 	  "Only the first lines that make up PERCENT of the samples; the rest is one line "
 	  "'others'.",
@@ -47,6 +57,8 @@ static const struct base_cmd cmd = {
 			  "that "
 			  "took 90 % of the time." },
 			{ "dcpiprof -i", "The images of $DCPIDB." },
+			{ "dcpiprof -total -s total -keep 90",
+			  "The procedures with most samples in what they called." },
 			{ "dcpiprof hello",
 			  "The procedures of an image, or of all pseudo-images of the facility "
 			  "'hello'." },
@@ -58,7 +70,12 @@ static const struct base_cmd cmd = {
 struct profile {
 	struct analysis *a;
 	struct analysis_rows rows;
+	struct callpaths paths; /* with -total */
+	bool *used;		/* by operand: it names an image */
+	int nr_operands;
+	char **operands;
 	size_t event;	/* sorted by */
+	bool by_total;	/* and by the totals of that event */
 	size_t nr_kept; /* rows before "others" */
 };
 
@@ -71,18 +88,30 @@ static bool has_samples(const struct analysis *a, const struct analysis_image *a
 }
 
 /* Is the image asked for? All are without operands; those that name it are marked in @used. */
-static bool wanted(struct profile *p, struct analysis_image *ai, bool *used, int nr, char **what)
+static bool wanted(void *ctx, struct analysis_image *ai)
 {
-	bool yes = nr == 0;
+	struct profile *p = ctx;
+	bool yes = p->nr_operands == 0;
 
-	for (int i = 0; i < nr; i++) {
-		if (analysis_image_match(p->a, ai, what[i]))
-			yes = used[i] = true;
+	for (int i = 0; i < p->nr_operands; i++) {
+		if (analysis_image_match(p->a, ai, p->operands[i]))
+			yes = p->used[i] = true;
 	}
 	return yes;
 }
 
-static int collect(struct profile *p, bool *used, int nr, char **what, struct base_err *err)
+static int add_totals(struct profile *p, struct base_err *err)
+{
+	const struct callpath_how how = { .fold = true, .check = !sel.unchecked };
+	int r;
+
+	p->paths.a = p->a;
+	p->paths.event = p->event;
+	r = callpaths_read(&sel, &how, &p->paths, err);
+	return r < 0 ? r : inclusive_add(&p->paths, &p->rows, by_image, wanted, p, err);
+}
+
+static int collect(struct profile *p, struct base_err *err)
 {
 	int r = 0;
 
@@ -90,7 +119,7 @@ static int collect(struct profile *p, bool *used, int nr, char **what, struct ba
 	for (size_t i = 0; i < p->a->nr_images && r >= 0; i++) {
 		struct analysis_image *ai = p->a->images[i];
 
-		if (!has_samples(p->a, ai) || !wanted(p, ai, used, nr, what))
+		if (!has_samples(p->a, ai) || !wanted(p, ai))
 			continue;
 		if (by_image)
 			r = analysis_rows_add_image(&p->rows, p->a, ai);
@@ -99,10 +128,12 @@ static int collect(struct profile *p, bool *used, int nr, char **what, struct ba
 	}
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot sum samples");
-	for (int i = 0; i < nr; i++)
-		if (!used[i])
-			return analysis_image_unknown(p->a, what[i], err);
-	return 0;
+	if (with_total)
+		r = add_totals(p, err);
+	for (int i = 0; i < p->nr_operands && r >= 0; i++)
+		if (!p->used[i])
+			r = analysis_image_unknown(p->a, p->operands[i], err);
+	return r;
 }
 
 /* Just enough rows that their sum reaches the share that is to be kept. */
@@ -130,9 +161,19 @@ static void others(const struct profile *p, uint64_t *count)
 	}
 }
 
-/* Samples, percent, cumulative percent, then the other events. @sum: of this line and all above. */
+static void put_total(const struct profile *p, struct table *t, const uint64_t *total)
+{
+	static const uint64_t none[ANALYSIS_NR_EVENTS];
+
+	if (with_total)
+		report_cells(t, (total ? total : none)[p->event],
+			     p->paths.tree->nodes.total[p->event]);
+}
+
+/* Samples, percent, cumulative percent, those of call paths, then the other events. @sum: of this
+ * line and all above. */
 static void put_counts(const struct profile *p, struct table *t, const uint64_t *count,
-		       const uint64_t *sum)
+		       const uint64_t *inclusive, const uint64_t *sum)
 {
 	const uint64_t *total = p->rows.total;
 
@@ -141,6 +182,7 @@ static void put_counts(const struct profile *p, struct table *t, const uint64_t 
 		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total[p->event]);
 	else
 		table_cell(t, "%s", "");
+	put_total(p, t, inclusive);
 	for (size_t e = 0; e < p->a->nr_events; e++)
 		if (e != p->event)
 			report_cells(t, count[e], total[e]);
@@ -160,6 +202,10 @@ static void put_heads(const struct profile *p, struct table *t)
 	table_column(t, false, a->events[p->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
+	if (with_total) {
+		table_column(t, false, "total");
+		table_column(t, false, "%");
+	}
 	for (size_t e = 0; e < a->nr_events; e++) {
 		if (e == p->event)
 			continue;
@@ -184,16 +230,16 @@ static void put_rows(const struct profile *p, struct table *t)
 		const struct analysis_row *row = &p->rows.v[i];
 
 		sum += row->count[p->event];
-		put_counts(p, t, row->count, &sum);
+		put_counts(p, t, row->count, row->total, &sum);
 		put_names(t, demangle_shown(analysis_row_label(row)), image_of(row));
 	}
 	if (p->nr_kept < p->rows.nr) {
 		others(p, rest);
 		sum += rest[p->event];
-		put_counts(p, t, rest, &sum);
+		put_counts(p, t, rest, NULL, &sum);
 		put_names(t, "others", "");
 	}
-	put_counts(p, t, p->rows.total, NULL);
+	put_counts(p, t, p->rows.total, NULL, NULL);
 	put_names(t, "total", "");
 }
 
@@ -206,6 +252,8 @@ static int print_text(const struct profile *p, struct base_err *err)
 	if (heads) {
 		report_head(p->a, stdout);
 		report_events(p->a, p->rows.total, stdout);
+		if (with_total && p->a->nr_events)
+			callpaths_print(&p->paths, stdout);
 	}
 	if (p->rows.nr) {
 		if (heads)
@@ -246,6 +294,8 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 			       row->nr_processes ? json_object_new_uint64(row->nr_processes)
 						 : NULL);
 	json_object_object_add(o, "samples", report_json_counts(p->a, row->count));
+	if (with_total)
+		json_object_object_add(o, "total", report_json_counts(p->a, row->total));
 	return o;
 }
 
@@ -260,6 +310,8 @@ static int print_json(const struct profile *p, struct base_err *err)
 		json_object_array_add(rows, json_row(p, &p->rows.v[i]));
 	if (p->rows.nr)
 		others(p, rest);
+	if (with_total)
+		callpaths_json(&p->paths, root);
 	json_object_object_add(root, "by",
 			       json_object_new_string(by_image ? "image" : "procedure"));
 	json_object_object_add(root, "sorted_by",
@@ -272,38 +324,49 @@ static int print_json(const struct profile *p, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-static int print(struct profile *p, struct base_err *err)
+static int choose_event(struct profile *p, struct base_err *err)
 {
 	int event = 0;
 
-	if (sort_event && (event = analysis_event_find(p->a, sort_event, err)) < 0)
-		return event;
-	p->event = sort_event ? (size_t)event : analysis_event_default(p->a);
-	analysis_rows_sort(&p->rows, p->event);
+	p->by_total = with_total && sort_event && strcmp(sort_event, "total") == 0;
+	if (!sort_event || p->by_total)
+		p->event = analysis_event_default(p->a);
+	else if ((event = analysis_event_find(p->a, sort_event, err)) >= 0)
+		p->event = (size_t)event;
+	return event;
+}
+
+static int print(struct profile *p, struct base_err *err)
+{
+	analysis_rows_sort(&p->rows, p->event, p->by_total);
 	cut(p);
 	return sel.json ? print_json(p, err) : print_text(p, err);
 }
 
 static int run(int nr, char **what, struct base_err *err)
 {
-	struct profile p = { 0 };
+	struct profile p = { .nr_operands = nr, .operands = what };
 	int code = BASE_EXIT_OK, r;
-	bool *used;
 
 	if (csl && sel.json)
 		return base_fail(err, -DCPI_EUSAGE, "-csl and -json exclude each other");
-	used = calloc((size_t)nr + 1, sizeof(*used));
-	sel.sums = by_image;
-	r = used ? report_open(&sel, &p.a, err) : -ENOMEM;
+	if (with_total && sel.callers.nr)
+		return base_fail(err, -DCPI_EUSAGE, "-total and -caller exclude each other");
+	p.used = calloc((size_t)nr + 1, sizeof(*p.used));
+	sel.sums = by_image && !with_total;
+	r = p.used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)
-		r = collect(&p, used, nr, what, err);
+		r = choose_event(&p, err);
+	if (r >= 0)
+		r = collect(&p, err);
 	if (r >= 0)
 		r = print(&p, err);
 	if (p.a)
 		code = report_problems(cmd.name, p.a, stderr);
 	analysis_rows_release(&p.rows);
+	callpath_tree_free(p.paths.tree);
 	analysis_close(p.a);
-	free(used);
+	free(p.used);
 	return r < 0 ? r : code;
 }
 

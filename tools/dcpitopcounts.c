@@ -17,6 +17,8 @@ static bool no_header;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
+	SELECT_OPTION_CALLER(sel),
+	SELECT_OPTION_UNCHECKED(sel),
 	{ "n", BASE_OPT_INT, &number, "N", "How many instructions (default: 100).", 1, 1000000 },
 	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
 	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },

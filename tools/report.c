@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "callpaths.h"
 #include "estimate.h"
 #include "report.h"
 
@@ -47,14 +48,16 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .labels = s->labels.items,
 					  .nr_labels = s->labels.nr,
 					  .apart = s->apart,
-					  .sums = s->sums };
+					  .sums = s->sums && !s->callers.nr };
+	int r;
 
 	/*
 	 * The index that is kept for the next question may be longer than the user's limit of file
 	 * sizes. Programs that open a database in this way execute no other program.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
-	return analysis_open(&sel, out, err);
+	r = analysis_open(&sel, out, err);
+	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
 void report_print_clean(FILE *to, const char *text)
@@ -68,6 +71,21 @@ void report_print_clean(FILE *to, const char *text)
 void report_print_name(FILE *to, const char *linkage)
 {
 	report_print_clean(to, demangle_shown(linkage));
+}
+
+static void report_callers(const struct analysis *a, FILE *to)
+{
+	size_t event = analysis_event_default(a);
+
+	for (size_t i = 0; i < a->nr_callers; i++) {
+		fputs(i ? ", " : a->nr_callers == 1 ? "caller     " : "callers    ", to);
+		report_print_clean(to, a->callers[i]);
+	}
+	if (a->nr_callers && a->nr_events)
+		fprintf(to, ": %" PRIu64 " paths of %s", a->caller_paths[event],
+			a->events[event].name);
+	if (a->nr_callers)
+		fputc('\n', to);
 }
 
 void report_head(const struct analysis *a, FILE *to)
@@ -90,6 +108,7 @@ void report_head(const struct analysis *a, FILE *to)
 	}
 	if (a->labels.nr)
 		fputc('\n', to);
+	report_callers(a, to);
 }
 
 /* The part of the time in which the event was counted, 0 to 1: below 1 where events took turns. */
@@ -225,6 +244,16 @@ static struct json_object *json_events(const struct analysis *a, const uint64_t 
 	return list;
 }
 
+static void json_callers(struct json_object *root, const struct analysis *a)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_callers; i++)
+		json_object_array_add(list, report_json_text(a->callers[i]));
+	json_object_object_add(root, "callers", list);
+	json_object_object_add(root, "caller_paths", report_json_counts(a, a->caller_paths));
+}
+
 static struct json_object *json_labels(const struct analysis *a)
 {
 	struct json_object *list = json_object_new_array();
@@ -248,6 +277,8 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	json_object_object_add(root, "platforms", platforms);
 	if (a->labels.nr)
 		json_object_object_add(root, "labels", json_labels(a));
+	if (a->nr_callers)
+		json_callers(root, a);
 	json_object_object_add(root, "events", json_events(a, sums));
 	return root;
 }
@@ -352,6 +383,19 @@ static int by_samples(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
+/* How much has no names; images without samples are there for the callers that lie in them. */
+static void print_lost(const struct analysis *a, const struct analysis_image *ai, FILE *to)
+{
+	bool sampled = profdb_profile_nr_events(ai->profile);
+
+	if (!sampled)
+		fputs(" (callers alone)\n", to);
+	else
+		fprintf(to, " (%" PRIu64 " sample%s of %s)\n", ai->count[0],
+			ai->count[0] == 1 ? "" : "s",
+			a->nr_events ? a->events[0].name : "no event");
+}
+
 static int image_problems(const char *prog, const struct analysis *a, struct analysis_image **bad,
 			  size_t nr, FILE *to)
 {
@@ -367,10 +411,8 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 		if (!ours && shown >= PROBLEMS_MAX)
 			continue;
 		shown++;
-		fprintf(to, "%s: %s%s (%" PRIu64 " sample%s of %s)\n", prog,
-			ours ? "" : "warning: ", bad[i]->why.text, bad[i]->count[0],
-			bad[i]->count[0] == 1 ? "" : "s",
-			a->nr_events ? a->events[0].name : "no event");
+		fprintf(to, "%s: %s%s", prog, ours ? "" : "warning: ", bad[i]->why.text);
+		print_lost(a, bad[i], to);
 		if (ours && *bad[i]->why.hint)
 			fprintf(to, "hint: %s\n", bad[i]->why.hint);
 	}

@@ -7,15 +7,17 @@
 #include "demangle.h"
 
 struct select {
-	const char *db;		     /* -db, else $DCPIDB */
-	const char *epoch;	     /* NAME|latest|all|FROM..TO; NULL: the newest */
-	const char *platform;	     /* NULL: all */
-	const char *event;	     /* NULL: all events */
-	struct base_opt_list labels; /* -label: only samples with one of these */
-	struct base_opt_list files;  /* -p: where images may be */
-	struct base_opt_list maps;   /* -m: dcpiscan's maps of where they are */
-	bool sums;		     /* the sums over images suffice */
-	bool apart;		     /* keep processes apart that have profiles of their own */
+	const char *db;		      /* -db, else $DCPIDB */
+	const char *epoch;	      /* NAME|latest|all|FROM..TO; NULL: the newest */
+	const char *platform;	      /* NULL: all */
+	const char *event;	      /* NULL: all events */
+	struct base_opt_list labels;  /* -label: only samples with one of these */
+	struct base_opt_list callers; /* -caller: only samples that one of these called */
+	struct base_opt_list files;   /* -p: where images may be */
+	struct base_opt_list maps;    /* -m: dcpiscan's maps of where they are */
+	bool unchecked;		      /* callers are not compared with their code */
+	bool sums;		      /* the sums over images suffice */
+	bool apart;		      /* keep processes apart that have profiles of their own */
 	bool json;
 };
 
@@ -36,6 +38,14 @@ struct select {
 	  0, 0 },                                                                                  \
 	{ "m", BASE_OPT_LIST, &(maps), "MAP",                                                      \
 	  "Images may be where this map of dcpiscan has them. Repeatable.", 0, 0 }
+#define SELECT_OPTION_CALLER(s)                                                                    \
+	{ "caller", BASE_OPT_LIST, &(s).callers, "PROCEDURE",                                      \
+	  "Only samples with this procedure among their callers, as far as call paths tell "       \
+	  "(dcpid -callpaths). Repeatable: or this one.",                                          \
+	  0, 0 }
+#define SELECT_OPTION_UNCHECKED(s)                                                                 \
+	{ "unchecked", BASE_OPT_FLAG, &(s).unchecked, NULL,                                        \
+	  "Believe call paths as they are, without a look at the code of callers.", 0, 0 }
 #define SELECT_OPTION_MANGLED                                                                      \
 	{ "mangled", BASE_OPT_FLAG, &demangle_off, NULL,                                           \
 	  "Show procedures of C++ and Rust by the linker's names.", 0, 0 }

@@ -11,6 +11,8 @@
 /* name, what it does (no full stop), in the order of "dcpi -help" */
 #define TOOLS(X)                                                                                   \
 	X(dcpiprof, "list procedures or images by their samples")                                  \
+	X(dcpicallers, "list what called procedures, and what they called, by samples")            \
+	X(dcpicalltree, "show the calls that led to samples as a tree")                            \
 	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
 	X(dcpitopcounts, "list the instructions with most samples")                                \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \

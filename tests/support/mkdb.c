@@ -22,6 +22,11 @@
  *	                              VALUE so many times, with a return address
  *	symbol NAME OFFSET LENGTH     } a kernel's image in DATABASE/kernel: its symbols, then
  *	kernel FILE BUILD-ID LENGTH   } what it is
+ *	callpath EVENT END COUNT FRAME …
+ *	                              call paths, of samples of the event by its name; END: complete,
+ *	                              cut, unreadable, no_rows, contradicted; FRAME: WHERE@PATH, in an
+ *	                              image of a profile since the last flush, by the base name of its
+ *	                              path; the sampled one first
  *	flush                         put the profiles since the last one on disk
  *	finish                        flush, and finish the epoch; else it stays open
  */
@@ -52,7 +57,9 @@ struct mkdb {
 	size_t nr_values;
 	struct pseudoimg_symbol symbols[SYMBOLS_MAX];
 	size_t nr_symbols;
-	struct image *img; /* of the last profile, where it could be opened */
+	struct image *images[PROFILES_MAX]; /* of profiles, where they could be opened */
+	struct image *img;		    /* of the last profile */
+	struct profdb_callpaths *paths;	    /* NULL: none since the last flush */
 	struct base_err err;
 };
 
@@ -92,9 +99,15 @@ static int do_flush(struct mkdb *m)
 			r = profdb_flush_put(m->db, m->stems[i], m->profiles[i], &m->err);
 		profdb_profile_free(m->profiles[i]);
 		free(m->stems[i]);
+		image_close(m->images[i]);
 	}
+	m->img = NULL;
 	if (r >= 0)
 		r = put_values(m);
+	if (r >= 0 && m->paths)
+		r = profdb_flush_put_callpaths(m->db, m->paths, &m->err);
+	profdb_callpaths_free(m->paths);
+	m->paths = NULL;
 	if (r >= 0 && m->nr_profiles)
 		r = profdb_flush_commit(m->db, &m->err);
 	m->nr_profiles = 0;
@@ -147,7 +160,6 @@ static int do_profile(struct mkdb *m, char **w, size_t nr)
 	else if (kind == PROFDB_KERNEL || kind == PROFDB_VDSO || kind == PROFDB_DYNAMIC)
 		snprintf(file, sizeof(file), "%s/%s/%s", m->path,
 			 kind == PROFDB_DYNAMIC ? "dyn" : "kernel", w[2]);
-	image_close(m->img);
 	m->img = NULL;
 	if (*file && image_open_path(file, image, &m->img, &m->err) < 0)
 		return m->err.code;
@@ -155,6 +167,7 @@ static int do_profile(struct mkdb *m, char **w, size_t nr)
 		id = *image_id(m->img);
 	m->profiles[m->nr_profiles] = profdb_profile_new(kind, &id, w[2]);
 	m->stems[m->nr_profiles] = strdup(base_name(w[2]));
+	m->images[m->nr_profiles] = m->img;
 	if (!m->profiles[m->nr_profiles] || !m->stems[m->nr_profiles++])
 		return -ENOMEM;
 	return 0;
@@ -247,6 +260,66 @@ static int do_value(struct mkdb *m, char **w, size_t nr)
 	return r;
 }
 
+/* ---- call paths ------------------------------------------------------------------------------ */
+
+static int end_of(const char *word)
+{
+	static const char *const ends[PROFDB_NR_CALLPATH_ENDS] = { "complete", "cut", "unreadable",
+								   "no_rows", "contradicted" };
+
+	for (int i = 0; i < PROFDB_NR_CALLPATH_ENDS; i++)
+		if (strcmp(ends[i], word) == 0)
+			return i;
+	return -EINVAL;
+}
+
+static int path_image(struct mkdb *m, const struct profdb_profile *p)
+{
+	bool dynamic = profdb_profile_kind(p) == PROFDB_DYNAMIC;
+	const char *path = profdb_profile_path(p, 0);
+	struct profdb_callpath_image i = { profdb_profile_kind(p), *profdb_profile_image(p), path,
+					   dynamic ? base_name(path) : NULL };
+
+	return profdb_callpaths_image_add(m->paths, &i);
+}
+
+static int do_frame(struct mkdb *m, char *word, struct profdb_frame *out)
+{
+	char *at = strchr(word, '@');
+	int r = -EINVAL;
+
+	for (size_t i = 0; at && i < m->nr_profiles; i++) {
+		if (strcmp(m->stems[i], at + 1) != 0)
+			continue;
+		*at = '\0';
+		m->img = m->images[i];
+		r = path_image(m, m->profiles[i]);
+		out->image = (uint32_t)r;
+		return r < 0 ? r : find_offset(m, word, &out->off);
+	}
+	return base_fail(&m->err, r, "callpath: no such image: '%s'", word);
+}
+
+static int do_callpath(struct mkdb *m, char **w, size_t nr)
+{
+	struct profdb_frame frames[WORDS_MAX];
+	struct image *img = m->img;
+	int end = nr > 4 ? end_of(w[2]) : -EINVAL, event, r = 0;
+
+	if (end < 0)
+		return base_fail(&m->err, end, "callpath: EVENT END COUNT FRAME … wanted");
+	if (!m->paths)
+		m->paths = profdb_callpaths_new();
+	event = m->paths ? profdb_callpaths_event_add(m->paths, w[1], 1000000) : -ENOMEM;
+	for (size_t i = 4; i < nr && r >= 0; i++)
+		r = do_frame(m, w[i], &frames[i - 4]);
+	m->img = img;
+	if (r < 0 || event < 0)
+		return r < 0 ? r : event;
+	return profdb_callpaths_add(m->paths, (size_t)event, (enum profdb_callpath_end)end, frames,
+				    nr - 4, strtoull(w[3], NULL, 0));
+}
+
 static int do_symbol(struct mkdb *m, char **w)
 {
 	char *name = strdup(w[1]);
@@ -298,6 +371,8 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return do_values(m, w, nr);
 	if (strcmp(w[0], "value") == 0)
 		return do_value(m, w, nr);
+	if (strcmp(w[0], "callpath") == 0)
+		return do_callpath(m, w, nr);
 	if (strcmp(w[0], "context") == 0 && nr == 3 && m->nr_values) {
 		r = base_id_parse(&id, w[2], strlen(w[2]));
 		return r < 0 ? r
@@ -376,7 +451,6 @@ int main(int argc, char **argv)
 		r = read_all(&m);
 	if (r < 0 && m.err.code)
 		base_err_print(&m.err, "mkdb", stderr);
-	image_close(m.img);
 	profdb_close(m.db);
 	return r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }

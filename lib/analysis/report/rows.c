@@ -237,13 +237,32 @@ int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
 	return r;
 }
 
+int analysis_rows_add_unsampled(struct analysis_rows *rows, struct analysis *a,
+				struct analysis_image *ai, const struct image_symbol *symbol)
+{
+	struct placing p = { .rows = rows, .a = a, .ai = ai };
+	struct analysis_row *row;
+	int r = facility_of(rows, ai, &p.facility);
+
+	/* The image may be one that counts already. */
+	if (r >= 0 && p.facility && p.facility->nr_images > 1)
+		p.facility->nr_images--;
+	if (r >= 0)
+		r = place(&p, symbol, &row);
+	base_map_release(&p.by_vaddr);
+	return r;
+}
+
 struct sort {
 	size_t event, nr_events;
+	bool by_total;
 };
 
 static int compare_counts(const struct analysis_row *a, const struct analysis_row *b,
 			  const struct sort *s)
 {
+	if (s->by_total && a->total[s->event] != b->total[s->event])
+		return a->total[s->event] > b->total[s->event] ? -1 : 1;
 	if (a->count[s->event] != b->count[s->event])
 		return a->count[s->event] > b->count[s->event] ? -1 : 1;
 	for (size_t i = 0; i < s->nr_events; i++)
@@ -266,9 +285,9 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	return r;
 }
 
-void analysis_rows_sort(struct analysis_rows *rows, size_t event)
+void analysis_rows_sort(struct analysis_rows *rows, size_t event, bool by_total)
 {
-	struct sort s = { event, rows->nr_events };
+	struct sort s = { event, rows->nr_events, by_total };
 
 	if (rows->nr && event < rows->nr_events)
 		qsort_r(rows->v, rows->nr, sizeof(*rows->v), compare_rows, &s);
@@ -293,6 +312,7 @@ void analysis_rows_release(struct analysis_rows *rows)
 		free(rows->v[i].procedure);
 		free(rows->v[i].places);
 		free(rows->v[i].count);
+		free(rows->v[i].total);
 	}
 	release_facilities(rows);
 	base_map_release(&rows->by_name);

@@ -33,6 +33,7 @@ struct analysis_row {
 	bool unread;			   /* some of the code is not available */
 	const struct analysis_image *last; /* the image that was added last */
 	uint64_t *count;		   /* indexed by event */
+	uint64_t *total; /* the caller's, allocated: samples with it on their call path, by event */
 };
 
 /*
@@ -57,8 +58,12 @@ int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 			    struct analysis_image *ai);
 int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
 				 struct analysis_image *ai);
-/* Sorts by samples of @event, most first; ties by the other events, then by names. */
-void analysis_rows_sort(struct analysis_rows *rows, size_t event);
+/* Adds a row without samples, of an opened image: its procedure @symbol, or what is in none. */
+int analysis_rows_add_unsampled(struct analysis_rows *rows, struct analysis *a,
+				struct analysis_image *ai, const struct image_symbol *symbol);
+/* Sorts by samples of @event, most first; ties by the other events, then by names. With
+ * @by_total the totals come before all these. */
+void analysis_rows_sort(struct analysis_rows *rows, size_t event, bool by_total);
 void analysis_rows_release(struct analysis_rows *rows);
 /* The text in place of the procedure: "(no symbol)", "(image missing)", …; for a bucket
  * "(idle)". */

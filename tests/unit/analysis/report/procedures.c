@@ -121,7 +121,7 @@ static void test_rows(void **state)
 	(void)state;
 	for (size_t i = 0; i < a->nr_images; i++)
 		assert_int_equal(analysis_rows_add_procedures(&rows, a, a->images[i]), 0);
-	analysis_rows_sort(&rows, 0);
+	analysis_rows_sort(&rows, 0, false);
 	assert_int_equal(rows.nr, 6);
 	expect_row(&rows.v[0], "uneven_proc", 128);
 	expect_row(&rows.v[1], "(image missing)", 64);
@@ -131,6 +131,33 @@ static void test_rows(void **state)
 	/* Left for the inner one and come back to: one row all the same. */
 	expect_row(&rows.v[5], "outer_proc", 7);
 	assert_int_equal(rows.total[0], 255);
+	analysis_rows_release(&rows);
+	analysis_close(a);
+}
+
+/* Procedures without samples have rows too, and totals come first where they are sorted by. */
+static void test_unsampled(void **state)
+{
+	const struct image_symbol caller = { "caller", 0x1000, 0x10 };
+	struct analysis *a = open_db();
+	struct analysis_rows rows = { 0 };
+	struct analysis_image *ai = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (strcmp(base_path_name(a->images[i]->name), "fixture.so") == 0)
+			ai = a->images[i];
+	assert_non_null(ai);
+	assert_int_equal(analysis_rows_add_procedures(&rows, a, ai), 0);
+	assert_int_equal(analysis_rows_add_unsampled(&rows, a, ai, &caller), 0);
+	for (size_t i = 0; i < rows.nr; i++) {
+		rows.v[i].total = calloc(1, sizeof(*rows.v[i].total));
+		rows.v[i].total[0] = rows.v[i].count[0] ? 1 : 1000;
+	}
+	analysis_rows_sort(&rows, 0, true);
+	expect_row(&rows.v[0], "caller", 0);
+	expect_row(&rows.v[1], "uneven_proc", 128);
+	assert_string_equal(analysis_row_image(&rows.v[0]), ai->name);
 	analysis_rows_release(&rows);
 	analysis_close(a);
 }
@@ -362,13 +389,10 @@ static void test_match(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_listing_inlined),
-		cmocka_unit_test(test_listing_uneven),
-		cmocka_unit_test(test_estimate_nested),
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_rows),	       cmocka_unit_test(test_unsampled),
+		cmocka_unit_test(test_listing),	       cmocka_unit_test(test_listing_inlined),
+		cmocka_unit_test(test_listing_uneven), cmocka_unit_test(test_estimate_nested),
+		cmocka_unit_test(test_find),	       cmocka_unit_test(test_match),
 		cmocka_unit_test(test_unknown_image),
 	};
 
