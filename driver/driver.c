@@ -174,6 +174,12 @@ int driver_rows_put(struct driver *d, const struct driver_file *file,
 	return d->callpaths ? d->callpaths->put(d, file, table) : -DCPI_EUNSUPPORTED;
 }
 
+void driver_rows_again(struct driver *d, const struct driver_file *file)
+{
+	if (d->callpaths)
+		d->callpaths->again(d, file);
+}
+
 void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out)
 {
 	*out = (struct driver_callpath_stats){ 0 };

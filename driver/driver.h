@@ -64,6 +64,9 @@ struct driver_config {
 	/* One in so many samples gets a call path (bpf); 0: none. -DCPI_EUNSUPPORTED, also by other
 	 * sources, if call paths are not possible. */
 	uint32_t callpath_every;
+	/* callpath_every is for 1000 samples a second: at another rate it is another, so that as
+	 * many come. */
+	bool callpath_scaled;
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */
@@ -392,6 +395,11 @@ struct unwind_table;
  */
 int driver_rows_put(struct driver *d, const struct driver_file *file,
 		    const struct unwind_table *table);
+/*
+ * The process that met this file cannot show it any more: the next path that meets it is told of as
+ * the first one was. Of a file of which that happens again and again no more is told.
+ */
+void driver_rows_again(struct driver *d, const struct driver_file *file);
 
 struct driver_callpath_stats {
 	/* Samples whose turn it was: handed to callpath() + held + lost. */

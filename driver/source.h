@@ -24,6 +24,7 @@ struct driver_callpath_ops {
 		       void *ctx);
 	int (*put)(struct driver *d, const struct driver_file *file,
 		   const struct unwind_table *table);
+	void (*again)(struct driver *d, const struct driver_file *file);
 	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
 };
 

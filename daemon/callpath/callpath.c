@@ -13,6 +13,7 @@ enum { WAITING_MAX = 16384, NODES_MAX = 1 << 19 };
 static const struct callpath_driver real_calls = {
 	.missing = driver_rows_missing,
 	.put = driver_rows_put,
+	.again = driver_rows_again,
 	.stats = driver_callpath_stats_get,
 };
 

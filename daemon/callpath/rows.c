@@ -15,10 +15,10 @@
 /* The longest time of one turn, in which dcpid reads nothing else; the last request may exceed it.
  */
 #define SERVE_NS 100000000ull
-/* A file is looked for again so often, and given up after so long: by then the events of a process
- * that has ended said what it had mapped. */
+/* A file is looked for again so often, and after so long in another process that runs it: by then
+ * the events of a process that has ended said what it had mapped. */
 #define AGAIN_NS    500000000ull
-#define PATIENCE_NS 15000000000ull
+#define PATIENCE_NS 2000000000ull
 enum { FILES_MAX = 4096, FAILURES_MAX = 3 };
 
 static void free_file(struct callpath_file *f)
@@ -43,6 +43,18 @@ static void put_none(struct callpaths *t, const struct driver_file *file)
 	t->rows.nr_none++;
 }
 
+/* The process may be known, and what it has mapped. */
+static void find_path(const struct callpaths *t, struct callpath_file *f)
+{
+	struct process *p = processes_find(t->config.follow->processes, f->m.pid);
+	const struct map *m = p && !f->path ? map_find(p, f->m.addr) : NULL;
+
+	if (!m || m->kind != MAP_IMAGE || m->image->kind != PROFDB_FILE)
+		return;
+	f->path = strdup(m->image->path);
+	f->id = m->image->id;
+}
+
 static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
 	struct callpaths *t = ctx;
@@ -52,7 +64,9 @@ static int on_missing(void *ctx, const struct driver_rows_missing *m)
 		put_none(t, &m->file);
 		return 0;
 	}
-	r->files[r->nr++] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns() };
+	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns() };
+	/* Its process may end before it is asked for. */
+	find_path(t, &r->files[r->nr++]);
 	return 0;
 }
 
@@ -81,18 +95,6 @@ void callpath_load(struct callpaths *t, const struct driver_load *l)
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* The process may be known, and what it has mapped. */
-static void find_path(const struct callpaths *t, struct callpath_file *f)
-{
-	struct process *p = processes_find(t->config.follow->processes, f->m.pid);
-	const struct map *m = p && !f->path ? map_find(p, f->m.addr) : NULL;
-
-	if (!m || m->kind != MAP_IMAGE || m->image->kind != PROFDB_FILE)
-		return;
-	f->path = strdup(m->image->path);
-	f->id = m->image->id;
-}
-
 static int ask_vdso(const struct callpaths *t, struct unwind_table **out)
 {
 	const struct reader_mapped none = { 0 };
@@ -103,6 +105,12 @@ static int ask_vdso(const struct callpaths *t, struct unwind_table **out)
 	r = reader_rows(t->config.reader, &none, fd, out);
 	close(fd);
 	return r;
+}
+
+/* The process has ended, or maps another file by now. */
+static bool is_gone(int r)
+{
+	return r == -ESTALE || r == -ENOENT || r == -ESRCH;
 }
 
 /* First by the mapping, as it is now; then by the path that events told of it. */
@@ -120,7 +128,7 @@ static int ask(const struct callpaths *t, struct callpath_file *f, struct unwind
 		return ask_vdso(t, out);
 	q.path = f->path;
 	r = reader_rows(t->config.reader, &q, -1, out);
-	if (r != -ESTALE && r != -ENOENT && r != -ESRCH)
+	if (!is_gone(r))
 		return r;
 	find_path(t, f);
 	if (!f->path || !f->id.len)
@@ -149,7 +157,7 @@ static bool may_come(struct callpath_file *f, int r, uint64_t now_ns)
 	/* The machine may be busy; a file that does it again and again is given up. */
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
 		return ++f->nr_failed < FAILURES_MAX;
-	return (r == -ESTALE || r == -ENOENT || r == -ESRCH) && now_ns - f->since_ns < PATIENCE_NS;
+	return is_gone(r) && now_ns - f->since_ns < PATIENCE_NS;
 }
 
 /* False: it is to be asked for again, later. */
@@ -165,7 +173,9 @@ static bool serve_file(struct callpaths *t, struct callpath_file *f)
 	f->next_ns = now + AGAIN_NS;
 	if (may_come(f, r, now))
 		return false;
-	if (r < 0)
+	if (is_gone(r))
+		t->calls->again(t->config.driver, &f->m.file);
+	else if (r < 0)
 		put_none(t, &f->m.file);
 	else
 		put(t, f, table);

@@ -111,8 +111,8 @@ static const struct base_opt options[] = {
 	  "Follow instructions of samples in the kernel too.", 0, 0 },
 	{ "callpaths", BASE_OPT_INT, &opt.callpath_every, "N",
 	  "Keep of one sample in N who called the sampled code, up to the thread's first routine, for "
-	  "dcpicallers and others; 0: of none. Needs source bpf, on Linux 6.2 or later (default: 8 "
-	  "where it can be had, else 0).", 0, 1000000 },
+	  "dcpicallers and others; 0: of none. Needs source bpf, on Linux 6.2 or later "
+	  "(default there: as many as 40 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",

@@ -19,7 +19,7 @@
 #include "values.h"
 #include "trace.h"
 
-enum { CALLPATH_EVERY = 8 };
+enum { CALLPATH_EVERY = 40 };
 
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
 
@@ -252,6 +252,7 @@ static int open_source(struct daemon *d, struct driver_config *config, struct ba
 	if (by_default)
 		d->opt.callpath_every = may_have_callpaths(d, why) ? CALLPATH_EVERY : 0;
 	config->callpath_every = (uint32_t)d->opt.callpath_every;
+	config->callpath_scaled = by_default;
 	if (!by_default || !config->callpath_every)
 		return driver_open(config, &d->driver, err);
 	r = driver_open(config, &d->driver, why);

@@ -33,6 +33,8 @@ struct bpf_rows_file {
 	bool known;
 	uint64_t put_ns;	   /* when it was put, or its table was asked for */
 	uint32_t chunk, nr_chunks; /* where its table stands; nr_chunks 0: it has none */
+	uint32_t nr_again;	   /* times that it was to be reported again */
+	bool again;		   /* it is to be, and was not yet */
 };
 
 struct bpf_rows {
@@ -49,8 +51,11 @@ struct bpf_rows {
 /* As driver_rows_put; @now_ns: CLOCK_MONOTONIC. */
 int bpf_rows_put(struct bpf_rows *r, const struct driver_file *file,
 		 const struct unwind_table *table, uint64_t now_ns);
-/* @file is missing: true the first time; then programs are told not to report it again. */
+/* @file is missing: true the first time, and after bpf_rows_again; then programs are told not to
+ * report it again. */
 bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns);
+/* As driver_rows_again. */
+void bpf_rows_again(struct bpf_rows *r, const struct driver_file *file);
 /* The word of this number, as the program reads it. */
 uint32_t *bpf_rows_word(const struct bpf_rows *r, uint32_t number);
 

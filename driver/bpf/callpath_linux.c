@@ -284,6 +284,11 @@ static int put(struct driver *d, const struct driver_file *file, const struct un
 	return bpf_rows_put(&source_of(d)->rows, file, table, base_now_ns());
 }
 
+static void again(struct driver *d, const struct driver_file *file)
+{
+	bpf_rows_again(&source_of(d)->rows, file);
+}
+
 /* Losses are read first: they may grow between, but are received before. */
 static void add_cpu(struct driver_callpath_stats *out, const volatile struct callpath_counts *c)
 {
@@ -314,5 +319,6 @@ static void stats(const struct driver *d, struct driver_callpath_stats *out)
 static const struct driver_callpath_ops callpath_ops = {
 	.missing = missing,
 	.put = put,
+	.again = again,
 	.stats = stats,
 };

@@ -142,28 +142,40 @@ static void draw_mix(struct bpf_programs *p)
 
 /* ---- what comes behind a sample -------------------------------------------------------------- */
 
-/* Traces by default come as often as at 1000 samples a second, whatever the rate is. */
-static uint32_t choose_every(const struct driver_config *config, const struct event_spec *spec)
+/* What comes by default comes as often as at 1000 samples a second, whatever the rate is. */
+static uint32_t scale(uint32_t every, const struct driver_config *config,
+		      const struct event_spec *spec)
 {
 	uint64_t period = spec->tick ? bpf_tick_period() : spec->clock ? spec->period : 0;
 	uint64_t rate = period		    ? 1000000000 / period
 			: spec->period	    ? DEFAULT_RATE
 			: config->frequency ? config->frequency
 					    : DEFAULT_RATE;
-	uint64_t every = (config->trace_every * rate + DEFAULT_RATE - 1) / DEFAULT_RATE;
+	uint64_t scaled = (every * rate + DEFAULT_RATE - 1) / DEFAULT_RATE;
 
-	return config->trace_optional && every ? (uint32_t)every : config->trace_every;
+	return every && !scaled ? 1 : (uint32_t)scaled;
+}
+
+static uint32_t choose_trace_every(const struct driver_config *config, size_t event,
+				   const struct event_spec *spec)
+{
+	if (event > 0)
+		return 0;
+	return config->trace_optional ? scale(config->trace_every, config, spec)
+				      : config->trace_every;
 }
 
 static void set_behind_constants(struct sample_behind *own, const struct driver_config *config,
 				 size_t event, const struct event_spec *spec)
 {
-	own->rodata->trace_every = event == 0 ? choose_every(config, spec) : 0;
+	own->rodata->trace_every = choose_trace_every(config, event, spec);
 	own->rodata->callpath_kernel = !spec->precise;
 	own->rodata->trace_insns = config->trace_insns ? config->trace_insns : TRACE_INSNS;
 	own->rodata->trace_log = config->trace_log;
 	own->rodata->trace_kernel = config->trace_kernel;
-	own->rodata->callpath_every = config->callpath_every;
+	own->rodata->callpath_every = config->callpath_scaled
+					      ? scale(config->callpath_every, config, spec)
+					      : config->callpath_every;
 }
 
 static void set_sample_constants(struct sample_behind *own, const struct sample *instead_of)

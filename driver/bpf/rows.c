@@ -244,10 +244,29 @@ bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t n
 {
 	uint32_t number = find(r, file);
 
-	if (number)
+	if (number && !r->files[number].again)
 		return false;
-	number = take_number(r);
-	r->files[number] = (struct bpf_rows_file){ .file = *file, .known = true, .put_ns = now_ns };
+	if (!number) {
+		number = take_number(r);
+		r->files[number] = (struct bpf_rows_file){ .file = *file, .known = true };
+	}
+	r->files[number].again = false;
+	r->files[number].put_ns = now_ns;
 	r->ops->lead(r->ctx, file, 0);
 	return true;
+}
+
+/* So often a file is looked for in another process. */
+enum { AGAIN_MAX = 32 };
+
+void bpf_rows_again(struct bpf_rows *r, const struct driver_file *file)
+{
+	uint32_t number = find(r, file);
+
+	if (!number || r->files[number].nr_chunks || r->files[number].nr_again == AGAIN_MAX)
+		return;
+	r->files[number].nr_again++;
+	r->files[number].again = true;
+	r->ops->forget(r->ctx, file);
+	r->ops->changed(r->ctx);
 }

@@ -18,7 +18,7 @@ static struct trial core;
 static struct driver {
 	struct driver_rows_missing missing[MISSING_MAX];
 	size_t nr_missing;
-	size_t nr_put, nr_none;
+	size_t nr_put, nr_none, nr_again;
 	struct driver_file put; /* the last one */
 	int put_result;
 } driver;
@@ -46,13 +46,20 @@ static int answer_put(struct driver *d, const struct driver_file *file,
 	return 0;
 }
 
+static void answer_again(struct driver *d, const struct driver_file *file)
+{
+	d->put = *file;
+	d->nr_again++;
+}
+
 static void answer_stats(const struct driver *d, struct driver_callpath_stats *out)
 {
 	(void)d;
 	*out = (struct driver_callpath_stats){ 0 };
 }
 
-static const struct callpath_driver calls = { answer_missing, answer_put, answer_stats };
+static const struct callpath_driver calls = { answer_missing, answer_put, answer_again,
+					      answer_stats };
 
 static int setup(void **state)
 {
@@ -218,7 +225,23 @@ static void by_what_is_known(void **state)
 	assert_string_equal(asked_path, "/bin/a");
 }
 
-/* A process that left nothing behind is not waited for without end. */
+/* Its process ends before the file is asked for. */
+static void ends_soon(void **state)
+{
+	(void)state;
+	stand_ins.rows = is_over_budget;
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	lacks(7);
+	callpath_serve(paths);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	stand_ins.rows = by_path;
+	ahead_ns += SECOND_NS;
+	assert_true(callpath_serve(paths));
+	assert_string_equal(asked_path, "/bin/a");
+}
+
+/* A process that left nothing behind is not waited for without end: another one may show the file.
+ */
 static void gone(void **state)
 {
 	(void)state;
@@ -229,10 +252,12 @@ static void gone(void **state)
 	/* Not more often than it is worth. */
 	assert_int_equal(stand_ins.nr_rows, 1);
 	assert_int_equal(waiting(), 1);
-	ahead_ns += 20 * SECOND_NS;
+	ahead_ns += 3 * SECOND_NS;
 	callpath_serve(paths);
 	assert_int_equal(waiting(), 0);
-	assert_int_equal(driver.nr_none, 1);
+	assert_int_equal(driver.nr_none, 0);
+	assert_int_equal(driver.nr_again, 1);
+	assert_int_equal(driver.put.ino, 7);
 }
 
 static void without_a_table(void **state)
@@ -317,6 +342,7 @@ int main(void)
 		TEST(vdso),
 		TEST(by_the_path_of_an_event),
 		TEST(by_what_is_known),
+		TEST(ends_soon),
 		TEST(gone),
 		TEST(without_a_table),
 		TEST(later_for_want_of_budget),

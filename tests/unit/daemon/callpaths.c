@@ -46,7 +46,9 @@ static void answer_stats(const struct driver *d, struct driver_callpath_stats *o
 	*out = d->stats;
 }
 
-static const struct callpath_driver calls = { answer_missing, answer_put, answer_stats };
+static const struct callpath_driver calls = { .missing = answer_missing,
+					      .put = answer_put,
+					      .stats = answer_stats };
 
 /* ---- help ------------------------------------------------------------------------------------ */
 

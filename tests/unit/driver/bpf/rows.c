@@ -217,6 +217,31 @@ static void file_is_asked_for_once(void **state)
 	unwind_free(t);
 }
 
+/* Its process could not show it: another one is asked, a number of times. */
+static void file_is_asked_for_again(void **state)
+{
+	struct driver_file file = file_of(7);
+	struct unwind_table *t = table_of(10, 16, 2);
+	size_t nr = 0;
+
+	(void)state;
+	bpf_rows_again(&k->rows, &file);
+	assert_true(bpf_rows_ask(&k->rows, &file, 1));
+	for (; nr < 100; nr++) {
+		bpf_rows_again(&k->rows, &file);
+		if (!bpf_rows_ask(&k->rows, &file, 2))
+			break;
+		assert_true(is_known(7));
+		assert_false(bpf_rows_ask(&k->rows, &file, 3));
+	}
+	assert_in_range(nr, 2, 99);
+	assert_true(is_known(7));
+	assert_int_not_equal(put(7, t, 5), 0);
+	bpf_rows_again(&k->rows, &file);
+	assert_false(bpf_rows_ask(&k->rows, &file, 6));
+	unwind_free(t);
+}
+
 static void another_table_takes_the_place_of_the_first(void **state)
 {
 	struct unwind_table *a = table_of(3000, 16, 2), *b = table_of(3000, 16, 9);
@@ -314,6 +339,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(table_is_as_it_was_put, begin, end),
 		cmocka_unit_test_setup_teardown(file_is_asked_for_once, begin, end),
+		cmocka_unit_test_setup_teardown(file_is_asked_for_again, begin, end),
 		cmocka_unit_test_setup_teardown(another_table_takes_the_place_of_the_first, begin,
 						end),
 		cmocka_unit_test_setup_teardown(what_was_not_used_for_longest_makes_way, begin,
