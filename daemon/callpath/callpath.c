@@ -158,8 +158,8 @@ static struct sample sample_of(const struct callpath_pending *k, uint64_t frame,
 }
 
 /*
- * Of all frames what is known by now, to t->frames; the others to t->open, with their references.
- * How many are open.
+ * Frames whose place is known by now go to t->frames; the others to t->open, with their references.
+ * Returns how many are open.
  */
 static size_t place(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
 {

@@ -233,7 +233,7 @@ static int open_step(struct daemon *d, struct base_err *err)
 	return step_open(d->helper_dir, (pid_t)d->opt.step_pid, &d->step, err);
 }
 
-/* May a source be asked for call paths that nobody asked for? */
+/* May a source have call paths by default? */
 static bool may_have_callpaths(const struct daemon *d, struct base_err *why)
 {
 	if (!d->opt.replay && (!d->opt.source || strcmp(d->opt.source, "bpf") == 0))
@@ -242,7 +242,7 @@ static bool may_have_callpaths(const struct daemon *d, struct base_err *why)
 	return false;
 }
 
-/* Where nobody asked for call paths, a source that cannot have them does without. */
+/* A source that cannot have call paths does without, unless they were asked for. */
 static int open_source(struct daemon *d, struct driver_config *config, struct base_err *err)
 {
 	struct base_err *why = &d->no_callpaths;
@@ -396,7 +396,7 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-/* Traces by default take so little of each CPU for their code that nobody notices it. */
+/* Traces by default take so small a share of each CPU for their code. */
 enum { CODE_SHARE_CPU = 2000 };
 
 static uint32_t code_share(const struct daemon *d)

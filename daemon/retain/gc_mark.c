@@ -66,7 +66,7 @@ int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values 
 	return r;
 }
 
-/* Who called may have no samples, and so no profile. */
+/* An image that has callers alone has no profile. */
 int gc_marks_callpaths(struct gc_marks *m, size_t rank, const struct profdb_callpaths *c)
 {
 	const struct profdb_callpath_image *i;

@@ -120,7 +120,7 @@ static int on_path(void *ctx, void *data, size_t len)
 	return 0;
 }
 
-/* Those that were dropped are met again, in the next second. */
+/* Files that were dropped are met again, in the next second. */
 static bool may_ask(struct bpf_callpath_source *s, uint64_t now_ns)
 {
 	if (now_ns - s->second_ns >= 1000000000u) {

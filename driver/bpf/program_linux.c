@@ -142,7 +142,7 @@ static void draw_mix(struct bpf_programs *p)
 
 /* ---- what comes behind a sample -------------------------------------------------------------- */
 
-/* What comes by default comes as often as at 1000 samples a second, whatever the rate is. */
+/* Traces and call paths by default are as many as at 1000 samples a second, at any rate. */
 static uint32_t scale(uint32_t every, const struct driver_config *config,
 		      const struct event_spec *spec)
 {
@@ -189,7 +189,7 @@ static void set_sample_constants(struct sample_behind *own, const struct sample 
 
 enum { NOTHING_LEN = 65536 /* of a ring, at least a page of any size */ };
 
-/* Where nobody asked for traces they take little memory: what programs run most of the time. */
+/* Traces by default take little memory: for the code that programs run most of the time. */
 enum { SMALL_BLOCKS = TRACE_NR_BLOCKS / 16, SMALL_RING = TRACE_RING_LEN / 4 };
 
 /* Maps of what is not asked for are as small as can be. */
