@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Call paths in memory and as a file: paths in, nodes and equal files out. */
 #include <errno.h>
 
 #include "scratch.h"

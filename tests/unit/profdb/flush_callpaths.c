@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Call paths in flushes: merged, damaged, failed and aborted. */
 #include "scratch.h"
 
 #define FILE_NAME SCRATCH_EPOCH "/box/callpaths"
