@@ -15,9 +15,9 @@ fail()
 }
 value() { sed -n "s/^$1:[A-Z]*=//p" "$DCPI_BUILD/CMakeCache.txt"; }
 
-# Nothing is compiled: programs, libraries and pages are those of the build that is there.
+# Nothing is compiled: programs, libraries and pages are those of the build that is there, and keep its run paths.
 cmake -S "$DCPI_SRC" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE="$(value CMAKE_BUILD_TYPE)" \
-	-DCMAKE_C_COMPILER="$(value CMAKE_C_COMPILER)" -DCMAKE_C_FLAGS="$(value CMAKE_C_FLAGS)" \
+	-DCMAKE_SKIP_RPATH=ON -DCMAKE_C_COMPILER="$(value CMAKE_C_COMPILER)" -DCMAKE_C_FLAGS="$(value CMAKE_C_FLAGS)" \
 	-DDCPI_SANITIZE="$(value DCPI_SANITIZE)" -DDCPI_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$work/prefix" \
 	-DCMAKE_INSTALL_BINDIR="$work/tools/bin" -DCMAKE_INSTALL_SBINDIR="$work/daemon" \
 	-DCMAKE_INSTALL_LIBEXECDIR="$work/helpers" -DCMAKE_INSTALL_LIBDIR="$work/dev/lib" \
