@@ -46,7 +46,7 @@ static bool image_ok(const struct profdb_callpath_image *i)
 	return i->kind == PROFDB_DYNAMIC ? i->stem && *i->stem : !i->stem;
 }
 
-/* Those that are equal have one: kind, then the stem, or identity and path. */
+/* Equal images have one key: kind, then the stem, or identity and path. */
 static int image_key(const struct profdb_callpath_image *i, struct base_buf *key)
 {
 	uint8_t kind = (uint8_t)i->kind;

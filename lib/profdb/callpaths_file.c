@@ -333,8 +333,8 @@ int profdb_callpaths_read(const char *path, struct profdb_callpaths **out, struc
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Of each node: the number of its frame, its first child and the next one of its parent (0: none),
- * children ascending by frame. */
+/* Arrays have for each node: the number of its frame, its first child and the next one of its
+ * parent (0: none), children ascending by frame. */
 struct order {
 	uint32_t *frame, *child, *next;
 	struct frames frames;
@@ -440,7 +440,7 @@ static int put_image(const struct profdb_callpath_image *i, struct base_buf *out
 	return r;
 }
 
-/* Those of one image, from *@at on. */
+/* Frames of one image are written, from *@at on. */
 static int put_frames(const struct frames *f, uint32_t image, size_t *at, struct base_buf *out)
 {
 	size_t end = *at;

@@ -216,7 +216,8 @@ int profdb_callpaths_parse(const void *data, size_t len, struct profdb_callpaths
 			   struct base_err *err);
 int profdb_callpaths_format(const struct profdb_callpaths *c, struct base_buf *out,
 			    struct base_err *err);
-/* Those of an epoch and platform, as of one flush; -ENOENT (without @err): it has none. */
+/* Reads the call paths of an epoch and platform, as of one flush; -ENOENT (without @err): it has
+ * none. */
 int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *platform,
 			  struct profdb_callpaths **out, struct base_err *err);
 /* The same file's bytes. */

@@ -173,7 +173,7 @@ int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], cons
 /* Words of @from replace those of @to. 0 or -ENOMEM. */
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
-/* What profdb_profile_merge would refuse, with nothing changed: sums above 64 bits, too many
+/* Finds what profdb_profile_merge would refuse, with nothing changed: sums above 64 bits, too many
  * events, sections that cannot be added up. */
 int profdb_profile_merge_check(const struct profdb_profile *to, const struct profdb_profile *from);
 

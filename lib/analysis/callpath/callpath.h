@@ -26,7 +26,7 @@ enum {
 	CALLPATH_NR_ENDS
 };
 
-/* What the code of a caller in a process says: it called its callee, nothing, or something else. */
+/* The code of a caller in a process says that it called its callee, nothing, or something else. */
 enum { CALLPATH_AGREES, CALLPATH_UNCHECKED, CALLPATH_CONTRADICTED, CALLPATH_NR_CHECKS };
 
 /* The images whose procedures of equal name are one: those of a facility, or an image alone. */

@@ -88,7 +88,7 @@ static void check_edges(struct check *c, const struct edge *first, size_t nr)
 	}
 }
 
-/* Those of an image that is not here stay unchecked. */
+/* Callers in an image that is not here stay unchecked. */
 static void check_image(struct check *c, const struct edge *first, size_t nr)
 {
 	c->img = NULL;

@@ -105,7 +105,7 @@ static enum called leads_on(struct search *s, uint64_t target, unsigned int dept
 	return jumps_on(s, p, target, depth);
 }
 
-/* By the one instruction that would be the call. */
+/* The verdict by the one instruction that would be the call. */
 static enum called by_call(struct search *s, const struct insn *call, bool patched)
 {
 	enum called result;
