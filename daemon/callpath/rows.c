@@ -228,7 +228,8 @@ bool callpath_serve(struct callpaths *t)
 			r->files[kept++] = r->files[i];
 		spend(t, before_ns);
 	}
-	memmove(r->files + kept, r->files + i, (r->nr - i) * sizeof(*r->files));
+	if (i < r->nr)
+		memmove(r->files + kept, r->files + i, (r->nr - i) * sizeof(*r->files));
 	r->nr -= i - kept;
 	return r->nr_put > put_before;
 }

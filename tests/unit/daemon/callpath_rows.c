@@ -186,6 +186,13 @@ static void by_its_mapping(void **state)
 	assert_int_equal(stand_ins.nr_rows, 1);
 }
 
+static void nothing_is_missing(void **state)
+{
+	(void)state;
+	assert_false(callpath_serve(paths));
+	assert_int_equal(waiting(), 0);
+}
+
 static void vdso(void **state)
 {
 	(void)state;
@@ -339,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(by_its_mapping),
+		TEST(nothing_is_missing),
 		TEST(vdso),
 		TEST(by_the_path_of_an_event),
 		TEST(by_what_is_known),

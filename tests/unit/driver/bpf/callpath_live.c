@@ -130,15 +130,23 @@ static bool is_good(const struct watched *v, const struct driver_callpath *c,
 	return has_chain(frames, c->nr, at, 0, CHAIN_LEN);
 }
 
+/* A user's frame of burn from @first on: what a sanitizer puts before libc lies between. */
+static bool has_burn(const struct driver_callpath *c, const uint64_t *frames, size_t first)
+{
+	for (size_t i = c->nr_kernel + first; i < c->nr; i++)
+		if (is_burn(frames[i]))
+			return true;
+	return false;
+}
+
 /* One that the work is in; the others began or ended a turn of it. */
 static bool is_of_work(const struct watched *v, const struct driver_callpath *c,
 		       const uint64_t *frames)
 {
 	if (v->how == CHAIN_KERNEL)
-		return c->mode == DRIVER_KERNEL && c->nr > c->nr_kernel + 1 &&
-		       is_burn(frames[c->nr_kernel + 1]);
+		return c->mode == DRIVER_KERNEL && has_burn(c, frames, 1);
 	if (v->how == CHAIN_LIBC)
-		return c->mode == DRIVER_USER && c->nr > 1 && is_burn(frames[1]);
+		return c->mode == DRIVER_USER && has_burn(c, frames, 1);
 	return c->mode == DRIVER_USER && is_burn(frames[0]);
 }
 
