@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpicat prints of a file of call paths beside its header and events. */
+/* The part of dcpicat that prints the images, frames and samples of a file of call paths. */
 #ifndef DCPI_TOOLS_CAT_CALLPATHS_H
 #define DCPI_TOOLS_CAT_CALLPATHS_H
 

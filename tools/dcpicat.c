@@ -414,7 +414,7 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	return o;
 }
 
-/* What files hold; NULL: text is printed. */
+/* The files' contents as JSON; NULL where text is printed. */
 struct printed {
 	struct json_object *profiles, *callpaths;
 	bool any;

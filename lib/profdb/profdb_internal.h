@@ -263,8 +263,8 @@ int profdb_calltree_widen(struct profdb_calltree *t, size_t nr_events);
 int profdb_calltree_reserve(struct profdb_calltree *t, size_t more);
 /* The number of a node, made without samples where missing. */
 uint32_t profdb_calltree_node(struct profdb_calltree *t, const struct profdb_callnode *n);
-/* A node that is not there yet, while nobody has looked for one (of a file): 0, -ENOMEM,
- * -DCPI_ELIMIT.
+/* Add a node that the tree does not have, as a file's reader does: not after profdb_calltree_node.
+ * 0, -ENOMEM, -DCPI_ELIMIT.
  */
 int profdb_calltree_append(struct profdb_calltree *t, const struct profdb_callnode *n,
 			   const uint64_t *count, size_t nr_events);
@@ -405,7 +405,7 @@ char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
 /* File @name of an epoch's folder as of the last flush, @seq. 0 or negative: -ENOENT. */
 int profdb_read_committed(int fd, uint64_t seq, const char *name, struct base_buf *out,
 			  struct base_err *err);
-/* Where what is damaged goes: ".bad-SEQ-NAME", which nobody reads or removes. */
+/* The name that a damaged file gets, ".bad-SEQ-NAME": no program reads or removes it. */
 char *profdb_bad_name(uint64_t seq, const char *name, char out[256]);
 
 struct profdb;

@@ -418,7 +418,7 @@ static void what_callers_are_in_stays(void **state)
 	put_callpaths(x, 1700000000, &id);
 	assert_int_equal(run(x, (struct gc_config){ .removed = note_name }), 0);
 	assert_string_equal(x->removed, "ab02.file");
-	/* What cannot be read may have callers in all of them. */
+	/* A callpaths file that cannot be read may name all images. */
 	put(x, "ab03.file", 1000);
 	snprintf(command, sizeof(command), "truncate -s -1 %s/*/box/callpaths", x->path);
 	assert_int_equal(system(command), 0);

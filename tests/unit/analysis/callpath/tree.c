@@ -151,7 +151,7 @@ static struct callpath_tree *make(bool inlined, bool fold)
 	return t;
 }
 
-/* What the code of @caller's @into-th byte says: does it call @callee? By enum CALLPATH_AGREES. */
+/* Whether the code before byte @into of @caller calls @callee: one of CALLPATH_AGREES. */
 static int checked(const char *callee, const char *caller, uint64_t into, uint64_t *contradicted)
 {
 	const struct callpath_how how = { .check = true };

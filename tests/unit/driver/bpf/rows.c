@@ -124,7 +124,7 @@ static struct unwind_table *table_of(uint32_t nr, uint32_t step, uint32_t nr_rul
 	return t;
 }
 
-/* One that takes @mib, or less by few bytes; nobody looks into it. */
+/* A table of @mib, less a few bytes; its rows are empty. */
 static struct unwind_table *large_table(uint32_t mib)
 {
 	struct unwind_table *t = table_of(1, 16, 1);
@@ -329,7 +329,7 @@ static void more_files_than_can_be_known(void **state)
 	}
 	for (uint64_t i = 0; i < CALLPATH_NR_FILES + 10; i++)
 		assert_int_equal(is_known(i), i == 0 || i > 11);
-	/* Nobody could be in a table of those. */
+	/* Those files had no table, so no walk can be in one: nothing waits. */
 	assert_int_equal(k->waits, 0);
 	unwind_free(t);
 }
