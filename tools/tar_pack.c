@@ -124,7 +124,7 @@ static int take_values(void *ctx, const char *file, const struct base_buf *bytes
 	return take_file(ctx, file, 0600, bytes, header);
 }
 
-/* Of callers there may be no profile. */
+/* Images that are on call paths alone have no profile in the pack. */
 static int want_frames(struct pack *p, const struct profdb_callpaths *c)
 {
 	const struct profdb_callpath_image *i;

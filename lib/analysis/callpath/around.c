@@ -122,16 +122,10 @@ static int compare(const void *pa, const void *pb, void *ctx)
 {
 	const struct callpath_edge *a = pa, *b = pb;
 	const struct callpath_tree *t = ctx;
-	const struct callpath_procedure *p = &t->procedures[a->procedure];
-	const struct callpath_procedure *q = &t->procedures[b->procedure];
-	int r;
 
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
-	r = strcmp(p->name, q->name);
-	if (!r)
-		r = strcmp(callpath_image_name(p), callpath_image_name(q));
-	return r ? r : (p->vaddr > q->vaddr) - (p->vaddr < q->vaddr);
+	return procedures_compare(t, a->procedure, b->procedure);
 }
 
 static int list(const struct callpath_tree *t, const uint64_t *by, struct callpath_edge **out,

@@ -43,6 +43,8 @@ int procedures_place(struct callpath_tree *t, struct callpath_group *group,
 int procedures_inlined(struct callpath_tree *t, struct callpath_group *group,
 		       struct analysis_image *ai, struct image *img, const char *name,
 		       uint32_t *out);
+/* The order of procedures with equal counts: by name, image and address. */
+int procedures_compare(const struct callpath_tree *t, uint32_t a, uint32_t b);
 void procedures_release(struct callpath_tree *t);
 
 /* nodes.c: a tree with its root alone; the child of a node, made where missing; room for the

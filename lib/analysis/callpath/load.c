@@ -30,8 +30,8 @@ static int load_one(struct analysis *a, const char *epoch, const char *platform,
 static int no_paths(struct base_err *err)
 {
 	base_fail(err, -ENOENT, "no call paths were kept in the chosen epochs");
-	base_hint(err,
-		  "'dcpid -callpaths' keeps them, of one sample in some; 'dcpiprof' needs none");
+	base_hint(err, "dcpid keeps them unless it was started with '-callpaths 0' or says that it "
+		       "cannot; 'dcpiprof' needs none");
 	return -ENOENT;
 }
 

@@ -85,16 +85,10 @@ static int compare(const void *pa, const void *pb, void *ctx)
 	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
 	uint64_t na = o->n->total[a * o->n->nr_events + o->event];
 	uint64_t nb = o->n->total[b * o->n->nr_events + o->event];
-	const struct callpath_procedure *p = &o->t->procedures[o->n->v[a].procedure];
-	const struct callpath_procedure *q = &o->t->procedures[o->n->v[b].procedure];
-	int r;
 
 	if (na != nb)
 		return na > nb ? -1 : 1;
-	r = strcmp(p->name, q->name);
-	if (!r)
-		r = strcmp(callpath_image_name(p), callpath_image_name(q));
-	return r ? r : (p->vaddr > q->vaddr) - (p->vaddr < q->vaddr);
+	return procedures_compare(o->t, o->n->v[a].procedure, o->n->v[b].procedure);
 }
 
 /* Counting sort by parent. */

@@ -86,6 +86,16 @@ const char *callpath_image_name(const struct callpath_procedure *p)
 	return p->image->name;
 }
 
+int procedures_compare(const struct callpath_tree *t, uint32_t a, uint32_t b)
+{
+	const struct callpath_procedure *p = &t->procedures[a], *q = &t->procedures[b];
+	int r = strcmp(p->name, q->name);
+
+	if (!r)
+		r = strcmp(callpath_image_name(p), callpath_image_name(q));
+	return r ? r : (p->vaddr > q->vaddr) - (p->vaddr < q->vaddr);
+}
+
 /* ---- procedures ------------------------------------------------------------------------------ */
 
 /* An image alone has its procedures by address, a facility by name; other code has neither. */

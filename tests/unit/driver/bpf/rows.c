@@ -329,7 +329,7 @@ static void more_files_than_can_be_known(void **state)
 	}
 	for (uint64_t i = 0; i < CALLPATH_NR_FILES + 10; i++)
 		assert_int_equal(is_known(i), i == 0 || i > 11);
-	/* Those files had no table, so no walk can be in one: nothing waits. */
+	/* The files had no tables: no walk can be in one, and no wait is due. */
 	assert_int_equal(k->waits, 0);
 	unwind_free(t);
 }
