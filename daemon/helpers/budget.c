@@ -97,9 +97,8 @@ static void refuse(struct budgets *b, struct user *u)
 		return;
 	u->announced_ns = u->refilled_ns;
 	base_log(BASE_LOG_WARN,
-		 "user %u has taken its share of the daemon's time: processes that do not answer, "
-		 "or "
-		 "answer slowly, are asked later",
+		 "user %u has taken its share of the daemon's time: its processes and files are "
+		 "read later",
 		 u->uid);
 }
 

@@ -68,21 +68,31 @@ static int spawn(struct reader *r)
 	return code;
 }
 
+static void free_reader(struct reader *r)
+{
+	budgets_free(r->tables);
+	free(r);
+}
+
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	int code;
 
 	*out = NULL;
-	if (!r)
+	if (r)
+		r->tables = budgets_new();
+	if (!r || !r->tables) {
+		free(r);
 		return base_fail_errno(err, -ENOMEM, "cannot start 'dcpid-reader'");
+	}
 	r->answers = -1;
 	r->timeout_ms = TIMEOUT_MS;
 	code = helper_find(&r->helper, helper_dir, "dcpid-reader", err);
 	if (code == 0)
 		code = helper_find(&r->parser, helper_dir, "dcpid-parse", err);
 	if (code < 0)
-		free(r);
+		free_reader(r);
 	else
 		*out = r;
 	return code;
@@ -95,7 +105,7 @@ void reader_close(struct reader *r)
 	dismiss(r);
 	helper_reap(&r->helper);
 	helper_reap(&r->parser);
-	free(r);
+	free_reader(r);
 }
 
 void reader_share(struct reader *r, struct budgets *budgets)
@@ -129,9 +139,24 @@ static int ask(struct reader *r, const struct reader_request *q, int fd)
 }
 
 /* 0: it is refused. */
-static unsigned int wait_ms_of(const struct reader *r, uint32_t uid)
+static unsigned int wait_ms_of(const struct reader *r, const struct reader_request *q)
 {
-	return r->budgets ? budget_wait_ms(r->budgets, uid) : r->timeout_ms;
+	if (q->op == READER_ROWS && !budget_wait_ms(r->tables, q->uid))
+		return 0;
+	return r->budgets ? budget_wait_ms(r->budgets, q->uid) : r->timeout_ms;
+}
+
+static void charge(const struct reader *r, const struct reader_request *q, uint64_t since_ns,
+		   const struct helper_effort *used, uint64_t bytes)
+{
+	uint64_t took_ns = base_now_ns() - since_ns, free_ns = used->ready_ns;
+
+	if (q->op == READER_ROWS) {
+		budget_waited(r->tables, q->uid, used->ran_ns, 0, bytes);
+		free_ns += used->ran_ns;
+	}
+	took_ns = free_ns < took_ns ? took_ns - free_ns : 0;
+	budget_waited(r->budgets, q->uid, took_ns, used->ran_ns, bytes);
 }
 
 /* The sum of the reader's and the parser's: one waits while the other works. */
@@ -207,8 +232,8 @@ static int hear(struct reader *r, unsigned int wait_ms, struct reader_answer *a,
 static int call(struct reader *r, const struct reader_request *q, int fd, bool gives,
 		struct reader_answer *a, int *fd_out)
 {
-	unsigned int wait_ms = wait_ms_of(r, q->uid);
-	uint64_t since_ns = base_now_ns(), took_ns;
+	unsigned int wait_ms = wait_ms_of(r, q);
+	uint64_t since_ns = base_now_ns();
 	struct helper_effort used = { 0 };
 	int code;
 
@@ -225,9 +250,7 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 		code = hear(r, wait_ms, a, fd_out, &used);
 	if (code < 0)
 		dismiss(r);
-	took_ns = base_now_ns() - since_ns;
-	took_ns = used.ready_ns < took_ns ? took_ns - used.ready_ns : 0;
-	budget_waited(r->budgets, q->uid, took_ns, used.ran_ns, a->len);
+	charge(r, q, since_ns, &used, a->len);
 	return code == 0 ? a->status : code == -ETIMEDOUT ? code : -DCPI_EHELPER;
 }
 

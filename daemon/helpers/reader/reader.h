@@ -20,7 +20,10 @@ struct reader;
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
-/* Requests are charged to the budgets of their users; @budgets must outlive @r. */
+/*
+ * Requests are charged to the budgets of their users; @budgets must outlive @r. The helpers' work
+ * for unwind tables has budgets of its own: it takes long, and code must be named meanwhile.
+ */
 struct budgets;
 void reader_share(struct reader *r, struct budgets *budgets);
 /* CPU time that the helper and its parser took since they were started; they may be others now. */

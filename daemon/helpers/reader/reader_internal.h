@@ -94,6 +94,7 @@ struct reader {
 	struct helper helper, parser;
 	int answers;		 /* or -1 */
 	struct budgets *budgets; /* the caller's; NULL: every request has timeout_ms */
+	struct budgets *tables;	 /* of the helpers' work for unwind tables */
 	unsigned int timeout_ms;
 	void (*meanwhile)(void *ctx);
 	void *ctx;

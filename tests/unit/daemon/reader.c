@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "budget.h"
 #include "core.h"
 #include "fake_registry.h"
 #include "fast_clock.h"
@@ -868,6 +869,57 @@ static void end_of(struct reader *r)
 	r->helper.sock = r->answers = -1;
 }
 
+/* As if a helper ran that works for @ms for each request, and then has nothing. */
+static void works_long(struct reader *r, unsigned int ms)
+{
+	const struct reader_answer none = { .status = -DCPI_EFORMAT };
+	struct reader_request q;
+	char path[64];
+	int pair[2], fd;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	r->helper.sock = pair[0];
+	r->helper.pid = fork();
+	if (r->helper.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		while (reader_receive(pair[1], &q, sizeof(q), &fd) == 0) {
+			uint64_t end = base_clock_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * 1000000ull;
+
+			while (base_clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
+				;
+			reader_send(pair[1], &none, sizeof(none), -1);
+		}
+		_exit(0);
+	}
+	close(pair[1]);
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", r->helper.pid);
+	r->helper.effort_fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A table of a large file takes long: no code stays unnamed meanwhile. */
+static void test_rows_have_their_own_budget(void **state)
+{
+	const struct reader_mapped m = { .pid = getpid() };
+	struct unwind_table *t = NULL;
+	unsigned int before_ms;
+	struct budgets *b;
+
+	READER(state);
+	b = budgets_new();
+	reader_share(r, b);
+	works_long(r, 600);
+	before_ms = budget_wait_ms(b, getuid());
+	assert_int_equal(reader_rows(r, &m, -1, &t), -DCPI_EFORMAT);
+	assert_true(budget_wait_ms(b, getuid()) > before_ms / 2);
+	assert_int_equal(reader_rows(r, &m, -1, &t), -EDQUOT);
+	close(r->helper.effort_fd);
+	r->helper.effort_fd = -1;
+	end_of(r);
+	reader_share(r, NULL);
+	budgets_free(b);
+}
+
 /* Its answers are checked: it reads what applications wrote, and may have become one's tool. */
 static void test_hostile_answers(void **state)
 {
@@ -1033,6 +1085,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sent_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rows_of_a_descriptor, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_have_their_own_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),
