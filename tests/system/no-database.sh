@@ -10,7 +10,7 @@ tests=$DCPI_BIN/../tests
 EIO=-7 TIMED_OUT=-4 # of dbgdyn.h
 
 mkdir "$work/disk"
-mount -t tmpfs -o size=16m none "$work/disk" || {
+mount -t tmpfs -o size=128m none "$work/disk" || {
 	echo "skip: cannot mount a tmpfs to fill"
 	exit 77
 }
@@ -63,7 +63,7 @@ removed()
 	grep -q "database '$db', or its open epoch, was removed" "$work/said" || fail "$* does not say why"
 }
 
-"$tests/million_jit" -routines 100 -seconds 60 >/dev/null &
+"$tests/million_jit" -routines 100 -seconds 3600 >/dev/null &
 lives=$!
 trap 'kill "$lives" 2>/dev/null || :; umount -l "$work/disk"; cleanup' EXIT
 begin_jit
