@@ -245,6 +245,9 @@ __noinline uint64_t tree_find(uint32_t cpu, uint64_t root, uint64_t addr)
 	return type > MAPLE_LEAF || entry & 3 ? 0 : entry;
 }
 
+/* Linux 6.13 notes beside the nanoseconds that a program has asked for the time. */
+#define CTIME_QUERIED (1u << 31)
+
 static __always_inline uint64_t changed_of(const struct inode *inode)
 {
 	const struct inode___old *old = (const void *)inode;
@@ -254,7 +257,7 @@ static __always_inline uint64_t changed_of(const struct inode *inode)
 	(void)old;
 	if (bpf_core_field_exists(newer->i_ctime_sec))
 		return (uint64_t)BPF_CORE_READ(newer, i_ctime_sec) * 1000000000u +
-		       BPF_CORE_READ(newer, i_ctime_nsec);
+		       (BPF_CORE_READ(newer, i_ctime_nsec) & ~CTIME_QUERIED);
 	if (bpf_core_field_exists(old->__i_ctime))
 		return (uint64_t)BPF_CORE_READ(old, __i_ctime.tv_sec) * 1000000000u +
 		       (uint64_t)BPF_CORE_READ(old, __i_ctime.tv_nsec);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "callpath_chain.h"
 #include "live.h"
@@ -41,6 +42,17 @@ static int open_mapped(uint64_t ino)
 	return fd;
 }
 
+/* The key says what stat says, whatever else the kernel notes in the words that it is read from. */
+static void check_key(const struct driver_rows_missing *m, int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(m->file.size, st.st_size);
+	assert_int_equal(m->file.changed,
+			 (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec);
+}
+
 static struct unwind_table *table_of(const struct driver_rows_missing *m)
 {
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -53,6 +65,7 @@ static struct unwind_table *table_of(const struct driver_rows_missing *m)
 	}
 	fd = open_mapped(m->file.ino);
 	if (fd >= 0) {
+		check_key(m, fd);
 		image_rows_read(fd, "file", &table, NULL);
 		close(fd);
 	}
