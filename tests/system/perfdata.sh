@@ -13,17 +13,20 @@ export DEBUGINFOD_URLS='' PERF_CONFIG=/dev/null
 mix=$DCPI_BUILD/tests/mix
 cd "$work" || exit 1
 
-# broke_down STATUS FILE: perf itself did, by a signal or by a fault that it names: no recording, and none of our doing.
+# broke_down STATUS FILE: perf itself did, by a signal or by a fault that it names: none of our doing.
 broke_down() { [ "$1" -ge 128 ] || grep -Eq 'stack smashing|assertion failed|Segmentation fault' "$2"; }
 
-# recorded FILE OPTION…: with perf's own words kept for a failure. 1: perf itself broke down each time. Debian's 6.1
-# does when it records two events, or where others sample with build-ids (the kernel sets their mark for all).
+perf_report() { perf report -i "$1" --stdio -n -t '|' --no-children -g none --sort dso,sym -F sample,dso,sym; }
+
+# recorded FILE OPTION…: and perf can read it; with perf's own words kept for a failure. 1: perf itself broke down each
+# time. Debian's 6.1 does when it records two events, or where others sample with build-ids (the kernel sets their mark
+# for all).
 recorded()
 {
 	local file=$1 try status
 	shift
 	for try in 1 2 3 4 5; do
-		perf record -o "$file" -N "$@" >"$file.out" 2>&1 && return
+		perf record -o "$file" -N "$@" >"$file.out" 2>&1 && perf_report "$file" 2>>"$file.out" >/dev/null && return
 		status=$?
 		broke_down $status "$file.out" || fail "perf record $*: $(tail -n 3 "$file.out")"
 		sleep 1
@@ -38,8 +41,7 @@ record() { recorded "$@" || fail "without perf there is nothing to compare"; }
 # name; procedures where they are the program's own; all that is no file under one name.
 of_perf()
 {
-	perf report -i "$1" --stdio -n -t '|' --no-children -g none --sort dso,sym \
-		-F sample,dso,sym 2>/dev/null |
+	perf_report "$1" 2>/dev/null |
 		awk -F '|' -v event="'$2'" -v kernel="vmlinux-$(uname -r)" '
 			/^# Samples: / { on = index($0, event) > 0 }
 			/^#/ || NF < 3 || !on { next }

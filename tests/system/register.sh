@@ -139,8 +139,8 @@ rm -f "$map"
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 "$DCPI_BIN/dcpiprof" -no_header copy_code >"$work/prof" || fail "dcpiprof"
 grep -q 'by its map' "$work/prof" || { cat "$work/prof" >&2; fail "the perf map was not read in time"; }
-# What it took in memory goes back when its process is gone. A sanitizer keeps what is freed.
-if ! nm -D "$DCPI_BIN/dcpid" | grep -c __asan_init >/dev/null; then
+# What it took in memory goes back when its process is gone.
+if ! sanitized; then
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	echo "memory before a long perf map $before KiB, after it $(status_field rss_kb)"
 	[ "$(status_field rss_kb)" -le $((before + 10240)) ] || fail "the memory is kept"
