@@ -139,7 +139,7 @@ rm -f "$map"
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 "$DCPI_BIN/dcpiprof" -no_header copy_code >"$work/prof" || fail "dcpiprof"
 grep -q 'by its map' "$work/prof" || { cat "$work/prof" >&2; fail "the perf map was not read in time"; }
-# What it took in memory goes back when its process is gone.
+# The daemon gives back the memory of a process that is gone.
 if ! sanitized; then
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	echo "memory before a long perf map $before KiB, after it $(status_field rss_kb)"
