@@ -256,7 +256,9 @@ int step_record(struct step_recorder *r)
 	int end = r->shadow.pid ? 0 : step_shadow_open(&r->shadow);
 
 	r->out.head.stopped_ns = 0;
-	if (end < 0 || !tid || step_target_stop(&r->target, tid, &r->regs) <= 0)
+	/* No thread stands while the translator starts, which may take longer than its patience. */
+	if (end < 0 || !tid || translator_ready(r->translator) < 0 ||
+	    step_target_stop(&r->target, tid, &r->regs) <= 0)
 		return end;
 	r->stopped_ns = base_now_ns();
 	end = begin(r, tid) ? step_shadow_begin(&r->shadow, &r->regs) : -DCPI_ELIMIT;

@@ -166,3 +166,21 @@ int translator_call(struct translator *t, const struct translator_request *q, co
 		dismiss(t);
 	return r;
 }
+
+int translator_ready(struct translator *t)
+{
+	static const uint8_t code[TRANSLATOR_CODE];
+	struct translator_request q = { .len = sizeof(code) };
+	unsigned int patience_ms = t->timeout_ms;
+	const struct vtrace_code *blocks;
+	enum vtrace_arch arch;
+	int r = t->helper.pid ? 0 : translator_arch(&arch);
+
+	if (r < 0 || t->helper.pid)
+		return r;
+	q.arch = arch;
+	t->timeout_ms = TIMEOUT_MS;
+	r = translator_call(t, &q, code, &blocks);
+	t->timeout_ms = patience_ms;
+	return r < 0 ? r : 0;
+}

@@ -60,6 +60,11 @@ void translator_close(struct translator *t);
  */
 int translator_call(struct translator *t, const struct translator_request *q, const uint8_t *code,
 		    const struct vtrace_code **blocks);
+/*
+ * Starts the helper where none runs, and waits until it answers: a second at most, whatever the
+ * patience is. 0 or as translator_call. A caller that has little patience needs it before its call.
+ */
+int translator_ready(struct translator *t);
 /* Wait so long for an answer, instead of a second. */
 void translator_set_patience(struct translator *t, unsigned int ms);
 /* The helper that runs, or 0. */

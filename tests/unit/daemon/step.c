@@ -136,6 +136,10 @@ static void take(void *ctx, const struct insn_trace *w, const uint64_t *words)
 	assert_int_equal(v.end, w->nr_words);
 }
 
+/*
+ * Asks for its parent rarely: what stops a thread reaches it a while later on some virtual
+ * machines, and a thread that is stopped in a system call is not stepped.
+ */
 static pid_t spin(void)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -145,7 +149,7 @@ static pid_t spin(void)
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (getppid() == parent)
-			for (int i = 0; i < 1000; i++)
+			for (int i = 0; i < 1000000; i++)
 				x = x * 1.25 - (int)x;
 		_exit(0);
 	}

@@ -95,6 +95,36 @@ static void a_stopped_daemon_waits(void **state)
 	assert_int_equal(translator_pid(t), same);
 }
 
+/* A helper may take longer to start than a caller waits for an answer. */
+static void a_slow_start(void **state)
+{
+	char dir[] = "/tmp/dcpi-translator-XXXXXX", path[64], real[4096];
+	const struct vtrace_code *blocks;
+	struct base_err err = { 0 };
+	FILE *f;
+
+	TRANSLATOR(state);
+	translator_close(t);
+	assert_non_null(realpath(fake_helper_dir(), real));
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/dcpid-translate", dir);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fprintf(f, "#!/bin/sh\nsleep 0.3\nexec '%s/dcpid-translate'\n", real);
+	assert_int_equal(fchmod(fileno(f), 0755), 0);
+	fclose(f);
+	assert_int_equal(translator_open(dir, &t, &err), 0);
+	translator_set_patience(t, 200);
+	assert_int_equal(translator_call(t, &request, loop, &blocks), -ETIMEDOUT);
+	assert_int_equal(translator_ready(t), 0);
+	assert_true(translator_pid(t) > 0);
+	assert_int_equal(translator_ready(t), 0);
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
+	*state = t;
+	unlink(path);
+	rmdir(dir);
+}
+
 static const struct vtrace_code *ask(struct translator *t, struct translator_request q, uint64_t pc,
 				     const uint8_t *code, int nr)
 {
@@ -321,6 +351,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HELPER(the_block_and_its_successors),
 		HELPER(a_stopped_daemon_waits),
+		HELPER(a_slow_start),
 		HELPER(what_was_told),
 		HELPER(the_end_of_what_is_there),
 		HELPER(one_that_was_killed_is_replaced),
