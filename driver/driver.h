@@ -126,7 +126,8 @@ enum driver_mode { DRIVER_USER, DRIVER_KERNEL, DRIVER_OTHER /* hypervisor, guest
 struct driver_count {
 	uint64_t first_ns, time_ns;
 	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: nobody told */
-	int32_t pid, tid;  /* 0: the idle task; -1: unknown, or any (bpf: in kernel mode) */
+	int32_t pid, tid;  /* 0: the idle task; -1: unknown, or any */
+	uint32_t thread;   /* name of its thread, see driver_thread_name; 0: not known */
 	uint32_t event;	   /* index, see driver_event_get */
 	enum driver_mode mode;
 	/*
@@ -251,6 +252,13 @@ void driver_close(struct driver *d);
 size_t driver_nr_events(const struct driver *d);
 const struct driver_event *driver_event_get(const struct driver *d, size_t index);
 void driver_stats_get(const struct driver *d, struct driver_stats *out);
+/*
+ * The name of a thread that counts were told of, at most 15 bytes, valid until the next call of
+ * driver_threads_forget; "" for 0. A number has one name until then. driver_threads_forget: after a
+ * drain; numbers are given anew.
+ */
+const char *driver_thread_name(const struct driver *d, uint32_t thread);
+void driver_threads_forget(struct driver *d);
 /* One line for people: "perf: cpu-clock at 1000 Hz on 2 CPUs (no hardware cycles here)". */
 const char *driver_describe(const struct driver *d);
 /* True for a source whose time and processes are not this machine's present (replay). */

@@ -16,7 +16,7 @@ static const char *const ends[PROFDB_NR_CALLPATH_ENDS] = {
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* "image 3 file ab01 /bin/prog" */
-static void print_image(const struct profdb_callpath_image *i, size_t number)
+static void print_image(const struct profdb_image_ref *i, size_t number)
 {
 	char id[BASE_ID_TEXT_LEN], *path = cat_clean(i->stem ? i->stem : i->path);
 
@@ -82,7 +82,7 @@ static struct json_object *json_text(const char *text)
 	return o;
 }
 
-static struct json_object *json_image(const struct profdb_callpath_image *i)
+static struct json_object *json_image(const struct profdb_image_ref *i)
 {
 	struct json_object *o = json_object_new_object();
 	char id[BASE_ID_TEXT_LEN];

@@ -127,7 +127,7 @@ static int take_values(void *ctx, const char *file, const struct base_buf *bytes
 /* Images that are on call paths alone have no profile in the pack. */
 static int want_frames(struct pack *p, const struct profdb_callpaths *c)
 {
-	const struct profdb_callpath_image *i;
+	const struct profdb_image_ref *i;
 	int r = 0;
 
 	for (size_t n = 0; r >= 0 && (i = profdb_callpaths_image(c, n)); n++) {

@@ -129,7 +129,7 @@ static bool *find_waiting(const struct callpath_tree *t)
 static int put_image(struct putting *p, uint32_t index)
 {
 	struct image *img = p->tree->images[index];
-	const struct profdb_callpath_image i = {
+	const struct profdb_image_ref i = {
 		.kind = img->kind,
 		.id = img->id,
 		.path = img->path,

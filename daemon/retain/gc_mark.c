@@ -69,7 +69,7 @@ int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values 
 /* An image that has callers alone has no profile. */
 int gc_marks_callpaths(struct gc_marks *m, size_t rank, const struct profdb_callpaths *c)
 {
-	const struct profdb_callpath_image *i;
+	const struct profdb_image_ref *i;
 	int r = 0;
 
 	for (size_t n = 0; r == 0 && (i = profdb_callpaths_image(c, n)); n++) {

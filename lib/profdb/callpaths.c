@@ -20,7 +20,7 @@ struct profdb_callpaths *profdb_callpaths_new(void)
 	return c;
 }
 
-static void image_release(struct profdb_callpath_image *i)
+static void image_release(struct profdb_image_ref *i)
 {
 	free((char *)i->path);
 	free((char *)i->stem);
@@ -41,13 +41,13 @@ void profdb_callpaths_free(struct profdb_callpaths *c)
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-static bool image_ok(const struct profdb_callpath_image *i)
+static bool image_ok(const struct profdb_image_ref *i)
 {
 	return i->kind == PROFDB_DYNAMIC ? i->stem && *i->stem : !i->stem;
 }
 
 /* Equal images have one key: kind, then the stem, or identity and path. */
-static int image_key(const struct profdb_callpath_image *i, struct base_buf *key)
+static int image_key(const struct profdb_image_ref *i, struct base_buf *key)
 {
 	uint8_t kind = (uint8_t)i->kind;
 	int r = base_buf_append(key, &kind, 1);
@@ -61,9 +61,9 @@ static int image_key(const struct profdb_callpath_image *i, struct base_buf *key
 	return r < 0 ? r : base_buf_append(key, i->path, strnlen(i->path, PROFDB_PATH_MAX));
 }
 
-static int append_image(struct profdb_callpaths *c, const struct profdb_callpath_image *i)
+static int append_image(struct profdb_callpaths *c, const struct profdb_image_ref *i)
 {
-	struct profdb_callpath_image copy = *i;
+	struct profdb_image_ref copy = *i;
 
 	if (c->nr_images == PROFDB_NR_CALLPATH_IMAGES)
 		return -DCPI_ELIMIT;
@@ -79,7 +79,7 @@ static int append_image(struct profdb_callpaths *c, const struct profdb_callpath
 	return 0;
 }
 
-static int add_image(struct profdb_callpaths *c, const struct profdb_callpath_image *i,
+static int add_image(struct profdb_callpaths *c, const struct profdb_image_ref *i,
 		     const struct base_buf *key)
 {
 	uintptr_t number = (uintptr_t)base_map_get(&c->by_key, key->data, key->len);
@@ -101,9 +101,9 @@ static int add_image(struct profdb_callpaths *c, const struct profdb_callpath_im
 	return (int)c->nr_images++;
 }
 
-int profdb_callpaths_image_add(struct profdb_callpaths *c, const struct profdb_callpath_image *i)
+int profdb_callpaths_image_add(struct profdb_callpaths *c, const struct profdb_image_ref *i)
 {
-	struct profdb_callpath_image image = *i;
+	struct profdb_image_ref image = *i;
 	struct base_buf key = { 0 };
 	int r;
 
@@ -122,8 +122,8 @@ size_t profdb_callpaths_nr_images(const struct profdb_callpaths *c)
 	return c->nr_images;
 }
 
-const struct profdb_callpath_image *profdb_callpaths_image(const struct profdb_callpaths *c,
-							   size_t index)
+const struct profdb_image_ref *profdb_callpaths_image(const struct profdb_callpaths *c,
+						      size_t index)
 {
 	return index < c->nr_images ? &c->images[index] : NULL;
 }

@@ -65,7 +65,7 @@ static int get_kind(const struct profdb_payload *s, size_t *pos, enum profdb_kin
 /* One that stands twice would have two numbers. */
 static int get_image(struct reader *r, const struct profdb_payload *s, size_t *pos)
 {
-	struct profdb_callpath_image i = { 0 };
+	struct profdb_image_ref i = { 0 };
 	size_t nr = r->c->nr_images;
 	int e = get_kind(s, pos, &i.kind);
 
@@ -427,7 +427,7 @@ static int put_bytes(struct base_buf *out, const void *data, size_t len)
 	return r < 0 ? r : base_buf_append(out, data, len);
 }
 
-static int put_image(const struct profdb_callpath_image *i, struct base_buf *out)
+static int put_image(const struct profdb_image_ref *i, struct base_buf *out)
 {
 	int r = put_number(out, i->kind);
 

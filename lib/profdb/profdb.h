@@ -142,6 +142,16 @@ size_t profdb_profile_nr_edges(const struct profdb_profile *p);
 /* Ascending by start, from, to; valid until the next change. NULL past the end. */
 const struct profdb_edge *profdb_profile_edge(const struct profdb_profile *p, size_t index);
 
+/* ---- images of files that are about all images (image_table.c) ------------------------------- */
+
+/* An image, as files of call paths and workloads name it. */
+struct profdb_image_ref {
+	enum profdb_kind kind;
+	struct base_id id;
+	const char *path; /* as the first one of its profile; the name, for PROFDB_NAMED */
+	const char *stem; /* DYNAMIC: name of its file in dyn/; else NULL */
+};
+
 /* ---- call paths (callpaths.c) ---------------------------------------------------------------- */
 
 /*
@@ -165,13 +175,6 @@ struct profdb_frame {
 	uint64_t off;
 };
 
-struct profdb_callpath_image {
-	enum profdb_kind kind;
-	struct base_id id;
-	const char *path; /* as the first one of its profile; the name, for PROFDB_NAMED */
-	const char *stem; /* DYNAMIC: name of its file in dyn/; else NULL */
-};
-
 struct profdb_callpath_node {
 	uint32_t parent; /* number of the caller's node, lower than its own; of outermost frames:
 			    the end of the path (enum profdb_callpath_end), which has no frame */
@@ -190,10 +193,10 @@ void profdb_callpaths_free(struct profdb_callpaths *c);
 /* The number of an image, added where missing; equal: kind, id and path, DYNAMIC: stem (and it has
  * the id given last). Or -ENOMEM, -DCPI_ELIMIT, -EINVAL (a stem, but not DYNAMIC, or vice versa).
  */
-int profdb_callpaths_image_add(struct profdb_callpaths *c, const struct profdb_callpath_image *i);
+int profdb_callpaths_image_add(struct profdb_callpaths *c, const struct profdb_image_ref *i);
 size_t profdb_callpaths_nr_images(const struct profdb_callpaths *c);
-const struct profdb_callpath_image *profdb_callpaths_image(const struct profdb_callpaths *c,
-							   size_t index);
+const struct profdb_image_ref *profdb_callpaths_image(const struct profdb_callpaths *c,
+						      size_t index);
 /* Events, as of profiles. */
 int profdb_callpaths_event_add(struct profdb_callpaths *c, const char *name, uint64_t period);
 size_t profdb_callpaths_nr_events(const struct profdb_callpaths *c);
@@ -222,6 +225,88 @@ int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *plat
 			  struct profdb_callpaths **out, struct base_err *err);
 /* The same file's bytes. */
 int profdb_callpaths_bytes(struct profdb *db, const char *epoch, const char *platform,
+			   struct base_buf *out, struct base_err *err);
+
+/* ---- workloads (workloads.c) ----------------------------------------------------------------- */
+
+/*
+ * The samples of one platform and epoch once more, divided among workloads, and among minutes. Each
+ * sample of the profiles is in exactly one count and in exactly one minute; so the sums by image
+ * equal those of the profiles.
+ */
+struct profdb_workload {
+	const char *comm;   /* name of the process; "" where not known */
+	const char *exe;    /* path of its program, in its own root; "": kernel thread, not known */
+	const char *cgroup; /* path in the unified hierarchy, else in the first of version 1; "" */
+	const char *label;  /* "": none */
+	const char *thread; /* name of the thread; "": not known, or not kept */
+	uint32_t uid;	    /* UINT32_MAX: not known */
+	int32_t pid;	    /* 0: not kept; the idle task, whose comm is "(idle)" */
+	uint64_t processes; /* number of processes that it stands for; adds up where merged */
+};
+
+/* Bytes of each of its names, without the 0; longer ones are cut. */
+#define PROFDB_WORKLOAD_NAME PROFDB_PATH_MAX
+enum { PROFDB_NR_WORKLOADS = 65536 };
+
+/* Minutes keep counts by pieces of code of so many bytes. */
+enum { PROFDB_MINUTE_BLOCK = 1024 };
+
+struct profdb_workload_count {
+	uint32_t workload, image;
+	uint64_t off;
+	const uint64_t *count; /* one number for each event */
+};
+
+struct profdb_workload_minute {
+	int64_t minute; /* UTC seconds since 1970 / 60 */
+	uint32_t workload, image;
+	uint64_t block; /* offset / PROFDB_MINUTE_BLOCK */
+	const uint64_t *count;
+};
+
+struct profdb_workloads; /* opaque */
+
+struct profdb_workloads *profdb_workloads_new(void); /* NULL: no memory */
+void profdb_workloads_free(struct profdb_workloads *w);
+/* Images, events and the header: as of call paths. */
+int profdb_workloads_image_add(struct profdb_workloads *w, const struct profdb_image_ref *i);
+size_t profdb_workloads_nr_images(const struct profdb_workloads *w);
+const struct profdb_image_ref *profdb_workloads_image(const struct profdb_workloads *w,
+						      size_t index);
+int profdb_workloads_event_add(struct profdb_workloads *w, const char *name, uint64_t period);
+size_t profdb_workloads_nr_events(const struct profdb_workloads *w);
+const struct profdb_event *profdb_workloads_event(const struct profdb_workloads *w, size_t index);
+const struct profdb_profile *profdb_workloads_header(const struct profdb_workloads *w);
+/* The number of a workload, added where missing; all but processes tell it, which is added to what
+ * it has. Or -ENOMEM, -DCPI_ELIMIT (more than PROFDB_NR_WORKLOADS). */
+int profdb_workloads_workload_add(struct profdb_workloads *w, const struct profdb_workload *k);
+size_t profdb_workloads_nr(const struct profdb_workloads *w);
+const struct profdb_workload *profdb_workloads_workload(const struct profdb_workloads *w,
+							size_t index);
+/* @n samples of @event at @off of an image, in that minute. 0, -EINVAL, -ENOMEM, -DCPI_EOVERFLOW,
+ * -DCPI_ELIMIT (nothing changed). */
+int profdb_workloads_add(struct profdb_workloads *w, uint32_t workload, uint32_t image,
+			 uint64_t off, size_t event, int64_t minute, uint64_t n);
+/* All of @from into @to. Same errors. */
+int profdb_workloads_merge(struct profdb_workloads *to, const struct profdb_workloads *from);
+/* Ascending by image, off, workload; and by minute, image, block, workload. Valid until the next
+ * change. */
+size_t profdb_workloads_nr_counts(const struct profdb_workloads *w);
+struct profdb_workload_count profdb_workloads_count(const struct profdb_workloads *w, size_t index);
+size_t profdb_workloads_nr_minutes(const struct profdb_workloads *w);
+struct profdb_workload_minute profdb_workloads_minute(const struct profdb_workloads *w,
+						      size_t index);
+
+/* As of call paths. */
+int profdb_workloads_read(const char *path, struct profdb_workloads **out, struct base_err *err);
+int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
+			   struct base_err *err);
+int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *out,
+			    struct base_err *err);
+int profdb_workloads_load(struct profdb *db, const char *epoch, const char *platform,
+			  struct profdb_workloads **out, struct base_err *err);
+int profdb_workloads_bytes(struct profdb *db, const char *epoch, const char *platform,
 			   struct base_buf *out, struct base_err *err);
 
 /* ---- profile files ------------------------------------------------------------------------- */
@@ -634,6 +719,8 @@ int profdb_flush_put_values(struct profdb *db, const char *stem, const struct pr
 /* Call paths, merged with those on disk; put returns 1 where these are damaged: they are moved
  * aside, and @err says so. -DCPI_ELIMIT, -DCPI_EOVERFLOW: there is no room for them. */
 int profdb_flush_put_callpaths(struct profdb *db, const struct profdb_callpaths *c,
+			       struct base_err *err);
+int profdb_flush_put_workloads(struct profdb *db, const struct profdb_workloads *w,
 			       struct base_err *err);
 /*
  * Within a flush, of the open epoch: the profile of pseudo-image @stem as it is stored so far

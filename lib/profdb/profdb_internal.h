@@ -275,7 +275,7 @@ static inline uint64_t *profdb_calltree_counts(const struct profdb_calltree *t, 
 
 struct profdb_callpaths {
 	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
-	struct profdb_callpath_image *images;
+	struct profdb_image_ref *images;
 	size_t nr_images, cap_images;
 	struct base_map by_key; /* what makes images equal -> number + 1 */
 	struct profdb_calltree tree;

@@ -277,8 +277,8 @@ static int path_image(struct mkdb *m, const struct profdb_profile *p)
 {
 	bool dynamic = profdb_profile_kind(p) == PROFDB_DYNAMIC;
 	const char *path = profdb_profile_path(p, 0);
-	struct profdb_callpath_image i = { profdb_profile_kind(p), *profdb_profile_image(p), path,
-					   dynamic ? base_name(path) : NULL };
+	struct profdb_image_ref i = { profdb_profile_kind(p), *profdb_profile_image(p), path,
+				      dynamic ? base_name(path) : NULL };
 
 	return profdb_callpaths_image_add(m->paths, &i);
 }

@@ -58,7 +58,7 @@ static int find_images(struct resolve *x, const struct profdb_callpaths *paths)
 	int r = 0;
 
 	for (size_t i = 0; i < profdb_callpaths_nr_images(paths) && r >= 0; i++) {
-		const struct profdb_callpath_image *pi = profdb_callpaths_image(paths, i);
+		const struct profdb_image_ref *pi = profdb_callpaths_image(paths, i);
 
 		if (x->first[i] < x->first[i + 1])
 			r = analysis_image_of(x->t->a, pi->kind, &pi->id,

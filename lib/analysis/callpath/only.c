@@ -38,7 +38,7 @@ static int event_of(struct only *x, struct analysis_image *ai, size_t event)
 
 static int put(struct only *x, const struct profdb_frame *frame, size_t event, uint64_t n)
 {
-	const struct profdb_callpath_image *i = profdb_callpaths_image(x->paths, frame->image);
+	const struct profdb_image_ref *i = profdb_callpaths_image(x->paths, frame->image);
 	struct analysis_image *ai;
 	int r;
 

@@ -387,7 +387,7 @@ static void note_name(void *ctx, const struct gc_file *file)
 /* Samples below a call in @id, in an epoch that begins at @at. */
 static void put_callpaths(const struct run *x, int64_t at, const struct base_id *id)
 {
-	const struct profdb_callpath_image i = { .kind = PROFDB_FILE, .id = *id, .path = "/x" };
+	const struct profdb_image_ref i = { .kind = PROFDB_FILE, .id = *id, .path = "/x" };
 	struct profdb_callpaths *c = profdb_callpaths_new();
 	const struct profdb_frame f = { 0, 16 };
 	char epoch[PROFDB_EPOCH_LEN + 1];

@@ -10,7 +10,7 @@ static const struct base_id id_b = { .len = 3, .bytes = { 0xab, 1, 2 } };
 static int image(struct profdb_callpaths *c, enum profdb_kind kind, const struct base_id *id,
 		 const char *path, const char *stem)
 {
-	struct profdb_callpath_image i = { .kind = kind, .id = *id, .path = path, .stem = stem };
+	struct profdb_image_ref i = { .kind = kind, .id = *id, .path = path, .stem = stem };
 
 	return profdb_callpaths_image_add(c, &i);
 }

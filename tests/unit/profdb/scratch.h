@@ -165,7 +165,7 @@ __attribute__((unused)) static void scratch_put(struct profdb *db, const char *s
 /* @n samples at one frame of an image "jit", below one of "/bin/prog". */
 __attribute__((unused)) static struct profdb_callpaths *scratch_callpaths(uint64_t n)
 {
-	const struct profdb_callpath_image images[] = {
+	const struct profdb_image_ref images[] = {
 		{ .kind = PROFDB_DYNAMIC,
 		  .id = { .len = 2, .bytes = { 0xcd, (uint8_t)n } },
 		  .path = "jit",

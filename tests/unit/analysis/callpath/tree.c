@@ -104,7 +104,7 @@ enum { FIXTURE, GONE, ELSEWHERE };
 static int begin_paths(void **state)
 {
 	struct base_id gone = { .len = 1, .bytes = { 77 } }, other = { .len = 1, .bytes = { 78 } };
-	const struct profdb_callpath_image images[] = {
+	const struct profdb_image_ref images[] = {
 		{ PROFDB_FILE, *image_id(fixture), FIXTURES "/fixture.so", NULL },
 		{ PROFDB_FILE, gone, "/nowhere/gone.so", NULL },
 		{ PROFDB_FILE, other, "/nowhere/elsewhere", NULL },
