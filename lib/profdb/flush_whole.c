@@ -206,7 +206,18 @@ static int workloads_parse(const struct base_buf *data, const char *shown, void 
 			   struct base_err *err)
 {
 	struct profdb_workloads *w;
-	int r = profdb_workloads_parse_shown(data, shown, &w, err);
+	int r = profdb_workloads_parse_shown(data, shown, false, &w, err);
+
+	*out = w;
+	return r;
+}
+
+/* Read alone: nothing of them is written. */
+static int workload_counts_parse(const struct base_buf *data, const char *shown, void **out,
+				 struct base_err *err)
+{
+	struct profdb_workloads *w;
+	int r = profdb_workloads_parse_shown(data, shown, true, &w, err);
 
 	*out = w;
 	return r;
@@ -255,6 +266,18 @@ int profdb_workloads_load(struct profdb *db, const char *epoch, const char *plat
 {
 	void *of;
 	int r = profdb_whole_load(db, &workloads, epoch, platform, &of, err);
+
+	*out = of;
+	return r;
+}
+
+int profdb_workloads_load_counts(struct profdb *db, const char *epoch, const char *platform,
+				 struct profdb_workloads **out, struct base_err *err)
+{
+	static const struct profdb_whole counts = { .name = PROFDB_WORKLOADS,
+						    .parse = workload_counts_parse };
+	void *of;
+	int r = profdb_whole_load(db, &counts, epoch, platform, &of, err);
 
 	*out = of;
 	return r;
