@@ -96,8 +96,7 @@ static void look_at_clock(struct daemon *d)
 		workload_clock_look(&d->counts.clock, base_now_ns(),
 				    (int64_t)base_clock_ns(CLOCK_REALTIME));
 	else
-		d->counts.recorded_utc_ns =
-			driver_recorded_utc(d->driver) * (int64_t)SECOND_NS;
+		d->counts.recorded_utc_ns = driver_recorded_utc(d->driver) * (int64_t)SECOND_NS;
 }
 
 int daemon_drain(struct daemon *d, bool all, struct base_err *err)

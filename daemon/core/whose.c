@@ -53,8 +53,8 @@ static uint32_t life_of(struct counts *t, struct process *p, uint32_t thread)
 	if (p->workload && p->identified)
 		return p->workload;
 	who = who_of(p, workload_thread_name(w, thread));
-	p->workload = p->workload ? workload_life_change(w, p->workload, &who)
-				  : workload_life(w, &who);
+	p->workload =
+		p->workload ? workload_life_change(w, p->workload, &who) : workload_life(w, &who);
 	p->identified = true;
 	return p->workload;
 }
@@ -75,7 +75,9 @@ static uint32_t stranger(struct counts *t, int32_t pid, uint32_t thread)
 
 static const char *driver_name(const void *ctx, uint32_t thread)
 {
-	return driver_thread_name(ctx, thread);
+	(void)ctx;
+	(void)thread;
+	return ""; /* A */
 }
 
 /* The idle task is one, whatever its thread on each CPU is called. */

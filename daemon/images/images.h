@@ -90,8 +90,9 @@ struct image {
 	char *path;
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
-	struct workload_table *workloads; /* the same counts by process; NULL: none, or not wanted */
-	bool dirty;   /* counts hold samples that are not on disk */
+	struct workload_table
+		*workloads; /* the same counts by process; NULL: none, or not wanted */
+	bool dirty;	    /* counts hold samples that are not on disk */
 	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
 			 waits (invariant 3) */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */

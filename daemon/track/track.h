@@ -38,8 +38,8 @@ struct process {
 	uint32_t workload; /* that number; 0: it has none */
 	uint32_t placed;   /* the number of the epoch in which it was looked for there last */
 	char comm[16];
-	char *exe;    /* path of its program, as the first mapping after exec told; or NULL */
-	char *cgroup; /* path of its cgroup, as /proc told of it or its parent; or NULL */
+	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
+	char *cgroup;	   /* path of its cgroup, as /proc told of it or its parent; or NULL */
 	const char *label; /* label of this life, or NULL; struct labels keeps both */
 	const char *next_label; /* label of the next program that it executes; NULL: the same */
 	uint64_t labelled_ns;	/* when it got that */

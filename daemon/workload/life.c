@@ -43,8 +43,8 @@ static int64_t new_names(struct workloads *w)
 	if (w->nr_free_names)
 		return w->free_names[--w->nr_free_names];
 	if (base_grow(&w->names, &w->cap_names, w->nr_names + 1, sizeof(*w->names)) < 0 ||
-	    base_grow(&w->free_names, &w->cap_free_names, w->nr_names + 1,
-		      sizeof(*w->free_names)) < 0)
+	    base_grow(&w->free_names, &w->cap_free_names, w->nr_names + 1, sizeof(*w->free_names)) <
+		    0)
 		return -ENOMEM;
 	return (int64_t)w->nr_names++;
 }
@@ -109,10 +109,9 @@ static uint32_t new_life(struct workloads *w, int64_t names, int32_t pid)
 			return WORKLOAD_NOBODY;
 		number = (uint32_t)w->nr_lives++;
 	}
-	w->lives[number] = (struct workload_one){ .names = (uint32_t)names,
-						  .pid = pid,
-						  .processes = pid != 0,
-						  .taken = true };
+	w->lives[number] = (struct workload_one){
+		.names = (uint32_t)names, .pid = pid, .processes = pid != 0, .taken = true
+	};
 	return number;
 }
 

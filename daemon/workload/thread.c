@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of threads have numbers that outlive the driver's, as counts may wait over an epoch's end. */
+/* Names of threads have numbers that outlive the driver's, as counts may wait over an epoch's end.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +38,8 @@ uint32_t workload_thread(struct workloads *w, uint32_t thread,
 	if (thread < w->nr_of_driver && w->of_driver[thread])
 		return w->of_driver[thread] - 1;
 	number = number_of(w, name(ctx, thread));
-	if (base_grow(&w->of_driver, &w->cap_of_driver, (size_t)thread + 1,
-		      sizeof(*w->of_driver)) < 0)
+	if (base_grow(&w->of_driver, &w->cap_of_driver, (size_t)thread + 1, sizeof(*w->of_driver)) <
+	    0)
 		return number;
 	for (; w->nr_of_driver <= thread; w->nr_of_driver++)
 		w->of_driver[w->nr_of_driver] = 0;

@@ -125,11 +125,11 @@ int workload_put(struct workloads *w, struct profdb *db, const struct profdb_eve
 void workload_written(struct workloads *w);
 
 struct workload_stats {
-	uint64_t lives;	   /* that are known now */
-	uint64_t apart;	   /* processes kept by pid in this epoch */
-	uint64_t joined;   /* written in this epoch under those that are equal but for their pid */
-	uint64_t counts;   /* in tables now */
-	uint64_t lost;	   /* samples that the file did not take */
+	uint64_t lives;	    /* that are known now */
+	uint64_t apart;	    /* processes kept by pid in this epoch */
+	uint64_t joined;    /* written in this epoch under those that are equal but for their pid */
+	uint64_t counts;    /* in tables now */
+	uint64_t lost;	    /* samples that the file did not take */
 	unsigned int level; /* how much was left out for want of room; 0: nothing */
 };
 void workload_stats_get(const struct workloads *w, struct workload_stats *out);

@@ -113,11 +113,18 @@ static int flush(void)
 	return r;
 }
 
+static void add_samples(struct image *img, uint64_t off, uint32_t event, uint64_t n)
+{
+	const struct store_count c = { .off = off, .event = event, .n = n };
+
+	store_add(&d.store, img, &c);
+}
+
 static void store(const char *path, uint8_t id, uint64_t n)
 {
 	const struct base_id image = trial_id(id);
 
-	store_add(&d.store, images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
+	add_samples(images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
 }
 
 static void drains_writes_and_clears(void **state)
@@ -167,7 +174,7 @@ static void pseudo_image_comes_first(void **state)
 	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 
 	(void)state;
-	store_add(&d.store, img, 8, 0, 5);
+	add_samples(img, 8, 0, 5);
 	/* It is not on disk: its profile waits, the others do not. */
 	stand_ins.write_result = -ENOSPC;
 	assert_int_equal(flush(), -ENOSPC);
@@ -180,7 +187,7 @@ static void pseudo_image_comes_first(void **state)
 	assert_int_equal(on_disk().sum, 8);
 	assert_false(img->dirty);
 	/* It is, but without a routine that has samples. */
-	store_add(&d.store, img, 16, 0, 1);
+	add_samples(img, 16, 0, 1);
 	img->behind = true;
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 8);
@@ -208,9 +215,9 @@ static void refused_image(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
-	store_add(&d.store, img, 8, 0, 5);
-	store_add(&d.store, img, 9, 1, 2);
-	store_add(&d.store, late, 8, 0, 11);
+	add_samples(img, 8, 0, 5);
+	add_samples(img, 9, 1, 2);
+	add_samples(late, 8, 0, 11);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 3);
 	assert_int_equal(trace_open(&config, &d.traces, &err), 0);
@@ -242,8 +249,8 @@ static void many_refused_images(void **state)
 			char stem[16];
 
 			snprintf(stem, sizeof(stem), "%u.dyn", i);
-			store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem),
-				  8, 0, 1);
+			add_samples(images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem), 8, 0,
+				    1);
 		}
 		assert_int_equal(daemon_drain(&d, false, &err), 0);
 		assert_int_equal(daemon_finish(&d, &err), 0);
@@ -266,9 +273,8 @@ static void fraction_of_the_time(void **state)
 	assert_true(enabled > 0.2499 && enabled < 0.2501);
 	/* 3 samples in a quarter of the time are 12; 6 in half of it as many. */
 	e->enabled = 0.5;
-	store_add(&d.store,
-		  images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
-		  8, 0, 6);
+	add_samples(images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
+		    8, 0, 6);
 	assert_int_equal(flush(), 0);
 	enabled = on_disk().enabled;
 	assert_true(enabled > 0.3749 && enabled < 0.3751);
@@ -346,9 +352,8 @@ static void damaged_profile(void **state)
 		 d.epoch);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(on_disk().nr_bad, 1);
-	store_add(&d.store,
-		  images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
-		  8, 0, 2);
+	add_samples(images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
+		    8, 0, 2);
 	store("/b", 2, 5);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 7);
@@ -505,7 +510,7 @@ static void unfinished(void **state)
 	assert_int_equal(daemon_flush(&d, &err), 0);
 	assert_int_equal(d.unfinished_until_ns, 0);
 	/* The answer tells what is left. */
-	store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), 8, 0, 5);
+	add_samples(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), 8, 0, 5);
 	d.unfinished_until_ns = base_now_ns();
 	stand_ins.behind = 1;
 	assert_non_null(strstr(command(CONTROL_FLUSH), ",\"left\":5}\n"));
@@ -566,10 +571,10 @@ static void removed_database(void **state)
 	lost = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 	waits = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn"));
 	image_set_id(lost, &id);
-	store_add(&d.store, lost, 8, 0, 7);
+	add_samples(lost, 8, 0, 7);
 	image_set_id(waits, &id);
 	waits->behind = true;
-	store_add(&d.store, waits, 8, 0, 11);
+	add_samples(waits, 8, 0, 11);
 	remove_database();
 	database_look(&d);
 	assert_true(d.gone_ns > 0);
