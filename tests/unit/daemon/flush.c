@@ -16,6 +16,7 @@ static char folder[64], db_path[80];
 static struct trial t;
 static struct daemon d;
 static FILE *quiet;
+static bool damaged; /* what is on disk */
 
 static void write_stream(const char *path)
 {
@@ -49,11 +50,89 @@ static int setup(void **state)
 	return 0;
 }
 
+/* ---- the law: sums by image are those of the workloads --------------------------------------- */
+
+struct sums {
+	struct {
+		char path[100];
+		uint64_t flat, by_workload, by_minute;
+	} items[16];
+	size_t nr;
+};
+
+static size_t sum_of(struct sums *s, const char *path)
+{
+	size_t i = 0;
+
+	while (i < s->nr && strncmp(s->items[i].path, path, sizeof(s->items->path) - 1) != 0)
+		i++;
+	if (i == s->nr) {
+		assert_in_range(s->nr, 0, 15);
+		snprintf(s->items[s->nr++].path, sizeof(s->items->path), "%s", path);
+	}
+	return i;
+}
+
+static int add_flat(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct sums *s = ctx;
+	size_t to = sum_of(s, profdb_profile_path(p, 0));
+
+	(void)file;
+	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
+		s->items[to].flat += profdb_profile_event(p, i)->sum;
+	profdb_profile_free(p);
+	return 0;
+}
+
+static void add_workloads(struct sums *s, const struct profdb_workloads *w)
+{
+	for (size_t i = 0; i < profdb_workloads_nr_counts(w); i++) {
+		struct profdb_workload_count c = profdb_workloads_count(w, i);
+		size_t to = sum_of(s, profdb_workloads_image(w, c.image)->path);
+
+		for (size_t e = 0; e < profdb_workloads_nr_events(w); e++)
+			s->items[to].by_workload += c.count[e];
+	}
+	for (size_t i = 0; i < profdb_workloads_nr_minutes(w); i++) {
+		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
+		size_t to = sum_of(s, profdb_workloads_image(w, m.image)->path);
+
+		for (size_t e = 0; e < profdb_workloads_nr_events(w); e++)
+			s->items[to].by_minute += m.count[e];
+	}
+}
+
+/* Of the open epoch. */
+static void same_sums(void)
+{
+	struct profdb_workloads *w = NULL;
+	struct profdb *db = NULL;
+	struct base_err err = { 0 };
+	struct sums s = { 0 };
+
+	trial_same_sums(d.images);
+	if (profdb_open(db_path, false, &db, &err) < 0)
+		return;
+	profdb_walk(db, d.epoch, "here", add_flat, NULL, &s, &err);
+	if (profdb_workloads_load(db, d.epoch, "here", &w, &err) == 0)
+		add_workloads(&s, w);
+	for (size_t i = 0; i < s.nr; i++) {
+		assert_int_equal(s.items[i].flat, s.items[i].by_workload);
+		assert_int_equal(s.items[i].flat, s.items[i].by_minute);
+	}
+	profdb_workloads_free(w);
+	profdb_close(db);
+}
+
 static int teardown(void **state)
 {
 	char command[128];
 
 	(void)state;
+	if (!damaged)
+		same_sums();
+	damaged = false;
 	trial_daemon_close(&t, &d);
 	driver_close(d.driver);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -347,6 +426,7 @@ static void damaged_profile(void **state)
 	char command[256];
 
 	(void)state;
+	damaged = true;
 	assert_int_equal(flush(), 0);
 	snprintf(command, sizeof(command), "for f in %s/%s/here/a.*; do echo x >$f; done", db_path,
 		 d.epoch);
@@ -383,6 +463,7 @@ static void damaged_values(void **state)
 	char command[256];
 
 	(void)state;
+	damaged = true;
 	assert_non_null(log);
 	base_log_init(log, BASE_LOG_WARN, BASE_LOG_BARE);
 	store_values();
