@@ -171,6 +171,9 @@ void counts_scanned(struct counts *t)
 /* The next count or event happened at @time_ns. */
 static void advance(struct counts *t, uint64_t time_ns)
 {
+	/* A live daemon looks at the clock before each drain. */
+	if (!t->clock.nr && time_ns)
+		workload_clock_look(&t->clock, time_ns, t->recorded_utc_ns);
 	follow_until(t->follow, time_ns);
 	counts_scanned(t);
 	if (t->unsettled.nr && time_ns >= t->unsettled_ns && !t->follow->events_lost)

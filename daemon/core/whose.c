@@ -75,9 +75,7 @@ static uint32_t stranger(struct counts *t, int32_t pid, uint32_t thread)
 
 static const char *driver_name(const void *ctx, uint32_t thread)
 {
-	(void)ctx;
-	(void)thread;
-	return ""; /* A */
+	return driver_thread_name(ctx, thread);
 }
 
 /* The idle task is one, whatever its thread on each CPU is called. */
@@ -97,9 +95,6 @@ struct workload_where whose(struct counts *t, struct process *p, int32_t pid, ui
 
 	if (!t->store->workloads)
 		return where;
-	/* A live daemon looks at the clock before each drain. */
-	if (!t->clock.nr)
-		workload_clock_look(&t->clock, time_ns, t->recorded_utc_ns);
 	where.life = p ? life_of(t, p, thread) : stranger(t, pid, thread);
 	where.thread = thread;
 	where.minute = workload_clock_minute(&t->clock, time_ns);
@@ -115,6 +110,7 @@ static void forget_threads(struct pendings *d)
 void whose_new_epoch(struct counts *t)
 {
 	t->epoch++;
+	driver_threads_forget(t->follow->driver);
 	if (!workload_new_epoch(t->store->workloads))
 		return;
 	forget_threads(&t->dynamic);
