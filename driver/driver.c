@@ -79,6 +79,17 @@ void driver_stats_get(const struct driver *d, struct driver_stats *out)
 	*out = d->stats;
 }
 
+const char *driver_thread_name(const struct driver *d, uint32_t thread)
+{
+	return d->ops->thread_name ? d->ops->thread_name(d, thread) : "";
+}
+
+void driver_threads_forget(struct driver *d)
+{
+	if (d->ops->threads_forget)
+		d->ops->threads_forget(d);
+}
+
 const char *driver_describe(const struct driver *d)
 {
 	return d->describe;

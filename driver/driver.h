@@ -125,8 +125,10 @@ enum driver_mode { DRIVER_USER, DRIVER_KERNEL, DRIVER_OTHER /* hypervisor, guest
  */
 struct driver_count {
 	uint64_t first_ns, time_ns;
-	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: nobody told */
-	int32_t pid, tid;  /* 0: the idle task; -1: unknown, or any */
+	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: nobody told. In
+			      kernel mode it may be the one before an exec that has been told of,
+			      and counts may come behind the exit: see driver_thread_name */
+	int32_t pid, tid;  /* in kernel mode too; 0: the idle task; -1: unknown */
 	uint32_t thread;   /* name of its thread, see driver_thread_name; 0: not known */
 	uint32_t event;	   /* index, see driver_event_get */
 	enum driver_mode mode;

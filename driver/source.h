@@ -38,6 +38,9 @@ struct driver_ops {
 	int (*wake_at_exec)(struct driver *d);
 	/* NULL: every sample is handed on by itself */
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
+	/* Both NULL: it tells no names. */
+	const char *(*thread_name)(const struct driver *d, uint32_t thread);
+	void (*threads_forget)(struct driver *d);
 	void (*stop)(struct driver *d);
 	void (*close)(struct driver *d); /* frees @d; also called on a half-opened source */
 };

@@ -18,6 +18,7 @@
 #include "bpf_blocks.h"
 #include "bpf_table.h"
 #include "kernel/sample.h"
+#include "kernel/thread_names.h"
 #include "bpf_source.h"
 #include "perf.h"
 
@@ -65,9 +66,9 @@ int bpf_tables_have(const struct bpf_tables *t, unsigned int cpu);
 /*
  * Exchange the tables of all CPUs, in one instant, not before @now_ns. Returns when nobody is in
  * the old ones; -errno: the kernel would not wait for that, so they were left alone for a tenth of
- * a second.
+ * a second. In the new ones threads have numbers of @bank (0 or 1).
  */
-int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns);
+int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns, uint32_t bank);
 /* Returns when all programs that run now have ended; as above where the kernel would not wait. */
 int bpf_tables_wait(const struct bpf_tables *t);
 static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size_t cpu,
@@ -78,6 +79,29 @@ static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size
 
 /* That of @cpu that is not counted in. */
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
+
+/* ---- names of threads (threads.c: no kernel needed) ---------------------------------------- */
+
+struct bpf_threads {
+	struct thread_name *names; /* the table that programs write; not owned */
+	char (*texts)[THREAD_NAME_LEN];
+	uint32_t bank;	/* programs give numbers of this one */
+	uint32_t whole; /* exchanges of tables, one behind the other, that were waited for */
+	bool forget;	/* the bank is to be exchanged too, when that is possible */
+};
+
+/* 0 or -ENOMEM. @names: THREAD_NR_NAMES. */
+int bpf_threads_init(struct bpf_threads *t, struct thread_name *names);
+void bpf_threads_release(struct bpf_threads *t);
+/* See driver_thread_name. */
+const char *bpf_threads_name(const struct bpf_threads *t, uint32_t number);
+/*
+ * The bank for an exchange of tables that begins now. The other one, empty, if numbers are to be
+ * given anew, and none of the other bank can be in a table or in a count that is @held.
+ */
+uint32_t bpf_threads_bank(struct bpf_threads *t, bool held);
+/* The exchange is over; @waited: no program is in the old tables. */
+void bpf_threads_exchanged(struct bpf_threads *t, bool waited);
 
 /* ---- programs (program_linux.c) ---------------------------------------------------------- */
 
@@ -101,6 +125,7 @@ struct bpf_programs {
 	int tables_fd, notes_fd, forks_fd;
 	struct sample_shared *shared;	   /* one line of words, which programs and we share */
 	const volatile uint64_t *untabled; /* samples without a table, by event */
+	struct thread_name *names;	   /* of threads, by number */
 };
 
 /* Can traces and call paths be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
@@ -170,6 +195,7 @@ struct bpf {
 	struct bpf_tables tables;
 	struct bpf_counts counts;
 	struct bpf_forks forks;
+	struct bpf_threads threads;
 	struct bpf_trace_source *traces;       /* NULL: none were asked for */
 	struct bpf_callpath_source *callpaths; /* likewise */
 	struct driver_stats taken;	       /* statistics of the tables read so far */

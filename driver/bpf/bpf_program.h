@@ -23,6 +23,7 @@ SAME_PLACE(clients);
 SAME_PLACE(ranges);
 SAME_PLACE(pages);
 SAME_PLACE(pages_wanted);
+SAME_PLACE(names);
 _Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_behind__bss), "bss");
 
 /* The maps that all programs share, in either skeleton. */

@@ -257,6 +257,7 @@ static struct driver_count count_of(const struct count_entry *e)
 		.instance = e->instance,
 		.pid = (int32_t)e->tgid,
 		.tid = (int32_t)e->tgid,
+		.thread = COUNT_WHAT_THREAD(e->what),
 		.event = COUNT_WHAT_EVENT(e->what),
 		.mode = mode_of(e->what),
 		.generation = e->generation,

@@ -307,6 +307,7 @@ static void find_parts(struct bpf_programs *p)
 	p->forks_fd = bpf_map__fd(first->maps.forks);
 	p->shared = &first->bss->shared;
 	p->untabled = first->bss->untabled;
+	p->names = first->bss->names;
 }
 
 static bool has_behind(const struct driver_config *config, size_t event)

@@ -346,9 +346,13 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 {
 	uint64_t now = base_now_ns(), horizon = b->running ? now : UINT64_MAX;
-	int r;
+	uint32_t bank;
+	int r, waited;
 
-	tell_refusal(b, bpf_tables_swap(&b->tables, now));
+	bank = bpf_threads_bank(&b->threads, b->sampler.order.nr_samples);
+	waited = bpf_tables_swap(&b->tables, now, bank);
+	bpf_threads_exchanged(&b->threads, waited >= 0);
+	tell_refusal(b, waited);
 	gather(b);
 	/* No CPU is still writing an older record into a ring. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
@@ -428,6 +432,16 @@ static int bpf_client_set(struct driver *d, int32_t pid, const struct driver_cli
 	return bpf_clients_set(&((struct bpf *)d)->programs, pid, client);
 }
 
+static const char *bpf_thread_name(const struct driver *d, uint32_t thread)
+{
+	return bpf_threads_name(&((const struct bpf *)d)->threads, thread);
+}
+
+static void bpf_threads_forget(struct driver *d)
+{
+	((struct bpf *)d)->threads.forget = true;
+}
+
 static void bpf_close(struct driver *d)
 {
 	struct bpf *b = (struct bpf *)d;
@@ -443,6 +457,7 @@ static void bpf_close(struct driver *d)
 	bpf_tables_release(&b->tables);
 	bpf_counts_release(&b->counts);
 	bpf_forks_release(&b->forks);
+	bpf_threads_release(&b->threads);
 	free(b);
 }
 
@@ -453,6 +468,8 @@ static const struct driver_ops bpf_ops = {
 	.look = bpf_look,
 	.wake_at_exec = bpf_wake_at_exec,
 	.client_set = bpf_client_set,
+	.thread_name = bpf_thread_name,
+	.threads_forget = bpf_threads_forget,
 	.stop = bpf_stop,
 	.close = bpf_close,
 };
@@ -591,6 +608,9 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	if (r < 0)
 		return bpf_refused(err, r, "cannot make the kernel's tables");
 	b->tables.shared = b->programs.shared;
+	r = bpf_threads_init(&b->threads, b->programs.names);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot count in the kernel");
 	r = open_sampler(b, config, (size_t)nr, why, err);
 	b->sampler.new_cpu = add_cpu;
 	b->why = b->sampler.why;

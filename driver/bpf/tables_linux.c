@@ -97,15 +97,17 @@ static void look_everywhere(struct bpf_tables *t)
 		count_use_all(bpf_tables_old(t, cpu), &t->shape);
 }
 
-int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns)
+int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns, uint32_t bank)
 {
 	struct sample_shared *e = t->shared;
+	uint32_t set;
 	int r;
 
 	if (t->unwaited)
 		look_everywhere(t);
-	__atomic_store_n(&e->since_ns[!e->set], now_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&e->set, !e->set, __ATOMIC_SEQ_CST);
+	set = !(e->set & ~SAMPLE_BANK);
+	__atomic_store_n(&e->since_ns[set], now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->set, bank ? set | SAMPLE_BANK : set, __ATOMIC_SEQ_CST);
 	r = bpf_tables_wait(t);
 	t->unwaited = r < 0;
 	return r;
@@ -113,5 +115,5 @@ int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns)
 
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu)
 {
-	return bpf_tables_at(t, cpu, !t->shared->set);
+	return bpf_tables_at(t, cpu, !(t->shared->set & ~SAMPLE_BANK));
 }

@@ -94,7 +94,6 @@ static int on_load(void *ctx, const struct driver_load *l)
 
 static struct count_key key_of(const struct restream *s, const struct driver_count *c)
 {
-	bool user = c->mode == DRIVER_USER;
 	struct count_key k = {
 		.addr = c->addr,
 		.tgid = (uint32_t)c->pid,
@@ -104,10 +103,8 @@ static struct count_key key_of(const struct restream *s, const struct driver_cou
 			(c->generation_unread ? COUNT_WHAT_UNREAD : 0),
 	};
 
-	if (user)
+	if (c->pid > 0)
 		k.instance = (uintptr_t)base_map_get(&s->lives, &c->pid, sizeof(c->pid));
-	else if (c->pid)
-		k.tgid = (uint32_t)-1;
 	return k;
 }
 

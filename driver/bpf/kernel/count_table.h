@@ -36,6 +36,7 @@ enum {
 	COUNT_NR_WORDS = 32,  /* number of bits; a power of two */
 	COUNT_NR_TAGS = 3,    /* buckets whose tags fill an element */
 	COUNT_NR_MIX = 4,
+	COUNT_THREAD_BITS = 14,
 	COUNT_HEAD = 0, /* indices of elements */
 	COUNT_FLOODS = 1,
 	COUNT_USED = 2, /* the first of them; tags, buckets and log follow */
@@ -44,17 +45,20 @@ enum {
 #define COUNT_LATE_NS 100000000ull
 
 /*
- * The kind of a count: event, mode of the CPU (enum driver_mode) and the result of reading the
- * generation; without either flag it was not asked for.
+ * The kind of a count: event, mode of the CPU (enum driver_mode), the result of reading the
+ * generation (without either flag it was not asked for), and the number of its thread's name
+ * (thread_names.h; 0: not known).
  */
 #define COUNT_WHAT(event, mode) ((event) | (mode) << 8)
 #define COUNT_WHAT_EVENT(what)	((what)&0xff)
 #define COUNT_WHAT_MODE(what)	((what) >> 8 & 0xff)
 #define COUNT_WHAT_UNREAD	0x10000u
 #define COUNT_WHAT_READ		0x20000u
+#define COUNT_WHAT_THREAD(what) ((what) >> (32 - COUNT_THREAD_BITS))
+#define COUNT_OF_THREAD(number) ((uint32_t)(number) << (32 - COUNT_THREAD_BITS))
 
 struct count_key {
-	uint64_t instance; /* one life of a process, told apart from all others; 0 in kernel mode */
+	uint64_t instance; /* one life of a process, told apart from all others; 0: not known */
 	uint64_t addr;
 	uint32_t tgid; /* (uint32_t)-1: any; 0: the idle task */
 	uint32_t generation;
@@ -81,6 +85,8 @@ struct count_head {
 	uint32_t clock;	       /* which way goes next */
 	uint32_t nr_log;       /* entries in the log */
 	uint32_t flooded;      /* some counter against floods has reached its limit */
+	uint32_t thread;       /* number of the last sample's name; 0: none */
+	uint32_t unused;
 	uint64_t announced_ns; /* when a drain was asked for; 0: not yet */
 	uint64_t received[COUNT_NR_EVENTS];
 	uint64_t lost_table, lost_late, lost_nested;
@@ -183,22 +189,23 @@ COUNT_INLINE uint64_t count_instance(uint64_t start_ns, uint32_t exec_id)
 }
 
 /*
- * Counts of one address share a bucket whatever their generation, and are seen together there. Two
- * such places have one hash with probability 2^-63 over the secret random numbers; with 2^(t-63) if
+ * Counts of one address share a bucket whatever their generation, and are seen together there.
+ * Threads of other names have buckets of their own: many may be at one address. Two such places have one hash with probability 2^-63 over the secret random numbers; with 2^(t-63) if
  * 2^t divides all differences between their parts. Never if only one part differs.
  */
 COUNT_INLINE struct count_place count_place_of(const struct count_shape *s,
 					       const struct count_key *k)
 {
+	const uint32_t flags = COUNT_WHAT_READ | COUNT_WHAT_UNREAD;
 	uint64_t x = k->instance * COUNT_MIX(0) + k->addr * COUNT_MIX(1) + k->tgid * COUNT_MIX(2) +
-		     (k->what & 0xffff) * COUNT_MIX(3);
+		     (uint64_t)(k->what & ~flags) * COUNT_MIX(3);
 	struct count_place p;
 
 	x ^= x >> 32;
 	x *= 0xff51afd7ed558ccdull;
 	p.bucket = (uint32_t)(x >> 40) & (s->nr_buckets - 1);
 	p.place = (uint32_t)(x >> 32) ^ (uint32_t)x;
-	p.tag = x + ((uint64_t)k->generation << 16 | k->what >> 16) * COUNT_MIX(3);
+	p.tag = x + ((uint64_t)k->generation << 16 | (k->what & flags) >> 16) * COUNT_MIX(3);
 	return p;
 }
 

@@ -190,11 +190,13 @@ struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
 	int tgid, pid;
+	int exit_state;
 	uint32_t self_exec_id;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	uint64_t start_time, start_boottime;
 	void *stack;
+	char comm[16];
 	struct thread_struct thread;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The sampler: counts (process instance, address, event) in its CPU's table, in the interrupt of
- * the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads the old ones
+ * The sampler: counts (process instance, thread's name, address, event) in its CPU's table, in the
+ * interrupt of the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads the old ones
  * when no program uses them any more.
  */
 #include "kernel.h"
@@ -18,6 +18,7 @@ const volatile uint64_t mix[4] = { 0 };
 
 #include "count_table.h"
 #include "sample.h"
+#include "thread_names.h"
 
 /* Called after a sample was counted (behind.bpf.c); here it is empty. */
 #ifndef SAMPLE_AFTER_EVENT
@@ -59,6 +60,8 @@ struct sample_client clients[SAMPLE_NR_SLOTS] __attribute__((aligned(64)));
 struct sample_ranges ranges[SAMPLE_NR_CLIENTS] __attribute__((aligned(64)));
 
 struct sample_pages pages[SAMPLE_NR_CLIENTS] __attribute__((aligned(64)));
+
+struct thread_name names[THREAD_NR_NAMES] __attribute__((aligned(64)));
 
 /* Set by the daemon when it rests, cleared by who wakes it (sample.h). */
 uint32_t wake_at_exec __attribute__((aligned(64))) = 0;
@@ -212,15 +215,38 @@ static __always_inline bool is_flooded(uint32_t table, const struct count_head *
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
+/* The number of the name of @task. One that is just being renamed may have parts of both names. */
+static __always_inline uint32_t key_thread(const struct task_struct *task, struct count_head *h,
+					   uint32_t set)
+{
+	const uint64_t *comm = (const uint64_t *)task->comm;
+	struct thread_name name = { .word = { comm[0], comm[1] } };
+	uint32_t last = *(volatile uint32_t *)&h->thread, number;
+
+	thread_name_trim(&name);
+	number = thread_number(names, last, set / SAMPLE_BANK, &name);
+	if (number != last)
+		h->thread = number;
+	return COUNT_OF_THREAD(number);
+}
+
 /*
  * Put the life of the process into the key: an exec or another use of the pid has another number.
+ * The idle task has none. A thread that has ended, and runs its last instructions in the kernel,
+ * may have lost its leader.
  */
-static __always_inline void key_process(struct count_key *k)
+static __always_inline void key_process(struct count_key *k, struct count_head *h, uint32_t set,
+					bool user)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	k->instance = count_instance(task->group_leader->start_boottime, task->self_exec_id);
+	if (!user && !task->pid)
+		return;
 	k->tgid = task->tgid;
+	if (user || !task->exit_state)
+		k->instance =
+			count_instance(task->group_leader->start_boottime, task->self_exec_id);
+	k->what |= key_thread(task, h, set);
 }
 
 static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
@@ -347,10 +373,7 @@ static __always_inline void count(struct count_key *k, uint32_t of, bool known, 
 		__sync_fetch_and_add(&first->head.lost_bad, 1);
 	if (!known || !count_enter(&first->head))
 		return;
-	if (user)
-		key_process(k);
-	else
-		k->tgid = (uint32_t)bpf_get_current_pid_tgid() ? (uint32_t)-1 : 0;
+	key_process(k, &first->head, set, user);
 	count_in(table, &first->head, k, user, rare, time_of(set, now));
 	count_leave(&first->head);
 }

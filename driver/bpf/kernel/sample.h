@@ -23,7 +23,10 @@ enum {
 enum sample_note { SAMPLE_NOTE_DRAIN = 0, SAMPLE_NOTE_EXEC = 1 };
 
 /* Which of the tables, that stand in one array, is a CPU's of a set. */
-#define SAMPLE_TABLE(cpu, set) (2 * (cpu) + (set))
+#define SAMPLE_TABLE(cpu, set) (2 * (cpu) + ((set) & ~SAMPLE_BANK))
+
+/* A flag of the set's number: threads get numbers of bank 1 (thread_names.h). */
+#define SAMPLE_BANK 0x80000000u
 
 /* The largest number that a program may add to a pointer. */
 #define SAMPLE_DELTA_MAX (INT64_C(1) << 28)
@@ -31,7 +34,7 @@ enum sample_note { SAMPLE_NOTE_DRAIN = 0, SAMPLE_NOTE_EXEC = 1 };
 /* The data that programs read at each sample and the daemon writes: one cache line. */
 struct sample_shared {
 	uint64_t since_ns[2]; /* when each set was last taken into use; nothing in it is older */
-	uint32_t set;	      /* which is; written after that */
+	uint32_t set;	      /* which is, and with SAMPLE_BANK the bank of names; written after */
 	uint32_t nr_clients;  /* no more stand in the slots: these are looked at only then */
 	struct count_shape shape;
 	int32_t irq_regs_delta; /* from a CPU's hrtimer_bases to its __irq_regs, below the limit */

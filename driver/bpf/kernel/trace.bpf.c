@@ -443,7 +443,7 @@ static __always_inline void begin_record(struct insn_trace *w, const struct vtra
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	w->time_ns = bpf_ktime_get_ns();
-	w->instance = k->instance;
+	w->instance = run->kernel ? 0 : k->instance;
 	w->pc = s->pc;
 	w->tgid = run->tgid;
 	w->tid = task->pid;

@@ -104,6 +104,36 @@ static void counts_come_by_their_last_sample(void **state)
 	assert_int_equal(nr_seen, 4);
 }
 
+/* Of two processes at one address in the kernel, and of two threads. */
+static void kernel_counts_are_of_a_process(void **state)
+{
+	const uint32_t what = COUNT_WHAT(0, DRIVER_KERNEL);
+	const struct count_key keys[] = {
+		{ .instance = 5, .addr = 0x10, .tgid = 7, .what = what | COUNT_OF_THREAD(16383) },
+		{ .instance = 5, .addr = 0x10, .tgid = 7, .what = what | COUNT_OF_THREAD(1) },
+		{ .instance = 6, .addr = 0x10, .tgid = 8, .what = what | COUNT_OF_THREAD(1) },
+		{ .addr = 0x10, .what = what },
+	};
+
+	(void)state;
+	for (uint64_t i = 0; i < 8; i++)
+		count_sample(table, &shape, &keys[i % 4], false, i + 1);
+	bpf_counts_take(&counts, table, &shape, &stats);
+	hand();
+	assert_int_equal(nr_seen, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(seen[i].count, 2);
+		assert_int_equal(seen[i].mode, DRIVER_KERNEL);
+		assert_int_equal(seen[i].event, 0);
+		assert_int_equal(seen[i].pid, keys[i].tgid);
+		assert_int_equal(seen[i].instance, keys[i].instance);
+	}
+	assert_int_equal(seen[0].thread, 16383);
+	assert_int_equal(seen[1].thread, 1);
+	assert_int_equal(seen[2].thread, 1);
+	assert_int_equal(seen[3].thread, 0);
+}
+
 static void losses_of_the_table_are_taken_over(void **state)
 {
 	uint64_t handed = 0;
@@ -222,6 +252,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(counts_come_by_their_last_sample, make, clean),
+		cmocka_unit_test_setup_teardown(kernel_counts_are_of_a_process, make, clean),
 		cmocka_unit_test_setup_teardown(losses_of_the_table_are_taken_over, make, clean),
 		cmocka_unit_test_setup_teardown(what_is_refused_is_lost_by_name, make, clean),
 		cmocka_unit_test_setup_teardown(head_and_entries_that_disagree_keep_the_law, make,

@@ -45,6 +45,73 @@ static void child_is_seen_in_order(void **state)
 	assert_true(s.kernel > 0);
 }
 
+/* ---- names of threads ------------------------------------------------------------------------ */
+
+struct named {
+	const char *texts[3];
+	uint64_t user[3], kernel[3], other, no_life;
+};
+
+static int count_named(void *ctx, const struct driver_count *c)
+{
+	struct named *n = ctx;
+	const char *name = driver_thread_name(d, c->thread);
+
+	if (c->pid != getpid())
+		return 0;
+	n->no_life += c->instance ? 0 : c->count;
+	for (size_t i = 0; i < 3; i++) {
+		if (strcmp(name, n->texts[i]) != 0)
+			continue;
+		*(c->mode == DRIVER_USER ? &n->user[i] : &n->kernel[i]) += c->count;
+		return 0;
+	}
+	n->other += c->count;
+	return 0;
+}
+
+static int ignore_load(void *ctx, const struct driver_load *l)
+{
+	(void)ctx;
+	(void)l;
+	return 0;
+}
+
+static void drain_named(struct named *n)
+{
+	const struct driver_sink sink = { .load = ignore_load, .count = count_named, .ctx = n };
+	struct base_err err = { 0 };
+
+	assert_true(driver_drain(d, true, &sink, &err) >= 0);
+}
+
+/* A thread has its name from the next sample on, in the kernel too; forgotten names come again. */
+static void threads_are_told_by_name(void **state)
+{
+	struct named n = { .texts = { "first", "15 bytes, ABCDE", "12345678" } };
+	char before[16];
+
+	(void)state;
+	prctl(PR_GET_NAME, before);
+	prctl(PR_SET_NAME, n.texts[0]);
+	start(&fast);
+	for (size_t i = 0; i < 3; i++) {
+		prctl(PR_SET_NAME, n.texts[i]);
+		for (int turn = 0; turn < 100 && (n.user[i] < 50 || n.kernel[i] < 20); turn++) {
+			spin_calling(20);
+			drain_named(&n);
+		}
+		driver_threads_forget(d);
+		assert_true(n.user[i] >= 50 && n.kernel[i] >= 20);
+	}
+	driver_stop(d);
+	drain_named(&n);
+	prctl(PR_SET_NAME, before);
+	assert_int_equal(n.other, 0);
+	assert_int_equal(n.no_life, 0);
+	assert_string_equal(driver_thread_name(d, 0), "");
+}
+
 static double cpu_ms(pid_t pid)
 {
 	struct timespec ts = { 0 };
@@ -501,6 +568,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(child_is_seen_in_order),
+		LIVE_TEST(threads_are_told_by_name),
 		LIVE_TEST(busy_address_is_not_held),
 		LIVE_TEST(registry_is_told_at_once),
 		LIVE_TEST(who_rests_is_woken_by_a_program),

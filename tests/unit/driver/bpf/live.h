@@ -207,7 +207,7 @@ static inline int on_count(void *ctx, const struct driver_count *c)
 	s->kernel += c->mode == DRIVER_KERNEL ? c->count : 0;
 	s->idle += c->mode == DRIVER_KERNEL && c->pid == 0 ? c->count : 0;
 	s->bad += !c->count || c->first_ns > c->time_ns || c->mode == DRIVER_OTHER ||
-		  (c->mode == DRIVER_USER ? c->pid <= 0 : c->pid > 0);
+		  (c->mode == DRIVER_USER ? c->pid <= 0 : c->pid < 0);
 	if (c->mode == DRIVER_USER && c->pid == s->pid)
 		see_own(s, c);
 	return 0;

@@ -118,7 +118,7 @@ static void check_law(void)
 static void every_part_of_a_key_keeps_counts_apart(void **state)
 {
 	const struct count_key base = { 5, 0x401000, 10, 3, COUNT_WHAT(1, 0) };
-	struct count_key keys[] = { base, base, base, base, base, base, base, base };
+	struct count_key keys[] = { base, base, base, base, base, base, base, base, base };
 
 	(void)state;
 	make(64);
@@ -129,21 +129,22 @@ static void every_part_of_a_key_keeps_counts_apart(void **state)
 	keys[5].what = COUNT_WHAT(2, 0);
 	keys[6].what = COUNT_WHAT(1, 1);
 	keys[7].what |= COUNT_WHAT_UNREAD;
-	for (size_t i = 0; i < 8; i++) {
+	keys[8].what |= COUNT_OF_THREAD(0x3fff);
+	for (size_t i = 0; i < 9; i++) {
 		for (size_t n = 0; n <= i; n++)
 			assert_int_equal(add(&keys[i], 100 * (i + 1) + n), n == 0);
 	}
-	for (size_t i = 0; i < 8; i++) {
+	for (size_t i = 0; i < 9; i++) {
 		struct sum s = look(&keys[i]);
 
-		assert_int_equal(s.entries, 8);
+		assert_int_equal(s.entries, 9);
 		assert_int_equal(s.wanted, i + 1);
 		assert_int_equal(s.first_ns, 100 * (i + 1));
 		assert_int_equal(s.last_ns, 100 * (i + 1) + i);
 	}
 	check_law();
 	assert_int_equal(lost(), 0);
-	assert_int_equal(table->head.received[1], 36 - 6);
+	assert_int_equal(table->head.received[1], 45 - 6);
 	assert_int_equal(table->head.received[2], 6);
 }
 
@@ -312,6 +313,14 @@ static void only_new_generations_are_renewed(void **state)
 	k.tgid = 7;
 	k.instance = 2;
 	assert_int_equal(put(&k, 1), COUNT_NEW);
+	/* Other threads. */
+	make(4096);
+	for (uint32_t i = 1; i < 100; i++) {
+		k.what = COUNT_WHAT(0, 0) | COUNT_OF_THREAD(i);
+		assert_int_equal(put(&k, 1), COUNT_NEW);
+	}
+	k.what |= COUNT_WHAT_READ;
+	assert_int_equal(put(&k, 1), COUNT_RENEWED);
 }
 
 /* Random keys, few or many, into tables from tiny to roomy, with clearing between. */

@@ -40,7 +40,7 @@ static void late_count_is_found_with_the_next_set(void **state)
 	t.gate_fd = 1000000; /* nothing is there */
 	t.all = calloc(t.nr_elements, sizeof(*t.all));
 	assert_non_null(t.all);
-	assert_true(bpf_tables_swap(&t, 1) < 0);
+	assert_true(bpf_tables_swap(&t, 1, 0) < 0);
 	old = bpf_tables_old(&t, 0);
 	count_clear(old, &t.shape);
 	at = count_place_of(&t.shape, &k).bucket;
@@ -48,9 +48,9 @@ static void late_count_is_found_with_the_next_set(void **state)
 	old[t.shape.tags + at / COUNT_NR_TAGS].tags[at % COUNT_NR_TAGS].tag[0] =
 		count_place_of(&t.shape, &k).tag;
 	count_fill(&old[t.shape.buckets + at].way[0], &k, 1);
-	assert_true(bpf_tables_swap(&t, 2) < 0);
+	assert_true(bpf_tables_swap(&t, 2, 0) < 0);
 	assert_true(count_sample(old, &t.shape, &k, false, 2) == false);
-	assert_true(bpf_tables_swap(&t, 3) < 0);
+	assert_true(bpf_tables_swap(&t, 3, 0) < 0);
 	assert_ptr_equal(bpf_tables_old(&t, 0), old);
 	assert_int_equal(sum(old, &t.shape), 2);
 	free(t.all);
