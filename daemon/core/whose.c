@@ -110,7 +110,8 @@ static void forget_threads(struct pendings *d)
 void whose_new_epoch(struct counts *t)
 {
 	t->epoch++;
-	driver_threads_forget(t->follow->driver);
+	if (t->follow->driver)
+		driver_threads_forget(t->follow->driver);
 	if (!workload_new_epoch(t->store->workloads))
 		return;
 	forget_threads(&t->dynamic);
