@@ -160,6 +160,13 @@ int profdb_workload_rows_append(struct profdb_workload_rows *t,
 	return 0;
 }
 
+void profdb_workload_rows_clear(struct profdb_workload_rows *t)
+{
+	drop_hash(t);
+	t->nr = 0;
+	t->unsorted = false;
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const struct profdb_workload_key *key, int word)

@@ -8,11 +8,13 @@
 
 #include "profdb_internal.h"
 
-static const char images_tag[] = "IMAG", workloads_tag[] = "WLDS", counts_tag[] = "WCNT";
+static const char images_tag[] = "IMAG", workloads_tag[] = "WLDS", counts_tag[] = "WCNT",
+		  minutes_tag[] = "WMIN";
 
 struct reader {
 	struct profdb_workloads *w;
-	bool has_images, has_workloads, has_counts;
+	bool has_images, has_workloads, has_counts, has_minutes;
+	bool skips_minutes;
 	struct base_err *err;
 };
 
@@ -132,6 +134,16 @@ static int take_counts(struct reader *r, const struct profdb_payload *s)
 	return e < 0 ? base_fail_errno(r->err, e, "counts of workloads") : 0;
 }
 
+static int take_minutes(struct reader *r, const struct profdb_payload *s)
+{
+	int e = r->has_minutes || !r->has_counts ? -DCPI_EFORMAT : 0;
+
+	r->has_minutes = true;
+	if (e >= 0 && !r->skips_minutes)
+		e = profdb_workload_minutes_parse(r->w, s);
+	return e < 0 ? base_fail_errno(r->err, e, "minutes of workloads") : 0;
+}
+
 static int take_section(struct reader *r, const struct profdb_payload *s)
 {
 	if (profdb_section_is(s, images_tag))
@@ -140,6 +152,8 @@ static int take_section(struct reader *r, const struct profdb_payload *s)
 		return take_workloads(r, s);
 	if (profdb_section_is(s, counts_tag))
 		return take_counts(r, s);
+	if (profdb_section_is(s, minutes_tag))
+		return take_minutes(r, s);
 	return profdb_section_keep(r->w->header, s, r->err);
 }
 
@@ -147,9 +161,9 @@ static int check_totals(const struct reader *r, const struct profdb_payload *foo
 {
 	const struct profdb_profile *h = r->w->header;
 
-	if (!r->has_counts)
+	if (!r->has_minutes)
 		return base_fail(r->err, -DCPI_EFORMAT, "no section '%s': it holds no workloads",
-				 counts_tag);
+				 minutes_tag);
 	if (profdb_get64(foot->data) != r->w->counts.nr)
 		return base_fail(r->err, -DCPI_EFORMAT, "footer tells of %llu counts, not %zu",
 				 (unsigned long long)profdb_get64(foot->data), r->w->counts.nr);
@@ -193,15 +207,18 @@ static int take_file(struct reader *r, const void *data, size_t len)
 	return take_sections(r, data, len, binary);
 }
 
-int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
-			   struct base_err *err)
+static int parse(const void *data, size_t len, bool skips_minutes, struct profdb_workloads **out,
+		 struct base_err *err)
 {
-	struct reader r = { .w = profdb_workloads_new(), .err = err };
+	struct reader r = { .w = profdb_workloads_new(),
+			    .skips_minutes = skips_minutes,
+			    .err = err };
 	int e;
 
 	*out = NULL;
 	if (!r.w)
 		return base_fail_errno(err, -ENOMEM, "cannot read workloads");
+	r.w->no_minutes = skips_minutes;
 	e = take_file(&r, data, len);
 	if (e < 0) {
 		profdb_workloads_free(r.w);
@@ -211,11 +228,18 @@ int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads
 	return 0;
 }
 
+int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
+			   struct base_err *err)
+{
+	return parse(data, len, false, out, err);
+}
+
 int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
-				 struct profdb_workloads **out, struct base_err *err)
+				 bool skips_minutes, struct profdb_workloads **out,
+				 struct base_err *err)
 {
 	struct base_err why = { 0 };
-	int r = profdb_workloads_parse(bytes->data, bytes->len, out, &why);
+	int r = parse(bytes->data, bytes->len, skips_minutes, out, &why);
 
 	if (r < 0)
 		base_fail(err, r, "cannot read workloads '%s': %s", shown, why.text);
@@ -231,7 +255,7 @@ int profdb_workloads_read(const char *path, struct profdb_workloads **out, struc
 
 	*out = NULL;
 	if (r >= 0)
-		r = profdb_workloads_parse_shown(&buf, path, out, err);
+		r = profdb_workloads_parse_shown(&buf, path, false, out, err);
 	base_buf_release(&buf);
 	return r;
 }
@@ -303,13 +327,15 @@ static int put_workloads(const struct profdb_workloads *w, struct base_buf *out)
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
-static int put_counts(const struct profdb_workloads *w, struct base_buf *out)
+static int put_rows(const struct profdb_workloads *w, const char *tag,
+		    int (*print)(const struct profdb_workloads *w, struct base_buf *out),
+		    struct base_buf *out)
 {
 	size_t at;
-	int r = profdb_section_begin(out, counts_tag, &at);
+	int r = profdb_section_begin(out, tag, &at);
 
 	if (r >= 0)
-		r = profdb_workload_counts_print(w, out);
+		r = print(w, out);
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
@@ -317,14 +343,17 @@ int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *o
 			    struct base_err *err)
 {
 	size_t start = out->len;
-	int r = profdb_header_print(w->header, PROFDB_FORMAT_1, 0, out, err);
+	int r = w->no_minutes ? -EINVAL
+			      : profdb_header_print(w->header, PROFDB_FORMAT_1, 0, out, err);
 
 	if (r >= 0)
 		r = put_images(w, out);
 	if (r >= 0)
 		r = put_workloads(w, out);
 	if (r >= 0)
-		r = put_counts(w, out);
+		r = put_rows(w, counts_tag, profdb_workload_counts_print, out);
+	if (r >= 0)
+		r = put_rows(w, minutes_tag, profdb_workload_minutes_print, out);
 	if (r >= 0)
 		r = profdb_format1_end(w->header, w->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write workloads") : 0;
