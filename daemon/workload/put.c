@@ -10,9 +10,6 @@
 /* A process is worth its pid when it has so many samples, and one in so many of all. */
 enum { APART_MIN = 50, APART_SHARE = 200 };
 
-/* A file with so many workloads also has one for what does not fit any more. */
-enum { REST_FROM = 1024 };
-
 /* ---- who is kept apart ----------------------------------------------------------------------- */
 
 static void decide(struct workloads *w)
@@ -120,22 +117,6 @@ static uint64_t samples_of(const struct workload_image *images, size_t nr, size_
 	return sum;
 }
 
-/* Where hardly any place is left, the rest finds one. */
-static int put_rest(struct putting *p)
-{
-	const struct profdb_workload rest = { .comm = "",
-					      .exe = "",
-					      .cgroup = "",
-					      .label = "",
-					      .thread = "",
-					      .uid = WORKLOAD_NO_UID };
-	int r = 0;
-
-	if (p->level != WORKLOAD_ALL || profdb_workloads_nr(p->to) >= REST_FROM)
-		r = profdb_workloads_workload_add(p->to, &rest);
-	return r < 0 ? r : 0;
-}
-
 static void forget_telling(struct workloads *w)
 {
 	for (size_t i = 0; i < w->nr_lives; i++)
@@ -156,7 +137,7 @@ static int build(struct putting *p, const struct profdb_event *events, size_t nr
 		r = profdb_workloads_event_add(p->to, events[i].name, events[i].period);
 	for (size_t i = 0; r >= 0 && i < nr; i++)
 		r = put_table(p, &images[i]);
-	return r < 0 ? r : put_rest(p);
+	return r < 0 ? r : 0;
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */

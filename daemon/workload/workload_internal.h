@@ -76,7 +76,8 @@ struct workloads {
 	uint64_t lost, losing;
 };
 
-/* What a file that is full does without. */
+/* What is left out of the rest of an epoch, one after the other, when one flush has more workloads
+ * than a file may have. */
 enum workload_level {
 	WORKLOAD_ALL,
 	WORKLOAD_NO_THREADS,
