@@ -72,7 +72,7 @@ struct counts {
 struct process *whose_process(struct counts *t, const struct driver_count *c);
 /* The number of a thread's name. */
 uint32_t whose_thread(struct counts *t, const struct driver_count *c);
-/* Whose samples at @time_ns are: of @p (NULL: @pid is not known, or 0), in @thread. */
+/* The place of samples at @time_ns: they are of @p (NULL: @pid is not known, or 0), in @thread. */
 struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
 			    uint64_t time_ns);
 /* A new epoch has begun. */

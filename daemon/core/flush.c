@@ -314,7 +314,7 @@ static struct workload_image workload_image(const struct image *img)
 	};
 }
 
-/* Those of the profiles that were put, no others: the sums are the same. */
+/* The profiles that were put bring their tables, no others do: the sums are the same. */
 static int put_workloads(struct daemon *d, const struct batch *b, struct base_err *err)
 {
 	struct profdb_event events[DRIVER_NR_EVENTS] = { 0 };

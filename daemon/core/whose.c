@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whose a count is: the number of its process in the workloads, its thread's, and its minute. */
+/* A count gets the number of its process in the workloads, its thread's, and its minute. */
 #include "counts.h"
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static uint32_t life_of(struct counts *t, struct process *p, uint32_t thread)
 	return p->workload;
 }
 
-/* Of a process of which nothing is known, its thread is known by name at best. */
+/* A process of which nothing is known has a thread with a name at best. */
 static uint32_t stranger(struct counts *t, int32_t pid, uint32_t thread)
 {
 	struct workloads *w = t->store->workloads;

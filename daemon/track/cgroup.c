@@ -29,7 +29,7 @@ static bool is_root(const char *path)
 	return !path[1];
 }
 
-/* Of two paths the one that tells more, or else is unified. */
+/* A path that tells something is better than the root, and a unified one than others. */
 static char *better(char *a, bool a_unified, char *b, bool b_unified)
 {
 	if (!a || (is_root(a) && !is_root(b)))

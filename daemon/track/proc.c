@@ -80,7 +80,7 @@ static bool is_other_start(const struct process *p, uint64_t start_ns)
 	return p->began_ns && start_ns > p->began_ns + STEP_NS;
 }
 
-/* What its pid is now, if that is still @p's. */
+/* @now gets what the pid is now, if that is still @p's. */
 static int read_stat(const struct process *p, struct process *now)
 {
 	char text[4096];

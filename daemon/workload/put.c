@@ -35,8 +35,7 @@ struct putting {
 	uint64_t nr; /* samples in the tables */
 };
 
-/* Of processes that are not kept apart only those threads keep their names that are called as
- * these. */
+/* A thread of a process that is not kept apart has its name if that is the process's too. */
 static const char *thread_of(const struct putting *p, const struct workload_one *one,
 			     uint32_t thread)
 {

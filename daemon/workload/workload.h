@@ -62,7 +62,7 @@ const char *workload_thread_name(const struct workloads *w, uint32_t number);
 
 enum { WORKLOAD_NR_STEPS = 8 };
 
-/* What a clock that counts from boot is in UTC; zero-initialize. */
+/* A clock that counts from boot, and what it is in UTC; zero-initialize. */
 struct workload_clock {
 	struct workload_clock_step {
 		uint64_t from_ns;
@@ -121,7 +121,7 @@ struct workload_image {
 int workload_put(struct workloads *w, struct profdb *db, const struct profdb_event *events,
 		 size_t nr_events, const struct workload_image *images, size_t nr,
 		 struct base_err *err);
-/* What was put is on disk. The caller clears the tables, then sweeps. */
+/* The tables that were put are on disk. The caller clears the tables, then sweeps. */
 void workload_written(struct workloads *w);
 
 struct workload_stats {

@@ -59,7 +59,7 @@ static void anything_in_it(void **state)
 	assert_int_equal(strlen(parsed(line)), 11001);
 }
 
-/* Of ourselves all of it is known. */
+/* We know all of it of ourselves. */
 static void own_place(void **state)
 {
 	struct process p = { .pid = getpid(), .uid = 12345, .identified = true };
@@ -82,7 +82,7 @@ static void own_place(void **state)
 	free(p.cgroup);
 }
 
-/* What was inherited stays. */
+/* The inherited place stays. */
 static void gone(void **state)
 {
 	struct process p = { .pid = INT32_MAX, .uid = 7, .uid_known = true, .identified = true };

@@ -103,7 +103,7 @@ static void add_workloads(struct sums *s, const struct profdb_workloads *w)
 	}
 }
 
-/* Of the open epoch. */
+/* It looks at the open epoch. */
 static void same_sums(void)
 {
 	struct profdb_workloads *w = NULL;

@@ -146,7 +146,7 @@ static void in_the_kernel(void **state)
 	assert_int_equal(FOUND(.comm = "", .pid = 12), 1);
 }
 
-/* What counts in the kernel say of a life is nobody's business: its counts lie in the same program.
+/* A count in the kernel does not begin a life: the counts of the process lie in the same program.
  */
 static void another_life_in_the_kernel(void **state)
 {

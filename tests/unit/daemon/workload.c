@@ -341,7 +341,7 @@ static void too_many_threads(void **state)
 	assert_int_equal(find(&(struct profdb_workload){ .thread = "", .pid = -1 }).samples, 100);
 }
 
-/* What it was taken for at first is forgotten, with the samples that are not on disk. */
+/* Samples that are not on disk are not of what it was taken for at first. */
 static void known_better(void **state)
 {
 	struct workload_who who = {
@@ -356,7 +356,7 @@ static void known_better(void **state)
 	assert_true(flush(true));
 	assert_int_equal(find(&(struct profdb_workload){ .cgroup = "/d", .pid = -1 }).samples, 3);
 	assert_int_equal(find(&(struct profdb_workload){ .cgroup = "/c", .pid = -1 }).nr, 0);
-	/* Nobody cannot become somebody. */
+	/* The life of nobody stays what it is. */
 	assert_true(workload_life_change(w, WORKLOAD_NOBODY, &who) > WORKLOAD_IDLE);
 }
 
