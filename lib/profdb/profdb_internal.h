@@ -397,6 +397,9 @@ uint64_t *profdb_workload_rows_at(struct profdb_workload_rows *t,
 int profdb_workload_rows_append(struct profdb_workload_rows *t,
 				const struct profdb_workload_key *key, uint64_t **count);
 void profdb_workload_rows_clear(struct profdb_workload_rows *t);
+/* Add all of @from, whose counts are of as many events or fewer. 0, -ENOMEM, -DCPI_ELIMIT. */
+int profdb_workload_rows_add(struct profdb_workload_rows *t,
+			     const struct profdb_workload_rows *from);
 /* Ascending by minute, image, offset, workload. */
 void profdb_workload_rows_sort(struct profdb_workload_rows *t);
 
@@ -408,7 +411,11 @@ struct profdb_workloads {
 	struct base_map texts;	/* text -> itself, allocated */
 	struct base_map by_key; /* what makes workloads equal -> number + 1 */
 	struct profdb_workload_rows counts, minutes;
-	bool no_minutes; /* they were not read, or are not there for all that was merged */
+	bool no_minutes;	/* they were not read, or are not there for all that was merged */
+	struct base_buf stored; /* parts of its file that stay as they are: their sections */
+	uint64_t nr_stored;	/* counts in these */
+	size_t nr_parts;	/* parts that its file had */
+	uint8_t level;		/* of the part that counts and minutes become */
 };
 
 /* What minutes add up to, block after block: for each workload with counts in a block, ascending.
@@ -452,15 +459,33 @@ void profdb_workload_code(struct profdb_workload_coder *c, size_t model, uint64_
 int profdb_workload_coder_end(struct profdb_workload_coder *c);
 bool profdb_workload_coder_done(const struct profdb_workload_coder *c);
 
-/* The payloads of sections WCNT, and WMIN, for which @w has its counts. 0, -ENOMEM, -DCPI_EFORMAT.
- */
-int profdb_workload_counts_parse(struct profdb_workloads *w, const struct profdb_payload *s);
+/* A part of a file: what one flush or several brought. */
+struct profdb_workload_part {
+	struct profdb_workload_rows counts, minutes;
+	size_t nr_events; /* the first ones of the file */
+	uint64_t sums[PROFDB_NR_EVENTS];
+};
+
+/* The coded rows of sections WCNT, and WMIN, for which @part has its counts. @w has images and
+ * workloads. 0, -ENOMEM, -DCPI_EFORMAT. */
+int profdb_workload_counts_parse(struct profdb_workload_part *part,
+				 const struct profdb_workloads *w, const struct profdb_payload *s);
 int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_buf *out);
-int profdb_workload_minutes_parse(struct profdb_workloads *w, const struct profdb_payload *s);
+int profdb_workload_minutes_parse(struct profdb_workload_part *part,
+				  const struct profdb_payload *s);
 int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out);
+
+enum profdb_workload_read {
+	PROFDB_WORKLOADS_ALL,
+	PROFDB_WORKLOADS_COUNTS, /* without minutes */
+	/* To be merged into and written, by parts: as few of them as a flush should make one with
+	 * its own are decoded. */
+	PROFDB_WORKLOADS_STORED
+};
+
 /* @shown in messages. */
 int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
-				 bool skips_minutes, struct profdb_workloads **out,
+				 enum profdb_workload_read how, struct profdb_workloads **out,
 				 struct base_err *err);
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
@@ -753,6 +778,9 @@ struct profdb_whole {
 	void (*release)(void *of); /* NULL: nothing */
 	int (*parse)(const struct base_buf *data, const char *shown, void **out,
 		     struct base_err *err);
+	/* The same, of what will only be merged into and written. */
+	int (*parse_stored)(const struct base_buf *data, const char *shown, void **out,
+			    struct base_err *err);
 	int (*merge)(void *to, const void *from);
 	int (*format)(const void *of, struct base_buf *out, struct base_err *err);
 	struct profdb_profile *(*header)(const void *of);
@@ -763,6 +791,9 @@ extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
 /* Whether a file of that name is one of them, and so no profile. */
 bool profdb_whole_name(const char *name);
+/* Of the open epoch: a file that flushes left in parts becomes one. 0 or negative: it is as it was.
+ */
+int profdb_flush_compact(struct profdb *db, struct base_err *err);
 /* As profdb_callpaths_load. */
 int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
 		      const char *platform, void **out, struct base_err *err);

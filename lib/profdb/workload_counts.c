@@ -122,19 +122,20 @@ int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_b
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int add_sums(struct profdb_profile *h, const uint64_t *count)
+static int add_sums(uint64_t *sums, const uint64_t *count, size_t nr_events)
 {
 	bool any = false;
 
-	for (size_t k = 0; k < h->nr_events; k++) {
-		if (base_add_overflow(h->events[k].sum, count[k], &h->events[k].sum))
+	for (size_t k = 0; k < nr_events; k++) {
+		if (base_add_overflow(sums[k], count[k], &sums[k]))
 			return -DCPI_EFORMAT;
 		any = any || count[k];
 	}
 	return any ? 0 : -DCPI_EFORMAT;
 }
 
-static int get_counts(struct profdb_workload_coder *c, struct profdb_workloads *w)
+static int get_counts(struct profdb_workload_coder *c, const struct profdb_workloads *w,
+		      struct profdb_workload_part *part)
 {
 	struct place p = { 0 };
 	struct profdb_workload_key key;
@@ -143,24 +144,26 @@ static int get_counts(struct profdb_workload_coder *c, struct profdb_workloads *
 
 	for (uint64_t i = 0; r >= 0 && i < c->nr_rows; i++) {
 		code_key(c, w, &p, &key);
-		r = c->error < 0 ? c->error : profdb_workload_rows_append(&w->counts, &key, &count);
-		for (size_t k = 0; r >= 0 && k < w->header->nr_events; k++) {
+		r = c->error < 0 ? c->error
+				 : profdb_workload_rows_append(&part->counts, &key, &count);
+		for (size_t k = 0; r >= 0 && k < part->nr_events; k++) {
 			profdb_workload_code(c, COUNT + k, &count[k]);
 			r = c->error;
 		}
 		if (r >= 0)
-			r = add_sums(w->header, count);
+			r = add_sums(part->sums, count, part->nr_events);
 	}
 	return r;
 }
 
-int profdb_workload_counts_parse(struct profdb_workloads *w, const struct profdb_payload *s)
+int profdb_workload_counts_parse(struct profdb_workload_part *part,
+				 const struct profdb_workloads *w, const struct profdb_payload *s)
 {
 	struct profdb_workload_coder c;
-	int r = profdb_workload_coder_read(&c, COUNT + w->header->nr_events, s);
+	int r = profdb_workload_coder_read(&c, COUNT + part->nr_events, s);
 
 	if (r >= 0)
-		r = get_counts(&c, w);
+		r = get_counts(&c, w, part);
 	if (r >= 0 && !profdb_workload_coder_done(&c))
 		r = -DCPI_EFORMAT;
 	profdb_workload_coder_release(&c);

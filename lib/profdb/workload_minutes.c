@@ -220,34 +220,34 @@ static int get_sum(struct profdb_workload_coder *c, struct sum *s,
 	return r;
 }
 
-static int get_minutes(struct profdb_workload_coder *c, struct profdb_workloads *w)
+static int get_minutes(struct profdb_workload_coder *c, struct profdb_workload_part *part)
 {
-	struct profdb_workload_blocks b = { .nr_events = w->header->nr_events };
+	struct profdb_workload_blocks b = { .nr_events = part->nr_events };
 	uint64_t first = 0;
 	int r = 1;
 
 	profdb_workload_code(c, FIRST, &first);
 	if (first > INT64_MAX)
 		r = -DCPI_EFORMAT;
-	while (r > 0 && (r = profdb_workload_blocks_next(&b, &w->counts)) > 0)
+	while (r > 0 && (r = profdb_workload_blocks_next(&b, &part->counts)) > 0)
 		for (size_t i = 0; r >= 0 && i < b.nr; i++) {
 			struct sum s = sum_begin(&b, i, first);
 
-			r = get_sum(c, &s, &w->minutes);
+			r = get_sum(c, &s, &part->minutes);
 			r = r < 0 ? r : 1;
 		}
 	profdb_workload_blocks_release(&b);
 	return r;
 }
 
-int profdb_workload_minutes_parse(struct profdb_workloads *w, const struct profdb_payload *s)
+int profdb_workload_minutes_parse(struct profdb_workload_part *part, const struct profdb_payload *s)
 {
 	struct profdb_workload_coder c;
-	int r = profdb_workload_coder_read(&c, model_of_count(w->header->nr_events, 0), s);
+	int r = profdb_workload_coder_read(&c, model_of_count(part->nr_events, 0), s);
 
-	if (r >= 0 && w->counts.nr)
-		r = get_minutes(&c, w);
-	if (r >= 0 && (w->minutes.nr != c.nr_rows || !profdb_workload_coder_done(&c)))
+	if (r >= 0 && part->counts.nr)
+		r = get_minutes(&c, part);
+	if (r >= 0 && (part->minutes.nr != c.nr_rows || !profdb_workload_coder_done(&c)))
 		r = -DCPI_EFORMAT;
 	profdb_workload_coder_release(&c);
 	return r;

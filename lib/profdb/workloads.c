@@ -39,6 +39,7 @@ void profdb_workloads_free(struct profdb_workloads *w)
 	texts_release(&w->texts);
 	profdb_workload_rows_release(&w->counts);
 	profdb_workload_rows_release(&w->minutes);
+	base_buf_release(&w->stored);
 	profdb_profile_free(w->header);
 	free(w);
 }

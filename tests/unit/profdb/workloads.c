@@ -401,6 +401,68 @@ static void test_flushes_add_up(void **state)
 	profdb_close(db);
 }
 
+static size_t size_of(const char *dir)
+{
+	struct stat st;
+
+	assert_int_equal(stat(scratch_path(dir, FILE_NAME), &st), 0);
+	return (size_t)st.st_size;
+}
+
+/* Flush @i: a new workload each time, an event more now and then. */
+static void flush_part(struct profdb *db, struct profdb_workloads *sum, uint32_t i)
+{
+	struct profdb_workload k = workload("many", 1 + (int32_t)i);
+	struct profdb_workloads *w = make();
+	char name[24];
+
+	snprintf(name, sizeof(name), "e%u", i / 20);
+	assert_int_equal(profdb_workloads_workload_add(w, &k), 2);
+	assert_int_equal(profdb_workloads_event_add(w, name, 1), 1);
+	add(w, 0, 1, 0x10, 0, MINUTE + i, i + 1);
+	add(w, 0, 1, 0x10, 1, MINUTE + i, 1);
+	add(w, 2, 0, 0x1000 + i, 1, MINUTE + i / 2, 2);
+	assert_int_equal(profdb_workloads_merge(sum, w), 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put_workloads(db, w, NULL), 0);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	profdb_workloads_free(w);
+}
+
+static void is_stored(struct profdb *db, const struct profdb_workloads *sum)
+{
+	struct base_buf want = { 0 };
+	struct profdb_workloads *w;
+	struct base_err err = { 0 };
+
+	if (profdb_workloads_load(db, SCRATCH_EPOCH, "box", &w, &err) < 0)
+		fail_msg("%s", err.text);
+	text_of(sum, &want);
+	is_text(w, (const char *)want.data);
+	base_buf_release(&want);
+	profdb_workloads_free(w);
+}
+
+/* Flushes add parts, some of which become one, until the epoch ends; readers see their sum. */
+static void test_parts_become_one(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_workloads *sum = profdb_workloads_new();
+	size_t parts;
+
+	for (uint32_t i = 0; i < 75; i++) {
+		flush_part(db, sum, i);
+		if (i % 16 == 7 || i > 60)
+			is_stored(db, sum);
+	}
+	parts = size_of(*state);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	is_stored(db, sum);
+	assert_true(size_of(*state) < parts);
+	profdb_workloads_free(sum);
+	profdb_close(db);
+}
+
 /* In less time and memory; what they are merged into has no minutes either. */
 static void test_counts_are_read_alone(void **state)
 {
@@ -483,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_merged_ones_add_up),
 		cmocka_unit_test(test_damaged_files_are_refused),
 		scratch_test(test_flushes_add_up),
+		scratch_test(test_parts_become_one),
 		scratch_test(test_counts_are_read_alone),
 		scratch_test(test_is_no_profile),
 		scratch_test(test_a_damaged_file_is_moved_aside),
