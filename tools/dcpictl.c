@@ -200,6 +200,20 @@ static void print_callpaths(struct json_object *o)
 	print_parts(c, "callpath_ends", "ended so");
 }
 
+static void print_workloads(struct json_object *o)
+{
+	struct json_object *w = part_of(o, "workloads");
+
+	if (!json_object_is_type(w, json_type_object))
+		return;
+	printf("workloads   %llu process%s by pid in this epoch, %llu without",
+	       number_of(w, "apart"), number_of(w, "apart") == 1 ? "" : "es",
+	       number_of(w, "together"));
+	if (number_of(w, "undivided"))
+		printf("; %llu samples have none", number_of(w, "undivided"));
+	putchar('\n');
+}
+
 /* A profiler without complaints has no line. */
 static void print_profilers(struct json_object *list)
 {
@@ -269,6 +283,7 @@ static void print_status(struct json_object *o)
 	print_dynamic(o);
 	print_traces(o);
 	print_callpaths(o);
+	print_workloads(o);
 	print_values(o);
 	print_steps(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");

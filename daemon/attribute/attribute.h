@@ -35,6 +35,7 @@ struct sample {
 	uint64_t until_ns;  /* base_now_ns up to which the next poll of its registry is waited
 			       for; 0: it was not looked up yet */
 	int32_t pid;
+	uint32_t thread; /* number of its name in the workloads */
 	uint32_t event, generation;
 	bool generation_read, generation_unread;
 	bool dynamic; /* it lies in a MAP_DYNAMIC mapping */

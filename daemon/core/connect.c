@@ -5,6 +5,7 @@
 void daemon_connect(struct daemon *d)
 {
 	d->store.images = d->images;
+	d->store.workloads = d->workloads;
 	d->attribute = (struct attribute){
 		.images = d->images, .dyn = d->dyn, .kernel = d->kernel, .live = d->follow.live
 	};

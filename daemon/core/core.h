@@ -74,6 +74,7 @@ struct daemon {
 	struct driver *driver;
 	struct profdb *db;
 	struct images *images;
+	struct workloads *workloads; /* NULL: they are not wanted */
 	struct image_moves moves;
 	struct processes *processes;
 	struct identity *identity;

@@ -11,11 +11,11 @@ enum { UNSETTLED_MAX = 1 << 17 };
 /* ---- storing --------------------------------------------------------------------------------- */
 
 static void store_named(struct counts *t, enum account_bucket bucket, const struct process *p,
-			uint32_t event, uint64_t n)
+			const struct store_count *c)
 {
 	const struct images_owner owner = process_owner(p);
 
-	store_bucket(t->store, bucket, &owner, event, n);
+	store_bucket(t->store, bucket, &owner, c);
 }
 
 /* Buckets of user addresses in no image: with -unknown they are told one by one. */
@@ -26,13 +26,18 @@ static bool is_unknown(enum account_bucket bucket)
 
 static void store_verdict(struct counts *t, const struct sample *s, const struct verdict *v)
 {
+	const struct store_count c = { .off = v->off,
+				       .n = s->count,
+				       .event = s->event,
+				       .where = whose(t, s->p, s->pid, s->thread, s->time_ns) };
+
 	if (v->kind == VERDICT_IMAGE) {
 		if (v->image && v->image->kind == PROFDB_DYNAMIC && s->p)
 			store_label(v->image, s->p->label);
-		store_soon(t->store, v->image, v->off, s->event, s->count);
+		store_soon(t->store, v->image, &c);
 		return;
 	}
-	store_named(t, v->bucket, s->p, s->event, s->count);
+	store_named(t, v->bucket, s->p, &c);
 	if (t->log_unknown && is_unknown(v->bucket))
 		base_log(BASE_LOG_INFO, "%s: %llu samples of pid %d (%s) at 0x%llx",
 			 account_bucket_name(v->bucket), (unsigned long long)s->count, s->pid,
@@ -49,14 +54,34 @@ static void pend(struct counts *t, struct pendings *to, const struct sample *s)
 	t->store->account.pending += s->count;
 }
 
+/* Not in the mode of a process, but on its account. */
+static struct store_count count_of_other(struct counts *t, const struct driver_count *c,
+					 uint64_t off)
+{
+	struct process *p = whose_process(t, c);
+
+	return (struct store_count){ .off = off,
+				     .n = c->count,
+				     .event = c->event,
+				     .where = whose(t, p, c->pid, whose_thread(t, c), c->time_ns) };
+}
+
 static void count_kernel(struct counts *t, const struct driver_count *c)
 {
 	const struct verdict v = attribute_kernel(t->attribute, c);
+	const struct store_count to = count_of_other(t, c, v.off);
 
 	if (v.kind == VERDICT_IMAGE)
-		store_soon(t->store, v.image, v.off, c->event, c->count);
+		store_soon(t->store, v.image, &to);
 	else
-		store_named(t, v.bucket, NULL, c->event, c->count);
+		store_named(t, v.bucket, NULL, &to);
+}
+
+static void count_other(struct counts *t, const struct driver_count *c)
+{
+	const struct store_count to = count_of_other(t, c, 0);
+
+	store_named(t, ACCOUNT_BUCKET_OTHER, NULL, &to);
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -92,6 +117,7 @@ static void count_user(struct counts *t, const struct driver_count *c, struct pr
 			    .time_ns = c->time_ns,
 			    .addr = c->addr,
 			    .count = c->count,
+			    .thread = whose_thread(t, c),
 			    .event = c->event,
 			    .generation = c->generation,
 			    .generation_read = c->generation_read,
@@ -145,6 +171,9 @@ void counts_scanned(struct counts *t)
 /* The next count or event happened at @time_ns. */
 static void advance(struct counts *t, uint64_t time_ns)
 {
+	/* A live daemon looks at the clock before each drain. */
+	if (!t->clock.nr && time_ns)
+		workload_clock_look(&t->clock, time_ns, t->recorded_utc_ns);
 	follow_until(t->follow, time_ns);
 	counts_scanned(t);
 	if (t->unsettled.nr && time_ns >= t->unsettled_ns && !t->follow->events_lost)
@@ -177,7 +206,7 @@ int counts_count(void *ctx, const struct driver_count *c)
 	else if (c->mode == DRIVER_KERNEL)
 		count_kernel(t, c);
 	else
-		store_named(t, ACCOUNT_BUCKET_OTHER, NULL, c->event, c->count);
+		count_other(t, c);
 	return 0;
 }
 

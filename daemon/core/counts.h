@@ -53,6 +53,7 @@ struct counts {
 	struct callpaths *callpaths;   /* NULL: no call paths are wanted */
 	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
+	int64_t recorded_utc_ns;       /* of a recorded stream: when it began */
 
 	/* kept here; zero-initialize */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
@@ -60,7 +61,24 @@ struct counts {
 	struct pendings unsettled; /* older than the listing of their mapping: settled after the
 				      events up to then were seen; or of a time of doubt */
 	uint64_t unsettled_ns;	   /* the first of these */
+	struct workload_clock clock;
+	uint32_t epoch; /* a number */
 };
+
+/* ---- whose a count is (whose.c) -------------------------------------------------------------- */
+
+/* The process of a count of the kernel's; nothing that is known of it changes by that. NULL: it is
+ * not known, or idle. */
+struct process *whose_process(struct counts *t, const struct driver_count *c);
+/* The number of a thread's name. */
+uint32_t whose_thread(struct counts *t, const struct driver_count *c);
+/* The place of samples at @time_ns: they are of @p (NULL: @pid is not known, or 0), in @thread. */
+struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
+			    uint64_t time_ns);
+/* A new epoch has begun. */
+void whose_new_epoch(struct counts *t);
+
+/* ---- counts and what waits (counts.c) -------------------------------------------------------- */
 
 /* Callbacks for driver_drain; @ctx: struct counts. They return 0. */
 int counts_count(void *ctx, const struct driver_count *c);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "budget.h"
@@ -58,6 +59,9 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 {
 	int r = make_space(to, img);
 
+	if (r >= 0)
+		r = workload_table_reserve_from(img->workloads, &to->workloads,
+						workload_table_nr(img->workloads));
 	/* The bucket has one offset: after the first of these nothing needs memory. */
 	for (size_t e = 0; r >= 0 && e < profdb_profile_nr_events(img->counts); e++) {
 		const struct profdb_event *from = profdb_profile_event(img->counts, e);
@@ -69,6 +73,7 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 	}
 	if (r < 0)
 		return r;
+	image_workloads_move(img, NULL, to);
 	profdb_profile_clear(img->counts);
 	if (d->traces)
 		trace_given_up(d->traces, img);
@@ -298,10 +303,63 @@ static int put_callpaths(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+static struct workload_image workload_image(const struct image *img)
+{
+	return (struct workload_image){
+		.ref = { .kind = img->kind,
+			 .id = img->id,
+			 .path = img->path,
+			 .stem = img->kind == PROFDB_DYNAMIC ? img->stem : NULL },
+		.table = img->workloads,
+	};
+}
+
+/* The profiles that were put bring their tables, no others do: the sums are the same. */
+static int put_workloads(struct daemon *d, const struct batch *b, struct base_err *err)
+{
+	struct profdb_event events[DRIVER_NR_EVENTS] = { 0 };
+	struct workload_image *images;
+	struct base_err own = { 0 };
+	int r;
+
+	if (!d->workloads || !b->nr)
+		return 0;
+	images = malloc(b->nr * sizeof(*images));
+	if (!images)
+		return base_fail_errno(err, -ENOMEM, "cannot write workloads");
+	for (size_t i = 0; i < b->nr; i++)
+		images[i] = workload_image(b->items[i]);
+	for (size_t i = 0; i < d->store.nr_events; i++) {
+		const struct driver_event *e = driver_event_get(d->driver, i);
+
+		events[i].period = e->period;
+		memcpy(events[i].name, e->name, sizeof(events[i].name));
+	}
+	r = workload_put(d->workloads, d->db, events, d->store.nr_events, images, b->nr, &own);
+	free(images);
+	if (r < 0)
+		*err = err->code ? *err : own;
+	return r;
+}
+
+/* Processes that are known, or have counts that wait, keep their numbers. */
+static void sweep_workloads(struct daemon *d)
+{
+	struct process *p;
+
+	workload_written(d->workloads);
+	for (size_t pos = 0; processes_next(d->processes, &pos, &p);)
+		workload_mark(d->workloads, p->workload);
+	for (size_t pos = 0; processes_next_over(d->processes, &pos, &p);)
+		workload_mark(d->workloads, p->workload);
+	workload_sweep(d->workloads);
+}
+
 static void clear(const struct batch *b)
 {
 	for (size_t i = 0; i < b->nr; i++) {
 		profdb_profile_clear(b->items[i]->counts);
+		workload_table_clear(b->items[i]->workloads);
 		image_values_clear(b->items[i]);
 		b->items[i]->traces = b->items[i]->stepped = 0;
 		b->items[i]->dirty = false;
@@ -322,11 +380,15 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = put_callpaths(d, err);
 	if (r >= 0)
+		r = put_workloads(d, &b, err);
+	if (r >= 0)
 		r = profdb_flush_commit(d->db, err);
 	if (r < 0) {
 		profdb_flush_abort(d->db);
 	} else {
 		clear(&b);
+		if (d->workloads)
+			sweep_workloads(d);
 		if (d->callpaths)
 			callpath_written(d->callpaths);
 		image_moves_clear(&d->moves);
@@ -467,6 +529,8 @@ static void epoch_began(struct daemon *d, const char *before, const char *why)
 	snprintf(d->unindexed, sizeof(d->unindexed), "%s", before);
 	dyn_merge_forget(d->dyn);
 	labels_new_epoch(&d->follow.labels);
+	if (d->workloads)
+		whose_new_epoch(&d->counts);
 	base_log(BASE_LOG_INFO, "epoch %s begins%s", d->epoch, why);
 }
 

@@ -89,6 +89,16 @@ static bool ranges_due(struct daemon *d, bool all)
 	return true;
 }
 
+/* Counts that are drained now are of the time from the last look on. */
+static void look_at_clock(struct daemon *d)
+{
+	if (d->follow.live)
+		workload_clock_look(&d->counts.clock, base_now_ns(),
+				    (int64_t)base_clock_ns(CLOCK_REALTIME));
+	else
+		d->counts.recorded_utc_ns = driver_recorded_utc(d->driver) * (int64_t)SECOND_NS;
+}
+
 int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 {
 	const struct driver_sink sink = { .load = counts_load,
@@ -99,6 +109,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	uint64_t now = base_now_ns();
 	int r;
 
+	look_at_clock(d);
 	kernel_look(d->kernel);
 	dyn_take(d->dyn, follow_attach, &d->follow);
 	ranges_tell(&d->follow);

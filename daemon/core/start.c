@@ -367,9 +367,10 @@ static int open_tables(struct daemon *d, struct base_err *err)
 		images_keep_apart(d->images, &d->opt.bypid);
 	if (d->images)
 		images_exclude(d->images, &d->exclude);
+	d->workloads = workloads_new();
 	d->processes = processes_new();
 	d->identity = identity_new(d->reader);
-	if (!d->images || !d->processes || !d->identity)
+	if (!d->images || !d->workloads || !d->processes || !d->identity)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
 	daemon_connect(d);
 	d->store.nr_events = driver_nr_events(d->driver);
@@ -734,6 +735,7 @@ int daemon_close(struct daemon *d)
 	identity_free(d->identity);
 	image_moves_clear(&d->moves);
 	images_free(d->images);
+	workloads_free(d->workloads);
 	exclude_release(&d->exclude);
 	if (d->reader)
 		reader_close(d->reader);

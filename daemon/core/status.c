@@ -277,6 +277,21 @@ static struct json_object *callpaths(const struct daemon *d)
 	return o;
 }
 
+static struct json_object *workloads(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object();
+	struct workload_stats s;
+
+	workload_stats_get(d->workloads, &s);
+	add_u64(o, "apart", s.apart);
+	add_u64(o, "together", s.joined);
+	add_u64(o, "lives", s.lives);
+	add_u64(o, "counts", s.counts);
+	add_u64(o, "left_out", s.level);
+	add_u64(o, "undivided", s.lost);
+	return o;
+}
+
 static void add_flush(struct json_object *o, const struct daemon *d)
 {
 	char when[32] = "";
@@ -357,6 +372,8 @@ static struct json_object *build(struct daemon *d)
 		json_object_object_add(o, "stepped", stepped(d));
 	if (d->callpaths || d->no_callpaths.code)
 		json_object_object_add(o, "callpaths", callpaths(d));
+	if (d->workloads)
+		json_object_object_add(o, "workloads", workloads(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_u64(o, "clock_sets", d->clock_sets.nr);

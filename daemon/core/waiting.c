@@ -58,7 +58,7 @@ static bool may_join(const struct sample *c)
 /* A program that chooses the addresses must not choose which of them share a place. */
 static uint64_t hash_of(const struct sample *c, uint64_t seed)
 {
-	const uint64_t key[2] = { c->addr, c->event };
+	const uint64_t key[2] = { c->addr, (uint64_t)c->thread << 32 | c->event };
 
 	return base_hash64_seeded(seed, key, sizeof(key));
 }
@@ -70,14 +70,18 @@ static void join(struct sample *to, const struct sample *c)
 	to->count += c->count;
 }
 
+static bool is_same_place(const struct sample *a, const struct sample *b)
+{
+	return a->addr == b->addr && a->event == b->event && a->thread == b->thread;
+}
+
 /* Where @c's place stands in @seen, a table of indices + 1 with room, or would. */
 static uint32_t *place_of(uint32_t *seen, uint64_t mask, const struct sample *items,
 			  const struct sample *c, uint64_t seed)
 {
 	uint64_t at = hash_of(c, seed) & mask;
 
-	while (seen[at] &&
-	       (items[seen[at] - 1].addr != c->addr || items[seen[at] - 1].event != c->event))
+	while (seen[at] && !is_same_place(&items[seen[at] - 1], c))
 		at = (at + 1) & mask;
 	return &seen[at];
 }

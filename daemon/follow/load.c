@@ -51,9 +51,18 @@ static void carry_own(struct follow *f, struct process *from, struct process *to
 
 static void inherit_label(struct process *p, const struct process *parent)
 {
+	p->identified = false;
 	p->label = parent ? parent->label : NULL;
 	p->next_label = parent ? parent->next_label : NULL;
 	p->labelled_ns = parent ? parent->labelled_ns : 0;
+}
+
+/* Until /proc tells something else. */
+static void inherit_place(struct process *p, const struct process *from)
+{
+	p->uid = from->uid;
+	p->uid_known = from->uid_known;
+	p->cgroup = from->cgroup ? strdup(from->cgroup) : NULL;
 }
 
 /* An event of before it got its next one. */
@@ -65,6 +74,7 @@ static bool is_labelled_after(const struct process *p, const struct driver_load 
 /* Its next program begins. */
 static void turn_label(struct process *p)
 {
+	p->identified = false;
 	p->label = p->next_label ? p->next_label : p->label;
 	p->next_label = NULL;
 }
@@ -109,6 +119,7 @@ static struct process *next_life(struct follow *f, struct process *p, uint64_t t
 		return NULL;
 	next->instance = instance;
 	next->placeholder = f->placeholder_made = true;
+	inherit_place(next, p);
 	if (p->instance % DRIVER_INSTANCE_EXEC == instance % DRIVER_INSTANCE_EXEC) {
 		inherit_label(next, p);
 		turn_label(next);
@@ -188,24 +199,13 @@ static void on_fork(struct follow *f, const struct driver_load *l)
 	/* The parent's mappings that /proc listed after the fork need not have been the child's. */
 	p->placeholder = parent->placeholder || is_late(parent, l) || map_copy(p, parent) < 0;
 	f->placeholder_made |= p->placeholder;
-	p->uid = parent->uid;
+	inherit_place(p, parent);
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
 	p->exe = parent->exe ? strdup(parent->exe) : NULL;
 	if (parent->dyn && f->dyn)
 		dyn_fork(f->dyn, parent, p, l->time_ns,
 			 l->flags & DRIVER_LOAD_CURSOR ? &l->cursor : NULL);
 	f->ranges_changed |= p->dyn != NULL;
-}
-
-static void set_comm(struct process *p, const char *comm)
-{
-	size_t len;
-
-	if (!comm)
-		return;
-	len = strnlen(comm, sizeof(p->comm) - 1);
-	memcpy(p->comm, comm, len);
-	p->comm[len] = '\0';
 }
 
 static void on_exec(struct follow *f, const struct driver_load *l)
@@ -230,13 +230,14 @@ static void on_exec(struct follow *f, const struct driver_load *l)
 	inherit_label(p, old);
 	turn_label(p);
 	if (old) {
-		p->uid = old->uid;
+		inherit_place(p, old);
 		p->start_time_ns = old->start_time_ns;
 		p->began_ns = old->began_ns;
 	}
 	carry_client(f, old, p, l);
 	p->begins = true;
-	set_comm(p, l->path);
+	if (l->path)
+		process_set_comm(p, l->path);
 }
 
 static void on_mmap(struct follow *f, const struct driver_load *l)
@@ -299,8 +300,8 @@ static void on_comm(struct follow *f, const struct driver_load *l)
 {
 	struct process *p = processes_find(f->processes, l->pid);
 
-	if (p && !is_late(p, l))
-		set_comm(p, l->path);
+	if (p && l->path && !is_late(p, l))
+		process_set_comm(p, l->path);
 }
 
 void follow_load(struct follow *f, const struct driver_load *l)

@@ -230,6 +230,7 @@ void follow_mmap(struct follow *f, struct process *p, const struct driver_load *
 	if (p->begins && how == FOLLOW_EVENT && mapping_is_of_file(l.path)) {
 		p->begins = false;
 		p->exe = strdup(l.path);
+		p->identified = false;
 	}
 	follow_record(f, &l);
 	put(f, p, &m, how);

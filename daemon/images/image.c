@@ -29,6 +29,7 @@ static void image_free(struct image *img)
 	if (!img)
 		return;
 	profdb_profile_free(img->counts);
+	workload_table_free(img->workloads);
 	image_values_clear(img);
 	free(img->path);
 	free(img->stem);

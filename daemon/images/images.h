@@ -11,6 +11,7 @@
 #include "exclude.h"
 #include "profdb.h"
 #include "wire.h"
+#include "workload.h"
 
 /* ---- accounting (account.c) ------------------------------------------------------------------ */
 
@@ -89,7 +90,9 @@ struct image {
 	char *path;
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
-	bool dirty;   /* counts hold samples that are not on disk */
+	struct workload_table
+		*workloads; /* the same counts by process; NULL: none, or not wanted */
+	bool dirty;	    /* counts hold samples that are not on disk */
 	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
 			 waits (invariant 3) */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
@@ -168,32 +171,39 @@ void image_put(struct image *img);
  */
 enum { STORE_AHEAD = 32 }; /* a power of two */
 
+/* Samples of one place. */
+struct store_count {
+	uint64_t off, n;
+	uint32_t event;
+	struct workload_where where; /* whose they are, and when they came */
+};
+
 struct store {
 	/* set by the caller */
 	struct images *images;
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
+	struct workloads *workloads; /* NULL: whose samples are is not kept */
 
 	/* kept here; zero-initialize */
 	struct account account; /* the daemon's part */
 	struct store_place {
 		struct image *image;
-		uint64_t off, count;
-		uint32_t event;
+		struct store_count count;
 	} ahead[STORE_AHEAD];
 	uint32_t first, end; /* bounds of the items in @ahead; both only grow */
 };
 
-/* Add @n samples of @event at @off of @img (NULL: there was no memory for it) to its profile and to
+/* Add samples in @img (NULL: there was no memory for it) to its profile, to its workloads, and to
  * the account: stored, or lost by one name. */
-void store_add(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n);
+void store_add(struct store *s, struct image *img, const struct store_count *c);
 /* The same before the drain ends; pending until then. */
-void store_soon(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n);
+void store_soon(struct store *s, struct image *img, const struct store_count *c);
 /* Add all that store_soon still holds. */
 void store_all(struct store *s);
-/* Add @n samples to a bucket: its image for @owner. */
+/* Add samples to a bucket, at its offset 0: its image for @owner. */
 void store_bucket(struct store *s, enum account_bucket bucket, const struct images_owner *owner,
-		  uint32_t event, uint64_t n);
+		  const struct store_count *c);
 /* A pseudo-image gets the label (may be NULL) of the process that its samples are of. */
 void store_label(struct image *img, const char *label);
 /* Edges of a trace in @img, of a process with @label (may be NULL). *@nr_stored: how many are in
@@ -209,6 +219,10 @@ int store_edges(struct store *s, struct image *img, const char *label, const str
  * open epoch follows at the next flush, those of finished epochs stay, for the other image names
  * the build-ids that it replaces.
  */
+
+/* The workloads of @from to those of @to, in which there is room for them, at the offsets that @map
+ * gives; NULL: all to 0. */
+void image_workloads_move(struct image *from, const struct wire_replaces *map, struct image *to);
 
 /* The counts and moves of @from, at the offsets that @map gives them, onto @to. 0, -ENOMEM,
  * -DCPI_EOVERFLOW, -DCPI_ELIMIT (then some of them are there). */

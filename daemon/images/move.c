@@ -66,6 +66,20 @@ int image_move_counts(const struct profdb_profile *from, const struct wire_repla
 	return r < 0 ? r : 0;
 }
 
+/* ---- workloads ------------------------------------------------------------------------------- */
+
+static uint64_t moved_off(void *ctx, uint64_t off)
+{
+	return ctx ? wire_moved_off(ctx, off) : 0;
+}
+
+void image_workloads_move(struct image *from, const struct wire_replaces *map, struct image *to)
+{
+	if (workload_table_nr(from->workloads))
+		workload_table_move(from->workloads, to->workloads, moved_off,
+				    (void *)(uintptr_t)map);
+}
+
 /* ---- profiles on disk that are to follow ----------------------------------------------------- */
 
 int image_moves_add(struct image_moves *t, struct image *from, struct image *to,

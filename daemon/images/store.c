@@ -17,38 +17,49 @@ static int add_events(const struct store *s, struct profdb_profile *p)
 	return 0;
 }
 
-static int add(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n)
+/* To both the profile and its workloads, or to none. */
+static int add_to(const struct store *s, struct image *img, const struct store_count *c)
+{
+	int r = add_events(s, img->counts);
+
+	if (r >= 0 && s->workloads)
+		r = workload_table_reserve(s->workloads, &img->workloads, 1);
+	if (r >= 0)
+		r = profdb_profile_add(img->counts, c->off, c->event, c->n);
+	if (r < 0)
+		return r;
+	if (s->workloads)
+		workload_table_add(img->workloads, &c->where, c->off, c->event, c->n);
+	img->dirty = true;
+	return r;
+}
+
+static int add(struct store *s, struct image *img, const struct store_count *c)
 {
 	int r;
 
 	if (img && img->excluded) {
-		s->account.lost[ACCOUNT_LOST_EXCLUDED] += n;
+		s->account.lost[ACCOUNT_LOST_EXCLUDED] += c->n;
 		return 0;
 	}
 	if (!img)
 		r = -ENOMEM;
-	else if (event >= s->nr_events)
-		r = -EINVAL;
 	else
-		r = add_events(s, img->counts);
+		r = c->event < s->nr_events ? add_to(s, img, c) : -EINVAL;
 	if (r >= 0)
-		r = profdb_profile_add(img->counts, off, event, n);
-	if (r >= 0) {
-		img->dirty = true;
-		s->account.stored += n;
-	} else if (r == -DCPI_EOVERFLOW) {
-		s->account.lost[ACCOUNT_LOST_OVERFLOW] += n;
-	} else if (r == -EINVAL) {
-		s->account.lost[ACCOUNT_LOST_BAD] += n;
-	} else {
-		s->account.lost[ACCOUNT_LOST_MEMORY] += n;
-	}
+		s->account.stored += c->n;
+	else if (r == -DCPI_EOVERFLOW)
+		s->account.lost[ACCOUNT_LOST_OVERFLOW] += c->n;
+	else if (r == -EINVAL)
+		s->account.lost[ACCOUNT_LOST_BAD] += c->n;
+	else
+		s->account.lost[ACCOUNT_LOST_MEMORY] += c->n;
 	return r;
 }
 
-void store_add(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n)
+void store_add(struct store *s, struct image *img, const struct store_count *c)
 {
-	add(s, img, off, event, n);
+	add(s, img, c);
 }
 
 /* ---- counts of a drain ----------------------------------------------------------------------- */
@@ -57,28 +68,32 @@ static void store_first(struct store *s)
 {
 	const struct store_place *p = &s->ahead[s->first++ % STORE_AHEAD];
 
-	s->account.pending -= p->count;
-	add(s, p->image, p->off, p->event, p->count);
+	s->account.pending -= p->count.n;
+	add(s, p->image, &p->count);
 }
 
 static void expect(const struct store_place *p, unsigned int step)
 {
-	profdb_profile_expect(p->image->counts, p->off, step);
+	const struct store_count *c = &p->count;
+
+	profdb_profile_expect(p->image->counts, c->off, step);
+	if (step)
+		workload_table_expect(p->image->workloads, &c->where, c->off, c->event);
 }
 
-void store_soon(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n)
+void store_soon(struct store *s, struct image *img, const struct store_count *c)
 {
 	struct store_place *p;
 
 	if (!img || img->excluded) {
-		add(s, img, off, event, n);
+		add(s, img, c);
 		return;
 	}
 	if (s->end - s->first == STORE_AHEAD)
 		store_first(s);
 	p = &s->ahead[s->end++ % STORE_AHEAD];
-	*p = (struct store_place){ img, off, n, event };
-	s->account.pending += n;
+	*p = (struct store_place){ img, *c };
+	s->account.pending += c->n;
 	expect(p, 0);
 	if (s->end - s->first > STORE_AHEAD / 2)
 		expect(&s->ahead[(s->end - 1 - STORE_AHEAD / 2) % STORE_AHEAD], 1);
@@ -91,14 +106,16 @@ void store_all(struct store *s)
 }
 
 void store_bucket(struct store *s, enum account_bucket bucket, const struct images_owner *owner,
-		  uint32_t event, uint64_t n)
+		  const struct store_count *c)
 {
 	struct image *img = images_bucket(s->images, bucket);
+	struct store_count at = *c;
 
 	if (img)
 		img = images_of(s->images, img, owner);
-	if (add(s, img, 0, event, n) >= 0)
-		s->account.bucket[bucket] += n;
+	at.off = 0;
+	if (add(s, img, &at) >= 0)
+		s->account.bucket[bucket] += c->n;
 }
 
 void store_label(struct image *img, const char *label)

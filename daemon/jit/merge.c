@@ -270,6 +270,21 @@ static int move_counts(struct batch *b)
 	return r;
 }
 
+/* Moving them then cannot fail. */
+static int reserve_workloads(const struct batch *b)
+{
+	const struct workload_table *any = NULL;
+	size_t nr = 0;
+
+	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended) {
+		if (f->image == b->image || !workload_table_nr(f->image->workloads))
+			continue;
+		any = f->image->workloads;
+		nr += workload_table_nr(any);
+	}
+	return workload_table_reserve_from(any, &b->image->workloads, nr);
+}
+
 /* It is in place: what it replaces can go. */
 static void replace(struct batch *b, struct dyn_facility *f, const struct wire_replaces *map)
 {
@@ -287,6 +302,7 @@ static void replace(struct batch *b, struct dyn_facility *f, const struct wire_r
 		base_log(BASE_LOG_WARN, "the profile of '%s' stays apart: no memory", f->stem);
 	if (image_values_move(f->image, map, b->image) < 0)
 		base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory", f->stem);
+	image_workloads_move(f->image, map, b->image);
 	b->image->traces += f->image->traces;
 	f->image->traces = f->image->stepped = 0;
 	profdb_profile_clear(f->image->counts);
@@ -307,7 +323,9 @@ static int take_over(struct batch *b, struct base_err *err)
 	b->group->nr_replaced += b->base >= 0 && !base_id_equal(&b->image->id, &id);
 	image_set_id(b->image, &id);
 	if (profdb_profile_nr_entries(b->moved) || profdb_profile_nr_edges(b->moved)) {
-		r = profdb_profile_merge(b->image->counts, b->moved);
+		r = reserve_workloads(b);
+		if (r >= 0)
+			r = profdb_profile_merge(b->image->counts, b->moved);
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot merge samples into '%s'", b->stem);
 		b->image->dirty = true;

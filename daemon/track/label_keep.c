@@ -241,7 +241,7 @@ void labels_keep_restore(struct labels *t, struct process *p)
 		t->kept[i] = t->kept[--t->nr_kept];
 		if (!p->label && !p->next_label &&
 		    (k.start_ns == p->start_time_ns || k.start_ns == p->start_time_ns + STEP_NS))
-			p->label = k.text;
+			p->label = k.text, p->identified = false;
 		return;
 	}
 }

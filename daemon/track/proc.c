@@ -20,8 +20,7 @@ enum {
 
 #define STEP_NS 10000000u /* resolution of start times */
 
-/* Read a small file of /proc/PID; the length, or -errno. */
-static ssize_t read_proc(int32_t pid, const char *name, char *text, size_t cap)
+ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap)
 {
 	char path[64];
 	ssize_t n;
@@ -81,33 +80,56 @@ static bool is_other_start(const struct process *p, uint64_t start_ns)
 	return p->began_ns && start_ns > p->began_ns + STEP_NS;
 }
 
-int proc_describe(struct process *p)
+/* @now gets what the pid is now, if that is still @p's. */
+static int read_stat(const struct process *p, struct process *now)
 {
-	struct process now = { .pid = p->pid, .uid = p->uid };
 	char text[4096];
-	const char *uid;
-	ssize_t n = read_proc(p->pid, "stat", text, sizeof(text));
-	int r = n < 0 ? (int)n : parse_stat(&now, text);
+	ssize_t n = proc_read(p->pid, "stat", text, sizeof(text));
+	int r = n < 0 ? (int)n : parse_stat(now, text);
 
 	if (r < 0)
 		return r;
-	if (is_other_start(p, now.start_time_ns))
-		return -ESTALE;
-	n = read_proc(p->pid, "status", text, sizeof(text));
+	return is_other_start(p, now->start_time_ns) ? -ESTALE : 0;
+}
+
+int proc_read_uid(struct process *p)
+{
+	char text[4096];
+	ssize_t n = proc_read(p->pid, "status", text, sizeof(text));
+	const char *uid = n < 0 ? NULL : strstr(text, "\nUid:");
+	uint32_t now = uid ? (uint32_t)strtoul(uid + 5, NULL, 10) : p->uid;
+
 	if (n < 0)
 		return (int)n;
-	uid = strstr(text, "\nUid:");
-	if (uid)
-		now.uid = (uint32_t)strtoul(uid + 5, NULL, 10);
-	p->ppid = now.ppid;
-	p->start_time_ns = now.start_time_ns;
-	p->uid = now.uid;
-	memcpy(p->comm, now.comm, sizeof(p->comm));
+	p->identified &= p->uid_known && p->uid == now;
+	p->uid_known |= uid != NULL;
+	p->uid = now;
 	return 0;
 }
 
-/* The kernel writes a newline in a path as \012 there; nothing else is escaped. */
-static void unescape(char *path)
+int proc_check_life(const struct process *p)
+{
+	struct process now = { .pid = p->pid };
+
+	return read_stat(p, &now);
+}
+
+int proc_describe(struct process *p)
+{
+	struct process now = { .pid = p->pid };
+	int r = read_stat(p, &now);
+
+	if (r == 0)
+		r = proc_read_uid(p);
+	if (r < 0)
+		return r;
+	p->ppid = now.ppid;
+	p->start_time_ns = now.start_time_ns;
+	process_set_comm(p, now.comm);
+	return 0;
+}
+
+void proc_unescape(char *path)
 {
 	char *to = path;
 
@@ -144,7 +166,7 @@ int proc_parse_line(char *line, struct driver_load *l)
 	l->addr = start;
 	l->len = end - start;
 	l->prot = prot_of(perms);
-	unescape(line + path_at);
+	proc_unescape(line + path_at);
 	l->path = line[path_at] ? line + path_at : "//anon";
 	return perms[2] == 'x';
 }

@@ -65,6 +65,7 @@ static void process_free(struct processes *t, struct process *p)
 		free_maps(p);
 		free(p->announced);
 		free(p->exe);
+		free(p->cgroup);
 		put_by(t, p);
 		p = later;
 	}
@@ -187,6 +188,17 @@ bool processes_next_over(const struct processes *t, size_t *pos, struct process 
 size_t processes_nr(const struct processes *t)
 {
 	return t->by_pid.nr;
+}
+
+void process_set_comm(struct process *p, const char *comm)
+{
+	char now[sizeof(p->comm)] = "";
+
+	memcpy(now, comm, strnlen(comm, sizeof(now) - 1));
+	if (strcmp(now, p->comm) == 0)
+		return;
+	memcpy(p->comm, now, sizeof(now));
+	p->workload = 0;
 }
 
 struct images_owner process_owner(const struct process *p)

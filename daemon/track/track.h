@@ -33,8 +33,13 @@ struct process {
 	int32_t ppid;		/* from /proc; 0 where unknown */
 	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
 	uint32_t uid;
+	bool uid_known;
+	bool identified;   /* its number in the workloads is of what it is now */
+	uint32_t workload; /* that number; 0: it has none */
+	uint32_t placed;   /* the number of the epoch in which it was looked for there last */
 	char comm[16];
 	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
+	char *cgroup;	   /* path of its cgroup, as /proc told of it or its parent; or NULL */
 	const char *label; /* label of this life, or NULL; struct labels keeps both */
 	const char *next_label; /* label of the next program that it executes; NULL: the same */
 	uint64_t labelled_ns;	/* when it got that */
@@ -108,6 +113,8 @@ void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *
 bool processes_next(const struct processes *t, size_t *pos, struct process **out);
 size_t processes_nr(const struct processes *t);
 
+/* Its name; another one than it had makes it another workload. */
+void process_set_comm(struct process *p, const char *comm);
 /* The process as profiles are kept apart by it; @p may be NULL. */
 struct images_owner process_owner(const struct process *p);
 
@@ -228,6 +235,24 @@ void identity_forget(struct identity *t);
 /* Start time, parent, uid and name of @p. -ESTALE: that pid is another process's by now, and
  * nothing is written; -ESRCH where it is gone. */
 int proc_describe(struct process *p);
+/*
+ * Uid and cgroup of @p, and the path of its program where no event told that (cgroup.c): as its
+ * pid has them now, if that is still this process's. 0, -ESTALE, -ESRCH, or -errno: they stay.
+ */
+int proc_place(struct process *p);
+/*
+ * The path in /proc/PID/cgroup (@text is changed): that in the unified hierarchy; where it is the
+ * root there, or is not there, the first other one that is not the root. NULL: none is told.
+ */
+char *proc_parse_cgroup(char *text);
+/* The kernel writes a newline as \012 in lists of /proc; nothing else is escaped. */
+void proc_unescape(char *text);
+/* Read a small file of /proc/PID into @text; the length, or -errno. */
+ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap);
+/* Its uid as it is now, whoever has that pid. 0 or -errno. */
+int proc_read_uid(struct process *p);
+/* The pid of @p is its own still. 0, -ESTALE, -ESRCH, -errno. */
+int proc_check_life(const struct process *p);
 /* 0: all of [start, end) is executable memory of the process; -ENOENT; -errno. */
 int proc_check_code(int32_t pid, uint64_t start, uint64_t end);
 /* Calls @fn with each mapping of @pid, and whether it is executable. 0 or -errno. */

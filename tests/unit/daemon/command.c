@@ -16,6 +16,7 @@ static int setup(void **state)
 	(void)state;
 	trial_open(&t);
 	d = calloc(1, sizeof(*d));
+	d->workloads = t.store.workloads;
 	d->images = t.store.images;
 	d->processes = t.follow.processes;
 	d->identity = t.follow.identity;
@@ -33,6 +34,7 @@ static int teardown(void **state)
 	follow_release(&d->follow);
 	identity_free(d->identity);
 	images_free(d->images);
+	workloads_free(d->workloads);
 	budgets_free(d->budgets);
 	free(d);
 	base_buf_release(&reply);

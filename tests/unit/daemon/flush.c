@@ -16,6 +16,7 @@ static char folder[64], db_path[80];
 static struct trial t;
 static struct daemon d;
 static FILE *quiet;
+static bool damaged; /* what is on disk */
 
 static void write_stream(const char *path)
 {
@@ -49,11 +50,89 @@ static int setup(void **state)
 	return 0;
 }
 
+/* ---- the law: sums by image are those of the workloads --------------------------------------- */
+
+struct sums {
+	struct {
+		char path[100];
+		uint64_t flat, by_workload, by_minute;
+	} items[16];
+	size_t nr;
+};
+
+static size_t sum_of(struct sums *s, const char *path)
+{
+	size_t i = 0;
+
+	while (i < s->nr && strncmp(s->items[i].path, path, sizeof(s->items->path) - 1) != 0)
+		i++;
+	if (i == s->nr) {
+		assert_in_range(s->nr, 0, 15);
+		snprintf(s->items[s->nr++].path, sizeof(s->items->path), "%s", path);
+	}
+	return i;
+}
+
+static int add_flat(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct sums *s = ctx;
+	size_t to = sum_of(s, profdb_profile_path(p, 0));
+
+	(void)file;
+	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
+		s->items[to].flat += profdb_profile_event(p, i)->sum;
+	profdb_profile_free(p);
+	return 0;
+}
+
+static void add_workloads(struct sums *s, const struct profdb_workloads *w)
+{
+	for (size_t i = 0; i < profdb_workloads_nr_counts(w); i++) {
+		struct profdb_workload_count c = profdb_workloads_count(w, i);
+		size_t to = sum_of(s, profdb_workloads_image(w, c.image)->path);
+
+		for (size_t e = 0; e < profdb_workloads_nr_events(w); e++)
+			s->items[to].by_workload += c.count[e];
+	}
+	for (size_t i = 0; i < profdb_workloads_nr_minutes(w); i++) {
+		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
+		size_t to = sum_of(s, profdb_workloads_image(w, m.image)->path);
+
+		for (size_t e = 0; e < profdb_workloads_nr_events(w); e++)
+			s->items[to].by_minute += m.count[e];
+	}
+}
+
+/* It looks at the open epoch. */
+static void same_sums(void)
+{
+	struct profdb_workloads *w = NULL;
+	struct profdb *db = NULL;
+	struct base_err err = { 0 };
+	struct sums s = { 0 };
+
+	trial_same_sums(d.images);
+	if (profdb_open(db_path, false, &db, &err) < 0)
+		return;
+	profdb_walk(db, d.epoch, "here", add_flat, NULL, &s, &err);
+	if (profdb_workloads_load(db, d.epoch, "here", &w, &err) == 0)
+		add_workloads(&s, w);
+	for (size_t i = 0; i < s.nr; i++) {
+		assert_int_equal(s.items[i].flat, s.items[i].by_workload);
+		assert_int_equal(s.items[i].flat, s.items[i].by_minute);
+	}
+	profdb_workloads_free(w);
+	profdb_close(db);
+}
+
 static int teardown(void **state)
 {
 	char command[128];
 
 	(void)state;
+	if (!damaged)
+		same_sums();
+	damaged = false;
 	trial_daemon_close(&t, &d);
 	driver_close(d.driver);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -113,11 +192,18 @@ static int flush(void)
 	return r;
 }
 
+static void add_samples(struct image *img, uint64_t off, uint32_t event, uint64_t n)
+{
+	const struct store_count c = { .off = off, .event = event, .n = n };
+
+	store_add(&d.store, img, &c);
+}
+
 static void store(const char *path, uint8_t id, uint64_t n)
 {
 	const struct base_id image = trial_id(id);
 
-	store_add(&d.store, images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
+	add_samples(images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
 }
 
 static void drains_writes_and_clears(void **state)
@@ -167,7 +253,7 @@ static void pseudo_image_comes_first(void **state)
 	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 
 	(void)state;
-	store_add(&d.store, img, 8, 0, 5);
+	add_samples(img, 8, 0, 5);
 	/* It is not on disk: its profile waits, the others do not. */
 	stand_ins.write_result = -ENOSPC;
 	assert_int_equal(flush(), -ENOSPC);
@@ -180,7 +266,7 @@ static void pseudo_image_comes_first(void **state)
 	assert_int_equal(on_disk().sum, 8);
 	assert_false(img->dirty);
 	/* It is, but without a routine that has samples. */
-	store_add(&d.store, img, 16, 0, 1);
+	add_samples(img, 16, 0, 1);
 	img->behind = true;
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 8);
@@ -208,9 +294,9 @@ static void refused_image(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
-	store_add(&d.store, img, 8, 0, 5);
-	store_add(&d.store, img, 9, 1, 2);
-	store_add(&d.store, late, 8, 0, 11);
+	add_samples(img, 8, 0, 5);
+	add_samples(img, 9, 1, 2);
+	add_samples(late, 8, 0, 11);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 3);
 	assert_int_equal(trace_open(&config, &d.traces, &err), 0);
@@ -242,8 +328,8 @@ static void many_refused_images(void **state)
 			char stem[16];
 
 			snprintf(stem, sizeof(stem), "%u.dyn", i);
-			store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem),
-				  8, 0, 1);
+			add_samples(images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem), 8, 0,
+				    1);
 		}
 		assert_int_equal(daemon_drain(&d, false, &err), 0);
 		assert_int_equal(daemon_finish(&d, &err), 0);
@@ -266,9 +352,8 @@ static void fraction_of_the_time(void **state)
 	assert_true(enabled > 0.2499 && enabled < 0.2501);
 	/* 3 samples in a quarter of the time are 12; 6 in half of it as many. */
 	e->enabled = 0.5;
-	store_add(&d.store,
-		  images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
-		  8, 0, 6);
+	add_samples(images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
+		    8, 0, 6);
 	assert_int_equal(flush(), 0);
 	enabled = on_disk().enabled;
 	assert_true(enabled > 0.3749 && enabled < 0.3751);
@@ -341,14 +426,14 @@ static void damaged_profile(void **state)
 	char command[256];
 
 	(void)state;
+	damaged = true;
 	assert_int_equal(flush(), 0);
 	snprintf(command, sizeof(command), "for f in %s/%s/here/a.*; do echo x >$f; done", db_path,
 		 d.epoch);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(on_disk().nr_bad, 1);
-	store_add(&d.store,
-		  images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
-		  8, 0, 2);
+	add_samples(images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
+		    8, 0, 2);
 	store("/b", 2, 5);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 7);
@@ -378,6 +463,7 @@ static void damaged_values(void **state)
 	char command[256];
 
 	(void)state;
+	damaged = true;
 	assert_non_null(log);
 	base_log_init(log, BASE_LOG_WARN, BASE_LOG_BARE);
 	store_values();
@@ -505,7 +591,7 @@ static void unfinished(void **state)
 	assert_int_equal(daemon_flush(&d, &err), 0);
 	assert_int_equal(d.unfinished_until_ns, 0);
 	/* The answer tells what is left. */
-	store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), 8, 0, 5);
+	add_samples(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), 8, 0, 5);
 	d.unfinished_until_ns = base_now_ns();
 	stand_ins.behind = 1;
 	assert_non_null(strstr(command(CONTROL_FLUSH), ",\"left\":5}\n"));
@@ -566,10 +652,10 @@ static void removed_database(void **state)
 	lost = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 	waits = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn"));
 	image_set_id(lost, &id);
-	store_add(&d.store, lost, 8, 0, 7);
+	add_samples(lost, 8, 0, 7);
 	image_set_id(waits, &id);
 	waits->behind = true;
-	store_add(&d.store, waits, 8, 0, 11);
+	add_samples(waits, 8, 0, 11);
 	remove_database();
 	database_look(&d);
 	assert_true(d.gone_ns > 0);

@@ -489,6 +489,7 @@ void trial_open(struct trial *t)
 	*t = (struct trial){ .time_ns = 1000 };
 	stand_ins = (struct stand_ins){ .reader_result = -EIO };
 	t->store.images = images_new();
+	t->store.workloads = workloads_new();
 	t->store.events[0] = (struct driver_event){ .name = "cycles", .period = 1000 };
 	t->store.events[1] = (struct driver_event){ .name = "misses", .period = 10 };
 	t->store.nr_events = 2;
@@ -504,6 +505,7 @@ void trial_open(struct trial *t)
 				     .follow = &t->follow,
 				     .store = &t->store };
 	assert_non_null(t->store.images);
+	assert_non_null(t->store.workloads);
 	assert_non_null(t->follow.processes);
 	assert_non_null(t->follow.identity);
 }
@@ -516,6 +518,7 @@ void trial_daemon(struct trial *t, struct daemon *d, const char *db)
 	memset(d, 0, sizeof(*d));
 	strcpy(d->platform, "here");
 	d->images = t->store.images;
+	d->workloads = t->store.workloads;
 	d->processes = t->follow.processes;
 	d->identity = t->follow.identity;
 	d->dyn = t->follow.dyn;
@@ -534,6 +537,7 @@ void trial_close(struct trial *t)
 	follow_release(&t->follow);
 	identity_free(t->follow.identity);
 	images_free(t->store.images);
+	workloads_free(t->store.workloads);
 }
 
 void trial_daemon_close(struct trial *t, struct daemon *d)
@@ -542,6 +546,7 @@ void trial_daemon_close(struct trial *t, struct daemon *d)
 	follow_release(&d->follow);
 	identity_free(d->identity);
 	images_free(d->images);
+	workloads_free(d->workloads);
 	(void)t;
 	profdb_close(d->db);
 }
@@ -630,6 +635,16 @@ uint64_t trial_count(struct trial *t, const char *path, uint64_t off)
 		}
 	}
 	return 0;
+}
+
+void trial_same_sums(const struct images *images)
+{
+	struct image *img;
+
+	for (size_t pos = 0; images_next(images, &pos, &img);)
+		for (size_t e = 0; e < profdb_profile_nr_events(img->counts); e++)
+			assert_int_equal(workload_table_sum(img->workloads, (uint32_t)e),
+					 profdb_profile_event(img->counts, e)->sum);
 }
 
 uint64_t trial_sum(const struct trial *t)

@@ -112,6 +112,8 @@ void trial_sample(struct trial *t, int32_t pid, uint64_t addr);
 void trial_span(struct trial *t, int32_t pid, uint64_t addr, uint64_t first_ns);
 /* Samples of event 0 at @off of the image @path; 0 where there is none. */
 uint64_t trial_count(struct trial *t, const char *path, uint64_t off);
+/* The workloads of each image have the sums of its profile. */
+void trial_same_sums(const struct images *images);
 uint64_t trial_sum(const struct trial *t);
 
 #endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A count gets the number of its process in the workloads, its thread's, and its minute. */
+#include "counts.h"
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+/*
+ * A sample in the kernel may be of the time between the exec of a process and the event that tells
+ * of it, or behind the one of its end: it says nothing about lives.
+ */
+struct process *whose_process(struct counts *t, const struct driver_count *c)
+{
+	struct process *p;
+
+	if (!t->store->workloads || c->pid <= 0)
+		return NULL;
+	p = processes_find(t->follow->processes, c->pid);
+	if (!p)
+		p = processes_find_over(t->follow->processes, c->pid);
+	if (!p) {
+		p = follow_find(t->follow, c->pid, c->time_ns, 0);
+		counts_scanned(t);
+	}
+	return p;
+}
+
+static struct workload_who who_of(const struct process *p, const char *thread)
+{
+	return (struct workload_who){ .comm = p->comm[0] ? p->comm : thread,
+				      .exe = p->exe,
+				      .cgroup = p->cgroup,
+				      .label = p->label,
+				      .uid = p->uid_known ? p->uid : WORKLOAD_NO_UID,
+				      .pid = p->pid };
+}
+
+/* Once in an epoch /proc is asked: a process gets another user or cgroup without an event. */
+static void place(const struct counts *t, struct process *p)
+{
+	if (p->placed == t->epoch + 1)
+		return;
+	p->placed = t->epoch + 1;
+	if (t->follow->live && !p->exited)
+		proc_place(p);
+}
+
+static uint32_t life_of(struct counts *t, struct process *p, uint32_t thread)
+{
+	struct workloads *w = t->store->workloads;
+	struct workload_who who;
+
+	place(t, p);
+	if (p->workload && p->identified)
+		return p->workload;
+	who = who_of(p, workload_thread_name(w, thread));
+	p->workload =
+		p->workload ? workload_life_change(w, p->workload, &who) : workload_life(w, &who);
+	p->identified = true;
+	return p->workload;
+}
+
+/* A process of which nothing is known has a thread with a name at best. */
+static uint32_t stranger(struct counts *t, int32_t pid, uint32_t thread)
+{
+	struct workloads *w = t->store->workloads;
+	const struct workload_who who = { .comm = workload_thread_name(w, thread),
+					  .uid = WORKLOAD_NO_UID };
+
+	if (pid == 0)
+		return WORKLOAD_IDLE;
+	return thread ? workload_group(w, &who) : WORKLOAD_NOBODY;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static const char *driver_name(const void *ctx, uint32_t thread)
+{
+	return driver_thread_name(ctx, thread);
+}
+
+/* The idle task is one, whatever its thread on each CPU is called. */
+uint32_t whose_thread(struct counts *t, const struct driver_count *c)
+{
+	if (!t->store->workloads || !c->thread || !c->pid)
+		return 0;
+	return workload_thread(t->store->workloads, c->thread, driver_name, t->follow->driver);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
+			    uint64_t time_ns)
+{
+	struct workload_where where = { 0 };
+
+	if (!t->store->workloads)
+		return where;
+	where.life = p ? life_of(t, p, thread) : stranger(t, pid, thread);
+	where.thread = thread;
+	where.minute = workload_clock_minute(&t->clock, time_ns);
+	return where;
+}
+
+static void forget_threads(struct pendings *d)
+{
+	for (size_t i = 0; i < d->nr; i++)
+		d->items[i].thread = 0;
+}
+
+void whose_new_epoch(struct counts *t)
+{
+	t->epoch++;
+	if (t->follow->driver)
+		driver_threads_forget(t->follow->driver);
+	if (!workload_new_epoch(t->store->workloads))
+		return;
+	forget_threads(&t->dynamic);
+	forget_threads(&t->unsettled);
+	for (size_t i = 0; i < t->waiting.nr; i++)
+		forget_threads(&t->waiting.items[i]->counts);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lives of processes have numbers, and share their names with those that are equal. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workload_internal.h"
+
+enum { NR_TEXTS = 4, NR_FIXED = WORKLOAD_IDLE + 1 };
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+const char *workload_text(const struct workload_names *n, unsigned int index)
+{
+	const char *text = n->text;
+
+	while (index--)
+		text += strlen(text) + 1;
+	return text;
+}
+
+static int add_text(struct base_buf *key, const char *text)
+{
+	int r = text ? base_buf_append(key, text, strnlen(text, PROFDB_WORKLOAD_NAME)) : 0;
+
+	return r < 0 ? r : base_buf_append(key, "", 1);
+}
+
+/* The texts, and the uid behind them. */
+static int make_key(struct base_buf *key, const struct workload_who *who)
+{
+	const char *const texts[NR_TEXTS] = { who->comm, who->exe, who->cgroup, who->label };
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < NR_TEXTS; i++)
+		r = add_text(key, texts[i]);
+	return r < 0 ? r : base_buf_append(key, &who->uid, sizeof(who->uid));
+}
+
+static int64_t new_names(struct workloads *w)
+{
+	if (w->nr_free_names)
+		return w->free_names[--w->nr_free_names];
+	if (base_grow(&w->names, &w->cap_names, w->nr_names + 1, sizeof(*w->names)) < 0 ||
+	    base_grow(&w->free_names, &w->cap_free_names, w->nr_names + 1, sizeof(*w->free_names)) <
+		    0)
+		return -ENOMEM;
+	return (int64_t)w->nr_names++;
+}
+
+static void free_names(struct workloads *w, uint32_t index)
+{
+	struct workload_names *n = &w->names[index];
+
+	w->text_len -= n->len;
+	free(n->text);
+	*n = (struct workload_names){ 0 };
+	w->free_names[w->nr_free_names++] = index;
+}
+
+static int64_t add_names(struct workloads *w, const struct base_buf *key, uint32_t uid)
+{
+	int64_t index = key->len > WORKLOAD_TEXT_MAX - w->text_len ? -ENOMEM : new_names(w);
+	struct workload_names *n;
+
+	if (index < 0)
+		return index;
+	n = &w->names[index];
+	*n = (struct workload_names){ .text = malloc(key->len), .len = key->len, .uid = uid };
+	w->text_len += n->len;
+	if (!n->text ||
+	    base_map_set(&w->by_names, key->data, key->len, (void *)(uintptr_t)(index + 1)) < 0) {
+		free_names(w, (uint32_t)index);
+		return -ENOMEM;
+	}
+	memcpy(n->text, key->data, key->len);
+	return index;
+}
+
+/* The index of names equal to those of @who, or negative. */
+static int64_t names_of(struct workloads *w, const struct workload_who *who)
+{
+	struct base_buf key = { 0 };
+	int64_t index = make_key(&key, who);
+
+	if (index >= 0) {
+		index = (int64_t)(uintptr_t)base_map_get(&w->by_names, key.data, key.len) - 1;
+		index = index < 0 ? add_names(w, &key, who->uid) : index;
+	}
+	base_buf_release(&key);
+	return index;
+}
+
+/* ---- lives ----------------------------------------------------------------------------------- */
+
+static uint32_t new_life(struct workloads *w, int64_t names, int32_t pid)
+{
+	uint32_t number;
+
+	if (names < 0)
+		return WORKLOAD_NOBODY;
+	if (w->nr_free_lives) {
+		number = w->free_lives[--w->nr_free_lives];
+	} else {
+		if (base_grow(&w->lives, &w->cap_lives, w->nr_lives + 1, sizeof(*w->lives)) < 0 ||
+		    base_grow(&w->free_lives, &w->cap_free_lives, w->nr_lives + 1,
+			      sizeof(*w->free_lives)) < 0)
+			return WORKLOAD_NOBODY;
+		number = (uint32_t)w->nr_lives++;
+	}
+	w->lives[number] = (struct workload_one){
+		.names = (uint32_t)names, .pid = pid, .processes = pid != 0, .taken = true
+	};
+	return number;
+}
+
+/* The life that stands for all that have these names. */
+static uint32_t group_of(struct workloads *w, int64_t names)
+{
+	if (names < 0)
+		return WORKLOAD_NOBODY;
+	if (!w->names[names].life) {
+		uint32_t number = new_life(w, names, 0);
+
+		if (number == WORKLOAD_NOBODY)
+			return number;
+		w->names[names].life = number;
+	}
+	return w->names[names].life;
+}
+
+uint32_t workload_group(struct workloads *w, const struct workload_who *who)
+{
+	return group_of(w, names_of(w, who));
+}
+
+uint32_t workload_life(struct workloads *w, const struct workload_who *who)
+{
+	int64_t names = names_of(w, who);
+	uint32_t number;
+
+	if (w->nr_lives - w->nr_free_lives < WORKLOAD_NR_LIVES)
+		return new_life(w, names, who->pid);
+	number = group_of(w, names);
+	w->lives[number].processes++;
+	return number;
+}
+
+uint32_t workload_life_change(struct workloads *w, uint32_t number, const struct workload_who *who)
+{
+	struct workload_one *one = &w->lives[number];
+	int64_t names;
+
+	if (!one->pid)
+		return workload_life(w, who);
+	names = names_of(w, who);
+	if (names < 0 || (uint32_t)names == one->names)
+		return number;
+	/* It is a process of others now, also where it was one of the old ones. */
+	one->names = (uint32_t)names;
+	one->processes = 1;
+	return number;
+}
+
+/* ---- their ends ------------------------------------------------------------------------------ */
+
+void workload_mark(struct workloads *w, uint32_t number)
+{
+	if (number < w->nr_lives)
+		w->lives[number].used = true;
+}
+
+static void mark_counts(struct workloads *w)
+{
+	for (const struct workload_table *t = w->tables; t; t = t->next)
+		for (size_t i = 0; i < t->cap; i++)
+			if (t->places[i].n)
+				workload_mark(w, t->places[i].life);
+}
+
+/* One that stands for many has a use while it has processes to tell of. */
+static void sweep_lives(struct workloads *w)
+{
+	for (uint32_t i = 1; i < w->nr_lives; i++) {
+		struct workload_one *one = &w->lives[i];
+		struct workload_names *n = &w->names[one->names];
+
+		if (!one->taken)
+			continue;
+		if (one->used || i < NR_FIXED || (!one->pid && one->processes)) {
+			n->used = true;
+			one->used = false;
+			continue;
+		}
+		if (n->life == i)
+			n->life = 0;
+		*one = (struct workload_one){ 0 };
+		w->free_lives[w->nr_free_lives++] = i;
+	}
+}
+
+static void sweep_names(struct workloads *w)
+{
+	for (uint32_t i = 0; i < w->nr_names; i++) {
+		struct workload_names *n = &w->names[i];
+
+		if (n->text && !n->used) {
+			base_map_del(&w->by_names, n->text, n->len);
+			free_names(w, i);
+		}
+		n->used = false;
+	}
+}
+
+void workload_sweep(struct workloads *w)
+{
+	mark_counts(w);
+	sweep_lives(w);
+	sweep_names(w);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+bool workload_new_epoch(struct workloads *w)
+{
+	for (size_t i = 1; i < w->nr_lives; i++) {
+		struct workload_one *one = &w->lives[i];
+
+		one->samples = 0;
+		one->apart = false;
+		one->processes = one->pid ? 1 : one->processes;
+	}
+	w->samples = w->nr_apart = w->joined = 0;
+	w->level = WORKLOAD_ALL;
+	return workload_threads_forget(w);
+}
+
+static int add_fixed(struct workloads *w)
+{
+	static const struct workload_who fixed[] = { { .uid = WORKLOAD_NO_UID },
+						     { .comm = "(idle)", .uid = WORKLOAD_NO_UID } };
+
+	w->nr_lives = 1;
+	for (uint32_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++) {
+		int64_t names = names_of(w, &fixed[i]);
+
+		if (names < 0 || new_life(w, names, 0) != WORKLOAD_NOBODY + i)
+			return -ENOMEM;
+		w->names[names].life = WORKLOAD_NOBODY + i;
+	}
+	return 0;
+}
+
+struct workloads *workloads_new(void)
+{
+	struct workloads *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	if (getentropy(&w->seed, sizeof(w->seed)) < 0)
+		w->seed = base_hash_u64((uintptr_t)w) ^ base_now_ns();
+	if (base_grow(&w->lives, &w->cap_lives, NR_FIXED, sizeof(*w->lives)) == 0 &&
+	    base_grow(&w->threads, &w->cap_threads, 1, sizeof(*w->threads)) == 0) {
+		w->lives[0] = (struct workload_one){ 0 };
+		memset(w->threads[0], 0, sizeof(*w->threads));
+		w->nr_threads = 1;
+		if (add_fixed(w) == 0)
+			return w;
+	}
+	workloads_free(w);
+	return NULL;
+}
+
+void workloads_free(struct workloads *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->nr_names; i++)
+		free(w->names[i].text);
+	base_map_release(&w->by_names);
+	base_map_release(&w->by_thread);
+	free(w->names);
+	free(w->free_names);
+	free(w->lives);
+	free(w->free_lives);
+	free(w->threads);
+	free(w->of_driver);
+	free(w);
+}

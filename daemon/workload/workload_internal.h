@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the parts of workload.h. */
+#ifndef DCPI_DAEMON_WORKLOAD_INTERNAL_H
+#define DCPI_DAEMON_WORKLOAD_INTERNAL_H
+
+#include "workload.h"
+
+enum {
+	WORKLOAD_NR_LIVES = 1 << 16,   /* more processes count under their groups */
+	WORKLOAD_NR_THREADS = 1 << 14, /* further names are not kept */
+	WORKLOAD_NR_COUNTS = 1 << 20,  /* more of them lose thread and pid, twice as many all */
+	WORKLOAD_NR_APART = 512,       /* processes kept by pid in an epoch */
+	WORKLOAD_TEXT_MAX = 32 << 20,  /* bytes of all names of processes */
+	WORKLOAD_THREAD_LEN = 16,
+};
+
+/* Processes that are equal but for their pid. */
+struct workload_names {
+	char *text; /* comm, exe, cgroup, label, each with its 0; NULL: this one is free */
+	size_t len;
+	uint32_t uid;
+	uint32_t life; /* the one that stands for all of them; 0: none yet */
+	bool used;
+};
+
+struct workload_one {
+	uint32_t names;	    /* index */
+	int32_t pid;	    /* 0: it stands for many */
+	uint64_t samples;   /* in this epoch */
+	uint64_t processes; /* that are still to be told of */
+	uint64_t telling;   /* those that workload_put has told of, up to workload_written */
+	bool apart;	    /* its pid is kept */
+	bool used;
+	bool taken; /* not free */
+};
+
+struct workload_count {
+	uint64_t off, n; /* n 0: a free place */
+	uint32_t life, thread, minute, event;
+};
+
+struct workload_table {
+	struct workloads *of;
+	struct workload_table *next, **link;
+	struct workload_count *places;
+	size_t nr, cap; /* cap: 0 or a power of two, more than nr */
+};
+
+struct workloads {
+	struct workload_names *names;
+	size_t nr_names, cap_names;
+	struct base_map by_names; /* index + 1 */
+	size_t text_len;
+	uint32_t *free_names;
+	size_t nr_free_names, cap_free_names;
+
+	struct workload_one *lives; /* [0] is none */
+	size_t nr_lives, cap_lives;
+	uint32_t *free_lives;
+	size_t nr_free_lives, cap_free_lives;
+	size_t nr_apart;
+	uint64_t samples; /* in this epoch, but for those of the idle task */
+	uint64_t joined;
+
+	char (*threads)[WORKLOAD_THREAD_LEN]; /* [0] is "" */
+	size_t nr_threads, cap_threads;
+	struct base_map by_thread;
+	uint32_t *of_driver; /* number + 1 for each of the driver's, or 0 */
+	size_t nr_of_driver, cap_of_driver;
+
+	struct workload_table *tables;
+	size_t nr_counts; /* in all of them */
+	uint64_t seed;	  /* of their hashes: programs choose the addresses */
+
+	unsigned int level; /* enum workload_level */
+	uint64_t lost, losing;
+};
+
+/* When one flush has more workloads than a file may have, the rest of the epoch does without one
+ * thing after the other. */
+enum workload_level * / uint64_t lost, losing;
+}
+;
+
+/* What is left out of the rest of an epoch, one after the other, when one flush has more workloads
+ * than a file may have. */
+enum workload_level {
+	WORKLOAD_ALL,
+	WORKLOAD_NO_THREADS,
+	WORKLOAD_NO_PIDS,
+	WORKLOAD_NO_CGROUPS,
+	WORKLOAD_NO_NAMES, /* all is one */
+};
+
+/* Its four names. */
+const char *workload_text(const struct workload_names *n, unsigned int index);
+/* The driver's numbers are no more; where there are many names they are not either: true. */
+bool workload_threads_forget(struct workloads *w);
+
+#endif

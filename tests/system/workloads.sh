@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Whose samples are: programs of two users, one in a cgroup, with named threads that share libc and the kernel, and many
+# short processes. Each thread's samples are its CPU time, as its own clock says; the sums of workloads and of minutes
+# are those of the profiles, image by image, to the sample.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+chmod 755 "$work"
+cp "$DCPI_BUILD/tests/named" "$work/one" && cp "$work/one" "$work/two" && cp "$work/one" "$work/brief"
+chmod 755 "$work/one" "$work/two" "$work/brief"
+
+# A cgroup of our own, in the unified hierarchy or in one of version 1 that the kernel lists first.
+cgroup=
+for folder in /sys/fs/cgroup/systemd "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)"; do
+	[ -w "$folder/cgroup.procs" ] && mkdir "$folder/dcpi-test-$$" 2>/dev/null || continue
+	cgroup=$folder/dcpi-test-$$
+	break
+done
+[ -n "$cgroup" ] || echo "without a cgroup: none can be made here"
+# in_cgroup COMMAND…
+in_cgroup()
+{
+	sh -c '[ -z "$0" ] || echo $$ >"$0/cgroup.procs"; exec "$@"' "$cgroup" "$@"
+}
+
+start_daemon
+in_cgroup setpriv --reuid 65534 --regid 65534 --clear-groups "$work/one" 900000000 alpha beta >"$work/one.ns" &
+"$work/two" 1500000000 gamma >"$work/two.ns" &
+wait %1 %2 || fail "a run"
+for ((i = 0; i < 100; i++)); do
+	"$work/brief" 3000000 brief || fail "a run"
+done >"$work/brief.ns"
+flush_stored "workloads"
+missed=$(missed)
+[ -z "$cgroup" ] || rmdir "$cgroup" || fail "rmdir $cgroup"
+epoch=$(status_field epoch) platform=$(status_field platform)
+stop_daemon
+"$DCPI_BUILD/tests/workload_sums" "$db" "$epoch" "$platform" >"$work/sums" || fail "the sums are not the profiles'"
+cut -f 1-9 "$work/sums" | sort -rn | head -n 12
+
+# samples CONDITION: of workloads, an expression of awk over samples, processes, pid, uid, comm, exe, cgroup, thread
+samples()
+{
+	awk -F '\t' "{ samples = \$1; processes = \$2; pid = \$3; uid = \$4; comm = \$5; exe = \$6; cgroup = \$7; thread = \$9 }
+		$1 { n += ${2:-samples} } END { print n + 0 }" "$work/sums"
+}
+# has_time WHAT CONDITION NANOSECONDS: a sample for each millisecond, but for what the host took away.
+has_time()
+{
+	within "samples of $1" "$(samples "$2")" $(($3 / 1000000)) \
+		"$(awk -v n=$(($3 / 1000000)) -v m="$missed" 'BEGIN { printf "%d\n", 6 * sqrt(n) + n / 10 + m }')"
+}
+time_of() { awk -v name="$2" 'name == "" || $1 == name { n += $2 } END { printf "%d\n", n }' "$work/$1.ns"; }
+
+has_time "a thread of a user's in a cgroup" 'thread == "alpha" && uid == 65534 && exe ~ /\/one$/' "$(time_of one alpha)"
+has_time "another thread of it" 'thread == "beta" && uid == 65534 && comm == "one"' "$(time_of one beta)"
+has_time "another program" 'thread == "gamma" && uid == 0 && comm == "two"' "$(time_of two gamma)"
+[ -z "$cgroup" ] || [ "$(samples "cgroup ~ /dcpi-test-$$\$/ && comm == \"one\"")" = "$(samples 'comm == "one"')" ] ||
+	fail "the cgroup of a process"
+[ "$(samples 'thread == "gamma"' 1)" = 1 ] || fail "one thread is several workloads"
+[ "$(samples 'comm == "brief" && pid')" = 0 ] || fail "short processes are kept by pid"
+within "short processes" "$(samples 'comm == "brief" && exe ~ /\/brief$/' processes)" 97 3
+grep -q '^[0-9]*	[0-9]*	0	-1	(idle)	' "$work/sums" || fail "the idle task has no samples"
