@@ -17,9 +17,14 @@ profiles()
 		epoch $2
 		profile file /opt/app/app $app/app
 		event cpu-clock 10000000
-		at hot+17 50
-		at hot+19 20
+		at hot+17 30
+		at hot+19 10
 		at warm 40
+		profile file /opt/app/app $app/app
+		word label night
+		event cpu-clock 10000000
+		at hot+17 20
+		at hot+19 10
 		symbol hot 0x1000 0x100
 		kernel vmlinux-6.1.0 00112233445566778899aabbccddeeff00112233 0x2000
 		profile kernel vmlinux-6.1.0
@@ -38,7 +43,7 @@ workloads()
 		workload main comm=app exe=/opt/app/app cgroup=/system.slice/app.service uid=0 pid=200 thread=app
 		workload worker comm=app exe=/opt/app/app cgroup=/system.slice/app.service uid=0 pid=200 thread=worker
 		workload cc comm=cc exe=/usr/lib/cc cgroup=/user.slice/user-1000.slice/user@1000.service/app.slice/make-7.scope uid=1000 processes=10000
-		workload boxed comm=$(printf '\033[31mx') exe=/app cgroup=$kube uid=1001 pid=300 thread=[x] label=night\sshift
+		workload boxed comm=$(printf '\033[31mx') exe=/app cgroup=$kube uid=1001 pid=300 thread=[x] label=night
 		workload idle comm=(idle) uid=4294967295
 		w main cpu-clock 0 20 hot+17@app
 		w main cpu-clock 1 10 hot+17@app
@@ -75,20 +80,23 @@ workloads()
 	run dcpiprof -db new -by comm -i
 	run dcpiprof -db new -by comm -total
 	echo "# restricted: each key, several of one, several keys"
+	set -f
 	for only in "-comm app" "-exe /opt/*" "-exe cc" "-pid 200" "-uid 100?" "-uid root" "-cgroup /system.slice/*" \
 		"-unit app.service" "-unit make*.scope" "-container 0123*" "-container ${pod//_/-}" "-thread worker" \
 		"-thread [x]" "-comm app -comm cc" "-comm app -thread app" "-comm app -uid 1000"; do
 		# shellcheck disable=SC2086
-		run dcpiprof -db new $only
+		run dcpiprof -db new -no_header $only
 	done
+	set +f
+	run dcpiprof -db new -pid 200 -thread app
 	run dcpiprof -db new -by thread -comm app -no_header
-	run dcpiprof -db new -by comm -label 'night shift'
+	run dcpiprof -db new -by comm -label night
 	run dcpiprof -db new -uid nobody-has-this-name
 	echo "# all tools"
-	run dcpilist -db new -comm app -image app -no_header hot
+	run dcpilist -db new -comm app -no_header hot app
 	run dcpitopcounts -db new -unit app.service -no_header
 	run dcpistats -db new -set -comm app -set -comm cc
-	run dcpidiff -db new -no_header -set -thread app -set -thread worker
+	run dcpidiff -db new -set -thread app -set -thread worker
 	run dcpiprof -db new -json -comm app -pid 200
 	echo "# not kept by workload"
 	run dcpicallers -db new -comm app
