@@ -89,7 +89,7 @@ struct profile {
 	int nr_operands;
 	char **operands;
 	size_t event;	/* sorted by */
-	bool clock;	/* with -i: that tells time, so that a column has seconds */
+	bool ticks;	/* that tells time: -i has a column of seconds, else the head a line */
 	bool by_total;	/* and by the totals of that event */
 	size_t nr_kept; /* rows before "others" */
 };
