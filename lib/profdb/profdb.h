@@ -454,6 +454,8 @@ char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *e
  * for no range.
  */
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
+/* UTC seconds at which the epoch began, as its name says. */
+int64_t profdb_epoch_begin_time(const char *epoch);
 /* A daemon still writes it (or died without closing it). */
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
 /* Samples that its daemon received and could not write (profdb_epoch_lose); 0 also where nothing
