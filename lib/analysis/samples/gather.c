@@ -480,7 +480,10 @@ void analysis_close(struct analysis *a)
 		return;
 	analysis_forget(a);
 	base_buf_release(&a->labels.others);
+	base_buf_release(&a->unrecorded);
+	base_buf_release(&a->remarks);
 	free(a->labels.seen);
+	free(a->kept);
 	image_map_release(&a->sources.map);
 	free(a->images);
 	free(a->epochs);

@@ -90,6 +90,14 @@ struct analysis_labels {
 	struct base_buf others; /* labels of profiles that were not chosen: " NAME NAME …" */
 };
 
+/* One option by which the caller has restricted the samples to workloads or times: "comm" and its
+ * values. */
+struct analysis_kept {
+	const char *name;
+	const char *const *v;
+	size_t nr;
+};
+
 /* The places where images are searched. */
 struct analysis_sources {
 	const char *const *files; /* the caller's */
@@ -120,6 +128,14 @@ struct analysis {
 	const char *const *callers;
 	size_t nr_callers;
 	uint64_t caller_paths[ANALYSIS_NR_EVENTS];
+	/* The same of workloads: the options, and by event the samples before that. */
+	struct analysis_kept *kept;
+	size_t nr_kept;
+	uint64_t kept_of[ANALYSIS_NR_EVENTS];
+	/* Names of epochs that keep no workloads, " NAME NAME …", once they were read. */
+	struct base_buf unrecorded;
+	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
+	struct base_buf remarks;
 };
 
 /*
