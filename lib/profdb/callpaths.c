@@ -20,20 +20,11 @@ struct profdb_callpaths *profdb_callpaths_new(void)
 	return c;
 }
 
-static void image_release(struct profdb_image_ref *i)
-{
-	free((char *)i->path);
-	free((char *)i->stem);
-}
-
 void profdb_callpaths_free(struct profdb_callpaths *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < c->nr_images; i++)
-		image_release(&c->images[i]);
-	free(c->images);
-	base_map_release(&c->by_key);
+	profdb_image_table_release(&c->images);
 	profdb_calltree_release(&c->tree);
 	profdb_profile_free(c->header);
 	free(c);
@@ -41,91 +32,20 @@ void profdb_callpaths_free(struct profdb_callpaths *c)
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-static bool image_ok(const struct profdb_image_ref *i)
-{
-	return i->kind == PROFDB_DYNAMIC ? i->stem && *i->stem : !i->stem;
-}
-
-/* Equal images have one key: kind, then the stem, or identity and path. */
-static int image_key(const struct profdb_image_ref *i, struct base_buf *key)
-{
-	uint8_t kind = (uint8_t)i->kind;
-	int r = base_buf_append(key, &kind, 1);
-
-	if (i->kind == PROFDB_DYNAMIC)
-		return r < 0 ? r : base_buf_append(key, i->stem, strlen(i->stem));
-	if (r >= 0)
-		r = base_buf_append(key, &i->id.len, 1);
-	if (r >= 0)
-		r = base_buf_append(key, i->id.bytes, i->id.len);
-	return r < 0 ? r : base_buf_append(key, i->path, strnlen(i->path, PROFDB_PATH_MAX));
-}
-
-static int append_image(struct profdb_callpaths *c, const struct profdb_image_ref *i)
-{
-	struct profdb_image_ref copy = *i;
-
-	if (c->nr_images == PROFDB_NR_CALLPATH_IMAGES)
-		return -DCPI_ELIMIT;
-	if (base_grow(&c->images, &c->cap_images, c->nr_images + 1, sizeof(*c->images)) < 0)
-		return -ENOMEM;
-	copy.path = strndup(i->path, PROFDB_PATH_MAX);
-	copy.stem = i->stem ? strdup(i->stem) : NULL;
-	if (!copy.path || (i->stem && !copy.stem)) {
-		image_release(&copy);
-		return -ENOMEM;
-	}
-	c->images[c->nr_images] = copy;
-	return 0;
-}
-
-static int add_image(struct profdb_callpaths *c, const struct profdb_image_ref *i,
-		     const struct base_buf *key)
-{
-	uintptr_t number = (uintptr_t)base_map_get(&c->by_key, key->data, key->len);
-	int r;
-
-	if (number) {
-		/* A pseudo-image gets another identity as it grows. */
-		c->images[number - 1].id = i->id;
-		return (int)number - 1;
-	}
-	r = append_image(c, i);
-	if (r < 0)
-		return r;
-	r = base_map_set(&c->by_key, key->data, key->len, (void *)(uintptr_t)(c->nr_images + 1));
-	if (r < 0) {
-		image_release(&c->images[c->nr_images]);
-		return r;
-	}
-	return (int)c->nr_images++;
-}
-
 int profdb_callpaths_image_add(struct profdb_callpaths *c, const struct profdb_image_ref *i)
 {
-	struct profdb_image_ref image = *i;
-	struct base_buf key = { 0 };
-	int r;
-
-	image.path = i->path ? i->path : "";
-	if (!image_ok(i))
-		return -EINVAL;
-	r = image_key(&image, &key);
-	if (r >= 0)
-		r = add_image(c, &image, &key);
-	base_buf_release(&key);
-	return r;
+	return profdb_image_table_add(&c->images, i);
 }
 
 size_t profdb_callpaths_nr_images(const struct profdb_callpaths *c)
 {
-	return c->nr_images;
+	return c->images.nr;
 }
 
 const struct profdb_image_ref *profdb_callpaths_image(const struct profdb_callpaths *c,
 						      size_t index)
 {
-	return index < c->nr_images ? &c->images[index] : NULL;
+	return index < c->images.nr ? &c->images.v[index] : NULL;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -161,7 +81,7 @@ static bool frames_ok(const struct profdb_callpaths *c, const struct profdb_fram
 		      size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
-		if (frames[i].image >= c->nr_images)
+		if (frames[i].image >= c->images.nr)
 			return false;
 	return nr > 0;
 }
@@ -233,18 +153,9 @@ static int map_events(struct profdb_callpaths *to, const struct profdb_callpaths
 static int map_images(struct profdb_callpaths *to, const struct profdb_callpaths *from,
 		      struct map *map)
 {
-	map->images = calloc(from->nr_images + 1, sizeof(*map->images));
 	map->nodes = calloc(from->tree.nr, sizeof(*map->nodes));
-	if (!map->images || !map->nodes)
-		return -ENOMEM;
-	for (size_t i = 0; i < from->nr_images; i++) {
-		int r = profdb_callpaths_image_add(to, &from->images[i]);
-
-		if (r < 0)
-			return r;
-		map->images[i] = (uint32_t)r;
-	}
-	return 0;
+	return map->nodes ? profdb_image_table_merge(&to->images, &from->images, &map->images)
+			  : -ENOMEM;
 }
 
 /* There is room for all nodes. */

@@ -25,65 +25,6 @@ struct reader {
 
 /* ---- reading images and frames --------------------------------------------------------------- */
 
-/* A length and so many bytes, as a text; free(). */
-static int get_text(const struct profdb_payload *s, size_t *pos, size_t max, char **out)
-{
-	uint64_t len;
-	int r = profdb_varint_get(s, pos, &len);
-
-	if (r < 0 || len > max || len > s->len - *pos || memchr(s->data + *pos, 0, (size_t)len))
-		return -DCPI_EFORMAT;
-	*out = strndup((const char *)s->data + *pos, (size_t)len);
-	*pos += (size_t)len;
-	return *out ? 0 : -ENOMEM;
-}
-
-static int get_id(const struct profdb_payload *s, size_t *pos, struct base_id *id)
-{
-	uint64_t len;
-	int r = profdb_varint_get(s, pos, &len);
-
-	if (r < 0 || len > sizeof(id->bytes) || len > s->len - *pos)
-		return -DCPI_EFORMAT;
-	id->len = (uint8_t)len;
-	memcpy(id->bytes, s->data + *pos, (size_t)len);
-	*pos += (size_t)len;
-	return 0;
-}
-
-static int get_kind(const struct profdb_payload *s, size_t *pos, enum profdb_kind *kind)
-{
-	uint64_t n;
-	int r = profdb_varint_get(s, pos, &n);
-
-	if (r < 0 || n > PROFDB_NAMED)
-		return -DCPI_EFORMAT;
-	*kind = (enum profdb_kind)n;
-	return 0;
-}
-
-/* One that stands twice would have two numbers. */
-static int get_image(struct reader *r, const struct profdb_payload *s, size_t *pos)
-{
-	struct profdb_image_ref i = { 0 };
-	size_t nr = r->c->nr_images;
-	int e = get_kind(s, pos, &i.kind);
-
-	if (e >= 0)
-		e = get_id(s, pos, &i.id);
-	if (e >= 0)
-		e = get_text(s, pos, PROFDB_PATH_MAX, (char **)&i.path);
-	if (e >= 0 && i.kind == PROFDB_DYNAMIC)
-		e = get_text(s, pos, PROFDB_PATH_MAX, (char **)&i.stem);
-	if (e >= 0)
-		e = profdb_callpaths_image_add(r->c, &i);
-	free((char *)i.path);
-	free((char *)i.stem);
-	if (e == -EINVAL || (e >= 0 && r->c->nr_images == nr))
-		return -DCPI_EFORMAT;
-	return e < 0 ? e : 0;
-}
-
 static int add_frame(struct frames *f, uint32_t image, uint64_t off)
 {
 	if (base_grow(&f->v, &f->cap, f->nr + 1, sizeof(*f->v)) < 0)
@@ -102,7 +43,7 @@ static int get_frames(struct reader *r, const struct profdb_payload *s, size_t *
 		e = profdb_varint_get(s, pos, &gap);
 		if (e < 0 || (i && !gap) || base_add_overflow(off, gap, &off))
 			return -DCPI_EFORMAT;
-		e = add_frame(&r->frames, (uint32_t)r->c->nr_images - 1, off);
+		e = add_frame(&r->frames, (uint32_t)r->c->images.nr - 1, off);
 	}
 	return e;
 }
@@ -115,7 +56,7 @@ static int take_images(struct reader *r, const struct profdb_payload *s)
 	r->has_images = true;
 	while (e >= 0 && pos < s->len) {
 		at = pos;
-		e = get_image(r, s, &pos);
+		e = profdb_image_table_get(&r->c->images, s, &pos);
 		if (e >= 0)
 			e = get_frames(r, s, &pos);
 	}
@@ -413,33 +354,6 @@ static int make_order(const struct profdb_calltree *t, struct order *o)
 	return r;
 }
 
-static int put_number(struct base_buf *out, uint64_t v)
-{
-	uint8_t bytes[PROFDB_VARINT_MAX];
-
-	return base_buf_append(out, bytes, profdb_varint_put(bytes, v));
-}
-
-static int put_bytes(struct base_buf *out, const void *data, size_t len)
-{
-	int r = put_number(out, len);
-
-	return r < 0 ? r : base_buf_append(out, data, len);
-}
-
-static int put_image(const struct profdb_image_ref *i, struct base_buf *out)
-{
-	int r = put_number(out, i->kind);
-
-	if (r >= 0)
-		r = put_bytes(out, i->id.bytes, i->id.len);
-	if (r >= 0)
-		r = put_bytes(out, i->path, strlen(i->path));
-	if (r >= 0 && i->stem)
-		r = put_bytes(out, i->stem, strlen(i->stem));
-	return r;
-}
-
 /* Frames of one image are written, from *@at on. */
 static int put_frames(const struct frames *f, uint32_t image, size_t *at, struct base_buf *out)
 {
@@ -449,9 +363,9 @@ static int put_frames(const struct frames *f, uint32_t image, size_t *at, struct
 
 	while (end < f->nr && f->v[end].image == image)
 		end++;
-	r = put_number(out, end - *at);
+	r = profdb_varint_append(out, end - *at);
 	for (; r >= 0 && *at < end; ++*at) {
-		r = put_number(out, f->v[*at].off - before);
+		r = profdb_varint_append(out, f->v[*at].off - before);
 		before = f->v[*at].off;
 	}
 	return r;
@@ -462,8 +376,8 @@ static int put_images(const struct profdb_callpaths *c, const struct order *o, s
 	size_t at, frame = 0;
 	int r = profdb_section_begin(out, images_tag, &at);
 
-	for (uint32_t i = 0; r >= 0 && i < c->nr_images; i++) {
-		r = put_image(&c->images[i], out);
+	for (uint32_t i = 0; r >= 0 && i < c->images.nr; i++) {
+		r = profdb_image_put(&c->images.v[i], out);
 		if (r >= 0)
 			r = put_frames(&o->frames, i, &frame, out);
 	}
@@ -529,7 +443,7 @@ static int put_tree(const struct profdb_callpaths *c, const struct order *o, str
 		base_buf_clear(&nodes);
 		r = put_below(c, o, end, &nodes, &nr);
 		if (r >= 0)
-			r = put_number(out, nr);
+			r = profdb_varint_append(out, nr);
 		if (r >= 0)
 			r = base_buf_append(out, nodes.data, nodes.len);
 	}

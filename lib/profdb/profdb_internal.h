@@ -113,6 +113,51 @@ static inline int profdb_varint_get(const struct profdb_payload *s, size_t *pos,
 
 /* Into @to, PROFDB_VARINT_MAX bytes at most; how many. */
 size_t profdb_varint_put(uint8_t *to, uint64_t v);
+int profdb_varint_append(struct base_buf *out, uint64_t v);
+/* A length and so many bytes. Get: as a text of @max bytes at most; free(). 0, -DCPI_EFORMAT,
+ * -ENOMEM. */
+int profdb_bytes_append(struct base_buf *out, const void *data, size_t len);
+int profdb_text_get(const struct profdb_payload *s, size_t *pos, size_t max, char **out);
+
+/* ---- adaptive range coder (range_coder.c) -------------------------------------------------- */
+
+enum {
+	PROFDB_RANGE_LENGTHS = 65, /* 0 to 64 bits */
+	PROFDB_RANGE_LENGTH_BITS = 7,
+	PROFDB_RANGE_LEARNT = 7, /* number of low bits with learnt probabilities */
+	PROFDB_RANGE_TAIL = 5	 /* bytes by which the decoder is ahead: no stream is shorter */
+};
+
+/* Probabilities that the next bit of a number is 0, by the bits of the number before it. */
+struct profdb_range_model {
+	uint16_t length[1 << PROFDB_RANGE_LENGTH_BITS];
+	uint16_t bit[PROFDB_RANGE_LENGTHS][1 << PROFDB_RANGE_LEARNT];
+};
+
+struct profdb_range_encoder {
+	struct base_buf *out;
+	uint64_t low;  /* 33 bits: the highest is a carry */
+	uint64_t held; /* bytes that a carry may still change: one, then 0xff ones */
+	uint32_t range;
+	uint8_t first; /* first of the bytes held */
+	int error;     /* 0 or negative: nothing more is written */
+};
+
+struct profdb_range_decoder {
+	const uint8_t *data;
+	size_t len, pos; /* pos goes beyond len where it was cut */
+	uint32_t range, code;
+};
+
+/* That have learnt nothing yet; free(). NULL: no memory. */
+struct profdb_range_model *profdb_range_models(size_t nr);
+void profdb_range_begin(struct profdb_range_encoder *e, struct base_buf *out);
+void profdb_range_put(struct profdb_range_encoder *e, struct profdb_range_model *m, uint64_t v);
+int profdb_range_end(struct profdb_range_encoder *e); /* 0 or negative */
+/* 0 or -DCPI_EFORMAT. */
+int profdb_range_open(struct profdb_range_decoder *d, const uint8_t *data, size_t len);
+/* 0 or -DCPI_EFORMAT: no number, or it is cut. */
+int profdb_range_get(struct profdb_range_decoder *d, struct profdb_range_model *m, uint64_t *out);
 
 /* ---- moves (moves.c) --------------------------------------------------------------------- */
 
@@ -231,11 +276,31 @@ int profdb_values_take_list(struct profdb_values *v, const struct profdb_hotlist
 int profdb_values_take_all(struct profdb_values *to, const struct profdb_values *from,
 			   uint64_t (*moved)(void *ctx, uint64_t off), void *ctx);
 
+/* ---- images of files about all images (image_table.c) ---------------------------------------- */
+
+#define PROFDB_NR_IMAGE_REFS (1u << 20)
+
+struct profdb_image_table {
+	struct profdb_image_ref *v;
+	size_t nr, cap;
+	struct base_map by_key; /* what makes images equal -> number + 1 */
+};
+
+void profdb_image_table_release(struct profdb_image_table *t);
+/* As profdb_callpaths_image_add. */
+int profdb_image_table_add(struct profdb_image_table *t, const struct profdb_image_ref *i);
+/* All of @from; their numbers in @to into @numbers, free(), also on failure. Same errors. */
+int profdb_image_table_merge(struct profdb_image_table *to, const struct profdb_image_table *from,
+			     uint32_t **numbers);
+/* One of a file. Get: the next number. 0, -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM. */
+int profdb_image_table_get(struct profdb_image_table *t, const struct profdb_payload *s,
+			   size_t *pos);
+int profdb_image_put(const struct profdb_image_ref *i, struct base_buf *out);
+
 /* ---- call paths (calltree.c, callpaths.c, callpaths_file.c) ---------------------------------- */
 
 /* Their file's name, and what its header has in place of a path. */
-#define PROFDB_CALLPATHS	  "callpaths"
-#define PROFDB_NR_CALLPATH_IMAGES (1u << 20)
+#define PROFDB_CALLPATHS "callpaths"
 
 /* A frame below its caller. */
 struct profdb_callnode {
@@ -275,15 +340,98 @@ static inline uint64_t *profdb_calltree_counts(const struct profdb_calltree *t, 
 
 struct profdb_callpaths {
 	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
-	struct profdb_image_ref *images;
-	size_t nr_images, cap_images;
-	struct base_map by_key; /* what makes images equal -> number + 1 */
+	struct profdb_image_table images;
 	struct profdb_calltree tree;
 };
 
 /* @shown in messages. */
 int profdb_callpaths_parse_shown(const struct base_buf *bytes, const char *shown,
 				 struct profdb_callpaths **out, struct base_err *err);
+
+/* ---- workloads (workload_rows.c, workloads.c, workload_counts.c, workloads_file.c) ----------- */
+
+#define PROFDB_WORKLOADS	"workloads" /* as PROFDB_CALLPATHS */
+#define PROFDB_NR_WORKLOAD_ROWS (UINT32_C(1) << 27)
+
+/* No padding: it is hashed. */
+struct profdb_workload_key {
+	int64_t minute; /* 0 in counts */
+	uint64_t off;	/* in minutes: block */
+	uint32_t image, workload;
+};
+
+/* Rows of a key and one count for each event. A hash is there only while they are looked for. */
+struct profdb_workload_rows {
+	uint64_t *words; /* nr * stride */
+	size_t nr, cap_words, stride;
+	uint32_t *slots; /* row + 1, 0 where free */
+	size_t nr_slots; /* a power of two, or 0 */
+	uint64_t seed;
+	bool unsorted;
+};
+
+static inline struct profdb_workload_key *
+profdb_workload_rows_key(const struct profdb_workload_rows *t, size_t row)
+{
+	return (struct profdb_workload_key *)(t->words + row * t->stride);
+}
+
+static inline uint64_t *profdb_workload_rows_counts(const struct profdb_workload_rows *t,
+						    size_t row)
+{
+	return t->words + row * t->stride + sizeof(struct profdb_workload_key) / sizeof(uint64_t);
+}
+
+void profdb_workload_rows_release(struct profdb_workload_rows *t);
+/* Counts of so many events. 0 or -ENOMEM. */
+int profdb_workload_rows_widen(struct profdb_workload_rows *t, size_t nr_events);
+/* Room for @more rows, so that as many profdb_workload_rows_at cannot fail. 0, -ENOMEM,
+ * -DCPI_ELIMIT. */
+int profdb_workload_rows_reserve(struct profdb_workload_rows *t, size_t more);
+/* The counts of a key, made with zeros where missing. */
+uint64_t *profdb_workload_rows_at(struct profdb_workload_rows *t,
+				  const struct profdb_workload_key *key);
+/* A key that is not there, as a file's reader adds it: counts of 0, until the next call. 0,
+ * -ENOMEM, -DCPI_ELIMIT. */
+int profdb_workload_rows_append(struct profdb_workload_rows *t,
+				const struct profdb_workload_key *key, uint64_t **count);
+/* Ascending by minute, image, offset, workload. */
+void profdb_workload_rows_sort(struct profdb_workload_rows *t);
+
+struct profdb_workloads {
+	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
+	struct profdb_image_table images;
+	struct profdb_workload *v; /* their texts are those of: */
+	size_t nr, cap;
+	struct base_map texts;	/* text -> itself, allocated */
+	struct base_map by_key; /* what makes workloads equal -> number + 1 */
+	struct profdb_workload_rows counts, minutes;
+};
+
+/* What minutes add up to, block after block: for each workload with counts in a block, ascending.
+ */
+struct profdb_workload_blocks {
+	struct profdb_workload_key *rows;
+	uint64_t *sums; /* nr rows of so many numbers: */
+	size_t nr_events;
+	size_t nr, cap_rows, cap_sums;
+	size_t at; /* counts before it have been */
+	struct base_sort_item *items;
+	size_t cap_items;
+};
+
+/* @counts: sorted; zero-initialize @b but for nr_events. 1: the next block; 0: there is none; or
+ * -ENOMEM. */
+int profdb_workload_blocks_next(struct profdb_workload_blocks *b,
+				const struct profdb_workload_rows *counts);
+void profdb_workload_blocks_release(struct profdb_workload_blocks *b);
+
+/* The payload of section WCNT. @w: with all but counts and minutes. 0, -ENOMEM, -DCPI_EFORMAT. */
+int profdb_workload_counts_parse(struct profdb_workloads *w, const struct profdb_payload *s);
+int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_buf *out);
+/* @shown in messages. */
+int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
+				 struct profdb_workloads **out, struct base_err *err);
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
  * The sections of a file of version 1, and the numbers of variable length in them, are read and
  * written here.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "profdb_internal.h"
@@ -57,6 +58,18 @@ int profdb_section_next(const uint8_t *file, size_t len, size_t *pos, struct pro
 	return 0;
 }
 
+int profdb_text_get(const struct profdb_payload *s, size_t *pos, size_t max, char **out)
+{
+	uint64_t len;
+	int r = profdb_varint_get(s, pos, &len);
+
+	if (r < 0 || len > max || len > s->len - *pos || memchr(s->data + *pos, 0, (size_t)len))
+		return -DCPI_EFORMAT;
+	*out = strndup((const char *)s->data + *pos, (size_t)len);
+	*pos += (size_t)len;
+	return *out ? 0 : -ENOMEM;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 size_t profdb_varint_put(uint8_t *to, uint64_t v)
@@ -67,6 +80,20 @@ size_t profdb_varint_put(uint8_t *to, uint64_t v)
 		to[n++] = (uint8_t)(v | 0x80);
 	to[n++] = (uint8_t)v;
 	return n;
+}
+
+int profdb_varint_append(struct base_buf *out, uint64_t v)
+{
+	uint8_t bytes[PROFDB_VARINT_MAX];
+
+	return base_buf_append(out, bytes, profdb_varint_put(bytes, v));
+}
+
+int profdb_bytes_append(struct base_buf *out, const void *data, size_t len)
+{
+	int r = profdb_varint_append(out, len);
+
+	return r < 0 ? r : base_buf_append(out, data, len);
 }
 
 int profdb_section_begin(struct base_buf *out, const char tag[4], size_t *at)

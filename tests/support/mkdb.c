@@ -27,6 +27,11 @@
  *	                              cut, unreadable, no_rows, contradicted; FRAME: WHERE@PATH, in an
  *	                              image of a profile since the last flush, by the base name of its
  *	                              path; the sampled one first
+ *	workload NAME [KEY=VALUE …]   a workload, which lines below call NAME; keys: comm, exe, cgroup,
+ *	                              label, thread, uid, pid, processes; \s in a value is a blank
+ *	w NAME EVENT MINUTE COUNT WHERE@PATH
+ *	                              samples of that workload, in the epoch's minute of that number,
+ *	                              from 0; they are not added to the profile
  *	flush                         put the profiles since the last one on disk
  *	finish                        flush, and finish the epoch; else it stays open
  */
@@ -41,7 +46,14 @@
 #include "pseudoimg.h"
 #include "profdb.h"
 
-enum { WORDS_MAX = 40, PROFILES_MAX = 4096, VALUES_MAX = 64, SYMBOLS_MAX = 256 };
+enum { WORDS_MAX = 40, PROFILES_MAX = 4096, VALUES_MAX = 64, SYMBOLS_MAX = 256, NAMES_MAX = 256 };
+
+/* A line "workload". */
+struct workload {
+	char *name;
+	struct profdb_workload k;
+	bool put; /* in the workloads since the last flush */
+};
 
 struct mkdb {
 	struct profdb *db;
@@ -60,6 +72,10 @@ struct mkdb {
 	struct image *images[PROFILES_MAX]; /* of profiles, where they could be opened */
 	struct image *img;		    /* of the last profile */
 	struct profdb_callpaths *paths;	    /* NULL: none since the last flush */
+	struct profdb_workloads *workloads; /* as paths */
+	struct workload names[NAMES_MAX];
+	size_t nr_names;
+	int64_t epoch; /* UTC seconds */
 	struct base_err err;
 };
 
@@ -108,6 +124,12 @@ static int do_flush(struct mkdb *m)
 		r = profdb_flush_put_callpaths(m->db, m->paths, &m->err);
 	profdb_callpaths_free(m->paths);
 	m->paths = NULL;
+	if (r >= 0 && m->workloads)
+		r = profdb_flush_put_workloads(m->db, m->workloads, &m->err);
+	profdb_workloads_free(m->workloads);
+	m->workloads = NULL;
+	for (size_t i = 0; i < m->nr_names; i++)
+		m->names[i].put = false;
 	if (r >= 0 && m->nr_profiles)
 		r = profdb_flush_commit(m->db, &m->err);
 	m->nr_profiles = 0;
@@ -119,7 +141,8 @@ static int do_epoch(struct mkdb *m, const char *seconds)
 	char name[PROFDB_EPOCH_LEN + 1];
 	int r = do_flush(m);
 
-	return r < 0 ? r : profdb_epoch_start(m->db, strtoll(seconds, NULL, 10), name, &m->err);
+	m->epoch = strtoll(seconds, NULL, 10);
+	return r < 0 ? r : profdb_epoch_start(m->db, m->epoch, name, &m->err);
 }
 
 static int kind_of(const char *word, enum profdb_kind *kind, enum image_kind *image)
@@ -273,37 +296,50 @@ static int end_of(const char *word)
 	return -EINVAL;
 }
 
-static int path_image(struct mkdb *m, const struct profdb_profile *p)
+static struct profdb_image_ref ref_of(const struct profdb_profile *p)
 {
 	bool dynamic = profdb_profile_kind(p) == PROFDB_DYNAMIC;
 	const char *path = profdb_profile_path(p, 0);
-	struct profdb_image_ref i = { profdb_profile_kind(p), *profdb_profile_image(p), path,
-				      dynamic ? base_name(path) : NULL };
 
-	return profdb_callpaths_image_add(m->paths, &i);
+	return (struct profdb_image_ref){ profdb_profile_kind(p), *profdb_profile_image(p), path,
+					  dynamic ? base_name(path) : NULL };
 }
 
-static int do_frame(struct mkdb *m, char *word, struct profdb_frame *out)
+/* WHERE@PATH */
+static int find_place(struct mkdb *m, char *word, struct profdb_image_ref *image, uint64_t *off)
 {
 	char *at = strchr(word, '@');
-	int r = -EINVAL;
 
 	for (size_t i = 0; at && i < m->nr_profiles; i++) {
+		struct image *img = m->img;
+		int r;
+
 		if (strcmp(m->stems[i], at + 1) != 0)
 			continue;
 		*at = '\0';
 		m->img = m->images[i];
-		r = path_image(m, m->profiles[i]);
-		out->image = (uint32_t)r;
-		return r < 0 ? r : find_offset(m, word, &out->off);
+		*image = ref_of(m->profiles[i]);
+		r = find_offset(m, word, off);
+		m->img = img;
+		return r;
 	}
-	return base_fail(&m->err, r, "callpath: no such image: '%s'", word);
+	return base_fail(&m->err, -EINVAL, "no such image: '%s'", word);
+}
+
+static int do_frame(struct mkdb *m, char *word, struct profdb_frame *out)
+{
+	struct profdb_image_ref image;
+	int r = find_place(m, word, &image, &out->off);
+
+	if (r >= 0)
+		r = profdb_callpaths_image_add(m->paths, &image);
+	out->image = (uint32_t)r;
+	return r;
 }
 
 static int do_callpath(struct mkdb *m, char **w, size_t nr)
 {
 	struct profdb_frame frames[WORDS_MAX];
-	struct image *img = m->img;
 	int end = nr > 4 ? end_of(w[2]) : -EINVAL, event, r = 0;
 
 	if (end < 0)
@@ -313,11 +349,117 @@ static int do_callpath(struct mkdb *m, char **w, size_t nr)
 	event = m->paths ? profdb_callpaths_event_add(m->paths, w[1], 1000000) : -ENOMEM;
 	for (size_t i = 4; i < nr && r >= 0; i++)
 		r = do_frame(m, w[i], &frames[i - 4]);
-	m->img = img;
 	if (r < 0 || event < 0)
 		return r < 0 ? r : event;
 	return profdb_callpaths_add(m->paths, (size_t)event, (enum profdb_callpath_end)end, frames,
 				    nr - 4, strtoull(w[3], NULL, 0));
+}
+
+/* ---- workloads ------------------------------------------------------------------------------- */
+
+/* "\s" becomes a blank, in place. */
+static char *with_blanks(char *text)
+{
+	char *to = text;
+
+	for (char *from = text; *from; from++) {
+		bool blank = from[0] == '\\' && from[1] == 's';
+
+		*to++ = blank ? ' ' : *from;
+		from += blank;
+	}
+	*to = '\0';
+	return text;
+}
+
+/* KEY=VALUE */
+static int set_key(struct profdb_workload *k, char *word)
+{
+	const struct {
+		const char *key;
+		const char **text;
+	} texts[] = { { "comm", &k->comm },
+		      { "exe", &k->exe },
+		      { "cgroup", &k->cgroup },
+		      { "label", &k->label },
+		      { "thread", &k->thread } };
+	char *value = strchr(word, '=');
+
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i].key, word) == 0) {
+			*texts[i].text = with_blanks(value);
+			return 0;
+		}
+	if (strcmp(word, "uid") == 0)
+		k->uid = (uint32_t)strtoul(value, NULL, 0);
+	else if (strcmp(word, "pid") == 0)
+		k->pid = (int32_t)strtol(value, NULL, 0);
+	else if (strcmp(word, "processes") == 0)
+		k->processes = strtoull(value, NULL, 0);
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int do_workload(struct mkdb *m, char **w, size_t nr)
+{
+	struct workload *n = &m->names[m->nr_names];
+	int r = 0;
+
+	if (nr < 2 || m->nr_names == NAMES_MAX)
+		return base_fail(&m->err, -EINVAL, "workload: NAME [KEY=VALUE …] wanted");
+	*n = (struct workload){ .k = { .uid = UINT32_MAX, .processes = 1 } };
+	for (size_t i = 1; i < nr && r >= 0; i++) {
+		/* It lives as long as we. */
+		char *word = strdup(w[i]);
+
+		if (i == 1)
+			n->name = word;
+		else
+			r = set_key(&n->k, word);
+	}
+	m->nr_names++;
+	return r < 0 ? base_fail(&m->err, r, "workload: a key that it has not") : 0;
+}
+
+/* Processes count once for each flush in which a workload has samples. */
+static int workload_of(struct mkdb *m, const char *name)
+{
+	for (size_t i = 0; i < m->nr_names; i++) {
+		struct profdb_workload k = m->names[i].k;
+
+		if (strcmp(m->names[i].name, name) != 0)
+			continue;
+		k.processes = m->names[i].put ? 0 : k.processes;
+		m->names[i].put = true;
+		return profdb_workloads_workload_add(m->workloads, &k);
+	}
+	return base_fail(&m->err, -ENOENT, "w: no workload '%s'", name);
+}
+
+static int do_w(struct mkdb *m, char **w)
+{
+	struct profdb_image_ref ref;
+	uint64_t off;
+	int workload, image, event, r = find_place(m, w[5], &ref, &off);
+
+	if (r < 0)
+		return r;
+	if (!m->workloads)
+		m->workloads = profdb_workloads_new();
+	workload = m->workloads ? workload_of(m, w[1]) : -ENOMEM;
+	if (workload < 0)
+		return workload;
+	image = profdb_workloads_image_add(m->workloads, &ref);
+	event = image < 0 ? image : profdb_workloads_event_add(m->workloads, w[2], 1000000);
+	return event < 0 ? event
+			 : profdb_workloads_add(m->workloads, (uint32_t)workload, (uint32_t)image,
+						off, (size_t)event,
+						m->epoch / 60 + strtoll(w[3], NULL, 0),
+						strtoull(w[4], NULL, 0));
 }
 
 static int do_symbol(struct mkdb *m, char **w)
@@ -373,6 +515,10 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return do_value(m, w, nr);
 	if (strcmp(w[0], "callpath") == 0)
 		return do_callpath(m, w, nr);
+	if (strcmp(w[0], "workload") == 0)
+		return do_workload(m, w, nr);
+	if (strcmp(w[0], "w") == 0 && nr == 6)
+		return do_w(m, w);
 	if (strcmp(w[0], "context") == 0 && nr == 3 && m->nr_values) {
 		r = base_id_parse(&id, w[2], strlen(w[2]));
 		return r < 0 ? r
