@@ -354,6 +354,7 @@ static int run(int nr, char **what, struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-total and -caller exclude each other");
 	p.used = calloc((size_t)nr + 1, sizeof(*p.used));
 	sel.sums = by_image && !with_total;
+	sel.whole = with_total;
 	r = p.used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)
 		r = choose_event(&p, err);

@@ -9,6 +9,7 @@
 #include "callpaths.h"
 #include "estimate.h"
 #include "report.h"
+#include "window.h"
 
 enum { PROBLEMS_MAX = 8 };
 
@@ -49,14 +50,18 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .nr_labels = s->labels.nr,
 					  .apart = s->apart,
 					  .sums = s->sums && !s->callers.nr };
-	int r;
+	int r = window_choose(s, &sel, err);
 
+	if (r < 0)
+		return r;
 	/*
 	 * The index that is kept for the next question may be longer than the user's limit of file
 	 * sizes. Programs that open a database in this way execute no other program.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
 	r = analysis_open(&sel, out, err);
+	if (r >= 0)
+		r = window_restrict(s, *out, err);
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
@@ -108,6 +113,7 @@ void report_head(const struct analysis *a, FILE *to)
 	}
 	if (a->labels.nr)
 		fputc('\n', to);
+	window_head(a, to);
 	report_callers(a, to);
 }
 
@@ -277,6 +283,7 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	json_object_object_add(root, "platforms", platforms);
 	if (a->labels.nr)
 		json_object_object_add(root, "labels", json_labels(a));
+	window_json(a, root);
 	if (a->nr_callers)
 		json_callers(root, a);
 	json_object_object_add(root, "events", json_events(a, sums));

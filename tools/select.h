@@ -5,12 +5,16 @@
 
 #include "base.h"
 #include "demangle.h"
+#include "when.h"
 
 struct select {
 	const char *db;		      /* -db, else $DCPIDB */
 	const char *epoch;	      /* NAME|latest|all|FROM..TO; NULL: the newest */
 	const char *platform;	      /* NULL: all */
 	const char *event;	      /* NULL: all events */
+	const char *since, *until;    /* as when_parse takes them; NULL: any time */
+	bool whole;		      /* what is shown has no minutes: whole epochs are chosen */
+	bool uncut;		      /* the caller restricts the samples to the time itself */
 	struct base_opt_list labels;  /* -label: only samples with one of these */
 	struct base_opt_list callers; /* -caller: only samples that one of these called */
 	struct base_opt_list files;   /* -p: where images may be */
@@ -28,7 +32,11 @@ struct select {
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
-	  "Only this platform's samples (default: all).", 0, 0 }
+	  "Only this platform's samples (default: all).", 0, 0 },                                  \
+	{ "since", BASE_OPT_STRING, &(s).since, "TIME",                                            \
+	  "Only samples from this time on: " WHEN_FORMS " (default epochs: all of that time).",    \
+	  0, 0 },                                                                                  \
+	{ "until", BASE_OPT_STRING, &(s).until, "TIME", "Only samples before this time.", 0, 0 }
 #define SELECT_OPTION_LABEL(s)                                                                     \
 	{ "label", BASE_OPT_LIST, &(s).labels, "LABEL",                                            \
 	  "Only samples of programs that ran under this label (dcpilabel). Repeatable.", 0, 0 }

@@ -774,9 +774,14 @@ static int choose_time(struct analysis *a, const struct analysis_selection *sel,
 {
 	char first[PROFDB_EPOCH_LEN + 1] = "", last[PROFDB_EPOCH_LEN + 1] = "";
 
+	/* A flush that came some seconds late makes no epoch one of the next hour. */
+	int64_t less = sel->whole ? 59 : 0;
+	int64_t since = sel->since == INT64_MIN ? INT64_MIN : sel->since + less;
+	int64_t until = sel->until == INT64_MAX ? INT64_MAX : sel->until - less;
+
 	for (size_t i = 0; epochs[i]; i++)
 		snprintf(i ? last : first, sizeof(last), "%s", epochs[i]);
-	if (profdb_epochs_within(a->db, epochs, sel->since, sel->until))
+	if (profdb_epochs_within(a->db, epochs, since, until))
 		return 0;
 	base_fail(err, -ENOENT, "no epoch has samples of this time");
 	base_hint(err, "epochs are named by the minute in which they began, UTC: there %s %s%s%s",

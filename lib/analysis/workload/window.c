@@ -32,6 +32,17 @@ bool workload_window_cuts(struct analysis *a)
 	return false;
 }
 
+int workload_window_whole(struct analysis *a)
+{
+	int r = 0;
+
+	base_buf_clear(&a->window.whole);
+	for (size_t i = 0; i < a->nr_epochs && r >= 0; i++)
+		if (!is_inside(a, a->epochs[i].name))
+			r = base_buf_printf(&a->window.whole, " %s", a->epochs[i].name);
+	return r;
+}
+
 /*
  * An epoch without minutes ends where the next one begins, as what was brought from elsewhere was
  * written later. One that shares less than a minute with the window is another hour's.
