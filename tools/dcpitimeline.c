@@ -320,6 +320,15 @@ static void print_span(const struct timeline *t)
 	       when_text(t->slices.begin + (int64_t)t->slices.nr * t->slices.span, until));
 }
 
+static void print_left_out(const struct timeline *t)
+{
+	const struct base_buf *names = &t->a->unrecorded;
+
+	if (names->len)
+		printf("left out  %.*s, without minutes\n", (int)names->len,
+		       (const char *)names->data);
+}
+
 static int print_text(const struct timeline *t, struct base_err *err)
 {
 	uint64_t sums[ANALYSIS_NR_EVENTS] = { 0 };
@@ -337,6 +346,7 @@ static int print_text(const struct timeline *t, struct base_err *err)
 	if (t->a->nr_events) {
 		if (!no_header) {
 			print_span(t);
+			print_left_out(t);
 			putchar('\n');
 		}
 		r = timeline_print(t, utf8, stdout);
@@ -384,6 +394,21 @@ static struct json_object *json_slices(const struct timeline *t)
 	return list;
 }
 
+/* Epochs without minutes. */
+static struct json_object *json_left_out(const struct timeline *t)
+{
+	const struct base_buf *names = &t->a->unrecorded;
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < t->a->nr_epochs; i++) {
+		const char *name = t->a->epochs[i].name;
+
+		if (names->len && memmem(names->data, names->len, name, strlen(name)))
+			json_object_array_add(list, json_object_new_string(name));
+	}
+	return list;
+}
+
 static int print_json(const struct timeline *t, struct base_err *err)
 {
 	uint64_t sums[ANALYSIS_NR_EVENTS] = { 0 }, sum, *others = timeline_others(t, &sum);
@@ -405,6 +430,7 @@ static int print_json(const struct timeline *t, struct base_err *err)
 	json_object_object_add(root, "event",
 			       t->a->nr_events ? report_json_text(t->a->events[t->event].name)
 					       : NULL);
+	json_object_object_add(root, "left_out", json_left_out(t));
 	json_object_object_add(root, "slice_seconds", json_object_new_int64(t->slices.span));
 	json_object_object_add(root, "slices", json_slices(t));
 	json_object_object_add(root, "rows", rows);
@@ -445,6 +471,7 @@ static int run(int nr, char **what, struct base_err *err)
 	if (r >= 0)
 		r = report_open(&sel, &t.a, err);
 	if (r >= 0 && t.a->window.chosen) {
+		t.a->window.cut = true;
 		f.since = t.a->window.since;
 		f.until = t.a->window.until;
 	}

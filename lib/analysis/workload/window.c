@@ -69,9 +69,8 @@ static bool is_chosen(const struct analysis *a, const char *platform)
 	return false;
 }
 
-/* 1: it was added as a whole; 0: it has workloads, or cannot be read; negative. */
-static int add_unrecorded(struct analysis *a, const char *epoch, const char *platform,
-			  struct base_err *err)
+/* What cannot be read has been noted, and counts as recorded. */
+static bool has_workloads(struct analysis *a, const char *epoch, const char *platform)
 {
 	struct profdb_workloads *w = NULL;
 	struct base_err why = { 0 };
@@ -79,26 +78,27 @@ static int add_unrecorded(struct analysis *a, const char *epoch, const char *pla
 
 	if (r >= 0)
 		profdb_workloads_free(w);
-	if (r != -ENOENT)
-		return 0;
-	r = analysis_add_again(a, epoch, platform, err);
-	return r < 0 ? r : 1;
+	return r != -ENOENT;
 }
 
-static int add_epoch(struct analysis *a, const char *epoch, struct base_err *err)
+/* Adds what platforms without minutes have, if @add; returns how many have some, or negative. */
+static int fill_epoch(struct analysis *a, const char *epoch, bool add, struct base_err *err)
 {
 	char **platforms = profdb_platforms(a->db, epoch, err);
-	int r = platforms ? 0 : -ENOMEM;
-	bool any = false;
+	int r = platforms ? 0 : -ENOMEM, recorded = 0;
 
 	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
 		if (!is_chosen(a, platforms[i]))
 			continue;
-		r = add_unrecorded(a, epoch, platforms[i], err);
-		any = any || r > 0;
+		if (has_workloads(a, epoch, platforms[i]))
+			recorded++;
+		else if (add)
+			r = analysis_add_again(a, epoch, platforms[i], err);
 	}
 	free(platforms); /* one allocation, see profdb.h */
-	return r >= 0 && any ? base_buf_printf(&a->window.whole, " %s", epoch) : r;
+	if (r >= 0 && add)
+		r = base_buf_printf(&a->window.whole, " %s", epoch);
+	return r < 0 ? r : recorded;
 }
 
 static bool is_unrecorded(const struct analysis *a, const char *epoch)
@@ -109,13 +109,26 @@ static bool is_unrecorded(const struct analysis *a, const char *epoch)
 
 int workload_window_fill(struct analysis *a, struct base_err *err)
 {
+	size_t kept = 0;
 	int r = 0;
 
-	a->window.cut = true;
 	base_buf_clear(&a->window.whole);
-	for (size_t i = 0; i < a->nr_epochs && r >= 0; i++)
-		if (is_unrecorded(a, a->epochs[i].name) && has_a_minute(a, i))
-			r = add_epoch(a, a->epochs[i].name, err);
+	for (size_t i = 0; i < a->nr_epochs; i++) {
+		int recorded = 1;
+		bool add = true;
+
+		if (r >= 0 && is_unrecorded(a, a->epochs[i].name)) {
+			add = has_a_minute(a, i);
+			r = recorded = fill_epoch(a, a->epochs[i].name, add, err);
+		}
+		a->window.cut = a->window.cut || recorded > 0;
+		/* None of its samples are in the window. */
+		if (!add && !recorded)
+			free(a->epochs[i].name);
+		else
+			a->epochs[kept++] = a->epochs[i];
+	}
+	a->nr_epochs = kept;
 	if (r >= 0)
 		r = analysis_sum(a);
 	return r < 0 ? base_fail_errno(err, r, "cannot add epochs without minutes") : 0;
