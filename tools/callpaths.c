@@ -32,6 +32,9 @@ static int read_all(const struct select *sel, const struct callpath_how *how, st
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by label");
 	if (sel->apart)
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by process");
+	r = select_refuse_workloads(sel, "call paths", err);
+	if (r < 0)
+		return r;
 	r = callpath_load(x->a, paths, err);
 	return r < 0 ? r : callpath_tree_make(x->a, *paths, how, &x->tree, err);
 }
@@ -153,10 +156,11 @@ int callpaths_open(const struct select *sel, const struct callpaths_options *o,
 		   struct base_err *err)
 {
 	struct select whole = *sel;
-	int r;
+	int r = select_refuse_workloads(sel, "call paths", err);
 
 	whole.whole = true;
-	r = report_open(&whole, &out->a, err);
+	if (r >= 0)
+		r = report_open(&whole, &out->a, err);
 	out->full_names = o->full_names;
 	if (r >= 0)
 		r = callpaths_read(sel, how, out, err);

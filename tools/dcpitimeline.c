@@ -12,6 +12,7 @@
 #include "rows.h"
 #include "timeline.h"
 #include "tools.h"
+#include "workloads.h"
 
 enum { COLUMNS = 80, COLUMNS_MAX = 1000, MINUTE = 60 };
 
@@ -462,30 +463,21 @@ static int run(int nr, char **what, struct base_err *err)
 {
 	struct timeline t = { .by = by };
 	struct rows_of x = { .t = &t };
-	struct profdb_workloads *w = NULL;
-	struct workload_filter f;
+	struct workloads w = { 0 };
 	int code = BASE_EXIT_OK, r = find_by(&x, err);
 
-	workload_filter_init(&f);
-	sel.uncut = true;
+	sel.minutes = true;
 	if (r >= 0)
-		r = report_open(&sel, &t.a, err);
-	if (r >= 0 && t.a->window.chosen) {
-		t.a->window.cut = true;
-		f.since = t.a->window.since;
-		f.until = t.a->window.until;
-	}
+		r = report_open_workloads(&sel, &t.a, &w, err);
+	x.w = w.w;
 	if (r >= 0)
-		r = workload_load(t.a, &w, err);
-	x.w = w;
-	if (r >= 0)
-		r = gather(&t, &x, &f, nr, what, err);
+		r = gather(&t, &x, &w.filter, nr, what, err);
 	if (r >= 0)
 		r = sel.json ? print_json(&t, err) : print_text(&t, err);
 	if (t.a)
 		code = report_problems(cmd.name, t.a, stderr);
 	release(&t, &x);
-	profdb_workloads_free(w);
+	workloads_release(&w);
 	return r < 0 ? r : code;
 }
 

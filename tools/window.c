@@ -7,6 +7,12 @@
 #include "window.h"
 #include "when.h"
 
+/* What is shown has no minutes. */
+static bool is_whole(const struct select *s)
+{
+	return s->whole || s->callers.nr || s->apart;
+}
+
 int window_choose(const struct select *s, struct analysis_selection *sel, struct base_err *err)
 {
 	struct when_window w;
@@ -16,7 +22,7 @@ int window_choose(const struct select *s, struct analysis_selection *sel, struct
 		return r;
 	workload_round(&w.since, &w.until);
 	sel->timed = true;
-	sel->whole = s->whole || s->callers.nr || s->apart;
+	sel->whole = is_whole(s);
 	sel->since = w.since;
 	sel->until = w.until;
 	return 0;
@@ -35,32 +41,15 @@ int window_epochs(const struct select *s, struct profdb *db, char ***out, struct
 	return base_fail(err, -ENOENT, "no epoch has samples of this time");
 }
 
-static int restrict_minutes(struct analysis *a, struct base_err *err)
+bool window_cuts(const struct select *s, struct analysis *a)
 {
-	struct profdb_workloads *w = NULL;
-	struct workload_filter f;
-	int r = workload_load(a, &w, err);
-
-	workload_filter_init(&f);
-	f.since = a->window.since;
-	f.until = a->window.until;
-	if (r >= 0)
-		r = workload_only(a, w, &f, err);
-	if (r >= 0)
-		r = workload_window_fill(a, err);
-	profdb_workloads_free(w);
-	return r;
+	return !is_whole(s) && workload_window_cuts(a);
 }
 
-int window_restrict(const struct select *s, struct analysis *a, struct base_err *err)
+int window_whole(const struct select *s, struct analysis *a, struct base_err *err)
 {
-	int r = 0;
+	int r = a->window.chosen && is_whole(s) ? workload_window_whole(a) : 0;
 
-	if (s->uncut || !workload_window_cuts(a))
-		return 0;
-	if (!s->whole && !s->callers.nr && !s->apart)
-		return restrict_minutes(a, err);
-	r = workload_window_whole(a);
 	return r < 0 ? base_fail_errno(err, r, "cannot choose a time") : 0;
 }
 

@@ -28,17 +28,21 @@ static void image_free(struct analysis_image *ai)
 /*
  * The key by which profiles belong to one image. A pseudo-image changes its build-id while it grows
  * and keeps its file name; others have an identity by content, or at least a path. @text (may be
- * NULL) tells the code of files apart that claim one identity.
+ * NULL) tells the code of files apart that claim one identity. @a says what else is kept apart;
+ * NULL: nothing.
  */
-static int identity(const struct profdb_profile *p, bool apart, const char *text,
+static int identity(const struct profdb_profile *p, const struct analysis *a, const char *text,
 		    struct base_buf *key)
 {
 	const struct base_id *id = profdb_profile_image(p);
 	enum profdb_kind kind = profdb_profile_kind(p);
 	const char *path = profdb_profile_path(p, 0);
-	const char *process = apart ? profdb_profile_word(p, "process") : NULL;
+	const char *process = a && a->apart ? profdb_profile_word(p, "process") : NULL;
+	const char *label = a && a->by_label ? profdb_profile_word(p, "label") : NULL;
 	int r = base_buf_append(key, &kind, sizeof(kind));
 
+	if (r >= 0 && label)
+		r = base_buf_append(key, label, strlen(label) + 1);
 	if (r >= 0 && process)
 		r = base_buf_append(key, process, strlen(process) + 1);
 	if (r >= 0 && kind == PROFDB_DYNAMIC && path)
@@ -112,7 +116,7 @@ static struct analysis_image *find(struct analysis *a, const struct analysis_ima
 				   const char *text, struct base_buf *key)
 {
 	base_buf_clear(key);
-	return identity(ai->profile, a->apart, text, key) < 0
+	return identity(ai->profile, a, text, key) < 0
 		       ? NULL
 		       : base_map_get(&a->by_identity, key->data, key->len);
 }
@@ -247,7 +251,7 @@ static int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
 	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
 		r = analysis_note_period(a, profdb_profile_event(p, i));
 	if (r >= 0)
-		r = identity(p, a->apart, profdb_profile_word(p, "text"), &key);
+		r = identity(p, a, profdb_profile_word(p, "text"), &key);
 	if (r < 0) {
 		profdb_profile_free(p);
 	} else {
@@ -345,7 +349,7 @@ static int use_images(struct analysis *a)
 static int add_unsampled(struct analysis *a, struct profdb_profile *p, struct analysis_image **out)
 {
 	struct base_buf key = { 0 };
-	int r = identity(p, false, NULL, &key);
+	int r = identity(p, NULL, NULL, &key);
 
 	if (r < 0)
 		profdb_profile_free(p);
@@ -421,7 +425,7 @@ int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct ba
 {
 	struct profdb_profile *p = profdb_profile_new(kind, id, path);
 	struct base_buf key = { 0 };
-	int r = p ? identity(p, false, NULL, &key) : -ENOMEM;
+	int r = p ? identity(p, NULL, NULL, &key) : -ENOMEM;
 
 	*out = kind == PROFDB_FILE && id->len ? image_by_path(a, id, path) : NULL;
 	if (r >= 0 && !*out)
@@ -441,6 +445,7 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 
 	if (a) {
 		a->apart = sel->apart;
+		a->by_label = sel->by_label;
 		a->sums = sel->sums;
 		a->labels.v = sel->labels;
 		a->labels.nr = sel->nr_labels;

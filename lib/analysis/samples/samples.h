@@ -23,8 +23,9 @@ struct analysis_selection {
 	const char *event;	   /* NULL: all */
 	const char *const *labels; /* only samples with one of these labels; none: all */
 	size_t nr_labels;
-	bool apart; /* profiles that dcpid -bypid separated by process stay separate */
-	bool sums;  /* the caller needs sums of images only: profiles may lack their counts */
+	bool apart;    /* profiles that dcpid -bypid separated by process stay separate */
+	bool by_label; /* profiles of different labels stay separate */
+	bool sums;     /* the caller needs sums of images only: profiles may lack their counts */
 	const char *const *files; /* files that may be images at other paths than recorded */
 	size_t nr_files;
 	const char *const *maps; /* maps by dcpiscan, for the same purpose */
@@ -121,7 +122,7 @@ struct analysis_window {
 };
 
 struct analysis {
-	bool apart, sums; /* as in the selection */
+	bool apart, by_label, sums; /* as in the selection */
 	struct analysis_labels labels;
 	struct analysis_sources sources;
 	struct profdb *db;
@@ -218,7 +219,7 @@ int analysis_image_add(struct analysis *a, const char *path, struct analysis_ima
 		       struct base_err *err);
 /*
  * Finds the image of a profile with this head, or adds one without samples, which @a owns. @path:
- * of a pseudo-image its file's name. 0 or -ENOMEM. Not where processes are kept apart.
+ * of a pseudo-image its file's name. 0 or -ENOMEM. Not where processes or labels are kept apart.
  */
 int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct base_id *id,
 		      const char *path, struct analysis_image **out);

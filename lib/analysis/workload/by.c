@@ -18,10 +18,13 @@ struct by {
 	size_t event[PROFDB_NR_EVENTS];
 };
 
+/* What stands before the text of a group's key. */
+enum { KEPT = 'k', DROPPED = 'd', IDLE = 'i' };
+
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int add_group(struct workload_groups *g, const struct profdb_workload *k, bool dropped,
-		     const char *name)
+/* @text begins with its class. */
+static int add_group(struct workload_groups *g, const struct profdb_workload *k, const char *text)
 {
 	int r = base_grow(&g->v, &g->cap, g->nr + 1, sizeof(*g->v));
 	struct workload_group *one;
@@ -29,14 +32,13 @@ static int add_group(struct workload_groups *g, const struct profdb_workload *k,
 	if (r < 0)
 		return r;
 	one = &g->v[g->nr++];
-	*one = (struct workload_group){ .dropped = dropped };
-	one->name = strdup(name);
+	*one = (struct workload_group){ .dropped = *text == DROPPED, .idle = *text == IDLE };
+	one->name = strdup(text + 1);
 	one->comm = strdup(k->comm);
 	one->count = calloc(g->nr_events + 1, sizeof(*one->count));
 	return one->name && one->comm && one->count ? 0 : -ENOMEM;
 }
 
-/* @text is that of the key, and says in one byte more whether it was dropped. */
 static int find_group(struct by *b, const struct profdb_workload *k, const struct base_buf *text,
 		      size_t *out)
 {
@@ -45,7 +47,7 @@ static int find_group(struct by *b, const struct profdb_workload *k, const struc
 	int r = 0;
 
 	if (!at) {
-		r = add_group(g, k, text->data[0] != 0, (const char *)text->data + 1);
+		r = add_group(g, k, (const char *)text->data);
 		at = g->nr;
 		if (r >= 0)
 			r = base_map_set(&g->by_name, text->data, text->len, (void *)at);
@@ -57,12 +59,13 @@ static int find_group(struct by *b, const struct profdb_workload *k, const struc
 static int group_of(struct by *b, const struct profdb_workload *k, struct base_buf *text,
 		    size_t *out)
 {
-	char dropped = workload_key_dropped(k, b->key);
+	bool idle = workload_is_idle(k);
+	char class = idle ? IDLE : workload_key_dropped(k, b->key) ? DROPPED : KEPT;
 	int r;
 
 	base_buf_clear(text);
-	r = base_buf_append(text, &dropped, 1);
-	if (r >= 0)
+	r = base_buf_append(text, &class, 1);
+	if (r >= 0 && !idle)
 		r = workload_key_of(k, b->key, text);
 	if (r >= 0)
 		r = base_buf_printf(text, "%s", "");

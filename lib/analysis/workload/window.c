@@ -112,6 +112,7 @@ int workload_window_fill(struct analysis *a, struct base_err *err)
 	size_t kept = 0;
 	int r = 0;
 
+	a->window.cut = false;
 	base_buf_clear(&a->window.whole);
 	for (size_t i = 0; i < a->nr_epochs; i++) {
 		int recorded = 1;
