@@ -155,10 +155,12 @@ int callpaths_open(const struct select *sel, const struct callpaths_options *o,
 		   const struct callpath_how *how, int nr, char **what, struct callpaths *out,
 		   struct base_err *err)
 {
+	struct select whole = *sel;
 	int r = select_refuse_workloads(sel, "call paths", err);
 
+	whole.whole = true;
 	if (r >= 0)
-		r = report_open(sel, &out->a, err);
+		r = report_open(&whole, &out->a, err);
 	out->full_names = o->full_names;
 	if (r >= 0)
 		r = callpaths_read(sel, how, out, err);

@@ -417,6 +417,7 @@ static int run(int nr, char **what, struct base_err *err)
 		return r < 0 ? r : run_by(nr, what, err);
 	p.used = calloc((size_t)nr + 1, sizeof(*p.used));
 	sel.sums = by_image && !with_total && !select_workload(&sel);
+	sel.whole = with_total;
 	r = p.used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)
 		r = choose_event(&p, err);

@@ -322,6 +322,7 @@ static int run(int nr, char **what, struct base_err *err)
 	struct varg x = { 0 };
 	int code = BASE_EXIT_OK, r = select_refuse_workloads(&sel, "values", err);
 
+	sel.whole = true;
 	if (r >= 0)
 		r = report_open(&sel, &x.a, err);
 	if (r >= 0)

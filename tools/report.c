@@ -9,6 +9,7 @@
 #include "callpaths.h"
 #include "estimate.h"
 #include "report.h"
+#include "window.h"
 #include "workloads.h"
 
 enum { PROBLEMS_MAX = 8 };
@@ -62,7 +63,11 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 					  .apart = s->apart,
 					  .by_label = s->by_label,
 					  .sums = s->sums && !s->callers.nr };
+	struct workloads own = { 0 };
 	int r = check_workloads(s, err);
+
+	if (r >= 0)
+		r = window_choose(s, &sel, err);
 
 	if (r < 0)
 		return r;
@@ -72,18 +77,17 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 	 */
 	signal(SIGXFSZ, SIG_IGN);
 	r = analysis_open(&sel, out, err);
-	if (r >= 0 && w)
-		r = workloads_open(s, *out, w, err);
+	if (r >= 0 && (w || select_workload(s) || window_cuts(s, *out)))
+		r = workloads_open(s, *out, w ? w : &own, err);
+	workloads_release(&own);
+	if (r >= 0)
+		r = window_whole(s, *out, err);
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
 int report_open(const struct select *s, struct analysis **out, struct base_err *err)
 {
-	struct workloads w = { 0 };
-	int r = report_open_workloads(s, out, select_workload(s) ? &w : NULL, err);
-
-	workloads_release(&w);
-	return r;
+	return report_open_workloads(s, out, NULL, err);
 }
 
 void report_print_clean(FILE *to, const char *text)
@@ -134,6 +138,7 @@ void report_head(const struct analysis *a, FILE *to)
 	}
 	if (a->labels.nr)
 		fputc('\n', to);
+	window_head(a, to);
 	report_callers(a, to);
 	workloads_head(a, to);
 }
@@ -322,6 +327,7 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	json_object_object_add(root, "platforms", platforms);
 	if (a->labels.nr)
 		json_object_object_add(root, "labels", json_labels(a));
+	window_json(a, root);
 	if (a->nr_callers)
 		json_callers(root, a);
 	if (a->nr_kept)

@@ -5,6 +5,7 @@
 
 #include "base.h"
 #include "demangle.h"
+#include "when.h"
 #include "workload.h"
 
 struct select {
@@ -12,6 +13,9 @@ struct select {
 	const char *epoch;	     /* NAME|latest|all|FROM..TO; NULL: the newest */
 	const char *platform;	     /* NULL: all */
 	const char *event;	     /* NULL: all events */
+	const char *since, *until;   /* as when_parse takes them; NULL: any time */
+	bool whole;		     /* what is shown has no minutes: whole epochs are chosen */
+	bool minutes;		     /* only what has minutes is shown */
 	struct base_opt_list labels; /* -label: only samples with one of these */
 	/* -comm, -exe, …: only samples of workloads that match one of each; that of labels is
 	 * empty. */
@@ -33,7 +37,11 @@ struct select {
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
-	  "Only this platform's samples (default: all).", 0, 0 }
+	  "Only this platform's samples (default: all).", 0, 0 },                                  \
+	{ "since", BASE_OPT_STRING, &(s).since, "TIME",                                            \
+	  "Only samples from this time on: " WHEN_FORMS " (default epochs: all of that time).",    \
+	  0, 0 },                                                                                  \
+	{ "until", BASE_OPT_STRING, &(s).until, "TIME", "Only samples before this time.", 0, 0 }
 #define SELECT_OPTION_LABEL(s)                                                                     \
 	{ "label", BASE_OPT_LIST, &(s).labels, "LABEL",                                            \
 	  "Only samples of programs that ran under this label (dcpilabel). Repeatable.", 0, 0 }

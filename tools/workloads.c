@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "window.h"
 #include "workloads.h"
 
 /* ---- users by name --------------------------------------------------------------------------- */
@@ -135,14 +136,20 @@ static int remarks(struct analysis *a, const struct workloads *x)
 	int r = marks ? 0 : -ENOMEM;
 
 	workload_filter_init(&all);
+	all.since = x->filter.since;
+	all.until = x->filter.until;
 	if (r >= 0)
 		r = workload_mark(a, x->w, &all, WORKLOAD_NR_KEYS, marks);
 	if (r >= 0 && a->nr_events) {
 		workload_sum(a, x->w, &all, marks, recorded);
-		r = remark_unrecorded(a, recorded[event], event);
+		/* Of a part of an epoch nobody knows what was not. */
+		if (!workload_filter_has_time(&all))
+			r = remark_unrecorded(a, recorded[event], event);
 	}
 	for (size_t i = 0; i < a->nr_events; i++)
-		a->kept_of[i] = a->events[i].sum > recorded[i] ? a->events[i].sum : recorded[i];
+		a->kept_of[i] = a->events[i].sum > recorded[i] && !workload_filter_has_time(&all)
+					? a->events[i].sum
+					: recorded[i];
 	if (r >= 0 && a->nr_events)
 		r = remark_dropped(a, x, WORKLOAD_PID, event, marks);
 	if (r >= 0 && a->nr_events)
@@ -179,23 +186,47 @@ static int choose(const struct select *s, struct analysis *a, struct workloads *
 		r = remarks(a, x);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot choose samples by their workload");
+	a->window.cut = workload_filter_has_time(&x->filter);
 	return workload_only(a, x->w, &x->filter, err);
+}
+
+/* Epochs without minutes count as a whole, which is said. */
+static int choose_time(const struct select *s, struct analysis *a, const struct workloads *x,
+		       struct base_err *err)
+{
+	int r = workload_only(a, x->w, &x->filter, err);
+
+	a->window.cut = true;
+	return r < 0 || s->minutes ? r : workload_window_fill(a, err);
+}
+
+static void set_filter(const struct select *s, struct analysis *a, struct workloads *out)
+{
+	workload_filter_init(&out->filter);
+	if (a->window.chosen && (s->minutes || window_cuts(s, a))) {
+		out->filter.since = a->window.since;
+		out->filter.until = a->window.until;
+	}
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++) {
+		out->filter.globs[i] = s->globs[i].items;
+		out->filter.nr[i] = s->globs[i].nr;
+	}
 }
 
 int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
 		   struct base_err *err)
 {
-	int r = 0;
+	int r;
 
-	workload_filter_init(&out->filter);
-	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++) {
-		out->filter.globs[i] = s->globs[i].items;
-		out->filter.nr[i] = s->globs[i].nr;
-	}
+	set_filter(s, a, out);
 	r = find_users(out, &s->globs[WORKLOAD_UID], err);
 	if (r >= 0)
 		r = workload_load(a, &out->w, err);
-	return r < 0 || workload_filter_is_all(&out->filter) ? r : choose(s, a, out, err);
+	if (r < 0)
+		return r;
+	if (select_workload(s))
+		return choose(s, a, out, err);
+	return workload_filter_is_all(&out->filter) ? 0 : choose_time(s, a, out, err);
 }
 
 void workloads_release(struct workloads *x)

@@ -487,6 +487,7 @@ void analysis_close(struct analysis *a)
 	base_buf_release(&a->labels.others);
 	base_buf_release(&a->unrecorded);
 	base_buf_release(&a->remarks);
+	base_buf_release(&a->window.whole);
 	free(a->labels.seen);
 	free(a->kept);
 	image_map_release(&a->sources.map);
@@ -763,11 +764,53 @@ static int check_labels(const struct analysis *a, struct base_err *err)
 	return 0;
 }
 
+int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
+		       struct base_err *err)
+{
+	struct walk w = { a, epoch, platform, NULL };
+
+	/* Files that cannot be read have been noted. */
+	return profdb_walk(a->db, epoch, platform, on_profile, NULL, &w, err);
+}
+
+/* Leaves those with a part of the window that was chosen. */
+static int choose_time(struct analysis *a, const struct analysis_selection *sel, char **epochs,
+		       struct base_err *err)
+{
+	char first[PROFDB_EPOCH_LEN + 1] = "", last[PROFDB_EPOCH_LEN + 1] = "";
+
+	/* A flush that came some seconds late makes no epoch one of the next hour. */
+	int64_t less = sel->whole ? 59 : 0;
+	int64_t since = sel->since == INT64_MIN ? INT64_MIN : sel->since + less;
+	int64_t until = sel->until == INT64_MAX ? INT64_MAX : sel->until - less;
+
+	for (size_t i = 0; epochs[i]; i++)
+		snprintf(i ? last : first, sizeof(last), "%s", epochs[i]);
+	if (profdb_epochs_within(a->db, epochs, since, until))
+		return 0;
+	base_fail(err, -ENOENT, "no epoch has samples of this time");
+	base_hint(err, "epochs are named by the minute in which they began, UTC: there %s %s%s%s",
+		  *last ? "are" : "is", first, *last ? " to " : "", last);
+	return -ENOENT;
+}
+
+static int choose_epochs(struct analysis *a, const struct analysis_selection *sel, char ***out,
+			 struct base_err *err)
+{
+	const char *spec = sel->epoch || !sel->timed ? sel->epoch : "all";
+	int r = profdb_epoch_select(a->db, spec, out, err);
+
+	a->window.chosen = sel->timed;
+	a->window.since = sel->since;
+	a->window.until = sel->until;
+	return r < 0 || !sel->timed ? r : choose_time(a, sel, *out, err);
+}
+
 static int walk_all(struct analysis *a, const struct analysis_selection *sel, struct base_err *err)
 {
 	struct base_buf seen = { 0 };
 	char **epochs = NULL;
-	int r = profdb_epoch_select(a->db, sel->epoch, &epochs, err);
+	int r = choose_epochs(a, sel, &epochs, err);
 
 	for (size_t i = 0; r >= 0 && epochs && epochs[i]; i++)
 		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);

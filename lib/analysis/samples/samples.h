@@ -30,6 +30,9 @@ struct analysis_selection {
 	size_t nr_files;
 	const char *const *maps; /* maps by dcpiscan, for the same purpose */
 	size_t nr_maps;
+	bool timed; /* only epochs with a part of [since, until); of all, if @epoch is NULL */
+	bool whole; /* what the caller shows has no minutes: an epoch is to share one at least */
+	int64_t since, until;
 };
 
 struct analysis_event {
@@ -107,6 +110,17 @@ struct analysis_sources {
 	struct image_store *store;
 };
 
+/*
+ * The window of time that the caller has chosen. An epoch that is in it only in part is restricted
+ * to its minutes (lib/analysis/workload, window.c), or taken as a whole if it keeps none.
+ */
+struct analysis_window {
+	bool chosen;
+	int64_t since, until;  /* UTC seconds; INT64_MIN, INT64_MAX: open */
+	bool cut;	       /* epochs were restricted to minutes */
+	struct base_buf whole; /* names of epochs taken as a whole: " NAME NAME …" */
+};
+
 struct analysis {
 	bool apart, by_label, sums; /* as in the selection */
 	struct analysis_labels labels;
@@ -134,6 +148,7 @@ struct analysis {
 	size_t nr_kept;
 	uint64_t kept_of[ANALYSIS_NR_EVENTS];
 	bool moves_dropped; /* profiles had moves of traces, of which nobody knows whose they are */
+	struct analysis_window window;
 	/* Names of epochs that keep no workloads, " NAME NAME …", once they were read. */
 	struct base_buf unrecorded;
 	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
@@ -151,6 +166,10 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 void analysis_close(struct analysis *a);
 /* Sums again, after the profiles of images were changed. 0, -ENOMEM, -DCPI_EOVERFLOW. */
 int analysis_sum(struct analysis *a);
+/* Adds the profiles of a chosen epoch and platform once more, after those of images were cleared.
+ * analysis_sum is to follow. 0 or negative with @err. */
+int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
+		       struct base_err *err);
 /* Adds a platform that exists to @seen, once, for the hint of analysis_no_platform. 0 or
  * -ENOMEM. */
 int analysis_platform_seen(struct base_buf *seen, const char *name);

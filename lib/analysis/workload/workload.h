@@ -108,6 +108,21 @@ int workload_only(struct analysis *a, const struct profdb_workloads *w,
 void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t *share,
 		     uint64_t *rest);
 
+/* ---- windows of time (window.c) ---------------------------------------------------------------
+ */
+
+/* The whole minutes that a window touches. */
+void workload_round(int64_t *since, int64_t *until);
+/* Whether an epoch of @a is in its window only in part, so that it is to be restricted. */
+bool workload_window_cuts(struct analysis *a);
+/* Notes in a->window that these count as a whole. 0 or -ENOMEM. */
+int workload_window_whole(struct analysis *a);
+/*
+ * To follow workload_only with a filter of that window: adds the epochs that keep no minutes, each
+ * as a whole, and sums again. a->window says which. 0 or negative with @err.
+ */
+int workload_window_fill(struct analysis *a, struct base_err *err);
+
 /* ---- groups (by.c) --------------------------------------------------------------------------- */
 
 struct workload_group {
