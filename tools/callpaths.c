@@ -32,6 +32,9 @@ static int read_all(const struct select *sel, const struct callpath_how *how, st
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by label");
 	if (sel->apart)
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by process");
+	r = select_refuse_workloads(sel, "call paths", err);
+	if (r < 0)
+		return r;
 	r = callpath_load(x->a, paths, err);
 	return r < 0 ? r : callpath_tree_make(x->a, *paths, how, &x->tree, err);
 }
@@ -152,8 +155,12 @@ int callpaths_open(const struct select *sel, const struct callpaths_options *o,
 		   const struct callpath_how *how, int nr, char **what, struct callpaths *out,
 		   struct base_err *err)
 {
-	int r = report_open(sel, &out->a, err);
+	struct select whole = *sel;
+	int r = select_refuse_workloads(sel, "call paths", err);
 
+	whole.whole = true;
+	if (r >= 0)
+		r = report_open(&whole, &out->a, err);
 	out->full_names = o->full_names;
 	if (r >= 0)
 		r = callpaths_read(sel, how, out, err);

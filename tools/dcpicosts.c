@@ -16,6 +16,7 @@ static struct select sel;
 static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(sel),
 	SELECT_OPTION_LABEL(sel),
+	SELECT_OPTIONS_WORKLOAD(sel),
 	SELECT_OPTIONS_FILES(sel.files, sel.maps),
 	{ "event", BASE_OPT_STRING, &sel.event, "EVENT",
 	  "Costs in this event (default: of those that measure time, the one with most samples).",

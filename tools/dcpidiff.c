@@ -27,6 +27,7 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	SELECT_OPTIONS_DB(now.sel),
 	SELECT_OPTION_LABEL(now.sel),
+	SELECT_OPTIONS_WORKLOAD(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
 	SELECT_OPTION_MANGLED,
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",

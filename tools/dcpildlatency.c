@@ -173,8 +173,10 @@ static int gather(struct latency *x, int nr, char **what, struct base_err *err)
 {
 	struct analysis_image **images = NULL;
 	size_t nr_images = 0;
-	int r = report_open(&sel, &x->a, err);
+	int r;
 
+	sel.whole = true;
+	r = report_open(&sel, &x->a, err);
 	if (r >= 0)
 		r = choose_images(x->a, nr, what, &images, &nr_images, err);
 	if (r >= 0)

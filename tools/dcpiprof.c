@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "by.h"
 #include "inclusive.h"
 #include "report.h"
 #include "rows.h"
@@ -13,13 +14,22 @@
 static struct select sel;
 static const char *sort_event;
 static double keep = 100;
-static bool by_image, no_header, csl, with_total;
+static bool by_image, no_header, csl, with_total, no_idle;
+static const char *by;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
 	SELECT_OPTION_CALLER(sel),
 	SELECT_OPTION_UNCHECKED(sel),
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
+	{ "by", BASE_OPT_STRING, &by, "KEY",
+	  "One line per comm, exe, pid, uid, cgroup, unit, container, thread, label or host: whose "
+	  "the "
+	  "samples are. Operands choose images.",
+	  0, 0 },
+	{ "no_idle", BASE_OPT_FLAG, &no_idle, NULL,
+	  "Leave out the idle task, also of percentages: shares are of the time that CPUs worked.",
+	  0, 0 },
 	{ "pids", BASE_OPT_FLAG, &sel.apart, NULL,
 	  "Keep processes apart: a line for each pseudo-image's routine, and for each process of a "
 	  "program that 'dcpid -bypid' kept apart.",
@@ -57,6 +67,10 @@ static const struct base_cmd cmd = {
 			  "that "
 			  "took 90 % of the time." },
 			{ "dcpiprof -i", "The images of $DCPIDB." },
+			{ "dcpiprof -by comm libc.so.6",
+			  "The programs that spent time in an image." },
+			{ "dcpiprof -unit cron.service -keep 90",
+			  "The procedures of a service and its children, kernel included." },
 			{ "dcpiprof -total -s total -keep 90",
 			  "The procedures with most samples in what they called." },
 			{ "dcpiprof hello",
@@ -75,6 +89,7 @@ struct profile {
 	int nr_operands;
 	char **operands;
 	size_t event;	/* sorted by */
+	bool ticks;	/* that tells time: -i has a column of seconds, else the head a line */
 	bool by_total;	/* and by the totals of that event */
 	size_t nr_kept; /* rows before "others" */
 };
@@ -93,6 +108,8 @@ static bool wanted(void *ctx, struct analysis_image *ai)
 	struct profile *p = ctx;
 	bool yes = p->nr_operands == 0;
 
+	if (no_idle && by_is_idle(ai))
+		return false;
 	for (int i = 0; i < p->nr_operands; i++) {
 		if (analysis_image_match(p->a, ai, p->operands[i]))
 			yes = p->used[i] = true;
@@ -173,7 +190,7 @@ static void put_total(const struct profile *p, struct table *t, const uint64_t *
 /* Samples, percent, cumulative percent, those of call paths, then the other events. @sum: of this
  * line and all above. */
 static void put_counts(const struct profile *p, struct table *t, const uint64_t *count,
-		       const uint64_t *inclusive, const uint64_t *sum)
+		       const uint64_t *inclusive, const uint64_t *sum, double seconds)
 {
 	const uint64_t *total = p->rows.total;
 
@@ -182,6 +199,8 @@ static void put_counts(const struct profile *p, struct table *t, const uint64_t 
 		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total[p->event]);
 	else
 		table_cell(t, "%s", "");
+	if (p->ticks && by_image)
+		table_cell(t, "%.2f", seconds);
 	put_total(p, t, inclusive);
 	for (size_t e = 0; e < p->a->nr_events; e++)
 		if (e != p->event)
@@ -202,6 +221,8 @@ static void put_heads(const struct profile *p, struct table *t)
 	table_column(t, false, a->events[p->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
+	if (p->ticks && by_image)
+		table_column(t, false, "seconds");
 	if (with_total) {
 		table_column(t, false, "total");
 		table_column(t, false, "%");
@@ -222,6 +243,21 @@ static const char *image_of(const struct analysis_row *row)
 	return row->image->kind == PROFDB_NAMED ? "" : analysis_row_image(row);
 }
 
+static double seconds_of(const struct profile *p, const struct analysis_row *row)
+{
+	return (double)row->count[p->event] * report_seconds(p->a, row->image, p->event);
+}
+
+/* Of all rows from @from on. */
+static double seconds_from(const struct profile *p, size_t from)
+{
+	double sum = 0;
+
+	for (size_t i = from; i < p->rows.nr; i++)
+		sum += seconds_of(p, &p->rows.v[i]);
+	return sum;
+}
+
 static void put_rows(const struct profile *p, struct table *t)
 {
 	uint64_t rest[ANALYSIS_NR_EVENTS] = { 0 }, sum = 0;
@@ -230,16 +266,16 @@ static void put_rows(const struct profile *p, struct table *t)
 		const struct analysis_row *row = &p->rows.v[i];
 
 		sum += row->count[p->event];
-		put_counts(p, t, row->count, row->total, &sum);
+		put_counts(p, t, row->count, row->total, &sum, seconds_of(p, row));
 		put_names(t, demangle_shown(analysis_row_label(row)), image_of(row));
 	}
 	if (p->nr_kept < p->rows.nr) {
 		others(p, rest);
 		sum += rest[p->event];
-		put_counts(p, t, rest, NULL, &sum);
+		put_counts(p, t, rest, NULL, &sum, seconds_from(p, p->nr_kept));
 		put_names(t, "others", "");
 	}
-	put_counts(p, t, p->rows.total, NULL, NULL);
+	put_counts(p, t, p->rows.total, NULL, NULL, seconds_from(p, 0));
 	put_names(t, "total", "");
 }
 
@@ -252,6 +288,9 @@ static int print_text(const struct profile *p, struct base_err *err)
 	if (heads) {
 		report_head(p->a, stdout);
 		report_events(p->a, p->rows.total, stdout);
+		if (p->ticks && !by_image)
+			printf("seconds    %.2f of %s\n", seconds_from(p, 0),
+			       p->a->events[p->event].name);
 		if (with_total && p->a->nr_events)
 			callpaths_print(&p->paths, stdout);
 	}
@@ -338,22 +377,47 @@ static int choose_event(struct profile *p, struct base_err *err)
 
 static int print(struct profile *p, struct base_err *err)
 {
+	p->ticks = report_seconds(p->a, NULL, p->event) > 0;
 	analysis_rows_sort(&p->rows, p->event, p->by_total);
 	cut(p);
 	return sel.json ? print_json(p, err) : print_text(p, err);
 }
 
-static int run(int nr, char **what, struct base_err *err)
+static int check(struct base_err *err)
 {
-	struct profile p = { .nr_operands = nr, .operands = what };
-	int code = BASE_EXIT_OK, r;
-
 	if (csl && sel.json)
 		return base_fail(err, -DCPI_EUSAGE, "-csl and -json exclude each other");
 	if (with_total && sel.callers.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-total and -caller exclude each other");
+	if (with_total && select_refuse_workloads(&sel, "call paths", err) < 0)
+		return -DCPI_EUSAGE;
+	if (by && (by_image || with_total || sel.callers.nr || sel.apart))
+		return base_fail(err, -DCPI_EUSAGE, "-by and -%s exclude each other",
+				 by_image	  ? "i"
+				 : with_total	  ? "total"
+				 : sel.callers.nr ? "caller"
+						  : "pids");
+	return 0;
+}
+
+static int run_by(int nr, char **what, struct base_err *err)
+{
+	const struct by_options o = { by, sort_event, keep, no_header, csl, no_idle };
+
+	sel.sums = !select_workload(&sel);
+	return by_report(cmd.name, &sel, &o, nr, what, err);
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct profile p = { .nr_operands = nr, .operands = what };
+	int code = BASE_EXIT_OK, r = check(err);
+
+	if (r < 0 || by)
+		return r < 0 ? r : run_by(nr, what, err);
 	p.used = calloc((size_t)nr + 1, sizeof(*p.used));
-	sel.sums = by_image && !with_total;
+	sel.sums = by_image && !with_total && !select_workload(&sel);
+	sel.whole = with_total;
 	r = p.used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)
 		r = choose_event(&p, err);

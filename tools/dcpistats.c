@@ -25,6 +25,7 @@ static const struct base_opt options[] = {
 	  "Multiply the set's counts by N (a run of other length, or another period).", 1e-9, 1e9 },
 	SELECT_OPTIONS_DB(now.sel),
 	SELECT_OPTION_LABEL(now.sel),
+	SELECT_OPTIONS_WORKLOAD(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
 	SELECT_OPTION_MANGLED,
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
@@ -90,7 +91,7 @@ static int sets_of_images(struct sets *s, struct base_err *err)
 		*set = now;
 		set->nr_what = 1;
 		set->what = &s->words[i];
-		r = sets_own_labels(set, err);
+		r = sets_own_lists(set, err);
 		s->nr += r >= 0;
 	}
 	return r;

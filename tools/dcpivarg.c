@@ -320,8 +320,11 @@ static int run(int nr, char **what, struct base_err *err)
 {
 	struct json_object *list = sel.json ? json_object_new_array() : NULL;
 	struct varg x = { 0 };
-	int code = BASE_EXIT_OK, r = report_open(&sel, &x.a, err);
+	int code = BASE_EXIT_OK, r = select_refuse_workloads(&sel, "values", err);
 
+	sel.whole = true;
+	if (r >= 0)
+		r = report_open(&sel, &x.a, err);
 	if (r >= 0)
 		r = open_values(&x, err);
 	if (r >= 0)

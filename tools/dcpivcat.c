@@ -231,8 +231,10 @@ static int show_image(struct json_object *list, struct base_err *err)
 	struct hotlists lists = { 0 };
 	bool printed = false;
 	size_t nr_images = 0;
-	int r = report_open(&sel, &a, err), code = BASE_EXIT_OK;
+	int r, code = BASE_EXIT_OK;
 
+	sel.whole = true;
+	r = report_open(&sel, &a, err);
 	if (r >= 0)
 		r = choose_images(a, 1, (char *[]){ (char *)(uintptr_t)image }, &images, &nr_images,
 				  err);

@@ -16,13 +16,14 @@ typedef int finish_fn(void *context, struct feedback *f, struct base_err *err);
  */
 static const char *choice(const struct select *s)
 {
-	return s->epoch	      ? "epoch"
-	       : s->platform  ? "platform"
-	       : s->event     ? "event"
-	       : s->labels.nr ? "label"
-	       : s->files.nr  ? "p"
-	       : s->maps.nr   ? "m"
-			      : NULL;
+	return s->epoch		    ? "epoch"
+	       : s->platform	    ? "platform"
+	       : s->event	    ? "event"
+	       : s->labels.nr	    ? "label"
+	       : select_workload(s) ? select_workload(s)
+	       : s->files.nr	    ? "p"
+	       : s->maps.nr	    ? "m"
+				    : NULL;
 }
 
 int feedback_check(struct feedback *f, enum freq_confidence usual, struct base_err *err)

@@ -27,6 +27,7 @@ struct feedback {
 #define FEEDBACK_OPTIONS(f)                                                                        \
 	SELECT_OPTIONS_DB((f).sel),                                                                \
 	SELECT_OPTION_LABEL((f).sel),                                                              \
+	SELECT_OPTIONS_WORKLOAD((f).sel),                                                          \
 	SELECT_OPTIONS_FILES((f).sel.files, (f).sel.maps),                                         \
 	{ "event", BASE_OPT_STRING, &(f).sel.event, "EVENT",                                       \
 	  "Estimate from samples of this event (default: the one that tells most).", 0, 0 },       \

@@ -9,6 +9,8 @@
 #include "callpaths.h"
 #include "estimate.h"
 #include "report.h"
+#include "window.h"
+#include "workloads.h"
 
 enum { PROBLEMS_MAX = 8 };
 
@@ -35,7 +37,18 @@ int report_main(const struct base_cmd *cmd, struct select *sel,
 	return report_end(cmd, r, &err);
 }
 
-int report_open(const struct select *s, struct analysis **out, struct base_err *err)
+static int check_workloads(const struct select *s, struct base_err *err)
+{
+	const char *other = s->callers.nr ? "caller" : s->apart ? "pids" : NULL;
+
+	return other && select_workload(s)
+		       ? base_fail(err, -DCPI_EUSAGE, "-%s and -%s exclude each other", other,
+				   select_workload(s))
+		       : 0;
+}
+
+int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
+			  struct base_err *err)
 {
 	struct analysis_selection sel = { .db = s->db,
 					  .epoch = s->epoch,
@@ -48,16 +61,33 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .labels = s->labels.items,
 					  .nr_labels = s->labels.nr,
 					  .apart = s->apart,
+					  .by_label = s->by_label,
 					  .sums = s->sums && !s->callers.nr };
-	int r;
+	struct workloads own = { 0 };
+	int r = check_workloads(s, err);
 
+	if (r >= 0)
+		r = window_choose(s, &sel, err);
+
+	if (r < 0)
+		return r;
 	/*
 	 * The index that is kept for the next question may be longer than the user's limit of file
 	 * sizes. Programs that open a database in this way execute no other program.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
 	r = analysis_open(&sel, out, err);
+	if (r >= 0 && (w || select_workload(s) || window_cuts(s, *out)))
+		r = workloads_open(s, *out, w ? w : &own, err);
+	workloads_release(&own);
+	if (r >= 0)
+		r = window_whole(s, *out, err);
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
+}
+
+int report_open(const struct select *s, struct analysis **out, struct base_err *err)
+{
+	return report_open_workloads(s, out, NULL, err);
 }
 
 void report_print_clean(FILE *to, const char *text)
@@ -108,7 +138,9 @@ void report_head(const struct analysis *a, FILE *to)
 	}
 	if (a->labels.nr)
 		fputc('\n', to);
+	window_head(a, to);
 	report_callers(a, to);
+	workloads_head(a, to);
 }
 
 /* The part of the time in which the event was counted, 0 to 1: below 1 where events took turns. */
@@ -121,6 +153,24 @@ static double event_enabled(const struct analysis_event *ev)
 static bool is_clock(const char *event)
 {
 	return estimate_model(event) == FREQ_TIME && !estimate_is_cycles(event);
+}
+
+double report_seconds(const struct analysis *a, const struct analysis_image *ai, size_t event)
+{
+	enum { NS_PER_S = 1000000000 };
+	double sum = 0, units = 0;
+
+	if (!a->nr_events || !is_clock(a->events[event].name))
+		return 0;
+	if (ai)
+		return analysis_sample_units(a, ai, event) / NS_PER_S;
+	for (size_t i = 0; i < a->nr_images; i++) {
+		double n = (double)a->images[i]->count[event];
+
+		sum += n;
+		units += n > 0 ? n * analysis_sample_units(a, a->images[i], event) : 0;
+	}
+	return sum > 0 ? units / sum / NS_PER_S : 0;
 }
 
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
@@ -277,8 +327,11 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	json_object_object_add(root, "platforms", platforms);
 	if (a->labels.nr)
 		json_object_object_add(root, "labels", json_labels(a));
+	window_json(a, root);
 	if (a->nr_callers)
 		json_callers(root, a);
+	if (a->nr_kept)
+		workloads_json(a, root);
 	json_object_object_add(root, "events", json_events(a, sums));
 	return root;
 }

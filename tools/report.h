@@ -21,6 +21,11 @@ int report_main(const struct base_cmd *cmd, struct select *sel,
 
 /* Gather what @s selects. 0 or negative with @err. From here on SIGXFSZ is ignored. */
 int report_open(const struct select *s, struct analysis **out, struct base_err *err);
+struct workloads;
+/* The same, and the workloads of all that is chosen into @w (NULL: not wanted), which is released
+ * also on failure. */
+int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
+			  struct base_err *err);
 
 /* A text from outside, fit for a terminal. */
 void report_print_clean(FILE *to, const char *text);
@@ -36,6 +41,9 @@ void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);
 /* Sums over all images, by event: fills @sums (ANALYSIS_NR_EVENTS) and returns it. */
 const uint64_t *report_sums(const struct analysis *a, uint64_t *sums);
 
+/* Seconds that a sample of @event in @ai (NULL: in all images, on the average) stands for, where
+ * that is a clock or the tick; else 0. */
+double report_seconds(const struct analysis *a, const struct analysis_image *ai, size_t event);
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to);
 
 /* The same for JSON: an object with schema (NULL: it is a part of another), database, epochs,

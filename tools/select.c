@@ -15,3 +15,20 @@ int select_check(struct select *s, struct base_err *err)
 	}
 	return 0;
 }
+
+const char *select_workload(const struct select *s)
+{
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++)
+		if (s->globs[i].nr)
+			return workload_key_name((enum workload_key)i);
+	return NULL;
+}
+
+int select_refuse_workloads(const struct select *s, const char *what, struct base_err *err)
+{
+	const char *option = select_workload(s);
+
+	return option ? base_fail(err, -DCPI_EUSAGE, "%s are not kept by workload: leave out -%s",
+				  what, option)
+		      : 0;
+}

@@ -20,9 +20,8 @@ static int part_end(int argc, char **argv, int from)
 	return from;
 }
 
-int sets_own_labels(struct set *s, struct base_err *err)
+static int own(struct base_opt_list *list, struct base_err *err)
 {
-	struct base_opt_list *list = &s->sel.labels;
 	const char **items = calloc(list->nr + 1, sizeof(*items));
 
 	if (!items)
@@ -33,11 +32,28 @@ int sets_own_labels(struct set *s, struct base_err *err)
 	return 0;
 }
 
+static void release_lists(struct set *s)
+{
+	free(s->sel.labels.items);
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++)
+		free(s->sel.globs[i].items);
+}
+
+int sets_own_lists(struct set *s, struct base_err *err)
+{
+	struct base_opt_list *common = s->sel.globs;
+	int r = own(&s->sel.labels, err);
+
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS && r >= 0; i++)
+		r = own(&common[i], err);
+	return r;
+}
+
 /* argv[from] is a "-set", which the parser takes for the name of the program. */
 static int parse_set(const struct base_cmd *cmd, struct set *into, char **argv, int from, int to,
 		     struct sets *out, struct base_err *err)
 {
-	int nr = to - from, r = sets_own_labels(into, err);
+	int nr = to - from, r = sets_own_lists(into, err);
 	char **words = argv + from;
 
 	if (r < 0)
@@ -50,7 +66,7 @@ static int parse_set(const struct base_cmd *cmd, struct set *into, char **argv, 
 	if (r == BASE_OPT_RUN)
 		out->v[out->nr++] = *into;
 	else
-		free(into->sel.labels.items);
+		release_lists(into);
 	return r;
 }
 
@@ -162,7 +178,7 @@ void sets_release(struct sets *s)
 	for (size_t i = 0; i < s->nr; i++) {
 		analysis_rows_release(&s->v[i].rows);
 		analysis_close(s->v[i].a);
-		free(s->v[i].sel.labels.items);
+		release_lists(&s->v[i]);
 	}
 	free(s->v);
 	memset(s, 0, sizeof(*s));

@@ -25,14 +25,16 @@ struct sets {
 /*
  * Parse argv part by part by @cmd, whose option table writes into @into; what it holds after the
  * part before the first -set is what each set begins with. Lists (-p) are the command's to keep:
- * they would be shared; labels add up. BASE_OPT_RUN, BASE_OPT_DONE, or negative with @err.
+ * they would be shared; labels and workloads add up. BASE_OPT_RUN, BASE_OPT_DONE, or negative with
+ * @err.
  */
 int sets_parse(const struct base_cmd *cmd, struct set *into, int argc, char **argv,
 	       struct sets *out, struct base_err *err);
 /*
- * Give a copied set its own list of the labels, which sets_release frees. 0 or negative with @err.
+ * Give a copied set its own lists of labels and workloads, which sets_release frees. 0 or negative
+ * with @err.
  */
-int sets_own_labels(struct set *s, struct base_err *err);
+int sets_own_lists(struct set *s, struct base_err *err);
 /* Gather the set's samples: sets_gather does it too. */
 int sets_open(struct set *s, struct base_err *err);
 /* Gather the set's samples and sum them, by image or by procedure (with @code as analysis_rows has

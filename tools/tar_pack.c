@@ -10,6 +10,7 @@
 #include "image.h"
 #include "report.h"
 #include "tar.h"
+#include "window.h"
 
 /* An image that some profile is of. */
 struct wanted {
@@ -244,7 +245,7 @@ static int pack_epochs(struct pack *p, const struct select *sel, struct base_err
 {
 	struct base_buf seen = { 0 };
 	char **epochs;
-	int r = profdb_epoch_select(p->db, sel->epoch, &epochs, err);
+	int r = window_epochs(sel, p->db, &epochs, err);
 
 	for (size_t i = 0; r >= 0 && epochs[i]; i++)
 		r = pack_epoch(p, epochs[i], sel->platform, &seen, err);

@@ -30,6 +30,8 @@ int valued_check(struct valued_options *o, const struct select *sel, struct base
 				 valued_shown(o));
 	if (valued_wanted(o) && sel->labels.nr)
 		return base_fail(err, -DCPI_EUSAGE, "values carry no labels: leave out -label");
+	if (valued_wanted(o) && select_refuse_workloads(sel, "values", err) < 0)
+		return -DCPI_EUSAGE;
 	if (o->cutoff < 0)
 		o->cutoff = 1;
 	if (!o->show)

@@ -40,7 +40,9 @@ struct options {
 	struct base_opt_list bypid;  /* images and facilities whose processes are kept apart */
 	const char *exclusions;
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
-	const char *format; /* of profile files, as profdb_format_find takes it */
+	const char *format;	 /* of profile files, as profdb_format_find takes it */
+	const char *epoch_every; /* as every_parse takes it */
+	int64_t epoch_every_s;	 /* that in seconds; 0: epochs begin when somebody says so */
 	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
 	int64_t quota_mib, process_quota_mib; /* 0: the default */
 	int64_t gc_size_mib;		      /* 0: whatever it takes */
@@ -104,6 +106,7 @@ struct daemon {
 	uint64_t resynced_ns; /* when /proc was read for lost events last */
 	uint64_t ranges_read_ns;
 	uint64_t next_flush_ns;
+	uint64_t next_turn_ns;	      /* no epoch is begun by itself before */
 	struct base_buf kept_status;  /* as of the turn's beginning; empty where turns are short */
 	uint64_t meanwhile_ns;	      /* the last time that was looked up */
 	uint64_t slow_ns;	      /* the end of the last turn that took long; 0: none did */

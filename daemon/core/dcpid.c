@@ -16,6 +16,7 @@
 #include "check.h"
 #include "config.h"
 #include "core.h"
+#include "every.h"
 #include "gc.h"
 
 enum {
@@ -121,6 +122,9 @@ static const struct base_opt options[] = {
 	{ "epoch", BASE_OPT_FLAG, &opt.new_epoch, NULL,
 	  "Begin a new epoch, even if a daemon that was killed left one open (default: that one goes "
 	  "on).", 0, 0 },
+	{ "epoch_every", BASE_OPT_STRING, &opt.epoch_every, "1h|30m|…|off",
+	  "Begin a new epoch at each full hour of UTC, or each 30 minutes, …, by itself (default: off; "
+	  "the packaged service has 1h).", 0, 0 },
 	{ "run", BASE_OPT_STRING, &opt.run_dir, "DIR",
 	  "Folder of the sockets (default: $DCPI_RUN or " WIRE_RUN_DIR ").", 0, 0 },
 	{ "queue", BASE_OPT_STRING, &opt.queue, "NAME",
@@ -540,8 +544,9 @@ static int check_one_shot(struct base_err *err)
 	};
 	static const char *const of_report[] = { "check", "config", "list-events", "nodaemon",
 						 "quiet", "rate",   "verbose",	   NULL };
-	static const char *const of_live[] = { "drain", "event",  "fixed_period", "rate", "ring",
-					       "slot",	"source", "table",	  NULL };
+	static const char *const of_live[] = { "drain", "epoch_every", "event", "fixed_period",
+					       "rate",	"ring",	       "slot",	"source",
+					       "table", NULL };
 	int r = 0;
 
 	if (gc)
@@ -614,7 +619,8 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
-	if (check_rate(err) < 0 || check_callpaths(err) < 0)
+	if (check_rate(err) < 0 || check_callpaths(err) < 0 ||
+	    every_parse(opt.epoch_every, &opt.epoch_every_s, err) < 0)
 		return -DCPI_EUSAGE;
 	return check_traces(err);
 }

@@ -12,6 +12,7 @@
 
 #include "budget.h"
 #include "core.h"
+#include "every.h"
 #include "step.h"
 #include "trace.h"
 
@@ -277,11 +278,34 @@ static void keep_labels(struct daemon *d, bool now)
 		labels_keep_write(t, d->processes, d->run_dir);
 }
 
+/* A try that fails is made again with the next flush, one that is left unfinished in the next turn.
+ */
+static bool is_epoch_due(const struct daemon *d)
+{
+	return d->follow.live && d->epoch[0] && base_now_ns() >= d->next_turn_ns &&
+	       every_is_due(d->opt.epoch_every_s, profdb_epoch_begin_time(d->epoch),
+			    (int64_t)time(NULL));
+}
+
+static void flush_or_turn(struct daemon *d, bool turn, struct base_err *err)
+{
+	uint64_t pause_ns = (uint64_t)d->opt.flush_s * SECOND_NS;
+	int r = turn ? daemon_new_epoch(d, err) : daemon_flush(d, err);
+
+	if (turn && r != -EINPROGRESS)
+		d->next_turn_ns = base_now_ns() + pause_ns;
+	/* What a flush says of itself, it logs. */
+	if (turn && r < 0 && r != -EINPROGRESS && !d->flush_error.code)
+		base_log(BASE_LOG_WARN, "cannot begin an epoch: %s", err->text);
+	d->next_flush_ns = base_now_ns() + pause_ns;
+}
+
 static void periodic_flush(struct daemon *d)
 {
 	struct base_err err = { 0 };
+	bool turn = is_epoch_due(d);
 
-	if (base_now_ns() < d->next_flush_ns)
+	if (!turn && base_now_ns() < d->next_flush_ns)
 		return;
 	database_look(d);
 	if (d->gone_ns && base_now_ns() - d->gone_ns < REMOVAL_NS)
@@ -292,10 +316,9 @@ static void periodic_flush(struct daemon *d)
 	/* Reading and writing earlier in this round leave no time for what is new. */
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
-	daemon_flush(d, &err);
+	flush_or_turn(d, turn, &err);
 	dyn_set_hasty(d->dyn, false);
 	keep_labels(d, true);
-	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 }
 
 /* Clients that ask again and again on a full disk are told each time, the log once. Of a database

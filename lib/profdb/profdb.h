@@ -459,6 +459,16 @@ char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *e
  * for no range.
  */
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
+/* UTC seconds at which the epoch began, as its name says. */
+int64_t profdb_epoch_begin_time(const char *epoch);
+/*
+ * The time that its samples may be of, [*@begin, *@end): from its name to its last flush, or the
+ * other way round where the clock was set back behind its name.
+ */
+void profdb_epoch_span(struct profdb *db, const char *epoch, int64_t *begin, int64_t *end);
+/* Keeps of @epochs, a list as above, those whose span has a part of [since, until). Returns their
+ * number. */
+size_t profdb_epochs_within(struct profdb *db, char **epochs, int64_t since, int64_t until);
 /* A daemon still writes it (or died without closing it). */
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
 /* Samples that its daemon received and could not write (profdb_epoch_lose); 0 also where nothing

@@ -506,9 +506,6 @@ int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1]);
 /* Name an epoch by UTC seconds. 0 or -EINVAL: beyond the calendar. */
 int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1]);
 
-/* First second of the epoch's minute. */
-int64_t profdb_epoch_begin_time(const char *epoch);
-
 /* Fraction of time, in the millionths that files keep. */
 uint32_t profdb_enabled_millionths(double enabled);
 

@@ -28,17 +28,21 @@ static void image_free(struct analysis_image *ai)
 /*
  * The key by which profiles belong to one image. A pseudo-image changes its build-id while it grows
  * and keeps its file name; others have an identity by content, or at least a path. @text (may be
- * NULL) tells the code of files apart that claim one identity.
+ * NULL) tells the code of files apart that claim one identity. @a says what else is kept apart;
+ * NULL: nothing.
  */
-static int identity(const struct profdb_profile *p, bool apart, const char *text,
+static int identity(const struct profdb_profile *p, const struct analysis *a, const char *text,
 		    struct base_buf *key)
 {
 	const struct base_id *id = profdb_profile_image(p);
 	enum profdb_kind kind = profdb_profile_kind(p);
 	const char *path = profdb_profile_path(p, 0);
-	const char *process = apart ? profdb_profile_word(p, "process") : NULL;
+	const char *process = a && a->apart ? profdb_profile_word(p, "process") : NULL;
+	const char *label = a && a->by_label ? profdb_profile_word(p, "label") : NULL;
 	int r = base_buf_append(key, &kind, sizeof(kind));
 
+	if (r >= 0 && label)
+		r = base_buf_append(key, label, strlen(label) + 1);
 	if (r >= 0 && process)
 		r = base_buf_append(key, process, strlen(process) + 1);
 	if (r >= 0 && kind == PROFDB_DYNAMIC && path)
@@ -112,7 +116,7 @@ static struct analysis_image *find(struct analysis *a, const struct analysis_ima
 				   const char *text, struct base_buf *key)
 {
 	base_buf_clear(key);
-	return identity(ai->profile, a->apart, text, key) < 0
+	return identity(ai->profile, a, text, key) < 0
 		       ? NULL
 		       : base_map_get(&a->by_identity, key->data, key->len);
 }
@@ -247,7 +251,7 @@ static int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
 	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
 		r = analysis_note_period(a, profdb_profile_event(p, i));
 	if (r >= 0)
-		r = identity(p, a->apart, profdb_profile_word(p, "text"), &key);
+		r = identity(p, a, profdb_profile_word(p, "text"), &key);
 	if (r < 0) {
 		profdb_profile_free(p);
 	} else {
@@ -345,7 +349,7 @@ static int use_images(struct analysis *a)
 static int add_unsampled(struct analysis *a, struct profdb_profile *p, struct analysis_image **out)
 {
 	struct base_buf key = { 0 };
-	int r = identity(p, false, NULL, &key);
+	int r = identity(p, NULL, NULL, &key);
 
 	if (r < 0)
 		profdb_profile_free(p);
@@ -421,7 +425,7 @@ int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct ba
 {
 	struct profdb_profile *p = profdb_profile_new(kind, id, path);
 	struct base_buf key = { 0 };
-	int r = p ? identity(p, false, NULL, &key) : -ENOMEM;
+	int r = p ? identity(p, NULL, NULL, &key) : -ENOMEM;
 
 	*out = kind == PROFDB_FILE && id->len ? image_by_path(a, id, path) : NULL;
 	if (r >= 0 && !*out)
@@ -441,6 +445,7 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 
 	if (a) {
 		a->apart = sel->apart;
+		a->by_label = sel->by_label;
 		a->sums = sel->sums;
 		a->labels.v = sel->labels;
 		a->labels.nr = sel->nr_labels;
@@ -480,7 +485,11 @@ void analysis_close(struct analysis *a)
 		return;
 	analysis_forget(a);
 	base_buf_release(&a->labels.others);
+	base_buf_release(&a->unrecorded);
+	base_buf_release(&a->remarks);
+	base_buf_release(&a->window.whole);
 	free(a->labels.seen);
+	free(a->kept);
 	image_map_release(&a->sources.map);
 	free(a->images);
 	free(a->epochs);
@@ -755,11 +764,53 @@ static int check_labels(const struct analysis *a, struct base_err *err)
 	return 0;
 }
 
+int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
+		       struct base_err *err)
+{
+	struct walk w = { a, epoch, platform, NULL };
+
+	/* Files that cannot be read have been noted. */
+	return profdb_walk(a->db, epoch, platform, on_profile, NULL, &w, err);
+}
+
+/* Leaves those with a part of the window that was chosen. */
+static int choose_time(struct analysis *a, const struct analysis_selection *sel, char **epochs,
+		       struct base_err *err)
+{
+	char first[PROFDB_EPOCH_LEN + 1] = "", last[PROFDB_EPOCH_LEN + 1] = "";
+
+	/* A flush that came some seconds late makes no epoch one of the next hour. */
+	int64_t less = sel->whole ? 59 : 0;
+	int64_t since = sel->since == INT64_MIN ? INT64_MIN : sel->since + less;
+	int64_t until = sel->until == INT64_MAX ? INT64_MAX : sel->until - less;
+
+	for (size_t i = 0; epochs[i]; i++)
+		snprintf(i ? last : first, sizeof(last), "%s", epochs[i]);
+	if (profdb_epochs_within(a->db, epochs, since, until))
+		return 0;
+	base_fail(err, -ENOENT, "no epoch has samples of this time");
+	base_hint(err, "epochs are named by the minute in which they began, UTC: there %s %s%s%s",
+		  *last ? "are" : "is", first, *last ? " to " : "", last);
+	return -ENOENT;
+}
+
+static int choose_epochs(struct analysis *a, const struct analysis_selection *sel, char ***out,
+			 struct base_err *err)
+{
+	const char *spec = sel->epoch || !sel->timed ? sel->epoch : "all";
+	int r = profdb_epoch_select(a->db, spec, out, err);
+
+	a->window.chosen = sel->timed;
+	a->window.since = sel->since;
+	a->window.until = sel->until;
+	return r < 0 || !sel->timed ? r : choose_time(a, sel, *out, err);
+}
+
 static int walk_all(struct analysis *a, const struct analysis_selection *sel, struct base_err *err)
 {
 	struct base_buf seen = { 0 };
 	char **epochs = NULL;
-	int r = profdb_epoch_select(a->db, sel->epoch, &epochs, err);
+	int r = choose_epochs(a, sel, &epochs, err);
 
 	for (size_t i = 0; r >= 0 && epochs && epochs[i]; i++)
 		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);

@@ -23,12 +23,16 @@ struct analysis_selection {
 	const char *event;	   /* NULL: all */
 	const char *const *labels; /* only samples with one of these labels; none: all */
 	size_t nr_labels;
-	bool apart; /* profiles that dcpid -bypid separated by process stay separate */
-	bool sums;  /* the caller needs sums of images only: profiles may lack their counts */
+	bool apart;    /* profiles that dcpid -bypid separated by process stay separate */
+	bool by_label; /* profiles of different labels stay separate */
+	bool sums;     /* the caller needs sums of images only: profiles may lack their counts */
 	const char *const *files; /* files that may be images at other paths than recorded */
 	size_t nr_files;
 	const char *const *maps; /* maps by dcpiscan, for the same purpose */
 	size_t nr_maps;
+	bool timed; /* only epochs with a part of [since, until); of all, if @epoch is NULL */
+	bool whole; /* what the caller shows has no minutes: an epoch is to share one at least */
+	int64_t since, until;
 };
 
 struct analysis_event {
@@ -90,6 +94,14 @@ struct analysis_labels {
 	struct base_buf others; /* labels of profiles that were not chosen: " NAME NAME …" */
 };
 
+/* One option by which the caller has restricted the samples to workloads or times: "comm" and its
+ * values. */
+struct analysis_kept {
+	const char *name;
+	const char *const *v;
+	size_t nr;
+};
+
 /* The places where images are searched. */
 struct analysis_sources {
 	const char *const *files; /* the caller's */
@@ -98,8 +110,19 @@ struct analysis_sources {
 	struct image_store *store;
 };
 
+/*
+ * The window of time that the caller has chosen. An epoch that is in it only in part is restricted
+ * to its minutes (lib/analysis/workload, window.c), or taken as a whole if it keeps none.
+ */
+struct analysis_window {
+	bool chosen;
+	int64_t since, until;  /* UTC seconds; INT64_MIN, INT64_MAX: open */
+	bool cut;	       /* epochs were restricted to minutes */
+	struct base_buf whole; /* names of epochs taken as a whole: " NAME NAME …" */
+};
+
 struct analysis {
-	bool apart, sums; /* as in the selection */
+	bool apart, by_label, sums; /* as in the selection */
 	struct analysis_labels labels;
 	struct analysis_sources sources;
 	struct profdb *db;
@@ -120,6 +143,16 @@ struct analysis {
 	const char *const *callers;
 	size_t nr_callers;
 	uint64_t caller_paths[ANALYSIS_NR_EVENTS];
+	/* The same of workloads: the options, and by event the samples before that. */
+	struct analysis_kept *kept;
+	size_t nr_kept;
+	uint64_t kept_of[ANALYSIS_NR_EVENTS];
+	bool moves_dropped; /* profiles had moves of traces, of which nobody knows whose they are */
+	struct analysis_window window;
+	/* Names of epochs that keep no workloads, " NAME NAME …", once they were read. */
+	struct base_buf unrecorded;
+	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
+	struct base_buf remarks;
 };
 
 /*
@@ -133,6 +166,10 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 void analysis_close(struct analysis *a);
 /* Sums again, after the profiles of images were changed. 0, -ENOMEM, -DCPI_EOVERFLOW. */
 int analysis_sum(struct analysis *a);
+/* Adds the profiles of a chosen epoch and platform once more, after those of images were cleared.
+ * analysis_sum is to follow. 0 or negative with @err. */
+int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
+		       struct base_err *err);
 /* Adds a platform that exists to @seen, once, for the hint of analysis_no_platform. 0 or
  * -ENOMEM. */
 int analysis_platform_seen(struct base_buf *seen, const char *name);
@@ -183,7 +220,7 @@ int analysis_image_add(struct analysis *a, const char *path, struct analysis_ima
 		       struct base_err *err);
 /*
  * Finds the image of a profile with this head, or adds one without samples, which @a owns. @path:
- * of a pseudo-image its file's name. 0 or -ENOMEM. Not where processes are kept apart.
+ * of a pseudo-image its file's name. 0 or -ENOMEM. Not where processes or labels are kept apart.
  */
 int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct base_id *id,
 		      const char *path, struct analysis_image **out);

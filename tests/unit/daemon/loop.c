@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "source.h"
@@ -351,6 +352,75 @@ static void a_failure_for_a_client_ends_it(void **state)
 	source.result_all = -EIO;
 	assert_int_equal(loop(), -EIO);
 	close(fd);
+}
+
+static void has_an_epoch_of(int64_t before)
+{
+	int64_t began = profdb_epoch_begin_time(d.epoch);
+
+	assert_true(began / 60 * 60 >= before / 60 * 60 && began <= (int64_t)time(NULL));
+}
+
+/* Long before the next flush; what came before the hour is in the epoch before. */
+static void an_epoch_begins_by_itself(void **state)
+{
+	int64_t before = (int64_t)time(NULL);
+	char first[PROFDB_EPOCH_LEN + 1], second[PROFDB_EPOCH_LEN + 1];
+
+	(void)state;
+	strcpy(first, d.epoch);
+	source.on_drain = count_one;
+	turn();
+	assert_string_equal(d.epoch, first);
+	d.opt.epoch_every_s = 7 * 86400;
+	turn();
+	assert_string_not_equal(d.epoch, first);
+	has_an_epoch_of(before);
+	assert_int_equal(d.nr_before, 3);
+	assert_int_equal(daemon_unwritten(&d), 0);
+	strcpy(second, d.epoch);
+	turn();
+	turn();
+	assert_string_equal(d.epoch, second);
+}
+
+/* A recorded stream has its own time. */
+static void a_replay_has_one_epoch(void **state)
+{
+	char first[PROFDB_EPOCH_LEN + 1];
+
+	(void)state;
+	strcpy(first, d.epoch);
+	d.follow.live = d.attribute.live = false;
+	d.opt.epoch_every_s = 60;
+	turn();
+	assert_string_equal(d.epoch, first);
+}
+
+/* On a full disk it is tried again with the next flush, and the epoch goes on. */
+static void an_epoch_that_cannot_begin(void **state)
+{
+	const struct rlimit none = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
+	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+	char first[PROFDB_EPOCH_LEN + 1];
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	strcpy(first, d.epoch);
+	source.on_drain = count_one;
+	d.opt.epoch_every_s = 7 * 86400;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	turn();
+	assert_int_equal(nr_calls('A'), 1);
+	turn();
+	assert_int_equal(nr_calls('A'), 1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	turn();
+	assert_string_equal(d.epoch, first);
+	ahead_ns += 61 * SECOND;
+	turn();
+	assert_string_not_equal(d.epoch, first);
+	assert_int_equal(daemon_unwritten(&d), 0);
 }
 
 /* Its end is all that ends it; a flush on the way does not wait for the rest. */
@@ -731,6 +801,9 @@ int main(void)
 		TEST(catching_up_it_does_not_sleep),
 		TEST(a_failure_ends_it),
 		TEST(a_failure_for_a_client_ends_it),
+		TEST(an_epoch_begins_by_itself),
+		TEST(a_replay_has_one_epoch),
+		TEST(an_epoch_that_cannot_begin),
 		TEST(a_replay),
 		TEST(a_signal_ends_a_replay),
 		TEST(an_urgent_look_drains),

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows of time: which epochs are in one only in part, and what those without minutes add. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workload.h"
+
+enum { MINUTE = 60 };
+
+void workload_round(int64_t *since, int64_t *until)
+{
+	if (*since != INT64_MIN)
+		*since -= *since % MINUTE;
+	if (*until != INT64_MAX && *until % MINUTE)
+		*until += MINUTE - *until % MINUTE;
+}
+
+static bool is_inside(struct analysis *a, const char *epoch)
+{
+	int64_t begin, end;
+
+	profdb_epoch_span(a->db, epoch, &begin, &end);
+	return begin >= a->window.since && end <= a->window.until;
+}
+
+bool workload_window_cuts(struct analysis *a)
+{
+	for (size_t i = 0; a->window.chosen && i < a->nr_epochs; i++)
+		if (!is_inside(a, a->epochs[i].name))
+			return true;
+	return false;
+}
+
+int workload_window_whole(struct analysis *a)
+{
+	int r = 0;
+
+	base_buf_clear(&a->window.whole);
+	for (size_t i = 0; i < a->nr_epochs && r >= 0; i++)
+		if (!is_inside(a, a->epochs[i].name))
+			r = base_buf_printf(&a->window.whole, " %s", a->epochs[i].name);
+	return r;
+}
+
+/*
+ * An epoch without minutes ends where the next one begins, as what was brought from elsewhere was
+ * written later. One that shares less than a minute with the window is another hour's.
+ */
+static bool has_a_minute(struct analysis *a, size_t epoch)
+{
+	int64_t begin, end, next;
+
+	profdb_epoch_span(a->db, a->epochs[epoch].name, &begin, &end);
+	if (epoch + 1 < a->nr_epochs) {
+		next = profdb_epoch_begin_time(a->epochs[epoch + 1].name);
+		end = end > next && next > begin ? next : end;
+	}
+	begin = begin > a->window.since ? begin : a->window.since;
+	end = end < a->window.until ? end : a->window.until;
+	return end - begin >= MINUTE;
+}
+
+static bool is_chosen(const struct analysis *a, const char *platform)
+{
+	for (size_t i = 0; i < a->nr_platforms; i++)
+		if (strcmp(a->platforms[i], platform) == 0)
+			return true;
+	return false;
+}
+
+/* What cannot be read has been noted, and counts as recorded. */
+static bool has_workloads(struct analysis *a, const char *epoch, const char *platform)
+{
+	struct profdb_workloads *w = NULL;
+	struct base_err why = { 0 };
+	int r = profdb_workloads_load(a->db, epoch, platform, &w, &why);
+
+	if (r >= 0)
+		profdb_workloads_free(w);
+	return r != -ENOENT;
+}
+
+/* Adds what platforms without minutes have, if @add; returns how many have some, or negative. */
+static int fill_epoch(struct analysis *a, const char *epoch, bool add, struct base_err *err)
+{
+	char **platforms = profdb_platforms(a->db, epoch, err);
+	int r = platforms ? 0 : -ENOMEM, recorded = 0;
+
+	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
+		if (!is_chosen(a, platforms[i]))
+			continue;
+		if (has_workloads(a, epoch, platforms[i]))
+			recorded++;
+		else if (add)
+			r = analysis_add_again(a, epoch, platforms[i], err);
+	}
+	free(platforms); /* one allocation, see profdb.h */
+	if (r >= 0 && add)
+		r = base_buf_printf(&a->window.whole, " %s", epoch);
+	return r < 0 ? r : recorded;
+}
+
+static bool is_unrecorded(const struct analysis *a, const char *epoch)
+{
+	return a->unrecorded.len &&
+	       memmem(a->unrecorded.data, a->unrecorded.len, epoch, strlen(epoch));
+}
+
+int workload_window_fill(struct analysis *a, struct base_err *err)
+{
+	size_t kept = 0;
+	int r = 0;
+
+	a->window.cut = false;
+	base_buf_clear(&a->window.whole);
+	for (size_t i = 0; i < a->nr_epochs; i++) {
+		int recorded = 1;
+		bool add = true;
+
+		if (r >= 0 && is_unrecorded(a, a->epochs[i].name)) {
+			add = has_a_minute(a, i);
+			r = recorded = fill_epoch(a, a->epochs[i].name, add, err);
+		}
+		a->window.cut = a->window.cut || recorded > 0;
+		/* None of its samples are in the window. */
+		if (!add && !recorded)
+			free(a->epochs[i].name);
+		else
+			a->epochs[kept++] = a->epochs[i];
+	}
+	a->nr_epochs = kept;
+	if (r >= 0)
+		r = analysis_sum(a);
+	return r < 0 ? base_fail_errno(err, r, "cannot add epochs without minutes") : 0;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The samples of processes and threads: chosen by what these are, and in groups. The profiles say
+ * where samples fell; the workloads of the same epochs say once more whose each of them was.
+ */
+#ifndef DCPI_WORKLOAD_H
+#define DCPI_WORKLOAD_H
+
+#include "samples.h"
+
+/* ---- keys (keys.c, cgroup.c) ----------------------------------------------------------------- */
+
+enum workload_key {
+	WORKLOAD_COMM,
+	WORKLOAD_EXE,
+	WORKLOAD_PID,
+	WORKLOAD_UID,
+	WORKLOAD_CGROUP,
+	WORKLOAD_UNIT,	    /* innermost systemd unit of the cgroup's path */
+	WORKLOAD_CONTAINER, /* innermost container of the cgroup's path: its id, or its name */
+	WORKLOAD_THREAD,
+	WORKLOAD_LABEL,
+	WORKLOAD_NR_KEYS
+};
+
+/* "comm", "exe", …: as options and databases have it. */
+const char *workload_key_name(enum workload_key key);
+/* 0, or -ENOENT. */
+int workload_key_find(const char *name, enum workload_key *out);
+/*
+ * Appends the text of a key, which is empty where it is not known or there is none: uid and pid in
+ * digits (the idle task has pid 0), all others as the kernel has them. 0 or -ENOMEM.
+ */
+int workload_key_of(const struct profdb_workload *k, enum workload_key key, struct base_buf *out);
+/* The idle task of the kernel. */
+bool workload_is_idle(const struct profdb_workload *k);
+/* What a workload may have, and this one has not as it was too small for that: pid, or thread. */
+bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key);
+
+/* Parts of a cgroup's path. Each appends nothing where there is none. 0 or -ENOMEM. */
+int workload_unit(const char *cgroup, struct base_buf *out);
+int workload_container(const char *cgroup, struct base_buf *out);
+int workload_pod(const char *cgroup, struct base_buf *out); /* uid of the Kubernetes pod */
+
+/* ---- the chosen ones (choose.c) -------------------------------------------------------------- */
+
+/*
+ * A workload is chosen if, of each key that has globs, one of them matches its text: fnmatch, where
+ * neither '/' nor '\' nor a leading '.' is special. A path of a program is matched by its base name
+ * too, a container by the uid of its pod too. Samples are chosen if their minute begins in [since,
+ * until), UTC seconds; INT64_MIN and INT64_MAX: any.
+ */
+struct workload_filter {
+	const char *const *globs[WORKLOAD_NR_KEYS];
+	size_t nr[WORKLOAD_NR_KEYS];
+	int64_t since, until;
+};
+
+/* One that chooses everything. */
+void workload_filter_init(struct workload_filter *f);
+bool workload_filter_is_all(const struct workload_filter *f);
+/* Chooses a time within which an epoch may be only in part. */
+bool workload_filter_has_time(const struct workload_filter *f);
+bool workload_filter_minute(const struct workload_filter *f, int64_t minute);
+/*
+ * Marks the chosen workloads in @chosen, of so many as @w has; those of other labels than @a has
+ * chosen (-label) are not. @but: that key is not looked at; WORKLOAD_NR_KEYS: all are. 0 or
+ * -ENOMEM.
+ */
+int workload_mark(const struct analysis *a, const struct profdb_workloads *w,
+		  const struct workload_filter *f, enum workload_key but, bool *chosen);
+
+/* ---- workloads of the chosen epochs (load.c, sum.c, only.c) ------------------------------------
+ */
+
+/*
+ * Reads the workloads of all epochs and platforms of @a, merged, into *@out. What cannot be read is
+ * noted in @a, and epochs that have none in a->unrecorded. 0 or negative with @err.
+ */
+int workload_load(struct analysis *a, struct profdb_workloads **out, struct base_err *err);
+/* Indexed by event of @w: that of @a, or SIZE_MAX. */
+void workload_events(const struct analysis *a, const struct profdb_workloads *w,
+		     size_t event[PROFDB_NR_EVENTS]);
+/* The image of @a that an image of @w is; 0 or negative. */
+int workload_image(struct analysis *a, const struct profdb_workloads *w, size_t image,
+		   struct analysis_image **out);
+/*
+ * Calls @fn for each count, or where the filter chooses a time each of its minutes' counts: by
+ * event of @w. Stops at the first negative, and returns it.
+ */
+int workload_visit(const struct profdb_workloads *w, const struct workload_filter *f,
+		   int (*fn)(void *ctx, uint32_t workload, uint32_t image, const uint64_t *count),
+		   void *ctx);
+/* Adds the samples of the marked workloads (NULL: of all) within the filter's time to @count, by
+ * event of @a. */
+void workload_sum(const struct analysis *a, const struct profdb_workloads *w,
+		  const struct workload_filter *f, const bool *chosen, uint64_t *count);
+/*
+ * Replaces the counts of all images by those that the filter chooses, and sums again; moves of
+ * traces are dropped, as they are not kept by workload. Times choose minutes, which keep blocks of
+ * code: what was in a block is divided among its offsets in proportion to the workload's counts of
+ * the epoch, and sums stay exact. 0, -ENOMEM, -DCPI_EOVERFLOW, with @err.
+ */
+int workload_only(struct analysis *a, const struct profdb_workloads *w,
+		  const struct workload_filter *f, struct base_err *err);
+/* Divides @total in proportion to @count by largest remainders, the first of equal ones; nothing is
+ * given where all counts are 0. @rest: room for @nr numbers. (divide.c) */
+void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t *share,
+		     uint64_t *rest);
+
+/* ---- windows of time (window.c) ---------------------------------------------------------------
+ */
+
+/* The whole minutes that a window touches. */
+void workload_round(int64_t *since, int64_t *until);
+/* Whether an epoch of @a is in its window only in part, so that it is to be restricted. */
+bool workload_window_cuts(struct analysis *a);
+/* Notes in a->window that these count as a whole. 0 or -ENOMEM. */
+int workload_window_whole(struct analysis *a);
+/*
+ * To follow workload_only with a filter of that window: adds the epochs that keep no minutes, each
+ * as a whole, and sums again. a->window says which. 0 or negative with @err.
+ */
+int workload_window_fill(struct analysis *a, struct base_err *err);
+
+/* ---- groups (by.c) --------------------------------------------------------------------------- */
+
+struct workload_group {
+	char *name;	    /* text of the key; "": see below, else there is none */
+	bool dropped;	    /* those that are not kept by this key */
+	bool idle;	    /* the idle task, whatever the key */
+	char *comm;	    /* name of its processes, "" where these have several */
+	uint64_t *count;    /* by event of the analysis */
+	uint64_t processes; /* number of them */
+};
+
+struct workload_groups {
+	struct workload_group *v; /* most samples first */
+	size_t nr, cap;
+	size_t nr_events;
+	struct base_map by_name; /* their number + 1 */
+};
+
+/*
+ * The samples that the filter chooses by the text of a key. Their sums are those that workload_only
+ * leaves in the images. @wanted (NULL: all) says of each image whether it counts; groups without
+ * samples are left out; processes are counted that have some. 0 or -ENOMEM.
+ */
+int workload_by(struct analysis *a, const struct profdb_workloads *w,
+		const struct workload_filter *f, enum workload_key key,
+		bool (*wanted)(void *ctx, struct analysis_image *ai), void *ctx,
+		struct workload_groups *out);
+/* Most samples of @event first, then by name. 0 or -ENOMEM. */
+int workload_groups_sort(struct workload_groups *g, size_t event);
+void workload_groups_release(struct workload_groups *g);
+
+#endif

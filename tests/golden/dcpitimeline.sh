@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpitimeline, -since and -until: a load of two phases, over an hour's change of epoch and a gap; images, procedures
+# and workloads; sums of slices against dcpiprof's; an epoch without minutes; times that are no times.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+export TZ=UTC LC_ALL=C COLUMNS=80
+
+lib=$DCPI_SRC/tests/data/stripped/libapp.so
+# minutes WORKLOAD FROM TO COUNT WHERE: so many in each.
+minutes()
+{
+	local i
+	for ((i = $2; i < $3; i++)); do
+		echo "w $1 cpu-clock $i $4 $5"
+	done
+}
+# Of 23:00: alpha to 23:20, then beta in the same block of code; nobody from 23:30 to 23:40. The flush of 00:00
+# was some seconds late.
+"$mkdb" two <<-END
+	platform box
+	epoch 1700002800
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 2000
+	at 0x323 3020
+	profile named idle
+	event cpu-clock 1000000
+	at 0 2500
+	workload alpha comm=alpha exe=/opt/alpha uid=1000 pid=10 thread=worker\s1 processes=1
+	workload beta comm=beta exe=/opt/beta uid=1001 cgroup=/system.slice/beta.service processes=3
+	workload nobody comm=(idle)
+	$(minutes alpha 0 20 100 hot+22@libapp.so)
+	$(minutes beta 20 30 102 0x323@libapp.so)
+	$(minutes beta 40 60 100 0x323@libapp.so)
+	$(minutes nobody 0 30 50 0@idle)
+	$(minutes nobody 40 60 50 0@idle)
+	finish
+	epoch 1700006403
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 300
+	at 0x323 100
+	workload beta comm=beta exe=/opt/beta uid=1001 cgroup=/system.slice/beta.service processes=3
+	$(minutes beta 0 10 30 hot+22@libapp.so)
+	$(minutes beta 0 10 10 0x323@libapp.so)
+	finish
+END
+# Its last flush is its end.
+touch -d '2023-11-15 00:00:02' two/202311142300/box/.commit
+touch -d '2023-11-15 00:10:02' two/202311150000/box/.commit
+"$mkdb" old <<-END
+	platform box
+	epoch 1700002800
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 10
+	finish
+	epoch 1700006400
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 20
+	finish
+END
+touch -d '2023-11-15 00:00:02' old/202311142300/box/.commit
+touch -d '2023-11-15 00:10:02' old/202311150000/box/.commit
+
+cp -a two mixed
+cp -a old/202311142300 mixed/202311142200
+
+# without PATHS OF THIS MACHINE
+on() { run "$@" -p "$lib" | sed "s,$lib,LIB,"; }
+export DCPIDB=two
+{
+	on dcpitimeline -epoch all
+	LC_ALL=C.UTF-8 on dcpitimeline -epoch all -slice 10m -by procedure
+	on dcpitimeline -since '2023-11-14 23:15' -until '2023-11-14 23:45' -slice 5m -by comm
+	on dcpitimeline -epoch 202311142300 -no_header -slice 15m -by unit
+	on dcpitimeline -no_header -by pid -n 1 -epoch all -slice 30m
+	on dcpitimeline -epoch 202311150000 -no_header -by procedure -slice 5m libapp.so
+	on dcpitimeline -epoch 202311150000 -json -by procedure -slice 5m
+	TZ=XXX-5:30 on dcpitimeline -epoch all -slice 1h -no_header
+	run dcpitimeline -by colour
+	run dcpitimeline -slice 90s
+	run dcpitimeline -slice 1m -since 1990-01-01
+	run dcpitimeline -db old
+	on dcpitimeline -db mixed -epoch all -slice 30m
+	run dcpitimeline libnone.so
+	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25'
+	on dcpiprof -since '2023-11-14 23:55' -until '2023-11-15 00:05:30' -i
+	on dcpiprof -since '2023-11-14' -until '2023-11-16'
+	on dcpiprof -until '2023-11-14 23:30' -json -i
+	on dcpiprof -db old -since '2023-11-14 23:15' -until '2023-11-14 23:25'
+	on dcpiprof -db old -since '2023-11-15'
+	on dcpiprof -no_header -db mixed -i -since '2023-11-14 22:15' -until '2023-11-14 23:05'
+	on dcpiprof -db mixed -i -since '2023-11-14 22:15' -until '2023-11-14 23:05'
+	on dcpiprof -since '2023-11-14 23:31' -until '2023-11-14 23:32'
+	run dcpiprof -since 2023-11-16
+	run dcpiprof -since 2023-11-15 -until 2023-11-14
+	run dcpiprof -since 10:61
+	run dcpiprof -since 9999-01-01
+	run dcpiprof -since teatime
+} >out
+compare dcpitimeline

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prints samples by process, user, unit, container, thread, label or host. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "by.h"
+#include "report.h"
+#include "workloads.h"
+
+enum { SHORT_ID = 12, ID = 64 };
+
+struct by {
+	const struct by_options *o;
+	const struct select *sel;
+	struct analysis *a;
+	struct workloads w;
+	bool host;
+	enum workload_key key; /* unless host */
+	int nr_what;
+	char **what;
+	bool *used; /* by @what: it names an image */
+	struct workload_groups groups;
+	bool known;				 /* how many processes groups have */
+	uint64_t total[ANALYSIS_NR_EVENTS];	 /* all samples of the report */
+	uint64_t unrecorded[ANALYSIS_NR_EVENTS]; /* of these, in no group */
+	size_t event;				 /* sorted by */
+	double seconds;				 /* of a sample of that; 0: no clock */
+	size_t nr_kept;				 /* groups before "rest" */
+};
+
+bool by_is_idle(const struct analysis_image *ai)
+{
+	const char *name = profdb_profile_path(ai->profile, 0);
+
+	return ai->kind == PROFDB_NAMED && name && strcmp(name, "idle") == 0;
+}
+
+/* Is the image asked for? Those of @what that name it are marked. */
+static bool match(struct by *b, struct analysis *a, struct analysis_image *ai)
+{
+	bool yes = b->nr_what == 0;
+
+	if (b->o->no_idle && by_is_idle(ai))
+		return false;
+	for (int i = 0; i < b->nr_what; i++)
+		if (analysis_image_match(a, ai, b->what[i]))
+			yes = b->used[i] = true;
+	return yes;
+}
+
+static bool wanted(void *ctx, struct analysis_image *ai)
+{
+	struct by *b = ctx;
+
+	return match(b, b->a, ai);
+}
+
+/* ---- groups that profiles tell --------------------------------------------------------------- */
+
+/* The group of that name, added where it is missing. */
+static struct workload_group *group(struct by *b, const char *name)
+{
+	struct workload_groups *g = &b->groups;
+	struct workload_group *one;
+
+	for (size_t i = 0; i < g->nr; i++)
+		if (strcmp(g->v[i].name, name) == 0)
+			return &g->v[i];
+	if (base_grow(&g->v, &g->cap, g->nr + 1, sizeof(*g->v)) < 0)
+		return NULL;
+	g->nr_events = b->a->nr_events;
+	one = &g->v[g->nr++];
+	*one = (struct workload_group){ .name = strdup(name),
+					.comm = strdup(""),
+					.count = calloc(g->nr_events + 1, sizeof(*one->count)) };
+	return one->name && one->comm && one->count ? one : NULL;
+}
+
+/* Those of another analysis, which may lack events, or have them in another order. */
+static void add_counts(struct by *b, const struct analysis *a, const struct analysis_image *ai,
+		       struct workload_group *g)
+{
+	for (size_t e = 0; e < a->nr_events; e++) {
+		int to = analysis_event_find(b->a, a->events[e].name, NULL);
+
+		if (to >= 0)
+			g->count[to] += ai->count[e];
+	}
+}
+
+static const char *label_of(const struct analysis_image *ai)
+{
+	const char *label = profdb_profile_word(ai->profile, "label");
+
+	return label ? label : "";
+}
+
+/* Every image of @a into the group @name, or (NULL) that of its label. */
+static int add_images(struct by *b, struct analysis *a, const char *name)
+{
+	for (size_t i = 0; i < a->nr_images; i++) {
+		struct analysis_image *ai = a->images[i];
+		struct workload_group *g;
+
+		if (!match(b, a, ai))
+			continue;
+		g = group(b, name ? name : label_of(ai));
+		if (!g)
+			return -ENOMEM;
+		add_counts(b, a, ai, g);
+	}
+	return 0;
+}
+
+static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads *w)
+{
+	struct workload_groups groups = { 0 };
+	uint64_t nr = 0;
+
+	/* Only the number is asked for, and labels divide processes. */
+	if (workload_by(a, w->w, &w->filter, WORKLOAD_LABEL, NULL, NULL, &groups) >= 0)
+		for (size_t i = 0; i < groups.nr; i++)
+			nr += groups.v[i].processes;
+	workload_groups_release(&groups);
+	b->known = b->known && !a->unrecorded.len;
+	return nr;
+}
+
+/* One that has nothing of what is chosen (a label, an event) has no line. */
+static int add_host(struct by *b, const char *platform, struct base_err *err)
+{
+	struct select one = *b->sel;
+	struct workloads w = { 0 };
+	struct analysis *a = NULL;
+	struct workload_group *g;
+	struct base_err why = { 0 };
+	int r;
+
+	one.platform = platform;
+	r = report_open_workloads(&one, &a, &w, &why);
+	if (r >= 0)
+		r = add_images(b, a, platform);
+	else if (r != -ENOENT)
+		*err = why;
+	g = r >= 0 ? group(b, platform) : NULL;
+	if (g)
+		g->processes = processes_of(b, a, &w);
+	workloads_release(&w);
+	analysis_close(a);
+	return r == -ENOENT ? 0 : r < 0 || g ? r : -ENOMEM;
+}
+
+static int by_host(struct by *b, struct base_err *err)
+{
+	int r = 0;
+
+	b->known = true;
+	for (size_t i = 0; i < b->a->nr_platforms && r >= 0; i++)
+		r = add_host(b, b->a->platforms[i], err);
+	return r;
+}
+
+/* Profiles of labels are apart in every database. */
+static int by_label(struct by *b, struct base_err *err)
+{
+	struct select one = *b->sel;
+	struct analysis *a = NULL;
+	int r;
+
+	one.by_label = true;
+	r = report_open(&one, &a, err);
+	if (r >= 0)
+		r = add_images(b, a, NULL);
+	analysis_close(a);
+	return r;
+}
+
+/* ---- groups of workloads --------------------------------------------------------------------- */
+
+static int by_workload(struct by *b)
+{
+	int r = workload_by(b->a, b->w.w, &b->w.filter, b->key, wanted, b, &b->groups);
+
+	b->known = true;
+	return r;
+}
+
+/* What the images have beyond the groups, was not recorded by workload. */
+static void add_up(struct by *b)
+{
+	for (size_t i = 0; i < b->groups.nr; i++)
+		for (size_t e = 0; e < b->a->nr_events; e++)
+			b->total[e] += b->groups.v[i].count[e];
+	for (size_t e = 0; e < b->a->nr_events; e++) {
+		uint64_t flat = 0;
+
+		for (size_t i = 0; i < b->a->nr_images; i++)
+			if (match(b, b->a, b->a->images[i]))
+				flat += b->a->images[i]->count[e];
+		if (flat > b->total[e]) {
+			b->unrecorded[e] = flat - b->total[e];
+			b->total[e] = flat;
+		}
+	}
+}
+
+static int check_images(struct by *b, struct base_err *err)
+{
+	for (int i = 0; i < b->nr_what; i++)
+		if (!b->used[i])
+			return analysis_image_unknown(b->a, b->what[i], err);
+	return 0;
+}
+
+static int collect(struct by *b, struct base_err *err)
+{
+	bool old = b->w.w && (b->a->unrecorded.len || !profdb_workloads_nr(b->w.w));
+	int r;
+
+	if (b->host)
+		r = by_host(b, err);
+	else if (b->key == WORKLOAD_LABEL && old && !select_workload(b->sel))
+		r = by_label(b, err);
+	else
+		r = by_workload(b);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sum samples");
+	add_up(b);
+	return check_images(b, err);
+}
+
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+static const char *unnamed(const struct by *b, const struct workload_group *g)
+{
+	if (g->idle)
+		return "(idle)";
+	if (g->dropped)
+		return b->key == WORKLOAD_PID ? "others" : "(not kept)";
+	return b->key == WORKLOAD_UNIT || b->key == WORKLOAD_CONTAINER || b->key == WORKLOAD_LABEL
+		       ? "(none)"
+		       : "(not known)";
+}
+
+static void put_name(const struct by *b, const struct workload_group *g, struct table *t)
+{
+	if (!*g->name)
+		table_cell(t, "%s", unnamed(b, g));
+	else if (!b->host && b->key == WORKLOAD_PID)
+		table_cell(t, "%s %s", g->name, g->comm);
+	else if (!b->host && b->key == WORKLOAD_CONTAINER && strlen(g->name) == ID)
+		table_cell(t, "%.*s", SHORT_ID, g->name);
+	else
+		table_cell(t, "%s", g->name);
+}
+
+static void put_seconds(const struct by *b, struct table *t, uint64_t count)
+{
+	if (b->seconds > 0)
+		table_cell(t, "%.2f", (double)count * b->seconds);
+}
+
+/* @sum: of this line and all above; NULL: of the last one. */
+static void put_counts(const struct by *b, struct table *t, const uint64_t *count,
+		       const uint64_t *sum, uint64_t processes)
+{
+	report_cells(t, count[b->event], b->total[b->event]);
+	if (sum && b->total[b->event])
+		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)b->total[b->event]);
+	else
+		table_cell(t, "%s", "");
+	put_seconds(b, t, count[b->event]);
+	if (b->known && processes)
+		table_cell(t, "%" PRIu64, processes);
+	else
+		table_cell(t, "%s", "");
+	for (size_t e = 0; e < b->a->nr_events; e++)
+		if (e != b->event)
+			report_cells(t, count[e], b->total[e]);
+}
+
+static void put_heads(const struct by *b, struct table *t)
+{
+	table_column(t, false, b->a->events[b->event].name);
+	table_column(t, false, "%");
+	table_column(t, false, "cum%");
+	if (b->seconds > 0)
+		table_column(t, false, "seconds");
+	table_column(t, false, "procs");
+	for (size_t e = 0; e < b->a->nr_events; e++) {
+		if (e == b->event)
+			continue;
+		table_column(t, false, b->a->events[e].name);
+		table_column(t, false, "%");
+	}
+	table_column(t, true, b->o->key);
+}
+
+/* The groups that are cut off, added up. Returns their processes. */
+static uint64_t rest(const struct by *b, uint64_t *count)
+{
+	uint64_t processes = 0;
+
+	for (size_t i = b->nr_kept; i < b->groups.nr; i++) {
+		processes += b->groups.v[i].processes;
+		for (size_t e = 0; e < b->a->nr_events; e++)
+			count[e] += b->groups.v[i].count[e];
+	}
+	return processes;
+}
+
+static bool has_unrecorded(const struct by *b)
+{
+	for (size_t e = 0; e < b->a->nr_events; e++)
+		if (b->unrecorded[e])
+			return true;
+	return false;
+}
+
+static void put_rows(const struct by *b, struct table *t)
+{
+	uint64_t others[ANALYSIS_NR_EVENTS] = { 0 }, sum = 0, processes = rest(b, others);
+
+	for (size_t i = 0; i < b->nr_kept; i++) {
+		const struct workload_group *g = &b->groups.v[i];
+
+		sum += g->count[b->event];
+		put_counts(b, t, g->count, &sum, g->processes);
+		put_name(b, g, t);
+	}
+	if (b->nr_kept < b->groups.nr) {
+		sum += others[b->event];
+		put_counts(b, t, others, &sum, processes);
+		table_cell(t, "%s", "rest");
+	}
+	if (has_unrecorded(b)) {
+		sum += b->unrecorded[b->event];
+		put_counts(b, t, b->unrecorded, &sum, 0);
+		table_cell(t, "%s", "(not recorded)");
+	}
+	put_counts(b, t, b->total, NULL, 0);
+	table_cell(t, "%s", "total");
+}
+
+static int print_text(const struct by *b, struct base_err *err)
+{
+	bool heads = !b->o->no_header && !b->o->csl;
+	struct table t = { 0 };
+	int r = 0;
+
+	if (heads) {
+		report_head(b->a, stdout);
+		report_events(b->a, b->total, stdout);
+	}
+	if (b->a->nr_events) {
+		if (heads)
+			putchar('\n');
+		put_heads(b, &t);
+		put_rows(b, &t);
+		r = b->o->csl ? table_print_csl(&t, !b->o->no_header, stdout)
+			      : table_print(&t, heads, stdout);
+	}
+	table_release(&t);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static struct json_object *json_seconds(const struct by *b, const uint64_t *count)
+{
+	return b->seconds > 0 ? report_json_number((double)count[b->event] * b->seconds) : NULL;
+}
+
+static struct json_object *json_group(const struct by *b, const struct workload_group *g)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "name", *g->name ? report_json_text(g->name) : NULL);
+	json_object_object_add(o, "label", report_json_text(*g->name ? g->name : unnamed(b, g)));
+	json_object_object_add(o, "comm", *g->comm ? report_json_text(g->comm) : NULL);
+	json_object_object_add(o, "processes",
+			       b->known ? json_object_new_uint64(g->processes) : NULL);
+	json_object_object_add(o, "samples", report_json_counts(b->a, g->count));
+	json_object_object_add(o, "seconds", json_seconds(b, g->count));
+	return o;
+}
+
+static int print_json(const struct by *b, struct base_err *err)
+{
+	struct json_object *root = report_json("dcpiprof_by/1", b->a, b->total);
+	struct json_object *rows = json_object_new_array();
+	uint64_t others[ANALYSIS_NR_EVENTS] = { 0 };
+	int r;
+
+	rest(b, others);
+	for (size_t i = 0; i < b->nr_kept; i++)
+		json_object_array_add(rows, json_group(b, &b->groups.v[i]));
+	json_object_object_add(root, "by", json_object_new_string(b->o->key));
+	json_object_object_add(root, "sorted_by",
+			       b->a->nr_events ? report_json_text(b->a->events[b->event].name)
+					       : NULL);
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "rest", report_json_counts(b->a, others));
+	json_object_object_add(root, "not_recorded", report_json_counts(b->a, b->unrecorded));
+	json_object_object_add(root, "total", report_json_counts(b->a, b->total));
+	json_object_object_add(root, "seconds", json_seconds(b, b->total));
+	r = report_json_print(root, b->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+/* Just enough groups that their sum reaches the share that is to be kept. */
+static void cut(struct by *b)
+{
+	uint64_t sum = 0;
+
+	b->nr_kept = b->groups.nr;
+	if (b->o->keep >= 100)
+		return;
+	for (b->nr_kept = 0; b->nr_kept < b->groups.nr; b->nr_kept++) {
+		if ((double)sum >= b->o->keep / 100 * (double)b->total[b->event])
+			break;
+		sum += b->groups.v[b->nr_kept].count[b->event];
+	}
+}
+
+static int choose_event(struct by *b, struct base_err *err)
+{
+	int event = b->o->sort_event ? analysis_event_find(b->a, b->o->sort_event, err) : 0;
+
+	if (event < 0)
+		return event;
+	b->event = b->o->sort_event ? (size_t)event : analysis_event_default(b->a);
+	return 0;
+}
+
+static int print(struct by *b, struct base_err *err)
+{
+	int r = workload_groups_sort(&b->groups, b->event);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sort");
+	b->seconds = report_seconds(b->a, NULL, b->event);
+	cut(b);
+	return b->sel->json ? print_json(b, err) : print_text(b, err);
+}
+
+static int choose_key(struct by *b, struct base_err *err)
+{
+	b->host = strcmp(b->o->key, "host") == 0;
+	if (b->host || workload_key_find(b->o->key, &b->key) >= 0)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "-by cannot be '%s'", b->o->key);
+	base_hint(err, "comm, exe, pid, uid, cgroup, unit, container, thread, label or host");
+	return -DCPI_EUSAGE;
+}
+
+static int open_all(struct by *b, struct base_err *err)
+{
+	int r = choose_key(b, err);
+
+	if (r < 0)
+		return r;
+	b->used = calloc((size_t)b->nr_what + 1, sizeof(*b->used));
+	if (!b->used)
+		return base_fail_errno(err, -ENOMEM, "cannot sum samples");
+	return report_open_workloads(b->sel, &b->a, &b->w, err);
+}
+
+int by_report(const char *prog, const struct select *sel, const struct by_options *o, int nr,
+	      char **what, struct base_err *err)
+{
+	struct by b = { .o = o, .sel = sel, .nr_what = nr, .what = what };
+	int code = BASE_EXIT_OK, r = open_all(&b, err);
+
+	if (r >= 0)
+		r = choose_event(&b, err);
+	if (r >= 0)
+		r = collect(&b, err);
+	if (r >= 0)
+		r = print(&b, err);
+	if (b.a)
+		code = report_problems(prog, b.a, stderr);
+	workload_groups_release(&b.groups);
+	workloads_release(&b.w);
+	analysis_close(b.a);
+	free(b.used);
+	return r < 0 ? r : code;
+}

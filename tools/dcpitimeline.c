@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpitimeline: how the shares of images, procedures or workloads changed over time. */
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "choose.h"
+#include "rows.h"
+#include "timeline.h"
+#include "tools.h"
+#include "workloads.h"
+
+enum { COLUMNS = 80, COLUMNS_MAX = 1000, MINUTE = 60 };
+
+static struct select sel;
+static const char *by = "image", *slice;
+static int64_t number = 20;
+static bool no_header;
+
+static const struct base_opt options[] = {
+	SELECT_OPTIONS(sel),
+	{ "by", BASE_OPT_STRING, &by, "image|procedure|comm|…",
+	  "A row for each image (the default), each procedure, or each comm, exe, pid, uid, "
+	  "cgroup, "
+	  "unit, container, thread or label.",
+	  0, 0 },
+	{ "slice", BASE_OPT_STRING, &slice, "1m|10m|1h|…",
+	  "Time of each column, in whole minutes (default: what lets all of the time fit into the "
+	  "terminal's width).",
+	  0, 0 },
+	{ "n", BASE_OPT_INT, &number, "N", "How many rows; the others are one more (default: 20).",
+	  1, 1000000 },
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpitimeline",
+	.summary = "show how shares of the samples changed over time",
+	.operands = "[IMAGE …]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpitimeline -since -2h", "The images of the last two hours." },
+			{ "dcpitimeline -since yesterday -until today -slice 1h -by unit",
+			  "Yesterday's services, hour by hour." },
+			{ "dcpitimeline -by procedure libc.so.6",
+			  "The procedures of one library in the newest epoch." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+};
+
+/* The state while rows are found for samples. */
+struct rows_of {
+	struct timeline *t;
+	const struct profdb_workloads *w;
+	bool by_key;
+	enum workload_key key;
+	struct analysis_image **images; /* of @w */
+	bool *wanted;			/* likewise */
+	uint32_t open;			/* number of the open image + 1 */
+	struct image *img;		/* NULL: it could not be opened */
+	struct base_map by_name;	/* number of the row + 1 */
+};
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+
+static int find_row(struct rows_of *x, const char *name, const char *image, size_t *out)
+{
+	struct timeline *t = x->t;
+	struct base_buf key = { 0 };
+	int r = base_buf_append(&key, name, strlen(name) + 1);
+
+	if (r >= 0 && image)
+		r = base_buf_append(&key, image, strlen(image));
+	if (r >= 0)
+		*out = (size_t)(uintptr_t)base_map_get(&x->by_name, key.data, key.len);
+	if (r >= 0 && !*out) {
+		r = base_grow(&t->rows, &t->cap, t->nr + 1, sizeof(*t->rows));
+		if (r >= 0) {
+			t->rows[t->nr] =
+				(struct timeline_row){ strdup(name), image ? strdup(image) : NULL,
+						       t->nr };
+			*out = ++t->nr;
+			r = base_map_set(&x->by_name, key.data, key.len, (void *)(uintptr_t)*out);
+		}
+		if (r >= 0 && (!t->rows[t->nr - 1].name || (image && !t->rows[t->nr - 1].image)))
+			r = -ENOMEM;
+	}
+	--*out;
+	base_buf_release(&key);
+	return r;
+}
+
+static void open_image(struct rows_of *x, uint32_t image)
+{
+	struct analysis_image *ai = x->images[image];
+
+	if (x->open == image + 1)
+		return;
+	image_close(x->img);
+	x->img = NULL;
+	x->open = image + 1;
+	/* Names of pseudo-images are in them. */
+	if (strcmp(x->t->by, "procedure") == 0 || ai->kind == PROFDB_DYNAMIC)
+		analysis_image_open(x->t->a, ai, &x->img, NULL);
+}
+
+static const char *image_name(const struct analysis_image *ai)
+{
+	return ai->facility ? ai->facility : ai->name;
+}
+
+static int row_of_procedure(struct rows_of *x, struct analysis_image *ai, uint64_t off, size_t *row)
+{
+	const struct analysis_row none = { .image = ai };
+	const struct image_symbol *symbol = NULL;
+	uint64_t vaddr;
+
+	if (x->img && image_vaddr(x->img, off, &vaddr) >= 0)
+		symbol = image_symbol_at(x->img, vaddr);
+	return find_row(x, demangle_shown(symbol ? symbol->name : analysis_row_label(&none)),
+			ai->kind == PROFDB_NAMED ? "" : image_name(ai), row);
+}
+
+static int row_of_key(struct rows_of *x, uint32_t workload, size_t *row)
+{
+	const struct profdb_workload *k = profdb_workloads_workload(x->w, workload);
+	struct base_buf text = { 0 };
+	int r = workload_key_of(k, x->key, &text);
+
+	if (r >= 0)
+		r = base_buf_printf(&text, "%s", "");
+	if (r >= 0)
+		r = find_row(x,
+			     *text.data			       ? (const char *)text.data
+			     : workload_key_dropped(k, x->key) ? "(not kept)"
+							       : "(none)",
+			     NULL, row);
+	base_buf_release(&text);
+	return r;
+}
+
+static int row_of(void *ctx, uint32_t workload, uint32_t image, uint64_t off, size_t *row)
+{
+	struct rows_of *x = ctx;
+	struct analysis_image *ai = x->images[image];
+
+	*row = SLICES_NO_ROW;
+	if (!x->wanted[image])
+		return 0;
+	if (x->by_key)
+		return row_of_key(x, workload, row);
+	open_image(x, image);
+	if (strcmp(x->t->by, "procedure") == 0)
+		return row_of_procedure(x, ai, off, row);
+	return find_row(x, image_name(ai), NULL, row);
+}
+
+static int most_first(const void *a, const void *b, void *ctx)
+{
+	const struct timeline_row *x = a, *y = b;
+	const struct slices *s = ctx;
+	uint64_t nx = s->rows[x->number].sum, ny = s->rows[y->number].sum;
+	int r;
+
+	if (nx != ny)
+		return nx > ny ? -1 : 1;
+	r = strcmp(x->name, y->name);
+	return r || !x->image || !y->image ? r : strcmp(x->image, y->image);
+}
+
+/* Rows that got nothing of this time are left out. */
+static void sort(struct timeline *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->nr; i++) {
+		bool any = t->rows[i].number < t->slices.nr_rows &&
+			   t->slices.rows[t->rows[i].number].sum;
+
+		if (any) {
+			t->rows[kept++] = t->rows[i];
+			continue;
+		}
+		free(t->rows[i].name);
+		free(t->rows[i].image);
+	}
+	t->nr = kept;
+	qsort_r(t->rows, t->nr, sizeof(*t->rows), most_first, &t->slices);
+	t->nr_shown = t->nr < (size_t)number ? t->nr : (size_t)number;
+}
+
+/* ---- which slices ------------------------------------------------------------------------------
+ */
+
+static size_t columns(void)
+{
+	const char *env = getenv("COLUMNS");
+	struct winsize size;
+	long n = env ? strtol(env, NULL, 10) : 0;
+
+	if (n <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		n = size.ws_col;
+	return n <= 0 ? COLUMNS : n > COLUMNS_MAX ? COLUMNS_MAX : (size_t)n;
+}
+
+static int choose_slices(struct timeline *t, const struct profdb_workloads *w,
+			 const struct workload_filter *f, struct base_err *err)
+{
+	int64_t since = 0, until = MINUTE, span = 0, nr;
+
+	if (slice && (when_span(slice, &span) < 0 || span % MINUTE)) {
+		base_fail(err, -DCPI_EUSAGE, "-slice '%.40s' is no time of whole minutes", slice);
+		base_hint(err, "give one as 1m, 10m, 1h or 1d");
+		return -DCPI_EUSAGE;
+	}
+	slices_extent(w, f, &since, &until);
+	/* The window is drawn as it was chosen, what is not recorded of it too. */
+	since = f->since == INT64_MIN ? since : f->since;
+	until = f->until == INT64_MAX ? until : f->until;
+	until = until > since ? until : since + MINUTE;
+	if (!span)
+		span = slices_span(since, until, timeline_room(columns()));
+	t->slices.span = span;
+	t->slices.begin = slices_begin(since, span);
+	nr = (until - t->slices.begin + span - 1) / span;
+	if (nr > SLICES_MAX) {
+		base_fail(err, -DCPI_EUSAGE, "-slice %s makes %lld slices of this time", slice,
+			  (long long)nr);
+		base_hint(err, "there may be %d: choose longer ones, or less time", SLICES_MAX);
+		return -DCPI_EUSAGE;
+	}
+	t->slices.nr = (size_t)nr;
+	return 0;
+}
+
+/* ---- gathering ---------------------------------------------------------------------------------
+ */
+
+static int find_by(struct rows_of *x, struct base_err *err)
+{
+	if (strcmp(by, "image") == 0 || strcmp(by, "procedure") == 0)
+		return 0;
+	x->by_key = workload_key_find(by, &x->key) >= 0;
+	if (x->by_key)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "-by '%.40s' is unknown", by);
+	base_hint(err, "one of image, procedure, comm, exe, pid, uid, cgroup, unit, container, "
+		       "thread, label");
+	return -DCPI_EUSAGE;
+}
+
+static int find_images(struct rows_of *x, int nr, char **what, struct base_err *err)
+{
+	size_t nr_images = profdb_workloads_nr_images(x->w), nr_chosen = 0;
+	struct analysis_image **chosen = NULL;
+	int r;
+
+	x->images = calloc(nr_images + 1, sizeof(struct analysis_image *));
+	x->wanted = calloc(nr_images + 1, sizeof(*x->wanted));
+	if (!x->images || !x->wanted)
+		return base_fail_errno(err, -ENOMEM, "cannot find images");
+	r = choose_images(x->t->a, nr, what, &chosen, &nr_chosen, err);
+	for (size_t i = 0; i < nr_images && r >= 0; i++) {
+		r = workload_image(x->t->a, x->w, i, &x->images[i]);
+		x->wanted[i] = !nr;
+		for (size_t k = 0; k < nr_chosen && r >= 0 && !x->wanted[i]; k++)
+			x->wanted[i] = chosen[k] == x->images[i];
+	}
+	free(chosen);
+	return r < 0 ? base_fail_errno(err, r, "cannot find images") : 0;
+}
+
+/* Without minutes there is no time to show. */
+static int check_minutes(const struct analysis *a, const struct profdb_workloads *w,
+			 struct base_err *err)
+{
+	if (profdb_workloads_nr_minutes(w) || !a->nr_events)
+		return 0;
+	base_fail(err, -ENOENT, "these epochs keep no minutes:%.*s", (int)a->unrecorded.len,
+		  a->unrecorded.len ? (const char *)a->unrecorded.data : "");
+	base_hint(err, "dcpid of this release writes them; dcpiprof shows an epoch as a whole");
+	return -ENOENT;
+}
+
+static int gather(struct timeline *t, struct rows_of *x, const struct workload_filter *f, int nr,
+		  char **what, struct base_err *err)
+{
+	int r = check_minutes(t->a, x->w, err);
+
+	t->event = analysis_event_default(t->a);
+	if (r >= 0)
+		r = choose_slices(t, x->w, f, err);
+	if (r >= 0)
+		r = find_images(x, nr, what, err);
+	if (r < 0)
+		return r;
+	r = slices_make(t->a, x->w, f, t->event, row_of, x, &t->slices);
+	sort(t);
+	return r < 0 ? base_fail_errno(err, r, "cannot divide samples among slices") : 0;
+}
+
+/* ---- printing ----------------------------------------------------------------------------------
+ */
+
+static void print_span(const struct timeline *t)
+{
+	char from[WHEN_TEXT], until[WHEN_TEXT];
+	int64_t minutes = t->slices.span / MINUTE;
+
+	printf("slices     %zu of %lld minute%s, %s to %s\n", t->slices.nr, (long long)minutes,
+	       minutes == 1 ? "" : "s", when_text(t->slices.begin, from),
+	       when_text(t->slices.begin + (int64_t)t->slices.nr * t->slices.span, until));
+}
+
+static void print_left_out(const struct timeline *t)
+{
+	const struct base_buf *names = &t->a->unrecorded;
+
+	if (names->len)
+		printf("left out  %.*s, without minutes\n", (int)names->len,
+		       (const char *)names->data);
+}
+
+static int print_text(const struct timeline *t, struct base_err *err)
+{
+	uint64_t sums[ANALYSIS_NR_EVENTS] = { 0 };
+	bool utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	int r = 0;
+
+	sums[t->event] = t->slices.sum;
+	if (!no_header) {
+		report_head(t->a, stdout);
+		if (t->a->nr_events)
+			report_event(&t->a->events[t->event], t->slices.sum, stdout);
+		else
+			report_events(t->a, sums, stdout);
+	}
+	if (t->a->nr_events) {
+		if (!no_header) {
+			print_span(t);
+			print_left_out(t);
+			putchar('\n');
+		}
+		r = timeline_print(t, utf8, stdout);
+	}
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+static struct json_object *json_counts(const struct timeline *t, const uint64_t *count)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < t->slices.nr; i++)
+		json_object_array_add(list, json_object_new_uint64(count[i]));
+	return list;
+}
+
+static struct json_object *json_row(const struct timeline *t, const char *name, const char *image,
+				    uint64_t sum, const uint64_t *count)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "name", report_json_text(name));
+	if (image)
+		json_object_object_add(o, "image", report_json_text(image));
+	json_object_object_add(o, "samples", json_object_new_uint64(sum));
+	json_object_object_add(o, "slices", json_counts(t, count));
+	return o;
+}
+
+static struct json_object *json_slices(const struct timeline *t)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < t->slices.nr; i++) {
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(
+			o, "begin",
+			json_object_new_int64(t->slices.begin + (int64_t)i * t->slices.span));
+		json_object_object_add(o, "recorded",
+				       json_object_new_boolean(t->slices.recorded[i]));
+		json_object_object_add(o, "samples", json_object_new_uint64(t->slices.total[i]));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+/* Epochs without minutes. */
+static struct json_object *json_left_out(const struct timeline *t)
+{
+	const struct base_buf *names = &t->a->unrecorded;
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < t->a->nr_epochs; i++) {
+		const char *name = t->a->epochs[i].name;
+
+		if (names->len && memmem(names->data, names->len, name, strlen(name)))
+			json_object_array_add(list, json_object_new_string(name));
+	}
+	return list;
+}
+
+static int print_json(const struct timeline *t, struct base_err *err)
+{
+	uint64_t sums[ANALYSIS_NR_EVENTS] = { 0 }, sum, *others = timeline_others(t, &sum);
+	struct json_object *rows, *root;
+	int r;
+
+	if (!others)
+		return base_fail_errno(err, -ENOMEM, "cannot print");
+	sums[t->event] = t->slices.sum;
+	rows = json_object_new_array();
+	root = report_json("dcpitimeline/1", t->a, sums);
+	for (size_t i = 0; i < t->nr_shown; i++) {
+		const struct slices_row *row = &t->slices.rows[t->rows[i].number];
+
+		json_object_array_add(
+			rows, json_row(t, t->rows[i].name, t->rows[i].image, row->sum, row->count));
+	}
+	json_object_object_add(root, "by", json_object_new_string(t->by));
+	json_object_object_add(root, "event",
+			       t->a->nr_events ? report_json_text(t->a->events[t->event].name)
+					       : NULL);
+	json_object_object_add(root, "left_out", json_left_out(t));
+	json_object_object_add(root, "slice_seconds", json_object_new_int64(t->slices.span));
+	json_object_object_add(root, "slices", json_slices(t));
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "others", json_row(t, "others", NULL, sum, others));
+	json_object_object_add(root, "total", json_object_new_uint64(t->slices.sum));
+	free(others);
+	r = report_json_print(root, t->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static void release(struct timeline *t, struct rows_of *x)
+{
+	for (size_t i = 0; i < t->nr; i++) {
+		free(t->rows[i].name);
+		free(t->rows[i].image);
+	}
+	free(t->rows);
+	slices_release(&t->slices);
+	image_close(x->img);
+	base_map_release(&x->by_name);
+	free(x->images);
+	free(x->wanted);
+	analysis_close(t->a);
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct timeline t = { .by = by };
+	struct rows_of x = { .t = &t };
+	struct workloads w = { 0 };
+	int code = BASE_EXIT_OK, r = find_by(&x, err);
+
+	sel.minutes = true;
+	if (r >= 0)
+		r = report_open_workloads(&sel, &t.a, &w, err);
+	x.w = w.w;
+	if (r >= 0)
+		r = gather(&t, &x, &w.filter, nr, what, err);
+	if (r >= 0)
+		r = sel.json ? print_json(&t, err) : print_text(&t, err);
+	if (t.a)
+		code = report_problems(cmd.name, t.a, stderr);
+	release(&t, &x);
+	workloads_release(&w);
+	return r < 0 ? r : code;
+}
+
+int dcpitimeline_main(int argc, char **argv)
+{
+	return report_main(&cmd, &sel, run, argc, argv);
+}

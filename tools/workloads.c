@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Chooses samples by their workload, and says in heads of reports which, and what is not known. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "window.h"
+#include "workloads.h"
+
+/* ---- users by name --------------------------------------------------------------------------- */
+
+/* A number, or what may match one. */
+static bool is_number_glob(const char *text)
+{
+	return text[strspn(text, "0123456789*?[]-!^")] == 0;
+}
+
+static int find_user(struct workloads *x, const char *name, const char **out, struct base_err *err)
+{
+	const struct passwd *user = getpwnam(name);
+	char *number;
+
+	if (!user) {
+		base_fail(err, -DCPI_EUSAGE, "no user '%s' is known here", name);
+		base_hint(err, "give -uid a number");
+		return -DCPI_EUSAGE;
+	}
+	if (asprintf(&number, "%" PRIu32, (uint32_t)user->pw_uid) < 0)
+		return base_fail_errno(err, -ENOMEM, "cannot take -uid");
+	x->numbers[x->nr_numbers++] = number;
+	*out = number;
+	return 0;
+}
+
+static int find_users(struct workloads *x, const struct base_opt_list *names, struct base_err *err)
+{
+	int r = 0;
+
+	x->uids = calloc(names->nr + 1, sizeof(*x->uids));
+	x->numbers = calloc(names->nr + 1, sizeof(*x->numbers));
+	if (!x->uids || !x->numbers)
+		return base_fail_errno(err, -ENOMEM, "cannot take -uid");
+	for (size_t i = 0; i < names->nr && r >= 0; i++) {
+		x->uids[i] = names->items[i];
+		if (!is_number_glob(names->items[i]))
+			r = find_user(x, names->items[i], &x->uids[i], err);
+	}
+	x->filter.globs[WORKLOAD_UID] = x->uids;
+	return r;
+}
+
+/* ---- what is said about it ------------------------------------------------------------------- */
+
+static int keep(const struct select *s, struct analysis *a)
+{
+	a->kept = calloc(WORKLOAD_NR_KEYS, sizeof(*a->kept));
+	if (!a->kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++)
+		if (s->globs[i].nr)
+			a->kept[a->nr_kept++] =
+				(struct analysis_kept){ workload_key_name((enum workload_key)i),
+							s->globs[i].items, s->globs[i].nr };
+	return 0;
+}
+
+static int remark(struct analysis *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int remark(struct analysis *a, const char *fmt, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, fmt);
+	r = base_buf_vprintf(&a->remarks, fmt, args);
+	va_end(args);
+	return r < 0 ? r : base_buf_append(&a->remarks, "", 1);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Samples of the epochs that no workload has; @recorded: those that some have. */
+static int remark_unrecorded(struct analysis *a, uint64_t recorded, size_t event)
+{
+	uint64_t sum = a->events[event].sum;
+
+	if (recorded >= sum)
+		return 0;
+	if (!a->unrecorded.len)
+		return remark(a, "%.2f%% of the samples were not recorded by workload",
+			      percent(sum - recorded, sum));
+	return remark(a,
+		      "%.2f%% of the samples were not recorded by workload: some epochs have none "
+		      "(%.*s)",
+		      percent(sum - recorded, sum), (int)a->unrecorded.len - 1,
+		      (const char *)a->unrecorded.data + 1);
+}
+
+/* How much of what the other options choose may be of the wanted processes, or threads. */
+static int remark_dropped(struct analysis *a, const struct workloads *x, enum workload_key key,
+			  size_t event, bool *marks)
+{
+	uint64_t all[ANALYSIS_NR_EVENTS] = { 0 }, dropped[ANALYSIS_NR_EVENTS] = { 0 };
+	int r = workload_mark(a, x->w, &x->filter, key, marks);
+
+	if (r < 0 || !x->filter.nr[key])
+		return r;
+	workload_sum(a, x->w, &x->filter, marks, all);
+	for (size_t i = 0; i < profdb_workloads_nr(x->w); i++)
+		marks[i] =
+			marks[i] && workload_key_dropped(profdb_workloads_workload(x->w, i), key);
+	workload_sum(a, x->w, &x->filter, marks, dropped);
+	return !dropped[event] ? 0
+	       : key == WORKLOAD_PID
+		       ? remark(a,
+				"-pid: %.1f%% of the samples are of processes too small to be kept "
+				"by pid",
+				percent(dropped[event], all[event]))
+		       : remark(a,
+				"-thread: %.1f%% of the samples are of threads whose name is not "
+				"kept",
+				percent(dropped[event], all[event]));
+}
+
+static int remarks(struct analysis *a, const struct workloads *x)
+{
+	uint64_t recorded[ANALYSIS_NR_EVENTS] = { 0 };
+	size_t event = analysis_event_default(a);
+	bool *marks = calloc(profdb_workloads_nr(x->w) + 1, sizeof(*marks));
+	struct workload_filter all;
+	int r = marks ? 0 : -ENOMEM;
+
+	workload_filter_init(&all);
+	all.since = x->filter.since;
+	all.until = x->filter.until;
+	if (r >= 0)
+		r = workload_mark(a, x->w, &all, WORKLOAD_NR_KEYS, marks);
+	if (r >= 0 && a->nr_events) {
+		workload_sum(a, x->w, &all, marks, recorded);
+		/* Of a part of an epoch nobody knows what was not. */
+		if (!workload_filter_has_time(&all))
+			r = remark_unrecorded(a, recorded[event], event);
+	}
+	for (size_t i = 0; i < a->nr_events; i++)
+		a->kept_of[i] = a->events[i].sum > recorded[i] && !workload_filter_has_time(&all)
+					? a->events[i].sum
+					: recorded[i];
+	if (r >= 0 && a->nr_events)
+		r = remark_dropped(a, x, WORKLOAD_PID, event, marks);
+	if (r >= 0 && a->nr_events)
+		r = remark_dropped(a, x, WORKLOAD_THREAD, event, marks);
+	free(marks);
+	return r;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+static int no_workloads(const struct analysis *a, struct base_err *err)
+{
+	if (!a->unrecorded.len)
+		return base_fail(err, -DCPI_EFORMAT, "no workloads can be read");
+	base_fail(err, -ENOENT, "no workloads were kept in the chosen epochs: %.*s",
+		  (int)a->unrecorded.len - 1, (const char *)a->unrecorded.data + 1);
+	base_hint(err, "an older dcpid wrote them; all but such options works there");
+	return -ENOENT;
+}
+
+static bool is_unknown(const struct analysis *a, const struct workloads *x)
+{
+	return !profdb_workloads_nr(x->w) && a->nr_events;
+}
+
+static int choose(const struct select *s, struct analysis *a, struct workloads *x,
+		  struct base_err *err)
+{
+	int r = keep(s, a);
+
+	if (r >= 0 && is_unknown(a, x))
+		return no_workloads(a, err);
+	if (r >= 0)
+		r = remarks(a, x);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot choose samples by their workload");
+	a->window.cut = workload_filter_has_time(&x->filter);
+	return workload_only(a, x->w, &x->filter, err);
+}
+
+/* Epochs without minutes count as a whole, which is said. */
+static int choose_time(const struct select *s, struct analysis *a, const struct workloads *x,
+		       struct base_err *err)
+{
+	int r = workload_only(a, x->w, &x->filter, err);
+
+	a->window.cut = true;
+	return r < 0 || s->minutes ? r : workload_window_fill(a, err);
+}
+
+static void set_filter(const struct select *s, struct analysis *a, struct workloads *out)
+{
+	workload_filter_init(&out->filter);
+	if (a->window.chosen && (s->minutes || window_cuts(s, a))) {
+		out->filter.since = a->window.since;
+		out->filter.until = a->window.until;
+	}
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++) {
+		out->filter.globs[i] = s->globs[i].items;
+		out->filter.nr[i] = s->globs[i].nr;
+	}
+}
+
+int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
+		   struct base_err *err)
+{
+	int r;
+
+	set_filter(s, a, out);
+	r = find_users(out, &s->globs[WORKLOAD_UID], err);
+	if (r >= 0)
+		r = workload_load(a, &out->w, err);
+	if (r < 0)
+		return r;
+	if (select_workload(s))
+		return choose(s, a, out, err);
+	return workload_filter_is_all(&out->filter) ? 0 : choose_time(s, a, out, err);
+}
+
+void workloads_release(struct workloads *x)
+{
+	profdb_workloads_free(x->w);
+	for (size_t i = 0; i < x->nr_numbers; i++)
+		free(x->numbers[i]);
+	free(x->numbers);
+	free(x->uids);
+}
+
+/* ---- heads ----------------------------------------------------------------------------------- */
+
+/* The remark behind @last; NULL @last: the first. NULL: there is none. */
+static const char *next_remark(const struct analysis *a, const char *last)
+{
+	const char *begin = (const char *)a->remarks.data, *end = begin + a->remarks.len;
+
+	if (!a->remarks.len)
+		return NULL;
+	last = last ? last + strlen(last) + 1 : begin;
+	return last < end ? last : NULL;
+}
+
+void workloads_head(const struct analysis *a, FILE *to)
+{
+	size_t event = analysis_event_default(a);
+
+	for (size_t i = 0; i < a->nr_kept; i++) {
+		fprintf(to, "%s%s ", i ? "; " : "only       ", a->kept[i].name);
+		for (size_t k = 0; k < a->kept[i].nr; k++) {
+			fputs(k ? ", " : "", to);
+			report_print_clean(to, a->kept[i].v[k]);
+		}
+	}
+	if (a->nr_kept && a->nr_events)
+		fprintf(to, ": %.2f%% of %" PRIu64 " samples of %s",
+			percent(a->events[event].sum, a->kept_of[event]), a->kept_of[event],
+			a->events[event].name);
+	if (a->nr_kept)
+		fputc('\n', to);
+	for (const char *r = NULL; (r = next_remark(a, r));)
+		fprintf(to, "           %s\n", r);
+}
+
+void workloads_json(const struct analysis *a, struct json_object *root)
+{
+	struct json_object *only = json_object_new_object(), *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_kept; i++) {
+		struct json_object *globs = json_object_new_array();
+
+		for (size_t k = 0; k < a->kept[i].nr; k++)
+			json_object_array_add(globs, report_json_text(a->kept[i].v[k]));
+		json_object_object_add(only, a->kept[i].name, globs);
+	}
+	for (const char *r = NULL; (r = next_remark(a, r));)
+		json_object_array_add(list, report_json_text(r));
+	json_object_object_add(root, "only", only);
+	json_object_object_add(root, "only_of", report_json_counts(a, a->kept_of));
+	json_object_object_add(root, "remarks", list);
+}
