@@ -128,24 +128,28 @@ static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads 
 	return nr;
 }
 
+/* One that has nothing of what is chosen (a label, an event) has no line. */
 static int add_host(struct by *b, const char *platform, struct base_err *err)
 {
 	struct select one = *b->sel;
 	struct workloads w = { 0 };
 	struct analysis *a = NULL;
 	struct workload_group *g;
+	struct base_err why = { 0 };
 	int r;
 
 	one.platform = platform;
-	r = report_open_workloads(&one, &a, &w, err);
+	r = report_open_workloads(&one, &a, &w, &why);
 	if (r >= 0)
 		r = add_images(b, a, platform);
+	else if (r != -ENOENT)
+		*err = why;
 	g = r >= 0 ? group(b, platform) : NULL;
 	if (g)
 		g->processes = processes_of(b, a, &w);
 	workloads_release(&w);
 	analysis_close(a);
-	return r < 0 || g ? r : -ENOMEM;
+	return r == -ENOENT ? 0 : r < 0 || g ? r : -ENOMEM;
 }
 
 static int by_host(struct by *b, struct base_err *err)

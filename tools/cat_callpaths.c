@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "cat_images.h"
 
 static const char *const ends[PROFDB_NR_CALLPATH_ENDS] = {
 	[PROFDB_CALLPATH_COMPLETE] = "complete",	 [PROFDB_CALLPATH_CUT] = "cut",
@@ -15,29 +16,12 @@ static const char *const ends[PROFDB_NR_CALLPATH_ENDS] = {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* "image 3 file ab01 /bin/prog" */
-static void print_image(const struct profdb_image_ref *i, size_t number)
-{
-	char id[BASE_ID_TEXT_LEN], *path = cat_clean(i->stem ? i->stem : i->path);
-
-	printf("%-10s %zu %s %s %s\n", "image", number, profdb_kind_name(i->kind),
-	       i->id.len ? base_id_text(&i->id, id) : "0", path ? path : "");
-	free(path);
-}
-
-static void print_counts(const uint64_t *count, size_t first, size_t end)
-{
-	for (size_t i = first; i < end; i++)
-		printf(" %" PRIu64, count[i]);
-	putchar('\n');
-}
-
 /* Level, image, offset, counts; a level is a blank. */
 static void print_node(const struct profdb_callpath_node *n, uint32_t level, size_t first,
 		       size_t end)
 {
 	printf("%*s%u 0x%012" PRIx64, (int)level, "", n->frame.image, n->frame.off);
-	print_counts(n->count, first, end);
+	cat_counts_print(n->count, first, end);
 }
 
 /* Files have each node behind its parent, in the order of a tree's lines; nodes below an end stand
@@ -65,7 +49,7 @@ int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t e
 	if (!level)
 		return -ENOMEM;
 	for (size_t i = 0; i < profdb_callpaths_nr_images(c); i++)
-		print_image(profdb_callpaths_image(c, i), i);
+		cat_image_print(profdb_callpaths_image(c, i), i);
 	print_nodes(c, level, first, end);
 	free(level);
 	return 0;
@@ -73,44 +57,19 @@ int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t e
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static struct json_object *json_text(const char *text)
-{
-	char *copy = cat_clean(text);
-	struct json_object *o = json_object_new_string(copy ? copy : "");
-
-	free(copy);
-	return o;
-}
-
-static struct json_object *json_image(const struct profdb_image_ref *i)
-{
-	struct json_object *o = json_object_new_object();
-	char id[BASE_ID_TEXT_LEN];
-
-	json_object_object_add(o, "kind", json_object_new_string(profdb_kind_name(i->kind)));
-	json_object_object_add(o, "image",
-			       i->id.len ? json_object_new_string(base_id_text(&i->id, id)) : NULL);
-	json_object_object_add(o, "path", json_text(i->path));
-	if (i->stem)
-		json_object_object_add(o, "dyn", json_text(i->stem));
-	return o;
-}
-
 /* The parent is a node's number, from 0 on, or how the path ends. */
 static struct json_object *json_node(const struct profdb_callpath_node *n, size_t first, size_t end)
 {
-	struct json_object *o = json_object_new_object(), *counts = json_object_new_array();
+	struct json_object *o = json_object_new_object();
 	bool outermost = n->parent < PROFDB_NR_CALLPATH_ENDS;
 
-	for (size_t i = first; i < end; i++)
-		json_object_array_add(counts, json_object_new_uint64(n->count[i]));
 	json_object_object_add(
 		o, "parent",
 		outermost ? json_object_new_string(ends[n->parent])
 			  : json_object_new_uint64(n->parent - PROFDB_NR_CALLPATH_ENDS));
 	json_object_object_add(o, "image", json_object_new_uint64(n->frame.image));
 	json_object_object_add(o, "offset", json_object_new_uint64(n->frame.off));
-	json_object_object_add(o, "counts", counts);
+	json_object_object_add(o, "counts", cat_counts_json(n->count, first, end));
 	return o;
 }
 
@@ -120,7 +79,7 @@ void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t e
 	struct json_object *images = json_object_new_array(), *nodes = json_object_new_array();
 
 	for (size_t i = 0; i < profdb_callpaths_nr_images(c); i++)
-		json_object_array_add(images, json_image(profdb_callpaths_image(c, i)));
+		json_object_array_add(images, cat_image_json(profdb_callpaths_image(c, i)));
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(c); i++) {
 		struct profdb_callpath_node n = profdb_callpaths_node(c, i);
 

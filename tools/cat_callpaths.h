@@ -7,9 +7,6 @@
 
 #include "profdb.h"
 
-/* A copy that terminals and JSON can take: any other byte becomes \xHH. free(); NULL: no memory. */
-char *cat_clean(const char *text);
-
 /* Images, and the tree: of each node the counts of events from @first to @end. 0 or -ENOMEM. */
 int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t end);
 /* The same, into @o. */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "cat_callpaths.h"
+#include "cat_images.h"
+#include "cat_workloads.h"
 #include "image_text.h"
 #include "profdb.h"
 #include "tools.h"
@@ -279,15 +281,6 @@ static void print_rows(const struct profdb_profile *p, size_t first, size_t end)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static struct json_object *json_text(const char *text)
-{
-	char *copy = cat_clean(text);
-	struct json_object *o = json_object_new_string(copy ? copy : "");
-
-	free(copy);
-	return o;
-}
-
 static struct json_object *json_events(const struct profdb_profile *p, size_t first, size_t end)
 {
 	struct json_object *list = json_object_new_array();
@@ -296,7 +289,7 @@ static struct json_object *json_events(const struct profdb_profile *p, size_t fi
 		const struct profdb_event *e = profdb_profile_event(p, i);
 		struct json_object *o = json_object_new_object();
 
-		json_object_object_add(o, "name", json_text(e->name));
+		json_object_object_add(o, "name", cat_text_json(e->name));
 		json_object_object_add(o, "samples", json_object_new_uint64(e->sum));
 		json_object_object_add(o, "period", json_object_new_uint64(e->period));
 		json_object_object_add(o, "enabled", json_object_new_double(e->enabled));
@@ -379,8 +372,8 @@ static struct json_object *json_lines(const struct profdb_profile *p)
 	for (size_t i = 0; (value = profdb_profile_line(p, i, &word)); i++) {
 		struct json_object *o = json_object_new_object();
 
-		json_object_object_add(o, "word", json_text(word));
-		json_object_object_add(o, "value", json_text(value));
+		json_object_object_add(o, "word", cat_text_json(word));
+		json_object_object_add(o, "value", cat_text_json(value));
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -395,8 +388,8 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	char id[BASE_ID_TEXT_LEN];
 
 	for (size_t i = 0; profdb_profile_path(p, i); i++)
-		json_object_array_add(paths, json_text(profdb_profile_path(p, i)));
-	json_object_object_add(o, "file", json_text(file));
+		json_object_array_add(paths, cat_text_json(profdb_profile_path(p, i)));
+	json_object_object_add(o, "file", cat_text_json(file));
 	json_object_object_add(o, "kind",
 			       json_object_new_string(profdb_kind_name(profdb_profile_kind(p))));
 	json_object_object_add(o, "image",
@@ -416,21 +409,28 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 
 /* The files' contents as JSON; NULL where text is printed. */
 struct printed {
-	struct json_object *profiles, *callpaths;
+	struct json_object *profiles, *callpaths, *workloads;
 	bool any;
 };
 
-static struct json_object *json_callpaths(const char *file, const struct profdb_callpaths *c,
-					  size_t first, size_t end)
+/* The beginning of a file about all images. */
+static struct json_object *json_head(const char *file, const struct profdb_profile *header,
+				     size_t first, size_t end)
 {
 	struct json_object *o = json_object_new_object();
-	const struct profdb_profile *header = profdb_callpaths_header(c);
 
-	json_object_object_add(o, "file", json_text(file));
+	json_object_object_add(o, "file", cat_text_json(file));
 	json_object_object_add(o, "header", json_lines(header));
 	json_object_object_add(o, "events", json_events(header, first, end));
-	cat_callpaths_json(c, first, end, o);
 	return o;
+}
+
+/* Files of a kind of which there may be none. */
+static void json_add_files(struct json_object *root, const char *name, struct json_object *files)
+{
+	if (json_object_array_length(files))
+		json_object_object_add(root, name, json_object_get(files));
+	json_object_put(files);
 }
 
 static int json_print(const struct printed *p)
@@ -441,14 +441,13 @@ static int json_print(const struct printed *p)
 
 	json_object_object_add(root, "schema", json_object_new_string("dcpicat/1"));
 	json_object_object_add(root, "profiles", p->profiles);
-	if (json_object_array_length(p->callpaths))
-		json_object_object_add(root, "callpaths", json_object_get(p->callpaths));
+	json_add_files(root, "callpaths", p->callpaths);
+	json_add_files(root, "workloads", p->workloads);
 	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
 							    JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (text)
 		r = puts(text) < 0 ? -errno : 0;
 	json_object_put(root);
-	json_object_put(p->callpaths);
 	return r;
 }
 
@@ -489,42 +488,89 @@ static int show_profile(const char *file, const struct profdb_profile *p, struct
 	return 0;
 }
 
-static int show_callpaths(const char *file, const struct profdb_callpaths *c,
-			  struct printed *printed, struct base_err *err)
+/* 1: as JSON, into *@json; 0: its head is printed; or negative. Events of @range are chosen. */
+static int begin_whole(const char *file, const struct profdb_profile *header, size_t range[2],
+		       struct printed *printed, struct json_object **json, struct base_err *err)
 {
-	const struct profdb_profile *header = profdb_callpaths_header(c);
-	size_t first, end;
-	int r = choose_events(header, &first, &end, file, err);
+	int r = choose_events(header, &range[0], &range[1], file, err);
 
 	if (r < 0)
 		return r;
-	if (printed->callpaths) {
-		json_object_array_add(printed->callpaths, json_callpaths(file, c, first, end));
-		return 0;
+	if (printed->profiles) {
+		*json = json_head(file, header, range[0], range[1]);
+		return 1;
 	}
 	begin_text(printed);
 	print_header(file, header);
-	print_events(header, first, end);
-	r = cat_callpaths_print(c, first, end);
+	print_events(header, range[0], range[1]);
+	return 0;
+}
+
+static int show_callpaths(const char *file, const struct profdb_callpaths *c,
+			  struct printed *printed, struct base_err *err)
+{
+	struct json_object *o;
+	size_t range[2];
+	int r = begin_whole(file, profdb_callpaths_header(c), range, printed, &o, err);
+
+	if (r == 1) {
+		cat_callpaths_json(c, range[0], range[1], o);
+		json_object_array_add(printed->callpaths, o);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	r = cat_callpaths_print(c, range[0], range[1]);
 	return r < 0 ? base_fail_errno(err, r, "cannot print '%s'", file) : 0;
+}
+
+static int show_workloads(const char *file, const struct profdb_workloads *w,
+			  struct printed *printed, struct base_err *err)
+{
+	struct json_object *o;
+	size_t range[2];
+	int r = begin_whole(file, profdb_workloads_header(w), range, printed, &o, err);
+
+	if (r == 1) {
+		cat_workloads_json(w, range[0], range[1], o);
+		json_object_array_add(printed->workloads, o);
+	}
+	if (r == 0)
+		cat_workloads_print(w, range[0], range[1]);
+	return r < 0 ? r : 0;
+}
+
+/* A file that profiles' reader does not know; 1: it is of no other kind either. */
+static int show_other(const char *file, struct printed *printed, struct base_err *err)
+{
+	struct profdb_callpaths *c = NULL;
+	struct profdb_workloads *w = NULL;
+	int r = 1;
+
+	if (profdb_callpaths_read(file, &c, NULL) >= 0)
+		r = show_callpaths(file, c, printed, err);
+	else if (profdb_workloads_read(file, &w, NULL) >= 0)
+		r = show_workloads(file, w, printed, err);
+	profdb_callpaths_free(c);
+	profdb_workloads_free(w);
+	return r;
 }
 
 static int show(const char *file, struct printed *printed)
 {
 	struct base_err err = { 0 }, why = { 0 };
-	struct profdb_callpaths *c = NULL;
 	struct profdb_profile *p = NULL;
-	int r = profdb_profile_read(file, &p, &err);
+	int r = profdb_profile_read(file, &p, &err), other = 1;
 
 	if (r >= 0)
 		r = show_profile(file, p, printed, &err);
-	else if (r == -DCPI_EVERSION && profdb_callpaths_read(file, &c, &why) >= 0)
-		r = show_callpaths(file, c, printed, &why);
-	/* Where it is neither, the profile's failure tells more. */
-	r = r < 0 ? fail(c ? &why : &err) : BASE_EXIT_OK;
+	else if (r == -DCPI_EVERSION)
+		other = show_other(file, printed, &why);
 	profdb_profile_free(p);
-	profdb_callpaths_free(c);
-	return r;
+	/* Where it is none of these, the profile's failure tells more. */
+	if (other != 1)
+		return other < 0 ? fail(&why) : BASE_EXIT_OK;
+	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }
 
 static int show_all(int nr, char **files)
@@ -533,8 +579,8 @@ static int show_all(int nr, char **files)
 	int r = 0, code = BASE_EXIT_OK;
 
 	if (opt.json)
-		printed =
-			(struct printed){ json_object_new_array(), json_object_new_array(), false };
+		printed = (struct printed){ json_object_new_array(), json_object_new_array(),
+					    json_object_new_array(), false };
 	for (int i = 0; i < nr; i++) {
 		if (show(files[i], &printed) != BASE_EXIT_OK)
 			code = BASE_EXIT_FAILED;

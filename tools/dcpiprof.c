@@ -89,7 +89,7 @@ struct profile {
 	int nr_operands;
 	char **operands;
 	size_t event;	/* sorted by */
-	bool clock;	/* with -i: that tells time, so that a column has seconds */
+	bool ticks;	/* that tells time: -i has a column of seconds, else the head a line */
 	bool by_total;	/* and by the totals of that event */
 	size_t nr_kept; /* rows before "others" */
 };
@@ -199,7 +199,7 @@ static void put_counts(const struct profile *p, struct table *t, const uint64_t 
 		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total[p->event]);
 	else
 		table_cell(t, "%s", "");
-	if (p->clock)
+	if (p->ticks && by_image)
 		table_cell(t, "%.2f", seconds);
 	put_total(p, t, inclusive);
 	for (size_t e = 0; e < p->a->nr_events; e++)
@@ -221,7 +221,7 @@ static void put_heads(const struct profile *p, struct table *t)
 	table_column(t, false, a->events[p->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
-	if (p->clock)
+	if (p->ticks && by_image)
 		table_column(t, false, "seconds");
 	if (with_total) {
 		table_column(t, false, "total");
@@ -288,6 +288,9 @@ static int print_text(const struct profile *p, struct base_err *err)
 	if (heads) {
 		report_head(p->a, stdout);
 		report_events(p->a, p->rows.total, stdout);
+		if (p->ticks && !by_image)
+			printf("seconds    %.2f of %s\n", seconds_from(p, 0),
+			       p->a->events[p->event].name);
 		if (with_total && p->a->nr_events)
 			callpaths_print(&p->paths, stdout);
 	}
@@ -374,7 +377,7 @@ static int choose_event(struct profile *p, struct base_err *err)
 
 static int print(struct profile *p, struct base_err *err)
 {
-	p->clock = by_image && report_seconds(p->a, NULL, p->event) > 0;
+	p->ticks = report_seconds(p->a, NULL, p->event) > 0;
 	analysis_rows_sort(&p->rows, p->event, p->by_total);
 	cut(p);
 	return sel.json ? print_json(p, err) : print_text(p, err);

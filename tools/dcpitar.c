@@ -57,6 +57,7 @@ static const struct {
 	[PROFDB_PART_COSTS] = { "file of costs", "files of costs", "cost_files" },
 	[PROFDB_PART_VALUES] = { "value profile", "value profiles", "values" },
 	[PROFDB_PART_CALLPATHS] = { "file of call paths", "files of call paths", "callpaths" },
+	[PROFDB_PART_WORKLOADS] = { "file of workloads", "files of workloads", "workloads" },
 	[PROFDB_PART_IMAGE] = { "program or library", "programs and libraries", "images" },
 };
 

@@ -302,6 +302,8 @@ static void print_freq_head(const struct list *x)
 	     : f->traces   ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
+	if (x->a->moves_dropped)
+		puts("           without instruction traces, which are not kept by workload");
 	if (f->nr_unresolved)
 		printf("           %u indirect jumps lead where is not known\n", f->nr_unresolved);
 }

@@ -125,48 +125,75 @@ static int take_values(void *ctx, const char *file, const struct base_buf *bytes
 	return take_file(ctx, file, 0600, bytes, header);
 }
 
-/* Images that are on call paths alone have no profile in the pack. */
-static int want_frames(struct pack *p, const struct profdb_callpaths *c)
+/* ---- files about all images ------------------------------------------------------------------ */
+
+static int want_image(struct pack *p, const struct profdb_image_ref *i)
 {
-	const struct profdb_image_ref *i;
-	int r = 0;
+	struct profdb_profile *profile = profdb_profile_new(i->kind, &i->id, i->path);
+	int r = profile ? want(p, profile) : -ENOMEM;
 
-	for (size_t n = 0; r >= 0 && (i = profdb_callpaths_image(c, n)); n++) {
-		struct profdb_profile *profile = profdb_profile_new(i->kind, &i->id, i->path);
-
-		r = profile ? want(p, profile) : -ENOMEM;
-		profdb_profile_free(profile);
-	}
+	profdb_profile_free(profile);
 	return r;
 }
 
-static int add_callpaths(struct pack *p, const struct base_buf *bytes, struct base_err *err)
+/* Images that are on call paths alone have no profile in the pack. */
+static int want_callpaths(struct pack *p, const struct base_buf *bytes, struct base_err *err)
 {
-	struct base_err why = { 0 };
+	const struct profdb_image_ref *i;
 	struct profdb_callpaths *c;
-	char path[TARBALL_PATH_MAX];
-	int r = profdb_callpaths_parse(bytes->data, bytes->len, &c, &why);
+	int r = profdb_callpaths_parse(bytes->data, bytes->len, &c, err);
 
-	snprintf(path, sizeof(path), "%s/%s/callpaths", p->epoch, p->platform);
-	if (r < 0) {
-		base_fail(err, r, "cannot read call paths '%s': %s", path, why.text);
-		return r;
-	}
-	r = tarball_add_data(p->w, path, 0644, time(NULL), bytes->data, bytes->len, err);
-	if (r >= 0)
-		r = want_frames(p, c);
+	for (size_t n = 0; r >= 0 && (i = profdb_callpaths_image(c, n)); n++)
+		r = want_image(p, i);
 	profdb_callpaths_free(c);
 	return r;
 }
 
-static int pack_callpaths(struct pack *p, struct base_err *err)
+static int want_workloads(struct pack *p, const struct base_buf *bytes, struct base_err *err)
+{
+	const struct profdb_image_ref *i;
+	struct profdb_workloads *w;
+	int r = profdb_workloads_parse(bytes->data, bytes->len, &w, err);
+
+	for (size_t n = 0; r >= 0 && (i = profdb_workloads_image(w, n)); n++)
+		r = want_image(p, i);
+	profdb_workloads_free(w);
+	return r;
+}
+
+/* The kinds of files of which an epoch and platform has one. */
+static const struct whole {
+	const char *name, *what;
+	int (*bytes)(struct profdb *db, const char *epoch, const char *platform,
+		     struct base_buf *out, struct base_err *err);
+	int (*want)(struct pack *p, const struct base_buf *bytes, struct base_err *err);
+} wholes[] = {
+	{ "callpaths", "call paths", profdb_callpaths_bytes, want_callpaths },
+	{ "workloads", "workloads", profdb_workloads_bytes, want_workloads },
+};
+
+static int add_whole(struct pack *p, const struct whole *kind, const struct base_buf *bytes,
+		     struct base_err *err)
+{
+	struct base_err why = { 0 };
+	char path[TARBALL_PATH_MAX];
+	int r = kind->want(p, bytes, &why);
+
+	snprintf(path, sizeof(path), "%s/%s/%s", p->epoch, p->platform, kind->name);
+	if (r < 0)
+		return base_fail(err, r, "cannot read %s '%s': %s", kind->what, path,
+				 why.code ? why.text : base_strerror(r));
+	return tarball_add_data(p->w, path, 0644, time(NULL), bytes->data, bytes->len, err);
+}
+
+static int pack_whole(struct pack *p, const struct whole *kind, struct base_err *err)
 {
 	struct base_buf bytes = { 0 };
 	struct base_err why = { 0 };
-	int r = profdb_callpaths_bytes(p->db, p->epoch, p->platform, &bytes, &why);
+	int r = kind->bytes(p->db, p->epoch, p->platform, &bytes, &why);
 
 	if (r >= 0)
-		r = add_callpaths(p, &bytes, &why);
+		r = add_whole(p, kind, &bytes, &why);
 	base_buf_release(&bytes);
 	if (r >= 0 || r == -ENOENT)
 		return 0;
@@ -193,7 +220,9 @@ static int pack_platform(struct pack *p, const char *epoch, const char *platform
 	r = profdb_walk_files(p->db, epoch, platform, take_profile, on_bad, p, err);
 	if (r >= 0 && p->values)
 		r = profdb_walk_value_files(p->db, epoch, platform, take_values, on_bad, p, err);
-	return r < 0 ? r : pack_callpaths(p, err);
+	for (size_t i = 0; r >= 0 && i < sizeof(wholes) / sizeof(wholes[0]); i++)
+		r = pack_whole(p, &wholes[i], err);
+	return r;
 }
 
 /* *@seen collects the platforms' names for the hint of an error. */

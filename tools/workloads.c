@@ -166,10 +166,7 @@ static int no_workloads(const struct analysis *a, struct base_err *err)
 		return base_fail(err, -DCPI_EFORMAT, "no workloads can be read");
 	base_fail(err, -ENOENT, "no workloads were kept in the chosen epochs: %.*s",
 		  (int)a->unrecorded.len - 1, (const char *)a->unrecorded.data + 1);
-	base_hint(err,
-		  "dcpid of release %s and later keeps them; all but options of workloads works "
-		  "without",
-		  base_release());
+	base_hint(err, "an older dcpid wrote them; all but such options works there");
 	return -ENOENT;
 }
 

@@ -92,8 +92,10 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 			       : "repair or remove that file");
 }
 
+/* An image that has callers alone has no profile. */
 static int mark_callpaths(struct gc *gc, const char *epoch, const char *platform)
 {
+	const struct profdb_image_ref *i;
 	struct base_err why = { 0 };
 	struct profdb_callpaths *c;
 	int r = profdb_callpaths_load(gc->db, epoch, platform, &c, &why);
@@ -104,8 +106,30 @@ static int mark_callpaths(struct gc *gc, const char *epoch, const char *platform
 		unreadable(gc, "callpaths", &why);
 		return 0;
 	}
-	r = gc_marks_callpaths(&gc->marks, rank_now(gc), c);
+	r = 0;
+	for (size_t n = 0; r == 0 && (i = profdb_callpaths_image(c, n)); n++)
+		r = gc_marks_image(&gc->marks, rank_now(gc), i);
 	profdb_callpaths_free(c);
+	return r;
+}
+
+static int mark_workloads(struct gc *gc, const char *epoch, const char *platform)
+{
+	const struct profdb_image_ref *i;
+	struct base_err why = { 0 };
+	struct profdb_workloads *w;
+	int r = profdb_workloads_load(gc->db, epoch, platform, &w, &why);
+
+	if (r == -ENOMEM || r == -ENOENT)
+		return r == -ENOENT ? 0 : r;
+	if (r < 0) {
+		unreadable(gc, "workloads", &why);
+		return 0;
+	}
+	r = 0;
+	for (size_t n = 0; r == 0 && (i = profdb_workloads_image(w, n)); n++)
+		r = gc_marks_image(&gc->marks, rank_now(gc), i);
+	profdb_workloads_free(w);
 	return r;
 }
 
@@ -122,6 +146,8 @@ static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 				       &own);
 	if (r >= 0)
 		r = mark_callpaths(gc, epoch, platform);
+	if (r >= 0)
+		r = mark_workloads(gc, epoch, platform);
 	/* Another process is removing epochs at this moment. */
 	if (r == -ENOENT)
 		return 0;

@@ -66,19 +66,14 @@ int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values 
 	return r;
 }
 
-/* An image that has callers alone has no profile. */
-int gc_marks_callpaths(struct gc_marks *m, size_t rank, const struct profdb_callpaths *c)
+int gc_marks_image(struct gc_marks *m, size_t rank, const struct profdb_image_ref *i)
 {
-	const struct profdb_image_ref *i;
-	int r = 0;
+	int r = gc_marks_id(m, rank, &i->id);
 
-	for (size_t n = 0; r == 0 && (i = profdb_callpaths_image(c, n)); n++) {
-		r = gc_marks_id(m, rank, &i->id);
-		if (r == 0 && (i->kind == PROFDB_DYNAMIC || !i->id.len))
-			r = mark_name(m, rank, i->path);
-		if (r == 0 && i->stem)
-			r = mark_name(m, rank, i->stem);
-	}
+	if (r == 0 && (i->kind == PROFDB_DYNAMIC || !i->id.len))
+		r = mark_name(m, rank, i->path);
+	if (r == 0 && i->stem)
+		r = mark_name(m, rank, i->stem);
 	return r;
 }
 

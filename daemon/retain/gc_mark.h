@@ -20,7 +20,8 @@ struct gc_marks {
 int gc_marks_id(struct gc_marks *m, size_t rank, const struct base_id *id);
 int gc_marks_profile(struct gc_marks *m, size_t rank, const struct profdb_profile *p);
 int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values *v);
-int gc_marks_callpaths(struct gc_marks *m, size_t rank, const struct profdb_callpaths *c);
+/* One of a file about all images. */
+int gc_marks_image(struct gc_marks *m, size_t rank, const struct profdb_image_ref *i);
 /* False: it may be of a pseudo-image. */
 bool gc_marks_unreadable(struct gc_marks *m, const char *file, const struct base_err *why);
 void gc_marks_release(struct gc_marks *m);

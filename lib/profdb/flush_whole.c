@@ -3,26 +3,14 @@
  * last one: call paths, and workloads. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "profdb_internal.h"
 
-/* A kind of such files. */
-struct whole {
-	const char *name;	/* of the file */
-	const char *what;	/* in messages */
-	void *(*new)(void);	/* NULL: no memory */
-	void (*free)(void *of); /* NULL: nothing */
-	int (*parse)(const struct base_buf *bytes, const char *shown, void **out,
-		     struct base_err *err);
-	int (*merge)(void *to, const void *from);
-	int (*format)(const void *of, struct base_buf *out, struct base_err *err);
-	struct profdb_profile *(*header)(const void *of);
-};
-
 /* As of this flush so far; -ENOENT where there is none yet. */
-static int read_stored(struct profdb *db, const struct whole *kind, const struct profdb_file *file,
-		       void **out, struct base_err *err)
+static int read_stored(struct profdb *db, const struct profdb_whole *kind,
+		       const struct profdb_file *file, void **out, struct base_err *err)
 {
 	bool put = file->put_seq == db->flush.seq;
 	struct base_buf buf = { 0 };
@@ -45,7 +33,7 @@ static int set_aside(struct profdb *db, const char *name)
 }
 
 /* 1: the file was damaged, and is out of the way. */
-static int load(struct profdb *db, const struct whole *kind, const struct profdb_file *file,
+static int load(struct profdb *db, const struct profdb_whole *kind, const struct profdb_file *file,
 		void **out, struct base_err *err)
 {
 	struct base_err why = { 0 };
@@ -57,20 +45,21 @@ static int load(struct profdb *db, const struct whole *kind, const struct profdb
 		r = set_aside(db, file->name);
 	}
 	if (r == -ENOENT || (bad && r >= 0)) {
-		*out = kind->new ();
+		*out = kind->make();
 		r = *out ? bad : -ENOMEM;
 	}
 	return r < 0 ? base_fail(err, r, "%s", bad ? base_strerror(r) : why.text) : r;
 }
 
-static int merge(struct profdb *db, const struct whole *kind, void *to, const void *from)
+static int merge(struct profdb *db, const struct profdb_whole *kind, void *to, const void *from)
 {
 	int r = kind->merge(to, from);
 
 	return r < 0 ? r : profdb_flush_words(db, kind->header(to), kind->header(from));
 }
 
-static int put(struct profdb *db, const struct whole *kind, const void *of, struct base_err *err)
+static int put(struct profdb *db, const struct profdb_whole *kind, const void *of,
+	       struct base_err *err)
 {
 	void *m = NULL;
 	struct base_buf buf = { 0 };
@@ -93,11 +82,11 @@ static int put(struct profdb *db, const struct whole *kind, const void *of, stru
 	if (r >= 0)
 		r = profdb_flush_write(db, file, &buf, NULL, err);
 	base_buf_release(&buf);
-	kind->free(m);
+	kind->release(m);
 	return r < 0 ? r : left;
 }
 
-static int bytes(struct profdb *db, const struct whole *kind, const char *epoch,
+static int bytes(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
 		 const char *platform, struct base_buf *out, struct base_err *err)
 {
 	int r, fd = profdb_platform_open(db, epoch, platform);
@@ -116,8 +105,8 @@ static int bytes(struct profdb *db, const struct whole *kind, const char *epoch,
 	return r < 0 && r != -ENOENT ? base_fail(err, r, "%s", why.text) : r;
 }
 
-static int load_committed(struct profdb *db, const struct whole *kind, const char *epoch,
-			  const char *platform, void **out, struct base_err *err)
+int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
+		      const char *platform, void **out, struct base_err *err)
 {
 	struct base_buf buf = { 0 };
 	char shown[128];
@@ -133,12 +122,12 @@ static int load_committed(struct profdb *db, const struct whole *kind, const cha
 
 /* ---- call paths ------------------------------------------------------------------------------ */
 
-static void *callpaths_new(void)
+static void *callpaths_make(void)
 {
 	return profdb_callpaths_new();
 }
 
-static void callpaths_free(void *of)
+static void callpaths_release(void *of)
 {
 	profdb_callpaths_free(of);
 }
@@ -168,11 +157,11 @@ static struct profdb_profile *callpaths_header(const void *of)
 	return ((const struct profdb_callpaths *)of)->header;
 }
 
-static const struct whole callpaths = {
+static const struct profdb_whole callpaths = {
 	.name = PROFDB_CALLPATHS,
 	.what = "call paths",
-	.new = callpaths_new,
-	.free = callpaths_free,
+	.make = callpaths_make,
+	.release = callpaths_release,
 	.parse = callpaths_parse,
 	.merge = callpaths_merge,
 	.format = callpaths_format,
@@ -195,7 +184,7 @@ int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *plat
 			  struct profdb_callpaths **out, struct base_err *err)
 {
 	void *of;
-	int r = load_committed(db, &callpaths, epoch, platform, &of, err);
+	int r = profdb_whole_load(db, &callpaths, epoch, platform, &of, err);
 
 	*out = of;
 	return r;
@@ -203,12 +192,12 @@ int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *plat
 
 /* ---- workloads ------------------------------------------------------------------------------- */
 
-static void *workloads_new(void)
+static void *workloads_make(void)
 {
 	return profdb_workloads_new();
 }
 
-static void workloads_free(void *of)
+static void workloads_release(void *of)
 {
 	profdb_workloads_free(of);
 }
@@ -238,11 +227,11 @@ static struct profdb_profile *workloads_header(const void *of)
 	return ((const struct profdb_workloads *)of)->header;
 }
 
-static const struct whole workloads = {
+static const struct profdb_whole workloads = {
 	.name = PROFDB_WORKLOADS,
 	.what = "workloads",
-	.new = workloads_new,
-	.free = workloads_free,
+	.make = workloads_make,
+	.release = workloads_release,
 	.parse = workloads_parse,
 	.merge = workloads_merge,
 	.format = workloads_format,
@@ -265,8 +254,18 @@ int profdb_workloads_load(struct profdb *db, const char *epoch, const char *plat
 			  struct profdb_workloads **out, struct base_err *err)
 {
 	void *of;
-	int r = load_committed(db, &workloads, epoch, platform, &of, err);
+	int r = profdb_whole_load(db, &workloads, epoch, platform, &of, err);
 
 	*out = of;
 	return r;
+}
+
+const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES] = { &callpaths, &workloads };
+
+bool profdb_whole_name(const char *name)
+{
+	for (size_t i = 0; i < PROFDB_NR_WHOLES; i++)
+		if (!strcmp(name, profdb_wholes[i]->name))
+			return true;
+	return false;
 }

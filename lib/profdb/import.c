@@ -72,6 +72,8 @@ static int parse_profile(const char *path, struct profdb_place *out)
 		out->part = PROFDB_PART_VALUES;
 	else if (!strcmp(out->name, PROFDB_CALLPATHS))
 		out->part = PROFDB_PART_CALLPATHS;
+	else if (!strcmp(out->name, PROFDB_WORKLOADS))
+		out->part = PROFDB_PART_WORKLOADS;
 	return profdb_epoch_name_ok(out->epoch) && profdb_platform_name_ok(out->platform) &&
 			       profdb_file_name_ok(out->name)
 		       ? 0

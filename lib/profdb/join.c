@@ -63,8 +63,8 @@ struct sum {
 struct join {
 	struct profdb *db;
 	const char *platform;
-	struct base_map sums;		    /* key -> the first struct sum */
-	struct profdb_callpaths *callpaths; /* sum of the platform's; NULL: there are none */
+	struct base_map sums;		/* key -> the first struct sum */
+	void *wholes[PROFDB_NR_WHOLES]; /* sums of the platform's; NULL: there are none */
 	struct base_err *err;
 	int error;
 	struct profdb_names *epochs; /* that become one, ascending */
@@ -223,23 +223,24 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 }
 
 /* They have the identity that a pseudo-image got last. */
-static int take_callpaths(struct join *j, const char *epoch)
+static int take_whole(struct join *j, const char *epoch, size_t which)
 {
-	struct profdb_callpaths *c;
+	const struct profdb_whole *kind = profdb_wholes[which];
 	struct base_err why = { 0 };
-	int r = profdb_callpaths_load(j->db, epoch, j->platform, &c, &why);
+	void *more;
+	int r = profdb_whole_load(j->db, kind, epoch, j->platform, &more, &why);
 
-	if (r >= 0 && j->callpaths) {
-		r = profdb_callpaths_merge(j->callpaths, c);
-		profdb_callpaths_free(c);
+	if (r >= 0 && j->wholes[which]) {
+		r = kind->merge(j->wholes[which], more);
+		kind->release(more);
 		if (r < 0)
-			base_fail_errno(&why, r, "cannot add up call paths");
+			base_fail_errno(&why, r, "cannot add up %s", kind->what);
 	} else if (r >= 0) {
-		j->callpaths = c;
+		j->wholes[which] = more;
 	}
 	if (r == -ENOENT || r == -ENOMEM || r >= 0)
 		return r == -ENOENT ? 0 : r;
-	unreadable(j, PROFDB_CALLPATHS, &why);
+	unreadable(j, kind->name, &why);
 	return 0;
 }
 
@@ -256,8 +257,10 @@ static void forget_sums(struct join *j)
 		}
 	}
 	base_map_release(&j->sums);
-	profdb_callpaths_free(j->callpaths);
-	j->callpaths = NULL;
+	for (size_t i = 0; i < PROFDB_NR_WHOLES; i++) {
+		profdb_wholes[i]->release(j->wholes[i]);
+		j->wholes[i] = NULL;
+	}
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -312,14 +315,16 @@ static int write_sum(struct join *j, const struct sum *s)
 	return r;
 }
 
-static int write_callpaths(struct join *j)
+static int write_whole(struct join *j, size_t which)
 {
+	const struct profdb_whole *kind = profdb_wholes[which];
 	struct base_buf buf = { 0 };
-	int r = profdb_callpaths_format(j->callpaths, &buf, j->err);
+	int r = kind->format(j->wholes[which], &buf, j->err);
 
 	if (r >= 0)
-		r = write_file(j, PROFDB_CALLPATHS, NULL, &buf);
+		r = write_file(j, kind->name, NULL, &buf);
 	base_buf_release(&buf);
+	profdb_lock_heartbeat(j->db);
 	return r;
 }
 
@@ -332,7 +337,10 @@ static int write_sums(struct join *j)
 	while (r >= 0 && base_map_next(&j->sums, &pos, &value))
 		for (const struct sum *s = value; r >= 0 && s; s = s->next)
 			r = write_sum(j, s);
-	return r >= 0 && j->callpaths ? write_callpaths(j) : r;
+	for (size_t i = 0; r >= 0 && i < PROFDB_NR_WHOLES; i++)
+		if (j->wholes[i])
+			r = write_whole(j, i);
+	return r;
 }
 
 /* It is as old as what it was made of: else it would be too young to be old for another week. */
@@ -373,8 +381,8 @@ static int read_platform(struct join *j, const char *epoch)
 	if (r >= 0)
 		r = profdb_walk_values(j->db, epoch, j->platform, NULL, take_values, unreadable, j,
 				       j->err);
-	if (r >= 0)
-		r = take_callpaths(j, epoch);
+	for (size_t i = 0; r >= 0 && i < PROFDB_NR_WHOLES; i++)
+		r = take_whole(j, epoch, i);
 	close(fd);
 	profdb_lock_heartbeat(j->db);
 	return r < 0 ? r : j->error;

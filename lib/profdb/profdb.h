@@ -768,8 +768,9 @@ enum profdb_part {
 	PROFDB_PART_IMAGE,     /* images/.build-id/xx/NAME: copies of programs and libraries */
 	PROFDB_PART_VALUES,    /* as profiles; extracted they are their owner's alone */
 	PROFDB_PART_CALLPATHS, /* as profiles */
+	PROFDB_PART_WORKLOADS, /* as profiles */
 };
-#define PROFDB_NR_PARTS 7
+#define PROFDB_NR_PARTS 8
 #define PROFDB_IMAGES	"images" /* the folder of copies */
 
 struct profdb_place {

@@ -3,9 +3,10 @@
  * profdb from within: a profile in memory (profile.c, its moves in moves.c),
  * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
  * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), call paths
- * (callpaths.c, their tree in calltree.c, callpaths_file.c), the database (layout.c, list.c,
+ * (callpaths.c, their tree in calltree.c, callpaths_file.c), workloads (workloads.c, their rows in
+ * workload_rows.c, workloads_file.c and workload_counts.c), the database (layout.c, list.c,
  * lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c,
- * flush_values.c, flush_callpaths.c, commit.c the redo log, name.c the files' names), and readers
+ * flush_values.c, flush_whole.c, commit.c the redo log, name.c the files' names), and readers
  * (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
@@ -709,6 +710,30 @@ int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct
 /* A file of this flush. @reader: for its owner alone, and for that uid (UINT32_MAX: nobody). */
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err);
+
+/* ---- files about all images (flush_whole.c) -------------------------------------------------- */
+
+/* A kind of such files, of which an epoch and platform has one; its contents are @of. */
+struct profdb_whole {
+	const char *name;	   /* of the file */
+	const char *what;	   /* in messages */
+	void *(*make)(void);	   /* NULL: no memory */
+	void (*release)(void *of); /* NULL: nothing */
+	int (*parse)(const struct base_buf *data, const char *shown, void **out,
+		     struct base_err *err);
+	int (*merge)(void *to, const void *from);
+	int (*format)(const void *of, struct base_buf *out, struct base_err *err);
+	struct profdb_profile *(*header)(const void *of);
+};
+
+enum { PROFDB_NR_WHOLES = 2 };
+extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
+
+/* Whether a file of that name is one of them, and so no profile. */
+bool profdb_whole_name(const char *name);
+/* As profdb_callpaths_load. */
+int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
+		      const char *platform, void **out, struct base_err *err);
 
 /* ---- housekeeping (keep.c, join.c) ----------------------------------------------------------- */
 

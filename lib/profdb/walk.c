@@ -50,7 +50,7 @@ static bool is_gone(const struct profdb_commit *c, const char *name)
 
 static bool is_wanted(const struct snapshot *s, const char *name)
 {
-	return strcmp(name, PROFDB_CALLPATHS) != 0 && strcmp(name, PROFDB_WORKLOADS) != 0 &&
+	return !profdb_whole_name(name) &&
 	       profdb_values_name(name, s->values ? s->profiler : NULL) == s->values;
 }
 

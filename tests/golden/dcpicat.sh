@@ -107,6 +107,14 @@ run() {
 	cp "$DCPI_SRC/tests/fuzz/corpus/callpaths/ends" callpaths
 	run dcpicat -event misses callpaths | tail -n 7
 	rm callpaths
+	echo "# workloads: whose samples they are, by place and by minute"
+	cp "$DCPI_SRC/tests/fuzz/corpus/workloads/small" workloads
+	run dcpicat workloads
+	run dcpicat -json workloads
+	run dcpicat -event nope workloads
+	cp "$DCPI_SRC/tests/fuzz/corpus/workloads/many" workloads
+	run dcpicat -event misses workloads | tail -n 7
+	rm workloads
 	echo "# of a program that is where it was the text's place and size, of one that has changed none"
 	mkdir apps
 	cp "$DCPI_SRC/tests/data/app/app" "$DCPI_SRC/tests/data/strip/strip.so" apps

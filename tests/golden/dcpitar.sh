@@ -64,17 +64,21 @@ ask()
 	stat -c %a secrets/*/two/*.values
 	rm db/*/two/*.values
 
-	# Call paths come along, and what only callers are in: here it is missing.
+	# Call paths come along, and what only callers are in: here it is missing. So do workloads.
 	for dir in db/*/two; do
 		cp "$DCPI_SRC/tests/fuzz/corpus/callpaths/small" "$dir/callpaths"
+		cp "$DCPI_SRC/tests/fuzz/corpus/workloads/small" "$dir/workloads"
 	done
 	run dcpitar -epoch all -platform two paths.tar
 	run dcpitar -t paths.tar
 	run dcpitar -json -x paths.tar paths
 	cmp paths/*/two/callpaths db/*/two/callpaths
-	printf X | dd of="$dir/callpaths" bs=1 seek=100 conv=notrunc 2>/dev/null
+	cmp paths/*/two/workloads db/*/two/workloads
+	for file in callpaths workloads; do
+		printf X | dd of="$dir/$file" bs=1 seek=100 conv=notrunc 2>/dev/null
+	done
 	run dcpitar -epoch all -platform two damaged.tar
-	rm db/*/two/callpaths
+	rm db/*/two/{callpaths,workloads}
 
 	echo '--- refused'
 	tar -cf foreign.tar there

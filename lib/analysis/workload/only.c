@@ -238,8 +238,12 @@ static int restrict_all(struct only *x)
 	if (r < 0)
 		return r;
 	workload_events(x->a, x->w, x->event);
-	for (size_t i = 0; i < x->a->nr_images; i++)
-		profdb_profile_clear(x->a->images[i]->profile);
+	for (size_t i = 0; i < x->a->nr_images; i++) {
+		struct profdb_profile *p = x->a->images[i]->profile;
+
+		x->a->moves_dropped = x->a->moves_dropped || profdb_profile_nr_edges(p);
+		profdb_profile_clear(p);
+	}
 	r = workload_filter_has_time(x->f) ? put_window(x) : put_all(x);
 	return r < 0 ? r : analysis_sum(x->a);
 }

@@ -404,6 +404,49 @@ static void put_callpaths(const struct run *x, int64_t at, const struct base_id 
 	profdb_callpaths_free(c);
 }
 
+/* A sample of a workload in @id, in an epoch that begins at @at. */
+static void put_workloads(const struct run *x, int64_t at, const struct base_id *id)
+{
+	const struct profdb_image_ref i = { .kind = PROFDB_FILE, .id = *id, .path = "/x" };
+	const struct profdb_workload k = { .comm = "java" };
+	struct profdb_workloads *w = profdb_workloads_new();
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	assert_int_equal(profdb_workloads_image_add(w, &i), 0);
+	assert_int_equal(profdb_workloads_workload_add(w, &k), 0);
+	assert_int_equal(profdb_workloads_event_add(w, "cycles", 1), 0);
+	assert_int_equal(profdb_workloads_add(w, 0, 0, 16, 0, at / 60, 1), 0);
+	assert_int_equal(profdb_lock(x->other, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_start(x->other, at, epoch, NULL), 0);
+	assert_int_equal(profdb_flush_begin(x->other, NULL), 0);
+	assert_int_equal(profdb_flush_put_workloads(x->other, w, NULL), 0);
+	assert_int_equal(profdb_flush_commit(x->other, NULL), 0);
+	assert_int_equal(profdb_epoch_finish(x->other, NULL), 0);
+	profdb_workloads_free(w);
+}
+
+static void what_workloads_ran_stays(void **state)
+{
+	const struct base_id id = { .len = 2, .bytes = { 0xab, 1 } };
+	struct run *x = *state;
+	char command[128];
+
+	for (int i = 0; i < 4; i++)
+		unlinkat(profdb_dyn_fd(x->db),
+			 (char[]){ '.', 't', 'm', 'p', '-', (char)('a' + i), 0 }, 0);
+	put(x, "ab01.file", 1000);
+	put(x, "ab02.file", 1000);
+	put_workloads(x, 1700000000, &id);
+	assert_int_equal(run(x, (struct gc_config){ .removed = note_name }), 0);
+	assert_string_equal(x->removed, "ab02.file");
+	put(x, "ab03.file", 1000);
+	snprintf(command, sizeof(command), "truncate -s -1 %s/*/box/workloads", x->path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(run(x, (struct gc_config){ .removed = note_name }), -DCPI_EFORMAT);
+	assert_non_null(strstr(x->err.text, "workloads"));
+	assert_string_equal(x->removed, "ab02.file");
+}
+
 static void what_callers_are_in_stays(void **state)
 {
 	const struct base_id id = { .len = 2, .bytes = { 0xab, 1 } };
@@ -516,6 +559,7 @@ int main(void)
 		cmocka_unit_test(the_child_removes_and_reports),
 		cmocka_unit_test(tells_owned_platforms_and_locks_images),
 		RUN(what_callers_are_in_stays),
+		RUN(what_workloads_ran_stays),
 		RUN(what_changed_since_stays),
 		RUN(looks_beside_others),
 		RUN(ends_where_one_cannot_be_removed),

@@ -31,6 +31,7 @@ static void test_places(void **state)
 		"costs/ab01.cycles",
 		"images/.build-id/ab/0123",
 		SCRATCH_EPOCH "/box/callpaths",
+		SCRATCH_EPOCH "/box/workloads",
 	};
 	static const char *const bad[] = {
 		"",
@@ -79,6 +80,8 @@ static void test_places(void **state)
 	assert_int_equal(p.part, PROFDB_PART_VALUES);
 	assert_int_equal(profdb_place_parse(SCRATCH_EPOCH "/box/callpaths", &p), 0);
 	assert_int_equal(p.part, PROFDB_PART_CALLPATHS);
+	assert_int_equal(profdb_place_parse(SCRATCH_EPOCH "/box/workloads", &p), 0);
+	assert_int_equal(p.part, PROFDB_PART_WORKLOADS);
 	assert_string_equal(p.epoch, SCRATCH_EPOCH);
 }
 

@@ -65,6 +65,7 @@ static void make_others(struct profdb *db, uint64_t n)
 		fail_msg("%s", err.text);
 	profdb_values_free(v);
 	assert_int_equal(scratch_put_callpaths(db, n), 0);
+	assert_int_equal(scratch_put_workloads(db, n), 0);
 }
 
 /* At @at, of @platform: @n samples at three offsets of "prog", and 5 n of an epoch's own image. */
@@ -100,7 +101,7 @@ struct sums {
 	size_t epochs, profiles, red, blue;
 	uint64_t prog, others, at16;
 	uint64_t values; /* of prog */
-	uint64_t callpaths;
+	uint64_t callpaths, workloads;
 	double cycles; /* samples x period of prog */
 	char first[PROFDB_EPOCH_LEN + 1], began[PROFDB_TIME_LEN + 1];
 };
@@ -155,6 +156,7 @@ static struct sums look(const char *dir)
 							    NULL),
 					 0);
 			s.callpaths += scratch_sum_callpaths(db, epochs[i], platforms[k]);
+			s.workloads += scratch_sum_workloads(db, epochs[i], platforms[k]);
 		}
 		free(platforms);
 		s.epochs++;
@@ -163,6 +165,7 @@ static struct sums look(const char *dir)
 	profdb_close(db);
 	assert_int_equal(s.values, s.prog);
 	assert_int_equal(3 * s.callpaths, s.prog);
+	assert_int_equal(3 * s.workloads, s.prog);
 	return s;
 }
 

@@ -215,4 +215,49 @@ __attribute__((unused)) static uint64_t scratch_sum_callpaths(struct profdb *db,
 	return sum;
 }
 
+/* @n samples of one workload at one place of "/bin/prog", in minute @n. */
+__attribute__((unused)) static int scratch_put_workloads(struct profdb *db, uint64_t n)
+{
+	const struct profdb_image_ref prog = { .kind = PROFDB_FILE,
+					       .id = { .len = 2, .bytes = { 0xab, 1 } },
+					       .path = "/bin/prog" };
+	const struct profdb_workload k = { .comm = "prog", .processes = 1 };
+	struct profdb_workloads *w = profdb_workloads_new();
+	int r;
+
+	assert_non_null(w);
+	assert_int_equal(profdb_workloads_image_add(w, &prog), 0);
+	assert_int_equal(profdb_workloads_workload_add(w, &k), 0);
+	assert_int_equal(profdb_workloads_event_add(w, "cycles", 62000), 0);
+	assert_int_equal(profdb_workloads_add(w, 0, 0, 16, 0, (int64_t)n, n), 0);
+	r = profdb_flush_put_workloads(db, w, NULL);
+	profdb_workloads_free(w);
+	return r;
+}
+
+/* Samples of such workloads, each in its minute; 0: there are none. */
+__attribute__((unused)) static uint64_t scratch_sum_workloads(struct profdb *db, const char *epoch,
+							      const char *platform)
+{
+	struct profdb_workloads *w;
+	struct base_err err = { 0 };
+	uint64_t sum = 0;
+	int r = profdb_workloads_load(db, epoch, platform, &w, &err);
+
+	if (r < 0 && r != -ENOENT)
+		fail_msg("%s", err.text);
+	if (r == -ENOENT)
+		return 0;
+	for (size_t i = 0; i < profdb_workloads_nr_minutes(w); i++) {
+		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
+
+		assert_int_equal(m.count[0] % (uint64_t)m.minute, 0);
+		sum += m.count[0];
+	}
+	assert_int_equal(profdb_workloads_nr_counts(w), 1);
+	assert_int_equal(profdb_workloads_count(w, 0).count[0], sum);
+	profdb_workloads_free(w);
+	return sum;
+}
+
 #endif

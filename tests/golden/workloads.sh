@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Workloads: every tool restricts its samples to some, and dcpiprof -by puts them into groups, whose sums are the flat
+# total; databases without them say so, and answer everything else.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+
+id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+pod=12345678_9abc_def0_1234_56789abcdef0
+kube=/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod$pod.slice/cri-containerd-$id.scope
+
+# 200 samples of a clock at 100 Hz: app 110 (hot 70, warm 40), the kernel 60, idle 30.
+profiles()
+{
+	cat <<-END
+		platform $1
+		epoch $2
+		profile file /opt/app/app $app/app
+		event cpu-clock 10000000
+		at hot+17 30
+		at hot+19 10
+		at warm 40
+		profile file /opt/app/app $app/app
+		word label night
+		event cpu-clock 10000000
+		at hot+17 20
+		at hot+19 10
+		symbol hot 0x1000 0x100
+		kernel vmlinux-6.1.0 00112233445566778899aabbccddeeff00112233 0x2000
+		profile kernel vmlinux-6.1.0
+		event cpu-clock 10000000
+		at hot+0x10 60
+		profile named idle
+		event cpu-clock 10000000
+		at 0 30
+	END
+}
+
+# "app" has two threads, and runs in a container too, where its name is hostile. The compiler's processes were too small.
+workloads()
+{
+	cat <<-END
+		workload main comm=app exe=/opt/app/app cgroup=/system.slice/app.service uid=0 pid=200 thread=app
+		workload worker comm=app exe=/opt/app/app cgroup=/system.slice/app.service uid=0 pid=200 thread=worker
+		workload cc comm=cc exe=/usr/lib/cc cgroup=/user.slice/user-1000.slice/user@1000.service/app.slice/make-7.scope uid=1000 processes=10000
+		workload boxed comm=$(printf '\033[31mx') exe=/app cgroup=$kube uid=1001 pid=300 thread=[x] label=night
+		workload idle comm=(idle) uid=4294967295
+		w main cpu-clock 0 20 hot+17@app
+		w main cpu-clock 1 10 hot+17@app
+		w main cpu-clock 1 10 hot+19@app
+		w worker cpu-clock 1 40 warm@app
+		w worker cpu-clock 1 15 hot+0x10@vmlinux-6.1.0
+		w cc cpu-clock 0 45 hot+0x10@vmlinux-6.1.0
+		w boxed cpu-clock 2 20 hot+17@app
+		w boxed cpu-clock 2 10 hot+19@app
+		w idle cpu-clock 0 30 0@idle
+	END
+}
+{ profiles box 1700000000; workloads; echo finish; } | "$mkdb" new
+{ profiles box 1700000000; workloads; echo flush; profiles box 1700003600 | sed 1d; echo finish; } | "$mkdb" mixed
+{ profiles box 1700000000; workloads; echo finish; } | "$mkdb" hosts
+{ profiles lab 1700000000; workloads; echo finish; } | "$mkdb" hosts
+
+{
+	echo "# each group has its share of the kernel; the sums are those of the flat profile"
+	for key in comm exe pid uid cgroup unit container thread label host; do
+		run dcpiprof -db new -by $key
+	done
+	run dcpiprof -db hosts -by host -no_header
+	run dcpiprof -db new -i
+	echo "# options"
+	run dcpiprof -db new -by comm -no_idle -no_header
+	run dcpiprof -db new -i -no_idle -no_header
+	run dcpiprof -db new -by comm -keep 60 -no_header
+	run dcpiprof -db new -by comm -csl
+	run dcpiprof -db new -by comm -no_header vmlinux-6.1.0
+	run dcpiprof -db new -by comm nothing
+	run dcpiprof -db new -by pid -json
+	run dcpiprof -db new -by name
+	run dcpiprof -db new -by comm -i
+	run dcpiprof -db new -by comm -total
+	echo "# restricted: each key, several of one, several keys"
+	set -f
+	for only in "-comm app" "-exe /opt/*" "-exe cc" "-pid 200" "-uid 100?" "-uid root" "-cgroup /system.slice/*" \
+		"-unit app.service" "-unit make*.scope" "-container 0123*" "-container ${pod//_/-}" "-thread worker" \
+		"-thread [x]" "-comm app -comm cc" "-comm app -thread app" "-comm app -uid 1000"; do
+		# shellcheck disable=SC2086
+		run dcpiprof -db new -no_header $only
+	done
+	set +f
+	run dcpiprof -db new -pid 200 -thread app
+	run dcpiprof -db new -by thread -comm app -no_header
+	run dcpiprof -db new -by comm -label night
+	run dcpiprof -db new -uid nobody-has-this-name
+	echo "# all tools"
+	run dcpilist -db new -comm app -no_header hot app
+	run dcpitopcounts -db new -unit app.service -no_header
+	run dcpistats -db new -set -comm app -set -comm cc
+	run dcpidiff -db new -set -thread app -set -thread worker
+	run dcpiprof -db new -json -comm app -pid 200
+	echo "# not kept by workload"
+	run dcpicallers -db new -comm app
+	run dcpicalltree -db new -comm app
+	run dcpiprof -db new -comm app -caller hot
+	run dcpiprof -db new -comm app -pids
+	run dcpilist -db new -comm app -vprof hot
+	echo "# epochs without workloads"
+	run dcpiprof -db mixed -epoch all -by comm
+	run dcpiprof -db mixed -epoch all -comm app
+	run dcpiprof -by comm -no_header
+	run dcpiprof -by host -no_header
+	run dcpiprof -by label -no_header
+	run dcpiprof -comm app
+	run dcpiprof -i -no_header
+} >out
+compare workloads

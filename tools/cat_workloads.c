@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Workloads are printed by place and by minute, or as JSON. */
+#include "cat_workloads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cat_images.h"
+
+/* "2026-11-20T07:54Z"; years beyond the calendar's as a number of minutes. */
+static const char *minute_text(int64_t minute, char text[32])
+{
+	time_t t = (time_t)minute;
+	struct tm tm;
+
+	if (minute > INT64_MAX / 60 || (t *= 60, !gmtime_r(&t, &tm)) || tm.tm_year > 9999 - 1900)
+		snprintf(text, 32, "%" PRId64, minute);
+	else
+		strftime(text, 32, "%Y-%m-%dT%H:%MZ", &tm);
+	return text;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* "label ci": what is not known has no line. */
+static void print_name(const char *word, const char *text)
+{
+	char *copy = cat_clean(text);
+
+	if (*text)
+		printf("  %-9s %s\n", word, copy ? copy : "");
+	free(copy);
+}
+
+static void print_workload(const struct profdb_workload *k, size_t number)
+{
+	printf("%-10s %zu\n", "workload", number);
+	print_name("comm", k->comm);
+	print_name("exe", k->exe);
+	print_name("cgroup", k->cgroup);
+	print_name("label", k->label);
+	print_name("thread", k->thread);
+	if (k->uid != UINT32_MAX)
+		printf("  %-9s %" PRIu32 "\n", "uid", k->uid);
+	if (k->pid)
+		printf("  %-9s %" PRId32 "\n", "pid", k->pid);
+	printf("  %-9s %" PRIu64 "\n", "processes", k->processes);
+}
+
+/* Image, offset, workload, counts. */
+static void print_places(const struct profdb_workloads *w, size_t first, size_t end)
+{
+	puts("counts");
+	for (size_t i = 0; i < profdb_workloads_nr_counts(w); i++) {
+		struct profdb_workload_count c = profdb_workloads_count(w, i);
+
+		if (!cat_counts_any(c.count, first, end))
+			continue;
+		printf(" %" PRIu32 " 0x%012" PRIx64 " %" PRIu32, c.image, c.off, c.workload);
+		cat_counts_print(c.count, first, end);
+	}
+}
+
+/* Each minute once; below it image, where its block begins, workload, counts. */
+static void print_minutes(const struct profdb_workloads *w, size_t first, size_t end)
+{
+	int64_t last = -1;
+	char text[32];
+
+	for (size_t i = 0; i < profdb_workloads_nr_minutes(w); i++) {
+		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
+
+		if (!cat_counts_any(m.count, first, end))
+			continue;
+		if (m.minute != last)
+			printf("%-10s %s\n", "minute", minute_text(m.minute, text));
+		last = m.minute;
+		printf(" %" PRIu32 " 0x%012" PRIx64 " %" PRIu32, m.image,
+		       m.block * PROFDB_MINUTE_BLOCK, m.workload);
+		cat_counts_print(m.count, first, end);
+	}
+}
+
+void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t end)
+{
+	for (size_t i = 0; i < profdb_workloads_nr_images(w); i++)
+		cat_image_print(profdb_workloads_image(w, i), i);
+	for (size_t i = 0; i < profdb_workloads_nr(w); i++)
+		print_workload(profdb_workloads_workload(w, i), i);
+	print_places(w, first, end);
+	print_minutes(w, first, end);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static struct json_object *json_workload(const struct profdb_workload *k)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "comm", cat_text_json(k->comm));
+	json_object_object_add(o, "exe", cat_text_json(k->exe));
+	json_object_object_add(o, "cgroup", cat_text_json(k->cgroup));
+	json_object_object_add(o, "label", cat_text_json(k->label));
+	json_object_object_add(o, "thread", cat_text_json(k->thread));
+	json_object_object_add(o, "uid",
+			       k->uid == UINT32_MAX ? NULL : json_object_new_uint64(k->uid));
+	json_object_object_add(o, "pid", k->pid ? json_object_new_int64(k->pid) : NULL);
+	json_object_object_add(o, "processes", json_object_new_uint64(k->processes));
+	return o;
+}
+
+static struct json_object *json_place(uint32_t image, uint64_t off, uint32_t workload)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "image", json_object_new_uint64(image));
+	json_object_object_add(o, "offset", json_object_new_uint64(off));
+	json_object_object_add(o, "workload", json_object_new_uint64(workload));
+	return o;
+}
+
+static struct json_object *json_places(const struct profdb_workloads *w, size_t first, size_t end)
+{
+	struct json_object *places = json_object_new_array();
+
+	for (size_t i = 0; i < profdb_workloads_nr_counts(w); i++) {
+		struct profdb_workload_count c = profdb_workloads_count(w, i);
+		struct json_object *o;
+
+		if (!cat_counts_any(c.count, first, end))
+			continue;
+		o = json_place(c.image, c.off, c.workload);
+		json_object_object_add(o, "counts", cat_counts_json(c.count, first, end));
+		json_object_array_add(places, o);
+	}
+	return places;
+}
+
+static struct json_object *json_minutes(const struct profdb_workloads *w, size_t first, size_t end)
+{
+	struct json_object *minutes = json_object_new_array();
+	char text[32];
+
+	for (size_t i = 0; i < profdb_workloads_nr_minutes(w); i++) {
+		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
+		struct json_object *o;
+
+		if (!cat_counts_any(m.count, first, end))
+			continue;
+		o = json_place(m.image, m.block * PROFDB_MINUTE_BLOCK, m.workload);
+		json_object_object_add(o, "minute",
+				       json_object_new_string(minute_text(m.minute, text)));
+		json_object_object_add(o, "counts", cat_counts_json(m.count, first, end));
+		json_object_array_add(minutes, o);
+	}
+	return minutes;
+}
+
+void cat_workloads_json(const struct profdb_workloads *w, size_t first, size_t end,
+			struct json_object *o)
+{
+	struct json_object *images = json_object_new_array(), *workloads = json_object_new_array();
+
+	for (size_t i = 0; i < profdb_workloads_nr_images(w); i++)
+		json_object_array_add(images, cat_image_json(profdb_workloads_image(w, i)));
+	for (size_t i = 0; i < profdb_workloads_nr(w); i++)
+		json_object_array_add(workloads, json_workload(profdb_workloads_workload(w, i)));
+	json_object_object_add(o, "images", images);
+	json_object_object_add(o, "workloads", workloads);
+	json_object_object_add(o, "places", json_places(w, first, end));
+	json_object_object_add(o, "minutes", json_minutes(w, first, end));
+}
