@@ -84,7 +84,9 @@ def jobs_of_c(build, wanted):
 		if path in seen or not path.endswith('.c') or not read & wanted:
 			continue
 		seen.add(path)
-		yield Job(['clang-tidy', '-p', build, '--quiet', '--warnings-as-errors=*', path], read, clang, config=['.clang-tidy'])
+		# The build's -Werror is for gcc's warnings; of clang's, .clang-tidy says which count.
+		yield Job(['clang-tidy', '-p', build, '--quiet', '--warnings-as-errors=*', '--extra-arg=-Wno-error', path], read, clang,
+			config=['.clang-tidy'])
 		if os.path.dirname(path) in ANALYZED:
 			command = entry['command'].replace('\\"', '"').split()
 			command = command[:command.index('-o')] + ANALYZER + ['-c', entry['file']]

@@ -9,7 +9,7 @@ need_root
 try()
 {
 	local jit late name
-	"$DCPI_BIN/examples/hello" 9 >"$work/truth" &
+	"$DCPI_BIN/examples/hello" 6 >"$work/truth" &
 	jit=$!
 	sleep 1
 	start_daemon -source "$1"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The JVM with its agent, each process gone before anything is read: methods by name, in true shares, with
 # their bytes, lines and inlined parts; a code cache so small that methods make room for others; the agent
-# attached to a JVM that runs; twenty JVMs one after the other; wrong options and a class without lines; and
+# attached to a JVM that runs; ten JVMs one after the other; wrong options and a class without lines; and
 # the perf map of a JVM without it.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
@@ -252,7 +252,7 @@ try_many()
 {
 	local i
 	: >"$work/many"
-	for ((i = 0; i < 20; i++)); do
+	for ((i = 0; i < 10; i++)); do
 		java -XX:TieredStopAtLevel=1 -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,work.Work::sixty \
 			-XX:CompileCommand=dontinline,work.Work::thirty -XX:CompileCommand=dontinline,work.Work::ten \
 			-agentpath:"$agent"=facility=many work.Work shares 0.2 >>"$work/many" || fail "shares"
@@ -261,7 +261,7 @@ try_many()
 	shares_true many "$work/many" work.Work.sixty work.Work.thirty work.Work.ten
 	[ "$(grep -c ' work[.]Work[.]sixty$' "$work/rows")" = 1 ] || { cat "$work/rows"; fail "not one table"; }
 	image many >/dev/null || exit 1
-	echo "twenty JVMs: $(samples many) samples, one image of $(stat -c %s "$(image many)") bytes"
+	echo "ten JVMs: $(samples many) samples, one image of $(stat -c %s "$(image many)") bytes"
 }
 
 mkdir "$work/classes"

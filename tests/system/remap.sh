@@ -46,10 +46,10 @@ try()
 	rm -rf "$db" "$work/log"
 }
 
-try perf 4 10
-try perf 4 200
+try perf 2 10
+try perf 3 200
 # Nothing can be told apart, or much.
-try bpf 6 10
+try bpf 2 10
 try bpf 6 700 -drain 500
 
 # Before them stood code that its runtime told of by a jitdump, which knows no word for its end: what it gets

@@ -35,16 +35,21 @@ sleep 1
 # Their processes are to live when it looks.
 start_daemon -drain 500
 library 1 755
-load 1 3
+load 1 3 &
+loads=($!)
 library 2 700
-load 2 3
+load 2 3 &
+loads+=($!)
 library 3 755
-load 3 3 memfd
+load 3 3 memfd &
+loads+=($!)
 # Loaded as ever; the rest of it is a hole.
 library 4 755
 truncate -s 65M "$work/tmp/lib4.so"
 load 4 3
-wait $before
+for pid in "${loads[@]}" $before; do
+	wait "$pid"
+done
 "$DCPI_BIN/dcpictl" flush >/dev/null
 for i in 0 1 2 4; do
 	[ -p "$work/tmp/lib$i.so" ] || fail "lib$i.so is there still"

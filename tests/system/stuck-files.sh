@@ -31,7 +31,8 @@ stuck()
 	"$DCPI_BIN/examples/hello" 1.5 >"$work/truth" || fail "$1: hello"
 	timeout 20 "$DCPI_BIN/dcpiflush" || fail "$1: dcpiflush"
 	within "$1: share without a name" "$(share '(no' hello)" 0 0.01
-	timeout 20 "$DCPI_BIN/dcpictl" epoch >"$work/answer" || fail "$1: dcpictl epoch"
+	# An epoch's end waits for the same, as long again: once.
+	[ "$1" != flush ] || timeout 20 "$DCPI_BIN/dcpictl" epoch >"$work/answer" || fail "$1: dcpictl epoch"
 	exec 8>&-
 	wait $fuse
 }

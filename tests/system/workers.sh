@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Short-lived workers of one program, each with fifty routines: they leave a handful of files, and sums are
 # right, by routine and in one table; with -bypid each has its own. "scripts/test --long workers": 10,000.
-# DCPI_COUNT says how many (500).
+# DCPI_COUNT says how many (300).
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
 need_root
-count=${DCPI_COUNT:-500}
+count=${DCPI_COUNT:-300}
 
 # files: pseudo-images of theirs.
 files() { find "$db/dyn" -name 'work-*.dyn' | wc -l; }
