@@ -17,7 +17,6 @@ static bool flat;
 static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(sel),
 	SELECT_OPTION_LABEL(sel),
-	SELECT_OPTION_CALLER(sel),
 	SELECT_OPTION_UNCHECKED(sel),
 	SELECT_OPTIONS_FILES(sel.files, sel.maps),
 	{ "event", BASE_OPT_STRING, &sel.event, "EVENT", "Only samples of this event.", 0, 0 },
@@ -62,7 +61,7 @@ static const struct format formats[] = {
 	{ "speedscope", export_speedscope, false, false },
 	{ "firefox", export_firefox, false, false },
 	{ "callgrind", export_callgrind, false, false },
-	{ "perf", export_perf, false, false },
+	{ "perf", export_perf, false, true },
 };
 
 static int find_format(const char *name, const struct format **out, struct base_err *err)
@@ -92,12 +91,12 @@ static int choose_events(struct export *x, const struct format *f, struct base_e
 	for (size_t i = 0; i < a->nr_events; i++) {
 		if (i == first)
 			continue;
-		if (f->single)
+		if (f->single && a->events[i].sum)
 			fprintf(stderr,
 				"%s: warning: %" PRIu64 " samples of '%s' are not written: this "
 				"format holds one event, which -event chooses\n",
 				cmd.name, a->events[i].sum, a->events[i].name);
-		else
+		if (!f->single)
 			x->events[x->nr_events++] = (uint32_t)i;
 	}
 	return 0;

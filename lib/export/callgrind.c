@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * callgrind's format: samples by instruction and source line, and inclusive samples by call. On a
- * path with a procedure twice, only the call of its innermost frame counts, and none of a procedure
- * that the sample is in: so what a procedure has itself and by its calls are the samples of paths
- * with it, each once, and readers that add both up show no procedure with more than there are.
+ * path with a procedure twice, only the outermost call of it counts: so the calls of a procedure
+ * add up to the samples of the paths with it, and no reader finds it called for more than there
+ * are.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -70,17 +70,15 @@ static int add(struct callgrind *c, size_t stack, uint32_t place, uint32_t calle
 static int add_stack(struct callgrind *c, size_t stack)
 {
 	size_t nr = export_places(c->x, stack, c->places);
-	uint32_t callee = function_of(c->x, c->places[0]);
 	int r = add(c, stack, c->places[0], EXPORT_NONE);
 
-	c->seen[callee] = stack + 1;
-	for (size_t i = 1; i < nr && r >= 0; i++) {
-		uint32_t caller = function_of(c->x, c->places[i]);
+	c->seen[function_of(c->x, c->places[nr - 1])] = stack + 1;
+	for (size_t i = nr; --i && r >= 0;) {
+		uint32_t callee = function_of(c->x, c->places[i - 1]);
 
-		if (c->seen[caller] != stack + 1)
+		if (c->seen[callee] != stack + 1)
 			r = add(c, stack, c->places[i], callee);
-		c->seen[caller] = stack + 1;
-		callee = caller;
+		c->seen[callee] = stack + 1;
 	}
 	return r;
 }

@@ -98,7 +98,8 @@ static void mark_used(struct making *m)
 	}
 }
 
-static int make_ends(struct making *m)
+/* The outermost places of paths that do not begin with their thread. */
+static int make_marks(struct making *m)
 {
 	struct export *x = m->x;
 	int r = 0;
@@ -106,8 +107,8 @@ static int make_ends(struct making *m)
 	for (uint32_t i = 0; i < CALLPATH_NR_ENDS && r >= 0; i++) {
 		uint32_t at = i == CALLPATH_NO_PATH ? (uint32_t)m->nr_nodes : i;
 
-		x->callers[at].caller = EXPORT_NONE;
-		r = places_mark(x, m->t->procedures[i].name, &x->callers[at].place);
+		if (x->callers[at].used || i == CALLPATH_NO_PATH)
+			r = places_mark(x, m->t->procedures[i].name, &x->callers[at].place);
 	}
 	return r;
 }
@@ -116,8 +117,10 @@ static int make_callers(struct making *m)
 {
 	struct export_caller *c = m->x->callers;
 	uint32_t image = EXPORT_NONE;
-	int r = make_ends(m);
+	int r;
 
+	for (uint32_t i = 0; i < m->x->nr_callers; i++)
+		c[i].caller = EXPORT_NONE;
 	for (uint32_t i = PROFDB_NR_CALLPATH_ENDS; i < m->nr_nodes; i++) {
 		uint32_t parent = profdb_callpaths_node(m->paths, i).parent;
 
@@ -126,6 +129,7 @@ static int make_callers(struct making *m)
 		c[i].caller = parent == PROFDB_CALLPATH_COMPLETE ? EXPORT_NONE : parent;
 	}
 	mark_used(m);
+	r = make_marks(m);
 	for (uint32_t i = PROFDB_NR_CALLPATH_ENDS; i < m->nr_nodes && r >= 0; i++) {
 		struct profdb_frame f = profdb_callpaths_node(m->paths, i).frame;
 
@@ -206,7 +210,7 @@ static int make_paths(struct making *m, const struct export_how *how, struct bas
 	struct divide d = { .x = m->x };
 	int r;
 
-	if (how->flat || m->a->labels.nr || m->a->nr_callers || m->a->apart)
+	if (how->flat || m->a->labels.nr)
 		return 0;
 	r = callpath_load(m->a, &m->paths, NULL);
 	if (r == -ENOENT || r == -DCPI_EFORMAT)
