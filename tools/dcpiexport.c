@@ -147,8 +147,7 @@ static int write_stream(const struct export *x, const struct format *f, FILE *to
 	if (r >= 0)
 		r = write_failed(in, err);
 	if (in && gzip && fclose(in) != 0 && r >= 0)
-		r = base_fail_errno(err, -errno, "cannot write %s",
-				    output ? output : "the output");
+		r = base_fail_errno(err, -errno, "cannot write %s", output ? output : "the output");
 	return r < 0 ? r : write_failed(to, err);
 }
 

@@ -119,8 +119,8 @@ static void put_object(struct callgrind *c, const char *key, uint32_t image)
 {
 	bool none = image == EXPORT_NONE;
 
-	put_name(c, key, none ? 0 : image + 1,
-		 none ? "" : c->x->texts[c->x->images[image].name], c->named_object);
+	put_name(c, key, none ? 0 : image + 1, none ? "" : c->x->texts[c->x->images[image].name],
+		 c->named_object);
 }
 
 static void put_file(struct callgrind *c, const char *key, uint32_t file)
@@ -130,8 +130,7 @@ static void put_file(struct callgrind *c, const char *key, uint32_t file)
 
 static void put_function(struct callgrind *c, const char *key, uint32_t function)
 {
-	put_name(c, key, function, c->x->texts[c->x->functions[function].name],
-		 c->named_function);
+	put_name(c, key, function, c->x->texts[c->x->functions[function].name], c->named_function);
 }
 
 static void put_counts(struct callgrind *c, uint64_t vaddr, uint32_t line, const uint64_t *counts)

@@ -72,8 +72,7 @@ static void give_event(struct divide *d, size_t of, size_t event, struct given *
 
 int divide_due(struct divide *d)
 {
-	struct given *given =
-		calloc(d->t->nr_leaves * d->t->a->nr_events + 1, sizeof(*given));
+	struct given *given = calloc(d->t->nr_leaves * d->t->a->nr_events + 1, sizeof(*given));
 
 	if (!given)
 		return -ENOMEM;

@@ -47,9 +47,8 @@ static int image_of(struct making *m, uint32_t of, uint32_t *out)
 }
 
 /* For each entry of the flat profile that has chosen samples. */
-static int each_flat(struct making *m,
-		     int (*fn)(struct making *m, const struct analysis_image *ai,
-			       const struct profdb_entry *e, uint32_t place))
+static int each_flat(struct making *m, int (*fn)(struct making *m, const struct analysis_image *ai,
+						 const struct profdb_entry *e, uint32_t place))
 {
 	uint32_t place;
 	int r = 0;

@@ -29,8 +29,8 @@ struct export_function {
 	uint32_t linkage; /* as the linker has it */
 	uint32_t image;	  /* EXPORT_NONE: it is in none (samples in no image, ends of paths) */
 	uint32_t file;	  /* 0: unknown */
-	uint64_t begin;	  /* address of its first instruction; 0: an inlined function, no function */
-	uint32_t line;	  /* of its definition; 0: unknown */
+	uint64_t begin; /* address of its first instruction; 0: an inlined function, no function */
+	uint32_t line;	/* of its definition; 0: unknown */
 };
 
 struct export_frame {
@@ -57,7 +57,8 @@ struct export_stack {
 	uint32_t caller; /* EXPORT_NONE: none is known */
 };
 
-struct export {
+struct export
+{
 	const struct analysis *a;
 	char **texts;
 	size_t nr_texts, cap_texts;

@@ -92,8 +92,8 @@ static void put_breakpad(struct firefox *f, const char *id)
 
 static void put_library(struct firefox *f, const struct export_image *i)
 {
-	const char *path = f->x->texts[i->name], *keys[] = { "name", "path", "debugName",
-							      "debugPath" };
+	const char *path = f->x->texts[i->name],
+		   *keys[] = { "name", "path", "debugName", "debugPath" };
 
 	fputs(f->sep, f->to);
 	f->sep = ",\n";
@@ -265,8 +265,7 @@ static size_t each_entry(struct firefox *f,
 		bool sampled = i >= x->nr_callers;
 		const struct export_stack *s = &x->stacks[sampled ? i - x->nr_callers : 0];
 		uint32_t caller = sampled ? s->caller : x->callers[i].caller;
-		const struct export_place *p =
-			&x->places[sampled ? s->place : x->callers[i].place];
+		const struct export_place *p = &x->places[sampled ? s->place : x->callers[i].place];
 
 		if (!sampled && !x->callers[i].used)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes JSON as it comes: an export has millions of numbers, which are not made objects first. Only
- * texts need a library's care.
+ * Writes JSON as it comes: an export has millions of numbers, which are not made objects first.
+ * Only texts need a library's care.
  */
 #include <json.h>
 

@@ -37,11 +37,20 @@ static void put_image(const char *name, FILE *to)
 		fputc(strchr(" ()", *name) ? '_' : *name, to);
 }
 
+/* Readers tell the kernel by this name. */
+static const char *image_name(const struct export *x, uint32_t image)
+{
+	if (image == EXPORT_NONE)
+		return "[none]";
+	if (x->images[image].kind == PROFDB_KERNEL)
+		return "[kernel.kallsyms]";
+	return x->texts[x->images[image].name];
+}
+
 static void put_place(const struct export *x, const struct export_place *p, FILE *to)
 {
 	for (uint32_t i = 0; i < p->nr; i++) {
-		const struct export_function *f =
-			&x->functions[x->frames[p->first + i].function];
+		const struct export_function *f = &x->functions[x->frames[p->first + i].function];
 
 		fprintf(to, "\t%16" PRIx64 " ", p->vaddr);
 		put_name(x->texts[f->name], to);
@@ -51,9 +60,7 @@ static void put_place(const struct export *x, const struct export_place *p, FILE
 		if (i + 1 < p->nr)
 			fputs("inlined", to);
 		else
-			put_image(p->image == EXPORT_NONE ? "[none]"
-							  : x->texts[x->images[p->image].name],
-				  to);
+			put_image(image_name(x, p->image), to);
 		fputs(")\n", to);
 	}
 }

@@ -154,9 +154,8 @@ static int read_place(const struct reading *d, const struct callpath_tree *t, ui
 	r = read_frames(d, vaddr, s);
 	d->x->places[at].nr = (uint32_t)d->x->nr_frames - d->x->places[at].first;
 	if (t && r >= 0)
-		procedures[at] =
-			(uint32_t)callpath_procedure_find(t, d->ai, d->ai->facility,
-							  s ? s->name : NULL, s ? s->vaddr : 0);
+		procedures[at] = (uint32_t)callpath_procedure_find(
+			t, d->ai, d->ai->facility, s ? s->name : NULL, s ? s->vaddr : 0);
 	return r;
 }
 
