@@ -254,6 +254,114 @@ static int put_callgrind(const struct making *m, const struct feedback *f, struc
 	return r;
 }
 
+/* ---- what is not covered --------------------------------------------------------------------- */
+
+/* Samples of a procedure (NULL: of none) at instructions that have no count. */
+struct lost {
+	const char *procedure;
+	uint64_t samples;
+};
+
+struct uncovered {
+	uint64_t samples, all;
+	struct lost *v;
+	size_t nr, cap;
+};
+
+static int by_address(const void *key, const void *row)
+{
+	uint64_t vaddr = *(const uint64_t *)key, other = ((const struct row *)row)->vaddr;
+
+	return (vaddr > other) - (vaddr < other);
+}
+
+static bool is_covered(const struct making *m, uint64_t vaddr)
+{
+	const struct row *row = bsearch(&vaddr, m->v, m->nr, sizeof(*m->v), by_address);
+
+	return row && row->count;
+}
+
+static int add_lost(struct uncovered *u, const char *procedure, uint64_t samples)
+{
+	int r = 0;
+
+	u->samples += samples;
+	if (!u->nr || u->v[u->nr - 1].procedure != procedure) {
+		r = base_grow(&u->v, &u->cap, u->nr + 1, sizeof(*u->v));
+		if (r >= 0)
+			u->v[u->nr++] = (struct lost){ procedure, 0 };
+	}
+	if (r >= 0)
+		u->v[u->nr - 1].samples += samples;
+	return r;
+}
+
+static int by_lost(const void *pa, const void *pb)
+{
+	const struct lost *a = pa, *b = pb;
+
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	return strcmp(a->procedure ? a->procedure : "", b->procedure ? b->procedure : "");
+}
+
+/* Adds up the image's samples of the event that the estimates are from. */
+static int find_uncovered(const struct making *m, const struct feedback *f, struct uncovered *u)
+{
+	const struct analysis_image *ai = f->runs.ai;
+	int r = 0;
+
+	for (size_t i = 0; i < profdb_profile_nr_entries(ai->profile) && r >= 0; i++) {
+		const struct profdb_entry *e = profdb_profile_entry(ai->profile, i);
+		const struct image_symbol *s = NULL;
+		uint64_t count[ANALYSIS_NR_EVENTS] = { 0 }, vaddr = 0;
+		bool placed = image_vaddr(f->runs.img, e->off, &vaddr) >= 0;
+
+		analysis_entry_add(ai, e, count, NULL);
+		u->all += count[f->runs.event];
+		if (!count[f->runs.event] || (placed && is_covered(m, vaddr)))
+			continue;
+		if (placed)
+			s = image_symbol_at(f->runs.img, vaddr);
+		r = add_lost(u, s ? s->name : NULL, count[f->runs.event]);
+	}
+	if (u->nr)
+		qsort(u->v, u->nr, sizeof(*u->v), by_lost);
+	return r;
+}
+
+enum { LOST_SHOWN = 5 };
+
+static void print_uncovered(const struct feedback *f, const struct uncovered *u)
+{
+	fprintf(stderr,
+		"%s: warning: %" PRIu64 " of %" PRIu64 " samples (%.1f%%) are at instructions that "
+		"have no count here: ",
+		cmd.name, u->samples, u->all, 100.0 * (double)u->samples / (double)u->all);
+	for (size_t i = 0; i < u->nr && i < LOST_SHOWN; i++) {
+		fputs(i ? ", " : "", stderr);
+		report_print_name(stderr, u->v[i].procedure ? u->v[i].procedure : "(no symbol)");
+		fprintf(stderr, " %" PRIu64, u->v[i].samples);
+	}
+	if (u->nr > LOST_SHOWN)
+		fprintf(stderr, ", and %zu more", u->nr - LOST_SHOWN);
+	fprintf(stderr, "\nhint: %s'dcpiexport callgrind' writes samples, and all of them\n",
+		f->how.low ? "" : "-conf_low writes estimates of any confidence; ");
+}
+
+/* Counts are exact, or estimates, of which some are not sure enough, or cannot be made. */
+static int tell_uncovered(const struct making *m, const struct feedback *f, struct base_err *err)
+{
+	struct uncovered u = { 0 };
+	int r = f->runs.exact ? 0 : find_uncovered(m, f, &u);
+
+	if (u.samples && r >= 0)
+		print_uncovered(f, &u);
+	free(u.v);
+	return r < 0 ? base_fail_errno(err, r, "cannot add up the samples of '%s'", f->image) : 0;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void add_files(struct json_object *root, const struct feedback *f)
@@ -300,6 +408,8 @@ static int finish(void *context, struct feedback *f, struct base_err *err)
 
 	sort(m);
 	r = callgrind ? put_callgrind(m, f, err) : put_pixie(m, f, err);
+	if (r >= 0 && callgrind)
+		r = tell_uncovered(m, f, err);
 	return r >= 0 && f->sel.json ? tell(m, f, err) : r;
 }
 

@@ -27,6 +27,7 @@
 	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
 	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
 	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
+	X(dcpiexport, "write samples in the formats of other programs")                            \
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpivlst, "list procedures with the values that passed at their instructions")           \

@@ -81,7 +81,8 @@ static int make_nodes(struct making *m)
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < nr && r >= 0; i++) {
 		struct profdb_callpath_node n = profdb_callpaths_node(m->paths, i);
 
-		if (m->verdict[i] == CALLED_CONTRADICTED)
+		m->t->contradicted[i] = m->verdict[i] == CALLED_CONTRADICTED;
+		if (m->t->contradicted[i])
 			n.parent = PROFDB_CALLPATH_CONTRADICTED;
 		m->end[i] = m->end[n.parent];
 		m->node[i] = m->node[n.parent];
@@ -261,9 +262,11 @@ int callpath_tree_make(struct analysis *a, const struct profdb_callpaths *paths,
 	m.node = calloc(nr + 1, sizeof(*m.node));
 	m.end = calloc(nr + 1, sizeof(*m.end));
 	m.verdict = malloc(nr + 1);
-	if (m.t)
+	if (m.t) {
 		m.t->leaf_of = malloc((nr + 1) * sizeof(*m.t->leaf_of));
-	if (m.t && m.t->leaf_of && m.node && m.end && m.verdict) {
+		m.t->contradicted = calloc(nr + 1, sizeof(*m.t->contradicted));
+	}
+	if (m.t && m.t->leaf_of && m.t->contradicted && m.node && m.end && m.verdict) {
 		memset(m.verdict, NOT_ASKED, nr + 1);
 		memset(m.t->leaf_of, 0xff, (nr + 1) * sizeof(*m.t->leaf_of));
 		m.t->a = a;
@@ -290,6 +293,7 @@ void callpath_tree_free(struct callpath_tree *t)
 	base_map_release(&t->by_leaf);
 	free(t->leaves);
 	free(t->leaf_of);
+	free(t->contradicted);
 	free(t->raw);
 	free(t->count);
 	free(t->ends);

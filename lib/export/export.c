@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes stacks of the samples of a database: of its call paths, or of single instructions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "estimate.h"
+#include "export_internal.h"
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+struct making {
+	struct export *x;
+	struct analysis *a;
+	struct profdb_callpaths *paths; /* NULL: there are none */
+	struct callpath_tree *t;
+	uint64_t *due, *left; /* as struct divide */
+	size_t nr_nodes;
+	uint32_t *place; /* by node */
+	uint32_t *image; /* by image of the paths: its number in @a; EXPORT_NONE: not looked up */
+};
+
+static size_t image_number(const struct analysis *a, const struct analysis_image *ai)
+{
+	size_t i = 0;
+
+	while (i < a->nr_images && a->images[i] != ai)
+		i++;
+	return i;
+}
+
+/* The image of a frame, as the profile has it. */
+static int image_of(struct making *m, uint32_t of, uint32_t *out)
+{
+	const struct profdb_image_ref *i = profdb_callpaths_image(m->paths, of);
+	struct analysis_image *ai;
+	int r = 0;
+
+	if (m->image[of] == EXPORT_NONE) {
+		r = analysis_image_of(m->a, i->kind, &i->id, i->stem ? i->stem : i->path, &ai);
+		if (r >= 0)
+			m->image[of] = (uint32_t)image_number(m->a, ai);
+	}
+	*out = m->image[of];
+	return r;
+}
+
+/* For each entry of the flat profile that has chosen samples. */
+static int each_flat(struct making *m, int (*fn)(struct making *m, const struct analysis_image *ai,
+						 const struct profdb_entry *e, uint32_t place))
+{
+	uint32_t place;
+	int r = 0;
+
+	for (uint32_t i = 0; i < m->a->nr_images; i++) {
+		const struct analysis_image *ai = m->a->images[i];
+
+		for (size_t k = 0; r >= 0 && k < profdb_profile_nr_entries(ai->profile); k++) {
+			const struct profdb_entry *e = profdb_profile_entry(ai->profile, k);
+
+			if (!analysis_entry_wanted(ai, e))
+				continue;
+			r = places_find(m->x, i, e->off, &place);
+			if (r >= 0 && fn)
+				r = fn(m, ai, e, place);
+		}
+	}
+	return r;
+}
+
+static int count_flat(struct making *m, const struct analysis_image *ai,
+		      const struct profdb_entry *e, uint32_t place)
+{
+	analysis_entry_add(ai, e, m->left + place * m->a->nr_events, NULL);
+	return 0;
+}
+
+/* ---- callers --------------------------------------------------------------------------------- */
+
+static bool has_due(const struct making *m, size_t node)
+{
+	for (size_t e = 0; e < m->a->nr_events; e++)
+		if (m->due[node * m->a->nr_events + e])
+			return true;
+	return false;
+}
+
+/* Only frames of paths that have chosen samples are read. */
+static void mark_used(struct making *m)
+{
+	struct export_caller *c = m->x->callers;
+
+	for (uint32_t i = (uint32_t)m->nr_nodes; i-- > PROFDB_NR_CALLPATH_ENDS;) {
+		if ((c[i].used || has_due(m, i)) && c[i].caller != EXPORT_NONE)
+			c[c[i].caller].used = true;
+	}
+}
+
+/* The outermost places of paths that do not begin with their thread. */
+static int make_marks(struct making *m)
+{
+	struct export *x = m->x;
+	int r = 0;
+
+	for (uint32_t i = 0; i < CALLPATH_NR_ENDS && r >= 0; i++) {
+		uint32_t at = i == CALLPATH_NO_PATH ? (uint32_t)m->nr_nodes : i;
+
+		if (x->callers[at].used || i == CALLPATH_NO_PATH)
+			r = places_mark(x, m->t->procedures[i].name, &x->callers[at].place);
+	}
+	return r;
+}
+
+static int make_callers(struct making *m)
+{
+	struct export_caller *c = m->x->callers;
+	uint32_t image = EXPORT_NONE;
+	int r;
+
+	for (uint32_t i = 0; i < m->x->nr_callers; i++)
+		c[i].caller = EXPORT_NONE;
+	for (uint32_t i = PROFDB_NR_CALLPATH_ENDS; i < m->nr_nodes; i++) {
+		uint32_t parent = profdb_callpaths_node(m->paths, i).parent;
+
+		if (m->t->contradicted[i])
+			parent = PROFDB_CALLPATH_CONTRADICTED;
+		c[i].caller = parent == PROFDB_CALLPATH_COMPLETE ? EXPORT_NONE : parent;
+	}
+	mark_used(m);
+	r = make_marks(m);
+	for (uint32_t i = PROFDB_NR_CALLPATH_ENDS; i < m->nr_nodes && r >= 0; i++) {
+		struct profdb_frame f = profdb_callpaths_node(m->paths, i).frame;
+
+		if (!c[i].used && !has_due(m, i))
+			continue;
+		r = image_of(m, f.image, &image);
+		if (r >= 0)
+			r = places_find(m->x, image, f.off, &c[i].place);
+		m->place[i] = c[i].place;
+	}
+	return r;
+}
+
+static bool alloc_paths(struct making *m)
+{
+	size_t nr_images = profdb_callpaths_nr_images(m->paths);
+
+	m->nr_nodes = profdb_callpaths_nr_nodes(m->paths);
+	m->x->nr_callers = m->nr_nodes + 1;
+	m->x->callers = calloc(m->nr_nodes + 1, sizeof(*m->x->callers));
+	m->place = calloc(m->nr_nodes + 1, sizeof(*m->place));
+	m->due = calloc((m->nr_nodes + 1) * (m->a->nr_events + 1), sizeof(*m->due));
+	m->image = malloc((nr_images + 1) * sizeof(*m->image));
+	if (m->image)
+		memset(m->image, 0xff, (nr_images + 1) * sizeof(*m->image));
+	return m->x->callers && m->place && m->due && m->image;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* The samples whose procedure no path ends in. */
+static int rest(struct making *m)
+{
+	size_t nr_events = m->a->nr_events;
+	uint32_t caller = m->t ? (uint32_t)m->nr_nodes : EXPORT_NONE;
+	int r = 0;
+
+	for (uint32_t i = 0; i < m->x->nr_places && r >= 0; i++)
+		for (size_t e = 0; e < nr_events && r >= 0; e++)
+			r = export_add(m->x, i, caller, e, m->left[i * nr_events + e]);
+	return r;
+}
+
+static size_t depth_of(const struct export *x, size_t stack)
+{
+	size_t n = 1;
+
+	for (uint32_t c = x->stacks[stack].caller; c != EXPORT_NONE; c = x->callers[c].caller)
+		n++;
+	return n;
+}
+
+/* What dividing left without a sample has no stack, and its callers are of no use. */
+static void finish(struct export *x)
+{
+	for (size_t i = 0; i < x->nr_callers; i++)
+		x->callers[i].used = false;
+	for (size_t i = 0; i < x->nr_stacks; i++) {
+		size_t n = depth_of(x, i);
+
+		x->deepest = n > x->deepest ? n : x->deepest;
+		for (uint32_t c = x->stacks[i].caller; c != EXPORT_NONE && !x->callers[c].used;
+		     c = x->callers[c].caller)
+			x->callers[c].used = true;
+	}
+}
+
+static int divide(struct making *m, const uint32_t *procedures)
+{
+	struct divide d = { m->x, m->t, m->paths, m->place, procedures, m->due, m->left };
+
+	return divide_make(&d);
+}
+
+static int make_paths(struct making *m, const struct export_how *how, struct base_err *err)
+{
+	const struct callpath_how tree = { .check = !how->unchecked };
+	struct divide d = { .x = m->x };
+	int r;
+
+	if (how->flat || m->a->labels.nr)
+		return 0;
+	r = callpath_load(m->a, &m->paths, NULL);
+	if (r == -ENOENT || r == -DCPI_EFORMAT)
+		return 0;
+	if (r >= 0)
+		r = callpath_tree_make(m->a, m->paths, &tree, &m->t, err);
+	if (r >= 0)
+		r = alloc_paths(m) ? 0 : -ENOMEM;
+	d.t = m->t;
+	d.paths = m->paths;
+	d.due = m->due;
+	if (r >= 0)
+		r = divide_due(&d);
+	m->x->paths = m->t;
+	return r;
+}
+
+static int make(struct making *m, const struct export_how *how, struct base_err *err)
+{
+	uint32_t *procedures = NULL, none;
+	int r = export_text(m->x, "", &none);
+
+	if (r >= 0)
+		r = make_paths(m, how, err);
+	if (r >= 0)
+		r = each_flat(m, NULL);
+	if (r >= 0 && m->t)
+		r = make_callers(m);
+	m->left = calloc(m->x->nr_places * m->a->nr_events + 1, sizeof(*m->left));
+	if (r >= 0)
+		r = m->left ? each_flat(m, count_flat) : -ENOMEM;
+	procedures = calloc(m->x->nr_places + 1, sizeof(*procedures));
+	if (r >= 0)
+		r = procedures ? places_read(m->x, m->a, m->t, procedures) : -ENOMEM;
+	if (r >= 0 && m->t)
+		r = divide(m, procedures);
+	if (r >= 0)
+		r = rest(m);
+	if (r >= 0)
+		finish(m->x);
+	free(procedures);
+	return r;
+}
+
+int export_make(struct analysis *a, const struct export_how *how, struct export **out,
+		struct base_err *err)
+{
+	struct making m = { .x = calloc(1, sizeof(*m.x)), .a = a };
+	int r = m.x ? 0 : -ENOMEM;
+
+	if (r >= 0) {
+		m.x->a = a;
+		r = make(&m, how, err);
+	}
+	callpath_tree_free(m.t);
+	profdb_callpaths_free(m.paths);
+	free(m.due);
+	free(m.left);
+	free(m.place);
+	free(m.image);
+	if (r < 0) {
+		export_free(m.x);
+		return base_fail_errno(err, r, "cannot make stacks of the samples");
+	}
+	*out = m.x;
+	return 0;
+}
+
+void export_free(struct export *x)
+{
+	if (!x)
+		return;
+	for (size_t i = 0; i < x->nr_texts; i++)
+		free(x->texts[i]);
+	base_map_release(&x->by_text);
+	base_map_release(&x->by_function);
+	base_map_release(&x->by_place);
+	base_map_release(&x->by_stack);
+	free(x->texts);
+	free(x->images);
+	free(x->functions);
+	free(x->frames);
+	free(x->places);
+	free(x->callers);
+	free(x->stacks);
+	free(x->counts);
+	free(x->events);
+	free(x);
+}
+
+/* ---- what formats ask ------------------------------------------------------------------------ */
+
+size_t export_places(const struct export *x, size_t stack, uint32_t *out)
+{
+	size_t n = 0;
+
+	out[n++] = x->stacks[stack].place;
+	for (uint32_t c = x->stacks[stack].caller; c != EXPORT_NONE; c = x->callers[c].caller)
+		out[n++] = x->callers[c].place;
+	return n;
+}
+
+uint64_t export_sum(const struct export *x, size_t event)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < x->nr_stacks; i++)
+		sum += export_count(x, i, event);
+	return sum;
+}
+
+bool export_wanted(const struct export *x, size_t stack)
+{
+	for (size_t i = 0; i < x->nr_events; i++)
+		if (export_count(x, stack, x->events[i]))
+			return true;
+	return false;
+}
+
+bool export_has_image(const struct export *x, uint32_t image)
+{
+	return x->images[image].end && x->images[image].kind != PROFDB_NAMED;
+}
+
+bool export_is_clock(const struct export *x, size_t event)
+{
+	const char *name = x->a->events[event].name;
+
+	return estimate_model(name) == FREQ_TIME && !estimate_is_cycles(name);
+}
+
+uint64_t export_begin(const struct export *x)
+{
+	const char *first = NULL;
+	struct tm tm = { 0 };
+	time_t t;
+
+	for (size_t i = 0; i < x->a->nr_epochs; i++)
+		if (!first || strcmp(x->a->epochs[i].name, first) < 0)
+			first = x->a->epochs[i].name;
+	if (!first || !strptime(first, "%Y%m%d%H%M", &tm))
+		return 0;
+	t = timegm(&tm);
+	return t > 0 ? (uint64_t)t : 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The samples of a database as stacks, for the formats of other programs. The sums of their counts
+ * are those of the flat profile, for each instruction and each event exactly, so that the total
+ * which another program shows is the one that dcpiprof shows.
+ */
+#ifndef DCPI_EXPORT_H
+#define DCPI_EXPORT_H
+
+#include "samples.h"
+
+enum { EXPORT_NONE = UINT32_MAX };
+
+/* Names are numbers of x->texts, which are UTF-8 without control characters and without marks that
+ * turn the direction of text. Number 0 is "". */
+
+struct export_image {
+	uint32_t name;
+	char id[BASE_ID_TEXT_LEN]; /* "": it has none */
+	enum profdb_kind kind;
+	uint64_t begin, end; /* addresses of its ELF that it spans: those of all its places, and its
+				code; where it could not be opened they are offsets */
+	uint64_t off;	     /* the offset in it that stands at begin */
+	bool open, lines, inlined;
+};
+
+struct export_function {
+	uint32_t name;	  /* as people read it */
+	uint32_t linkage; /* as the linker has it */
+	uint32_t image;	  /* EXPORT_NONE: it is in none (samples in no image, ends of paths) */
+	uint32_t file;	  /* 0: unknown */
+	uint64_t begin; /* address of its first instruction; 0: an inlined function, no function */
+	uint32_t line;	/* of its definition; 0: unknown */
+};
+
+struct export_frame {
+	uint32_t function, file, line;
+};
+
+/* An instruction, or the end of a path. */
+struct export_place {
+	uint32_t image;	    /* EXPORT_NONE */
+	uint32_t first, nr; /* in x->frames: innermost first, all but the last inlined; at least one
+			     */
+	uint64_t vaddr;
+};
+
+/* A caller and its callers. */
+struct export_caller {
+	uint32_t caller; /* lower than its own number; or EXPORT_NONE */
+	uint32_t place;
+	bool used; /* a stack has it, directly or through others */
+};
+
+struct export_stack {
+	uint32_t place;	 /* the sampled instruction */
+	uint32_t caller; /* EXPORT_NONE: none is known */
+};
+
+struct export
+{
+	const struct analysis *a;
+	char **texts;
+	size_t nr_texts, cap_texts;
+	struct base_map by_text;
+	struct export_image *images; /* indexed as a->images */
+	size_t nr_images;
+	struct export_function *functions;
+	size_t nr_functions, cap_functions;
+	struct base_map by_function;
+	struct export_frame *frames;
+	size_t nr_frames, cap_frames;
+	struct export_place *places;
+	size_t nr_places, cap_places;
+	struct base_map by_place;
+	struct export_caller *callers;
+	size_t nr_callers;
+	struct export_stack *stacks;
+	uint64_t *counts; /* [stack * a->nr_events + event] */
+	size_t nr_stacks, cap_stacks, cap_counts;
+	struct base_map by_stack;
+	size_t deepest;	  /* places of the longest stack */
+	bool paths;	  /* there are call paths */
+	uint32_t *events; /* those that formats write, in this order */
+	size_t nr_events;
+};
+
+struct export_how {
+	bool flat;	/* without call paths */
+	bool unchecked; /* as struct callpath_how */
+};
+
+/*
+ * Makes the stacks of all samples of @a, which must outlive them; released with export_free. Paths
+ * that do not reach the begin of their thread have their end as outermost place. 0 or negative with
+ * @err; damage is noted in @a.
+ */
+int export_make(struct analysis *a, const struct export_how *how, struct export **out,
+		struct base_err *err);
+void export_free(struct export *x);
+
+/* The places of a stack, innermost first, into @out (x->deepest of them); returns how many. */
+size_t export_places(const struct export *x, size_t stack, uint32_t *out);
+/* The sum of all stacks. */
+uint64_t export_sum(const struct export *x, size_t event);
+static inline uint64_t export_count(const struct export *x, size_t stack, size_t event)
+{
+	return x->counts[stack * x->a->nr_events + event];
+}
+/* Has the stack samples of an event that is written? */
+bool export_wanted(const struct export *x, size_t stack);
+/* Has the image a place? */
+bool export_has_image(const struct export *x, uint32_t image);
+/* Is the event sampled by time, with a period in nanoseconds? */
+bool export_is_clock(const struct export *x, size_t event);
+/* When the first of its epochs began: seconds since 1970, UTC; 0: not known. */
+uint64_t export_begin(const struct export *x);
+
+/* ---- formats, a file each ----------------------------------------------------------------------
+ */
+
+/* Writes all of @x->events to @to: 0, or negative. What @to refuses is found in its error flag. */
+typedef int export_write(const struct export *x, FILE *to);
+
+export_write export_pprof, export_folded, export_speedscope, export_firefox, export_callgrind,
+	export_perf;
+
+/* A stream that writes what it gets to @to, compressed by gzip, which fclose() completes; @to stays
+ * open. NULL: no memory. */
+FILE *export_gzip(FILE *to);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpiexport: each format as its own rules have it (tests/support/export_read.py reads it), with the stacks that the
+# others have, and the sums of dcpiprof and dcpitopcounts; names that would do harm; databases without samples.
+set -eu -o pipefail
+. "$DCPI_SRC/tests/support/paths-db.sh"
+
+# Names of routines and files with all that could confuse a reader.
+"$mkdb" bad </dev/null
+mkfifo job
+"$DCPI_BIN/../tests/mkjob" bad/dyn/bad.box.7.dyn >/dev/null <job &
+{
+	printf 'image 62 bad 7 box /opt/bad\nrun 0x7f0000001000 0 0x1000\n'
+	printf 'file a;"b\\c.js\nline 0 3 0\n'
+	printf 'routine 0x7f0000001040 a;b"c\\d<script>&amp; 89f8c3\n'
+	printf 'routine 0x7f0000001050 esc\033[31m\001 89f8c3\n'
+	printf 'routine 0x7f0000001060 bidi\342\200\256\342\201\246\330\234\342\200\250x 89f8c3\n'
+	printf 'routine 0x7f0000001070 bytes\377\300\200\355\240\200 89f8c3\n'
+	printf 'routine 0x7f0000001080 (2) 89f8c3\n'
+	printf 'routine 0x7f0000001090 _ZN12_GLOBAL__N_11fEi 89f8c3\n'
+	printf 'routine 0x7f00000010a0 \303\251t\303\251 89f8c3\n'
+	printf 'routine 0x7f00000010b0 fn=(1) 89f8c3\n'
+	printf 'routine 0x7f00000010c0 (open 89f8c3\n'
+} >job
+wait $!
+"$mkdb" bad <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic bad.box.7.dyn
+	event cpu-clock 1000000
+	at 0x40 1
+	at 0x50 2
+	at 0x60 3
+	at 0x70 4
+	at 0x80 5
+	at 0x90 6
+	at 0xa0 7
+	at 0xb0 8
+	at 0xc0 9
+	profile named $(printf 'a\033b;c')
+	event cpu-clock 1000000
+	at 0 10
+	finish
+END
+# An epoch without samples, and no epoch.
+"$mkdb" empty <<-END
+	platform box
+	epoch 1700000000
+	finish
+END
+"$mkdb" none </dev/null
+
+formats="pprof folded speedscope firefox callgrind perf"
+export_all() # export_all NAME ARGUMENT…: in each format, and as it is read
+{
+	for format in $formats; do
+		"$DCPI_BIN/dcpiexport" "$format" -o "$1.$format" "${@:2}" 2>err
+		"$DCPI_SRC/tests/support/export_read.py" "$format" "$1.$format" >"$1.$format.read" ||
+			{ echo "$1.$format cannot be read"; exit 1; }
+	done
+}
+sums() # sums READ: by event
+{
+	awk '{ sum[$1] += $2 } END { for (event in sum) print event, sum[event] }' "$1" | sort
+}
+
+{
+	run dcpiexport folded -unchecked
+	run dcpiexport folded -flat -event imiss
+	run dcpiexport callgrind -unchecked
+	run dcpiexport speedscope -event imiss -unchecked
+	run dcpiexport folded -db bad
+	run dcpiexport perf -db bad -event cpu-clock >perf.run
+	sed -n '1,4p' perf.run
+	echo "# what cannot be"
+	run dcpiexport
+	run dcpiexport fold
+	run dcpiexport folded -db empty
+	run dcpiexport folded -db none
+	run dcpiexport folded -db nowhere
+	run dcpiexport folded -event nothing
+	run dcpiexport folded -o nowhere/x
+	run dcpiexport pprof -o .
+} 2>&1 | sed 's|dcpiexport-[0-9.]*|dcpiexport-VERSION|' >out
+compare dcpiexport
+
+# One event, as all formats hold it: the same stacks in all.
+export_all one -unchecked -event cpu-clock
+for format in folded speedscope firefox; do
+	diff <(sed 's/^[^ ]* //' one.pprof.read) <(sed 's/^[^ ]* //' one.$format.read)
+done
+# perf's text has other brackets around names that begin with one.
+diff <(sed 's/^[^ ]* //; s/(\(no [a-z ]*\|cut\|stack unreadable\|contradicted\|idle\))/[\1]/g' one.pprof.read) \
+	<(sed 's/^[^ ]* //' one.perf.read)
+# All of them.
+export_all all -unchecked
+printf 'cpu-clock 512\nimiss 8\nswitches 1\n' >want
+diff want <(sums all.firefox.read)
+diff want <(sums all.speedscope.read)
+diff want <(sums all.pprof.read | sed 's/^samples /cpu-clock /' | sort)
+diff want <(sums all.callgrind.read | tr _ -)
+diff <(head -n 1 want) <(sums all.perf.read)
+diff <(echo "samples 512") <(sums all.folded.read)
+# Instructions, and what dcpitopcounts says of them.
+"$DCPI_BIN/dcpitopcounts" -n 1000 -event cpu-clock -no_header 2>err |
+	awk '/ total$/ { next }
+		{ at = "0x0"; for (i = NF; i > 1; i--) if ($i ~ /^[+]?0x[0-9a-f]+$/) at = $i; sub(/[+]/, "", at); print at, $1 }' |
+	sort >want
+awk '$1 == "cpu_clock" { print $3, $2 }' all.callgrind.read | sort >instructions
+[ "$(wc -l <want)" = 11 ]
+diff want instructions
+# The same file every time, whatever compresses it.
+"$DCPI_BIN/dcpiexport" pprof -unchecked -o again.pb.gz 2>err
+cmp again.pb.gz all.pprof
+"$DCPI_BIN/dcpiexport" firefox -unchecked -o all.json.gz 2>err
+gzip -dc all.json.gz | cmp - all.firefox
+"$DCPI_BIN/dcpiexport" pprof -unchecked 2>err >stdout.pb.gz
+cmp stdout.pb.gz all.pprof
+
+# Names: what is read is inert, and is the same in all formats (in perf's text with other brackets).
+export_all bad -db bad
+for format in speedscope firefox; do
+	diff <(sed 's/^[^ ]* //' bad.pprof.read) <(sed 's/^[^ ]* //' bad.$format.read)
+done
+diff <(sed 's/^[^ ]* //; s/;/:/g' bad.pprof.read) <(sed 's/^[^ ]* //' bad.folded.read)
+for format in $formats; do
+	awk '{ n += $2 } END { exit n != 55 }' bad.$format.read || { echo "bad.$format has other sums"; exit 1; }
+done
+
+# A reader of others.
+if command -v callgrind_annotate >/dev/null; then
+	callgrind_annotate --show-percs=no all.callgrind >annotated
+	grep -qE '^ +512 +8 +1 +PROGRAM TOTALS' annotated
+	callgrind_annotate --show-percs=no --inclusive=yes one.callgrind >annotated
+	"$DCPI_BIN/dcpicallers" -unchecked -no_header fib 2>err | awk '/ fib / { print $1 }' >called
+	grep -qx 226 called
+	grep -qE '^ *226 +[?]{3}:fib \[jit' annotated
+fi
+
+[ -w /dev/full ] || exit 0
+for format in $formats; do
+	code=0
+	"$DCPI_BIN/dcpiexport" "$format" >/dev/full 2>err || code=$?
+	[ $code = 1 ] || { echo "$format >/dev/full exits $code"; exit 1; }
+	grep -q "No space left" err
+done
