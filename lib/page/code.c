@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The code of the hottest procedures: source, instructions, blocks, and what is known of each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc.h"
+#include "demangle.h"
+#include "page_internal.h"
+#include "search.h"
+
+enum {
+	INSN_LEN = 62,	    /* bytes of an instruction in the model, about */
+	PROCEDURE_LEN = 600, /* and of a procedure beside these */
+	UNITS_MAX = 30000,  /* instructions of a procedure */
+	LINE_MAX_LEN = 300, /* bytes of a line of source */
+	CONTEXT = 3,	    /* lines without code that are shown beside others */
+	TAB = 8,
+};
+
+/* A procedure whose code is shown. */
+struct chosen {
+	size_t row;
+	struct analysis_image *ai;
+	uint64_t vaddr;
+	struct base_buf json;
+	char *why; /* it has no code, for this reason */
+};
+
+struct code {
+	struct page *p;
+	struct chosen *v;
+	size_t nr, cap;
+	uint64_t nr_large; /* left out for want of space */
+	/* The procedure that is written: */
+	struct jwrite j;
+	const struct graph_flow *f;
+	const struct graph_proc *g;
+	uint64_t base;	  /* addresses are relative to it */
+	struct base_map files; /* name: index + 1 */
+	const char **names;
+	size_t nr_names, cap_names;
+};
+
+/* ---- source --------------------------------------------------------------------------------- */
+
+static int file_index(struct code *c, const char *name, size_t *out)
+{
+	void *known = base_map_get(&c->files, name, strlen(name));
+	int r = 0;
+
+	*out = known ? (size_t)(uintptr_t)known - 1 : c->nr_names;
+	if (known)
+		return 0;
+	r = base_grow(&c->names, &c->cap_names, c->nr_names + 1, sizeof(*c->names));
+	if (r >= 0)
+		r = base_map_set(&c->files, name, strlen(name),
+				 (void *)(uintptr_t)(c->nr_names + 1));
+	if (r >= 0)
+		c->names[c->nr_names++] = name;
+	return r;
+}
+
+static void put_line(struct jwrite *j, const char *from, size_t len)
+{
+	char text[LINE_MAX_LEN + TAB + 2];
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n <= LINE_MAX_LEN; i++) {
+		size_t to = from[i] == '\t' ? (n / TAB + 1) * TAB : n + 1;
+
+		if (from[i] == '\r' && i + 1 == len)
+			break;
+		for (; n < to; n++)
+			text[n] = from[i] == '\t' ? ' ' : from[i];
+	}
+	jwrite_part(j, NULL, text, n, LINE_MAX_LEN);
+}
+
+static int by_number(const void *pa, const void *pb)
+{
+	unsigned int a = *(const unsigned int *)pa, b = *(const unsigned int *)pb;
+
+	return (a > b) - (a < b);
+}
+
+/* The lines of a file that have code here, ascending and each once; freed by the caller. */
+static size_t lines_of(const struct code *c, const char *name, unsigned int *out)
+{
+	size_t nr = 0, kept = 0;
+
+	for (size_t p = 0; p < c->f->nr_parts; p++) {
+		const struct analysis_listing *l = c->f->parts[p];
+
+		for (size_t i = 0; i < l->nr_units; i++)
+			if (l->units[i].line && strcmp(l->files[l->units[i].file], name) == 0)
+				out[nr++] = l->units[i].line;
+	}
+	qsort(out, nr, sizeof(*out), by_number);
+	for (size_t i = 0; i < nr; i++)
+		if (!kept || out[kept - 1] != out[i])
+			out[kept++] = out[i];
+	return kept;
+}
+
+/* [number, text, number, text, …] */
+static void put_lines(struct code *c, const struct image_source *src, const unsigned int *line,
+		      size_t nr)
+{
+	unsigned int next = 1;
+
+	jwrite_open(&c->j, "lines", '[');
+	for (size_t i = 0; i < nr; i++) {
+		unsigned int from = line[i] > CONTEXT ? line[i] - CONTEXT : 1;
+
+		for (unsigned int n = from > next ? from : next; n <= line[i] + CONTEXT; n++) {
+			size_t len = 0;
+			const char *text = image_source_line(src, n, &len);
+
+			next = n + 1;
+			if (!text)
+				break;
+			jwrite_count(&c->j, NULL, n);
+			put_line(&c->j, text, len);
+		}
+	}
+	jwrite_close(&c->j, ']');
+}
+
+static int put_file(struct code *c, const char *name, unsigned int *room)
+{
+	struct image_source *src = NULL;
+	size_t nr = lines_of(c, name, room);
+
+	jwrite_open(&c->j, NULL, '{');
+	jwrite_text(&c->j, "name", name);
+	if (image_source_open(name, &src, NULL) >= 0)
+		put_lines(c, src, room, nr);
+	image_source_close(src);
+	jwrite_close(&c->j, '}');
+	return c->j.r;
+}
+
+static int put_files(struct code *c, size_t nr_units)
+{
+	unsigned int *room = calloc(nr_units + 1, sizeof(*room));
+	int r = room ? 0 : -ENOMEM;
+
+	jwrite_open(&c->j, "files", '[');
+	for (size_t i = 0; i < c->nr_names && r >= 0; i++)
+		r = put_file(c, c->names[i], room);
+	jwrite_close(&c->j, ']');
+	free(room);
+	return r;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static void put_known(struct jwrite *j, bool known, double value)
+{
+	if (known)
+		jwrite_real(j, NULL, value);
+	else
+		jwrite_null(j, NULL);
+}
+
+static void put_freq(struct jwrite *j, const struct graph_freq *f)
+{
+	put_known(j, f->confidence != GRAPH_UNKNOWN, f->value);
+	jwrite_count(j, NULL, (uint64_t)f->confidence);
+}
+
+/* [start, end, samples, executions, confidence, best cycles, cycles, stalls: [letters, low, high]] */
+static void put_block(struct code *c, const struct graph_block *b)
+{
+	struct jwrite *j = &c->j;
+
+	jwrite_open(j, NULL, '[');
+	jwrite_int(j, NULL, (int64_t)(b->vaddr - c->base));
+	jwrite_int(j, NULL, (int64_t)(b->end - c->base));
+	jwrite_count(j, NULL, b->samples);
+	put_freq(j, &b->freq);
+	put_known(j, b->best.cycles >= 0, b->best.cycles);
+	put_known(j, b->actual.cycles >= 0, b->actual.cycles);
+	for (size_t i = 0; i < b->above.nr_stalls; i++) {
+		jwrite_open(j, NULL, '[');
+		jwrite_text(j, NULL, b->above.stalls[i].letters);
+		jwrite_real(j, NULL, b->above.stalls[i].low);
+		jwrite_real(j, NULL, b->above.stalls[i].high);
+		jwrite_close(j, ']');
+	}
+	jwrite_close(j, ']');
+}
+
+static void put_legend(struct code *c)
+{
+	jwrite_open(&c->j, "legend", '[');
+	for (uint32_t i = 0; i < c->g->nr_blocks; i++)
+		for (size_t k = 0; k < c->g->blocks[i].above.nr_stalls; k++)
+			if (c->g->blocks[i].above.stalls[k].legend)
+				jwrite_text(&c->j, NULL, c->g->blocks[i].above.stalls[k].legend);
+	jwrite_close(&c->j, ']');
+}
+
+static int64_t block_number(uint32_t block)
+{
+	return block == GRAPH_OUTSIDE ? -1 : (int64_t)block;
+}
+
+/* [from, to, kind, executions, confidence] */
+static void put_edges(struct code *c)
+{
+	jwrite_open(&c->j, "edges", '[');
+	for (size_t i = 0; i < c->g->nr_edges; i++) {
+		const struct graph_edge *e = &c->g->edges[i];
+
+		jwrite_open(&c->j, NULL, '[');
+		jwrite_int(&c->j, NULL, block_number(e->from));
+		jwrite_int(&c->j, NULL, block_number(e->to));
+		jwrite_count(&c->j, NULL, (uint64_t)e->kind);
+		put_freq(&c->j, &e->freq);
+		jwrite_close(&c->j, ']');
+	}
+	jwrite_close(&c->j, ']');
+}
+
+/* The block over an address, or NULL; blocks are ascending. */
+static const struct graph_block *block_at(const struct graph_proc *g, uint64_t vaddr)
+{
+	size_t low = 0, high = g->nr_blocks;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (g->blocks[mid].end <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < g->nr_blocks && g->blocks[low].vaddr <= vaddr ? &g->blocks[low] : NULL;
+}
+
+static const struct graph_insn *insn_at(const struct graph_block *b, uint64_t vaddr)
+{
+	size_t low = 0, high = b ? b->nr_insns : 0;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (b->insns[mid].vaddr < vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return b && low < b->nr_insns && b->insns[low].vaddr == vaddr ? &b->insns[low] : NULL;
+}
+
+/* ---- instructions --------------------------------------------------------------------------- */
+
+/* "0x9810,0x9820" as [distance, …]. */
+static void put_culprits(struct code *c, const char *text)
+{
+	jwrite_open(&c->j, NULL, '[');
+	while (text && *text) {
+		char *end;
+		uint64_t at = strtoull(text, &end, 16);
+
+		if (end == text)
+			break;
+		jwrite_int(&c->j, NULL, (int64_t)(at - c->base));
+		text = *end == ',' ? end + 1 : end;
+	}
+	jwrite_close(&c->j, ']');
+}
+
+static void put_other_events(struct code *c, const struct analysis_unit *u)
+{
+	jwrite_open(&c->j, NULL, '[');
+	for (size_t e = 0; e < c->p->a->nr_events; e++)
+		if (e != c->p->o->event)
+			jwrite_count(&c->j, NULL, u->count ? u->count[e] : 0);
+	jwrite_close(&c->j, ']');
+}
+
+/*
+ * [offset, text, samples, block, file, line, inlined, cost, culprits, samples of other events]; from
+ * the end on values may lack.
+ */
+static int put_unit(struct code *c, const struct analysis_listing *l, const struct analysis_unit *u,
+		    size_t stacks)
+{
+	const struct graph_block *b = block_at(c->g, u->vaddr);
+	const struct graph_insn *insn = insn_at(b, u->vaddr);
+	bool costed = insn && insn->cpi > 0, culprit = insn && insn->culprit;
+	bool others = u->count && c->p->a->nr_events > 1;
+	size_t file = 0;
+	char text[512];
+	int r = u->line ? file_index(c, l->files[u->file], &file) : 0;
+
+	analysis_unit_text(l, u, text, sizeof(text));
+	jwrite_open(&c->j, NULL, '[');
+	jwrite_int(&c->j, NULL, (int64_t)(u->vaddr - c->base));
+	jwrite_text(&c->j, NULL, text);
+	jwrite_count(&c->j, NULL, u->count ? u->count[c->p->o->event] : 0);
+	jwrite_int(&c->j, NULL, b ? b - c->g->blocks : -1);
+	if (u->line || u->stack || costed || culprit || others) {
+		jwrite_count(&c->j, NULL, file);
+		jwrite_count(&c->j, NULL, u->line);
+	}
+	if (u->stack || costed || culprit || others)
+		jwrite_count(&c->j, NULL, u->stack ? stacks + u->stack : 0);
+	if (costed || culprit || others)
+		put_known(&c->j, costed, costed ? insn->cpi : 0);
+	if (culprit || others)
+		put_culprits(c, culprit ? insn->culprit : NULL);
+	if (others)
+		put_other_events(c, u);
+	jwrite_close(&c->j, ']');
+	return r < 0 ? r : c->j.r;
+}
+
+static int put_units(struct code *c, size_t *nr)
+{
+	size_t stacks = 0;
+	int r = 0;
+
+	jwrite_open(&c->j, "insns", '[');
+	for (size_t p = 0; p < c->f->nr_parts; p++) {
+		const struct analysis_listing *l = c->f->parts[p];
+
+		for (size_t i = 0; i < l->nr_units && r >= 0; i++)
+			r = put_unit(c, l, &l->units[i], stacks);
+		stacks += l->nr_stacks;
+		*nr += l->nr_units;
+	}
+	jwrite_close(&c->j, ']');
+	return r;
+}
+
+/* Innermost first: "square inlined at a.c:5". */
+static void put_stack(struct code *c, const struct analysis_stack *s)
+{
+	char text[700];
+
+	jwrite_open(&c->j, NULL, '[');
+	for (size_t i = 0; i + 1 < s->nr; i++) {
+		const struct image_line *call = &s->v[i + 1].at;
+		const char *name = demangle_shown(s->v[i].name ? s->v[i].name : "");
+
+		if (call->line)
+			snprintf(text, sizeof(text), "%.400s inlined at %.200s:%u", name,
+				 base_path_name(call->file), call->line);
+		else
+			snprintf(text, sizeof(text), "%.400s inlined", name);
+		jwrite_text(&c->j, NULL, text);
+	}
+	jwrite_close(&c->j, ']');
+}
+
+static void put_stacks(struct code *c)
+{
+	jwrite_open(&c->j, "stacks", '[');
+	for (size_t p = 0; p < c->f->nr_parts; p++)
+		for (size_t i = 0; i < c->f->parts[p]->nr_stacks; i++)
+			put_stack(c, &c->f->parts[p]->stacks[i]);
+	jwrite_close(&c->j, ']');
+}
+
+/* ---- a procedure ---------------------------------------------------------------------------- */
+
+static void put_texts(struct jwrite *j, const char *key, const struct graph_texts *t)
+{
+	jwrite_open(j, key, '[');
+	for (size_t i = 0; i < t->nr; i++)
+		jwrite_text(j, NULL, t->v[i]);
+	jwrite_close(j, ']');
+}
+
+static void put_head(struct code *c, const struct chosen *ch)
+{
+	const struct analysis_listing *l = c->f->parts[0];
+
+	jwrite_count(&c->j, "p", ch->row);
+	jwrite_text(&c->j, "linkage", l->symbol.name);
+	jwrite_hex(&c->j, "base", c->base);
+	jwrite_count(&c->j, "len", l->symbol.len);
+	jwrite_count(&c->j, "places", l->nr_places);
+	jwrite_count(&c->j, "samples", c->g->samples);
+	jwrite_count(&c->j, "outside", c->g->outside);
+	jwrite_text(&c->j, "unit", graph_unit_name(c->g->unit));
+	jwrite_text(&c->j, "frequencies", c->g->freq);
+	put_texts(&c->j, "notes", &c->g->notes);
+	put_texts(&c->j, "summary", &c->g->summary);
+}
+
+static int put_code(struct code *c, struct chosen *ch)
+{
+	size_t nr_units = 0;
+	int r;
+
+	c->j = (struct jwrite){ .to = &ch->json };
+	c->base = c->f->parts[0]->symbol.vaddr;
+	jwrite_open(&c->j, NULL, '{');
+	put_head(c, ch);
+	jwrite_open(&c->j, "blocks", '[');
+	for (uint32_t i = 0; i < c->g->nr_blocks; i++)
+		put_block(c, &c->g->blocks[i]);
+	jwrite_close(&c->j, ']');
+	put_edges(c);
+	put_legend(c);
+	r = put_units(c, &nr_units);
+	put_stacks(c);
+	if (r >= 0)
+		r = put_files(c, nr_units);
+	jwrite_close(&c->j, '}');
+	c->nr_names = 0;
+	base_map_release(&c->files);
+	memset(&c->files, 0, sizeof(c->files));
+	return r < 0 ? r : c->j.r;
+}
+
+static int analyse(struct code *c, struct chosen *ch, struct graph_flow *f, struct base_err *err)
+{
+	const struct calc_options how = { .least = FREQ_LOW, .outside = STALL_OPTIMISTIC };
+	struct graph *g = graph_new();
+	int r = g ? calc_add(f, c->p->o->event, &how, g, err) : -ENOMEM;
+
+	if (r >= 0) {
+		c->f = f;
+		c->g = &g->procs[g->nr - 1];
+		r = put_code(c, ch);
+	}
+	graph_free(g);
+	return r;
+}
+
+/* All places of a routine that several images of a facility have, where their code is alike. */
+static void find_places(const struct code *c, const struct analysis_row *row,
+			struct analysis_founds *out)
+{
+	if (!row->several || !row->facility || !row->procedure)
+		return;
+	if (analysis_find(c->p->a, row->procedure, row->facility->name, c->p->o->event, out, NULL) >=
+		    0 &&
+	    analysis_founds_alike(c->p->a, out))
+		return;
+	analysis_founds_release(out);
+	memset(out, 0, sizeof(*out));
+}
+
+/* Lists a procedure of *@img, which is NULL where it is not open any more. */
+static int list(struct code *c, struct chosen *ch, struct image **img, struct base_err *err)
+{
+	const struct analysis_row *row = &c->p->procedures.v[ch->row];
+	struct analysis_founds also = { 0 };
+	struct analysis_listing *l = NULL;
+	struct graph_flow f = { 0 };
+	const struct image_symbol *symbol;
+	int r = *img ? 0 : analysis_image_open(c->p->a, ch->ai, img, err);
+
+	if (r < 0)
+		return r;
+	symbol = image_symbol_at(*img, ch->vaddr);
+	if (!symbol)
+		return base_fail(err, -DCPI_ENOSYMBOL, "no procedure is there any more");
+	find_places(c, row, &also);
+	r = analysis_listing_open(c->p->a, ch->ai, *img, symbol, also.nr ? &also : NULL, &l, err);
+	*img = NULL;
+	analysis_founds_release(&also);
+	if (r >= 0 && l->nr_units > UNITS_MAX) {
+		r = base_fail(err, -DCPI_ELIMIT, "it has more than %d instructions", UNITS_MAX);
+		analysis_listing_close(l);
+	} else if (r >= 0) {
+		r = graph_flow_open(l, &f, err);
+	}
+	if (r >= 0)
+		r = analyse(c, ch, &f, err);
+	if (f.nr_parts)
+		*img = analysis_listing_take_image(f.parts[0]);
+	graph_flow_close(&f);
+	return r;
+}
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+static struct analysis_image *image_of(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (a->images[i] == ai)
+			return a->images[i];
+	return NULL;
+}
+
+static size_t likely_len(const struct analysis_row *row)
+{
+	return PROCEDURE_LEN + (size_t)row->len / 4 * INSN_LEN;
+}
+
+static int choose_one(struct code *c, size_t at)
+{
+	const struct analysis_row *row = &c->p->procedures.v[at];
+	int r = base_grow(&c->v, &c->cap, c->nr + 1, sizeof(*c->v));
+
+	if (r >= 0)
+		c->v[c->nr++] = (struct chosen){ .row = at,
+						 .ai = image_of(c->p->a, row->image),
+						 .vaddr = row->vaddr };
+	return r;
+}
+
+/* The hottest that make up the share that is kept, as far as there is space. */
+static int choose(struct code *c, size_t size)
+{
+	size_t event = c->p->o->event, left = size;
+	uint64_t total = c->p->procedures.total ? c->p->procedures.total[event] : 0, sum = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < c->p->nr_shown && r >= 0; i++) {
+		const struct analysis_row *row = &c->p->procedures.v[i];
+
+		if (!row->count[event] || (double)sum >= c->p->o->keep / 100 * (double)total)
+			break;
+		sum += row->count[event];
+		if (!row->procedure)
+			continue;
+		if (likely_len(row) > left) {
+			c->nr_large++;
+			continue;
+		}
+		left -= likely_len(row);
+		r = choose_one(c, i);
+	}
+	return r;
+}
+
+static int by_image(const void *pa, const void *pb)
+{
+	const struct chosen *a = *(struct chosen *const *)pa, *b = *(struct chosen *const *)pb;
+
+	if (a->ai != b->ai)
+		return (uintptr_t)a->ai < (uintptr_t)b->ai ? -1 : 1;
+	return (a->row > b->row) - (a->row < b->row);
+}
+
+/* An image is opened once: to read what debuggers know of it takes longer than most procedures. */
+static int list_all(struct code *c, struct base_err *err)
+{
+	struct chosen **order = calloc(c->nr + 1, sizeof(*order));
+	struct image *img = NULL;
+	int r = order ? 0 : -ENOMEM;
+
+	for (size_t i = 0; order && i < c->nr; i++)
+		order[i] = &c->v[i];
+	if (order)
+		qsort(order, c->nr, sizeof(*order), by_image);
+	for (size_t i = 0; i < c->nr && r >= 0; i++) {
+		struct base_err why = { 0 };
+
+		if (i && order[i]->ai != order[i - 1]->ai) {
+			image_close(img);
+			img = NULL;
+		}
+		r = list(c, order[i], &img, &why);
+		if (r == -ENOMEM)
+			base_fail_errno(err, r, "cannot list a procedure");
+		else if (r < 0)
+			r = (order[i]->why = strdup(why.text)) ? 0 : -ENOMEM;
+	}
+	image_close(img);
+	free(order);
+	return r;
+}
+
+static void put_all(struct code *c, struct jwrite *j, size_t size)
+{
+	size_t used = 0;
+
+	jwrite_line(j);
+	jwrite_open(j, "code", '[');
+	for (size_t i = 0; i < c->nr; i++) {
+		struct chosen *ch = &c->v[i];
+
+		if (!ch->why && used + ch->json.len > size + size / 4) {
+			c->nr_large++;
+			continue;
+		}
+		jwrite_line(j);
+		if (!ch->why) {
+			used += ch->json.len;
+			jwrite_raw(j, NULL, &ch->json);
+			continue;
+		}
+		jwrite_open(j, NULL, '{');
+		jwrite_count(j, "p", ch->row);
+		jwrite_text(j, "missing", ch->why);
+		jwrite_close(j, '}');
+	}
+	jwrite_close(j, ']');
+	jwrite_count(j, "code_left_out", c->nr_large);
+}
+
+int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *err)
+{
+	struct code c = { .p = p };
+	int r = choose(&c, size);
+
+	if (r >= 0)
+		r = list_all(&c, err);
+	if (r >= 0)
+		put_all(&c, j, size);
+	for (size_t i = 0; i < c.nr; i++) {
+		base_buf_release(&c.v[i].json);
+		free(c.v[i].why);
+	}
+	free(c.v);
+	free(c.names);
+	base_map_release(&c.files);
+	return r < 0 ? r : j->r;
+}
