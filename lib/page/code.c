@@ -15,7 +15,10 @@ enum {
 	UNITS_MAX = 30000,  /* instructions of a procedure */
 	LINE_MAX_LEN = 300, /* bytes of a line of source */
 	CONTEXT = 3,	    /* lines without code that are shown beside others */
+	WHOLE_MAX = 100,    /* longer procedures are shown where they have samples, and */
+	NEAR = 8,	    /* so many instructions before and behind */
 	TAB = 8,
+	TURNS = 4,
 };
 
 /* A procedure whose code is shown. */
@@ -32,15 +35,47 @@ struct code {
 	struct chosen *v;
 	size_t nr, cap;
 	uint64_t nr_large; /* left out for want of space */
+	size_t next;	   /* the row that is looked at next */
+	uint64_t sum;	   /* samples of the rows before */
 	/* The procedure that is written: */
 	struct jwrite j;
 	const struct graph_flow *f;
 	const struct graph_proc *g;
 	uint64_t base;	  /* addresses are relative to it */
 	struct base_map files; /* name: index + 1 */
+	bool **is_shown; /* by part and unit */
 	const char **names;
 	size_t nr_names, cap_names;
 };
+
+/* ---- which instructions ---------------------------------------------------------------------- */
+
+static bool is_sampled(const struct code *c, const struct analysis_unit *u)
+{
+	for (size_t e = 0; u->count && e < c->p->a->nr_events; e++)
+		if (u->count[e])
+			return true;
+	return false;
+}
+
+/* The index behind the instructions from @from on that have no samples nearby: these are left out
+ * of a long procedure. */
+static size_t quiet_end(const struct code *c, const struct analysis_listing *l, size_t from)
+{
+	size_t first = from > NEAR ? from - NEAR : 0, at = from, i;
+
+	if (l->nr_units <= WHOLE_MAX)
+		return from;
+	for (i = first; i < l->nr_units; i++) {
+		if (!is_sampled(c, &l->units[i]))
+			continue;
+		if (i < from + NEAR)
+			return from;
+		at = i - NEAR;
+		break;
+	}
+	return i == l->nr_units ? i : at > from + 1 ? at : from;
+}
 
 /* ---- source --------------------------------------------------------------------------------- */
 
@@ -92,9 +127,12 @@ static size_t lines_of(const struct code *c, const char *name, unsigned int *out
 	for (size_t p = 0; p < c->f->nr_parts; p++) {
 		const struct analysis_listing *l = c->f->parts[p];
 
-		for (size_t i = 0; i < l->nr_units; i++)
-			if (l->units[i].line && strcmp(l->files[l->units[i].file], name) == 0)
-				out[nr++] = l->units[i].line;
+		for (size_t i = 0; i < l->nr_units; i++) {
+			const struct analysis_unit *u = &l->units[i];
+
+			if (c->is_shown[p][i] && u->line && strcmp(l->files[u->file], name) == 0)
+				out[nr++] = u->line;
+		}
 	}
 	qsort(out, nr, sizeof(*out), by_number);
 	for (size_t i = 0; i < nr; i++)
@@ -170,7 +208,8 @@ static void put_freq(struct jwrite *j, const struct graph_freq *f)
 	jwrite_count(j, NULL, (uint64_t)f->confidence);
 }
 
-/* [start, end, samples, executions, confidence, best cycles, cycles, stalls: [letters, low, high]] */
+/* [start, end, samples, executions, confidence, best cycles, cycles, number of instructions, stalls:
+ * [letters, low, high] …] */
 static void put_block(struct code *c, const struct graph_block *b)
 {
 	struct jwrite *j = &c->j;
@@ -182,6 +221,7 @@ static void put_block(struct code *c, const struct graph_block *b)
 	put_freq(j, &b->freq);
 	put_known(j, b->best.cycles >= 0, b->best.cycles);
 	put_known(j, b->actual.cycles >= 0, b->actual.cycles);
+	jwrite_count(j, NULL, b->nr_insns);
 	for (size_t i = 0; i < b->above.nr_stalls; i++) {
 		jwrite_open(j, NULL, '[');
 		jwrite_text(j, NULL, b->above.stalls[i].letters);
@@ -190,16 +230,6 @@ static void put_block(struct code *c, const struct graph_block *b)
 		jwrite_close(j, ']');
 	}
 	jwrite_close(j, ']');
-}
-
-static void put_legend(struct code *c)
-{
-	jwrite_open(&c->j, "legend", '[');
-	for (uint32_t i = 0; i < c->g->nr_blocks; i++)
-		for (size_t k = 0; k < c->g->blocks[i].above.nr_stalls; k++)
-			if (c->g->blocks[i].above.stalls[k].legend)
-				jwrite_text(&c->j, NULL, c->g->blocks[i].above.stalls[k].legend);
-	jwrite_close(&c->j, ']');
 }
 
 static int64_t block_number(uint32_t block)
@@ -282,6 +312,17 @@ static void put_other_events(struct code *c, const struct analysis_unit *u)
 	jwrite_close(&c->j, ']');
 }
 
+/* The page aligns operands itself. */
+static void join_blanks(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++)
+		if (*from != ' ' || from[1] != ' ')
+			*to++ = *from;
+	*to = '\0';
+}
+
 /*
  * [offset, text, samples, block, file, line, inlined, cost, culprits, samples of other events]; from
  * the end on values may lack.
@@ -298,6 +339,7 @@ static int put_unit(struct code *c, const struct analysis_listing *l, const stru
 	int r = u->line ? file_index(c, l->files[u->file], &file) : 0;
 
 	analysis_unit_text(l, u, text, sizeof(text));
+	join_blanks(text);
 	jwrite_open(&c->j, NULL, '[');
 	jwrite_int(&c->j, NULL, (int64_t)(u->vaddr - c->base));
 	jwrite_text(&c->j, NULL, text);
@@ -319,19 +361,47 @@ static int put_unit(struct code *c, const struct analysis_listing *l, const stru
 	return r < 0 ? r : c->j.r;
 }
 
+/* Instructions that are left out: [offset, number]. */
+static void put_gap(struct code *c, const struct analysis_unit *first, size_t nr)
+{
+	jwrite_open(&c->j, NULL, '[');
+	jwrite_int(&c->j, NULL, (int64_t)(first->vaddr - c->base));
+	jwrite_count(&c->j, NULL, nr);
+	jwrite_close(&c->j, ']');
+}
+
+static int put_part(struct code *c, size_t part, size_t stacks)
+{
+	const struct analysis_listing *l = c->f->parts[part];
+	int r = 0;
+
+	c->is_shown[part] = calloc(l->nr_units + 1, sizeof(bool));
+	if (!c->is_shown[part])
+		return -ENOMEM;
+	for (size_t i = 0; i < l->nr_units && r >= 0; i++) {
+		size_t end = quiet_end(c, l, i);
+
+		if (end > i)
+			put_gap(c, &l->units[i], end - i);
+		i = end;
+		if (i == l->nr_units)
+			break;
+		c->is_shown[part][i] = true;
+		r = put_unit(c, l, &l->units[i], stacks);
+	}
+	return r;
+}
+
 static int put_units(struct code *c, size_t *nr)
 {
 	size_t stacks = 0;
 	int r = 0;
 
 	jwrite_open(&c->j, "insns", '[');
-	for (size_t p = 0; p < c->f->nr_parts; p++) {
-		const struct analysis_listing *l = c->f->parts[p];
-
-		for (size_t i = 0; i < l->nr_units && r >= 0; i++)
-			r = put_unit(c, l, &l->units[i], stacks);
-		stacks += l->nr_stacks;
-		*nr += l->nr_units;
+	for (size_t p = 0; p < c->f->nr_parts && r >= 0; p++) {
+		r = put_part(c, p, stacks);
+		stacks += c->f->parts[p]->nr_stacks;
+		*nr += c->f->parts[p]->nr_units;
 	}
 	jwrite_close(&c->j, ']');
 	return r;
@@ -393,11 +463,22 @@ static void put_head(struct code *c, const struct chosen *ch)
 	put_texts(&c->j, "summary", &c->g->summary);
 }
 
+static void release_shown(struct code *c)
+{
+	for (size_t p = 0; c->is_shown && p < c->f->nr_parts; p++)
+		free(c->is_shown[p]);
+	free(c->is_shown);
+	c->is_shown = NULL;
+}
+
 static int put_code(struct code *c, struct chosen *ch)
 {
 	size_t nr_units = 0;
 	int r;
 
+	c->is_shown = calloc(c->f->nr_parts + 1, sizeof(bool *));
+	if (!c->is_shown)
+		return -ENOMEM;
 	c->j = (struct jwrite){ .to = &ch->json };
 	c->base = c->f->parts[0]->symbol.vaddr;
 	jwrite_open(&c->j, NULL, '{');
@@ -407,12 +488,12 @@ static int put_code(struct code *c, struct chosen *ch)
 		put_block(c, &c->g->blocks[i]);
 	jwrite_close(&c->j, ']');
 	put_edges(c);
-	put_legend(c);
 	r = put_units(c, &nr_units);
 	put_stacks(c);
 	if (r >= 0)
 		r = put_files(c, nr_units);
 	jwrite_close(&c->j, '}');
+	release_shown(c);
 	c->nr_names = 0;
 	base_map_release(&c->files);
 	memset(&c->files, 0, sizeof(c->files));
@@ -491,9 +572,11 @@ static struct analysis_image *image_of(const struct analysis *a, const struct an
 	return NULL;
 }
 
-static size_t likely_len(const struct analysis_row *row)
+static size_t likely_len(const struct analysis_row *row, size_t event)
 {
-	return PROCEDURE_LEN + (size_t)row->len / 4 * INSN_LEN;
+	uint64_t near = row->count[event] * NEAR + WHOLE_MAX, all = row->len / 4;
+
+	return PROCEDURE_LEN + (size_t)(all < near ? all : near) * INSN_LEN;
 }
 
 static int choose_one(struct code *c, size_t at)
@@ -508,27 +591,32 @@ static int choose_one(struct code *c, size_t at)
 	return r;
 }
 
-/* The hottest that make up the share that is kept, as far as there is space. */
-static int choose(struct code *c, size_t size)
+/* Is the row's code to be shown, if there is space? */
+static bool is_wanted(const struct code *c, size_t at)
 {
-	size_t event = c->p->o->event, left = size;
-	uint64_t total = c->p->procedures.total ? c->p->procedures.total[event] : 0, sum = 0;
+	const struct analysis_row *row = &c->p->procedures.v[at];
+	uint64_t total = c->p->procedures.total[c->p->o->event];
+
+	return at < c->p->nr_shown && row->count[c->p->o->event] &&
+	       (double)c->sum < c->p->o->keep / 100 * (double)total;
+}
+
+/* The next ones that make up the share that is kept, as far as they may fit into @left bytes. */
+static int choose(struct code *c, size_t left)
+{
+	size_t event = c->p->o->event;
 	int r = 0;
 
-	for (size_t i = 0; i < c->p->nr_shown && r >= 0; i++) {
-		const struct analysis_row *row = &c->p->procedures.v[i];
+	for (; r >= 0 && c->p->procedures.nr && is_wanted(c, c->next); c->next++) {
+		const struct analysis_row *row = &c->p->procedures.v[c->next];
+		size_t len = row->procedure ? likely_len(row, event) : 0;
 
-		if (!row->count[event] || (double)sum >= c->p->o->keep / 100 * (double)total)
+		if (len > left)
 			break;
-		sum += row->count[event];
-		if (!row->procedure)
-			continue;
-		if (likely_len(row) > left) {
-			c->nr_large++;
-			continue;
-		}
-		left -= likely_len(row);
-		r = choose_one(c, i);
+		c->sum += row->count[event];
+		left -= len;
+		if (row->procedure)
+			r = choose_one(c, c->next);
 	}
 	return r;
 }
@@ -543,17 +631,18 @@ static int by_image(const void *pa, const void *pb)
 }
 
 /* An image is opened once: to read what debuggers know of it takes longer than most procedures. */
-static int list_all(struct code *c, struct base_err *err)
+static int list_all(struct code *c, size_t from, struct base_err *err)
 {
-	struct chosen **order = calloc(c->nr + 1, sizeof(*order));
+	size_t nr = c->nr - from;
+	struct chosen **order = calloc(nr + 1, sizeof(*order));
 	struct image *img = NULL;
 	int r = order ? 0 : -ENOMEM;
 
-	for (size_t i = 0; order && i < c->nr; i++)
-		order[i] = &c->v[i];
+	for (size_t i = 0; order && i < nr; i++)
+		order[i] = &c->v[from + i];
 	if (order)
-		qsort(order, c->nr, sizeof(*order), by_image);
-	for (size_t i = 0; i < c->nr && r >= 0; i++) {
+		qsort(order, nr, sizeof(*order), by_image);
+	for (size_t i = 0; i < nr && r >= 0; i++) {
 		struct base_err why = { 0 };
 
 		if (i && order[i]->ai != order[i - 1]->ai) {
@@ -571,16 +660,30 @@ static int list_all(struct code *c, struct base_err *err)
 	return r;
 }
 
+static void put_causes(struct jwrite *j)
+{
+	char letter[2] = "";
+
+	jwrite_open(j, "causes", '{');
+	for (int i = 0; i <= STALL_NR_CAUSES; i++) {
+		letter[0] = stall_cause_letter((enum stall_cause)i);
+		jwrite_text(j, letter, stall_cause_name((enum stall_cause)i));
+	}
+	jwrite_close(j, '}');
+}
+
 static void put_all(struct code *c, struct jwrite *j, size_t size)
 {
 	size_t used = 0;
 
 	jwrite_line(j);
+	put_causes(j);
+	jwrite_line(j);
 	jwrite_open(j, "code", '[');
 	for (size_t i = 0; i < c->nr; i++) {
 		struct chosen *ch = &c->v[i];
 
-		if (!ch->why && used + ch->json.len > size + size / 4) {
+		if (!ch->why && used + ch->json.len > size) {
 			c->nr_large++;
 			continue;
 		}
@@ -599,13 +702,36 @@ static void put_all(struct code *c, struct jwrite *j, size_t size)
 	jwrite_count(j, "code_left_out", c->nr_large);
 }
 
+static void count_rest(struct code *c)
+{
+	for (size_t event = c->p->o->event; c->p->procedures.nr && is_wanted(c, c->next); c->next++) {
+		c->sum += c->p->procedures.v[c->next].count[event];
+		c->nr_large += c->p->procedures.v[c->next].procedure != NULL;
+	}
+}
+
+/* Mostly code is shorter than it may be, so that there is space for more after a first turn. */
+static int fill(struct code *c, size_t size, struct base_err *err)
+{
+	size_t used = 0, from = 0;
+	int r = 0;
+
+	for (int turn = 0; turn < TURNS && used < size - size / 8 && r >= 0; turn++) {
+		r = choose(c, size - used);
+		if (r >= 0)
+			r = list_all(c, from, err);
+		for (; r >= 0 && from < c->nr; from++)
+			used += c->v[from].json.len;
+	}
+	count_rest(c);
+	return r;
+}
+
 int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *err)
 {
 	struct code c = { .p = p };
-	int r = choose(&c, size);
+	int r = fill(&c, size, err);
 
-	if (r >= 0)
-		r = list_all(&c, err);
 	if (r >= 0)
 		put_all(&c, j, size);
 	for (size_t i = 0; i < c.nr; i++) {

@@ -63,6 +63,13 @@ for (const im of images)
 	if (im.left_out)
 		procedures.push({ i: -1, name: "(" + count(im.left_out) + " procedures with few samples)",
 			image: im, address: "", samples: im.rest });
+for (const c of M.code) {
+	// Instructions that are left out have their number in place of a text.
+	c.gaps = [];
+	c.insns = (c.insns || []).filter((x, i) => x.length > 2 || !c.gaps.push([i - c.gaps.length, x[0], x[1]]));
+	for (const x of c.insns)
+		x[1] = x[1].replace(/^([\w.]+) (?=[^ ])/, (all, name) => name.padEnd(7) + " ");
+}
 const codes = new Map(M.code.map((c) => [c.p, c]));
 const earlier = new Map(M.before ? M.before.rows.filter((r) => r[2] >= 0).map((r) => [r[2], r]) : []);
 
@@ -311,18 +318,16 @@ function runs(code, value, confidence) {
 	return (confidence < 2 ? "perhaps " : "") + text + " (" + CONFIDENCE[confidence] + " confidence)";
 }
 
-function causes(code, letters) {
-	const names = code.causes || (code.causes = new Map(code.legend.flatMap((l) => l.split(", "))
-		.map((l) => [l[0], l.slice(4)])));
-	return [...letters].map((l) => names.get(l) || l).join(", ");
+function causes(letters) {
+	return [...letters].map((l) => M.causes[l] || l).join(", ");
 }
 
 function blockText(code, b, i) {
 	const parts = ["block " + i, percent(b[2], code.samples), runs(code, b[3], b[4])];
 	if (b[6] !== null)
 		parts.push(cost(code, b[6]) + " each" + (b[5] !== null ? ", " + cost(code, b[5]) + " at best" : ""));
-	for (const s of b.slice(7))
-		parts.push("waits " + cost(code, s[2]) + " for: " + causes(code, s[0]));
+	for (const s of b.slice(8))
+		parts.push("waits " + cost(code, s[2]) + " for: " + causes(s[0]));
 	return parts.filter(Boolean).join("  ·  ");
 }
 
@@ -412,13 +417,17 @@ function drawCode(to, code, wanted) {
 			by[x[4]] += own(x);
 		}
 	});
-	const rows = [], at = [];
+	const rows = [], at = [], gaps = new Map(code.gaps.map((g) => [g[0], g]));
+	const gap = (i) => gaps.has(i) && rows.push({ kind: "block", text: "… " + count(gaps.get(i)[2]) +
+		" instructions from " + place(gaps.get(i)[1]) + " on without samples" });
 	code.insns.forEach((x, i) => {
+		gap(i);
 		if (x[3] >= 0 && (!i || code.insns[i - 1][3] !== x[3]))
 			rows.push({ kind: "block", text: blockText(code, code.blocks[x[3]], x[3]) });
 		at[i] = rows.length;
 		rows.push({ x, i });
 	});
+	gap(code.insns.length);
 	const heat = (td, n, max) => { td.classList.add("heat"); td.style.setProperty("--h", Math.sqrt(n / max).toFixed(2)); };
 	const left = grid("source lines", [
 		{ head: "samples", num: true, cell: (td, r) => { heat(td, r.n, mostLine); return r.n ? count(r.n) : ""; } },
@@ -496,7 +505,7 @@ function drawCode(to, code, wanted) {
 
 // ---- flow graph ------------------------------------------------------------------------------
 
-const BOX = { w: 250, h: 66, gap: 28, down: 54, most: 120 };
+const BOX = { w: 260, h: 74, gap: 28, down: 54, most: 120 };
 
 // The blocks that are drawn: all, or of many those with most samples.
 function drawnBlocks(code) {
@@ -643,13 +652,13 @@ function box(code, i, n) {
 	const b = code.blocks[i], y = 20 + n.l * (BOX.h + BOX.down), x = n.x - n.w / 2;
 	const hot = Math.sqrt(b[2] / Math.max(1, ...code.blocks.map((c) => c[2])));
 	const first = code.insns.findIndex((c) => c[3] === i), insns = code.insns.filter((c) => c[3] === i);
-	const letters = b.slice(7).map((s) => causes(code, s[0])).join(", ");
-	const text = (k, s) => svg("text", { x: x + 8, y: y + 16 + 16 * k }, s.length > 42 ? s.slice(0, 41) + "…" : s);
+	const letters = b.slice(8).map((s) => causes(s[0])).join(", ");
+	const text = (k, s) => svg("text", { x: x + 8, y: y + 16 + 16 * k }, s.length > 38 ? s.slice(0, 37) + "…" : s);
 	return svg("a", { href: "#p" + code.p + "/i" + Math.max(first, 0) },
 		svg("title", {}, blockText(code, b, i) + "\n" + insns.slice(0, 30).map((c) => c[1]).join("\n")),
 		svg("rect", { x, y, width: n.w, height: BOX.h, rx: 5 }),
 		svg("rect", { class: "warm", x, y, width: n.w, height: BOX.h, rx: 5, "fill-opacity": (0.65 * hot).toFixed(2) }),
-		text(0, "block " + i + "  " + place(b[0]) + "  " + insns.length + " instructions"),
+		text(0, "block " + i + "  " + place(b[0]) + "  " + b[7] + " instructions"),
 		text(1, percent(b[2], code.samples) + (b[6] !== null ? "  " + cost(code, b[6]) + " each" : "")),
 		text(2, b[3] === null ? "runs not known" : (code.unit === "x" ? "runs " + Number((b[3] / Math.max(...code.blocks.map((c) => c[3] || 0), 1e-300)).toPrecision(2)) : "runs " + about(b[3])) +
 			", " + CONFIDENCE[b[4]] + " confidence"),
@@ -757,7 +766,7 @@ function drawCalls(to) {
 		return;
 	}
 	const t = flame.up ? inverted() : calls(), plane = make("div", { class: "plane" });
-	const name = (i) => (t.what[i] < 0 ? "all samples" : t.names[t.what[i]][0]);
+	const name = (i) => (i === 0 || t.what[i] < 0 ? "all samples" : t.names[t.what[i]][0]);
 	const image = (i) => (t.what[i] < 0 ? "" : t.names[t.what[i]][1]);
 	const told = make("span", { class: "dim", role: "status" }), under = make("div");
 	const search = make("input", { type: "search", id: "search", placeholder: "search frames  ( / )", "aria-label": "search frames", value: flame.text });

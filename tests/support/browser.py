@@ -97,10 +97,15 @@ class Browser:
         self.ask("Page.navigate", url="about:blank")
         start = time.monotonic()
         self.ask("Page.navigate", url=url)
-        self.wait("document.documentElement.dataset.ready")
+        self.wait("document.documentElement && document.documentElement.dataset.ready")
         # Two frames later it is drawn.
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
         return 1000 * (time.monotonic() - start)
+
+    def busy(self):
+        """Seconds in which the page's own thread has worked since it was opened."""
+        self.ask("Performance.enable")
+        return {m["name"]: m["value"] for m in self.ask("Performance.getMetrics")["metrics"]}["TaskDuration"]
 
     def run(self, code):
         answer = self.ask("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
