@@ -25,8 +25,9 @@ static const struct base_opt options[] = {
 	  "Show the code of the procedures that make up PERCENT of the samples (default: 95).", 0,
 	  100 },
 	{ "size", BASE_OPT_DOUBLE, &size, "MB",
-	  "Make the page about so large (default: 4). What does not fit is left out, those with "
-	  "fewest samples first, and the page says so.",
+	  "Put about so much data into the page, which packs them to a third or less (default: "
+	  "4). What does not fit is left out, that with fewest samples first, and the page says "
+	  "so.",
 	  0.1, 200 },
 	{ "diff", BASE_OPT_STRING, &before_db, "DIR",
 	  "Compare with the samples of this database, which are from before.", 0, 0 },

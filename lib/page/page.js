@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Shows the model of a report. Texts of the model become text, never markup: there is no innerHTML here.
 "use strict";
-(function () {
+(async function () {
 
-const M = JSON.parse(document.getElementById("model").textContent);
 const page = document.getElementById("page");
+let M;
+try {
+	M = JSON.parse(await unpack(document.getElementById("model").textContent));
+} catch (e) {
+	page.textContent = "This report cannot be read: it is damaged, or the browser is too old (" + e + ").";
+	return;
+}
 const E = M.events.length;
 const integer = new Intl.NumberFormat("en");
 const CONFIDENCE = ["not known", "low", "medium", "high", "exact"];
+
+// The text that was packed (RFC 1950) and spelled in base 64.
+async function unpack(text) {
+	const raw = atob(text), bytes = new Uint8Array(raw.length);
+	for (let i = 0; i < raw.length; i++)
+		bytes[i] = raw.charCodeAt(i);
+	return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
 
 // ---- elements --------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class Browser:
         self.session = None
         page = next(t for t in self.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.session = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
-        for domain in "Page", "Runtime", "Log", "Network":
+        for domain in "Page", "Runtime", "Log", "Network", "Performance":
             self.ask(domain + ".enable")
         self.size(width, height)
         self.dark(dark)
@@ -104,7 +104,6 @@ class Browser:
 
     def busy(self):
         """Seconds in which the page's own thread has worked since it was opened."""
-        self.ask("Performance.enable")
         return {m["name"]: m["value"] for m in self.ask("Performance.getMetrics")["metrics"]}["TaskDuration"]
 
     def run(self, code):
