@@ -17,7 +17,7 @@ enum {
 	CONTEXT = 3,	    /* lines without code that are shown beside others */
 	WHOLE_MAX = 100,    /* longer procedures are shown where they have samples, and */
 	NEAR = 8,	    /* so many instructions before and behind */
-	TAB = 8,
+	TAB = 4,
 	TURNS = 4,
 };
 

@@ -615,12 +615,14 @@ function arrange(g) {
 	return g;
 }
 
-function edgePath(way) {
-	const y = (n, bottom) => 20 + n.l * (BOX.h + BOX.down) + (bottom ? BOX.h : 0);
+// An edge back to the start of a loop stands beside the one that leads there.
+function edgePath(way, back) {
+	const aside = back ? 14 : 0, y = (n, bottom) => 20 + n.l * (BOX.h + BOX.down) + (bottom ? BOX.h : 0);
 	let d = "", last = way[0];
 	for (const n of way.slice(1)) {
 		const y0 = y(last, true), y1 = y(n, false), mid = (y0 + y1) / 2;
-		d += (d ? " L " : "M ") + last.x + " " + y0 + " C " + last.x + " " + mid + " " + n.x + " " + mid + " " + n.x + " " + y1;
+		const x0 = last.x + aside, x1 = n.x + aside;
+		d += (d ? " L " : "M ") + x0 + " " + y0 + " C " + x0 + " " + mid + " " + x1 + " " + mid + " " + x1 + " " + y1;
 		last = n;
 	}
 	return d;
@@ -641,8 +643,8 @@ function drawFlow(to, code) {
 	for (const e of g.down) {
 		const heavy = 1 + 3 * Math.sqrt((e.e[3] || 0) / most), end = e.way[e.way.length - 1], start = e.way[0];
 		const yEnd = 20 + end.l * (BOX.h + BOX.down), yStart = 20 + start.l * (BOX.h + BOX.down) + BOX.h;
-		art.append(svg("path", { class: e.back ? "back" : "", d: edgePath(e.way), "stroke-width": heavy.toFixed(1),
-			"stroke-dasharray": e.e[3] === null ? "4 4" : "none" }), e.back ? tip(start.x, yStart, true) : tip(end.x, yEnd, false));
+		art.append(svg("path", { class: e.back ? "back" : "", d: edgePath(e.way, e.back), "stroke-width": heavy.toFixed(1),
+			"stroke-dasharray": e.e[3] === null ? "4 4" : "none" }), e.back ? tip(start.x + 14, yStart, true) : tip(end.x, yEnd, false));
 		if (e.e[3] !== null && e.e[4] > 1) {
 			const next = e.way[1];
 			art.append(svg("text", { class: "label", "text-anchor": "middle", x: (start.x + next.x) / 2, y: yStart + BOX.down / 2 + 4 },
@@ -672,7 +674,7 @@ function box(code, i, n) {
 		svg("title", {}, blockText(code, b, i) + "\n" + insns.slice(0, 30).map((c) => c[1]).join("\n")),
 		svg("rect", { x, y, width: n.w, height: BOX.h, rx: 5 }),
 		svg("rect", { class: "warm", x, y, width: n.w, height: BOX.h, rx: 5, "fill-opacity": (0.65 * hot).toFixed(2) }),
-		text(0, "block " + i + "  " + place(b[0]) + "  " + b[7] + " instructions"),
+		text(0, "block " + i + "  " + place(b[0]) + "  " + b[7] + (b[7] === 1 ? " instruction" : " instructions")),
 		text(1, percent(b[2], code.samples) + (b[6] !== null ? "  " + cost(code, b[6]) + " each" : "")),
 		text(2, b[3] === null ? "runs not known" : (code.unit === "x" ? "runs " + Number((b[3] / Math.max(...code.blocks.map((c) => c[3] || 0), 1e-300)).toPrecision(2)) : "runs " + about(b[3])) +
 			", " + CONFIDENCE[b[4]] + " confidence"),
