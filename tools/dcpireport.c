@@ -10,7 +10,7 @@
 
 static struct select sel;
 static const char *output, *sort_event, *before_db, *before_epoch;
-static double keep = 95, size = 4;
+static double keep = 95, size = 5;
 static bool unchecked;
 
 static const struct base_opt options[] = {
@@ -26,7 +26,7 @@ static const struct base_opt options[] = {
 	  100 },
 	{ "size", BASE_OPT_DOUBLE, &size, "MB",
 	  "Put about so much data into the page, which packs them to a third or less (default: "
-	  "4). What does not fit is left out, that with fewest samples first, and the page says "
+	  "5). What does not fit is left out, that with fewest samples first, and the page says "
 	  "so.",
 	  0.1, 200 },
 	{ "diff", BASE_OPT_STRING, &before_db, "DIR",

@@ -319,9 +319,9 @@ function address(code, offset) {
 
 const place = (offset) => (offset < 0 ? "-0x" + (-offset).toString(16) : "+0x" + offset.toString(16));
 
-// How a cost is said: in the unit of the samples, or as a multiple of an average instruction.
+// How a cost is said: in the unit of the samples, or as a multiple of the procedure's average instruction.
 const cost = (code, value) => (value === null || value === undefined ? "" :
-	about(value) + (code.unit === "x" ? " ×" : " " + code.unit));
+	about(value) + (code.unit === "x" ? " × average" : " " + code.unit));
 
 function runs(code, value, confidence) {
 	if (value === null)
@@ -339,7 +339,7 @@ function causes(letters) {
 function blockText(code, b, i) {
 	const parts = ["block " + i, percent(b[2], code.samples), runs(code, b[3], b[4])];
 	if (b[6] !== null)
-		parts.push(cost(code, b[6]) + " each" + (b[5] !== null ? ", " + cost(code, b[5]) + " at best" : ""));
+		parts.push(cost(code, b[6]) + " a run" + (b[5] !== null ? ", " + cost(code, b[5]) + " at best" : ""));
 	for (const s of b.slice(8))
 		parts.push("waits " + cost(code, s[2]) + " for: " + causes(s[0]));
 	return parts.filter(Boolean).join("  ·  ");
@@ -448,14 +448,15 @@ function drawCode(to, code, wanted) {
 		{ head: "%", num: true, wide: true, cell: (td, r) => (r.n ? percent(r.n, all) : "") },
 		{ head: "line", num: true, cell: (td, r) => r.line },
 		{ head: "source", name: true, cell: (td, r) => r.text }]);
+	const has = (k) => code.insns.some((x) => x[k] && x[k].length !== 0);
 	const right = grid("instructions", [
 		{ head: "samples", num: true, cell: (td, r) => { heat(td, own(r.x), most); return own(r.x) ? count(own(r.x)) : ""; } },
 		{ head: "%", num: true, cell: (td, r) => (own(r.x) ? percent(own(r.x), all) : "") },
-		{ head: "each", num: true, title: "cost of one execution", cell: (td, r) => cost(code, r.x[7]) },
+		...(has(7) ? [{ head: "each", num: true, title: "cost of one execution", cell: (td, r) => cost(code, r.x[7]) }] : []),
 		{ head: "address", wide: true, cell: (td, r) => make("span", { class: "dim", title: address(code, r.x[0]) }, place(r.x[0])) },
 		{ head: "instruction", name: true, cell: (td, r) => r.x[1] },
-		{ head: "waited for", wide: true, title: "the instruction whose result it waited for",
-			cell: (td, r) => (r.x[8] || []).map(place).join(" ") },
+		...(has(8) ? [{ head: "waited for", wide: true, title: "the instruction whose result it waited for",
+			cell: (td, r) => (r.x[8] || []).map(place).join(" ") }] : []),
 		{ head: "line", wide: true, cell: (td, r) => lineOf(r.x) }]);
 	function lineOf(x) {
 		const stack = x[6] ? code.stacks[x[6] - 1] : [];
@@ -675,7 +676,7 @@ function box(code, i, n) {
 		svg("rect", { x, y, width: n.w, height: BOX.h, rx: 5 }),
 		svg("rect", { class: "warm", x, y, width: n.w, height: BOX.h, rx: 5, "fill-opacity": (0.65 * hot).toFixed(2) }),
 		text(0, "block " + i + "  " + place(b[0]) + "  " + b[7] + (b[7] === 1 ? " instruction" : " instructions")),
-		text(1, percent(b[2], code.samples) + (b[6] !== null ? "  " + cost(code, b[6]) + " each" : "")),
+		text(1, percent(b[2], code.samples) + (b[6] !== null ? "  " + cost(code, b[6]) + " a run" : "")),
 		text(2, b[3] === null ? "runs not known" : (code.unit === "x" ? "runs " + Number((b[3] / Math.max(...code.blocks.map((c) => c[3] || 0), 1e-300)).toPrecision(2)) : "runs " + about(b[3])) +
 			", " + CONFIDENCE[b[4]] + " confidence"),
 		text(3, letters ? "waits: " + letters : insns.length ? insns[insns.length - 1][1] : ""));
@@ -985,7 +986,7 @@ function drawMap(to) {
 		const w = plane.clientWidth || 1000, h = Math.max(320, Math.min(innerHeight - 230, 700)), els = [];
 		plane.style.height = h + "px";
 		const put = (item, text, title, back, click, href) => {
-			const el = make(href ? "a" : "button", { title, href, type: href ? null : "button", onclick: click });
+			const el = make("a", { title, href: href || "#map", onclick: click && ((e) => { e.preventDefault(); click(); }) });
 			if (item.w > 24 && item.h > 14)
 				el.textContent = text;
 			Object.assign(el.style, { left: item.x + "px", top: item.y + "px", width: item.w + "px", height: item.h + "px", background: back });

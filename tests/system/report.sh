@@ -135,8 +135,8 @@ try:
     # Map: images, procedures, lines.
     b.run("document.activeElement.blur()")
     b.press("4")
-    is_so("document.querySelectorAll('.plane button').length > 5")
-    b.run("[...document.querySelectorAll('.plane button')].find((x) => /^hot/.test(x.title)).click()")
+    is_so("document.querySelectorAll('.plane a').length > 5")
+    b.run("[...document.querySelectorAll('.plane a')].find((x) => /^hot/.test(x.title)).click()")
     is_so("[...document.querySelectorAll('.plane a')].some((x) => /app.c:17/.test(x.title))")
     # Changes: the largest first, with its size in points.
     b.press("5")
