@@ -113,9 +113,9 @@ static int make(struct sources *s, struct base_err *err)
 
 static int run(int nr, char **what, struct base_err *err)
 {
-	struct sources s = { .o = { .keep = keep,
-				    .size = (size_t)(size * 1e6),
-				    .checked = !unchecked } };
+	struct sources s = {
+		.o = { .keep = keep, .size = (size_t)(size * 1e6), .checked = !unchecked }
+	};
 	int code = BASE_EXIT_OK, r;
 
 	(void)nr;

@@ -61,8 +61,7 @@ static void put_ends(const struct calls *c, struct jwrite *j)
 
 	jwrite_open(j, "ends", '{');
 	for (size_t i = 0; i < PROFDB_NR_CALLPATH_ENDS; i++)
-		jwrite_count(j, names[i],
-			     c->t->ends[c->p->o->event * PROFDB_NR_CALLPATH_ENDS + i]);
+		jwrite_count(j, names[i], c->t->ends[c->p->o->event * PROFDB_NR_CALLPATH_ENDS + i]);
 	jwrite_close(j, '}');
 }
 

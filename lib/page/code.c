@@ -10,13 +10,13 @@
 #include "search.h"
 
 enum {
-	INSN_LEN = 62,	    /* bytes of an instruction in the model, about */
+	INSN_LEN = 62,	     /* bytes of an instruction in the model, about */
 	PROCEDURE_LEN = 600, /* and of a procedure beside these */
-	UNITS_MAX = 30000,  /* instructions of a procedure */
-	LINE_MAX_LEN = 300, /* bytes of a line of source */
-	CONTEXT = 3,	    /* lines without code that are shown beside others */
-	WHOLE_MAX = 100,    /* longer procedures are shown where they have samples, and */
-	NEAR = 8,	    /* so many instructions before and behind */
+	UNITS_MAX = 30000,   /* instructions of a procedure */
+	LINE_MAX_LEN = 300,  /* bytes of a line of source */
+	CONTEXT = 3,	     /* lines without code that are shown beside others */
+	WHOLE_MAX = 100,     /* longer procedures are shown where they have samples, and */
+	NEAR = 8,	     /* so many instructions before and behind */
 	TAB = 4,
 	TURNS = 4,
 };
@@ -41,9 +41,9 @@ struct code {
 	struct jwrite j;
 	const struct graph_flow *f;
 	const struct graph_proc *g;
-	uint64_t base;	  /* addresses are relative to it */
+	uint64_t base;	       /* addresses are relative to it */
 	struct base_map files; /* name: index + 1 */
-	bool **is_shown; /* by part and unit */
+	bool **is_shown;       /* by part and unit */
 	const char **names;
 	size_t nr_names, cap_names;
 };
@@ -208,8 +208,8 @@ static void put_freq(struct jwrite *j, const struct graph_freq *f)
 	jwrite_count(j, NULL, (uint64_t)f->confidence);
 }
 
-/* [start, end, samples, executions, confidence, best cycles, cycles, number of instructions, stalls:
- * [letters, low, high] …] */
+/* [start, end, samples, executions, confidence, best cycles, cycles, number of instructions,
+ * stalls: [letters, low, high] …] */
 static void put_block(struct code *c, const struct graph_block *b)
 {
 	struct jwrite *j = &c->j;
@@ -324,8 +324,8 @@ static void join_blanks(char *text)
 }
 
 /*
- * [offset, text, samples, block, file, line, inlined, cost, culprits, samples of other events]; from
- * the end on values may lack.
+ * [offset, text, samples, block, file, line, inlined, cost, culprits, samples of other events];
+ * from the end on values may lack.
  */
 static int put_unit(struct code *c, const struct analysis_listing *l, const struct analysis_unit *u,
 		    size_t stacks)
@@ -521,8 +521,8 @@ static void find_places(const struct code *c, const struct analysis_row *row,
 {
 	if (!row->several || !row->facility || !row->procedure)
 		return;
-	if (analysis_find(c->p->a, row->procedure, row->facility->name, c->p->o->event, out, NULL) >=
-		    0 &&
+	if (analysis_find(c->p->a, row->procedure, row->facility->name, c->p->o->event, out,
+			  NULL) >= 0 &&
 	    analysis_founds_alike(c->p->a, out))
 		return;
 	analysis_founds_release(out);
@@ -704,7 +704,8 @@ static void put_all(struct code *c, struct jwrite *j, size_t size)
 
 static void count_rest(struct code *c)
 {
-	for (size_t event = c->p->o->event; c->p->procedures.nr && is_wanted(c, c->next); c->next++) {
+	for (size_t event = c->p->o->event; c->p->procedures.nr && is_wanted(c, c->next);
+	     c->next++) {
 		c->sum += c->p->procedures.v[c->next].count[event];
 		c->nr_large += c->p->procedures.v[c->next].procedure != NULL;
 	}

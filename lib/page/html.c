@@ -78,17 +78,16 @@ static int put_policy(struct base_buf *to)
 static int put_head(struct base_buf *to)
 {
 	int r = base_buf_printf(
-		to,
-		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"");
+		to, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		    "<meta http-equiv=\"Content-Security-Policy\" content=\"");
 
 	if (r >= 0)
 		r = put_policy(to);
-	return r < 0 ? r : base_buf_printf(
-		to,
-		"\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-		"<meta name=\"referrer\" content=\"no-referrer\">\n"
-		"<title>DCPI report</title>\n<style>");
+	return r < 0 ? r
+		     : base_buf_printf(to, "\">\n<meta name=\"viewport\" "
+					   "content=\"width=device-width, initial-scale=1\">\n"
+					   "<meta name=\"referrer\" content=\"no-referrer\">\n"
+					   "<title>DCPI report</title>\n<style>");
 }
 
 int page_html(const struct base_buf *model, struct base_buf *to)

@@ -54,8 +54,9 @@ static void test_values(void **state)
 	jwrite_close(&j, '}');
 	jwrite_close(&j, '}');
 	assert_int_equal(j.r, 0);
-	assert_json(&b, "{\"a\":18446744073709551615,\"b\":[],"
-			"\"c\":[-1,0.1235,null,null,1e+300,null,\"ffffffff81000000\",[7]]\n,\"d\":{}}");
+	assert_json(&b,
+		    "{\"a\":18446744073709551615,\"b\":[],"
+		    "\"c\":[-1,0.1235,null,null,1e+300,null,\"ffffffff81000000\",[7]]\n,\"d\":{}}");
 	base_buf_release(&b);
 	base_buf_release(&raw);
 }
@@ -66,10 +67,12 @@ static void test_texts_are_inert(void **state)
 	assert_text("std::vector<int>", "\"std::vector\\u003cint>\"");
 	assert_text("</script><!--<script>", "\"\\u003c/script>\\u003c!--\\u003cscript>\"");
 	assert_text("\"\\", "\"\\\"\\\\\"");
-	assert_text("a\nb\tc\033[31m\177", "\"a\\u003cU+000A>b\\u003cU+0009>c\\u003cU+001B>[31m\\u003cU+007F>\"");
+	assert_text("a\nb\tc\033[31m\177",
+		    "\"a\\u003cU+000A>b\\u003cU+0009>c\\u003cU+001B>[31m\\u003cU+007F>\"");
 	/* Marks that turn text, that separate lines, that cannot be seen. */
 	assert_text("a\u202eb\u2066c", "\"a\\u003cU+202E>b\\u003cU+2066>c\"");
-	assert_text("\u2028\u2029\ufeff\u200b\u00ad", "\"\\u003cU+2028>\\u003cU+2029>\\u003cU+FEFF>\\u003cU+200B>\\u003cU+00AD>\"");
+	assert_text("\u2028\u2029\ufeff\u200b\u00ad",
+		    "\"\\u003cU+2028>\\u003cU+2029>\\u003cU+FEFF>\\u003cU+200B>\\u003cU+00AD>\"");
 	assert_text("\xc2\x85\U000e0041", "\"\\u003cU+0085>\\u003cU+E0041>\"");
 	/* Letters of all kinds stay. */
 	assert_text("größe λ 例 \U0001f600", "\"größe λ 例 \U0001f600\"");
@@ -85,7 +88,8 @@ static void test_no_utf8(void **state)
 	assert_text("\xe0\x80\xaf", "\"\\u003cE0>\\u003c80>\\u003cAF>\"");
 	assert_text("\xed\xa0\x80", "\"\\u003cED>\\u003cA0>\\u003c80>\""); /* a surrogate */
 	assert_text("\xf4\x90\x80\x80", "\"\\u003cF4>\\u003c90>\\u003c80>\\u003c80>\"");
-	assert_text("\xf8\x88\x80\x80\x80", "\"\\u003cF8>\\u003c88>\\u003c80>\\u003c80>\\u003c80>\"");
+	assert_text("\xf8\x88\x80\x80\x80",
+		    "\"\\u003cF8>\\u003c88>\\u003c80>\\u003c80>\\u003c80>\"");
 }
 
 static void test_parts(void **state)
