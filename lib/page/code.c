@@ -6,6 +6,7 @@
 
 #include "calc.h"
 #include "demangle.h"
+#include "hotlists.h"
 #include "page_internal.h"
 #include "search.h"
 
@@ -19,6 +20,7 @@ enum {
 	NEAR = 8,	     /* so many instructions before and behind */
 	TAB = 4,
 	TURNS = 4,
+	VALUES_MAX = 4, /* most frequent values of an instruction */
 };
 
 /* A procedure whose code is shown. */
@@ -34,9 +36,10 @@ struct code {
 	struct page *p;
 	struct chosen *v;
 	size_t nr, cap;
-	uint64_t nr_large; /* left out for want of space */
-	size_t next;	   /* the row that is looked at next */
-	uint64_t sum;	   /* samples of the rows before */
+	struct hotlists values; /* none where no values were recorded */
+	uint64_t nr_large;	/* left out for want of space */
+	size_t next;		/* the row that is looked at next */
+	uint64_t sum;		/* samples of the rows before */
 	/* The procedure that is written: */
 	struct jwrite j;
 	const struct graph_flow *f;
@@ -312,6 +315,18 @@ static void put_other_events(struct code *c, const struct analysis_unit *u)
 	jwrite_close(&c->j, ']');
 }
 
+/* [values seen, value, share in percent, value, share …] */
+static void put_values(struct code *c, const struct hotlist_spot *spot)
+{
+	jwrite_open(&c->j, NULL, '[');
+	jwrite_count(&c->j, NULL, spot->vtot);
+	for (size_t i = 0; i < spot->nv && i < VALUES_MAX; i++) {
+		jwrite_hex(&c->j, NULL, spot->v[i].value);
+		jwrite_real(&c->j, NULL, 100 * hotlist_share(spot, i));
+	}
+	jwrite_close(&c->j, ']');
+}
+
 /* The page aligns operands itself. */
 static void join_blanks(char *text)
 {
@@ -323,40 +338,68 @@ static void join_blanks(char *text)
 	*to = '\0';
 }
 
-/*
- * [offset, text, samples, block, file, line, inlined, cost, culprits, samples of other events];
- * from the end on values may lack.
- */
-static int put_unit(struct code *c, const struct analysis_listing *l, const struct analysis_unit *u,
-		    size_t stacks)
-{
-	const struct graph_block *b = block_at(c->g, u->vaddr);
-	const struct graph_insn *insn = insn_at(b, u->vaddr);
-	bool costed = insn && insn->cpi > 0, culprit = insn && insn->culprit;
-	bool others = u->count && c->p->a->nr_events > 1;
-	size_t file = 0;
-	char text[512];
-	int r = u->line ? file_index(c, l->files[u->file], &file) : 0;
+/* An instruction, and what is known of it. */
+struct shown {
+	const struct analysis_listing *l;
+	const struct analysis_unit *u;
+	const struct graph_insn *insn;	   /* NULL: it is in no block */
+	const struct hotlist_spot *values; /* NULL: none were recorded */
+	size_t stacks;			   /* of the parts before */
+};
 
-	analysis_unit_text(l, u, text, sizeof(text));
+/* The number of its elements in the model: from the end on values may lack. */
+static int nr_elements(const struct code *c, const struct shown *s)
+{
+	if (s->values && s->values->vtot)
+		return 11;
+	if (s->u->count && c->p->a->nr_events > 1)
+		return 10;
+	if (s->insn && s->insn->culprit)
+		return 9;
+	if (s->insn && s->insn->cpi > 0)
+		return 8;
+	return s->u->stack ? 7 : s->u->line ? 6 : 4;
+}
+
+static int put_place(struct code *c, const struct shown *s)
+{
+	size_t file = 0;
+	int r = s->u->line ? file_index(c, s->l->files[s->u->file], &file) : 0;
+
+	jwrite_count(&c->j, NULL, file);
+	jwrite_count(&c->j, NULL, s->u->line);
+	return r;
+}
+
+/*
+ * [offset, text, samples, block, file, line, inlined, cost, culprits, samples of other events,
+ * values]
+ */
+static int put_unit(struct code *c, const struct shown *s)
+{
+	const struct graph_block *b = block_at(c->g, s->u->vaddr);
+	int nr = nr_elements(c, s), r = 0;
+	char text[512];
+
+	analysis_unit_text(s->l, s->u, text, sizeof(text));
 	join_blanks(text);
 	jwrite_open(&c->j, NULL, '[');
-	jwrite_int(&c->j, NULL, (int64_t)(u->vaddr - c->base));
+	jwrite_int(&c->j, NULL, (int64_t)(s->u->vaddr - c->base));
 	jwrite_text(&c->j, NULL, text);
-	jwrite_count(&c->j, NULL, u->count ? u->count[c->p->o->event] : 0);
+	jwrite_count(&c->j, NULL, s->u->count ? s->u->count[c->p->o->event] : 0);
 	jwrite_int(&c->j, NULL, b ? b - c->g->blocks : -1);
-	if (u->line || u->stack || costed || culprit || others) {
-		jwrite_count(&c->j, NULL, file);
-		jwrite_count(&c->j, NULL, u->line);
-	}
-	if (u->stack || costed || culprit || others)
-		jwrite_count(&c->j, NULL, u->stack ? stacks + u->stack : 0);
-	if (costed || culprit || others)
-		put_known(&c->j, costed, costed ? insn->cpi : 0);
-	if (culprit || others)
-		put_culprits(c, culprit ? insn->culprit : NULL);
-	if (others)
-		put_other_events(c, u);
+	if (nr > 4)
+		r = put_place(c, s);
+	if (nr > 6)
+		jwrite_count(&c->j, NULL, s->u->stack ? s->stacks + s->u->stack : 0);
+	if (nr > 7)
+		put_known(&c->j, s->insn && s->insn->cpi > 0, s->insn ? s->insn->cpi : 0);
+	if (nr > 8)
+		put_culprits(c, s->insn ? s->insn->culprit : NULL);
+	if (nr > 9)
+		put_other_events(c, s->u);
+	if (nr > 10)
+		put_values(c, s->values);
 	jwrite_close(&c->j, ']');
 	return r < 0 ? r : c->j.r;
 }
@@ -370,16 +413,15 @@ static void put_gap(struct code *c, const struct analysis_unit *first, size_t nr
 	jwrite_close(&c->j, ']');
 }
 
-static int put_part(struct code *c, size_t part, size_t stacks)
+static int put_shown(struct code *c, size_t part, size_t stacks,
+		     const struct hotlists_listing *values)
 {
 	const struct analysis_listing *l = c->f->parts[part];
 	int r = 0;
 
-	c->is_shown[part] = calloc(l->nr_units + 1, sizeof(bool));
-	if (!c->is_shown[part])
-		return -ENOMEM;
 	for (size_t i = 0; i < l->nr_units && r >= 0; i++) {
 		size_t end = quiet_end(c, l, i);
+		struct shown s = { .l = l, .stacks = stacks };
 
 		if (end > i)
 			put_gap(c, &l->units[i], end - i);
@@ -387,8 +429,28 @@ static int put_part(struct code *c, size_t part, size_t stacks)
 		if (i == l->nr_units)
 			break;
 		c->is_shown[part][i] = true;
-		r = put_unit(c, l, &l->units[i], stacks);
+		s.u = &l->units[i];
+		s.insn = insn_at(block_at(c->g, s.u->vaddr), s.u->vaddr);
+		s.values = values->v ? &values->v[i] : NULL;
+		r = put_unit(c, &s);
 	}
+	return r;
+}
+
+static int put_part(struct code *c, size_t part, size_t stacks)
+{
+	const struct analysis_listing *l = c->f->parts[part];
+	struct hotlists_listing values = { 0 };
+	int r = 0;
+
+	c->is_shown[part] = calloc(l->nr_units + 1, sizeof(bool));
+	if (!c->is_shown[part])
+		return -ENOMEM;
+	if (c->values.nr)
+		r = hotlists_listing_make(&c->values, l, false, &values);
+	if (r >= 0)
+		r = put_shown(c, part, stacks, &values);
+	hotlists_listing_release(&values);
 	return r;
 }
 
@@ -728,17 +790,33 @@ static int fill(struct code *c, size_t size, struct base_err *err)
 	return r;
 }
 
+/* That there are none is no failure. */
+static int open_values(struct code *c, struct jwrite *j, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r = c->p->a->labels.nr ? 0 : hotlists_open(c->p->a, PROFDB_VALUES, &c->values, &why);
+
+	if (r == -ENOMEM)
+		return base_fail_errno(err, r, "cannot read values");
+	if (c->values.nr_denied)
+		jwrite_count(j, "values_denied", c->values.nr_denied);
+	return 0;
+}
+
 int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *err)
 {
 	struct code c = { .p = p };
-	int r = fill(&c, size, err);
+	int r = open_values(&c, j, err);
 
+	if (r >= 0)
+		r = fill(&c, size, err);
 	if (r >= 0)
 		put_all(&c, j, size);
 	for (size_t i = 0; i < c.nr; i++) {
 		base_buf_release(&c.v[i].json);
 		free(c.v[i].why);
 	}
+	hotlists_release(&c.values);
 	free(c.v);
 	free(c.names);
 	base_map_release(&c.files);

@@ -457,7 +457,15 @@ function drawCode(to, code, wanted) {
 		{ head: "instruction", name: true, cell: (td, r) => r.x[1] },
 		...(has(8) ? [{ head: "waited for", wide: true, title: "the instruction whose result it waited for",
 			cell: (td, r) => (r.x[8] || []).map(place).join(" ") }] : []),
+		...(has(10) ? [{ head: "values", wide: true, title: "the most frequent values of its result, and their part of all that were seen",
+			cell: (td, r) => values(r.x[10]) }] : []),
 		{ head: "line", wide: true, cell: (td, r) => lineOf(r.x) }]);
+	function values(v) {
+		const list = [];
+		for (let i = 1; v && i < v.length; i += 2)
+			list.push("0x" + v[i] + " (" + v[i + 1].toFixed(0) + " %)");
+		return list.length ? make("span", { title: list.join("\n") + "\nof " + count(v[0]) + " seen" }, list.slice(0, 2).join("  ")) : "";
+	}
 	function lineOf(x) {
 		const stack = x[6] ? code.stacks[x[6] - 1] : [];
 		return x[5] ? make("span", { class: "dim", title: [code.files[x[4]].name + ":" + x[5], ...stack].join("\n") },
@@ -1089,6 +1097,8 @@ function unknowns() {
 		["Frequencies of medium or higher confidence cover " + percent(estimated(), all) + " of the samples" +
 			(estimated() < all / 2 ? ": for most of the time this report does not know how often code ran" : "") + "."],
 		[percent(nameless, all) + " of the samples are in code without a known name."]);
+	if (M.values_denied)
+		list.push([count(M.values_denied) + " files of values belong to other users and were not read."]);
 	if (!M.paths)
 		list.push(["Who called what is not known: " + (M.no_paths || "no call paths") + "."]);
 	for (const x of M.problems)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpireport: the data of a page with call paths, sources, a kernel without bytes, images that are gone; two databases
-# compared; data that do not fit; the page has that data, a policy for its style and script, and no name as markup.
+# compared; data that do not fit; values; the page has that data, a policy for its style and script, and no name as markup.
 set -eu
 . "$DCPI_SRC/tests/support/paths-db.sh"
 
@@ -36,6 +36,9 @@ END
 	run dcpireport -o page.html
 	run dcpireport -o no/such/folder/page.html
 	run dcpireport -o hostile.html -db 'a<script>alert(1)</script>'
+	. "$DCPI_SRC/tests/support/values-db.sh"
+	run dcpireport -json
+	DCPIDB=paths
 } >out
 compare dcpireport
 
