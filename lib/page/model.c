@@ -144,14 +144,17 @@ static void put_counts(struct jwrite *j, const struct page *p, const uint64_t *c
 		jwrite_count(j, NULL, count[e]);
 }
 
-/* [name, image, address, samples by event …]; an address that is not one place is "". */
+/* [name, image, address, samples by event …]; the address of several places is "", and null of what
+ * is no procedure. */
 static void put_procedure(struct jwrite *j, const struct page *p, const struct analysis_row *row)
 {
 	jwrite_line(j);
 	jwrite_open(j, NULL, '[');
 	jwrite_text(j, NULL, demangle_shown(analysis_row_label(row)));
 	jwrite_count(j, NULL, image_index(p, row));
-	if (row->procedure && row->nr_images == 1 && !row->several)
+	if (!row->procedure)
+		jwrite_null(j, NULL);
+	else if (row->nr_images == 1 && !row->several)
 		jwrite_hex(j, NULL, row->vaddr);
 	else
 		jwrite_text(j, NULL, "");

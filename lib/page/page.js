@@ -363,7 +363,8 @@ function drawProcedure(to, i, part) {
 		drawAround(to, p);
 	else if (!code)
 		to.append(note(p.image.problem ? "Its code is not known: " + p.image.problem + (p.image.hint ? ". " + p.image.hint : "")
-			: !p.address && !p.samples ? "It is no procedure." :
+			: p.image.kind === "named" ? "These samples are in no image, and there is no code to show: dcpid(8) tells what the name means."
+			: p.address === null ? "These samples are in no procedure that the image tells of. dcpitopcounts lists them by address." :
 			"Its code is not in this report, which has that of the hottest procedures alone (" + M.keep +
 			" % of the samples, as far as they fit). dcpilist '" + p.name + "' shows it; dcpireport -keep and -size put more here."));
 	else if (code.missing)
@@ -1080,7 +1081,7 @@ function estimated() {
 
 function unknowns() {
 	const list = [], all = sums[M.event] || 0, name = E ? M.events[M.event].name : "";
-	const nameless = procedures.filter((p) => p.name.startsWith("(") && p.image.kind !== "named" && p.i >= 0)
+	const nameless = procedures.filter((p) => p.address === null && p.image.kind !== "named")
 		.reduce((s, p) => s + p.samples[M.event], 0);
 	for (const e of M.epochs) {
 		if (e.open)
