@@ -7,6 +7,7 @@ DCPI_BUILD_PACKAGES="cmake ninja-build pkg-config gcc libc6-dev libelf-dev libdw
 DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb graphviz mandoc procps util-linux linux-perf
 	nodejs llvm luajit openjdk-17-jdk-headless valgrind systemd libunicorn-dev patch rpm
 	nix-bin python3"
+DCPI_BROWSER_PACKAGES="chromium"
 DCPI_PACKAGING_PACKAGES="debhelper dpkg-dev lintian openjdk-17-jdk-headless"
 DCPI_LINT_PACKAGES="clang-format clang-tidy shellcheck python3"
 DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libelf-dev:arm64 libdw-dev:arm64

@@ -16,6 +16,7 @@
 	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
 	X(dcpitopcounts, "list the instructions with most samples")                                \
 	X(dcpitimeline, "show how shares of the samples changed over time")                        \
+	X(dcpireport, "make a page for browsers of where the time went, down to instructions")     \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpicalc, "estimate how often the blocks of procedures ran, and what they cost")         \

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpireport: the data of a page with call paths, sources, a kernel without bytes, images that are gone; two databases
+# compared; data that do not fit; values; the page has that data, a policy for its style and script, and no name as markup.
+set -eu
+. "$DCPI_SRC/tests/support/paths-db.sh"
+
+"$mkdb" later <<-END
+	platform box
+	epoch 1700003600
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+17 40
+	at warm 300
+	finish
+END
+"$mkdb" empty </dev/null
+mkdir -p 'a<script>alert(1)<'
+"$mkdb" 'a<script>alert(1)</script>' <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/$(printf '\342\200\256')<!--<img/src=x>\"'&$(printf '\377\033')[31m $app/app
+	id eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee
+	event cpu-clock 1000000
+	at 0x10 7
+	finish
+END
+{
+	run dcpireport -json
+	run dcpireport -json -db later -diff paths -keep 50
+	run dcpireport -json -db later -diff empty
+	run dcpireport -json -db empty
+	run dcpireport -json -size 0.1 -keep 0
+	run dcpireport -json -db 'a<script>alert(1)</script>'
+	run dcpireport
+	run dcpireport -o page.html
+	run dcpireport -o no/such/folder/page.html
+	run dcpireport -o hostile.html -db 'a<script>alert(1)</script>'
+	. "$DCPI_SRC/tests/support/values-db.sh"
+	run dcpireport -json
+	DCPIDB=paths
+} >out
+compare dcpireport
+
+# What a browser unpacks is what -json prints; the policy has the hashes of the style and the script, and nothing else.
+"$DCPI_BIN/dcpireport" -json 2>/dev/null >model
+node - <<-'END'
+	const fs = require("fs"), page = fs.readFileSync("page.html", "utf8");
+	const check = (what, is) => { if (!is) throw new Error(what); };
+	const part = (pattern) => pattern.exec(page)[1];
+	const hash = (text) => "'sha256-" + require("crypto").createHash("sha256").update(text).digest("base64") + "'";
+	const packed = Buffer.from(part(/ id="model">([^<]*)<\/script>/), "base64");
+	const model = require("zlib").inflateSync(packed).toString();
+	check("model", model === fs.readFileSync("model", "utf8"));
+	JSON.parse(model);
+	check("policy", part(/content="(default[^"]*)"/) === "default-src 'none'; style-src " + hash(part(/<style>([^]*)<\/style>/)) +
+		"; script-src " + hash(part(/<script>([^]*)<\/script>/)) + "; base-uri 'none'; form-action 'none'");
+	const hostile = fs.readFileSync("hostile.html", "utf8");
+	check("scripts", hostile.match(/<script/g).length === 2);
+	check("text", !/alert\(1|src=x/.test(hostile));
+END
