@@ -7,6 +7,7 @@
 
 #include "choose.h"
 #include "demangle.h"
+#include "report.h"
 
 /* Overloaded: the parameters tell them apart. */
 static bool hint_names(const struct analysis_founds *f, size_t event, struct base_err *err)
@@ -44,7 +45,7 @@ static void hint_candidates(const struct analysis_founds *f, size_t event, struc
 	base_hint(err, "%s%s%s", what, text, shown && shown < f->nr ? more : "");
 }
 
-/* The first, and with it all others if there are: they are the same routine. */
+/* The first, and with it all others if there are: they have the same code. */
 static int open_found(struct analysis *a, const struct analysis_founds *founds,
 		      struct analysis_listing **out, struct base_err *err)
 {
@@ -63,19 +64,41 @@ static int open_found(struct analysis *a, const struct analysis_founds *founds,
 	return analysis_listing_open(a, f->image, img, symbol, founds, out, err);
 }
 
+/* A routine that was compiled anew, or differently in each process: the versions that are not
+ * shown. */
+static void tell_versions(const struct analysis_founds *f, size_t nr_shown, size_t event)
+{
+	size_t last = nr_shown + 4 < f->nr ? nr_shown + 4 : f->nr;
+
+	fputs("note: '", stderr);
+	report_print_name(stderr, f->v[0].name);
+	fprintf(stderr,
+		"' is %zu versions; others than the one with most samples:", f->nr - nr_shown + 1);
+	for (size_t i = nr_shown; i < last; i++) {
+		fprintf(stderr, "%s 0x%" PRIx64 " ", i > nr_shown ? "," : "", f->v[i].vaddr);
+		report_print_clean(stderr, f->v[i].image->name);
+		fprintf(stderr, " (%" PRIu64 ")", f->v[i].count[event]);
+	}
+	fputs(last < f->nr ? ", \xe2\x80\xa6\n" : "\n", stderr);
+}
+
 int choose_procedure(struct analysis *a, const char *what, const char *image,
 		     struct analysis_listing **out, struct base_err *err)
 {
-	size_t event = analysis_event_default(a);
-	struct analysis_founds found = { 0 };
+	size_t event = analysis_event_default(a), nr;
+	struct analysis_founds found = { 0 }, shown;
 	int r = analysis_find(a, what, image, event, &found, err);
 
-	if (r >= 0 && found.nr > 1 && !analysis_founds_alike(a, &found)) {
+	if (r >= 0 && found.nr > 1 && !analysis_founds_versions(&found)) {
 		base_fail(err, -DCPI_EUSAGE, "'%s' is %zu procedures", what, found.nr);
 		hint_candidates(&found, event, err);
 		r = -EEXIST;
 	} else if (r >= 0) {
-		r = open_found(a, &found, out, err);
+		nr = found.nr > 1 ? analysis_founds_alike(a, &found) : 1;
+		shown = (struct analysis_founds){ .v = found.v, .nr = nr };
+		if (nr < found.nr)
+			tell_versions(&found, nr, event);
+		r = open_found(a, &shown, out, err);
 	}
 	analysis_founds_release(&found);
 	return r;

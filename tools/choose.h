@@ -8,8 +8,9 @@
 
 /*
  * Its listing, the samples of all places included where it is one routine of a facility that stands
- * in several. Errors: those of analysis_find and analysis_listing_open; -EEXIST where several
- * procedures are meant, the candidates named in the hint.
+ * in several; of versions of it that with most samples, and a note names the others. Errors: those
+ * of analysis_find and analysis_listing_open; -EEXIST where several procedures are meant, the
+ * candidates named in the hint.
  */
 int choose_procedure(struct analysis *a, const char *what, const char *image,
 		     struct analysis_listing **out, struct base_err *err);

@@ -7,14 +7,19 @@
 #include <unistd.h>
 
 #include "starts.h"
+#include "terminal.h"
 #include "tools.h"
 
 static const struct tool tools[] = {
+#define G(question)	 { NULL, question, NULL },
+#define P(name, summary) { #name, summary, NULL },
 #define X(name, summary) { #name, summary, name##_main },
-	TOOLS(X)
+	TOOLS(G, P, X)
+#undef G
+#undef P
 #undef X
-		{ NULL, NULL, NULL },
 };
+enum { NR_TOOLS = sizeof(tools) / sizeof(tools[0]) };
 
 static const struct base_opt no_options[] = { { 0 } };
 static const struct base_cmd dcpi_cmd = {
@@ -35,8 +40,9 @@ static const struct base_cmd dcpi_cmd = {
 /* "dcpiprof", or "prof" for short. */
 static const struct tool *find(const char *name)
 {
-	for (const struct tool *t = tools; t->name; t++)
-		if (strcmp(t->name, name) == 0 || strcmp(t->name + strlen("dcpi"), name) == 0)
+	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++)
+		if (t->main &&
+		    (strcmp(t->name, name) == 0 || strcmp(t->name + strlen("dcpi"), name) == 0))
 			return t;
 	return NULL;
 }
@@ -46,9 +52,11 @@ static const char *nearest(const char *name)
 	const char *best = NULL;
 	unsigned int distance, best_distance = 3;
 
-	for (const struct tool *t = tools; t->name; t++) {
-		const char *verb = t->name + strlen("dcpi");
+	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++) {
+		const char *verb = t->main ? t->name + strlen("dcpi") : NULL;
 
+		if (!verb)
+			continue;
 		distance = base_name_distance(name, verb);
 		if (base_name_distance(name, t->name) < distance)
 			distance = base_name_distance(name, t->name);
@@ -62,16 +70,23 @@ static const char *nearest(const char *name)
 
 static void list_commands(FILE *to)
 {
-	fputs("\ncommands (\"dcpi prof\" is the same as \"dcpiprof\"):\n", to);
-	for (const struct tool *t = tools; t->name; t++)
-		fprintf(to, "  %-14s %s\n", t->name, t->summary);
+	fputs("\n\"dcpi prof\" is the same as \"dcpiprof\".\n", to);
+	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++)
+		if (t->name)
+			fprintf(to, "  %-14s %s\n", t->name, t->summary);
+		else
+			fprintf(to, "\n%s\n", t->summary);
 }
 
 static void man_commands(FILE *to)
 {
 	fputs(".SH COMMANDS\n", to);
-	for (const struct tool *t = tools; t->name; t++)
-		fprintf(to, ".TP\n.BR %s (1)\n%s\n", t->name, t->summary);
+	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++)
+		if (t->name)
+			fprintf(to, ".TP\n.BR %s (%c)\n%s\n", t->name,
+				strcmp(t->name, "dcpid") ? '1' : '8', t->summary);
+		else
+			fprintf(to, ".SS %s\n", t->summary);
 }
 
 static int fail(const struct base_err *err)
@@ -122,10 +137,12 @@ static int finish(const char *name, int code)
 {
 	struct base_err err = { 0 };
 
-	if (base_output_end(&err) >= 0)
-		return code;
-	base_err_print(&err, name, stderr);
-	return BASE_EXIT_FAILED;
+	if (base_output_end(&err) < 0) {
+		base_err_print(&err, name, stderr);
+		code = BASE_EXIT_FAILED;
+	}
+	terminal_end();
+	return code;
 }
 
 /* Report a mapped file that became shorter while it was read. */

@@ -30,6 +30,8 @@ static const struct base_opt options[] = {
 	SELECT_OPTIONS_WORKLOAD(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
 	SELECT_OPTION_MANGLED,
+	TERMINAL_OPTION_WIDE,
+	TERMINAL_OPTION_ALL,
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "changed", BASE_OPT_FLAG, &changed, NULL,
@@ -268,7 +270,7 @@ static void print_head(const struct diff *x)
 
 static int print_text(const struct diff *x, struct base_err *err)
 {
-	struct table t = { 0 };
+	struct table t = { .cut = true, .foot = 1 };
 	uint64_t rest[2];
 	int r;
 

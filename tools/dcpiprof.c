@@ -47,6 +47,7 @@ static const struct base_opt options[] = {
 	  "Only the first lines that make up PERCENT of the samples; the rest is one line "
 	  "'others'.",
 	  0, 100 },
+	TERMINAL_OPTION_ALL,
 	{ "csl", BASE_OPT_FLAG, &csl, NULL,
 	  "Print comma-separated values for spreadsheets: the table alone, its heads first.", 0,
 	  0 },
@@ -282,7 +283,7 @@ static void put_rows(const struct profile *p, struct table *t)
 static int print_text(const struct profile *p, struct base_err *err)
 {
 	bool heads = !no_header && !csl;
-	struct table t = { 0 };
+	struct table t = { .cut = keep >= 100, .foot = 1 };
 	int r = 0;
 
 	if (heads) {

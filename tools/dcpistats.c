@@ -28,6 +28,8 @@ static const struct base_opt options[] = {
 	SELECT_OPTIONS_WORKLOAD(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
 	SELECT_OPTION_MANGLED,
+	TERMINAL_OPTION_WIDE,
+	TERMINAL_OPTION_ALL,
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Take samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
@@ -338,7 +340,7 @@ static int print_text(const struct report *x, struct base_err *err)
 	static const char *const heads[] = { "range%", "sum",	  "sum%", "N",
 					     "mean",   "std-dev", "min",  "max" };
 	const struct stats *s = &x->stats;
-	struct table t = { 0 };
+	struct table t = { .cut = true, .foot = 1 };
 	int r = no_header ? 0 : print_sets(x);
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)

@@ -9,6 +9,8 @@
 #include "callpaths.h"
 #include "estimate.h"
 #include "report.h"
+#include "runtime.h"
+#include "terminal.h"
 #include "window.h"
 #include "workloads.h"
 
@@ -82,6 +84,8 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 	workloads_release(&own);
 	if (r >= 0)
 		r = window_whole(s, *out, err);
+	if (r >= 0 && !s->json)
+		terminal_begin();
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
@@ -365,10 +369,29 @@ static void guessed(const struct analysis_image *ai, struct base_err *out)
 		  ai->name);
 }
 
-static bool is_remarkable(const struct analysis_image *ai, struct base_err *out)
+/* Is it worth a word, being a hundredth of the samples? */
+static bool is_much(const struct analysis *a, const struct analysis_image *ai)
 {
+	size_t event = analysis_event_default(a);
+
+	return a->nr_events && ai->count[event] > a->events[event].sum / 100;
+}
+
+static void unnamed(const struct analysis_image *ai, const char *hint, struct base_err *out)
+{
+	base_fail(out, -DCPI_ENOSYMBOL, "image '%s' is code that nothing has named", ai->name);
+	base_hint(out, "%s", hint);
+}
+
+static bool is_remarkable(const struct analysis *a, const struct analysis_image *ai,
+			  struct base_err *out)
+{
+	const char *hint = runtime_hint(ai->facility);
+
 	*out = (struct base_err){ 0 };
-	if (ai->guessed)
+	if (hint && is_much(a, ai))
+		unnamed(ai, hint, out);
+	else if (ai->guessed)
 		guessed(ai, out);
 	else if (ai->twin)
 		base_fail(out, -ESTALE,
@@ -400,7 +423,7 @@ void report_json_problems(struct json_object *root, const struct analysis *a)
 		if (is_problem(a->images[i]))
 			json_problem(problems, &a->images[i]->why);
 	for (size_t i = 0; i < a->nr_images; i++)
-		if (is_remarkable(a->images[i], &why))
+		if (is_remarkable(a, a->images[i], &why))
 			json_problem(problems, &why);
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		if (has_lost(&a->epochs[i], &why))
@@ -502,8 +525,11 @@ int report_bad(const char *prog, const struct analysis *a, FILE *to)
 	for (size_t i = 0; i < a->nr_bad; i++)
 		base_err_print(&a->bad[i].err, prog, to);
 	for (size_t i = 0; i < a->nr_images; i++)
-		if (is_remarkable(a->images[i], &why))
+		if (is_remarkable(a, a->images[i], &why)) {
 			fprintf(to, "%s: warning: %s\n", prog, why.text);
+			if (*why.hint)
+				fprintf(to, "hint: %s\n", why.hint);
+		}
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		if (has_lost(&a->epochs[i], &why))
 			fprintf(to, "%s: warning: %s\n", prog, why.text);

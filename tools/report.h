@@ -19,7 +19,8 @@ int report_end(const struct base_cmd *cmd, int r, const struct base_err *err);
 int report_main(const struct base_cmd *cmd, struct select *sel,
 		int (*run)(int nr, char **what, struct base_err *err), int argc, char **argv);
 
-/* Gather what @s selects. 0 or negative with @err. From here on SIGXFSZ is ignored. */
+/* Gather what @s selects. 0 or negative with @err. From here on SIGXFSZ is ignored, and what is
+ * printed may go through a pager (terminal_begin). */
 int report_open(const struct select *s, struct analysis **out, struct base_err *err);
 struct workloads;
 /* The same, and the workloads of all that is chosen into @w (NULL: not wanted), which is released

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The database is taken from the option, or from DCPIDB. */
+/* The database is taken from the option, from DCPIDB, or from the current folder. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "select.h"
+
+static const char here[] = "dcpi.db"; /* where dcpirun puts it */
 
 int select_check(struct select *s, struct base_err *err)
 {
 	if (!s->db)
 		s->db = getenv("DCPIDB");
+	if ((!s->db || !*s->db) && access(here, F_OK) == 0)
+		s->db = here;
 	if (!s->db || !*s->db) {
 		base_fail(err, -DCPI_EUSAGE, "no database given");
 		base_hint(err, "use '-db DIR' or set DCPIDB");

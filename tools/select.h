@@ -5,11 +5,12 @@
 
 #include "base.h"
 #include "demangle.h"
+#include "terminal.h"
 #include "when.h"
 #include "workload.h"
 
 struct select {
-	const char *db;		     /* -db, else $DCPIDB */
+	const char *db;		     /* -db, else $DCPIDB, else ./dcpi.db where there is one */
 	const char *epoch;	     /* NAME|latest|all|FROM..TO; NULL: the newest */
 	const char *platform;	     /* NULL: all */
 	const char *event;	     /* NULL: all events */
@@ -33,7 +34,7 @@ struct select {
 /* Lines of an option table, for a static struct select @s. */
 /* clang-format off */
 #define SELECT_OPTIONS_DB(s)                                                                       \
-	{ "db", BASE_OPT_STRING, &(s).db, "DIR", "The database (default: $DCPIDB).", 0, 0 },       \
+	{ "db", BASE_OPT_STRING, &(s).db, "DIR", "The database (default: $DCPIDB, else dcpi.db here).", 0, 0 },       \
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
@@ -89,6 +90,7 @@ struct select {
 	SELECT_OPTIONS_FILES((s).files, (s).maps),                                                 \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
 	SELECT_OPTION_MANGLED,                                                                     \
+	TERMINAL_OPTION_WIDE,                                                                      \
 	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0, 0 }
 /* clang-format on */
 

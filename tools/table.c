@@ -5,20 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "table.h"
+#include "terminal.h"
 
 char *table_clean(char *text)
 {
 	return base_text_clean(text);
-}
-
-static size_t width(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
 }
 
 static void add(struct table *t, char *text)
@@ -35,6 +28,8 @@ void table_column(struct table *t, bool left, const char *head)
 {
 	if (left)
 		t->left |= 1ull << t->nr_columns;
+	else if (strcmp(head, "%") == 0)
+		t->heat |= 1ull << t->nr_columns;
 	t->nr_columns++;
 	add(t, strdup(head));
 }
@@ -51,46 +46,161 @@ void table_cell(struct table *t, const char *fmt, ...)
 	add(t, text);
 }
 
-static void print_row(const struct table *t, size_t first, const size_t *widths, FILE *to)
+/* The share that a cell is, or 0. */
+static double share(const struct table *t, size_t column, const char *cell)
+{
+	return t->heat >> column & 1 ? strtod(cell, NULL) : 0;
+}
+
+static void print_row(const struct table *t, char *const *cells, const size_t *widths, FILE *to)
 {
 	size_t last = t->nr_columns, owed = 0;
 
-	while (last && !*t->cells[first + last - 1])
+	while (last && !*cells[last - 1])
 		last--;
 	for (size_t c = 0; c < last; c++) {
-		const char *cell = t->cells[first + c];
-		size_t pad = width(cell) < widths[c] ? widths[c] - width(cell) : 0;
+		const char *cell = cells[c];
+		size_t is = demangle_width(cell), pad = is < widths[c] ? widths[c] - is : 0;
 		bool left = t->left >> c & 1;
+		double heat = share(t, c, cell);
 
-		fprintf(to, "%*s%s%s", (int)(owed + (left ? 0 : pad)), "", cell,
-			c + 1 < last ? "  " : "");
+		fprintf(to, "%*s%s%s%s%s", (int)(owed + (left ? 0 : pad)), "", terminal_heat(heat),
+			cell, terminal_plain(heat), c + 1 < last ? "  " : "");
 		owed = left ? pad : 0;
 	}
 	fputc('\n', to);
 }
 
-int table_print(const struct table *t, bool heads, FILE *to)
+/* ---- what fits ------------------------------------------------------------------------------- */
+
+/* Rows without the heads. */
+static size_t nr_rows(const struct table *t)
 {
-	size_t *widths = calloc(t->nr_columns + 1, sizeof(*widths));
+	return t->nr_columns ? t->nr_cells / t->nr_columns - 1 : 0;
+}
 
-	if (t->failed || !widths) {
-		free(widths);
-		return -ENOMEM;
-	}
+/* How many rows are left out, from row *@first on (0: the heads). */
+static size_t nr_cut(const struct table *t, size_t *first)
+{
+	size_t rows = t->cut ? terminal_rows() : 0, nr = nr_rows(t);
+
+	*first = 1 + rows;
+	/* A line that says that one is left out takes as much room. */
+	return rows && nr > rows + t->foot + 1 ? nr - rows - t->foot : 0;
+}
+
+static void find_widths(const struct table *t, size_t widest, bool heads, size_t *widths)
+{
+	size_t first, cut = nr_cut(t, &first);
+
 	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++) {
-		size_t w = width(t->cells[i]);
+		size_t w = demangle_width(t->cells[i]), row = i / t->nr_columns;
 
-		/* One name of a hundred characters must not push all else off the screen. */
-		if (w > TABLE_WIDEST)
-			w = TABLE_WIDEST;
+		if (cut && row >= first && row < first + cut)
+			continue;
+		w = w > widest ? widest : w;
 		if (w > widths[i % t->nr_columns])
 			widths[i % t->nr_columns] = w;
 	}
-	for (size_t i = heads ? 0 : t->nr_columns; i + t->nr_columns <= t->nr_cells;
-	     i += t->nr_columns)
-		print_row(t, i, widths, to);
-	free(widths);
+}
+
+/* Names get equal parts of the room of a row, but none more than it needs, nor too few to read. */
+static void fit_widths(const struct table *t, size_t room, size_t *widths)
+{
+	enum { LEAST = 12 };
+	size_t taken = 2 * (t->nr_columns - 1), names = 0, part;
+	bool changed = true;
+	uint64_t open = t->left;
+
+	for (size_t c = 0; c < t->nr_columns; c++) {
+		taken += t->left >> c & 1 ? 0 : widths[c];
+		names += t->left >> c & 1;
+	}
+	room = room > taken ? room - taken : 0;
+	while (changed && names) {
+		changed = false;
+		part = room / names;
+		for (size_t c = 0; c < t->nr_columns && names; c++) {
+			if (!(open >> c & 1) || widths[c] > part)
+				continue;
+			open &= ~(1ull << c);
+			room -= widths[c];
+			names--;
+			changed = true;
+		}
+	}
+	for (size_t c = 0; c < t->nr_columns && names; c++) {
+		if (!(open >> c & 1))
+			continue;
+		part = room / names--;
+		room -= part;
+		widths[c] = part > LEAST ? part : LEAST;
+	}
+}
+
+static int shorten(const struct table *t, const size_t *widths, char **cells)
+{
+	for (size_t c = 0; c < t->nr_columns; c++) {
+		if (!(t->left >> c & 1) || demangle_width(cells[c]) <= widths[c])
+			continue;
+		cells[c] = demangle_shorten(cells[c], widths[c]);
+		if (!cells[c])
+			return -ENOMEM;
+	}
 	return 0;
+}
+
+static int print_fitted(const struct table *t, size_t row, const size_t *widths, FILE *to)
+{
+	char *const *from = &t->cells[row * t->nr_columns];
+	char *cells[64];
+	int r;
+
+	memcpy(cells, from, t->nr_columns * sizeof(*cells));
+	r = shorten(t, widths, cells);
+	if (r >= 0)
+		print_row(t, cells, widths, to);
+	for (size_t c = 0; c < t->nr_columns; c++)
+		if (cells[c] != from[c])
+			free(cells[c]);
+	return r;
+}
+
+static int print_rows(const struct table *t, bool heads, const size_t *widths, FILE *to)
+{
+	size_t first, cut = nr_cut(t, &first);
+	int r = 0;
+
+	for (size_t i = heads ? 0 : 1; i <= nr_rows(t) && r >= 0; i++) {
+		if (cut && i == first) {
+			fprintf(to, "\xe2\x80\xa6 %zu more (-all)\n", cut);
+			i += cut;
+		}
+		if (i > nr_rows(t))
+			break;
+		if (to == stdout && terminal_width())
+			r = print_fitted(t, i, widths, to);
+		else
+			print_row(t, &t->cells[i * t->nr_columns], widths, to);
+	}
+	return r;
+}
+
+int table_print(const struct table *t, bool heads, FILE *to)
+{
+	size_t *widths = calloc(t->nr_columns + 1, sizeof(*widths));
+	size_t room = to == stdout ? terminal_width() : 0;
+	int r = -ENOMEM;
+
+	if (!t->failed && widths) {
+		/* One name of a hundred characters must not push all else off the screen. */
+		find_widths(t, room ? SIZE_MAX : TABLE_WIDEST, heads, widths);
+		if (room && t->nr_columns)
+			fit_widths(t, room, widths);
+		r = print_rows(t, heads, widths, to);
+	}
+	free(widths);
+	return r;
 }
 
 static void print_quoted(const char *cell, FILE *to)

@@ -13,6 +13,9 @@ struct table {
 	size_t nr_cells, cap_cells;
 	size_t nr_columns;
 	uint64_t left; /* bit per column: aligned to the left */
+	uint64_t heat; /* bit per column: shares, coloured on a terminal */
+	size_t foot;   /* number of last rows that stay where a terminal shows the first ones */
+	bool cut;      /* a terminal shows the first ones (terminal_rows) */
 	bool failed;   /* out of memory once; told by table_print */
 };
 
@@ -20,7 +23,8 @@ struct table {
 void table_column(struct table *t, bool left, const char *head);
 /* The next cell. Control characters become '?': names come from outside. */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* 0 or -ENOMEM (nothing printed). Heads only with @heads. No blanks at the ends of lines. */
+/* 0 or -ENOMEM (nothing printed). Heads only with @heads. No blanks at the ends of lines. On a
+ * terminal names are shortened until rows fit. */
 int table_print(const struct table *t, bool heads, FILE *to);
 /* The same comma-separated, as RFC 4180 has it; empty cells are kept. */
 int table_print_csl(const struct table *t, bool heads, FILE *to);

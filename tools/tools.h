@@ -8,56 +8,73 @@
 
 #include "base.h"
 
-/* name, what it does (no full stop), in the order of "dcpi -help" */
-#define TOOLS(X)                                                                                   \
+/*
+ * G: a question that the commands below it answer; X: name, what it does (no full stop); P: the
+ * same of a program of its own. In the order of "dcpi -help".
+ */
+#define TOOLS(G, P, X)                                                                             \
+	G("Where did the time go?")                                                                \
 	X(dcpiprof, "list procedures or images by their samples")                                  \
+	X(dcpiwhatcg, "tell where the time of whole images has gone")                              \
+	X(dcpitopcounts, "list the instructions with most samples")                                \
+	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
+	X(dcpireport, "make a page for browsers of where the time went, down to instructions")     \
+	G("What called it?")                                                                       \
 	X(dcpicallers, "list what called procedures, and what they called, by samples")            \
 	X(dcpicalltree, "show the calls that led to samples as a tree")                            \
-	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
-	X(dcpitopcounts, "list the instructions with most samples")                                \
-	X(dcpitimeline, "show how shares of the samples changed over time")                        \
-	X(dcpireport, "make a page for browsers of where the time went, down to instructions")     \
-	X(dcpidiff, "compare two sets of samples by procedure")                                    \
-	X(dcpistats, "show how much procedures vary between several sets of samples")              \
+	G("Why is it slow there?")                                                                 \
 	X(dcpicalc, "estimate how often the blocks of procedures ran, and what they cost")         \
-	X(dcpiwhatcg, "tell where the time of whole images has gone")                              \
 	X(dcpitopstalls, "list the instructions that stalled most")                                \
 	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \
 	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
-	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \
 	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
-	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
-	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
-	X(dcpiexport, "write samples in the formats of other programs")                            \
-	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
-	X(dcpicat, "print profile files")                                                          \
+	G("What did it compute with?")                                                             \
 	X(dcpivlst, "list procedures with the values that passed at their instructions")           \
 	X(dcpivarg, "tell procedures' arguments and callers, constant blocks, and slow loads")     \
 	X(dcpildlatency, "tell which loads were far, and how often")                               \
 	X(dcpivcat, "print value profiles")                                                        \
-	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
-	X(dcpitar, "pack epochs with all that is needed to read them elsewhere")                   \
+	G("What has changed?")                                                                     \
+	X(dcpitimeline, "show how shares of the samples changed over time")                        \
+	X(dcpidiff, "compare two sets of samples by procedure")                                    \
+	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpikdiff, "keep the running kernel's code, and list where it was patched")              \
-	X(dcpidis, "disassemble an image or some of its procedures")                               \
-	X(dcpix, "run a program and count each instruction and branch exactly")                    \
-	X(dcpisumxct, "add up exact counts of several runs")                                       \
-	X(dcpicosts, "keep measured costs of blocks, for later estimates")                         \
-	X(dcpiuninstall, "remove what the installation put on this machine")                       \
-	X(dcpiversion, "print the release and revision, and what a report of a defect needs")      \
-	X(dcpilabel, "run a program whose samples have a label")                                   \
+	G("How is the machine sampled?")                                                           \
+	P(dcpid, "the daemon: samples the machine, and keeps a database")                          \
+	P(dcpirun, "run one program, and profile it without any rights")                           \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \
 	X(dcpiepoch, "begin a new epoch")                                                          \
-	X(dcpiquit, "end the daemon")
+	X(dcpiquit, "end the daemon")                                                              \
+	X(dcpilabel, "run a program whose samples have a label")                                   \
+	G("What is in a database, and where are its images?")                                      \
+	X(dcpicat, "print profile files")                                                          \
+	X(dcpitar, "pack epochs with all that is needed to read them elsewhere")                   \
+	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
+	X(dcpidis, "disassemble an image or some of its procedures")                               \
+	G("How often did it run, exactly?")                                                        \
+	X(dcpix, "run a program and count each instruction and branch exactly")                    \
+	X(dcpisumxct, "add up exact counts of several runs")                                       \
+	X(dcpicosts, "keep measured costs of blocks, for later estimates")                         \
+	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
+	G("What do other programs take from it?")                                                  \
+	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
+	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
+	X(dcpiexport, "write samples in the formats of other programs")                            \
+	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \
+	G("What is installed?")                                                                    \
+	X(dcpiversion, "print the release and revision, and what a report of a defect needs")      \
+	X(dcpiuninstall, "remove what the installation put on this machine")
 
 struct tool {
-	const char *name;
+	const char *name; /* NULL: a question */
 	const char *summary;
-	int (*main)(int argc, char **argv);
+	int (*main)(int argc, char **argv); /* NULL: a program of its own, or a question */
 };
 
 #define X(name, summary) int name##_main(int argc, char **argv);
-TOOLS(X)
+#define NONE(...)
+TOOLS(NONE, NONE, X)
+#undef NONE
 #undef X
 
 #endif

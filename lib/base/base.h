@@ -269,8 +269,8 @@ struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* In place: control characters and what is not UTF-8 become '?', so that names from outside may
- * reach a terminal. Returns @text. */
+/* In place: control characters, marks that change the order of text, and what is not UTF-8 become
+ * '?', so that names from outside may reach a terminal. Returns @text. */
 char *base_text_clean(char *text);
 /* Value of a digit, hexadecimal in either case; -1: it is none. */
 int base_digit(char c);

@@ -22,17 +22,36 @@ static size_t utf8_len(const unsigned char *p)
 	return len == 2 && *p == 0xc2 && p[1] < 0xa0 ? 0 : len;
 }
 
+/* Marks that are not seen, but change the order of what is, or end lines: U+061C, U+200B to U+200F,
+ * U+2028 to U+202E, U+2060 to U+206F, U+FEFF. */
+static bool is_mark(const unsigned char *p, size_t len)
+{
+	if (len == 2)
+		return p[0] == 0xd8 && p[1] == 0x9c;
+	if (len != 3)
+		return false;
+	if (p[0] == 0xe2 && p[1] == 0x80)
+		return (p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae);
+	return (p[0] == 0xe2 && p[1] == 0x81 && p[2] >= 0xa0 && p[2] <= 0xaf) ||
+	       (p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf);
+}
+
 char *base_text_clean(char *text)
 {
-	for (unsigned char *p = (unsigned char *)text; *p;) {
+	unsigned char *to = (unsigned char *)text;
+
+	for (const unsigned char *p = to; *p;) {
 		size_t len = utf8_len(p);
 
-		if (!len || *p < 0x20 || *p == 0x7f) {
-			*p++ = '?';
+		if (!len || *p < 0x20 || *p == 0x7f || is_mark(p, len)) {
+			*to++ = '?';
+			p += len ? len : 1;
 			continue;
 		}
-		p += len;
+		while (len--)
+			*to++ = *p++;
 	}
+	*to = '\0';
 	return text;
 }
 

@@ -22,9 +22,19 @@ char *demangle_name(const char *linkage);
 /*
  * Does @what, as a user types it, match the readable name @name? It matches if it equals the whole
  * name, or the name without the parts around the function's own name: return type, parameters, and
- * "const" behind them. Blanks do not count.
+ * "const" behind them. Blanks do not count, and "…" (as of demangle_shorten) stands for anything.
  */
 bool demangle_match(const char *name, const char *what);
+
+/* How well @what names @name, from the loosest. */
+enum demangle_fit {
+	DEMANGLE_NONE,
+	DEMANGLE_PART,	   /* it is a part of it, of three characters at least */
+	DEMANGLE_WORDS,	   /* and ends at both sides where words end */
+	DEMANGLE_UNARGUED, /* it matches the name without template arguments */
+	DEMANGLE_MATCHES,  /* demangle_match */
+};
+enum demangle_fit demangle_fit(const char *name, const char *what);
 
 /*
  * Returns the name to show for a linker's name: the readable one, or @linkage itself if it has
@@ -40,6 +50,14 @@ bool demangle_is(const char *linkage, const char *what);
  * it a compiler made, as "std::swap<…>(…)", which the caller frees. NULL: no memory.
  */
 char *demangle_short(const char *name);
+
+/*
+ * A readable name or a path in at most @width (8 at least) characters, as far as needed with "…" in
+ * place of template arguments, then of parameters, then of the middle; the caller frees it. NULL:
+ * no memory. demangle_width: characters of a text in UTF-8.
+ */
+char *demangle_shorten(const char *name, size_t width);
+size_t demangle_width(const char *text);
 
 extern bool demangle_off; /* show the linker's names: -mangled */
 

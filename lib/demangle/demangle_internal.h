@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The readers of the mangling schemes, for demangle.c only. */
+/* The readers of the mangling schemes, for demangle.c, and what it shares with match.c. */
 #ifndef DCPI_DEMANGLE_INTERNAL_H
 #define DCPI_DEMANGLE_INTERNAL_H
 
 #include "demangle.h"
+
+/* Does the name begin like one of a known scheme? */
+bool dem_may(const char *linkage);
 
 /*
  * A name of C++: the first @len bytes of @linkage, which begins with "_Z"; @rest is appended. The

@@ -19,7 +19,9 @@ struct search {
 	struct analysis *a;
 	const char *what;
 	bool by_address;
-	bool readable; /* no linker's name matches, so readable names are compared */
+	bool readable;	       /* no linker's name matches, so readable names are compared */
+	enum demangle_fit fit; /* of readable names: the best so far */
+	size_t from;	       /* the first one found in the image that is searched */
 	uint64_t vaddr;
 	struct analysis_founds *out;
 	struct near near[NEAR_MAX]; /* the nearest names met, nearest first */
@@ -76,22 +78,47 @@ static int add_found(struct search *s, struct analysis_image *ai, const struct i
 	return 0;
 }
 
-/* Counts the samples of the procedures found in this image, from index @from on. */
-static void count_found(struct search *s, struct analysis_image *ai, struct image *img, size_t from)
+/* Counts the samples of the procedures found in this image. */
+static void count_found(struct search *s, struct analysis_image *ai, struct image *img)
 {
 	const struct profdb_profile *p = ai->profile;
 	const struct image_symbol *symbol;
 	uint64_t vaddr;
 
-	for (size_t i = 0; i < profdb_profile_nr_entries(p) && from < s->out->nr; i++) {
+	for (size_t i = 0; i < profdb_profile_nr_entries(p) && s->from < s->out->nr; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
 
 		if (image_vaddr(img, e->off, &vaddr) < 0 || !(symbol = image_symbol_at(img, vaddr)))
 			continue;
-		for (size_t f = from; f < s->out->nr; f++)
+		for (size_t f = s->from; f < s->out->nr; f++)
 			if (s->out->v[f].vaddr == symbol->vaddr)
 				analysis_entry_add(ai, e, s->out->v[f].count, NULL);
 	}
+}
+
+static void drop_found(struct search *s)
+{
+	for (size_t i = 0; i < s->out->nr; i++) {
+		free(s->out->v[i].name);
+		free(s->out->v[i].count);
+	}
+	s->out->nr = s->from = 0;
+}
+
+/* A name that fits better than those before takes their place. */
+static int add_fitting(struct search *s, struct analysis_image *ai,
+		       const struct image_symbol *symbol, const char *name)
+{
+	enum demangle_fit fit = demangle_fit(name, s->what);
+
+	if (fit == DEMANGLE_NONE && !s->out->nr)
+		note_near(s, name);
+	if (fit == DEMANGLE_NONE || fit < s->fit)
+		return 0;
+	if (fit > s->fit)
+		drop_found(s);
+	s->fit = fit;
+	return add_found(s, ai, symbol);
 }
 
 static int search_readable(struct search *s, struct analysis_image *ai, struct image *img)
@@ -102,10 +129,7 @@ static int search_readable(struct search *s, struct analysis_image *ai, struct i
 		const struct image_symbol *symbol = image_symbol(img, i);
 		char *name = demangle_name(symbol->name);
 
-		if (name && demangle_match(name, s->what))
-			r = add_found(s, ai, symbol);
-		else if (!s->out->nr)
-			note_near(s, name ? name : symbol->name);
+		r = add_fitting(s, ai, symbol, name ? name : symbol->name);
 		free(name);
 	}
 	return r;
@@ -114,11 +138,12 @@ static int search_readable(struct search *s, struct analysis_image *ai, struct i
 static int search_image(struct search *s, struct analysis_image *ai)
 {
 	const struct image_symbol *symbol;
-	size_t from = s->out->nr, pos = 0;
+	size_t pos = 0;
 	struct image *img = NULL;
 	int r = 0;
 
 	s->nr_images++;
+	s->from = s->out->nr;
 	if (analysis_image_open(s->a, ai, &img, NULL) < 0)
 		return 0;
 	if (s->by_address) {
@@ -131,7 +156,7 @@ static int search_image(struct search *s, struct analysis_image *ai)
 		while (r >= 0 && (symbol = image_symbol_find(img, s->what, &pos)))
 			r = add_found(s, ai, symbol);
 	}
-	count_found(s, ai, img, from);
+	count_found(s, ai, img);
 	image_close(img);
 	return r;
 }
@@ -268,7 +293,8 @@ int analysis_find(struct analysis *a, const char *what, const char *image, size_
 		free(s.near[i].name);
 	if (r < 0)
 		return r;
-	if (!image)
+	/* A part of a name is meant to find what is worth a look. */
+	if (!image || (s.readable && s.fit < DEMANGLE_UNARGUED))
 		drop_unsampled(&s);
 	qsort_r(out->v, out->nr, sizeof(*out->v), by_count, &event);
 	return 0;
@@ -288,20 +314,35 @@ static bool hash_found(struct analysis *a, const struct analysis_found *f, uint6
 	return ok;
 }
 
-bool analysis_founds_alike(struct analysis *a, const struct analysis_founds *f)
+bool analysis_founds_versions(const struct analysis_founds *f)
 {
-	uint64_t first = 0, hash;
-
 	for (size_t i = 0; i < f->nr; i++) {
 		const struct analysis_found *one = &f->v[i];
 
-		if (!hash_found(a, one, i ? &hash : &first) || !one->image->facility ||
-		    (i && hash != first) || one->len != f->v[0].len ||
+		if (one->image->kind != PROFDB_DYNAMIC || !one->image->facility ||
 		    strcmp(one->name, f->v[0].name) != 0 ||
 		    strcmp(one->image->facility, f->v[0].image->facility) != 0)
 			return false;
 	}
 	return f->nr > 0;
+}
+
+size_t analysis_founds_alike(struct analysis *a, struct analysis_founds *f)
+{
+	uint64_t first = 0, hash;
+	size_t nr = 1;
+
+	if (!hash_found(a, &f->v[0], &first))
+		return nr;
+	for (size_t i = 1; i < f->nr; i++) {
+		struct analysis_found one = f->v[i];
+
+		if (one.len != f->v[0].len || !hash_found(a, &one, &hash) || hash != first)
+			continue;
+		memmove(&f->v[nr + 1], &f->v[nr], (i - nr) * sizeof(one));
+		f->v[nr++] = one;
+	}
+	return nr;
 }
 
 void analysis_founds_release(struct analysis_founds *f)

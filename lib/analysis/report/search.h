@@ -20,15 +20,18 @@ struct analysis_founds {
 
 /*
  * Finds every procedure that @what names, by name or address, in the images that match @image
- * (NULL: in all images; then procedures without samples are dropped if one has samples).
+ * (NULL: in all images; then procedures without samples are dropped if one has samples). Where no
+ * name is @what, those that fit it best (enum demangle_fit).
  * -DCPI_ENOSYMBOL with near matches in the hint, or -DCPI_ENOIMAGE: there is none. An image given
  * by a path is searched even if it has no samples.
  */
 int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
 		  struct analysis_founds *out, struct base_err *err);
-/* Are all of them one routine of one facility in several images, with equal code apart from
- * operands that change when code moves? */
-bool analysis_founds_alike(struct analysis *a, const struct analysis_founds *f);
+/* Are all of them one routine of one facility, by name? */
+bool analysis_founds_versions(const struct analysis_founds *f);
+/* How many of such are the first one's code in several images, equal apart from operands that
+ * change when code moves: they stand first then. */
+size_t analysis_founds_alike(struct analysis *a, struct analysis_founds *f);
 void analysis_founds_release(struct analysis_founds *f);
 
 #endif

@@ -18,6 +18,12 @@ static void test_clean(void **state)
 		{ "\xff\xc3", "??" },		     /* no UTF-8; cut at the end */
 		{ "\xc0\xaf\xed\xa0\x80", "?????" }, /* overlong; a surrogate */
 		{ "\xc2\x9b", "??" },		     /* a control sequence introducer in one */
+		/* text turned round, and a line's end that is none */
+		{ "a\xe2\x80\xae"
+		  "b\xe2\x81\xa6"
+		  "c\xe2\x80\xa8\xd8\x9c\xef\xbb\xbf",
+		  "a?b?c???" },
+		{ "\xe2\x80\xa6\xe2\x80\x93", "\xe2\x80\xa6\xe2\x80\x93" }, /* dots and a dash */
 		{ "", "" },
 	};
 

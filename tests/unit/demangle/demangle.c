@@ -408,6 +408,56 @@ static void test_short(void **state)
 	}
 }
 
+static void test_shorten(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t width;
+		const char *is;
+	} names[] = {
+		{ "main", 8, "main" },
+		{ "square(int)", 11, "square(int)" },
+		{ "a::b<c<d, e>, f>::g(h<i>)", 24, "a::b<c<…>, f>::g(h<i>)" },
+		{ "a::b<c<d, e>, f>::g(h<i>)", 18, "a::b<…>::g(h<…>)" },
+		{ "a::b<c<d, e>, f>::g(h<i>)", 13, "a::b<…>::g(…)" },
+		{ "a::b<c<d, e>, f>::g(h<i>)", 9, "a::b…g(…)" },
+		{ "a<b>::operator->(c<d>)", 20, "a<…>::operator->(…)" },
+		{ "a<b>::operator<<(c<d>)", 20, "a<…>::operator<<(…)" },
+		{ "a_long_name_of_c", 9, "a_lo…of_c" },
+		{ "/usr/lib/x86_64-linux-gnu/libc.so.6", 20, "/usr/lib/…/libc.so.6" },
+		{ "/usr/a-name-that-is-far-too-long", 12, "/usr/…o-long" },
+		{ "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 8,
+		  "\xc3\xa4\xc3\xa4\xc3\xa4…\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *is = demangle_shorten(names[i].name, names[i].width);
+
+		assert_string_equal(is, names[i].is);
+		assert_true(demangle_width(is) <= names[i].width);
+		/* What is shown can be typed. */
+		assert_true(*is == '/' || demangle_match(names[i].name, is));
+		free(is);
+	}
+}
+
+static void test_fit(void **state)
+{
+	static const char name[] = "std::vector<int, a<b> >::push_back(int const&)";
+
+	(void)state;
+	assert_int_equal(demangle_fit(name, "std::vector<int,a<b>>::push_back"), DEMANGLE_MATCHES);
+	assert_int_equal(demangle_fit(name, "std::vector<…>::push_back"), DEMANGLE_MATCHES);
+	assert_int_equal(demangle_fit(name, "std::vector::push_back"), DEMANGLE_UNARGUED);
+	assert_int_equal(demangle_fit(name, "push_back"), DEMANGLE_WORDS);
+	assert_int_equal(demangle_fit(name, "push_b"), DEMANGLE_PART);
+	assert_int_equal(demangle_fit(name, "pu"), DEMANGLE_NONE);
+	assert_int_equal(demangle_fit(name, "…pop…"), DEMANGLE_NONE);
+	assert_int_equal(demangle_fit("a::operator<<(b)", "a::operator<<"), DEMANGLE_MATCHES);
+	assert_int_equal(demangle_fit("", ""), DEMANGLE_MATCHES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,7 +465,8 @@ int main(void)
 		cmocka_unit_test(test_rust),	cmocka_unit_test(test_rust_v0),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_match),	cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_short),	cmocka_unit_test(test_shorten),
+		cmocka_unit_test(test_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

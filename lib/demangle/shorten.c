@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes readable names fit into a width: arguments in brackets go first, then the middle. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "demangle.h"
+
+static const char left_out[] = "\xe2\x80\xa6"; /* three dots in one character */
+
+static bool begins_character(char c)
+{
+	return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+size_t demangle_width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += begins_character(*text);
+	return n;
+}
+
+/* An arrow, or the sign of an operator, is no bracket. */
+static bool is_sign(const char *name, const char *at)
+{
+	static const char word[] = "operator";
+	const char *before = at;
+
+	if (*at != '<' && *at != '>')
+		return false;
+	if (*at == '>' && at > name && at[-1] == '-')
+		return true;
+	while (before > name && strchr("<>=-", before[-1]))
+		before--;
+	return before - name >= (ptrdiff_t)(sizeof(word) - 1) &&
+	       strncmp(before - (sizeof(word) - 1), word, sizeof(word) - 1) == 0;
+}
+
+static int change_of(const char *name, const char *at, const char *brackets)
+{
+	if (*at == brackets[0] && !is_sign(name, at))
+		return 1;
+	return *at == brackets[1] && !is_sign(name, at) ? -1 : 0;
+}
+
+static size_t deepest(const char *name, const char *brackets)
+{
+	size_t depth = 0, most = 0;
+
+	for (const char *at = name; *at; at++) {
+		int change = change_of(name, at, brackets);
+
+		if (change > 0 && ++depth > most)
+			most = depth;
+		if (change < 0 && depth)
+			depth--;
+	}
+	return most;
+}
+
+/* Into @out: the name without what stands more than @levels brackets deep. */
+static void collapse(const char *name, const char *brackets, size_t levels, char *out)
+{
+	size_t depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		int change = change_of(name, at, brackets);
+
+		if (change < 0 && depth)
+			depth--;
+		if (depth <= levels)
+			*out++ = *at;
+		if (change > 0 && depth++ == levels && at[1] != brackets[1]) {
+			memcpy(out, left_out, sizeof(left_out) - 1);
+			out += sizeof(left_out) - 1;
+		}
+	}
+	*out = '\0';
+}
+
+/* Behind @n characters. */
+static char *behind(char *text, size_t n)
+{
+	while (*text && n) {
+		text++;
+		n -= begins_character(*text) || !*text;
+	}
+	return text;
+}
+
+/* Of a path the last part says most, of a name both ends. */
+static void cut_middle(char *text, size_t width)
+{
+	size_t n = demangle_width(text), head = (width - 1) / 2;
+	const char *slash = strrchr(text, '/');
+	char *from, *to;
+
+	if (*text == '/' && demangle_width(slash) < width)
+		head = width - 1 - demangle_width(slash);
+	from = behind(text, head);
+	to = behind(text, n - (width - 1 - head));
+	/* One character becomes another, of three bytes, and at least one more is dropped. */
+	memmove(from + sizeof(left_out) - 1, to, strlen(to) + 1);
+	memcpy(from, left_out, sizeof(left_out) - 1);
+}
+
+char *demangle_shorten(const char *name, size_t width)
+{
+	static const char *const brackets[] = { "<>", "()" };
+	/* Each bracket with contents may become longer by two bytes, and so may the middle. */
+	char *text = malloc(3 * strlen(name) + 8), *from = text ? strdup(name) : NULL;
+
+	if (!from) {
+		free(text);
+		return NULL;
+	}
+	strcpy(text, name);
+	for (size_t i = 0; i < 2 && *name != '/'; i++) {
+		for (size_t levels = deepest(from, brackets[i]);
+		     levels-- && demangle_width(text) > width;)
+			collapse(from, brackets[i], levels, text);
+		free(from);
+		from = strdup(text);
+		if (!from)
+			break;
+	}
+	if (demangle_width(text) > width)
+		cut_middle(text, width);
+	free(from);
+	return text;
+}

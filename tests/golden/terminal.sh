@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# On a terminal rows fit its width, the first column of names finds its procedure, long tables are cut, shares are coloured,
+# and a pager shows the rest; parts of names and names without arguments find procedures.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+unset NO_COLOR DCPI_PAGER PAGER LESS
+export TERM=xterm DCPI_PAGER=cat
+
+vector=_ZNSt6vectorISt4pairINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEiESaIS7_EE9push_backERKS7_
+find=_ZNSt3mapINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEiSt4lessIS5_ESaISt4pairIKS5_iEEE4findERS9_
+"$mkdb" names </dev/null
+{
+	echo "image 62 cxx 4711 box /opt/a-folder-with-a-long-name/cxx"
+	echo "run 0x7f0000001000 0 0x8000"
+	echo "routine 0x7f0000001040 $vector e83b000000c3"
+	echo "routine 0x7f0000001080 $find 89f8c3"
+	echo "routine 0x7f00000010c0 a_routine_of_c_whose_name_is_far_longer_than_any_line_of_a_terminal_should_ever_be 89f8c3"
+	for i in $(seq 60); do
+		printf 'routine 0x7f0000002%02x0 step_%d 89f8c3\n' "$i" "$i"
+	done
+} | "$DCPI_BIN/../tests/mkjob" names/dyn/cxx.box.1.dyn >/dev/null
+# Of "twice" another process has other code.
+for i in 2 3; do
+	"$DCPI_BIN/../tests/mkjob" names/dyn/cxx.box.$i.dyn >/dev/null <<-END
+		image 62 cxx 471$i box /opt/cxx
+		run 0x7f0000001000 0 0x1000
+		routine 0x7f0000001040 twice $([ $i = 2 ] && echo 89f801c0c3 || echo 8d043fc3)
+	END
+done
+{
+	printf 'platform box\nepoch 1700000000\nprofile dynamic cxx.box.1.dyn\nevent cpu-clock 1000000\n'
+	echo "at $vector 400"
+	echo "at $find 20"
+	echo "at a_routine_of_c_whose_name_is_far_longer_than_any_line_of_a_terminal_should_ever_be 10"
+	for i in $(seq 60); do
+		echo "at step_$i 1"
+	done
+	for i in 2 3; do
+		printf 'profile dynamic cxx.box.%d.dyn\nevent cpu-clock 1000000\nat twice %d\n' $i $((i * 2))
+	done
+	echo finish
+} | "$mkdb" names
+export DCPIDB=names
+
+on() # on COLUMNS COMMAND [ARGUMENT …]
+{
+	"$DCPI_SRC/tests/support/terminal.py" "$1" "$DCPI_BIN/$2" "${@:3}" || echo "exit $?"
+}
+show()
+{
+	echo "\$ $*"
+	on "$@" | sed 's/\x1b\[\([0-9;]*\)m/<\1>/g'
+	echo
+}
+{
+	show 80 dcpiprof -keep 95
+	NO_COLOR=1 show 110 dcpiprof -no_header
+	NO_COLOR=1 show 80 dcpiprof -no_header -wide -keep 90
+	NO_COLOR=1 show 80 dcpilist push_back
+	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof -no_header -keep 90
+	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof no-such-image
+	run dcpilist -no_header std::map::find
+	run dcpilist -no_header step_1
+	run dcpilist -no_header step_
+	run dcpilist -no_header twice
+	run dcpilist -no_header pop_back
+} >out
+compare terminal
+
+export NO_COLOR=1
+for columns in 80 110; do
+	on $columns dcpiprof -all -no_header >all
+	[ "$(wc -l <all)" = 65 ] || { echo "-all leaves out rows"; exit 1; }
+	if grep -E "^.{$((columns + 1))}" all; then
+		echo "these rows are longer than $columns columns"
+		exit 1
+	fi
+	# Behind the shares is a name, up to two blanks; the last of these is a version of two.
+	sed -E 's/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +//; s/  .*//; 5q' all >pasted
+	while read -r name; do
+		"$DCPI_BIN/dcpilist" "$name" >listing || { echo "'$name' finds nothing"; exit 1; }
+	done <pasted
+done
+# Elsewhere nothing is shortened, left out or coloured.
+unset NO_COLOR
+"$DCPI_BIN/dcpiprof" -no_header >plain
+[ "$(wc -l <plain)" = 65 ]
+grep -q 'std::char_traits<char>' plain
+! grep -q "$(printf '\033\|\xe2\x80\xa6')" plain

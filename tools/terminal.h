@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What differs where a report goes to a terminal: its width, colours, length, and a pager. */
+#ifndef DCPI_TERMINAL_H
+#define DCPI_TERMINAL_H
+
+#include "base.h"
+
+/* Rows of a table that are printed without -all. */
+enum { TERMINAL_ROWS = 40 };
+
+extern bool terminal_wide; /* -wide */
+extern bool terminal_all;  /* -all */
+
+/* Lines of an option table. */
+/* clang-format off */
+#define TERMINAL_OPTION_WIDE                                                                       \
+	{ "wide", BASE_OPT_FLAG, &terminal_wide, NULL,                                             \
+	  "On a terminal: do not shorten names to fit its width.", 0, 0 }
+#define TERMINAL_OPTION_ALL                                                                        \
+	{ "all", BASE_OPT_FLAG, &terminal_all, NULL,                                               \
+	  "On a terminal: all rows, not just the first 40.", 0, 0 }
+/* clang-format on */
+
+/*
+ * Looks at standard output. Where it is a terminal, what is printed from here on goes through the
+ * user's pager: $DCPI_PAGER, else $PAGER, else less where there is one; none where that is "" or
+ * "cat". Nothing happens elsewhere.
+ */
+void terminal_begin(void);
+/* Waits until the user has left the pager. To be called when everything was printed. */
+void terminal_end(void);
+
+/* Columns into which rows are to fit; 0: no limit. */
+size_t terminal_width(void);
+/* Rows that a long table is cut to; 0: no limit. */
+size_t terminal_rows(void);
+/* What begins and ends a share of the samples, @percent: a colour by heat, or nothing. */
+const char *terminal_heat(double percent);
+const char *terminal_plain(double percent);
+
+#endif
