@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The sampler: counts (process instance, thread's name, address, event) in its CPU's table, in the
- * interrupt of the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads the old ones
- * when no program uses them any more.
+ * interrupt of the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads
+ * the old ones when no program uses them any more.
  */
 #include "kernel.h"
 

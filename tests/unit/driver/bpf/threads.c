@@ -66,10 +66,17 @@ static const char *name(uint32_t of)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const char *const texts[] = { "a",		"1234567",	  "12345678",
-				     "123456789",	"12345678abcdefg", "12345678abcdef",
-				     "12345678abcdefh", "\xff\xff\x80\x01", "\x01",
-				     "12345678\x80",	"kworker/0:1" };
+static const char *const texts[] = { "a",
+				     "1234567",
+				     "12345678",
+				     "123456789",
+				     "12345678abcdefg",
+				     "12345678abcdef",
+				     "12345678abcdefh",
+				     "\xff\xff\x80\x01",
+				     "\x01",
+				     "12345678\x80",
+				     "kworker/0:1" };
 
 enum { NR_TEXTS = sizeof(texts) / sizeof(*texts) };
 
