@@ -78,12 +78,6 @@ struct workloads {
 
 /* When one flush has more workloads than a file may have, the rest of the epoch does without one
  * thing after the other. */
-enum workload_level * / uint64_t lost, losing;
-}
-;
-
-/* What is left out of the rest of an epoch, one after the other, when one flush has more workloads
- * than a file may have. */
 enum workload_level {
 	WORKLOAD_ALL,
 	WORKLOAD_NO_THREADS,

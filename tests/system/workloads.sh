@@ -28,7 +28,7 @@ start_daemon
 in_cgroup setpriv --reuid 65534 --regid 65534 --clear-groups "$work/one" 900000000 alpha beta >"$work/one.ns" &
 "$work/two" 1500000000 gamma >"$work/two.ns" &
 wait %1 %2 || fail "a run"
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 40; i++)); do
 	"$work/brief" 3000000 brief || fail "a run"
 done >"$work/brief.ns"
 flush_stored "workloads"
@@ -60,5 +60,7 @@ has_time "another program" 'thread == "gamma" && uid == 0 && comm == "two"' "$(t
 	fail "the cgroup of a process"
 [ "$(samples 'thread == "gamma"' 1)" = 1 ] || fail "one thread is several workloads"
 [ "$(samples 'comm == "brief" && pid')" = 0 ] || fail "short processes are kept by pid"
-within "short processes" "$(samples 'comm == "brief" && exe ~ /\/brief$/' processes)" 97 3
-grep -q '^[0-9]*	[0-9]*	0	-1	(idle)	' "$work/sums" || fail "the idle task has no samples"
+within "short processes" "$(samples 'comm == "brief" && exe ~ /\/brief$/' processes)" 38 2
+# A machine may have no time to idle.
+idle=$("$DCPI_BIN/dcpiprof" -db "$db" -i -no_header 2>/dev/null | awk '$NF == "idle" { print $1 }')
+[ "$(samples 'comm == "(idle)" && !pid && uid < 0')" -ge "${idle:-0}" ] || fail "the idle task has too few samples"
