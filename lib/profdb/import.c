@@ -61,7 +61,7 @@ static int parse_profile(const char *path, struct profdb_place *out)
 	const char *platform = strchr(path, '/'),
 		   *name = platform ? strchr(platform + 1, '/') : NULL;
 
-	if (!name || platform - path != PROFDB_EPOCH_LEN ||
+	if (!name || platform - path > PROFDB_EPOCH_LEN ||
 	    name - platform - 1 > PROFDB_PLATFORM_MAX || strlen(name + 1) >= sizeof(out->name))
 		return -EINVAL;
 	snprintf(out->epoch, sizeof(out->epoch), "%.*s", (int)(platform - path), path);
