@@ -316,10 +316,21 @@ static int make_folders(struct profdb *db, const char *epoch)
 	return r;
 }
 
+/* As make_folders, for the first @len digits of the time. */
+static int make_at(struct profdb *db, int64_t now, int len, char epoch[PROFDB_EPOCH_LEN + 1])
+{
+	char time[PROFDB_TIME_LEN + 1];
+	int r = profdb_epoch_time(now, time);
+
+	if (r < 0)
+		return r;
+	snprintf(epoch, PROFDB_EPOCH_LEN + 1, "%.*s", len, time);
+	return make_folders(db, epoch);
+}
+
 static int make_epoch(struct profdb *db, int64_t now, const char *name,
 		      char epoch[PROFDB_EPOCH_LEN + 1])
 {
-	char time[PROFDB_TIME_LEN + 1] = "";
 	int r;
 
 	if (name) {
@@ -327,14 +338,10 @@ static int make_epoch(struct profdb *db, int64_t now, const char *name,
 		r = make_folders(db, epoch);
 		return r == 0 ? -EEXIST : r;
 	}
-	for (;; now += 60) {
-		r = profdb_epoch_time(now, time);
-		snprintf(epoch, PROFDB_EPOCH_LEN + 1, "%.12s", time);
-		if (r >= 0)
-			r = make_folders(db, epoch);
-		if (r != 0)
-			return r;
-	}
+	r = make_at(db, now, PROFDB_EPOCH_MINUTE, epoch);
+	while (r == 0)
+		r = make_at(db, now++, PROFDB_EPOCH_LEN, epoch);
+	return r;
 }
 
 /* Its folder and its mark; a descriptor. What could not be marked is no epoch. */

@@ -2,8 +2,9 @@
 /*
  * Several machines, one database: whoever turns the epoch tells the others by a file in its folder.
  * A machine's clock may be wrong by minutes, so a new epoch is named after every other, whatever
- * our own clock says; names that are a day ahead were made by hand or by a clock gone wild, and
- * following them would leave no names for the epochs of the time until then.
+ * our own clock says (within a minute by its seconds, so that it is not ahead of the clock); names
+ * that are a day ahead were made by hand or by a clock gone wild, and following them would leave no
+ * names for the epochs of the time until then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static int last_name(int64_t now, char last[PROFDB_TIME_LEN + 1])
 {
 	int r = profdb_epoch_time(now + DAY, last);
 
-	last[PROFDB_EPOCH_LEN] = '\0';
+	last[PROFDB_EPOCH_MINUTE] = '\0';
 	return r;
 }
 
@@ -97,20 +98,35 @@ static int mark_turned(struct profdb *db, struct base_err *err)
 	return 0;
 }
 
+/* A name at @now that stands behind @newest: never ahead of the clock, unless that one is. */
+static int name_behind(int64_t now, const char *newest, char name[PROFDB_EPOCH_LEN + 1])
+{
+	int r = profdb_epoch_time(now, name);
+
+	if (r < 0)
+		return r;
+	if (strncmp(name, newest, PROFDB_EPOCH_MINUTE) > 0)
+		name[PROFDB_EPOCH_MINUTE] = '\0';
+	else if (strcmp(name, newest) <= 0)
+		r = profdb_epoch_time(profdb_epoch_begin_time(newest) + 1, name);
+	return r;
+}
+
 int profdb_epoch_turn(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
 		      struct base_err *err)
 {
-	char last[PROFDB_TIME_LEN + 1], **epochs = profdb_epochs(db, err);
-	int r = last_name(now, last);
-	int64_t at = now;
+	char last[PROFDB_TIME_LEN + 1], name[PROFDB_EPOCH_LEN + 1];
+	char **epochs = profdb_epochs(db, err);
+	const char *newest = "";
+	int r = epochs ? last_name(now, last) : -EIO;
 
-	if (!epochs)
-		return -EIO;
-	for (size_t i = 0; r >= 0 && epochs[i]; i++) {
-		if (strcmp(epochs[i], last) <= 0 && profdb_epoch_begin_time(epochs[i]) + 60 > at)
-			at = profdb_epoch_begin_time(epochs[i]) + 60;
-	}
+	for (size_t i = 0; r >= 0 && epochs[i]; i++)
+		newest = strcmp(epochs[i], last) <= 0 ? epochs[i] : newest;
+	if (r >= 0)
+		r = name_behind(now, newest, name);
 	free(epochs);
-	r = profdb_epoch_start(db, at, epoch, err);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot begin an epoch in '%s'", db->path);
+	r = profdb_epoch_begin(db, now, name, epoch, err);
 	return r < 0 ? r : mark_turned(db, err);
 }

@@ -61,7 +61,7 @@ static int parse_profile(const char *path, struct profdb_place *out)
 	const char *platform = strchr(path, '/'),
 		   *name = platform ? strchr(platform + 1, '/') : NULL;
 
-	if (!name || platform - path != PROFDB_EPOCH_LEN ||
+	if (!name || platform - path > PROFDB_EPOCH_LEN ||
 	    name - platform - 1 > PROFDB_PLATFORM_MAX || strlen(name + 1) >= sizeof(out->name))
 		return -EINVAL;
 	snprintf(out->epoch, sizeof(out->epoch), "%.*s", (int)(platform - path), path);
@@ -355,7 +355,7 @@ static int move_folder(int from_fd, int to_fd, const char *folder)
 	const char *platform = base_path_name(folder);
 	int from, to, r;
 
-	snprintf(epoch, sizeof(epoch), "%s", folder);
+	snprintf(epoch, sizeof(epoch), "%.*s", (int)strcspn(folder, "/"), folder);
 	from = r = profdb_folder_open(from_fd, epoch);
 	to = r < 0 ? r : profdb_folder_open(to_fd, epoch);
 	r = to < 0 ? to : renameat(from, platform, to, platform) < 0 ? -errno : 0;
@@ -375,7 +375,8 @@ static int sync_all(const struct profdb_import *i)
 		char epoch[PROFDB_EPOCH_LEN + 1];
 		int fd;
 
-		snprintf(epoch, sizeof(epoch), "%s", i->folders.items[f]);
+		snprintf(epoch, sizeof(epoch), "%.*s", (int)strcspn(i->folders.items[f], "/"),
+			 i->folders.items[f]);
 		r = fd = profdb_folder_open(i->db->fd, epoch);
 		if (fd < 0)
 			break;

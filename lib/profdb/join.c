@@ -391,12 +391,13 @@ static int read_platform(struct join *j, const char *epoch)
 /* Samples that the platform's epochs lost are lost in the one as well. */
 static int write_lost(struct join *j)
 {
-	char began[PROFDB_TIME_LEN + 1];
+	char text[PROFDB_EPOCH_LEN + 3], began[PROFDB_TIME_LEN + 1];
 	uint64_t nr = 0;
 
 	for (size_t i = 0; i < j->epochs->nr; i++)
 		nr += profdb_epoch_lost(j->db, j->epochs->items[i], j->platform);
-	snprintf(began, sizeof(began), "%.*s00", PROFDB_EPOCH_LEN, j->epochs->items[0]);
+	snprintf(text, sizeof(text), "%.*s00", PROFDB_EPOCH_LEN, j->epochs->items[0]);
+	snprintf(began, sizeof(began), "%.*s", PROFDB_TIME_LEN, text);
 	return nr ? profdb_lost_write(j->dir_fd, began, nr, j->err) : 0;
 }
 

@@ -15,10 +15,11 @@ enum { TEXT_MAX = 16 << 20 };
 static bool line_ok(const char *line)
 {
 	char epoch[PROFDB_EPOCH_LEN + 1];
+	size_t len = strcspn(line, "/");
 
-	snprintf(epoch, sizeof(epoch), "%s", line);
-	return strlen(line) > PROFDB_EPOCH_LEN && line[PROFDB_EPOCH_LEN] == '/' &&
-	       profdb_epoch_name_ok(epoch) && profdb_platform_name_ok(line + PROFDB_EPOCH_LEN + 1);
+	snprintf(epoch, sizeof(epoch), "%.*s", (int)len, line);
+	return line[len] && len <= PROFDB_EPOCH_LEN && profdb_epoch_name_ok(epoch) &&
+	       profdb_platform_name_ok(line + len + 1);
 }
 
 int profdb_joined_parse(struct base_buf *text, struct profdb_names *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The profile database: <db>/<epoch YYYYMMDDHHMM>/<platform>/<profile>, with <db>/dyn/ for
+ * The profile database: <db>/<epoch YYYYMMDDHHMM[SS]>/<platform>/<profile>, with <db>/dyn/ for
  * pseudo-images and <db>/kernel/ for the kernels' images. The only code that knows the layout on
  * disk and the profile files' formats (docs/format/dcpiformat.md).
  *
@@ -13,7 +13,10 @@
 
 #include "base.h"
 
-#define PROFDB_EPOCH_LEN    12 /* YYYYMMDDHHMM, UTC */
+/* A name is YYYYMMDDHHMM, UTC; with seconds behind it for a further epoch that begins in a minute.
+ */
+#define PROFDB_EPOCH_LEN    14
+#define PROFDB_EPOCH_MINUTE 12
 #define PROFDB_TIME_LEN	    14 /* with seconds, as profiles tell when their epoch began */
 #define PROFDB_PLATFORM_MAX 64
 #define PROFDB_NR_EVENTS    16 /* events in one profile at most */
@@ -679,9 +682,9 @@ bool profdb_lock_held(struct profdb *db, const char *platform);
 int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
 		    struct base_err *err);
 /*
- * Start an epoch for the locked platform at @now (UTC seconds): the name's minute, or the next free
- * one where that epoch exists already for this platform. The one before is closed; it goes on where
- * this fails. Name into @epoch.
+ * Start an epoch for the locked platform at @now (UTC seconds): the name's minute, or where that
+ * epoch exists already for this platform its second (the next free one: two in a second are rare).
+ * The one before is closed; it goes on where this fails. Name into @epoch.
  */
 int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
 		       struct base_err *err);
@@ -689,8 +692,9 @@ int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_L
  * Epochs do not overlap, so the machines that write one database turn them together. follow: start
  * the one that another platform began after ours, the newest (1); while we have none, one that
  * another platform has open and wrote into within a day. Else 0, and nothing has changed. turn: an
- * epoch at @now that all others will follow, so newer than every other. Names that are more than a
- * day ahead of @now are nobody's.
+ * epoch at @now that all others will follow, so newer than every other: the minute's, else the
+ * second's; behind one that lies ahead, where a clock was set back. Names that are more than a day
+ * ahead of @now are nobody's.
  */
 int profdb_epoch_follow(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
 			struct base_err *err);

@@ -497,7 +497,7 @@ bool profdb_word_is_known(const char *word);
 bool profdb_event_name_ok(const char *name);
 /* All of @text in @base (10 or 16), digits only. */
 int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
-/* "YYYYMMDDHHMM" with every part in its range. */
+/* "YYYYMMDDHHMM", or with seconds, with every part in its range. */
 bool profdb_epoch_name_ok(const char *name);
 /* The same, or with seconds behind. */
 bool profdb_epoch_time_ok(const char *time);

@@ -25,24 +25,25 @@ static int nothing_selected(char **epochs, size_t nr, const char *spec, struct b
 	return -ENOENT;
 }
 
-/* Part of an epoch's name, as an end of a range: missing digits are the lowest, or the highest. */
-static int take_end(const char *text, size_t len, char fill, char out[PROFDB_EPOCH_LEN + 1])
+/* Part of an epoch's name, as an end of a range: missing digits are the highest at its last end, as
+ * they are; at the first end, what begins so is not before it. */
+static int take_end(const char *text, size_t len, bool last, char out[PROFDB_EPOCH_LEN + 1])
 {
 	if (len > PROFDB_EPOCH_LEN || strspn(text, "0123456789") < len)
 		return -EINVAL;
+	memset(out, '9', PROFDB_EPOCH_LEN);
 	memcpy(out, text, len);
-	memset(out + len, fill, PROFDB_EPOCH_LEN - len);
-	out[PROFDB_EPOCH_LEN] = '\0';
+	out[last ? PROFDB_EPOCH_LEN : len] = '\0';
 	return 0;
 }
 
 static int take_range(const char *spec, const char *dots, char from[PROFDB_EPOCH_LEN + 1],
 		      char to[PROFDB_EPOCH_LEN + 1], struct base_err *err)
 {
-	int r = take_end(spec, (size_t)(dots - spec), '0', from);
+	int r = take_end(spec, (size_t)(dots - spec), false, from);
 
 	if (r >= 0)
-		r = take_end(dots + 2, strlen(dots + 2), '9', to);
+		r = take_end(dots + 2, strlen(dots + 2), true, to);
 	if (r >= 0 && strcmp(from, to) > 0)
 		r = -EINVAL;
 	if (r < 0) {

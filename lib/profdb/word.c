@@ -46,20 +46,23 @@ static bool is_day(const char *date)
 	       day <= days[month - 1] + (leap && month == 2);
 }
 
+static bool is_minute(const char *name)
+{
+	return is_day(name) && two(name + 8) < 24 && two(name + 10) < 60;
+}
+
 bool profdb_epoch_name_ok(const char *name)
 {
-	return all_digits(name, PROFDB_EPOCH_LEN) && is_day(name) && two(name + 8) < 24 &&
-	       two(name + 10) < 60;
+	return (all_digits(name, PROFDB_EPOCH_MINUTE) && is_minute(name)) ||
+	       (all_digits(name, PROFDB_EPOCH_LEN) && is_minute(name) &&
+		two(name + PROFDB_EPOCH_MINUTE) < 60);
 }
 
 bool profdb_epoch_time_ok(const char *time)
 {
-	char minute[PROFDB_EPOCH_LEN + 1];
-
-	snprintf(minute, sizeof(minute), "%s", time);
-	return profdb_epoch_name_ok(minute) &&
-	       (!time[PROFDB_EPOCH_LEN] || (all_digits(time, PROFDB_TIME_LEN) &&
-					    two(time + PROFDB_EPOCH_LEN) <= 60)); /* leap second */
+	return profdb_epoch_name_ok(time) ||
+	       (all_digits(time, PROFDB_TIME_LEN) && is_minute(time) && /* leap second */
+		two(time + PROFDB_EPOCH_MINUTE) == 60);
 }
 
 int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1])
@@ -96,8 +99,8 @@ int64_t profdb_epoch_begin_time(const char *epoch)
 {
 	struct tm tm = { 0 };
 
-	if (sscanf(epoch, "%4d%2d%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-		   &tm.tm_min) != 5)
+	if (sscanf(epoch, "%4d%2d%2d%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+		   &tm.tm_min, &tm.tm_sec) < 5)
 		return 0;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;

@@ -20,10 +20,12 @@ static void try_joined(const uint8_t *data, size_t len)
 	for (size_t i = 0; i < names.nr; i++) {
 		const char *slash = strchr(names.items[i], '/');
 
-		if (!slash || slash - names.items[i] != PROFDB_EPOCH_LEN ||
+		if (!slash ||
+		    (slash - names.items[i] != PROFDB_EPOCH_LEN &&
+		     slash - names.items[i] != PROFDB_EPOCH_MINUTE) ||
 		    strchr(slash + 1, '/') || !slash[1] || slash[1] == '.' ||
 		    strlen(slash + 1) > PROFDB_PLATFORM_MAX ||
-		    strspn(names.items[i], "0123456789") != PROFDB_EPOCH_LEN)
+		    names.items[i] + strspn(names.items[i], "0123456789") != slash)
 			abort();
 	}
 	profdb_names_release(&names);

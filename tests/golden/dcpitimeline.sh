@@ -86,6 +86,11 @@ export DCPIDB=two
 	run dcpitimeline -db old
 	on dcpitimeline -db mixed -epoch all -slice 30m
 	run dcpitimeline libnone.so
+	on dcpitimeline -no_header -epoch all -slice 10m -comm beta
+	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25' -i -comm beta
+	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25' -by comm -no_header
+	on dcpiprof -db mixed -until '2023-11-14 23:05' -by unit
+	on dcpiprof -db old -since '2023-11-14 23:15' -until '2023-11-14 23:25' -comm beta
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25'
 	on dcpiprof -since '2023-11-14 23:55' -until '2023-11-15 00:05:30' -i
 	on dcpiprof -since '2023-11-14' -until '2023-11-16'

@@ -19,11 +19,15 @@ static void test_two_epochs_in_one_minute(void **state)
 	struct profdb *db = scratch_writer(*state), *other;
 
 	assert_true(profdb_epoch_open(db, SCRATCH_EPOCH, "box"));
-	start(db, SCRATCH_NOW + 20, "202611200755");
+	/* None is named ahead of the clock. */
+	start(db, SCRATCH_NOW + 20, "20261120075430");
 	assert_false(profdb_epoch_open(db, SCRATCH_EPOCH, "box"));
-	assert_true(profdb_epoch_open(db, "202611200755", "box"));
-	start(db, SCRATCH_NOW + 30, "202611200756");
-	start(db, SCRATCH_NOW + 60, "202611200757");
+	assert_true(profdb_epoch_open(db, "20261120075430", "box"));
+	start(db, SCRATCH_NOW + 30, "20261120075440");
+	start(db, SCRATCH_NOW + 60, "202611200755");
+	start(db, SCRATCH_NOW + 60, "20261120075510");
+	/* But within a second. */
+	start(db, SCRATCH_NOW + 60, "20261120075511");
 	/* Another platform has had none in this minute. */
 	other = scratch_open(*state, false);
 	assert_int_equal(profdb_lock(other, "other", NULL), 0);
@@ -39,7 +43,8 @@ static void test_names_are_of_the_calendar(void **state)
 	assert_int_equal(profdb_lock(db, "box", NULL), 0);
 	start(db, 0, "197001010000");
 	start(db, 951782340, "200002282359");
-	start(db, 951782399, "200002290000");
+	start(db, 951782399, "20000228235959");
+	start(db, 951782400, "200002290000");
 	assert_int_equal(profdb_epoch_start(db, -1, epoch, NULL), -EINVAL);
 	assert_int_equal(profdb_epoch_start(db, INT64_MAX, epoch, NULL), -EINVAL);
 	profdb_close(db);

@@ -37,7 +37,7 @@ static void test_the_other_follows(void **state)
 {
 	struct profdb *a = writer(*state, "a"), *b = writer(*state, "b");
 	int64_t now = (int64_t)time(NULL) / 60 * 60;
-	char first[13], second[13], third[13];
+	char first[PROFDB_EPOCH_LEN + 1], second[PROFDB_EPOCH_LEN + 1], third[PROFDB_EPOCH_LEN + 1];
 
 	follows(a, now, "");
 	assert_int_equal(profdb_epoch_turn(a, now, first, NULL), 0);
@@ -93,21 +93,36 @@ static void test_what_nobody_turned_is_not_followed(void **state)
 	assert_int_equal(profdb_epoch_turn(a, SCRATCH_NOW + 3 * 86400, epoch, NULL), 0);
 	follows(b, SCRATCH_NOW + 61, "");
 	/* Nor does its name count for the next one. */
-	turns(b, SCRATCH_NOW + 120, "202611200801");
+	turns(b, SCRATCH_NOW + 120, "20261120080001");
 	profdb_close(a);
 	profdb_close(b);
 }
 
 /* The machine's clock was set back by hours: epochs stay in the order in which they were made. */
+static void test_no_name_ahead_of_the_clock(void **state)
+{
+	struct profdb *a = writer(*state, "a"), *b = writer(*state, "b");
+
+	turns(a, SCRATCH_NOW, SCRATCH_EPOCH);
+	turns(a, SCRATCH_NOW + 1, "20261120075411");
+	turns(b, SCRATCH_NOW + 20, "20261120075430");
+	follows(a, SCRATCH_NOW + 21, "20261120075430");
+	turns(a, SCRATCH_NOW + 50, "202611200755");
+	follows(b, SCRATCH_NOW + 50, "202611200755");
+	turns(b, SCRATCH_NOW + 50, "20261120075500");
+	profdb_close(a);
+	profdb_close(b);
+}
+
 static void test_the_clock_goes_back(void **state)
 {
 	struct profdb *a = writer(*state, "a");
 
 	turns(a, SCRATCH_NOW, SCRATCH_EPOCH);
-	turns(a, SCRATCH_NOW - 7200, "202611200755");
-	turns(a, SCRATCH_NOW - 80000, "202611200756");
+	turns(a, SCRATCH_NOW - 7200, "20261120075401");
+	turns(a, SCRATCH_NOW - 80000, "20261120075402");
 	turns(a, SCRATCH_NOW + 3600, "202611200854");
-	turns(a, SCRATCH_NOW, "202611200855");
+	turns(a, SCRATCH_NOW, "20261120085401");
 	profdb_close(a);
 }
 
@@ -132,6 +147,7 @@ int main(void)
 		scratch_test(test_the_other_follows),
 		scratch_test(test_who_starts_comes_into_no_old_epoch),
 		scratch_test(test_what_nobody_turned_is_not_followed),
+		scratch_test(test_no_name_ahead_of_the_clock),
 		scratch_test(test_the_clock_goes_back),
 		scratch_test(test_no_room_for_an_epoch),
 	};

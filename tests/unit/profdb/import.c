@@ -26,6 +26,7 @@ static void test_places(void **state)
 	static const char *const good[] = {
 		PROFILE, /* NOLINT(bugprone-suspicious-missing-comma): a macro of two parts */
 		"202611200754/a.b-c/libc.so.6.file.ab~1",
+		"20261120075430/box/prog.file.ab",
 		"dyn/hello.1.dyn",
 		"kernel/vmlinux-6.1-ab.elf",
 		"costs/ab01.cycles",
@@ -54,6 +55,8 @@ static void test_places(void **state)
 		"202611200754/../x.file.ab",
 		"202699990754/box/prog.file.ab",
 		"20261120075/box/prog.file.ab",
+		"20261120075460/box/prog.file.ab",
+		"2026112007543/box/prog.file.ab",
 		"images/x",
 		"images/.build-id/../0123",
 		"images/.build-id/ab/../x",

@@ -87,7 +87,7 @@ static void test_bad_ones(void **state)
 		{ "202601010001", -ENOENT }, { "2026", -ENOENT },
 		{ "newest", -ENOENT },	     { "", -ENOENT },
 		{ "2027..", -ENOENT },	     { "2026..2025", -EINVAL },
-		{ "a..b", -EINVAL },	     { "2026010100000..", -EINVAL },
+		{ "a..b", -EINVAL },	     { "202601010000000..", -EINVAL },
 	};
 	struct profdb *db = open_with_epochs(*state);
 	char **list;
