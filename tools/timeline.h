@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpitimeline gathers and prints. */
+/* The rows of dcpitimeline and their slices, and how they are drawn. */
 #ifndef DCPI_TIMELINE_H
 #define DCPI_TIMELINE_H
 
@@ -21,7 +21,7 @@ struct timeline {
 	size_t nr_shown; /* the others are summed up in a row */
 };
 
-/* What the slices leave for the bars in @columns columns of a terminal. */
+/* Slices that find room in @columns columns of a terminal. */
 size_t timeline_room(size_t columns);
 /* The table: a bar for each row, of blocks or (not @utf8) of ASCII characters. 0 or -ENOMEM. */
 int timeline_print(const struct timeline *t, bool utf8, FILE *to);

@@ -68,7 +68,7 @@ static void print_bar(const struct timeline *t, const struct signs *s, const uin
 		double part = of ? share(count[i], of[i]) : share(count[i], most);
 		int level = peak > 0 ? (int)(part / peak * LEVELS + 0.5) : 0;
 
-		/* What is there is seen. */
+		/* A single sample is seen. */
 		level = count[i] && !level ? 1 : level > LEVELS ? LEVELS : level;
 		fputs(t->slices.recorded[i] ? s->level[level] : s->unrecorded, to);
 	}

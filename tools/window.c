@@ -7,7 +7,7 @@
 #include "window.h"
 #include "when.h"
 
-/* What is shown has no minutes. */
+/* Call paths, values and single processes have no minutes. */
 static bool is_whole(const struct select *s)
 {
 	return s->whole || s->callers.nr || s->apart;

@@ -294,7 +294,7 @@ static void flush_or_turn(struct daemon *d, bool turn, struct base_err *err)
 
 	if (turn && r != -EINPROGRESS)
 		d->next_turn_ns = base_now_ns() + pause_ns;
-	/* What a flush says of itself, it logs. */
+	/* A flush that fails has said so. */
 	if (turn && r < 0 && r != -EINPROGRESS && !d->flush_error.code)
 		base_log(BASE_LOG_WARN, "cannot begin an epoch: %s", err->text);
 	d->next_flush_ns = base_now_ns() + pause_ns;

@@ -11,7 +11,7 @@ enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
 /* The end of the year 9999. */
 #define LAST_UTC 253402300799
 
-/* What is left of a text; @at stays where it was if something else stands there. */
+/* The rest of a text; @at stays where it was if something else stands there. */
 struct text {
 	const char *at;
 };

@@ -35,7 +35,7 @@ size_t profdb_epochs_within(struct profdb *db, char **epochs, int64_t since, int
 	for (size_t i = 0; epochs[i]; i++) {
 		int64_t begin = profdb_epoch_begin_time(epochs[i]), end;
 
-		/* Of most, the name says it. */
+		/* The name says it of most. */
 		if (begin >= until || begin < since)
 			profdb_epoch_span(db, epochs[i], &begin, &end);
 		else

@@ -67,7 +67,7 @@ struct key {
 	uint32_t image, workload;
 };
 
-/* What a row has of a block's counts. */
+/* A row's part of the counts of a block. */
 struct part {
 	size_t row;
 	uint64_t weight;

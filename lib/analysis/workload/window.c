@@ -69,7 +69,7 @@ static bool is_chosen(const struct analysis *a, const char *platform)
 	return false;
 }
 
-/* What cannot be read has been noted, and counts as recorded. */
+/* A file that cannot be read has been noted, and counts as recorded. */
 static bool has_workloads(struct analysis *a, const char *epoch, const char *platform)
 {
 	struct profdb_workloads *w = NULL;
