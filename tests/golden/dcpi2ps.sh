@@ -57,13 +57,12 @@ compare dcpi2ps
 # names NUMBER FILE: the name of each of so many blocks from 0x1000 on stands in it.
 names()
 {
-	local i
-	for ((i = 0; i < $1; i++)); do
-		grep -aq "$(printf '%d: %06x' "$i" $((4096 + 4 * i)))" "$2" || {
-			echo "$2 has no block $i"
-			exit 1
-		}
-	done
+	awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "%d: %06x\n", i, 4096 + 4 * i }' | sort >names.want
+	grep -aoE '[0-9]+: [0-9a-f]{6}' "$2" | sort -u | comm -23 names.want - >names.missing
+	[ ! -s names.missing ] || {
+		echo "$2 has no block $(head -n 1 names.missing)"
+		exit 1
+	}
 }
 
 # 10 blocks are drawn, the others stand in boxes together; as is told.

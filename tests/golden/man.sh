@@ -5,6 +5,8 @@
 # stands in the pages of their libraries.
 set -eu -o pipefail
 cd "$DCPI_BUILD/man"
+texts=$(mktemp -d)
+trap 'rm -rf "$texts"' EXIT
 bad=0
 complain()
 {
@@ -12,11 +14,15 @@ complain()
 	bad=$((bad + 1))
 }
 
-# words_of PAGE PATTERN: what the page as it is read has of that.
-words_of()
+# text_of PAGE: the page as it is read, made once.
+text_of()
 {
-	mandoc -T ascii "$1" | sed 's/.\x08//g' | grep -oE -- "$2" | sort -u
+	[ -f "$texts/$1" ] || mandoc -T ascii "$1" | sed 's/.\x08//g' >"$texts/$1"
+	cat "$texts/$1"
 }
+
+# words_of PAGE PATTERN: what the page as it is read has of that.
+words_of() { text_of "$1" | grep -oE -- "$2" | sort -u; }
 
 for program in "$DCPI_BUILD"/bin/dcpi*; do
 	name=${program##*/}
@@ -33,8 +39,9 @@ done
 # Each option that is known of the original is here, or its page says what became of it.
 while read -r name options; do
 	words_of "$name".[0-9] '-[[:alnum:]_-]*' >.told
-	for option in $options; do
-		grep -qx -- "-$option" .told || complain "$name's page does not say what became of -$option"
+	# shellcheck disable=SC2086
+	for option in $(printf -- '-%s\n' $options | sort -u | comm -23 - .told); do
+		complain "$name's page does not say what became of $option"
 	done
 done <<-END
 	dcpi V
@@ -68,20 +75,19 @@ for page in *.[0-9]; do
 	# Pages have no date of their own.
 	found=$(mandoc -T lint -W warning "$page" | grep -v 'WARNING: missing date' || true)
 	[ -z "$found" ] || complain "$found"
-	for section in NAME DESCRIPTION "SEE ALSO"; do
-		grep -qE "^\.S[Hh] \"?$section\"?\$" "$page" || complain "$page has no section $section"
-	done
+	needed=(NAME DESCRIPTION "SEE ALSO")
 	case $page in
-	*.[18])
-		for section in SYNOPSIS OPTIONS EXAMPLES LIMITATIONS "KNOWN BUGS"; do
-			grep -qE "^\.S[Hh] \"?$section\"?\$" "$page" || complain "$page has no section $section"
-		done
-		;;
+	*.[18]) needed+=(SYNOPSIS OPTIONS EXAMPLES LIMITATIONS "KNOWN BUGS") ;;
 	esac
+	sections=$'\n'$(sed -nE 's/^\.S[Hh] "?([^"]*)"?$/\1/p' "$page")$'\n'
+	for section in "${needed[@]}"; do
+		[[ $sections == *$'\n'"$section"$'\n'* ]] || complain "$page has no section $section"
+	done
 	# "dcpilist(1)" and the like must be there.
-	mandoc -T ascii "$page" | sed 's/.\x08//g' | grep -oE '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil)\([0-9]\)' | sort -u |
+	words_of "$page" '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil)\([0-9]\)' |
 		while read -r ref; do
-			[ -f "$(echo "$ref" | sed 's/(/./; s/)//')" ] || echo "$page refers to $ref"
+			file=${ref/'('/.}
+			[ -f "${file%')'}" ] || echo "$page refers to $ref"
 		done >>"$DCPI_BUILD/man/.dangling"
 done
 if [ -s .dangling ]; then
@@ -115,7 +121,7 @@ tells dcpivprofiler.5 'TRACE_OP_.*|TRACE_NR_.*|TRACE_REGISTERS|trace_(vlist|vlis
 	"$include"/dcpi/*.h
 # What becomes of samples, by the names that 'dcpictl status' prints.
 for name in LOST:dcpictl.1 BUCKET:dcpid.8; do
-	text=$(mandoc -T ascii "${name#*:}" | sed 's/.\x08//g' | tr -s ' \n' ' ')
+	text=$(text_of "${name#*:}" | tr -s ' \n' ' ')
 	names=$(sed -n "s/.*X(${name%:*}_[A-Z_]*, \"\([^\"]*\)\".*/\1/p" "$DCPI_SRC/daemon/images/images.h")
 	[ -n "$names" ] || complain "no ${name%:*}"
 	while read -r what; do

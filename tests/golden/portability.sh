@@ -12,11 +12,12 @@ for h in linux/{perf_event,memfd,seccomp,filter,audit,futex,fs,userfaultfd,bpf,p
 	echo "#error \"<$h.h> is Linux's own\"" >"$shim/$h.h"
 done
 bad=0 nr=0
+mapfile -t folders < <(find lib -type d -printf '-I%p\n')
 for f in $(find lib dbgdyn pseudoimg tools -name '*.c' ! -name '*_linux.c' | sort); do
 	nr=$((nr + 1))
 	if ! gcc -std=gnu17 -D_GNU_SOURCE -DDCPI_VERSION='""' -DDCPI_REVISION='""' \
 		-DDCPI_MANIFEST='""' -DDCPI_PREFIX='""' -fsyntax-only -I"$shim" -Iinclude -Iinclude/dcpi \
-		$(find lib -type d -printf '-I%p ') -Ipseudoimg -Idriver \
+		"${folders[@]}" -Ipseudoimg -Idriver \
 		-Idbgdyn -Itools -I/usr/include/json-c "$f" 2>"$shim/err"; then
 		head -n 5 "$shim/err"
 		bad=$((bad + 1))
