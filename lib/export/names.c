@@ -32,6 +32,11 @@ static void drop_marks(char *text)
 	*to = 0;
 }
 
+void export_clean(char *text)
+{
+	drop_marks(base_text_clean(text));
+}
+
 int export_text(struct export *x, const char *text, uint32_t *out)
 {
 	char *copy = strdup(text);
@@ -40,7 +45,7 @@ int export_text(struct export *x, const char *text, uint32_t *out)
 
 	if (!copy)
 		return -ENOMEM;
-	drop_marks(base_text_clean(copy));
+	export_clean(copy);
 	at = (uintptr_t)base_map_get(&x->by_text, copy, strlen(copy));
 	if (at) {
 		free(copy);

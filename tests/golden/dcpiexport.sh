@@ -55,8 +55,9 @@ export_all() # export_all NAME ARGUMENT…: in each format, and as it is read
 {
 	for format in $formats; do
 		"$DCPI_BIN/dcpiexport" "$format" -o "$1.$format" "${@:2}" 2>err
-		"$DCPI_SRC/tests/support/export_read.py" "$format" "$1.$format" >"$1.$format.read" ||
-			{ echo "$1.$format cannot be read"; exit 1; }
+		"$DCPI_SRC/tests/support/export_read.py" "$format" "$1.$format" >"$1.$format.read" 2>tags ||
+			{ echo "$1.$format cannot be read:"; cat tags; exit 1; }
+		[ $format != pprof ] || grep -qx "tags: platform box" tags
 	done
 }
 sums() # sums READ: by event

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """export_read.py FORMAT FILE: what a file of dcpiexport has, as its format's own rules say.
 
-Prints "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted; with "(inlined)" nowhere. callgrind's
-file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION" for each instruction. Structure that a reader could
-stumble over, and text that is not inert, is an error.
+Prints "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted; the tags that samples have to
+standard error. callgrind's file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION" for each instruction. Structure
+that a reader could stumble over, and text that is not inert, is an error.
 """
 import collections
 import gzip
@@ -14,6 +14,7 @@ import sys
 import unicodedata
 
 rows = collections.Counter()
+tags = set()
 
 
 def check(name):
@@ -92,6 +93,7 @@ def pprof(path):
         stack = [name for i in packed(sample[1][0]) for name in locations[i]]
         values = list(packed(sample[2][0]))
         assert len(values) == len(types) and all(v < 1 << 63 for v in values)
+        tags.add(" ".join(texts[number(message(x), i)] for x in sample[3] for i in (1, 2)))
         for (name, unit), value in zip(types, values):
             if unit == "count":
                 add(name, value, reversed(stack))
@@ -208,6 +210,8 @@ def main():
     for (event, stack), count in sorted(rows.items()):
         if count:
             print(event, count, stack)
+    if tags:
+        print("tags:", ", ".join(sorted(tags)), file=sys.stderr)
 
 
 main()
