@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""export_read.py FORMAT FILE: what a file of dcpiexport has, as its format's own rules say.
+"""export_read.py FORMAT FILE [FORMAT FILE]…: what files of dcpiexport have, as their formats' own rules say.
 
-Prints "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted; the tags that samples have to
-standard error. callgrind's file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION" for each instruction. Structure
-that a reader could stumble over, and text that is not inert, is an error.
+Writes into FILE.read "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted, and before them of
+pprof's file "tags: " and those of its samples. callgrind's file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION"
+for each instruction. Structure that a reader could stumble over, and text that is not inert, is an error.
 """
 import collections
 import gzip
@@ -204,14 +204,17 @@ def firefox(path):
             add(thread["name"], weight, reversed(stack))
 
 
-def main():
-    sys.stdout.reconfigure(encoding="utf-8")
-    globals()[sys.argv[1]](sys.argv[2])
-    for (event, stack), count in sorted(rows.items()):
-        if count:
-            print(event, count, stack)
-    if tags:
-        print("tags:", ", ".join(sorted(tags)), file=sys.stderr)
+def read(form, path):
+    rows.clear()
+    tags.clear()
+    globals()[form](path)
+    with open(path + ".read", "w", encoding="utf-8") as out:
+        if tags:
+            print("tags:", ", ".join(sorted(tags)), file=out)
+        for (event, stack), count in sorted(rows.items()):
+            if count:
+                print(event, count, stack, file=out)
 
 
-main()
+for form, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    read(form, path)
