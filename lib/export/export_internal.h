@@ -6,9 +6,10 @@
 #include "callpath.h"
 #include "export.h"
 
-/* names.c: the number of a text, made fit for any format. 0 or -ENOMEM. */
+/* names.c: makes a text fit for any format. */
+void export_clean(char *text);
+/* The number of a text, which is made so. 0 or -ENOMEM. */
 int export_text(struct export *x, const char *text, uint32_t *out);
-int export_function(struct export *x, const struct export_function *f, uint32_t *out);
 
 /*
  * places.c: the number of the place at an offset of image @image; then all of them are read from

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps each text and each function of an export once, and makes texts from outside harmless. */
+/* Keeps each text of an export once, and makes it harmless. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,11 @@ static void drop_marks(char *text)
 	*to = 0;
 }
 
+void export_clean(char *text)
+{
+	drop_marks(base_text_clean(text));
+}
+
 int export_text(struct export *x, const char *text, uint32_t *out)
 {
 	char *copy = strdup(text);
@@ -40,7 +45,7 @@ int export_text(struct export *x, const char *text, uint32_t *out)
 
 	if (!copy)
 		return -ENOMEM;
-	drop_marks(base_text_clean(copy));
+	export_clean(copy);
 	at = (uintptr_t)base_map_get(&x->by_text, copy, strlen(copy));
 	if (at) {
 		free(copy);
@@ -55,24 +60,4 @@ int export_text(struct export *x, const char *text, uint32_t *out)
 	*out = (uint32_t)x->nr_texts;
 	x->texts[x->nr_texts++] = copy;
 	return base_map_set(&x->by_text, copy, strlen(copy), (void *)x->nr_texts);
-}
-
-/* Two functions of one image differ in their names, or in where they begin. */
-int export_function(struct export *x, const struct export_function *f, uint32_t *out)
-{
-	const uint64_t key[] = { f->image, f->linkage, f->begin };
-	uintptr_t at = (uintptr_t)base_map_get(&x->by_function, key, sizeof(key));
-	int r = 0;
-
-	if (!at) {
-		r = base_grow(&x->functions, &x->cap_functions, x->nr_functions + 1,
-			      sizeof(*x->functions));
-		if (r < 0 || x->nr_functions >= EXPORT_NONE)
-			return -ENOMEM;
-		x->functions[x->nr_functions++] = *f;
-		at = x->nr_functions;
-		r = base_map_set(&x->by_function, key, sizeof(key), (void *)at);
-	}
-	*out = (uint32_t)(at - 1);
-	return r;
 }

@@ -43,6 +43,26 @@ static int add_frame(struct export *x, const struct export_frame *f)
 	return 0;
 }
 
+/* Two functions of one image differ in their names, or in where they begin. */
+static int add_function(struct export *x, const struct export_function *f, uint32_t *out)
+{
+	const uint64_t key[] = { f->image, f->linkage, f->begin };
+	uintptr_t at = (uintptr_t)base_map_get(&x->by_function, key, sizeof(key));
+	int r = 0;
+
+	if (!at) {
+		r = base_grow(&x->functions, &x->cap_functions, x->nr_functions + 1,
+			      sizeof(*x->functions));
+		if (r < 0 || x->nr_functions >= EXPORT_NONE)
+			return -ENOMEM;
+		x->functions[x->nr_functions++] = *f;
+		at = x->nr_functions;
+		r = base_map_set(&x->by_function, key, sizeof(key), (void *)at);
+	}
+	*out = (uint32_t)(at - 1);
+	return r;
+}
+
 int places_mark(struct export *x, const char *name, uint32_t *out)
 {
 	struct export_function f = { .image = EXPORT_NONE };
@@ -53,7 +73,7 @@ int places_mark(struct export *x, const char *name, uint32_t *out)
 		r = export_text(x, name, &f.name);
 	f.linkage = f.name;
 	if (r >= 0)
-		r = export_function(x, &f, &frame.function);
+		r = add_function(x, &f, &frame.function);
 	if (r < 0)
 		return r;
 	x->places[*out].first = (uint32_t)x->nr_frames;
@@ -113,7 +133,7 @@ static int read_frame(const struct reading *d, const struct image_frame *from,
 	f.line = from->begins;
 	image->lines |= frame.line;
 	if (r >= 0)
-		r = export_function(d->x, &f, &frame.function);
+		r = add_function(d->x, &f, &frame.function);
 	return r < 0 ? r : add_frame(d->x, &frame);
 }
 

@@ -28,6 +28,7 @@ enum {
 	PROFILE_DEFAULT = 14,
 	SAMPLE_LOCATIONS = 1,
 	SAMPLE_VALUES = 2,
+	SAMPLE_LABEL = 3,
 	LOCATION_LINE = 4,
 };
 
@@ -35,6 +36,7 @@ struct pprof {
 	const struct export *x;
 	FILE *to;
 	struct base_buf message, part; /* what is being put together */
+	struct base_buf labels;	       /* those that all samples have, as fields of a sample */
 	struct base_buf more;	       /* texts that x->texts lacks, each with its 0 */
 	size_t nr_more;
 	uint32_t *mapping; /* by image; 0: none */
@@ -80,7 +82,11 @@ static void put_number(struct pprof *p, unsigned int field, uint64_t v)
 /* The number of another text. */
 static uint64_t text(struct pprof *p, const char *s)
 {
+	size_t at = p->more.len;
+
 	failed(p, base_buf_append(&p->more, s, strlen(s) + 1));
+	if (p->r >= 0)
+		export_clean((char *)p->more.data + at);
 	return p->x->nr_texts + p->nr_more++;
 }
 
@@ -99,7 +105,7 @@ static void put_comment(struct pprof *p, const char *what, const char *value)
 
 	failed(p, base_buf_printf(&s, "%s %s", what, value));
 	if (p->r >= 0)
-		put_number(p, PROFILE_COMMENT, text(p, base_text_clean((char *)s.data)));
+		put_number(p, PROFILE_COMMENT, text(p, (const char *)s.data));
 	base_buf_release(&s);
 }
 
@@ -134,6 +140,25 @@ static void put_head(struct pprof *p)
 		put_number(p, PROFILE_PERIOD, first->period);
 	put_number(p, PROFILE_TIME, export_begin(x) * UINT64_C(1000000000));
 	put_comments(p);
+}
+
+static void add_label(struct pprof *p, const char *key, const char *label)
+{
+	base_buf_clear(&p->part);
+	failed(p, protobuf_number(&p->part, 1, text(p, key)));
+	failed(p, protobuf_number(&p->part, 2, text(p, label)));
+	failed(p, protobuf_bytes(&p->labels, SAMPLE_LABEL, p->part.data, p->part.len));
+}
+
+/* What is chosen is told apart where a reader adds several files up. */
+static void make_labels(struct pprof *p)
+{
+	const struct analysis *a = p->x->a;
+
+	if (a->labels.nr == 1)
+		add_label(p, "label", a->labels.v[0]);
+	if (a->nr_platforms == 1)
+		add_label(p, "platform", a->platforms[0]);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -176,6 +201,7 @@ static void put_sample(struct pprof *p, size_t stack)
 			value(p, nanoseconds(p, stack, n));
 	}
 	failed(p, protobuf_bytes(&p->message, SAMPLE_VALUES, p->part.data, p->part.len));
+	failed(p, base_buf_append(&p->message, p->labels.data, p->labels.len));
 	put(p, PROFILE_SAMPLE);
 }
 
@@ -286,6 +312,8 @@ int export_pprof(const struct export *x, FILE *to)
 	failed(&p, p.mapping && p.places ? 0 : -ENOMEM);
 	if (p.r >= 0)
 		put_head(&p);
+	if (p.r >= 0)
+		make_labels(&p);
 	for (size_t i = 0; i < x->nr_stacks && p.r >= 0; i++)
 		if (export_wanted(x, i))
 			put_sample(&p, i);
@@ -300,6 +328,7 @@ int export_pprof(const struct export *x, FILE *to)
 	base_buf_release(&p.message);
 	base_buf_release(&p.part);
 	base_buf_release(&p.more);
+	base_buf_release(&p.labels);
 	free(p.mapping);
 	free(p.places);
 	return p.r;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""export_read.py FORMAT FILE: what a file of dcpiexport has, as its format's own rules say.
+"""export_read.py FORMAT FILE [FORMAT FILE]…: what files of dcpiexport have, as their formats' own rules say.
 
-Prints "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted; with "(inlined)" nowhere. callgrind's
-file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION" for each instruction. Structure that a reader could
-stumble over, and text that is not inert, is an error.
+Writes into FILE.read "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted, and before them of
+pprof's file "tags: " and those of its samples. callgrind's file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION"
+for each instruction. Structure that a reader could stumble over, and text that is not inert, is an error.
 """
 import collections
 import gzip
@@ -14,6 +14,7 @@ import sys
 import unicodedata
 
 rows = collections.Counter()
+tags = set()
 
 
 def check(name):
@@ -92,6 +93,7 @@ def pprof(path):
         stack = [name for i in packed(sample[1][0]) for name in locations[i]]
         values = list(packed(sample[2][0]))
         assert len(values) == len(types) and all(v < 1 << 63 for v in values)
+        tags.add(" ".join(texts[number(message(x), i)] for x in sample[3] for i in (1, 2)))
         for (name, unit), value in zip(types, values):
             if unit == "count":
                 add(name, value, reversed(stack))
@@ -202,12 +204,17 @@ def firefox(path):
             add(thread["name"], weight, reversed(stack))
 
 
-def main():
-    sys.stdout.reconfigure(encoding="utf-8")
-    globals()[sys.argv[1]](sys.argv[2])
-    for (event, stack), count in sorted(rows.items()):
-        if count:
-            print(event, count, stack)
+def read(form, path):
+    rows.clear()
+    tags.clear()
+    globals()[form](path)
+    with open(path + ".read", "w", encoding="utf-8") as out:
+        if tags:
+            print("tags:", ", ".join(sorted(tags)), file=out)
+        for (event, stack), count in sorted(rows.items()):
+            if count:
+                print(event, count, stack, file=out)
 
 
-main()
+for form, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    read(form, path)
