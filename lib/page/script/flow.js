@@ -257,8 +257,8 @@ function box(code, i, n) {
 			rx: 5,
 			"fill-opacity": (0.65 * hot).toFixed(2),
 		}),
-		text(0, "block " + i + "  " + place(b[0]) + "  " + b[7] + (b[7] === 1 ? " instruction" : " instructions")),
-		text(1, percent(b[2], code.samples) + (b[6] !== null ? "  " + cost(code, b[6]) + " a run" : "")),
+		text(0, "block " + i + " · " + place(b[0]) + " · " + b[7] + (b[7] === 1 ? " instruction" : " instructions")),
+		text(1, percent(b[2], code.samples) + (b[6] !== null ? " · " + cost(code, b[6]) + " a run" : "")),
 		text(
 			2,
 			b[3] === null
