@@ -106,7 +106,7 @@ int page_html(const struct base_buf *model, struct base_buf *to)
 	if (r >= 0)
 		r = put_model(to, model);
 	if (r >= 0)
-		r = base_buf_printf(to, "</script>\n<script>");
+		r = base_buf_printf(to, "</script>\n<script type=\"module\">");
 	if (r >= 0)
 		r = base_buf_append(to, page_js, page_js_len);
 	if (r >= 0)

@@ -54,7 +54,7 @@ node - <<-'END'
 	check("model", model === fs.readFileSync("model", "utf8"));
 	JSON.parse(model);
 	check("policy", part(/content="(default[^"]*)"/) === "default-src 'none'; style-src " + hash(part(/<style>([^]*)<\/style>/)) +
-		"; script-src " + hash(part(/<script>([^]*)<\/script>/)) + "; base-uri 'none'; form-action 'none'");
+		"; script-src " + hash(part(/<script type="module">([^]*)<\/script>/)) + "; base-uri 'none'; form-action 'none'");
 	const hostile = fs.readFileSync("hostile.html", "utf8");
 	check("scripts", hostile.match(/<script/g).length === 2);
 	check("text", !/alert\(1|src=x/.test(hostile));

@@ -114,7 +114,8 @@ class Browser:
 
     def wait(self, condition, seconds=20):
         end = time.monotonic() + seconds
-        while not self.run(condition):
+        # What it asks may not be drawn yet.
+        while not self.run(f"(() => {{ try {{ return {condition} }} catch {{ return false }} }})()"):
             if time.monotonic() > end:
                 raise TimeoutError("never true: " + condition)
             time.sleep(0.005)
