@@ -143,9 +143,37 @@ int profdb_callpaths_load(struct profdb *db, const char *epoch, const char *plat
 	return r;
 }
 
+/* ---- when an epoch ends ---------------------------------------------------------------------- */
+
+static int write_one(struct profdb *db, const struct profdb_workloads *w)
+{
+	struct profdb_file *file = profdb_epoch_file(db, PROFDB_WORKLOADS, PROFDB_WORKLOADS);
+	struct base_buf buf = { 0 };
+	int r = file ? profdb_workloads_format(w, &buf, NULL) : -ENOMEM;
+
+	if (r >= 0)
+		r = profdb_flush_write(db, file, &buf, NULL, NULL);
+	base_buf_release(&buf);
+	return r;
+}
+
+/* A file that flushes left in parts becomes one; where that fails it is as it was. */
+static void compact(struct profdb *db)
+{
+	struct profdb_workloads *w;
+
+	if (profdb_workloads_load(db, db->epoch.name, db->platform, &w, NULL) < 0)
+		return;
+	if (w->nr_parts > 1 && profdb_flush_begin(db, NULL) >= 0 &&
+	    (write_one(db, w) < 0 || profdb_flush_commit(db, NULL) < 0))
+		profdb_flush_abort(db);
+	profdb_workloads_free(w);
+}
+
 int profdb_flush_put_workloads(struct profdb *db, const struct profdb_workloads *w,
 			       struct base_err *err)
 {
+	db->epoch.closing = compact;
 	return put(db, &profdb_whole_workloads, w, err);
 }
 
@@ -172,39 +200,5 @@ int profdb_workloads_load_counts(struct profdb *db, const char *epoch, const cha
 	int r = profdb_whole_load(db, &profdb_whole_counts, epoch, platform, &of, err);
 
 	*out = of;
-	return r;
-}
-
-/* ---- when an epoch ends ---------------------------------------------------------------------- */
-
-static int write_one(struct profdb *db, const struct profdb_workloads *w, struct base_err *err)
-{
-	struct profdb_file *file = profdb_epoch_file(db, PROFDB_WORKLOADS, PROFDB_WORKLOADS);
-	struct base_buf buf = { 0 };
-	int r = file ? profdb_workloads_format(w, &buf, err) : -ENOMEM;
-
-	if (r >= 0)
-		r = profdb_flush_write(db, file, &buf, NULL, err);
-	base_buf_release(&buf);
-	return r;
-}
-
-int profdb_flush_compact(struct profdb *db, struct base_err *err)
-{
-	struct profdb_workloads *w;
-	int r = profdb_workloads_load(db, db->epoch.name, db->platform, &w, err);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	if (w->nr_parts > 1) {
-		r = profdb_flush_begin(db, err);
-		if (r >= 0)
-			r = write_one(db, w, err);
-		if (r >= 0)
-			r = profdb_flush_commit(db, err);
-		if (r < 0)
-			profdb_flush_abort(db);
-	}
-	profdb_workloads_free(w);
 	return r;
 }

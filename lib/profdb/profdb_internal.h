@@ -685,6 +685,8 @@ struct profdb_epoch {
 	int fd;				 /* folder <db>/<epoch>/<platform>, or -1 */
 	struct base_map files;		 /* key -> struct profdb_file */
 	struct profdb_names endings;	 /* "+EVENT" of pseudo-images' files among these */
+	/* Called before it is closed, or NULL: what flushes put off. It can only save room. */
+	void (*closing)(struct profdb *db);
 };
 
 /* The flush under way, or the last one (flush.c, commit.c). */
@@ -794,9 +796,6 @@ extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
 /* Whether a file of that name is one of them, and so no profile. */
 bool profdb_whole_name(const char *name);
-/* Of the open epoch: a file that flushes left in parts becomes one. 0 or negative: it is as it was.
- */
-int profdb_flush_compact(struct profdb *db, struct base_err *err);
 /* As profdb_callpaths_load. */
 int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
 		      const char *platform, void **out, struct base_err *err);
