@@ -37,6 +37,7 @@ void profdb_epoch_leave(struct profdb *db)
 		close(db->epoch.fd);
 	db->epoch.fd = -1;
 	db->epoch.name[0] = '\0';
+	db->epoch.closing = NULL;
 	db->flush.redo = false;
 	profdb_commit_release(&db->flush.commit);
 }
@@ -227,9 +228,8 @@ static int finish_current(struct profdb *db, struct base_err *err)
 {
 	int r;
 
-	/* It only saves room: where it fails nothing is lost, and the epoch is closed all the same.
-	 */
-	profdb_flush_compact(db, NULL);
+	if (db->epoch.closing)
+		db->epoch.closing(db);
 	r = profdb_commit_redo(db, err);
 	if (r < 0)
 		return r;

@@ -6,8 +6,8 @@
  * (callpaths.c, their tree in calltree.c, callpaths_file.c), workloads (workloads.c, their rows in
  * workload_rows.c, workloads_file.c with workload_counts.c and workload_minutes.c), the database
  * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
- * (flush.c, flush_values.c, flush_whole.c, commit.c the redo log, name.c the files' names), and
- * readers (walk.c).
+ * (flush.c, flush_values.c, flush_whole.c and whole.c, commit.c the redo log, name.c the files'
+ * names), and readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
@@ -682,6 +682,8 @@ struct profdb_epoch {
 	int fd;				 /* folder <db>/<epoch>/<platform>, or -1 */
 	struct base_map files;		 /* key -> struct profdb_file */
 	struct profdb_names endings;	 /* "+EVENT" of pseudo-images' files among these */
+	/* Called before it is closed, or NULL: what flushes put off. It can only save room. */
+	void (*closing)(struct profdb *db);
 };
 
 /* The flush under way, or the last one (flush.c, commit.c). */
@@ -765,7 +767,7 @@ int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err);
 
-/* ---- files about all images (flush_whole.c) -------------------------------------------------- */
+/* ---- files about all images (whole.c, flush_whole.c) ----------------------------------------- */
 
 /* A kind of such files, of which an epoch and platform has one; its contents are @of. */
 struct profdb_whole {
@@ -783,14 +785,14 @@ struct profdb_whole {
 	struct profdb_profile *(*header)(const void *of);
 };
 
+extern const struct profdb_whole profdb_whole_callpaths, profdb_whole_workloads;
+/* Workloads without minutes: to be read alone. */
+extern const struct profdb_whole profdb_whole_counts;
 enum { PROFDB_NR_WHOLES = 2 };
 extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
 /* Whether a file of that name is one of them, and so no profile. */
 bool profdb_whole_name(const char *name);
-/* Of the open epoch: a file that flushes left in parts becomes one. 0 or negative: it is as it was.
- */
-int profdb_flush_compact(struct profdb *db, struct base_err *err);
 /* As profdb_callpaths_load. */
 int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
 		      const char *platform, void **out, struct base_err *err);
