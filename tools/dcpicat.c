@@ -54,45 +54,6 @@ static const struct base_cmd cmd = {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Bytes of the UTF-8 character at @s, 0 where there is none that a terminal may see. */
-static size_t printable(const unsigned char *s)
-{
-	size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
-
-	if (s[0] < ' ' || s[0] == 0x7f || (s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if ((len == 2 && c < 0xa0) || (len == 3 && c < 0x800) || (len == 4 && c < 0x10000) ||
-	    c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return len;
-}
-
-char *cat_clean(const char *text)
-{
-	char *out = malloc(4 * strlen(text) + 1), *to = out;
-
-	while (out && *text) {
-		size_t len = printable((const unsigned char *)text);
-
-		if (len) {
-			memcpy(to, text, len);
-			to += len;
-		} else {
-			to += sprintf(to, "\\x%02x", (unsigned char)*text);
-		}
-		text += len ? len : 1;
-	}
-	if (out)
-		*to = '\0';
-	return out;
-}
-
 static void print_word(const char *word, const char *value)
 {
 	char *w = cat_clean(word), *v = cat_clean(value);

@@ -6,8 +6,8 @@
  * (callpaths.c, their tree in calltree.c, callpaths_file.c), workloads (workloads.c, their rows in
  * workload_rows.c, workloads_file.c with workload_counts.c and workload_minutes.c), the database
  * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
- * (flush.c, flush_values.c, flush_whole.c, commit.c the redo log, name.c the files' names), and
- * readers (walk.c).
+ * (flush.c, flush_values.c, flush_whole.c and whole.c, commit.c the redo log, name.c the files'
+ * names), and readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
@@ -768,7 +768,7 @@ int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err);
 
-/* ---- files about all images (flush_whole.c) -------------------------------------------------- */
+/* ---- files about all images (whole.c, flush_whole.c) ----------------------------------------- */
 
 /* A kind of such files, of which an epoch and platform has one; its contents are @of. */
 struct profdb_whole {
@@ -786,6 +786,9 @@ struct profdb_whole {
 	struct profdb_profile *(*header)(const void *of);
 };
 
+extern const struct profdb_whole profdb_whole_callpaths, profdb_whole_workloads;
+/* Workloads without minutes: to be read alone. */
+extern const struct profdb_whole profdb_whole_counts;
 enum { PROFDB_NR_WHOLES = 2 };
 extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
