@@ -94,6 +94,7 @@ struct driver_load {
 	enum driver_load_kind kind;
 	uint64_t time_ns;	/* CLOCK_MONOTONIC; 0 in the initial state */
 	int32_t pid, ppid, tid; /* as the daemon's PID namespace numbers them */
+	int32_t ptid;		/* FORK: the thread that forked; 0: not told */
 	uint32_t flags;
 	uint64_t addr, len, file_off;
 	uint64_t cursor; /* FORK: the parent's at that instant, see struct driver_client */
@@ -126,8 +127,8 @@ enum driver_mode { DRIVER_USER, DRIVER_KERNEL, DRIVER_OTHER /* hypervisor, guest
 struct driver_count {
 	uint64_t first_ns, time_ns;
 	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: nobody told. In
-			      kernel mode it may be the one before an exec that has been told of,
-			      and counts may come behind the exit: see driver_thread_name */
+			      kernel mode it may be that of before an exec which was told, or 0
+			      of a process that ends, and counts may come behind its exit */
 	int32_t pid, tid;  /* in kernel mode too; 0: the idle task; -1: unknown */
 	uint32_t thread;   /* name of its thread, see driver_thread_name; 0: not known */
 	uint32_t event;	   /* index, see driver_event_get */
@@ -256,8 +257,10 @@ const struct driver_event *driver_event_get(const struct driver *d, size_t index
 void driver_stats_get(const struct driver *d, struct driver_stats *out);
 /*
  * The name of a thread that counts were told of, at most 15 bytes, valid until the next call of
- * driver_threads_forget; "" for 0. A number has one name until then. driver_threads_forget: after a
- * drain; numbers are given anew.
+ * driver_threads_forget; "" for 0. A number has one name until then. driver_threads_forget: numbers
+ * are given anew, from some later drain on; counts of before keep their numbers, which have their
+ * names until the call after that. So whoever keeps names by number drops them with the call. bpf
+ * gives 8191 numbers between two calls, further names have 0.
  */
 const char *driver_thread_name(const struct driver *d, uint32_t thread);
 void driver_threads_forget(struct driver *d);

@@ -126,6 +126,17 @@ struct perf_threads {
 	struct base_map counts; /* pid -> number, as the value itself */
 };
 
+/* ---- names of threads (names.c) -------------------------------------------------------------- */
+
+enum { PERF_NAME_LEN = 16 }; /* with its NUL */
+
+/* Zero-initialize. A thread that no event named has number 0. */
+struct perf_names {
+	struct base_map threads, numbers; /* tid, text -> number, as the value itself */
+	char (*texts)[PERF_NAME_LEN];	  /* by number, from 1 */
+	size_t nr, cap;
+};
+
 /* ---- the sampler: what "perf" and "bpf" share (perf_open_linux.c, sampler_linux.c) ------------
  */
 
@@ -155,8 +166,9 @@ struct perf_sampler {
 	struct perf_event *events; /* events of all CPUs: one allocation */
 	struct perf_order order;   /* a queue per CPU, and a last one: perf_sampler_add */
 	struct perf_threads threads;
-	uint64_t nr_loads; /* records of load events read so far */
-	bool code_seen;	   /* in a ring: dynamic code is announced; reset by who drains */
+	struct perf_names names; /* where samples are in the rings */
+	uint64_t nr_loads;	 /* records of load events read so far */
+	bool code_seen;		 /* in a ring: dynamic code is announced; reset by who drains */
 	int32_t code_pids[PERF_NR_CODE_PIDS]; /* processes that have made memory for code, by pid */
 	struct perf_turn turn;
 	int epoll_fd, timer_fd;
@@ -299,6 +311,19 @@ bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, s
 bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load);
 /* Events were lost: forget the counts, which may be wrong now. */
 void perf_threads_forget(struct perf_threads *t);
+
+/* ---- names of threads (names.c) -------------------------------------------------------------- */
+
+/* Feed every load event in order of time. */
+void perf_names_load(struct perf_names *n, const struct driver_load *load);
+uint32_t perf_names_get(const struct perf_names *n, int32_t tid);
+/* See driver_thread_name. */
+const char *perf_names_text(const struct perf_names *n, uint32_t number);
+/* Events were lost: threads have the names that are told from now on. */
+void perf_names_lose(struct perf_names *n);
+/* See driver_threads_forget: does so when there are many. */
+void perf_names_forget(struct perf_names *n);
+void perf_names_release(struct perf_names *n);
 
 /* ---- the system call, and the source -----------------------------------------------------------
  */

@@ -156,6 +156,7 @@ static bool parse_task(struct body *b, enum driver_load_kind kind, struct perf_r
 	l->pid = (int32_t)t.pid;
 	l->tid = (int32_t)t.tid;
 	l->ppid = (int32_t)t.ppid;
+	l->ptid = (int32_t)t.ptid;
 	return true;
 }
 

@@ -66,6 +66,7 @@ void perf_sampler_close(struct perf_sampler *s)
 		close(s->timer_fd);
 	perf_order_release(&s->order);
 	perf_threads_forget(&s->threads);
+	perf_names_release(&s->names);
 	free(s->cpus);
 	free(s->events);
 	s->d = NULL;
@@ -392,8 +393,10 @@ static uint64_t load_losses(const struct perf_sampler *s)
  */
 static void distrust_threads(struct perf_sampler *s, uint64_t lost)
 {
-	if (s->distrusted != lost)
-		perf_threads_forget(&s->threads);
+	if (s->distrusted == lost)
+		return;
+	perf_threads_forget(&s->threads);
+	perf_names_lose(&s->names);
 }
 
 /* Before what happened after it comes. */
@@ -411,10 +414,20 @@ static int hand_load(struct perf_sampler *s, struct perf_load *load, const struc
 {
 	int r = 0;
 
+	if (!s->in_kernel)
+		perf_names_load(&s->names, &load->load);
 	if (perf_threads_pass(&s->threads, &load->load))
 		r = sink->load(sink->ctx, &load->load);
 	perf_order_drop(&s->order, load);
 	return r;
+}
+
+static int hand_count(struct perf_sampler *s, struct driver_count *count,
+		      const struct driver_sink *sink)
+{
+	if (!s->in_kernel)
+		count->thread = perf_names_get(&s->names, count->tid);
+	return sink->count(sink->ctx, count);
 }
 
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink)
@@ -427,9 +440,9 @@ int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct 
 	perf_order_settle(&s->order);
 	while (r >= 0 && (next = perf_order_take(&s->order, horizon))) {
 		/* Whoever takes it may have the rings read (perf_sampler_read_rings). */
-		const struct perf_item item = *next;
+		struct perf_item item = *next;
 
-		r = item.load ? hand_load(s, item.load, sink) : sink->count(sink->ctx, &item.count);
+		r = item.load ? hand_load(s, item.load, sink) : hand_count(s, &item.count, sink);
 	}
 	distrust_threads(s, lost);
 	s->distrusted = lost;

@@ -52,6 +52,16 @@ static int perf_poll_fd(const struct driver *d)
 	return perf_sampler_poll_fd(&((const struct perf *)d)->sampler);
 }
 
+static const char *perf_thread_name(const struct driver *d, uint32_t thread)
+{
+	return perf_names_text(&((const struct perf *)d)->sampler.names, thread);
+}
+
+static void forget_threads(struct driver *d)
+{
+	perf_names_forget(&sampler_of(d)->names);
+}
+
 static void perf_close(struct driver *d)
 {
 	perf_sampler_close(sampler_of(d));
@@ -62,6 +72,8 @@ const struct driver_ops perf_ops = {
 	.start = perf_start,
 	.drain = perf_drain,
 	.poll_fd = perf_poll_fd,
+	.thread_name = perf_thread_name,
+	.threads_forget = forget_threads,
 	.stop = perf_stop,
 	.close = perf_close,
 };

@@ -270,6 +270,7 @@ static int keep_lost(struct perfdata *p, const struct perfdata_record *rec)
 		nr -= announced;
 	} else if (rec->perf.what == PERF_LOST) {
 		perf_threads_forget(&p->threads);
+		perf_names_lose(&p->names);
 		r = perfdata_order_lost(&p->order, rec->perf.time_ns);
 		if (r < 0)
 			return fail(p, r, "load events");
@@ -358,6 +359,7 @@ static int hand_load(struct perfdata *p, struct driver_load *load, bool late,
 		p->base.stats.lost_load++;
 		load->time_ns = p->handed_ns;
 	}
+	perf_names_load(&p->names, load);
 	return perf_threads_pass(&p->threads, load) ? sink->load(sink->ctx, load) : 0;
 }
 
@@ -369,6 +371,7 @@ static int hand_sample(const struct perfdata *p, const struct perfdata_item *ite
 		.time_ns = late ? p->handed_ns : item->time_ns,
 		.pid = item->pid,
 		.tid = item->tid,
+		.thread = perf_names_get(&p->names, item->tid),
 		.event = item->event,
 		.mode = (enum driver_mode)item->mode,
 		.addr = item->addr,
@@ -390,6 +393,7 @@ static int hand_item(void *ctx, struct perfdata_item *item)
 	if (!item->lost)
 		return hand_sample(h->p, item, late, h->sink);
 	perf_threads_forget(&h->p->threads);
+	perf_names_lose(&h->p->names);
 	return 0;
 }
 
@@ -496,6 +500,16 @@ static int perfdata_poll_fd(const struct driver *d)
 	return -1;
 }
 
+static const char *perfdata_thread_name(const struct driver *d, uint32_t thread)
+{
+	return perf_names_text(&((const struct perfdata *)d)->names, thread);
+}
+
+static void perfdata_threads_forget(struct driver *d)
+{
+	perf_names_forget(&((struct perfdata *)d)->names);
+}
+
 static void perfdata_stop(struct driver *d)
 {
 	((struct perfdata *)d)->ended = true;
@@ -510,6 +524,7 @@ static void perfdata_close(struct driver *d)
 	perfdata_build_ids_release(&p->build_ids);
 	perfdata_order_release(&p->order);
 	perf_threads_forget(&p->threads);
+	perf_names_release(&p->names);
 	free(p->name);
 	free(p);
 }
@@ -518,6 +533,8 @@ static const struct driver_ops perfdata_ops = {
 	.start = perfdata_start,
 	.drain = perfdata_drain,
 	.poll_fd = perfdata_poll_fd,
+	.thread_name = perfdata_thread_name,
+	.threads_forget = perfdata_threads_forget,
 	.stop = perfdata_stop,
 	.close = perfdata_close,
 };

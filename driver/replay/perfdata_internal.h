@@ -224,6 +224,7 @@ struct perfdata {
 	struct perfdata_build_ids build_ids;
 	struct perfdata_order order;
 	struct perf_threads threads;
+	struct perf_names names;
 	char release[64], host[64], version[64]; /* names of the machine and perf; may be empty */
 	uint64_t utc_ns;	    /* when it began, by the clock's feature; 0: unknown */
 	uint64_t first_ns, last_ns; /* times of its first and last sample; 0: unknown */

@@ -57,7 +57,7 @@ awk -v dyn="$dyn" '
 		for (i = 0; i < n; i++) {
 			t += int(rand() * 50) + 1
 			if (rand() < 0.2)
-				count(pid, "0xffffffff81%06x", int(rand() * 30), " mode=kernel")
+				count(pid, "0xffffffff81%06x", int(rand() * 5), " mode=kernel")
 			else if (rand() < 0.05)
 				count(0, "0xffffffff81%06x", 256, " mode=kernel")
 			else if (rand() < 0.3)

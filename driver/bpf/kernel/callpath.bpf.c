@@ -620,12 +620,10 @@ static __always_inline void kernel_path(void *ctx, struct callpath_cpu *c, uint6
 
 static __always_inline void begin_path(struct callpath_record *w, const struct count_key *k)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
 	w->time_ns = bpf_ktime_get_ns();
-	w->instance = count_instance(task->group_leader->start_boottime, task->self_exec_id);
-	w->tgid = task->tgid;
-	w->tid = task->pid;
+	w->instance = k->instance;
+	w->tgid = k->tgid;
+	w->tid = (uint32_t)bpf_get_current_task_btf()->pid;
 	w->generation = k->generation;
 	w->event = COUNT_WHAT_EVENT(k->what);
 	w->mode = COUNT_WHAT_MODE(k->what);

@@ -81,11 +81,11 @@ struct count_tags {
 
 /* The fields that each sample touches come first, in one cache line. */
 struct count_head {
-	uint32_t busy;	       /* a program is counting */
-	uint32_t clock;	       /* which way goes next */
-	uint32_t nr_log;       /* entries in the log */
-	uint32_t flooded;      /* some counter against floods has reached its limit */
-	uint32_t thread;       /* number of the last sample's name; 0: none */
+	uint32_t busy;	  /* a program is counting */
+	uint32_t clock;	  /* which way goes next */
+	uint32_t nr_log;  /* entries in the log */
+	uint32_t flooded; /* some counter against floods has reached its limit */
+	uint32_t thread;  /* number of the last sample's name; 0: none */
 	uint32_t unused;
 	uint64_t announced_ns; /* when a drain was asked for; 0: not yet */
 	uint64_t received[COUNT_NR_EVENTS];
@@ -190,8 +190,9 @@ COUNT_INLINE uint64_t count_instance(uint64_t start_ns, uint32_t exec_id)
 
 /*
  * Counts of one address share a bucket whatever their generation, and are seen together there.
- * Threads of other names have buckets of their own: many may be at one address. Two such places have one hash with probability 2^-63 over the secret random numbers; with 2^(t-63) if
- * 2^t divides all differences between their parts. Never if only one part differs.
+ * Threads of other names have buckets of their own: many may be at one address. Two such places
+ * have one hash with probability 2^-63 over the secret random numbers; with 2^(t-63) if 2^t divides
+ * all differences between their parts. Never if only one part differs.
  */
 COUNT_INLINE struct count_place count_place_of(const struct count_shape *s,
 					       const struct count_key *k)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The sampler: counts (process instance, thread's name, address, event) in its CPU's table, in the
- * interrupt of the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads the old ones
- * when no program uses them any more.
+ * interrupt of the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads
+ * the old ones when no program uses them any more.
  */
 #include "kernel.h"
 
@@ -215,18 +215,30 @@ static __always_inline bool is_flooded(uint32_t table, const struct count_head *
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* The number of the name of @task. One that is just being renamed may have parts of both names. */
+/* Not static, so that the verifier looks at it once, and not with each program. */
+__attribute__((noinline)) uint32_t name_find(uint32_t bank, uint64_t word0, uint64_t word1)
+{
+	const struct thread_name name = { .word = { word0, word1 } };
+
+	return thread_find(names, bank, &name);
+}
+
+/*
+ * The number of the name of @task: mostly that of the sample before. A thread that is just being
+ * renamed may have parts of both names.
+ */
 static __always_inline uint32_t key_thread(const struct task_struct *task, struct count_head *h,
 					   uint32_t set)
 {
 	const uint64_t *comm = (const uint64_t *)task->comm;
 	struct thread_name name = { .word = { comm[0], comm[1] } };
-	uint32_t last = *(volatile uint32_t *)&h->thread, number;
+	uint32_t number = *(volatile uint32_t *)&h->thread;
 
 	thread_name_trim(&name);
-	number = thread_number(names, last, set / SAMPLE_BANK, &name);
-	if (number != last)
+	if (!thread_is(&names[number % THREAD_NR_NAMES], &name)) {
+		number = name_find(set / SAMPLE_BANK, name.word[0], name.word[1]);
 		h->thread = number;
+	}
 	return COUNT_OF_THREAD(number);
 }
 

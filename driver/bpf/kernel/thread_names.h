@@ -34,25 +34,30 @@ struct thread_name {
 
 _Static_assert(sizeof(struct thread_name) == THREAD_NAME_LEN, "thread_name");
 
-/* The bytes of a word before its first NUL; *@ended: it has one. */
-COUNT_INLINE uint64_t thread_text(uint64_t word, bool *ended)
+/* Bits of a word, of which the lowest one is that of its first NUL; 0: it has none. */
+COUNT_INLINE uint64_t thread_nuls(uint64_t word)
 {
-	uint64_t nuls = (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
-
-	*ended = nuls != 0;
-	/* The lowest one is exact. */
-	return nuls ? word & (((nuls & -nuls) >> 7) - 1) : word;
+	return (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
 }
 
-/* @name has only its text: what stands behind a NUL is of an earlier name. */
+/* The bytes before the first NUL. */
+COUNT_INLINE uint64_t thread_text(uint64_t word, uint64_t nuls)
+{
+	return word & (((nuls & -nuls) >> 7) - 1);
+}
+
+/*
+ * @name has only its text: what stands behind a NUL is of an earlier name. It has no branches, each
+ * of which would double what the verifier looks at.
+ */
 COUNT_INLINE void thread_name_trim(struct thread_name *name)
 {
-	bool ended;
+	uint64_t nuls = thread_nuls(name->word[0]), ended = (nuls | -nuls) >> 63;
 
-	name->word[1] &= THREAD_WRITTEN - 1;
-	name->word[0] = thread_text(name->word[0], &ended);
-	name->word[1] = ended ? 0 : thread_text(name->word[1], &ended);
-	name->word[1] |= THREAD_WRITTEN;
+	__asm__ volatile("" : "+r"(ended));
+	name->word[0] = thread_text(name->word[0], nuls);
+	name->word[1] &= (ended - 1) & (THREAD_WRITTEN - 1);
+	name->word[1] = thread_text(name->word[1], thread_nuls(name->word[1])) | THREAD_WRITTEN;
 }
 
 /* The word that stands at @at from now on: @word, or another one. */
@@ -88,14 +93,6 @@ COUNT_INLINE uint32_t thread_find(struct thread_name *names, uint32_t bank,
 			return number;
 	}
 	return 0;
-}
-
-/* The same; @last: a number of that bank which the caller was told before, or 0. */
-COUNT_INLINE uint32_t thread_number(struct thread_name *names, uint32_t last, uint32_t bank,
-				    const struct thread_name *name)
-{
-	return thread_is(&names[last % THREAD_NR_NAMES], name) ? last
-							       : thread_find(names, bank, name);
 }
 
 #endif
