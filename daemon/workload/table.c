@@ -6,7 +6,8 @@
 
 #include "workload_internal.h"
 
-enum { PLACES_MIN = 16 };
+/* SPARSE: a table of which so small a part was used gets smaller. */
+enum { PLACES_MIN = 16, SPARSE = 8 };
 
 static uint64_t hash_of(const struct workloads *w, const struct workload_count *c)
 {
@@ -181,21 +182,36 @@ uint64_t workload_table_sum(const struct workload_table *t, uint32_t event)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static void forget_counts(struct workload_table *t)
+{
+	t->of->nr_counts -= t->nr;
+	t->nr = 0;
+}
+
+/* The next minute needs about as many places, whose pages are there. */
 void workload_table_clear(struct workload_table *t)
 {
+	bool is_large = t && t->nr < t->cap / SPARSE;
+
 	if (!t)
 		return;
-	t->of->nr_counts -= t->nr;
+	forget_counts(t);
+	if (!is_large) {
+		if (t->cap)
+			memset(t->places, 0, t->cap * sizeof(*t->places));
+		return;
+	}
 	free(t->places);
 	t->places = NULL;
-	t->nr = t->cap = 0;
+	t->cap = 0;
 }
 
 void workload_table_free(struct workload_table *t)
 {
 	if (!t)
 		return;
-	workload_table_clear(t);
+	forget_counts(t);
+	free(t->places);
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;

@@ -410,7 +410,7 @@ static void reserved_for_code(void **state)
 	munmap(code, LEN);
 }
 
-static void whose_process(void **state)
+static void whose_samples_are(void **state)
 {
 	(void)state;
 	assert_int_equal(registry_process_check(getpid(), geteuid()), 0);
@@ -455,7 +455,7 @@ int main(void)
 		TEST(life_of_before),
 		TEST(too_young),
 		TEST(reserved_for_code),
-		TEST(whose_process),
+		TEST(whose_samples_are),
 		TEST(where_code_is),
 		TEST(main_thread_gone),
 	};
