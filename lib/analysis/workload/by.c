@@ -18,7 +18,7 @@ struct by {
 	size_t event[PROFDB_NR_EVENTS];
 };
 
-/* What stands before the text of a group's key. */
+/* One of these stands before the text of a group's key. */
 enum { KEPT = 'k', DROPPED = 'd', IDLE = 'i' };
 
 /* ---- groups ---------------------------------------------------------------------------------- */
