@@ -78,7 +78,7 @@ static struct workload_group *group(struct by *b, const char *name)
 	return one->name && one->comm && one->count ? one : NULL;
 }
 
-/* Those of another analysis, which may lack events, or have them in another order. */
+/* The image is of another analysis, which may lack events, or have them in another order. */
 static void add_counts(struct by *b, const struct analysis *a, const struct analysis_image *ai,
 		       struct workload_group *g)
 {
@@ -97,7 +97,7 @@ static const char *label_of(const struct analysis_image *ai)
 	return label ? label : "";
 }
 
-/* Every image of @a into the group @name, or (NULL) that of its label. */
+/* Adds every image of @a to the group @name, or (NULL) that of its label. */
 static int add_images(struct by *b, struct analysis *a, const char *name)
 {
 	for (size_t i = 0; i < a->nr_images; i++) {
@@ -187,7 +187,7 @@ static int by_workload(struct by *b)
 	return r;
 }
 
-/* What the images have beyond the groups, was not recorded by workload. */
+/* Samples that the images have beyond the groups were not recorded by workload. */
 static void add_up(struct by *b)
 {
 	for (size_t i = 0; i < b->groups.nr; i++)
@@ -248,7 +248,7 @@ static void put_name(const struct by *b, const struct workload_group *g, struct 
 {
 	if (!*g->name)
 		table_cell(t, "%s", unnamed(b, g));
-	else if (!b->host && b->key == WORKLOAD_PID)
+	else if (!b->host && b->key == WORKLOAD_PID && *g->comm)
 		table_cell(t, "%s %s", g->name, g->comm);
 	else if (!b->host && b->key == WORKLOAD_CONTAINER && strlen(g->name) == ID)
 		table_cell(t, "%.*s", SHORT_ID, g->name);

@@ -248,7 +248,7 @@ static double seconds_of(const struct profile *p, const struct analysis_row *row
 	return (double)row->count[p->event] * report_seconds(p->a, row->image, p->event);
 }
 
-/* Of all rows from @from on. */
+/* Adds up the rows from @from on. */
 static double seconds_from(const struct profile *p, size_t from)
 {
 	double sum = 0;

@@ -225,8 +225,12 @@ static int needs_lock(const struct profdb *db, struct base_err *err)
 
 static int finish_current(struct profdb *db, struct base_err *err)
 {
-	int r = profdb_commit_redo(db, err);
+	int r;
 
+	/* It only saves room: where it fails nothing is lost, and the epoch is closed all the same.
+	 */
+	profdb_flush_compact(db, NULL);
+	r = profdb_commit_redo(db, err);
 	if (r < 0)
 		return r;
 	r = unmark(db->epoch.fd);

@@ -18,7 +18,7 @@ static int read_stored(struct profdb *db, const struct profdb_whole *kind,
 
 	*out = NULL;
 	if (r >= 0)
-		r = kind->parse(&buf, file->name, out, err);
+		r = kind->parse_stored(&buf, file->name, out, err);
 	base_buf_release(&buf);
 	return r;
 }
@@ -163,6 +163,7 @@ static const struct profdb_whole callpaths = {
 	.make = callpaths_make,
 	.release = callpaths_release,
 	.parse = callpaths_parse,
+	.parse_stored = callpaths_parse,
 	.merge = callpaths_merge,
 	.format = callpaths_format,
 	.header = callpaths_header,
@@ -202,14 +203,33 @@ static void workloads_release(void *of)
 	profdb_workloads_free(of);
 }
 
-static int workloads_parse(const struct base_buf *data, const char *shown, void **out,
-			   struct base_err *err)
+static int workloads_parse_how(const struct base_buf *data, const char *shown,
+			       enum profdb_workload_read how, void **out, struct base_err *err)
 {
 	struct profdb_workloads *w;
-	int r = profdb_workloads_parse_shown(data, shown, &w, err);
+	int r = profdb_workloads_parse_shown(data, shown, how, &w, err);
 
 	*out = w;
 	return r;
+}
+
+static int workloads_parse(const struct base_buf *data, const char *shown, void **out,
+			   struct base_err *err)
+{
+	return workloads_parse_how(data, shown, PROFDB_WORKLOADS_ALL, out, err);
+}
+
+static int workloads_parse_stored(const struct base_buf *data, const char *shown, void **out,
+				  struct base_err *err)
+{
+	return workloads_parse_how(data, shown, PROFDB_WORKLOADS_STORED, out, err);
+}
+
+/* Read alone: nothing of them is written. */
+static int workload_counts_parse(const struct base_buf *data, const char *shown, void **out,
+				 struct base_err *err)
+{
+	return workloads_parse_how(data, shown, PROFDB_WORKLOADS_COUNTS, out, err);
 }
 
 static int workloads_merge(void *to, const void *from)
@@ -233,6 +253,7 @@ static const struct profdb_whole workloads = {
 	.make = workloads_make,
 	.release = workloads_release,
 	.parse = workloads_parse,
+	.parse_stored = workloads_parse_stored,
 	.merge = workloads_merge,
 	.format = workloads_format,
 	.header = workloads_header,
@@ -260,6 +281,18 @@ int profdb_workloads_load(struct profdb *db, const char *epoch, const char *plat
 	return r;
 }
 
+int profdb_workloads_load_counts(struct profdb *db, const char *epoch, const char *platform,
+				 struct profdb_workloads **out, struct base_err *err)
+{
+	static const struct profdb_whole counts = { .name = PROFDB_WORKLOADS,
+						    .parse = workload_counts_parse };
+	void *of;
+	int r = profdb_whole_load(db, &counts, epoch, platform, &of, err);
+
+	*out = of;
+	return r;
+}
+
 const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES] = { &callpaths, &workloads };
 
 bool profdb_whole_name(const char *name)
@@ -268,4 +301,38 @@ bool profdb_whole_name(const char *name)
 		if (!strcmp(name, profdb_wholes[i]->name))
 			return true;
 	return false;
+}
+
+/* ---- when an epoch ends ---------------------------------------------------------------------- */
+
+static int write_one(struct profdb *db, const struct profdb_workloads *w, struct base_err *err)
+{
+	struct profdb_file *file = profdb_epoch_file(db, PROFDB_WORKLOADS, PROFDB_WORKLOADS);
+	struct base_buf buf = { 0 };
+	int r = file ? profdb_workloads_format(w, &buf, err) : -ENOMEM;
+
+	if (r >= 0)
+		r = profdb_flush_write(db, file, &buf, NULL, err);
+	base_buf_release(&buf);
+	return r;
+}
+
+int profdb_flush_compact(struct profdb *db, struct base_err *err)
+{
+	struct profdb_workloads *w;
+	int r = profdb_workloads_load(db, db->epoch.name, db->platform, &w, err);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (w->nr_parts > 1) {
+		r = profdb_flush_begin(db, err);
+		if (r >= 0)
+			r = write_one(db, w, err);
+		if (r >= 0)
+			r = profdb_flush_commit(db, err);
+		if (r < 0)
+			profdb_flush_abort(db);
+	}
+	profdb_workloads_free(w);
+	return r;
 }

@@ -291,7 +291,8 @@ const struct profdb_workload *profdb_workloads_workload(const struct profdb_work
  * -DCPI_ELIMIT (nothing changed). */
 int profdb_workloads_add(struct profdb_workloads *w, uint32_t workload, uint32_t image,
 			 uint64_t off, size_t event, int64_t minute, uint64_t n);
-/* All of @from into @to. Same errors. */
+/* All of @from into @to. Same errors. Where @to would have more than PROFDB_NR_WORKLOADS, those for
+ * which there is no room lose their pid; or the thread, too; or all but their counts. */
 int profdb_workloads_merge(struct profdb_workloads *to, const struct profdb_workloads *from);
 /* Ascending by image, off, workload; and by minute, image, block, workload. Valid until the next
  * change. */
@@ -309,6 +310,10 @@ int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *o
 			    struct base_err *err);
 int profdb_workloads_load(struct profdb *db, const char *epoch, const char *platform,
 			  struct profdb_workloads **out, struct base_err *err);
+/* As load, in half the time and memory: counts alone. They have no minutes, nor has what they are
+ * merged into, and neither can be written (-EINVAL). */
+int profdb_workloads_load_counts(struct profdb *db, const char *epoch, const char *platform,
+				 struct profdb_workloads **out, struct base_err *err);
 int profdb_workloads_bytes(struct profdb *db, const char *epoch, const char *platform,
 			   struct base_buf *out, struct base_err *err);
 

@@ -4,10 +4,10 @@
  * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
  * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), call paths
  * (callpaths.c, their tree in calltree.c, callpaths_file.c), workloads (workloads.c, their rows in
- * workload_rows.c, workloads_file.c and workload_counts.c), the database (layout.c, list.c,
- * lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c,
- * flush_values.c, flush_whole.c, commit.c the redo log, name.c the files' names), and readers
- * (walk.c).
+ * workload_rows.c, workloads_file.c with workload_counts.c and workload_minutes.c), the database
+ * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
+ * (flush.c, flush_values.c, flush_whole.c, commit.c the redo log, name.c the files' names), and
+ * readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
@@ -349,7 +349,7 @@ struct profdb_callpaths {
 int profdb_callpaths_parse_shown(const struct base_buf *bytes, const char *shown,
 				 struct profdb_callpaths **out, struct base_err *err);
 
-/* ---- workloads (workload_rows.c, workloads.c, workload_counts.c, workloads_file.c) ----------- */
+/* ---- workloads (workloads.c, workload_….c, workloads_file.c) --------------------------------- */
 
 #define PROFDB_WORKLOADS	"workloads" /* as PROFDB_CALLPATHS */
 #define PROFDB_NR_WORKLOAD_ROWS (UINT32_C(1) << 27)
@@ -396,6 +396,10 @@ uint64_t *profdb_workload_rows_at(struct profdb_workload_rows *t,
  * -ENOMEM, -DCPI_ELIMIT. */
 int profdb_workload_rows_append(struct profdb_workload_rows *t,
 				const struct profdb_workload_key *key, uint64_t **count);
+void profdb_workload_rows_clear(struct profdb_workload_rows *t);
+/* Add all of @from, whose counts are of as many events or fewer. 0, -ENOMEM, -DCPI_ELIMIT. */
+int profdb_workload_rows_add(struct profdb_workload_rows *t,
+			     const struct profdb_workload_rows *from);
 /* Ascending by minute, image, offset, workload. */
 void profdb_workload_rows_sort(struct profdb_workload_rows *t);
 
@@ -407,6 +411,11 @@ struct profdb_workloads {
 	struct base_map texts;	/* text -> itself, allocated */
 	struct base_map by_key; /* what makes workloads equal -> number + 1 */
 	struct profdb_workload_rows counts, minutes;
+	bool no_minutes;	/* they were not read, or are not there for all that was merged */
+	struct base_buf stored; /* parts of its file that stay as they are: their sections */
+	uint64_t nr_stored;	/* counts in these */
+	size_t nr_parts;	/* parts that its file had */
+	uint8_t level;		/* of the part that counts and minutes become */
 };
 
 /* What minutes add up to, block after block: for each workload with counts in a block, ascending.
@@ -427,12 +436,57 @@ int profdb_workload_blocks_next(struct profdb_workload_blocks *b,
 				const struct profdb_workload_rows *counts);
 void profdb_workload_blocks_release(struct profdb_workload_blocks *b);
 
-/* The payload of section WCNT. @w: with all but counts and minutes. 0, -ENOMEM, -DCPI_EFORMAT. */
-int profdb_workload_counts_parse(struct profdb_workloads *w, const struct profdb_payload *s);
+/* Writes or reads the rows of a section. */
+struct profdb_workload_coder {
+	bool writes; /* numbers go out, else they come in */
+	struct profdb_range_encoder to;
+	struct profdb_range_decoder from;
+	struct profdb_range_model *models;
+	uint64_t nr_rows;
+	size_t start; /* of the section, in what is written */
+	int error;    /* negative: all further numbers are 0 */
+};
+
+/* 0, -ENOMEM; of read also -DCPI_EFORMAT. To be released also on failure. */
+int profdb_workload_coder_write(struct profdb_workload_coder *c, size_t nr_models, uint64_t nr_rows,
+				struct base_buf *out);
+int profdb_workload_coder_read(struct profdb_workload_coder *c, size_t nr_models,
+			       const struct profdb_payload *s);
+void profdb_workload_coder_release(struct profdb_workload_coder *c);
+/* One number: *@v, or into it. */
+void profdb_workload_code(struct profdb_workload_coder *c, size_t model, uint64_t *v);
+/* All is written: 0 or negative. All was read. */
+int profdb_workload_coder_end(struct profdb_workload_coder *c);
+bool profdb_workload_coder_done(const struct profdb_workload_coder *c);
+
+/* A part of a file: what one flush or several brought. */
+struct profdb_workload_part {
+	struct profdb_workload_rows counts, minutes;
+	size_t nr_events; /* the first ones of the file */
+	uint64_t sums[PROFDB_NR_EVENTS];
+};
+
+/* The coded rows of sections WCNT, and WMIN, for which @part has its counts. @w has images and
+ * workloads. 0, -ENOMEM, -DCPI_EFORMAT. */
+int profdb_workload_counts_parse(struct profdb_workload_part *part,
+				 const struct profdb_workloads *w, const struct profdb_payload *s);
 int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_buf *out);
+int profdb_workload_minutes_parse(struct profdb_workload_part *part,
+				  const struct profdb_payload *s);
+int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out);
+
+enum profdb_workload_read {
+	PROFDB_WORKLOADS_ALL,
+	PROFDB_WORKLOADS_COUNTS, /* without minutes */
+	/* To be merged into and written, by parts: as few of them as a flush should make one with
+	 * its own are decoded. */
+	PROFDB_WORKLOADS_STORED
+};
+
 /* @shown in messages. */
 int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
-				 struct profdb_workloads **out, struct base_err *err);
+				 enum profdb_workload_read how, struct profdb_workloads **out,
+				 struct base_err *err);
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
@@ -721,6 +775,9 @@ struct profdb_whole {
 	void (*release)(void *of); /* NULL: nothing */
 	int (*parse)(const struct base_buf *data, const char *shown, void **out,
 		     struct base_err *err);
+	/* The same, of what will only be merged into and written. */
+	int (*parse_stored)(const struct base_buf *data, const char *shown, void **out,
+			    struct base_err *err);
 	int (*merge)(void *to, const void *from);
 	int (*format)(const void *of, struct base_buf *out, struct base_err *err);
 	struct profdb_profile *(*header)(const void *of);
@@ -731,6 +788,9 @@ extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
 /* Whether a file of that name is one of them, and so no profile. */
 bool profdb_whole_name(const char *name);
+/* Of the open epoch: a file that flushes left in parts becomes one. 0 or negative: it is as it was.
+ */
+int profdb_flush_compact(struct profdb *db, struct base_err *err);
 /* As profdb_callpaths_load. */
 int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
 		      const char *platform, void **out, struct base_err *err);

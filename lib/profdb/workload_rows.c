@@ -160,6 +160,28 @@ int profdb_workload_rows_append(struct profdb_workload_rows *t,
 	return 0;
 }
 
+void profdb_workload_rows_clear(struct profdb_workload_rows *t)
+{
+	drop_hash(t);
+	t->nr = 0;
+	t->unsorted = false;
+}
+
+int profdb_workload_rows_add(struct profdb_workload_rows *t,
+			     const struct profdb_workload_rows *from)
+{
+	int r = from->nr ? profdb_workload_rows_reserve(t, from->nr) : 0;
+
+	for (size_t i = 0; r >= 0 && i < from->nr; i++) {
+		const uint64_t *count = profdb_workload_rows_counts(from, i);
+		uint64_t *sum = profdb_workload_rows_at(t, profdb_workload_rows_key(from, i));
+
+		for (size_t k = 0; k < from->stride - KEY_WORDS; k++)
+			sum[k] += count[k];
+	}
+	return r;
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const struct profdb_workload_key *key, int word)

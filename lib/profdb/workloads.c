@@ -39,6 +39,7 @@ void profdb_workloads_free(struct profdb_workloads *w)
 	texts_release(&w->texts);
 	profdb_workload_rows_release(&w->counts);
 	profdb_workload_rows_release(&w->minutes);
+	base_buf_release(&w->stored);
 	profdb_profile_free(w->header);
 	free(w);
 }
@@ -114,11 +115,20 @@ struct key {
 	int32_t pid;
 };
 
+/* The last place is kept for who is known by nothing at all, so that merging has one. */
+static bool has_room(const struct profdb_workloads *w, const struct key *key)
+{
+	bool nobody = !*key->comm && !*key->exe && !*key->cgroup && !*key->label && !*key->thread &&
+		      key->uid == UINT32_MAX && !key->pid;
+
+	return w->nr < (size_t)PROFDB_NR_WORKLOADS - !nobody;
+}
+
 static int append(struct profdb_workloads *w, const struct key *key, uint64_t processes)
 {
 	int r;
 
-	if (w->nr == PROFDB_NR_WORKLOADS)
+	if (!has_room(w, key))
 		return -DCPI_ELIMIT;
 	r = base_grow(&w->v, &w->cap, w->nr + 1, sizeof(*w->v));
 	if (r >= 0)
@@ -185,7 +195,7 @@ int profdb_workloads_add(struct profdb_workloads *w, uint32_t workload, uint32_t
 	int r;
 
 	if (workload >= w->nr || image >= w->images.nr || event >= w->header->nr_events ||
-	    minute < 0)
+	    minute < 0 || w->no_minutes)
 		return -EINVAL;
 	/* No count exceeds the sum, so the sum alone tells of an overflow. */
 	if (base_add_overflow(w->header->events[event].sum, n, &sum))
@@ -266,6 +276,26 @@ static int map_events(struct profdb_workloads *to, const struct profdb_workloads
 	return 0;
 }
 
+/* As much of it as there is room for. */
+static int add_workload(struct profdb_workloads *to, const struct profdb_workload *from)
+{
+	struct profdb_workload k = *from;
+	int r = profdb_workloads_workload_add(to, &k);
+
+	if (r != -DCPI_ELIMIT)
+		return r;
+	k.pid = 0;
+	r = profdb_workloads_workload_add(to, &k);
+	if (r != -DCPI_ELIMIT)
+		return r;
+	k.thread = "";
+	r = profdb_workloads_workload_add(to, &k);
+	if (r != -DCPI_ELIMIT)
+		return r;
+	k = (struct profdb_workload){ .uid = UINT32_MAX, .processes = from->processes };
+	return profdb_workloads_workload_add(to, &k);
+}
+
 static int map_workloads(struct profdb_workloads *to, const struct profdb_workloads *from,
 			 struct map *map)
 {
@@ -273,7 +303,7 @@ static int map_workloads(struct profdb_workloads *to, const struct profdb_worklo
 	if (!map->workloads)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->nr; i++) {
-		int r = profdb_workloads_workload_add(to, &from->v[i]);
+		int r = add_workload(to, &from->v[i]);
 
 		if (r < 0)
 			return r;
@@ -310,7 +340,7 @@ int profdb_workloads_merge(struct profdb_workloads *to, const struct profdb_work
 		r = profdb_image_table_merge(&to->images, &from->images, &map.images);
 	if (r >= 0)
 		r = profdb_workload_rows_reserve(&to->counts, from->counts.nr);
-	if (r >= 0)
+	if (r >= 0 && !to->no_minutes)
 		r = profdb_workload_rows_reserve(&to->minutes, from->minutes.nr);
 	if (r >= 0)
 		r = map_workloads(to, from, &map);
@@ -318,8 +348,12 @@ int profdb_workloads_merge(struct profdb_workloads *to, const struct profdb_work
 		r = profdb_profile_merge(to->header, from->header);
 	if (r >= 0) {
 		merge_rows(&to->counts, &from->counts, &map, from->header->nr_events);
-		merge_rows(&to->minutes, &from->minutes, &map, from->header->nr_events);
+		to->no_minutes = to->no_minutes || from->no_minutes;
 	}
+	if (r >= 0 && !to->no_minutes)
+		merge_rows(&to->minutes, &from->minutes, &map, from->header->nr_events);
+	else if (r >= 0)
+		profdb_workload_rows_clear(&to->minutes);
 	free(map.images);
 	free(map.workloads);
 	return r < 0 ? r : 0;

@@ -8,11 +8,24 @@
 
 #include "profdb_internal.h"
 
-static const char images_tag[] = "IMAG", workloads_tag[] = "WLDS", counts_tag[] = "WCNT";
+static const char images_tag[] = "IMAG", workloads_tag[] = "WLDS", counts_tag[] = "WCNT",
+		  minutes_tag[] = "WMIN";
+
+/* Flushes add parts; of each level there are fewer than this, where so many become one of the next.
+ */
+enum { PARTS_A_LEVEL = 8, PART_HEAD = 2 };
+
+struct part {
+	struct profdb_payload counts, minutes; /* minutes: no data where there are none yet */
+	uint8_t level, nr_events;
+};
 
 struct reader {
 	struct profdb_workloads *w;
-	bool has_images, has_workloads, has_counts;
+	bool has_images, has_workloads;
+	enum profdb_workload_read how;
+	struct part *parts;
+	size_t nr_parts, cap_parts;
 	struct base_err *err;
 };
 
@@ -117,19 +130,38 @@ static int take_workloads(struct reader *r, const struct profdb_payload *s)
 	return e < 0 ? base_fail_errno(r->err, e, "workloads, byte %zu", at) : 0;
 }
 
+static int add_part(struct reader *r, const struct profdb_payload *s)
+{
+	struct part part = { .counts = *s };
+
+	if (!r->has_images || !r->has_workloads || s->len < PART_HEAD ||
+	    (r->nr_parts && !r->parts[r->nr_parts - 1].minutes.data))
+		return -DCPI_EFORMAT;
+	part.level = s->data[0];
+	part.nr_events = s->data[1];
+	if (part.nr_events > r->w->header->nr_events)
+		return -DCPI_EFORMAT;
+	if (base_grow(&r->parts, &r->cap_parts, r->nr_parts + 1, sizeof(*r->parts)) < 0)
+		return -ENOMEM;
+	r->parts[r->nr_parts++] = part;
+	return 0;
+}
+
 static int take_counts(struct reader *r, const struct profdb_payload *s)
 {
-	struct profdb_workloads *w = r->w;
-	int e = r->has_counts || !r->has_images || !r->has_workloads ? -DCPI_EFORMAT : 0;
+	int e = add_part(r, s);
 
-	r->has_counts = true;
-	if (e >= 0)
-		e = profdb_workload_rows_widen(&w->counts, w->header->nr_events);
-	if (e >= 0)
-		e = profdb_workload_rows_widen(&w->minutes, w->header->nr_events);
-	if (e >= 0)
-		e = profdb_workload_counts_parse(w, s);
 	return e < 0 ? base_fail_errno(r->err, e, "counts of workloads") : 0;
+}
+
+static int take_minutes(struct reader *r, const struct profdb_payload *s)
+{
+	struct part *last = r->nr_parts ? &r->parts[r->nr_parts - 1] : NULL;
+
+	if (!last || last->minutes.data)
+		return base_fail(r->err, -DCPI_EFORMAT, "minutes of workloads without counts");
+	last->minutes = *s;
+	return 0;
 }
 
 static int take_section(struct reader *r, const struct profdb_payload *s)
@@ -140,35 +172,154 @@ static int take_section(struct reader *r, const struct profdb_payload *s)
 		return take_workloads(r, s);
 	if (profdb_section_is(s, counts_tag))
 		return take_counts(r, s);
+	if (profdb_section_is(s, minutes_tag))
+		return take_minutes(r, s);
 	return profdb_section_keep(r->w->header, s, r->err);
 }
 
-static int check_totals(const struct reader *r, const struct profdb_payload *foot)
-{
-	const struct profdb_profile *h = r->w->header;
+/* ---- parts ----------------------------------------------------------------------------------- */
 
-	if (!r->has_counts)
-		return base_fail(r->err, -DCPI_EFORMAT, "no section '%s': it holds no workloads",
-				 counts_tag);
-	if (profdb_get64(foot->data) != r->w->counts.nr)
-		return base_fail(r->err, -DCPI_EFORMAT, "footer tells of %llu counts, not %zu",
-				 (unsigned long long)profdb_get64(foot->data), r->w->counts.nr);
-	for (size_t i = 0; i < h->nr_events; i++)
-		if (profdb_get64(foot->data + 8 + 8 * i) != h->events[i].sum)
+static void release_rows(struct profdb_workload_part *p)
+{
+	profdb_workload_rows_release(&p->counts);
+	profdb_workload_rows_release(&p->minutes);
+}
+
+static int widen(struct profdb_workload_rows *counts, struct profdb_workload_rows *minutes,
+		 size_t nr_events)
+{
+	int e = profdb_workload_rows_widen(counts, nr_events);
+
+	return e < 0 ? e : profdb_workload_rows_widen(minutes, nr_events);
+}
+
+static int decode(const struct reader *r, const struct part *from, struct profdb_workload_part *to)
+{
+	struct profdb_payload coded = { .data = from->counts.data + PART_HEAD,
+					.len = from->counts.len - PART_HEAD };
+	int e = widen(&to->counts, &to->minutes, r->w->header->nr_events);
+
+	to->nr_events = from->nr_events;
+	if (e >= 0)
+		e = profdb_workload_counts_parse(to, r->w, &coded);
+	if (e >= 0 && r->how != PROFDB_WORKLOADS_COUNTS)
+		e = profdb_workload_minutes_parse(to, &from->minutes);
+	return e;
+}
+
+/* The first one's rows are taken as they are. */
+static int take_rows(struct profdb_workloads *w, struct profdb_workload_part *p)
+{
+	int e;
+
+	if (!w->counts.nr) {
+		struct profdb_workload_part old = { .counts = w->counts, .minutes = w->minutes };
+
+		w->counts = p->counts;
+		w->minutes = p->minutes;
+		p->counts = old.counts;
+		p->minutes = old.minutes;
+		return 0;
+	}
+	e = profdb_workload_rows_add(&w->counts, &p->counts);
+	return e < 0 ? e : profdb_workload_rows_add(&w->minutes, &p->minutes);
+}
+
+static int take_part(struct reader *r, const struct part *part, uint64_t *sums)
+{
+	struct profdb_workload_part p = { 0 };
+	int e = decode(r, part, &p);
+
+	for (size_t k = 0; e >= 0 && k < part->nr_events; k++)
+		if (base_add_overflow(sums[k], p.sums[k], &sums[k]))
+			e = -DCPI_EFORMAT;
+	if (e >= 0)
+		e = take_rows(r->w, &p);
+	release_rows(&p);
+	return e;
+}
+
+static uint64_t rows_of(const struct part *p)
+{
+	return p->counts.len < PART_HEAD + 8 ? 0 : profdb_get64(p->counts.data + PART_HEAD);
+}
+
+static int keep_part(struct profdb_workloads *w, const struct part *p)
+{
+	int e = profdb_section_put(&w->stored, counts_tag, p->counts.data, p->counts.len);
+
+	w->nr_stored += rows_of(p);
+	return e < 0 ? e
+		     : profdb_section_put(&w->stored, minutes_tag, p->minutes.data, p->minutes.len);
+}
+
+/* The first parts that stay as they are while one more is added; the others become one with it. */
+static size_t parts_to_keep(const struct reader *r, uint8_t *level)
+{
+	size_t keep = r->nr_parts;
+
+	for (*level = 0; *level < UINT8_MAX; ++*level) {
+		size_t first = keep;
+
+		while (first && r->parts[first - 1].level <= *level)
+			first--;
+		if (keep - first < PARTS_A_LEVEL - 1)
+			break;
+		keep = first;
+	}
+	return keep;
+}
+
+static int take_parts(struct reader *r, uint64_t *sums)
+{
+	bool stored = r->how == PROFDB_WORKLOADS_STORED;
+	size_t keep = stored ? parts_to_keep(r, &r->w->level) : 0;
+	int e = widen(&r->w->counts, &r->w->minutes, r->w->header->nr_events);
+
+	r->w->nr_parts = r->nr_parts;
+	for (size_t i = 0; e >= 0 && i < r->nr_parts; i++)
+		e = i < keep ? keep_part(r->w, &r->parts[i]) : take_part(r, &r->parts[i], sums);
+	return e < 0 ? base_fail_errno(r->err, e, "counts of workloads") : 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int check_totals(const struct reader *r, const struct profdb_payload *foot,
+			const uint64_t *sums)
+{
+	struct profdb_profile *h = r->w->header;
+	uint64_t rows = 0;
+
+	for (size_t i = 0; i < r->nr_parts; i++)
+		rows += rows_of(&r->parts[i]);
+	if (profdb_get64(foot->data) != rows)
+		return base_fail(r->err, -DCPI_EFORMAT, "footer tells of %llu counts, not %llu",
+				 (unsigned long long)profdb_get64(foot->data),
+				 (unsigned long long)rows);
+	for (size_t i = 0; i < h->nr_events; i++) {
+		h->events[i].sum = profdb_get64(foot->data + 8 + 8 * i);
+		if (r->how != PROFDB_WORKLOADS_STORED && h->events[i].sum != sums[i])
 			return base_fail(r->err, -DCPI_EFORMAT, "counts of '%s' do not sum",
 					 h->events[i].name);
+	}
 	return 0;
 }
 
 static int take_sections(struct reader *r, const uint8_t *file, size_t len, size_t pos)
 {
+	uint64_t sums[PROFDB_NR_EVENTS] = { 0 };
 	struct profdb_payload foot, s;
 	int e = profdb_format1_footer(file, len, pos, r->w->header->nr_events, &foot, r->err);
 
 	while (e >= 0 && (e = profdb_section_next(file, len, &pos, &s, r->err)) >= 0 &&
 	       !profdb_section_is(&s, "FOOT"))
 		e = take_section(r, &s);
-	return e < 0 ? e : check_totals(r, &foot);
+	if (e >= 0 && (!r->nr_parts || !r->parts[r->nr_parts - 1].minutes.data))
+		e = base_fail(r->err, -DCPI_EFORMAT, "no section '%s': it holds no workloads",
+			      minutes_tag);
+	if (e >= 0)
+		e = take_parts(r, sums);
+	return e < 0 ? e : check_totals(r, &foot, sums);
 }
 
 static bool is_header(const struct profdb_profile *h)
@@ -193,16 +344,18 @@ static int take_file(struct reader *r, const void *data, size_t len)
 	return take_sections(r, data, len, binary);
 }
 
-int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
-			   struct base_err *err)
+static int parse(const void *data, size_t len, enum profdb_workload_read how,
+		 struct profdb_workloads **out, struct base_err *err)
 {
-	struct reader r = { .w = profdb_workloads_new(), .err = err };
+	struct reader r = { .w = profdb_workloads_new(), .how = how, .err = err };
 	int e;
 
 	*out = NULL;
 	if (!r.w)
 		return base_fail_errno(err, -ENOMEM, "cannot read workloads");
+	r.w->no_minutes = how == PROFDB_WORKLOADS_COUNTS;
 	e = take_file(&r, data, len);
+	free(r.parts);
 	if (e < 0) {
 		profdb_workloads_free(r.w);
 		return e;
@@ -211,11 +364,18 @@ int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads
 	return 0;
 }
 
+int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
+			   struct base_err *err)
+{
+	return parse(data, len, PROFDB_WORKLOADS_ALL, out, err);
+}
+
 int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
-				 struct profdb_workloads **out, struct base_err *err)
+				 enum profdb_workload_read how, struct profdb_workloads **out,
+				 struct base_err *err)
 {
 	struct base_err why = { 0 };
-	int r = profdb_workloads_parse(bytes->data, bytes->len, out, &why);
+	int r = parse(bytes->data, bytes->len, how, out, &why);
 
 	if (r < 0)
 		base_fail(err, r, "cannot read workloads '%s': %s", shown, why.text);
@@ -231,7 +391,7 @@ int profdb_workloads_read(const char *path, struct profdb_workloads **out, struc
 
 	*out = NULL;
 	if (r >= 0)
-		r = profdb_workloads_parse_shown(&buf, path, out, err);
+		r = profdb_workloads_parse_shown(&buf, path, PROFDB_WORKLOADS_ALL, out, err);
 	base_buf_release(&buf);
 	return r;
 }
@@ -305,27 +465,51 @@ static int put_workloads(const struct profdb_workloads *w, struct base_buf *out)
 
 static int put_counts(const struct profdb_workloads *w, struct base_buf *out)
 {
+	const uint8_t head[PART_HEAD] = { w->level, (uint8_t)w->header->nr_events };
 	size_t at;
 	int r = profdb_section_begin(out, counts_tag, &at);
 
 	if (r >= 0)
+		r = base_buf_append(out, head, sizeof(head));
+	if (r >= 0)
 		r = profdb_workload_counts_print(w, out);
 	return r < 0 ? r : profdb_section_end(out, at);
+}
+
+static int put_minutes(const struct profdb_workloads *w, struct base_buf *out)
+{
+	size_t at;
+	int r = profdb_section_begin(out, minutes_tag, &at);
+
+	if (r >= 0)
+		r = profdb_workload_minutes_print(w, out);
+	return r < 0 ? r : profdb_section_end(out, at);
+}
+
+static int put_parts(const struct profdb_workloads *w, struct base_buf *out)
+{
+	int r = base_buf_append(out, w->stored.data, w->stored.len);
+
+	if (r < 0 || (w->stored.len && !w->counts.nr))
+		return r;
+	r = put_counts(w, out);
+	return r < 0 ? r : put_minutes(w, out);
 }
 
 int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *out,
 			    struct base_err *err)
 {
 	size_t start = out->len;
-	int r = profdb_header_print(w->header, PROFDB_FORMAT_1, 0, out, err);
+	int r = w->no_minutes ? -EINVAL
+			      : profdb_header_print(w->header, PROFDB_FORMAT_1, 0, out, err);
 
 	if (r >= 0)
 		r = put_images(w, out);
 	if (r >= 0)
 		r = put_workloads(w, out);
 	if (r >= 0)
-		r = put_counts(w, out);
+		r = put_parts(w, out);
 	if (r >= 0)
-		r = profdb_format1_end(w->header, w->counts.nr, out, start);
+		r = profdb_format1_end(w->header, w->nr_stored + w->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write workloads") : 0;
 }

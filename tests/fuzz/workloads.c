@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "profdb.h"
+#include "profdb_internal.h"
 #include "sealed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -63,6 +63,29 @@ static void check_merge(const struct profdb_workloads *w)
 	profdb_workloads_free(sum);
 }
 
+/* A flush adds a part to a file that it does not read all of: everything is there once more. */
+static void check_flush(const uint8_t *data, size_t len, const struct profdb_workloads *w)
+{
+	struct base_buf bytes = { .data = (uint8_t *)data, .len = len }, file = { 0 };
+	struct profdb_workloads *stored, *again;
+	int r = profdb_workloads_parse_shown(&bytes, "x", PROFDB_WORKLOADS_STORED, &stored, NULL);
+
+	CHECK(r >= 0);
+	if (profdb_workloads_merge(stored, w) >= 0) {
+		CHECK(profdb_workloads_format(stored, &file, NULL) >= 0);
+		CHECK(profdb_workloads_parse(file.data, file.len, &again, NULL) >= 0);
+		check(again);
+		CHECK(profdb_workloads_nr_counts(again) == profdb_workloads_nr_counts(w));
+		CHECK(profdb_workloads_nr_minutes(again) == profdb_workloads_nr_minutes(w));
+		for (size_t e = 0; e < profdb_workloads_nr_events(w); e++)
+			CHECK(profdb_workloads_event(again, e)->sum ==
+			      2 * profdb_workloads_event(w, e)->sum);
+		profdb_workloads_free(again);
+	}
+	base_buf_release(&file);
+	profdb_workloads_free(stored);
+}
+
 static void try(const uint8_t *data, size_t len)
 {
 	struct base_buf first = { 0 }, second = { 0 };
@@ -78,6 +101,7 @@ static void try(const uint8_t *data, size_t len)
 	CHECK(profdb_workloads_format(again, &second, NULL) >= 0);
 	CHECK(first.len == second.len && !memcmp(first.data, second.data, first.len));
 	check_merge(w);
+	check_flush(data, len, w);
 	base_buf_release(&first);
 	base_buf_release(&second);
 	profdb_workloads_free(w);

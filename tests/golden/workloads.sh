@@ -67,6 +67,7 @@ workloads()
 		run dcpiprof -db new -by $key
 	done
 	run dcpiprof -db hosts -by host -no_header
+	run dcpiprof -db new -by pid -no_header -label night
 	run dcpiprof -db new -i
 	echo "# options"
 	run dcpiprof -db new -by comm -no_idle -no_header

@@ -34,7 +34,7 @@ hottest()
 image_samples()
 {
 	"$DCPI_BIN/dcpiprof" -i -no_header | awk -v name="$1" '
-		{ n = $1; sub(/^ *[^ ]+ +[^ ]+ +[^ ]+ +/, ""); sub(/\[[^]]*\]$/, "") }
+		{ n = $1; sub(/^ *[^ ]+ +[^ ]+ +[^ ]+ +([0-9]+[.][0-9]+ +)?/, ""); sub(/\[[^]]*\]$/, "") }
 		$0 == name { sum += n }
 		END { print sum + 0 }'
 }

@@ -63,7 +63,7 @@ with_dcpid() # WHO OPTION…
 	[ "$(status_field balanced)" = true ] || fail "$who: the account is not balanced"
 	judge "$who" routine 27.9
 	"$DCPI_BIN/dcpiprof" -i -no_header shares libshares.so 2>/dev/null |
-		awk '{ sub(/.*\//, "", $4); print $1, $4 }' >"$work/seen"
+		awk '{ sub(/.*\//, "", $NF); print $1, $NF }' >"$work/seen"
 	judge_images "$who"
 	image_share "$who" "$(awk '$NF == "total" { print $1 }' "$work/table")" "$hz"
 	stop_daemon

@@ -91,12 +91,12 @@ chown -R 0:0 "$work/there/copy/dyn"
 $as "$DCPI_BIN/dcpiprof" -i -no_header -db "$work/there/copy" >"$work/closed" 2>"$work/closed-err" || :
 "$DCPI_BIN/dcpiprof" -i -no_header -db "$work/there/copy" >"$work/open" || fail "dcpiprof -i"
 closed=$(awk '/ hello\[/ { n += $1 } END { print n + 0 }' "$work/open")
-total=$(awk '$3 == "total" { print $1 }' "$work/open")
+total=$(awk '$NF == "total" { print $1 }' "$work/open")
 [ "$closed" -gt 0 ] || fail "no samples in the JIT's code"
 awk -v closed="$closed" -v total="$total" '
 	/ dynamic code, not readable$/ { n += $1 }
 	/ hello\[/ { named = 1 }
-	$3 == "total" { sum = $1 }
+	$NF == "total" { sum = $1 }
 	END { exit named || n < closed || sum != total }' "$work/closed" || {
 	cat "$work/closed" "$work/closed-err" >&2
 	fail "code that may not be read ($closed of $total samples)"

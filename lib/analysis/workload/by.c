@@ -18,7 +18,7 @@ struct by {
 	size_t event[PROFDB_NR_EVENTS];
 };
 
-/* What stands before the text of a group's key. */
+/* One of these stands before the text of a group's key. */
 enum { KEPT = 'k', DROPPED = 'd', IDLE = 'i' };
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -136,23 +136,20 @@ static int process_key(size_t group, const struct profdb_workload *k, struct bas
 }
 
 /*
- * Of a process whose pid is kept there is one, in however many epochs it is. Of workloads that are
- * equal but for their threads, the one that stands for most processes has those of the others.
+ * Of a process whose pid is kept there is one, in however many epochs it is, and whatever threads
+ * it has. Of others each is counted by one of their workloads.
  */
-static int count_processes(struct by *b, struct base_map *known, const struct profdb_workload *k,
-			   size_t group, struct base_buf *key)
+static int count_processes(struct base_map *known, const struct profdb_workload *k, size_t group,
+			   struct base_buf *key, struct workload_group *g)
 {
-	uint64_t nr = k->pid && k->processes ? 1 : k->processes;
-	uintptr_t before;
-	int r = process_key(group, k, key);
+	int r = k->pid ? process_key(group, k, key) : 0;
 
-	if (r < 0)
+	if (!k->pid)
+		g->processes += k->processes;
+	if (!k->pid || r < 0 || base_map_get(known, key->data, key->len))
 		return r;
-	before = (uintptr_t)base_map_get(known, key->data, key->len);
-	if (nr < before || !nr)
-		return 0;
-	b->out->v[group].processes += nr - before;
-	return base_map_set(known, key->data, key->len, (void *)(uintptr_t)nr);
+	g->processes++;
+	return base_map_set(known, key->data, key->len, g);
 }
 
 static int describe(struct by *b)
@@ -163,13 +160,14 @@ static int describe(struct by *b)
 
 	for (size_t i = 0; i < profdb_workloads_nr(b->w) && r >= 0; i++) {
 		const struct profdb_workload *k = profdb_workloads_workload(b->w, i);
+		struct workload_group *g = b->seen[i] ? &b->out->v[b->group[i]] : NULL;
 
-		if (!b->seen[i])
+		if (!g)
 			continue;
-		if (strcmp(b->out->v[b->group[i]].comm, k->comm) != 0)
-			*b->out->v[b->group[i]].comm = 0;
+		if (strcmp(g->comm, k->comm) != 0)
+			*g->comm = 0;
 		if (!workload_is_idle(k))
-			r = count_processes(b, &known, k, b->group[i], &key);
+			r = count_processes(&known, k, b->group[i], &key, g);
 	}
 	base_map_release(&known);
 	base_buf_release(&key);

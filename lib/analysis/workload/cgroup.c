@@ -120,7 +120,7 @@ static int put_unescaped(struct part p, struct base_buf *out)
 	return r;
 }
 
-/* What containers' engines put before the id. */
+/* The name of a container's engine stands before the id. */
 static bool engine(struct part p, struct part *id)
 {
 	static const char *const names[] = {

@@ -34,7 +34,7 @@ int workload_key_find(const char *name, enum workload_key *out);
 int workload_key_of(const struct profdb_workload *k, enum workload_key key, struct base_buf *out);
 /* The idle task of the kernel. */
 bool workload_is_idle(const struct profdb_workload *k);
-/* What a workload may have, and this one has not as it was too small for that: pid, or thread. */
+/* The workload was too small for this key to be kept, which may be so of pid and thread. */
 bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key);
 
 /* Parts of a cgroup's path. Each appends nothing where there is none. 0 or -ENOMEM. */

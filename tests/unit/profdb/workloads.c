@@ -183,20 +183,41 @@ static void test_workloads_are_equal_by_what_they_are(void **state)
 	profdb_workloads_free(w);
 }
 
+/* Beyond it merged ones lose their pid, their thread, or all but the counts; no sample is lost. */
 static void test_there_is_a_limit_of_workloads(void **state)
 {
-	struct profdb_workload k = workload("one", 1);
-	struct profdb_workloads *w = make();
+	struct profdb_workload k = workload("one", 1),
+			       who[] = { workload("one", PROFDB_NR_WORKLOADS), workload("two", 5),
+					 workload("three", 5) };
+	const uint32_t places[] = { 2, 1, PROFDB_NR_WORKLOADS - 1 };
+	struct profdb_workloads *w = make(), *more = profdb_workloads_new();
+	struct profdb_image_ref prog = { .kind = PROFDB_FILE, .id = id_a, .path = "/bin/prog" };
 
 	(void)state;
-	for (int i = 2; i < PROFDB_NR_WORKLOADS; i++) {
+	k.thread = "";
+	k.pid = 0;
+	assert_int_equal(profdb_workloads_workload_add(w, &k), 2);
+	for (int i = 3; i < PROFDB_NR_WORKLOADS - 1; i++) {
 		k.pid = i;
 		assert_int_equal(profdb_workloads_workload_add(w, &k), i);
 	}
-	k.pid = 1;
-	assert_int_equal(profdb_workloads_workload_add(w, &k), 0);
+	k.pid = 3;
+	assert_int_equal(profdb_workloads_workload_add(w, &k), 3);
 	k.pid = PROFDB_NR_WORKLOADS;
 	assert_int_equal(profdb_workloads_workload_add(w, &k), -DCPI_ELIMIT);
+	assert_int_equal(profdb_workloads_image_add(more, &prog), 0);
+	assert_int_equal(profdb_workloads_event_add(more, "cycles", 62000), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(profdb_workloads_workload_add(more, &who[i]), i);
+		add(more, i, 0, 16 * i, 0, MINUTE, 1 + i);
+	}
+	assert_int_equal(profdb_workloads_merge(w, more), 0);
+	assert_int_equal(profdb_workloads_nr(w), PROFDB_NR_WORKLOADS);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(profdb_workloads_count(w, i).workload, places[i]);
+		assert_int_equal(profdb_workloads_count(w, i).count[0], 1 + i);
+	}
+	profdb_workloads_free(more);
 	profdb_workloads_free(w);
 }
 
@@ -380,6 +401,95 @@ static void test_flushes_add_up(void **state)
 	profdb_close(db);
 }
 
+static size_t size_of(const char *dir)
+{
+	struct stat st;
+
+	assert_int_equal(stat(scratch_path(dir, FILE_NAME), &st), 0);
+	return (size_t)st.st_size;
+}
+
+/* Flush @i: a new workload each time, an event more now and then. */
+static void flush_part(struct profdb *db, struct profdb_workloads *sum, uint32_t i)
+{
+	struct profdb_workload k = workload("many", 1 + (int32_t)i);
+	struct profdb_workloads *w = make();
+	char name[24];
+
+	snprintf(name, sizeof(name), "e%u", i / 20);
+	assert_int_equal(profdb_workloads_workload_add(w, &k), 2);
+	assert_int_equal(profdb_workloads_event_add(w, name, 1), 1);
+	add(w, 0, 1, 0x10, 0, MINUTE + i, i + 1);
+	add(w, 0, 1, 0x10, 1, MINUTE + i, 1);
+	add(w, 2, 0, 0x1000 + i, 1, MINUTE + i / 2, 2);
+	assert_int_equal(profdb_workloads_merge(sum, w), 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put_workloads(db, w, NULL), 0);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	profdb_workloads_free(w);
+}
+
+static void is_stored(struct profdb *db, const struct profdb_workloads *sum)
+{
+	struct base_buf want = { 0 };
+	struct profdb_workloads *w;
+	struct base_err err = { 0 };
+
+	if (profdb_workloads_load(db, SCRATCH_EPOCH, "box", &w, &err) < 0)
+		fail_msg("%s", err.text);
+	text_of(sum, &want);
+	is_text(w, (const char *)want.data);
+	base_buf_release(&want);
+	profdb_workloads_free(w);
+}
+
+/* Flushes add parts, some of which become one, until the epoch ends; readers see their sum. */
+static void test_parts_become_one(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_workloads *sum = profdb_workloads_new();
+	size_t parts;
+
+	for (uint32_t i = 0; i < 75; i++) {
+		flush_part(db, sum, i);
+		if (i % 16 == 7 || i > 60)
+			is_stored(db, sum);
+	}
+	parts = size_of(*state);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	is_stored(db, sum);
+	assert_true(size_of(*state) < parts);
+	profdb_workloads_free(sum);
+	profdb_close(db);
+}
+
+/* In less time and memory; what they are merged into has no minutes either. */
+static void test_counts_are_read_alone(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct base_buf bytes = { 0 };
+	struct profdb_workloads *w, *all;
+
+	assert_int_equal(profdb_workloads_load_counts(db, SCRATCH_EPOCH, "box", &w, NULL), -ENOENT);
+	flush(db, 3);
+	assert_int_equal(profdb_workloads_load_counts(db, SCRATCH_EPOCH, "box", &w, NULL), 0);
+	assert_int_equal(profdb_workloads_nr_counts(w), 1);
+	assert_int_equal(profdb_workloads_nr_minutes(w), 0);
+	assert_int_equal(profdb_workloads_event(w, 0)->sum, 3);
+	assert_int_equal(profdb_workloads_add(w, 0, 0, 0, 0, MINUTE, 1), -EINVAL);
+	assert_int_equal(profdb_workloads_load(db, SCRATCH_EPOCH, "box", &all, NULL), 0);
+	assert_int_equal(profdb_workloads_nr_minutes(all), 1);
+	assert_int_equal(profdb_workloads_merge(all, w), 0);
+	assert_int_equal(profdb_workloads_count(all, 0).count[0], 6);
+	assert_int_equal(profdb_workloads_nr_minutes(all), 0);
+	assert_int_equal(profdb_workloads_format(all, &bytes, NULL), -EINVAL);
+	assert_int_equal(profdb_workloads_merge(w, all), 0);
+	assert_int_equal(profdb_workloads_count(w, 0).count[0], 9);
+	profdb_workloads_free(w);
+	profdb_workloads_free(all);
+	profdb_close(db);
+}
+
 static int nothing(void *ctx, const char *file, struct profdb_profile *p)
 {
 	(void)ctx, (void)file, (void)p;
@@ -435,6 +545,8 @@ int main(void)
 		cmocka_unit_test(test_merged_ones_add_up),
 		cmocka_unit_test(test_damaged_files_are_refused),
 		scratch_test(test_flushes_add_up),
+		scratch_test(test_parts_become_one),
+		scratch_test(test_counts_are_read_alone),
 		scratch_test(test_is_no_profile),
 		scratch_test(test_a_damaged_file_is_moved_aside),
 	};
