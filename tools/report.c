@@ -70,7 +70,6 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 
 	if (r >= 0)
 		r = window_choose(s, &sel, err);
-
 	if (r < 0)
 		return r;
 	/*
@@ -79,8 +78,10 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 	 */
 	signal(SIGXFSZ, SIG_IGN);
 	r = analysis_open(&sel, out, err);
-	if (r >= 0 && (w || select_workload(s) || window_cuts(s, *out)))
+	if (r >= 0 && (w || select_workload(s)))
 		r = workloads_open(s, *out, w ? w : &own, err);
+	else if (r >= 0 && window_cuts(s, *out))
+		r = workload_window_restrict(*out, err);
 	workloads_release(&own);
 	if (r >= 0)
 		r = window_whole(s, *out, err);

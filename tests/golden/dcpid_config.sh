@@ -30,6 +30,13 @@ refused()
 # What is of the service alone hinders no replay.
 echo '{ "database": "db", "event": "cycles", "source": "perf", "quiet": true }' >service.json
 dcpid -config service.json -replay stream -platform service
+# The packaged one is read; a replay begins no epoch by itself.
+dcpid -config "$DCPI_SRC/packaging/dcpid.json" -quiet -replay stream -platform packaged db
+dcpid -epoch_every 1h -replay stream db || echo "status $?"
+echo '{ "epoch_every": "90s" }' >every.json
+refused every.json
+echo '{ "epoch_every": 1 }' >number.json
+refused number.json
 printf '{\n  "database": "db",\n  "plattform": "x"\n}\n' >misspelt.json
 refused misspelt.json
 printf '{\n  "rate": 0\n}\n' >limits.json

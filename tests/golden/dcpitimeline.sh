@@ -39,7 +39,8 @@ minutes()
 	epoch 1700006403
 	profile file /opt/app/libapp.so $lib
 	event cpu-clock 1000000
-	at hot+22 300
+	event imiss 4096
+	at hot+22 300 8
 	at 0x323 100
 	workload beta comm=beta exe=/opt/beta uid=1001 cgroup=/system.slice/beta.service processes=3
 	$(minutes beta 0 10 30 hot+22@libapp.so)
@@ -94,6 +95,8 @@ export DCPIDB=two
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25'
 	on dcpiprof -since '2023-11-14 23:55' -until '2023-11-15 00:05:30' -i
 	on dcpiprof -since '2023-11-14' -until '2023-11-16'
+	on dcpiprof -since '2023-11-14 23:55' -i
+	on dcpiprof -since '2023-11-14 23:55' -i -event cpu-clock
 	on dcpiprof -until '2023-11-14 23:30' -json -i
 	on dcpiprof -db old -since '2023-11-14 23:15' -until '2023-11-14 23:25'
 	on dcpiprof -db old -since '2023-11-15'

@@ -768,9 +768,13 @@ int analysis_add_again(struct analysis *a, const char *epoch, const char *platfo
 		       struct base_err *err)
 {
 	struct walk w = { a, epoch, platform, NULL };
-
+	size_t nr_events = a->nr_events;
 	/* Files that cannot be read have been noted. */
-	return profdb_walk(a->db, epoch, platform, on_profile, NULL, &w, err);
+	int r = profdb_walk(a->db, epoch, platform, on_profile, NULL, &w, err);
+
+	/* The others were not chosen. */
+	a->nr_events = nr_events;
+	return r < 0 ? r : settle_copies(a);
 }
 
 /* Leaves those with a part of the window that was chosen. */

@@ -122,7 +122,7 @@ int workload_window_fill(struct analysis *a, struct base_err *err)
 			add = has_a_minute(a, i);
 			r = recorded = fill_epoch(a, a->epochs[i].name, add, err);
 		}
-		a->window.cut = a->window.cut || recorded > 0;
+		a->window.cut = a->window.cut || (recorded > 0 && !is_inside(a, a->epochs[i].name));
 		/* None of its samples are in the window. */
 		if (!add && !recorded)
 			free(a->epochs[i].name);
@@ -133,4 +133,60 @@ int workload_window_fill(struct analysis *a, struct base_err *err)
 	if (r >= 0)
 		r = analysis_sum(a);
 	return r < 0 ? base_fail_errno(err, r, "cannot add epochs without minutes") : 0;
+}
+
+/* ---- epochs in part, and the others -----------------------------------------------------------
+ */
+
+/* The workloads of the epochs that are in the window in part. */
+static int load_cut(struct analysis *a, struct profdb_workloads **out, struct base_err *err)
+{
+	struct analysis_epoch *all = a->epochs, *cut = calloc(a->nr_epochs + 1, sizeof(*cut));
+	size_t nr_all = a->nr_epochs, nr = 0;
+	int r;
+
+	if (!cut)
+		return base_fail_errno(err, -ENOMEM, "cannot choose a time");
+	for (size_t i = 0; i < nr_all; i++)
+		if (!is_inside(a, all[i].name))
+			cut[nr++] = all[i];
+	a->epochs = cut;
+	a->nr_epochs = nr;
+	r = workload_load(a, out, err);
+	a->epochs = all;
+	a->nr_epochs = nr_all;
+	free(cut);
+	return r;
+}
+
+static int add_inside(struct analysis *a, const char *epoch, struct base_err *err)
+{
+	char **platforms = profdb_platforms(a->db, epoch, err);
+	int r = platforms ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && platforms[i]; i++)
+		if (is_chosen(a, platforms[i]))
+			r = analysis_add_again(a, epoch, platforms[i], err);
+	free(platforms); /* one allocation, see profdb.h */
+	return r;
+}
+
+int workload_window_restrict(struct analysis *a, struct base_err *err)
+{
+	struct profdb_workloads *w = NULL;
+	struct workload_filter f;
+	int r = load_cut(a, &w, err);
+
+	workload_filter_init(&f);
+	f.since = a->window.since;
+	f.until = a->window.until;
+	if (r >= 0)
+		r = workload_only(a, w, &f, err);
+	for (size_t i = 0; r >= 0 && i < a->nr_epochs; i++)
+		if (is_inside(a, a->epochs[i].name))
+			r = add_inside(a, a->epochs[i].name, err);
+	if (r >= 0)
+		r = workload_window_fill(a, err);
+	profdb_workloads_free(w);
+	return r < 0 ? base_fail_errno(err, r, "cannot choose a time") : 0;
 }

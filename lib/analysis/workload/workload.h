@@ -122,6 +122,9 @@ int workload_window_whole(struct analysis *a);
  * as a whole, and sums again. a->window says which. 0 or negative with @err.
  */
 int workload_window_fill(struct analysis *a, struct base_err *err);
+/* Restricts @a to its window; only the workloads of epochs that are in it in part are read. 0 or
+ * negative with @err. */
+int workload_window_restrict(struct analysis *a, struct base_err *err);
 
 /* ---- groups (by.c) --------------------------------------------------------------------------- */
 
