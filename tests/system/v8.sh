@@ -91,8 +91,8 @@ for switch in --perf-prof --perf-basic-prof; do
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
 done
 
-# A hundred short-lived workers one after the other: one table, one pseudo-image.
-for i in $(seq 100); do
+# Forty short-lived workers one after the other: one table, one pseudo-image.
+for i in $(seq 40); do
 	(cd "$work" && exec node --perf-prof "$support/v8_hot.js" 0.05) >"$work/truth" || fail "worker $i"
 	rm -f "$work"/jit-*.dump
 done
