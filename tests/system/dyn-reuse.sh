@@ -29,8 +29,8 @@ reused()
 try()
 {
 	start_daemon -source "$1"
-	# Six times as long as between two looks: errors are made where the routines change.
-	"$DCPI_BIN/../tests/jit_reuse" 1500 4 || fail "jit_reuse"
+	# Three times as long as between two looks: errors are made where the routines change.
+	"$DCPI_BIN/../tests/jit_reuse" 750 4 || fail "jit_reuse"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	low=$(right low '^[+]0x[0-5]$') || exit 1
 	high=$(right high '^[+]0x(0|2[0-5])$') || exit 1
