@@ -17,6 +17,7 @@ static bool flat;
 static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(sel),
 	SELECT_OPTION_LABEL(sel),
+	SELECT_OPTIONS_WORKLOAD(sel),
 	SELECT_OPTION_UNCHECKED(sel),
 	SELECT_OPTIONS_FILES(sel.files, sel.maps),
 	{ "event", BASE_OPT_STRING, &sel.event, "EVENT", "Only samples of this event.", 0, 0 },

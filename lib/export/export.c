@@ -209,7 +209,7 @@ static int make_paths(struct making *m, const struct export_how *how, struct bas
 	struct divide d = { .x = m->x };
 	int r;
 
-	if (how->flat || m->a->labels.nr)
+	if (how->flat || m->a->labels.nr || m->a->nr_kept || m->a->window.cut)
 		return 0;
 	r = callpath_load(m->a, &m->paths, NULL);
 	if (r == -ENOENT || r == -DCPI_EFORMAT)

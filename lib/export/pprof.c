@@ -157,6 +157,9 @@ static void make_labels(struct pprof *p)
 
 	if (a->labels.nr == 1)
 		add_label(p, "label", a->labels.v[0]);
+	for (size_t i = 0; i < a->nr_kept; i++)
+		if (a->kept[i].nr == 1)
+			add_label(p, a->kept[i].name, a->kept[i].v[0]);
 	if (a->nr_platforms == 1)
 		add_label(p, "platform", a->platforms[0]);
 }
