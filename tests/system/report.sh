@@ -85,6 +85,7 @@ try:
     is_so("document.querySelector('h2').textContent === 'fib'")
     b.press("Escape")
     see("location.hash", "#procedures")
+    see("document.getElementById('search').value", "FIB")
     b.press("Escape")
     see(rows + ".length", 8)
     # Order by name, and the other way.
