@@ -6,8 +6,6 @@
 #include "callpath.h"
 #include "export.h"
 
-/* names.c: makes a text fit for any format. */
-void export_clean(char *text);
 /* The number of a text, which is made so. 0 or -ENOMEM. */
 int export_text(struct export *x, const char *text, uint32_t *out);
 

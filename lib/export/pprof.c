@@ -86,7 +86,7 @@ static uint64_t text(struct pprof *p, const char *s)
 
 	failed(p, base_buf_append(&p->more, s, strlen(s) + 1));
 	if (p->r >= 0)
-		export_clean((char *)p->more.data + at);
+		base_text_clean((char *)p->more.data + at);
 	return p->x->nr_texts + p->nr_more++;
 }
 

@@ -44,7 +44,7 @@ w=id=01010101010101010101 lib=id=03030303
 profiles()
 {
 	"$DCPI_BIN/dcpid" -quiet -replay stream -platform test "$@"
-	for file in "${!#}"/2*/test/*; do echo "${file##*/}"; done
+	for file in "${!#}"/2*/test/*.*; do echo "${file##*/}"; done
 }
 prof() { DCPIDB=$1 "$DCPI_BIN/dcpiprof" -no_header "${@:2}" 2>/dev/null; }
 

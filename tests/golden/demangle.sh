@@ -46,7 +46,7 @@ export DCPIDB=names
 	run dcpilist -no_header core::fmt::pad
 	run dcpilist -no_header evn
 	run dcpilist -no_header twice
-	run dcpilist -no_header push_back
+	run dcpilist -no_header pushback
 	run dcpicalc 'even(unsigned int)' cxx
 	"$DCPI_BIN/dcpicalc" 'even(unsigned int)' cxx >even.graph
 	run dcpi2ps -json -format dot -o even.dot even.graph

@@ -49,7 +49,7 @@ export DCPIDB=db
 prof() { "$DCPI_BIN/dcpiprof" -i -no_header "$@" 2>/dev/null; }
 
 {
-	for file in db/2*/test/*; do echo "${file##*/}"; done
+	for file in db/2*/test/*.*; do echo "${file##*/}"; done
 	echo
 
 	for labels in "" "-label a" "-label b/2.0" "-label a -label b/2.0"; do

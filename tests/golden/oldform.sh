@@ -87,7 +87,7 @@ prof() { dcpiprof -db "$1" -epoch all -i -no_header 2>/dev/null; }
 	done
 	echo "# an old form by dcpicat holds the text of an image that is found"
 	dcpid -quiet -replay found -platform test db-found
-	cp db-found/2*/test/* found1
+	cp db-found/2*/test/*.* found1
 	dcpicat found1 | grep ^text_ >text
 	[ "$(wc -l <text)" = 2 ] || cat text
 	run dcpicat -format 0.07 -output found7 found1

@@ -12,16 +12,16 @@ touch -d @1700000000 ./*.data
 for name in two packed pipe mono stack unfinished; do
 	echo "== $name"
 	"$DCPI_BIN/dcpid" -replay $name.data -platform test $name 2>&1 || true
-	for file in "$name"/2*/test/*; do
+	for file in "$name"/2*/test/*.*; do
 		"$DCPI_BIN/dcpicat" "$file" | sed 's/^/	/'
 	done
 done >out 2>&1 || { cat out; exit 1; }
 diff -u "$DCPI_SRC/tests/golden/perfdata.expected" out
 
-# Recorded while it is replayed, it is a stream that gives the same counts.
+# Recorded while it is replayed, it is a stream that gives the same counts (names of threads are not in it).
 "$DCPI_BIN/dcpid" -quiet -replay two.data -platform test -record stream one
 "$DCPI_BIN/dcpid" -quiet -replay stream -platform test again
-for file in one/2*/test/*; do
+for file in one/2*/test/*.*; do
 	"$DCPI_BIN/dcpicat" "$file" >counts
 	"$DCPI_BIN/dcpicat" "again${file#one}" | diff -u counts -
 done

@@ -66,7 +66,7 @@ given=$(awk '$1 == "count" { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^n=/) n 
 "$DCPI_BIN/dcpid" -replay stream -platform test -record again -unknown -log log db
 {
 	ls db
-	for file in db/2*/test/*; do
+	for file in db/2*/test/*.*; do
 		echo
 		"$DCPI_BIN/dcpicat" "$file"
 	done
@@ -90,7 +90,7 @@ chmod 646 again2
 "$DCPI_BIN/dcpid" -quiet -replay again -platform test -record again2 db2
 cmp again again2
 [ "$(stat -c %a again2)" = 640 ]
-for file in db/2*/test/*; do
+for file in db/2*/test/*.*; do
 	"$DCPI_BIN/dcpicat" "$file" >one
 	"$DCPI_BIN/dcpicat" "db2${file#db}" >two
 	diff -u one two
@@ -116,6 +116,6 @@ kill $!
 wait $!
 grep -q 'ended by signal 15: flushing' ended.log
 grep -q "finished: $given samples stored\$" ended.log
-for file in db/2*/test/*; do
+for file in db/2*/test/*.*; do
 	diff -u <("$DCPI_BIN/dcpicat" "$file") <("$DCPI_BIN/dcpicat" "ended/${file#db/}")
 done

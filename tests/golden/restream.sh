@@ -83,6 +83,8 @@ awk -v dyn="$dyn" '
 given=$(grep -c ^count stream)
 "$DCPI_BIN/dcpid" -quiet -replay stream -platform test samples
 
+by_comm() { "$DCPI_BIN/dcpiprof" -db "$1" -no_header -by comm 2>/dev/null; }
+
 # check TABLE DRAIN: entries, nanoseconds.
 check()
 {
@@ -90,9 +92,11 @@ check()
 	"$restream" stream "$name" "$1" "$2" >said
 	echo "$given samples received, $given handed on" | diff -u - said
 	"$DCPI_BIN/dcpid" -quiet -replay "$name" -platform test "db-$name"
-	for file in samples/2*/test/*; do
+	for file in samples/2*/test/*.*; do
 		cmp "$file" "db-$name${file#samples}"
 	done
+	# Which processes are kept by pid depends on when each count came.
+	diff <(by_comm samples) <(by_comm "db-$name")
 	diff <(cd samples && find . -type f -path './2*' | sort) \
 		<(cd "db-$name" && find . -type f -path './2*' | sort)
 	nr=$(grep -c ^count "$name")
