@@ -421,7 +421,7 @@ struct driver_callpath_stats {
 	uint64_t lost_ring; /* found no room for its frames */
 	uint64_t lost_busy; /* due while another one was walked on its CPU */
 	uint64_t lost_read; /* no memory for what lay in the ring, or it made no sense */
-	uint64_t by_end[DRIVER_NR_CALLPATH_ENDS]; /* of what was handed on */
+	uint64_t by_end[DRIVER_NR_CALLPATH_ENDS]; /* ends of what was handed on */
 	uint64_t frames;			  /* in what was handed on */
 	uint64_t nr_tables, table_bytes, evicted;
 };

@@ -20,13 +20,13 @@ struct by {
 	enum workload_key key; /* unless host */
 	int nr_what;
 	char **what;
-	bool *used; /* by @what: it names an image */
+	bool *used; /* indexed by @what: it names an image */
 	struct workload_groups groups;
 	bool known;				 /* how many processes groups have */
 	uint64_t total[ANALYSIS_NR_EVENTS];	 /* all samples of the report */
-	uint64_t unrecorded[ANALYSIS_NR_EVENTS]; /* of these, in no group */
+	uint64_t unrecorded[ANALYSIS_NR_EVENTS]; /* samples of these that are in no group */
 	size_t event;				 /* sorted by */
-	double seconds;				 /* of a sample of that; 0: no clock */
+	double seconds;				 /* seconds of a sample of that; 0: no clock */
 	size_t nr_kept;				 /* groups before "rest" */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpicat prints of any file about all images: the images, and counts. */
+/* dcpicat prints the images and counts of any file about all images. */
 #include "cat_images.h"
 
 #include <inttypes.h>

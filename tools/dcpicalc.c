@@ -12,7 +12,7 @@
 
 static struct select sel;
 static struct base_opt_list xct, tab;
-static struct calc_options how;
+static struct calc_how how;
 static struct estimation estimation;
 static bool several;
 

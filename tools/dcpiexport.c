@@ -126,7 +126,7 @@ static bool is_gz(const char *name)
 	return len > 3 && strcmp(name + len - 3, ".gz") == 0;
 }
 
-/* What @to refuses: its error flag, and errno where that is set. */
+/* @to has refused something: its error flag says so, and errno where that is set. */
 static int write_failed(FILE *to, struct base_err *err)
 {
 	errno = 0;

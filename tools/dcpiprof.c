@@ -86,7 +86,7 @@ struct profile {
 	struct analysis *a;
 	struct analysis_rows rows;
 	struct callpaths paths; /* with -total */
-	bool *used;		/* by operand: it names an image */
+	bool *used;		/* indexed by operand: it names an image */
 	int nr_operands;
 	char **operands;
 	size_t event;	/* sorted by */

@@ -75,7 +75,7 @@ struct report {
 	struct sets sets;
 	struct stats_set *from; /* totals of each set */
 	struct stats stats;
-	bool *hidden; /* by row: not shown */
+	bool *hidden; /* indexed by row: not shown */
 	size_t nr_hidden;
 	double *others; /* sums of the hidden rows, by set */
 };

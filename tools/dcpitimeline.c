@@ -62,7 +62,7 @@ struct rows_of {
 	const struct profdb_workloads *w;
 	bool by_key;
 	enum workload_key key;
-	struct analysis_image **images; /* of @w */
+	struct analysis_image **images; /* images of @w */
 	bool *wanted;			/* likewise */
 	uint32_t open;			/* number of the open image + 1 */
 	struct image *img;		/* NULL: it could not be opened */

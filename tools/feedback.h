@@ -15,7 +15,7 @@ struct feedback {
 	/* The operands and their results: */
 	char **names; /* procedures; none: all */
 	int nr_names;
-	bool *used; /* by name: whether it was found */
+	bool *used; /* indexed by name: whether it was found */
 	const char *image;
 	struct runs runs;
 	runs_visit *visit;

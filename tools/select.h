@@ -15,7 +15,7 @@ struct select {
 	const char *platform;	     /* NULL: all */
 	const char *event;	     /* NULL: all events */
 	const char *since, *until;   /* as when_parse takes them; NULL: any time */
-	bool whole;		     /* what is shown has no minutes: whole epochs are chosen */
+	bool whole;		     /* the output has no minutes: whole epochs are chosen */
 	bool minutes;		     /* only what has minutes is shown */
 	struct base_opt_list labels; /* -label: only samples with one of these */
 	/* -comm, -exe, …: only samples of workloads that match one of each; that of labels is

@@ -108,7 +108,7 @@ static void start_pager(const char *command)
 	}
 	close(fds[0]);
 	if (pager > 0) {
-		/* What goes wrong is read there as well; it would disturb the screen. */
+		/* Messages are read there as well; it would disturb the screen. */
 		dup2(fds[1], STDOUT_FILENO);
 		if (isatty(STDERR_FILENO))
 			dup2(fds[1], STDERR_FILENO);

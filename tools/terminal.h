@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What differs where a report goes to a terminal: its width, colours, length, and a pager. */
+/* Reports that go to a terminal: its width, colours, length, and a pager. */
 #ifndef DCPI_TERMINAL_H
 #define DCPI_TERMINAL_H
 
@@ -34,7 +34,8 @@ void terminal_end(void);
 size_t terminal_width(void);
 /* Rows that a long table is cut to; 0: no limit. */
 size_t terminal_rows(void);
-/* What begins and ends a share of the samples, @percent: a colour by heat, or nothing. */
+/* The text that begins, and that ends, a share of the samples of @percent: colours by heat, or "".
+ */
 const char *terminal_heat(double percent);
 const char *terminal_plain(double percent);
 

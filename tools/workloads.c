@@ -142,7 +142,7 @@ static int remarks(struct analysis *a, const struct workloads *x)
 		r = workload_mark(a, x->w, &all, WORKLOAD_NR_KEYS, marks);
 	if (r >= 0 && a->nr_events) {
 		workload_sum(a, x->w, &all, marks, recorded);
-		/* What was not recorded has no time. */
+		/* Samples that were not recorded have no time. */
 		if (!workload_filter_has_time(&all))
 			r = remark_unrecorded(a, recorded[event], event);
 	}

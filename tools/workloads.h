@@ -9,7 +9,7 @@
 
 /* Zero-initialize; release also on failure. */
 struct workloads {
-	struct profdb_workloads *w;    /* of all chosen epochs */
+	struct profdb_workloads *w;    /* workloads of all chosen epochs */
 	struct workload_filter filter; /* as the options say */
 	const char **uids;	       /* its globs of users, whose names are numbers here */
 	char **numbers;

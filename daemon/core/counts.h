@@ -53,7 +53,7 @@ struct counts {
 	struct callpaths *callpaths;   /* NULL: no call paths are wanted */
 	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
-	int64_t recorded_utc_ns;       /* of a recorded stream: when it began */
+	int64_t recorded_utc_ns;       /* when a recorded stream began */
 
 	/* kept here; zero-initialize */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */

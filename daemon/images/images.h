@@ -175,7 +175,7 @@ enum { STORE_AHEAD = 32 }; /* a power of two */
 struct store_count {
 	uint64_t off, n;
 	uint32_t event;
-	struct workload_where where; /* whose they are, and when they came */
+	struct workload_where where; /* their owner and time */
 };
 
 struct store {

@@ -66,7 +66,7 @@ enum { WORKLOAD_NR_STEPS = 8 };
 struct workload_clock {
 	struct workload_clock_step {
 		uint64_t from_ns;
-		int64_t offset_ns; /* of UTC from the clock */
+		int64_t offset_ns; /* distance of UTC from the clock */
 	} steps[WORKLOAD_NR_STEPS];
 	size_t nr;
 };

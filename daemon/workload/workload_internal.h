@@ -28,7 +28,7 @@ struct workload_one {
 	int32_t pid;	    /* 0: it stands for many */
 	uint64_t samples;   /* in this epoch */
 	uint64_t processes; /* that are still to be told of */
-	uint64_t telling;   /* those that workload_put has told of, up to workload_written */
+	uint64_t telling;   /* counts that workload_put has told of, up to workload_written */
 	bool apart;	    /* its pid is kept */
 	bool used;
 	bool taken; /* not free */
@@ -70,7 +70,7 @@ struct workloads {
 
 	struct workload_table *tables;
 	size_t nr_counts; /* in all of them */
-	uint64_t seed;	  /* of their hashes: programs choose the addresses */
+	uint64_t seed;	  /* seed of their hashes: programs choose the addresses */
 
 	unsigned int level; /* enum workload_level */
 	uint64_t lost, losing;

@@ -125,7 +125,7 @@ struct bpf_programs {
 	int tables_fd, notes_fd, forks_fd;
 	struct sample_shared *shared;	   /* one line of words, which programs and we share */
 	const volatile uint64_t *untabled; /* samples without a table, by event */
-	struct thread_name *names;	   /* of threads, by number */
+	struct thread_name *names;	   /* names of threads, by number */
 };
 
 /* Can traces and call paths be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */

@@ -187,7 +187,7 @@ static void set_sample_constants(struct sample_behind *own, const struct sample 
 		own->rodata->mix[i] = instead_of->rodata->mix[i];
 }
 
-enum { NOTHING_LEN = 65536 /* of a ring, at least a page of any size */ };
+enum { NOTHING_LEN = 65536 /* bytes of a ring, at least a page of any size */ };
 
 /* Traces by default take little memory: for the code that programs run most of the time. */
 enum { SMALL_BLOCKS = TRACE_NR_BLOCKS / 16, SMALL_RING = TRACE_RING_LEN / 4 };

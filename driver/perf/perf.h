@@ -133,7 +133,7 @@ enum { PERF_NAME_LEN = 16 }; /* with its NUL */
 /* Zero-initialize. A thread that no event named has number 0. */
 struct perf_names {
 	struct base_map threads, numbers; /* tid, text -> number, as the value itself */
-	char (*texts)[PERF_NAME_LEN];	  /* by number, from 1 */
+	char (*texts)[PERF_NAME_LEN];	  /* indexed by number, from 1 */
 	size_t nr, cap;
 };
 

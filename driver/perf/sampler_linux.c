@@ -439,7 +439,7 @@ int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct 
 	distrust_threads(s, lost);
 	perf_order_settle(&s->order);
 	while (r >= 0 && (next = perf_order_take(&s->order, horizon))) {
-		/* Whoever takes it may have the rings read (perf_sampler_read_rings). */
+		/* The reader of the ring may have the rings read (perf_sampler_read_rings). */
 		struct perf_item item = *next;
 
 		r = item.load ? hand_load(s, item.load, sink) : hand_count(s, &item.count, sink);

@@ -89,7 +89,7 @@ static char *behind(char *text, size_t n)
 	return text;
 }
 
-/* Of a path the last part says most, of a name both ends. */
+/* The last part of a path says most, both ends of a name do. */
 static void cut_middle(char *text, size_t width)
 {
 	size_t n = demangle_width(text), head = (width - 1) / 2;

@@ -26,10 +26,10 @@ struct callgrind {
 	uint64_t *counts; /* [cost * x->nr_events + n-th event] */
 	size_t nr, cap, cap_counts;
 	struct base_map by_cost;
-	uint32_t *order; /* of costs */
+	uint32_t *order; /* order of costs */
 	uint32_t *places;
-	size_t *seen; /* by function: the last stack that has it, from 1 */
-	/* What was written last: */
+	size_t *seen; /* indexed by function: the last stack that has it, from 1 */
+	/* The last things written: */
 	bool *named_object, *named_file, *named_function; /* their numbers have names already */
 	uint32_t object, function, file;
 };

@@ -17,8 +17,9 @@ struct making {
 	struct callpath_tree *t;
 	uint64_t *due, *left; /* as struct divide */
 	size_t nr_nodes;
-	uint32_t *place; /* by node */
-	uint32_t *image; /* by image of the paths: its number in @a; EXPORT_NONE: not looked up */
+	uint32_t *place; /* indexed by node */
+	uint32_t *image; /* indexed by image of the paths: its number in @a; EXPORT_NONE: not looked
+			    up */
 };
 
 static size_t image_number(const struct analysis *a, const struct analysis_image *ai)
@@ -181,7 +182,7 @@ static size_t depth_of(const struct export *x, size_t stack)
 	return n;
 }
 
-/* What dividing left without a sample has no stack, and its callers are of no use. */
+/* A path that dividing left without a sample has no stack, and its callers are of no use. */
 static void finish(struct export *x)
 {
 	for (size_t i = 0; i < x->nr_callers; i++)

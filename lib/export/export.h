@@ -30,7 +30,7 @@ struct export_function {
 	uint32_t image;	  /* EXPORT_NONE: it is in none (samples in no image, ends of paths) */
 	uint32_t file;	  /* 0: unknown */
 	uint64_t begin; /* address of its first instruction; 0: an inlined function, no function */
-	uint32_t line;	/* of its definition; 0: unknown */
+	uint32_t line;	/* line of its definition; 0: unknown */
 };
 
 struct export_frame {
@@ -81,7 +81,7 @@ struct export
 	struct base_map by_stack;
 	size_t deepest;	  /* places of the longest stack */
 	bool paths;	  /* there are call paths */
-	uint32_t *events; /* those that formats write, in this order */
+	uint32_t *events; /* the events that formats write, in this order */
 	size_t nr_events;
 };
 

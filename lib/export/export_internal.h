@@ -24,8 +24,8 @@ struct divide {
 	struct export *x;
 	const struct callpath_tree *t;
 	const struct profdb_callpaths *paths;
-	const uint32_t *place;	   /* by node of the paths */
-	const uint32_t *procedure; /* by place */
+	const uint32_t *place;	   /* indexed by node of the paths */
+	const uint32_t *procedure; /* indexed by place */
 	uint64_t *due;		   /* [node * nr_events + event]: samples on its path */
 	uint64_t *left;		   /* [place * nr_events + event]: samples without a path so far */
 };

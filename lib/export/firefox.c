@@ -24,9 +24,9 @@ static const char categories[] =
 struct firefox {
 	const struct export *x;
 	FILE *to;
-	uint32_t *library; /* by image */
-	uint32_t *top;	   /* by caller: the entry of the stack table of its innermost frame */
-	uint32_t *place;   /* by frame */
+	uint32_t *library; /* indexed by image */
+	uint32_t *top; /* indexed by caller: the entry of the stack table of its innermost frame */
+	uint32_t *place; /* indexed by frame */
 	const char *sep;
 };
 

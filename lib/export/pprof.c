@@ -35,11 +35,11 @@ enum {
 struct pprof {
 	const struct export *x;
 	FILE *to;
-	struct base_buf message, part; /* what is being put together */
-	struct base_buf labels;	       /* those that all samples have, as fields of a sample */
+	struct base_buf message, part; /* the message that is being put together */
+	struct base_buf labels;	       /* labels that all samples have, as fields of a sample */
 	struct base_buf more;	       /* texts that x->texts lacks, each with its 0 */
 	size_t nr_more;
-	uint32_t *mapping; /* by image; 0: none */
+	uint32_t *mapping; /* indexed by image; 0: none */
 	uint32_t *places;
 	bool clock; /* values have nanoseconds behind samples of the first event */
 	int r;	    /* the first failure */
@@ -150,7 +150,7 @@ static void add_label(struct pprof *p, const char *key, const char *label)
 	failed(p, protobuf_bytes(&p->labels, SAMPLE_LABEL, p->part.data, p->part.len));
 }
 
-/* What is chosen is told apart where a reader adds several files up. */
+/* A choice is told apart where a reader adds several files up. */
 static void make_labels(struct pprof *p)
 {
 	const struct analysis *a = p->x->a;

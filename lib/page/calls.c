@@ -14,8 +14,8 @@ struct calls {
 	struct page *p;
 	struct callpath_tree *t;
 	uint64_t least;	     /* nodes with fewer samples are left out */
-	uint32_t *number;    /* by node: its number in the page + 1; 0: left out */
-	uint32_t *procedure; /* by procedure: the same */
+	uint32_t *number;    /* indexed by node: its number in the page + 1; 0: left out */
+	uint32_t *procedure; /* indexed by procedure: the same */
 	uint32_t nr;
 };
 

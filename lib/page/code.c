@@ -46,7 +46,7 @@ struct code {
 	const struct graph_proc *g;
 	uint64_t base;	       /* addresses are relative to it */
 	struct base_map files; /* name: index + 1 */
-	bool **is_shown;       /* by part and unit */
+	bool **is_shown;       /* indexed by part and unit */
 	const char **names;
 	size_t nr_names, cap_names;
 };
@@ -344,7 +344,7 @@ struct shown {
 	const struct analysis_unit *u;
 	const struct graph_insn *insn;	   /* NULL: it is in no block */
 	const struct hotlist_spot *values; /* NULL: none were recorded */
-	size_t stacks;			   /* of the parts before */
+	size_t stacks;			   /* stacks of the parts before */
 };
 
 /* The number of its elements in the model: from the end on values may lack. */
@@ -564,7 +564,7 @@ static int put_code(struct code *c, struct chosen *ch)
 
 static int analyse(struct code *c, struct chosen *ch, struct graph_flow *f, struct base_err *err)
 {
-	const struct calc_options how = { .least = FREQ_LOW, .outside = STALL_OPTIMISTIC };
+	const struct calc_how how = { .least = FREQ_LOW, .outside = STALL_OPTIMISTIC };
 	struct graph *g = graph_new();
 	int r = g ? calc_add(f, c->p->o->event, &how, g, err) : -ENOMEM;
 

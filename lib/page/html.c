@@ -31,7 +31,7 @@ static int put_base64(struct base_buf *to, const uint8_t *in, size_t len)
 	return 0;
 }
 
-/* What the policy calls a script or style by. */
+/* The name of a script or style in the policy. */
 static int put_hash(struct base_buf *to, const void *data, size_t len)
 {
 	struct base_sha256 s;

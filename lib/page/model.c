@@ -125,7 +125,7 @@ static int gather(struct page *p)
 	return r;
 }
 
-/* Those with fewest samples are left out when there are more than fit. */
+/* Procedures with fewest samples are left out when there are more than fit. */
 static void choose_rows(struct page *p)
 {
 	double left = rows_part * (double)p->o->size;
@@ -162,7 +162,7 @@ static void put_procedure(struct jwrite *j, const struct page *p, const struct a
 	jwrite_close(j, ']');
 }
 
-/* What is wrong with an image, or not known of it. */
+/* Says what is wrong with an image, or not known of it. */
 static void put_state(struct jwrite *j, const struct analysis_image *ai)
 {
 	if (ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN) {

@@ -11,8 +11,9 @@ struct page {
 	struct analysis *a;
 	const struct page_options *o;
 	struct analysis_rows procedures, images;
-	struct base_map image_of; /* by facility or image: index of its row in @images + 1 */
-	size_t nr_shown;	  /* procedures that have a row of their own */
+	struct base_map
+		image_of; /* indexed by facility or image: index of its row in @images + 1 */
+	size_t nr_shown;  /* procedures that have a row of their own */
 };
 
 /* code.c: the listings of the hottest procedures, in about @size bytes. */

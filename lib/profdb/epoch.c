@@ -84,7 +84,7 @@ struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, const 
 	return NULL;
 }
 
-/* Of several files with one key the last is the one to continue. */
+/* The last of several files with one key is the one to continue. */
 static int know_file(struct profdb *db, const char *name)
 {
 	char key[PROFDB_KEY_MAX];

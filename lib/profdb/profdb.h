@@ -167,7 +167,7 @@ enum profdb_callpath_end {
 	PROFDB_CALLPATH_CUT,	    /* deeper than paths may be */
 	PROFDB_CALLPATH_UNREADABLE, /* its stack could not be read further */
 	PROFDB_CALLPATH_NO_ROWS,    /* nothing tells how the outermost frame known was called */
-	PROFDB_CALLPATH_CONTRADICTED, /* what is said to have called it does not call it */
+	PROFDB_CALLPATH_CONTRADICTED, /* the routine that is said to have called it does not */
 	PROFDB_NR_CALLPATH_ENDS
 };
 

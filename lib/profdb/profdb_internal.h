@@ -284,7 +284,7 @@ int profdb_values_take_all(struct profdb_values *to, const struct profdb_values 
 struct profdb_image_table {
 	struct profdb_image_ref *v;
 	size_t nr, cap;
-	struct base_map by_key; /* what makes images equal -> number + 1 */
+	struct base_map by_key; /* key is what makes images equal -> number + 1 */
 };
 
 void profdb_image_table_release(struct profdb_image_table *t);
@@ -409,7 +409,7 @@ struct profdb_workloads {
 	struct profdb_workload *v; /* their texts are those of: */
 	size_t nr, cap;
 	struct base_map texts;	/* text -> itself, allocated */
-	struct base_map by_key; /* what makes workloads equal -> number + 1 */
+	struct base_map by_key; /* key is what makes workloads equal -> number + 1 */
 	struct profdb_workload_rows counts, minutes;
 	bool no_minutes;	/* they were not read, or are not there for all that was merged */
 	struct base_buf stored; /* parts of its file that stay as they are: their sections */
@@ -418,7 +418,7 @@ struct profdb_workloads {
 	uint8_t level;		/* of the part that counts and minutes become */
 };
 
-/* What minutes add up to, block after block: for each workload with counts in a block, ascending.
+/* The sums of minutes, block after block: for each workload with counts in a block, ascending.
  */
 struct profdb_workload_blocks {
 	struct profdb_workload_key *rows;
@@ -443,7 +443,7 @@ struct profdb_workload_coder {
 	struct profdb_range_decoder from;
 	struct profdb_range_model *models;
 	uint64_t nr_rows;
-	size_t start; /* of the section, in what is written */
+	size_t start; /* begin of the section, in bytes of the file */
 	int error;    /* negative: all further numbers are 0 */
 };
 

@@ -47,7 +47,7 @@ int profdb_workload_coder_write(struct profdb_workload_coder *c, size_t nr_model
 	return r;
 }
 
-/* What the range coder made shorter than a reader would trust is filled up. */
+/* A section that the range coder made shorter than a reader would trust is filled up. */
 int profdb_workload_coder_end(struct profdb_workload_coder *c)
 {
 	struct base_buf *out = c->to.out;

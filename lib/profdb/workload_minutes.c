@@ -11,13 +11,13 @@
 
 /* The models: */
 enum {
-	LENGTHS = 16,	       /* of a number that tells of the next one, in bits */
+	LENGTHS = 16,	       /* lengths of a number that tells of the next one, in bits */
 	FIRST = 0,	       /* the first minute of all */
 	BEGIN = 1,	       /* the first one of a sum, by the length of the sum */
 	GAP = BEGIN + LENGTHS, /* gap to the next one, by that of what is left of it */
 	COUNT = GAP + LENGTHS, /* of each event so many: */
-	OF_FIRST = 0,	       /* of a sum's first minute, by the length of the sum */
-	OF_NEXT = LENGTHS,     /* of the next ones, by that of the count before */
+	OF_FIRST = 0,	       /* models of a sum's first minute, by the length of the sum */
+	OF_NEXT = LENGTHS,     /* models of the next ones, by that of the count before */
 	MODELS_A_COUNT = 2 * LENGTHS
 };
 
@@ -35,7 +35,7 @@ static size_t model_of_count(size_t event, size_t which)
 
 /* ---- one sum --------------------------------------------------------------------------------- */
 
-/* What minutes of one block and workload have yet to tell. */
+/* The rest of the minutes of one block and workload. */
 struct sum {
 	const struct profdb_workload_key *key;
 	uint64_t left[PROFDB_NR_EVENTS], last[PROFDB_NR_EVENTS];
@@ -107,7 +107,7 @@ static struct sum sum_begin(const struct profdb_workload_blocks *b, size_t row, 
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* By image, block, workload, minute: pointers to keys. NULL: no memory. */
+/* Pointers to keys, sorted by image, block, workload, minute. NULL: no memory. */
 static struct base_sort_item *by_block(const struct profdb_workload_rows *minutes,
 				       struct base_sort_item **sorted)
 {

@@ -94,15 +94,17 @@ struct callpath_tree {
 	struct callpath_leaf *leaves;
 	size_t nr_leaves, cap_leaves;
 	struct base_map by_leaf;
-	uint32_t *leaf_of;  /* by node of the paths: the leaf of its samples, or UINT32_MAX */
+	uint32_t
+		*leaf_of; /* indexed by node of the paths: the leaf of its samples, or UINT32_MAX */
 	bool *contradicted; /* likewise: its caller's code says that it did not call it, so that its
 			       path ends there */
 	uint64_t *raw;	    /* samples with a path, [leaf * nr_events + event] */
 	uint64_t *count;    /* the same, so scaled that they add up to the flat profile */
 	uint64_t *ends;	    /* samples with a path, [event * PROFDB_NR_CALLPATH_ENDS + end] */
 	uint64_t *checks;   /* callers on their paths, [event * CALLPATH_NR_CHECKS + check] */
-	uint64_t *unused;   /* by event: samples with a path whose procedure has no flat profile */
-	uint64_t *alone;    /* by event: samples of procedures that no path ends in */
+	uint64_t *unused;   /* indexed by event: samples with a path whose procedure has no flat
+			       profile */
+	uint64_t *alone;    /* indexed by event: samples of procedures that no path ends in */
 };
 
 /*

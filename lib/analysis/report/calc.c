@@ -14,7 +14,7 @@
 struct calc {
 	const struct graph_flow *f;
 	const struct flow *flow;
-	const struct calc_options *o;
+	const struct calc_how *o;
 	struct analysis *a;
 	size_t event;
 	struct graph_proc *p;
@@ -540,8 +540,8 @@ static void release(struct calc *c)
 	stall_release(&c->stall);
 }
 
-int calc_add(const struct graph_flow *f, size_t event, const struct calc_options *o,
-	     struct graph *g, struct base_err *err)
+int calc_add(const struct graph_flow *f, size_t event, const struct calc_how *o, struct graph *g,
+	     struct base_err *err)
 {
 	const char *name = f->parts[0]->symbol.name;
 	struct calc c = { .f = f, .flow = f->flow, .o = o, .a = f->parts[0]->a, .event = event };
@@ -598,7 +598,7 @@ static int take_insns(const struct calc *c, struct calc_insns *out)
 int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outside,
 	       struct calc_insns *out, struct base_err *err)
 {
-	const struct calc_options o = { .least = FREQ_LOW, .outside = outside };
+	const struct calc_how o = { .least = FREQ_LOW, .outside = outside };
 	struct calc c = { .f = f, .flow = f->flow, .o = &o, .a = f->parts[0]->a, .event = event };
 	struct graph *g = graph_new();
 	int r = g ? graph_flow_add(f, event, g, err) : -ENOMEM;

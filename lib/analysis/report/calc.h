@@ -11,7 +11,7 @@
 #include "graph_flow.h"
 #include "stall.h"
 
-struct calc_options {
+struct calc_how {
 	enum freq_confidence least; /* estimates with lower confidence are not shown */
 	double cutoff; /* percent of the procedure's samples; blocks with less are omitted */
 	bool opcodes;  /* show the instructions' bytes before their text */
@@ -26,8 +26,8 @@ struct calc_options {
  * event that determines frequencies there are none: a note says so. 0 or negative with @err: errors
  * of graph_flow_add; -ENOENT: @exact does not have this procedure.
  */
-int calc_add(const struct graph_flow *f, size_t event, const struct calc_options *o,
-	     struct graph *g, struct base_err *err);
+int calc_add(const struct graph_flow *f, size_t event, const struct calc_how *o, struct graph *g,
+	     struct base_err *err);
 
 /* The results for one instruction. Frequencies of low confidence are hints. */
 struct calc_insn {

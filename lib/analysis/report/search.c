@@ -20,7 +20,7 @@ struct search {
 	const char *what;
 	bool by_address;
 	bool readable;	       /* no linker's name matches, so readable names are compared */
-	enum demangle_fit fit; /* of readable names: the best so far */
+	enum demangle_fit fit; /* the best so far, of readable names */
 	size_t from;	       /* the first one found in the image that is searched */
 	uint64_t vaddr;
 	struct analysis_founds *out;

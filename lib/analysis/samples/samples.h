@@ -31,7 +31,7 @@ struct analysis_selection {
 	const char *const *maps; /* maps by dcpiscan, for the same purpose */
 	size_t nr_maps;
 	bool timed; /* only epochs with a part of [since, until); of all, if @epoch is NULL */
-	bool whole; /* what the caller shows has no minutes: an epoch is to share one at least */
+	bool whole; /* the caller's output has no minutes: an epoch is to share one at least */
 	int64_t since, until;
 };
 

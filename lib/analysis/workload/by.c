@@ -11,10 +11,10 @@ struct by {
 	const struct profdb_workloads *w;
 	enum workload_key key;
 	struct workload_groups *out;
-	bool *chosen;  /* by workload */
+	bool *chosen;  /* indexed by workload */
 	bool *seen;    /* likewise: it has samples in wanted images */
 	size_t *group; /* likewise */
-	bool *wanted;  /* by image of @w */
+	bool *wanted;  /* indexed by image of @w */
 	size_t event[PROFDB_NR_EVENTS];
 };
 

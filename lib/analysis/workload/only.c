@@ -10,7 +10,7 @@ struct only {
 	struct analysis *a;
 	const struct profdb_workloads *w;
 	const struct workload_filter *f;
-	bool *chosen;			/* by workload */
+	bool *chosen;			/* indexed by workload */
 	struct analysis_image **images; /* indexed by image of @w */
 	size_t event[PROFDB_NR_EVENTS]; /* indexed by event of @w */
 };
@@ -92,7 +92,7 @@ struct item {
 };
 
 struct run {
-	struct item *at; /* those of a block, then sorted by workload */
+	struct item *at; /* items of a block, then sorted by workload */
 	size_t nr, cap;
 	uint64_t *count, *share, *rest;
 	size_t cap_count, cap_share, cap_rest;

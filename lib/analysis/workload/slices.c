@@ -87,7 +87,7 @@ struct make {
 	size_t event; /* of @w */
 	int (*row_of)(void *ctx, uint32_t workload, uint32_t image, uint64_t off, size_t *row);
 	void *ctx;
-	bool *chosen; /* by workload */
+	bool *chosen; /* indexed by workload */
 	struct base_map blocks;
 	struct slices *s;
 };

@@ -10,7 +10,7 @@
 #define SLICES_NO_ROW SIZE_MAX
 
 struct slices_row {
-	uint64_t *count; /* by slice */
+	uint64_t *count; /* indexed by slice */
 	uint64_t sum;
 };
 
@@ -23,9 +23,9 @@ struct slices {
 	/* zero-initialized, filled by slices_make */
 	struct slices_row *rows;
 	size_t nr_rows, cap_rows;
-	uint64_t *total; /* by slice: sum of the rows */
-	uint64_t sum;	 /* of all */
-	bool *recorded;	 /* by slice: somebody has samples in it, chosen or not */
+	uint64_t *total; /* indexed by slice: sum of the rows */
+	uint64_t sum;	 /* samples of all */
+	bool *recorded;	 /* indexed by slice: somebody has samples in it, chosen or not */
 };
 
 /* First second of the first minute that has samples of anything within the filter's time, and the

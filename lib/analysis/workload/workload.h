@@ -130,10 +130,10 @@ int workload_window_restrict(struct analysis *a, struct base_err *err);
 
 struct workload_group {
 	char *name;	    /* text of the key; "": see below, else there is none */
-	bool dropped;	    /* those that are not kept by this key */
+	bool dropped;	    /* the group of all that are not kept by this key */
 	bool idle;	    /* the idle task, whatever the key */
 	char *comm;	    /* name of its processes, "" where these have several */
-	uint64_t *count;    /* by event of the analysis */
+	uint64_t *count;    /* indexed by event of the analysis */
 	uint64_t processes; /* number of them */
 };
 
