@@ -43,6 +43,7 @@ struct symbol {
 
 struct frame {
 	uint64_t function; /* start of a hooked function; 0: it is none */
+	bool hook;
 	uint64_t pc;
 	bool exact;
 	bool leaves; /* its caller may be in the shadow or not */
@@ -301,6 +302,7 @@ static struct frame frame_of(const struct unwind_frame *u)
 		.exact = u->exact,
 		.leaves = (s && s->hook) || is_resume(m, s),
 		.function = s && s->hooked && !s->hook ? s->addr + bias : 0,
+		.hook = s && s->hook,
 	};
 }
 
@@ -329,6 +331,19 @@ static enum unwind_step walk(struct frame *frames, size_t *nr)
 	return end;
 }
 
+/* Has @caller called @function, which has jumped to its exit's hook and is no frame any more? */
+static bool has_jumped(const struct frame *hook, const struct frame *caller, uint64_t function)
+{
+	uint8_t call[5];
+	int32_t to;
+
+	if (!hook->hook || !hook->exact || caller->exact ||
+	    !read_memory(caller->pc - sizeof(call), call, sizeof(call)) || call[0] != 0xe8)
+		return false;
+	memcpy(&to, call + 1, sizeof(to));
+	return caller->pc + (uint64_t)(int64_t)to == function;
+}
+
 /*
  * Are the frames those of the shadow? An interrupted function may not have called its hook yet, or
  * be about to return behind that of its exit; so may one whose hook was interrupted.
@@ -338,6 +353,8 @@ static bool equal(const struct frame *f, size_t nr, const struct shapes_stack *s
 {
 	for (size_t i = 0; i < nr; i++) {
 		optional = f[i].function ? optional || f[i].exact : f[i].leaves;
+		if (left && i + 1 < nr && has_jumped(&f[i], &f[i + 1], s->function[left - 1]))
+			left--;
 		if (!f[i].function)
 			continue;
 		if (optional && equal(f + i + 1, nr - i - 1, s, left, false))
