@@ -126,7 +126,7 @@ enum driver_mode { DRIVER_USER, DRIVER_KERNEL, DRIVER_OTHER /* hypervisor, guest
  */
 struct driver_count {
 	uint64_t first_ns, time_ns;
-	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: nobody told. In
+	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: not told. In
 			      kernel mode it may be that of before an exec which was told, or 0
 			      of a process that ends, and counts may come behind its exit */
 	int32_t pid, tid;  /* in kernel mode too; 0: the idle task; -1: unknown */

@@ -42,7 +42,7 @@ struct options {
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
 	const char *format;	 /* of profile files, as profdb_format_find takes it */
 	const char *epoch_every; /* as every_parse takes it */
-	int64_t epoch_every_s;	 /* that in seconds; 0: epochs begin when somebody says so */
+	int64_t epoch_every_s;	 /* length of an epoch; 0: epochs begin on request */
 	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
 	int64_t quota_mib, process_quota_mib; /* 0: the default */
 	int64_t gc_size_mib;		      /* 0: whatever it takes */

@@ -18,7 +18,7 @@ struct when_window {
  * The instant that @text means at @now, into *@out: a clock time of today, a date (its first
  * instant), both; "today", "yesterday", "now"; with a unit s, m, h, d or w and a minus how long
  * before @now; with @ UTC seconds. Times are of the local time zone, with a Z at their end of UTC.
- * Of a time that the clock showed twice it is the first one, or if @last the last one. 0, or
+ * A time that the clock showed twice is the first one, or if @last the last one. 0, or
  * -DCPI_EUSAGE with @err and a hint: unreadable, no such day or time, later than @now.
  */
 int when_parse(const char *text, int64_t now, bool last, int64_t *out, struct base_err *err);

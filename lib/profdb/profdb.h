@@ -694,7 +694,7 @@ int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_L
  * another platform has open and wrote into within a day. Else 0, and nothing has changed. turn: an
  * epoch at @now that all others will follow, so newer than every other: the minute's, else the
  * second's; behind one that lies ahead, where a clock was set back. Names that are more than a day
- * ahead of @now are nobody's.
+ * ahead of @now are ignored.
  */
 int profdb_epoch_follow(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
 			struct base_err *err);

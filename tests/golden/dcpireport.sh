@@ -42,7 +42,7 @@ END
 } >out
 compare dcpireport
 
-# What a browser unpacks is what -json prints; the policy has the hashes of the style and the script, and nothing else.
+# A browser unpacks what -json prints; the policy has the hashes of the style and the script, and nothing else.
 "$DCPI_BIN/dcpireport" -json 2>/dev/null >model
 node - <<-'END'
 	const fs = require("fs"), page = fs.readFileSync("page.html", "utf8");

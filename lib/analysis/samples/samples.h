@@ -147,7 +147,7 @@ struct analysis {
 	struct analysis_kept *kept;
 	size_t nr_kept;
 	uint64_t kept_of[ANALYSIS_NR_EVENTS];
-	bool moves_dropped; /* profiles had moves of traces, of which nobody knows whose they are */
+	bool moves_dropped; /* profiles had moves of traces, which are not kept by workload */
 	struct analysis_window window;
 	/* Names of epochs that keep no workloads, " NAME NAME …", once they were read. */
 	struct base_buf unrecorded;

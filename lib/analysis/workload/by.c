@@ -136,7 +136,7 @@ static int process_key(size_t group, const struct profdb_workload *k, struct bas
 }
 
 /*
- * Of a process whose pid is kept there is one, in however many epochs it is, and whatever threads
+ * A process whose pid is kept is one, in however many epochs it is, and whatever threads
  * it has. Of others each is counted by one of their workloads.
  */
 static int count_processes(struct base_map *known, const struct profdb_workload *k, size_t group,

@@ -25,7 +25,7 @@ struct slices {
 	size_t nr_rows, cap_rows;
 	uint64_t *total; /* indexed by slice: sum of the rows */
 	uint64_t sum;	 /* samples of all */
-	bool *recorded;	 /* indexed by slice: somebody has samples in it, chosen or not */
+	bool *recorded;	 /* indexed by slice: any workload has samples in it */
 };
 
 /* First second of the first minute that has samples of anything within the filter's time, and the

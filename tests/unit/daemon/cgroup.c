@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The cgroup of a process, out of any form of /proc/PID/cgroup. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

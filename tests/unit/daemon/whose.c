@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Counts get the workload of their process, whatever is known of it. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Tables of workloads: their sums, moves, limits and what flushes make of them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Hints for runtimes whose code has no names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
