@@ -74,6 +74,8 @@ struct mkdb {
 	struct profdb_callpaths *paths;	    /* NULL: none since the last flush */
 	struct profdb_workloads *workloads; /* as paths */
 	struct workload names[NAMES_MAX];
+	char *words[NAMES_MAX * WORDS_MAX]; /* their texts lie in these */
+	size_t nr_words;
 	size_t nr_names;
 	int64_t epoch; /* UTC seconds */
 	struct base_err err;
@@ -420,6 +422,7 @@ static int do_workload(struct mkdb *m, char **w, size_t nr)
 			n->name = word;
 		else
 			r = set_key(&n->k, word);
+		m->words[m->nr_words++] = word;
 	}
 	m->nr_names++;
 	return r < 0 ? base_fail(&m->err, r, "workload: a key that it has not") : 0;
