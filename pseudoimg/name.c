@@ -2,32 +2,10 @@
 /* Names from outside, made safe for ELF and DWARF. */
 #include "pseudoimg_internal.h"
 
-/* Bytes of the well-formed UTF-8 character at @p, or 0. */
-static size_t utf8_len(const uint8_t *p, size_t left)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	uint32_t c;
-
-	if (len < 2)
-		return len;
-	if (len > left || p[0] > 0xf4)
-		return 0;
-	c = p[0] & (0xffu >> (len + 1));
-	for (size_t i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return len;
-}
-
 /* C0, DEL, and the C1 set, which some terminals obey too. */
-static bool is_control(const uint8_t *p, size_t len)
+static bool is_control(uint32_t c)
 {
-	return len == 1 ? p[0] < 0x20 || p[0] == 0x7f : len == 2 && p[0] == 0xc2 && p[1] < 0xa0;
+	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
 static int put_escaped(struct base_buf *b, uint8_t c)
@@ -49,11 +27,12 @@ int pseudoimg_name_put(struct base_buf *b, const char *name, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)name;
 	size_t plain = 0, at = 0, n;
+	uint32_t c = 0;
 	int r;
 
 	while (at < len) {
-		n = utf8_len(p + at, len - at);
-		if (n && !is_control(p + at, n)) {
+		n = base_utf8(p + at, len - at, &c);
+		if (n && !is_control(c)) {
 			at += n;
 			continue;
 		}

@@ -7,39 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character at @s, 0 where there is none that a terminal may see. */
-static size_t printable(const unsigned char *s)
-{
-	size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
-
-	if (s[0] < ' ' || s[0] == 0x7f || (s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if ((len == 2 && c < 0xa0) || (len == 3 && c < 0x800) || (len == 4 && c < 0x10000) ||
-	    c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return len;
-}
-
 char *cat_clean(const char *text)
 {
 	char *out = malloc(4 * strlen(text) + 1), *to = out;
 
 	while (out && *text) {
-		size_t len = printable((const unsigned char *)text);
+		uint32_t c = 0;
+		size_t len = base_utf8(text, strlen(text), &c);
 
-		if (len) {
+		if (len && !base_utf8_acts(c)) {
 			memcpy(to, text, len);
 			to += len;
 		} else {
 			to += sprintf(to, "\\x%02x", (unsigned char)*text);
+			len = 1;
 		}
-		text += len ? len : 1;
+		text += len;
 	}
 	if (out)
 		*to = '\0';

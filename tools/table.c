@@ -60,7 +60,7 @@ static void print_row(const struct table *t, char *const *cells, const size_t *w
 		last--;
 	for (size_t c = 0; c < last; c++) {
 		const char *cell = cells[c];
-		size_t is = demangle_width(cell), pad = is < widths[c] ? widths[c] - is : 0;
+		size_t is = base_text_width(cell), pad = is < widths[c] ? widths[c] - is : 0;
 		bool left = t->left >> c & 1;
 		double heat = share(t, c, cell);
 
@@ -94,7 +94,7 @@ static void find_widths(const struct table *t, size_t widest, bool heads, size_t
 	size_t first, cut = nr_cut(t, &first);
 
 	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++) {
-		size_t w = demangle_width(t->cells[i]), row = i / t->nr_columns;
+		size_t w = base_text_width(t->cells[i]), row = i / t->nr_columns;
 
 		if (cut && row >= first && row < first + cut)
 			continue;
@@ -141,7 +141,7 @@ static void fit_widths(const struct table *t, size_t room, size_t *widths)
 static int shorten(const struct table *t, const size_t *widths, char **cells)
 {
 	for (size_t c = 0; c < t->nr_columns; c++) {
-		if (!(t->left >> c & 1) || demangle_width(cells[c]) <= widths[c])
+		if (!(t->left >> c & 1) || base_text_width(cells[c]) <= widths[c])
 			continue;
 		cells[c] = demangle_shorten(cells[c], widths[c]);
 		if (!cells[c])

@@ -269,6 +269,13 @@ struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+/* The number of the UTF-8 character at @text, of at most @left bytes, into *@out. Its length; 0:
+ * there is none. */
+size_t base_utf8(const void *text, size_t left, uint32_t *out);
+/* Is it a control character, or one that is not seen but changes the order or lines of others? */
+bool base_utf8_acts(uint32_t c);
+/* Characters of a text in UTF-8. */
+size_t base_text_width(const char *text);
 /* In place: control characters, marks that change the order of text, and what is not UTF-8 become
  * '?', so that names from outside may reach a terminal. Returns @text. */
 char *base_text_clean(char *text);

@@ -1,55 +1,72 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text from outside: made safe to print, and read as digits and numbers. */
+#include <string.h>
+
 #include "base.h"
 
-/* Length of the well-formed UTF-8 character at @p, 0 where there is none. */
-static size_t utf8_len(const unsigned char *p)
+size_t base_utf8(const void *text, size_t left, uint32_t *out)
 {
-	size_t len = *p < 0x80		       ? 1
-		     : *p >= 0xc2 && *p < 0xe0 ? 2
-		     : *p >= 0xe0 && *p < 0xf0 ? 3
-		     : *p >= 0xf0 && *p < 0xf5 ? 4
-					       : 0;
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const uint8_t *p = text;
+	size_t len = !left ? 0 : *p < 0x80 ? 1 : *p < 0xc0 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+	uint32_t c;
 
-	for (size_t i = 1; i < len; i++)
+	if (!len || len > left || *p >= 0xf8)
+		return 0;
+	c = len == 1 ? *p : *p & (0x7fu >> len);
+	for (size_t i = 1; i < len; i++) {
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	/* Overlong forms and surrogates; C1 controls, which terminals obey too. */
-	if (len == 3 && ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] >= 0xa0)))
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return 0;
-	if (len == 4 && ((*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] >= 0x90)))
-		return 0;
-	return len == 2 && *p == 0xc2 && p[1] < 0xa0 ? 0 : len;
+	*out = c;
+	return len;
 }
 
-/* Marks that are not seen, but change the order of what is, or end lines: U+061C, U+200B to U+200F,
- * U+2028 to U+202E, U+2060 to U+206F, U+FEFF. */
-static bool is_mark(const unsigned char *p, size_t len)
+bool base_utf8_acts(uint32_t c)
 {
-	if (len == 2)
-		return p[0] == 0xd8 && p[1] == 0x9c;
-	if (len != 3)
-		return false;
-	if (p[0] == 0xe2 && p[1] == 0x80)
-		return (p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae);
-	return (p[0] == 0xe2 && p[1] == 0x81 && p[2] >= 0xa0 && p[2] <= 0xaf) ||
-	       (p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf);
+	static const uint32_t ranges[][2] = { { 0, 0x1f },	  { 0x7f, 0x9f },
+					      { 0x61c, 0x61c },	  { 0x200b, 0x200f },
+					      { 0x2028, 0x202e }, { 0x2060, 0x206f },
+					      { 0xfeff, 0xfeff } };
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (c >= ranges[i][0] && c <= ranges[i][1])
+			return true;
+	return false;
+}
+
+size_t base_text_width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
 }
 
 char *base_text_clean(char *text)
 {
-	unsigned char *to = (unsigned char *)text;
+	size_t left = strlen(text);
+	char *to = text;
 
-	for (const unsigned char *p = to; *p;) {
-		size_t len = utf8_len(p);
+	for (const char *p = text; left;) {
+		uint32_t c = 0;
+		size_t len = base_utf8(p, left, &c);
+		bool acts = !len || base_utf8_acts(c);
 
-		if (!len || *p < 0x20 || *p == 0x7f || is_mark(p, len)) {
+		/* A control of two bytes is one of another encoding's, rather. */
+		if (!len || (c >= 0x80 && c < 0xa0))
+			len = 1;
+		/* What is written is never longer than what was read. */
+		if (acts)
 			*to++ = '?';
-			p += len ? len : 1;
-			continue;
-		}
-		while (len--)
-			*to++ = *p++;
+		else
+			to = (char *)memmove(to, p, len) + len;
+		p += len;
+		left -= len;
 	}
 	*to = '\0';
 	return text;

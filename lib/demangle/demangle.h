@@ -54,10 +54,9 @@ char *demangle_short(const char *name);
 /*
  * A readable name or a path in at most @width (8 at least) characters, as far as needed with "…" in
  * place of template arguments, then of parameters, then of the middle; the caller frees it. NULL:
- * no memory. demangle_width: characters of a text in UTF-8.
+ * no memory.
  */
 char *demangle_shorten(const char *name, size_t width);
-size_t demangle_width(const char *text);
 
 extern bool demangle_off; /* show the linker's names: -mangled */
 

@@ -12,15 +12,6 @@ static bool begins_character(char c)
 	return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-size_t demangle_width(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += begins_character(*text);
-	return n;
-}
-
 /* An arrow, or the sign of an operator, is no bracket. */
 static bool is_sign(const char *name, const char *at)
 {
@@ -92,12 +83,12 @@ static char *behind(char *text, size_t n)
 /* The last part of a path says most, both ends of a name do. */
 static void cut_middle(char *text, size_t width)
 {
-	size_t n = demangle_width(text), head = (width - 1) / 2;
+	size_t n = base_text_width(text), head = (width - 1) / 2;
 	const char *slash = strrchr(text, '/');
 	char *from, *to;
 
-	if (*text == '/' && demangle_width(slash) < width)
-		head = width - 1 - demangle_width(slash);
+	if (*text == '/' && base_text_width(slash) < width)
+		head = width - 1 - base_text_width(slash);
 	from = behind(text, head);
 	to = behind(text, n - (width - 1 - head));
 	/* One character becomes another, of three bytes, and at least one more is dropped. */
@@ -118,14 +109,14 @@ char *demangle_shorten(const char *name, size_t width)
 	strcpy(text, name);
 	for (size_t i = 0; i < 2 && *name != '/'; i++) {
 		for (size_t levels = deepest(from, brackets[i]);
-		     levels-- && demangle_width(text) > width;)
+		     levels-- && base_text_width(text) > width;)
 			collapse(from, brackets[i], levels, text);
 		free(from);
 		from = strdup(text);
 		if (!from)
 			break;
 	}
-	if (demangle_width(text) > width)
+	if (base_text_width(text) > width)
 		cut_middle(text, width);
 	free(from);
 	return text;

@@ -44,46 +44,19 @@ void jwrite_close(struct jwrite *j, char bracket)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-/* Length of the character at @p of at most @left bytes, with its number; 0: it is no UTF-8. */
-static size_t decode(const unsigned char *p, size_t left, uint32_t *out)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len = *p < 0x80	 ? 1
-		     : *p < 0xc0 ? 0
-		     : *p < 0xe0 ? 2
-		     : *p < 0xf0 ? 3
-		     : *p < 0xf8 ? 4
-				 : 0;
-	uint32_t c = len == 1 ? *p : *p & (0x7fu >> len);
-
-	if (!len || len > left)
-		return 0;
-	for (size_t i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	*out = c;
-	return len;
-}
-
 /* A character that has no form of its own, or changes that of others. */
 static bool is_hidden(uint32_t c)
 {
 	static const uint32_t ranges[][2] = {
-		{ 0, 0x1f },	    { 0x7f, 0x9f },	{ 0xad, 0xad },	       { 0x34f, 0x34f },
-		{ 0x61c, 0x61c },   { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },    { 0x180b, 0x180f },
-		{ 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },    { 0x3164, 0x3164 },
-		{ 0xe000, 0xf8ff }, { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },    { 0xffa0, 0xffa0 },
-		{ 0xfff0, 0xfffb }, { 0xfffe, 0xffff }, { 0xe0000, 0x10ffff },
+		{ 0xad, 0xad },	    { 0x34f, 0x34f },	{ 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
+		{ 0x180b, 0x180f }, { 0x3164, 0x3164 }, { 0xe000, 0xf8ff }, { 0xfe00, 0xfe0f },
+		{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0xfffe, 0xffff }, { 0xe0000, 0x10ffff },
 	};
 
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
 		if (c >= ranges[i][0] && c <= ranges[i][1])
 			return true;
-	return false;
+	return base_utf8_acts(c);
 }
 
 static void put_char(struct jwrite *j, const char *at, size_t len, uint32_t c)
@@ -112,7 +85,7 @@ void jwrite_part(struct jwrite *j, const char *key, const char *text, size_t len
 	put(j, "\"", 1);
 	for (size_t i = 0; i < end;) {
 		uint32_t c = 0;
-		size_t n = decode((const unsigned char *)text + i, len - i, &c);
+		size_t n = base_utf8(text + i, len - i, &c);
 		char spelled[16];
 
 		if (n) {

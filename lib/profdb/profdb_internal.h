@@ -791,6 +791,10 @@ extern const struct profdb_whole profdb_whole_counts;
 enum { PROFDB_NR_WHOLES = 2 };
 extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
+/* Reads the header in place of *@header, and refuses that of another kind of file; *@binary: where
+ * the sections begin. 0 or negative with @err. */
+int profdb_whole_header(const struct profdb_whole *kind, const void *data, size_t len,
+			struct profdb_profile **header, size_t *binary, struct base_err *err);
 /* Whether a file of that name is one of them, and so no profile. */
 bool profdb_whole_name(const char *name);
 /* As profdb_callpaths_load. */

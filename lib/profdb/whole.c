@@ -130,6 +130,25 @@ const struct profdb_whole profdb_whole_counts = { .name = PROFDB_WORKLOADS,
 const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES] = { &profdb_whole_callpaths,
 								     &profdb_whole_workloads };
 
+int profdb_whole_header(const struct profdb_whole *kind, const void *data, size_t len,
+			struct profdb_profile **header, size_t *binary, struct base_err *err)
+{
+	const struct profdb_profile *h;
+	enum profdb_format format;
+	int r;
+
+	profdb_profile_free(*header);
+	*header = NULL;
+	r = profdb_header_parse(data, len, header, binary, &format, err);
+	if (r < 0)
+		return r;
+	h = *header;
+	if (format != PROFDB_FORMAT_1 || h->kind != PROFDB_NAMED || h->nr_paths != 1 ||
+	    strcmp(h->paths[0], kind->name) != 0)
+		return base_fail(err, -DCPI_EFORMAT, "it holds no %s", kind->what);
+	return 0;
+}
+
 bool profdb_whole_name(const char *name)
 {
 	for (size_t i = 0; i < PROFDB_NR_WHOLES; i++)

@@ -322,26 +322,13 @@ static int take_sections(struct reader *r, const uint8_t *file, size_t len, size
 	return e < 0 ? e : check_totals(r, &foot, sums);
 }
 
-static bool is_header(const struct profdb_profile *h)
-{
-	return h->kind == PROFDB_NAMED && h->nr_paths == 1 &&
-	       !strcmp(h->paths[0], PROFDB_WORKLOADS);
-}
-
 static int take_file(struct reader *r, const void *data, size_t len)
 {
-	enum profdb_format format;
 	size_t binary;
-	int e;
+	int e = profdb_whole_header(&profdb_whole_workloads, data, len, &r->w->header, &binary,
+				    r->err);
 
-	profdb_profile_free(r->w->header);
-	r->w->header = NULL;
-	e = profdb_header_parse(data, len, &r->w->header, &binary, &format, r->err);
-	if (e < 0)
-		return e;
-	if (format != PROFDB_FORMAT_1 || !is_header(r->w->header))
-		return base_fail(r->err, -DCPI_EFORMAT, "it holds no workloads");
-	return take_sections(r, data, len, binary);
+	return e < 0 ? e : take_sections(r, data, len, binary);
 }
 
 static int parse(const void *data, size_t len, enum profdb_workload_read how,

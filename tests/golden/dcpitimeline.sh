@@ -15,7 +15,7 @@ minutes()
 		echo "w $1 cpu-clock $i $4 $5"
 	done
 }
-# Of 23:00: alpha to 23:20, then beta in the same block of code; nobody from 23:30 to 23:40. The flush of 00:00
+# The epoch of 23:00 has alpha to 23:20, then beta in the same block; nothing from 23:30 to 23:40. The flush of 00:00
 # was some seconds late.
 "$mkdb" two <<-END
 	platform box

@@ -20,7 +20,7 @@ find=_ZNSt3mapINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEiSt4lessIS5_E
 		printf 'routine 0x7f0000002%02x0 step_%d 89f8c3\n' "$i" "$i"
 	done
 } | "$DCPI_BIN/../tests/mkjob" names/dyn/cxx.box.1.dyn >/dev/null
-# Of "twice" another process has other code.
+# Another process has other code of "twice".
 for i in 2 3; do
 	"$DCPI_BIN/../tests/mkjob" names/dyn/cxx.box.$i.dyn >/dev/null <<-END
 		image 62 cxx 471$i box /opt/cxx

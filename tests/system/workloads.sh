@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Whose samples are: programs of two users, one in a cgroup, with named threads that share libc and the kernel, and many
-# short processes. Each thread's samples are its CPU time, as its own clock says; the sums of workloads and of minutes
-# are those of the profiles, image by image, to the sample.
+# Samples have their workload: programs of two users, one in a cgroup, with named threads that share libc and the
+# kernel, and many short processes. Each thread's samples are its CPU time, as its own clock says; the sums of workloads
+# and of minutes are those of the profiles, image by image, to the sample.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -27,7 +27,7 @@ in_cgroup()
 start_daemon
 in_cgroup setpriv --reuid 65534 --regid 65534 --clear-groups "$work/one" 900000000 alpha beta >"$work/one.ns" &
 "$work/two" 1500000000 gamma >"$work/two.ns" &
-# Whose a process is can be asked while it lives (docs/decisions/workloads.md).
+# The user of a process can be asked while it lives (docs/decisions/workloads.md).
 sleep 0.8
 "$DCPI_BIN/dcpiflush" || fail "a flush meanwhile"
 wait %1 %2 || fail "a run"

@@ -96,12 +96,16 @@ static void count_found(struct search *s, struct analysis_image *ai, struct imag
 	}
 }
 
+static void free_found(struct analysis_found *f)
+{
+	free(f->name);
+	free(f->count);
+}
+
 static void drop_found(struct search *s)
 {
-	for (size_t i = 0; i < s->out->nr; i++) {
-		free(s->out->v[i].name);
-		free(s->out->v[i].count);
-	}
+	for (size_t i = 0; i < s->out->nr; i++)
+		free_found(&s->out->v[i]);
 	s->out->nr = s->from = 0;
 }
 
@@ -191,12 +195,10 @@ static void drop_unsampled(struct search *s)
 	for (size_t i = 0; i < f->nr; i++)
 		any |= sampled(s, &f->v[i]);
 	for (size_t i = 0; any && i < f->nr; i++) {
-		if (sampled(s, &f->v[i])) {
+		if (sampled(s, &f->v[i]))
 			f->v[nr++] = f->v[i];
-		} else {
-			free(f->v[i].name);
-			free(f->v[i].count);
-		}
+		else
+			free_found(&f->v[i]);
 	}
 	if (any)
 		f->nr = nr;
@@ -347,10 +349,8 @@ size_t analysis_founds_alike(struct analysis *a, struct analysis_founds *f)
 
 void analysis_founds_release(struct analysis_founds *f)
 {
-	for (size_t i = 0; i < f->nr; i++) {
-		free(f->v[i].name);
-		free(f->v[i].count);
-	}
+	for (size_t i = 0; i < f->nr; i++)
+		free_found(&f->v[i]);
 	free(f->v);
 	memset(f, 0, sizeof(*f));
 }

@@ -37,7 +37,7 @@ static void a_sleep_and_a_clock_that_is_set(void **state)
 	assert_false(every_is_due(HOUR, TEN, TEN - 2 * HOUR));
 	assert_false(every_is_due(HOUR, TEN, TEN - 1));
 	assert_true(every_is_due(HOUR, TEN, TEN + HOUR));
-	/* It had been wrong by days: nobody waits for that. */
+	/* A clock that had been wrong by days is not waited for. */
 	assert_true(every_is_due(HOUR, TEN, TEN - 86401));
 	assert_false(every_is_due(0, TEN, TEN + 100 * HOUR));
 }

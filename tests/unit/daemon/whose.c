@@ -139,7 +139,7 @@ static void in_the_kernel(void **state)
 	assert_int_equal(FOUND(.pid = 10), 2);
 	assert_int_equal(FOUND(.comm = "(idle)"), 2);
 	assert_int_equal(FOUND(.comm = ""), 1);
-	/* Behind its end, and of a process of which nobody told. */
+	/* Counts behind its end, and of a process that no event told of. */
 	event(DRIVER_LOAD_EXIT, 10, 0, NULL);
 	kernel_sample(10, 0x9100);
 	kernel_sample(12, 0x9100);

@@ -357,7 +357,7 @@ static void known_better(void **state)
 	assert_true(flush(true));
 	assert_int_equal(find(&(struct profdb_workload){ .cgroup = "/d", .pid = -1 }).samples, 3);
 	assert_int_equal(find(&(struct profdb_workload){ .cgroup = "/c", .pid = -1 }).nr, 0);
-	/* The life of nobody stays what it is. */
+	/* WORKLOAD_NOBODY stays what it is. */
 	assert_true(workload_life_change(w, WORKLOAD_NOBODY, &who) > WORKLOAD_IDLE);
 }
 
