@@ -60,7 +60,7 @@ char *base_text_clean(char *text)
 		/* A control of two bytes is one of another encoding's, rather. */
 		if (!len || (c >= 0x80 && c < 0xa0))
 			len = 1;
-		/* What is written is never longer than what was read. */
+		/* The replacement is never longer than the bytes it replaces. */
 		if (acts)
 			*to++ = '?';
 		else

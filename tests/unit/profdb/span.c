@@ -42,7 +42,7 @@ static void test_span(void **state)
 	/* The clock was set back behind the name. */
 	written(*state, SCRATCH_EPOCH, at - HOUR);
 	spans(db, SCRATCH_EPOCH, at - HOUR + 1, at + 1);
-	/* Nobody wrote it. */
+	/* No tool writes such a file. */
 	spans(db, "202611200900", at + HOUR + 6 * MINUTE, at + HOUR + 6 * MINUTE + 1);
 	profdb_close(db);
 }
