@@ -278,7 +278,7 @@ static void test_any_numbers_come_back(void **state)
 	}
 }
 
-/* What compresses to nothing is filled up until a reader trusts it. */
+/* A member that compresses to nothing is filled up until a reader trusts it. */
 static void test_very_regular_counts_come_back(void **state)
 {
 	struct profdb_workloads *w = make();

@@ -104,7 +104,7 @@ static void counts_come_by_their_last_sample(void **state)
 	assert_int_equal(nr_seen, 4);
 }
 
-/* Of two processes at one address in the kernel, and of two threads. */
+/* Two processes, and two threads, count apart at one address in the kernel. */
 static void kernel_counts_are_of_a_process(void **state)
 {
 	const uint32_t what = COUNT_WHAT(0, DRIVER_KERNEL);

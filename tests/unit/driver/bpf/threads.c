@@ -233,7 +233,7 @@ static void names_are_forgotten_with_an_exchange(void **state)
 	b = number("b", a, 1);
 	assert_true(b >= THREAD_BANK);
 	assert_int_not_equal(number("a", a, 1), b);
-	/* What an old table held is handed on after the exchange. */
+	/* The samples of an old table are handed on after the exchange. */
 	assert_string_equal(name(a), "a");
 	assert_string_equal(name(b), "b");
 	threads.forget = true;
