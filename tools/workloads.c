@@ -240,17 +240,6 @@ void workloads_release(struct workloads *x)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* The remark behind @last; NULL @last: the first. NULL: there is none. */
-static const char *next_remark(const struct analysis *a, const char *last)
-{
-	const char *begin = (const char *)a->remarks.data, *end = begin + a->remarks.len;
-
-	if (!a->remarks.len)
-		return NULL;
-	last = last ? last + strlen(last) + 1 : begin;
-	return last < end ? last : NULL;
-}
-
 void workloads_head(const struct analysis *a, FILE *to)
 {
 	size_t event = analysis_event_default(a);
@@ -268,7 +257,7 @@ void workloads_head(const struct analysis *a, FILE *to)
 			a->events[event].name);
 	if (a->nr_kept)
 		fputc('\n', to);
-	for (const char *r = NULL; (r = next_remark(a, r));)
+	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
 		fprintf(to, "           %s\n", r);
 }
 
@@ -283,7 +272,7 @@ void workloads_json(const struct analysis *a, struct json_object *root)
 			json_object_array_add(globs, report_json_text(a->kept[i].v[k]));
 		json_object_object_add(only, a->kept[i].name, globs);
 	}
-	for (const char *r = NULL; (r = next_remark(a, r));)
+	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
 		json_object_array_add(list, report_json_text(r));
 	json_object_object_add(root, "only", only);
 	json_object_object_add(root, "only_of", report_json_counts(a, a->kept_of));

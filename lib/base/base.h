@@ -430,6 +430,8 @@ int base_dir_open(int dir_fd, const char *name, DIR **out);
  * such kind without blocking. */
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,
 		   struct base_err *err);
+/* The same of a file that everybody may read, through all folders above it; -EACCES of another. */
+int base_file_read_public(const char *path, size_t max, struct base_buf *out, struct base_err *err);
 
 /*
  * One user who may read a file besides its owner (and, with @group, its group): an access control

@@ -210,7 +210,7 @@ static int make_paths(struct making *m, const struct export_how *how, struct bas
 	struct divide d = { .x = m->x };
 	int r;
 
-	if (how->flat || m->a->labels.nr || m->a->nr_kept || m->a->window.cut)
+	if (how->flat || analysis_is_part(m->a))
 		return 0;
 	r = callpath_load(m->a, &m->paths, NULL);
 	if (r == -ENOENT || r == -DCPI_EFORMAT)

@@ -286,8 +286,10 @@ struct image_source;
  * alone, may be of "FILE lines 4-6,9", the first of them being its line.
  */
 size_t image_source_path_len(const char *name);
-/* Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. 0, or negative with @err. */
-int image_source_open(const char *path, struct image_source **out, struct base_err *err);
+/* Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. @public: only one that everybody
+ * may read, else -EACCES. 0, or negative with @err. */
+int image_source_open(const char *path, bool public, struct image_source **out,
+		      struct base_err *err);
 void image_source_close(struct image_source *src);
 /* Line @line (from 1) without its newline, or NULL past the end. Not NUL-terminated: @len. */
 const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len);

@@ -51,25 +51,32 @@ size_t image_source_path_len(const char *name)
 	return at - strlen(word);
 }
 
+static int read_file(const char *path, bool public, struct base_buf *out, struct base_err *err)
+{
+	return public ? base_file_read_public(path, SOURCE_MAX, out, err)
+		      : base_file_read(AT_FDCWD, path, SOURCE_MAX, out, err);
+}
+
 /* The file of that very name first: some may be called so. */
-static int read_text(const char *path, struct base_buf *out, struct base_err *err)
+static int read_text(const char *path, bool public, struct base_buf *out, struct base_err *err)
 {
 	size_t len = image_source_path_len(path);
-	int r = base_file_read(AT_FDCWD, path, SOURCE_MAX, out, path[len] ? NULL : err);
+	int r = read_file(path, public, out, path[len] ? NULL : err);
 	char *file;
 
 	if (r >= 0 || !path[len])
 		return r;
 	file = strndup(path, len);
-	r = file ? base_file_read(AT_FDCWD, file, SOURCE_MAX, out, err) : -ENOMEM;
+	r = file ? read_file(file, public, out, err) : -ENOMEM;
 	free(file);
 	return r;
 }
 
-int image_source_open(const char *path, struct image_source **out, struct base_err *err)
+int image_source_open(const char *path, bool public, struct image_source **out,
+		      struct base_err *err)
 {
 	struct image_source *src = calloc(1, sizeof(*src));
-	int r = src ? read_text(path, &src->text, err) : -ENOMEM;
+	int r = src ? read_text(path, public, &src->text, err) : -ENOMEM;
 
 	if (r >= 0)
 		r = split(src);

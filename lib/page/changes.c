@@ -59,14 +59,6 @@ static void put_rows(struct jwrite *j, const struct page *p, const struct analys
 	jwrite_close(j, ']');
 }
 
-static void put_problems(struct jwrite *j, const struct analysis *a)
-{
-	jwrite_open(j, "problems", '[');
-	for (size_t i = 0; i < a->nr_bad; i++)
-		jwrite_text(j, NULL, a->bad[i].err.text);
-	jwrite_close(j, ']');
-}
-
 int page_changes(struct page *p, struct jwrite *j, struct base_err *err)
 {
 	struct analysis_rows before = { .code = true };
@@ -89,7 +81,6 @@ int page_changes(struct page *p, struct jwrite *j, struct base_err *err)
 		jwrite_count(j, NULL, d.total[1]);
 		jwrite_close(j, ']');
 		put_rows(j, p, &d);
-		put_problems(j, p->o->before);
 		jwrite_close(j, '}');
 	}
 	analysis_diff_release(&d);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "calc.h"
 #include "demangle.h"
@@ -28,6 +30,8 @@ struct chosen {
 	size_t row;
 	struct analysis_image *ai;
 	uint64_t vaddr;
+	struct analysis_founds found; /* of a routine that is in several places, all of these */
+	size_t nr_places;	      /* the first of them, whose code is this one */
 	struct base_buf json;
 	char *why; /* it has no code, for this reason */
 };
@@ -168,15 +172,34 @@ static void put_lines(struct code *c, const struct image_source *src, const unsi
 	jwrite_close(&c->j, ']');
 }
 
+/*
+ * A program names any file as its source, and its user shall not get those from us that root alone
+ * may read. Only the images of root, and of the user who makes the page, are trusted with that.
+ */
+static bool is_trusted(const struct image *img)
+{
+	const struct image_process *p = image_process(img);
+	struct stat st = { 0 };
+
+	if (p)
+		st.st_uid = p->uid;
+	else if (stat(image_path(img), &st) < 0)
+		return false;
+	return st.st_uid == 0 || st.st_uid == geteuid();
+}
+
 static int put_file(struct code *c, const char *name, unsigned int *room)
 {
 	struct image_source *src = NULL;
 	size_t nr = lines_of(c, name, room);
+	int r = image_source_open(name, !is_trusted(c->f->parts[0]->img), &src, NULL);
 
 	jwrite_open(&c->j, NULL, '{');
 	jwrite_text(&c->j, "name", name);
-	if (image_source_open(name, &src, NULL) >= 0)
+	if (r >= 0)
 		put_lines(c, src, room, nr);
+	else if (r == -EACCES)
+		jwrite_count(&c->j, "private", 1);
 	image_source_close(src);
 	jwrite_close(&c->j, '}');
 	return c->j.r;
@@ -577,25 +600,10 @@ static int analyse(struct code *c, struct chosen *ch, struct graph_flow *f, stru
 	return r;
 }
 
-/* All places of a routine that several images of a facility have, where their code is alike. */
-static void find_places(const struct code *c, const struct analysis_row *row,
-			struct analysis_founds *out)
-{
-	if (!row->several || !row->facility || !row->procedure)
-		return;
-	if (analysis_find(c->p->a, row->procedure, row->facility->name, c->p->o->event, out,
-			  NULL) >= 0 &&
-	    analysis_founds_alike(c->p->a, out))
-		return;
-	analysis_founds_release(out);
-	memset(out, 0, sizeof(*out));
-}
-
 /* Lists a procedure of *@img, which is NULL where it is not open any more. */
 static int list(struct code *c, struct chosen *ch, struct image **img, struct base_err *err)
 {
-	const struct analysis_row *row = &c->p->procedures.v[ch->row];
-	struct analysis_founds also = { 0 };
+	const struct analysis_founds places = { .v = ch->found.v, .nr = ch->nr_places };
 	struct analysis_listing *l = NULL;
 	struct graph_flow f = { 0 };
 	const struct image_symbol *symbol;
@@ -606,10 +614,8 @@ static int list(struct code *c, struct chosen *ch, struct image **img, struct ba
 	symbol = image_symbol_at(*img, ch->vaddr);
 	if (!symbol)
 		return base_fail(err, -DCPI_ENOSYMBOL, "no procedure is there any more");
-	find_places(c, row, &also);
-	r = analysis_listing_open(c->p->a, ch->ai, *img, symbol, also.nr ? &also : NULL, &l, err);
+	r = analysis_listing_open(c->p->a, ch->ai, *img, symbol, &places, &l, err);
 	*img = NULL;
-	analysis_founds_release(&also);
 	if (r >= 0 && l->nr_units > UNITS_MAX) {
 		r = base_fail(err, -DCPI_ELIMIT, "it has more than %d instructions", UNITS_MAX);
 		analysis_listing_close(l);
@@ -626,14 +632,6 @@ static int list(struct code *c, struct chosen *ch, struct image **img, struct ba
 
 /* ---- which ---------------------------------------------------------------------------------- */
 
-static struct analysis_image *image_of(const struct analysis *a, const struct analysis_image *ai)
-{
-	for (size_t i = 0; i < a->nr_images; i++)
-		if (a->images[i] == ai)
-			return a->images[i];
-	return NULL;
-}
-
 static size_t likely_len(const struct analysis_row *row, size_t event)
 {
 	uint64_t near = row->count[event] * NEAR + WHOLE_MAX, all = row->len / 4;
@@ -641,16 +639,32 @@ static size_t likely_len(const struct analysis_row *row, size_t event)
 	return PROCEDURE_LEN + (size_t)(all < near ? all : near) * INSN_LEN;
 }
 
+/* Of a routine that has several codes the one with most samples is shown, and of that all places.
+ */
+static void find_places(const struct code *c, const struct analysis_row *row, struct chosen *ch)
+{
+	struct analysis *a = c->p->a;
+
+	if (!row->several || !row->facility ||
+	    analysis_find(a, row->procedure, row->facility->name, c->p->o->event, &ch->found,
+			  NULL) < 0 ||
+	    !analysis_founds_versions(&ch->found))
+		return;
+	ch->nr_places = analysis_founds_alike(a, &ch->found);
+	ch->ai = ch->found.v[0].image;
+	ch->vaddr = ch->found.v[0].vaddr;
+}
+
 static int choose_one(struct code *c, size_t at)
 {
 	const struct analysis_row *row = &c->p->procedures.v[at];
 	int r = base_grow(&c->v, &c->cap, c->nr + 1, sizeof(*c->v));
 
-	if (r >= 0)
-		c->v[c->nr++] = (struct chosen){ .row = at,
-						 .ai = image_of(c->p->a, row->image),
-						 .vaddr = row->vaddr };
-	return r;
+	if (r < 0)
+		return r;
+	c->v[c->nr] = (struct chosen){ .row = at, .ai = row->image, .vaddr = row->vaddr };
+	find_places(c, row, &c->v[c->nr++]);
+	return 0;
 }
 
 /* Is the row's code to be shown, if there is space? */
@@ -794,7 +808,8 @@ static int fill(struct code *c, size_t size, struct base_err *err)
 static int open_values(struct code *c, struct jwrite *j, struct base_err *err)
 {
 	struct base_err why = { 0 };
-	int r = c->p->a->labels.nr ? 0 : hotlists_open(c->p->a, PROFDB_VALUES, &c->values, &why);
+	int r = analysis_is_part(c->p->a) ? 0
+					  : hotlists_open(c->p->a, PROFDB_VALUES, &c->values, &why);
 
 	if (r == -ENOMEM)
 		return base_fail_errno(err, r, "cannot read values");
@@ -815,6 +830,7 @@ int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *er
 	for (size_t i = 0; i < c.nr; i++) {
 		base_buf_release(&c.v[i].json);
 		free(c.v[i].why);
+		analysis_founds_release(&c.v[i].found);
 	}
 	hotlists_release(&c.values);
 	free(c.v);

@@ -50,6 +50,56 @@ static void put_epochs(struct jwrite *j, const struct analysis *a)
 	jwrite_close(j, ']');
 }
 
+/* [option, value …] of those that restrict the samples to workloads. */
+static void put_only(struct jwrite *j, const struct analysis *a)
+{
+	jwrite_open(j, "only", '[');
+	for (size_t i = 0; i < a->nr_kept; i++) {
+		jwrite_open(j, NULL, '[');
+		jwrite_text(j, NULL, a->kept[i].name);
+		for (size_t k = 0; k < a->kept[i].nr; k++)
+			jwrite_text(j, NULL, a->kept[i].v[k]);
+		jwrite_close(j, ']');
+	}
+	jwrite_close(j, ']');
+}
+
+static void put_time(struct jwrite *j, const char *key, int64_t utc)
+{
+	if (utc == INT64_MIN || utc == INT64_MAX)
+		jwrite_null(j, key);
+	else
+		jwrite_int(j, key, utc);
+}
+
+static void put_window(struct jwrite *j, const struct analysis_window *w)
+{
+	if (!w->chosen) {
+		jwrite_null(j, "window");
+		return;
+	}
+	jwrite_open(j, "window", '{');
+	put_time(j, "since", w->since);
+	put_time(j, "until", w->until);
+	jwrite_close(j, '}');
+}
+
+static void put_remarks(struct jwrite *j, const struct analysis *a)
+{
+	jwrite_open(j, "remarks", '[');
+	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
+		jwrite_text(j, NULL, r);
+	jwrite_close(j, ']');
+}
+
+static void put_problems(struct jwrite *j, const struct analysis *a)
+{
+	jwrite_open(j, "problems", '[');
+	for (size_t i = 0; i < a->nr_bad; i++)
+		jwrite_text(j, NULL, a->bad[i].err.text);
+	jwrite_close(j, ']');
+}
+
 void page_source(struct jwrite *j, const struct analysis *a)
 {
 	jwrite_text(j, "database", profdb_path(a->db));
@@ -62,6 +112,10 @@ void page_source(struct jwrite *j, const struct analysis *a)
 	for (size_t i = 0; i < a->labels.nr; i++)
 		jwrite_text(j, NULL, a->labels.v[i]);
 	jwrite_close(j, ']');
+	put_only(j, a);
+	put_window(j, &a->window);
+	put_remarks(j, a);
+	put_problems(j, a);
 	put_events(j, a);
 }
 
@@ -244,15 +298,6 @@ static void put_procedures(struct jwrite *j, const struct page *p)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void put_problems(struct jwrite *j, const struct analysis *a)
-{
-	jwrite_line(j);
-	jwrite_open(j, "problems", '[');
-	for (size_t i = 0; i < a->nr_bad; i++)
-		jwrite_text(j, NULL, a->bad[i].err.text);
-	jwrite_close(j, ']');
-}
-
 static int put_parts(struct page *p, struct jwrite *j, struct base_err *err)
 {
 	size_t size = p->o->size, before = j->to->len, used;
@@ -280,7 +325,6 @@ static int put_model(struct page *p, struct jwrite *j, struct base_err *err)
 	jwrite_count(j, "event", p->o->event);
 	jwrite_real(j, "keep", p->o->keep);
 	r = put_parts(p, j, err);
-	put_problems(j, p->a);
 	jwrite_close(j, '}');
 	jwrite_line(j);
 	return r < 0 ? r : j->r;

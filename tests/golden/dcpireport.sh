@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpireport: the data of a page with call paths, sources, a kernel without bytes, images that are gone; two databases
-# compared; data that do not fit; values; the page has that data, a policy for its style and script, and no name as markup.
+# compared; data that do not fit; values; samples of some workloads or minutes, of which no paths are kept; a routine with
+# two codes; a source that not everybody may read; the page has that data, a policy for its style and script, and no name
+# as markup.
 set -eu
 . "$DCPI_SRC/tests/support/paths-db.sh"
+export TZ=UTC
 
 "$mkdb" later <<-END
 	platform box
@@ -15,6 +18,35 @@ set -eu
 	finish
 END
 "$mkdb" empty </dev/null
+# "twice" was compiled in two ways, for a user who names a file of others as its source.
+"$mkdb" parts </dev/null
+mkdir -m 700 private
+echo "a secret" >private/key
+for i in 2 3; do
+	"$DCPI_BIN/../tests/mkjob" parts/dyn/cxx.box.$i.dyn >/dev/null <<-END
+		image 62 cxx 471$i box /opt/cxx 4711
+		run 0x7f0000001000 0 0x1000
+		file private/key
+		line 0 1 0
+		routine 0x7f0000001040 twice $([ $i = 2 ] && echo 89f801c0c3 || echo 8d043fc3)
+	END
+done
+"$mkdb" parts <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic cxx.box.2.dyn
+	event cpu-clock 1000000
+	at twice 40
+	profile dynamic cxx.box.3.dyn
+	event cpu-clock 1000000
+	at twice 60
+	callpath cpu-clock complete 5 twice@cxx.box.2.dyn
+	workload one comm=one uid=4711
+	workload two comm=two uid=4711
+	w one cpu-clock 0 40 twice@cxx.box.2.dyn
+	w two cpu-clock 2 60 twice@cxx.box.3.dyn
+	finish
+END
 mkdir -p 'a<script>alert(1)<'
 "$mkdb" 'a<script>alert(1)</script>' <<-END
 	platform box
@@ -32,6 +64,9 @@ END
 	run dcpireport -json -db empty
 	run dcpireport -json -size 0.1 -keep 0
 	run dcpireport -json -db 'a<script>alert(1)</script>'
+	run dcpireport -json -db parts
+	run dcpireport -json -db parts -comm one
+	run dcpireport -json -db parts -until '2023-11-14 22:15'
 	run dcpireport
 	run dcpireport -o page.html
 	run dcpireport -o no/such/folder/page.html

@@ -68,6 +68,12 @@ def is_so(code):
     see("!!(" + code + ")", True)
 
 
+# To a section, which is drawn then.
+def go(part):
+    b.run("location.hash = '#" + part + "'")
+    is_so("document.querySelector('main').dataset.shown === location.hash")
+
+
 try:
     b.open(here + "paths.html")
     see("document.title", "DCPI report: paths")
@@ -153,7 +159,7 @@ try:
     # Narrow, and printed: nothing is wider than the page, all rows are there.
     b.size(390, 800)
     for part in "procedures", "images", "p0", "map", "changes", "calls", "unknown":
-        b.run("location.hash = '#" + part + "'")
+        go(part)
         is_so("document.documentElement.scrollWidth <= 390")
     b.run("location.hash = '#procedures'")
     is_so("document.querySelector('[role=grid]')")
@@ -168,7 +174,7 @@ try:
     see("document.querySelectorAll('img, b').length", 0)
     see("document.querySelectorAll('script').length", 2)
     for part in "images", "map", "calls", "unknown", "p0/flow", "p0/calls", "p77", "p-1", "nonsense/%00<img>":
-        b.run("location.hash = '#" + part + "'")
+        go(part)
         see("document.querySelectorAll('img, b').length", 0)
     # Without a difference nothing has changed; without samples that is said.
     b.open(here + "same.html")

@@ -7,7 +7,7 @@
 #include "code.h"
 #include "rows.h"
 
-static int add_row(struct analysis_rows *rows, struct analysis *a, const struct analysis_image *ai,
+static int add_row(struct analysis_rows *rows, struct analysis *a, struct analysis_image *ai,
 		   const struct image_symbol *symbol, struct analysis_row **out)
 {
 	struct analysis_row row = { .image = ai };

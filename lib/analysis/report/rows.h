@@ -20,7 +20,7 @@ struct analysis_place {
 };
 
 struct analysis_row {
-	const struct analysis_image *image; /* the first of several */
+	struct analysis_image *image;	    /* the first of several */
 	struct analysis_facility *facility; /* NULL: the row is of one image alone */
 	size_t nr_images;		    /* number of images whose samples it has */
 	size_t nr_processes;		    /* number of their processes; 0: not known */

@@ -91,7 +91,7 @@ static int collect(struct top *t, struct analysis_image *const *images, size_t n
 
 /* ---- their instructions ---------------------------------------------------------------------- */
 
-static const char *label(const struct analysis_image *ai)
+static const char *label(struct analysis_image *ai)
 {
 	const struct analysis_row row = { .image = ai };
 

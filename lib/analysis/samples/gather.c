@@ -501,6 +501,21 @@ void analysis_close(struct analysis *a)
 	free(a);
 }
 
+const char *analysis_remark_next(const struct analysis *a, const char *last)
+{
+	const char *begin = (const char *)a->remarks.data, *end = begin + a->remarks.len;
+
+	if (!a->remarks.len)
+		return NULL;
+	last = last ? last + strlen(last) + 1 : begin;
+	return last < end ? last : NULL;
+}
+
+bool analysis_is_part(const struct analysis *a)
+{
+	return a->labels.nr || a->nr_kept || a->window.cut;
+}
+
 int analysis_event_find(const struct analysis *a, const char *name, struct base_err *err)
 {
 	char names[200] = "";

@@ -164,6 +164,11 @@ struct analysis {
 int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 		  struct base_err *err);
 void analysis_close(struct analysis *a);
+/* Are these the samples of some labels, workloads or minutes alone? Neither call paths nor values
+ * are kept for such a part. */
+bool analysis_is_part(const struct analysis *a);
+/* The remark behind @last; NULL @last: the first. NULL: there is none. */
+const char *analysis_remark_next(const struct analysis *a, const char *last);
 /* Sums again, after the profiles of images were changed. 0, -ENOMEM, -DCPI_EOVERFLOW. */
 int analysis_sum(struct analysis *a);
 /* Adds the profiles of a chosen epoch and platform once more, after those of images were cleared.

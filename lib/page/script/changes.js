@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The comparison with samples of before.
 
+// The change of a row's share, in percentage points.
+function points(r) {
+	const [a, b] = M.before.total;
+	return 100 * ((b ? r[4] / b : 0) - (a ? r[3] / a : 0));
+}
+
 function drawChanges(to) {
 	const B = M.before,
-		[a, b] = B.total,
-		points = (r) => 100 * ((b ? r[4] / b : 0) - (a ? r[3] / a : 0));
+		[a, b] = B.total;
 	const said = (s, e) =>
 		s.database +
 		", epoch" +
 		(s.epochs.length > 1 ? "s " : " ") +
 		s.epochs.map((x) => x.name).join(", ") +
+		between(s.window) +
 		": " +
 		count(e) +
 		" samples";

@@ -179,14 +179,17 @@ function drawCode(to, code, wanted) {
 	});
 	const rows = [],
 		at = [],
-		gaps = new Map(code.gaps.map((g) => [g[0], g]));
-	const gap = (i) =>
-		gaps.has(i) &&
-		rows.push({
-			kind: "block",
-			text:
-				"… " + count(gaps.get(i)[2]) + " instructions from " + place(gaps.get(i)[1]) + " on without samples",
-		});
+		gaps = code.gaps.slice();
+	// One at the end of a part and one at the beginning of the next are at the same place.
+	const gap = (i) => {
+		while (gaps.length && gaps[0][0] === i) {
+			const [, from, nr] = gaps.shift();
+			rows.push({
+				kind: "block",
+				text: "… " + count(nr) + " instructions from " + place(from) + " on without samples",
+			});
+		}
+	};
 	code.insns.forEach((x, i) => {
 		gap(i);
 		if (x[3] >= 0 && (!i || code.insns[i - 1][3] !== x[3]))
@@ -300,7 +303,7 @@ function drawCode(to, code, wanted) {
 	function fill() {
 		if (file >= 0) {
 			files.value = file;
-			path.textContent = code.files[file].name + (code.files[file].lines ? "" : ": not found here");
+			path.textContent = code.files[file].name + (code.files[file].lines ? "" : code.files[file].private ? ": not everybody may read it" : ": not found here");
 		}
 		left.set(file >= 0 ? sourceRows(code, file, lines) : []);
 	}

@@ -39,6 +39,16 @@ const help = make(
 	make("form", { method: "dialog" }, make("button", null, "close")),
 );
 
+// The chosen time, in that of the reader's machine.
+function between(window) {
+	const say = (seconds) => new Date(1000 * seconds).toLocaleString();
+	if (!window) return "";
+	return (
+		(window.since === null ? "" : " · from " + say(window.since)) +
+		(window.until === null ? "" : " · up to " + say(window.until))
+	);
+}
+
 function head() {
 	const epochs = M.epochs.map((e) => e.name),
 		say = epochs.length > 2 ? epochs[0] + " … " + epochs[epochs.length - 1] : epochs.join(", ");
@@ -55,7 +65,9 @@ function head() {
 				say +
 				" · " +
 				M.platforms.join(", ") +
-				(M.labels.length ? " · label " + M.labels.join(", ") : ""),
+				(M.labels.length ? " · label " + M.labels.join(", ") : "") +
+				M.only.map(([key, ...globs]) => " · only " + key + " " + globs.join(", ")).join("") +
+				between(M.window),
 		),
 		make(
 			"span",
@@ -114,6 +126,7 @@ function show() {
 	else if (one) drawProcedure(main, Number(one[1]), part || "");
 	else section.draw(main);
 	if (!one) last = section.id;
+	main.dataset.shown = location.hash;
 	const first = main.querySelector("[role=grid]");
 	if (first && !matchMedia("(pointer: coarse)").matches)
 		(one ? [...main.querySelectorAll("[role=grid]")].pop() : first).focus({

@@ -14,11 +14,8 @@ function matcher(text) {
 
 function changeColumns() {
 	if (!M.before) return [];
-	const [a, b] = M.before.total;
-	const points = (r) => {
-		const d = earlier.get(r.i);
-		return d ? 100 * (d[4] / b - d[3] / a) : 0;
-	};
+	const a = M.before.total[0];
+	const change = (r) => (earlier.has(r.i) ? points(earlier.get(r.i)) : 0);
 	return [
 		{
 			head: "before",
@@ -35,8 +32,8 @@ function changeColumns() {
 			head: "change",
 			num: true,
 			title: "percentage points; ~ where chance may explain it",
-			sort: points,
-			cell: (td, r) => difference(td, points(r), earlier.get(r.i)),
+			sort: change,
+			cell: (td, r) => difference(td, change(r), earlier.get(r.i)),
 		},
 	];
 }

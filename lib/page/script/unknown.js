@@ -15,16 +15,20 @@ function unknowns() {
 	const nameless = procedures
 		.filter((p) => p.address === null && p.image.kind !== "named")
 		.reduce((s, p) => s + p.samples[M.event], 0);
-	for (const e of M.epochs) {
-		if (e.open) list.push(["Epoch " + e.name + " is still being written: the report shows its last flush."]);
-		if (e.lost)
-			list.push([
-				"Epoch " +
-					e.name +
-					" lacks " +
-					count(e.lost) +
-					" samples that its daemon could not write before it ended.",
-			]);
+	for (const side of [M, M.before].filter(Boolean)) {
+		const say = (text) => list.push([(side === M ? "" : "Before: ") + text]);
+		for (const e of side.epochs) {
+			if (e.open) say("Epoch " + e.name + " is still being written: the report shows its last flush.");
+			if (e.lost)
+				say(
+					"Epoch " +
+						e.name +
+						" lacks " +
+						count(e.lost) +
+						" samples that its daemon could not write before it ended.",
+				);
+		}
+		for (const x of [...side.remarks, ...side.problems]) say(x);
 	}
 	for (const e of M.events)
 		if (e.enabled < 0.9995)
@@ -58,7 +62,6 @@ function unknowns() {
 	if (M.values_denied)
 		list.push([count(M.values_denied) + " files of values belong to other users and were not read."]);
 	if (!M.paths) list.push(["Who called what is not known: " + (M.no_paths || "no call paths") + "."]);
-	for (const x of M.problems) list.push([x]);
 	for (const c of M.code)
 		if (c.missing) list.push(["The code of " + procedures[c.p].name + " cannot be shown: " + c.missing + "."]);
 	for (const im of images)

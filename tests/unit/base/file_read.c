@@ -35,6 +35,34 @@ static void read_limits(void **state)
 	base_buf_release(&b);
 }
 
+/* Modes decide, whoever asks: the right of root to read is no right of everybody. */
+static void read_public(void **state)
+{
+	struct base_buf b = { 0 };
+	char path[300], link[300];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/f", dir);
+	snprintf(link, sizeof(link), "%s/link", dir);
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, "12345", 5, &err), 0);
+	assert_int_equal(symlink("f", link), 0);
+	assert_int_equal(fchmod(dir_fd, 0700), 0);
+	assert_int_equal(base_file_read_public(path, 5, &b, &err), -EACCES);
+	assert_non_null(strstr(err.text, "not everybody may read"));
+	assert_int_equal(fchmod(dir_fd, 0711), 0);
+	assert_int_equal(base_file_read_public(path, 5, &b, &err), 0);
+	assert_int_equal(b.len, 5);
+	assert_int_equal(base_file_read_public(link, 5, &b, &err), 0);
+	assert_int_equal(base_file_read_public(path, 4, &b, NULL), -DCPI_ELIMIT);
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_int_equal(base_file_read_public(path, 5, &b, NULL), -EACCES);
+	assert_int_equal(base_file_read_public(link, 5, &b, NULL), -EACCES);
+	assert_int_equal(base_file_read_public(dir, 5, &b, NULL), -EACCES);
+	assert_int_equal(base_file_read_public("nowhere", 5, &b, NULL), -ENOENT);
+	assert_int_equal(unlink(link), 0);
+	base_buf_release(&b);
+}
+
 static void read_large(void **state)
 {
 	struct base_buf b = { 0 }, got = { 0 };
@@ -196,13 +224,10 @@ static void folders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FOLDER(read_limits),
-		IN_FOLDER(read_large),
-		IN_FOLDER(only_regular_files),
-		IN_FOLDER(whole_transfers),
-		IN_FOLDER(short_and_interrupted),
-		IN_FOLDER(from_a_place),
-		IN_FOLDER(folders),
+		IN_FOLDER(read_limits),	    IN_FOLDER(read_large),
+		IN_FOLDER(read_public),	    IN_FOLDER(only_regular_files),
+		IN_FOLDER(whole_transfers), IN_FOLDER(short_and_interrupted),
+		IN_FOLDER(from_a_place),    IN_FOLDER(folders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

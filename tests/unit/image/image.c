@@ -129,7 +129,7 @@ static void check_source(const char *text, size_t nr, const char *const lines[])
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
-	assert_int_equal(image_source_open(path, &src, NULL), 0);
+	assert_int_equal(image_source_open(path, false, &src, NULL), 0);
 	unlink(path);
 	for (size_t i = 0; i < nr; i++) {
 		const char *line = image_source_line(src, (unsigned int)i + 1, &len);
@@ -178,7 +178,7 @@ static void test_lines(void **state)
 		seen[line.line] = true;
 	}
 	assert_true(seen[10]);
-	assert_int_equal(image_source_open(FIXTURE_SOURCE, &src, &err), 0);
+	assert_int_equal(image_source_open(FIXTURE_SOURCE, false, &src, &err), 0);
 	text = image_source_line(src, 10, &len);
 	assert_int_equal(len, strlen("\treturn x * 3; /* line 10 */"));
 	assert_memory_equal(text, "\treturn x * 3; /* line 10 */", len);
@@ -186,7 +186,7 @@ static void test_lines(void **state)
 	assert_null(image_source_line(src, 100000, &len));
 	image_source_close(src);
 	image_close(img);
-	assert_true(image_source_open(FIXTURES, &src, &err) < 0);
+	assert_true(image_source_open(FIXTURES, false, &src, &err) < 0);
 }
 
 static void test_bytes(void **state)

@@ -5,7 +5,7 @@
  * job, written without the helper; prints what it is. One word a field; numbers in C's notation,
  * bytes in hex:
  *
- *	image MACHINE FACILITY PID HOST EXE
+ *	image MACHINE FACILITY PID HOST EXE [UID]
  *	run VADDR IMG_OFF LEN
  *	file NAME                     } of the next routine
  *	line CODE_OFF LINE FILE       }
@@ -100,10 +100,11 @@ static void moved(char **f)
 
 static void record(char **f, size_t nr)
 {
-	if (!strcmp(f[0], "image") && nr == 6)
+	if (!strcmp(f[0], "image") && (nr == 6 || nr == 7))
 		job_image(&job, &(struct job_image){ .machine = (uint32_t)number(f[1]),
 						     .facility = f[2],
 						     .pid = (uint32_t)number(f[3]),
+						     .uid = nr == 7 ? (uint32_t)number(f[6]) : 0,
 						     .host = f[4],
 						     .exe = f[5] });
 	else if (!strcmp(f[0], "run") && nr == 4)
