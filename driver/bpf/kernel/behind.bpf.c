@@ -8,17 +8,62 @@
 #include "kernel.h"
 
 struct count_key;
-static int trace_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k);
-static int trace_of_tick(const void *regs, const struct count_key *k);
-static int callpath_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k);
-static int callpath_of_tick(void *ctx, const void *regs, const struct count_key *k);
+static __always_inline void behind_event(struct bpf_perf_event_data *ctx,
+					 const struct count_key *k);
+static __always_inline void behind_tick(void *ctx, const void *regs, const struct count_key *k);
 
-#define SAMPLE_AFTER_EVENT(ctx, key) (trace_of_event(ctx, key), callpath_of_event(ctx, key))
-#define SAMPLE_AFTER_TICK(ctx, regs, key)                                                          \
-	(trace_of_tick(regs, key), callpath_of_tick(ctx, regs, key))
+#define SAMPLE_AFTER_EVENT(ctx, key)	  behind_event(ctx, key)
+#define SAMPLE_AFTER_TICK(ctx, regs, key) behind_tick(ctx, regs, key)
 
 #include "sample.bpf.c"
 
 #include "trace.bpf.c"
 
 #include "callpath.bpf.c"
+
+/*
+ * A sample: its key, and where the registers are that its tick interrupted. In memory whose
+ * contents the verifier does not follow it need not look at what comes behind a sample once for
+ * each way that they were made.
+ */
+struct behind {
+	struct count_key key;
+	const void *regs;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct behind);
+} behind SEC(".maps");
+
+static __always_inline struct behind *keep(const struct count_key *k, const void *regs)
+{
+	uint32_t zero = 0;
+	struct behind *b = bpf_map_lookup_elem(&behind, &zero);
+
+	if (b)
+		*b = (struct behind){ *k, regs };
+	return b;
+}
+
+static __always_inline void behind_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
+{
+	const struct behind *b = keep(k, NULL);
+
+	if (!b)
+		return;
+	trace_of_event(ctx, &b->key);
+	callpath_of_event(ctx, &b->key);
+}
+
+static __always_inline void behind_tick(void *ctx, const void *regs, const struct count_key *k)
+{
+	const struct behind *b = keep(k, regs);
+
+	if (!b)
+		return;
+	trace_of_tick(b->regs, &b->key);
+	callpath_of_tick(ctx, b->regs, &b->key);
+}
