@@ -115,8 +115,7 @@ static uint32_t new_life(struct workloads *w, int64_t names, int32_t pid)
 	return number;
 }
 
-/* The life that stands for all that have these names. */
-static uint32_t group_of(struct workloads *w, int64_t names)
+uint32_t workload_group_of(struct workloads *w, int64_t names)
 {
 	if (names < 0)
 		return WORKLOAD_NOBODY;
@@ -132,7 +131,7 @@ static uint32_t group_of(struct workloads *w, int64_t names)
 
 uint32_t workload_group(struct workloads *w, const struct workload_who *who)
 {
-	return group_of(w, names_of(w, who));
+	return workload_group_of(w, names_of(w, who));
 }
 
 uint32_t workload_life(struct workloads *w, const struct workload_who *who)
@@ -142,7 +141,7 @@ uint32_t workload_life(struct workloads *w, const struct workload_who *who)
 
 	if (w->nr_lives - w->nr_free_lives < WORKLOAD_NR_LIVES)
 		return new_life(w, names, who->pid);
-	number = group_of(w, names);
+	number = workload_group_of(w, names);
 	w->lives[number].processes++;
 	return number;
 }
@@ -215,6 +214,7 @@ static void sweep_names(struct workloads *w)
 
 void workload_sweep(struct workloads *w)
 {
+	w->full_minute = 0;
 	mark_counts(w);
 	sweep_lives(w);
 	sweep_names(w);

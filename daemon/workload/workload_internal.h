@@ -8,7 +8,7 @@
 enum {
 	WORKLOAD_NR_LIVES = 1 << 16,   /* more processes count under their groups */
 	WORKLOAD_NR_THREADS = 1 << 14, /* further names are not kept */
-	WORKLOAD_NR_COUNTS = 1 << 20,  /* more of them lose thread and pid, twice as many all */
+	WORKLOAD_NR_COUNTS = 1 << 20,  /* more lose thread and pid, twice as many the minute, too */
 	WORKLOAD_NR_APART = 512,       /* processes kept by pid in an epoch */
 	WORKLOAD_TEXT_MAX = 32 << 20,  /* bytes of all names of processes */
 	WORKLOAD_THREAD_LEN = 16,
@@ -69,8 +69,9 @@ struct workloads {
 	size_t nr_of_driver, cap_of_driver;
 
 	struct workload_table *tables;
-	size_t nr_counts; /* in all of them */
-	uint64_t seed;	  /* seed of their hashes: programs choose the addresses */
+	size_t nr_counts;     /* in all of them */
+	uint32_t full_minute; /* minute of all counts that are too many; 0: there are none */
+	uint64_t seed;	      /* seed of their hashes: programs choose the addresses */
 
 	unsigned int level; /* enum workload_level */
 	uint64_t lost, losing;
@@ -86,6 +87,9 @@ enum workload_level {
 	WORKLOAD_NO_NAMES, /* all is one */
 };
 
+/* The life that stands for all that have these names. WORKLOAD_NOBODY where @names is negative, or
+ * there is no memory for it. */
+uint32_t workload_group_of(struct workloads *w, int64_t names);
 /* Its four names. */
 const char *workload_text(const struct workload_names *n, unsigned int index);
 /* The driver's numbers are no more; where there are many names they are not either: true. */

@@ -399,25 +399,54 @@ static void names_without_end(void **state)
 	assert_true(life("x", 1) > WORKLOAD_IDLE);
 }
 
+/* They lose the pid and the thread, and nothing else. */
 static void more_counts_than_are_kept(void **state)
+{
+	uint32_t x = life("x", 10), y = life("x", 11);
+
+	(void)state;
+	add(&a, x, 0, 1, 1000);
+	w->nr_counts = WORKLOAD_NR_COUNTS;
+	add(&a, x, 1, 1, 1);
+	add(&a, y, 2, 1, 1);
+	assert_int_equal(workload_table_nr(a), 2);
+	w->nr_counts = 2;
+	assert_true(flush(true));
+	assert_int_equal(find_pid(10).samples, 1000);
+	assert_int_equal(find(&(struct profdb_workload){ .comm = "x", .exe = "/bin/x" }).samples,
+			 2);
+}
+
+static void add_in_minute(uint32_t of, uint32_t minute)
+{
+	const struct workload_where where = { .life = of, .minute = minute };
+
+	assert_int_equal(workload_table_reserve(w, &a, 1), 0);
+	workload_table_add(a, &where, 1, 0, 1);
+}
+
+/* However long flushes fail, there are no more of them than there is code. */
+static void far_more_counts_than_are_kept(void **state)
 {
 	uint32_t x = life("x", 10), y = life("y", 11);
 
 	(void)state;
-	add(&a,
-	    workload_group(w,
-			   &(struct workload_who){
-				   .comm = "x", .exe = "/bin/x", .cgroup = "/c", .uid = 1000 }),
-	    0, 1, 1);
-	w->nr_counts = WORKLOAD_NR_COUNTS;
-	add(&a, x, 1, 1, 1);
-	assert_int_equal(workload_table_nr(a), 1);
 	w->nr_counts = 2 * WORKLOAD_NR_COUNTS;
-	add(&a, x, 1, 1, 1);
-	add(&a, y, 1, 1, 1);
-	assert_int_equal(workload_table_nr(a), 2);
-	assert_int_equal(workload_table_sum(a, 0), 4);
-	w->nr_counts = 2;
+	add_in_minute(x, 100);
+	add_in_minute(x, 101);
+	add_in_minute(y, 102);
+	assert_int_equal(workload_table_nr(a), 1);
+	assert_int_equal(workload_table_sum(a, 0), 3);
+	w->nr_counts = 1;
+	assert_true(flush(true));
+	assert_int_equal(find_comm("").samples, 3);
+	assert_int_equal(profdb_workloads_minute(file, 0).minute, 100);
+	/* The next ones have a minute of their own. */
+	w->nr_counts = 2 * WORKLOAD_NR_COUNTS;
+	add_in_minute(x, 103);
+	w->nr_counts = 1;
+	assert_true(flush(true));
+	assert_int_equal(profdb_workloads_minute(file, 1).minute, 103);
 }
 
 /* A file that is full gets the rest of its epoch with less in it, and the sums are right. */
@@ -517,6 +546,7 @@ int main(void)
 		T(more_lives_than_are_kept),
 		T(names_without_end),
 		T(more_counts_than_are_kept),
+		T(far_more_counts_than_are_kept),
 		T(a_file_that_is_full),
 		cmocka_unit_test(minutes),
 		cmocka_unit_test(minutes_across_steps),
