@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts get the workload of their process, whatever is known of it. */
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "stand_ins.h"
@@ -210,21 +211,49 @@ static void inherited(void **state)
 /* /proc is asked once in an epoch. */
 static void of_this_machine(void **state)
 {
+	char comm[16] = "";
 	struct process *p;
 	int64_t uid = getuid();
 
 	(void)state;
+	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
 	t.follow.live = true;
-	begin(getpid(), "x", "/bin/x");
+	begin(getpid(), comm, "/bin/x");
 	p = processes_find(t.follow.processes, getpid());
+	p->uid = 12345;
 	trial_sample(&t, getpid(), 0x1000);
-	assert_int_equal(FOUND(.comm = "x", .exe = "/bin/x", .uid = uid), 1);
+	assert_int_equal(p->uid, uid);
+	assert_int_equal(FOUND(.comm = comm, .exe = "/bin/x"), 1);
 	p->uid = 12345;
 	trial_sample(&t, getpid(), 0x1000);
 	assert_int_equal(p->uid, 12345);
 	whose_new_epoch(&t.counts);
 	trial_sample(&t, getpid(), 0x1000);
 	assert_int_equal(p->uid, uid);
+}
+
+/* While /proc has another name, the event of an exec may be queued; not for ever, as names differ
+ * for other reasons, too. It is asked once in a drain. */
+static void of_another_name(void **state)
+{
+	struct process *p;
+
+	(void)state;
+	t.follow.live = true;
+	begin(getpid(), "x", "/bin/x");
+	p = processes_find(t.follow.processes, getpid());
+	p->uid = 12345;
+	for (uint32_t drain = 1; drain < 8; drain++) {
+		trial_sample(&t, getpid(), 0x1000);
+		trial_sample(&t, getpid(), 0x1000);
+		assert_int_equal(FOUND(.comm = "x", .uid = WORKLOAD_NO_UID), 2 * drain);
+		assert_int_equal(p->place_tries, drain);
+	}
+	assert_false(p->uid_known);
+	trial_sample(&t, getpid(), 0x1000);
+	assert_int_equal(p->uid, getuid());
+	assert_true(p->uid_known);
+	assert_int_equal(FOUND(.comm = "x", .uid = WORKLOAD_NO_UID), 0);
 }
 
 static void labels(void **state)
@@ -295,6 +324,7 @@ int main(void)
 		T(another_life_in_the_kernel),
 		T(inherited),
 		T(of_this_machine),
+		T(of_another_name),
 		T(labels),
 		T(of_nobody),
 		T(that_waited),
