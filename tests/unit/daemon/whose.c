@@ -268,6 +268,27 @@ static void labels(void **state)
 	assert_int_equal(FOUND(.comm = "y", .label = "run"), 1);
 }
 
+/* /proc was read, and the process got its next label, before the fork was told. */
+static void a_label_that_is_told_late(void **state)
+{
+	struct driver_load fork = { .kind = DRIVER_LOAD_FORK, .pid = 11, .tid = 11, .ppid = 10 };
+
+	(void)state;
+	begin(10, "x", "/bin/x");
+	event(DRIVER_LOAD_LABEL, 10, 0, "run");
+	begin(10, "x", "/bin/x");
+	begin(11, "x", "/bin/x");
+	fork.time_ns = ++t.time_ns;
+	trial_sample(&t, 11, 0x1000);
+	event(DRIVER_LOAD_LABEL, 11, 0, "next");
+	processes_find(t.follow.processes, 11)->known_ns = fork.time_ns + 1;
+	trial_sample(&t, 11, 0x1000);
+	assert_int_equal(FOUND(.label = "", .pid = 11), 2);
+	assert_int_equal(counts_load(&t.counts, &fork), 0);
+	trial_sample(&t, 11, 0x1000);
+	assert_int_equal(FOUND(.label = "run", .pid = 11), 3);
+}
+
 static void of_nobody(void **state)
 {
 	const struct driver_count c = {
@@ -326,6 +347,7 @@ int main(void)
 		T(of_this_machine),
 		T(of_another_name),
 		T(labels),
+		T(a_label_that_is_told_late),
 		T(of_nobody),
 		T(that_waited),
 		T(excluded),
