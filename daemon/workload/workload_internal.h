@@ -3,6 +3,7 @@
 #ifndef DCPI_DAEMON_WORKLOAD_INTERNAL_H
 #define DCPI_DAEMON_WORKLOAD_INTERNAL_H
 
+#include "budget.h"
 #include "workload.h"
 
 enum {
@@ -11,6 +12,8 @@ enum {
 	WORKLOAD_NR_COUNTS = 1 << 20,  /* more lose thread and pid, twice as many the minute, too */
 	WORKLOAD_NR_APART = 512,       /* processes kept by pid in an epoch */
 	WORKLOAD_TEXT_MAX = 32 << 20,  /* bytes of all names of processes */
+	/* Names of an epoch, as the file holds as many again that differ in pid or thread. */
+	WORKLOAD_NR_NAMES = PROFDB_NR_WORKLOADS / 2,
 	WORKLOAD_THREAD_LEN = 16,
 };
 
@@ -51,6 +54,8 @@ struct workloads {
 	size_t nr_names, cap_names;
 	struct base_map by_names; /* index + 1 */
 	size_t text_len;
+	struct budgets *shares; /* of users, since the epoch began */
+	struct base_map taken;	/* hashes of the names in these -> anything */
 	uint32_t *free_names;
 	size_t nr_free_names, cap_free_names;
 
@@ -87,6 +92,9 @@ enum workload_level {
 	WORKLOAD_NO_NAMES, /* all is one */
 };
 
+/* @uid has new names, whose key is @key. False: that is beyond the user's share of the epoch. */
+bool workload_share_take(struct workloads *w, uint32_t uid, const struct base_buf *key);
+void workload_shares_forget(struct workloads *w);
 /* The life that stands for all that have these names. WORKLOAD_NOBODY where @names is negative, or
  * there is no memory for it. */
 uint32_t workload_group_of(struct workloads *w, int64_t names);
