@@ -415,6 +415,7 @@ struct profdb_workloads {
 	struct base_buf stored; /* parts of its file that stay as they are: their sections */
 	uint64_t nr_stored;	/* counts in these */
 	size_t nr_parts;	/* parts that its file had */
+	uint64_t nr_rows;	/* counts in all of these, equal ones more than once */
 	uint8_t level;		/* of the part that counts and minutes become */
 };
 
@@ -475,9 +476,16 @@ int profdb_workload_minutes_parse(struct profdb_workload_part *part,
 				  const struct profdb_payload *s);
 int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out);
 
+/*
+ * Counts that are read and written again at once, in a flush or when an epoch ends, which holds up
+ * drains: 5 s of CPU time, and some 100 MB.
+ */
+enum { PROFDB_MERGED_ROWS = 1 << 20 };
+
 enum profdb_workload_read {
 	PROFDB_WORKLOADS_ALL,
 	PROFDB_WORKLOADS_COUNTS, /* without minutes */
+	PROFDB_WORKLOADS_IMAGES, /* without counts, too */
 	/* To be merged into and written, by parts: as few of them as a flush should make one with
 	 * its own are decoded. */
 	PROFDB_WORKLOADS_STORED
@@ -786,8 +794,8 @@ struct profdb_whole {
 };
 
 extern const struct profdb_whole profdb_whole_callpaths, profdb_whole_workloads;
-/* Workloads without minutes: to be read alone. */
-extern const struct profdb_whole profdb_whole_counts;
+/* Workloads without minutes, and without counts, too: to be read alone. */
+extern const struct profdb_whole profdb_whole_counts, profdb_whole_workload_images;
 enum { PROFDB_NR_WHOLES = 2 };
 extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 
