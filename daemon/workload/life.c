@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "workload_internal.h"
 
@@ -284,8 +283,7 @@ struct workloads *workloads_new(void)
 
 	if (!w)
 		return NULL;
-	if (getentropy(&w->seed, sizeof(w->seed)) < 0)
-		w->seed = base_hash_u64((uintptr_t)w) ^ base_now_ns();
+	w->seed = base_hash_seed();
 	w->shares = budgets_new();
 	if (w->shares && base_grow(&w->lives, &w->cap_lives, NR_FIXED, sizeof(*w->lives)) == 0 &&
 	    base_grow(&w->threads, &w->cap_threads, 1, sizeof(*w->threads)) == 0) {
