@@ -150,6 +150,8 @@ struct profdb_range_decoder {
 	uint32_t range, code;
 };
 
+/* Bytes that a payload of so many rows has at least: so a reader knows what memory it may take. */
+uint64_t profdb_range_least(uint64_t nr_rows);
 /* That have learnt nothing yet; free(). NULL: no memory. */
 struct profdb_range_model *profdb_range_models(size_t nr);
 void profdb_range_begin(struct profdb_range_encoder *e, struct base_buf *out);
@@ -536,8 +538,6 @@ int profdb_format0_print(const struct profdb_profile *p, size_t event, struct ba
 /* The payload of CNTD (dense.c). 0, -ENOMEM; of parse also -DCPI_EFORMAT. */
 int profdb_range_coded_print(const struct profdb_profile *p, struct base_buf *out);
 int profdb_range_coded_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
-/* A payload may hold so many rows. */
-bool profdb_range_coded_fits(size_t nr_rows, size_t len);
 /* @file: the whole file, whose checksum it is; @binary: where its binary part begins. */
 int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
 			 struct base_err *err);
