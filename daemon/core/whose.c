@@ -129,9 +129,21 @@ static void forget_threads(struct pendings *d)
 		d->items[i].thread = 0;
 }
 
+/* They are counted anew, and get numbers of their own where these are free again. */
+static void leave_groups(struct counts *t)
+{
+	const struct workloads *w = t->store->workloads;
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
+		if (workload_is_group(w, p->workload))
+			p->workload = 0;
+}
+
 void whose_new_epoch(struct counts *t)
 {
 	t->epoch++;
+	leave_groups(t);
 	if (t->follow->driver)
 		driver_threads_forget(t->follow->driver);
 	if (!workload_new_epoch(t->store->workloads))

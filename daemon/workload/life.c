@@ -186,6 +186,11 @@ uint32_t workload_life_change(struct workloads *w, uint32_t number, const struct
 	return number;
 }
 
+bool workload_is_group(const struct workloads *w, uint32_t number)
+{
+	return number < w->nr_lives && !w->lives[number].pid;
+}
+
 /* ---- their ends ------------------------------------------------------------------------------ */
 
 void workload_mark(struct workloads *w, uint32_t number)

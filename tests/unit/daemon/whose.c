@@ -232,6 +232,30 @@ static void of_this_machine(void **state)
 	assert_int_equal(p->uid, uid);
 }
 
+/* When there were too many processes, some got the number of others that are like them. */
+static void counted_anew(void **state)
+{
+	struct process *p, *q;
+	uint32_t own;
+
+	(void)state;
+	begin(10, "x", "/bin/x");
+	begin(11, "x", "/bin/x");
+	trial_sample(&t, 10, 0x1000);
+	p = processes_find(t.follow.processes, 10);
+	q = processes_find(t.follow.processes, 11);
+	own = p->workload;
+	q->workload = workload_group(
+		t.store.workloads,
+		&(struct workload_who){ .comm = "x", .exe = "/bin/x", .uid = WORKLOAD_NO_UID });
+	q->identified = true;
+	whose_new_epoch(&t.counts);
+	assert_int_equal(p->workload, own);
+	trial_sample(&t, 11, 0x1000);
+	assert_int_equal(t.store.workloads->lives[q->workload].processes, 1);
+	assert_int_equal(FOUND(.comm = "x", .pid = 11), 1);
+}
+
 /* While /proc has another name, the event of an exec may be queued; not for ever, as names differ
  * for other reasons, too. It is asked once in a drain. */
 static void of_another_name(void **state)
@@ -346,6 +370,7 @@ int main(void)
 		T(inherited),
 		T(of_this_machine),
 		T(of_another_name),
+		T(counted_anew),
 		T(labels),
 		T(a_label_that_is_told_late),
 		T(of_nobody),
