@@ -33,8 +33,8 @@ static int grow(struct merge *f)
 
 	if (!table)
 		return -ENOMEM;
-	if (!f->seed && getentropy(&f->seed, sizeof(f->seed)) < 0)
-		f->seed = base_hash_u64((uintptr_t)table) ^ base_now_ns();
+	if (!f->seed)
+		f->seed = base_hash_seed();
 	free(f->table);
 	f->table = table;
 	f->cap = cap;

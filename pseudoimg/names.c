@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "pseudoimg_internal.h"
 
@@ -28,8 +27,8 @@ static int grow(struct pseudoimg_names *n)
 
 	if (!table)
 		return -ENOMEM;
-	if (!n->seed && getentropy(&n->seed, sizeof(n->seed)) < 0)
-		n->seed = base_hash_u64((uintptr_t)table) ^ base_now_ns();
+	if (!n->seed)
+		n->seed = base_hash_seed();
 	free(n->table);
 	n->table = table;
 	n->cap = cap;

@@ -445,15 +445,6 @@ void callpath_resolve(struct callpaths *t, bool last)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static uint64_t choose_seed(const void *tree)
-{
-	uint64_t seed;
-
-	if (getentropy(&seed, sizeof(seed)) < 0)
-		seed = base_hash_u64((uintptr_t)tree) ^ base_now_ns();
-	return seed;
-}
-
 int callpath_open(const struct callpath_config *config, struct callpaths **out,
 		  struct base_err *err)
 {
@@ -466,7 +457,7 @@ int callpath_open(const struct callpath_config *config, struct callpaths **out,
 	t->calls = config->calls ? config->calls : &real_calls;
 	t->tree.nr_events = config->nr_events;
 	t->tree.max = config->nr_nodes ? config->nr_nodes : NODES_MAX;
-	t->tree.seed = choose_seed(t);
+	t->tree.seed = base_hash_seed();
 	t->unsettled_ns = UINT64_MAX;
 	return 0;
 }

@@ -331,6 +331,7 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 	if (t->attribute->dyn)
 		dyn_settled(t->attribute->dyn, f->now_ns);
 	follow_reap(f);
+	t->drain++;
 }
 
 void counts_release(struct counts *t)

@@ -62,7 +62,7 @@ struct counts {
 				      events up to then were seen; or of a time of doubt */
 	uint64_t unsettled_ns;	   /* the first of these */
 	struct workload_clock clock;
-	uint32_t epoch; /* a number */
+	uint32_t epoch, drain; /* numbers */
 };
 
 /* ---- whose a count is (whose.c) -------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A count gets the number of its process in the workloads, its thread's, and its minute. */
+#include <errno.h>
+
 #include "counts.h"
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -34,14 +36,34 @@ static struct workload_who who_of(const struct process *p, const char *thread)
 				      .pid = p->pid };
 }
 
+/*
+ * /proc is ahead of the events that are still queued: a process that has another name there may
+ * have another program. After so many drains the events are here, and the name is another one
+ * because its event was lost, or as a thread with a name of its own forked the process.
+ */
+enum { PLACE_TRIES = 8 };
+
+static bool is_placed(const struct counts *t, struct process *p)
+{
+	bool last = p->place_tries == PLACE_TRIES - 1;
+
+	if (!t->follow->live || p->exited)
+		return true;
+	p->place_drain = t->drain + 1;
+	return proc_place(p, last ? proc_check_life : proc_check_name) != -ESTALE || last;
+}
+
 /* Once in an epoch /proc is asked: a process gets another user or cgroup without an event. */
 static void place(const struct counts *t, struct process *p)
 {
-	if (p->placed == t->epoch + 1)
+	if (p->placed == t->epoch + 1 || p->place_drain == t->drain + 1)
 		return;
+	if (!is_placed(t, p)) {
+		p->place_tries++;
+		return;
+	}
 	p->placed = t->epoch + 1;
-	if (t->follow->live && !p->exited)
-		proc_place(p);
+	p->place_tries = 0;
 }
 
 static uint32_t life_of(struct counts *t, struct process *p, uint32_t thread)
@@ -107,9 +129,21 @@ static void forget_threads(struct pendings *d)
 		d->items[i].thread = 0;
 }
 
+/* They are counted anew, and get numbers of their own where these are free again. */
+static void leave_groups(struct counts *t)
+{
+	const struct workloads *w = t->store->workloads;
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
+		if (workload_is_group(w, p->workload))
+			p->workload = 0;
+}
+
 void whose_new_epoch(struct counts *t)
 {
 	t->epoch++;
+	leave_groups(t);
 	if (t->follow->driver)
 		driver_threads_forget(t->follow->driver);
 	if (!workload_new_epoch(t->store->workloads))

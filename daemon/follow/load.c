@@ -71,6 +71,18 @@ static bool is_labelled_after(const struct process *p, const struct driver_load 
 	return p->next_label && p->labelled_ns > l->time_ns;
 }
 
+/* Of a fork that is told late. */
+static void inherit_late_label(struct process *p, const struct process *parent,
+			       const struct driver_load *l)
+{
+	if (!is_labelled_after(p, l)) {
+		inherit_label(p, parent);
+		return;
+	}
+	p->identified = false;
+	p->label = parent ? parent->label : NULL;
+}
+
 /* Its next program begins. */
 static void turn_label(struct process *p)
 {
@@ -175,10 +187,7 @@ static void on_fork(struct follow *f, const struct driver_load *l)
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
 		instance_fork(old, parent, since_boot(f, l->time_ns));
-		if (is_labelled_after(old, l))
-			old->label = parent ? parent->label : NULL;
-		else
-			inherit_label(old, parent);
+		inherit_late_label(old, parent, l);
 		return;
 	}
 	if (parent && parent->placeholder)

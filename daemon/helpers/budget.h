@@ -11,14 +11,16 @@
 
 /* Tables that all users share. */
 enum budget_place {
-	BUDGET_ROUTINES,      /* of registries, named or not */
-	BUDGET_CONTENTS,      /* bytes of declared ranges */
-	BUDGET_RECORDS,	      /* bytes of routines' records */
-	BUDGET_ROOTS,	      /* root folders in which a perf map is looked for */
-	BUDGET_HANDED,	      /* registries that were handed over and wait for a turn */
-	BUDGET_REGISTRATIONS, /* images that were registered since the last flush */
-	BUDGET_FILES,	      /* mapped files that may be removed */
-	BUDGET_COPIES,	      /* bytes of their copies since the epoch began */
+	BUDGET_ROUTINES,       /* of registries, named or not */
+	BUDGET_CONTENTS,       /* bytes of declared ranges */
+	BUDGET_RECORDS,	       /* bytes of routines' records */
+	BUDGET_ROOTS,	       /* root folders in which a perf map is looked for */
+	BUDGET_HANDED,	       /* registries that were handed over and wait for a turn */
+	BUDGET_REGISTRATIONS,  /* images that were registered since the last flush */
+	BUDGET_FILES,	       /* mapped files that may be removed */
+	BUDGET_COPIES,	       /* bytes of their copies since the epoch began */
+	BUDGET_WORKLOADS,      /* names of workloads since the epoch began */
+	BUDGET_WORKLOAD_TEXTS, /* bytes of these */
 	BUDGET_NR_PLACES,
 };
 

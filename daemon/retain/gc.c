@@ -118,7 +118,7 @@ static int mark_workloads(struct gc *gc, const char *epoch, const char *platform
 	const struct profdb_image_ref *i;
 	struct base_err why = { 0 };
 	struct profdb_workloads *w;
-	int r = profdb_workloads_load_counts(gc->db, epoch, platform, &w, &why);
+	int r = profdb_workloads_load_images(gc->db, epoch, platform, &w, &why);
 
 	if (r == -ENOMEM || r == -ENOENT)
 		return r == -ENOENT ? 0 : r;

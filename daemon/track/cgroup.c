@@ -77,15 +77,7 @@ static int read_cgroup(struct process *p)
 
 	if (n >= 0)
 		path = proc_parse_cgroup(text);
-	if (path && !(p->cgroup && strcmp(p->cgroup, path) == 0)) {
-		char *copy = strdup(path);
-
-		if (copy) {
-			free(p->cgroup);
-			p->cgroup = copy;
-			p->identified = false;
-		}
-	}
+	p->cgroup = path ? strdup(path) : NULL;
 	free(text);
 	return n < 0 ? (int)n : 0;
 }
@@ -121,18 +113,52 @@ static void read_exe(struct process *p)
 	if (mapping_is_deleted(path, &len))
 		path[len] = '\0';
 	p->exe = strdup(path + from);
-	p->identified &= !p->exe;
 }
 
-int proc_place(struct process *p)
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void swap(char **a, char **b)
 {
-	int r = proc_check_life(p);
+	char *old = *a;
+
+	*a = *b;
+	*b = old;
+}
+
+/* What was not read stays. */
+static void take(struct process *p, struct process *now)
+{
+	bool same = !now->uid_known || (p->uid_known && p->uid == now->uid);
+
+	if (now->uid_known)
+		p->uid = now->uid;
+	p->uid_known |= now->uid_known;
+	if (now->cgroup && !(p->cgroup && strcmp(p->cgroup, now->cgroup) == 0)) {
+		swap(&p->cgroup, &now->cgroup);
+		same = false;
+	}
+	if (now->exe) {
+		swap(&p->exe, &now->exe);
+		same = false;
+	}
+	p->identified &= same;
+}
+
+/* It is checked at the end: a life that is over does not come back. */
+int proc_place(struct process *p, int (*check)(const struct process *p))
+{
+	struct process now = { .pid = p->pid };
+	int r = proc_read_uid(&now);
 
 	if (r == 0)
-		r = proc_read_uid(p);
-	if (r == 0)
-		r = read_cgroup(p);
+		r = read_cgroup(&now);
 	if (r == 0 && !p->exe && !p->begins)
-		read_exe(p);
+		read_exe(&now);
+	if (r == 0)
+		r = check(p);
+	if (r == 0)
+		take(p, &now);
+	free(now.exe);
+	free(now.cgroup);
 	return r;
 }

@@ -14,11 +14,21 @@
 enum {
 	STAT_STATE = 3, /* field numbers of proc_pid_stat(5) */
 	STAT_PARENT = 4,
+	STAT_FLAGS = 9,
 	STAT_NR_THREADS = 20,
 	STAT_START = 22, /* ticks since boot */
 };
 
-#define STEP_NS 10000000u /* resolution of start times */
+#define STEP_NS 10000000u  /* resolution of start times */
+#define KTHREAD 0x00200000 /* flag of the kernel's own threads, the same on all machines */
+
+/* What /proc/PID/stat tells. */
+struct listed {
+	char comm[16];
+	int32_t ppid;
+	uint64_t start_time_ns;
+	bool is_kthread; /* its name may say what it does just now */
+};
 
 ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap)
 {
@@ -38,7 +48,7 @@ ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap)
 }
 
 /* The name stands in parentheses and may hold any byte, parentheses too. */
-static int parse_stat(struct process *p, char *text)
+static int parse_stat(struct listed *p, char *text)
 {
 	char *name = strchr(text, '('), *end = strrchr(text, ')'), *field, *save = NULL;
 	uint64_t ticks = 0, hz = (uint64_t)sysconf(_SC_CLK_TCK);
@@ -55,6 +65,8 @@ static int parse_stat(struct process *p, char *text)
 			state = *field;
 		else if (i == STAT_PARENT)
 			p->ppid = (int32_t)strtol(field, NULL, 10);
+		else if (i == STAT_FLAGS)
+			p->is_kthread = strtoul(field, NULL, 10) & KTHREAD;
 		else if (i == STAT_NR_THREADS)
 			nr_threads = strtoul(field, NULL, 10);
 		else if (i == STAT_START)
@@ -81,7 +93,7 @@ static bool is_other_start(const struct process *p, uint64_t start_ns)
 }
 
 /* @now gets what the pid is now, if that is still @p's. */
-static int read_stat(const struct process *p, struct process *now)
+static int read_stat(const struct process *p, struct listed *now)
 {
 	char text[4096];
 	ssize_t n = proc_read(p->pid, "stat", text, sizeof(text));
@@ -109,14 +121,24 @@ int proc_read_uid(struct process *p)
 
 int proc_check_life(const struct process *p)
 {
-	struct process now = { .pid = p->pid };
+	struct listed now = { 0 };
 
 	return read_stat(p, &now);
 }
 
+int proc_check_name(const struct process *p)
+{
+	struct listed now = { 0 };
+	int r = read_stat(p, &now);
+
+	if (r < 0 || now.is_kthread || !p->comm[0])
+		return r;
+	return strcmp(now.comm, p->comm) == 0 ? 0 : -ESTALE;
+}
+
 int proc_describe(struct process *p)
 {
-	struct process now = { .pid = p->pid };
+	struct listed now = { 0 };
 	int r = read_stat(p, &now);
 
 	if (r == 0)

@@ -34,9 +34,11 @@ struct process {
 	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
 	uint32_t uid;
 	bool uid_known;
-	bool identified;   /* its number in the workloads is of what it is now */
-	uint32_t workload; /* that number; 0: it has none */
-	uint32_t placed;   /* the number of the epoch in which it was looked for there last */
+	bool identified;      /* its number in the workloads is of what it is now */
+	uint32_t workload;    /* that number; 0: it has none */
+	uint32_t placed;      /* the number of the epoch in which proc_place was done last */
+	uint32_t place_drain; /* the number of the drain in which that was tried last */
+	uint32_t place_tries; /* how often in vain since it was done */
 	char comm[16];
 	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
 	char *cgroup;	   /* path of its cgroup, as /proc told of it or its parent; or NULL */
@@ -237,9 +239,10 @@ void identity_forget(struct identity *t);
 int proc_describe(struct process *p);
 /*
  * Uid and cgroup of @p, and the path of its program where no event told that (cgroup.c): as its
- * pid has them now, if that is still this process's. 0, -ESTALE, -ESRCH, or -errno: they stay.
+ * pid has them now, if that is still this process's, by @check, which is proc_check_name or
+ * proc_check_life. 0, -ESTALE, -ESRCH, or -errno: all of them stay.
  */
-int proc_place(struct process *p);
+int proc_place(struct process *p, int (*check)(const struct process *p));
 /*
  * The path in /proc/PID/cgroup (@text is changed): that in the unified hierarchy; where it is the
  * root there, or is not there, the first other one that is not the root. NULL: none is told.
@@ -253,6 +256,9 @@ ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap);
 int proc_read_uid(struct process *p);
 /* The pid of @p is its own still. 0, -ESTALE, -ESRCH, -errno. */
 int proc_check_life(const struct process *p);
+/* And it has the name that is known: after an exec whose event is still queued it has another one
+ * mostly. Names of kernel threads are not compared. Same results. */
+int proc_check_name(const struct process *p);
 /* 0: all of [start, end) is executable memory of the process; -ENOENT; -errno. */
 int proc_check_code(int32_t pid, uint64_t start, uint64_t end);
 /* Calls @fn with each mapping of @pid, and whether it is executable. 0 or -errno. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "workload_internal.h"
 
@@ -78,6 +77,31 @@ static int64_t add_names(struct workloads *w, const struct base_buf *key, uint32
 	return index;
 }
 
+/* -1: there are none with that key. */
+static int64_t find_names(const struct workloads *w, const struct base_buf *key)
+{
+	return (int64_t)(uintptr_t)base_map_get(&w->by_names, key->data, key->len) - 1;
+}
+
+/* Of a user's processes beyond its share the user is known, and nothing else. */
+static int64_t names_of_user(struct workloads *w, uint32_t uid)
+{
+	struct base_buf key = { 0 };
+	int64_t index = make_key(&key, &(struct workload_who){ .uid = uid });
+
+	if (index >= 0) {
+		index = find_names(w, &key);
+		index = index < 0 ? add_names(w, &key, uid) : index;
+	}
+	base_buf_release(&key);
+	return index;
+}
+
+static int64_t add_within_share(struct workloads *w, const struct base_buf *key, uint32_t uid)
+{
+	return workload_share_take(w, uid, key) ? add_names(w, key, uid) : names_of_user(w, uid);
+}
+
 /* The index of names equal to those of @who, or negative. */
 static int64_t names_of(struct workloads *w, const struct workload_who *who)
 {
@@ -85,8 +109,8 @@ static int64_t names_of(struct workloads *w, const struct workload_who *who)
 	int64_t index = make_key(&key, who);
 
 	if (index >= 0) {
-		index = (int64_t)(uintptr_t)base_map_get(&w->by_names, key.data, key.len) - 1;
-		index = index < 0 ? add_names(w, &key, who->uid) : index;
+		index = find_names(w, &key);
+		index = index < 0 ? add_within_share(w, &key, who->uid) : index;
 	}
 	base_buf_release(&key);
 	return index;
@@ -115,8 +139,7 @@ static uint32_t new_life(struct workloads *w, int64_t names, int32_t pid)
 	return number;
 }
 
-/* The life that stands for all that have these names. */
-static uint32_t group_of(struct workloads *w, int64_t names)
+uint32_t workload_group_of(struct workloads *w, int64_t names)
 {
 	if (names < 0)
 		return WORKLOAD_NOBODY;
@@ -132,7 +155,7 @@ static uint32_t group_of(struct workloads *w, int64_t names)
 
 uint32_t workload_group(struct workloads *w, const struct workload_who *who)
 {
-	return group_of(w, names_of(w, who));
+	return workload_group_of(w, names_of(w, who));
 }
 
 uint32_t workload_life(struct workloads *w, const struct workload_who *who)
@@ -142,7 +165,7 @@ uint32_t workload_life(struct workloads *w, const struct workload_who *who)
 
 	if (w->nr_lives - w->nr_free_lives < WORKLOAD_NR_LIVES)
 		return new_life(w, names, who->pid);
-	number = group_of(w, names);
+	number = workload_group_of(w, names);
 	w->lives[number].processes++;
 	return number;
 }
@@ -161,6 +184,11 @@ uint32_t workload_life_change(struct workloads *w, uint32_t number, const struct
 	one->names = (uint32_t)names;
 	one->processes = 1;
 	return number;
+}
+
+bool workload_is_group(const struct workloads *w, uint32_t number)
+{
+	return number < w->nr_lives && !w->lives[number].pid;
 }
 
 /* ---- their ends ------------------------------------------------------------------------------ */
@@ -215,6 +243,7 @@ static void sweep_names(struct workloads *w)
 
 void workload_sweep(struct workloads *w)
 {
+	w->full_minute = 0;
 	mark_counts(w);
 	sweep_lives(w);
 	sweep_names(w);
@@ -233,6 +262,7 @@ bool workload_new_epoch(struct workloads *w)
 	}
 	w->samples = w->nr_apart = w->joined = 0;
 	w->level = WORKLOAD_ALL;
+	workload_shares_forget(w);
 	return workload_threads_forget(w);
 }
 
@@ -258,9 +288,9 @@ struct workloads *workloads_new(void)
 
 	if (!w)
 		return NULL;
-	if (getentropy(&w->seed, sizeof(w->seed)) < 0)
-		w->seed = base_hash_u64((uintptr_t)w) ^ base_now_ns();
-	if (base_grow(&w->lives, &w->cap_lives, NR_FIXED, sizeof(*w->lives)) == 0 &&
+	w->seed = base_hash_seed();
+	w->shares = budgets_new();
+	if (w->shares && base_grow(&w->lives, &w->cap_lives, NR_FIXED, sizeof(*w->lives)) == 0 &&
 	    base_grow(&w->threads, &w->cap_threads, 1, sizeof(*w->threads)) == 0) {
 		w->lives[0] = (struct workload_one){ 0 };
 		memset(w->threads[0], 0, sizeof(*w->threads));
@@ -280,6 +310,8 @@ void workloads_free(struct workloads *w)
 		free(w->names[i].text);
 	base_map_release(&w->by_names);
 	base_map_release(&w->by_thread);
+	base_map_release(&w->taken);
+	budgets_free(w->shares);
 	free(w->names);
 	free(w->free_names);
 	free(w->lives);

@@ -90,16 +90,29 @@ int workload_table_reserve_from(const struct workload_table *from, struct worklo
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
+/* The first minute that comes stands for all: else there would be more counts as long as flushes
+ * fail. */
+static uint32_t full_minute(struct workloads *w, uint32_t minute)
+{
+	if (!w->full_minute)
+		w->full_minute = minute;
+	return w->full_minute;
+}
+
 /* Where there are too many, less of them is told apart. */
-static struct workload_count coarse(const struct workloads *w, const struct workload_count *c)
+static struct workload_count coarse(struct workloads *w, const struct workload_count *c)
 {
 	struct workload_count k = *c;
 
 	if (w->nr_counts < WORKLOAD_NR_COUNTS)
 		return k;
 	k.thread = 0;
-	k.life = w->nr_counts < 2 * WORKLOAD_NR_COUNTS ? w->names[w->lives[k.life].names].life : 0;
-	k.life = k.life ? k.life : WORKLOAD_NOBODY;
+	if (w->nr_counts < 2 * WORKLOAD_NR_COUNTS) {
+		k.life = workload_group_of(w, w->lives[k.life].names);
+		return k;
+	}
+	k.life = WORKLOAD_NOBODY;
+	k.minute = full_minute(w, k.minute);
 	return k;
 }
 

@@ -40,13 +40,16 @@ uint32_t workload_group(struct workloads *w, const struct workload_who *who);
 /* It is known better by now who life @number is, a number of workload_life. Returns its number,
  * which is another one only where the old one was of many. */
 uint32_t workload_life_change(struct workloads *w, uint32_t number, const struct workload_who *who);
+/* Life @number stands for many processes. */
+bool workload_is_group(const struct workloads *w, uint32_t number);
 /* Life @number is that of a process that is still known; up to workload_sweep. */
 void workload_mark(struct workloads *w, uint32_t number);
 /* Lives that are neither marked nor in a table are over. */
 void workload_sweep(struct workloads *w);
 /*
- * A new epoch: every process is counted anew, and none is kept apart. The driver gives threads new
- * numbers. True: so does workload_thread, and counts that wait outside of tables lose theirs.
+ * A new epoch: every process is counted anew, and none is kept apart; those whose number is a
+ * group's have to get another one for that. The driver gives threads new numbers. True: so does
+ * workload_thread, and counts that wait outside of tables lose theirs.
  */
 bool workload_new_epoch(struct workloads *w);
 

@@ -3,14 +3,17 @@
 #ifndef DCPI_DAEMON_WORKLOAD_INTERNAL_H
 #define DCPI_DAEMON_WORKLOAD_INTERNAL_H
 
+#include "budget.h"
 #include "workload.h"
 
 enum {
 	WORKLOAD_NR_LIVES = 1 << 16,   /* more processes count under their groups */
 	WORKLOAD_NR_THREADS = 1 << 14, /* further names are not kept */
-	WORKLOAD_NR_COUNTS = 1 << 20,  /* more of them lose thread and pid, twice as many all */
+	WORKLOAD_NR_COUNTS = 1 << 20,  /* more lose thread and pid, twice as many the minute, too */
 	WORKLOAD_NR_APART = 512,       /* processes kept by pid in an epoch */
 	WORKLOAD_TEXT_MAX = 32 << 20,  /* bytes of all names of processes */
+	/* Names of an epoch, as the file holds as many again that differ in pid or thread. */
+	WORKLOAD_NR_NAMES = PROFDB_NR_WORKLOADS / 2,
 	WORKLOAD_THREAD_LEN = 16,
 };
 
@@ -51,6 +54,8 @@ struct workloads {
 	size_t nr_names, cap_names;
 	struct base_map by_names; /* index + 1 */
 	size_t text_len;
+	struct budgets *shares; /* of users, since the epoch began */
+	struct base_map taken;	/* hashes of the names in these -> anything */
 	uint32_t *free_names;
 	size_t nr_free_names, cap_free_names;
 
@@ -69,8 +74,9 @@ struct workloads {
 	size_t nr_of_driver, cap_of_driver;
 
 	struct workload_table *tables;
-	size_t nr_counts; /* in all of them */
-	uint64_t seed;	  /* seed of their hashes: programs choose the addresses */
+	size_t nr_counts;     /* in all of them */
+	uint32_t full_minute; /* minute of all counts that are too many; 0: there are none */
+	uint64_t seed;	      /* seed of their hashes: programs choose the addresses */
 
 	unsigned int level; /* enum workload_level */
 	uint64_t lost, losing;
@@ -86,6 +92,12 @@ enum workload_level {
 	WORKLOAD_NO_NAMES, /* all is one */
 };
 
+/* @uid has new names, whose key is @key. False: that is beyond the user's share of the epoch. */
+bool workload_share_take(struct workloads *w, uint32_t uid, const struct base_buf *key);
+void workload_shares_forget(struct workloads *w);
+/* The life that stands for all that have these names. WORKLOAD_NOBODY where @names is negative, or
+ * there is no memory for it. */
+uint32_t workload_group_of(struct workloads *w, int64_t names);
 /* Its four names. */
 const char *workload_text(const struct workload_names *n, unsigned int index);
 /* The driver's numbers are no more; where there are many names they are not either: true. */

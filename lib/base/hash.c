@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checksums, and hashes for tables in memory, are computed here. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base.h"
 
@@ -79,6 +80,15 @@ uint64_t base_hash64_seeded(uint64_t seed, const void *data, size_t len)
 		h = base_hash_u64(h ^ word);
 	}
 	return h;
+}
+
+uint64_t base_hash_seed(void)
+{
+	uint64_t seed;
+
+	if (getentropy(&seed, sizeof(seed)) < 0)
+		seed = base_hash_u64((uintptr_t)&seed) ^ base_now_ns();
+	return seed | 1;
 }
 
 uint64_t base_random64(uint64_t *state)

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base.h"
 
@@ -43,14 +42,11 @@ static void free_key(struct base_map_slot *s)
 static uint64_t seed_get(void)
 {
 	static _Atomic uint64_t chosen;
-	uint64_t seed = atomic_load_explicit(&chosen, memory_order_relaxed), fresh = 0;
+	uint64_t seed = atomic_load_explicit(&chosen, memory_order_relaxed), fresh;
 
 	if (seed)
 		return seed;
-	/* Where there are no random numbers yet, what address layout and clock make up must do. */
-	if (getentropy(&fresh, sizeof(fresh)) < 0)
-		fresh = base_hash_u64((uintptr_t)&fresh) ^ base_now_ns();
-	fresh |= 1;
+	fresh = base_hash_seed();
 	return atomic_compare_exchange_strong(&chosen, &seed, fresh) ? fresh : seed;
 }
 

@@ -3,19 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profdb_internal.h"
-
-/* Frames are chosen by whoever is sampled: who knows the hash could have all of them collide. */
-static uint64_t choose_seed(const void *tree)
-{
-	uint64_t seed;
-
-	if (getentropy(&seed, sizeof(seed)) < 0)
-		seed = base_hash_u64((uintptr_t)tree) ^ base_now_ns();
-	return seed;
-}
 
 static size_t slot_of(const struct profdb_calltree *t, const struct profdb_callnode *n)
 {
@@ -65,7 +54,8 @@ static int grow(struct profdb_calltree *t, size_t nr)
 
 int profdb_calltree_init(struct profdb_calltree *t)
 {
-	*t = (struct profdb_calltree){ .stride = 1, .seed = choose_seed(t) };
+	/* Frames are chosen by programs: one that knew the hash could have all of them collide. */
+	*t = (struct profdb_calltree){ .stride = 1, .seed = base_hash_seed() };
 	if (grow(t, PROFDB_NR_CALLPATH_ENDS) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < PROFDB_NR_CALLPATH_ENDS; i++) {

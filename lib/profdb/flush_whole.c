@@ -157,14 +157,28 @@ static int write_one(struct profdb *db, const struct profdb_workloads *w)
 	return r;
 }
 
-/* A file that flushes left in parts becomes one; where that fails it is as it was. */
+static bool is_in_short_parts(struct profdb *db)
+{
+	struct profdb_workloads *w;
+	bool yes;
+
+	if (profdb_workloads_load_images(db, db->epoch.name, db->platform, &w, NULL) < 0)
+		return false;
+	yes = w->nr_parts > 1 && w->nr_rows <= PROFDB_MERGED_ROWS;
+	profdb_workloads_free(w);
+	return yes;
+}
+
+/* A file that flushes left in parts becomes one, if it is not too long; where that fails it is as
+ * it was. */
 static void compact(struct profdb *db)
 {
 	struct profdb_workloads *w;
 
-	if (profdb_workloads_load(db, db->epoch.name, db->platform, &w, NULL) < 0)
+	if (!is_in_short_parts(db) ||
+	    profdb_workloads_load(db, db->epoch.name, db->platform, &w, NULL) < 0)
 		return;
-	if (w->nr_parts > 1 && profdb_flush_begin(db, NULL) >= 0 &&
+	if (profdb_flush_begin(db, NULL) >= 0 &&
 	    (write_one(db, w) < 0 || profdb_flush_commit(db, NULL) < 0))
 		profdb_flush_abort(db);
 	profdb_workloads_free(w);
@@ -188,6 +202,16 @@ int profdb_workloads_load(struct profdb *db, const char *epoch, const char *plat
 {
 	void *of;
 	int r = profdb_whole_load(db, &profdb_whole_workloads, epoch, platform, &of, err);
+
+	*out = of;
+	return r;
+}
+
+int profdb_workloads_load_images(struct profdb *db, const char *epoch, const char *platform,
+				 struct profdb_workloads **out, struct base_err *err)
+{
+	void *of;
+	int r = profdb_whole_load(db, &profdb_whole_workload_images, epoch, platform, &of, err);
 
 	*out = of;
 	return r;

@@ -208,7 +208,7 @@ static int put_counts(const struct profdb_profile *p, struct base_buf *out)
 		return r;
 	r = profdb_range_coded_print(p, &range_coded);
 	if (r >= 0 && range_coded.len < out->len - at &&
-	    profdb_range_coded_fits(p->counts.nr, range_coded.len)) {
+	    range_coded.len >= profdb_range_least(p->counts.nr)) {
 		out->len = at;
 		r = profdb_section_put(out, "CNTD", range_coded.data, range_coded.len);
 	}

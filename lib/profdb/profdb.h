@@ -314,6 +314,9 @@ int profdb_workloads_load(struct profdb *db, const char *epoch, const char *plat
  * merged into, and neither can be written (-EINVAL). */
 int profdb_workloads_load_counts(struct profdb *db, const char *epoch, const char *platform,
 				 struct profdb_workloads **out, struct base_err *err);
+/* As load_counts, but without counts: images, workloads, and the sums of events. */
+int profdb_workloads_load_images(struct profdb *db, const char *epoch, const char *platform,
+				 struct profdb_workloads **out, struct base_err *err);
 int profdb_workloads_bytes(struct profdb *db, const char *epoch, const char *platform,
 			   struct base_buf *out, struct base_err *err);
 

@@ -150,6 +150,8 @@ struct profdb_range_decoder {
 	uint32_t range, code;
 };
 
+/* Bytes that a payload of so many rows has at least: so a reader knows what memory it may take. */
+uint64_t profdb_range_least(uint64_t nr_rows);
 /* That have learnt nothing yet; free(). NULL: no memory. */
 struct profdb_range_model *profdb_range_models(size_t nr);
 void profdb_range_begin(struct profdb_range_encoder *e, struct base_buf *out);
@@ -415,6 +417,7 @@ struct profdb_workloads {
 	struct base_buf stored; /* parts of its file that stay as they are: their sections */
 	uint64_t nr_stored;	/* counts in these */
 	size_t nr_parts;	/* parts that its file had */
+	uint64_t nr_rows;	/* counts in all of these, equal ones more than once */
 	uint8_t level;		/* of the part that counts and minutes become */
 };
 
@@ -475,9 +478,16 @@ int profdb_workload_minutes_parse(struct profdb_workload_part *part,
 				  const struct profdb_payload *s);
 int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out);
 
+/*
+ * Counts that are read and written again at once, in a flush or when an epoch ends, which holds up
+ * drains: 5 s of CPU time, and some 100 MB.
+ */
+enum { PROFDB_MERGED_ROWS = 1 << 20 };
+
 enum profdb_workload_read {
 	PROFDB_WORKLOADS_ALL,
 	PROFDB_WORKLOADS_COUNTS, /* without minutes */
+	PROFDB_WORKLOADS_IMAGES, /* without counts, too */
 	/* To be merged into and written, by parts: as few of them as a flush should make one with
 	 * its own are decoded. */
 	PROFDB_WORKLOADS_STORED
@@ -528,8 +538,6 @@ int profdb_format0_print(const struct profdb_profile *p, size_t event, struct ba
 /* The payload of CNTD (dense.c). 0, -ENOMEM; of parse also -DCPI_EFORMAT. */
 int profdb_range_coded_print(const struct profdb_profile *p, struct base_buf *out);
 int profdb_range_coded_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
-/* A payload may hold so many rows. */
-bool profdb_range_coded_fits(size_t nr_rows, size_t len);
 /* @file: the whole file, whose checksum it is; @binary: where its binary part begins. */
 int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
 			 struct base_err *err);
@@ -786,8 +794,8 @@ struct profdb_whole {
 };
 
 extern const struct profdb_whole profdb_whole_callpaths, profdb_whole_workloads;
-/* Workloads without minutes: to be read alone. */
-extern const struct profdb_whole profdb_whole_counts;
+/* Workloads without minutes, and without counts, too: to be read alone. */
+extern const struct profdb_whole profdb_whole_counts, profdb_whole_workload_images;
 enum { PROFDB_NR_WHOLES = 2 };
 extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
 

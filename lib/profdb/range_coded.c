@@ -6,10 +6,7 @@
 
 #include "profdb_internal.h"
 
-enum {
-	HEAD = 8,
-	ROWS_A_BYTE = 4 /* so that who reads knows what memory a file may take */
-};
+enum { HEAD = 8 };
 
 int profdb_range_coded_print(const struct profdb_profile *p, struct base_buf *out)
 {
@@ -33,11 +30,6 @@ int profdb_range_coded_print(const struct profdb_profile *p, struct base_buf *ou
 	}
 	free(m);
 	return profdb_range_end(&e);
-}
-
-bool profdb_range_coded_fits(size_t nr_rows, size_t len)
-{
-	return nr_rows / ROWS_A_BYTE < len;
 }
 
 static int get_row(struct profdb_range_decoder *d, struct profdb_range_model *m,
@@ -72,7 +64,7 @@ int profdb_range_coded_parse(const uint8_t *data, size_t len, struct profdb_prof
 	if (len < HEAD || profdb_range_open(&d, data + HEAD, len - HEAD) < 0)
 		return -DCPI_EFORMAT;
 	nr = profdb_get64(data);
-	if (nr > SIZE_MAX || !profdb_range_coded_fits((size_t)nr, len))
+	if (len < profdb_range_least(nr))
 		return -DCPI_EFORMAT;
 	r = get_rows(&d, nr, p);
 	return r < 0 ? r : d.pos == d.len ? 0 : -DCPI_EFORMAT;

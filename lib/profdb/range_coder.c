@@ -12,8 +12,14 @@
 enum {
 	ONE = 4096, /* a probability of 1 */
 	SHIFT = 4,  /* how fast they follow what comes */
-	TOP = 1 << 24
+	TOP = 1 << 24,
+	ROWS_A_BYTE = 4 /* at most */
 };
+
+uint64_t profdb_range_least(uint64_t nr_rows)
+{
+	return nr_rows / ROWS_A_BYTE + 1;
+}
 
 struct profdb_range_model *profdb_range_models(size_t nr)
 {

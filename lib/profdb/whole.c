@@ -94,6 +94,12 @@ static int workload_counts_parse(const struct base_buf *data, const char *shown,
 	return workloads_parse_how(data, shown, PROFDB_WORKLOADS_COUNTS, out, err);
 }
 
+static int workload_images_parse(const struct base_buf *data, const char *shown, void **out,
+				 struct base_err *err)
+{
+	return workloads_parse_how(data, shown, PROFDB_WORKLOADS_IMAGES, out, err);
+}
+
 static int workloads_merge(void *to, const void *from)
 {
 	return profdb_workloads_merge(to, from);
@@ -124,6 +130,8 @@ const struct profdb_whole profdb_whole_workloads = {
 /* Never written. */
 const struct profdb_whole profdb_whole_counts = { .name = PROFDB_WORKLOADS,
 						  .parse = workload_counts_parse };
+const struct profdb_whole profdb_whole_workload_images = { .name = PROFDB_WORKLOADS,
+							   .parse = workload_images_parse };
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 

@@ -6,15 +6,7 @@
 
 #include "profdb_internal.h"
 
-enum {
-	HEAD = 8,
-	ROWS_A_BYTE = 4 /* so that who reads knows what memory a file may take */
-};
-
-static bool fits(uint64_t nr, size_t len)
-{
-	return nr / ROWS_A_BYTE < len;
-}
+enum { HEAD = 8 };
 
 void profdb_workload_code(struct profdb_workload_coder *c, size_t model, uint64_t *v)
 {
@@ -54,9 +46,9 @@ int profdb_workload_coder_end(struct profdb_workload_coder *c)
 	int r = c->error < 0 ? c->error : profdb_range_end(&c->to);
 	size_t len = out->len - c->start;
 
-	if (r < 0 || fits(c->nr_rows, len))
+	if (r < 0 || len >= profdb_range_least(c->nr_rows))
 		return r;
-	return base_buf_extend(out, (size_t)(c->nr_rows / ROWS_A_BYTE) + 1 - len, NULL);
+	return base_buf_extend(out, (size_t)profdb_range_least(c->nr_rows) - len, NULL);
 }
 
 int profdb_workload_coder_read(struct profdb_workload_coder *c, size_t nr_models,
@@ -66,7 +58,7 @@ int profdb_workload_coder_read(struct profdb_workload_coder *c, size_t nr_models
 	if (s->len < HEAD || profdb_range_open(&c->from, s->data + HEAD, s->len - HEAD) < 0)
 		return -DCPI_EFORMAT;
 	c->nr_rows = profdb_get64(s->data);
-	if (!fits(c->nr_rows, s->len))
+	if (s->len < profdb_range_least(c->nr_rows))
 		return -DCPI_EFORMAT;
 	c->models = profdb_range_models(nr_models);
 	return c->models ? 0 : -ENOMEM;

@@ -3,21 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profdb_internal.h"
 
 enum { KEY_WORDS = sizeof(struct profdb_workload_key) / sizeof(uint64_t) };
-
-/* Keys are chosen by whoever is sampled: who knows the hash could have all of them collide. */
-static uint64_t choose_seed(const void *rows)
-{
-	uint64_t seed;
-
-	if (getentropy(&seed, sizeof(seed)) < 0)
-		seed = base_hash_u64((uintptr_t)rows) ^ base_now_ns();
-	return seed;
-}
 
 static bool key_equal(const struct profdb_workload_key *a, const struct profdb_workload_key *b)
 {
@@ -101,8 +90,9 @@ static int make_hash(struct profdb_workload_rows *t, size_t nr)
 	free(t->slots);
 	t->slots = slots;
 	t->nr_slots = want;
+	/* Keys are chosen by programs: one that knew the hash could have all of them collide. */
 	if (!t->seed)
-		t->seed = choose_seed(t);
+		t->seed = base_hash_seed();
 	for (size_t i = 0; i < t->nr; i++)
 		t->slots[slot_of(t, profdb_workload_rows_key(t, i))] = (uint32_t)i + 1;
 	return 0;

@@ -11,8 +11,7 @@
 static const char images_tag[] = "IMAG", workloads_tag[] = "WLDS", counts_tag[] = "WCNT",
 		  minutes_tag[] = "WMIN";
 
-/* Flushes add parts; of each level there are fewer than this, where so many become one of the next.
- */
+/* Flushes add parts; so many of a level become one of the next, if they are not too long. */
 enum { PARTS_A_LEVEL = 8, PART_HEAD = 2 };
 
 struct part {
@@ -44,6 +43,8 @@ static int take_images(struct reader *r, const struct profdb_payload *s)
 	return e < 0 ? base_fail_errno(r->err, e, "images of workloads, byte %zu", at) : 0;
 }
 
+enum { NR_NAMES = 5 }; /* of a workload */
+
 /* Texts of a file; workloads name them by their index. */
 struct texts {
 	char **v;
@@ -62,6 +63,9 @@ static int get_texts(struct texts *t, const struct profdb_payload *s, size_t *po
 	uint64_t nr;
 	int r = profdb_varint_get(s, pos, &nr);
 
+	/* An empty one takes forty times as much memory as in the file. */
+	if (r >= 0 && nr > (uint64_t)NR_NAMES * PROFDB_NR_WORKLOADS)
+		return -DCPI_EFORMAT;
 	for (; r >= 0 && nr; nr--) {
 		r = base_grow(&t->v, &t->cap, t->nr + 1, sizeof(*t->v));
 		if (r >= 0)
@@ -102,11 +106,11 @@ static int get_workload(struct reader *r, const struct texts *t, const struct pr
 			size_t *pos)
 {
 	struct profdb_workload k = { 0 };
-	const char **const names[] = { &k.comm, &k.exe, &k.cgroup, &k.label, &k.thread };
+	const char **const names[NR_NAMES] = { &k.comm, &k.exe, &k.cgroup, &k.label, &k.thread };
 	size_t nr = r->w->nr;
 	int e = 0;
 
-	for (size_t i = 0; e >= 0 && i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; e >= 0 && i < NR_NAMES; i++)
 		e = get_name(t, s, pos, names[i]);
 	if (e >= 0)
 		e = get_numbers(s, pos, &k);
@@ -257,12 +261,14 @@ static int keep_part(struct profdb_workloads *w, const struct part *p)
 static size_t parts_to_keep(const struct reader *r, uint8_t *level)
 {
 	size_t keep = r->nr_parts;
+	uint64_t left = PROFDB_MERGED_ROWS;
 
 	for (*level = 0; *level < UINT8_MAX; ++*level) {
 		size_t first = keep;
 
-		while (first && r->parts[first - 1].level <= *level)
-			first--;
+		while (first && r->parts[first - 1].level <= *level &&
+		       rows_of(&r->parts[first - 1]) <= left)
+			left -= rows_of(&r->parts[--first]);
 		if (keep - first < PARTS_A_LEVEL - 1)
 			break;
 		keep = first;
@@ -277,12 +283,20 @@ static int take_parts(struct reader *r, uint64_t *sums)
 	int e = widen(&r->w->counts, &r->w->minutes, r->w->header->nr_events);
 
 	r->w->nr_parts = r->nr_parts;
+	if (r->how == PROFDB_WORKLOADS_IMAGES)
+		return e < 0 ? base_fail_errno(r->err, e, "counts of workloads") : 0;
 	for (size_t i = 0; e >= 0 && i < r->nr_parts; i++)
 		e = i < keep ? keep_part(r->w, &r->parts[i]) : take_part(r, &r->parts[i], sums);
 	return e < 0 ? base_fail_errno(r->err, e, "counts of workloads") : 0;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
+
+/* All of its parts are. */
+static bool is_decoded(const struct reader *r)
+{
+	return r->how == PROFDB_WORKLOADS_ALL || r->how == PROFDB_WORKLOADS_COUNTS;
+}
 
 static int check_totals(const struct reader *r, const struct profdb_payload *foot,
 			const uint64_t *sums)
@@ -292,13 +306,14 @@ static int check_totals(const struct reader *r, const struct profdb_payload *foo
 
 	for (size_t i = 0; i < r->nr_parts; i++)
 		rows += rows_of(&r->parts[i]);
+	r->w->nr_rows = rows;
 	if (profdb_get64(foot->data) != rows)
 		return base_fail(r->err, -DCPI_EFORMAT, "footer tells of %llu counts, not %llu",
 				 (unsigned long long)profdb_get64(foot->data),
 				 (unsigned long long)rows);
 	for (size_t i = 0; i < h->nr_events; i++) {
 		h->events[i].sum = profdb_get64(foot->data + 8 + 8 * i);
-		if (r->how != PROFDB_WORKLOADS_STORED && h->events[i].sum != sums[i])
+		if (is_decoded(r) && h->events[i].sum != sums[i])
 			return base_fail(r->err, -DCPI_EFORMAT, "counts of '%s' do not sum",
 					 h->events[i].name);
 	}
@@ -340,7 +355,7 @@ static int parse(const void *data, size_t len, enum profdb_workload_read how,
 	*out = NULL;
 	if (!r.w)
 		return base_fail_errno(err, -ENOMEM, "cannot read workloads");
-	r.w->no_minutes = how == PROFDB_WORKLOADS_COUNTS;
+	r.w->no_minutes = how == PROFDB_WORKLOADS_COUNTS || how == PROFDB_WORKLOADS_IMAGES;
 	e = take_file(&r, data, len);
 	free(r.parts);
 	if (e < 0) {
@@ -418,10 +433,10 @@ static int put_name(struct numbers *n, const char *text)
 
 static int put_workload(struct numbers *n, const struct profdb_workload *k)
 {
-	const char *const names[] = { k->comm, k->exe, k->cgroup, k->label, k->thread };
+	const char *const names[NR_NAMES] = { k->comm, k->exe, k->cgroup, k->label, k->thread };
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; r >= 0 && i < NR_NAMES; i++)
 		r = put_name(n, names[i]);
 	if (r >= 0)
 		r = profdb_varint_append(&n->rows, (uint32_t)(k->uid + 1));

@@ -68,8 +68,12 @@ static void check_flush(const uint8_t *data, size_t len, const struct profdb_wor
 {
 	struct base_buf bytes = { .data = (uint8_t *)data, .len = len }, file = { 0 };
 	struct profdb_workloads *stored, *again;
-	int r = profdb_workloads_parse_shown(&bytes, "x", PROFDB_WORKLOADS_STORED, &stored, NULL);
+	int r = profdb_workloads_parse_shown(&bytes, "x", PROFDB_WORKLOADS_IMAGES, &again, NULL);
 
+	CHECK(r >= 0);
+	CHECK(profdb_workloads_nr_images(again) == profdb_workloads_nr_images(w));
+	profdb_workloads_free(again);
+	r = profdb_workloads_parse_shown(&bytes, "x", PROFDB_WORKLOADS_STORED, &stored, NULL);
 	CHECK(r >= 0);
 	if (profdb_workloads_merge(stored, w) >= 0) {
 		CHECK(profdb_workloads_format(stored, &file, NULL) >= 0);

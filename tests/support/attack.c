@@ -48,6 +48,7 @@ enum {
 	WILD = 6,	  /* processes with wild registries */
 	SLOW = 24,	  /* processes with memory that answers slowly */
 	CROWD = 100,	  /* processes with WIRE_NR_FACILITIES each */
+	RENAMED = 4,	  /* processes that get another name all the time */
 	MAPPINGS = 64000, /* of one process */
 	FILLERS = 4,	  /* processes, which fill FILL bytes together */
 	FILLER_CODE = 1 << 20,
@@ -352,6 +353,30 @@ static void be_in_crowd(int index)
 static int crowd(void)
 {
 	return keep_children(CROWD, be_in_crowd);
+}
+
+/* ---- names of processes, each of which would be a workload ----------------------------------- */
+
+static void be_renamed(int index)
+{
+	unsigned char *code = truth_map(TRUTH_BLOCK);
+	char name[16];
+
+	(void)index;
+	if (!code)
+		return;
+	truth_put(code, (int)draw(TRUTH_SLOTS));
+	arrive(RENAMED);
+	for (;;) {
+		snprintf(name, sizeof(name), "%llx", (unsigned long long)draw(1ull << 40));
+		prctl(PR_SET_NAME, name);
+		run_code(code, 0.0005);
+	}
+}
+
+static int renames(void)
+{
+	return keep_children(RENAMED, be_renamed);
 }
 
 /* ---- floods ---------------------------------------------------------------------------------- */
@@ -888,6 +913,7 @@ static const struct {
 	{ "registries", registries },
 	{ "memory", memory },
 	{ "crowd", crowd },
+	{ "renames", renames },
 	{ "control", control },
 	{ "connections", connections },
 	{ "maps", maps },

@@ -14,8 +14,8 @@ RANDOM=$((DCPI_SEED % 32768))
 . "$DCPI_SRC/tests/support/dyn.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
 . "$DCPI_SRC/tests/support/forge.sh"
-kinds=(registries machines suid switch memory crowd connections doorbells control daemons maps files perfmaps jitdumps fuse
-	buildids disk)
+kinds=(registries machines suid switch memory crowd renames connections doorbells control daemons maps files perfmaps
+	jitdumps fuse buildids disk)
 [ -z "${ATTACK_KINDS:-}" ] || read -ra kinds <<<"$ATTACK_KINDS"
 # Those that say "full" when they have their size; the others have it by starting.
 LANES=2
@@ -334,7 +334,7 @@ judge_victims()
 
 judge()
 {
-	local k n load leaks end_failed=0
+	local k n load left_out leaks end_failed=0
 	stop $watcher
 	watcher=
 	lives "$daemon" || died=1
@@ -344,6 +344,7 @@ judge()
 		sleep 1
 	done
 	load=$(grep -o '"lost_load_events":[0-9]*' "$rounds/final" | cut -d: -f2)
+	left_out=$(grep -o '"left_out":[0-9]*' "$rounds/final" | cut -d: -f2)
 	timeout 90 "$DCPI_BIN/dcpiflush" >"$rounds/last" 2>&1 || end_failed=$((end_failed + 1))
 	search >"$rounds/leaks"
 	leaks=$(wc -l <"$rounds/leaks")
@@ -372,6 +373,7 @@ judge()
 	figure attack_honest_unnamed_pct "$(awk -v t="$honest_ms" -v n="$honest_named" -v r="$(seen received)" -v m="$(seen missed)" '
 		BEGIN { due = r ? t * r / (r + m) : 0; printf "%.2f", due ? (due > n ? 100 * (due - n) / due : 0) : 100 }')" % 2
 	figure attack_load_events_lost "${load:-$(seen load_events_lost)}" events 0
+	figure attack_workloads_left_out "${left_out:-0}" levels 0
 	figure attack_leaks "$leaks" finds 0
 	figure attack_accounting_broken "$(seen accounting_broken)" statuses 0
 	figure attack_daemon_ended ${died:-0} times 0

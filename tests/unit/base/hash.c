@@ -108,6 +108,14 @@ static void hash_mixes(void **state)
 	}
 }
 
+static void seeds_differ(void **state)
+{
+	uint64_t a = base_hash_seed(), b = base_hash_seed();
+
+	(void)state;
+	assert_true(a && b && a != b);
+}
+
 /* The first numbers of 1234567, as implementations elsewhere publish them. */
 static void random_vectors(void **state)
 {
@@ -126,6 +134,7 @@ int main(void)
 		cmocka_unit_test(crc_table),	      cmocka_unit_test(hash_ignores_place),
 		cmocka_unit_test(hash_tells_lengths), cmocka_unit_test(hash_spreads),
 		cmocka_unit_test(hash_mixes),	      cmocka_unit_test(random_vectors),
+		cmocka_unit_test(seeds_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

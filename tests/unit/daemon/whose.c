@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts get the workload of their process, whatever is known of it. */
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "stand_ins.h"
@@ -210,21 +211,73 @@ static void inherited(void **state)
 /* /proc is asked once in an epoch. */
 static void of_this_machine(void **state)
 {
+	char comm[16] = "";
 	struct process *p;
 	int64_t uid = getuid();
 
 	(void)state;
+	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
 	t.follow.live = true;
-	begin(getpid(), "x", "/bin/x");
+	begin(getpid(), comm, "/bin/x");
 	p = processes_find(t.follow.processes, getpid());
+	p->uid = 12345;
 	trial_sample(&t, getpid(), 0x1000);
-	assert_int_equal(FOUND(.comm = "x", .exe = "/bin/x", .uid = uid), 1);
+	assert_int_equal(p->uid, uid);
+	assert_int_equal(FOUND(.comm = comm, .exe = "/bin/x"), 1);
 	p->uid = 12345;
 	trial_sample(&t, getpid(), 0x1000);
 	assert_int_equal(p->uid, 12345);
 	whose_new_epoch(&t.counts);
 	trial_sample(&t, getpid(), 0x1000);
 	assert_int_equal(p->uid, uid);
+}
+
+/* When there were too many processes, some got the number of others that are like them. */
+static void counted_anew(void **state)
+{
+	struct process *p, *q;
+	uint32_t own;
+
+	(void)state;
+	begin(10, "x", "/bin/x");
+	begin(11, "x", "/bin/x");
+	trial_sample(&t, 10, 0x1000);
+	p = processes_find(t.follow.processes, 10);
+	q = processes_find(t.follow.processes, 11);
+	own = p->workload;
+	q->workload = workload_group(
+		t.store.workloads,
+		&(struct workload_who){ .comm = "x", .exe = "/bin/x", .uid = WORKLOAD_NO_UID });
+	q->identified = true;
+	whose_new_epoch(&t.counts);
+	assert_int_equal(p->workload, own);
+	trial_sample(&t, 11, 0x1000);
+	assert_int_equal(t.store.workloads->lives[q->workload].processes, 1);
+	assert_int_equal(FOUND(.comm = "x", .pid = 11), 1);
+}
+
+/* While /proc has another name, the event of an exec may be queued; not for ever, as names differ
+ * for other reasons, too. It is asked once in a drain. */
+static void of_another_name(void **state)
+{
+	struct process *p;
+
+	(void)state;
+	t.follow.live = true;
+	begin(getpid(), "x", "/bin/x");
+	p = processes_find(t.follow.processes, getpid());
+	p->uid = 12345;
+	for (uint32_t drain = 1; drain < 8; drain++) {
+		trial_sample(&t, getpid(), 0x1000);
+		trial_sample(&t, getpid(), 0x1000);
+		assert_int_equal(FOUND(.comm = "x", .uid = WORKLOAD_NO_UID), 2 * drain);
+		assert_int_equal(p->place_tries, drain);
+	}
+	assert_false(p->uid_known);
+	trial_sample(&t, getpid(), 0x1000);
+	assert_int_equal(p->uid, getuid());
+	assert_true(p->uid_known);
+	assert_int_equal(FOUND(.comm = "x", .uid = WORKLOAD_NO_UID), 0);
 }
 
 static void labels(void **state)
@@ -237,6 +290,27 @@ static void labels(void **state)
 	trial_sample(&t, 10, 0x1000);
 	assert_int_equal(FOUND(.comm = "x", .label = ""), 1);
 	assert_int_equal(FOUND(.comm = "y", .label = "run"), 1);
+}
+
+/* /proc was read, and the process got its next label, before the fork was told. */
+static void a_label_that_is_told_late(void **state)
+{
+	struct driver_load fork = { .kind = DRIVER_LOAD_FORK, .pid = 11, .tid = 11, .ppid = 10 };
+
+	(void)state;
+	begin(10, "x", "/bin/x");
+	event(DRIVER_LOAD_LABEL, 10, 0, "run");
+	begin(10, "x", "/bin/x");
+	begin(11, "x", "/bin/x");
+	fork.time_ns = ++t.time_ns;
+	trial_sample(&t, 11, 0x1000);
+	event(DRIVER_LOAD_LABEL, 11, 0, "next");
+	processes_find(t.follow.processes, 11)->known_ns = fork.time_ns + 1;
+	trial_sample(&t, 11, 0x1000);
+	assert_int_equal(FOUND(.label = "", .pid = 11), 2);
+	assert_int_equal(counts_load(&t.counts, &fork), 0);
+	trial_sample(&t, 11, 0x1000);
+	assert_int_equal(FOUND(.label = "run", .pid = 11), 3);
 }
 
 static void of_nobody(void **state)
@@ -295,7 +369,10 @@ int main(void)
 		T(another_life_in_the_kernel),
 		T(inherited),
 		T(of_this_machine),
+		T(of_another_name),
+		T(counted_anew),
 		T(labels),
+		T(a_label_that_is_told_late),
 		T(of_nobody),
 		T(that_waited),
 		T(excluded),

@@ -378,10 +378,17 @@ static void more_lives_than_are_kept(void **state)
 	assert_int_equal(find_comm("cc1").processes, WORKLOAD_NR_LIVES + 101);
 }
 
+static const char *comm_of(uint32_t number)
+{
+	return workload_text(&w->names[w->lives[number].names], 0);
+}
+
+/* A user has half of the bytes that others leave; of the rest of its processes only the user is
+ * known. */
 static void names_without_end(void **state)
 {
 	static char comm[3 * PROFDB_WORKLOAD_NAME];
-	uint32_t last = 0;
+	uint32_t last = 0, other;
 
 	(void)state;
 	for (int32_t i = 1; i < 10000; i++) {
@@ -390,34 +397,93 @@ static void names_without_end(void **state)
 		last = life(comm, i);
 		add(&a, last, 0, 1, 1);
 	}
-	assert_int_equal(last, WORKLOAD_NOBODY);
-	assert_true(w->text_len <= WORKLOAD_TEXT_MAX);
+	assert_string_equal(comm_of(last), "");
+	assert_int_equal(w->names[w->lives[last].names].uid, 1000);
+	assert_true(w->text_len <= WORKLOAD_TEXT_MAX / 2 + 100);
 	assert_int_equal(workload_table_sum(a, 0), 9999);
+	comm[0] = 'y';
+	other = workload_life(w, &(struct workload_who){ .comm = comm, .uid = 1001 });
+	assert_int_equal(strlen(comm_of(other)), PROFDB_WORKLOAD_NAME);
 	workload_table_clear(a);
 	workload_sweep(w);
 	assert_true(w->text_len < 100);
-	assert_true(life("x", 1) > WORKLOAD_IDLE);
+	assert_string_equal(comm_of(life(comm, 1)), "");
+	workload_new_epoch(w);
+	assert_int_equal(strlen(comm_of(life(comm, 1))), PROFDB_WORKLOAD_NAME);
 }
 
+/* Nor can it take more than a part of the workloads that a file may have. */
+static void a_process_that_renames_itself(void **state)
+{
+	uint32_t last = 0;
+	char comm[16];
+
+	(void)state;
+	for (int32_t i = 0; i < WORKLOAD_NR_NAMES; i++) {
+		snprintf(comm, sizeof(comm), "p%d", i);
+		last = life(comm, 1);
+		add(&a, last, 0, 1, 1);
+		if (i % 4000 == 0)
+			assert_true(flush(true));
+	}
+	assert_string_equal(comm_of(last), "");
+	assert_true(flush(true));
+	assert_int_equal(find_comm("").samples, WORKLOAD_NR_NAMES / 2 + 1);
+	assert_int_equal(profdb_workloads_nr(file), WORKLOAD_NR_NAMES / 2);
+	/* Names that it had already are no further ones. */
+	assert_string_equal(comm_of(life("p5", 1)), "p5");
+	last = workload_life(w, &(struct workload_who){ .comm = "of another", .uid = 1001 });
+	assert_string_equal(comm_of(last), "of another");
+}
+
+/* They lose the pid and the thread, and nothing else. */
 static void more_counts_than_are_kept(void **state)
+{
+	uint32_t x = life("x", 10), y = life("x", 11);
+
+	(void)state;
+	add(&a, x, 0, 1, 1000);
+	w->nr_counts = WORKLOAD_NR_COUNTS;
+	add(&a, x, 1, 1, 1);
+	add(&a, y, 2, 1, 1);
+	assert_int_equal(workload_table_nr(a), 2);
+	w->nr_counts = 2;
+	assert_true(flush(true));
+	assert_int_equal(find_pid(10).samples, 1000);
+	assert_int_equal(find(&(struct profdb_workload){ .comm = "x", .exe = "/bin/x" }).samples,
+			 2);
+}
+
+static void add_in_minute(uint32_t of, uint32_t minute)
+{
+	const struct workload_where where = { .life = of, .minute = minute };
+
+	assert_int_equal(workload_table_reserve(w, &a, 1), 0);
+	workload_table_add(a, &where, 1, 0, 1);
+}
+
+/* However long flushes fail, there are no more of them than there is code. */
+static void far_more_counts_than_are_kept(void **state)
 {
 	uint32_t x = life("x", 10), y = life("y", 11);
 
 	(void)state;
-	add(&a,
-	    workload_group(w,
-			   &(struct workload_who){
-				   .comm = "x", .exe = "/bin/x", .cgroup = "/c", .uid = 1000 }),
-	    0, 1, 1);
-	w->nr_counts = WORKLOAD_NR_COUNTS;
-	add(&a, x, 1, 1, 1);
-	assert_int_equal(workload_table_nr(a), 1);
 	w->nr_counts = 2 * WORKLOAD_NR_COUNTS;
-	add(&a, x, 1, 1, 1);
-	add(&a, y, 1, 1, 1);
-	assert_int_equal(workload_table_nr(a), 2);
-	assert_int_equal(workload_table_sum(a, 0), 4);
-	w->nr_counts = 2;
+	add_in_minute(x, 100);
+	add_in_minute(x, 101);
+	add_in_minute(y, 102);
+	assert_int_equal(workload_table_nr(a), 1);
+	assert_int_equal(workload_table_sum(a, 0), 3);
+	w->nr_counts = 1;
+	assert_true(flush(true));
+	assert_int_equal(find_comm("").samples, 3);
+	assert_int_equal(profdb_workloads_minute(file, 0).minute, 100);
+	/* The next ones have a minute of their own. */
+	w->nr_counts = 2 * WORKLOAD_NR_COUNTS;
+	add_in_minute(x, 103);
+	w->nr_counts = 1;
+	assert_true(flush(true));
+	assert_int_equal(profdb_workloads_minute(file, 1).minute, 103);
 }
 
 /* A file that is full gets the rest of its epoch with less in it, and the sums are right. */
@@ -516,7 +582,9 @@ int main(void)
 		T(known_better),
 		T(more_lives_than_are_kept),
 		T(names_without_end),
+		T(a_process_that_renames_itself),
 		T(more_counts_than_are_kept),
+		T(far_more_counts_than_are_kept),
 		T(a_file_that_is_full),
 		cmocka_unit_test(minutes),
 		cmocka_unit_test(minutes_across_steps),

@@ -7,6 +7,25 @@
 
 enum { MINUTE = 29919354 };
 
+/* Parts of files whose counts were read. */
+static unsigned int nr_decoded;
+
+struct profdb_workload_part;
+struct profdb_payload;
+int __real_profdb_workload_counts_parse(struct profdb_workload_part *part,
+					const struct profdb_workloads *w,
+					const struct profdb_payload *s);
+int __wrap_profdb_workload_counts_parse(struct profdb_workload_part *part,
+					const struct profdb_workloads *w,
+					const struct profdb_payload *s);
+int __wrap_profdb_workload_counts_parse(struct profdb_workload_part *part,
+					const struct profdb_workloads *w,
+					const struct profdb_payload *s)
+{
+	nr_decoded++;
+	return __real_profdb_workload_counts_parse(part, w, s);
+}
+
 static const struct base_id id_a = { .len = 2, .bytes = { 0xab, 1 } };
 
 static struct profdb_workload workload(const char *comm, int32_t pid)
@@ -345,6 +364,72 @@ static void test_damaged_files_are_refused(void **state)
 	profdb_workloads_free(w);
 }
 
+/* ---- files that no writer made --------------------------------------------------------------- */
+
+static void set(uint8_t *to, size_t bytes, uint64_t v)
+{
+	for (size_t i = 0; i < bytes; i++)
+		to[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* Its checksum is right again. */
+static void seal(struct base_buf *b)
+{
+	set(b->data + b->len - 4, 4, base_crc32c(0, b->data, b->len - 4));
+}
+
+/* Where the section stands; *@end: where the next one does. */
+static size_t section(const struct base_buf *file, const char *tag, size_t *end)
+{
+	char head[9] = { 0 };
+	uint8_t *at;
+
+	memcpy(head, tag, 4);
+	at = memmem(file->data, file->len, head, 8);
+	assert_non_null(at);
+	*end = (size_t)(at - file->data) + 16;
+	for (size_t i = 0, len = 0; i < 8; i++) {
+		len |= (size_t)at[8 + i] << 8 * i;
+		if (i == 7)
+			*end += (size_t)base_align_up(len, 8);
+	}
+	return (size_t)(at - file->data);
+}
+
+/* A file without workloads, but with so many texts, all empty. */
+static int parse_texts(size_t nr)
+{
+	struct profdb_workloads *w = profdb_workloads_new(), *read;
+	struct base_buf file = { 0 }, bad = { 0 };
+	size_t start, end;
+	int r;
+
+	assert_int_equal(profdb_workloads_format(w, &file, NULL), 0);
+	start = section(&file, "WLDS", &end);
+	assert_int_equal(base_buf_append(&bad, file.data, start + 16), 0);
+	set(bad.data + start + 8, 8, 3 + nr);
+	assert_int_equal(base_buf_extend(&bad, (size_t)base_align_up(3 + nr, 8), NULL), 0);
+	set(bad.data + start + 16, 3,
+	    (nr & 0x7f) | 0x80 | (nr >> 7 & 0x7f) << 8 | 0x8000 | nr >> 14 << 16);
+	assert_int_equal(base_buf_append(&bad, file.data + end, file.len - end), 0);
+	seal(&bad);
+	r = profdb_workloads_parse(bad.data, bad.len, &read, NULL);
+	profdb_workloads_free(read);
+	base_buf_release(&file);
+	base_buf_release(&bad);
+	profdb_workloads_free(w);
+	return r;
+}
+
+/* No more than the workloads that there may be can have: memory would be forty times the file. */
+static void test_texts_have_a_limit(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_texts(1 << 14), 0);
+	assert_int_equal(parse_texts((size_t)5 * PROFDB_NR_WORKLOADS), 0);
+	assert_int_equal(parse_texts((size_t)5 * PROFDB_NR_WORKLOADS + 1), -DCPI_EFORMAT);
+}
+
 /* ---- flushes --------------------------------------------------------------------------------- */
 
 static int put(struct profdb *db, uint64_t n, struct base_err *err)
@@ -401,12 +486,24 @@ static void test_flushes_add_up(void **state)
 	profdb_close(db);
 }
 
-static size_t size_of(const char *dir)
+static void read_file(const char *dir, struct base_buf *out)
 {
-	struct stat st;
+	assert_int_equal(base_file_read(AT_FDCWD, scratch_path(dir, FILE_NAME), 1 << 30, out, NULL),
+			 0);
+}
 
-	assert_int_equal(stat(scratch_path(dir, FILE_NAME), &st), 0);
-	return (size_t)st.st_size;
+static int nr_parts(const char *dir)
+{
+	struct base_buf file = { 0 };
+	const uint8_t *at;
+	int nr = 0;
+
+	read_file(dir, &file);
+	for (at = file.data;
+	     (at = memmem(at, (size_t)(file.data + file.len - at), "WCNT\0\0\0", 8)); at++)
+		nr++;
+	base_buf_release(&file);
+	return nr;
 }
 
 /* Flush @i: a new workload each time, an event more now and then. */
@@ -448,18 +545,75 @@ static void test_parts_become_one(void **state)
 {
 	struct profdb *db = scratch_writer(*state);
 	struct profdb_workloads *sum = profdb_workloads_new();
-	size_t parts;
 
 	for (uint32_t i = 0; i < 75; i++) {
 		flush_part(db, sum, i);
 		if (i % 16 == 7 || i > 60)
 			is_stored(db, sum);
 	}
-	parts = size_of(*state);
+	/* 1 of 64 flushes, 1 of 8, 3 of 1. */
+	assert_int_equal(nr_parts(*state), 5);
 	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
 	is_stored(db, sum);
-	assert_true(size_of(*state) < parts);
+	assert_int_equal(nr_parts(*state), 1);
 	profdb_workloads_free(sum);
+	profdb_close(db);
+}
+
+/* Its only part says that it has so many counts. */
+static void lengthen_part(const char *dir, uint64_t rows)
+{
+	struct base_buf file = { 0 };
+	size_t at, end;
+
+	read_file(dir, &file);
+	at = section(&file, "WCNT", &end);
+	set(file.data + at + 16 + 2, 8, rows);
+	set(file.data + file.len - 24, 8, rows);
+	seal(&file);
+	scratch_write(dir, FILE_NAME, file.data, file.len);
+	base_buf_release(&file);
+}
+
+/* Drains wait for a merge: a part that has more counts than that may take stays as it is. */
+static void test_a_long_part_stays(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+
+	flush(db, 1);
+	lengthen_part(*state, (1 << 20) + 1);
+	for (uint64_t i = 0; i < 7; i++)
+		flush(db, 1);
+	assert_int_equal(nr_parts(*state), 8);
+	/* Short ones behind it become one. */
+	flush(db, 1);
+	assert_int_equal(nr_parts(*state), 2);
+	nr_decoded = 0;
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	assert_int_equal(nr_parts(*state), 2);
+	assert_int_equal(nr_decoded, 0);
+	profdb_close(db);
+}
+
+/* As gc wants them. */
+static void test_images_are_read_alone(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_workloads *w;
+
+	assert_int_equal(profdb_workloads_load_images(db, SCRATCH_EPOCH, "box", &w, NULL), -ENOENT);
+	flush(db, 3);
+	flush(db, 4);
+	nr_decoded = 0;
+	assert_int_equal(profdb_workloads_load_images(db, SCRATCH_EPOCH, "box", &w, NULL), 0);
+	assert_int_equal(nr_decoded, 0);
+	assert_int_equal(profdb_workloads_nr_images(w), 2);
+	assert_string_equal(profdb_workloads_image(w, 1)->stem, "jit.dyn");
+	assert_int_equal(profdb_workloads_nr(w), 2);
+	assert_int_equal(profdb_workloads_nr_counts(w), 0);
+	assert_int_equal(profdb_workloads_event(w, 0)->sum, 7);
+	assert_int_equal(profdb_workloads_add(w, 0, 0, 0, 0, MINUTE, 1), -EINVAL);
+	profdb_workloads_free(w);
 	profdb_close(db);
 }
 
@@ -544,8 +698,11 @@ int main(void)
 		cmocka_unit_test(test_very_regular_counts_come_back),
 		cmocka_unit_test(test_merged_ones_add_up),
 		cmocka_unit_test(test_damaged_files_are_refused),
+		cmocka_unit_test(test_texts_have_a_limit),
 		scratch_test(test_flushes_add_up),
 		scratch_test(test_parts_become_one),
+		scratch_test(test_a_long_part_stays),
+		scratch_test(test_images_are_read_alone),
 		scratch_test(test_counts_are_read_alone),
 		scratch_test(test_is_no_profile),
 		scratch_test(test_a_damaged_file_is_moved_aside),
