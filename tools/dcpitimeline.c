@@ -5,8 +5,6 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "choose.h"
 #include "rows.h"
@@ -204,11 +202,10 @@ static void sort(struct timeline *t)
 static size_t columns(void)
 {
 	const char *env = getenv("COLUMNS");
-	struct winsize size;
 	long n = env ? strtol(env, NULL, 10) : 0;
 
-	if (n <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		n = size.ws_col;
+	if (n <= 0)
+		n = (long)terminal_columns();
 	return n <= 0 ? COLUMNS : n > COLUMNS_MAX ? COLUMNS_MAX : (size_t)n;
 }
 
