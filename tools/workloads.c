@@ -106,7 +106,7 @@ static int remark_dropped(struct analysis *a, const struct workloads *x, enum wo
 			  size_t event, bool *marks)
 {
 	uint64_t all[ANALYSIS_NR_EVENTS] = { 0 }, dropped[ANALYSIS_NR_EVENTS] = { 0 };
-	int r = workload_mark(a, x->w, &x->filter, key, marks);
+	int r = x->filter.nr[key] ? workload_mark(a, x->w, &x->filter, key, marks) : 0;
 
 	if (r < 0 || !x->filter.nr[key])
 		return r;

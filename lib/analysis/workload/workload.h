@@ -61,6 +61,7 @@ void workload_filter_init(struct workload_filter *f);
 bool workload_filter_is_all(const struct workload_filter *f);
 /* Chooses a time within which an epoch may be only in part. */
 bool workload_filter_has_time(const struct workload_filter *f);
+/* Minutes that no clock shows are never chosen: seconds of others may be subtracted. */
 bool workload_filter_minute(const struct workload_filter *f, int64_t minute);
 /*
  * Marks the chosen workloads in @chosen, of so many as @w has; those of other labels than @a has
