@@ -235,13 +235,9 @@ static int collect(struct by *b, struct base_err *err)
 
 static const char *unnamed(const struct by *b, const struct workload_group *g)
 {
-	if (g->idle)
-		return "(idle)";
-	if (g->dropped)
-		return b->key == WORKLOAD_PID ? "others" : "(not kept)";
-	return b->key == WORKLOAD_UNIT || b->key == WORKLOAD_CONTAINER || b->key == WORKLOAD_LABEL
-		       ? "(none)"
-		       : "(not known)";
+	return b->key == WORKLOAD_PID && g->class == WORKLOAD_DROPPED
+		       ? "others"
+		       : workload_key_missing(b->key, g->class);
 }
 
 static void put_name(const struct by *b, const struct workload_group *g, struct table *t)

@@ -37,6 +37,19 @@ bool workload_is_idle(const struct profdb_workload *k);
 /* The workload was too small for this key to be kept, which may be so of pid and thread. */
 bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key);
 
+/* What the workloads of a group have in common, besides the text of its key. */
+enum workload_class {
+	WORKLOAD_KEPT,
+	WORKLOAD_DROPPED, /* by this key */
+	WORKLOAD_IDLE,	  /* whatever the key */
+};
+/* Appends what is equal for workloads of one group alone: its class in a byte, and the text of the
+ * key, which ends with a 0 that does not count. 0 or -ENOMEM. */
+int workload_group_key(const struct profdb_workload *k, enum workload_key key,
+		       struct base_buf *out);
+/* The text to show for a group whose key has none. */
+const char *workload_key_missing(enum workload_key key, enum workload_class class);
+
 /* Parts of a cgroup's path. Each appends nothing where there is none. 0 or -ENOMEM. */
 int workload_unit(const char *cgroup, struct base_buf *out);
 int workload_container(const char *cgroup, struct base_buf *out);
@@ -130,9 +143,8 @@ int workload_window_restrict(struct analysis *a, struct base_err *err);
 /* ---- groups (by.c) --------------------------------------------------------------------------- */
 
 struct workload_group {
-	char *name;	    /* text of the key; "": see below, else there is none */
-	bool dropped;	    /* the group of all that are not kept by this key */
-	bool idle;	    /* the idle task, whatever the key */
+	char *name; /* text of the key; "": there is none, see workload_key_missing */
+	enum workload_class class;
 	char *comm;	    /* name of its processes, "" where these have several */
 	uint64_t *count;    /* indexed by event of the analysis */
 	uint64_t processes; /* number of them */

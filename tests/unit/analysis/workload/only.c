@@ -283,14 +283,14 @@ static void test_groups(void **state)
 	assert_int_equal(find(&g, "a")->count[0], 50);
 	assert_int_equal(find(&g, "a")->processes, 1);
 	assert_int_equal(find(&g, "\x1b(idle)\n")->processes, 700);
-	assert_false(find(&g, "(idle)")->idle);
-	assert_true(find(&g, "")->idle);
+	assert_int_equal(find(&g, "(idle)")->class, WORKLOAD_KEPT);
+	assert_int_equal(find(&g, "")->class, WORKLOAD_IDLE);
 	assert_int_equal(find(&g, "")->count[0], 16);
 	workload_groups_release(&g);
 	group(&o, WORKLOAD_PID, &g);
 	assert_int_equal(g.nr, 3);
 	assert_string_equal(find(&g, "10")->comm, "a");
-	assert_true(g.v[1].dropped);
+	assert_int_equal(g.v[1].class, WORKLOAD_DROPPED);
 	assert_int_equal(g.v[1].processes, 701);
 	assert_string_equal(g.v[1].comm, "");
 	workload_groups_release(&g);
