@@ -50,24 +50,37 @@ static bool match(struct by *b, struct analysis *a, struct analysis_image *ai)
 	return yes;
 }
 
+/* The images of @a, which may be of one host alone, for a report. */
+struct wanted {
+	struct by *b;
+	struct analysis *a;
+};
+
 static bool wanted(void *ctx, struct analysis_image *ai)
 {
-	struct by *b = ctx;
+	const struct wanted *w = ctx;
 
-	return match(b, b->a, ai);
+	return match(w->b, w->a, ai);
 }
 
 /* ---- groups that profiles tell --------------------------------------------------------------- */
+
+static struct workload_group *find_group(const struct by *b, const char *name)
+{
+	for (size_t i = 0; i < b->groups.nr; i++)
+		if (strcmp(b->groups.v[i].name, name) == 0)
+			return &b->groups.v[i];
+	return NULL;
+}
 
 /* The group of that name, added where it is missing. */
 static struct workload_group *group(struct by *b, const char *name)
 {
 	struct workload_groups *g = &b->groups;
-	struct workload_group *one;
+	struct workload_group *one = find_group(b, name);
 
-	for (size_t i = 0; i < g->nr; i++)
-		if (strcmp(g->v[i].name, name) == 0)
-			return &g->v[i];
+	if (one)
+		return one;
 	if (base_grow(&g->v, &g->cap, g->nr + 1, sizeof(*g->v)) < 0)
 		return NULL;
 	g->nr_events = b->a->nr_events;
@@ -97,14 +110,22 @@ static const char *label_of(const struct analysis_image *ai)
 	return label ? label : "";
 }
 
-/* Adds every image of @a to the group @name, or (NULL) that of its label. */
+static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t e = 0; e < a->nr_events; e++)
+		if (ai->count[e])
+			return true;
+	return false;
+}
+
+/* Adds every image of @a that has samples to the group @name, or (NULL) that of its label. */
 static int add_images(struct by *b, struct analysis *a, const char *name)
 {
 	for (size_t i = 0; i < a->nr_images; i++) {
 		struct analysis_image *ai = a->images[i];
 		struct workload_group *g;
 
-		if (!match(b, a, ai))
+		if (!match(b, a, ai) || !has_samples(a, ai))
 			continue;
 		g = group(b, name ? name : label_of(ai));
 		if (!g)
@@ -117,10 +138,11 @@ static int add_images(struct by *b, struct analysis *a, const char *name)
 static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads *w)
 {
 	struct workload_groups groups = { 0 };
+	struct wanted of = { b, a };
 	uint64_t nr = 0;
 
 	/* Only the number is asked for, and labels divide processes. */
-	if (workload_by(a, w->w, &w->filter, WORKLOAD_LABEL, NULL, NULL, &groups) >= 0)
+	if (workload_by(a, w->w, &w->filter, WORKLOAD_LABEL, wanted, &of, &groups) >= 0)
 		for (size_t i = 0; i < groups.nr; i++)
 			nr += groups.v[i].processes;
 	workload_groups_release(&groups);
@@ -128,7 +150,7 @@ static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads 
 	return nr;
 }
 
-/* One that has nothing of what is chosen (a label, an event) has no line. */
+/* One that has nothing of what is chosen (a label, an event, an image) has no line. */
 static int add_host(struct by *b, const char *platform, struct base_err *err)
 {
 	struct select one = *b->sel;
@@ -144,12 +166,12 @@ static int add_host(struct by *b, const char *platform, struct base_err *err)
 		r = add_images(b, a, platform);
 	else if (r != -ENOENT)
 		*err = why;
-	g = r >= 0 ? group(b, platform) : NULL;
+	g = r >= 0 ? find_group(b, platform) : NULL;
 	if (g)
 		g->processes = processes_of(b, a, &w);
 	workloads_release(&w);
 	analysis_close(a);
-	return r == -ENOENT ? 0 : r < 0 || g ? r : -ENOMEM;
+	return r == -ENOENT ? 0 : r;
 }
 
 static int by_host(struct by *b, struct base_err *err)
@@ -181,7 +203,8 @@ static int by_label(struct by *b, struct base_err *err)
 
 static int by_workload(struct by *b)
 {
-	int r = workload_by(b->a, b->w.w, &b->w.filter, b->key, wanted, b, &b->groups);
+	struct wanted of = { b, b->a };
+	int r = workload_by(b->a, b->w.w, &b->w.filter, b->key, wanted, &of, &b->groups);
 
 	b->known = true;
 	return r;
