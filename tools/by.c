@@ -184,7 +184,8 @@ static int by_host(struct by *b, struct base_err *err)
 	return r;
 }
 
-/* Profiles of labels are apart in every database. */
+/* Profiles of labels are apart in every database. Here no epoch that has workloads is cut to its
+ * minutes, whose images have no label. */
 static int by_label(struct by *b, struct base_err *err)
 {
 	struct select one = *b->sel;
@@ -237,14 +238,21 @@ static int check_images(struct by *b, struct base_err *err)
 	return 0;
 }
 
-static int collect(struct by *b, struct base_err *err)
+/* Profiles tell more about labels than workloads do, where epochs lack these. */
+static bool is_by_profiles(const struct by *b)
 {
 	bool old = b->w.w && (b->a->unrecorded.len || !profdb_workloads_nr(b->w.w));
+
+	return b->key == WORKLOAD_LABEL && old && !b->a->window.cut && !select_workload(b->sel);
+}
+
+static int collect(struct by *b, struct base_err *err)
+{
 	int r;
 
 	if (b->host)
 		r = by_host(b, err);
-	else if (b->key == WORKLOAD_LABEL && old && !select_workload(b->sel))
+	else if (is_by_profiles(b))
 		r = by_label(b, err);
 	else
 		r = by_workload(b);
