@@ -135,6 +135,14 @@ static int add_images(struct by *b, struct analysis *a, const char *name)
 	return 0;
 }
 
+static bool lacks_workloads(const struct analysis *a)
+{
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (a->epochs[i].unrecorded)
+			return true;
+	return false;
+}
+
 static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads *w)
 {
 	struct workload_groups groups = { 0 };
@@ -146,7 +154,7 @@ static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads 
 		for (size_t i = 0; i < groups.nr; i++)
 			nr += groups.v[i].processes;
 	workload_groups_release(&groups);
-	b->known = b->known && !a->unrecorded.len;
+	b->known = b->known && !lacks_workloads(a);
 	return nr;
 }
 
@@ -241,7 +249,7 @@ static int check_images(struct by *b, struct base_err *err)
 /* Profiles tell more about labels than workloads do, where epochs lack these. */
 static bool is_by_profiles(const struct by *b)
 {
-	bool old = b->w.w && (b->a->unrecorded.len || !profdb_workloads_nr(b->w.w));
+	bool old = b->w.w && (lacks_workloads(b->a) || !profdb_workloads_nr(b->w.w));
 
 	return b->key == WORKLOAD_LABEL && old && !b->a->window.cut && !select_workload(b->sel);
 }

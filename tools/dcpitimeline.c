@@ -310,10 +310,15 @@ static int find_images(struct rows_of *x, int nr, char **what, struct base_err *
 static int check_minutes(const struct analysis *a, const struct profdb_workloads *w,
 			 struct base_err *err)
 {
+	struct base_buf names = { 0 };
+
 	if (profdb_workloads_nr_minutes(w) || !a->nr_events)
 		return 0;
-	base_fail(err, -ENOENT, "these epochs keep no minutes:%.*s", (int)a->unrecorded.len,
-		  a->unrecorded.len ? (const char *)a->unrecorded.data : "");
+	if (workload_unrecorded(a, &names) < 0)
+		base_buf_clear(&names);
+	base_fail(err, -ENOENT, "these epochs keep no minutes:%.*s", (int)names.len,
+		  names.len ? (const char *)names.data : "");
+	base_buf_release(&names);
 	base_hint(err, "dcpid of this release writes them; dcpiprof shows an epoch as a whole");
 	return -ENOENT;
 }
@@ -350,11 +355,12 @@ static void print_span(const struct timeline *t)
 
 static void print_left_out(const struct timeline *t)
 {
-	const struct base_buf *names = &t->a->unrecorded;
+	struct base_buf names = { 0 };
 
-	if (names->len)
-		printf("left out  %.*s, without minutes\n", (int)names->len,
-		       (const char *)names->data);
+	if (workload_unrecorded(t->a, &names) >= 0 && names.len)
+		printf("left out  %.*s, without minutes\n", (int)names.len,
+		       (const char *)names.data);
+	base_buf_release(&names);
 }
 
 static int print_text(const struct timeline *t, struct base_err *err)
@@ -425,15 +431,11 @@ static struct json_object *json_slices(const struct timeline *t)
 /* Epochs without minutes. */
 static struct json_object *json_left_out(const struct timeline *t)
 {
-	const struct base_buf *names = &t->a->unrecorded;
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; i < t->a->nr_epochs; i++) {
-		const char *name = t->a->epochs[i].name;
-
-		if (names->len && memmem(names->data, names->len, name, strlen(name)))
-			json_object_array_add(list, json_object_new_string(name));
-	}
+	for (size_t i = 0; i < t->a->nr_epochs; i++)
+		if (t->a->epochs[i].unrecorded)
+			json_object_array_add(list, json_object_new_string(t->a->epochs[i].name));
 	return list;
 }
 

@@ -46,8 +46,11 @@ struct analysis_event {
 
 struct analysis_epoch {
 	char *name;
-	bool open;     /* still being written: its last flush is shown */
-	uint64_t lost; /* samples that its daemons could not write before they ended */
+	bool open;	 /* still being written: its last flush is shown */
+	uint64_t lost;	 /* samples that its daemons could not write before they ended */
+	bool inside;	 /* all of it was in the chosen window when it was opened; or none is chosen */
+	bool unrecorded; /* a platform of it keeps no workloads, as was seen when they were read */
+	bool whole;	 /* it counts as a whole, though the window has only a part or it has no minutes */
 };
 
 /* The state of an image, which explains missing procedures. */
@@ -116,9 +119,8 @@ struct analysis_sources {
  */
 struct analysis_window {
 	bool chosen;
-	int64_t since, until;  /* UTC seconds; INT64_MIN, INT64_MAX: open */
-	bool cut;	       /* epochs were restricted to minutes */
-	struct base_buf whole; /* names of epochs taken as a whole: " NAME NAME …" */
+	int64_t since, until; /* UTC seconds; INT64_MIN, INT64_MAX: open */
+	bool cut;	      /* epochs were restricted to minutes */
 };
 
 struct analysis {
@@ -149,8 +151,6 @@ struct analysis {
 	uint64_t kept_of[ANALYSIS_NR_EVENTS];
 	bool moves_dropped; /* profiles had moves of traces, which are not kept by workload */
 	struct analysis_window window;
-	/* Names of epochs that keep no workloads, " NAME NAME …", once they were read. */
-	struct base_buf unrecorded;
 	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
 	struct base_buf remarks;
 };

@@ -87,11 +87,20 @@ int workload_mark(const struct analysis *a, const struct profdb_workloads *w,
 /* ---- workloads of the chosen epochs (load.c, sum.c, only.c) ------------------------------------
  */
 
+/* What is read of workloads; without their minutes it takes half the time and memory. */
+enum workload_part {
+	WORKLOAD_COUNTS,
+	WORKLOAD_MINUTES, /* these too */
+	WORKLOAD_CUT,	  /* both, of epochs that are in the window only in part */
+};
 /*
- * Reads the workloads of all epochs and platforms of @a, merged, into *@out. What cannot be read is
- * noted in @a, and epochs that have none in a->unrecorded. 0 or negative with @err.
+ * Reads the workloads of the epochs and platforms of @a, merged, into *@out. What cannot be read is
+ * noted in @a, as are epochs that have none (unrecorded). 0 or negative with @err.
  */
-int workload_load(struct analysis *a, struct profdb_workloads **out, struct base_err *err);
+int workload_load(struct analysis *a, enum workload_part part, struct profdb_workloads **out,
+		  struct base_err *err);
+/* Appends the names of the epochs that have none, " NAME NAME …". 0 or -ENOMEM. */
+int workload_unrecorded(const struct analysis *a, struct base_buf *out);
 /* Indexed by event of @w: that of @a, or SIZE_MAX. */
 void workload_events(const struct analysis *a, const struct profdb_workloads *w,
 		     size_t event[PROFDB_NR_EVENTS]);
@@ -128,12 +137,12 @@ void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t 
 /* The whole minutes that a window touches. */
 void workload_round(int64_t *since, int64_t *until);
 /* Whether an epoch of @a is in its window only in part, so that it is to be restricted. */
-bool workload_window_cuts(struct analysis *a);
-/* Notes in a->window that these count as a whole. 0 or -ENOMEM. */
-int workload_window_whole(struct analysis *a);
+bool workload_window_cuts(const struct analysis *a);
+/* Notes in the epochs that these count as a whole. */
+void workload_window_whole(struct analysis *a);
 /*
  * To follow workload_only with a filter of that window: adds the epochs that keep no minutes, each
- * as a whole, and sums again. a->window says which. 0 or negative with @err.
+ * as a whole, which is noted there, and sums again. 0 or negative with @err.
  */
 int workload_window_fill(struct analysis *a, struct base_err *err);
 /* Restricts @a to its window; only the workloads of epochs that are in it in part are read. 0 or
