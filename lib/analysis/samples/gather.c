@@ -786,13 +786,21 @@ static int check_labels(const struct analysis *a, struct base_err *err)
 	return 0;
 }
 
+/* Traces of a part of what is chosen would tell nothing about the rest. */
+static int on_profile_again(void *ctx, const char *file, struct profdb_profile *p)
+{
+	if (((struct walk *)ctx)->a->moves_dropped)
+		profdb_profile_edges_clear(p);
+	return on_profile(ctx, file, p);
+}
+
 int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
 		       struct base_err *err)
 {
 	struct walk w = { a, epoch, platform, NULL };
 	size_t nr_events = a->nr_events;
 	/* Files that cannot be read have been noted. */
-	int r = profdb_walk(a->db, epoch, platform, on_profile, NULL, &w, err);
+	int r = profdb_walk(a->db, epoch, platform, on_profile_again, NULL, &w, err);
 
 	/* The others were not chosen. */
 	a->nr_events = nr_events;
