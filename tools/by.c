@@ -50,24 +50,37 @@ static bool match(struct by *b, struct analysis *a, struct analysis_image *ai)
 	return yes;
 }
 
+/* The images of @a, which may be of one host alone, for a report. */
+struct wanted {
+	struct by *b;
+	struct analysis *a;
+};
+
 static bool wanted(void *ctx, struct analysis_image *ai)
 {
-	struct by *b = ctx;
+	const struct wanted *w = ctx;
 
-	return match(b, b->a, ai);
+	return match(w->b, w->a, ai);
 }
 
 /* ---- groups that profiles tell --------------------------------------------------------------- */
+
+static struct workload_group *find_group(const struct by *b, const char *name)
+{
+	for (size_t i = 0; i < b->groups.nr; i++)
+		if (strcmp(b->groups.v[i].name, name) == 0)
+			return &b->groups.v[i];
+	return NULL;
+}
 
 /* The group of that name, added where it is missing. */
 static struct workload_group *group(struct by *b, const char *name)
 {
 	struct workload_groups *g = &b->groups;
-	struct workload_group *one;
+	struct workload_group *one = find_group(b, name);
 
-	for (size_t i = 0; i < g->nr; i++)
-		if (strcmp(g->v[i].name, name) == 0)
-			return &g->v[i];
+	if (one)
+		return one;
 	if (base_grow(&g->v, &g->cap, g->nr + 1, sizeof(*g->v)) < 0)
 		return NULL;
 	g->nr_events = b->a->nr_events;
@@ -97,14 +110,22 @@ static const char *label_of(const struct analysis_image *ai)
 	return label ? label : "";
 }
 
-/* Adds every image of @a to the group @name, or (NULL) that of its label. */
+static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t e = 0; e < a->nr_events; e++)
+		if (ai->count[e])
+			return true;
+	return false;
+}
+
+/* Adds every image of @a that has samples to the group @name, or (NULL) that of its label. */
 static int add_images(struct by *b, struct analysis *a, const char *name)
 {
 	for (size_t i = 0; i < a->nr_images; i++) {
 		struct analysis_image *ai = a->images[i];
 		struct workload_group *g;
 
-		if (!match(b, a, ai))
+		if (!match(b, a, ai) || !has_samples(a, ai))
 			continue;
 		g = group(b, name ? name : label_of(ai));
 		if (!g)
@@ -114,21 +135,30 @@ static int add_images(struct by *b, struct analysis *a, const char *name)
 	return 0;
 }
 
+static bool lacks_workloads(const struct analysis *a)
+{
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (a->epochs[i].unrecorded)
+			return true;
+	return false;
+}
+
 static uint64_t processes_of(struct by *b, struct analysis *a, struct workloads *w)
 {
 	struct workload_groups groups = { 0 };
+	struct wanted of = { b, a };
 	uint64_t nr = 0;
 
 	/* Only the number is asked for, and labels divide processes. */
-	if (workload_by(a, w->w, &w->filter, WORKLOAD_LABEL, NULL, NULL, &groups) >= 0)
+	if (workload_by(a, w->w, &w->filter, WORKLOAD_LABEL, wanted, &of, &groups) >= 0)
 		for (size_t i = 0; i < groups.nr; i++)
 			nr += groups.v[i].processes;
 	workload_groups_release(&groups);
-	b->known = b->known && !a->unrecorded.len;
+	b->known = b->known && !lacks_workloads(a);
 	return nr;
 }
 
-/* One that has nothing of what is chosen (a label, an event) has no line. */
+/* One that has nothing of what is chosen (a label, an event, an image) has no line. */
 static int add_host(struct by *b, const char *platform, struct base_err *err)
 {
 	struct select one = *b->sel;
@@ -144,12 +174,12 @@ static int add_host(struct by *b, const char *platform, struct base_err *err)
 		r = add_images(b, a, platform);
 	else if (r != -ENOENT)
 		*err = why;
-	g = r >= 0 ? group(b, platform) : NULL;
+	g = r >= 0 ? find_group(b, platform) : NULL;
 	if (g)
 		g->processes = processes_of(b, a, &w);
 	workloads_release(&w);
 	analysis_close(a);
-	return r == -ENOENT ? 0 : r < 0 || g ? r : -ENOMEM;
+	return r == -ENOENT ? 0 : r;
 }
 
 static int by_host(struct by *b, struct base_err *err)
@@ -162,7 +192,8 @@ static int by_host(struct by *b, struct base_err *err)
 	return r;
 }
 
-/* Profiles of labels are apart in every database. */
+/* Profiles of labels are apart in every database. Here no epoch that has workloads is cut to its
+ * minutes, whose images have no label. */
 static int by_label(struct by *b, struct base_err *err)
 {
 	struct select one = *b->sel;
@@ -181,7 +212,8 @@ static int by_label(struct by *b, struct base_err *err)
 
 static int by_workload(struct by *b)
 {
-	int r = workload_by(b->a, b->w.w, &b->w.filter, b->key, wanted, b, &b->groups);
+	struct wanted of = { b, b->a };
+	int r = workload_by(b->a, b->w.w, &b->w.filter, b->key, wanted, &of, &b->groups);
 
 	b->known = true;
 	return r;
@@ -214,14 +246,21 @@ static int check_images(struct by *b, struct base_err *err)
 	return 0;
 }
 
+/* Profiles tell more about labels than workloads do, where epochs lack these. */
+static bool is_by_profiles(const struct by *b)
+{
+	bool old = b->w.w && (lacks_workloads(b->a) || !profdb_workloads_nr(b->w.w));
+
+	return b->key == WORKLOAD_LABEL && old && !b->a->window.cut && !select_workload(b->sel);
+}
+
 static int collect(struct by *b, struct base_err *err)
 {
-	bool old = b->w.w && (b->a->unrecorded.len || !profdb_workloads_nr(b->w.w));
 	int r;
 
 	if (b->host)
 		r = by_host(b, err);
-	else if (b->key == WORKLOAD_LABEL && old && !select_workload(b->sel))
+	else if (is_by_profiles(b))
 		r = by_label(b, err);
 	else
 		r = by_workload(b);
@@ -235,13 +274,9 @@ static int collect(struct by *b, struct base_err *err)
 
 static const char *unnamed(const struct by *b, const struct workload_group *g)
 {
-	if (g->idle)
-		return "(idle)";
-	if (g->dropped)
-		return b->key == WORKLOAD_PID ? "others" : "(not kept)";
-	return b->key == WORKLOAD_UNIT || b->key == WORKLOAD_CONTAINER || b->key == WORKLOAD_LABEL
-		       ? "(none)"
-		       : "(not known)";
+	return b->key == WORKLOAD_PID && g->class == WORKLOAD_DROPPED
+		       ? "others"
+		       : workload_key_missing(b->key, g->class);
 }
 
 static void put_name(const struct by *b, const struct workload_group *g, struct table *t)

@@ -32,9 +32,6 @@ static int read_all(const struct select *sel, const struct callpath_how *how, st
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by label");
 	if (sel->apart)
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by process");
-	r = select_refuse_workloads(sel, "call paths", err);
-	if (r < 0)
-		return r;
 	r = callpath_load(x->a, paths, err);
 	return r < 0 ? r : callpath_tree_make(x->a, *paths, how, &x->tree, err);
 }

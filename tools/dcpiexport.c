@@ -212,6 +212,7 @@ static int run(int nr, char **what, struct base_err *err)
 		r = base_fail(err, -DCPI_EUSAGE, "this format is no text for a terminal");
 		base_hint(err, "-o FILE writes a file");
 	}
+	sel.elsewhere = output != NULL;
 	if (r >= 0)
 		r = report_open(&sel, &a, err);
 	if (r >= 0)

@@ -125,6 +125,7 @@ static int run(int nr, char **what, struct base_err *err)
 		base_hint(err, "-o FILE.html");
 		return -DCPI_EUSAGE;
 	}
+	sel.elsewhere = output != NULL;
 	r = report_open(&sel, &s.a, err);
 	if (r >= 0)
 		r = choose_event(&s, err);

@@ -5,8 +5,6 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "choose.h"
 #include "rows.h"
@@ -60,41 +58,58 @@ static const struct base_cmd cmd = {
 struct rows_of {
 	struct timeline *t;
 	const struct profdb_workloads *w;
-	bool by_key;
+	bool is_key;
 	enum workload_key key;
+	size_t *of_workload;		/* indexed by workload: number of its row + 1, or 0 */
 	struct analysis_image **images; /* images of @w */
 	bool *wanted;			/* likewise */
 	uint32_t open;			/* number of the open image + 1 */
 	struct image *img;		/* NULL: it could not be opened */
-	struct base_map by_name;	/* number of the row + 1 */
+	struct base_map by_key;		/* number of the row + 1 */
 };
 
 /* ---- rows -------------------------------------------------------------------------------------
  */
 
-static int find_row(struct rows_of *x, const char *name, const char *image, size_t *out)
+static int add_row(struct timeline *t, const char *name, const char *image)
 {
-	struct timeline *t = x->t;
+	struct timeline_row *row;
+	int r = base_grow(&t->rows, &t->cap, t->nr + 1, sizeof(*t->rows));
+
+	if (r < 0)
+		return r;
+	row = &t->rows[t->nr];
+	*row = (struct timeline_row){ strdup(name), image ? strdup(image) : NULL, t->nr };
+	t->nr++;
+	return row->name && (row->image || !image) ? 0 : -ENOMEM;
+}
+
+/* Rows with equal names may have different keys. */
+static int find_row(struct rows_of *x, const struct base_buf *key, const char *name,
+		    const char *image, size_t *out)
+{
+	uintptr_t at = (uintptr_t)base_map_get(&x->by_key, key->data, key->len);
+	int r = 0;
+
+	if (!at) {
+		r = add_row(x->t, name, image);
+		at = x->t->nr;
+		if (r >= 0)
+			r = base_map_set(&x->by_key, key->data, key->len, (void *)at);
+	}
+	*out = at - 1;
+	return r;
+}
+
+static int find_named(struct rows_of *x, const char *name, const char *image, size_t *out)
+{
 	struct base_buf key = { 0 };
 	int r = base_buf_append(&key, name, strlen(name) + 1);
 
 	if (r >= 0 && image)
 		r = base_buf_append(&key, image, strlen(image));
 	if (r >= 0)
-		*out = (size_t)(uintptr_t)base_map_get(&x->by_name, key.data, key.len);
-	if (r >= 0 && !*out) {
-		r = base_grow(&t->rows, &t->cap, t->nr + 1, sizeof(*t->rows));
-		if (r >= 0) {
-			t->rows[t->nr] =
-				(struct timeline_row){ strdup(name), image ? strdup(image) : NULL,
-						       t->nr };
-			*out = ++t->nr;
-			r = base_map_set(&x->by_name, key.data, key.len, (void *)(uintptr_t)*out);
-		}
-		if (r >= 0 && (!t->rows[t->nr - 1].name || (image && !t->rows[t->nr - 1].image)))
-			r = -ENOMEM;
-	}
-	--*out;
+		r = find_row(x, &key, name, image, out);
 	base_buf_release(&key);
 	return r;
 }
@@ -126,26 +141,38 @@ static int row_of_procedure(struct rows_of *x, struct analysis_image *ai, uint64
 
 	if (x->img && image_vaddr(x->img, off, &vaddr) >= 0)
 		symbol = image_symbol_at(x->img, vaddr);
-	return find_row(x, demangle_shown(symbol ? symbol->name : analysis_row_label(&none)),
-			ai->kind == PROFDB_NAMED ? "" : image_name(ai), row);
+	return find_named(x, demangle_shown(symbol ? symbol->name : analysis_row_label(&none)),
+			  ai->kind == PROFDB_NAMED ? "" : image_name(ai), row);
 }
 
+static int row_of_workload(struct rows_of *x, uint32_t workload, size_t *row)
+{
+	struct base_buf key = { 0 };
+	int r = workload_group_key(profdb_workloads_workload(x->w, workload), x->key, &key);
+
+	if (r >= 0) {
+		enum workload_class class = (enum workload_class)key.data[0];
+		const char *name = (const char *)key.data + 1;
+
+		r = find_row(x, &key, *name ? name : workload_key_missing(x->key, class), NULL,
+			     row);
+	}
+	base_buf_release(&key);
+	return r;
+}
+
+/* A workload has one row, and mostly many counts. */
 static int row_of_key(struct rows_of *x, uint32_t workload, size_t *row)
 {
-	const struct profdb_workload *k = profdb_workloads_workload(x->w, workload);
-	struct base_buf text = { 0 };
-	int r = workload_key_of(k, x->key, &text);
+	size_t *known = &x->of_workload[workload];
+	int r = *known ? 0 : row_of_workload(x, workload, row);
 
-	if (r >= 0)
-		r = base_buf_printf(&text, "%s", "");
-	if (r >= 0)
-		r = find_row(x,
-			     *text.data			       ? (const char *)text.data
-			     : workload_key_dropped(k, x->key) ? "(not kept)"
-							       : "(none)",
-			     NULL, row);
-	base_buf_release(&text);
-	return r;
+	if (r < 0)
+		return r;
+	if (*known)
+		*row = *known - 1;
+	*known = *row + 1;
+	return 0;
 }
 
 static int row_of(void *ctx, uint32_t workload, uint32_t image, uint64_t off, size_t *row)
@@ -156,12 +183,12 @@ static int row_of(void *ctx, uint32_t workload, uint32_t image, uint64_t off, si
 	*row = SLICES_NO_ROW;
 	if (!x->wanted[image])
 		return 0;
-	if (x->by_key)
+	if (x->is_key)
 		return row_of_key(x, workload, row);
 	open_image(x, image);
 	if (strcmp(x->t->by, "procedure") == 0)
 		return row_of_procedure(x, ai, off, row);
-	return find_row(x, image_name(ai), NULL, row);
+	return find_named(x, image_name(ai), NULL, row);
 }
 
 static int most_first(const void *a, const void *b, void *ctx)
@@ -204,11 +231,10 @@ static void sort(struct timeline *t)
 static size_t columns(void)
 {
 	const char *env = getenv("COLUMNS");
-	struct winsize size;
 	long n = env ? strtol(env, NULL, 10) : 0;
 
-	if (n <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		n = size.ws_col;
+	if (n <= 0)
+		n = (long)terminal_columns();
 	return n <= 0 ? COLUMNS : n > COLUMNS_MAX ? COLUMNS_MAX : (size_t)n;
 }
 
@@ -249,8 +275,8 @@ static int find_by(struct rows_of *x, struct base_err *err)
 {
 	if (strcmp(by, "image") == 0 || strcmp(by, "procedure") == 0)
 		return 0;
-	x->by_key = workload_key_find(by, &x->key) >= 0;
-	if (x->by_key)
+	x->is_key = workload_key_find(by, &x->key) >= 0;
+	if (x->is_key)
 		return 0;
 	base_fail(err, -DCPI_EUSAGE, "-by '%.40s' is unknown", by);
 	base_hint(err, "one of image, procedure, comm, exe, pid, uid, cgroup, unit, container, "
@@ -266,7 +292,8 @@ static int find_images(struct rows_of *x, int nr, char **what, struct base_err *
 
 	x->images = calloc(nr_images + 1, sizeof(struct analysis_image *));
 	x->wanted = calloc(nr_images + 1, sizeof(*x->wanted));
-	if (!x->images || !x->wanted)
+	x->of_workload = calloc(profdb_workloads_nr(x->w) + 1, sizeof(*x->of_workload));
+	if (!x->images || !x->wanted || !x->of_workload)
 		return base_fail_errno(err, -ENOMEM, "cannot find images");
 	r = choose_images(x->t->a, nr, what, &chosen, &nr_chosen, err);
 	for (size_t i = 0; i < nr_images && r >= 0; i++) {
@@ -283,10 +310,15 @@ static int find_images(struct rows_of *x, int nr, char **what, struct base_err *
 static int check_minutes(const struct analysis *a, const struct profdb_workloads *w,
 			 struct base_err *err)
 {
+	struct base_buf names = { 0 };
+
 	if (profdb_workloads_nr_minutes(w) || !a->nr_events)
 		return 0;
-	base_fail(err, -ENOENT, "these epochs keep no minutes:%.*s", (int)a->unrecorded.len,
-		  a->unrecorded.len ? (const char *)a->unrecorded.data : "");
+	if (workload_unrecorded(a, &names) < 0)
+		base_buf_clear(&names);
+	base_fail(err, -ENOENT, "these epochs keep no minutes:%.*s", (int)names.len,
+		  names.len ? (const char *)names.data : "");
+	base_buf_release(&names);
 	base_hint(err, "dcpid of this release writes them; dcpiprof shows an epoch as a whole");
 	return -ENOENT;
 }
@@ -323,11 +355,12 @@ static void print_span(const struct timeline *t)
 
 static void print_left_out(const struct timeline *t)
 {
-	const struct base_buf *names = &t->a->unrecorded;
+	struct base_buf names = { 0 };
 
-	if (names->len)
-		printf("left out  %.*s, without minutes\n", (int)names->len,
-		       (const char *)names->data);
+	if (workload_unrecorded(t->a, &names) >= 0 && names.len)
+		printf("left out  %.*s, without minutes\n", (int)names.len,
+		       (const char *)names.data);
+	base_buf_release(&names);
 }
 
 static int print_text(const struct timeline *t, struct base_err *err)
@@ -398,15 +431,11 @@ static struct json_object *json_slices(const struct timeline *t)
 /* Epochs without minutes. */
 static struct json_object *json_left_out(const struct timeline *t)
 {
-	const struct base_buf *names = &t->a->unrecorded;
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; i < t->a->nr_epochs; i++) {
-		const char *name = t->a->epochs[i].name;
-
-		if (names->len && memmem(names->data, names->len, name, strlen(name)))
-			json_object_array_add(list, json_object_new_string(name));
-	}
+	for (size_t i = 0; i < t->a->nr_epochs; i++)
+		if (t->a->epochs[i].unrecorded)
+			json_object_array_add(list, json_object_new_string(t->a->epochs[i].name));
 	return list;
 }
 
@@ -453,9 +482,10 @@ static void release(struct timeline *t, struct rows_of *x)
 	free(t->rows);
 	slices_release(&t->slices);
 	image_close(x->img);
-	base_map_release(&x->by_name);
+	base_map_release(&x->by_key);
 	free(x->images);
 	free(x->wanted);
+	free(x->of_workload);
 	analysis_close(t->a);
 }
 

@@ -19,6 +19,8 @@ static const char *choice(const struct select *s)
 	return s->epoch		    ? "epoch"
 	       : s->platform	    ? "platform"
 	       : s->event	    ? "event"
+	       : s->since	    ? "since"
+	       : s->until	    ? "until"
 	       : s->labels.nr	    ? "label"
 	       : select_workload(s) ? select_workload(s)
 	       : s->files.nr	    ? "p"

@@ -317,6 +317,8 @@ int list_main(const struct base_cmd *cmd, struct select *sel, struct list_option
 		return BASE_EXIT_OK;
 	if (r >= 0)
 		r = check(sel, opt, argc, &err);
+	/* Values have no minutes. */
+	sel->whole = valued_wanted(&opt->values);
 	if (r >= 0)
 		r = select_check(sel, &err);
 	if (r >= 0)

@@ -303,7 +303,8 @@ static void print_freq_head(const struct list *x)
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
 	if (x->a->moves_dropped)
-		puts("           without instruction traces, which are not kept by workload");
+		puts("           without instruction traces, which are not kept by workload or "
+		     "minute");
 	if (f->nr_unresolved)
 		printf("           %u indirect jumps lead where is not known\n", f->nr_unresolved);
 }

@@ -84,8 +84,8 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 		r = workload_window_restrict(*out, err);
 	workloads_release(&own);
 	if (r >= 0)
-		r = window_whole(s, *out, err);
-	if (r >= 0 && !s->json)
+		window_whole(s, *out);
+	if (r >= 0 && !s->json && !s->elsewhere)
 		terminal_begin();
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }

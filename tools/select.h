@@ -29,6 +29,7 @@ struct select {
 	bool apart;		      /* keep processes apart that have profiles of their own */
 	bool by_label;		      /* keep the profiles of labels apart */
 	bool json;
+	bool elsewhere; /* the answer goes to a file: the terminal has messages alone */
 };
 
 /* Lines of an option table, for a static struct select @s. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds out what the terminal can show, and starts the user's pager. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,7 +14,7 @@ bool terminal_wide, terminal_all;
 
 static bool is_terminal, has_colours;
 static size_t columns;
-static pid_t pager;
+static volatile pid_t pager; /* read when the user interrupts the command */
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
@@ -36,6 +37,11 @@ static bool find_colours(void)
 size_t terminal_width(void)
 {
 	return is_terminal && !terminal_wide ? columns : 0;
+}
+
+size_t terminal_columns(void)
+{
+	return is_terminal ? columns : 0;
 }
 
 size_t terminal_rows(void)
@@ -95,12 +101,39 @@ static void run_pager(const char *command, int from)
 	_exit(127);
 }
 
+static void wait_for_pager(void)
+{
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+	while (pager > 0 && waitpid(pager, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* An interrupt reaches the pager too, which may only stop a search: the shell is to wait until the
+ * user has left it. */
+static void on_interrupt(int number)
+{
+	wait_for_pager();
+	_exit(128 + number);
+}
+
+/* Programs that are executed have the default again. */
+static void handle_interrupts(void)
+{
+	const struct sigaction handled = { .sa_handler = on_interrupt };
+	struct sigaction old;
+
+	if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+		sigaction(SIGINT, &handled, NULL);
+}
+
 static void start_pager(const char *command)
 {
 	int fds[2];
 
 	if (pipe(fds) < 0)
 		return;
+	handle_interrupts();
 	pager = fork();
 	if (pager == 0) {
 		close(fds[1]);
@@ -136,9 +169,6 @@ void terminal_end(void)
 		return;
 	fflush(stdout);
 	fflush(stderr);
-	close(STDOUT_FILENO);
-	close(STDERR_FILENO);
-	while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
-		;
+	wait_for_pager();
 	pager = 0;
 }

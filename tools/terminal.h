@@ -24,7 +24,8 @@ extern bool terminal_all;  /* -all */
 /*
  * Looks at standard output. Where it is a terminal, what is printed from here on goes through the
  * user's pager: $DCPI_PAGER, else $PAGER, else less where there is one; none where that is "" or
- * "cat". Nothing happens elsewhere.
+ * "cat". A command that is interrupted then waits for the pager, and exits with 130. Nothing
+ * happens elsewhere.
  */
 void terminal_begin(void);
 /* Waits until the user has left the pager. To be called when everything was printed. */
@@ -32,6 +33,8 @@ void terminal_end(void);
 
 /* Columns into which rows are to fit; 0: no limit. */
 size_t terminal_width(void);
+/* Columns that it has, whatever the pager is; 0: it is none. */
+size_t terminal_columns(void);
 /* Rows that a long table is cut to; 0: no limit. */
 size_t terminal_rows(void);
 /* The text that begins, and that ends, a share of the samples of @percent: colours by heat, or "".

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads -since and -until, restricts samples to that time, and says to which precision. */
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "window.h"
@@ -41,16 +40,15 @@ int window_epochs(const struct select *s, struct profdb *db, char ***out, struct
 	return base_fail(err, -ENOENT, "no epoch has samples of this time");
 }
 
-bool window_cuts(const struct select *s, struct analysis *a)
+bool window_cuts(const struct select *s, const struct analysis *a)
 {
 	return !is_whole(s) && workload_window_cuts(a);
 }
 
-int window_whole(const struct select *s, struct analysis *a, struct base_err *err)
+void window_whole(const struct select *s, struct analysis *a)
 {
-	int r = a->window.chosen && is_whole(s) ? workload_window_whole(a) : 0;
-
-	return r < 0 ? base_fail_errno(err, r, "cannot choose a time") : 0;
+	if (is_whole(s))
+		workload_window_whole(a);
 }
 
 /* ---- what is said ------------------------------------------------------------------------------
@@ -60,9 +58,18 @@ static size_t nr_whole(const struct analysis *a)
 {
 	size_t nr = 0;
 
-	for (size_t i = 0; i < a->window.whole.len; i++)
-		nr += a->window.whole.data[i] == ' ';
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		nr += a->epochs[i].whole;
 	return nr;
+}
+
+static void print_whole(const struct analysis *a, size_t nr, FILE *to)
+{
+	fprintf(to, "           of epoch%s", nr == 1 ? "" : "s");
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (a->epochs[i].whole)
+			fprintf(to, " %s", a->epochs[i].name);
+	fputs(" no minutes are kept: counted as a whole\n", to);
 }
 
 static void print_precision(const struct analysis *a, FILE *to)
@@ -80,8 +87,7 @@ static void print_precision(const struct analysis *a, FILE *to)
 		      "epoch's shares\n",
 		      to);
 	if (nr)
-		fprintf(to, "           of epoch%s%.*s no minutes are kept: counted as a whole\n",
-			nr == 1 ? "" : "s", (int)w->whole.len, (const char *)w->whole.data);
+		print_whole(a, nr, to);
 	if (!w->cut && !nr)
 		fputs("           all of these epochs\n", to);
 }
@@ -113,13 +119,9 @@ static struct json_object *json_whole(const struct analysis *a)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; i < a->nr_epochs; i++) {
-		const char *name = a->epochs[i].name;
-
-		if (a->window.whole.len &&
-		    memmem(a->window.whole.data, a->window.whole.len, name, strlen(name)))
-			json_object_array_add(list, json_object_new_string(name));
-	}
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (a->epochs[i].whole)
+			json_object_array_add(list, json_object_new_string(a->epochs[i].name));
 	return list;
 }
 

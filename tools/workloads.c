@@ -84,21 +84,39 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Samples of the epochs that no workload has; @recorded: those that some have. */
-static int remark_unrecorded(struct analysis *a, uint64_t recorded, size_t event)
+/* Samples of the epochs that no workload has; @recorded: those that some have; @names: epochs that
+ * have none. */
+static int remark_unrecorded(struct analysis *a, const struct base_buf *names, uint64_t recorded,
+			     size_t event)
 {
 	uint64_t sum = a->events[event].sum;
 
 	if (recorded >= sum)
 		return 0;
-	if (!a->unrecorded.len)
+	if (!names->len)
 		return remark(a, "%.2f%% of the samples were not recorded by workload",
 			      percent(sum - recorded, sum));
 	return remark(a,
 		      "%.2f%% of the samples were not recorded by workload: some epochs have none "
 		      "(%.*s)",
-		      percent(sum - recorded, sum), (int)a->unrecorded.len - 1,
-		      (const char *)a->unrecorded.data + 1);
+		      percent(sum - recorded, sum), (int)names->len - 1,
+		      (const char *)names->data + 1);
+}
+
+static int remark_epochs(struct analysis *a, const struct workload_filter *f, uint64_t recorded,
+			 size_t event)
+{
+	struct base_buf names = { 0 };
+	int r = workload_unrecorded(a, &names);
+
+	/* Samples that were not recorded have no time: how many they are in it is not known. */
+	if (r >= 0 && !workload_filter_has_time(f))
+		r = remark_unrecorded(a, &names, recorded, event);
+	else if (r >= 0 && names.len)
+		r = remark(a, "epochs left out, as they keep no workloads:%.*s", (int)names.len,
+			   (const char *)names.data);
+	base_buf_release(&names);
+	return r;
 }
 
 /* How much of what the other options choose may be of the wanted processes, or threads. */
@@ -106,7 +124,7 @@ static int remark_dropped(struct analysis *a, const struct workloads *x, enum wo
 			  size_t event, bool *marks)
 {
 	uint64_t all[ANALYSIS_NR_EVENTS] = { 0 }, dropped[ANALYSIS_NR_EVENTS] = { 0 };
-	int r = workload_mark(a, x->w, &x->filter, key, marks);
+	int r = x->filter.nr[key] ? workload_mark(a, x->w, &x->filter, key, marks) : 0;
 
 	if (r < 0 || !x->filter.nr[key])
 		return r;
@@ -142,9 +160,7 @@ static int remarks(struct analysis *a, const struct workloads *x)
 		r = workload_mark(a, x->w, &all, WORKLOAD_NR_KEYS, marks);
 	if (r >= 0 && a->nr_events) {
 		workload_sum(a, x->w, &all, marks, recorded);
-		/* Samples that were not recorded have no time. */
-		if (!workload_filter_has_time(&all))
-			r = remark_unrecorded(a, recorded[event], event);
+		r = remark_epochs(a, &all, recorded[event], event);
 	}
 	for (size_t i = 0; i < a->nr_events; i++)
 		a->kept_of[i] = a->events[i].sum > recorded[i] && !workload_filter_has_time(&all)
@@ -162,12 +178,18 @@ static int remarks(struct analysis *a, const struct workloads *x)
 
 static int no_workloads(const struct analysis *a, struct base_err *err)
 {
-	if (!a->unrecorded.len)
-		return base_fail(err, -DCPI_EFORMAT, "no workloads can be read");
-	base_fail(err, -ENOENT, "no workloads were kept in the chosen epochs: %.*s",
-		  (int)a->unrecorded.len - 1, (const char *)a->unrecorded.data + 1);
-	base_hint(err, "an older dcpid wrote them; all but such options works there");
-	return -ENOENT;
+	struct base_buf names = { 0 };
+	int r = workload_unrecorded(a, &names);
+
+	if (r < 0 || !names.len) {
+		r = base_fail(err, -DCPI_EFORMAT, "no workloads can be read");
+	} else {
+		r = base_fail(err, -ENOENT, "no workloads were kept in the chosen epochs:%.*s",
+			      (int)names.len, (const char *)names.data);
+		base_hint(err, "an older dcpid wrote them; all but such options works there");
+	}
+	base_buf_release(&names);
+	return r;
 }
 
 static bool is_unknown(const struct analysis *a, const struct workloads *x)
@@ -216,12 +238,14 @@ static void set_filter(const struct select *s, struct analysis *a, struct worklo
 int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
 		   struct base_err *err)
 {
+	bool minutes;
 	int r;
 
 	set_filter(s, a, out);
+	minutes = s->minutes || workload_filter_has_time(&out->filter);
 	r = find_users(out, &s->globs[WORKLOAD_UID], err);
 	if (r >= 0)
-		r = workload_load(a, &out->w, err);
+		r = workload_load(a, minutes ? WORKLOAD_MINUTES : WORKLOAD_COUNTS, &out->w, err);
 	if (r < 0)
 		return r;
 	if (select_workload(s))

@@ -7,6 +7,8 @@
 
 static const char left_out[] = "\xe2\x80\xa6"; /* three dots in one character */
 
+enum { SIGN = 3 }; /* characters of the longest sign of an operator: <=>, <<=, ->* */
+
 static bool begins_character(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;
@@ -22,7 +24,7 @@ static bool is_sign(const char *name, const char *at)
 		return false;
 	if (*at == '>' && at > name && at[-1] == '-')
 		return true;
-	while (before > name && strchr("<>=-", before[-1]))
+	while (before > name && at - before < SIGN - 1 && strchr("<>=-", before[-1]))
 		before--;
 	return before - name >= (ptrdiff_t)(sizeof(word) - 1) &&
 	       strncmp(before - (sizeof(word) - 1), word, sizeof(word) - 1) == 0;
@@ -96,6 +98,28 @@ static void cut_middle(char *text, size_t width)
 	memcpy(from, left_out, sizeof(left_out) - 1);
 }
 
+/*
+ * Into @text: the name with as many levels of brackets as fit into the width, none if even that
+ * does not fit. Fewer levels never take more columns. A hostile name has thousands of levels.
+ */
+static void collapse_to(const char *name, const char *brackets, size_t width, char *text)
+{
+	size_t fits = 0, high = deepest(name, brackets);
+
+	if (!high || base_text_width(name) <= width)
+		return;
+	while (high - fits > 1) {
+		size_t middle = fits + (high - fits) / 2;
+
+		collapse(name, brackets, middle, text);
+		if (base_text_width(text) <= width)
+			fits = middle;
+		else
+			high = middle;
+	}
+	collapse(name, brackets, fits, text);
+}
+
 char *demangle_shorten(const char *name, size_t width)
 {
 	static const char *const brackets[] = { "<>", "()" };
@@ -108,9 +132,7 @@ char *demangle_shorten(const char *name, size_t width)
 	}
 	strcpy(text, name);
 	for (size_t i = 0; i < 2 && *name != '/'; i++) {
-		for (size_t levels = deepest(from, brackets[i]);
-		     levels-- && base_text_width(text) > width;)
-			collapse(from, brackets[i], levels, text);
+		collapse_to(from, brackets[i], width, text);
 		free(from);
 		from = strdup(text);
 		if (!from)

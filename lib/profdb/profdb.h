@@ -102,6 +102,8 @@ void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigne
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);
 /* Drop all counts and moves, keep the header. */
 void profdb_profile_clear(struct profdb_profile *p);
+/* Drop all moves alone. */
+void profdb_profile_edges_clear(struct profdb_profile *p);
 size_t profdb_profile_nr_entries(const struct profdb_profile *p);
 /* Ascending by offset; valid until the next change. */
 const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);

@@ -505,9 +505,14 @@ void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigne
 void profdb_profile_clear(struct profdb_profile *p)
 {
 	counts_clear(&p->counts);
-	profdb_moves_clear(&p->edge_counts);
+	profdb_profile_edges_clear(p);
 	for (size_t i = 0; i < p->nr_events; i++)
 		p->events[i].sum = 0;
+}
+
+void profdb_profile_edges_clear(struct profdb_profile *p)
+{
+	profdb_moves_clear(&p->edge_counts);
 }
 
 size_t profdb_profile_nr_entries(const struct profdb_profile *p)

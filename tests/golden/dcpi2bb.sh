@@ -38,6 +38,8 @@ END
 	run dcpi2bb -xct "$app/app.xct" -epoch all "$app/app"
 	run dcpi2bb -xct "$app/app.xct" -platform box "$app/app"
 	run dcpi2bb -xct "$app/app.xct" -event cpu-clock "$app/app"
+	run dcpi2bb -xct "$app/app.xct" -since 10:00 "$app/app"
+	run dcpi2bb -xct "$app/app.xct" -until now "$app/app"
 	run dcpi2bb -xct "$app/app.xct" -label x "$app/app"
 	run dcpi2bb -xct "$app/app.xct" -m none "$app/app"
 	run dcpi2bb app missing

@@ -45,6 +45,33 @@ printf '\026' | dd of=$other bs=1 seek=18 conv=notrunc status=none
 	at hot+17 30
 	finish
 END
+# An hour with 800 traces of hot, in each of which its loop goes back nine times; and the next hour.
+traced()
+{
+	cat <<-END
+		epoch $1
+		profile file /opt/app/app $app/app
+		event cpu-clock 1000000
+		at hot 20
+		at hot+0x11 400
+		at hot+0x1a 20
+		move hot - hot 400 400
+		move hot hot+0x18 hot+0x11 3600 3600
+		move hot hot+0x18 hot+0x1a 400 400
+		move hot hot+0x1c - 400 400
+		workload app comm=app exe=/opt/app/app
+		w app cpu-clock 10 200 hot+0x11@app
+		w app cpu-clock 40 20 hot@app
+		w app cpu-clock 40 200 hot+0x11@app
+		w app cpu-clock 40 20 hot+0x1a@app
+		finish
+	END
+}
+{
+	echo platform box
+	traced 1700002800
+	traced 1700006400
+} | "$mkdb" traced
 {
 	# 250 samples * 1000 = 250,000 times around; 500 cycles samples * 1000 on the branch: 2.0 each.
 	run dcpilist -freq -both -db counted hot app
@@ -61,6 +88,9 @@ END
 	run dcpilist -no_freq -freq hot app
 	run dcpilist -asm -db other hot other
 	run dcpilist -freq -db other hot other
+	# Traces have no minutes: those of the second hour say nothing about both.
+	run dcpilist -asm -db traced -epoch all hot app
+	TZ=UTC run dcpilist -asm -db traced -since '2023-11-14 23:30' hot app
 	# Line 16: 250,000 times, 522 samples of 1000 cycles: 2.088 cycles each.
 	"$DCPI_BIN/dcpilist" -json -db counted hot app >json
 	sed -n '/"estimate"/,/}/p; /"lines"/,$p' json

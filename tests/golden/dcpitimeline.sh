@@ -66,6 +66,50 @@ END
 touch -d '2023-11-15 00:00:02' old/202311142300/box/.commit
 touch -d '2023-11-15 00:10:02' old/202311150000/box/.commit
 
+# Samples of two labels in an epoch with minutes; the one before it has none.
+profiles()
+{
+	cat <<-END
+		profile file /opt/app/libapp.so $lib
+		event cpu-clock 1000000
+		at hot+22 $1
+		profile file /opt/app/libapp.so $lib
+		word label night
+		event cpu-clock 1000000
+		at hot+22 $2
+	END
+}
+"$mkdb" labels <<-END
+	platform box
+	epoch 1699999200
+	$(profiles 7 5)
+	finish
+	epoch 1700002800
+	$(profiles 300 200)
+	workload day comm=app exe=/opt/app/app uid=1000
+	workload night comm=app exe=/opt/app/app uid=1000 label=night
+	$(minutes day 0 10 30 hot+22@libapp.so)
+	$(minutes night 0 10 20 hot+22@libapp.so)
+	finish
+END
+touch -d '2023-11-14 23:00:02' labels/202311142200/box/.commit
+touch -d '2023-11-15 00:00:02' labels/202311142300/box/.commit
+
+# A second epoch of a minute has the name of the first in its own.
+"$mkdb" second <<-END
+	platform box
+	epoch 1700002800
+	$(profiles 300 200)
+	workload app comm=app exe=/opt/app/app uid=1000
+	$(minutes app 0 10 50 hot+22@libapp.so)
+	finish
+	epoch 1700002830
+	$(profiles 7 5)
+	finish
+END
+touch -d '2023-11-14 23:10:02' second/202311142300/box/.commit
+touch -d '2023-11-14 23:20:02' second/20231114230030/box/.commit
+
 cp -a two mixed
 cp -a old/202311142300 mixed/202311142200
 
@@ -91,6 +135,12 @@ export DCPIDB=two
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25' -i -comm beta
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25' -by comm -no_header
 	on dcpiprof -db mixed -until '2023-11-14 23:05' -by unit
+	on dcpiprof -db mixed -since '2023-11-14 22:15' -until '2023-11-14 23:25' -i -comm beta
+	on dcpiprof -db second -i -since '2023-11-14 23:05'
+	on dcpiprof -db second -i -since '2023-11-14 23:05' -json | sed -n '1p; /"window"/,/\]/p'
+	on dcpiprof -db labels -no_header -epoch all -by label
+	on dcpiprof -db labels -no_header -until '2023-11-14 23:05' -by label
+	on dcpiprof -db labels -no_header -until '2023-11-15 00:20' -by label
 	on dcpiprof -db old -since '2023-11-14 23:15' -until '2023-11-14 23:25' -comm beta
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25'
 	on dcpiprof -since '2023-11-14 23:55' -until '2023-11-15 00:05:30' -i

@@ -6,6 +6,21 @@ set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 . "$DCPI_SRC/tests/support/values-db.sh"
 
+# Of 30 samples 10 are of the chosen minute, and the values are of the epoch.
+"$mkdb" minutes <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+17 30
+	values values
+	value hot+17 100 3
+	workload app comm=app exe=/opt/app/app
+	w app cpu-clock 0 20 hot+17@app
+	w app cpu-clock 3 10 hot+17@app
+	finish
+END
+
 {
 	run dcpivlst hot app
 	run dcpilist -asm -vprof -no_freq hot app
@@ -29,6 +44,8 @@ set -eu
 	run dcpilist -asm -vshow 8 hot app
 	run dcpivlst hot app triple
 	run dcpivlst -db db hot app
+	TZ=UTC run dcpivlst -db minutes -no_freq -since '2023-11-14 22:15' -until '2023-11-14 22:20' hot app
+	TZ=UTC run dcpilist -db minutes -no_freq -asm -since '2023-11-14 22:15' -until '2023-11-14 22:20' hot app
 } >out
 compare dcpivlst
 

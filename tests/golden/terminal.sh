@@ -4,7 +4,7 @@
 # and a pager shows the rest; parts of names and names without arguments find procedures.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
-unset NO_COLOR DCPI_PAGER PAGER LESS
+unset NO_COLOR DCPI_PAGER PAGER LESS COLUMNS
 export TERM=xterm DCPI_PAGER=cat
 
 vector=_ZNSt6vectorISt4pairINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEiESaIS7_EE9push_backERKS7_
@@ -41,6 +41,12 @@ done
 	done
 	echo finish
 } | "$mkdb" names
+{
+	printf 'platform box\nepoch 1700002800\nprofile named idle\nevent cpu-clock 1000000\nat 0 600\n'
+	printf 'workload idle comm=(idle)\n'
+	seq 0 59 | sed 's/.*/w idle cpu-clock & 10 0@idle/'
+	echo finish
+} | "$mkdb" hour
 export DCPIDB=names
 
 on() # on COLUMNS COMMAND [ARGUMENT …]
@@ -60,6 +66,14 @@ show()
 	NO_COLOR=1 show 80 dcpilist push_back
 	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof -no_header -keep 90
 	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof no-such-image
+	# The terminal has its columns behind a pager too, an interrupted command waits for its pager, and an answer that goes
+	# to a file needs none.
+	TZ=UTC LC_ALL=C DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 132 dcpitimeline -db hour
+	# shellcheck disable=SC2016
+	DCPI_PAGER='kill -INT $PPID; cat >/dev/null; echo the pager is left' show 80 dcpiprof
+	DCPI_PAGER='echo there is a pager; cat' show 80 dcpireport -o page.html
+	DCPI_PAGER='echo there is a pager; cat' show 80 dcpiexport -o folded.txt folded
+	DCPI_PAGER='echo there is a pager; cat' show 80 dcpiexport -db hour folded
 	run dcpilist -no_header std::map::find
 	run dcpilist -no_header step_1
 	run dcpilist -no_header step_

@@ -61,12 +61,33 @@ workloads()
 { profiles box 1700000000; workloads; echo finish; } | "$mkdb" hosts
 { profiles lab 1700000000; workloads; echo finish; } | "$mkdb" hosts
 
+# A program that ran on one of two hosts.
+{
+	profiles box 1700000000
+	workloads
+	echo finish
+} | "$mkdb" alone
+"$mkdb" alone <<-END
+	platform lab
+	epoch 1700000000
+	profile file /opt/tool $app/app
+	id fedcba9876543210fedcba9876543210fedcba98
+	event cpu-clock 10000000
+	at hot+17 40
+	workload tool comm=tool exe=/opt/tool uid=0 pid=7
+	w tool cpu-clock 0 40 hot+17@tool
+	finish
+END
+
 {
 	echo "# each group has its share of the kernel; the sums are those of the flat profile"
 	for key in comm exe pid uid cgroup unit container thread label host; do
 		run dcpiprof -db new -by $key
 	done
 	run dcpiprof -db hosts -by host -no_header
+	run dcpiprof -db hosts -by host -no_header -no_idle
+	run dcpiprof -db hosts -by host -no_header app
+	run dcpiprof -db alone -by host -no_header /opt/tool
 	run dcpiprof -db new -by pid -no_header -label night
 	run dcpiprof -db new -i
 	echo "# options"

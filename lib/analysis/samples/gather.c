@@ -485,9 +485,7 @@ void analysis_close(struct analysis *a)
 		return;
 	analysis_forget(a);
 	base_buf_release(&a->labels.others);
-	base_buf_release(&a->unrecorded);
 	base_buf_release(&a->remarks);
-	base_buf_release(&a->window.whole);
 	free(a->labels.seen);
 	free(a->kept);
 	image_map_release(&a->sources.map);
@@ -699,12 +697,21 @@ static int walk_platform(struct analysis *a, struct analysis_epoch *epoch, const
 	return r < 0 ? base_fail_errno(err, r, "cannot gather profiles") : 0;
 }
 
+/* Is all of the epoch in the window? A flush may make it longer at any time. */
+static bool is_inside(const struct analysis *a, const char *epoch)
+{
+	int64_t begin, end;
+
+	profdb_epoch_span(a->db, epoch, &begin, &end);
+	return !a->window.chosen || (begin >= a->window.since && end <= a->window.until);
+}
+
 static int add_epoch(struct analysis *a, const char *name, struct base_err *err)
 {
 	int r = base_grow(&a->epochs, &a->cap_epochs, a->nr_epochs + 1, sizeof(*a->epochs));
 
 	if (r >= 0) {
-		a->epochs[a->nr_epochs] = (struct analysis_epoch){ 0 };
+		a->epochs[a->nr_epochs] = (struct analysis_epoch){ .inside = is_inside(a, name) };
 		a->epochs[a->nr_epochs].name = strdup(name);
 		if (!a->epochs[a->nr_epochs].name)
 			r = -ENOMEM;
@@ -779,13 +786,21 @@ static int check_labels(const struct analysis *a, struct base_err *err)
 	return 0;
 }
 
+/* Traces of a part of what is chosen would tell nothing about the rest. */
+static int on_profile_again(void *ctx, const char *file, struct profdb_profile *p)
+{
+	if (((struct walk *)ctx)->a->moves_dropped)
+		profdb_profile_edges_clear(p);
+	return on_profile(ctx, file, p);
+}
+
 int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
 		       struct base_err *err)
 {
 	struct walk w = { a, epoch, platform, NULL };
 	size_t nr_events = a->nr_events;
 	/* Files that cannot be read have been noted. */
-	int r = profdb_walk(a->db, epoch, platform, on_profile, NULL, &w, err);
+	int r = profdb_walk(a->db, epoch, platform, on_profile_again, NULL, &w, err);
 
 	/* The others were not chosen. */
 	a->nr_events = nr_events;

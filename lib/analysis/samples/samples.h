@@ -46,8 +46,11 @@ struct analysis_event {
 
 struct analysis_epoch {
 	char *name;
-	bool open;     /* still being written: its last flush is shown */
-	uint64_t lost; /* samples that its daemons could not write before they ended */
+	bool open;	 /* still being written: its last flush is shown */
+	uint64_t lost;	 /* samples that its daemons could not write before they ended */
+	bool inside;	 /* no window is chosen, or all of it is in that, as it was opened */
+	bool unrecorded; /* a platform of it keeps no workloads, as was seen when they were read */
+	bool whole;	 /* it counts as a whole: it, or what is shown, has no minutes */
 };
 
 /* The state of an image, which explains missing procedures. */
@@ -116,9 +119,8 @@ struct analysis_sources {
  */
 struct analysis_window {
 	bool chosen;
-	int64_t since, until;  /* UTC seconds; INT64_MIN, INT64_MAX: open */
-	bool cut;	       /* epochs were restricted to minutes */
-	struct base_buf whole; /* names of epochs taken as a whole: " NAME NAME …" */
+	int64_t since, until; /* UTC seconds; INT64_MIN, INT64_MAX: open */
+	bool cut;	      /* epochs were restricted to minutes */
 };
 
 struct analysis {
@@ -147,10 +149,8 @@ struct analysis {
 	struct analysis_kept *kept;
 	size_t nr_kept;
 	uint64_t kept_of[ANALYSIS_NR_EVENTS];
-	bool moves_dropped; /* profiles had moves of traces, which are not kept by workload */
+	bool moves_dropped; /* profiles had moves of traces: no workload, no minute has them */
 	struct analysis_window window;
-	/* Names of epochs that keep no workloads, " NAME NAME …", once they were read. */
-	struct base_buf unrecorded;
 	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
 	struct base_buf remarks;
 };
@@ -171,8 +171,9 @@ bool analysis_is_part(const struct analysis *a);
 const char *analysis_remark_next(const struct analysis *a, const char *last);
 /* Sums again, after the profiles of images were changed. 0, -ENOMEM, -DCPI_EOVERFLOW. */
 int analysis_sum(struct analysis *a);
-/* Adds the profiles of a chosen epoch and platform once more, after those of images were cleared.
- * analysis_sum is to follow. 0 or negative with @err. */
+/* Adds the profiles of a chosen epoch and platform once more, after those of images were cleared;
+ * without moves of traces, if those were dropped. analysis_sum is to follow. 0 or negative with
+ * @err. */
 int analysis_add_again(struct analysis *a, const char *epoch, const char *platform,
 		       struct base_err *err);
 /* Adds a platform that exists to @seen, once, for the hint of analysis_no_platform. 0 or

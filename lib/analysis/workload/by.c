@@ -18,12 +18,9 @@ struct by {
 	size_t event[PROFDB_NR_EVENTS];
 };
 
-/* One of these stands before the text of a group's key. */
-enum { KEPT = 'k', DROPPED = 'd', IDLE = 'i' };
-
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* @text begins with its class. */
+/* @text: as of workload_group_key. */
 static int add_group(struct workload_groups *g, const struct profdb_workload *k, const char *text)
 {
 	int r = base_grow(&g->v, &g->cap, g->nr + 1, sizeof(*g->v));
@@ -32,7 +29,7 @@ static int add_group(struct workload_groups *g, const struct profdb_workload *k,
 	if (r < 0)
 		return r;
 	one = &g->v[g->nr++];
-	*one = (struct workload_group){ .dropped = *text == DROPPED, .idle = *text == IDLE };
+	*one = (struct workload_group){ .class = (enum workload_class)text[0] };
 	one->name = strdup(text + 1);
 	one->comm = strdup(k->comm);
 	one->count = calloc(g->nr_events + 1, sizeof(*one->count));
@@ -59,16 +56,10 @@ static int find_group(struct by *b, const struct profdb_workload *k, const struc
 static int group_of(struct by *b, const struct profdb_workload *k, struct base_buf *text,
 		    size_t *out)
 {
-	bool idle = workload_is_idle(k);
-	char class = idle ? IDLE : workload_key_dropped(k, b->key) ? DROPPED : KEPT;
 	int r;
 
 	base_buf_clear(text);
-	r = base_buf_append(text, &class, 1);
-	if (r >= 0 && !idle)
-		r = workload_key_of(k, b->key, text);
-	if (r >= 0)
-		r = base_buf_printf(text, "%s", "");
+	r = workload_group_key(k, b->key, text);
 	return r < 0 ? r : find_group(b, k, text, out);
 }
 

@@ -8,6 +8,9 @@
 
 enum { MINUTE = 60 };
 
+/* Seconds of minutes up to here, and their differences, are numbers too. */
+#define LAST_MINUTE (INT64_MAX / 4 / MINUTE)
+
 void workload_filter_init(struct workload_filter *f)
 {
 	*f = (struct workload_filter){ .since = INT64_MIN, .until = INT64_MAX };
@@ -28,11 +31,8 @@ bool workload_filter_is_all(const struct workload_filter *f)
 
 bool workload_filter_minute(const struct workload_filter *f, int64_t minute)
 {
-	int64_t at;
-
-	if (__builtin_mul_overflow(minute, (int64_t)MINUTE, &at))
-		at = minute < 0 ? INT64_MIN : INT64_MAX;
-	return at >= f->since && at < f->until;
+	return minute >= -LAST_MINUTE && minute <= LAST_MINUTE && minute * MINUTE >= f->since &&
+	       minute * MINUTE < f->until;
 }
 
 /* A name with brackets in it is found by itself too. */

@@ -46,6 +46,27 @@ bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key
 	       ((key == WORKLOAD_PID && !k->pid) || (key == WORKLOAD_THREAD && !*k->thread));
 }
 
+int workload_group_key(const struct profdb_workload *k, enum workload_key key, struct base_buf *out)
+{
+	char class = workload_is_idle(k)	    ? WORKLOAD_IDLE
+		     : workload_key_dropped(k, key) ? WORKLOAD_DROPPED
+						    : WORKLOAD_KEPT;
+	int r = base_buf_append(out, &class, 1);
+
+	if (r >= 0 && class == WORKLOAD_KEPT)
+		r = workload_key_of(k, key, out);
+	return r < 0 ? r : base_buf_printf(out, "%s", "");
+}
+
+const char *workload_key_missing(enum workload_key key, enum workload_class class)
+{
+	if (class != WORKLOAD_KEPT)
+		return class == WORKLOAD_IDLE ? "(idle)" : "(not kept)";
+	return key == WORKLOAD_UNIT || key == WORKLOAD_CONTAINER || key == WORKLOAD_LABEL
+		       ? "(none)"
+		       : "(not known)";
+}
+
 int workload_key_of(const struct profdb_workload *k, enum workload_key key, struct base_buf *out)
 {
 	switch (key) {

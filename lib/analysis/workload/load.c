@@ -9,17 +9,19 @@
 struct load {
 	struct analysis *a;
 	struct profdb_workloads *all;
-	bool missing; /* a platform of the epoch that is being read lacks them */
+	bool minutes;
 };
 
-static int load_one(struct load *l, const char *epoch, const char *platform)
+static int load_one(struct load *l, struct analysis_epoch *epoch, const char *platform)
 {
 	struct profdb_workloads *one = NULL;
 	struct base_err why = { 0 };
-	int r = profdb_workloads_load(l->a->db, epoch, platform, &one, &why);
+	int r = l->minutes
+			? profdb_workloads_load(l->a->db, epoch->name, platform, &one, &why)
+			: profdb_workloads_load_counts(l->a->db, epoch->name, platform, &one, &why);
 
 	if (r == -ENOENT) {
-		l->missing = true;
+		epoch->unrecorded = true;
 		return 0;
 	}
 	if (r >= 0) {
@@ -30,7 +32,7 @@ static int load_one(struct load *l, const char *epoch, const char *platform)
 	if (r == -ENOMEM)
 		return r;
 	base_fail_errno(&why, r, "cannot read the workloads");
-	analysis_note_bad(l->a, epoch, platform, "workloads", &why);
+	analysis_note_bad(l->a, epoch->name, platform, "workloads", &why);
 	return 0;
 }
 
@@ -42,19 +44,17 @@ static bool is_chosen(const struct analysis *a, const char *platform)
 	return false;
 }
 
-static int load_epoch(struct load *l, const char *epoch, struct base_err *err)
+static int load_epoch(struct load *l, struct analysis_epoch *epoch, struct base_err *err)
 {
-	char **platforms = profdb_platforms(l->a->db, epoch, err);
+	char **platforms = profdb_platforms(l->a->db, epoch->name, err);
 	int r = 0;
 
 	if (!platforms)
 		return err && err->code ? err->code : -ENOMEM;
-	l->missing = false;
+	epoch->unrecorded = false;
 	for (size_t i = 0; platforms[i] && r >= 0; i++)
 		if (is_chosen(l->a, platforms[i]))
 			r = load_one(l, epoch, platforms[i]);
-	if (r >= 0 && l->missing)
-		r = base_buf_printf(&l->a->unrecorded, " %s", epoch);
 	free(platforms); /* one allocation, see profdb.h */
 	return r;
 }
@@ -67,14 +67,15 @@ static int too_many(struct base_err *err)
 	return -DCPI_ELIMIT;
 }
 
-int workload_load(struct analysis *a, struct profdb_workloads **out, struct base_err *err)
+int workload_load(struct analysis *a, enum workload_part part, struct profdb_workloads **out,
+		  struct base_err *err)
 {
-	struct load l = { .a = a, .all = profdb_workloads_new() };
+	struct load l = { a, profdb_workloads_new(), part != WORKLOAD_COUNTS };
 	int r = l.all ? 0 : -ENOMEM;
 
-	base_buf_clear(&a->unrecorded);
 	for (size_t e = 0; e < a->nr_epochs && r >= 0; e++)
-		r = load_epoch(&l, a->epochs[e].name, err);
+		if (part != WORKLOAD_CUT || !a->epochs[e].inside)
+			r = load_epoch(&l, &a->epochs[e], err);
 	if (r == -DCPI_ELIMIT)
 		too_many(err);
 	else if (r < 0)
@@ -85,6 +86,16 @@ int workload_load(struct analysis *a, struct profdb_workloads **out, struct base
 	}
 	*out = l.all;
 	return 0;
+}
+
+int workload_unrecorded(const struct analysis *a, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t e = 0; e < a->nr_epochs && r >= 0; e++)
+		if (a->epochs[e].unrecorded)
+			r = base_buf_printf(out, " %s", a->epochs[e].name);
+	return r;
 }
 
 void workload_events(const struct analysis *a, const struct profdb_workloads *w,

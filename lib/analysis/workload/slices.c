@@ -239,10 +239,14 @@ static int add_minutes(struct make *m)
 
 	for (size_t i = 0; i < profdb_workloads_nr_minutes(m->w) && r >= 0; i++) {
 		struct profdb_workload_minute minute = profdb_workloads_minute(m->w, i);
-		int64_t at = minute.minute * MINUTE - m->s->begin;
-		size_t slice = (size_t)(at / m->s->span);
+		int64_t at;
+		size_t slice;
 
-		if (at < 0 || slice >= m->s->nr || !workload_filter_minute(m->f, minute.minute))
+		if (!workload_filter_minute(m->f, minute.minute))
+			continue;
+		at = minute.minute * MINUTE - m->s->begin;
+		slice = (size_t)(at / m->s->span);
+		if (at < 0 || slice >= m->s->nr)
 			continue;
 		m->s->recorded[slice] = true;
 		if (m->event != SIZE_MAX && m->chosen[minute.workload] && minute.count[m->event])

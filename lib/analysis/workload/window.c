@@ -16,31 +16,18 @@ void workload_round(int64_t *since, int64_t *until)
 		*until += MINUTE - *until % MINUTE;
 }
 
-static bool is_inside(struct analysis *a, const char *epoch)
+bool workload_window_cuts(const struct analysis *a)
 {
-	int64_t begin, end;
-
-	profdb_epoch_span(a->db, epoch, &begin, &end);
-	return begin >= a->window.since && end <= a->window.until;
-}
-
-bool workload_window_cuts(struct analysis *a)
-{
-	for (size_t i = 0; a->window.chosen && i < a->nr_epochs; i++)
-		if (!is_inside(a, a->epochs[i].name))
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (!a->epochs[i].inside)
 			return true;
 	return false;
 }
 
-int workload_window_whole(struct analysis *a)
+void workload_window_whole(struct analysis *a)
 {
-	int r = 0;
-
-	base_buf_clear(&a->window.whole);
-	for (size_t i = 0; i < a->nr_epochs && r >= 0; i++)
-		if (!is_inside(a, a->epochs[i].name))
-			r = base_buf_printf(&a->window.whole, " %s", a->epochs[i].name);
-	return r;
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		a->epochs[i].whole = !a->epochs[i].inside;
 }
 
 /*
@@ -74,7 +61,7 @@ static bool has_workloads(struct analysis *a, const char *epoch, const char *pla
 {
 	struct profdb_workloads *w = NULL;
 	struct base_err why = { 0 };
-	int r = profdb_workloads_load(a->db, epoch, platform, &w, &why);
+	int r = profdb_workloads_load_counts(a->db, epoch, platform, &w, &why);
 
 	if (r >= 0)
 		profdb_workloads_free(w);
@@ -82,29 +69,23 @@ static bool has_workloads(struct analysis *a, const char *epoch, const char *pla
 }
 
 /* Adds what platforms without minutes have, if @add; returns how many have some, or negative. */
-static int fill_epoch(struct analysis *a, const char *epoch, bool add, struct base_err *err)
+static int fill_epoch(struct analysis *a, struct analysis_epoch *epoch, bool add,
+		      struct base_err *err)
 {
-	char **platforms = profdb_platforms(a->db, epoch, err);
+	char **platforms = profdb_platforms(a->db, epoch->name, err);
 	int r = platforms ? 0 : -ENOMEM, recorded = 0;
 
 	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
 		if (!is_chosen(a, platforms[i]))
 			continue;
-		if (has_workloads(a, epoch, platforms[i]))
+		if (has_workloads(a, epoch->name, platforms[i]))
 			recorded++;
 		else if (add)
-			r = analysis_add_again(a, epoch, platforms[i], err);
+			r = analysis_add_again(a, epoch->name, platforms[i], err);
 	}
 	free(platforms); /* one allocation, see profdb.h */
-	if (r >= 0 && add)
-		r = base_buf_printf(&a->window.whole, " %s", epoch);
+	epoch->whole = add;
 	return r < 0 ? r : recorded;
-}
-
-static bool is_unrecorded(const struct analysis *a, const char *epoch)
-{
-	return a->unrecorded.len &&
-	       memmem(a->unrecorded.data, a->unrecorded.len, epoch, strlen(epoch));
 }
 
 int workload_window_fill(struct analysis *a, struct base_err *err)
@@ -113,16 +94,15 @@ int workload_window_fill(struct analysis *a, struct base_err *err)
 	int r = 0;
 
 	a->window.cut = false;
-	base_buf_clear(&a->window.whole);
 	for (size_t i = 0; i < a->nr_epochs; i++) {
 		int recorded = 1;
 		bool add = true;
 
-		if (r >= 0 && is_unrecorded(a, a->epochs[i].name)) {
+		if (r >= 0 && a->epochs[i].unrecorded) {
 			add = has_a_minute(a, i);
-			r = recorded = fill_epoch(a, a->epochs[i].name, add, err);
+			r = recorded = fill_epoch(a, &a->epochs[i], add, err);
 		}
-		a->window.cut = a->window.cut || (recorded > 0 && !is_inside(a, a->epochs[i].name));
+		a->window.cut = a->window.cut || (recorded > 0 && !a->epochs[i].inside);
 		/* None of its samples are in the window. */
 		if (!add && !recorded)
 			free(a->epochs[i].name);
@@ -137,27 +117,6 @@ int workload_window_fill(struct analysis *a, struct base_err *err)
 
 /* ---- epochs in part, and the others -----------------------------------------------------------
  */
-
-/* The workloads of the epochs that are in the window in part. */
-static int load_cut(struct analysis *a, struct profdb_workloads **out, struct base_err *err)
-{
-	struct analysis_epoch *all = a->epochs, *cut = calloc(a->nr_epochs + 1, sizeof(*cut));
-	size_t nr_all = a->nr_epochs, nr = 0;
-	int r;
-
-	if (!cut)
-		return base_fail_errno(err, -ENOMEM, "cannot choose a time");
-	for (size_t i = 0; i < nr_all; i++)
-		if (!is_inside(a, all[i].name))
-			cut[nr++] = all[i];
-	a->epochs = cut;
-	a->nr_epochs = nr;
-	r = workload_load(a, out, err);
-	a->epochs = all;
-	a->nr_epochs = nr_all;
-	free(cut);
-	return r;
-}
 
 static int add_inside(struct analysis *a, const char *epoch, struct base_err *err)
 {
@@ -175,7 +134,7 @@ int workload_window_restrict(struct analysis *a, struct base_err *err)
 {
 	struct profdb_workloads *w = NULL;
 	struct workload_filter f;
-	int r = load_cut(a, &w, err);
+	int r = workload_load(a, WORKLOAD_CUT, &w, err);
 
 	workload_filter_init(&f);
 	f.since = a->window.since;
@@ -183,7 +142,7 @@ int workload_window_restrict(struct analysis *a, struct base_err *err)
 	if (r >= 0)
 		r = workload_only(a, w, &f, err);
 	for (size_t i = 0; r >= 0 && i < a->nr_epochs; i++)
-		if (is_inside(a, a->epochs[i].name))
+		if (a->epochs[i].inside)
 			r = add_inside(a, a->epochs[i].name, err);
 	if (r >= 0)
 		r = workload_window_fill(a, err);

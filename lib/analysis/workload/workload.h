@@ -37,6 +37,19 @@ bool workload_is_idle(const struct profdb_workload *k);
 /* The workload was too small for this key to be kept, which may be so of pid and thread. */
 bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key);
 
+/* What the workloads of a group have in common, besides the text of its key. */
+enum workload_class {
+	WORKLOAD_KEPT,
+	WORKLOAD_DROPPED, /* by this key */
+	WORKLOAD_IDLE,	  /* whatever the key */
+};
+/* Appends what is equal for workloads of one group alone: its class in a byte, and the text of the
+ * key, which ends with a 0 that does not count. 0 or -ENOMEM. */
+int workload_group_key(const struct profdb_workload *k, enum workload_key key,
+		       struct base_buf *out);
+/* The text to show for a group whose key has none. */
+const char *workload_key_missing(enum workload_key key, enum workload_class class);
+
 /* Parts of a cgroup's path. Each appends nothing where there is none. 0 or -ENOMEM. */
 int workload_unit(const char *cgroup, struct base_buf *out);
 int workload_container(const char *cgroup, struct base_buf *out);
@@ -61,6 +74,7 @@ void workload_filter_init(struct workload_filter *f);
 bool workload_filter_is_all(const struct workload_filter *f);
 /* Chooses a time within which an epoch may be only in part. */
 bool workload_filter_has_time(const struct workload_filter *f);
+/* Minutes that no clock shows are never chosen: seconds of others may be subtracted. */
 bool workload_filter_minute(const struct workload_filter *f, int64_t minute);
 /*
  * Marks the chosen workloads in @chosen, of so many as @w has; those of other labels than @a has
@@ -73,11 +87,20 @@ int workload_mark(const struct analysis *a, const struct profdb_workloads *w,
 /* ---- workloads of the chosen epochs (load.c, sum.c, only.c) ------------------------------------
  */
 
+/* What is read of workloads; without their minutes it takes half the time and memory. */
+enum workload_part {
+	WORKLOAD_COUNTS,
+	WORKLOAD_MINUTES, /* these too */
+	WORKLOAD_CUT,	  /* both, of epochs that are in the window only in part */
+};
 /*
- * Reads the workloads of all epochs and platforms of @a, merged, into *@out. What cannot be read is
- * noted in @a, and epochs that have none in a->unrecorded. 0 or negative with @err.
+ * Reads the workloads of the epochs and platforms of @a, merged, into *@out. What cannot be read is
+ * noted in @a, as are epochs that have none (unrecorded). 0 or negative with @err.
  */
-int workload_load(struct analysis *a, struct profdb_workloads **out, struct base_err *err);
+int workload_load(struct analysis *a, enum workload_part part, struct profdb_workloads **out,
+		  struct base_err *err);
+/* Appends the names of the epochs that have none, " NAME NAME …". 0 or -ENOMEM. */
+int workload_unrecorded(const struct analysis *a, struct base_buf *out);
 /* Indexed by event of @w: that of @a, or SIZE_MAX. */
 void workload_events(const struct analysis *a, const struct profdb_workloads *w,
 		     size_t event[PROFDB_NR_EVENTS]);
@@ -114,12 +137,12 @@ void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t 
 /* The whole minutes that a window touches. */
 void workload_round(int64_t *since, int64_t *until);
 /* Whether an epoch of @a is in its window only in part, so that it is to be restricted. */
-bool workload_window_cuts(struct analysis *a);
-/* Notes in a->window that these count as a whole. 0 or -ENOMEM. */
-int workload_window_whole(struct analysis *a);
+bool workload_window_cuts(const struct analysis *a);
+/* Notes in the epochs that these count as a whole. */
+void workload_window_whole(struct analysis *a);
 /*
  * To follow workload_only with a filter of that window: adds the epochs that keep no minutes, each
- * as a whole, and sums again. a->window says which. 0 or negative with @err.
+ * as a whole, which is noted there, and sums again. 0 or negative with @err.
  */
 int workload_window_fill(struct analysis *a, struct base_err *err);
 /* Restricts @a to its window; only the workloads of epochs that are in it in part are read. 0 or
@@ -129,9 +152,8 @@ int workload_window_restrict(struct analysis *a, struct base_err *err);
 /* ---- groups (by.c) --------------------------------------------------------------------------- */
 
 struct workload_group {
-	char *name;	    /* text of the key; "": see below, else there is none */
-	bool dropped;	    /* the group of all that are not kept by this key */
-	bool idle;	    /* the idle task, whatever the key */
+	char *name; /* text of the key; "": there is none, see workload_key_missing */
+	enum workload_class class;
 	char *comm;	    /* name of its processes, "" where these have several */
 	uint64_t *count;    /* indexed by event of the analysis */
 	uint64_t processes; /* number of them */

@@ -423,6 +423,8 @@ static void test_shorten(void **state)
 		{ "a::b<c<d, e>, f>::g(h<i>)", 9, "a::b…g(…)" },
 		{ "a<b>::operator->(c<d>)", 20, "a<…>::operator->(…)" },
 		{ "a<b>::operator<<(c<d>)", 20, "a<…>::operator<<(…)" },
+		{ "a<b>::operator<=>(c<d>)", 21, "a<…>::operator<=>(…)" },
+		{ "a<b>::operator->*<c<d> >(e)", 23, "a<…>::operator->*<…>(e)" },
 		{ "a_long_name_of_c", 9, "a_lo…of_c" },
 		{ "/usr/lib/x86_64-linux-gnu/libc.so.6", 20, "/usr/lib/…/libc.so.6" },
 		{ "/usr/a-name-that-is-far-too-long", 12, "/usr/…o-long" },
@@ -440,6 +442,34 @@ static void test_shorten(void **state)
 		assert_true(*is == '/' || demangle_match(names[i].name, is));
 		free(is);
 	}
+}
+
+/* A hostile name: @text again and again, up to the longest that there may be. */
+static void shorten_many(const char *text, size_t width)
+{
+	enum { LEN = 4095 };
+	char name[LEN + 1], *is;
+
+	for (size_t i = 0; i < LEN; i++)
+		name[i] = text[i % strlen(text)];
+	name[LEN] = '\0';
+	is = demangle_shorten(name, width);
+	assert_non_null(is);
+	assert_true(base_text_width(is) <= width);
+	free(is);
+}
+
+static void test_shorten_hostile(void **state)
+{
+	static const char *const texts[] = {
+		"<",   ">",    "<>",	    "<<>",    "-<=>",
+		"a<b", "a<b(", "operator<", "(<->=)", "<<<<<<<<a>>>>>>>>"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		for (size_t width = 8; width < 5000; width *= 3)
+			shorten_many(texts[i], width);
 }
 
 static void test_fit(void **state)
@@ -466,7 +496,7 @@ int main(void)
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_match),	cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_short),	cmocka_unit_test(test_shorten),
-		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_fit),	cmocka_unit_test(test_shorten_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,31 @@ static void rows_over_time(void **state)
 	slices_release(&s);
 }
 
+/* Hostile minutes are of no time, and nothing overflows. */
+static void minutes_of_no_clock(void **state)
+{
+	static const int64_t minutes[] = { INT64_MAX / 60 / 3, INT64_MAX / 60 - 1, INT64_MAX / 60,
+					   INT64_MAX };
+	struct slices s = { .begin = NOW * 60ll, .span = 60, .nr = 2 };
+	uint32_t alpha = workload("alpha"), lib = image("lib");
+	struct workload_filter f;
+	int64_t first = 0, end = 0;
+
+	(void)state;
+	workload_filter_init(&f);
+	for (size_t i = 0; i < sizeof(minutes) / sizeof(minutes[0]); i++)
+		assert_int_equal(profdb_workloads_add(w, alpha, lib, 5, 0, minutes[i], 1), 0);
+	assert_false(slices_extent(w, &f, &first, &end));
+	add(alpha, lib, 5, 1, 10);
+	assert_true(slices_extent(w, &f, &first, &end));
+	assert_int_equal(first, (NOW + 1) * 60ll);
+	assert_int_equal(end, (NOW + 2) * 60ll);
+	make(&s, &f, by_workload);
+	assert_int_equal(s.sum, 10);
+	sums_hold(&s);
+	slices_release(&s);
+}
+
 static void only_what_is_chosen(void **state)
 {
 	struct slices s = { .begin = NOW * 60ll, .span = 60, .nr = 4 };
@@ -276,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rows_over_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(minutes_of_no_clock, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_what_is_chosen, setup, teardown),
 		cmocka_unit_test_setup_teardown(shares_of_a_block, setup, teardown),
 		cmocka_unit_test_setup_teardown(all_sums_hold, setup, teardown),
