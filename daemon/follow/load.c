@@ -71,7 +71,7 @@ static bool is_labelled_after(const struct process *p, const struct driver_load 
 	return p->next_label && p->labelled_ns > l->time_ns;
 }
 
-/* Of a fork that is told late. */
+/* A fork that is told late brings the parent's label late. */
 static void inherit_late_label(struct process *p, const struct process *parent,
 			       const struct driver_load *l)
 {

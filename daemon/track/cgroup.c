@@ -125,7 +125,7 @@ static void swap(char **a, char **b)
 	*b = old;
 }
 
-/* What was not read stays. */
+/* Things that were not read stay as they are. */
 static void take(struct process *p, struct process *now)
 {
 	bool same = !now->uid_known || (p->uid_known && p->uid == now->uid);

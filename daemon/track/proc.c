@@ -22,7 +22,7 @@ enum {
 #define STEP_NS 10000000u  /* resolution of start times */
 #define KTHREAD 0x00200000 /* flag of the kernel's own threads, the same on all machines */
 
-/* What /proc/PID/stat tells. */
+/* The facts that /proc/PID/stat tells. */
 struct listed {
 	char comm[16];
 	int32_t ppid;

@@ -83,7 +83,7 @@ static int64_t find_names(const struct workloads *w, const struct base_buf *key)
 	return (int64_t)(uintptr_t)base_map_get(&w->by_names, key->data, key->len) - 1;
 }
 
-/* Of a user's processes beyond its share the user is known, and nothing else. */
+/* Processes beyond their user's share have the user's number, and no names. */
 static int64_t names_of_user(struct workloads *w, uint32_t uid)
 {
 	struct base_buf key = { 0 };

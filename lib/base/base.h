@@ -219,8 +219,8 @@ uint32_t base_crc32c(uint32_t crc, const void *data, size_t len);
 uint64_t base_hash64(const void *data, size_t len);
 /* The same, another one for each @seed: who does not know it cannot choose keys of equal hash. */
 uint64_t base_hash64_seeded(uint64_t seed, const void *data, size_t len);
-/* A seed that nobody knows, not 0. Where there are no random numbers yet, it is what address layout
- * and clock make up. */
+/* A seed that no user can guess, not 0. Where there are no random numbers yet, it is what address
+ * layout and clock make up. */
 uint64_t base_hash_seed(void);
 static inline uint64_t base_hash_u64(uint64_t v)
 {

@@ -639,7 +639,7 @@ static size_t likely_len(const struct analysis_row *row, size_t event)
 	return PROCEDURE_LEN + (size_t)(all < near ? all : near) * INSN_LEN;
 }
 
-/* Of a routine that has several codes the one with most samples is shown, and of that all places.
+/* A routine that has several codes is shown by the one with most samples, of all its places.
  */
 static void find_places(const struct code *c, const struct analysis_row *row, struct chosen *ch)
 {

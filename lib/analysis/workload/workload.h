@@ -37,7 +37,7 @@ bool workload_is_idle(const struct profdb_workload *k);
 /* The workload was too small for this key to be kept, which may be so of pid and thread. */
 bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key);
 
-/* What the workloads of a group have in common, besides the text of its key. */
+/* The kind that all workloads of a group are, besides the text of its key. */
 enum workload_class {
 	WORKLOAD_KEPT,
 	WORKLOAD_DROPPED, /* by this key */
@@ -87,7 +87,7 @@ int workload_mark(const struct analysis *a, const struct profdb_workloads *w,
 /* ---- workloads of the chosen epochs (load.c, sum.c, only.c) ------------------------------------
  */
 
-/* What is read of workloads; without their minutes it takes half the time and memory. */
+/* The part of workloads that is read; without their minutes it takes half the time and memory. */
 enum workload_part {
 	WORKLOAD_COUNTS,
 	WORKLOAD_MINUTES, /* these too */
