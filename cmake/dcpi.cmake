@@ -32,6 +32,9 @@ if(DCPI_SANITIZE)
 	add_link_options(-fsanitize=address,undefined)
 endif()
 
+# The index of an archive is made once, by "ranlib".
+set(CMAKE_C_ARCHIVE_CREATE "<CMAKE_AR> qcS <TARGET> <LINK_FLAGS> <OBJECTS>")
+
 # dcpi_library(NAME SOURCES … LINK … [PRIVATE_LINK …]): a static library of the folder it is called in.
 function(dcpi_library name)
 	cmake_parse_arguments(A "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
@@ -82,7 +85,10 @@ endfunction()
 # Internal headers of a folder are reached by INCLUDE. LIVE: it compares samples or ticks with time, so
 # that it has no result while the machine stands still (tests/support/stood_still.c), as system tests. NATIVE: it
 # cannot run under user-mode emulation, which has no perf events, no BPF and no ptrace, and in which a program cannot
-# start another one of its kind (a helper); a cross build does without it.
+# start another one of its kind (a helper); a cross build does without it. There are hundreds, so they are linked by the
+# linker that takes half the time, where it is.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=gold DCPI_HAS_GOLD)
 function(dcpi_unit_test name)
 	cmake_parse_arguments(A "LIVE;NATIVE" "" "SOURCES;LINK;INCLUDE" ${ARGN})
 	string(REPLACE "/" "_" target "unit_${name}")
@@ -91,6 +97,9 @@ function(dcpi_unit_test name)
 		RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 	target_include_directories(${target} PRIVATE ${A_INCLUDE})
 	target_link_libraries(${target} PRIVATE dcpi_flags cmocka ${A_LINK})
+	if(DCPI_HAS_GOLD)
+		target_link_options(${target} PRIVATE -fuse-ld=gold)
+	endif()
 	if(A_NATIVE AND CMAKE_CROSSCOMPILING)
 		set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
 		return()
@@ -104,11 +113,11 @@ function(dcpi_unit_test name)
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_SRC=${CMAKE_SOURCE_DIR}")
 endfunction()
 
-# dcpi_script_test(KIND NAME SCRIPT [LONG]): a shell script as ctest KIND/NAME. KIND is golden
+# dcpi_script_test(KIND NAME SCRIPT [LONG | ALONE]): a shell script as ctest KIND/NAME. KIND is golden
 # (no root, no kernel) or system (real daemon, real samples, one at a time). LONG: only "scripts/test --all" has time
-# for it; run again when it fails beside other load.
+# for it. ALONE: likewise, nothing else runs meanwhile, and it is run again when it fails beside other load.
 function(dcpi_script_test kind name script)
-	cmake_parse_arguments(A "LONG" "" "" ${ARGN})
+	cmake_parse_arguments(A "LONG;ALONE" "" "" ${ARGN})
 	set(emulate)
 	if(CMAKE_CROSSCOMPILING)
 		set(emulate ${CMAKE_SOURCE_DIR}/tests/support/emulate)
@@ -120,6 +129,8 @@ function(dcpi_script_test kind name script)
 	set(labels ${kind})
 	if(A_LONG)
 		list(APPEND labels long)
+	elseif(A_ALONE)
+		list(APPEND labels alone)
 		list(APPEND live -load)
 	endif()
 	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
@@ -129,7 +140,7 @@ function(dcpi_script_test kind name script)
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
 	endif()
-	if(A_LONG)
+	if(A_LONG OR A_ALONE)
 		set_tests_properties(${kind}/${name} PROPERTIES TIMEOUT 1800)
 	endif()
 endfunction()

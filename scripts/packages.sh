@@ -8,6 +8,7 @@ DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb graphviz 
 	nodejs llvm luajit openjdk-17-jdk-headless valgrind systemd libunicorn-dev patch rpm
 	nix-bin python3"
 DCPI_BROWSER_PACKAGES="chromium"
+DCPI_JUDGE_PACKAGES="golang-go python3-jsonschema openssl" # and npm
 DCPI_PACKAGING_PACKAGES="debhelper dpkg-dev lintian openjdk-17-jdk-headless"
 DCPI_LINT_PACKAGES="clang-format clang-tidy shellcheck python3"
 DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libelf-dev:arm64 libdw-dev:arm64

@@ -115,7 +115,7 @@ class Browser:
     def wait(self, condition, seconds=20):
         end = time.monotonic() + seconds
         # What it asks may not be drawn yet.
-        while not self.run(f"(() => {{ try {{ return {condition} }} catch {{ return false }} }})()"):
+        while not self.run(f"(() => {{ try {{ return ({condition}) }} catch {{ return false }} }})()"):
             if time.monotonic() > end:
                 raise TimeoutError("never true: " + condition)
             time.sleep(0.005)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""judges.py FOLDER EVENT: EVENT.pprof, EVENT.folded, … in the tools they are for, which lie in FOLDER: each has for each
+function the samples that EVENT.want has (lines "SAMPLES NAME"), and no more. Says how many samples each has."""
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import jsonschema
+
+from browser import Browser
+
+kept, event = os.path.abspath(sys.argv[1]), sys.argv[2]
+WANT = {name: int(n) for n, name in (line.rstrip("\n").split(" ", 1) for line in open(event + ".want"))}
+
+
+def judged(judge, found):
+    found = {name: n for name, n in found.items() if n}
+    if found != WANT:
+        sys.exit(f"{judge} of {event} has {sorted(found.items())}, not {sorted(WANT.items())}")
+    print(f"{judge}: {sum(found.values())} samples of {event} in {len(found)} functions")
+
+
+def pprof():
+    text = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=0", "-nodefraction=0", "-edgefraction=0",
+                           "-nodecount=100000", event + ".pprof"], check=True, capture_output=True, text=True).stdout
+    found = {}
+    for flat, name in re.findall(r"^ *(\d+) +[\d.]+% +[\d.]+% +\d+ +[\d.]+%  (.*)$", text, re.M):
+        name = re.sub(r" \((partial-)?inline\)$", "", name)
+        found[name] = found.get(name, 0) + int(flat)
+    judged("pprof", found)
+
+
+def speedscope():
+    release = kept + "/speedscope/package/dist/release"
+    jsonschema.validate(json.load(open(event + ".speedscope")), json.load(open(release + "/file-format-schema.json")))
+    with open(event + ".speedscope", "rb") as file, open("file.js", "w") as script:
+        data = base64.b64encode(file.read()).decode()
+        script.write(f"speedscope.loadFileFromBase64('{event}.speedscope.json', '{data}')")
+    browser = Browser(height=4000) # It writes the rows that it has room for.
+    try:
+        browser.ask("Page.navigate", url=f"file://{release}/index.html#localProfilePath={os.getcwd()}/file.js")
+        # The key for its table has an effect as soon as it has read the file.
+        browser.wait("""window.dispatchEvent(new KeyboardEvent('keypress', { key: '3', bubbles: true })),
+            /Symbol Name/.test(document.body.innerText)""".replace("\n", " "))
+        text = browser.run("document.body.innerText")
+    finally:
+        browser.close()
+    rows = re.findall(r"[\d,]+ \([^)]*\)\s+([\d,]+) \([^)]*\)\s+(.+)", text)
+    judged("speedscope", {name: int(n.replace(",", "")) for n, name in rows})
+
+
+def firefox(kind):
+    """The importer's command keeps a process of its own, which says after half a second that it is not ready yet."""
+    with tempfile.TemporaryDirectory() as home:
+        def ask(*arguments):
+            return subprocess.run(["node", kept + "/profiler-cli/package/dist/profiler-cli.js", *arguments],
+                                  capture_output=True, text=True, env={**os.environ, "PROFILER_CLI_SESSION_DIR": home})
+        ask("load", event + "." + kind)
+        for _ in range(60):
+            answer = ask("thread", "functions", "--include-idle", "--json", "--limit", "100000")
+            if answer.returncode == 0:
+                break
+            time.sleep(0.5)
+        else:
+            sys.exit(f"profiler-cli does not read {event}.{kind}: {answer.stderr}")
+        ask("stop")
+    found = {}
+    for f in json.loads(answer.stdout)["functions"]:
+        # perf's text has no names that begin with a round bracket.
+        name = re.sub(r"^\[(.*)\]$", r"(\1)", f["name"])
+        found[name] = found.get(name, 0) + f["selfSamples"]
+    judged("Firefox's importer of " + kind, found)
+
+
+pprof()
+speedscope()
+for kind in "firefox", "folded", "perf":
+    firefox(kind)
