@@ -7,7 +7,7 @@ DCPI_BUILD_PACKAGES="cmake ninja-build pkg-config gcc libc6-dev libelf-dev libdw
 DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb graphviz mandoc procps util-linux linux-perf
 	nodejs llvm luajit openjdk-17-jdk-headless valgrind systemd libunicorn-dev patch rpm
 	nix-bin python3"
-DCPI_BROWSER_PACKAGES="chromium"
+DCPI_BROWSER_PACKAGES="chromium firefox-esr"
 DCPI_JUDGE_PACKAGES="golang-go python3-jsonschema openssl" # and npm
 DCPI_PACKAGING_PACKAGES="debhelper dpkg-dev lintian openjdk-17-jdk-headless"
 DCPI_LINT_PACKAGES="clang-format clang-tidy shellcheck python3"

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A headless Chromium that a test drives over a pipe (--remote-debugging-pipe), with no package beside Python."""
+"""Headless browsers that a test drives with no package beside Python: Chromium over a pipe (--remote-debugging-pipe),
+Firefox over its socket for tests (-marionette)."""
 import base64
 import json
 import os
 import select
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -13,8 +15,34 @@ KEYS = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 
         "Home": 36, "Tab": 9, "PageDown": 34}
 
 
-class Browser:
-    """One tab; complaints has everything that the page logs, throws or asks the network for."""
+class Tab:
+    """What both browsers do in the same way; they have run(), go() and press()."""
+
+    def open(self, url):
+        """The time in ms until the page has its first table, and what the page says of it."""
+        self.go("about:blank")
+        start = time.monotonic()
+        self.go(url)
+        self.wait("document.documentElement && document.documentElement.dataset.ready")
+        # Two frames later it is drawn.
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+        return 1000 * (time.monotonic() - start)
+
+    def wait(self, condition, seconds=20):
+        end = time.monotonic() + seconds
+        # What it asks may not be drawn yet.
+        while not self.run(f"(() => {{ try {{ return ({condition}) }} catch {{ return false }} }})()"):
+            if time.monotonic() > end:
+                raise TimeoutError("never true: " + condition)
+            time.sleep(0.005)
+
+    def type(self, text):
+        for c in text:
+            self.press(c)
+
+
+class Chromium(Tab):
+    """complaints has everything that the page logs and throws, requests what it asks for."""
 
     def __init__(self, width=1280, height=800, dark=False):
         self.complaints, self.requests, self.number, self.rest, self.events = [], [], 0, b"", []
@@ -91,16 +119,8 @@ class Browser:
                     raise RuntimeError(method + ": " + str(answer["error"]))
                 return answer["result"]
 
-    def open(self, url):
-        """The time in ms until the page has its first table, and what the page says of it."""
-        start = time.monotonic()
-        self.ask("Page.navigate", url="about:blank")
-        start = time.monotonic()
+    def go(self, url):
         self.ask("Page.navigate", url=url)
-        self.wait("document.documentElement && document.documentElement.dataset.ready")
-        # Two frames later it is drawn.
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
-        return 1000 * (time.monotonic() - start)
 
     def busy(self):
         """Seconds in which the page's own thread has worked since it was opened."""
@@ -112,14 +132,6 @@ class Browser:
             raise RuntimeError(code + ": " + str(answer["exceptionDetails"]["exception"].get("description")))
         return answer["result"].get("value")
 
-    def wait(self, condition, seconds=20):
-        end = time.monotonic() + seconds
-        # What it asks may not be drawn yet.
-        while not self.run(f"(() => {{ try {{ return ({condition}) }} catch {{ return false }} }})()"):
-            if time.monotonic() > end:
-                raise TimeoutError("never true: " + condition)
-            time.sleep(0.005)
-
     def press(self, key):
         code = KEYS.get(key)
         event = {"key": key, "windowsVirtualKeyCode": code or ord(key.upper()), "code": key}
@@ -130,9 +142,8 @@ class Browser:
         self.ask("Input.dispatchKeyEvent", type="keyDown", **event)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **event)
 
-    def type(self, text):
-        for c in text:
-            self.press(c)
+    def printed(self):
+        return base64.b64decode(self.ask("Page.printToPDF")["data"])
 
     def picture(self, path):
         with open(path, "wb") as f:
@@ -147,6 +158,103 @@ class Browser:
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class Firefox(Tab):
+    """complaints has the errors of pages; what it asks the network for is known to Chromium alone."""
+
+    SPECIAL = {"Enter": "\ue007", "Escape": "\ue00c", "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014",
+               "ArrowDown": "\ue015"}
+
+    def __init__(self, width=1280, height=800):
+        self.number, self.rest, self.requests = 0, b"", []
+        self.home = tempfile.mkdtemp()
+        with open(self.home + "/user.js", "w") as f:
+            f.write('user_pref("marionette.port", 0);\nuser_pref("app.update.disabledForTesting", true);\n')
+        self.process = subprocess.Popen(
+            ["firefox-esr", "-headless", "-marionette", "-remote-allow-system-access", "-no-remote", "-profile",
+             self.home],
+            env={**os.environ, "HOME": self.home, "MOZ_HEADLESS_WIDTH": str(width), "MOZ_HEADLESS_HEIGHT": str(height)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.socket = socket.create_connection(("127.0.0.1", self.port()), timeout=60)
+        self.receive()
+        self.ask("WebDriver:NewSession")
+        self.size(width, height)
+
+    def port(self):
+        for _ in range(600):
+            try:
+                with open(self.home + "/MarionetteActivePort") as f:
+                    return int(f.read())
+            except (FileNotFoundError, ValueError):
+                time.sleep(0.1)
+        raise TimeoutError("Firefox does not start")
+
+    def receive(self):
+        while b":" not in self.rest or len(self.rest) < sum(self.head()):
+            part = self.socket.recv(1 << 20)
+            if not part:
+                raise EOFError("the browser ended")
+            self.rest += part
+        start, size = self.head()
+        text, self.rest = self.rest[start:start + size], self.rest[start + size:]
+        return json.loads(text)
+
+    def head(self):
+        """Where the message begins and how long it is."""
+        digits = self.rest.partition(b":")[0]
+        return len(digits) + 1, int(digits)
+
+    def ask(self, command, **params):
+        self.number += 1
+        text = json.dumps([0, self.number, command, params]).encode()
+        self.socket.sendall(str(len(text)).encode() + b":" + text)
+        _, number, error, result = self.receive()
+        assert number == self.number
+        if error:
+            raise RuntimeError(f"{command}: {error['message']}")
+        return result
+
+    def run(self, code):
+        """@code is an expression, or statements without a value."""
+        try:
+            return self.ask("WebDriver:ExecuteScript", script=f"return ({code});", args=[])["value"]
+        except RuntimeError as e:
+            if "SyntaxError" not in str(e):
+                raise
+            return self.ask("WebDriver:ExecuteScript", script=code, args=[])["value"]
+
+    def go(self, url):
+        self.ask("WebDriver:Navigate", url=url)
+
+    def press(self, key):
+        key = self.SPECIAL.get(key, key)
+        self.ask("WebDriver:PerformActions", actions=[
+            {"type": "key", "id": "keyboard", "actions": [{"type": t, "value": key} for t in ("keyDown", "keyUp")]}])
+
+    def size(self, width, height):
+        """Its windows are not narrower than 450 pixels."""
+        self.ask("WebDriver:SetWindowRect", width=width, height=height)
+
+    def printed(self):
+        return base64.b64decode(self.ask("WebDriver:Print")["value"])
+
+    @property
+    def complaints(self):
+        self.ask("Marionette:SetContext", value="chrome")
+        found = self.run("""Services.console.getMessageArray().filter((m) => m instanceof Ci.nsIScriptError &&
+            /^file:/.test(m.sourceName)).map((m) => m.message)""")
+        self.ask("Marionette:SetContext", value="content")
+        return found
+
+    def close(self):
+        try:
+            self.ask("Marionette:Quit", flags=["eForceQuit"])
+            self.process.wait(10)
+        except (EOFError, OSError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
         shutil.rmtree(self.home, ignore_errors=True)

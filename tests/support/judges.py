@@ -12,7 +12,7 @@ import time
 
 import jsonschema
 
-from browser import Browser
+from browser import Chromium
 
 kept, event = os.path.abspath(sys.argv[1]), sys.argv[2]
 WANT = {name: int(n) for n, name in (line.rstrip("\n").split(" ", 1) for line in open(event + ".want"))}
@@ -41,9 +41,9 @@ def speedscope():
     with open(event + ".speedscope", "rb") as file, open("file.js", "w") as script:
         data = base64.b64encode(file.read()).decode()
         script.write(f"speedscope.loadFileFromBase64('{event}.speedscope.json', '{data}')")
-    browser = Browser(height=4000) # It writes the rows that it has room for.
+    browser = Chromium(height=4000) # It writes the rows that it has room for.
     try:
-        browser.ask("Page.navigate", url=f"file://{release}/index.html#localProfilePath={os.getcwd()}/file.js")
+        browser.go(f"file://{release}/index.html#localProfilePath={os.getcwd()}/file.js")
         # The key for its table has an effect as soon as it has read the file.
         browser.wait("""window.dispatchEvent(new KeyboardEvent('keypress', { key: '3', bubbles: true })),
             /Symbol Name/.test(document.body.innerText)""".replace("\n", " "))

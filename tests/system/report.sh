@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The page of dcpireport in a browser: no complaint in its console and no request of anything; search, order, filter,
+# The page of dcpireport in Chromium and Firefox: no complaint in its console and no request of anything; search, order, filter,
 # the way down to an instruction, source beside it, flow graph, calls, map, comparison, keyboard, narrow and printed;
 # names and sources that would be markup, scripts or controls elsewhere are text.
 set -eu
-command -v chromium >/dev/null || { echo "skip: needs chromium"; exit 77; }
-command -v python3 >/dev/null || { echo "skip: needs python3"; exit 77; }
+for tool in chromium firefox-esr python3; do
+	command -v $tool >/dev/null || { echo "skip: needs $tool"; exit 77; }
+done
 . "$DCPI_SRC/tests/support/paths-db.sh"
 
 # The image is changed: a database of before, with other shares.
@@ -48,11 +49,12 @@ dcpireport -db before -diff_epoch latest -o same.html
 printf 'platform box\nepoch 1700000000\nfinish\n' | "$mkdb" none
 dcpireport -db none -o none.html
 
-PYTHONPATH=$DCPI_SRC/tests/support PYTHONDONTWRITEBYTECODE=1 python3 - "$work" <<'END'
+for browser in Chromium Firefox; do
+PYTHONPATH=$DCPI_SRC/tests/support PYTHONDONTWRITEBYTECODE=1 python3 - "$work" $browser <<'END'
 import sys
-from browser import Browser
+import browser
 
-b = Browser()
+b = getattr(browser, sys.argv[2])()
 here = "file://" + sys.argv[1] + "/"
 rows = "[...document.querySelectorAll('[role=grid]')].pop().querySelectorAll('tbody tr:not(.spacer)')"
 checks = 0
@@ -160,10 +162,10 @@ try:
     b.size(390, 800)
     for part in "procedures", "images", "p0", "map", "changes", "calls", "unknown":
         go(part)
-        is_so("document.documentElement.scrollWidth <= 390")
+        is_so("document.documentElement.scrollWidth <= innerWidth")
     b.run("location.hash = '#procedures'")
     is_so("document.querySelector('[role=grid]')")
-    assert len(b.ask("Page.printToPDF")["data"]) > 10000
+    assert len(b.printed()) > 10000
 
     b.size(1280, 800)
     b.open(here + "hostile.html")
@@ -184,7 +186,8 @@ try:
     is_so("/No samples/.test(document.querySelector('main').textContent)")
     complaints = b.complaints + [r for r in b.requests if r != "about:blank" and not r.startswith(here)]
     assert not complaints, complaints
-    print(checks, "checks")
+    print(sys.argv[2] + ":", checks, "checks")
 finally:
     b.close()
 END
+done
