@@ -63,6 +63,7 @@ static const struct format formats[] = {
 	{ "firefox", export_firefox, false, false },
 	{ "callgrind", export_callgrind, false, false },
 	{ "perf", export_perf, false, true },
+	{ "otlp", export_otlp, false, false },
 };
 
 static int find_format(const char *name, const struct format **out, struct base_err *err)
@@ -73,7 +74,7 @@ static int find_format(const char *name, const struct format **out, struct base_
 			return 0;
 	}
 	base_fail(err, -DCPI_EUSAGE, "no format '%s'", name);
-	base_hint(err, "formats are pprof, folded, speedscope, firefox, callgrind, perf");
+	base_hint(err, "formats are pprof, folded, speedscope, firefox, callgrind, perf, otlp");
 	return -DCPI_EUSAGE;
 }
 

@@ -123,7 +123,7 @@ uint64_t export_begin(const struct export *x);
 typedef int export_write(const struct export *x, FILE *to);
 
 export_write export_pprof, export_folded, export_speedscope, export_firefox, export_callgrind,
-	export_perf;
+	export_perf, export_otlp;
 
 /* A stream that writes what it gets to @to, compressed by gzip, which fclose() completes; @to stays
  * open. NULL: no memory. */

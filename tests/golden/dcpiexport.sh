@@ -50,7 +50,7 @@ END
 END
 "$mkdb" none </dev/null
 
-formats="pprof folded speedscope firefox callgrind perf"
+formats="pprof folded speedscope firefox callgrind perf otlp"
 export_all() # export_all NAME ARGUMENT…: in each format, and as it is read
 {
 	local files=()
@@ -60,7 +60,8 @@ export_all() # export_all NAME ARGUMENT…: in each format, and as it is read
 	done
 	"$DCPI_SRC/tests/support/export_read.py" "${files[@]}"
 	grep -qx "tags: platform box" "$1.pprof.read"
-	sed -i '/^tags: /d' "$1.pprof.read"
+	grep -qx "tags: host.name box" "$1.otlp.read"
+	sed -i '/^tags: /d' "$1.pprof.read" "$1.otlp.read"
 }
 sums() # sums READ: by event
 {
@@ -89,7 +90,7 @@ compare dcpiexport
 
 # One event, as all formats hold it: the same stacks in all.
 export_all one -unchecked -event cpu-clock
-for format in folded speedscope firefox; do
+for format in folded speedscope firefox otlp; do
 	diff <(sed 's/^[^ ]* //' one.pprof.read) <(sed 's/^[^ ]* //' one.$format.read)
 done
 # perf's text has other brackets around names that begin with one.
@@ -100,6 +101,7 @@ export_all all -unchecked
 printf 'cpu-clock 512\nimiss 8\nswitches 1\n' >want
 diff want <(sums all.firefox.read)
 diff want <(sums all.speedscope.read)
+diff want <(sums all.otlp.read)
 diff want <(sums all.pprof.read | sed 's/^samples /cpu-clock /' | sort)
 diff want <(sums all.callgrind.read | tr _ -)
 diff <(head -n 1 want) <(sums all.perf.read)
@@ -122,7 +124,7 @@ cmp stdout.pb.gz all.pprof
 
 # Names: what is read is inert, and is the same in all formats (in perf's text with other brackets).
 export_all bad -db bad
-for format in speedscope firefox; do
+for format in speedscope firefox otlp; do
 	diff <(sed 's/^[^ ]* //' bad.pprof.read) <(sed 's/^[^ ]* //' bad.$format.read)
 done
 diff <(sed 's/^[^ ]* //; s/;/:/g' bad.pprof.read) <(sed 's/^[^ ]* //' bad.folded.read)

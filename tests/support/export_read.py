@@ -204,6 +204,38 @@ def firefox(path):
             add(thread["name"], weight, reversed(stack))
 
 
+def otlp(path):
+    """The rules of OpenTelemetry's profiles: each table begins with its empty element, each number is in its table."""
+    top = load(path)
+    tables = top["dictionary"]
+    texts, locations, functions = tables["stringTable"], tables["locationTable"], tables["functionTable"]
+    assert texts[0] == "" and all(tables[t][0] == {} for t in tables if t != "stringTable")
+    for mapping in tables["mappingTable"][1:]:
+        assert int(mapping["memoryStart"]) <= int(mapping["memoryLimit"]) and texts[mapping["filenameStrindex"]]
+        for a in mapping.get("attributeIndices", []):
+            attribute = tables["attributeTable"][a]
+            assert a and texts[attribute["keyStrindex"]] == "process.executable.build_id.gnu"
+            assert re.fullmatch("[0-9a-f]+", attribute["value"]["stringValue"])
+    for function in functions[1:]:
+        assert all(texts[function[k]] is not None for k in ("nameStrindex", "systemNameStrindex", "filenameStrindex"))
+    used = set()
+    (resource,), ((scope,),) = top["resourceProfiles"], [r["scopeProfiles"] for r in top["resourceProfiles"]]
+    for attribute in resource["resource"]["attributes"]:
+        tags.add(f"{attribute['key']} {check(attribute['value']['stringValue'])}")
+    for profile in scope["profiles"]:
+        kind = profile["sampleType"]
+        assert texts[kind["unitStrindex"]] == "count"
+        for sample in profile["samples"]:
+            stack, (count,) = [], sample["values"]
+            used.add(sample["stackIndex"])
+            for i in tables["stackTable"][sample["stackIndex"]]["locationIndices"]:
+                assert i and 0 <= locations[i]["mappingIndex"] < len(tables["mappingTable"])
+                assert locations[i]["lines"] and all(line["functionIndex"] for line in locations[i]["lines"])
+                stack += [texts[functions[line["functionIndex"]]["nameStrindex"]] for line in locations[i]["lines"]]
+            add(texts[kind["typeStrindex"]], int(count), reversed(stack))
+    assert used == set(range(1, len(tables["stackTable"]))), "a stack without samples, or samples of none"
+
+
 def read(form, path):
     rows.clear()
     tags.clear()

@@ -205,7 +205,7 @@ stop_daemon
 # All samples leave in the formats of others, and what these read adds up to what dcpiprof has.
 "$DCPI_BIN/dcpiprof" -epoch all -json 2>/dev/null >"$work/flat" || fail "dcpiprof"
 want=$(sed -n '/"events":/,/\]/s/^ *"samples":\([0-9]*\),*$/\1/p' "$work/flat" | head -n 1)
-for format in pprof folded speedscope firefox callgrind perf; do
+for format in pprof folded speedscope firefox callgrind perf otlp; do
 	"$DCPI_BIN/dcpiexport" $format -epoch all -o "$work/exported" 2>"$work/err" || fail "dcpiexport $format: $(cat "$work/err")"
 	"$DCPI_SRC/tests/support/export_read.py" $format "$work/exported" || fail "$format cannot be read"
 	got=$(awk '$1 != "tags:" { sum += $2 } END { print sum + 0 }' "$work/exported.read")

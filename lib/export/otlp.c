@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * OpenTelemetry's profiles as JSON: the message ProfilesData of opentelemetry-proto, package
+ * profiles.v1development, which is not stable yet. This file alone knows it, as of OTLP_VERSION.
+ * There is a profile for each event, whose values are samples. 64-bit numbers are texts, as the
+ * JSON of protocol buffers has them; each table begins with an empty element, which number 0 means.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export_internal.h"
+
+#define OTLP_VERSION "1.10.0"
+
+struct otlp {
+	const struct export *x;
+	FILE *to;
+	struct base_buf more; /* texts that x->texts lacks, each with its 0 */
+	size_t nr_more;
+	uint32_t *mapping; /* indexed by image; 0: none */
+	uint32_t *places;
+	uint32_t build_id; /* the number of that attribute's name */
+	int r;		   /* the first failure */
+};
+
+/* The number of another text. */
+static uint32_t text(struct otlp *o, const char *s)
+{
+	int r = base_buf_append(&o->more, s, strlen(s) + 1);
+
+	if (r < 0 && o->r >= 0)
+		o->r = r;
+	return (uint32_t)(o->x->nr_texts + o->nr_more++);
+}
+
+/* ---- the profiles ---------------------------------------------------------------------------- */
+
+static void put_attribute(struct otlp *o, const char *sep, const char *key, const char *value)
+{
+	fprintf(o->to, "%s{\"key\":\"%s\",\"value\":{\"stringValue\":", sep, key);
+	json_text(o->to, value);
+	fputs("}}", o->to);
+}
+
+/* The machine, and what was chosen of it. */
+static void put_resource(struct otlp *o)
+{
+	const struct analysis *a = o->x->a;
+	const char *sep = "";
+
+	fputs("{\"resource\":{\"attributes\":[", o->to);
+	for (size_t i = 0; a->nr_platforms == 1 && i < a->nr_platforms; i++, sep = ",")
+		put_attribute(o, sep, "host.name", a->platforms[i]);
+	for (size_t i = 0; a->labels.nr == 1 && i < a->labels.nr; i++, sep = ",")
+		put_attribute(o, sep, "dcpi.label", a->labels.v[i]);
+	fputs("]},\n", o->to);
+}
+
+static void put_type(struct otlp *o, const char *field, const char *type, const char *unit)
+{
+	fprintf(o->to, "\"%s\":{\"typeStrindex\":%" PRIu32 ",", field, text(o, type));
+	fprintf(o->to, "\"unitStrindex\":%" PRIu32 "},", text(o, unit));
+}
+
+/* Stacks are numbered in the order in which put_stacks() writes them. */
+static void put_samples(struct otlp *o, size_t event)
+{
+	const struct export *x = o->x;
+	const char *sep = "\n";
+	size_t stack = 0;
+
+	fputs("\"samples\":[", o->to);
+	for (size_t i = 0; i < x->nr_stacks; i++) {
+		uint64_t n = export_count(x, i, event);
+
+		stack += export_wanted(x, i);
+		if (!n)
+			continue;
+		fprintf(o->to, "%s{\"stackIndex\":%zu,\"values\":[\"%" PRIu64 "\"]}", sep, stack,
+			n);
+		sep = ",\n";
+	}
+	fputs("]}", o->to);
+}
+
+static void put_profile(struct otlp *o, size_t event)
+{
+	const struct analysis_event *e = &o->x->a->events[event];
+	bool clock = export_is_clock(o->x, event);
+
+	fputc('{', o->to);
+	put_type(o, "sampleType", e->name, "count");
+	put_type(o, "periodType", clock ? "cpu" : e->name, clock ? "nanoseconds" : "count");
+	if (!e->mixed)
+		fprintf(o->to, "\"period\":\"%" PRIu64 "\",", e->period);
+	fprintf(o->to, "\"timeUnixNano\":\"%" PRIu64 "\",",
+		export_begin(o->x) * UINT64_C(1000000000));
+	put_samples(o, event);
+}
+
+static void put_profiles(struct otlp *o)
+{
+	fputs("{\"resourceProfiles\":[\n", o->to);
+	put_resource(o);
+	fprintf(o->to,
+		"\"scopeProfiles\":[{\"scope\":{\"name\":\"dcpiexport\",\"version\":\"%s\","
+		"\"attributes\":[",
+		base_release());
+	put_attribute(o, "", "opentelemetry.proto.version", OTLP_VERSION);
+	fputs("]},\n\"profiles\":[\n", o->to);
+	for (size_t i = 0; i < o->x->nr_events; i++) {
+		fputs(i ? ",\n" : "", o->to);
+		put_profile(o, o->x->events[i]);
+	}
+	fputs("]}]}],\n", o->to);
+}
+
+/* ---- what they refer to ---------------------------------------------------------------------- */
+
+static void put_mappings(struct otlp *o)
+{
+	const struct export *x = o->x;
+	uint32_t nr = 0, attributes = 0;
+
+	fputs("\"dictionary\":{\"mappingTable\":[{}", o->to);
+	for (uint32_t i = 0; i < x->nr_images; i++) {
+		const struct export_image *m = &x->images[i];
+
+		if (!export_has_image(x, i))
+			continue;
+		o->mapping[i] = ++nr;
+		fprintf(o->to,
+			",\n{\"memoryStart\":\"%" PRIu64 "\",\"memoryLimit\":\"%" PRIu64
+			"\",\"fileOffset\":\"%" PRIu64 "\",\"filenameStrindex\":%" PRIu32,
+			m->begin, m->end, m->off, m->name);
+		if (*m->id)
+			fprintf(o->to, ",\"attributeIndices\":[%" PRIu32 "]", ++attributes);
+		fputc('}', o->to);
+	}
+	fputs("],\n\"attributeTable\":[{}", o->to);
+	for (uint32_t i = 0; i < x->nr_images; i++)
+		if (o->mapping[i] && *x->images[i].id)
+			fprintf(o->to,
+				",\n{\"keyStrindex\":%" PRIu32
+				",\"value\":{\"stringValue\":\"%s\"}}",
+				o->build_id, x->images[i].id);
+	fputs("],\n", o->to);
+}
+
+static void put_location(struct otlp *o, const struct export_place *p)
+{
+	fprintf(o->to, ",\n{\"mappingIndex\":%" PRIu32 ",\"address\":\"%" PRIu64 "\",\"lines\":[",
+		p->image == EXPORT_NONE ? 0 : o->mapping[p->image], p->vaddr);
+	for (uint32_t i = p->first; i < p->first + p->nr; i++) {
+		const struct export_frame *f = &o->x->frames[i];
+
+		fprintf(o->to, "%s{\"functionIndex\":%" PRIu32 ",\"line\":\"%" PRIu32 "\"}",
+			i > p->first ? "," : "", f->function + 1, f->line);
+	}
+	fputs("]}", o->to);
+}
+
+static void put_functions(struct otlp *o)
+{
+	fputs("],\n\"functionTable\":[{}", o->to);
+	for (size_t i = 0; i < o->x->nr_functions; i++) {
+		const struct export_function *f = &o->x->functions[i];
+
+		fprintf(o->to,
+			",\n{\"nameStrindex\":%" PRIu32 ",\"systemNameStrindex\":%" PRIu32
+			",\"filenameStrindex\":%" PRIu32 ",\"startLine\":\"%" PRIu32 "\"}",
+			f->name, f->linkage, f->file, f->line);
+	}
+}
+
+/* Innermost first. */
+static void put_stacks(struct otlp *o)
+{
+	fputs("],\n\"linkTable\":[{}],\n\"stackTable\":[{}", o->to);
+	for (size_t i = 0; i < o->x->nr_stacks; i++) {
+		size_t nr;
+
+		if (!export_wanted(o->x, i))
+			continue;
+		nr = export_places(o->x, i, o->places);
+		fputs(",\n{\"locationIndices\":[", o->to);
+		for (size_t k = 0; k < nr; k++)
+			fprintf(o->to, "%s%" PRIu32, k ? "," : "", o->places[k] + 1);
+		fputs("]}", o->to);
+	}
+}
+
+static void put_texts(struct otlp *o)
+{
+	const char *s = (const char *)o->more.data;
+
+	fputs("],\n\"stringTable\":[", o->to);
+	for (size_t i = 0; i < o->x->nr_texts; i++) {
+		fputs(i ? ",\n" : "\n", o->to);
+		json_text(o->to, o->x->texts[i]);
+	}
+	for (size_t i = 0; i < o->nr_more; i++, s += strlen(s) + 1) {
+		fputs(",\n", o->to);
+		json_text(o->to, s);
+	}
+	fputs("]}}\n", o->to);
+}
+
+int export_otlp(const struct export *x, FILE *to)
+{
+	struct otlp o = { .x = x, .to = to };
+
+	o.mapping = calloc(x->nr_images + 1, sizeof(*o.mapping));
+	o.places = calloc(x->deepest + 1, sizeof(*o.places));
+	o.r = o.mapping && o.places ? 0 : -ENOMEM;
+	if (o.r >= 0) {
+		o.build_id = text(&o, "process.executable.build_id.gnu");
+		put_profiles(&o);
+		put_mappings(&o);
+		fputs("\"locationTable\":[{}", to);
+		for (size_t i = 0; i < x->nr_places; i++)
+			put_location(&o, &x->places[i]);
+		put_functions(&o);
+		put_stacks(&o);
+	}
+	if (o.r >= 0)
+		put_texts(&o);
+	base_buf_release(&o.more);
+	free(o.mapping);
+	free(o.places);
+	return o.r;
+}
