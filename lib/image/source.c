@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "image.h"
+#include "image_internal.h"
 
 enum { SOURCE_MAX = 64 << 20 };
 
@@ -51,23 +51,32 @@ size_t image_source_path_len(const char *name)
 	return at - strlen(word);
 }
 
-static int read_file(const char *path, bool public, struct base_buf *out, struct base_err *err)
+struct reading {
+	bool public;
+	struct base_buf *out;
+};
+
+static int read_file(void *ctx, const char *path)
 {
-	return public ? base_file_read_public(path, SOURCE_MAX, out, err)
-		      : base_file_read(AT_FDCWD, path, SOURCE_MAX, out, err);
+	const struct reading *x = ctx;
+
+	base_buf_clear(x->out);
+	return x->public ? base_file_read_public(path, SOURCE_MAX, x->out, NULL)
+			 : base_file_read(AT_FDCWD, path, SOURCE_MAX, x->out, NULL);
 }
 
 /* The file of that very name first: some may be called so. */
-static int read_text(const char *path, bool public, struct base_buf *out, struct base_err *err)
+static int read_text(const char *path, bool public, struct base_buf *out)
 {
+	struct reading x = { public, out };
 	size_t len = image_source_path_len(path);
-	int r = read_file(path, public, out, path[len] ? NULL : err);
 	char *file;
+	int r;
 
-	if (r >= 0 || !path[len])
+	if (path[len] && (r = read_file(&x, path)) >= 0)
 		return r;
 	file = strndup(path, len);
-	r = file ? read_file(file, public, out, err) : -ENOMEM;
+	r = file ? image_source_find(file, read_file, &x) : -ENOMEM;
 	free(file);
 	return r;
 }
@@ -76,7 +85,7 @@ int image_source_open(const char *path, bool public, struct image_source **out,
 		      struct base_err *err)
 {
 	struct image_source *src = calloc(1, sizeof(*src));
-	int r = src ? read_text(path, public, &src->text, err) : -ENOMEM;
+	int r = src ? read_text(path, public, &src->text) : -ENOMEM;
 
 	if (r >= 0)
 		r = split(src);
