@@ -75,6 +75,7 @@ struct list {
 	size_t nr_by_line;
 	struct listing_freq freq; /* v is NULL where it is not shown */
 	bool has_freq, has_cost;  /* columns of it that the text has */
+	double freq_unit;	  /* by which it is multiplied there */
 	struct valued valued;
 	struct hotlists_listing values; /* v is NULL where they are not shown */
 	struct table t;

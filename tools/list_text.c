@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimation.h"
 #include "list.h"
 
 /* Source lines that are shown without code between two that have some. */
@@ -22,26 +23,34 @@ static bool any_source(const struct list *x)
 /* Columns that would be empty are left out, but where they were asked for. */
 static void find_columns(struct list *x)
 {
+	double most = 0;
+
 	x->has_freq = x->has_cost = x->freq.v && x->opt->freq;
 	for (size_t i = 0; x->freq.v && i < x->l->nr_units; i++) {
 		x->has_freq |= list_is_known(&x->freq.v[i]);
 		x->has_cost |= list_is_costed(x, &x->freq.v[i]);
+		if (list_is_known(&x->freq.v[i]) && x->freq.v[i].freq > most)
+			most = x->freq.v[i].freq;
 	}
+	x->freq_unit = x->freq.absolute || most <= 0 ? 1 : 100 / most;
 }
 
 /* @f: NULL where there is nothing to say. */
 static void put_freq(struct list *x, const struct listing_freq_unit *f)
 {
 	static const char *const letters[] = { "", "L", "M", "H" };
+	char text[32];
 
 	if (x->has_cost && list_is_costed(x, f))
 		table_cell(&x->t, "%.1f%s", f->units / f->freq, list_unit_name(x));
 	else if (x->has_cost)
 		table_cell(&x->t, "%s", "");
-	if (list_is_known(f))
-		table_cell(&x->t, "%.0f", f->freq);
-	else if (x->has_freq)
+	if (list_is_known(f)) {
+		estimation_text(f->freq * x->freq_unit, f->confidence, text, sizeof(text));
+		table_cell(&x->t, "%s", text);
+	} else if (x->has_freq) {
 		table_cell(&x->t, "%s", "");
+	}
 	if (x->opt->freq)
 		table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
 }
@@ -412,6 +421,20 @@ static void leave_out_cold(struct list *x)
 /* ---- all --------------------------------------------------------------------------------------
  */
 
+/* Where that is less than half of the samples. */
+static void print_covered(const struct list *x)
+{
+	const struct listing_freq *f = &x->freq;
+	uint64_t sum = 0, all = x->l->total[f->cost_event];
+
+	for (size_t i = 0; i < x->l->nr_units; i++)
+		if (list_is_known(&f->v[i]) && x->l->units[i].count)
+			sum += x->l->units[i].count[f->cost_event];
+	if (x->has_freq && sum < all - all / 2)
+		printf("           known for %.2f %% of the samples alone: %s\n",
+		       100 * (double)sum / (double)all, estimate_remedy(f->traces));
+}
+
 static void print_freq_head(const struct list *x)
 {
 	const struct listing_freq *f = &x->freq;
@@ -424,6 +447,9 @@ static void print_freq_head(const struct list *x)
 	     : f->traces   ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
+	if (x->has_freq && !f->absolute)
+		puts("           100 is what ran most; the last digit is not known");
+	print_covered(x);
 	if (x->a->moves_dropped)
 		puts("           without instruction traces, which are not kept by workload or "
 		     "minute");

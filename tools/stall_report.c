@@ -105,8 +105,24 @@ static void print_limits(const struct stall_report *x, FILE *to)
 		fputc('\n', to);
 }
 
+/* What is not tallied matters more than what is, and most of it has one reason. */
+static void print_covered(const struct stall_report *x, FILE *to)
+{
+	const struct stalls *s = &x->stalls;
+	double tallied = stall_report_percent(x, s->total.samples);
+
+	if (tallied >= 50 || !s->nr_parts)
+		return;
+	fprintf(to, "covered    %.2f %% of the samples; %.2f %% %s%s\n", tallied,
+		stall_report_percent(x, s->parts[0].samples),
+		*s->parts[0].what == '(' ? "" : "are ", s->parts[0].what);
+	if (s->unsure > s->samples / 4)
+		fprintf(to, "           %s\n", estimate_remedy(s->nr_traced ? s->traces : 0));
+}
+
 void stall_report_head(const struct stall_report *x, FILE *to)
 {
+	print_covered(x, to);
 	report_head(x->a, to);
 	report_event(&x->a->events[x->options.event], (uint64_t)x->stalls.samples, to);
 	fprintf(to, "tallied    blocks whose count has %s confidence%s\n",

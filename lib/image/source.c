@@ -52,31 +52,33 @@ size_t image_source_path_len(const char *name)
 }
 
 struct reading {
+	const char *name;
 	bool public;
 	struct base_buf *out;
+	struct base_err *err; /* of the file of that name */
 };
 
 static int read_file(void *ctx, const char *path)
 {
 	const struct reading *x = ctx;
+	struct base_err *err = strcmp(path, x->name) == 0 ? x->err : NULL;
 
 	base_buf_clear(x->out);
-	return x->public ? base_file_read_public(path, SOURCE_MAX, x->out, NULL)
-			 : base_file_read(AT_FDCWD, path, SOURCE_MAX, x->out, NULL);
+	return x->public ? base_file_read_public(path, SOURCE_MAX, x->out, err)
+			 : base_file_read(AT_FDCWD, path, SOURCE_MAX, x->out, err);
 }
 
 /* The file of that very name first: some may be called so. */
-static int read_text(const char *path, bool public, struct base_buf *out)
+static int read_text(const char *path, bool public, struct base_buf *out, struct base_err *err)
 {
-	struct reading x = { public, out };
 	size_t len = image_source_path_len(path);
-	char *file;
+	char *file = strndup(path, len);
+	struct reading x = { file, public, out, err };
 	int r;
 
-	if (path[len] && (r = read_file(&x, path)) >= 0)
-		return r;
-	file = strndup(path, len);
-	r = file ? image_source_find(file, read_file, &x) : -ENOMEM;
+	r = file && path[len] ? read_file(&x, path) : -ENOENT;
+	if (r < 0)
+		r = file ? image_source_find(file, read_file, &x) : -ENOMEM;
 	free(file);
 	return r;
 }
@@ -85,7 +87,7 @@ int image_source_open(const char *path, bool public, struct image_source **out,
 		      struct base_err *err)
 {
 	struct image_source *src = calloc(1, sizeof(*src));
-	int r = src ? read_text(path, public, &src->text) : -ENOMEM;
+	int r = src ? read_text(path, public, &src->text, err) : -ENOMEM;
 
 	if (r >= 0)
 		r = split(src);
