@@ -238,6 +238,10 @@ typedef int image_guess_fn(uint32_t machine, const uint8_t *code, size_t len, ui
 void image_guess_by(image_guess_fn *fn);
 /* Some of its procedures are so. */
 bool image_guessed(struct image *img);
+/* It has no symbols but those that it exports, and none were found elsewhere. */
+bool image_stripped(struct image *img);
+/* Writes where the symbols of the file of that path and identity can be had. 0 or -ENOMEM. */
+int image_symbols_remedy(const char *path, const struct base_id *id, struct base_buf *to);
 
 /*
  * Hashes of a routine in a pseudo-image, independent of its address. @exact: name, bytes, lines and
