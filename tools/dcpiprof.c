@@ -7,6 +7,7 @@
 
 #include "by.h"
 #include "inclusive.h"
+#include "progress.h"
 #include "report.h"
 #include "rows.h"
 #include "tools.h"
@@ -144,6 +145,7 @@ static int collect(struct profile *p, struct base_err *err)
 	for (size_t i = 0; i < p->a->nr_images && r >= 0; i++) {
 		struct analysis_image *ai = p->a->images[i];
 
+		progress_show("naming procedures", i, p->a->nr_images);
 		if (!has_samples(p->a, ai) || !wanted(p, ai))
 			continue;
 		if (by_image)
@@ -151,6 +153,7 @@ static int collect(struct profile *p, struct base_err *err)
 		else
 			r = analysis_rows_add_procedures(&p->rows, p->a, ai);
 	}
+	progress_show("naming procedures", 1, 1);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot sum samples");
 	if (with_total)

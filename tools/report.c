@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "callpaths.h"
 #include "estimate.h"
+#include "progress.h"
 #include "report.h"
 #include "terminal.h"
 #include "window.h"
@@ -76,6 +78,7 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 	 * sizes. Programs that open a database in this way execute no other program.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
+	progress_begin(STDERR_FILENO);
 	r = analysis_open(&sel, out, err);
 	if (r >= 0 && (w || select_workload(s)))
 		r = workloads_open(s, *out, w ? w : &own, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "progress.h"
 #include "stall_report.h"
 
 static int choose_event(struct stall_report *x, struct base_err *err)
@@ -26,8 +27,11 @@ static int add_images(struct stall_report *x, struct base_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < x->nr_images && r >= 0; i++)
+	for (size_t i = 0; i < x->nr_images && r >= 0; i++) {
+		progress_show("estimating", i, x->nr_images);
 		r = stalls_add_image(&x->stalls, x->a, x->images[i], &x->options, err);
+	}
+	progress_show("estimating", 1, 1);
 	stalls_finish(&x->stalls, &x->options);
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "demangle.h"
 #include "estimate.h"
 #include "page_internal.h"
+#include "progress.h"
 
 /* Parts of the size: of rows and of code; calls have the rest. */
 static const double rows_part = 0.52, code_part = 0.36;
@@ -134,11 +135,13 @@ int page_rows(struct analysis *a, bool by_image, struct analysis_rows *rows)
 	int r = 0;
 
 	for (size_t i = 0; i < a->nr_images && r >= 0; i++) {
+		progress_show("naming procedures", i, a->nr_images);
 		if (!has_samples(a, a->images[i]))
 			continue;
 		r = by_image ? analysis_rows_add_image(rows, a, a->images[i])
 			     : analysis_rows_add_procedures(rows, a, a->images[i]);
 	}
+	progress_show("naming procedures", 1, 1);
 	return r;
 }
 

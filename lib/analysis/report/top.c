@@ -6,6 +6,7 @@
 
 #include "code.h"
 #include "listing.h"
+#include "progress.h"
 #include "top.h"
 
 enum { INSN_MAX = 16, CODE_MAX = 16 << 20 };
@@ -195,10 +196,12 @@ static int resolve_all(struct analysis *a, struct top *t)
 	if (rows)
 		qsort(rows, t->nr, sizeof(*rows), by_image);
 	for (size_t i = 0, next; r >= 0 && i < t->nr; i = next) {
+		progress_show("reading instructions", i, t->nr);
 		for (next = i + 1; next < t->nr && rows[next]->image == rows[i]->image;)
 			next++;
 		r = resolve_image(a, rows + i, next - i);
 	}
+	progress_show("reading instructions", 1, 1);
 	free(rows);
 	return r;
 }
@@ -380,8 +383,11 @@ int top_make_lines(struct analysis *a, struct analysis_image *const *images, siz
 	struct sort s = { event, a->nr_events };
 	int r = begin(a, 0, out);
 
-	for (size_t i = 0; i < nr_images && r >= 0; i++)
+	for (size_t i = 0; i < nr_images && r >= 0; i++) {
+		progress_show("finding lines", i, nr_images);
 		r = count_lines(&x, images[i]);
+	}
+	progress_show("finding lines", 1, 1);
 	base_map_release(&x.rows);
 	base_map_release(&x.procedures);
 	if (r < 0)
