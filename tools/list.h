@@ -64,6 +64,7 @@ enum list_level {
 struct list_row {
 	enum list_level level;
 	bool hot;
+	unsigned int nr; /* source lines that it stands for */
 };
 
 struct list {

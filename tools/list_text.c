@@ -69,7 +69,7 @@ static void note_row(struct list *x, enum list_level level, const uint64_t *coun
 	if (base_grow(&x->rows, &x->cap_rows, x->nr_rows + 1, sizeof(*x->rows)) < 0)
 		x->t.failed = true;
 	else
-		x->rows[x->nr_rows++] = (struct list_row){ level, is_hot(x, count) };
+		x->rows[x->nr_rows++] = (struct list_row){ level, is_hot(x, count), 1 };
 }
 
 static void put_counts(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
@@ -247,10 +247,15 @@ static void put_units(struct list *x, size_t from, size_t to)
 static void put_between(struct list *x, const struct analysis_unit *last,
 			const struct analysis_unit *next)
 {
+	char text[64];
+
 	if (!last || last->file != next->file || !x->sources[next->file].text)
 		return;
 	if (next->line - last->line > CONTEXT_LINES) {
-		put_note(x, LIST_GAP, "...", "");
+		snprintf(text, sizeof(text), "(%u lines left out)", next->line - last->line - 1);
+		put_note(x, LIST_GAP, "...", x->opt->hot ? text : "");
+		if (x->nr_rows)
+			x->rows[x->nr_rows - 1].nr = next->line - last->line - 1;
 		return;
 	}
 	for (unsigned int line = last->line + 1; line < next->line; line++)
@@ -344,7 +349,7 @@ static void put_gap(void *ctx, size_t from, size_t to)
 	size_t nr = 0;
 
 	for (size_t i = from; i < to; i++)
-		nr += g->rows[i].level == LIST_BODY;
+		nr += lines || g->rows[i].level == LIST_BODY ? g->rows[i].nr : 0;
 	if (!nr)
 		return;
 	snprintf(text, sizeof(text), "(%zu %s%s left out)", nr, lines ? "line" : "instruction",
