@@ -7,16 +7,6 @@
 
 #include "callpaths.h"
 
-static const struct {
-	const char *text, *json;
-} ends[PROFDB_NR_CALLPATH_ENDS] = {
-	[PROFDB_CALLPATH_COMPLETE] = { "complete", "complete" },
-	[PROFDB_CALLPATH_CUT] = { "cut", "cut" },
-	[PROFDB_CALLPATH_UNREADABLE] = { "stack unreadable", "unreadable" },
-	[PROFDB_CALLPATH_NO_ROWS] = { "no unwind rows", "no_rows" },
-	[PROFDB_CALLPATH_CONTRADICTED] = { "contradicted", "contradicted" },
-};
-
 static const char *const checks[CALLPATH_NR_CHECKS] = {
 	[CALLPATH_AGREES] = "callers_agree",
 	[CALLPATH_UNCHECKED] = "callers_unchecked",
@@ -247,7 +237,8 @@ static void print_ends(const struct callpaths *x, FILE *to)
 		uint64_t n = ends_of(x, x->event)[i];
 
 		if (n)
-			fprintf(to, "%s%.2f%% %s", sep, percent(n, paths), ends[i].text);
+			fprintf(to, "%s%.2f%% %s", sep, percent(n, paths),
+				profdb_callpath_end_text((enum profdb_callpath_end)i));
 		sep = n ? ", " : sep;
 	}
 	if (paths > ends_of(x, x->event)[PROFDB_CALLPATH_COMPLETE])
@@ -314,8 +305,9 @@ void callpaths_json(const struct callpaths *x, struct json_object *root)
 		json_object_object_add(o, "paths",
 				       json_object_new_uint64(callpath_paths(x->tree, e)));
 		for (size_t i = 0; i < PROFDB_NR_CALLPATH_ENDS; i++)
-			json_object_object_add(o, ends[i].json,
-					       json_object_new_uint64(ends_of(x, e)[i]));
+			json_object_object_add(
+				o, profdb_callpath_end_word((enum profdb_callpath_end)i),
+				json_object_new_uint64(ends_of(x, e)[i]));
 		for (size_t i = 0; i < CALLPATH_NR_CHECKS; i++)
 			json_object_object_add(o, checks[i],
 					       json_object_new_uint64(checks_of(x, e)[i]));

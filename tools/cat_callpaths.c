@@ -8,12 +8,6 @@
 
 #include "cat_images.h"
 
-static const char *const ends[PROFDB_NR_CALLPATH_ENDS] = {
-	[PROFDB_CALLPATH_COMPLETE] = "complete",	 [PROFDB_CALLPATH_CUT] = "cut",
-	[PROFDB_CALLPATH_UNREADABLE] = "unreadable",	 [PROFDB_CALLPATH_NO_ROWS] = "no_rows",
-	[PROFDB_CALLPATH_CONTRADICTED] = "contradicted",
-};
-
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* Level, image, offset, counts; a level is a blank. */
@@ -36,7 +30,8 @@ static void print_nodes(const struct profdb_callpaths *c, uint32_t *level, size_
 		level[i] = level[n.parent] + 1;
 		if (n.parent < PROFDB_NR_CALLPATH_ENDS && n.parent != last) {
 			last = n.parent;
-			printf("%-10s %s\n", "paths", ends[last]);
+			printf("%-10s %s\n", "paths",
+			       profdb_callpath_end_word((enum profdb_callpath_end)last));
 		}
 		print_node(&n, level[i], first, end);
 	}
@@ -65,7 +60,8 @@ static struct json_object *json_node(const struct profdb_callpath_node *n, size_
 
 	json_object_object_add(
 		o, "parent",
-		outermost ? json_object_new_string(ends[n->parent])
+		outermost ? json_object_new_string(
+				    profdb_callpath_end_word((enum profdb_callpath_end)n->parent))
 			  : json_object_new_uint64(n->parent - PROFDB_NR_CALLPATH_ENDS));
 	json_object_object_add(o, "image", json_object_new_uint64(n->frame.image));
 	json_object_object_add(o, "offset", json_object_new_uint64(n->frame.off));

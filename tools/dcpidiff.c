@@ -40,6 +40,7 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "source_line", BASE_OPT_FLAG, &source_line, NULL,
 	  "Compare a procedure by source line, though its code is the same in both sets.", 0, 0 },
+	SELECT_OPTION_SOURCE(now.source_path),
 	{ "compare", BASE_OPT_STRING, &compare_list, "WHAT",
 	  "Compare a procedure by cpi, frequency, stalls, static_stalls, dynamic_stalls, all of "
 	  "these, or samples; several are joined by commas (default: cpi where it is known, else "
@@ -71,6 +72,9 @@ static const struct base_cmd cmd = {
 			{ "dcpidiff hot -set -epoch 202611200700 a.out -set -epoch 202611200800 "
 			  "a.out",
 			  "One procedure, by basic block." },
+			{ "dcpidiff hot -set -source-path v1 -db before -set -source-path v2 -db "
+			  "after",
+			  "One procedure whose source was changed: line by line." },
 			{ "dcpidiff -compare frequency,stalls hot -set -epoch 202611200700 a.out "
 			  "-set -epoch 202611200800 a.out",
 			  "Did it run more often, or wait longer?" },

@@ -7,6 +7,7 @@
 
 #include "by.h"
 #include "inclusive.h"
+#include "progress.h"
 #include "report.h"
 #include "rows.h"
 #include "tools.h"
@@ -14,7 +15,7 @@
 static struct select sel;
 static const char *sort_event;
 static double keep = 100;
-static bool by_image, no_header, csl, with_total, no_idle;
+static bool by_image, inlined, no_header, csl, with_total, no_idle;
 static const char *by;
 
 static const struct base_opt options[] = {
@@ -22,6 +23,10 @@ static const struct base_opt options[] = {
 	SELECT_OPTION_CALLER(sel),
 	SELECT_OPTION_UNCHECKED(sel),
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
+	{ "inlined", BASE_OPT_FLAG, &inlined, NULL,
+	  "A line of its own for each routine that a compiler put into a procedure: 'main (inlined "
+	  "f)'.",
+	  0, 0 },
 	{ "by", BASE_OPT_STRING, &by, "KEY",
 	  "One line per comm, exe, pid, uid, cgroup, unit, container, thread, label or host: whose "
 	  "the "
@@ -68,6 +73,8 @@ static const struct base_cmd cmd = {
 			  "that "
 			  "took 90 % of the time." },
 			{ "dcpiprof -i", "The images of $DCPIDB." },
+			{ "dcpiprof -inlined a.out",
+			  "What the large procedures of a program are made of." },
 			{ "dcpiprof -by comm libc.so.6",
 			  "The programs that spent time in an image." },
 			{ "dcpiprof -unit cron.service -keep 90",
@@ -134,9 +141,11 @@ static int collect(struct profile *p, struct base_err *err)
 	int r = 0;
 
 	p->rows.apart = sel.apart;
+	p->rows.inlined = inlined;
 	for (size_t i = 0; i < p->a->nr_images && r >= 0; i++) {
 		struct analysis_image *ai = p->a->images[i];
 
+		progress_show("naming procedures", i, p->a->nr_images);
 		if (!has_samples(p->a, ai) || !wanted(p, ai))
 			continue;
 		if (by_image)
@@ -144,6 +153,7 @@ static int collect(struct profile *p, struct base_err *err)
 		else
 			r = analysis_rows_add_procedures(&p->rows, p->a, ai);
 	}
+	progress_show("naming procedures", 1, 1);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot sum samples");
 	if (with_total)
@@ -244,6 +254,20 @@ static const char *image_of(const struct analysis_row *row)
 	return row->image->kind == PROFDB_NAMED ? "" : analysis_row_image(row);
 }
 
+/* The procedure as it is shown, and what is inlined there. The caller frees it. */
+static char *label_of(const struct analysis_row *row)
+{
+	struct base_buf text = { 0 };
+	int r = base_buf_printf(&text, "%s", demangle_shown(analysis_row_label(row)));
+
+	if (r >= 0 && row->inlined)
+		r = base_buf_printf(&text, ANALYSIS_ROW_INLINED "%s)",
+				    demangle_shown(row->inlined));
+	if (r < 0)
+		base_buf_release(&text);
+	return (char *)text.data;
+}
+
 static double seconds_of(const struct profile *p, const struct analysis_row *row)
 {
 	return (double)row->count[p->event] * report_seconds(p->a, row->image, p->event);
@@ -259,6 +283,14 @@ static double seconds_from(const struct profile *p, size_t from)
 	return sum;
 }
 
+static void put_procedure(struct table *t, const struct analysis_row *row)
+{
+	char *name = label_of(row);
+
+	put_names(t, name ? name : "?", image_of(row));
+	free(name);
+}
+
 static void put_rows(const struct profile *p, struct table *t)
 {
 	uint64_t rest[ANALYSIS_NR_EVENTS] = { 0 }, sum = 0;
@@ -268,7 +300,7 @@ static void put_rows(const struct profile *p, struct table *t)
 
 		sum += row->count[p->event];
 		put_counts(p, t, row->count, row->total, &sum, seconds_of(p, row));
-		put_names(t, demangle_shown(analysis_row_label(row)), image_of(row));
+		put_procedure(t, row);
 	}
 	if (p->nr_kept < p->rows.nr) {
 		others(p, rest);
@@ -306,6 +338,11 @@ static int print_text(const struct profile *p, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
+static struct json_object *json_inlined(const struct analysis_row *row)
+{
+	return report_json_text(row->inlined ? demangle_shown(row->inlined) : NULL);
+}
+
 static struct json_object *json_row(const struct profile *p, const struct analysis_row *row)
 {
 	struct json_object *o = json_object_new_object();
@@ -316,9 +353,13 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 	char text[BASE_ID_TEXT_LEN];
 
 	if (!by_image) {
+		char *label = label_of(row);
+
 		report_json_procedure(o, row->procedure);
-		json_object_object_add(o, "label",
-				       report_json_text(demangle_shown(analysis_row_label(row))));
+		if (inlined)
+			json_object_object_add(o, "inlined", json_inlined(row));
+		json_object_object_add(o, "label", report_json_text(label));
+		free(label);
 		json_object_object_add(o, "address", placed ? report_json_hex(row->vaddr) : NULL);
 	}
 	json_object_object_add(o, "image", report_json_text(analysis_row_image(row)));
@@ -392,6 +433,11 @@ static int check(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-total and -caller exclude each other");
 	if (with_total && select_refuse_workloads(&sel, "call paths", err) < 0)
 		return -DCPI_EUSAGE;
+	if (inlined && (by_image || by || with_total))
+		return base_fail(err, -DCPI_EUSAGE, "-inlined and -%s exclude each other",
+				 by_image ? "i"
+				 : by	  ? "by"
+					  : "total");
 	if (by && (by_image || with_total || sel.callers.nr || sel.apart))
 		return base_fail(err, -DCPI_EUSAGE, "-by and -%s exclude each other",
 				 by_image	  ? "i"

@@ -15,6 +15,7 @@ static bool unchecked;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
+	SELECT_OPTION_SOURCE(image_source_path),
 	{ "unchecked", BASE_OPT_FLAG, &unchecked, NULL,
 	  "Believe call paths as they are, without a look at the code of callers.", 0, 0 },
 	{ "o", BASE_OPT_STRING, &output, "FILE", "Write the page there: name it something.html.", 0,

@@ -19,6 +19,7 @@ static const struct base_opt options[] = {
 	  "Take this file where the graph names one with its base name, wherever that was. "
 	  "Repeatable.",
 	  0, 0 },
+	SELECT_OPTION_SOURCE(image_source_path),
 	{ "map", BASE_OPT_LIST, &map_files, "FILE",
 	  "A map that dcpicc wrote: say the token of each instruction. Repeatable.", 0, 0 },
 	{ "json", BASE_OPT_FLAG, &json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0,

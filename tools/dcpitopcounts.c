@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dcpitopcounts: the instructions with most samples, whatever procedures they are in. */
+/* dcpitopcounts: the instructions, or source lines, with most samples, whatever they are in. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "choose.h"
+#include "list.h"
 #include "report.h"
 #include "tools.h"
 #include "top.h"
@@ -13,13 +14,15 @@
 static struct select sel;
 static const char *sort_event;
 static int64_t number = 100;
-static bool no_header;
+static bool by_line, no_header;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
 	SELECT_OPTION_CALLER(sel),
 	SELECT_OPTION_UNCHECKED(sel),
 	{ "n", BASE_OPT_INT, &number, "N", "How many instructions (default: 100).", 1, 1000000 },
+	{ "lines", BASE_OPT_FLAG, &by_line, NULL, "Source lines instead of instructions.", 0, 0 },
+	SELECT_OPTION_SOURCE(image_source_path),
 	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
 	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
@@ -35,6 +38,7 @@ static const struct base_cmd cmd = {
 	.examples =
 		(const struct base_example[]){
 			{ "dcpitopcounts -n 20", "The hottest instructions of the whole system." },
+			{ "dcpitopcounts -lines a.out", "The hottest source lines of a program." },
 			{ "dcpitopcounts -s cache-misses hello",
 			  "Where the routines that the facility 'hello' made miss the cache "
 			  "most." },
@@ -49,7 +53,44 @@ struct counts {
 	size_t nr_images;
 	size_t event; /* sorted by */
 	struct top top;
+	struct base_map sources; /* opened ones by name */
 };
+
+/* ---- sources ------------------------------------------------------------------------------- */
+
+/* NULL: it is not there; then it is looked for again, which is soon known. */
+static const struct image_source *source_of(struct counts *x, const char *file)
+{
+	struct image_source *src = base_map_get(&x->sources, file, strlen(file));
+
+	if (src || image_source_open(file, false, &src, NULL) < 0)
+		return src;
+	if (base_map_set(&x->sources, file, strlen(file), src) < 0) {
+		image_source_close(src);
+		return NULL;
+	}
+	return src;
+}
+
+/* The text of a row's line without what it is indented by, or false. */
+static bool line_text(struct counts *x, const struct top_row *row, char *text, size_t len)
+{
+	const struct image_source *src = row->file ? source_of(x, row->file) : NULL;
+
+	if (!src || !list_source_text(src, row->line, 0, text, len))
+		return false;
+	memmove(text, text + strspn(text, " "), strlen(text + strspn(text, " ")) + 1);
+	return true;
+}
+
+static void release_sources(struct counts *x)
+{
+	void *src;
+
+	for (size_t pos = 0; base_map_next(&x->sources, &pos, &src);)
+		image_source_close(src);
+	base_map_release(&x->sources);
+}
 
 static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 {
@@ -62,20 +103,24 @@ static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 	if (r < 0)
 		return r;
 	x->event = sort_event ? (size_t)event : analysis_event_default(x->a);
-	r = top_make(x->a, x->images, x->nr_images, x->event, (size_t)number, &x->top);
-	return r < 0 ? base_fail_errno(err, r, "cannot find the instructions") : 0;
+	r = (by_line ? top_make_lines : top_make)(x->a, x->images, x->nr_images, x->event,
+						  (size_t)number, &x->top);
+	return r < 0 ? base_fail_errno(err, r, "cannot find what has most samples") : 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
 static void put_heads(const struct counts *x, struct table *t)
 {
-	static const char *const heads[] = { "procedure", "pc", "instruction", "image", "source" };
+	static const char *const insns[] = { "procedure", "pc", "instruction", "image", "source" };
+	static const char *const lines[] = { "source", "text", "procedure", "image" };
+	const char *const *heads = by_line ? lines : insns;
+	size_t nr = by_line ? sizeof(lines) / sizeof(*lines) : sizeof(insns) / sizeof(*insns);
 
 	table_column(t, false, x->a->events[x->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+	for (size_t i = 0; i < nr; i++)
 		table_column(t, true, heads[i]);
 	for (size_t e = 0; e < x->a->nr_events; e++)
 		if (e != x->event)
@@ -107,10 +152,21 @@ static void put_other_events(const struct counts *x, struct table *t, const uint
 	}
 }
 
-static void put_row(const struct counts *x, struct table *t, const struct top_row *row,
-		    const uint64_t *sum)
+static void put_source(struct table *t, const struct top_row *row, const char *none)
 {
-	put_sort_event(x, t, row->count[x->event], sum);
+	if (row->file)
+		table_cell(t, "%s:%u", base_path_name(row->file), row->line);
+	else
+		table_cell(t, "%s", none);
+}
+
+static void put_image(struct table *t, const struct top_row *row)
+{
+	table_cell(t, "%s", row->image->kind == PROFDB_NAMED ? "" : row->image->name);
+}
+
+static void put_insn(struct table *t, const struct top_row *row)
+{
 	table_cell(t, "%s", demangle_shown(row->procedure));
 	if (row->placed)
 		table_cell(t, "0x%" PRIx64, row->vaddr);
@@ -119,11 +175,40 @@ static void put_row(const struct counts *x, struct table *t, const struct top_ro
 	else
 		table_cell(t, "%s", "");
 	table_cell(t, "%s", row->text ? row->text : "");
-	table_cell(t, "%s", row->image->kind == PROFDB_NAMED ? "" : row->image->name);
-	if (row->file)
-		table_cell(t, "%s:%u", base_path_name(row->file), row->line);
-	else
+	put_image(t, row);
+	put_source(t, row, "");
+}
+
+static void put_line(struct counts *x, struct table *t, const struct top_row *row)
+{
+	char text[1024];
+
+	put_source(t, row, "(no source line)");
+	if (!row->file)
 		table_cell(t, "%s", "");
+	else
+		table_cell(t, "%s",
+			   line_text(x, row, text, sizeof(text)) ? text : "(source not found)");
+	if (row->nr_procedures > 1)
+		table_cell(t, "%s, %zu more", demangle_shown(row->procedure),
+			   row->nr_procedures - 1);
+	else
+		table_cell(t, "%s", demangle_shown(row->procedure));
+	/* Runs of a facility are one, whatever their processes. */
+	if (row->image->facility)
+		table_cell(t, "%s", row->image->facility);
+	else
+		put_image(t, row);
+}
+
+static void put_row(struct counts *x, struct table *t, const struct top_row *row,
+		    const uint64_t *sum)
+{
+	put_sort_event(x, t, row->count[x->event], sum);
+	if (by_line)
+		put_line(x, t, row);
+	else
+		put_insn(t, row);
 	put_other_events(x, t, row->count);
 }
 
@@ -132,12 +217,12 @@ static void put_sum(const struct counts *x, struct table *t, const uint64_t *cou
 {
 	put_sort_event(x, t, count[x->event], sum);
 	table_cell(t, "%s", name);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < (by_line ? 3 : 4); i++)
 		table_cell(t, "%s", "");
 	put_other_events(x, t, count);
 }
 
-static int print_text(const struct counts *x, struct base_err *err)
+static int print_text(struct counts *x, struct base_err *err)
 {
 	struct table t = { 0 };
 	uint64_t sum = 0;
@@ -167,10 +252,15 @@ static int print_text(const struct counts *x, struct base_err *err)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static struct json_object *json_row(const struct counts *x, const struct top_row *row)
+static void json_source(const struct top_row *row, struct json_object *o)
+{
+	json_object_object_add(o, "file", report_json_text(row->file));
+	json_object_object_add(o, "line", row->file ? json_object_new_int64(row->line) : NULL);
+}
+
+static void json_insn(const struct top_row *row, struct json_object *o)
 {
 	const struct base_id *id = profdb_profile_image(row->image->profile);
-	struct json_object *o = json_object_new_object();
 	char text[BASE_ID_TEXT_LEN];
 
 	report_json_procedure(o, row->procedure);
@@ -181,15 +271,39 @@ static struct json_object *json_row(const struct counts *x, const struct top_row
 	json_object_object_add(o, "image", report_json_text(row->image->name));
 	json_object_object_add(o, "build_id",
 			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
-	json_object_object_add(o, "file", report_json_text(row->file));
-	json_object_object_add(o, "line", row->file ? json_object_new_int64(row->line) : NULL);
+	json_source(row, o);
+}
+
+static void json_line(struct counts *x, const struct top_row *row, struct json_object *o)
+{
+	const struct analysis_image *ai = row->image;
+	char text[1024];
+
+	json_source(row, o);
+	json_object_object_add(
+		o, "text", line_text(x, row, text, sizeof(text)) ? report_json_text(text) : NULL);
+	report_json_procedure(o, row->procedure);
+	json_object_object_add(o, "procedures", json_object_new_uint64(row->nr_procedures));
+	json_object_object_add(o, "image",
+			       report_json_text(ai->facility ? ai->facility : ai->name));
+}
+
+static struct json_object *json_row(struct counts *x, const struct top_row *row)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (by_line)
+		json_line(x, row, o);
+	else
+		json_insn(row, o);
 	json_object_object_add(o, "samples", report_json_counts(x->a, row->count));
 	return o;
 }
 
-static int print_json(const struct counts *x, struct base_err *err)
+static int print_json(struct counts *x, struct base_err *err)
 {
-	struct json_object *root = report_json("dcpitopcounts/1", x->a, x->top.total);
+	const char *schema = by_line ? "dcpitopcounts-lines/1" : "dcpitopcounts/1";
+	struct json_object *root = report_json(schema, x->a, x->top.total);
 	struct json_object *rows = json_object_new_array();
 	int r;
 
@@ -216,6 +330,7 @@ static int run(int nr, char **what, struct base_err *err)
 		r = sel.json ? print_json(&x, err) : print_text(&x, err);
 	if (x.a)
 		code = report_problems(cmd.name, x.a, stderr);
+	release_sources(&x);
 	top_release(&x.top);
 	free(x.images);
 	analysis_close(x.a);

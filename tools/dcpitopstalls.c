@@ -109,19 +109,22 @@ static void put_stalled(const struct stall_report *x, struct table *t, double st
 	table_cell(t, "%.1f", stalled);
 }
 
-static char confidence_letter(enum freq_confidence c)
+/* How sure a proportion is holds for its procedure, whose counts are not comparable with others. */
+static bool is_sure(const struct stall_report *x, const struct stalls_insn *insn)
 {
-	return c == FREQ_HIGH ? 'H' : c == FREQ_MEDIUM ? 'M' : 'L';
+	return insn->absolute || x->stalls.nr_procs == 1;
 }
 
 static void put_row(const struct stall_report *x, struct table *t, const struct stalls_insn *insn,
 		    double sum)
 {
-	char letters[STALL_NR_CAUSES + 2];
+	static const char *const letters_of[] = { "", "L", "M", "H" };
+	char letters[STALL_NR_CAUSES + 2], count[32];
 
 	put_stalled(x, t, insn->stalled, sum);
-	table_cell(t, "%.6g", insn->count);
-	table_cell(t, "%c", confidence_letter(insn->confidence));
+	estimation_text(insn->count, insn->confidence, count, sizeof(count));
+	table_cell(t, "%s", count);
+	table_cell(t, "%s", is_sure(x, insn) ? letters_of[insn->confidence] : "");
 	if (insn->length >= 0)
 		table_cell(t, "%.1f%s", insn->length, stall_report_unit(x, insn->absolute));
 	else

@@ -134,10 +134,15 @@ static void put_summary(const struct stall_report *x, struct table *t)
 	table_column(t, false, "samples");
 	for (size_t i = 0; i < nr; i++)
 		put_cause(x, t, order[i]);
-	put_row(x, t, ' ', "total stall", all->samples - all->execution);
-	table_cell(t, "%s", "");
-	put_row(x, t, ' ', "execution", all->execution);
-	table_cell(t, "%s", "");
+	if (all->samples > all->execution) {
+		put_row(x, t, ' ', "total stall", all->samples - all->execution);
+		table_cell(t, "%s", "");
+	}
+	/* Nothing tells of it where it is nought: code that ran took some time. */
+	if (all->execution > 0) {
+		put_row(x, t, ' ', "execution", all->execution);
+		table_cell(t, "%s", "");
+	}
 	put_part(x, t, "total tallied", all->samples);
 	for (size_t i = 0; i < x->stalls.nr_parts; i++)
 		put_part(x, t, x->stalls.parts[i].what, x->stalls.parts[i].samples);

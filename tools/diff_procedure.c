@@ -23,6 +23,7 @@ struct pair {
 	 */
 	struct analysis_listing *bare[2];
 	bool same_code, by_line;
+	struct align *align;   /* of lines; NULL: they are the same, or blocks are compared */
 	const char *no_cpi;    /* why cpi is not known */
 	unsigned int measures; /* that are shown */
 	struct parts parts;
@@ -89,6 +90,18 @@ static bool is_bare(const struct pair *x)
 	return x->bare[0] || x->bare[1];
 }
 
+/* How lines of two versions were matched. */
+static const char *matched_text(const struct pair *x)
+{
+	if (!align_nr_by_distance(x->align))
+		return "their function and text";
+	return align_nr_by_text(x->align)
+		       ? "their function and text, or distance from its beginning where not both "
+			 "sources are here"
+		       : "their function and distance from its beginning, as not both sources are "
+			 "here";
+}
+
 static void print_head(const struct pair *x)
 {
 	for (int i = 0; i < 2; i++) {
@@ -112,6 +125,8 @@ static void print_head(const struct pair *x)
 	       : !x->same_code		      ? "source line, as the code is not the same"
 	       : is_bare(x) && !x->p->by_line ? "source line, as the flow of this code is not known"
 					      : "source line");
+	if (x->align)
+		printf("Lines match by %s.\n", matched_text(x));
 }
 
 /* @known: of A and B. A range is told where both are known and one is not nought. */
@@ -144,10 +159,17 @@ static void put_counts(struct table *t, const uint64_t count[2])
 
 static void put_source(struct table *t, const struct parts_row *row)
 {
-	if (row->file)
-		table_cell(t, "%s:%u", base_path_name(row->file), row->line);
-	else
+	const char *file = row->file ? base_path_name(row->file) : NULL;
+
+	if (!file)
 		table_cell(t, "%s", "(no source line)");
+	else if (row->line[0] == row->line[1])
+		table_cell(t, "%s:%u", file, row->line[0]);
+	else if (row->line[0] && row->line[1])
+		table_cell(t, "%s:%u (B: %u)", file, row->line[0], row->line[1]);
+	else
+		table_cell(t, "%s:%u (%c alone)", file, row->line[!row->line[0]],
+			   row->line[0] ? 'A' : 'B');
 }
 
 static void put_place(const struct pair *x, struct table *t, const struct parts_row *row)
@@ -317,6 +339,11 @@ static struct json_object *json_counts(const uint64_t count[2])
 	return o;
 }
 
+static struct json_object *json_line(unsigned int line)
+{
+	return line ? json_object_new_int64(line) : NULL;
+}
+
 static void json_place(const struct pair *x, const struct parts_row *row, struct json_object *o)
 {
 	if (!x->by_line) {
@@ -326,7 +353,9 @@ static void json_place(const struct pair *x, const struct parts_row *row, struct
 				       row->end ? json_object_new_uint64(row->end) : NULL);
 	}
 	json_object_object_add(o, "file", report_json_text(row->file));
-	json_object_object_add(o, "line", row->file ? json_object_new_int64(row->line) : NULL);
+	json_object_object_add(o, "line", json_line(row->line[0]));
+	if (row->line[1] != row->line[0])
+		json_object_object_add(o, "line_b", json_line(row->line[1]));
 }
 
 static struct json_object *json_range(double range)
@@ -440,6 +469,9 @@ static int print_json(const struct pair *x, struct base_err *err)
 	json_object_object_add(root, "by",
 			       json_object_new_string(x->by_line ? "source line" : "block"));
 	json_object_object_add(root, "same_code", json_object_new_boolean(x->same_code));
+	if (x->align)
+		json_object_object_add(root, "lines_match",
+				       json_object_new_string(matched_text(x)));
 	json_object_object_add(root, "measures", measures);
 	json_object_object_add(root, "rows", rows);
 	json_object_object_add(root, "total", json_counts(x->parts.total));
@@ -482,6 +514,7 @@ static int compare_estimates(struct pair *x, struct base_err *err)
 {
 	const struct graph_flow *const f[2] = { &x->f[0], &x->f[1] };
 	const struct compare_options o = { .by_line = x->by_line,
+					   .align = x->align,
 					   .least = x->p->least,
 					   .outside = x->p->outside };
 	int r;
@@ -501,11 +534,18 @@ static int compare_estimates(struct pair *x, struct base_err *err)
 
 static int compare(struct pair *x, struct base_err *err)
 {
-	int r;
+	int r = 0;
 
 	x->same_code = parts_same_code(x->l[0], x->l[1]);
 	x->by_line = x->p->by_line || !x->same_code || is_bare(x);
-	r = parts_compare(x->l, x->event, x->by_line, &x->parts, err);
+	if (x->by_line && !x->same_code) {
+		const char *const paths[2] = { x->sets[0].source_path, x->sets[1].source_path };
+
+		r = align_open(x->l, paths, &x->align);
+	}
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot compare lines");
+	r = parts_compare(x->l, x->event, x->by_line, x->align, &x->parts, err);
 	return r < 0 ? r : compare_estimates(x, err);
 }
 
@@ -523,6 +563,7 @@ int diff_procedure(const struct diff_procedure *p, const struct set sets[2], con
 		r = p->json ? print_json(&x, err) : print_text(&x, err);
 	parts_release(&x.parts);
 	compare_release(&x.compare);
+	align_close(x.align);
 	for (int i = 0; i < 2; i++) {
 		graph_flow_close(&x.f[i]);
 		analysis_listing_close(x.bare[i]);

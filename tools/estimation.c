@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Options about estimates and stalls that span procedures are checked. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "estimation.h"
@@ -31,6 +32,15 @@ int estimation_least(const struct estimation *e, enum freq_confidence usual,
 				 "-conf_low, -conf_med and -conf_high exclude each other");
 	*least = e->low ? FREQ_LOW : e->medium ? FREQ_MEDIUM : e->high ? FREQ_HIGH : usual;
 	return 0;
+}
+
+void estimation_text(double freq, enum freq_confidence confidence, char *buf, size_t buf_len)
+{
+	char digits[32];
+
+	/* Within 10 % is one digit, a factor of two is none. */
+	snprintf(digits, sizeof(digits), "%.*e", confidence == FREQ_HIGH ? 1 : 0, freq);
+	snprintf(buf, buf_len, "%g", strtod(digits, NULL));
 }
 
 int estimation_check(const struct estimation *e, enum freq_confidence *least,

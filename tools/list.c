@@ -139,6 +139,9 @@ static void release_listing(struct list *x)
 		image_source_close(x->sources[i].text);
 	free(x->sources);
 	free(x->by_line);
+	free(x->rows);
+	x->rows = NULL;
+	x->nr_rows = x->cap_rows = 0;
 	x->sources = NULL;
 	x->by_line = NULL;
 	x->nr_by_line = 0;

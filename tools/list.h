@@ -18,7 +18,7 @@ struct list_source {
 
 struct list_options {
 	bool as_asm, as_source, as_both; /* else what is there decides */
-	bool in_order, bytes, freq, no_freq, no_header;
+	bool in_order, bytes, freq, no_freq, hot, no_header;
 	bool all;    /* procedures of the images that are operands */
 	bool valued; /* values even where nobody says whose */
 	struct valued_options values;
@@ -43,10 +43,29 @@ struct list_options {
 	  0, 0 },										   \
 	{ "no_freq", BASE_OPT_FLAG, &(o).no_freq, NULL,						   \
 	  "Leave out how often instructions ran and what one run of them cost.", 0, 0 },	   \
+	{ "hot", BASE_OPT_FLAG, &(o).hot, NULL,							   \
+	  "Leave out lines and instructions without samples, but for two beside each that has "	   \
+	  "some; JSON has all.",								   \
+	  0, 0 },										   \
+	SELECT_OPTION_SOURCE(image_source_path),						   \
 	{ "no_header", BASE_OPT_FLAG, &(o).no_header, NULL,					   \
 	  "Leave out the lines above the table.", 0, 0 },					   \
 	VALUED_OPTIONS((o).values)
 /* clang-format on */
+
+/* A row of the text, for -hot. */
+enum list_level {
+	LIST_BODY, /* one that is listed for its samples */
+	LIST_NOTE, /* stands above some of them, as what they are inlined into */
+	LIST_LINE, /* a source line above its instructions */
+	LIST_GAP,  /* says that others lie between */
+};
+
+struct list_row {
+	enum list_level level;
+	bool hot;
+	unsigned int nr; /* source lines that it stands for */
+};
 
 struct list {
 	const struct list_options *opt;
@@ -57,9 +76,13 @@ struct list {
 	size_t nr_by_line;
 	struct listing_freq freq; /* v is NULL where it is not shown */
 	bool has_freq, has_cost;  /* columns of it that the text has */
+	double freq_unit;	  /* by which it is multiplied there */
 	struct valued valued;
 	struct hotlists_listing values; /* v is NULL where they are not shown */
 	struct table t;
+	bool is_source;	       /* it is in order of source lines or shows them alone */
+	struct list_row *rows; /* those of the table */
+	size_t nr_rows, cap_rows;
 };
 
 /*

@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimation.h"
 #include "list.h"
 
 /* Source lines that are shown without code between two that have some. */
 enum { CONTEXT_LINES = 6 };
+/* Rows without samples that -hot shows on each side of one that has some. */
+enum { NEIGHBOURS = 2 };
 
 static bool any_source(const struct list *x)
 {
@@ -20,28 +23,53 @@ static bool any_source(const struct list *x)
 /* Columns that would be empty are left out, but where they were asked for. */
 static void find_columns(struct list *x)
 {
+	double most = 0;
+
 	x->has_freq = x->has_cost = x->freq.v && x->opt->freq;
 	for (size_t i = 0; x->freq.v && i < x->l->nr_units; i++) {
 		x->has_freq |= list_is_known(&x->freq.v[i]);
 		x->has_cost |= list_is_costed(x, &x->freq.v[i]);
+		if (list_is_known(&x->freq.v[i]) && x->freq.v[i].freq > most)
+			most = x->freq.v[i].freq;
 	}
+	x->freq_unit = x->freq.absolute || most <= 0 ? 1 : 100 / most;
 }
 
 /* @f: NULL where there is nothing to say. */
 static void put_freq(struct list *x, const struct listing_freq_unit *f)
 {
 	static const char *const letters[] = { "", "L", "M", "H" };
+	char text[32];
 
 	if (x->has_cost && list_is_costed(x, f))
 		table_cell(&x->t, "%.1f%s", f->units / f->freq, list_unit_name(x));
 	else if (x->has_cost)
 		table_cell(&x->t, "%s", "");
-	if (list_is_known(f))
-		table_cell(&x->t, "%.0f", f->freq);
-	else if (x->has_freq)
+	if (list_is_known(f)) {
+		estimation_text(f->freq * x->freq_unit, f->confidence, text, sizeof(text));
+		table_cell(&x->t, "%s", text);
+	} else if (x->has_freq) {
 		table_cell(&x->t, "%s", "");
+	}
 	if (x->opt->freq)
 		table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
+}
+
+static bool is_hot(const struct list *x, const uint64_t *count)
+{
+	for (size_t e = 0; count && e < x->a->nr_events; e++)
+		if (count[e])
+			return true;
+	return false;
+}
+
+/* The next row of the table. */
+static void note_row(struct list *x, enum list_level level, const uint64_t *count)
+{
+	if (base_grow(&x->rows, &x->cap_rows, x->nr_rows + 1, sizeof(*x->rows)) < 0)
+		x->t.failed = true;
+	else
+		x->rows[x->nr_rows++] = (struct list_row){ level, is_hot(x, count), 1 };
 }
 
 static void put_counts(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
@@ -76,8 +104,9 @@ static void put_values(struct list *x, const struct analysis_unit *u)
 }
 
 /* A line that has no samples of its own: where, and what. */
-static void put_note(struct list *x, const char *where, const char *text)
+static void put_note(struct list *x, enum list_level level, const char *where, const char *text)
 {
+	note_row(x, level, NULL);
 	put_counts(x, NULL, NULL);
 	table_cell(&x->t, "%s", where);
 	put_bytes(x, NULL);
@@ -89,6 +118,7 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 {
 	char text[512];
 
+	note_row(x, LIST_BODY, u->count);
 	put_counts(x, u->count, x->freq.v ? &x->freq.v[u - x->l->units] : NULL);
 	table_cell(&x->t, "%s0x%" PRIx64 " +0x%" PRIx64, indent, u->vaddr,
 		   u->vaddr - x->l->symbol.vaddr);
@@ -96,6 +126,12 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 	analysis_unit_text(x->l, u, text, sizeof(text));
 	table_cell(&x->t, "%s%s", *indent ? "        " : "", text);
 	put_values(x, u);
+}
+
+/* The level of a line that has its instructions beneath it where there are any. */
+static enum list_level line_level(const struct list *x)
+{
+	return x->opt->as_both ? LIST_LINE : LIST_BODY;
 }
 
 static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count,
@@ -108,10 +144,21 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 		snprintf(text, sizeof(text), "(source not found)");
 	else if (!list_source_text(s->text, line, s->indent, text, sizeof(text)))
 		snprintf(text, sizeof(text), "(no such line in the source)");
+	note_row(x, line_level(x), count);
 	put_counts(x, count, f);
 	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
+	put_values(x, NULL);
+}
+
+static void put_unlined(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
+{
+	note_row(x, line_level(x), count);
+	put_counts(x, count, f);
+	table_cell(&x->t, "%s", "");
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", "(no source line)");
 	put_values(x, NULL);
 }
 
@@ -154,7 +201,7 @@ static void put_stack(struct list *x, const struct analysis_unit *u)
 
 	if (base_buf_printf(&text, "; ") >= 0 && print_stack(x, u, &text) >= 0 &&
 	    base_buf_append(&text, "", 1) >= 0)
-		put_note(x, "", (const char *)text.data);
+		put_note(x, LIST_NOTE, "", (const char *)text.data);
 	base_buf_release(&text);
 }
 
@@ -175,7 +222,7 @@ static void put_asm(struct list *x)
 		struct base_buf place = { 0 };
 
 		if (!same_place(u, last) && print_place(x, u, &place) >= 0)
-			put_note(x, "", (const char *)place.data);
+			put_note(x, LIST_NOTE, "", (const char *)place.data);
 		base_buf_release(&place);
 		put_unit(x, u, "");
 		last = u;
@@ -189,7 +236,7 @@ static void put_units(struct list *x, size_t from, size_t to)
 		const struct analysis_unit *u = x->by_line[i];
 
 		if (i > from && x->by_line[i - 1] + 1 != u)
-			put_note(x, "  ...", "");
+			put_note(x, LIST_GAP, "  ...", "");
 		if (u->stack && (i == from || x->by_line[i - 1]->stack != u->stack))
 			put_stack(x, u);
 		put_unit(x, u, "  ");
@@ -200,10 +247,15 @@ static void put_units(struct list *x, size_t from, size_t to)
 static void put_between(struct list *x, const struct analysis_unit *last,
 			const struct analysis_unit *next)
 {
+	char text[64];
+
 	if (!last || last->file != next->file || !x->sources[next->file].text)
 		return;
 	if (next->line - last->line > CONTEXT_LINES) {
-		put_note(x, "...", "");
+		snprintf(text, sizeof(text), "(%u lines left out)", next->line - last->line - 1);
+		put_note(x, LIST_GAP, "...", x->opt->hot ? text : "");
+		if (x->nr_rows)
+			x->rows[x->nr_rows - 1].nr = next->line - last->line - 1;
 		return;
 	}
 	for (unsigned int line = last->line + 1; line < next->line; line++)
@@ -238,11 +290,7 @@ static void put_source(struct list *x, bool instructions)
 	}
 	if (!unlined)
 		return;
-	put_counts(x, none, NULL);
-	table_cell(&x->t, "%s", "");
-	put_bytes(x, NULL);
-	table_cell(&x->t, "%s", "(no source line)");
-	put_values(x, NULL);
+	put_unlined(x, none, NULL);
 	for (size_t i = 0; instructions && i < x->l->nr_units; i++)
 		if (!x->l->units[i].line)
 			put_unit(x, &x->l->units[i], "  ");
@@ -276,18 +324,120 @@ static void put_order(struct list *x)
 		next = sum_run(x, i, sum);
 		for (size_t k = i; k < next; k++)
 			list_join_freq(x, &x->l->units[k], &freq);
-		if (u->line) {
+		if (u->line)
 			put_line(x, u->file, u->line, sum, &freq);
-		} else {
-			put_counts(x, sum, &freq);
-			table_cell(&x->t, "%s", "");
-			put_bytes(x, NULL);
-			table_cell(&x->t, "%s", "(no source line)");
-			put_values(x, NULL);
-		}
+		else
+			put_unlined(x, sum, &freq);
 		for (size_t k = i; k < next; k++)
 			put_unit(x, &x->l->units[k], "  ");
 	}
+}
+
+/* ---- what -hot leaves out ---------------------------------------------------------------------
+ */
+
+struct gaps {
+	struct list *x;
+	const struct list_row *rows; /* as they were */
+};
+
+static void put_gap(void *ctx, size_t from, size_t to)
+{
+	const struct gaps *g = ctx;
+	bool lines = !g->x->opt->as_both && g->x->is_source;
+	char text[64];
+	size_t nr = 0;
+
+	for (size_t i = from; i < to; i++)
+		nr += lines || g->rows[i].level == LIST_BODY ? g->rows[i].nr : 0;
+	if (!nr)
+		return;
+	snprintf(text, sizeof(text), "(%zu %s%s left out)", nr, lines ? "line" : "instruction",
+		 nr == 1 ? "" : "s");
+	put_note(g->x, LIST_GAP, "...", text);
+}
+
+/* Those with samples, and their neighbours. */
+static void spread(const bool *hot, size_t nr, bool *keep)
+{
+	for (size_t i = 0; i < nr; i++) {
+		size_t from = i > NEIGHBOURS ? i - NEIGHBOURS : 0;
+
+		keep[i] = false;
+		for (size_t k = from; k < nr && k <= i + NEIGHBOURS; k++)
+			keep[i] |= hot[k];
+	}
+}
+
+/* What stands above a row that is kept. */
+static void keep_above(const struct list *x, size_t at, bool *keep)
+{
+	bool noted = false;
+
+	while (at-- > 0) {
+		enum list_level level = x->rows[at].level;
+
+		if (level == LIST_LINE || (level == LIST_NOTE && !noted))
+			keep[at] = true;
+		if (level == LIST_LINE)
+			break;
+		noted |= level == LIST_NOTE;
+	}
+}
+
+static void keep_rows(const struct list *x, bool *keep, bool *hot, bool *kept)
+{
+	size_t nr = 0, at = 0;
+
+	for (size_t i = 0; i < x->nr_rows; i++)
+		if (x->rows[i].level == LIST_BODY)
+			hot[nr++] = x->rows[i].hot;
+	spread(hot, nr, kept);
+	for (size_t i = 0; i < x->nr_rows; i++) {
+		if (x->rows[i].level != LIST_BODY)
+			continue;
+		keep[i] = kept[at++];
+		if (keep[i] && (!i || !keep[i - 1] || x->rows[i - 1].level != LIST_BODY))
+			keep_above(x, i, keep);
+	}
+	for (size_t i = 1; i + 1 < x->nr_rows; i++)
+		if (x->rows[i].level == LIST_GAP)
+			keep[i] = keep[i - 1] && keep[i + 1];
+}
+
+static void leave_out_cold(struct list *x)
+{
+	bool *v = calloc(3 * x->nr_rows + 1, sizeof(*v));
+	struct gaps g = { x, x->rows };
+
+	if (!v) {
+		x->t.failed = true;
+		return;
+	}
+	keep_rows(x, v, v + x->nr_rows, v + 2 * x->nr_rows);
+	/* The rows that say so are rows, too. */
+	x->rows = NULL;
+	x->nr_rows = x->cap_rows = 0;
+	table_leave_out(&x->t, v, put_gap, &g);
+	free((void *)g.rows);
+	free(v);
+}
+
+/* ---- all --------------------------------------------------------------------------------------
+ */
+
+/* Where that is less than half of the samples. */
+static void print_covered(const struct list *x)
+{
+	const struct listing_freq *f = &x->freq;
+	uint64_t sum = 0, all = x->l->total[f->cost_event];
+
+	for (size_t i = 0; i < x->l->nr_units; i++)
+		if (list_is_known(&f->v[i]) && x->l->units[i].count)
+			sum += x->l->units[i].count[f->cost_event];
+	if (x->has_freq && sum < all - all / 2)
+		printf("           known for %.2f %% of the samples alone: %s\n",
+		       100 * (double)sum / (double)all, estimate_remedy(f->traces));
 }
 
 static void print_freq_head(const struct list *x)
@@ -302,6 +452,9 @@ static void print_freq_head(const struct list *x)
 	     : f->traces   ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
+	if (x->has_freq && !f->absolute)
+		puts("           100 is what ran most; the last digit is not known");
+	print_covered(x);
 	if (x->a->moves_dropped)
 		puts("           without instruction traces, which are not kept by workload or "
 		     "minute");
@@ -355,6 +508,7 @@ int list_print_text(struct list *x, struct base_err *err)
 		     (!x->opt->as_source && !x->opt->as_both && !any_source(x));
 	int r;
 
+	x->is_source = !plain;
 	find_columns(x);
 	if (!x->opt->no_header)
 		print_head(x);
@@ -380,6 +534,8 @@ int list_print_text(struct list *x, struct base_err *err)
 		put_order(x);
 	else
 		put_source(x, x->opt->as_both);
+	if (x->opt->hot)
+		leave_out_cold(x);
 	put_counts(x, x->l->total, NULL);
 	table_cell(&x->t, "%s", "total");
 	put_bytes(x, NULL);

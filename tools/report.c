@@ -5,11 +5,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "callpaths.h"
 #include "estimate.h"
+#include "progress.h"
 #include "report.h"
-#include "runtime.h"
 #include "terminal.h"
 #include "window.h"
 #include "workloads.h"
@@ -77,6 +78,7 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 	 * sizes. Programs that open a database in this way execute no other program.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
+	progress_begin(STDERR_FILENO);
 	r = analysis_open(&sel, out, err);
 	if (r >= 0 && (w || select_workload(s)))
 		r = workloads_open(s, *out, w ? w : &own, err);
@@ -341,11 +343,6 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	return root;
 }
 
-static bool is_problem(const struct analysis_image *ai)
-{
-	return ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN;
-}
-
 /* The database brings these images along, so that it is its fault where one is missing. */
 static bool is_ours(const struct analysis_image *ai)
 {
@@ -362,44 +359,11 @@ static void json_problem(struct json_object *list, const struct base_err *err)
 	json_object_array_add(list, o);
 }
 
-static void guessed(const struct analysis_image *ai, struct base_err *out)
-{
-	base_fail(out, -DCPI_ENOSYMBOL,
-		  "image '%s' does not tell where all of its procedures are: those named by an "
-		  "address are guessed from its code",
-		  ai->name);
-}
-
-/* Is it worth a word, being a hundredth of the samples? */
-static bool is_much(const struct analysis *a, const struct analysis_image *ai)
-{
-	size_t event = analysis_event_default(a);
-
-	return a->nr_events && ai->count[event] > a->events[event].sum / 100;
-}
-
-static void unnamed(const struct analysis_image *ai, const char *hint, struct base_err *out)
-{
-	base_fail(out, -DCPI_ENOSYMBOL, "image '%s' is code that nothing has named", ai->name);
-	base_hint(out, "%s", hint);
-}
-
+/* What could not be opened is told by itself. */
 static bool is_remarkable(const struct analysis *a, const struct analysis_image *ai,
 			  struct base_err *out)
 {
-	const char *hint = runtime_hint(ai->facility);
-
-	*out = (struct base_err){ 0 };
-	if (hint && is_much(a, ai))
-		unnamed(ai, hint, out);
-	else if (ai->guessed)
-		guessed(ai, out);
-	else if (ai->twin)
-		base_fail(out, -ESTALE,
-			  "image '%s' is kept apart from '%s', whose build-id it has: its code is "
-			  "another one, or could not be read",
-			  ai->name, ai->twin->name);
-	return out->code;
+	return !analysis_image_is_lost(ai) && analysis_image_remark(a, ai, out);
 }
 
 static bool has_lost(const struct analysis_epoch *e, struct base_err *out)
@@ -421,7 +385,7 @@ void report_json_problems(struct json_object *root, const struct analysis *a)
 	for (size_t i = 0; i < a->nr_bad; i++)
 		json_problem(problems, &a->bad[i].err);
 	for (size_t i = 0; i < a->nr_images; i++)
-		if (is_problem(a->images[i]))
+		if (analysis_image_is_lost(a->images[i]))
 			json_problem(problems, &a->images[i]->why);
 	for (size_t i = 0; i < a->nr_images; i++)
 		if (is_remarkable(a, a->images[i], &why))
@@ -477,6 +441,7 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 			  size_t nr, FILE *to)
 {
 	int code = BASE_EXIT_OK;
+	static bool told; /* of another set */
 	bool files = false;
 	size_t shown = 0;
 
@@ -495,11 +460,12 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 	}
 	if (shown < nr)
 		fprintf(to, "%s: warning: %zu more images could not be read\n", prog, nr - shown);
-	if (files)
+	if (files && !told)
 		fputs("hint: -p FILE names where it is; DCPI_DEBUG_PATH=DIR looks for DIR/<path> "
 		      "and DIR/.build-id/xx/yyy; 'dcpiscan -o MAP DIR' and -m MAP find files "
 		      "anywhere\n",
 		      to);
+	told |= files;
 	return code;
 }
 
@@ -517,6 +483,16 @@ static void bad_files(const char *prog, const struct analysis *a, FILE *to)
 	}
 }
 
+/* What helps with several images, also of several sets, is said once. */
+static void print_hint(const struct base_err *why, FILE *to)
+{
+	static struct base_err last;
+
+	if (*why->hint && strcmp(why->hint, last.hint) != 0)
+		fprintf(to, "hint: %s\n", why->hint);
+	last = *why->hint ? *why : last;
+}
+
 int report_bad(const char *prog, const struct analysis *a, FILE *to)
 {
 	struct base_err why = { 0 };
@@ -528,8 +504,7 @@ int report_bad(const char *prog, const struct analysis *a, FILE *to)
 	for (size_t i = 0; i < a->nr_images; i++)
 		if (is_remarkable(a, a->images[i], &why)) {
 			fprintf(to, "%s: warning: %s\n", prog, why.text);
-			if (*why.hint)
-				fprintf(to, "hint: %s\n", why.hint);
+			print_hint(&why, to);
 		}
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		if (has_lost(&a->epochs[i], &why))
@@ -544,7 +519,7 @@ int report_problems(const char *prog, const struct analysis *a, FILE *to)
 	size_t nr = 0;
 
 	for (size_t i = 0; bad && i < a->nr_images; i++)
-		if (is_problem(a->images[i]))
+		if (analysis_image_is_lost(a->images[i]))
 			bad[nr++] = a->images[i];
 	if (nr) {
 		qsort(bad, nr, sizeof(struct analysis_image *), by_samples);

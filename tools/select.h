@@ -81,6 +81,11 @@ struct select {
 #define SELECT_OPTION_UNCHECKED(s)                                                                 \
 	{ "unchecked", BASE_OPT_FLAG, &(s).unchecked, NULL,                                        \
 	  "Believe call paths as they are, without a look at the code of callers.", 0, 0 }
+#define SELECT_OPTION_SOURCE(path)                                                                 \
+	{ "source-path", BASE_OPT_STRING, &(path), "DIR[:DIR]",                                    \
+	  "Sources are there: each is looked for under its name, then without its first folders, "  \
+	  "before it is where its compiler read it.",                                              \
+	  0, 0 }
 #define SELECT_OPTION_MANGLED                                                                      \
 	{ "mangled", BASE_OPT_FLAG, &demangle_off, NULL,                                           \
 	  "Show procedures of C++ and Rust by the linker's names.", 0, 0 }

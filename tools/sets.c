@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "progress.h"
 #include "report.h"
 #include "sets.h"
 
@@ -120,11 +121,13 @@ static int add_images(struct set *s, bool by_image, bool *used, struct base_err 
 	for (size_t i = 0; i < s->a->nr_images && r >= 0; i++) {
 		struct analysis_image *ai = s->a->images[i];
 
+		progress_show("naming procedures", i, s->a->nr_images);
 		if (!has_samples(s->a, ai) || !wanted(s, ai, used))
 			continue;
 		r = by_image ? analysis_rows_add_image(&s->rows, s->a, ai)
 			     : analysis_rows_add_procedures(&s->rows, s->a, ai);
 	}
+	progress_show("naming procedures", 1, 1);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot sum samples");
 	for (int i = 0; i < s->nr_what; i++)

@@ -8,7 +8,8 @@
 
 struct set {
 	struct select sel;
-	double factor; /* its counts are multiplied by it where the command says so */
+	const char *source_path; /* where its sources are (image_source_path); NULL */
+	double factor;		 /* its counts are multiplied by it where the command says so */
 	int nr_what;
 	char **what; /* its images; none: all */
 	struct analysis *a;

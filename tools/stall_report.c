@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "progress.h"
 #include "stall_report.h"
 
 static int choose_event(struct stall_report *x, struct base_err *err)
@@ -26,8 +27,11 @@ static int add_images(struct stall_report *x, struct base_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < x->nr_images && r >= 0; i++)
+	for (size_t i = 0; i < x->nr_images && r >= 0; i++) {
+		progress_show("estimating", i, x->nr_images);
 		r = stalls_add_image(&x->stalls, x->a, x->images[i], &x->options, err);
+	}
+	progress_show("estimating", 1, 1);
 	stalls_finish(&x->stalls, &x->options);
 	return r;
 }
@@ -105,8 +109,24 @@ static void print_limits(const struct stall_report *x, FILE *to)
 		fputc('\n', to);
 }
 
+/* What is not tallied matters more than what is, and most of it has one reason. */
+static void print_covered(const struct stall_report *x, FILE *to)
+{
+	const struct stalls *s = &x->stalls;
+	double tallied = stall_report_percent(x, s->total.samples);
+
+	if (tallied >= 50 || !s->nr_parts)
+		return;
+	fprintf(to, "covered    %.2f %% of the samples; %.2f %% %s%s\n", tallied,
+		stall_report_percent(x, s->parts[0].samples),
+		*s->parts[0].what == '(' ? "" : "are ", s->parts[0].what);
+	if (s->unsure > s->samples / 4)
+		fprintf(to, "           %s\n", estimate_remedy(s->nr_traced ? s->traces : 0));
+}
+
 void stall_report_head(const struct stall_report *x, FILE *to)
 {
+	print_covered(x, to);
 	report_head(x->a, to);
 	report_event(&x->a->events[x->options.event], (uint64_t)x->stalls.samples, to);
 	fprintf(to, "tallied    blocks whose count has %s confidence%s\n",

@@ -46,6 +46,41 @@ void table_cell(struct table *t, const char *fmt, ...)
 	add(t, text);
 }
 
+static void take_row(struct table *t, char **from, bool keep)
+{
+	for (size_t c = 0; c < t->nr_columns; c++) {
+		if (keep && !t->failed &&
+		    base_grow(&t->cells, &t->cap_cells, t->nr_cells + 1, sizeof(*t->cells)) >= 0) {
+			t->cells[t->nr_cells++] = from[c];
+			continue;
+		}
+		t->failed |= keep;
+		free(from[c]);
+	}
+}
+
+void table_leave_out(struct table *t, const bool *keep,
+		     void (*gap)(void *ctx, size_t from, size_t to), void *ctx)
+{
+	size_t nr = t->nr_columns ? t->nr_cells / t->nr_columns - 1 : 0, begin = 0;
+	char **old = t->cells;
+
+	if (t->failed || !nr)
+		return;
+	t->cells = NULL;
+	t->nr_cells = t->cap_cells = 0;
+	take_row(t, old, true);
+	for (size_t i = 0; i < nr; i++) {
+		if (keep[i] && begin < i)
+			gap(ctx, begin, i);
+		begin = keep[i] ? i + 1 : begin;
+		take_row(t, old + (i + 1) * t->nr_columns, keep[i]);
+	}
+	if (begin < nr)
+		gap(ctx, begin, nr);
+	free(old);
+}
+
 /* The share that a cell is, or 0. */
 static double share(const struct table *t, size_t column, const char *cell)
 {

@@ -23,6 +23,12 @@ struct table {
 void table_column(struct table *t, bool left, const char *head);
 /* The next cell. Control characters become '?': names come from outside. */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * Leaves out the rows whose @keep is false; it is indexed by row, heads not counted. For those that
+ * stood together @gap is called with the first and the one behind the last: it may add a row.
+ */
+void table_leave_out(struct table *t, const bool *keep,
+		     void (*gap)(void *ctx, size_t from, size_t to), void *ctx);
 /* 0 or -ENOMEM (nothing printed). Heads only with @heads. No blanks at the ends of lines. On a
  * terminal names are shortened until rows fit. */
 int table_print(const struct table *t, bool heads, FILE *to);

@@ -75,6 +75,13 @@ static bool load(void)
 	return lib.begin != NULL;
 }
 
+const char *image_fetch_failure(void)
+{
+	if (!load())
+		return "was not asked: libdebuginfod.so.1 is not installed";
+	return silent ? "does not answer" : NULL;
+}
+
 char *image_fetch(const struct base_id *id, bool debug)
 {
 	struct wait w = { .deadline_ns = base_now_ns() + SILENCE_MAX };

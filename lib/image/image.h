@@ -238,6 +238,10 @@ typedef int image_guess_fn(uint32_t machine, const uint8_t *code, size_t len, ui
 void image_guess_by(image_guess_fn *fn);
 /* Some of its procedures are so. */
 bool image_guessed(struct image *img);
+/* It has no symbols but those that it exports, and none were found elsewhere. */
+bool image_stripped(struct image *img);
+/* Writes where the symbols of the file of that path and identity can be had. 0 or -ENOMEM. */
+int image_symbols_remedy(const char *path, const struct base_id *id, struct base_buf *to);
 
 /*
  * Hashes of a routine in a pseudo-image, independent of its address. @exact: name, bytes, lines and
@@ -286,8 +290,15 @@ struct image_source;
  * alone, may be of "FILE lines 4-6,9", the first of them being its line.
  */
 size_t image_source_path_len(const char *name);
-/* Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. @public: only one that everybody
- * may read, else -EACCES. 0, or negative with @err. */
+/* The user's folders for sources that were moved, with colons between them (-source-path); NULL. */
+extern const char *image_source_path;
+/*
+ * Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. Each DIR of image_source_path is
+ * searched first, for the name, and for it without its first folder, and so on; then the name
+ * itself; then DIR/<path> of $DCPI_DEBUG_PATH, and where packages put the sources of Rust's and
+ * Java's libraries. @public: only one that everybody may read, else -EACCES. 0, or negative with
+ * @err.
+ */
 int image_source_open(const char *path, bool public, struct image_source **out,
 		      struct base_err *err);
 void image_source_close(struct image_source *src);

@@ -327,6 +327,17 @@ int image_new(struct image_elf *f, enum image_kind kind, struct image **out, str
 const struct image_elf *image_debug(struct image *img);
 /* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
 int image_debug_dirs(int (*fn)(const char *dir, void *ctx), void *ctx);
+
+/* Why the servers of $DEBUGINFOD_URLS tell nothing; NULL: they do. */
+const char *image_fetch_failure(void);
+/* The package of dpkg that has @path, by its lists in the folder @info (remedy.c). */
+bool image_package_of(const char *info, const char *path, char *out, size_t out_len);
+
+/* Whether a source stands at that path: negative to look further. */
+typedef int image_source_fn(void *ctx, const char *path);
+/* Call @fn with each path where the source of that @name may be until it returns 0 or more. Returns
+ * that, or what it returned for @name itself, or -ENOMEM. */
+int image_source_find(const char *name, image_source_fn *fn, void *ctx);
 /* "DIR/.build-id/xx/yyyy@suffix" */
 void image_id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
 		   const char *suffix);

@@ -119,6 +119,14 @@ bool image_guessed(struct image *img)
 	return img->lookup.symbols.guessed;
 }
 
+bool image_stripped(struct image *img)
+{
+	GElf_Shdr sh;
+
+	return !image_elf_section(&img->main, ".symtab", &sh) &&
+	       !image_elf_section(&img->main, ".gnu_debugdata", &sh) && !image_debug(img);
+}
+
 size_t image_nr_symbols(struct image *img)
 {
 	image_symbols_load(img, NULL);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "image.h"
+#include "image_internal.h"
 
 enum { SOURCE_MAX = 64 << 20 };
 
@@ -51,23 +51,34 @@ size_t image_source_path_len(const char *name)
 	return at - strlen(word);
 }
 
-static int read_file(const char *path, bool public, struct base_buf *out, struct base_err *err)
+struct reading {
+	const char *name;
+	bool public;
+	struct base_buf *out;
+	struct base_err *err; /* of the file of that name */
+};
+
+static int read_file(void *ctx, const char *path)
 {
-	return public ? base_file_read_public(path, SOURCE_MAX, out, err)
-		      : base_file_read(AT_FDCWD, path, SOURCE_MAX, out, err);
+	const struct reading *x = ctx;
+	struct base_err *err = strcmp(path, x->name) == 0 ? x->err : NULL;
+
+	base_buf_clear(x->out);
+	return x->public ? base_file_read_public(path, SOURCE_MAX, x->out, err)
+			 : base_file_read(AT_FDCWD, path, SOURCE_MAX, x->out, err);
 }
 
 /* The file of that very name first: some may be called so. */
 static int read_text(const char *path, bool public, struct base_buf *out, struct base_err *err)
 {
 	size_t len = image_source_path_len(path);
-	int r = read_file(path, public, out, path[len] ? NULL : err);
-	char *file;
+	char *file = strndup(path, len);
+	struct reading x = { file, public, out, err };
+	int r;
 
-	if (r >= 0 || !path[len])
-		return r;
-	file = strndup(path, len);
-	r = file ? read_file(file, public, out, err) : -ENOMEM;
+	r = file && path[len] ? read_file(&x, path) : -ENOENT;
+	if (r < 0)
+		r = file ? image_source_find(file, read_file, &x) : -ENOMEM;
 	free(file);
 	return r;
 }

@@ -51,17 +51,10 @@ static void number_nodes(struct calls *c, size_t size)
 
 static void put_ends(const struct calls *c, struct jwrite *j)
 {
-	static const char *const names[PROFDB_NR_CALLPATH_ENDS] = {
-		[PROFDB_CALLPATH_COMPLETE] = "complete",
-		[PROFDB_CALLPATH_CUT] = "cut",
-		[PROFDB_CALLPATH_UNREADABLE] = "stack unreadable",
-		[PROFDB_CALLPATH_NO_ROWS] = "no unwind rows",
-		[PROFDB_CALLPATH_CONTRADICTED] = "contradicted",
-	};
-
 	jwrite_open(j, "ends", '{');
 	for (size_t i = 0; i < PROFDB_NR_CALLPATH_ENDS; i++)
-		jwrite_count(j, names[i], c->t->ends[c->p->o->event * PROFDB_NR_CALLPATH_ENDS + i]);
+		jwrite_count(j, profdb_callpath_end_text((enum profdb_callpath_end)i),
+			     c->t->ends[c->p->o->event * PROFDB_NR_CALLPATH_ENDS + i]);
 	jwrite_close(j, '}');
 }
 

@@ -10,6 +10,7 @@
 #include "demangle.h"
 #include "hotlists.h"
 #include "page_internal.h"
+#include "progress.h"
 #include "search.h"
 
 enum {
@@ -721,6 +722,7 @@ static int list_all(struct code *c, size_t from, struct base_err *err)
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		struct base_err why = { 0 };
 
+		progress_show("listing procedures", i, nr);
 		if (i && order[i]->ai != order[i - 1]->ai) {
 			image_close(img);
 			img = NULL;
@@ -731,6 +733,7 @@ static int list_all(struct code *c, size_t from, struct base_err *err)
 		else if (r < 0)
 			r = (order[i]->why = strdup(why.text)) ? 0 : -ENOMEM;
 	}
+	progress_show("listing procedures", 1, 1);
 	image_close(img);
 	free(order);
 	return r;

@@ -7,6 +7,7 @@
 #include "demangle.h"
 #include "estimate.h"
 #include "page_internal.h"
+#include "progress.h"
 
 /* Parts of the size: of rows and of code; calls have the rest. */
 static const double rows_part = 0.52, code_part = 0.36;
@@ -134,11 +135,13 @@ int page_rows(struct analysis *a, bool by_image, struct analysis_rows *rows)
 	int r = 0;
 
 	for (size_t i = 0; i < a->nr_images && r >= 0; i++) {
+		progress_show("naming procedures", i, a->nr_images);
 		if (!has_samples(a, a->images[i]))
 			continue;
 		r = by_image ? analysis_rows_add_image(rows, a, a->images[i])
 			     : analysis_rows_add_procedures(rows, a, a->images[i]);
 	}
+	progress_show("naming procedures", 1, 1);
 	return r;
 }
 
@@ -216,22 +219,15 @@ static void put_procedure(struct jwrite *j, const struct page *p, const struct a
 	jwrite_close(j, ']');
 }
 
-/* Says what is wrong with an image, or not known of it. */
-static void put_state(struct jwrite *j, const struct analysis_image *ai)
+static void put_state(struct jwrite *j, const struct page *p, const struct analysis_image *ai)
 {
-	if (ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN) {
-		jwrite_text(j, "problem", ai->why.text);
-		if (*ai->why.hint)
-			jwrite_text(j, "hint", ai->why.hint);
-	} else if (ai->guessed) {
-		jwrite_text(j, "problem",
-			    "it does not tell where all of its procedures are: those named by an "
-			    "address are guessed from its code");
-	} else if (ai->twin) {
-		jwrite_text(j, "problem",
-			    "it is kept apart from another file of the same build-id: its code is "
-			    "another one, or could not be read");
-	}
+	struct base_err why;
+
+	if (!analysis_image_remark(p->a, ai, &why))
+		return;
+	jwrite_text(j, "problem", why.text);
+	if (*why.hint)
+		jwrite_text(j, "hint", why.hint);
 }
 
 static void put_image(struct jwrite *j, const struct page *p, const struct analysis_row *row,
@@ -250,7 +246,7 @@ static void put_image(struct jwrite *j, const struct page *p, const struct analy
 		jwrite_count(j, "images", row->nr_images);
 	if (row->nr_processes)
 		jwrite_count(j, "processes", row->nr_processes);
-	put_state(j, row->image);
+	put_state(j, p, row->image);
 	jwrite_open(j, "samples", '[');
 	put_counts(j, p, row->count);
 	jwrite_close(j, ']');

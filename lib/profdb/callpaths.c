@@ -6,6 +6,26 @@
 
 #include "profdb_internal.h"
 
+static const struct {
+	const char *text, *word;
+} ends[PROFDB_NR_CALLPATH_ENDS] = {
+	[PROFDB_CALLPATH_COMPLETE] = { "complete", "complete" },
+	[PROFDB_CALLPATH_CUT] = { "cut", "cut" },
+	[PROFDB_CALLPATH_UNREADABLE] = { "stack unreadable", "unreadable" },
+	[PROFDB_CALLPATH_NO_ROWS] = { "no unwind rows", "no_rows" },
+	[PROFDB_CALLPATH_CONTRADICTED] = { "contradicted", "contradicted" },
+};
+
+const char *profdb_callpath_end_text(enum profdb_callpath_end end)
+{
+	return ends[end].text;
+}
+
+const char *profdb_callpath_end_word(enum profdb_callpath_end end)
+{
+	return ends[end].word;
+}
+
 struct profdb_callpaths *profdb_callpaths_new(void)
 {
 	struct profdb_callpaths *c = calloc(1, sizeof(*c));

@@ -173,6 +173,10 @@ enum profdb_callpath_end {
 	PROFDB_NR_CALLPATH_ENDS
 };
 
+/* "stack unreadable" for people, and "unreadable", one word, for programs. */
+const char *profdb_callpath_end_text(enum profdb_callpath_end end);
+const char *profdb_callpath_end_word(enum profdb_callpath_end end);
+
 /* Image @image of the file, and an offset in it, as profiles have it: the interrupted instruction,
  * or of a caller the last byte of its call. */
 struct profdb_frame {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# dcpilist -asm: routines that a compiler put into others, in a routine that a JIT told of.
+# dcpilist -asm, dcpiprof -inlined: routines that a compiler put into others, in a routine that a JIT told of.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 
@@ -38,5 +38,12 @@ export DCPIDB=in
 	run dcpilist -no_header -mangled -asm outer
 	run dcpilist -no_header -both outer
 	run dcpilist -json outer
+	# What is inlined has rows of its own, which name what dcpilist lists.
+	run dcpiprof -inlined
+	run dcpiprof -inlined -no_header -mangled -keep 60
+	"$DCPI_BIN/dcpiprof" -inlined -json | sed -n '/^  "rows"/,/^  \]/p'
+	run dcpiprof -inlined -total
+	run dcpilist -no_header -hot 'outer (inlined square(int))'
+	run dcpitopcounts -lines -no_header
 } >out
 compare dcpilist_inline

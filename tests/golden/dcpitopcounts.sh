@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# dcpitopcounts: instructions of a program with DWARF, a stripped library, a pseudo-image, a kernel
+# dcpitopcounts: instructions and lines of a program with DWARF, a stripped library, a pseudo-image, a kernel
 # without bytes; samples between instructions, in no image, in one that is gone; sums.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
@@ -31,10 +31,20 @@ END
 	run dcpitopcounts -event nothing
 	run dcpitopcounts no_such_image
 	run dcpitopcounts -n 0
+	# Source lines: of all images, of one, of several; what has no line stands by procedure.
+	run dcpitopcounts -lines
+	run dcpitopcounts -lines -no_header -n 2 -s imiss
+	run dcpitopcounts -lines -no_header app
+	run dcpitopcounts -lines -json -n 2 app hi
+	mkdir -p moved && mv app.c moved
+	run dcpitopcounts -lines -no_header -n 1 app
+	run dcpitopcounts -lines -no_header -n 1 -source-path moved app
+	mv moved/app.c .
 } >out
 compare dcpitopcounts
 
-for n in 1 2 3 5 100; do
+for n in 1 2 3 5 100 "100 -lines" "3 -lines"; do
+	# shellcheck disable=SC2086 # two words
 	"$DCPI_BIN/dcpitopcounts" -no_header -n $n 2>/dev/null | awk '
 		/ total / { total = $1; next } { sum += $1 } END { exit !(sum == 214 && total == 214) }'
 done

@@ -42,6 +42,8 @@ END
 	run dcpiwhatcg -event imiss
 	run dcpiwhatcg no_such_image
 	run dcpiwhatcg -conf_low -conf_med
+	# Less than half is covered: the first line says so, and what to turn on.
+	run dcpiwhatcg -conf_high app
 } >out
 compare dcpiwhatcg
 

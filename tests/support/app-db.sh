@@ -9,6 +9,7 @@ cd "$work"
 mkdb=$DCPI_BIN/../tests/mkdb
 app=$DCPI_SRC/tests/data/app
 export DCPIDB=db DCPI_DEBUG_PATH=root
+unset DEBUGINFOD_URLS
 mkdir -p root/.build-id/01
 cp "$app/app" root/.build-id/01/23456789abcdef0123456789abcdef01234567
 cp "$app/app.c" "$app/other.c" .

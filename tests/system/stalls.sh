@@ -66,7 +66,7 @@ top()
 	"$DCPI_BIN/dcpitopstalls" -conf_low -no_header -n 100000 stall_kernels >"$work/top"
 	head -3 "$work/top"
 	awk -v want="^stall_$1 $3\$" '
-		NF > 4 { sum[$9 " " $7] += $3 }
+		NF > 4 { for (i = 5; $i !~ /^0x/; i++) ; sum[$(i + 1) " " $(i - 1)] += $3 }
 		END {
 			for (blame in sum)
 				if (sum[blame] > sum[most])

@@ -6,14 +6,17 @@
 
 #include "callpath_internal.h"
 
-static const char *const ends[CALLPATH_NR_ENDS] = {
-	[CALLPATH_OUTERMOST] = "(outermost)",
-	[PROFDB_CALLPATH_CUT] = "(cut)",
-	[PROFDB_CALLPATH_UNREADABLE] = "(stack unreadable)",
-	[PROFDB_CALLPATH_NO_ROWS] = "(no unwind rows)",
-	[PROFDB_CALLPATH_CONTRADICTED] = "(contradicted)",
-	[CALLPATH_NO_PATH] = "(no path kept)",
-};
+/* What stands where a path ends. */
+static void name_end(size_t end, char *text, size_t len)
+{
+	if (end == CALLPATH_OUTERMOST)
+		snprintf(text, len, "(outermost)");
+	else if (end == CALLPATH_NO_PATH)
+		snprintf(text, len, "(no path kept)");
+	else
+		snprintf(text, len, "(%s)",
+			 profdb_callpath_end_text((enum profdb_callpath_end)end));
+}
 
 static int add_procedure(struct callpath_tree *t, enum callpath_kind kind, const char *name)
 {
@@ -36,10 +39,13 @@ static int add_procedure(struct callpath_tree *t, enum callpath_kind kind, const
 
 int procedures_begin(struct callpath_tree *t)
 {
+	char name[32];
 	int r = 0;
 
-	for (size_t i = 0; i < CALLPATH_NR_ENDS && r >= 0; i++)
-		r = add_procedure(t, CALLPATH_END, ends[i]);
+	for (size_t i = 0; i < CALLPATH_NR_ENDS && r >= 0; i++) {
+		name_end(i, name, sizeof(name));
+		r = add_procedure(t, CALLPATH_END, name);
+	}
 	return r;
 }
 

@@ -46,13 +46,21 @@ static void parts_name_block(const struct flow *f, const struct analysis_listing
 
 		if (u->vaddr == f->blocks[b].vaddr && u->line) {
 			row->file = first->files[u->file];
-			row->line = u->line;
+			row->line[0] = row->line[1] = u->line;
 		}
 	}
 }
 
+static void name_line(const struct align *align, const struct analysis_listing *own, int set,
+		      const struct analysis_unit *u, struct parts_row *row)
+{
+	row->file = own->files[u->file];
+	row->line[set] = u->line;
+	row->line[!set] = align ? align_other(align, set, u) : u->line;
+}
+
 static int count_set(struct parts *p, const struct analysis_listing *const l[2], int set,
-		     size_t event, const struct flow *f)
+		     size_t event, const struct flow *f, const struct align *align)
 {
 	const struct analysis_listing *own = l[set];
 	int r = 0;
@@ -68,20 +76,26 @@ static int count_set(struct parts *p, const struct analysis_listing *const l[2],
 		if (f) {
 			parts_name_block(f, l[0], u->vaddr - own->symbol.vaddr, &row);
 		} else if (u->line) {
-			row.file = own->files[u->file];
-			row.line = u->line;
+			name_line(align, own, set, u, &row);
 		}
 		r = add(p, &row);
 	}
 	return r;
 }
 
+/* Those of A alone stand before the others of that number. */
 static int by_file(const struct parts_row *a, const struct parts_row *b)
 {
 	int r = strcmp(a->file ? base_path_name(a->file) : "",
 		       b->file ? base_path_name(b->file) : "");
 
-	return r ? r : (a->line > b->line) - (a->line < b->line);
+	unsigned int line_a = a->line[!a->line[0]], line_b = b->line[!b->line[0]];
+
+	if (r || line_a != line_b)
+		return r ? r : line_a < line_b ? -1 : 1;
+	if (a->line[0] != b->line[0])
+		return a->line[0] > b->line[0] ? -1 : 1;
+	return (a->line[1] > b->line[1]) - (a->line[1] < b->line[1]);
 }
 
 /* Compares places: source lines by the file's base name, or blocks. */
@@ -139,7 +153,7 @@ static void settle_counts(struct parts *p)
 }
 
 int parts_compare(const struct analysis_listing *const l[2], const size_t event[2], bool by_line,
-		  struct parts *out, struct base_err *err)
+		  const struct align *align, struct parts *out, struct base_err *err)
 {
 	struct flow *f = NULL;
 	int r = 0;
@@ -148,7 +162,7 @@ int parts_compare(const struct analysis_listing *const l[2], const size_t event[
 	if (!by_line)
 		r = flow_build(l[0]->img, &l[0]->symbol, &f, err);
 	for (int set = 0; set < 2 && r >= 0; set++)
-		r = count_set(out, l, set, event[set], f);
+		r = count_set(out, l, set, event[set], f, align);
 	if (r >= 0)
 		settle_counts(out);
 	flow_free(f);
@@ -212,8 +226,7 @@ static int find_place(struct compare *c, const struct graph_flow *const f[2], in
 	if (!c->by_line) {
 		parts_name_block(f[0]->flow, first, off, &row);
 	} else if (u->line) {
-		row.file = own->files[u->file];
-		row.line = u->line;
+		name_line(c->align, own, set, u, &row);
 	}
 	if (last && parts_by_place(&last->at, &row, c->by_line) == 0)
 		return 0;
@@ -300,6 +313,7 @@ int compare_procedures(const struct graph_flow *const f[2], const size_t event[2
 	int r = 0;
 
 	out->by_line = o->by_line;
+	out->align = o->align;
 	out->least = o->least;
 	out->apart = in_cycles(f[0], event[0]) != in_cycles(f[1], event[1]);
 	for (int set = 0; set < 2 && r >= 0; set++) {

@@ -6,6 +6,7 @@
 #ifndef DCPI_COMPARE_H
 #define DCPI_COMPARE_H
 
+#include "align.h"
 #include "calc.h"
 #include "flow.h"
 #include "listing.h"
@@ -16,7 +17,8 @@ struct parts_row {
 	uint64_t from, end; /* a block: bytes from the procedure's start; both 0: in no block */
 	const char *
 		file; /* the line's file, or that of a block's first instruction; NULL: not known */
-	unsigned int line;
+	/* In each version; 0: the line is not in that version of the procedure. Of a block A's. */
+	unsigned int line[2];
 	uint64_t count[2];
 	double range; /* |a - b| / (a + b), 0 to 1 */
 };
@@ -34,11 +36,12 @@ bool parts_same_code(const struct analysis_listing *a, const struct analysis_lis
 /*
  * Compares the samples of the listings by block or line. Rows without samples in both sets are left
  * out. The listings own the files and must outlive the rows; lines match by the file's base name,
- * so that trees in two folders can be compared. The caller zero-initializes @out and releases it,
- * also on failure. 0, -ENOMEM, or by block errors of flow_build.
+ * so that trees in two folders can be compared, and as @align has it (NULL: by number). The caller
+ * zero-initializes @out and releases it, also on failure. 0, -ENOMEM, or by block errors of
+ * flow_build.
  */
 int parts_compare(const struct analysis_listing *const l[2], const size_t event[2], bool by_line,
-		  struct parts *out, struct base_err *err);
+		  const struct align *align, struct parts *out, struct base_err *err);
 void parts_release(struct parts *p);
 
 /* ---- by costs -------------------------------------------------------------------------------- */
@@ -69,6 +72,7 @@ struct compare_place {
 
 struct compare_options {
 	bool by_line;
+	const struct align *align;  /* of lines; NULL: by number */
 	enum freq_confidence least; /* a frequency with less confidence is not known */
 	enum stall_outside outside;
 };
@@ -77,6 +81,7 @@ struct compare {
 	struct compare_place *v; /* each place once */
 	size_t nr, cap;
 	bool by_line;
+	const struct align *align;
 	enum freq_confidence least;
 	bool known[2], timed[2], absolute[2]; /* as in struct calc_insns */
 	bool apart; /* one set's time is in cycles, the other's in nanoseconds */

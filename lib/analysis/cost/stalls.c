@@ -287,6 +287,7 @@ static int add_parts(struct walk *w, double all, const struct estimate_rest *res
 
 	for (size_t i = 0; i < w->of[w->o->event].nr; i++)
 		gathered += (double)w->of[w->o->event].v[i].count;
+	w->s->unsure += w->unsure;
 	r = add_part(w->s, "in blocks of lower confidence", w->unsure);
 	if (r >= 0)
 		r = add_part(w->s, "in no block", (double)rest->no_block);

@@ -62,6 +62,7 @@ struct stalls {
 	struct stalls_part *parts; /* most samples first, once stalls_finish was called */
 	size_t nr_parts, cap_parts;
 	struct stall_tally total;
+	double unsure;	/* samples in blocks of lower confidence */
 	double samples; /* samples of the event: total.samples and all parts together */
 	/* The number of procedures with executions, with proportions only, and with proportions
 	 * from traces. */

@@ -230,3 +230,12 @@ void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf,
 			 "if an average instruction took one %s",
 			 event, estimate_is_cycles(event) ? "cycle" : "nanosecond");
 }
+
+const char *estimate_remedy(uint64_t traces)
+{
+	return traces ? "more instruction traces (dcpid -vwindows, for longer or with a smaller N) "
+			"tell "
+			"more; -conf_low takes any"
+		      : "instruction traces (dcpid -vwindows) or samples of instructions (dcpid "
+			"-event) tell more; -conf_low takes any";
+}

@@ -498,13 +498,38 @@ static int say_stalls(struct calc *c)
 					   percent * s->low, percent * s->likely,
 					   percent * s->high);
 	}
-	if (r >= 0)
+	/* Nothing tells of it where it is nought: code that ran took some time. */
+	if (r >= 0 && t->execution > 0)
 		r = graph_text_add(to, "  %-22s %8s %7.2f%%", "execution", "",
 				   percent * t->execution);
 	if (r >= 0 && c->p->outside)
 		r = graph_text_add(to, "  %-22s %8s %7.2f%%", "in no block", "",
 				   percent * (double)c->p->outside);
 	return r < 0 ? r : graph_text_add(to, "  %-22s %8s %7.2f%%", "total tallied", "", 100.0);
+}
+
+/* Stands before all other notes, as the rest of the graph is to be read by it. */
+static int note_covered(struct calc *c)
+{
+	struct graph_texts *notes = &c->p->notes;
+	double sum = 0, unsure = 0, all = (double)c->p->samples;
+	char *first;
+	int r;
+
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+		*(c->block[i].confidence == GRAPH_UNKNOWN ? &unsure : &sum) +=
+			(double)c->p->blocks[i].samples;
+	if (!c->known || c->o->exact || sum >= all / 2 || unsure <= all / 4)
+		return 0;
+	r = graph_text_add(notes,
+			   "only %.2f %% of the samples are in blocks of known frequency: %s",
+			   100 * sum / all, estimate_remedy(c->traces));
+	if (r < 0)
+		return r;
+	first = notes->v[notes->nr - 1];
+	memmove(notes->v + 1, notes->v, (notes->nr - 1) * sizeof(*notes->v));
+	notes->v[0] = first;
+	return 0;
 }
 
 static int calculate(struct calc *c, struct base_err *err)
@@ -525,6 +550,8 @@ static int calculate(struct calc *c, struct base_err *err)
 		r = tell_costs(c);
 	if (r >= 0)
 		r = show_blocks(c);
+	if (r >= 0)
+		r = note_covered(c);
 	if (r >= 0)
 		r = say_stalls(c);
 	return r < 0 ? r : say_known(c);

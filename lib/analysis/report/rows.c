@@ -8,7 +8,8 @@
 #include "rows.h"
 
 static int add_row(struct analysis_rows *rows, struct analysis *a, struct analysis_image *ai,
-		   const struct image_symbol *symbol, struct analysis_row **out)
+		   const struct image_symbol *symbol, const char *inlined,
+		   struct analysis_row **out)
 {
 	struct analysis_row row = { .image = ai };
 	int r = base_grow(&rows->v, &rows->cap, rows->nr + 1, sizeof(*rows->v));
@@ -23,8 +24,11 @@ static int add_row(struct analysis_rows *rows, struct analysis *a, struct analys
 		row.vaddr = symbol->vaddr;
 		row.len = symbol->len;
 	}
-	if (r < 0 || !rows->total || !row.count || (symbol && !row.procedure)) {
+	row.inlined = inlined ? strdup(inlined) : NULL;
+	if (r < 0 || !rows->total || !row.count || (symbol && !row.procedure) ||
+	    (inlined && !row.inlined)) {
 		free(row.count);
+		free(row.inlined);
 		free(row.procedure);
 		return -ENOMEM;
 	}
@@ -68,9 +72,9 @@ struct placing {
 	struct analysis *a;
 	struct analysis_image *ai;
 	struct analysis_facility *facility; /* NULL: the image stands alone */
-	struct base_map by_vaddr;	    /* row index + 1 of symbols that were already met */
-	size_t none;			    /* index + 1 of the row without procedure, or 0 */
-	struct image *img;		    /* NULL: it could not be opened */
+	struct base_map by_vaddr; /* row index + 1 of symbols, and what is inlined, already met */
+	size_t none;		  /* index + 1 of the row without procedure, or 0 */
+	struct image *img;	  /* NULL: it could not be opened */
 };
 
 /* Several merged images lead to the same file: its processes count once. */
@@ -128,7 +132,8 @@ static int note_code(struct placing *p, struct analysis_row *row, const struct i
 
 /* Finds the row of that name, which another image of the facility has, or this image at another
  * place; or adds one. */
-static int place_named(struct placing *p, const struct image_symbol *symbol, size_t *at)
+static int place_named(struct placing *p, const struct image_symbol *symbol, const char *inlined,
+		       size_t *at)
 {
 	struct base_buf key = { 0 };
 	struct analysis_row *row;
@@ -136,12 +141,14 @@ static int place_named(struct placing *p, const struct image_symbol *symbol, siz
 
 	if (r >= 0 && symbol)
 		r = base_buf_append(&key, symbol->name, strlen(symbol->name) + 1);
+	if (r >= 0 && inlined)
+		r = base_buf_append(&key, inlined, strlen(inlined));
 	if (r < 0)
 		goto out;
 	*at = (size_t)(uintptr_t)base_map_get(&p->rows->by_name, key.data, key.len);
 	if (*at)
 		goto out;
-	r = add_row(p->rows, p->a, p->ai, symbol, &row);
+	r = add_row(p->rows, p->a, p->ai, symbol, inlined, &row);
 	if (r < 0)
 		goto out;
 	row->facility = p->facility;
@@ -152,37 +159,52 @@ out:
 	return r;
 }
 
-static int place_alone(struct placing *p, const struct image_symbol *symbol, size_t *at)
+static int place_alone(struct placing *p, const struct image_symbol *symbol, const char *inlined,
+		       size_t *at)
 {
 	struct analysis_row *row;
-	int r = add_row(p->rows, p->a, p->ai, symbol, &row);
+	int r = add_row(p->rows, p->a, p->ai, symbol, inlined, &row);
 
 	*at = p->rows->nr;
 	return r;
 }
 
-/* Finds or adds the row of @symbol (NULL: no procedure). */
-static int place(struct placing *p, const struct image_symbol *symbol, struct analysis_row **out)
+static int place_new(struct placing *p, const struct image_symbol *symbol, const char *inlined,
+		     size_t *at)
 {
-	size_t at = symbol ? (size_t)(uintptr_t)base_map_get(&p->by_vaddr, &symbol->vaddr,
-							     sizeof(symbol->vaddr))
-			   : p->none;
+	int r = p->facility ? place_named(p, symbol, inlined, at)
+			    : place_alone(p, symbol, inlined, at);
+
+	if (r < 0)
+		return r;
+	join(p, &p->rows->v[*at - 1], symbol);
+	return symbol && p->rows->code ? note_code(p, &p->rows->v[*at - 1], symbol) : 0;
+}
+
+/* Finds or adds the row of @symbol (NULL: no procedure), or of what is inlined there. */
+static int place(struct placing *p, const struct image_symbol *symbol, const char *inlined,
+		 struct analysis_row **out)
+{
+	struct base_buf key = { 0 };
+	size_t at = p->none;
 	int r = 0;
 
-	if (!at) {
-		r = p->facility ? place_named(p, symbol, &at) : place_alone(p, symbol, &at);
-		if (r < 0)
-			return r;
-		join(p, &p->rows->v[at - 1], symbol);
-		if (!symbol)
+	if (symbol)
+		r = base_buf_append(&key, &symbol->vaddr, sizeof(symbol->vaddr));
+	if (r >= 0 && inlined)
+		r = base_buf_append(&key, inlined, strlen(inlined));
+	if (r >= 0 && symbol)
+		at = (size_t)(uintptr_t)base_map_get(&p->by_vaddr, key.data, key.len);
+	if (r >= 0 && !at) {
+		r = place_new(p, symbol, inlined, &at);
+		if (r >= 0 && symbol)
+			r = base_map_set(&p->by_vaddr, key.data, key.len, (void *)(uintptr_t)at);
+		else if (r >= 0)
 			p->none = at;
-		else if (p->rows->code)
-			r = note_code(p, &p->rows->v[at - 1], symbol);
-		if (symbol && r >= 0)
-			r = base_map_set(&p->by_vaddr, &symbol->vaddr, sizeof(symbol->vaddr),
-					 (void *)(uintptr_t)at);
 	}
-	*out = &p->rows->v[at - 1];
+	base_buf_release(&key);
+	if (r >= 0)
+		*out = &p->rows->v[at - 1];
 	return r;
 }
 
@@ -198,13 +220,23 @@ int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 		analysis_image_open(a, ai, &p.img, NULL);
 	r = facility_of(rows, ai, &p.facility);
 	if (r >= 0)
-		r = place(&p, NULL, &row);
+		r = place(&p, NULL, NULL, &row);
 	for (size_t i = 0; r >= 0 && i < a->nr_events; i++) {
 		row->count[i] += ai->count[i];
 		rows->total[i] += ai->count[i];
 	}
 	image_close(p.img);
 	return r;
+}
+
+/* The innermost routine that a compiler put there; NULL: none. */
+static const char *inlined_at(struct image *img, uint64_t vaddr)
+{
+	struct image_frame v[IMAGE_FRAMES_MAX];
+
+	if (image_frames_at(img, vaddr, v, IMAGE_FRAMES_MAX) < 2)
+		return NULL;
+	return v[0].linkage ? v[0].linkage : v[0].name;
 }
 
 int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
@@ -222,13 +254,14 @@ int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
 		const struct profdb_entry *e = profdb_profile_entry(ai->profile, i);
 		const struct image_symbol *symbol = NULL;
 		struct analysis_row *row;
-		uint64_t vaddr;
+		uint64_t vaddr = 0;
 
 		if (!analysis_entry_wanted(ai, e))
 			continue;
 		if (img && image_vaddr(img, e->off, &vaddr) >= 0)
 			symbol = image_symbol_at(img, vaddr);
-		r = place(&p, symbol, &row);
+		r = place(&p, symbol, symbol && rows->inlined ? inlined_at(img, vaddr) : NULL,
+			  &row);
 		if (r >= 0)
 			analysis_entry_add(ai, e, row->count, rows->total);
 	}
@@ -248,7 +281,7 @@ int analysis_rows_add_unsampled(struct analysis_rows *rows, struct analysis *a,
 	if (r >= 0 && p.facility && p.facility->nr_images > 1)
 		p.facility->nr_images--;
 	if (r >= 0)
-		r = place(&p, symbol, &row);
+		r = place(&p, symbol, NULL, &row);
 	base_map_release(&p.by_vaddr);
 	return r;
 }
@@ -282,6 +315,8 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 		r = strcmp(a->procedure ? a->procedure : "", b->procedure ? b->procedure : "");
 	if (!r)
 		r = (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+	if (!r)
+		r = strcmp(a->inlined ? a->inlined : "", b->inlined ? b->inlined : "");
 	return r;
 }
 
@@ -310,6 +345,7 @@ void analysis_rows_release(struct analysis_rows *rows)
 {
 	for (size_t i = 0; i < rows->nr; i++) {
 		free(rows->v[i].procedure);
+		free(rows->v[i].inlined);
 		free(rows->v[i].places);
 		free(rows->v[i].count);
 		free(rows->v[i].total);

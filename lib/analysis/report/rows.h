@@ -24,7 +24,9 @@ struct analysis_row {
 	struct analysis_facility *facility; /* NULL: the row is of one image alone */
 	size_t nr_images;		    /* number of images whose samples it has */
 	size_t nr_processes;		    /* number of their processes; 0: not known */
-	char *procedure;     /* NULL: samples outside every procedure, or of a whole image */
+	char *procedure; /* NULL: samples outside every procedure, or of a whole image */
+	char *inlined;	 /* with @inlined: what these samples are in was put into the procedure, by
+			    the linker's name if it has one; NULL: they are in its own code */
 	uint64_t vaddr, len; /* the procedure; the first place of several */
 	bool several;	     /* the procedure has several places */
 	/* With @code only: the distinct codes, as far as bytes are available. */
@@ -47,6 +49,7 @@ struct analysis_rows {
 	size_t nr_events;
 	uint64_t *total; /* indexed by event; always the sum of the rows */
 	bool apart;
+	bool inlined;		    /* set before the first image: rows for what is inlined */
 	bool code;		    /* set before the first image too: hash the procedures' code */
 	struct base_map facilities; /* name to struct analysis_facility */
 	struct base_map by_name;    /* facility and procedure: index of the row + 1 */
@@ -65,6 +68,8 @@ int analysis_rows_add_unsampled(struct analysis_rows *rows, struct analysis *a,
  * @by_total the totals come before all these. */
 void analysis_rows_sort(struct analysis_rows *rows, size_t event, bool by_total);
 void analysis_rows_release(struct analysis_rows *rows);
+/* Stands between a procedure and what is inlined into it: "main (inlined f)". */
+#define ANALYSIS_ROW_INLINED " (inlined "
 /* The text in place of the procedure: "(no symbol)", "(image missing)", …; for a bucket
  * "(idle)". */
 const char *analysis_row_label(const struct analysis_row *row);

@@ -6,6 +6,7 @@
 
 #include "code.h"
 #include "demangle.h"
+#include "rows.h"
 #include "search.h"
 
 enum { NEAR_MAX = 3 };
@@ -269,8 +270,8 @@ static int search_everywhere(struct search *s, const char *image)
 	return r;
 }
 
-int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
-		  struct analysis_founds *out, struct base_err *err)
+static int find(struct analysis *a, const char *what, const char *image, size_t event,
+		struct analysis_founds *out, struct base_err *err)
 {
 	struct search s = { .a = a, .what = what, .out = out };
 	char *end;
@@ -300,6 +301,22 @@ int analysis_find(struct analysis *a, const char *what, const char *image, size_
 		drop_unsampled(&s);
 	qsort_r(out->v, out->nr, sizeof(*out->v), by_count, &event);
 	return 0;
+}
+
+int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
+		  struct analysis_founds *out, struct base_err *err)
+{
+	const char *inlined = strstr(what, ANALYSIS_ROW_INLINED);
+	char *procedure;
+	int r;
+
+	if (!inlined || what[strlen(what) - 1] != ')')
+		return find(a, what, image, event, out, err);
+	procedure = strndup(what, (size_t)(inlined - what));
+	r = procedure ? find(a, procedure, image, event, out, err)
+		      : base_fail_errno(err, -ENOMEM, "cannot look for '%s'", what);
+	free(procedure);
+	return r;
 }
 
 static bool hash_found(struct analysis *a, const struct analysis_found *f, uint64_t *hash)

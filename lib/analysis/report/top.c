@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the instructions with the most samples in all procedures and images. */
+/* Finds the instructions, or source lines, with the most samples in all procedures and images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "code.h"
 #include "listing.h"
+#include "progress.h"
 #include "top.h"
 
 enum { INSN_MAX = 16, CODE_MAX = 16 << 20 };
@@ -195,35 +196,206 @@ static int resolve_all(struct analysis *a, struct top *t)
 	if (rows)
 		qsort(rows, t->nr, sizeof(*rows), by_image);
 	for (size_t i = 0, next; r >= 0 && i < t->nr; i = next) {
+		progress_show("reading instructions", i, t->nr);
 		for (next = i + 1; next < t->nr && rows[next]->image == rows[i]->image;)
 			next++;
 		r = resolve_image(a, rows + i, next - i);
 	}
+	progress_show("reading instructions", 1, 1);
 	free(rows);
 	return r;
+}
+
+/* ---- source lines ---------------------------------------------------------------------------- */
+
+struct lines {
+	struct analysis *a;
+	struct top *t;
+	size_t event, cap;
+	struct base_map rows;	    /* by what a row stands for: its index + 1 */
+	struct base_map procedures; /* by index and procedure: that it is counted in that row */
+};
+
+/* An entry of a profile, and where it is. */
+struct placed {
+	struct analysis_image *image;
+	const struct profdb_entry *entry;
+	const char *procedure; /* or the text in its place */
+	struct image_line line;
+};
+
+/* A line, or a procedure without lines, of an image or facility. */
+static int key_of(const struct placed *p, struct base_buf *key)
+{
+	const char *facility = p->image->facility;
+	int r = facility ? base_buf_append(key, facility, strlen(facility) + 1)
+			 : base_buf_append(key, &p->image, sizeof(struct analysis_image *));
+
+	if (r < 0)
+		return r;
+	return p->line.file ? base_buf_printf(key, "l%u %s", p->line.line, p->line.file)
+			    : base_buf_printf(key, "p%s", p->procedure);
+}
+
+static int add_line(struct lines *x, const struct placed *p, size_t *at)
+{
+	struct top *t = x->t;
+	struct top_row row = { .image = p->image, .off = p->entry->off, .line = p->line.line };
+	int r = base_grow(&t->v, &x->cap, t->nr + 1, sizeof(*t->v));
+
+	row.count = calloc(t->nr_events + 1, sizeof(*row.count));
+	row.procedure = strdup(p->procedure);
+	row.file = p->line.file ? strdup(p->line.file) : NULL;
+	if (r < 0 || !row.count || !row.procedure || (p->line.file && !row.file)) {
+		row_release(&row);
+		return -ENOMEM;
+	}
+	t->v[t->nr] = row;
+	*at = ++t->nr;
+	return 0;
+}
+
+static int find_line(struct lines *x, const struct placed *p, size_t *at)
+{
+	struct base_buf key = { 0 };
+	int r = key_of(p, &key);
+
+	if (r >= 0)
+		*at = (size_t)(uintptr_t)base_map_get(&x->rows, key.data, key.len);
+	if (r >= 0 && !*at)
+		r = add_line(x, p, at);
+	if (r >= 0)
+		r = base_map_set(&x->rows, key.data, key.len, (void *)(uintptr_t)*at);
+	base_buf_release(&key);
+	return r;
+}
+
+/* Notes whose code it is; the procedure with the hottest address stands for all. */
+static int note_procedure(struct lines *x, size_t at, const char *name, uint64_t count)
+{
+	struct top_row *row = &x->t->v[at - 1];
+	struct base_buf key = { 0 };
+	int r = base_buf_printf(&key, "%zu %s", at, name);
+
+	if (r >= 0 && !base_map_get(&x->procedures, key.data, key.len)) {
+		row->nr_procedures++;
+		r = base_map_set(&x->procedures, key.data, key.len, x);
+	}
+	base_buf_release(&key);
+	if (r < 0 || count <= row->hottest)
+		return r;
+	row->hottest = count;
+	if (strcmp(row->procedure, name) != 0) {
+		free(row->procedure);
+		row->procedure = strdup(name);
+	}
+	return row->procedure ? 0 : -ENOMEM;
+}
+
+static int count_line(struct lines *x, const struct placed *p)
+{
+	uint64_t before, *count;
+	size_t at = 0;
+	int r = find_line(x, p, &at);
+
+	if (r < 0)
+		return r;
+	count = x->t->v[at - 1].count;
+	before = count[x->event];
+	analysis_entry_add(p->image, p->entry, count, x->t->total);
+	return note_procedure(x, at, p->procedure, count[x->event] - before);
+}
+
+static int count_lines(struct lines *x, struct analysis_image *ai)
+{
+	struct image *img = NULL;
+	int r = 0;
+
+	analysis_image_open(x->a, ai, &img, NULL);
+	for (size_t i = 0; i < profdb_profile_nr_entries(ai->profile) && r >= 0; i++) {
+		struct placed p = { ai, profdb_profile_entry(ai->profile, i), label(ai), { 0 } };
+		const struct image_symbol *s = NULL;
+		uint64_t vaddr;
+
+		if (!analysis_entry_wanted(ai, p.entry))
+			continue;
+		if (img && image_vaddr(img, p.entry->off, &vaddr) >= 0) {
+			s = image_symbol_at(img, vaddr);
+			p.procedure = s ? s->name : p.procedure;
+			if (image_line_at(img, vaddr, &p.line) < 0)
+				p.line = (struct image_line){ 0 };
+		}
+		r = count_line(x, &p);
+	}
+	image_close(img);
+	return r;
+}
+
+/* Those without samples of the event are last. */
+static void drop_unsampled(struct top *t, size_t event)
+{
+	for (; t->nr && !t->v[t->nr - 1].count[event]; t->nr--) {
+		row_release(&t->v[t->nr - 1]);
+		t->nr_others++;
+	}
+}
+
+/* ---- all --------------------------------------------------------------------------------------
+ */
+
+static int begin(const struct analysis *a, size_t room, struct top *out)
+{
+	out->nr_events = a->nr_events;
+	out->total = calloc(a->nr_events + 1, sizeof(*out->total));
+	out->others = calloc(a->nr_events + 1, sizeof(*out->others));
+	out->v = calloc(room + 1, sizeof(*out->v));
+	return out->total && out->others && out->v ? 0 : -ENOMEM;
+}
+
+static void sum_others(struct top *t)
+{
+	for (size_t e = 0; e < t->nr_events; e++) {
+		t->others[e] = t->total[e];
+		for (size_t i = 0; i < t->nr; i++)
+			t->others[e] -= t->v[i].count[e];
+	}
 }
 
 int top_make(struct analysis *a, struct analysis_image *const *images, size_t nr_images,
 	     size_t event, size_t max, struct top *out)
 {
 	struct sort s = { event, a->nr_events };
-	int r;
+	int r = begin(a, 2 * max, out);
 
-	out->nr_events = a->nr_events;
-	out->total = calloc(a->nr_events + 1, sizeof(*out->total));
-	out->others = calloc(a->nr_events + 1, sizeof(*out->others));
-	out->v = calloc(2 * max + 1, sizeof(*out->v));
-	if (!out->total || !out->others || !out->v)
-		return -ENOMEM;
-	r = collect(out, images, nr_images, max, &s);
+	if (r >= 0)
+		r = collect(out, images, nr_images, max, &s);
 	if (r >= 0)
 		r = resolve_all(a, out);
-	for (size_t e = 0; e < a->nr_events; e++) {
-		out->others[e] = out->total[e];
-		for (size_t i = 0; i < out->nr; i++)
-			out->others[e] -= out->v[i].count[e];
-	}
+	if (r >= 0)
+		sum_others(out);
 	return r;
+}
+
+int top_make_lines(struct analysis *a, struct analysis_image *const *images, size_t nr_images,
+		   size_t event, size_t max, struct top *out)
+{
+	struct lines x = { .a = a, .t = out, .event = event, .cap = 1 };
+	struct sort s = { event, a->nr_events };
+	int r = begin(a, 0, out);
+
+	for (size_t i = 0; i < nr_images && r >= 0; i++) {
+		progress_show("finding lines", i, nr_images);
+		r = count_lines(&x, images[i]);
+	}
+	progress_show("finding lines", 1, 1);
+	base_map_release(&x.rows);
+	base_map_release(&x.procedures);
+	if (r < 0)
+		return r;
+	drop(out, max, &s);
+	drop_unsampled(out, event);
+	sum_others(out);
+	return 0;
 }
 
 void top_release(struct top *t)

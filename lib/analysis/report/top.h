@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The instructions with the most samples in all procedures and images. */
+/* The instructions, or source lines, with the most samples in all procedures and images. */
 #ifndef DCPI_TOP_H
 #define DCPI_TOP_H
 
 #include "samples.h"
 
-/* An address with samples. */
+/* An address, or a source line, with samples. */
 struct top_row {
 	struct analysis_image *image;
 	uint64_t off;	 /* offset as in the profile */
 	bool placed;	 /* the image was opened and has the address */
 	uint64_t vaddr;	 /* the address, if @placed */
-	char *procedure; /* or the text in its place */
-	uint64_t into;	 /* offset from its start in bytes */
-	char *text;	 /* the instruction, or "(reason for its absence)"; NULL: not placed */
-	char *file;	 /* NULL: no line */
+	char *procedure; /* or the text in its place; of a line the one with its hottest address */
+	size_t nr_procedures; /* of a line: number of procedures that have samples of it */
+	uint64_t hottest;     /* of a line: samples of that address */
+	uint64_t into;	      /* offset from its start in bytes */
+	char *text;	      /* the instruction, or "(reason for its absence)"; NULL: not placed */
+	char *file;	      /* NULL: no line */
 	unsigned int line;
 	uint64_t *count; /* indexed by event */
 };
@@ -25,7 +27,7 @@ struct top {
 	size_t nr_events;
 	uint64_t *total,
 		*others;  /* indexed by event: sums of the images; sums outside of the rows */
-	size_t nr_others; /* number of addresses outside of the rows */
+	size_t nr_others; /* number of addresses or lines outside of the rows */
 };
 
 /*
@@ -35,6 +37,12 @@ struct top {
  */
 int top_make(struct analysis *a, struct analysis_image *const *images, size_t nr_images,
 	     size_t event, size_t max, struct top *out);
+/*
+ * The same for source lines. Lines of one name in two images are two, but for pseudo-images of one
+ * facility; what has no line is a row for each procedure.
+ */
+int top_make_lines(struct analysis *a, struct analysis_image *const *images, size_t nr_images,
+		   size_t event, size_t max, struct top *out);
 void top_release(struct top *t);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "estimate.h"
 #include "paths.h"
+#include "progress.h"
 #include "samples.h"
 
 static void analysis_forget_headers(struct analysis *a);
@@ -844,10 +845,16 @@ static int walk_all(struct analysis *a, const struct analysis_selection *sel, st
 {
 	struct base_buf seen = { 0 };
 	char **epochs = NULL;
+	size_t nr = 0;
 	int r = choose_epochs(a, sel, &epochs, err);
 
-	for (size_t i = 0; r >= 0 && epochs && epochs[i]; i++)
+	while (r >= 0 && epochs && epochs[nr])
+		nr++;
+	for (size_t i = 0; r >= 0 && i < nr; i++) {
+		progress_show("reading epochs", i, nr);
 		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);
+	}
+	progress_show("reading epochs", nr, nr);
 	if (r >= 0 && sel->platform && !a->nr_platforms)
 		r = analysis_no_platform(sel->platform, &seen, err);
 	if (r >= 0)

@@ -174,6 +174,7 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	ai->state = r >= 0 ? ANALYSIS_OPEN : state_of(r);
 	ai->why = why;
 	ai->guessed |= r >= 0 && image_guessed(*out);
+	ai->stripped |= r >= 0 && ai->kind == PROFDB_FILE && image_stripped(*out);
 	if (r >= 0 && ai->kind == PROFDB_DYNAMIC)
 		name_dynamic(ai, *out);
 	if (ai->state == ANALYSIS_UNREADABLE && ai->kind == PROFDB_DYNAMIC)

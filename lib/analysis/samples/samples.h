@@ -77,6 +77,7 @@ struct analysis_image {
 	enum analysis_state state;
 	struct base_err why; /* the reason, unless state is one of the first two */
 	bool guessed;	     /* image_guessed is true of the opened image */
+	bool stripped;	     /* so is image_stripped */
 	/* A file with the same build-id and other code, or code that could not be read; or NULL. */
 	const struct analysis_image *twin;
 	struct paths *paths; /* its instruction traces, made at the first request */
@@ -233,6 +234,18 @@ int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct ba
 /* Reports that no image is named @what, with the nearest names in the hint. Returns
  * -DCPI_ENOIMAGE. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);
+
+/* ---- what is wrong with it (remark.c) ------------------------------------------------------- */
+
+/* It could not be opened. */
+bool analysis_image_is_lost(const struct analysis_image *ai);
+/*
+ * Says in @out what is wrong with the image, or not known of it, with a hint of what helps: it is
+ * lost, nothing has named its code, or it has no symbols, while it has a hundredth of the samples,
+ * or its procedures are guessed, or another file has its build-id. False: nothing.
+ */
+bool analysis_image_remark(const struct analysis *a, const struct analysis_image *ai,
+			   struct base_err *out);
 
 /* ---- entries of a profile ------------------------------------------------------------------ */
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Says what is wrong with an image, or not known of it, and what helps. */
+#include <errno.h>
+#include <string.h>
+
+#include "samples.h"
+
+/* ---- runtimes that make code ------------------------------------------------------------------
+ */
+
+static const struct {
+	const char *program, *hint; /* the program's name begins so */
+} runtimes[] = {
+	{ "node", "'node --perf-prof' names V8's code" },
+	{ "java", "'java -agentpath:libdcpi-jvmti.so' names the JVM's code (docs/RUNTIMES.md)" },
+	{ "luajit", "'luajit -jdcpi' names LuaJIT's traces" },
+	{ "beam.smp", "'erl +JPperf true' names Erlang's code" },
+	{ "erl", "'erl +JPperf true' names Erlang's code" },
+	{ "php", "'opcache.jit_debug=0x20' names PHP's code" },
+	{ "mono", "'mono --jitmap' names Mono's code" },
+	{ "postgres", "'jit_profiling_support=on' with JITDUMPDIR names PostgreSQL's code" },
+	{ "dotnet", "DOTNET_PerfMapEnabled=1 names .NET's code" },
+	{ "bun", "BUN_JSC_useJITDump=1 with BUN_JSC_jitDumpDirectory names JavaScriptCore's code" },
+	{ "moar", "MVM_JIT_PERF_MAP=1 names MoarVM's code" },
+};
+
+/* @facility: of a pseudo-image, as "node: dynamic, unnamed". NULL: its code has names. */
+static const char *runtime_hint(const char *facility)
+{
+	static const char unnamed[] = ": dynamic, unnamed";
+	const char *colon = facility ? strchr(facility, ':') : NULL;
+
+	if (!colon || strcmp(colon, unnamed) != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
+		if (strncmp(facility, runtimes[i].program, strlen(runtimes[i].program)) == 0)
+			return runtimes[i].hint;
+	return "docs/RUNTIMES.md says which runtimes can name their code, and by which switch";
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+/* Is it worth a word, being a hundredth of the samples? */
+static bool is_much(const struct analysis *a, const struct analysis_image *ai)
+{
+	size_t event = analysis_event_default(a);
+
+	return a->nr_events && ai->count[event] > a->events[event].sum / 100;
+}
+
+static void hint_symbols(const struct analysis_image *ai, struct base_err *out)
+{
+	const struct profdb_profile *p = ai->profile;
+	struct base_buf hint = { 0 };
+
+	if (profdb_profile_path(p, 0) &&
+	    image_symbols_remedy(profdb_profile_path(p, 0), profdb_profile_image(p), &hint) >= 0)
+		base_hint(out, "%s", (const char *)hint.data);
+	base_buf_release(&hint);
+}
+
+static void remark_symbols(const struct analysis *a, const struct analysis_image *ai,
+			   struct base_err *out)
+{
+	bool much = ai->stripped && is_much(a, ai);
+
+	if (ai->guessed)
+		base_fail(out, -DCPI_ENOSYMBOL,
+			  "image '%s' does not tell where all of its procedures are: those named "
+			  "by an address are guessed from its code",
+			  ai->name);
+	else if (much)
+		base_fail(out, -DCPI_ENOSYMBOL,
+			  "image '%s' has the symbols alone that it exports: other procedures are "
+			  "named by an address",
+			  ai->name);
+	if (much)
+		hint_symbols(ai, out);
+}
+
+bool analysis_image_is_lost(const struct analysis_image *ai)
+{
+	return ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN;
+}
+
+bool analysis_image_remark(const struct analysis *a, const struct analysis_image *ai,
+			   struct base_err *out)
+{
+	const char *hint = runtime_hint(ai->facility);
+
+	*out = (struct base_err){ 0 };
+	if (analysis_image_is_lost(ai)) {
+		*out = ai->why;
+	} else if (hint && is_much(a, ai)) {
+		base_fail(out, -DCPI_ENOSYMBOL, "image '%s' is code that nothing has named",
+			  ai->name);
+		base_hint(out, "%s", hint);
+	} else {
+		remark_symbols(a, ai, out);
+	}
+	if (!out->code && ai->twin)
+		base_fail(out, -ESTALE,
+			  "image '%s' is kept apart from '%s', whose build-id it has: its code is "
+			  "another one, or could not be read",
+			  ai->name, ai->twin->name);
+	return out->code;
+}
