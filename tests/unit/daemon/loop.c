@@ -206,7 +206,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	control_close(d.control);
-	base_buf_release(&d.kept_status);
 	trial_daemon_close(&t, &d);
 	close(source.fd);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
