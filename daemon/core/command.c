@@ -131,7 +131,7 @@ static int check_range(const struct daemon *d, const struct control_request *q,
 {
 	const struct process *p = processes_find(d->processes, q->pid);
 	uint64_t since_ns = base_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	int r = proc_check_code(q->pid, q->start, q->start + q->len);
+	int r = proc_check_code(d->reader, q->pid, q->start, q->start + q->len);
 
 	/* Its program chose how many mappings there are. */
 	budget_waited(d->budgets, peer->uid, base_clock_ns(CLOCK_THREAD_CPUTIME_ID) - since_ns, 0,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -265,6 +266,32 @@ ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to,
 		memcpy(to, out.data, n);
 	base_buf_release(&out);
 	return code < 0 ? code : (ssize_t)n;
+}
+
+int reader_maps(struct reader *r, int32_t pid, struct base_buf *out)
+{
+	struct reader_request q = { .op = READER_MAPS, .pid = pid, .uid = user_of(pid, NO_USER) };
+	struct reader_answer a;
+	int code = reader_call_checked(r, &q, -1, &a, check_bytes, out);
+
+	return code > 0 ? 0 : code;
+}
+
+int reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
+		  const struct registry_part *part)
+{
+	struct reader_request q = { .op = READER_MAPPED,
+				    .pid = pid,
+				    .uid = user_of(pid, NO_USER),
+				    .addr = part->addr,
+				    .end = part->addr + part->len,
+				    .size = part->off,
+				    .inode = file->st_ino,
+				    .dev_major = major(file->st_dev),
+				    .dev_minor = minor(file->st_dev) };
+	struct reader_answer a;
+
+	return reader_call(r, &q, -1, &a, NULL);
 }
 
 /* ---- GDB's JIT interface --------------------------------------------------------------------- */
