@@ -37,6 +37,11 @@ static void dismiss(struct reader *r)
 	r->helper.held |= r->parser.held;
 }
 
+void reader_replace(struct reader *r)
+{
+	dismiss(r);
+}
+
 static int spawn_parser(struct reader *r)
 {
 	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,

@@ -120,6 +120,9 @@ int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
 int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
 			struct reader_answer *a, reader_check_fn *check, struct base_buf *out);
 
+/* It answered what no reader answers. */
+void reader_replace(struct reader *r);
+
 /* Send and receive one message with at most one descriptor (-1: none). 0 or -errno; *@fd_out is -1
  * where none came. */
 int reader_send(int sock, const void *data, size_t len, int fd);

@@ -207,13 +207,23 @@ uint64_t reader_cpu_ns(const struct reader *r)
 	return helper_effort(&r->helper).ran_ns + helper_effort(&r->parser).ran_ns;
 }
 
-static int check_rows(const struct base_buf *b, size_t from)
+/* Whatever they are. */
+static int check_bytes(const struct base_buf *b, size_t from)
 {
-	struct unwind_table *t = NULL;
-	int r = unwind_decode(b->data + from, b->len - from, &t);
+	(void)b;
+	(void)from;
+	return 0;
+}
 
-	unwind_free(t);
-	return r;
+/* A table is checked as it is decoded: once, as it may be large. */
+static int decode_rows(struct reader *r, const struct base_buf *b, struct unwind_table **out)
+{
+	int code = unwind_decode(b->data, b->len, out);
+
+	if (code != -DCPI_EFORMAT && code != -DCPI_ETRUNCATED)
+		return code;
+	reader_replace(r);
+	return -DCPI_EHELPER;
 }
 
 int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out)
@@ -235,19 +245,11 @@ int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct 
 	*out = NULL;
 	if (f->path && strlen(f->path) < sizeof(q.path))
 		snprintf(q.path, sizeof(q.path), "%s", f->path);
-	code = reader_call_checked(r, &q, fd, &a, check_rows, &bytes);
+	code = reader_call_checked(r, &q, fd, &a, check_bytes, &bytes);
 	if (code >= 0)
-		code = unwind_decode(bytes.data, bytes.len, out);
+		code = decode_rows(r, &bytes, out);
 	base_buf_release(&bytes);
 	return code;
-}
-
-/* Whatever they are. */
-static int check_bytes(const struct base_buf *b, size_t from)
-{
-	(void)b;
-	(void)from;
-	return 0;
 }
 
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)

@@ -239,6 +239,20 @@ static int ask(const char *request)
 	return fd;
 }
 
+/* A flush that is asked for is all of its turn; the one that is due is the next one's. */
+static void one_flush_a_turn(void **state)
+{
+	int fd = ask("{\"cmd\":\"flush\"}\n");
+
+	(void)state;
+	d.next_flush_ns = 0;
+	turn();
+	assert_int_equal(d.nr_flushes, 1);
+	turn();
+	assert_int_equal(d.nr_flushes, 2);
+	close(fd);
+}
+
 /* ---- what wakes it, and what ends it --------------------------------------------------------- */
 
 static void a_signal_ends_it(void **state)
@@ -793,6 +807,7 @@ static void labels_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(one_flush_a_turn),
 		TEST(a_signal_ends_it),
 		TEST(a_client_ends_it),
 		TEST(an_end_that_fails),
