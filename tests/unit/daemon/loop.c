@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When the loop wakes, what it does then, and what ends it: beside a source that only plays one. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,36 @@ static void a_signal_ends_it(void **state)
 	assert_int_equal(daemon_unwritten(&d), 0);
 	assert_true(nr_heartbeats > 3);
 	assert_int_equal(stand_ins.nr_kernel_looks, 4);
+}
+
+static int asked_fd;
+
+/* A drain that goes on until a client has its answer, which it waits for in vain in the loop. */
+static void a_drain_is_stuck(const struct driver_sink *sink)
+{
+	char text[16384] = "";
+	struct pollfd wait = { .events = POLLIN };
+
+	count_one(sink);
+	if (asked_fd >= 0)
+		return;
+	wait.fd = asked_fd = ask("{\"cmd\":\"status\"}\n");
+	assert_int_equal(poll(&wait, 1, -1), 1);
+	assert_true(recv(asked_fd, text, sizeof(text) - 1, 0) > 0);
+	/* As of the turn's beginning: its sums hold. */
+	assert_non_null(strstr(text, "\"as_of\":"));
+	assert_non_null(strstr(text, "\"received\":0,"));
+	assert_non_null(strstr(text, "\"balanced\":true"));
+}
+
+static void the_status_is_told_meanwhile(void **state)
+{
+	(void)state;
+	asked_fd = -1;
+	source.last = 3;
+	source.on_drain = a_drain_is_stuck;
+	assert_int_equal(loop(), 0);
+	close(asked_fd);
 }
 
 static void a_client_ends_it(void **state)
@@ -809,6 +840,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(one_flush_a_turn),
 		TEST(a_signal_ends_it),
+		TEST(the_status_is_told_meanwhile),
 		TEST(a_client_ends_it),
 		TEST(an_end_that_fails),
 		TEST(the_source_wakes_it),
