@@ -256,6 +256,9 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 	if (code < 0)
 		dismiss(r);
 	charge(r, q, since_ns, &used, a->len);
+	/* Many short requests are as long as one that takes long. */
+	if (r->meanwhile)
+		r->meanwhile(r->ctx);
 	return code == 0 ? a->status : code == -ETIMEDOUT ? code : -DCPI_EHELPER;
 }
 

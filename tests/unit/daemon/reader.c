@@ -1130,6 +1130,25 @@ static void test_mapped_parts(void **state)
 	close(fd);
 }
 
+static void count_call(void *ctx)
+{
+	++*(unsigned int *)ctx;
+}
+
+/* Many short requests let the caller look around as one long one does. */
+static void test_meanwhile(void **state)
+{
+	unsigned int nr = 0, maps = 0;
+	READER(state);
+
+	reader_set_meanwhile(r, count_call, &nr);
+	for (unsigned int i = 1; i <= 20; i++) {
+		assert_int_equal(proc_each_map(r, getpid(), count_map, &maps), 0);
+		assert_true(nr >= i);
+	}
+	reader_set_meanwhile(r, NULL, NULL);
+}
+
 /* Of a user who has spent all, nothing is read, and nobody waits. */
 static void test_mappings_over_budget(void **state)
 {
@@ -1168,6 +1187,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mapped_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings_over_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perfmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
