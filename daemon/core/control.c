@@ -34,7 +34,8 @@ enum {
 #define SILENCE_NS (30 * 1000000000ull)
 
 struct client {
-	int fd; /* -1: free */
+	int fd;		 /* -1: free */
+	uint32_t number; /* no other client has had it for long */
 	struct control_peer peer;
 	bool closing; /* when everything is sent */
 	uint64_t heard_ns;
@@ -58,6 +59,7 @@ struct control {
 	struct base_buf kept; /* control_keep */
 	pthread_t stand_in;
 	int stop_fd; /* of the stand-in, or -1 */
+	uint32_t nr_accepted;
 	struct client clients[CONTROL_CLIENTS];
 };
 
@@ -110,9 +112,14 @@ static void client_close(const struct control *c, struct client *cl)
 	*cl = (struct client){ .fd = -1 };
 }
 
+static uint64_t event_of(const struct control *c, const struct client *cl)
+{
+	return (uint64_t)cl->number << 32 | (uint64_t)(cl - c->clients);
+}
+
 static void watch(struct control *c, struct client *cl, int op)
 {
-	struct epoll_event ev = { .data.u32 = (uint32_t)(cl - c->clients) };
+	struct epoll_event ev = { .data.u64 = event_of(c, cl) };
 
 	/*
 	 * A client that does not read answers gets no more of them. A further line stays in the
@@ -322,7 +329,9 @@ static void accept_one(struct control *c)
 		refuse(fd, "too many clients");
 		return;
 	}
-	*cl = (struct client){ .fd = fd, .peer = peer, .heard_ns = base_now_ns() };
+	*cl = (struct client){
+		.fd = fd, .number = c->nr_accepted++, .peer = peer, .heard_ns = base_now_ns()
+	};
 	watch(c, cl, EPOLL_CTL_ADD);
 }
 
@@ -368,12 +377,14 @@ static bool serve_once(struct control *c)
 	bool accepted = false;
 
 	for (int i = 0; i < nr; i++) {
-		uint32_t index = events[i].data.u32;
+		uint32_t index = (uint32_t)events[i].data.u64;
 
 		accepted |= index == CONTROL_CLIENTS;
 		if (index == CONTROL_CLIENTS)
 			accept_all(c);
-		else if (c->clients[index].fd >= 0 && !c->clients[index].served)
+		/* While another was served, this one may have made way for a third. */
+		else if (c->clients[index].fd >= 0 && !c->clients[index].served &&
+			 event_of(c, &c->clients[index]) == events[i].data.u64)
 			client_serve(c, &c->clients[index], events[i].events);
 	}
 	return accepted;
@@ -509,7 +520,7 @@ static int listen_at(struct control *c, struct base_err *err)
 
 static int watch_listener(struct control *c, struct base_err *err)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = CONTROL_CLIENTS };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = CONTROL_CLIENTS };
 
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll_fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listen_fd, &ev) < 0)

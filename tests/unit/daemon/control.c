@@ -291,6 +291,35 @@ static void stand_in_within_a_request(void **state)
 	close(late_fd);
 }
 
+/* The place of a client that has gone is another's. */
+static void take_its_place(void)
+{
+	control_serve_status(c);
+	if (late_fd < 0)
+		late_fd = connected();
+	control_serve_status(c);
+}
+
+/* What was seen of one that goes while another is served is not the next one's. */
+static void place_of_one_that_goes(void **state)
+{
+	int busy = client(), gone = client();
+
+	(void)state;
+	late_fd = -1;
+	keep("kept\n");
+	say(busy, "{\"cmd\":\"flush\"}\n");
+	close(gone);
+	meanwhile = take_its_place;
+	control_serve(c);
+	meanwhile = NULL;
+	assert_string_equal(hear(busy), "did 1\n");
+	say(late_fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(late_fd), "did 0\n");
+	close(busy);
+	close(late_fd);
+}
+
 /* Whom it is sent to takes a request's descriptor, which we do not have at any time. */
 static void descriptors(void **state)
 {
@@ -640,6 +669,7 @@ int main(void)
 		TEST(no_status_meanwhile),
 		TEST(stand_in_tells_the_status),
 		TEST(stand_in_within_a_request),
+		TEST(place_of_one_that_goes),
 		TEST(descriptors),
 		TEST(last_words),
 		TEST(too_long_a_line),
