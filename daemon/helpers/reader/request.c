@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What dcpid asks its reader process. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,14 +26,34 @@ static uint64_t wall_ns(uint64_t time_ns)
 	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - now + time_ns;
 }
 
-/* Whose process it is now; @otherwise where it is gone. */
+static uint32_t real_user(int32_t pid, uint32_t otherwise)
+{
+	uint32_t uid = otherwise;
+	char path[32], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Uid: %" SCNu32, &uid) != 1)
+		;
+	if (f)
+		fclose(f);
+	return uid;
+}
+
+/*
+ * Whose process it is now; @otherwise where it is gone. The kernel shows root as the owner of one
+ * that is not to be dumped, which is any program's choice: who started it pays for it.
+ */
 static uint32_t user_of(int32_t pid, uint32_t otherwise)
 {
 	char path[32];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return stat(path, &st) < 0 ? otherwise : st.st_uid;
+	if (stat(path, &st) < 0)
+		return otherwise;
+	return st.st_uid ? st.st_uid : real_user(pid, otherwise);
 }
 
 int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
@@ -274,8 +295,11 @@ int reader_maps(struct reader *r, int32_t pid, struct base_buf *out)
 {
 	struct reader_request q = { .op = READER_MAPS, .pid = pid, .uid = user_of(pid, NO_USER) };
 	struct reader_answer a;
-	int code = reader_call_checked(r, &q, -1, &a, check_bytes, out);
+	int code = -ESRCH;
 
+	/* One that is gone has none: nobody is to pay for that. */
+	if (q.uid != NO_USER)
+		code = reader_call_checked(r, &q, -1, &a, check_bytes, out);
 	return code > 0 ? 0 : code;
 }
 
@@ -293,7 +317,7 @@ int reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
 				    .dev_minor = minor(file->st_dev) };
 	struct reader_answer a;
 
-	return reader_call(r, &q, -1, &a, NULL);
+	return q.uid == NO_USER ? -ESRCH : reader_call(r, &q, -1, &a, NULL);
 }
 
 /* ---- GDB's JIT interface --------------------------------------------------------------------- */

@@ -1130,6 +1130,55 @@ static void test_mapped_parts(void **state)
 	close(fd);
 }
 
+/* A process of another user's, who forbids to look into it: the kernel says that it is root's. */
+static pid_t undumpable(uid_t uid)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setresuid(uid, uid, uid) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+			_exit(1);
+		(void)!write(ready[1], "", 1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* Its user pays, not root. */
+static void test_who_pays(void **state)
+{
+	enum { OTHER = 65534 };
+	struct budgets *b = budgets_new();
+	unsigned int nr = 0;
+	pid_t pid;
+	READER(state);
+
+	if (geteuid() != 0) {
+		budgets_free(b);
+		skip();
+	}
+	reader_share(r, b);
+	pid = undumpable(OTHER);
+	budget_waited(b, OTHER, 10000000000ull, 0, 0);
+	assert_int_equal(proc_each_map(r, pid, count_map, &nr), -EDQUOT);
+	budget_waited(b, 0, 10000000000ull, 0, 0);
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), -EDQUOT);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* Who is gone costs nobody anything. */
+	assert_int_equal(proc_each_map(r, pid, count_map, &nr), -ESRCH);
+	reader_share(r, NULL);
+	budgets_free(b);
+}
+
 static void count_call(void *ctx)
 {
 	++*(unsigned int *)ctx;
@@ -1187,6 +1236,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mapped_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_who_pays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings_over_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perfmap, setup, teardown),
