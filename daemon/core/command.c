@@ -32,6 +32,7 @@ static int in_turns(struct daemon *d, int (*fn)(struct daemon *, struct base_err
 	if (d->stepped)
 		return -EINPROGRESS;
 	d->stepped = true;
+	daemon_keep_status(d, false);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	d->in_turns = true;
@@ -130,7 +131,7 @@ static int check_range(const struct daemon *d, const struct control_request *q,
 {
 	const struct process *p = processes_find(d->processes, q->pid);
 	uint64_t since_ns = base_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	int r = proc_check_code(q->pid, q->start, q->start + q->len);
+	int r = proc_check_code(d->reader, q->pid, q->start, q->start + q->len);
 
 	/* Its program chose how many mappings there are. */
 	budget_waited(d->budgets, peer->uid, base_clock_ns(CLOCK_THREAD_CPUTIME_ID) - since_ns, 0,
@@ -255,9 +256,7 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 
 	switch (q->command) {
 	case CONTROL_STATUS:
-		return d->meanwhile
-			       ? base_buf_append(reply, d->kept_status.data, d->kept_status.len)
-			       : daemon_status(d, reply);
+		return daemon_status(d, reply);
 	case CONTROL_LOG:
 		return reply_log(q->lines, reply);
 	case CONTROL_FLUSH:
@@ -279,7 +278,7 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 	if (r == -EINPROGRESS)
 		return CONTROL_LATER;
 	/* A status that is asked for behind this answer shows what was done. */
-	base_buf_clear(&d->kept_status);
+	daemon_forget_status(d);
 	if (r < 0)
 		return control_reply_error(reply, &err);
 	return reply_done(d, q->command == CONTROL_FLUSH ? d->nr_left : 0, reply);

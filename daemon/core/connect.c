@@ -12,6 +12,7 @@ void daemon_connect(struct daemon *d)
 	d->follow.images = d->images;
 	d->follow.processes = d->processes;
 	d->follow.identity = d->identity;
+	d->follow.reader = d->reader;
 	d->follow.dyn = d->dyn;
 	d->follow.kernel = d->kernel;
 	d->follow.driver = d->driver;

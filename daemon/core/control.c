@@ -7,9 +7,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -26,11 +29,13 @@ enum {
 	CLOSE_WAIT_MS = 200,
 	PASSES_MAX = 4, /* of one turn */
 	ACCEPTS_MAX = CONTROL_CLIENTS,
+	GRACE_MS = 50, /* in which the loop, which knows more, may come to answer */
 };
 #define SILENCE_NS (30 * 1000000000ull)
 
 struct client {
-	int fd; /* -1: free */
+	int fd;		 /* -1: free */
+	uint32_t number; /* no other client has had it for long */
 	struct control_peer peer;
 	bool closing; /* when everything is sent */
 	uint64_t heard_ns;
@@ -48,7 +53,13 @@ struct control {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	control_fn fn;
 	void *ctx;
-	bool status_only; /* other requests wait */
+	/* Held by who serves; not while another request than for the status is carried out. */
+	pthread_mutex_t lock;
+	bool status_only;     /* other requests wait */
+	struct base_buf kept; /* control_keep */
+	pthread_t stand_in;
+	int stop_fd; /* of the stand-in, or -1 */
+	uint32_t nr_accepted;
 	struct client clients[CONTROL_CLIENTS];
 };
 
@@ -101,9 +112,14 @@ static void client_close(const struct control *c, struct client *cl)
 	*cl = (struct client){ .fd = -1 };
 }
 
+static uint64_t event_of(const struct control *c, const struct client *cl)
+{
+	return (uint64_t)cl->number << 32 | (uint64_t)(cl - c->clients);
+}
+
 static void watch(struct control *c, struct client *cl, int op)
 {
-	struct epoll_event ev = { .data.u32 = (uint32_t)(cl - c->clients) };
+	struct epoll_event ev = { .data.u64 = event_of(c, cl) };
 
 	/*
 	 * A client that does not read answers gets no more of them. A further line stays in the
@@ -137,6 +153,17 @@ static bool needs_rights(enum control_command command)
 	return command != CONTROL_STATUS && command != CONTROL_LABEL && command != CONTROL_REGISTER;
 }
 
+/* Meanwhile the stand-in may serve the others. */
+static int carry_out(struct control *c, struct client *cl, const struct control_request *request)
+{
+	int r;
+
+	pthread_mutex_unlock(&c->lock);
+	r = c->fn(c->ctx, request, &cl->peer, &cl->out);
+	pthread_mutex_lock(&c->lock);
+	return r;
+}
+
 static int answer(struct control *c, struct client *cl, const char *line, size_t len)
 {
 	struct control_request request;
@@ -149,9 +176,9 @@ static int answer(struct control *c, struct client *cl, const char *line, size_t
 		base_hint(&err, "run it as root, or as a member of group 'dcpi'");
 		return control_reply_error(&cl->out, &err);
 	}
-	if (c->status_only && request.command != CONTROL_STATUS)
-		return CONTROL_LATER;
-	return c->fn(c->ctx, &request, &cl->peer, &cl->out);
+	if (c->status_only && request.command == CONTROL_STATUS)
+		return base_buf_append(&cl->out, c->kept.data, c->kept.len);
+	return c->status_only ? CONTROL_LATER : carry_out(c, cl, &request);
 }
 
 /* Answer one line; 0 where there is none. */
@@ -302,7 +329,9 @@ static void accept_one(struct control *c)
 		refuse(fd, "too many clients");
 		return;
 	}
-	*cl = (struct client){ .fd = fd, .peer = peer, .heard_ns = base_now_ns() };
+	*cl = (struct client){
+		.fd = fd, .number = c->nr_accepted++, .peer = peer, .heard_ns = base_now_ns()
+	};
 	watch(c, cl, EPOLL_CTL_ADD);
 }
 
@@ -348,12 +377,14 @@ static bool serve_once(struct control *c)
 	bool accepted = false;
 
 	for (int i = 0; i < nr; i++) {
-		uint32_t index = events[i].data.u32;
+		uint32_t index = (uint32_t)events[i].data.u64;
 
 		accepted |= index == CONTROL_CLIENTS;
 		if (index == CONTROL_CLIENTS)
 			accept_all(c);
-		else if (c->clients[index].fd >= 0 && !c->clients[index].served)
+		/* While another was served, this one may have made way for a third. */
+		else if (c->clients[index].fd >= 0 && !c->clients[index].served &&
+			 event_of(c, &c->clients[index]) == events[i].data.u64)
 			client_serve(c, &c->clients[index], events[i].events);
 	}
 	return accepted;
@@ -364,21 +395,82 @@ void control_serve(struct control *c)
 	/* While one is served for long, others may have spoken: that is heard next time. */
 	uint64_t now = base_now_ns();
 
+	pthread_mutex_lock(&c->lock);
 	/* A new client's request does not wait for the next turn of a busy loop. */
 	for (int i = 0; i < PASSES_MAX && serve_once(c); i++)
 		;
 	close_silent(c, now);
 	forgive_silence(c, now);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- while the loop is busy ------------------------------------------------------------------ */
+
+void control_keep(struct control *c, const struct base_buf *status)
+{
+	pthread_mutex_lock(&c->lock);
+	base_buf_clear(&c->kept);
+	if (status && base_buf_append(&c->kept, status->data, status->len) < 0)
+		base_buf_clear(&c->kept);
+	pthread_mutex_unlock(&c->lock);
 }
 
 void control_serve_status(struct control *c)
 {
-	if (c->status_only)
-		return;
+	pthread_mutex_lock(&c->lock);
 	c->status_only = true;
-	for (int i = 0; i < PASSES_MAX && serve_once(c); i++)
+	for (int i = 0; i < PASSES_MAX && c->kept.len && serve_once(c); i++)
 		;
 	c->status_only = false;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* True: the stand-in is to end. */
+static bool wait_for(struct pollfd *fds, nfds_t nr, int ms)
+{
+	return poll(fds, nr, ms) > 0 && fds[0].revents;
+}
+
+static void *stand_in(void *ctx)
+{
+	struct control *c = ctx;
+	struct pollfd fds[] = { { .fd = c->stop_fd, .events = POLLIN },
+				{ .fd = c->epoll_fd, .events = POLLIN } };
+
+	while (!wait_for(fds, 2, -1) && !wait_for(fds, 1, GRACE_MS))
+		if (poll(&fds[1], 1, 0) > 0)
+			control_serve_status(c);
+	return NULL;
+}
+
+int control_stand_in(struct control *c)
+{
+	sigset_t all, old;
+	int r;
+
+	c->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (c->stop_fd < 0)
+		return -errno;
+	/* The daemon's signals are for its main thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = -pthread_create(&c->stand_in, NULL, stand_in, c);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r < 0) {
+		close(c->stop_fd);
+		c->stop_fd = -1;
+	}
+	return r;
+}
+
+static void end_stand_in(struct control *c)
+{
+	if (c->stop_fd < 0)
+		return;
+	if (eventfd_write(c->stop_fd, 1) == 0)
+		pthread_join(c->stand_in, NULL);
+	close(c->stop_fd);
+	c->stop_fd = -1;
 }
 
 int control_poll_fd(const struct control *c)
@@ -428,7 +520,7 @@ static int listen_at(struct control *c, struct base_err *err)
 
 static int watch_listener(struct control *c, struct base_err *err)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = CONTROL_CLIENTS };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = CONTROL_CLIENTS };
 
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll_fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listen_fd, &ev) < 0)
@@ -445,7 +537,8 @@ int control_open(const char *run_dir, control_fn fn, void *ctx, struct control *
 
 	if (!c)
 		return base_fail_errno(err, -ENOMEM, "cannot open the control socket");
-	c->listen_fd = c->epoll_fd = -1;
+	c->listen_fd = c->epoll_fd = c->stop_fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
 	c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->group = group ? group->gr_gid : (gid_t)-1;
 	c->fn = fn;
@@ -483,6 +576,7 @@ void control_close(struct control *c)
 {
 	if (!c)
 		return;
+	end_stand_in(c);
 	for (int i = 0; i < CONTROL_CLIENTS; i++) {
 		struct client *cl = &c->clients[i];
 
@@ -497,5 +591,7 @@ void control_close(struct control *c)
 		close(c->epoll_fd);
 	if (c->spare >= 0)
 		close(c->spare);
+	base_buf_release(&c->kept);
+	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

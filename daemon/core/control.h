@@ -68,7 +68,15 @@ void control_close(struct control *c);
 int control_poll_fd(const struct control *c);
 /* Serve what there is; never waits for a client. */
 void control_serve(struct control *c);
-/* The same of those who ask for the status; it may be called while another request is served. */
+/* The answer to "status" of who cannot wait for the loop; NULL: there is none just now. */
+void control_keep(struct control *c, const struct base_buf *status);
+/* Give it to those who ask for the status. Other requests wait; one may be carried out meanwhile.
+ */
 void control_serve_status(struct control *c);
+/*
+ * From now on a thread does that for who waits for longer than a moment. 0, or negative: nobody
+ * does.
+ */
+int control_stand_in(struct control *c);
 
 #endif

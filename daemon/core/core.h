@@ -107,10 +107,8 @@ struct daemon {
 	uint64_t ranges_read_ns;
 	uint64_t next_flush_ns;
 	uint64_t next_turn_ns;	      /* no epoch is begun by itself before */
-	struct base_buf kept_status;  /* as of the turn's beginning; empty where turns are short */
+	bool status_kept;	      /* for those who ask while a turn takes long */
 	uint64_t meanwhile_ns;	      /* the last time that was looked up */
-	uint64_t slow_ns;	      /* the end of the last turn that took long; 0: none did */
-	bool meanwhile;		      /* in daemon_meanwhile */
 	bool stepped;		      /* a flush that is asked for had its part of this turn */
 	bool in_turns;		      /* a flush leaves for the next turn what takes long */
 	uint64_t unfinished_until_ns; /* so long; 0: nothing was left */
@@ -147,12 +145,14 @@ int daemon_close(struct daemon *d);
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);
 /* A live daemon does this whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
-/*
- * Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
- * the kernel's rings into memory and, if turns take long, answers requests for the status, as of
- * the turn's beginning.
- */
+/* Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
+ * the kernel's rings into memory. */
 void daemon_meanwhile(void *ctx);
+/* Who asks for the status while the loop is busy is told what is true now; @anew: and not what was
+ * kept before. */
+void daemon_keep_status(struct daemon *d, bool anew);
+/* What was kept is not true any more. */
+void daemon_forget_status(struct daemon *d);
 /* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
 int daemon_stop_open(void);
 /* Until a signal, quit, or the end of a recorded stream. */

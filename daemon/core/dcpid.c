@@ -282,7 +282,9 @@ static int fail(const struct base_err *err)
 	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
 
-enum { PRIORITY = -10 }; /* as of nice(1) */
+/* As of nice(1). */
+enum { PRIORITY = -10 };
+#define PRIORITY_TEXT "-10"
 
 /*
  * A daemon that root started by hand keeps the capabilities that it and its helpers need: to sample
@@ -297,6 +299,17 @@ static const int needed[] = {
 	CAP_IPC_LOCK,
 };
 
+static void raise_session(void)
+{
+	int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+
+	/* The kernel may know nothing of sessions here, or leave this to others. */
+	if (fd >= 0 && write(fd, PRIORITY_TEXT, strlen(PRIORITY_TEXT)) < 0)
+		base_log(BASE_LOG_DEBUG, "the session has its priority still");
+	if (fd >= 0)
+		close(fd);
+}
+
 /*
  * Where very many programs want to run, a daemon that waits for a CPU among them loses load events
  * and answers late; it needs little CPU time. Helpers inherit the priority, as the loop waits for
@@ -307,6 +320,10 @@ static void raise_priority(void)
 	if (opt.replay || getpriority(PRIO_PROCESS, 0) < PRIORITY)
 		return;
 	(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
+	/* CPUs may be shared among sessions first (sched(7)). One that is not ours stays as it is.
+	 */
+	if (getsid(0) == getpid())
+		raise_session();
 }
 
 static int drop_rights(struct base_err *err)

@@ -16,12 +16,9 @@
 #include "step.h"
 #include "trace.h"
 
-/* A turn that takes longer is slow. While it waits, the rings are looked at so often. */
-#define SLOW_NS	     50000000u
+/* While a turn waits, the rings are looked at so often. */
 #define MEANWHILE_NS 20000000u
-/* After a slow one, others may be. */
-#define SLOWLY_NS (10 * 1000000000ull)
-#define SECOND_NS 1000000000ull
+#define SECOND_NS    1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
 #define RANGES_NS (2 * SECOND_NS)
 /* Dynamic code counts as running for so long after its last samples came, and these come late. */
@@ -377,12 +374,22 @@ static void tell_clock(struct daemon *d)
 			 (long long)(by < 0 ? -by : by));
 }
 
-static void keep_status(struct daemon *d)
+void daemon_keep_status(struct daemon *d, bool anew)
 {
-	base_buf_clear(&d->kept_status);
-	if (d->control && d->slow_ns && base_now_ns() - d->slow_ns < SLOWLY_NS &&
-	    daemon_status(d, &d->kept_status) < 0)
-		base_buf_clear(&d->kept_status);
+	struct base_buf status = { 0 };
+
+	if (!d->control || (d->status_kept && !anew))
+		return;
+	d->status_kept = daemon_status(d, &status) >= 0;
+	control_keep(d->control, d->status_kept ? &status : NULL);
+	base_buf_release(&status);
+}
+
+void daemon_forget_status(struct daemon *d)
+{
+	if (d->control)
+		control_keep(d->control, NULL);
+	d->status_kept = false;
 }
 
 void daemon_meanwhile(void *ctx)
@@ -390,23 +397,18 @@ void daemon_meanwhile(void *ctx)
 	struct daemon *d = ctx;
 	uint64_t now = base_now_ns();
 
-	if (d->meanwhile || now - d->meanwhile_ns < MEANWHILE_NS)
+	if (now - d->meanwhile_ns < MEANWHILE_NS)
 		return;
 	d->meanwhile_ns = now;
-	d->meanwhile = true;
 	driver_look(d->driver);
-	if (d->control && d->kept_status.len)
-		control_serve_status(d->control);
-	d->meanwhile = false;
 }
 
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
-	uint64_t begun_ns = base_now_ns();
 	int r;
 
 	d->stepped = false;
-	keep_status(d);
+	daemon_keep_status(d, true);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	r = daemon_drain(d, false, err);
@@ -415,11 +417,13 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	dyn_set_hasty(d->dyn, false);
 	if (r >= 0 && d->control)
 		control_serve(d->control);
+	daemon_keep_status(d, false);
 	if (d->source_error.code) {
 		*err = d->source_error;
 		return err->code;
 	}
-	if (!d->finished)
+	/* Two flushes would make the turn twice as long. */
+	if (!d->finished && !d->stepped)
 		periodic_flush(d);
 	keep_labels(d, false);
 	daemon_maintain(d);
@@ -428,8 +432,6 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	profdb_lock_heartbeat(d->db);
 	service_alive(&d->service, d->epoch, d->store.account.stored);
 	database_look(d);
-	if (base_now_ns() - begun_ns > SLOW_NS)
-		d->slow_ns = base_now_ns();
 	return 0;
 }
 
@@ -558,6 +560,8 @@ static int run_live(struct daemon *d, struct base_err *err)
 
 	if (r < 0)
 		base_fail_errno(err, r, "cannot begin to wait for events");
+	if (d->control && control_stand_in(d->control) < 0)
+		base_log(BASE_LOG_WARN, "requests for the status wait while the daemon is busy");
 	while (r == 0)
 		r = turn(d, &l, err);
 	loop_close(&l);

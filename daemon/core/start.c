@@ -716,7 +716,6 @@ int daemon_close(struct daemon *d)
 	int r;
 
 	control_close(d->control);
-	base_buf_release(&d->kept_status);
 	callpath_close(d->callpaths);
 	if (d->processes) {
 		counts_release(&d->counts);

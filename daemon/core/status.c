@@ -292,6 +292,20 @@ static struct json_object *workloads(const struct daemon *d)
 	return o;
 }
 
+/* An answer may be some time old (control_keep). */
+static void add_now(struct json_object *o)
+{
+	char when[32] = "", text[48];
+	struct timespec now;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (gmtime_r(&now.tv_sec, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text, sizeof(text), "%s.%03ldZ", when, now.tv_nsec / 1000000);
+	add_text(o, "as_of", text);
+}
+
 static void add_flush(struct json_object *o, const struct daemon *d)
 {
 	char when[32] = "";
@@ -352,6 +366,7 @@ static struct json_object *build(struct daemon *d)
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->store.account, &stats, &total);
 	json_object_object_add(o, "ok", json_object_new_boolean(1));
+	add_now(o);
 	add_text(o, "version", DCPI_VERSION);
 	add_u64(o, "pid", (uint64_t)getpid());
 	add_text(o, "database", profdb_path(d->db));

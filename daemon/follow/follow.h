@@ -43,6 +43,7 @@ struct follow {
 	struct images *images;
 	struct processes *processes;
 	struct identity *identity;
+	struct reader *reader; /* of mappings; may be NULL */
 	struct dyn *dyn;       /* may be NULL in tests */
 	struct kernel *kernel; /* likewise */
 	bool live;	       /* /proc tells of these processes */

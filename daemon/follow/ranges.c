@@ -125,7 +125,7 @@ static void collect(struct follow *f, const struct process *p, struct pile *pile
 			pile_add(pile, p->maps[i].start, p->maps[i].end);
 	/* The events of a process that has just come may not have. */
 	if (!p->announced && f->live)
-		proc_dynamic(p, pile_add, pile);
+		proc_dynamic(f->reader, p, pile_add, pile);
 	dyn_ranges(p, pile_add, pile);
 	reduce(pile);
 }

@@ -27,7 +27,7 @@ static int list_maps(struct follow *f, struct process *p)
 {
 	struct listing to = { f, p };
 
-	return proc_each_map(p->pid, list_map, &to);
+	return proc_each_map(f->reader, p->pid, list_map, &to);
 }
 
 static void record_comm(struct follow *f, const struct process *p)

@@ -17,7 +17,7 @@
 enum { NR_THREADS = 8, NR_DESCRIPTORS = 16 };
 
 static int pipe_fds[2] = { -1, -1 };
-static int nr_threads;
+static atomic_int nr_threads;
 static atomic_int nr_undone; /* descriptors given to the threads and not closed yet */
 
 static void *run(void *unused)
@@ -38,14 +38,17 @@ static void add_thread(void)
 	sigset_t all, old;
 	pthread_t thread;
 
-	if (nr_threads == NR_THREADS)
+	/* Two of our threads may want one at the same time. */
+	if (atomic_fetch_add(&nr_threads, 1) >= NR_THREADS) {
+		atomic_fetch_sub(&nr_threads, 1);
 		return;
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&thread, NULL, run, NULL) == 0) {
+	if (pthread_create(&thread, NULL, run, NULL) == 0)
 		pthread_detach(thread);
-		nr_threads++;
-	}
+	else
+		atomic_fetch_sub(&nr_threads, 1);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -60,7 +63,7 @@ int closer_open(void)
 
 void closer_close(int fd)
 {
-	static bool said;
+	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (fd < 0)
 		return;
@@ -72,9 +75,8 @@ void closer_close(int fd)
 		return;
 	atomic_fetch_sub(&nr_undone, 1);
 stays:
-	if (!said)
+	if (!atomic_flag_test_and_set(&said))
 		base_log(BASE_LOG_WARN, "a client's descriptor cannot be closed: it stays open");
-	said = true;
 }
 
 ssize_t closer_recv(int sock, void *data, size_t len)

@@ -197,13 +197,21 @@ static bool is_alive(int pidfd)
 	       (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM);
 }
 
+/* The list of what it has mapped is as long as its program wants. */
+static bool has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
+		       const struct registry_part *part)
+{
+	return d->config.reader ? reader_mapped(d->config.reader, pid, file, part) > 0
+				: registry_process_maps(pid, file, part);
+}
+
 /*
  * A registry is of the process that handed it over while that runs the program that has it mapped,
  * for its own user, whose the memfd is: *@life is that program's. Where it has ended, or executes
  * another program of that user, *@life is 0, and nothing of its memory is read. -EPERM: it runs
  * with other rights by now, or never had those of the memfd's user.
  */
-static int bind(const struct dyn_peer *peer, int fd, uint64_t *life)
+static int bind_to(const struct dyn *d, const struct dyn_peer *peer, int fd, uint64_t *life)
 {
 	const struct registry_part any = { 0 };
 	uint64_t before = 0, after = 0;
@@ -218,7 +226,7 @@ static int bind(const struct dyn_peer *peer, int fd, uint64_t *life)
 		return -EPERM;
 	if (registry_process_life(peer->pid, NULL, &before) < 0)
 		return 0;
-	mapped = is_alive(peer->pidfd) && registry_process_maps(peer->pid, &st, &any);
+	mapped = is_alive(peer->pidfd) && has_mapped(d, peer->pid, &st, &any);
 	if (!mapped && !registry_process_open(peer->pid, peer->uid))
 		return registry_process_life(peer->pid, NULL, NULL) < 0 ? 0 : -EPERM;
 	r = registry_process_check(peer->pid, peer->uid);
@@ -292,7 +300,7 @@ static bool take(struct dyn *d, const struct dyn_peer *peer, int fd, find_fn *fi
 	/* From before the process is asked: what it executes afterwards is not its. */
 	uint64_t made = made_ns(fd), life;
 	bool known = find_file(d, fd) != NULL;
-	int r = known ? -EEXIST : bind(peer, fd, &life);
+	int r = known ? -EEXIST : bind_to(d, peer, fd, &life);
 	struct process *p = r < 0 ? NULL : find(ctx, peer->pid, made);
 
 	if (r < 0 && !known)
@@ -407,7 +415,8 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
 }
 
 /* The memfd's user made it, for a process of his own, or it is mapped as any file is. */
-static int bind_marker(const struct process *p, int fd, uint32_t *uid, uint64_t *life)
+static int bind_marker(const struct dyn *d, const struct process *p, int fd, uint32_t *uid,
+		       uint64_t *life)
 {
 	struct dyn_peer peer = { .pid = p->pid };
 	struct stat st;
@@ -419,7 +428,7 @@ static int bind_marker(const struct process *p, int fd, uint32_t *uid, uint64_t 
 		return r;
 	*uid = peer.uid = st.st_uid;
 	peer.pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	r = bind(&peer, fd, life);
+	r = bind_to(d, &peer, fd, life);
 	if (peer.pidfd >= 0)
 		close(peer.pidfd);
 	return r == 0 && !*life ? -ESTALE : r;
@@ -435,7 +444,7 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 	if (!d->config.reader || (p->dyn && p->dyn->own))
 		return;
 	fd = reader_registry_open(d->config.reader, p->pid, addr, addr + len);
-	r = fd < 0 ? fd : bind_marker(p, fd, &uid, &life);
+	r = fd < 0 ? fd : bind_marker(d, p, fd, &uid, &life);
 	if (r < 0) {
 		base_log(BASE_LOG_DEBUG, "cannot take the registry of process %d: %s", p->pid,
 			 base_strerror(r));
@@ -715,8 +724,8 @@ static bool words_stand(const struct dyn_registry *reg)
 
 	return registry_process_check(reg->pid, reg->uid) == 0 &&
 	       registry_process_open(reg->pid, reg->uid) &&
-	       registry_process_maps(reg->pid, &file, &words) &&
-	       (!h->seq_addr || registry_process_maps(reg->pid, &file, &seq)) &&
+	       has_mapped(reg->dyn, reg->pid, &file, &words) &&
+	       (!h->seq_addr || has_mapped(reg->dyn, reg->pid, &file, &seq)) &&
 	       registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "reader.h"
 #include "track.h"
 
 enum {
@@ -234,14 +235,49 @@ static FILE *open_maps(int32_t pid)
 	return maps;
 }
 
-int proc_each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l, bool exec), void *ctx)
+typedef void map_fn(void *ctx, struct driver_load *l, bool exec);
+
+/* @text is changed. */
+static void each_line(char *text, map_fn *fn, void *ctx)
+{
+	struct driver_load l;
+	char *end;
+	int exec;
+
+	for (char *line = text; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!end)
+			break;
+		*end = '\0';
+		exec = proc_parse_line(line, &l);
+		if (exec >= 0)
+			fn(ctx, &l, exec);
+	}
+}
+
+static int read_each(struct reader *reader, int32_t pid, map_fn *fn, void *ctx)
+{
+	struct base_buf text = { 0 };
+	int r = reader_maps(reader, pid, &text);
+
+	if (r == 0)
+		r = base_buf_append(&text, "", 1);
+	if (r == 0)
+		each_line((char *)text.data, fn, ctx);
+	base_buf_release(&text);
+	return r;
+}
+
+int proc_each_map(struct reader *reader, int32_t pid, map_fn *fn, void *ctx)
 {
 	struct driver_load l;
 	size_t cap = 0;
-	FILE *maps = open_maps(pid);
+	FILE *maps = reader ? NULL : open_maps(pid);
 	char *line = NULL;
 	int r = 0, exec;
 
+	if (reader)
+		return read_each(reader, pid, fn, ctx);
 	if (!maps)
 		return -errno;
 	while (getline(&line, &cap, maps) > 0)
@@ -266,10 +302,10 @@ static void check_map(void *ctx, struct driver_load *l, bool exec)
 		c->at = l->addr + l->len;
 }
 
-int proc_check_code(int32_t pid, uint64_t start, uint64_t end)
+int proc_check_code(struct reader *reader, int32_t pid, uint64_t start, uint64_t end)
 {
 	struct code_check c = { start, end };
-	int r = proc_each_map(pid, check_map, &c);
+	int r = proc_each_map(reader, pid, check_map, &c);
 
 	return r < 0 ? r : c.at >= c.end ? 0 : -ENOENT;
 }
@@ -304,12 +340,12 @@ static void list_dynamic(void *ctx, struct driver_load *l, bool exec)
 	to->exec |= exec;
 }
 
-void proc_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
-		  void *ctx)
+void proc_dynamic(struct reader *reader, const struct process *p,
+		  void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
 {
 	struct dynamic_listing to = { .fn = fn, .ctx = ctx };
 
-	proc_each_map(p->pid, list_dynamic, &to);
+	proc_each_map(reader, p->pid, list_dynamic, &to);
 	end_run(&to);
 }
 

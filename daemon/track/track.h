@@ -259,16 +259,22 @@ int proc_check_life(const struct process *p);
 /* And it has the name that is known: after an exec whose event is still queued it has another one
  * mostly. Names of kernel threads are not compared. Same results. */
 int proc_check_name(const struct process *p);
+/*
+ * Mappings are read by @reader, for a program may make that take long; NULL: by ourselves, where it
+ * is our user's own.
+ */
+struct reader;
 /* 0: all of [start, end) is executable memory of the process; -ENOENT; -errno. */
-int proc_check_code(int32_t pid, uint64_t start, uint64_t end);
+int proc_check_code(struct reader *reader, int32_t pid, uint64_t start, uint64_t end);
 /* Calls @fn with each mapping of @pid, and whether it is executable. 0 or -errno. */
-int proc_each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l, bool exec), void *ctx);
+int proc_each_map(struct reader *reader, int32_t pid,
+		  void (*fn)(void *ctx, struct driver_load *l, bool exec), void *ctx);
 /*
  * Calls @fn with the executable memory of @p that is in no file, as it is now, and what adjoins it
  * of other such memory: runtimes reserve more than they use yet.
  */
-void proc_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
-		  void *ctx);
+void proc_dynamic(struct reader *reader, const struct process *p,
+		  void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
 /* One line of /proc/PID/maps into @l (path points into @line, which is changed): 1 executable, 0
  * other, -DCPI_EFORMAT. */
 int proc_parse_line(char *line, struct driver_load *l);

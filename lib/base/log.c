@@ -68,6 +68,8 @@ void base_log(enum base_log_level level, const char *fmt, ...)
 		text[0] = '\0';
 	va_end(args);
 	base_text_clean(text);
+	/* Other threads have their line before or after. */
+	flockfile(to);
 	stamp(when, sizeof(when));
 	keep(when, names[level], text);
 	if (log_form == BASE_LOG_JOURNAL)
@@ -77,4 +79,5 @@ void base_log(enum base_log_level level, const char *fmt, ...)
 			text);
 	/* A log is read while, and because, its program is in trouble. */
 	fflush(to);
+	funlockfile(to);
 }

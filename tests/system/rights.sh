@@ -78,6 +78,12 @@ for field in CapInh CapAmb; do is "$daemon" $field 0; done
 [ $((own & ~set)) != 0 ] || fail "root has nothing here that dcpid could drop"
 is "$daemon" NoNewPrivs 1
 echo "dcpid: capabilities $(printf %x "$set")"
+# Root may be without the right to raise priorities on this machine.
+[ $((own & 1 << 23)) = 0 ] || {
+	[ "$(ps -o ni= -p "$daemon" | tr -d ' ')" = -10 ] || fail "dcpid has no priority"
+	[ ! -e "/proc/$daemon/autogroup" ] || grep -q 'nice -10$' "/proc/$daemon/autogroup" ||
+		fail "dcpid's session has no priority: $(cat "/proc/$daemon/autogroup")"
+}
 for name in dcpid-reader dcpid-parse dcpid-translate dcpid-values dcpid-step; do
 	row_holds "$(helper_of $name)" $name
 done

@@ -13,12 +13,14 @@
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "parser.h"
 #include "reader_file.h"
 #include "reader_gdb.h"
 #include "reader_known.h"
+#include "reader_maps.h"
 #include "reader_memory.h"
 #include "registry.h"
 
@@ -412,6 +414,15 @@ static int gdb(const struct reader_request *q, struct reader_answer *a)
 	return reader_memory_good(q) ? r : -ESRCH;
 }
 
+static bool has_mapped(const struct reader_request *q)
+{
+	const struct stat file = { .st_dev = makedev(q->dev_major, q->dev_minor),
+				   .st_ino = q->inode };
+	const struct registry_part part = { q->addr, q->end - q->addr, q->size };
+
+	return registry_process_maps(q->pid, &file, &part);
+}
+
 static int serve(const struct reader_request *q, int fd, struct reader_answer *a, int *fd_out,
 		 struct base_buf *out)
 {
@@ -445,6 +456,10 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 		return removed_file(q, fd, a);
 	case READER_ROWS:
 		return rows(q, fd, a);
+	case READER_MAPS:
+		return reader_maps_read(q->pid, out);
+	case READER_MAPPED:
+		return has_mapped(q);
 	}
 	return -EINVAL;
 }

@@ -37,6 +37,11 @@ static void dismiss(struct reader *r)
 	r->helper.held |= r->parser.held;
 }
 
+void reader_replace(struct reader *r)
+{
+	dismiss(r);
+}
+
 static int spawn_parser(struct reader *r)
 {
 	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
@@ -251,6 +256,9 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 	if (code < 0)
 		dismiss(r);
 	charge(r, q, since_ns, &used, a->len);
+	/* Many short requests are as long as one that takes long. */
+	if (r->meanwhile)
+		r->meanwhile(r->ctx);
 	return code == 0 ? a->status : code == -ETIMEDOUT ? code : -DCPI_EHELPER;
 }
 

@@ -158,6 +158,16 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
  */
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len);
 /*
+ * The text of /proc/@pid/maps, appended to @out: its program chose how much that is, and, where its
+ * memory lies in a file system that does not answer, how long it takes. 0 or negative.
+ */
+int reader_maps(struct reader *r, int32_t pid, struct base_buf *out);
+/* The same question as registry_process_maps: 1, 0, or negative: it was not answered. */
+struct stat;
+struct registry_part;
+int reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
+		  const struct registry_part *part);
+/*
  * GDB's JIT interface (foreign.h); all of them -ESRCH as reader_range_read. Find: where the process
  * has descriptors; 1: not all of its files were asked yet. List: as foreign_gdb_list, entries.
  * Object: as foreign_gdb_object; its print is stored where it was read, whatever the result.

@@ -34,6 +34,8 @@ enum reader_op {
 			   text and roots where it was copied */
 	READER_ROWS,	/* pid, addr, end, dev_*, inode or id, path, size; or descriptor
 			   -> long answer, an unwind table */
+	READER_MAPS,	/* pid -> long answer, the text of its mappings */
+	READER_MAPPED,	/* pid, dev_*, inode, addr, end, size (the offset) -> 1 or 0 */
 };
 
 struct reader_request {
@@ -117,6 +119,9 @@ int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
 		     struct reader_answer *a, struct base_buf *out);
 int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
 			struct reader_answer *a, reader_check_fn *check, struct base_buf *out);
+
+/* It answered what no reader answers. */
+void reader_replace(struct reader *r);
 
 /* Send and receive one message with at most one descriptor (-1: none). 0 or -errno; *@fd_out is -1
  * where none came. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What dcpid asks its reader process. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,14 +26,34 @@ static uint64_t wall_ns(uint64_t time_ns)
 	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - now + time_ns;
 }
 
-/* Whose process it is now; @otherwise where it is gone. */
+static uint32_t real_user(int32_t pid, uint32_t otherwise)
+{
+	uint32_t uid = otherwise;
+	char path[32], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Uid: %" SCNu32, &uid) != 1)
+		;
+	if (f)
+		fclose(f);
+	return uid;
+}
+
+/*
+ * Whose process it is now; @otherwise where it is gone. The kernel shows root as the owner of one
+ * that is not to be dumped, which is any program's choice: who started it pays for it.
+ */
 static uint32_t user_of(int32_t pid, uint32_t otherwise)
 {
 	char path[32];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return stat(path, &st) < 0 ? otherwise : st.st_uid;
+	if (stat(path, &st) < 0)
+		return otherwise;
+	return st.st_uid ? st.st_uid : real_user(pid, otherwise);
 }
 
 int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
@@ -206,13 +228,23 @@ uint64_t reader_cpu_ns(const struct reader *r)
 	return helper_effort(&r->helper).ran_ns + helper_effort(&r->parser).ran_ns;
 }
 
-static int check_rows(const struct base_buf *b, size_t from)
+/* Whatever they are. */
+static int check_bytes(const struct base_buf *b, size_t from)
 {
-	struct unwind_table *t = NULL;
-	int r = unwind_decode(b->data + from, b->len - from, &t);
+	(void)b;
+	(void)from;
+	return 0;
+}
 
-	unwind_free(t);
-	return r;
+/* A table is checked as it is decoded: once, as it may be large. */
+static int decode_rows(struct reader *r, const struct base_buf *b, struct unwind_table **out)
+{
+	int code = unwind_decode(b->data, b->len, out);
+
+	if (code != -DCPI_EFORMAT && code != -DCPI_ETRUNCATED)
+		return code;
+	reader_replace(r);
+	return -DCPI_EHELPER;
 }
 
 int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out)
@@ -234,19 +266,11 @@ int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct 
 	*out = NULL;
 	if (f->path && strlen(f->path) < sizeof(q.path))
 		snprintf(q.path, sizeof(q.path), "%s", f->path);
-	code = reader_call_checked(r, &q, fd, &a, check_rows, &bytes);
+	code = reader_call_checked(r, &q, fd, &a, check_bytes, &bytes);
 	if (code >= 0)
-		code = unwind_decode(bytes.data, bytes.len, out);
+		code = decode_rows(r, &bytes, out);
 	base_buf_release(&bytes);
 	return code;
-}
-
-/* Whatever they are. */
-static int check_bytes(const struct base_buf *b, size_t from)
-{
-	(void)b;
-	(void)from;
-	return 0;
 }
 
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)
@@ -265,6 +289,35 @@ ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to,
 		memcpy(to, out.data, n);
 	base_buf_release(&out);
 	return code < 0 ? code : (ssize_t)n;
+}
+
+int reader_maps(struct reader *r, int32_t pid, struct base_buf *out)
+{
+	struct reader_request q = { .op = READER_MAPS, .pid = pid, .uid = user_of(pid, NO_USER) };
+	struct reader_answer a;
+	int code = -ESRCH;
+
+	/* One that is gone has none: nobody is to pay for that. */
+	if (q.uid != NO_USER)
+		code = reader_call_checked(r, &q, -1, &a, check_bytes, out);
+	return code > 0 ? 0 : code;
+}
+
+int reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
+		  const struct registry_part *part)
+{
+	struct reader_request q = { .op = READER_MAPPED,
+				    .pid = pid,
+				    .uid = user_of(pid, NO_USER),
+				    .addr = part->addr,
+				    .end = part->addr + part->len,
+				    .size = part->off,
+				    .inode = file->st_ino,
+				    .dev_major = major(file->st_dev),
+				    .dev_minor = minor(file->st_dev) };
+	struct reader_answer a;
+
+	return q.uid == NO_USER ? -ESRCH : reader_call(r, &q, -1, &a, NULL);
 }
 
 /* ---- GDB's JIT interface --------------------------------------------------------------------- */

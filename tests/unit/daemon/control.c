@@ -19,8 +19,7 @@ static struct control *c;
 static unsigned int nr_asked;
 static unsigned int nr_later;	/* that often an epoch is not done yet */
 static void (*meanwhile)(void); /* called while a flush is done */
-static bool in_meanwhile;
-static unsigned int nr_meanwhile, nr_flushed;
+static unsigned int nr_flushed;
 static unsigned int nr_files; /* that came with requests */
 static size_t answer_len;
 static uint64_t answer_ns;
@@ -36,16 +35,10 @@ static int answer(void *ctx, const struct control_request *request, const struct
 	assert_int_equal(peer->pid, getpid());
 	assert_int_equal(peer->uid, geteuid());
 	nr_asked++;
-	if (in_meanwhile) {
-		assert_int_equal(request->command, CONTROL_STATUS);
-		nr_meanwhile++;
-	}
 	if (request->command == CONTROL_FLUSH && meanwhile) {
 		nr_flushed++;
-		in_meanwhile = true;
 		for (int i = 0; i < 4; i++)
 			meanwhile();
-		in_meanwhile = false;
 	}
 	if (request->command == CONTROL_EPOCH && nr_later) {
 		nr_later--;
@@ -180,7 +173,17 @@ static void serve_status(void)
 	control_serve_status(c);
 }
 
-/* While one request is served for long, the status is told to those who ask for it alone. */
+static void keep(const char *status)
+{
+	struct base_buf kept = { 0 };
+
+	assert_int_equal(base_buf_printf(&kept, "%s", status), 0);
+	control_keep(c, &kept);
+	base_buf_release(&kept);
+}
+
+/* While one request is served for long, those who ask for the status alone are told what is kept.
+ */
 static void status_meanwhile(void **state)
 {
 	int busy = client(), epoch = client(), status = client(), late;
@@ -191,21 +194,130 @@ static void status_meanwhile(void **state)
 	say(status, "{\"cmd\":\"status\"}\n");
 	late = connected();
 	say(late, "{\"cmd\":\"status\"}\n");
+	keep("kept\n");
 	meanwhile = serve_status;
-	nr_asked = 0;
+	nr_asked = nr_flushed = 0;
 	control_serve(c);
 	meanwhile = NULL;
 	assert_int_equal(nr_flushed, 1);
 	assert_string_equal(hear(busy), "did 1\n");
 	assert_string_equal(hear(epoch), "did 2\n");
-	assert_string_equal(hear(status), "did 0\n");
-	assert_string_equal(hear(late), "did 0\n");
-	assert_int_equal(nr_asked, 4);
-	assert_true(nr_meanwhile >= 2);
+	assert_string_equal(hear(status), "kept\n");
+	assert_string_equal(hear(late), "kept\n");
+	assert_int_equal(nr_asked, 2);
 	close(busy);
 	close(epoch);
 	close(status);
 	close(late);
+}
+
+/* Where nothing is kept, they wait for the loop. */
+static void no_status_meanwhile(void **state)
+{
+	int busy = client(), status = client();
+
+	(void)state;
+	say(busy, "{\"cmd\":\"flush\"}\n");
+	say(status, "{\"cmd\":\"status\"}\n");
+	keep("kept\n");
+	control_keep(c, NULL);
+	meanwhile = serve_status;
+	assert_string_equal(hear(busy), "did 1\n");
+	meanwhile = NULL;
+	assert_string_equal(hear(status), "did 0\n");
+	close(busy);
+	close(status);
+}
+
+/* An answer that comes by itself. */
+static const char *await(int fd)
+{
+	static char text[1024];
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	ssize_t n = poll(&p, 1, 60000) == 1 ? recv(fd, text, sizeof(text) - 1, 0) : -1;
+
+	assert_true(n > 0);
+	text[n] = '\0';
+	return text;
+}
+
+/* The loop stands still, and a request is being carried out for ever: a thread tells the status. */
+static void stand_in_tells_the_status(void **state)
+{
+	int early = client(), quit = client(), late;
+
+	(void)state;
+	keep("kept\n");
+	assert_int_equal(control_stand_in(c), 0);
+	say(early, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(await(early), "kept\n");
+	say(quit, "{\"cmd\":\"quit\"}\n");
+	late = connected();
+	say(late, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(await(late), "kept\n");
+	/* What is more than a status is the loop's. */
+	assert_int_equal(nr_asked, 0);
+	assert_string_equal(hear(quit), "did 3\n");
+	close(early);
+	close(quit);
+	close(late);
+}
+
+static int late_fd;
+
+static void ask_late(void)
+{
+	if (late_fd < 0)
+		late_fd = connected();
+	say(late_fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(await(late_fd), "kept\n");
+}
+
+/* The same within a request that takes long. */
+static void stand_in_within_a_request(void **state)
+{
+	int busy = client();
+
+	(void)state;
+	late_fd = -1;
+	keep("kept\n");
+	assert_int_equal(control_stand_in(c), 0);
+	say(busy, "{\"cmd\":\"flush\"}\n");
+	meanwhile = ask_late;
+	assert_string_equal(hear(busy), "did 1\n");
+	meanwhile = NULL;
+	assert_int_equal(nr_asked, 1);
+	close(busy);
+	close(late_fd);
+}
+
+/* The place of a client that has gone is another's. */
+static void take_its_place(void)
+{
+	control_serve_status(c);
+	if (late_fd < 0)
+		late_fd = connected();
+	control_serve_status(c);
+}
+
+/* What was seen of one that goes while another is served is not the next one's. */
+static void place_of_one_that_goes(void **state)
+{
+	int busy = client(), gone = client();
+
+	(void)state;
+	late_fd = -1;
+	keep("kept\n");
+	say(busy, "{\"cmd\":\"flush\"}\n");
+	close(gone);
+	meanwhile = take_its_place;
+	control_serve(c);
+	meanwhile = NULL;
+	assert_string_equal(hear(busy), "did 1\n");
+	say(late_fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(late_fd), "did 0\n");
+	close(busy);
+	close(late_fd);
 }
 
 /* Whom it is sent to takes a request's descriptor, which we do not have at any time. */
@@ -554,6 +666,10 @@ int main(void)
 		TEST(request_and_answer),
 		TEST(request_that_takes_turns),
 		TEST(status_meanwhile),
+		TEST(no_status_meanwhile),
+		TEST(stand_in_tells_the_status),
+		TEST(stand_in_within_a_request),
+		TEST(place_of_one_that_goes),
 		TEST(descriptors),
 		TEST(last_words),
 		TEST(too_long_a_line),

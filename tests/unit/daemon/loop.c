@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When the loop wakes, what it does then, and what ends it: beside a source that only plays one. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,7 +207,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	control_close(d.control);
-	base_buf_release(&d.kept_status);
 	trial_daemon_close(&t, &d);
 	close(source.fd);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -240,6 +240,20 @@ static int ask(const char *request)
 	return fd;
 }
 
+/* A flush that is asked for is all of its turn; the one that is due is the next one's. */
+static void one_flush_a_turn(void **state)
+{
+	int fd = ask("{\"cmd\":\"flush\"}\n");
+
+	(void)state;
+	d.next_flush_ns = 0;
+	turn();
+	assert_int_equal(d.nr_flushes, 1);
+	turn();
+	assert_int_equal(d.nr_flushes, 2);
+	close(fd);
+}
+
 /* ---- what wakes it, and what ends it --------------------------------------------------------- */
 
 static void a_signal_ends_it(void **state)
@@ -255,6 +269,36 @@ static void a_signal_ends_it(void **state)
 	assert_int_equal(daemon_unwritten(&d), 0);
 	assert_true(nr_heartbeats > 3);
 	assert_int_equal(stand_ins.nr_kernel_looks, 4);
+}
+
+static int asked_fd;
+
+/* A drain that goes on until a client has its answer, which it waits for in vain in the loop. */
+static void a_drain_is_stuck(const struct driver_sink *sink)
+{
+	char text[16384] = "";
+	struct pollfd wait = { .events = POLLIN };
+
+	count_one(sink);
+	if (asked_fd >= 0)
+		return;
+	wait.fd = asked_fd = ask("{\"cmd\":\"status\"}\n");
+	assert_int_equal(poll(&wait, 1, -1), 1);
+	assert_true(recv(asked_fd, text, sizeof(text) - 1, 0) > 0);
+	/* As of the turn's beginning: its sums hold. */
+	assert_non_null(strstr(text, "\"as_of\":"));
+	assert_non_null(strstr(text, "\"received\":0,"));
+	assert_non_null(strstr(text, "\"balanced\":true"));
+}
+
+static void the_status_is_told_meanwhile(void **state)
+{
+	(void)state;
+	asked_fd = -1;
+	source.last = 3;
+	source.on_drain = a_drain_is_stuck;
+	assert_int_equal(loop(), 0);
+	close(asked_fd);
 }
 
 static void a_client_ends_it(void **state)
@@ -794,7 +838,9 @@ static void labels_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(one_flush_a_turn),
 		TEST(a_signal_ends_it),
+		TEST(the_status_is_told_meanwhile),
 		TEST(a_client_ends_it),
 		TEST(an_end_that_fails),
 		TEST(the_source_wakes_it),

@@ -1078,6 +1078,141 @@ static void test_missing_helper(void **state)
 	assert_true(err.hint[0] != '\0');
 }
 
+static void count_map(void *ctx, struct driver_load *l, bool exec)
+{
+	(void)l;
+	*(unsigned int *)ctx += exec;
+}
+
+/* As many as a program likes; who has none is not there. */
+static void test_mappings(void **state)
+{
+	enum { PAGE = 4096, NR = 4000 };
+	char *p = mmap(NULL, 2 * NR * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned int nr = 0, own = 0;
+	READER(state);
+
+	assert_true(p != MAP_FAILED);
+	for (unsigned int i = 0; i < NR; i++)
+		assert_int_equal(mprotect(p + 2 * i * PAGE, PAGE, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), 0);
+	assert_int_equal(proc_each_map(NULL, getpid(), count_map, &own), 0);
+	assert_int_equal(nr, own);
+	assert_true(nr > NR);
+	assert_int_equal(proc_check_code(r, getpid(), (uintptr_t)p, (uintptr_t)p + PAGE), 0);
+	assert_int_equal(proc_check_code(r, getpid(), (uintptr_t)p, (uintptr_t)p + 2 * PAGE),
+			 -ENOENT);
+	munmap(p, 2 * NR * PAGE);
+	assert_true(proc_each_map(r, INT32_MAX, count_map, &nr) < 0);
+}
+
+/* Whether a part of a file is mapped. */
+static void test_mapped_parts(void **state)
+{
+	enum { PAGE = 4096 };
+	int fd = memfd_create("mapped", MFD_CLOEXEC);
+	struct registry_part part = { 0 };
+	struct stat st;
+	char *p;
+	READER(state);
+
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(reader_mapped(r, getpid(), &st, &part), 0);
+	p = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, fd, PAGE);
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(reader_mapped(r, getpid(), &st, &part), 1);
+	part = (struct registry_part){ (uintptr_t)p + 8, PAGE, PAGE + 8 };
+	assert_int_equal(reader_mapped(r, getpid(), &st, &part), 1);
+	part.off += 8;
+	assert_int_equal(reader_mapped(r, getpid(), &st, &part), 0);
+	munmap(p, 2 * PAGE);
+	close(fd);
+}
+
+/* A process of another user's, who forbids to look into it: the kernel says that it is root's. */
+static pid_t undumpable(uid_t uid)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setresuid(uid, uid, uid) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+			_exit(1);
+		(void)!write(ready[1], "", 1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* Its user pays, not root. */
+static void test_who_pays(void **state)
+{
+	enum { OTHER = 65534 };
+	struct budgets *b = budgets_new();
+	unsigned int nr = 0;
+	pid_t pid;
+	READER(state);
+
+	if (geteuid() != 0) {
+		budgets_free(b);
+		skip();
+	}
+	reader_share(r, b);
+	pid = undumpable(OTHER);
+	budget_waited(b, OTHER, 10000000000ull, 0, 0);
+	assert_int_equal(proc_each_map(r, pid, count_map, &nr), -EDQUOT);
+	budget_waited(b, 0, 10000000000ull, 0, 0);
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), -EDQUOT);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* Who is gone costs nobody anything. */
+	assert_int_equal(proc_each_map(r, pid, count_map, &nr), -ESRCH);
+	reader_share(r, NULL);
+	budgets_free(b);
+}
+
+static void count_call(void *ctx)
+{
+	++*(unsigned int *)ctx;
+}
+
+/* Many short requests let the caller look around as one long one does. */
+static void test_meanwhile(void **state)
+{
+	unsigned int nr = 0, maps = 0;
+	READER(state);
+
+	reader_set_meanwhile(r, count_call, &nr);
+	for (unsigned int i = 1; i <= 20; i++) {
+		assert_int_equal(proc_each_map(r, getpid(), count_map, &maps), 0);
+		assert_true(nr >= i);
+	}
+	reader_set_meanwhile(r, NULL, NULL);
+}
+
+/* Of a user who has spent all, nothing is read, and nobody waits. */
+static void test_mappings_over_budget(void **state)
+{
+	struct budgets *b = budgets_new();
+	unsigned int nr = 0;
+	READER(state);
+
+	reader_share(r, b);
+	budget_waited(b, geteuid(), 10000000000ull, 0, 0);
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), -EDQUOT);
+	assert_int_equal(nr, 0);
+	reader_share(r, NULL);
+	budgets_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1099,6 +1234,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mapped_by_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mapped_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_who_pays, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mappings_over_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perfmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy_machine, setup, teardown),

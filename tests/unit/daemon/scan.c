@@ -396,16 +396,16 @@ static void reserved_for_code(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(code, MAP_FAILED);
-	proc_dynamic(&p, look, &f);
+	proc_dynamic(NULL, &p, look, &f);
 	assert_false(f.covered);
 	assert_int_equal(mprotect(code + LEN / 2, 4096, PROT_READ | PROT_EXEC), 0);
-	proc_dynamic(&p, look, &f);
+	proc_dynamic(NULL, &p, look, &f);
 	assert_true(f.covered);
 	assert_false(f.text_seen);
 	/* Beyond a gap it is another's. */
 	f.covered = false;
 	munmap(code + LEN / 4, 4096);
-	proc_dynamic(&p, look, &f);
+	proc_dynamic(NULL, &p, look, &f);
 	assert_false(f.covered);
 	munmap(code, LEN);
 }
@@ -428,12 +428,12 @@ static void where_code_is(void **state)
 	assert_ptr_not_equal(code, MAP_FAILED);
 	assert_int_equal(mprotect(code + 4096, 4096, PROT_READ | PROT_EXEC), 0);
 	assert_int_equal(mprotect(code + 2 * 4096, 4096, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
-	assert_int_equal(proc_check_code(getpid(), at + 4096, at + 3 * 4096), 0);
-	assert_int_equal(proc_check_code(getpid(), at + 5000, at + 9000), 0);
-	assert_int_equal(proc_check_code(getpid(), at + 4095, at + 3 * 4096), -ENOENT);
-	assert_int_equal(proc_check_code(getpid(), at + 4096, at + 3 * 4096 + 1), -ENOENT);
-	assert_int_equal(proc_check_code(getpid(), 0x1000, 0x2000), -ENOENT);
-	assert_true(proc_check_code(INT32_MAX, at, at + 1) < 0);
+	assert_int_equal(proc_check_code(NULL, getpid(), at + 4096, at + 3 * 4096), 0);
+	assert_int_equal(proc_check_code(NULL, getpid(), at + 5000, at + 9000), 0);
+	assert_int_equal(proc_check_code(NULL, getpid(), at + 4095, at + 3 * 4096), -ENOENT);
+	assert_int_equal(proc_check_code(NULL, getpid(), at + 4096, at + 3 * 4096 + 1), -ENOENT);
+	assert_int_equal(proc_check_code(NULL, getpid(), 0x1000, 0x2000), -ENOENT);
+	assert_true(proc_check_code(NULL, INT32_MAX, at, at + 1) < 0);
 	munmap(code, 4 * 4096);
 }
 

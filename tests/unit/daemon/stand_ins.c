@@ -398,6 +398,15 @@ int kernel_vdso_open(void)
 	return memfd_create("vdso", MFD_CLOEXEC);
 }
 
+/* Tests list their own process themselves. */
+int reader_maps(struct reader *r, int32_t pid, struct base_buf *out)
+{
+	(void)r;
+	(void)pid;
+	(void)out;
+	return -ESRCH;
+}
+
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)
 {
 	(void)r;
