@@ -194,6 +194,6 @@ int live_screen_run(struct live_view *v, struct live_feed *f, const char *run_di
 
 /* Time between two questions: less than a second, so that no sample is older than one when it is
  * shown. */
-enum { LIVE_ASK_MS = 900 };
+enum { LIVE_ASK_MS = 800 };
 
 #endif
