@@ -53,7 +53,7 @@ static int connect_to(int fd, const struct sockaddr_un *addr, unsigned int limit
 	return 0;
 }
 
-static int connect_daemon(const char *run_dir, unsigned int limit_ms, struct base_err *err)
+int control_connect(const char *run_dir, unsigned int limit_ms, struct base_err *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	const char *env = getenv("DCPI_RUN");
@@ -95,7 +95,7 @@ static ssize_t send_newline(int fd, int file)
 }
 
 /* A line of JSON has no newline but the one at its end. */
-static int send_request(int fd, struct json_object *request, int file)
+int control_send(int fd, struct json_object *request, int file)
 {
 	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
 	size_t sent = 0, len = text ? strlen(text) : 0;
@@ -222,11 +222,11 @@ static int converse(const char *run_dir, const struct control_wait *wait,
 		    struct json_object *request, struct base_buf *text, struct base_err *err)
 {
 	const char *cmd = control_text(request, "cmd");
-	int fd = connect_daemon(run_dir, wait->limit_ms, err), r;
+	int fd = control_connect(run_dir, wait->limit_ms, err), r;
 
 	if (fd < 0)
 		return fd;
-	r = send_request(fd, request, wait->file);
+	r = control_send(fd, request, wait->file);
 	if (is_turned_away(fd, r))
 		r = 0;
 	else if (r < 0)
@@ -248,7 +248,7 @@ const char *control_text(struct json_object *o, const char *name)
 	return json_object_get_string(value) ? json_object_get_string(value) : "";
 }
 
-static int check_answer(struct json_object *answer, struct base_err *err)
+int control_check(struct json_object *answer, struct base_err *err)
 {
 	struct json_object *ok;
 
@@ -262,6 +262,14 @@ static int check_answer(struct json_object *answer, struct base_err *err)
 	return err->code;
 }
 
+struct json_object *control_request(const char *command)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "cmd", json_object_new_string(command));
+	return o;
+}
+
 int control_ask(const char *run_dir, const struct control_wait *wait, struct json_object *request,
 		struct base_buf *text, struct json_object **answer, struct base_err *err)
 {
@@ -270,5 +278,5 @@ int control_ask(const char *run_dir, const struct control_wait *wait, struct jso
 	if (r < 0)
 		return r;
 	*answer = json_tokener_parse((const char *)text->data);
-	return check_answer(*answer, err);
+	return control_check(*answer, err);
 }

@@ -157,7 +157,7 @@ static double event_enabled(const struct analysis_event *ev)
 }
 
 /* Clocks and the tick are sampled by time, all other events by their number. */
-static bool is_clock(const char *event)
+bool report_is_clock(const char *event)
 {
 	return estimate_model(event) == FREQ_TIME && !estimate_is_cycles(event);
 }
@@ -167,7 +167,7 @@ double report_seconds(const struct analysis *a, const struct analysis_image *ai,
 	enum { NS_PER_S = 1000000000 };
 	double sum = 0, units = 0;
 
-	if (!a->nr_events || !is_clock(a->events[event].name))
+	if (!a->nr_events || !report_is_clock(a->events[event].name))
 		return 0;
 	if (ai)
 		return analysis_sample_units(a, ai, event) / NS_PER_S;
@@ -189,7 +189,7 @@ void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 		fputs(", of different periods", to);
 	else
 		fprintf(to, ", one per %" PRIu64 " %s", ev->period,
-			is_clock(ev->name) ? "ns" : "events");
+			report_is_clock(ev->name) ? "ns" : "events");
 	if (enabled < 0.9995)
 		fprintf(to, ", counted %.1f %% of the time", 100 * enabled);
 	fputc('\n', to);

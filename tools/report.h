@@ -45,6 +45,8 @@ const uint64_t *report_sums(const struct analysis *a, uint64_t *sums);
 /* Seconds that a sample of @event in @ai (NULL: in all images, on the average) stands for, where
  * that is a clock or the tick; else 0. */
 double report_seconds(const struct analysis *a, const struct analysis_image *ai, size_t event);
+/* Does a sample of this event stand for time? */
+bool report_is_clock(const char *event);
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to);
 
 /* The same for JSON: an object with schema (NULL: it is a part of another), database, epochs,

@@ -18,6 +18,7 @@
 	X(dcpiwhatcg, "tell where the time of whole images has gone")                              \
 	X(dcpitopcounts, "list the instructions with most samples")                                \
 	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
+	X(dcpitop, "show where the time goes now, on the whole screen")                            \
 	X(dcpireport, "make a page for browsers of where the time went, down to instructions")     \
 	G("What called it?")                                                                       \
 	X(dcpicallers, "list what called procedures, and what they called, by samples")            \

@@ -222,28 +222,27 @@ static int choose_time(const struct select *s, struct analysis *a, const struct 
 	return r < 0 || s->minutes ? r : workload_window_fill(a, err);
 }
 
-static void set_filter(const struct select *s, struct analysis *a, struct workloads *out)
+int workloads_filter(const struct select *s, struct workloads *out, struct base_err *err)
 {
 	workload_filter_init(&out->filter);
-	if (a->window.chosen && (s->minutes || window_cuts(s, a))) {
-		out->filter.since = a->window.since;
-		out->filter.until = a->window.until;
-	}
 	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++) {
 		out->filter.globs[i] = s->globs[i].items;
 		out->filter.nr[i] = s->globs[i].nr;
 	}
+	return find_users(out, &s->globs[WORKLOAD_UID], err);
 }
 
 int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
 		   struct base_err *err)
 {
+	int r = workloads_filter(s, out, err);
 	bool minutes;
-	int r;
 
-	set_filter(s, a, out);
+	if (a->window.chosen && (s->minutes || window_cuts(s, a))) {
+		out->filter.since = a->window.since;
+		out->filter.until = a->window.until;
+	}
 	minutes = s->minutes || workload_filter_has_time(&out->filter);
-	r = find_users(out, &s->globs[WORKLOAD_UID], err);
 	if (r >= 0)
 		r = workload_load(a, minutes ? WORKLOAD_MINUTES : WORKLOAD_COUNTS, &out->w, err);
 	if (r < 0)

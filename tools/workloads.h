@@ -22,6 +22,8 @@ struct workloads {
  */
 int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
 		   struct base_err *err);
+/* The filter alone, of no time. 0 or negative with @err. */
+int workloads_filter(const struct select *s, struct workloads *out, struct base_err *err);
 void workloads_release(struct workloads *x);
 
 /* The lines of the head, and the members of the object, that say what @a was restricted to. */

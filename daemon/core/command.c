@@ -274,6 +274,8 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 	case CONTROL_REGISTER:
 		r = register_image(d, q, peer, &err);
 		break;
+	case CONTROL_WATCH:
+		return daemon_watch(d, peer, reply);
 	}
 	if (r == -EINPROGRESS)
 		return CONTROL_LATER;

@@ -24,7 +24,7 @@
 enum {
 	UNPRIVILEGED_MAX = CONTROL_CLIENTS / 2,
 	USER_MAX = UNPRIVILEGED_MAX / 2,
-	OUT_MAX = 256 << 10,
+	OUT_MAX = 1 << 20,
 	NR_GROUPS = 1024,
 	CLOSE_WAIT_MS = 200,
 	PASSES_MAX = 4, /* of one turn */
@@ -147,10 +147,12 @@ static int client_send(struct client *cl)
 	return cl->closing ? -ESHUTDOWN : 0;
 }
 
-/* Requests about one's own processes are the others, which are checked where they are served. */
+/* Requests about one's own processes, and samples of these, are the others, which are checked where
+ * they are served. */
 static bool needs_rights(enum control_command command)
 {
-	return command != CONTROL_STATUS && command != CONTROL_LABEL && command != CONTROL_REGISTER;
+	return command != CONTROL_STATUS && command != CONTROL_LABEL &&
+	       command != CONTROL_REGISTER && command != CONTROL_WATCH;
 }
 
 /* Meanwhile the stand-in may serve the others. */

@@ -105,6 +105,7 @@ struct daemon {
 
 	uint64_t resynced_ns; /* when /proc was read for lost events last */
 	uint64_t ranges_read_ns;
+	uint64_t watched_ns; /* the last drain that a viewer asked for */
 	uint64_t next_flush_ns;
 	uint64_t next_turn_ns;	      /* no epoch is begun by itself before */
 	bool status_kept;	      /* for those who ask while a turn takes long */
@@ -143,6 +144,9 @@ int daemon_close(struct daemon *d);
  * the routine of a sample is always in what is read after the sample.
  */
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);
+/* All that the driver has, for a viewer; /proc and owned ranges of code are not read more often for
+ * that. */
+int daemon_drain_counts(struct daemon *d, struct base_err *err);
 /* A live daemon does this whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
 /* Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
@@ -181,5 +185,7 @@ int daemon_command(void *ctx, const struct control_request *request,
 		   const struct control_peer *peer, struct base_buf *reply);
 /* The answer to "status", a line of JSON. 0 or -ENOMEM. */
 int daemon_status(struct daemon *d, struct base_buf *out);
+/* The answer to "watch" onto @reply. 0 or -ENOMEM. */
+int daemon_watch(struct daemon *d, const struct control_peer *peer, struct base_buf *reply);
 
 #endif

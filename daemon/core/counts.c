@@ -29,7 +29,8 @@ static void store_verdict(struct counts *t, const struct sample *s, const struct
 	const struct store_count c = { .off = v->off,
 				       .n = s->count,
 				       .event = s->event,
-				       .where = whose(t, s->p, s->pid, s->thread, s->time_ns) };
+				       .where = whose(t, s->p, s->pid, s->thread, s->time_ns),
+				       .reader = whose_reader(t, s->p, s->first_ns) };
 
 	if (v->kind == VERDICT_IMAGE) {
 		if (v->image && v->image->kind == PROFDB_DYNAMIC && s->p)
@@ -63,7 +64,9 @@ static struct store_count count_of_other(struct counts *t, const struct driver_c
 	return (struct store_count){ .off = off,
 				     .n = c->count,
 				     .event = c->event,
-				     .where = whose(t, p, c->pid, whose_thread(t, c), c->time_ns) };
+				     .where = whose(t, p, c->pid, whose_thread(t, c), c->time_ns),
+				     .reader = whose_reader(t, p, c->first_ns),
+				     .kernel = true };
 }
 
 static void count_kernel(struct counts *t, const struct driver_count *c)
@@ -216,6 +219,7 @@ int counts_load(void *ctx, const struct driver_load *l)
 
 	if (l->kind == DRIVER_LOAD_LOST) {
 		follow_lost(t->follow, l->len);
+		whose_ask_again(t);
 		trace_events_lost(t->traces, t->follow->now_ns);
 		return 0;
 	}
@@ -251,6 +255,7 @@ int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *
 void counts_resynchronised(struct counts *t, uint64_t nr)
 {
 	counts_scanned(t);
+	whose_ask_again(t);
 	t->follow->lost_read = nr;
 	t->follow->events_lost = false;
 	trace_events_lost(t->traces, t->follow->now_ns);

@@ -62,7 +62,8 @@ struct counts {
 				      events up to then were seen; or of a time of doubt */
 	uint64_t unsettled_ns;	   /* the first of these */
 	struct workload_clock clock;
-	uint32_t epoch, drain; /* numbers */
+	uint32_t epoch, drain;	      /* numbers */
+	uint32_t asks_drain, nr_asks; /* in this drain processes were asked who may see them */
 };
 
 /* ---- whose a count is (whose.c) -------------------------------------------------------------- */
@@ -75,6 +76,11 @@ uint32_t whose_thread(struct counts *t, const struct driver_count *c);
 /* The place of samples at @time_ns: they are of @p (NULL: @pid is not known, or 0), in @thread. */
 struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
 			    uint64_t time_ns);
+/* The user other than root who may see samples of @p (may be NULL) from @first_ns on while the
+ * daemon runs; 0: none, or nobody wants to. */
+uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns);
+/* Events were lost: a process may have become another program since it was asked who may see it. */
+void whose_ask_again(struct counts *t);
 /* A new epoch has begun. */
 void whose_new_epoch(struct counts *t);
 

@@ -12,6 +12,7 @@
 #include "budget.h"
 #include "core.h"
 #include "trace.h"
+#include "watch.h"
 
 /* So much may stay in the heap, of memory that was freed since the last time. */
 #define HEAP_UNUSED_MAX (8u << 20)
@@ -353,6 +354,7 @@ static void sweep_workloads(struct daemon *d)
 	for (size_t pos = 0; processes_next_over(d->processes, &pos, &p);)
 		workload_mark(d->workloads, p->workload);
 	workload_sweep(d->workloads);
+	watch_forget(d->store.watch);
 }
 
 static void clear(const struct batch *b)

@@ -15,6 +15,7 @@
 #include "every.h"
 #include "step.h"
 #include "trace.h"
+#include "watch.h"
 
 /* While a turn waits, the rings are looked at so often. */
 #define MEANWHILE_NS 20000000u
@@ -97,7 +98,8 @@ static void look_at_clock(struct daemon *d)
 		d->counts.recorded_utc_ns = driver_recorded_utc(d->driver) * (int64_t)SECOND_NS;
 }
 
-int daemon_drain(struct daemon *d, bool all, struct base_err *err)
+/* @all: what the driver has; @whole: what is read now and then is read now, too. */
+static int drain(struct daemon *d, bool all, bool whole, struct base_err *err)
 {
 	const struct driver_sink sink = { .load = counts_load,
 					  .count = counts_count,
@@ -113,20 +115,30 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	ranges_tell(&d->follow);
 	r = driver_drain(d->driver, all, &sink, err);
 	/* A flush does not leave waiting what came before that. */
-	if (resync_lost_events(d, all))
+	if (resync_lost_events(d, whole))
 		now = base_now_ns();
 	/*
 	 * A program that announced itself and ran during the drain has samples among those just
 	 * read.
 	 */
 	dyn_take(d->dyn, follow_attach, &d->follow);
-	d->follow.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, all));
+	d->follow.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, whole));
 	counts_resolve(&d->counts, all && d->follow.live && r >= 0 ? now : 0);
 	ranges_tell(&d->follow);
 	tell_record_error(d);
 	if (r < 0)
 		d->source_error = *err;
 	return r;
+}
+
+int daemon_drain(struct daemon *d, bool all, struct base_err *err)
+{
+	return drain(d, all, all, err);
+}
+
+int daemon_drain_counts(struct daemon *d, struct base_err *err)
+{
+	return drain(d, true, false, err);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
@@ -426,6 +438,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	if (!d->finished && !d->stepped)
 		periodic_flush(d);
 	keep_labels(d, false);
+	watch_expire(d->store.watch, base_now_ns());
 	daemon_maintain(d);
 	tell_suspend(d);
 	tell_clock(d);

@@ -12,7 +12,7 @@ enum { DEPTH_MAX = 8 };
 static const char *const commands[] = {
 	[CONTROL_STATUS] = "status", [CONTROL_FLUSH] = "flush", [CONTROL_EPOCH] = "epoch",
 	[CONTROL_QUIT] = "quit",     [CONTROL_LABEL] = "label", [CONTROL_REGISTER] = "register",
-	[CONTROL_LOG] = "log",
+	[CONTROL_LOG] = "log",	     [CONTROL_WATCH] = "watch",
 };
 
 /* The name may hold any byte: what is shown of it is short, and clean. */
@@ -25,7 +25,7 @@ static int unknown_command(const char *name, size_t len, struct base_err *err)
 		text[i] = (name[i] >= 0x20 && name[i] < 0x7f) ? name[i] : '?';
 	text[n] = '\0';
 	base_fail(err, -DCPI_EUNSUPPORTED, "unknown command '%s'%s", text, n < len ? " (cut)" : "");
-	base_hint(err, "commands are status, flush, epoch, quit, label, register, log");
+	base_hint(err, "commands are status, flush, epoch, quit, label, register, log, watch");
 	return -DCPI_EUNSUPPORTED;
 }
 
@@ -150,6 +150,7 @@ static int parse_members(struct json_object *request, struct control_request *ou
 		out->lines = BASE_LOG_KEPT;
 		return take_number(request, "lines", INT64_MAX, &out->lines, err);
 	case CONTROL_STATUS:
+	case CONTROL_WATCH:
 	case CONTROL_FLUSH:
 	case CONTROL_EPOCH:
 	case CONTROL_QUIT:

@@ -18,6 +18,7 @@
 #include "step.h"
 #include "values.h"
 #include "trace.h"
+#include "watch.h"
 
 enum { CALLPATH_EVERY = 40 };
 
@@ -370,7 +371,8 @@ static int open_tables(struct daemon *d, struct base_err *err)
 	d->workloads = workloads_new();
 	d->processes = processes_new();
 	d->identity = identity_new(d->reader);
-	if (!d->images || !d->workloads || !d->processes || !d->identity)
+	d->store.watch = watch_new();
+	if (!d->images || !d->workloads || !d->processes || !d->identity || !d->store.watch)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
 	daemon_connect(d);
 	d->store.nr_events = driver_nr_events(d->driver);
@@ -733,6 +735,7 @@ int daemon_close(struct daemon *d)
 		kernel_close(d->kernel);
 	identity_free(d->identity);
 	image_moves_clear(&d->moves);
+	watch_free(d->store.watch);
 	images_free(d->images);
 	workloads_free(d->workloads);
 	exclude_release(&d->exclude);

@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "counts.h"
+#include "registry.h"
+#include "watch.h"
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
@@ -106,6 +108,47 @@ uint32_t whose_thread(struct counts *t, const struct driver_count *c)
 	if (!t->store->workloads || !c->thread || !c->pid)
 		return 0;
 	return workload_thread(t->store->workloads, c->thread, driver_name, t->follow->driver);
+}
+
+/* ---- who may see it ----------------------------------------------------------------------------
+ */
+
+/* Processes that are asked for in one drain; others are asked for in later ones. */
+enum { ASKS_MAX = 64 };
+
+/*
+ * Its user may see into it: all of its user ids are the user's, and the kernel says so too. What is
+ * asked now holds until its exec, so for its samples that are younger, but not for older ones: they
+ * may be those of the program that it was before.
+ */
+static void ask(struct counts *t, struct process *p)
+{
+	if (t->asks_drain != t->drain + 1)
+		t->nr_asks = 0;
+	t->asks_drain = t->drain + 1;
+	if (t->nr_asks++ >= ASKS_MAX)
+		return;
+	p->seen_into_ns =
+		registry_process_check(p->pid, p->uid) == 0 && registry_process_open(p->pid, p->uid)
+			? base_now_ns()
+			: UINT64_MAX;
+}
+
+uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns)
+{
+	if (!p || !p->uid_known || !watch_wants(t->store->watch, p->uid))
+		return 0;
+	if (!p->seen_into_ns && !p->exited && t->follow->live)
+		ask(t, p);
+	return p->seen_into_ns && first_ns > p->seen_into_ns ? p->uid : 0;
+}
+
+void whose_ask_again(struct counts *t)
+{
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
+		p->seen_into_ns = 0;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -176,6 +176,8 @@ struct store_count {
 	uint64_t off, n;
 	uint32_t event;
 	struct workload_where where; /* their owner and time */
+	uint32_t reader; /* the user other than root who may see them in the running daemon, or 0 */
+	bool kernel;	 /* they were in the kernel, for a process or not */
 };
 
 struct store {
@@ -184,6 +186,7 @@ struct store {
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	struct workloads *workloads; /* NULL: whose samples are is not kept */
+	struct watch *watch;	     /* viewers; NULL: there can be none */
 
 	/* kept here; zero-initialize */
 	struct account account; /* the daemon's part */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "images.h"
+#include "watch.h"
 
 /* All profiles have all events, in the driver's order: an event's index is the same everywhere. */
 static int add_events(const struct store *s, struct profdb_profile *p)
@@ -31,6 +32,8 @@ static int add_to(const struct store *s, struct image *img, const struct store_c
 	if (s->workloads)
 		workload_table_add(img->workloads, &c->where, c->off, c->event, c->n);
 	img->dirty = true;
+	if (s->workloads)
+		watch_add(s->watch, s->workloads, img, c);
 	return r;
 }
 

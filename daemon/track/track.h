@@ -34,11 +34,13 @@ struct process {
 	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
 	uint32_t uid;
 	bool uid_known;
-	bool identified;      /* its number in the workloads is of what it is now */
-	uint32_t workload;    /* that number; 0: it has none */
-	uint32_t placed;      /* the number of the epoch in which proc_place was done last */
-	uint32_t place_drain; /* the number of the drain in which that was tried last */
-	uint32_t place_tries; /* how often in vain since it was done */
+	bool identified;       /* its number in the workloads is of what it is now */
+	uint32_t workload;     /* that number; 0: it has none */
+	uint64_t seen_into_ns; /* since then its user may see its samples; 0: not asked; UINT64_MAX:
+				  never */
+	uint32_t placed;       /* the number of the epoch in which proc_place was done last */
+	uint32_t place_drain;  /* the number of the drain in which that was tried last */
+	uint32_t place_tries;  /* how often in vain since it was done */
 	char comm[16];
 	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
 	char *cgroup;	   /* path of its cgroup, as /proc told of it or its parent; or NULL */

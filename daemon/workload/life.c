@@ -191,6 +191,23 @@ bool workload_is_group(const struct workloads *w, uint32_t number)
 	return number < w->nr_lives && !w->lives[number].pid;
 }
 
+struct profdb_workload workload_describe(const struct workloads *w, uint32_t number,
+					 uint32_t thread)
+{
+	const struct workload_one *one =
+		&w->lives[number && number < w->nr_lives ? number : WORKLOAD_NOBODY];
+	const struct workload_names *n = &w->names[one->names];
+
+	return (struct profdb_workload){ .comm = workload_text(n, 0),
+					 .exe = workload_text(n, 1),
+					 .cgroup = workload_text(n, 2),
+					 .label = workload_text(n, 3),
+					 .thread = workload_thread_name(w, thread),
+					 .uid = n->uid,
+					 .pid = one->pid,
+					 .processes = one->pid != 0 };
+}
+
 /* ---- their ends ------------------------------------------------------------------------------ */
 
 void workload_mark(struct workloads *w, uint32_t number)

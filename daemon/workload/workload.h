@@ -42,6 +42,9 @@ uint32_t workload_group(struct workloads *w, const struct workload_who *who);
 uint32_t workload_life_change(struct workloads *w, uint32_t number, const struct workload_who *who);
 /* Life @number stands for many processes. */
 bool workload_is_group(const struct workloads *w, uint32_t number);
+/* Life @number, and a thread of it (0: none), with all names; valid until the next change. */
+struct profdb_workload workload_describe(const struct workloads *w, uint32_t number,
+					 uint32_t thread);
 /* Life @number is that of a process that is still known; up to workload_sweep. */
 void workload_mark(struct workloads *w, uint32_t number);
 /* Lives that are neither marked nor in a table are over. */

@@ -15,7 +15,7 @@ static bool is_good(const struct control_request *q)
 		return q->pid > 0 && q->path[0] == '/' && q->len && q->start + q->len > q->start &&
 		       memchr(q->path, '\0', sizeof(q->path)) &&
 		       memchr(q->name, '\0', sizeof(q->name));
-	return (unsigned int)q->command <= CONTROL_LOG;
+	return (unsigned int)q->command <= CONTROL_WATCH;
 }
 
 /* As control.c does: line by line. */

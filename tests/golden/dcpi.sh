@@ -46,7 +46,7 @@ completes() # completes WANT WORD…
 }
 completes "flow flush" dcpi fl
 completes "help" dcpi hel
-completes "topcounts topstalls" dcpi help top
+completes "topcounts top topstalls" dcpi help top
 completes "-help" dcpi -hel
 completes "-keep" dcpi prof -ke
 completes "-event" dcpid -ev

@@ -480,6 +480,40 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	return 0;
 }
 
+int analysis_event_add(struct analysis *a, const struct profdb_event *event)
+{
+	return analysis_note_period(a, event);
+}
+
+/* A folder that cannot be opened tells why when an image is looked for in it. */
+int analysis_open_empty(const char *db, const char *const *files, size_t nr_files,
+			struct analysis **out, struct base_err *err)
+{
+	struct analysis *a = calloc(1, sizeof(*a));
+	int r = a && db ? profdb_open(db, false, &a->db, NULL) : -ENOENT;
+	int dyn_fd = r, kernel_fd = r;
+
+	if (!a)
+		return base_fail_errno(err, -ENOMEM, "cannot sum samples");
+	a->sources.files = files;
+	a->sources.nr_files = nr_files;
+	if (a->db) {
+		dyn_fd = profdb_dyn_fd(a->db);
+		kernel_fd = profdb_kernel_fd(a->db);
+	}
+	r = image_store_open(dyn_fd, kernel_fd, &a->sources.store);
+	if (r >= 0)
+		image_store_index(a->sources.store, a->db ? profdb_index_fd(a->db) : -1);
+	if (r >= 0 && a->db)
+		r = use_images(a);
+	if (r < 0) {
+		analysis_close(a);
+		return base_fail_errno(err, r, "cannot sum samples");
+	}
+	*out = a;
+	return 0;
+}
+
 void analysis_close(struct analysis *a)
 {
 	if (!a)

@@ -68,9 +68,11 @@ static void name_dynamic(struct analysis_image *ai, const struct image *img)
 static void name_unreadable(const struct analysis *a, struct analysis_image *ai)
 {
 	const char *path = profdb_profile_path(ai->profile, 0);
-	uint32_t uid = path ? base_reader_of(profdb_dyn_fd(a->db), path) : UINT32_MAX;
+	uint32_t uid = UINT32_MAX;
 	char of[32] = "", *name;
 
+	if (path && a->db)
+		uid = base_reader_of(profdb_dyn_fd(a->db), path);
 	if (uid != UINT32_MAX)
 		snprintf(of, sizeof(of), " of uid %" PRIu32, uid);
 	if (asprintf(&name, "dynamic code%s, not readable", of) < 0)

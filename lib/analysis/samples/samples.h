@@ -164,6 +164,15 @@ struct analysis {
  */
 int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 		  struct base_err *err);
+/*
+ * The same without samples, for those of a running daemon, whose events analysis_event_add adds and
+ * whose images analysis_image_of. @db (may be NULL) need not be readable: pseudo-images and kernels
+ * are not found then. @files: as in the selection.
+ */
+int analysis_open_empty(const char *db, const char *const *files, size_t nr_files,
+			struct analysis **out, struct base_err *err);
+/* 0, -ENOMEM, -DCPI_ELIMIT. */
+int analysis_event_add(struct analysis *a, const struct profdb_event *event);
 void analysis_close(struct analysis *a);
 /* Are these the samples of some labels, workloads or minutes alone? Neither call paths nor values
  * are kept for such a part. */

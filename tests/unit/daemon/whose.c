@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "stand_ins.h"
+#include "watch.h"
 #include "workload_internal.h"
 
 static struct trial t;
@@ -116,6 +117,38 @@ static void by_process(void **state)
 	assert_int_equal(FOUND(.uid = WORKLOAD_NO_UID), 4);
 }
 
+/* A process that was asked at a time: what came before may be of another program that it was. */
+static void by_reader(void **state)
+{
+	const struct watch_peer user = { .pid = 1, .uid = 1000 };
+	struct base_buf out = { 0 };
+	struct process *p;
+
+	(void)state;
+	begin(10, "x", "/bin/x");
+	p = processes_find(t.counts.follow->processes, 10);
+	p->uid = 1000;
+	p->uid_known = true;
+	p->seen_into_ns = 50;
+	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	t.store.watch = watch_new();
+	assert_int_equal(watch_take(t.store.watch, &user, NULL, 0, 1, &out, NULL), 0);
+	assert_int_equal(whose_reader(&t.counts, p, 50), 0);
+	assert_int_equal(whose_reader(&t.counts, p, 51), 1000);
+	assert_int_equal(whose_reader(&t.counts, NULL, 51), 0);
+	p->uid = 1001;
+	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	p->uid = 1000;
+	p->seen_into_ns = UINT64_MAX;
+	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	/* In a recorded stream nobody is asked. */
+	whose_ask_again(&t.counts);
+	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	assert_int_equal(p->seen_into_ns, 0);
+	watch_free(t.store.watch);
+	t.store.watch = NULL;
+}
+
 static void by_minute(void **state)
 {
 	(void)state;
@@ -166,7 +199,7 @@ static void another_life_in_the_kernel(void **state)
 	c.mode = DRIVER_KERNEL;
 	c.instance += DRIVER_INSTANCE_EXEC;
 	assert_int_equal(counts_count(&t.counts, &c), 0);
-	assert_false(processes_find(t.follow.processes, 10)->placeholder);
+	assert_false(processes_find(t.counts.follow->processes, 10)->placeholder);
 	assert_int_equal(FOUND(.comm = "x", .pid = 10), 2);
 }
 
@@ -192,7 +225,7 @@ static void inherited(void **state)
 
 	(void)state;
 	begin(10, "x", "/bin/x");
-	p = processes_find(t.follow.processes, 10);
+	p = processes_find(t.counts.follow->processes, 10);
 	p->uid = 1000;
 	p->uid_known = true;
 	p->cgroup = strdup("/c");
@@ -242,7 +275,7 @@ static void counted_anew(void **state)
 	begin(10, "x", "/bin/x");
 	begin(11, "x", "/bin/x");
 	trial_sample(&t, 10, 0x1000);
-	p = processes_find(t.follow.processes, 10);
+	p = processes_find(t.counts.follow->processes, 10);
 	q = processes_find(t.follow.processes, 11);
 	own = p->workload;
 	q->workload = workload_group(
@@ -351,7 +384,7 @@ static void excluded(void **state)
 	t.store.workloads->samples = 0;
 	begin(10, "x", "/bin/x");
 	images_get(t.store.images, PROFDB_FILE, &(struct base_id){ 20, { 1 } }, "/bin/x", "x");
-	processes_find(t.follow.processes, 10)->maps[0].image->excluded = true;
+	processes_find(t.counts.follow->processes, 10)->maps[0].image->excluded = true;
 	trial_sample(&t, 10, 0x1000);
 	assert_int_equal(FOUND(.comm = NULL), 0);
 	assert_int_equal(t.store.account.lost[ACCOUNT_LOST_EXCLUDED], 1);
@@ -362,20 +395,11 @@ static void excluded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(by_process),
-		T(by_minute),
-		T(in_the_kernel),
-		T(children),
-		T(another_life_in_the_kernel),
-		T(inherited),
-		T(of_this_machine),
-		T(of_another_name),
-		T(counted_anew),
-		T(labels),
-		T(a_label_that_is_told_late),
-		T(of_nobody),
-		T(that_waited),
-		T(excluded),
+		T(by_process),	  T(by_minute),	      T(by_reader),
+		T(in_the_kernel), T(children),	      T(another_life_in_the_kernel),
+		T(inherited),	  T(of_this_machine), T(of_another_name),
+		T(counted_anew),  T(labels),	      T(a_label_that_is_told_late),
+		T(of_nobody),	  T(that_waited),     T(excluded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
