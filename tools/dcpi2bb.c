@@ -40,6 +40,7 @@ static const struct base_cmd cmd = {
 
 int dcpi2bb_main(int argc, char **argv)
 {
+	struct line_profile how = { cmd.name, "dcpi2bb/1", NULL, sampleprof_format, true };
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
 
@@ -47,7 +48,8 @@ int dcpi2bb_main(int argc, char **argv)
 		return BASE_EXIT_OK;
 	if (r >= 0)
 		r = feedback_check(&feedback, FREQ_LOW, &err);
+	how.output = output;
 	if (r >= 0)
-		r = line_profile_run(&feedback, cmd.name, "dcpi2bb/1", output, argc, argv, &err);
+		r = line_profile_run(&feedback, &how, argc, argv, &err);
 	return report_end(&cmd, r, &err);
 }

@@ -23,8 +23,7 @@ static const struct base_opt options[] = {
 	  "Write ranges and branches of addresses for llvm-profgen (--unsymbolized-profile).", 0,
 	  0 },
 	{ "gcc", BASE_OPT_FLAG, &gcc, NULL,
-	  "Write them for AutoFDO's create_gcov (-profiler=text), which makes gcc's profile.", 0,
-	  0 },
+	  "Write counts of source lines for gcc from 12 on (-fauto-profile).", 0, 0 },
 	{ "json", BASE_OPT_FLAG, &feedback.sel.json, NULL,
 	  "Alone: print how often each branch of the procedures went where, by name and offset. "
 	  "With another form: say what was done (dcpijson(5)).",
@@ -66,7 +65,6 @@ static const struct form {
 } forms[] = {
 	{ &bolt, "bolt", fdo_write_bolt },
 	{ &unsymbolized, "llvm_unsymbolized", fdo_write_unsymbolized },
-	{ &gcc, "gcc", fdo_write_autofdo },
 };
 
 /* NULL: none of these. */
@@ -223,13 +221,23 @@ static int of_image(struct making *m, const char *what, struct base_err *err)
 	return r;
 }
 
+static int run_lines(int nr, char **what, struct base_err *err)
+{
+	const struct line_profile how = { cmd.name, "dcpifdo/1", output,
+					  gcc ? sampleprof_format_gcov : sampleprof_format, llvm };
+
+	if (gcc && !output && !feedback.sel.json)
+		return base_fail(err, -DCPI_EUSAGE, "gcc's form is no text: name a file by -o");
+	return line_profile_run(&feedback, &how, nr, what, err);
+}
+
 static int run(int nr, char **what, struct base_err *err)
 {
 	struct making m = { .names = what + 1, .nr_names = nr - 1 };
 	int code = BASE_EXIT_OK, r;
 
-	if (llvm)
-		return line_profile_run(&feedback, cmd.name, "dcpifdo/1", output, nr, what, err);
+	if (llvm || gcc)
+		return run_lines(nr, what, err);
 	feedback.sel.elsewhere = !advise;
 	r = report_open(&feedback.sel, &m.a, err);
 	m.used = r >= 0 ? calloc((size_t)nr + 1, sizeof(*m.used)) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sample profile of source lines that clang reads is made of an image's procedures. */
+/* The profile of source lines that a compiler reads is made of an image's procedures. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,11 +7,10 @@
 
 #include "line_profile.h"
 #include "report.h"
-#include "sampleprof.h"
 
 struct making {
 	struct feedback *f;
-	const char *prog, *schema, *output;
+	const struct line_profile *how;
 	struct sampleprof *profile;
 	unsigned int nr, nr_left; /* procedures, and those without a known line */
 	double part;		  /* share of all counts */
@@ -47,7 +46,7 @@ static int head(const struct making *m, const struct feedback *f, struct base_bu
 				    "# %s %s: image '%s'\n# %s\n"
 				    "# %u procedures, with %.2f%% of its %s; %u more have no known "
 				    "line with a count\n",
-				    m->prog, base_release(), table_clean(image), unit, m->nr, percent(m, f),
+				    m->how->prog, base_release(), table_clean(image), unit, m->nr, percent(m, f),
 				    f->runs.exact ? "executed instructions" : "samples",
 				    m->nr_left);
 	free(image);
@@ -56,8 +55,8 @@ static int head(const struct making *m, const struct feedback *f, struct base_bu
 
 static int put(const struct making *m, const struct base_buf *text, struct base_err *err)
 {
-	if (m->output)
-		return base_output_write(m->output, 0644, text->data, text->len, err);
+	if (m->how->output)
+		return base_output_write(m->how->output, 0644, text->data, text->len, err);
 	if (m->f->sel.json)
 		return 0;
 	if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) != 0)
@@ -67,9 +66,9 @@ static int put(const struct making *m, const struct base_buf *text, struct base_
 
 static int tell(const struct making *m, const struct feedback *f, struct base_err *err)
 {
-	struct json_object *root = feedback_json(f, m->schema);
+	struct json_object *root = feedback_json(f, m->how->schema);
 
-	done_file(root, m->output);
+	done_file(root, m->how->output);
 	json_object_object_add(root, "procedures", json_object_new_int64(m->nr));
 	json_object_object_add(root, "without_lines", json_object_new_int64(m->nr_left));
 	json_object_object_add(root, "percent", report_json_number(percent(m, f)));
@@ -87,23 +86,23 @@ static int finish(void *context, struct feedback *f, struct base_err *err)
 		base_hint(err, "compile it with -g, and for clang -fdebug-info-for-profiling");
 		return -ENOENT;
 	}
-	r = head(m, f, &text);
+	r = m->how->comments ? head(m, f, &text) : 0;
 	if (r >= 0)
-		r = sampleprof_format(m->profile, &text);
+		r = m->how->write(m->profile, &text);
 	r = r < 0 ? base_fail_errno(err, r, "cannot write the profile") : put(m, &text, err);
 	base_buf_release(&text);
 	return r >= 0 && f->sel.json ? tell(m, f, err) : r;
 }
 
-int line_profile_run(struct feedback *f, const char *prog, const char *schema, const char *output,
-		     int nr, char **what, struct base_err *err)
+int line_profile_run(struct feedback *f, const struct line_profile *how, int nr, char **what,
+		     struct base_err *err)
 {
-	struct making m = { .f = f, .prog = prog, .schema = schema, .output = output };
+	struct making m = { .f = f, .how = how };
 	int r = sampleprof_new(&m.profile);
 
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot start");
-	r = feedback_run(f, prog, nr, what, add, finish, &m, err);
+	r = feedback_run(f, how->prog, nr, what, add, finish, &m, err);
 	sampleprof_free(m.profile);
 	return r;
 }

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often source lines ran, written for clang: what dcpi2bb and dcpifdo -llvm do. */
+/* How often source lines ran, written for a compiler: what dcpi2bb, dcpifdo -llvm and -gcc do. */
 #ifndef DCPI_LINE_PROFILE_H
 #define DCPI_LINE_PROFILE_H
 
 #include "feedback.h"
+#include "sampleprof.h"
+
+struct line_profile {
+	const char *prog, *schema; /* the command; that of its JSON */
+	const char *output;	   /* NULL: standard output */
+	sampleprof_write *write;
+	bool comments; /* the form has comments */
+};
 
 /*
- * Writes the profile of the image and procedures that @what names to @output, or, where that is
- * NULL, to standard output. With f->sel.json it reports what was done, by @schema. @prog: the
- * command. An exit code, or negative with @err: those of feedback_run; -ENOENT (no lines).
+ * Writes the profile of the image and procedures that @what names. With f->sel.json it reports what
+ * was done. An exit code, or negative with @err: those of feedback_run; -ENOENT (no lines).
  */
-int line_profile_run(struct feedback *f, const char *prog, const char *schema, const char *output,
-		     int nr, char **what, struct base_err *err);
+int line_profile_run(struct feedback *f, const struct line_profile *how, int nr, char **what,
+		     struct base_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 /* The branches and ranges of an image are made here from its traces, and released. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fdo_internal.h"
 
@@ -35,6 +36,16 @@ bool fdo_decode(const struct fdo_making *m, uint64_t vaddr, struct insn *out)
 		return false;
 	insn_decode_flow(m->d, code, len, vaddr, out);
 	return out->flow != INSN_DATA;
+}
+
+bool fdo_in_stub(const struct fdo_making *m, uint64_t vaddr)
+{
+	struct image_code code;
+
+	for (size_t i = 0; image_code_at(m->img, i, &code); i++)
+		if (vaddr - code.vaddr < code.len)
+			return strncmp(code.name, ".plt", 4) == 0;
+	return false;
 }
 
 int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out,

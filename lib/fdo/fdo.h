@@ -45,6 +45,7 @@ struct fdo_range {
 	uint64_t from, to, count;
 	uint64_t before; /* the branch or call that fell through to @from; else @from */
 	bool after_call; /* control came back to @from, or may have */
+	bool stub;	 /* it lies in one of the linker's stubs (.plt) */
 };
 
 struct fdo {
@@ -92,11 +93,11 @@ void fdo_quality(const struct fdo *f, struct image *img, const struct profdb_pro
 
 /* Each appends to @out, and returns 0 or -ENOMEM. */
 typedef int fdo_write(const struct fdo *f, struct base_buf *out);
-/* BOLT's pre-aggregated profile, of lines B, F and f (llvm-bolt -pa). */
+/* BOLT's pre-aggregated profile, of lines B, F and f (llvm-bolt -pa), without ranges in stubs, which
+ * have no blocks to BOLT. */
 fdo_write fdo_write_bolt;
-/* Ranges and branches, as llvm-profgen takes them by --unsymbolized-profile. */
+/* Ranges and branches, as llvm-profgen takes them by --unsymbolized-profile --use-offset=0.
+ */
 fdo_write fdo_write_unsymbolized;
-/* Ranges, addresses (none) and branches, as AutoFDO takes them by -profiler=text. */
-fdo_write fdo_write_autofdo;
 
 #endif

@@ -17,7 +17,7 @@ struct event {
 	uint64_t at;
 	uint64_t before; /* as struct fdo_range; of arrivals alone */
 	uint64_t count;
-	bool after_call;
+	bool after_call, stub;
 };
 
 struct events {
@@ -66,6 +66,7 @@ static int add_event(struct splitting *s, struct events *to, const struct fdo_ed
 			.count = count_of(e),
 			.after_call = e->kind == FDO_RETURN || e->kind == FDO_STUB ||
 				      e->kind == FDO_ENTERED,
+			.stub = fdo_in_stub(s->m, at),
 		};
 	return r;
 }
@@ -129,7 +130,7 @@ static int add_range(struct fdo *f, const struct event *came, uint64_t to, uint6
 
 	if (count && r >= 0)
 		f->ranges[f->nr_ranges++] = (struct fdo_range){
-			came->at, to, count, came->before, came->after_call,
+			came->at, to, count, came->before, came->after_call, came->stub,
 		};
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Branches and ranges are written here as llvm-bolt, llvm-profgen and AutoFDO read them. */
+/* Branches and ranges are written here as llvm-bolt and llvm-profgen read them. */
 #include <inttypes.h>
 
 #include "fdo_internal.h"
@@ -36,13 +36,14 @@ int fdo_write_bolt(const struct fdo *f, struct base_buf *out)
 					    f->edges[i].from, f->edges[i].to,
 					    count_of(&f->edges[i]));
 	for (size_t i = 0; i < f->nr_ranges && r >= 0; i++)
-		r = base_buf_printf(out, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "\n",
+		if (!f->ranges[i].stub)
+			r = base_buf_printf(out, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "\n",
 				    f->ranges[i].after_call ? 'f' : 'F', f->ranges[i].before,
 				    f->ranges[i].to, f->ranges[i].count);
 	return r;
 }
 
-/* ---- LLVM and GCC ---------------------------------------------------------------------------- */
+/* ---- LLVM ------------------------------------------------------------------------------------ */
 
 static bool same_range(const struct fdo_range *a, const struct fdo_range *b)
 {
@@ -96,14 +97,5 @@ int fdo_write_unsymbolized(const struct fdo *f, struct base_buf *out)
 {
 	int r = put_ranges(f, out);
 
-	return r < 0 ? r : put_branches(f, out);
-}
-
-int fdo_write_autofdo(const struct fdo *f, struct base_buf *out)
-{
-	int r = put_ranges(f, out);
-
-	if (r >= 0)
-		r = base_buf_printf(out, "0\n");
 	return r < 0 ? r : put_branches(f, out);
 }
