@@ -91,8 +91,7 @@ static int check(int nr, struct base_err *err)
 				 advise ? "-advise is about all images: it has no operands"
 					: "which image?");
 	if (form && nr > 1)
-		return base_fail(err, -DCPI_EUSAGE, "-%s is of a whole image: '%s' is one operand "
-				 "too many", form->name, "PROCEDURE");
+		return base_fail(err, -DCPI_EUSAGE, "-%s is of a whole image: it takes no procedures", form->name);
 	return feedback_check(&feedback, FREQ_LOW, err);
 }
 
@@ -223,7 +222,7 @@ static int of_image(struct making *m, const char *what, struct base_err *err)
 
 static int run_lines(int nr, char **what, struct base_err *err)
 {
-	const struct line_profile how = { cmd.name, "dcpifdo/1", output,
+	const struct line_profile how = { cmd.name, output,
 					  gcc ? sampleprof_format_gcov : sampleprof_format, llvm };
 
 	if (gcc && !output && !feedback.sel.json)

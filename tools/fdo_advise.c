@@ -234,7 +234,7 @@ int fdo_advise(struct analysis *a, bool json, struct base_err *err)
 
 	if (r >= 0 && !rows.nr) {
 		r = base_fail(err, -ENOENT, "no program with a hundredth of the samples has traces");
-		base_hint(err, "dcpid -vwindows 100 makes a trace of each hundredth sample");
+		base_hint(err, "dcpid -vwindows 10 makes traces, of one sample in ten");
 	} else if (r >= 0) {
 		r = json ? print_json(&rows, a, err) : print_table(&rows, err);
 	}

@@ -5,9 +5,8 @@
 #include "fdo_report.h"
 #include "report.h"
 
-#define PER_SECOND 100 /* traces of the default sampling: one of ten samples, 1000 a second */
-#define FEW_TAKEN  0.01 /* taken branches for a byte of text */
-#define UNPLACED   0.01
+#define PER_SECOND 100	/* traces of a busy program by dcpid -rate 1000 -vwindows 10 */
+#define UNPLACED   0.01 /* of all edges: more are worth a warning */
 
 /* ---- text ------------------------------------------------------------------------------------ */
 

@@ -66,7 +66,7 @@ static int put(const struct making *m, const struct base_buf *text, struct base_
 
 static int tell(const struct making *m, const struct feedback *f, struct base_err *err)
 {
-	struct json_object *root = feedback_json(f, m->how->schema);
+	struct json_object *root = feedback_json(f, "dcpi2bb/1");
 
 	done_file(root, m->how->output);
 	json_object_object_add(root, "procedures", json_object_new_int64(m->nr));

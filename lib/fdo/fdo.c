@@ -56,7 +56,7 @@ int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out
 
 	if (!profdb_profile_nr_edges(p)) {
 		base_fail(err, -ENOENT, "there are no instruction traces of '%s'", image_path(img));
-		base_hint(err, "dcpid -vwindows 100 makes a trace of each hundredth sample");
+		base_hint(err, "dcpid -vwindows 10 makes traces, of one sample in ten");
 		return -ENOENT;
 	}
 	r = insn_decoder_open(image_machine(img), &m.d, err);
