@@ -91,7 +91,8 @@ static int check(int nr, struct base_err *err)
 				 advise ? "-advise is about all images: it has no operands"
 					: "which image?");
 	if (form && nr > 1)
-		return base_fail(err, -DCPI_EUSAGE, "-%s is of a whole image: it takes no procedures", form->name);
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-%s is of a whole image: it takes no procedures", form->name);
 	return feedback_check(&feedback, FREQ_LOW, err);
 }
 

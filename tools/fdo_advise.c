@@ -16,11 +16,11 @@ struct row {
 	const struct analysis_image *ai;
 	struct fdo_quality quality;
 	struct image_relink relink;
-	double part;	       /* of all samples */
-	double branch, front;  /* parts of its own samples; below 0: not known */
-	double taken;	       /* part of its conditional branches; below 0: none */
-	uint64_t hot_bytes;    /* of code that its traces reach */
-	bool moves;	       /* a linker could lay it out: it is a file */
+	double part;	      /* of all samples */
+	double branch, front; /* parts of its own samples; below 0: not known */
+	double taken;	      /* part of its conditional branches; below 0: none */
+	uint64_t hot_bytes;   /* of code that its traces reach */
+	bool moves;	      /* a linker could lay it out: it is a file */
 };
 
 struct rows {
@@ -162,8 +162,8 @@ static void put_percent(struct table *t, double part)
 
 static int print_table(const struct rows *rows, struct base_err *err)
 {
-	static const char *const heads[] = { "samples", "branches", "front end", "taken",
-					     "hot bytes", "traces", "new" };
+	static const char *const heads[] = { "samples",	  "branches", "front end", "taken",
+					     "hot bytes", "traces",   "new" };
 	struct table t = { 0 };
 	int r;
 
@@ -233,7 +233,8 @@ int fdo_advise(struct analysis *a, bool json, struct base_err *err)
 	int r = gather(&rows, a, err);
 
 	if (r >= 0 && !rows.nr) {
-		r = base_fail(err, -ENOENT, "no program with a hundredth of the samples has traces");
+		r = base_fail(err, -ENOENT,
+			      "no program with a hundredth of the samples has traces");
 		base_hint(err, "dcpid -vwindows 10 makes traces, of one sample in ten");
 	} else if (r >= 0) {
 		r = json ? print_json(&rows, a, err) : print_table(&rows, err);

@@ -29,7 +29,8 @@ static void print_thin(const char *prog, const struct fdo_quality *q, FILE *to)
 			prog, q->traces, PER_SECOND);
 	} else if (q->unseen > FDO_UNSEEN_ENOUGH) {
 		fprintf(to,
-			"%s: warning: the profile is thin: %.1f %% of what runs next is not in it; ",
+			"%s: warning: the profile is thin: %.1f %% of what runs next is not in "
+			"it; ",
 			prog, 100 * q->unseen);
 		print_wanted(q, to);
 	}
@@ -63,16 +64,19 @@ void fdo_report_relink(const char *prog, const struct image *img, FILE *to)
 
 	image_relink(img, &x);
 	if (x.packed)
-		fprintf(to, "%s: warning: the image is packed, or writes its code: lay out the "
-			    "program before it is packed\n",
+		fprintf(to,
+			"%s: warning: the image is packed, or writes its code: lay out the "
+			"program before it is packed\n",
 			prog);
 	if (!x.symbols)
-		fprintf(to, "%s: warning: the image is stripped: llvm-bolt needs its symbols, so "
-			    "give it the file before it was stripped\n",
+		fprintf(to,
+			"%s: warning: the image is stripped: llvm-bolt needs its symbols, so "
+			"give it the file before it was stripped\n",
 			prog);
 	if (!x.relocations)
-		fprintf(to, "%s: warning: the image was linked without -Wl,--emit-relocs: "
-			    "llvm-bolt cannot move its functions\n",
+		fprintf(to,
+			"%s: warning: the image was linked without -Wl,--emit-relocs: "
+			"llvm-bolt cannot move its functions\n",
 			prog);
 }
 

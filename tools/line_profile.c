@@ -46,7 +46,8 @@ static int head(const struct making *m, const struct feedback *f, struct base_bu
 				    "# %s %s: image '%s'\n# %s\n"
 				    "# %u procedures, with %.2f%% of its %s; %u more have no known "
 				    "line with a count\n",
-				    m->how->prog, base_release(), table_clean(image), unit, m->nr, percent(m, f),
+				    m->how->prog, base_release(), table_clean(image), unit, m->nr,
+				    percent(m, f),
 				    f->runs.exact ? "executed instructions" : "samples",
 				    m->nr_left);
 	free(image);

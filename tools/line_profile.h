@@ -15,7 +15,8 @@ struct line_profile {
 
 /*
  * Writes the profile of the image and procedures that @what names. With f->sel.json it reports what
- * was done, as dcpi2bb/1. An exit code, or negative with @err: those of feedback_run; -ENOENT (no lines).
+ * was done, as dcpi2bb/1. An exit code, or negative with @err: those of feedback_run; -ENOENT (no
+ * lines).
  */
 int line_profile_run(struct feedback *f, const struct line_profile *how, int nr, char **what,
 		     struct base_err *err);

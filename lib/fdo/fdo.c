@@ -7,18 +7,12 @@
 #include "fdo_internal.h"
 
 static const char *const names[FDO_NR_KINDS] = {
-	[FDO_TAKEN] = "taken",
-	[FDO_FELL] = "not taken",
-	[FDO_JUMP] = "jump",
-	[FDO_INDIRECT_JUMP] = "indirect jump",
-	[FDO_CALL] = "call",
-	[FDO_INDIRECT_CALL] = "indirect call",
-	[FDO_RETURN] = "return",
-	[FDO_RESUMED] = "call outside",
-	[FDO_STUB] = "jump outside",
-	[FDO_BEGUN] = "begun",
-	[FDO_ENTERED] = "entered",
-	[FDO_ENDED] = "ended",
+	[FDO_TAKEN] = "taken",	     [FDO_FELL] = "not taken",
+	[FDO_JUMP] = "jump",	     [FDO_INDIRECT_JUMP] = "indirect jump",
+	[FDO_CALL] = "call",	     [FDO_INDIRECT_CALL] = "indirect call",
+	[FDO_RETURN] = "return",     [FDO_RESUMED] = "call outside",
+	[FDO_STUB] = "jump outside", [FDO_BEGUN] = "begun",
+	[FDO_ENTERED] = "entered",   [FDO_ENDED] = "ended",
 	[FDO_UNKNOWN] = "unknown",
 };
 

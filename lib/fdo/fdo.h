@@ -93,8 +93,8 @@ void fdo_quality(const struct fdo *f, struct image *img, const struct profdb_pro
 
 /* Each appends to @out, and returns 0 or -ENOMEM. */
 typedef int fdo_write(const struct fdo *f, struct base_buf *out);
-/* BOLT's pre-aggregated profile, of lines B, F and f (llvm-bolt -pa), without ranges in stubs, which
- * have no blocks to BOLT. */
+/* BOLT's pre-aggregated profile, of lines B, F and f (llvm-bolt -pa), without ranges in stubs,
+ * which have no blocks to BOLT. */
 fdo_write fdo_write_bolt;
 /* Ranges and branches, as llvm-profgen takes them by --unsymbolized-profile --use-offset=0.
  */

@@ -38,8 +38,9 @@ int fdo_write_bolt(const struct fdo *f, struct base_buf *out)
 	for (size_t i = 0; i < f->nr_ranges && r >= 0; i++)
 		if (!f->ranges[i].stub)
 			r = base_buf_printf(out, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "\n",
-				    f->ranges[i].after_call ? 'f' : 'F', f->ranges[i].before,
-				    f->ranges[i].to, f->ranges[i].count);
+					    f->ranges[i].after_call ? 'f' : 'F',
+					    f->ranges[i].before, f->ranges[i].to,
+					    f->ranges[i].count);
 	return r;
 }
 

@@ -11,7 +11,7 @@
 
 #include "fdo.h"
 
-#define OUT  PROFDB_OUTSIDE
+#define OUT PROFDB_OUTSIDE
 
 struct fixture {
 	struct image *img;
@@ -131,11 +131,16 @@ static void test_unsymbolized(void **state)
 static void test_other_images(void **state)
 {
 	static const struct profdb_edge v[] = {
-		{ 0x15f, OUT, 0x15f, { 3, 0 } },	{ 0x15f, 0x15f, 0x164, { 2, 0 } },
-		{ 0x15f, 0x15f, OUT, { 1, 0 } },	{ 0x15f, 0x167, OUT, { 2, 0 } },
-		{ OUT, OUT, 0x15b, { 0, 5 } },		{ 0x15b, 0x15e, OUT, { 0, 5 } },
-		{ 0x116, 0x116, 0x13a, { 7, 0 } },	{ 0x116, 0x118, 0x127, { 1, 0 } },
-		{ 0x116, 0x90000, 0x116, { 1, 1 } },	{ 0x116, 0x138, 0x131, { 1, 0 } },
+		{ 0x15f, OUT, 0x15f, { 3, 0 } },
+		{ 0x15f, 0x15f, 0x164, { 2, 0 } },
+		{ 0x15f, 0x15f, OUT, { 1, 0 } },
+		{ 0x15f, 0x167, OUT, { 2, 0 } },
+		{ OUT, OUT, 0x15b, { 0, 5 } },
+		{ 0x15b, 0x15e, OUT, { 0, 5 } },
+		{ 0x116, 0x116, 0x13a, { 7, 0 } },
+		{ 0x116, 0x118, 0x127, { 1, 0 } },
+		{ 0x116, 0x90000, 0x116, { 1, 1 } },
+		{ 0x116, 0x138, 0x131, { 1, 0 } },
 		{ PROFDB_ANY_START, OUT, OUT, { 4, 0 } },
 	};
 	struct fixture x;
