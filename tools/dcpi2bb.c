@@ -40,7 +40,7 @@ static const struct base_cmd cmd = {
 
 int dcpi2bb_main(int argc, char **argv)
 {
-	struct line_profile how = { cmd.name, NULL, sampleprof_format, true };
+	struct line_profile how = { cmd.name, NULL, sampleprof_format, true, NULL };
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
 

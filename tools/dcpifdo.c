@@ -191,17 +191,22 @@ static int write_form(struct making *m, const struct form *form, struct base_err
 	return feedback.sel.json ? print_done(m, err) : 0;
 }
 
+/* The event of @ai's profile whose samples are compared with its traces; negative: none. */
+static int event_of(const struct analysis *a, const struct analysis_image *ai)
+{
+	int event = estimate_event(a, ai);
+
+	return event < 0 ? event : profdb_profile_event_find(ai->profile, a->events[event].name);
+}
+
 static int make(struct making *m, struct base_err *err)
 {
 	const struct form *form = chosen_form();
-	int event = estimate_event(m->a, m->ai), r;
+	int r = fdo_make(m->ai->profile, m->img, &m->f, err);
 
-	if (event >= 0)
-		event = profdb_profile_event_find(m->ai->profile, m->a->events[event].name);
-	r = fdo_make(m->ai->profile, m->img, &m->f, err);
 	if (r < 0)
 		return r;
-	fdo_quality(m->f, m->img, m->ai->profile, event, &m->quality);
+	fdo_quality(m->f, m->img, m->ai->profile, event_of(m->a, m->ai), &m->quality);
 	return form ? write_form(m, form, err) : print_edges(m, err);
 }
 
@@ -221,10 +226,34 @@ static int of_image(struct making *m, const char *what, struct base_err *err)
 	return r;
 }
 
+static int tell_quality(const struct feedback *f, struct base_err *err)
+{
+	const struct analysis_image *ai = f->runs.ai;
+	struct fdo_quality q;
+	struct fdo *traces;
+	int r;
+
+	if (!profdb_profile_nr_edges(ai->profile)) {
+		fprintf(stderr,
+			"%s: warning: there are no traces of the image: its counts are "
+			"guessed from samples alone\n",
+			cmd.name);
+		return 0;
+	}
+	r = fdo_make(ai->profile, f->runs.img, &traces, err);
+	if (r < 0)
+		return r;
+	fdo_quality(traces, f->runs.img, ai->profile, event_of(f->runs.a, ai), &q);
+	fdo_report_quality(cmd.name, ai->name, &q, stderr);
+	fdo_free(traces);
+	return 0;
+}
+
 static int run_lines(int nr, char **what, struct base_err *err)
 {
 	const struct line_profile how = { cmd.name, output,
-					  gcc ? sampleprof_format_gcov : sampleprof_format, llvm };
+					  gcc ? sampleprof_format_gcov : sampleprof_format, llvm,
+					  tell_quality };
 
 	if (gcc && !output && !feedback.sel.json)
 		return base_fail(err, -DCPI_EUSAGE, "gcc's form is no text: name a file by -o");

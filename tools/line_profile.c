@@ -92,6 +92,8 @@ static int finish(void *context, struct feedback *f, struct base_err *err)
 		r = m->how->write(m->profile, &text);
 	r = r < 0 ? base_fail_errno(err, r, "cannot write the profile") : put(m, &text, err);
 	base_buf_release(&text);
+	if (r >= 0 && m->how->written)
+		r = m->how->written(f, err);
 	return r >= 0 && f->sel.json ? tell(m, f, err) : r;
 }
 

@@ -11,6 +11,8 @@ struct line_profile {
 	const char *output; /* NULL: standard output */
 	sampleprof_write *write;
 	bool comments; /* the form has comments */
+	/* Called when the profile is written, while the image is open; NULL: not. */
+	int (*written)(const struct feedback *f, struct base_err *err);
 };
 
 /*

@@ -68,6 +68,7 @@ END
 	run dcpifdo -epoch all -bolt app
 	run dcpifdo -epoch 202311142213 -bolt app
 	run dcpifdo -epoch 202311142213 -advise
+	run dcpifdo -epoch 202311142213 -llvm app
 	run dcpifdo -bolt nowhere
 	run dcpifdo -bolt -llvm app
 	run dcpifdo app
