@@ -11,6 +11,7 @@
 #define TAG_NAMES   0xaa000000
 #define TAG_ROUTINE 0xac000000
 #define TAG_MODULES 0xae000000
+#define COUNT_MAX   ((uint64_t)1 << 48)
 #define HIST_CALLS  7 /* a histogram of the targets of calls; gcc does not look at the number */
 
 struct gcov {
@@ -24,6 +25,12 @@ struct gcov {
 static int put32(struct base_buf *out, uint32_t value)
 {
 	return base_buf_append(out, &value, sizeof(value));
+}
+
+/* gcc adds counts up in 64 bits with a sign, and keeps 61. */
+static uint64_t bounded(uint64_t count)
+{
+	return count < COUNT_MAX ? count : COUNT_MAX;
 }
 
 static int put64(struct base_buf *out, uint64_t value)
@@ -92,13 +99,13 @@ static int put_targets(struct gcov *g, const struct sampleprof_routine *in, uint
 		to++;
 	r = put32(&g->routines, (uint32_t)(to - from));
 	if (r >= 0)
-		r = put64(&g->routines, count);
+		r = put64(&g->routines, bounded(count));
 	for (; from < to && r >= 0; from++) {
 		r = put32(&g->routines, HIST_CALLS);
 		if (r >= 0)
 			r = put_name(g, &g->routines, in->targets[from].name, true);
 		if (r >= 0)
-			r = put64(&g->routines, in->targets[from].count);
+			r = put64(&g->routines, bounded(in->targets[from].count));
 	}
 	return r;
 }
@@ -177,7 +184,7 @@ int sampleprof_format_gcov(struct sampleprof *s, struct base_buf *out)
 		if (sampleprof_empty(s->v[i]))
 			continue;
 		g.nr_routines++;
-		r = put64(&g.routines, s->v[i]->head);
+		r = put64(&g.routines, bounded(s->v[i]->head));
 		if (r >= 0)
 			r = put_routine(&g, s->v[i]);
 	}
