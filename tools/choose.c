@@ -134,3 +134,36 @@ int choose_images(struct analysis *a, int nr, char **what, struct analysis_image
 	*out = images;
 	return r;
 }
+
+static int several(const struct analysis_image *one, const struct analysis_image *two,
+		   const char *what, struct base_err *err)
+{
+	char id[2][BASE_ID_TEXT_LEN] = { "", "" };
+
+	base_fail(err, -EEXIST, "'%s' is several images", what);
+	if (strcmp(one->name, two->name) != 0) {
+		base_hint(err, "two of them: '%s', '%s'", one->name, two->name);
+		return -EEXIST;
+	}
+	base_id_text(profdb_profile_image(one->profile), id[0]);
+	base_id_text(profdb_profile_image(two->profile), id[1]);
+	base_hint(err, "two builds of '%s': name one by its build-id, %s or %s", one->name, id[0],
+		  id[1]);
+	return -EEXIST;
+}
+
+int choose_image(struct analysis *a, const char *what, struct analysis_image **out,
+		 struct base_err *err)
+{
+	*out = NULL;
+	for (size_t i = 0; i < a->nr_images; i++) {
+		struct analysis_image *ai = a->images[i];
+
+		if (ai->kind == PROFDB_NAMED || !analysis_image_match(a, ai, what))
+			continue;
+		if (*out)
+			return several(*out, ai, what, err);
+		*out = ai;
+	}
+	return *out ? 0 : analysis_image_unknown(a, what, err);
+}

@@ -21,4 +21,9 @@ int choose_procedure(struct analysis *a, const char *what, const char *image,
 int choose_images(struct analysis *a, int nr, char **what, struct analysis_image ***out,
 		  size_t *nr_out, struct base_err *err);
 
+/* The one image that @what names. Errors: -EEXIST (it names several; the hint tells two of them
+ * apart), those of analysis_image_unknown. */
+int choose_image(struct analysis *a, const char *what, struct analysis_image **out,
+		 struct base_err *err);
+
 #endif

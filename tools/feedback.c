@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "choose.h"
 #include "feedback.h"
 #include "report.h"
 
@@ -181,25 +182,6 @@ static int of_counts(struct feedback *f, finish_fn *finish, struct base_err *err
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static int choose_image(struct feedback *f, struct analysis *a, struct analysis_image **out,
-			struct base_err *err)
-{
-	*out = NULL;
-	for (size_t i = 0; i < a->nr_images; i++) {
-		struct analysis_image *ai = a->images[i];
-
-		if (ai->kind == PROFDB_NAMED || !analysis_image_match(a, ai, f->image))
-			continue;
-		if (*out) {
-			base_fail(err, -EEXIST, "'%s' is several images", f->image);
-			base_hint(err, "two of them: '%s', '%s'", (*out)->name, ai->name);
-			return -EEXIST;
-		}
-		*out = ai;
-	}
-	return *out ? 0 : analysis_image_unknown(a, f->image, err);
-}
-
 static int of_image(struct feedback *f, struct analysis *a, finish_fn *finish, struct base_err *err)
 {
 	struct analysis_image *ai;
@@ -207,7 +189,7 @@ static int of_image(struct feedback *f, struct analysis *a, finish_fn *finish, s
 
 	if (event < 0)
 		return base_fail(err, event, "no samples of time or instructions are chosen");
-	r = choose_image(f, a, &ai, err);
+	r = choose_image(a, f->image, &ai, err);
 	if (r < 0)
 		return r;
 	event = estimate_event(a, ai);

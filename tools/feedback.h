@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The common start of dcpi2bb and dcpi2pix: an image, and how often its procedures ran. */
+/* The common start of dcpi2bb, dcpi2pix and dcpifdo: an image, and how often its procedures ran. */
 #ifndef DCPI_FEEDBACK_H
 #define DCPI_FEEDBACK_H
 

@@ -59,6 +59,7 @@
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	G("What do other programs take from it?")                                                  \
 	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
+	X(dcpifdo, "write what traces saw of a program's branches for compilers and linkers")      \
 	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
 	X(dcpiexport, "write samples in the formats of other programs")                            \
 	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \

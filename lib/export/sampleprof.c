@@ -5,53 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampleprof.h"
-
-struct sampleprof_place {
-	uint32_t line, block;
-};
-
-struct sampleprof_spot {
-	struct sampleprof_place at;
-	uint32_t owner; /* the procedure that it comes from */
-	uint64_t count;
-};
-
-struct sampleprof_target {
-	struct sampleprof_place at;
-	char *name;
-	uint64_t count;
-};
-
-struct sampleprof_part {
-	struct sampleprof_place at;
-	struct sampleprof_routine *routine;
-};
-
-/* A procedure, or an inlined copy of one. */
-struct sampleprof_routine {
-	char *name;
-	uint64_t head, total;
-	struct sampleprof_spot *spots;
-	size_t nr_spots, cap_spots;
-	struct sampleprof_target *targets;
-	size_t nr_targets, cap_targets;
-	struct sampleprof_part *parts;
-	size_t nr_parts, cap_parts;
-};
-
-struct sampleprof {
-	struct sampleprof_routine **v;
-	size_t nr, cap;
-	struct base_map by_name;
-	uint32_t nr_owners;
-};
-
-static inline bool sampleprof_same(const struct sampleprof_place *a,
-				   const struct sampleprof_place *b)
-{
-	return a->line == b->line && a->block == b->block;
-}
+#include "sampleprof_internal.h"
 
 /* The format has 16 bits for a line. */
 enum { LINE_MASK = 0xffff };
@@ -499,8 +453,7 @@ static int put_body(struct base_buf *out, int depth, const struct sampleprof_rou
 	for (size_t i = 0; i < in->nr_parts && r >= 0; i++) {
 		const struct sampleprof_routine *part = in->parts[i].routine;
 
-		/* An empty part was created for a place that proved to be unknown. */
-		if (!part->nr_spots && !part->nr_parts)
+		if (sampleprof_empty(part))
 			continue;
 		r = put_place(out, depth, &in->parts[i].at);
 		if (r >= 0)
@@ -511,18 +464,28 @@ static int put_body(struct base_buf *out, int depth, const struct sampleprof_rou
 	return r;
 }
 
-int sampleprof_format(struct sampleprof *s, struct base_buf *out)
+void sampleprof_sum(struct sampleprof *s)
 {
-	int r = 0;
-
 	for (size_t i = 0; i < s->nr; i++)
 		sum_routine(s->v[i]);
 	if (s->nr)
 		qsort(s->v, s->nr, sizeof(struct sampleprof_routine *), by_total);
+}
+
+bool sampleprof_empty(const struct sampleprof_routine *r)
+{
+	return !r->nr_spots && !r->nr_parts;
+}
+
+int sampleprof_format(struct sampleprof *s, struct base_buf *out)
+{
+	int r = 0;
+
+	sampleprof_sum(s);
 	for (size_t i = 0; i < s->nr && r >= 0; i++) {
 		const struct sampleprof_routine *root = s->v[i];
 
-		if (!root->nr_spots && !root->nr_parts)
+		if (sampleprof_empty(root))
 			continue;
 		r = base_buf_printf(out, "%s:%" PRIu64 ":%" PRIu64 "\n", root->name, root->total,
 				    root->head);

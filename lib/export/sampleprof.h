@@ -21,8 +21,13 @@ void sampleprof_free(struct sampleprof *s);
  * not known); -ENOMEM.
  */
 int sampleprof_add(struct sampleprof *s, struct image *img, const struct runs_procedure *p);
-/* Appends the profile's text to @out, functions with the largest counts first. 0 or -ENOMEM. */
-int sampleprof_format(struct sampleprof *s, struct base_buf *out);
+/* Appends the profile to @out, functions with the largest counts first; once. 0 or -ENOMEM. */
+typedef int sampleprof_write(struct sampleprof *s, struct base_buf *out);
+/* The text for clang. */
+sampleprof_write sampleprof_format;
+/* The file for gcc (-fauto-profile), as its releases from 12 on read it: version 2, the lengths of
+ * strings in bytes. It has one count for a line, and no discriminators. */
+sampleprof_write sampleprof_format_gcov;
 
 /*
  * LLVM packs three numbers into a discriminator, of which two matter here: the block of the line

@@ -183,6 +183,15 @@ struct image_code {
  * larger than what image_bytes has of them, or overlap. */
 bool image_code_at(const struct image *img, size_t index, struct image_code *out);
 
+/* What tools that lay out code anew find in the file (relink.c). */
+struct image_relink {
+	bool symbols;	  /* the linker's table of symbols: the file is not stripped */
+	bool relocations; /* those of its code, kept by the linker's --emit-relocs */
+	bool packed;	  /* some of its code is written when it runs, as by a packer */
+	bool position_independent;
+};
+void image_relink(const struct image *img, struct image_relink *out);
+
 /* ---- symbols ------------------------------------------------------------------------------- */
 
 /* A procedure: [vaddr, vaddr + len). Of several names for one address the plainest is shown. */

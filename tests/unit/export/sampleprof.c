@@ -183,12 +183,47 @@ static void test_discriminators(void **state)
 	assert_int_equal(sampleprof_copies_of((8 | 1 << 5 | 1 << 6) << 1 | 6 << 15), 6);
 }
 
+/* The same as test_calls, as gcc reads it: names with their lengths in bytes, lines in the upper
+ * half of a word, counts in two words. */
+static void test_gcov(void **state)
+{
+	static const uint32_t expected[] = {
+		0x67636461, 2,		0, /* head */
+		0xaa000000, 5,		2,
+		6,	    0x68706c61, 0x00050061, /* "alpha", "beta" */
+		0x65620000, 0x00006174,		    /* cut at the last of these */
+	};
+	static const uint32_t routines[] = {
+		0xac000000, 40, 2,				 /* routines */
+		9,	    0,	0, 3, 0,			 /* alpha */
+		1 << 16,    0,	9, 0, 2 << 16, 1,	9, 0,	 /* lines 1 and 2 */
+		7,	    1,	0, 9, 0,       3 << 16, 0, 9, 0, /* which calls beta; 3 */
+		7,	    0,	1, 3, 0,			 /* beta */
+		1 << 16,    0,	7, 0, 2 << 16, 0,	7, 0, 3 << 16, 0, 7, 0, 0xae000000, 1, 0,
+	};
+	size_t names_len = sizeof(expected) - 1;
+	struct base_buf out = { 0 };
+	struct sampleprof *s;
+
+	(void)state;
+	assert_int_equal(sampleprof_new(&s), 0);
+	assert_int_equal(add(s, "beta", 7, 7), 1);
+	assert_int_equal(add(s, "alpha", 9, 9), 1);
+	assert_int_equal(sampleprof_format_gcov(s, &out), 0);
+	assert_int_equal(out.len, names_len + sizeof(routines));
+	assert_memory_equal(out.data, expected, names_len);
+	assert_memory_equal((const uint8_t *)out.data + names_len, routines, sizeof(routines));
+	base_buf_release(&out);
+	sampleprof_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inlined),	 cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_sums),	 cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_lines), cmocka_unit_test(test_discriminators),
+		cmocka_unit_test(test_gcov),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The instruction traces of an image as compilers and linkers take them: branches that were taken,
+ * the ranges of code that ran between them without one, and how good such a profile is. Formats:
+ * docs/FDO.md.
+ *
+ * Addresses are those of the image's ELF. Counts are of traces, so they agree exactly: as often as
+ * ranges begin at an address, branches lead there, fall through, come in from another image, or
+ * traces begin there; as often as ranges end at an instruction, it branches, falls through, leaves
+ * the image, or traces end there.
+ */
+#ifndef DCPI_FDO_H
+#define DCPI_FDO_H
+
+#include "image.h"
+#include "profdb.h"
+
+enum fdo_kind {
+	FDO_TAKEN, /* a conditional branch that was taken */
+	FDO_FELL,  /* a conditional branch that was not taken: @to is the next instruction */
+	FDO_JUMP,
+	FDO_INDIRECT_JUMP,
+	FDO_CALL,
+	FDO_INDIRECT_CALL,
+	FDO_RETURN,
+	FDO_RESUMED, /* a call into another image, which returned to @to, the next instruction */
+	FDO_STUB,    /* a jump into another image, whose callee returned to @to */
+	FDO_BEGUN,   /* traces that begin at @to; @from is none */
+	FDO_ENTERED, /* control came from another image to @to; @from is none */
+	FDO_ENDED,   /* traces whose last instruction in the image is @from; @to is none */
+	FDO_UNKNOWN, /* not placed: the code there is not what ran, or was not kept */
+	FDO_NR_KINDS,
+};
+
+#define FDO_NONE UINT64_MAX
+
+struct fdo_edge {
+	uint64_t from, to;
+	uint64_t count[2]; /* as struct profdb_edge has them */
+	enum fdo_kind kind;
+};
+
+/* Instructions that ran one after the other: from @from up to and including that at @to. */
+struct fdo_range {
+	uint64_t from, to, count;
+	uint64_t before; /* the branch or call that fell through to @from; else @from */
+	bool after_call; /* control came back to @from, or may have */
+	bool stub;	 /* it lies in one of the linker's stubs (.plt) */
+};
+
+struct fdo {
+	struct fdo_edge *edges; /* ascending by from, to, kind */
+	size_t nr_edges, cap_edges;
+	struct fdo_range *ranges; /* ascending by from, to, before */
+	size_t nr_ranges, cap_ranges;
+	uint64_t sum[FDO_NR_KINDS]; /* counts of edges, by kind */
+};
+
+/*
+ * Makes *@out, released with fdo_free, from the edges of a profile. With @err: -ENOENT (it has no
+ * traces), errors of insn_decoder_open, -ENOMEM.
+ */
+int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out,
+	     struct base_err *err);
+void fdo_free(struct fdo *f);
+const char *fdo_kind_name(enum fdo_kind kind);
+
+/* ---- quality.c ------------------------------------------------------------------------------- */
+
+struct fdo_quality {
+	uint64_t traces;     /* begun in the image, or come into it */
+	uint64_t taken;	     /* branches, jumps, calls and returns to elsewhere */
+	uint64_t fell;	     /* conditional branches that were not taken */
+	uint64_t unplaced;   /* edges that fit no instruction of the image */
+	uint64_t text_bytes; /* of code that the image has */
+	double samples_part; /* of the samples: those at instructions in a range; below 0: none */
+	/*
+	 * The estimated share of the edges of further traces that no trace has seen yet, below 0:
+	 * not known. Half of the traces do not know edges of the other half; the share falls by a
+	 * power of the number of traces, -0.85 for sqlite, python and lua.
+	 */
+	double unseen;
+	double wanted; /* so many traces would make it FDO_UNSEEN_ENOUGH; below 0: not known */
+};
+
+#define FDO_UNSEEN_ENOUGH 0.05
+
+/* @event: index of the event of @p whose samples are compared; negative: none. */
+void fdo_quality(const struct fdo *f, struct image *img, const struct profdb_profile *p, int event,
+		 struct fdo_quality *out);
+
+/* ---- write.c --------------------------------------------------------------------------------- */
+
+/* Each appends to @out, and returns 0 or -ENOMEM. */
+typedef int fdo_write(const struct fdo *f, struct base_buf *out);
+/* BOLT's pre-aggregated profile, of lines B, F and f (llvm-bolt -pa), without ranges in stubs,
+ * which have no blocks to BOLT. */
+fdo_write fdo_write_bolt;
+/* Ranges and branches, as llvm-profgen takes them by --unsymbolized-profile --use-offset=0.
+ */
+fdo_write fdo_write_unsymbolized;
+
+#endif
