@@ -440,12 +440,13 @@ static uint8_t padding(struct flow_walk *w, struct flow_part *p, uint64_t off)
 	return insn.flow == INSN_DATA || insn.kinds & INSN_PADDING ? insn.len : 1;
 }
 
-static int part_gaps(struct flow_walk *w, size_t part)
+/* A part that is found meanwhile may stand before the one at @vaddr. */
+static int part_gaps(struct flow_walk *w, uint64_t vaddr)
 {
+	struct flow_part *p = flow_walk_part(w, vaddr);
 	int any = 0, r;
 
-	for (uint64_t off = 0; off < w->parts[part].len;) {
-		struct flow_part *p = &w->parts[part];
+	for (uint64_t off = 0; off < p->len;) {
 		uint8_t n = padding(w, p, off);
 
 		if (n) {
@@ -453,13 +454,14 @@ static int part_gaps(struct flow_walk *w, size_t part)
 			continue;
 		}
 		any = 1;
-		r = flow_walk_add(w, p->vaddr + off, FLOW_FROM_AWAY);
+		r = flow_walk_add(w, vaddr + off, FLOW_FROM_AWAY);
 		if (r >= 0)
 			r = walk_on(w);
 		if (r < 0)
 			return r;
-		if (!w->parts[part].owner[off]) /* the code overlaps known code */
-			w->parts[part].mark[off] |= FLOW_NO_CODE;
+		p = flow_walk_part(w, vaddr);
+		if (!p->owner[off]) /* the code overlaps known code */
+			p->mark[off] |= FLOW_NO_CODE;
 	}
 	return any;
 }
@@ -469,7 +471,7 @@ static int walk_gaps(struct flow_walk *w)
 	int any = 0;
 
 	for (size_t i = 0; i < w->nr_parts; i++) {
-		int r = part_gaps(w, i);
+		int r = part_gaps(w, w->parts[i].vaddr);
 
 		if (r < 0)
 			return r;

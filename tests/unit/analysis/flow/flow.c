@@ -263,6 +263,24 @@ static void test_cold_part(void **state)
 	flow_free(f);
 }
 
+/* Code that nothing leads to leads into a procedure without a name, which stands before. */
+static void test_unnamed_part_of_a_gap(void **state)
+{
+	static const uint8_t code[] = {
+		0x90, 0xc3, 0xcc, 0xcc,
+		0x31, 0xc0, 0xc3, 0xcc, /* 0x1000 nop, ret; 0x1004 xor, ret */
+		0xc3, 0xcc, 0xcc, 0xcc,
+		0xeb, 0xf3, 0xcc, 0xcc, /* 0x1008 ret; 0x100c jmp 0x1001 */
+	};
+	struct memory m = { code, sizeof(code), { { "f", BASE + 8, 8 }, { "0x1000", BASE, 8 } } };
+	struct flow *f = build_of(EM_X86_64, &m);
+
+	(void)state;
+	assert_non_null(edge(f, 0x100c, 0x1001, FLOW_TAKEN));
+	assert_non_null(edge(f, 0, 0x1004, FLOW_ENTRY));
+	flow_free(f);
+}
+
 static void test_no_return(void **state)
 {
 	struct memory m = { aborts, sizeof(aborts), { { "f", BASE, sizeof(aborts) } } };
@@ -299,12 +317,19 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_diamond),	      cmocka_unit_test(test_endless),
-		cmocka_unit_test(test_irreducible),   cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_masked_tables), cmocka_unit_test(test_bad_table),
-		cmocka_unit_test(test_overlap),	      cmocka_unit_test(test_tail_call),
-		cmocka_unit_test(test_unresolved),    cmocka_unit_test(test_cold_part),
-		cmocka_unit_test(test_no_return),     cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_diamond),
+		cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_irreducible),
+		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_masked_tables),
+		cmocka_unit_test(test_bad_table),
+		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_tail_call),
+		cmocka_unit_test(test_unresolved),
+		cmocka_unit_test(test_cold_part),
+		cmocka_unit_test(test_unnamed_part_of_a_gap),
+		cmocka_unit_test(test_no_return),
+		cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
