@@ -381,7 +381,8 @@ static int find_code(void *ctx, const struct base_segment *s)
 {
 	if (s->type != PT_LOAD || !s->exec)
 		return 0;
-	*(uint64_t *)ctx = s->off;
+	/* Linkers may put the file's head before the code. */
+	*(uint64_t *)ctx = s->off + s->len - 1;
 	return 1;
 }
 
