@@ -6,13 +6,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pseudoimg_internal.h"
 
-enum { MEANWHILE_MS = 40 };
+enum { MEANWHILE_MS = 40, PAUSE_NS = 1000000 };
 enum { NR_FDS = 5 }; /* descriptors of the child: job, image, answer, scratch file, base */
 
 /* Descriptors above those that the child gets, so that no dup2 runs over another. */
@@ -239,17 +239,15 @@ static int fail_read(int r, const char *program, unsigned int timeout_ms, struct
  */
 static int end(const struct pseudoimg_helper *helper, pid_t pid)
 {
-	struct pollfd gone = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	int status = 0;
 
 	kill(pid, SIGKILL);
-	while (waitpid(pid, &status, WNOHANG) == 0) {
-		/* An old kernel has no such descriptor. */
-		poll(&gone, 1, gone.fd < 0 ? 1 : MEANWHILE_MS);
-		if (helper->meanwhile)
+	for (unsigned int i = 1; waitpid(pid, &status, WNOHANG) == 0; i++) {
+		nanosleep(&pause, NULL);
+		if (helper->meanwhile && i % MEANWHILE_MS == 0)
 			helper->meanwhile(helper->ctx);
 	}
-	close_fd(&gone.fd);
 	return status;
 }
 

@@ -28,8 +28,8 @@ cut -d' ' -f1 "$work/all" | sort -u >"$work/sources"
 bad=$(grep -vE '^[^ ]*_linux\.c ' "$work/all" | grep -E "$linux" | tee /dev/stderr | wc -l)
 echo "$(wc -l <"$work/wanted") files, $bad with Linux's own headers"
 [ "$bad" = 0 ]
-# Nothing is left out, and what is looked for is found where it may be.
-comm -13 "$work/sources" "$work/wanted" | sed 's/^/not built: /' | tee "$work/left"
+# Nothing is left out, but for what stands in for a library that is there; what is looked for is found where it may be.
+comm -13 "$work/sources" "$work/wanted" | grep -vx tools/live_noscreen.c | sed 's/^/not built: /' | tee "$work/left"
 [ ! -s "$work/left" ]
 [ -s "$work/wanted" ]
 grep -cE "$linux" "$work/all"
