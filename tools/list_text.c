@@ -369,12 +369,13 @@ static void spread(const bool *hot, size_t nr, bool *keep)
 	}
 }
 
-/* What stands above a row that is kept. */
-static void keep_above(const struct list *x, size_t at, bool *keep)
+/* What stands above the kept row @at; nothing above @from is looked at, which was done for the kept
+ * row there. */
+static void keep_above(const struct list *x, size_t from, size_t at, bool *keep)
 {
 	bool noted = false;
 
-	while (at-- > 0) {
+	while (at-- > from) {
 		enum list_level level = x->rows[at].level;
 
 		if (level == LIST_LINE || (level == LIST_NOTE && !noted))
@@ -387,7 +388,7 @@ static void keep_above(const struct list *x, size_t at, bool *keep)
 
 static void keep_rows(const struct list *x, bool *keep, bool *hot, bool *kept)
 {
-	size_t nr = 0, at = 0;
+	size_t nr = 0, at = 0, last = 0;
 
 	for (size_t i = 0; i < x->nr_rows; i++)
 		if (x->rows[i].level == LIST_BODY)
@@ -398,7 +399,9 @@ static void keep_rows(const struct list *x, bool *keep, bool *hot, bool *kept)
 			continue;
 		keep[i] = kept[at++];
 		if (keep[i] && (!i || !keep[i - 1] || x->rows[i - 1].level != LIST_BODY))
-			keep_above(x, i, keep);
+			keep_above(x, last, i, keep);
+		if (keep[i])
+			last = i;
 	}
 	for (size_t i = 1; i + 1 < x->nr_rows; i++)
 		if (x->rows[i].level == LIST_GAP)
