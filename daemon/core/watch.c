@@ -10,26 +10,33 @@
 #define OF_ONE_NS UINT64_C(400000000)
 #define OF_ALL_NS UINT64_C(50000000)
 
-/* A failure of the driver ends the daemon in its next turn. */
+/*
+ * New viewers, who may be turned away, are one here. Users have no more of the loop's time than in
+ * a turn. A failure of the driver ends the daemon in its next turn.
+ */
 static void drain(struct daemon *d, uint64_t asked_ns)
 {
 	uint64_t now = base_now_ns();
 
-	if (now - asked_ns < OF_ONE_NS || now - d->watched_ns < OF_ALL_NS)
+	if (now - (asked_ns ? asked_ns : d->watched_anew_ns) < OF_ONE_NS ||
+	    now - d->watched_ns < OF_ALL_NS)
 		return;
 	d->watched_ns = now;
+	if (!asked_ns)
+		d->watched_anew_ns = now;
+	dyn_set_hasty(d->dyn, true);
 	daemon_drain_counts(d, &d->source_error);
+	dyn_set_hasty(d->dyn, false);
 }
 
-static int take(struct daemon *d, const struct watch_peer *peer, struct base_buf *out,
+static int take(struct daemon *d, const struct watch_peer *peer, uint64_t now, struct base_buf *out,
 		struct base_err *err)
 {
 	struct driver_event events[DRIVER_NR_EVENTS];
 
 	for (size_t i = 0; i < d->store.nr_events; i++)
 		events[i] = *driver_event_get(d->driver, i);
-	return watch_take(d->store.watch, peer, events, d->store.nr_events, base_now_ns(), out,
-			  err);
+	return watch_take(d->store.watch, peer, events, d->store.nr_events, now, out, err);
 }
 
 int daemon_watch(struct daemon *d, const struct control_peer *peer, struct base_buf *reply)
@@ -37,16 +44,17 @@ int daemon_watch(struct daemon *d, const struct control_peer *peer, struct base_
 	const struct watch_peer who = {
 		.pid = peer->pid, .uid = peer->uid, .sock = peer->sock, .all = peer->privileged
 	};
-	uint64_t asked_ns = watch_asked(d->store.watch, &who);
+	uint64_t asked_ns = watch_asked(d->store.watch, &who), now;
 	struct base_err err = { 0 };
 	struct base_buf file = { 0 };
 	int r;
 
 	drain(d, asked_ns);
-	r = take(d, &who, &file, &err);
+	now = base_now_ns();
+	r = take(d, &who, now, &file, &err);
 	if (r >= 0)
 		r = base_buf_printf(reply, "{\"ok\":true,\"ns\":%llu,\"all\":%s,\"bytes\":%zu}\n",
-				    asked_ns ? (unsigned long long)(base_now_ns() - asked_ns) : 0,
+				    asked_ns ? (unsigned long long)(now - asked_ns) : 0,
 				    peer->privileged ? "true" : "false", file.len);
 	else
 		r = control_reply_error(reply, &err);

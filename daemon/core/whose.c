@@ -138,7 +138,7 @@ uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns)
 {
 	if (!p || !p->uid_known || !watch_wants(t->store->watch, p->uid))
 		return 0;
-	if (!p->seen_into_ns && !p->exited && t->follow->live)
+	if (!p->seen_into_ns && !p->exited && !p->placeholder && t->follow->live)
 		ask(t, p);
 	return p->seen_into_ns && first_ns > p->seen_into_ns ? p->uid : 0;
 }

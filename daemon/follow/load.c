@@ -186,6 +186,7 @@ static void on_fork(struct follow *f, const struct driver_load *l)
 		follow_end_lost(f, l->pid);
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		old->seen_into_ns = 0;
 		instance_fork(old, parent, since_boot(f, l->time_ns));
 		inherit_late_label(old, parent, l);
 		return;
@@ -224,6 +225,7 @@ static void on_exec(struct follow *f, const struct driver_load *l)
 	follow_ended(f, old, l->pid, l->time_ns);
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		old->seen_into_ns = 0;
 		old->execed_ns = since_boot(f, l->time_ns);
 		instance_exec(old, old, old->execed_ns);
 		if (!is_labelled_after(old, l))

@@ -17,6 +17,7 @@
 #include "fast_clock.h"
 #include "stand_ins.h"
 #include "trace.h"
+#include "watch.h"
 
 #define SECOND 1000000000ull
 
@@ -602,6 +603,41 @@ static void clients_hurry_it(void **state)
 	assert_int_equal(timer_ns, SECOND);
 }
 
+/* ---- viewers --------------------------------------------------------------------------------- */
+
+static void note_haste(const struct driver_sink *sink)
+{
+	(void)sink;
+	stand_ins.was_hasty = stand_ins.hasty;
+}
+
+/* Users have no more of the loop than in a turn; new viewers, who may be turned away, share drains.
+ */
+static void viewers_are_bounded(void **state)
+{
+	struct control_peer peer = { .pid = 1, .uid = 1000, .sock = 5 };
+	struct base_buf reply = { 0 };
+	uint64_t drained_ns;
+
+	(void)state;
+	d.store.watch = watch_new();
+	source.on_drain = note_haste;
+	ahead_ns += SECOND;
+	stand_ins.was_hasty = false;
+	assert_int_equal(daemon_watch(&d, &peer, &reply), 0);
+	assert_true(stand_ins.was_hasty);
+	assert_false(stand_ins.hasty);
+	drained_ns = d.watched_ns;
+	assert_int_not_equal(drained_ns, 0);
+	ahead_ns += SECOND / 5;
+	peer.sock = 6;
+	assert_int_equal(daemon_watch(&d, &peer, &reply), 0);
+	assert_int_equal(d.watched_ns, drained_ns);
+	base_buf_release(&reply);
+	watch_free(d.store.watch);
+	d.store.watch = NULL;
+}
+
 /* ---- one turn -------------------------------------------------------------------------------- */
 
 static void flushes_each_minute(void **state)
@@ -858,6 +894,7 @@ int main(void)
 		TEST(looks_rest_beside_traces),
 		TEST(looks_keep_their_pace),
 		TEST(clients_hurry_it),
+		TEST(viewers_are_bounded),
 		TEST(flushes_each_minute),
 		TEST(sweeps_who_is_gone),
 		TEST(clients_are_served),

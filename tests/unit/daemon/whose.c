@@ -145,6 +145,13 @@ static void by_reader(void **state)
 	whose_ask_again(&t.counts);
 	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
 	assert_int_equal(p->seen_into_ns, 0);
+	/* It executes another program, and /proc had told of it before. */
+	p->seen_into_ns = 50;
+	p->known_ns = UINT64_MAX;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	trial_sample(&t, 10, 0x1000);
+	assert_ptr_equal(processes_find(t.counts.follow->processes, 10), p);
+	assert_int_equal(p->seen_into_ns, 0);
 	watch_free(t.store.watch);
 	t.store.watch = NULL;
 }
