@@ -53,19 +53,20 @@ struct counts {
 	size_t nr_images;
 	size_t event; /* sorted by */
 	struct top top;
-	struct base_map sources; /* opened ones by name */
+	struct base_map sources[2]; /* opened ones by name, indexed by: public ones alone */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
 /* NULL: it is not there; then it is looked for again, which is soon known. */
-static const struct image_source *source_of(struct counts *x, const char *file)
+static const struct image_source *source_of(struct counts *x, const char *file, bool public)
 {
-	struct image_source *src = base_map_get(&x->sources, file, strlen(file));
+	struct base_map *known = &x->sources[public];
+	struct image_source *src = base_map_get(known, file, strlen(file));
 
-	if (src || image_source_open(file, false, &src, NULL) < 0)
+	if (src || image_source_open(file, public, &src, NULL) < 0)
 		return src;
-	if (base_map_set(&x->sources, file, strlen(file), src) < 0) {
+	if (base_map_set(known, file, strlen(file), src) < 0) {
 		image_source_close(src);
 		return NULL;
 	}
@@ -75,7 +76,7 @@ static const struct image_source *source_of(struct counts *x, const char *file)
 /* The text of a row's line without what it is indented by, or false. */
 static bool line_text(struct counts *x, const struct top_row *row, char *text, size_t len)
 {
-	const struct image_source *src = row->file ? source_of(x, row->file) : NULL;
+	const struct image_source *src = row->file ? source_of(x, row->file, !row->trusted) : NULL;
 
 	if (!src || !list_source_text(src, row->line, 0, text, len))
 		return false;
@@ -83,13 +84,13 @@ static bool line_text(struct counts *x, const struct top_row *row, char *text, s
 	return true;
 }
 
-static void release_sources(struct counts *x)
+static void release_sources(struct base_map *sources)
 {
 	void *src;
 
-	for (size_t pos = 0; base_map_next(&x->sources, &pos, &src);)
+	for (size_t pos = 0; base_map_next(sources, &pos, &src);)
 		image_source_close(src);
-	base_map_release(&x->sources);
+	base_map_release(sources);
 }
 
 static int gather(struct counts *x, int nr, char **what, struct base_err *err)
@@ -330,7 +331,8 @@ static int run(int nr, char **what, struct base_err *err)
 		r = sel.json ? print_json(&x, err) : print_text(&x, err);
 	if (x.a)
 		code = report_problems(cmd.name, x.a, stderr);
-	release_sources(&x);
+	release_sources(&x.sources[false]);
+	release_sources(&x.sources[true]);
 	top_release(&x.top);
 	free(x.images);
 	analysis_close(x.a);

@@ -439,7 +439,8 @@ static void print_covered(const struct list *x)
 		if (list_is_known(&f->v[i]) && x->l->units[i].count)
 			sum += x->l->units[i].count[f->cost_event];
 	if (x->has_freq && sum < all - all / 2)
-		printf("           known for %.2f %% of the samples alone: %s\n",
+		printf("           known for %.2f %% of the samples alone: %s; 'dcpicalc "
+		       "-conf_low' takes any\n",
 		       100 * (double)sum / (double)all, estimate_remedy(f->traces));
 }
 

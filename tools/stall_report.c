@@ -121,7 +121,8 @@ static void print_covered(const struct stall_report *x, FILE *to)
 		stall_report_percent(x, s->parts[0].samples),
 		*s->parts[0].what == '(' ? "" : "are ", s->parts[0].what);
 	if (s->unsure > s->samples / 4)
-		fprintf(to, "           %s\n", estimate_remedy(s->nr_traced ? s->traces : 0));
+		fprintf(to, "           %s; -conf_low takes any\n",
+			estimate_remedy(s->nr_traced ? s->traces : 0));
 }
 
 void stall_report_head(const struct stall_report *x, FILE *to)

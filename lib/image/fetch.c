@@ -32,6 +32,7 @@ struct library {
 static struct library lib;
 /* A server that did not answer once is not asked again by this process. */
 static bool silent;
+static int failed; /* the last error that tells nothing of the file that was asked for; 0: none */
 
 struct wait {
 	uint64_t deadline_ns;
@@ -78,8 +79,8 @@ static bool load(void)
 const char *image_fetch_failure(void)
 {
 	if (!load())
-		return "was not asked: libdebuginfod.so.1 is not installed";
-	return silent ? "does not answer" : NULL;
+		return "libdebuginfod.so.1 is not installed";
+	return silent ? "no answer" : failed ? base_strerror(failed) : NULL;
 }
 
 char *image_fetch(const struct base_id *id, bool debug)
@@ -96,6 +97,8 @@ char *image_fetch(const struct base_id *id, bool debug)
 	lib.set_progress(c, on_progress);
 	fd = (debug ? lib.find_debuginfo : lib.find_executable)(c, id->bytes, id->len, &path);
 	lib.end(c);
+	if (fd < 0 && fd != -ENOENT)
+		failed = fd;
 	if (fd < 0)
 		return NULL;
 	close(fd);

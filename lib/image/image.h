@@ -302,15 +302,22 @@ size_t image_source_path_len(const char *name);
 /* The user's folders for sources that were moved, with colons between them (-source-path); NULL. */
 extern const char *image_source_path;
 /*
- * Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. Each DIR of image_source_path is
- * searched first, for the name, and for it without its first folder, and so on; then the name
- * itself; then DIR/<path> of $DCPI_DEBUG_PATH, and where packages put the sources of Rust's and
- * Java's libraries. @public: only one that everybody may read, else -EACCES. 0, or negative with
- * @err.
+ * Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. The folders of
+ * image_source_path are searched first, all of them for the name, then for it without its first
+ * folder, and so on, as long as it has a folder and no ".."; then the name itself; then DIR/<path>
+ * of $DCPI_DEBUG_PATH, and where packages put the sources of Rust's and Java's libraries; last the
+ * folders for its last part alone. @public: only one that everybody may read, else -EACCES. 0, or
+ * negative with @err.
  */
 int image_source_open(const char *path, bool public, struct image_source **out,
 		      struct base_err *err);
 void image_source_close(struct image_source *src);
+/*
+ * A program names any file as its source, and its user shall not get those from us that root alone
+ * may read. Only the images of root, and of the user who asks, are trusted with that; of others
+ * only sources that everybody may read are shown where the user has not named the image.
+ */
+bool image_source_trusted(const struct image *img);
 /* Line @line (from 1) without its newline, or NULL past the end. Not NUL-terminated: @len. */
 const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len);
 

@@ -328,10 +328,12 @@ const struct image_elf *image_debug(struct image *img);
 /* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
 int image_debug_dirs(int (*fn)(const char *dir, void *ctx), void *ctx);
 
-/* Why the servers of $DEBUGINFOD_URLS tell nothing; NULL: they do. */
+/* Why a server of $DEBUGINFOD_URLS could not be asked; NULL: they all answered so far. */
 const char *image_fetch_failure(void);
-/* The package of dpkg that has @path, by its lists in the folder @info (remedy.c). */
-bool image_package_of(const char *info, const char *path, char *out, size_t out_len);
+/* Writes which package has the symbols of the file of that path and identity, by dpkg's lists in
+ * the folder @info, or another remedy (remedy.c). 0 or -ENOMEM. */
+int image_package_remedy(const char *info, const char *path, const struct base_id *id,
+			 struct base_buf *to);
 
 /* Whether a source stands at that path: negative to look further. */
 typedef int image_source_fn(void *ctx, const char *path);

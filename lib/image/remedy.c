@@ -15,7 +15,7 @@ static bool has_line(const struct base_buf *list, const char *path)
 	size_t len = strlen(path);
 	const char *at = (const char *)list->data, *end = at + list->len;
 
-	while (at && (at = memmem(at, (size_t)(end - at), path, len)) != NULL) {
+	while (len && at && (at = memmem(at, (size_t)(end - at), path, len)) != NULL) {
 		bool begins = at == (const char *)list->data || at[-1] == '\n';
 
 		at += len;
@@ -32,7 +32,7 @@ static bool owns(const struct base_buf *list, const char *path)
 	       (strncmp(path, "/usr/", 5) == 0 && has_line(list, path + strlen("/usr")));
 }
 
-bool image_package_of(const char *info, const char *path, char *out, size_t out_len)
+static bool package_of(const char *info, const char *path, char *out, size_t out_len)
 {
 	DIR *dir = opendir(info);
 	struct base_buf list = { 0 };
@@ -58,7 +58,8 @@ bool image_package_of(const char *info, const char *path, char *out, size_t out_
 	return found;
 }
 
-/* What the servers have said, who are asked when the file is opened. */
+/* What the servers have said, who are asked when the file is opened. Their addresses are not told:
+ * they may have a password, and what is told here is sent on. */
 static int put_servers(const struct base_id *id, struct base_buf *to)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS"), *why;
@@ -69,22 +70,37 @@ static int put_servers(const struct base_id *id, struct base_buf *to)
 					   "the distributions for them by build-id");
 	why = image_fetch_failure();
 	if (why)
-		return base_buf_printf(to, "; %s (DEBUGINFOD_URLS) %s", urls, why);
-	return base_buf_printf(to, "; %s (DEBUGINFOD_URLS) has none for build-id %s", urls,
+		return base_buf_printf(
+			to, "; the servers of DEBUGINFOD_URLS could not be asked: %s", why);
+	return base_buf_printf(to, "; the servers of DEBUGINFOD_URLS have none for build-id %s",
 			       base_id_text(id, text));
+}
+
+/* Is the file that stands there now the one that was profiled? */
+static bool is_here(const char *path, const struct base_id *id)
+{
+	struct base_id own;
+
+	return image_identify(AT_FDCWD, path, &own, NULL) >= 0 && base_id_equal(&own, id);
+}
+
+int image_package_remedy(const char *info, const char *path, const struct base_id *id,
+			 struct base_buf *to)
+{
+	char package[256];
+
+	if (!package_of(info, path, package, sizeof(package)))
+		return base_buf_printf(to, "a program of your own keeps its symbols without -s and "
+					   "strip");
+	/* The C library's has had a name of its own since before there was a rule. */
+	return base_buf_printf(to, "package '%s-%s' %s its symbols", package,
+			       strcmp(package, "libc6") ? "dbgsym" : "dbg",
+			       is_here(path, id) ? "has" : "may have");
 }
 
 int image_symbols_remedy(const char *path, const struct base_id *id, struct base_buf *to)
 {
-	char package[256];
-	int r = 0;
+	int r = image_package_remedy("/var/lib/dpkg/info", path, id, to);
 
-	/* The C library's has had a name of its own since before there was a rule. */
-	if (image_package_of("/var/lib/dpkg/info", path, package, sizeof(package)))
-		r = base_buf_printf(to, "package '%s-%s' has its symbols", package,
-				    strcmp(package, "libc6") ? "dbgsym" : "dbg");
-	else
-		r = base_buf_printf(to, "a program of your own keeps its symbols without -s and "
-					"strip");
 	return r < 0 || !id->len ? r : put_servers(id, to);
 }

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "image_internal.h"
 
@@ -97,6 +99,30 @@ int image_source_open(const char *path, bool public, struct image_source **out,
 	}
 	*out = src;
 	return 0;
+}
+
+/* The daemon's copies are root's, whoever had the file. */
+static bool owner_of(const struct image *img, uid_t *owner)
+{
+	const struct image_process *p = image_process(img);
+	struct stat st;
+
+	if (p) {
+		*owner = p->uid;
+		return true;
+	}
+	if (img->kind != IMAGE_FILE || strncmp(image_path(img), "/proc/self/fd/", 14) == 0 ||
+	    fstat(img->main.fd, &st) < 0)
+		return false;
+	*owner = st.st_uid;
+	return true;
+}
+
+bool image_source_trusted(const struct image *img)
+{
+	uid_t owner;
+
+	return owner_of(img, &owner) && (owner == 0 || owner == geteuid());
 }
 
 void image_source_close(struct image_source *src)

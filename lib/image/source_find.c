@@ -33,23 +33,21 @@ static int try_in(const struct search *s, const char *dir, const char *name)
 	return r;
 }
 
-/* The whole name first, then without its first folder, and so on: the longest is the surest. */
-static int try_tails(const struct search *s, const char *dir)
+/* Does a component of it lead out of its folder? */
+static bool has_up(const char *name)
 {
-	int r = -ENOENT;
-
-	for (const char *tail = s->name; r < 0 && r != -ENOMEM && *tail;) {
-		tail += strspn(tail, "/");
-		if (*tail && strcmp(tail, "..") && strncmp(tail, "../", 3))
-			r = try_in(s, dir, tail);
-		tail += strcspn(tail, "/");
+	for (const char *at = name; *at; at += strcspn(at, "/")) {
+		at += strspn(at, "/");
+		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || !at[2]))
+			return true;
 	}
-	return r;
+	return false;
 }
 
-static int in_user_folders(const struct search *s)
+/* The end @tail of the name in each of the user's folders. */
+static int in_user_folders(const struct search *s, const char *tail)
 {
-	const char *at = image_source_path;
+	const char *at = has_up(tail) ? NULL : image_source_path;
 	int r = -ENOENT;
 
 	while (at && *at && r < 0 && r != -ENOMEM) {
@@ -59,11 +57,27 @@ static int in_user_folders(const struct search *s)
 		if (!dir)
 			return -ENOMEM;
 		if (*dir)
-			r = try_tails(s, dir);
+			r = try_in(s, dir, tail);
 		free(dir);
 		at += len + (at[len] == ':');
 	}
 	return r;
+}
+
+/* The whole name first, then without its first folder, and so on: the longest is the surest. The
+ * base name alone may be of many files. */
+static int by_tails(const struct search *s)
+{
+	const char *tail = s->name + strspn(s->name, "/");
+	int r = *tail ? in_user_folders(s, tail) : -ENOENT;
+
+	for (;;) {
+		tail += strcspn(tail, "/");
+		tail += strspn(tail, "/");
+		if (r >= 0 || r == -ENOMEM || !strchr(tail, '/'))
+			return r;
+		r = in_user_folders(s, tail);
+	}
 }
 
 /* The folders of @patterns, below @root. The name is no pattern: it is from outside. */
@@ -91,6 +105,8 @@ static int in_packages(const struct search *s, const char *root)
 	const char *end = s->name + strlen(s->name);
 	const char *library = strncmp(s->name, "/rustc/", 7) ? NULL : strstr(s->name, "/library/");
 
+	if (has_up(s->name))
+		return -ENOENT;
 	if (library)
 		return in_folders(s, root, rust_folders,
 				  sizeof(rust_folders) / sizeof(*rust_folders), library);
@@ -114,7 +130,7 @@ static int in_copies(const char *dir, void *ctx)
 int image_source_find(const char *name, image_source_fn *fn, void *ctx)
 {
 	struct search s = { name, fn, ctx };
-	int r = in_user_folders(&s), own = 0;
+	int r = by_tails(&s), own = 0;
 
 	if (r < 0 && r != -ENOMEM)
 		r = own = fn(ctx, name);
@@ -122,5 +138,7 @@ int image_source_find(const char *name, image_source_fn *fn, void *ctx)
 		r = image_debug_dirs(in_copies, &s);
 	if (r < 0 && r != -ENOMEM)
 		r = in_packages(&s, "");
+	if (r < 0 && r != -ENOMEM)
+		r = in_user_folders(&s, base_path_name(name));
 	return r < 0 && own < 0 ? own : r;
 }

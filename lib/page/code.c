@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "calc.h"
@@ -173,27 +172,11 @@ static void put_lines(struct code *c, const struct image_source *src, const unsi
 	jwrite_close(&c->j, ']');
 }
 
-/*
- * A program names any file as its source, and its user shall not get those from us that root alone
- * may read. Only the images of root, and of the user who makes the page, are trusted with that.
- */
-static bool is_trusted(const struct image *img)
-{
-	const struct image_process *p = image_process(img);
-	struct stat st = { 0 };
-
-	if (p)
-		st.st_uid = p->uid;
-	else if (stat(image_path(img), &st) < 0)
-		return false;
-	return st.st_uid == 0 || st.st_uid == geteuid();
-}
-
 static int put_file(struct code *c, const char *name, unsigned int *room)
 {
 	struct image_source *src = NULL;
 	size_t nr = lines_of(c, name, room);
-	int r = image_source_open(name, !is_trusted(c->f->parts[0]->img), &src, NULL);
+	int r = image_source_open(name, !image_source_trusted(c->f->parts[0]->img), &src, NULL);
 
 	jwrite_open(&c->j, NULL, '{');
 	jwrite_text(&c->j, "name", name);

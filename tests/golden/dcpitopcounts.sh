@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpitopcounts: instructions and lines of a program with DWARF, a stripped library, a pseudo-image, a kernel
-# without bytes; samples between instructions, in no image, in one that is gone; sums.
+# without bytes; samples between instructions, in no image, in one that is gone; sums; a source that not everybody may
+# read, of a program of somebody else.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 
@@ -17,6 +18,24 @@ lib=$DCPI_SRC/tests/data/stripped/libapp.so
 	at 0x2e7 10 5
 	at 0x2ca 7 0
 	at 0x323 3 9
+	finish
+END
+"$mkdb" foreign </dev/null
+mkdir -m 700 private
+echo "a secret" >private/key
+"$DCPI_BIN/../tests/mkjob" foreign/dyn/cxx.box.2.dyn >/dev/null <<-END
+	image 62 cxx 4712 box /opt/cxx 4711
+	run 0x7f0000001000 0 0x1000
+	file private/key
+	line 0 1 0
+	routine 0x7f0000001040 one 89f801c0c3
+END
+"$mkdb" foreign <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic cxx.box.2.dyn
+	event cpu-clock 1000000
+	at one 40
 	finish
 END
 {
@@ -40,6 +59,8 @@ END
 	run dcpitopcounts -lines -no_header -n 1 app
 	run dcpitopcounts -lines -no_header -n 1 -source-path moved app
 	mv moved/app.c .
+	# A user names a file of others as the source.
+	run dcpitopcounts -db foreign -lines -no_header
 } >out
 compare dcpitopcounts
 

@@ -234,8 +234,7 @@ void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf,
 const char *estimate_remedy(uint64_t traces)
 {
 	return traces ? "more instruction traces (dcpid -vwindows, for longer or with a smaller N) "
-			"tell "
-			"more; -conf_low takes any"
+			"tell more"
 		      : "instruction traces (dcpid -vwindows) or samples of instructions (dcpid "
-			"-event) tell more; -conf_low takes any";
+			"-event) tell more";
 }

@@ -522,7 +522,8 @@ static int note_covered(struct calc *c)
 	if (!c->known || c->o->exact || sum >= all / 2 || unsure <= all / 4)
 		return 0;
 	r = graph_text_add(notes,
-			   "only %.2f %% of the samples are in blocks of known frequency: %s",
+			   "only %.2f %% of the samples are in blocks of known frequency: %s; "
+			   "-conf_low takes any",
 			   100 * sum / all, estimate_remedy(c->traces));
 	if (r < 0)
 		return r;

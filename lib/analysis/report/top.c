@@ -222,6 +222,7 @@ struct placed {
 	const struct profdb_entry *entry;
 	const char *procedure; /* or the text in its place */
 	struct image_line line;
+	bool trusted;
 };
 
 /* A line, or a procedure without lines, of an image or facility. */
@@ -240,7 +241,9 @@ static int key_of(const struct placed *p, struct base_buf *key)
 static int add_line(struct lines *x, const struct placed *p, size_t *at)
 {
 	struct top *t = x->t;
-	struct top_row row = { .image = p->image, .off = p->entry->off, .line = p->line.line };
+	struct top_row row = {
+		.image = p->image, .off = p->entry->off, .line = p->line.line, .trusted = p->trusted
+	};
 	int r = base_grow(&t->v, &x->cap, t->nr + 1, sizeof(*t->v));
 
 	row.count = calloc(t->nr_events + 1, sizeof(*row.count));
@@ -300,6 +303,7 @@ static int count_line(struct lines *x, const struct placed *p)
 
 	if (r < 0)
 		return r;
+	x->t->v[at - 1].trusted &= p->trusted;
 	count = x->t->v[at - 1].count;
 	before = count[x->event];
 	analysis_entry_add(p->image, p->entry, count, x->t->total);
@@ -309,11 +313,13 @@ static int count_line(struct lines *x, const struct placed *p)
 static int count_lines(struct lines *x, struct analysis_image *ai)
 {
 	struct image *img = NULL;
+	bool trusted = analysis_image_open(x->a, ai, &img, NULL) >= 0 && image_source_trusted(img);
 	int r = 0;
 
-	analysis_image_open(x->a, ai, &img, NULL);
 	for (size_t i = 0; i < profdb_profile_nr_entries(ai->profile) && r >= 0; i++) {
-		struct placed p = { ai, profdb_profile_entry(ai->profile, i), label(ai), { 0 } };
+		struct placed p = {
+			ai, profdb_profile_entry(ai->profile, i), label(ai), { 0 }, trusted
+		};
 		const struct image_symbol *s = NULL;
 		uint64_t vaddr;
 

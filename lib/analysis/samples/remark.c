@@ -78,6 +78,20 @@ static void remark_symbols(const struct analysis *a, const struct analysis_image
 		hint_symbols(ai, out);
 }
 
+/* Tells it before what else there is to say. */
+static void remark_twin(const struct analysis_image *ai, struct base_err *out)
+{
+	const struct base_err other = *out;
+
+	*out = (struct base_err){ 0 };
+	base_fail(out, -ESTALE,
+		  "image '%s' is kept apart from '%s', whose build-id it has: its code is "
+		  "another one, or could not be read%s%s",
+		  ai->name, ai->twin->name, other.code ? "; " : "", other.text);
+	if (*other.hint)
+		base_hint(out, "%s", other.hint);
+}
+
 bool analysis_image_is_lost(const struct analysis_image *ai)
 {
 	return ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN;
@@ -91,17 +105,16 @@ bool analysis_image_remark(const struct analysis *a, const struct analysis_image
 	*out = (struct base_err){ 0 };
 	if (analysis_image_is_lost(ai)) {
 		*out = ai->why;
-	} else if (hint && is_much(a, ai)) {
+		return out->code;
+	}
+	if (hint && is_much(a, ai)) {
 		base_fail(out, -DCPI_ENOSYMBOL, "image '%s' is code that nothing has named",
 			  ai->name);
 		base_hint(out, "%s", hint);
 	} else {
 		remark_symbols(a, ai, out);
 	}
-	if (!out->code && ai->twin)
-		base_fail(out, -ESTALE,
-			  "image '%s' is kept apart from '%s', whose build-id it has: its code is "
-			  "another one, or could not be read",
-			  ai->name, ai->twin->name);
+	if (ai->twin)
+		remark_twin(ai, out);
 	return out->code;
 }

@@ -175,13 +175,20 @@ static void test_costs(void **state)
 	image_close(img);
 }
 
+/* Tools without the switch -conf_low say it, too. */
+static void test_remedy(void **state)
+{
+	(void)state;
+	for (uint64_t traces = 0; traces < 2; traces++)
+		assert_null(strstr(estimate_remedy(traces), "-conf_low"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_place),
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_events), cmocka_unit_test(test_place),
+		cmocka_unit_test(test_units),  cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

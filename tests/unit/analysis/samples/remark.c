@@ -50,6 +50,12 @@ static void test_others(void **state)
 	(void)state;
 	assert_true(analysis_image_remark(&a, &ai, &why));
 	assert_int_equal(why.code, -ESTALE);
+	/* One with few symbols is told with both. */
+	ai.guessed = true;
+	assert_true(analysis_image_remark(&a, &ai, &why));
+	assert_int_equal(why.code, -ESTALE);
+	assert_non_null(strstr(why.text, "is kept apart from 'y'"));
+	assert_non_null(strstr(why.text, "are guessed from its code"));
 	ai.state = ANALYSIS_MISSING;
 	base_fail(&ai.why, -DCPI_ENOIMAGE, "it is not here");
 	assert_true(analysis_image_is_lost(&ai));
