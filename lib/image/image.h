@@ -311,6 +311,8 @@ extern const char *image_source_path;
 int image_source_open(const char *path, bool public, struct image_source **out,
 		      struct base_err *err);
 void image_source_close(struct image_source *src);
+/* Were both read of one file, whatever its paths? */
+bool image_source_same(const struct image_source *a, const struct image_source *b);
 /* Line @line (from 1) without its newline, or NULL past the end. Not NUL-terminated: @len. */
 const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len);
 
