@@ -90,18 +90,6 @@ static bool is_bare(const struct pair *x)
 	return x->bare[0] || x->bare[1];
 }
 
-/* How lines of two versions were matched. */
-static const char *matched_text(const struct pair *x)
-{
-	if (!align_nr_by_distance(x->align))
-		return "their function and text";
-	return align_nr_by_text(x->align)
-		       ? "their function and text, or distance from its beginning where not both "
-			 "sources are here"
-		       : "their function and distance from its beginning, as not both sources are "
-			 "here";
-}
-
 static void print_head(const struct pair *x)
 {
 	for (int i = 0; i < 2; i++) {
@@ -126,7 +114,7 @@ static void print_head(const struct pair *x)
 	       : is_bare(x) && !x->p->by_line ? "source line, as the flow of this code is not known"
 					      : "source line");
 	if (x->align)
-		printf("Lines match by %s.\n", matched_text(x));
+		printf("Lines match by %s.\n", align_text(x->align));
 }
 
 /* @known: of A and B. A range is told where both are known and one is not nought. */
@@ -471,7 +459,7 @@ static int print_json(const struct pair *x, struct base_err *err)
 	json_object_object_add(root, "same_code", json_object_new_boolean(x->same_code));
 	if (x->align)
 		json_object_object_add(root, "lines_match",
-				       json_object_new_string(matched_text(x)));
+				       json_object_new_string(align_text(x->align)));
 	json_object_object_add(root, "measures", measures);
 	json_object_object_add(root, "rows", rows);
 	json_object_object_add(root, "total", json_counts(x->parts.total));
@@ -538,10 +526,10 @@ static int compare(struct pair *x, struct base_err *err)
 
 	x->same_code = parts_same_code(x->l[0], x->l[1]);
 	x->by_line = x->p->by_line || !x->same_code || is_bare(x);
-	if (x->by_line && !x->same_code) {
+	if (x->by_line && !(x->same_code && align_same_lines(x->l))) {
 		const char *const paths[2] = { x->sets[0].source_path, x->sets[1].source_path };
 
-		r = align_open(x->l, paths, &x->align);
+		r = align_open(x->l, x->same_code, paths, &x->align);
 	}
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot compare lines");

@@ -318,6 +318,8 @@ void image_source_close(struct image_source *src);
  * only sources that everybody may read are shown where the user has not named the image.
  */
 bool image_source_trusted(const struct image *img);
+/* Were both read of one file, whatever its paths? */
+bool image_source_same(const struct image_source *a, const struct image_source *b);
 /* Line @line (from 1) without its newline, or NULL past the end. Not NUL-terminated: @len. */
 const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len);
 

@@ -12,6 +12,7 @@
 enum { SOURCE_MAX = 64 << 20 };
 
 struct image_source {
+	struct stat file;
 	struct base_buf text;
 	size_t *starts; /* start of each line; one more at the end of the text */
 	size_t nr, cap;
@@ -57,6 +58,7 @@ struct reading {
 	const char *name;
 	bool public;
 	struct base_buf *out;
+	struct stat *file;
 	struct base_err *err; /* of the file of that name */
 };
 
@@ -65,17 +67,22 @@ static int read_file(void *ctx, const char *path)
 	const struct reading *x = ctx;
 	struct base_err *err = strcmp(path, x->name) == 0 ? x->err : NULL;
 
+	int r;
+
 	base_buf_clear(x->out);
-	return x->public ? base_file_read_public(path, SOURCE_MAX, x->out, err)
-			 : base_file_read(AT_FDCWD, path, SOURCE_MAX, x->out, err);
+	r = x->public ? base_file_read_public(path, SOURCE_MAX, x->out, err)
+		      : base_file_read(AT_FDCWD, path, SOURCE_MAX, x->out, err);
+	if (r >= 0 && stat(path, x->file) < 0)
+		r = base_fail_errno(err, -errno, "cannot read '%s'", path);
+	return r;
 }
 
 /* The file of that very name first: some may be called so. */
-static int read_text(const char *path, bool public, struct base_buf *out, struct base_err *err)
+static int read_text(const char *path, bool public, struct image_source *src, struct base_err *err)
 {
 	size_t len = image_source_path_len(path);
 	char *file = strndup(path, len);
-	struct reading x = { file, public, out, err };
+	struct reading x = { file, public, &src->text, &src->file, err };
 	int r;
 
 	r = file && path[len] ? read_file(&x, path) : -ENOENT;
@@ -89,7 +96,7 @@ int image_source_open(const char *path, bool public, struct image_source **out,
 		      struct base_err *err)
 {
 	struct image_source *src = calloc(1, sizeof(*src));
-	int r = src ? read_text(path, public, &src->text, err) : -ENOMEM;
+	int r = src ? read_text(path, public, src, err) : -ENOMEM;
 
 	if (r >= 0)
 		r = split(src);
@@ -132,6 +139,11 @@ void image_source_close(struct image_source *src)
 	base_buf_release(&src->text);
 	free(src->starts);
 	free(src);
+}
+
+bool image_source_same(const struct image_source *a, const struct image_source *b)
+{
+	return a->file.st_dev == b->file.st_dev && a->file.st_ino == b->file.st_ino;
 }
 
 const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# dcpidiff of one procedure in two versions of its source: lines match by function and text, else by function and
-# distance, never by number.
+# dcpidiff of one procedure in two versions of its source: lines match by code where it is the same; else by function
+# and text, or function and distance; never by number.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 
@@ -52,6 +52,15 @@ run_of()
 run_of 100 0x7f0000001 v1/ 3 "3 5 4 6 7 2"
 run_of 200 0x7f0000002 v2/ 4 "5 7 6 9 10 4"
 run_of 300 0x7f0000003 v1/ 4 "5 7 6 9 10 4"
+run_of 400 0x7f0000004 v2/ 3 "5 7 6 9 10 4"
+# Long ones: the third has a line more than the first, the second no line of it.
+mkdir -p l1 l2 l3
+seq 1 6000 >l1/triple.hi
+seq 10001 16000 >l2/triple.hi
+sed '1a more' l1/triple.hi >l3/triple.hi
+run_of 500 0x7f0000005 l1/ 3 "1 2 3 4 5000 5001"
+run_of 600 0x7f0000006 l2/ 4 "1 2 3 4 5000 5001"
+run_of 700 0x7f0000007 l3/ 4 "1 3 4 5 5001 5002"
 counts()
 {
 	cat <<-END
@@ -72,9 +81,15 @@ counts()
 	counts 1700000000 100 10 60 30
 	counts 1700000060 200 30 60 10
 	counts 1700000120 300 30 60 10
+	counts 1700000180 400 30 60 10
+	counts 1700000240 500 10 60 30
+	counts 1700000300 600 30 60 10
+	counts 1700000360 700 30 60 10
 } | "$mkdb" runs
 export DCPIDB=runs
 one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch 202311142215"
+four="-set -epoch 202311142216" five="-set -epoch 202311142217" six="-set -epoch 202311142218"
+seven="-set -epoch 202311142219"
 {
 	run dcpidiff triple $one $two
 	"$DCPI_BIN/dcpidiff" -json triple $one $two | grep '"line'
@@ -82,6 +97,15 @@ one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch
 	run dcpidiff triple $one $three
 	run dcpidiff triple $one -source-path v1 $three -source-path v2
 	run dcpidiff -compare frequency triple $one $two
+	# One file is one version of the source, whatever led there.
+	run dcpidiff -source-path v2 triple $one $two | grep -v '^[a-qs-z]'
+	run dcpidiff triple $one -source-path n1 $three -source-path n2 | grep -v '^[a-qs-z]'
+	# The same code matches by itself; its blocks are where they were.
+	run dcpidiff -source_line triple $one $four | grep -v '^[a-qs-z]'
+	run dcpidiff -no_header triple $one $four
+	# What differs is bounded, not what is the same.
+	run dcpidiff triple $five $six | grep -v '^[a-qs-z]'
+	run dcpidiff triple $five $seven | grep -v '^[a-qs-z]'
 	mv v2 gone
 	run dcpidiff triple $one $two
 } >out

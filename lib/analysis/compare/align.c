@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Matches the source lines of two versions of a procedure: by function and text, or distance. */
+/* Matches the source lines of two versions of a procedure: by code, by function and text, or
+ * distance. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "align.h"
-
-/* Lines of a function beyond the last with code, and of all that are compared by text. */
-enum { BEHIND = 16, TEXT_MAX = 4096 };
-
-/* The lines of a function in a file, in one version. */
-struct part {
-	const char *file; /* NULL: it has none of it */
-	unsigned int first, last;
-};
+#include "texts.h"
 
 /* A function that both versions have, or one. */
 struct function {
-	struct part part[2];
+	bool has[2];
+	struct texts_part part[2];
 	/* With text: the line of the other version by the distance from the first one, 0: none. */
 	unsigned int *other[2];
 };
 
 struct align {
 	const struct analysis_listing *l[2];
+	bool same_code;
 	struct function *v;
 	size_t nr, cap;
 	struct base_map by_name; /* by file and name: index + 1 */
-	size_t by_text, by_distance;
+	size_t by_text, absent, too_long;
 };
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -74,10 +69,13 @@ static int add_function(struct align *al, int set, const struct analysis_unit *u
 	return r;
 }
 
-static void widen(struct part *p, const char *file, unsigned int line)
+static void widen(struct function *f, int set, uint32_t file, unsigned int line)
 {
-	if (!p->file)
-		*p = (struct part){ file, line, line };
+	struct texts_part *p = &f->part[set];
+
+	if (!f->has[set])
+		*p = (struct texts_part){ file, line, line };
+	f->has[set] = true;
 	p->first = line < p->first ? line : p->first;
 	p->last = line > p->last ? line : p->last;
 }
@@ -101,143 +99,83 @@ static int add_units(struct align *al, int set)
 		}
 		if (r < 0)
 			break;
-		widen(&al->v[at - 1].part[set], l->files[u->file], u->line);
+		widen(&al->v[at - 1], set, u->file, u->line);
 		if (f && f->begins && f->begins < u->line)
-			widen(&al->v[at - 1].part[set], l->files[u->file], f->begins);
+			widen(&al->v[at - 1], set, u->file, f->begins);
 	}
 	return r;
 }
 
-/* ---- text ------------------------------------------------------------------------------------ */
+/* ---- code ------------------------------------------------------------------------------------ */
 
-struct lines {
-	struct image_source *text;
-	unsigned int first, nr;
-};
-
-static int open_lines(const struct part *p, const char *source_path, struct lines *out)
+/* The line of the other version's code at the same distance from the procedure's start; 0: none. */
+static unsigned int line_there(const struct analysis_listing *const l[2], int set,
+			       const struct analysis_unit *u)
 {
-	const char *own = image_source_path;
-	size_t len;
-	int r;
+	const struct analysis_listing *own = l[set], *other = l[!set];
+	uint64_t vaddr = u->vaddr - own->symbol.vaddr + other->symbol.vaddr;
+	struct image_line line;
 
-	image_source_path = source_path;
-	r = image_source_open(p->file, false, &out->text, NULL);
-	image_source_path = own;
-	if (r < 0)
-		return r;
-	out->first = p->first;
-	out->nr = p->last - p->first + 1;
-	/* A source that ends before is another one. */
-	if (!image_source_line(out->text, p->last, &len))
-		return -ENOENT;
-	for (int i = 0; i < BEHIND && image_source_line(out->text, p->last + i + 1, &len); i++)
-		out->nr++;
-	return 0;
+	if (image_line_at(other->img, vaddr, &line) < 0)
+		return 0;
+	return strcmp(base_path_name(line.file), base_path_name(own->files[u->file])) == 0
+		       ? line.line
+		       : 0;
 }
 
-static const char *trimmed(const struct lines *s, unsigned int at, size_t *len)
+bool align_same_lines(const struct analysis_listing *const l[2])
 {
-	const char *text = image_source_line(s->text, s->first + at, len);
+	for (int set = 0; set < 2; set++)
+		for (size_t i = 0; i < l[set]->nr_units; i++) {
+			const struct analysis_unit *u = &l[set]->units[i];
 
-	for (; text && *len && (*text == ' ' || *text == '\t'); text++)
-		--*len;
-	while (text && *len && (text[*len - 1] == ' ' || text[*len - 1] == '\t'))
-		--*len;
-	return text;
-}
-
-static bool same_line(const struct lines s[2], unsigned int i, unsigned int k)
-{
-	size_t len_a, len_b;
-	const char *a = trimmed(&s[0], i, &len_a), *b = trimmed(&s[1], k, &len_b);
-
-	return a && b && len_a == len_b && memcmp(a, b, len_a) == 0;
-}
-
-/* The longest common subsequence: @length has room for a table of both, with one more each. */
-static void match(const struct lines s[2], uint16_t *length, struct function *f)
-{
-	size_t row = s[1].nr + 1;
-	unsigned int i = 0, k = 0;
-
-	for (unsigned int a = s[0].nr; a-- > 0;)
-		for (unsigned int b = s[1].nr; b-- > 0;) {
-			uint16_t down = length[(a + 1) * row + b], right = length[a * row + b + 1];
-
-			length[a * row + b] =
-				same_line(s, a, b) ? (uint16_t)(length[(a + 1) * row + b + 1] + 1)
-				: down > right	   ? down
-						   : right;
+			if (u->line && line_there(l, set, u) != u->line)
+				return false;
 		}
-	while (i < s[0].nr && k < s[1].nr) {
-		if (same_line(s, i, k)) {
-			f->other[0][i] = s[1].first + k;
-			f->other[1][k] = s[0].first + i;
-			i++;
-			k++;
-		} else if (length[(i + 1) * row + k] >= length[i * row + k + 1]) {
-			i++;
-		} else {
-			k++;
-		}
-	}
-}
-
-/* One path is one file, and that is one version's at most. */
-static bool is_one_place(const struct function *f, const char *const source_path[2])
-{
-	const char *a = source_path[0] ? source_path[0] : "";
-
-	return strcmp(f->part[0].file, f->part[1].file) == 0 &&
-	       strcmp(a, source_path[1] ? source_path[1] : "") == 0;
-}
-
-/* 0: matched; -ENOENT: not by text. */
-static int match_by_text(struct function *f, const char *const source_path[2])
-{
-	struct lines s[2] = { 0 };
-	uint16_t *length = NULL;
-	int r = is_one_place(f, source_path) ? -ENOENT : 0;
-
-	for (int set = 0; set < 2 && r >= 0; set++)
-		r = open_lines(&f->part[set], source_path[set], &s[set]);
-	if (r >= 0 && (s[0].nr > TEXT_MAX || s[1].nr > TEXT_MAX))
-		r = -ENOENT;
-	if (r >= 0) {
-		length = calloc((size_t)(s[0].nr + 1) * (s[1].nr + 1), sizeof(*length));
-		for (int set = 0; set < 2; set++)
-			f->other[set] = calloc(s[set].nr + 1, sizeof(*f->other[set]));
-		r = length && f->other[0] && f->other[1] ? 0 : -ENOMEM;
-	}
-	if (r >= 0)
-		match(s, length, f);
-	image_source_close(s[0].text);
-	image_source_close(s[1].text);
-	free(length);
-	return r == -ENOMEM ? r : r < 0 ? -ENOENT : 0;
+	return true;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-int align_open(const struct analysis_listing *const l[2], const char *const source_path[2],
-	       struct align **out)
+static int match_function(struct align *al, struct texts *t, struct function *f)
+{
+	int r = f->has[0] && f->has[1] ? texts_match(t, f->part, f->other) : 1;
+
+	al->by_text += r == 0;
+	al->absent += r == -ENOENT;
+	al->too_long += r == -E2BIG;
+	return r == -ENOMEM ? r : 0;
+}
+
+static int match_functions(struct align *al, const char *const source_path[2])
+{
+	struct texts *t;
+	int r = add_units(al, 0);
+
+	if (r >= 0)
+		r = add_units(al, 1);
+	if (r < 0)
+		return r;
+	t = texts_open(al->l, source_path);
+	r = t ? 0 : -ENOMEM;
+	for (size_t i = 0; r >= 0 && i < al->nr; i++)
+		r = match_function(al, t, &al->v[i]);
+	texts_close(t);
+	return r;
+}
+
+int align_open(const struct analysis_listing *const l[2], bool same_code,
+	       const char *const source_path[2], struct align **out)
 {
 	struct align *al = calloc(1, sizeof(*al));
-	int r = al ? 0 : -ENOMEM;
+	int r;
 
-	for (int set = 0; set < 2 && r >= 0; set++) {
-		al->l[set] = l[set];
-		r = add_units(al, set);
-	}
-	for (size_t i = 0; r >= 0 && i < al->nr; i++) {
-		if (!al->v[i].part[0].file || !al->v[i].part[1].file)
-			continue;
-		r = match_by_text(&al->v[i], source_path);
-		al->by_text += r == 0;
-		al->by_distance += r == -ENOENT;
-		r = r == -ENOENT ? 0 : r;
-	}
+	if (!al)
+		return -ENOMEM;
+	al->l[0] = l[0];
+	al->l[1] = l[1];
+	al->same_code = same_code;
+	r = same_code ? 0 : match_functions(al, source_path);
 	if (r < 0)
 		align_close(al);
 	else
@@ -260,22 +198,37 @@ void align_close(struct align *al)
 
 unsigned int align_other(const struct align *al, int set, const struct analysis_unit *u)
 {
-	size_t at = function_at(al, set, u);
+	size_t at = al->same_code ? 0 : function_at(al, set, u);
 	const struct function *f = at ? &al->v[at - 1] : NULL;
 
-	if (!f || !f->part[!set].file)
+	if (al->same_code)
+		return line_there(al->l, set, u);
+	if (!f || !f->has[!set])
 		return 0;
 	if (f->other[0])
 		return f->other[set][u->line - f->part[set].first];
 	return u->line - f->part[set].first + f->part[!set].first;
 }
 
-size_t align_nr_by_text(const struct align *al)
+const char *align_text(const struct align *al)
 {
-	return al->by_text;
-}
+	/* By whether some match by text, and why others do not. */
+	static const char *const texts[2][4] = {
+		{ "their function",
+		  "their function and distance from its beginning, as not both sources are here",
+		  "their function and distance from its beginning, as too much of the text differs",
+		  "their function and distance from its beginning, as not both sources are here or "
+		  "too much of the text differs" },
+		{ "their function and text",
+		  "their function and text, or distance from its beginning where not both sources "
+		  "are here",
+		  "their function and text, or distance from its beginning where too much of the "
+		  "text differs",
+		  "their function and text, or distance from its beginning where not both sources "
+		  "are here or too much of the text differs" },
+	};
 
-size_t align_nr_by_distance(const struct align *al)
-{
-	return al->by_distance;
+	if (al->same_code)
+		return "their instructions, as the code is the same";
+	return texts[al->by_text > 0][(al->absent > 0) + 2 * (al->too_long > 0)];
 }

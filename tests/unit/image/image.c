@@ -142,6 +142,31 @@ static void check_source(const char *text, size_t nr, const char *const lines[])
 	image_source_close(src);
 }
 
+/* A file is the same by another path, its copy is not. */
+static void test_source_same(void **state)
+{
+	char dir[] = "/tmp/dcpi-unit-XXXXXX", path[3][64];
+	struct image_source *src[3];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	for (int i = 0; i < 3; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/%d", dir, i);
+		if (i == 1)
+			assert_int_equal(symlink(path[0], path[1]), 0);
+		else
+			close(open(path[i], O_CREAT | O_WRONLY, 0600));
+		assert_int_equal(image_source_open(path[i], false, &src[i], NULL), 0);
+	}
+	assert_true(image_source_same(src[0], src[1]));
+	assert_false(image_source_same(src[0], src[2]));
+	for (int i = 0; i < 3; i++) {
+		image_source_close(src[i]);
+		unlink(path[i]);
+	}
+	rmdir(dir);
+}
+
 static void test_source(void **state)
 {
 	static const char *const lines[] = { "a", "", "bc" };
@@ -844,33 +869,20 @@ static void test_partly_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),
-		cmocka_unit_test(test_source),
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_dynamic),
-		cmocka_unit_test(test_off),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_unended),
-		cmocka_unit_test(test_store),
-		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_no_build_id),
-		cmocka_unit_test(test_debug_path),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_no_waiting),
-		cmocka_unit_test(test_at_sign),
-		cmocka_unit_test(test_copy_of_removed),
-		cmocka_unit_test(test_named_path),
-		cmocka_unit_test(test_no_identity),
-		cmocka_unit_test(test_pointer),
-		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_odd_build_id),
-		cmocka_unit_test(test_long_build_id),
-		cmocka_unit_test(test_partly_told),
-		cmocka_unit_test(test_unseen_id),
+		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),     cmocka_unit_test(test_source),
+		cmocka_unit_test(test_source_same),  cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),	     cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),	     cmocka_unit_test(test_off),
+		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_unended),
+		cmocka_unit_test(test_store),	     cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_no_build_id),  cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),	     cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_at_sign),	     cmocka_unit_test(test_copy_of_removed),
+		cmocka_unit_test(test_named_path),   cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_pointer),	     cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_odd_build_id), cmocka_unit_test(test_long_build_id),
+		cmocka_unit_test(test_partly_told),  cmocka_unit_test(test_unseen_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
