@@ -63,15 +63,20 @@ static void find_inherited(struct follow *f, struct process *p)
 
 static int list(struct follow *f, struct process *p)
 {
+	uint64_t known_ns = p->known_ns;
 	int r = proc_describe(p);
 
 	if (r < 0)
 		return r;
 	instance_listed(p);
 	labels_keep_restore(&f->labels, p);
-	p->known_ns = base_now_ns();
 	record_comm(f, p);
-	return list_maps(f, p);
+	p->known_ns = base_now_ns();
+	r = list_maps(f, p);
+	/* The reader refused, or was killed: events of before still tell something new. */
+	if (r < 0)
+		p->known_ns = known_ns;
+	return r;
 }
 
 int follow_scan(struct follow *f, struct process *p)

@@ -197,27 +197,30 @@ static bool is_alive(int pidfd)
 	       (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM);
 }
 
-/* The list of what it has mapped is as long as its program wants. */
-static bool has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
-		       const struct registry_part *part)
+/* The list of what it has mapped is as long as its program wants. 1, 0, or negative: nobody knows.
+ */
+static int has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
+		      const struct registry_part *part)
 {
-	return d->config.reader ? reader_mapped(d->config.reader, pid, file, part) > 0
-				: registry_process_maps(pid, file, part);
+	int r = d->config.reader ? reader_mapped(d->config.reader, pid, file, part)
+				 : registry_process_maps(pid, file, part);
+
+	return r == -ESRCH ? 0 : r;
 }
 
 /*
  * A registry is of the process that handed it over while that runs the program that has it mapped,
  * for its own user, whose the memfd is: *@life is that program's. Where it has ended, or executes
  * another program of that user, *@life is 0, and nothing of its memory is read. -EPERM: it runs
- * with other rights by now, or never had those of the memfd's user.
+ * with other rights by now, or never had those of the memfd's user. -EAGAIN: the reader did not
+ * answer, for its user's budget is spent, or it was killed: it may the next time.
  */
 static int bind_to(const struct dyn *d, const struct dyn_peer *peer, int fd, uint64_t *life)
 {
 	const struct registry_part any = { 0 };
 	uint64_t before = 0, after = 0;
 	struct stat st;
-	bool mapped;
-	int r;
+	int mapped, r;
 
 	*life = 0;
 	if (fstat(fd, &st) < 0)
@@ -226,7 +229,9 @@ static int bind_to(const struct dyn *d, const struct dyn_peer *peer, int fd, uin
 		return -EPERM;
 	if (registry_process_life(peer->pid, NULL, &before) < 0)
 		return 0;
-	mapped = is_alive(peer->pidfd) && has_mapped(d, peer->pid, &st, &any);
+	mapped = is_alive(peer->pidfd) ? has_mapped(d, peer->pid, &st, &any) : 0;
+	if (mapped < 0)
+		return -EAGAIN;
 	if (!mapped && !registry_process_open(peer->pid, peer->uid))
 		return registry_process_life(peer->pid, NULL, NULL) < 0 ? 0 : -EPERM;
 	r = registry_process_check(peer->pid, peer->uid);
@@ -294,30 +299,41 @@ static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
 
 typedef struct process *find_fn(void *ctx, int32_t pid, uint64_t time_ns);
 
-/* The registry behind @fd, which is taken over. True: it is a new one, and adopted. */
-static bool take(struct dyn *d, const struct dyn_peer *peer, int fd, find_fn *find, void *ctx)
+/*
+ * The registry @h, whose descriptor is taken over. 1: it is a new one, and adopted; 0; -EAGAIN: it
+ * is not taken over, but is to be tried later.
+ */
+static int take(struct dyn *d, const struct dyn_handed *h, find_fn *find, void *ctx)
 {
 	/* From before the process is asked: what it executes afterwards is not its. */
-	uint64_t made = made_ns(fd), life;
-	bool known = find_file(d, fd) != NULL;
-	int r = known ? -EEXIST : bind_to(d, peer, fd, &life);
-	struct process *p = r < 0 ? NULL : find(ctx, peer->pid, made);
+	uint64_t made = made_ns(h->fd), life = 0;
+	bool known = find_file(d, h->fd) != NULL;
+	int r = known ? -EEXIST : bind_to(d, &h->peer, h->fd, &life);
+	bool stale = r == 0 && h->found && !life;
+	struct process *p = NULL;
 
+	if (r == -EAGAIN)
+		return r;
 	if (r < 0 && !known)
-		refuse(d, peer, r);
+		refuse(d, &h->peer, r);
+	if (r == 0 && !stale)
+		p = find(ctx, h->peer.pid, made);
 	if (!p) {
-		close(fd);
-		return false;
+		close(h->fd);
+		return 0;
 	}
-	p->uid = peer->uid;
-	return adopt(d, p, fd, life) == 0;
+	p->uid = h->peer.uid;
+	return adopt(d, p, h->fd, life) == 0;
 }
 
 /* To find out whose registry it is, all that its process has mapped may have to be read. */
-static bool take_one(struct dyn *d, const struct dyn_handed *h, find_fn *find, void *ctx)
+static int take_one(struct dyn *d, struct dyn_handed *h, find_fn *find, void *ctx)
 {
 	uint64_t since_ns = budget_begin(d->config.budgets);
-	bool taken = take(d, &h->peer, h->fd, find, ctx);
+	int taken = take(d, h, find, ctx);
+
+	if (taken == -EAGAIN)
+		h->again_ns = base_now_ns() + DYN_HANDED_PAUSE_NS;
 
 	budget_end(d->config.budgets, h->peer.uid, since_ns);
 	return taken;
@@ -338,7 +354,8 @@ static bool is_put_off(const struct dyn *d, const struct dyn_handed *h)
 	return false;
 }
 
-/* Its user has had its turn: a user's crowd does not take all the room for such. */
+/* Its user has had its turn, or the reader did not answer: a user's crowd does not take all the
+ * room for such. */
 static void put_off(struct dyn *d, struct dyn_handed *h)
 {
 	struct stat st = { 0 };
@@ -364,19 +381,26 @@ static void put_off(struct dyn *d, struct dyn_handed *h)
 		close(h->peer.pidfd);
 }
 
+static bool is_pausing(const struct dyn_handed *h)
+{
+	return base_now_ns() < h->again_ns;
+}
+
 static int take_put_off(struct dyn *d, find_fn *find, void *ctx)
 {
 	size_t kept = 0;
-	int taken = 0;
+	int taken = 0, r;
 
 	for (size_t i = 0; i < d->nr_handed; i++) {
 		struct dyn_handed *h = &d->handed[i];
 
-		if (must_wait(d, h->peer.uid)) {
+		r = is_pausing(h) || must_wait(d, h->peer.uid) ? -EAGAIN
+							       : take_one(d, h, find, ctx);
+		if (r == -EAGAIN) {
 			d->handed[kept++] = *h;
 			continue;
 		}
-		taken += take_one(d, h, find, ctx);
+		taken += r;
 		forget(d, h);
 	}
 	d->nr_handed = kept;
@@ -386,7 +410,7 @@ static int take_put_off(struct dyn *d, find_fn *find, void *ctx)
 int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
 	     void *ctx)
 {
-	int taken = take_put_off(d, find, ctx), fd;
+	int taken = take_put_off(d, find, ctx), fd, r;
 	bool look;
 
 	if (dyn_intake_is_quiet(&d->intake))
@@ -400,12 +424,16 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
 			break;
 		/* A client that asks again for what we have already wants to be looked at. */
 		look |= fd >= 0 || fd == -ENODATA;
-		if (fd >= 0 && must_wait(d, h.peer.uid) && !find_file(d, fd)) {
+		r = 0;
+		if (fd >= 0)
+			r = must_wait(d, h.peer.uid) && !find_file(d, fd)
+				    ? -EAGAIN
+				    : take_one(d, &h, find, ctx);
+		if (r == -EAGAIN) {
 			put_off(d, &h);
 			continue;
 		}
-		if (fd >= 0)
-			taken += take_one(d, &h, find, ctx);
+		taken += r;
 		if (h.peer.pidfd >= 0)
 			close(h.peer.pidfd);
 	}
@@ -415,46 +443,49 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
 }
 
 /* The memfd's user made it, for a process of his own, or it is mapped as any file is. */
-static int bind_marker(const struct dyn *d, const struct process *p, int fd, uint32_t *uid,
-		       uint64_t *life)
+static int bind_marker(const struct dyn *d, struct dyn_handed *h, uint64_t *life)
 {
-	struct dyn_peer peer = { .pid = p->pid };
 	struct stat st;
-	int r = dyn_intake_check(fd);
+	int r = dyn_intake_check(h->fd);
 
-	if (r == 0 && fstat(fd, &st) < 0)
+	if (r == 0 && fstat(h->fd, &st) < 0)
 		r = -errno;
 	if (r < 0)
 		return r;
-	*uid = peer.uid = st.st_uid;
-	peer.pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	r = bind_to(d, &peer, fd, life);
-	if (peer.pidfd >= 0)
-		close(peer.pidfd);
+	h->peer.uid = st.st_uid;
+	h->peer.pidfd = (int)syscall(SYS_pidfd_open, h->peer.pid, 0);
+	r = bind_to(d, &h->peer, h->fd, life);
 	return r == 0 && !*life ? -ESTALE : r;
 }
 
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 {
+	struct dyn_handed h = { .peer = { .pid = p->pid, .pidfd = -1 }, .found = true };
 	uint64_t life;
-	uint32_t uid;
-	int fd, r;
+	int r;
 
 	/* Ours has been handed over already: reading its marker would tell nothing new. */
 	if (!d->config.reader || (p->dyn && p->dyn->own))
 		return;
-	fd = reader_registry_open(d->config.reader, p->pid, addr, addr + len);
-	r = fd < 0 ? fd : bind_marker(d, p, fd, &uid, &life);
+	h.fd = reader_registry_open(d->config.reader, p->pid, addr, addr + len);
+	r = h.fd < 0 ? h.fd : bind_marker(d, &h, &life);
+	if (r == -EAGAIN && h.fd >= 0) {
+		h.again_ns = base_now_ns() + DYN_HANDED_PAUSE_NS;
+		put_off(d, &h);
+		return;
+	}
+	if (h.peer.pidfd >= 0)
+		close(h.peer.pidfd);
 	if (r < 0) {
 		base_log(BASE_LOG_DEBUG, "cannot take the registry of process %d: %s", p->pid,
 			 base_strerror(r));
-		if (fd >= 0)
-			close(fd);
+		if (h.fd >= 0)
+			close(h.fd);
 		return;
 	}
 	/* A forked child's uid is its parent's until asked for. */
-	p->uid = uid;
-	adopt(d, p, fd, life);
+	p->uid = h.peer.uid;
+	adopt(d, p, h.fd, life);
 }
 
 void dyn_watch(struct dyn *d, struct process *p)
@@ -710,9 +741,9 @@ bool dyn_words(const struct process *p, struct driver_client *client)
 
 /*
  * The words, and the number of the last change, stand in @p's memory in pages of the registry, and
- * @p is the program that this is of.
+ * @p is the program that this is of. 1, 0, or negative: the reader did not answer.
  */
-static bool words_stand(const struct dyn_registry *reg)
+static int words_stand(const struct dyn_registry *reg)
 {
 	const struct wire_registry *h = &reg->h;
 	const struct stat file = { .st_dev = reg->dev, .st_ino = reg->ino };
@@ -721,24 +752,27 @@ static bool words_stand(const struct dyn_registry *reg)
 	const struct registry_part seq = { h->seq_addr, sizeof(h->seq),
 					   offsetof(struct wire_registry, seq) };
 	uint64_t life;
+	int r;
 
-	return registry_process_check(reg->pid, reg->uid) == 0 &&
-	       registry_process_open(reg->pid, reg->uid) &&
-	       has_mapped(reg->dyn, reg->pid, &file, &words) &&
-	       (!h->seq_addr || has_mapped(reg->dyn, reg->pid, &file, &seq)) &&
-	       registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
+	if (registry_process_check(reg->pid, reg->uid) < 0 ||
+	    !registry_process_open(reg->pid, reg->uid))
+		return 0;
+	r = has_mapped(reg->dyn, reg->pid, &file, &words);
+	if (r > 0 && h->seq_addr)
+		r = has_mapped(reg->dyn, reg->pid, &file, &seq);
+	if (r <= 0)
+		return r;
+	return registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
 }
 
 bool dyn_words_stand(const struct process *p)
 {
 	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+	int r = reg && reg->life ? words_stand(reg) : 0;
 
-	if (!reg || !reg->life || !words_stand(reg)) {
-		if (reg)
-			reg->no_words = true;
-		return false;
-	}
-	return true;
+	if (reg && r == 0)
+		reg->no_words = true;
+	return r > 0;
 }
 
 /* Something that would tell of its code was not read. */
@@ -865,7 +899,7 @@ void dyn_begin_flush(struct dyn *d)
 bool dyn_is_behind(const struct dyn *d)
 {
 	for (size_t i = 0; i < d->nr_handed; i++)
-		if (d->handed[i].made_ns < d->flush_ns)
+		if (d->handed[i].made_ns < d->flush_ns && !d->handed[i].again_ns)
 			return true;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		if (reg->served_ns < d->flush_ns)
@@ -875,8 +909,11 @@ bool dyn_is_behind(const struct dyn *d)
 
 bool dyn_is_catching_up(const struct dyn *d)
 {
-	if (d->unread || d->nr_handed || (d->unwritten && wants_flush(d)))
+	if (d->unread || (d->unwritten && wants_flush(d)))
 		return true;
+	for (size_t i = 0; i < d->nr_handed; i++)
+		if (!is_pausing(&d->handed[i]))
+			return true;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		if (dyn_registry_is_catching_up(reg) && !dyn_registry_is_put_off(reg))
 			return true;

@@ -560,6 +560,8 @@ void dyn_patch_release(struct dyn_range *range);
 #define DYN_NR_WAITING 64
 /* Registries whose users have had their turn. */
 #define DYN_NR_HANDED 1024
+/* One of which the reader did not tell whose it is is asked about again after that. */
+#define DYN_HANDED_PAUSE_NS 1000000000ull
 
 struct dyn_intake {
 	int epoll, listener, queue;
@@ -610,6 +612,8 @@ struct dyn {
 	struct dyn_handed {
 		int fd;
 		uint64_t dev, ino, made_ns;
+		uint64_t again_ns; /* not before, for the reader did not answer; or 0 */
+		bool found;	   /* a marker showed it: nobody handed it over */
 		struct dyn_peer peer;
 	} handed[DYN_NR_HANDED]; /* wait for a turn */
 	size_t nr_handed;

@@ -72,6 +72,85 @@ static void test_when_it_was_made(void **state)
 	assert_in_range(handed_over_ns, made_ns - 1000000000u, made_ns + DYN_MADE_NS);
 }
 
+/* What reader_mapped answers; 1: what it says itself. */
+static int mapped_answer = 1;
+
+int __real_reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
+			 const struct registry_part *part);
+int __wrap_reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
+			 const struct registry_part *part);
+
+int __wrap_reader_mapped(struct reader *r, int32_t pid, const struct stat *file,
+			 const struct registry_part *part)
+{
+	return mapped_answer == 1 ? __real_reader_mapped(r, pid, file, part) : mapped_answer;
+}
+
+/* Its user's budget is spent, or the reader was killed: that does not say that it is not its. */
+static void test_not_answered(void **state)
+{
+	static const int unanswered[] = { -EDQUOT, -ETIMEDOUT, -DCPI_EHELPER };
+	TRACKER(state);
+
+	mapped_answer = unanswered[0];
+	assert_int_equal(hand_over(t), 0);
+	for (size_t i = 0; i < 3; i++) {
+		mapped_answer = unanswered[i];
+		assert_null(t->p.dyn);
+		assert_int_equal(t->dyn->nr_handed, 1);
+		/* Nobody waits for it meanwhile. */
+		assert_false(dyn_is_catching_up(t->dyn));
+		dyn_begin_flush(t->dyn);
+		assert_false(dyn_is_behind(t->dyn));
+		t->dyn->handed[0].again_ns = 1;
+		assert_int_equal(dyn_take(t->dyn, find, t), 0);
+	}
+	mapped_answer = 1;
+	assert_int_equal(dyn_take(t->dyn, find, t), 0);
+	t->dyn->handed[0].again_ns = 1;
+	assert_int_equal(dyn_take(t->dyn, find, t), 1);
+	assert_int_equal(t->dyn->nr_handed, 0);
+	assert_true(t->p.dyn->own->life != 0);
+}
+
+/* The same of one that its marker showed. */
+static void test_marker_not_answered(void **state)
+{
+	uint64_t len = (fake.len + WIRE_PAGE - 1) / WIRE_PAGE * WIRE_PAGE;
+	int fd;
+	TRACKER(state);
+
+	fd = reader_registry_open(t->reader, getpid(), (uintptr_t)fake.map,
+				  (uintptr_t)fake.map + len);
+	if (fd == -EPERM || fd == -EACCES)
+		skip(); /* needs the right to open /proc/PID/map_files */
+	assert_true(fd >= 0);
+	close(fd);
+	mapped_answer = -EDQUOT;
+	dyn_marker(t->dyn, &t->p, (uintptr_t)fake.map, len);
+	mapped_answer = 1;
+	assert_null(t->p.dyn);
+	assert_int_equal(t->dyn->nr_handed, 1);
+	t->dyn->handed[0].again_ns = 1;
+	assert_int_equal(dyn_take(t->dyn, find, t), 1);
+	assert_true(t->p.dyn->own->life != 0);
+}
+
+/* The words are not given up for that either. */
+static void test_words_not_answered(void **state)
+{
+	TRACKER(state);
+
+	assert_int_equal(hand_over(t), 1);
+	mapped_answer = -EDQUOT;
+	assert_false(dyn_words_stand(&t->p));
+	assert_false(t->p.dyn->own->no_words);
+	mapped_answer = 0;
+	assert_false(dyn_words_stand(&t->p));
+	assert_true(t->p.dyn->own->no_words);
+	mapped_answer = 1;
+}
+
 static enum dyn_where where(struct tracker *t, uint64_t addr, struct image **img)
 {
 	uint64_t off, now = base_now_ns();
@@ -938,6 +1017,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_removed_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_marker_not_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_words_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_inherited_before, setup, teardown),

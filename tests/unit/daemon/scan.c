@@ -103,6 +103,32 @@ static void own_process(void **state)
 	assert_true(m->listed);
 }
 
+/* The reader refused: what events of before tell is still news. */
+static void list_refused(void **state)
+{
+	struct process *p = processes_add(t.follow.processes, getpid());
+	const struct map *m;
+	uint64_t known_ns;
+
+	(void)state;
+	assert_int_equal(follow_scan(&t.follow, p), 0);
+	known_ns = p->known_ns;
+	t.time_ns = base_now_ns();
+	t.follow.reader = (struct reader *)&t;
+	assert_true(follow_scan(&t.follow, p) < 0);
+	assert_int_equal(p->known_ns, known_ns);
+	trial_mmap(&t, getpid(), (uint64_t)(uintptr_t)list_refused & -4096ull, 4096, 0, "/bin/new",
+		   9);
+	m = map_find(p, (uint64_t)(uintptr_t)list_refused);
+	assert_non_null(m);
+	assert_string_equal(m->image->path, "/bin/new");
+	/* One that nothing else tells of is asked about again. */
+	p->known_ns = 0;
+	assert_true(follow_scan(&t.follow, p) < 0);
+	assert_int_equal(p->known_ns, 0);
+	t.follow.reader = NULL;
+}
+
 static void gone(void **state)
 {
 	pid_t child = fork();
@@ -445,6 +471,7 @@ int main(void)
 		TEST(lines),
 		TEST(bad_lines),
 		TEST(own_process),
+		TEST(list_refused),
 		TEST(gone),
 		TEST(recorded_before_its_count),
 		TEST(everything),
