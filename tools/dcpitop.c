@@ -138,7 +138,7 @@ static void sleep_until(uint64_t ns)
 static int gather(struct live_feed *f, struct profdb_workloads *all, uint64_t *ns,
 		  struct base_err *err)
 {
-	uint64_t end_ns = 0, next_ns;
+	uint64_t end_ns = 0;
 	int r;
 
 	do {
@@ -153,9 +153,8 @@ static int gather(struct live_feed *f, struct profdb_workloads *all, uint64_t *n
 			r = profdb_workloads_merge(all, w);
 		*ns += f->head.ns;
 		profdb_workloads_free(w);
-		next_ns = base_now_ns() + (uint64_t)LIVE_ASK_MS * 1000000;
 		if (r >= 0 && base_now_ns() < end_ns)
-			sleep_until(next_ns < end_ns ? next_ns : end_ns);
+			sleep_until(live_feed_next_ns(base_now_ns(), end_ns));
 		else
 			break;
 	} while (r >= 0);
@@ -292,8 +291,9 @@ static int run_screen(struct live_sums *s, struct live_feed *f, struct base_err 
 	live_view_init(&v, s);
 	r = set_query(&v.query, err);
 	v.event = opt.sel.event;
-	if (r >= 0 && !isatty(STDOUT_FILENO)) {
-		r = base_fail(err, -DCPI_EUSAGE, "standard output is no terminal");
+	if (r >= 0 && (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))) {
+		r = base_fail(err, -DCPI_EUSAGE, "standard %s is no terminal",
+			      isatty(STDOUT_FILENO) ? "input" : "output");
 		base_hint(err, "'dcpitop -batch SECONDS' prints a table");
 	}
 	if (r >= 0)

@@ -34,6 +34,9 @@ int live_feed_open(struct live_feed *f, const char *run_dir, struct base_err *er
 void live_feed_close(struct live_feed *f);
 /* Ask for the samples up to now; never while an answer is awaited. */
 int live_feed_ask(struct live_feed *f, struct base_err *err);
+/* When to ask again after @now_ns, where the last question is to be at @end_ns: at the latest then,
+ * and never so shortly before it that the daemon does not drain for the last one. */
+uint64_t live_feed_next_ns(uint64_t now_ns, uint64_t end_ns);
 /*
  * Read what has come. 1: an answer is whole, f->head is its line, and *@out (NULL for the first)
  * the caller's; 0: more is to come; negative with @err.
@@ -50,6 +53,8 @@ struct live_sums {
 	struct workload_filter filter; /* of workloads, the user's options */
 	struct base_map opened;	       /* struct live_image by image */
 	struct base_map looked;	       /* paths of own processes that were compared */
+	uint64_t looked_ns;	       /* when that was; 0: never */
+	uint64_t nr_added;	       /* answers so far */
 	struct live_second {
 		struct profdb_workloads *w;
 		uint64_t ns;
@@ -151,7 +156,7 @@ struct live_view {
 	bool all;	   /* the daemon tells samples of all users apart */
 	bool prompting;	   /* keys write the text of the filter */
 	char text[64];	   /* the filter */
-	char only[256];	   /* name of the chosen workload */
+	char *only;	   /* name of the chosen workload */
 	char clock[16];	   /* of the last samples */
 	char message[128]; /* instead of help; "" */
 	struct profdb_workloads *shown;
@@ -175,6 +180,10 @@ int live_view_samples(struct live_view *v, const char *clock);
 int live_view_key(struct live_view *v, int key);
 /* Line @y of the screen, UTF-8 of at most v->width columns, into @out, and how it looks. */
 enum live_style live_view_line(const struct live_view *v, unsigned int y, char *out, size_t size);
+
+/* Cut off in place what has no room in so many columns of the terminal, as the locale counts them.
+ */
+void live_text_cut(char *text, size_t width);
 
 /* Open the listing of the selected row (live_list.c). -ENOENT: it has no code to list. */
 int live_list_open(struct live_view *v, const struct live_row *row);

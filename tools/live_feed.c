@@ -11,6 +11,9 @@
 
 enum { LIMIT_MS = 5000, LINE_MAX = 64 << 10, BYTES_MAX = 16 << 20 };
 
+/* A question so soon after another gets no newer samples (daemon/core/watch.c), and some room. */
+#define NO_DRAIN_NS UINT64_C(500000000)
+
 static int no_sense(struct base_err *err)
 {
 	return base_fail(err, -DCPI_EFORMAT, "the daemon's answer makes no sense");
@@ -108,6 +111,13 @@ static int take_head(struct live_feed *f, struct base_err *err)
 	drop(f, (size_t)(end + 1 - (char *)f->in.data));
 	f->has_head = r >= 0;
 	return r < 0 ? r : 1;
+}
+
+uint64_t live_feed_next_ns(uint64_t now_ns, uint64_t end_ns)
+{
+	uint64_t next_ns = now_ns + (uint64_t)LIVE_ASK_MS * 1000000;
+
+	return end_ns < next_ns + NO_DRAIN_NS ? end_ns : next_ns;
 }
 
 int live_feed_read(struct live_feed *f, struct profdb_workloads **out, struct base_err *err)

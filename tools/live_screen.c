@@ -18,7 +18,8 @@ struct screen {
 	const char *run_dir;
 	uint64_t due_ns; /* to ask, or to connect, again */
 	bool utf8;
-	bool lost; /* the message says so */
+	bool lost;	       /* the message says so */
+	unsigned int nr_empty; /* turns in a row in which input was there, but no key */
 };
 
 /* ---- drawing --------------------------------------------------------------------------------- */
@@ -60,9 +61,12 @@ static attr_t look_of(enum live_style style)
 /* A terminal that has no such characters shows others. */
 static void to_ascii(char *text)
 {
+	char *to = text;
+
 	for (; *text; text++)
-		if ((unsigned char)*text > 0x7e)
-			*text = '?';
+		if (((unsigned char)*text & 0xc0) != 0x80)
+			*to++ = (unsigned char)*text > 0x7e ? '?' : *text;
+	*to = '\0';
 }
 
 static void draw(const struct screen *s)
@@ -76,7 +80,10 @@ static void draw(const struct screen *s)
 
 		if (!s->utf8)
 			to_ascii(line);
+		live_text_cut(line, s->v->width);
 		attrset((int)look);
+		move((int)y, 0);
+		clrtoeol();
 		/* The bar is as wide as the screen. */
 		if (look & A_REVERSE)
 			mvhline((int)y, 0, ' ' | look, (int)s->v->width);
@@ -109,16 +116,21 @@ static int key_of(int c)
 	return c;
 }
 
-static int take_keys(const struct screen *s)
+/* Input that is ready but gives no key, twice, is at its end: a signal may explain it once. */
+static int take_keys(struct screen *s, bool ready)
 {
 	int c, r = 0;
 
+	s->nr_empty = ready ? s->nr_empty + 1 : 0;
 	while (r >= 0 && (c = getch()) != ERR) {
+		s->nr_empty = 0;
 		if (c == KEY_RESIZE)
 			live_view_resize(s->v, (unsigned int)COLS, (unsigned int)LINES);
 		else
 			r = live_view_key(s->v, key_of(c));
 	}
+	if (s->nr_empty > 1)
+		s->v->quit = true;
 	return r;
 }
 
@@ -203,7 +215,7 @@ static int turn(struct screen *s)
 		return -errno;
 	if (fds[0].revents & (POLLHUP | POLLERR))
 		s->v->quit = true;
-	r = take_keys(s);
+	r = take_keys(s, fds[0].revents & POLLIN);
 	if (r >= 0 && s->f->fd >= 0 && fds[1].revents)
 		r = take_answer(s);
 	if (r >= 0 && !ms_left(s) && !(s->f->fd >= 0 && s->f->asked))

@@ -12,6 +12,28 @@
 /* An image that was not found, or lacks a routine, may come with the next flush. */
 #define REOPEN_NS UINT64_C(3000000000)
 
+struct live_image {
+	struct image *img; /* NULL: it was not found, or is closed */
+	uint64_t tried_ns;
+	uint64_t used; /* number of answers then */
+};
+
+/* An image that was not looked at for as long as answers are kept gives its descriptor back. */
+static void close_unused(const struct live_sums *s)
+{
+	void *value;
+
+	for (size_t pos = 0; base_map_next(&s->opened, &pos, &value);) {
+		struct live_image *t = value;
+
+		if (!t->img || s->nr_added - t->used <= LIVE_NR_SECONDS)
+			continue;
+		image_close(t->img);
+		t->img = NULL;
+		t->tried_ns = 0;
+	}
+}
+
 /* ---- the last seconds ------------------------------------------------------------------------ */
 
 void live_sums_add(struct live_sums *s, struct profdb_workloads *w, uint64_t ns)
@@ -20,6 +42,8 @@ void live_sums_add(struct live_sums *s, struct profdb_workloads *w, uint64_t ns)
 		profdb_workloads_free(s->seconds[--s->nr].w);
 	memmove(s->seconds + 1, s->seconds, s->nr++ * sizeof(*s->seconds));
 	s->seconds[0] = (struct live_second){ w, ns };
+	s->nr_added++;
+	close_unused(s);
 }
 
 struct profdb_workloads *live_sums_last(const struct live_sums *s, double seconds, uint64_t *ns)
@@ -42,11 +66,6 @@ struct profdb_workloads *live_sums_last(const struct live_sums *s, double second
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */
-
-struct live_image {
-	struct image *img; /* NULL: it was not found */
-	uint64_t tried_ns;
-};
 
 static struct live_image *image_of(struct live_sums *s, struct analysis_image *ai)
 {
@@ -71,8 +90,12 @@ static void look_for(struct live_sums *s, const struct profdb_workloads *w,
 	t->tried_ns = now;
 	image_close(t->img);
 	t->img = NULL;
-	if (strcmp(ai->name, LIVE_UNTOLD) == 0)
+	/* All images of own processes are found at once. */
+	if (strcmp(ai->name, LIVE_UNTOLD) == 0 &&
+	    (!s->looked_ns || now - s->looked_ns >= REOPEN_NS)) {
+		s->looked_ns = now;
 		live_own_find(s, w);
+	}
 	analysis_image_open(s->a, ai, &t->img, NULL);
 }
 
@@ -85,6 +108,7 @@ static const struct image_symbol *symbol_at(struct live_sums *s, const struct pr
 	uint64_t vaddr;
 
 	for (int i = 0; t && !symbol && i < 2; i++) {
+		t->used = s->nr_added;
 		if (!t->img)
 			look_for(s, w, ai, t);
 		if (t->img && image_vaddr(t->img, off, &vaddr) >= 0)

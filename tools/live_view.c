@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "demangle.h"
 #include "live.h"
@@ -50,6 +51,9 @@ void live_view_release(struct live_view *v)
 	live_rows_release(&v->rows);
 	profdb_workloads_free(v->shown);
 	v->shown = NULL;
+	free(v->only);
+	v->only = NULL;
+	v->query.only_name = NULL;
 }
 
 unsigned int live_view_body(const struct live_view *v)
@@ -167,6 +171,20 @@ static int next_key(struct live_view *v, unsigned int step)
 	return show_by(v, LIVE_WORKLOADS);
 }
 
+/* Names may be as long as paths, and are compared as a whole. */
+static int choose_workload(struct live_view *v, const char *group)
+{
+	char *name = strdup(group);
+
+	if (!name)
+		return -ENOMEM;
+	free(v->only);
+	v->only = name;
+	v->query.only_key = v->query.key;
+	v->query.only_name = v->only;
+	return show_by(v, LIVE_PROCEDURES);
+}
+
 static int enter(struct live_view *v)
 {
 	struct live_row *row = v->selected < v->rows.nr ? &v->rows.v[v->selected] : NULL;
@@ -184,9 +202,7 @@ static int enter(struct live_view *v)
 	if (v->query.by == LIVE_IMAGES) {
 		v->query.only = row->ai;
 	} else if (v->query.by == LIVE_WORKLOADS) {
-		snprintf(v->only, sizeof(v->only), "%s", row->group);
-		v->query.only_key = v->query.key;
-		v->query.only_name = v->only;
+		return choose_workload(v, row->group);
 	} else {
 		return 0;
 	}
@@ -522,17 +538,26 @@ static enum live_style put_body(const struct live_view *v, unsigned int y, struc
 	return LIVE_PLAIN;
 }
 
-/* Whole characters of it that have room. */
-static void cut(char *text, size_t width)
+/* A character that the locale does not know has one column. */
+static size_t columns_of(uint32_t c)
+{
+	int n = wcwidth((wchar_t)c);
+
+	return n < 0 ? 1 : (size_t)n;
+}
+
+void live_text_cut(char *text, size_t width)
 {
 	size_t len = 0, columns = 0;
-	uint32_t c;
 
-	while (text[len] && columns < width) {
+	while (text[len]) {
+		uint32_t c = '?';
 		size_t n = base_utf8(text + len, strlen(text + len), &c);
 
+		columns += columns_of(c);
+		if (columns > width)
+			break;
 		len += n ? n : 1;
-		columns++;
 	}
 	text[len] = '\0';
 }
@@ -559,6 +584,6 @@ enum live_style live_view_line(const struct live_view *v, unsigned int y, char *
 		style = put_body(v, y - HEAD, &p);
 	}
 	base_text_clean(out);
-	cut(out, v->width);
+	live_text_cut(out, v->width);
 	return style;
 }

@@ -2,6 +2,7 @@
 /* The live view without a terminal: sums, order, filters, keys, and the daemon's answers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -297,6 +298,49 @@ static void test_help_and_end(void **state)
 	assert_true(view.quit);
 }
 
+/* A key longer than a line of the screen chooses its samples. */
+static void test_into_long(void **state)
+{
+	struct profdb_workloads *w = second_of(3, 4, 0);
+	char exe[3001] = "/";
+	struct profdb_workload k = {
+		.comm = "eve", .exe = exe, .cgroup = "", .label = "", .thread = "eve", .pid = 90
+	};
+
+	(void)state;
+	memset(exe + 1, 'x', sizeof(exe) - 2);
+	assert_int_equal(profdb_workloads_add(w, (uint32_t)profdb_workloads_workload_add(w, &k),
+					      image(w, PROFDB_FILE, "/none/one"), 16, 0, 1, 50),
+			 0);
+	live_sums_add(&sums, w, SECOND);
+	live_view_samples(&view, "10:00:00");
+	press("ww");
+	assert_int_equal(view.rows.v[0].count, 50);
+	live_view_key(&view, LIVE_ENTER);
+	assert_int_equal(view.rows.nr, 1);
+	expect_row(0, "(image missing)", 50);
+}
+
+/* Wide characters have two columns, marks none. */
+static void test_cut(void **state)
+{
+	static const char wide[] = "\xe6\xbc\xa2";
+	char text[64];
+
+	(void)state;
+	if (!setlocale(LC_CTYPE, "C.UTF-8"))
+		skip();
+	snprintf(text, sizeof(text), "a%s%s", wide, wide);
+	live_text_cut(text, 4);
+	assert_string_equal(text, "a\xe6\xbc\xa2");
+	snprintf(text, sizeof(text), "ae\xcc\x81z");
+	live_text_cut(text, 2);
+	assert_string_equal(text, "ae\xcc\x81");
+	setlocale(LC_CTYPE, "C");
+	live_text_cut(text, 0);
+	assert_string_equal(text, "");
+}
+
 /* ---- a listing ------------------------------------------------------------------------------- */
 
 /* Samples at the start of a function of this program. */
@@ -375,6 +419,34 @@ static void test_untold_path(void **state)
 	profdb_workloads_free(told);
 }
 
+static size_t nr_files(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* An image that no kept answer has is closed, and opened again when it comes again. */
+static void test_closed(void **state)
+{
+	size_t before = nr_files();
+
+	(void)state;
+	view.query.by = LIVE_PROCEDURES;
+	live_sums_add(&sums, samples_here("press", 30), SECOND);
+	live_view_samples(&view, "10:00:00");
+	expect_row(0, "press", 30);
+	assert_true(nr_files() > before);
+	for (int i = 0; i < 2 * LIVE_NR_SECONDS; i++)
+		tell(1, 1, 0);
+	assert_int_equal(nr_files(), before);
+	live_sums_add(&sums, samples_here("press", 30), SECOND);
+	live_view_samples(&view, "10:00:00");
+	expect_row(0, "press", 30);
+}
+
 /* Without samples, and on screens of any size, whatever key is pressed. */
 static void test_sizes(void **state)
 {
@@ -417,6 +489,22 @@ static void test_heads(void **state)
 			 -DCPI_EFORMAT);
 	err = (struct base_err){ 0 };
 	assert_int_equal(live_head_parse("nonsense", &h, &err), -DCPI_EFORMAT);
+}
+
+/* The last question is never so soon after another that the daemon does not drain. */
+static void test_next_question(void **state)
+{
+	const uint64_t ms = 1000000;
+
+	(void)state;
+	assert_int_equal(live_feed_next_ns(0, 5000 * ms), LIVE_ASK_MS * ms);
+	assert_int_equal(live_feed_next_ns(0, 1000 * ms), 1000 * ms);
+	for (uint64_t end = 1; end < 8000; end += 50)
+		for (uint64_t at = 0, next; at < end * ms; at = next) {
+			next = live_feed_next_ns(at, end * ms);
+			assert_true(next <= end * ms);
+			assert_true(!at || next - at >= 400 * ms);
+		}
 }
 
 /* An answer that comes byte by byte is one, and the next follows it. */
@@ -465,6 +553,10 @@ int main(void)
 		T(test_into),
 		T(test_help_and_end),
 		T(test_sizes),
+		T(test_into_long),
+		T(test_cut),
+		T(test_closed),
+		cmocka_unit_test(test_next_question),
 		cmocka_unit_test(test_heads),
 		cmocka_unit_test(test_pieces),
 		T(test_listing),
