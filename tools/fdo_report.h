@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpifdo says of a profile beside the profile itself. */
+/* The words of dcpifdo about a profile, beside the profile itself. */
 #ifndef DCPI_FDO_REPORT_H
 #define DCPI_FDO_REPORT_H
 

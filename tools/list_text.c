@@ -357,7 +357,7 @@ static void put_gap(void *ctx, size_t from, size_t to)
 	put_note(g->x, LIST_GAP, "...", text);
 }
 
-/* Those with samples, and their neighbours. */
+/* Rows with samples, and their neighbours. */
 static void spread(const bool *hot, size_t nr, bool *keep)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -369,8 +369,8 @@ static void spread(const bool *hot, size_t nr, bool *keep)
 	}
 }
 
-/* What stands above the kept row @at; nothing above @from is looked at, which was done for the kept
- * row there. */
+/* Keeps what stands above the kept row @at; nothing above @from is looked at, which was done for
+ * the kept row there. */
 static void keep_above(const struct list *x, size_t from, size_t at, bool *keep)
 {
 	bool noted = false;

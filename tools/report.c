@@ -359,7 +359,7 @@ static void json_problem(struct json_object *list, const struct base_err *err)
 	json_object_array_add(list, o);
 }
 
-/* What could not be opened is told by itself. */
+/* An image that could not be opened is told by itself. */
 static bool is_remarkable(const struct analysis *a, const struct analysis_image *ai,
 			  struct base_err *out)
 {
@@ -483,7 +483,7 @@ static void bad_files(const char *prog, const struct analysis *a, FILE *to)
 	}
 }
 
-/* What helps with several images, also of several sets, is said once. */
+/* A hint that helps with several images, also of several sets, is said once. */
 static void print_hint(const struct base_err *why, FILE *to)
 {
 	static struct base_err last;

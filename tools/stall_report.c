@@ -109,7 +109,7 @@ static void print_limits(const struct stall_report *x, FILE *to)
 		fputc('\n', to);
 }
 
-/* What is not tallied matters more than what is, and most of it has one reason. */
+/* The part that is not tallied matters more than what is, and most of it has one reason. */
 static void print_covered(const struct stall_report *x, FILE *to)
 {
 	const struct stalls *s = &x->stalls;

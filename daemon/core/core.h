@@ -155,7 +155,7 @@ void daemon_meanwhile(void *ctx);
 /* Who asks for the status while the loop is busy is told what is true now; @anew: and not what was
  * kept before. */
 void daemon_keep_status(struct daemon *d, bool anew);
-/* What was kept is not true any more. */
+/* The kept status is not true any more. */
 void daemon_forget_status(struct daemon *d);
 /* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
 int daemon_stop_open(void);

@@ -104,7 +104,7 @@ struct process *follow_attach(void *ctx, int32_t pid, uint64_t time_ns);
 /* Placeholders of which /proc told nothing end: their pids may mean other processes at the next
  * drain. */
 void follow_end_placeholder(struct follow *f);
-/* What lives that are over told is read, before their samples are looked up a last time. */
+/* The words of lives that are over are read, before their samples are looked up a last time. */
 void follow_read_ended(struct follow *f);
 /* Counts up to now are settled: lives that are over are let go. */
 void follow_reap(struct follow *f);

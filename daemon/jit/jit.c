@@ -10,7 +10,7 @@
 
 #include "jit_internal.h"
 
-/* Of one call, so that a crowd at the socket does not hold up sampling. */
+/* The bound of one call, so that a crowd at the socket does not hold up sampling. */
 enum { TAKE_MAX = 256 };
 
 /* ---- open and close ------------------------------------------------------------------------ */
@@ -677,7 +677,7 @@ bool dyn_has_registry(const struct process *p)
 	return p->dyn && p->dyn->own;
 }
 
-/* What was inherited does not change any more. */
+/* An inherited list does not change any more. */
 bool dyn_reuses(const struct process *p)
 {
 	const struct dyn_registry *reg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What takes over a second shows a bar on the user's terminal, and the time left. For one thread.
+/* Work that takes over a second shows a bar on the user's terminal, and the time left. For one
+ * thread.
  */
 #ifndef DCPI_PROGRESS_H
 #define DCPI_PROGRESS_H

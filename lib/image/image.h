@@ -183,7 +183,7 @@ struct image_code {
  * larger than what image_bytes has of them, or overlap. */
 bool image_code_at(const struct image *img, size_t index, struct image_code *out);
 
-/* What tools that lay out code anew find in the file (relink.c). */
+/* The properties that tools which lay out code anew need (relink.c). */
 struct image_relink {
 	bool symbols;	  /* the linker's table of symbols: the file is not stripped */
 	bool relocations; /* those of its code, kept by the linker's --emit-relocs */

@@ -58,8 +58,8 @@ static bool package_of(const char *info, const char *path, char *out, size_t out
 	return found;
 }
 
-/* What the servers have said, who are asked when the file is opened. Their addresses are not told:
- * they may have a password, and what is told here is sent on. */
+/* Says what the servers have said, who are asked when the file is opened. Their addresses are not
+ * told: they may have a password, and what is told here is sent on. */
 static int put_servers(const struct base_id *id, struct base_buf *to)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS"), *why;

@@ -65,7 +65,7 @@ static int in_user_folders(const struct search *s, const char *tail)
 }
 
 /* The whole name first, then without its first folder, and so on: the longest is the surest. The
- * base name alone may be of many files. */
+ * base name alone counts too: a folder that the user names is meant to have the sources. */
 static int by_tails(const struct search *s)
 {
 	const char *tail = s->name + strspn(s->name, "/");
@@ -74,7 +74,7 @@ static int by_tails(const struct search *s)
 	for (;;) {
 		tail += strcspn(tail, "/");
 		tail += strspn(tail, "/");
-		if (r >= 0 || r == -ENOMEM || !strchr(tail, '/'))
+		if (r >= 0 || r == -ENOMEM || !*tail)
 			return r;
 		r = in_user_folders(s, tail);
 	}
@@ -138,7 +138,5 @@ int image_source_find(const char *name, image_source_fn *fn, void *ctx)
 		r = image_debug_dirs(in_copies, &s);
 	if (r < 0 && r != -ENOMEM)
 		r = in_packages(&s, "");
-	if (r < 0 && r != -ENOMEM)
-		r = in_user_folders(&s, base_path_name(name));
 	return r < 0 && own < 0 ? own : r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process has mapped is copied from /proc: its program chose how much that is. */
+/* Copies the list of mappings of a process from /proc, whose program chose how long it is. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include "reader_maps.h"
 
-/* By far more than the mappings that the kernel lets a process have. */
+/* Far more than the mappings that the kernel lets a process have. */
 enum { STEP = 64 << 10, MAPS_MAX = 64 << 20 };
 
 static int read_all(const char *path, struct base_buf *out)

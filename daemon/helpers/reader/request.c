@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpid asks its reader process. */
+/* The requests of dcpid to its reader process. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -228,7 +228,7 @@ uint64_t reader_cpu_ns(const struct reader *r)
 	return helper_effort(&r->helper).ran_ns + helper_effort(&r->parser).ran_ns;
 }
 
-/* Whatever they are. */
+/* Any bytes are good. */
 static int check_bytes(const struct base_buf *b, size_t from)
 {
 	(void)b;

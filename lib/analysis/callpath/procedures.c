@@ -6,7 +6,7 @@
 
 #include "callpath_internal.h"
 
-/* What stands where a path ends. */
+/* The mark that stands where a path ends. */
 static void name_end(size_t end, char *text, size_t len)
 {
 	if (end == CALLPATH_OUTERMOST)

@@ -212,7 +212,7 @@ unsigned int align_other(const struct align *al, int set, const struct analysis_
 
 const char *align_text(const struct align *al)
 {
-	/* By whether some match by text, and why others do not. */
+	/* Indexed by whether some match by text, and by why others do not. */
 	static const char *const texts[2][4] = {
 		{ "their function",
 		  "their function and distance from its beginning, as not both sources are here",

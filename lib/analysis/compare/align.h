@@ -18,7 +18,7 @@ struct align;
 int align_open(const struct analysis_listing *const l[2], bool same_code,
 	       const char *const source_path[2], struct align **out);
 void align_close(struct align *al);
-/* Of the same code: has each instruction the same line in both? */
+/* Has each instruction of code that is the same the same line in both? */
 bool align_same_lines(const struct analysis_listing *const l[2]);
 /* The line in the other listing of a unit with a line of listing @set; 0: it has none. */
 unsigned int align_other(const struct align *al, int set, const struct analysis_unit *u);

@@ -77,7 +77,7 @@ void estimate_release(struct estimate *e);
 
 /* Writes a description of estimates from samples of @event; @absolute and @traces as above. */
 void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf, size_t buf_len);
-/* What to turn on where frequencies are known of too little; @traces as above. */
+/* Tells what to turn on where frequencies are known of too little; @traces as above. */
 const char *estimate_remedy(uint64_t traces);
 
 #endif

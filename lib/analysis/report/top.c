@@ -337,7 +337,7 @@ static int count_lines(struct lines *x, struct analysis_image *ai)
 	return r;
 }
 
-/* Those without samples of the event are last. */
+/* Rows without samples of the event are last. */
 static void drop_unsampled(struct top *t, size_t event)
 {
 	for (; t->nr && !t->v[t->nr - 1].count[event]; t->nr--) {

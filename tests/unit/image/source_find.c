@@ -80,9 +80,12 @@ static void test_order(void **state)
 	expect("/build/src/main.c", "two/src/main.c");
 	expect("/build/lib/main.c", "one/main.c");
 	expect("main.c", "one/main.c");
-	/* Another file of its base name alone is no better than the one at its own path. */
+	/* Folders that the user names come before the file's own path. */
 	snprintf(own, sizeof(own), "%s/at/own.c", dir);
-	expect(own, "at/own.c");
+	expect(own, "two/own.c");
+	put("at/only.c");
+	snprintf(own, sizeof(own), "%s/at/only.c", dir);
+	expect(own, "at/only.c");
 	expect("/build/at/own.c", "two/own.c");
 	expect("/build/nothing.c", NULL);
 }
