@@ -75,8 +75,8 @@ void control_keep(struct control *c, const struct base_buf *status);
  */
 void control_serve_status(struct control *c);
 /*
- * From now on a thread does that for who waits for longer than a moment. 0, or negative: nobody
- * does.
+ * From now on a thread does that for clients that wait for longer than a moment. 0, or negative:
+ * there is no such thread.
  */
 int control_stand_in(struct control *c);
 

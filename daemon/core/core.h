@@ -152,8 +152,8 @@ int daemon_turn(struct daemon *d, struct base_err *err);
 /* Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
  * the kernel's rings into memory. */
 void daemon_meanwhile(void *ctx);
-/* Who asks for the status while the loop is busy is told what is true now; @anew: and not what was
- * kept before. */
+/* Clients that ask for the status while the loop is busy are told what is true now; @anew: and not
+ * what was kept before. */
 void daemon_keep_status(struct daemon *d, bool anew);
 /* The kept status is not true any more. */
 void daemon_forget_status(struct daemon *d);

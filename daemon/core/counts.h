@@ -77,7 +77,7 @@ uint32_t whose_thread(struct counts *t, const struct driver_count *c);
 struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
 			    uint64_t time_ns);
 /* The user other than root who may see samples of @p (may be NULL) from @first_ns on while the
- * daemon runs; 0: none, or nobody wants to. */
+ * daemon runs; 0: none, or there is no viewer. */
 uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns);
 /* Events were lost: a process may have become another program since it was asked who may see it. */
 void whose_ask_again(struct counts *t);

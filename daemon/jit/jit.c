@@ -197,8 +197,7 @@ static bool is_alive(int pidfd)
 	       (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM);
 }
 
-/* The list of what it has mapped is as long as its program wants. 1, 0, or negative: nobody knows.
- */
+/* The list of its mappings is as long as its program wants. 1, 0, or negative: not known. */
 static int has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
 		      const struct registry_part *part)
 {

@@ -122,7 +122,7 @@ bool dyn_words(const struct process *p, struct driver_client *client);
 /*
  * Are they there: is @p still the program of its user that its registry is of, and does it have
  * that mapped at these addresses? False: dyn_words says from then on that it has none, unless
- * nobody could tell.
+ * that could not be found out.
  */
 bool dyn_words_stand(const struct process *p);
 

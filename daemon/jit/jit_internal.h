@@ -613,7 +613,7 @@ struct dyn {
 		int fd;
 		uint64_t dev, ino, made_ns;
 		uint64_t again_ns; /* not before, for the reader did not answer; or 0 */
-		bool found;	   /* a marker showed it: nobody handed it over */
+		bool found;	   /* a marker showed it, and no client passed it */
 		struct dyn_peer peer;
 	} handed[DYN_NR_HANDED]; /* wait for a turn */
 	size_t nr_handed;

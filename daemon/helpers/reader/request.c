@@ -42,8 +42,8 @@ static uint32_t real_user(int32_t pid, uint32_t otherwise)
 }
 
 /*
- * Whose process it is now; @otherwise where it is gone. The kernel shows root as the owner of one
- * that is not to be dumped, which is any program's choice: who started it pays for it.
+ * The process's owner now; @otherwise where it is gone. The kernel shows root as the owner of one
+ * that is not to be dumped, which is any program's choice: the user who started it pays for it.
  */
 static uint32_t user_of(int32_t pid, uint32_t otherwise)
 {
@@ -297,7 +297,7 @@ int reader_maps(struct reader *r, int32_t pid, struct base_buf *out)
 	struct reader_answer a;
 	int code = -ESRCH;
 
-	/* One that is gone has none: nobody is to pay for that. */
+	/* A process that is gone has none, which costs no user. */
 	if (q.uid != NO_USER)
 		code = reader_call_checked(r, &q, -1, &a, check_bytes, out);
 	return code > 0 ? 0 : code;

@@ -188,10 +188,9 @@ static void test_discriminators(void **state)
 static void test_gcov(void **state)
 {
 	static const uint32_t expected[] = {
-		0x67636461, 2,		0, /* head */
-		0xaa000000, 5,		2,
-		6,	    0x68706c61, 0x00050061, /* "alpha", "beta" */
-		0x65620000, 0x00006174,		    /* cut at the last of these */
+		0x67636461, 2,		0,			      /* head */
+		0xaa000000, 5,		2, 6, 0x68706c61, 0x00050061, /* "alpha", "beta" */
+		0x65620000, 0x00006174,				      /* cut at the last of these */
 	};
 	static const uint32_t routines[] = {
 		0xac000000, 40, 2,				 /* routines */
