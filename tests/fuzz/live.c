@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpitop reads from the daemon's socket: a line, and samples behind it; and what it shows of
- * these. */
+/* The bytes that dcpitop reads from the daemon's socket: a line, and samples behind it; and what it
+ * shows of these. */
 #include <stdlib.h>
 #include <string.h>
 

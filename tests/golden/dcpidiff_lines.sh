@@ -103,7 +103,7 @@ seven="-set -epoch 202311142219"
 	# The same code matches by itself; its blocks are where they were.
 	run dcpidiff -source_line triple $one $four | grep -v '^[a-qs-z]'
 	run dcpidiff -no_header triple $one $four
-	# What differs is bounded, not what is the same.
+	# Lines that differ are bounded in number, lines that are the same are not.
 	run dcpidiff triple $five $six | grep -v '^[a-qs-z]'
 	run dcpidiff triple $five $seven | grep -v '^[a-qs-z]'
 	mv v2 gone

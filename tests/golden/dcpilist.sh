@@ -31,7 +31,7 @@ set -eu
 	run dcpilist -both -no_header hot app
 	mv gone.c app.c
 	run dcpilist -json triple
-	# What has samples, and what stands beside that.
+	# Rows with samples, and their neighbours.
 	run dcpilist -hot -no_header hot app
 	run dcpilist -hot -no_header -asm hot app
 	run dcpilist -hot -no_header -both hot app

@@ -38,7 +38,7 @@ export DCPIDB=in
 	run dcpilist -no_header -mangled -asm outer
 	run dcpilist -no_header -both outer
 	run dcpilist -json outer
-	# What is inlined has rows of its own, which name what dcpilist lists.
+	# Inlined functions have rows of their own, with names that dcpilist takes.
 	run dcpiprof -inlined
 	run dcpiprof -inlined -no_header -mangled -keep 60
 	"$DCPI_BIN/dcpiprof" -inlined -json | sed -n '/^  "rows"/,/^  \]/p'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpitopcounts: instructions and lines of a program with DWARF, a stripped library, a pseudo-image, a kernel
 # without bytes; samples between instructions, in no image, in one that is gone; sums; a source that not everybody may
-# read, of a program of somebody else.
+# read, of another user's program.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 

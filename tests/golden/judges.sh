@@ -3,7 +3,7 @@
 # The files of dcpiexport in the tools that they are for: each tool's own totals, and its own count for each function
 # without its callees, are those of dcpiprof and of the stacks. The tools: Go's pprof, speedscope (its schema, and the
 # page itself in a browser), the importers of Firefox's profiler (of its own format, folded stacks and perf's text).
-# What comes by npm is of one version each, known by its hash, and is kept in the build folder.
+# Each package from npm is of one version, known by its hash, and is kept in the build folder.
 set -eu -o pipefail
 for tool in npm node go chromium; do
 	command -v $tool >/dev/null || { echo "skip: needs $tool"; exit 77; }

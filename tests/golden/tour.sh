@@ -20,7 +20,7 @@ fi
 export DCPI_DEBUG_PATH=$work/root PATH=$DCPI_BIN:$PATH
 unset DEBUGINFOD_URLS DCPIDB
 
-# Those that sample, compile or install are for the reader.
+# Commands that sample, compile or install are for the reader.
 is_checked()
 {
 	case $1 in

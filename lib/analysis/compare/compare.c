@@ -83,7 +83,7 @@ static int count_set(struct parts *p, const struct analysis_listing *const l[2],
 	return r;
 }
 
-/* Those of A alone stand before the others of that number. */
+/* Rows of A alone stand before the others of that number. */
 static int by_file(const struct parts_row *a, const struct parts_row *b)
 {
 	int r = strcmp(a->file ? base_path_name(a->file) : "",
