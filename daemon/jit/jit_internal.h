@@ -194,7 +194,6 @@ struct dyn_past {
 	uint32_t routine;
 	uint32_t len; /* length of the routine */
 	uint64_t addr;
-	uint32_t older[2]; /* past.c */
 	bool reuses;
 	uint64_t seq;		     /* number of its registration */
 	uint64_t until_first, until; /* it ended with a change from the one to the other */
@@ -217,8 +216,9 @@ struct dyn_lifetimes {
 	uint32_t dead[WIRE_NR_FACILITIES]; /* trees of those that keep their own address */
 	struct dyn_past *past;
 	size_t nr_past, cap_past;
-	uint32_t *past_heads; /* first past routine of each block of addresses */
-	size_t nr_past_heads;
+	struct dyn_past_bucket
+		*past_buckets; /* of the past ones, by blocks of addresses (past.c) */
+	size_t nr_past_buckets;
 	uint64_t past_shifts; /* sizes of blocks that there are */
 	uint32_t *unused;     /* routines that may be needed no more */
 	size_t nr_unused, cap_unused;
@@ -255,20 +255,23 @@ struct dyn_lifetimes {
 int dyn_past_add(struct dyn_lifetimes *t, const struct dyn_past *p);
 /* Some were taken out, or moved. */
 void dyn_past_index(struct dyn_lifetimes *t);
+void dyn_past_release(struct dyn_lifetimes *t);
 /* A past routine stood in [addr, addr + len), or may have: after DYN_MISSES_MAX steps. */
 bool dyn_past_overlaps(struct dyn_lifetimes *t, uint64_t addr, uint64_t len);
 /*
- * Past routines that stood at @addr, from past[from] on, in no order, some twice. Zero-initialize
- * the rest.
+ * Past routines that stood at @addr, from past[from] on, some twice: of each size of blocks the
+ * oldest first. Zero-initialize the rest.
  */
 struct dyn_past_walk {
 	uint64_t addr;
 	size_t from;
 	const struct dyn_past *p;
-	uint32_t i;
+	size_t i;
 	unsigned int shift, next_shift;
 };
 bool dyn_past_next(const struct dyn_lifetimes *t, struct dyn_past_walk *w);
+/* The next one is of another size: of this one it has all that it wants. */
+void dyn_past_skip(struct dyn_past_walk *w);
 
 /* Change @m->seq is told, or (not @told) was made: those before that no record told are missed. */
 void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced);

@@ -485,9 +485,14 @@ enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t add
 	const struct dyn_routine *r;
 
 	*sure = true;
-	while (dyn_past_next(t, &w))
-		if (w.p->until > seq && (!p || w.p < p))
+	/* Behind the first one stand those that ended later. */
+	while (dyn_past_next(t, &w)) {
+		if (w.p->until <= seq)
+			continue;
+		if (!p || w.p < p)
 			p = w.p;
+		dyn_past_skip(&w);
+	}
 	if (p) {
 		*index = p->routine;
 		*sure = p->seq <= seq;
@@ -636,8 +641,7 @@ void dyn_lifetime_release(struct dyn_lifetimes *t)
 {
 	dyn_routine_release(&t->routines);
 	dyn_gap_release(&t->gaps);
-	free(t->past);
-	free(t->past_heads);
+	dyn_past_release(t);
 	free(t->unused);
 	free(t->polls);
 	free(t->forks);

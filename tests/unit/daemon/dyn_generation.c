@@ -721,6 +721,37 @@ static void the_past_by_address(void **state)
 	}
 }
 
+/* A JIT puts one after another where the last one stood; the older half is forgotten at last. */
+static void many_at_one_address(void **state)
+{
+	enum { NR = DYN_PAST_MAX + 5000, ASKED = 97 };
+	struct dyn_lifetimes *lifetimes;
+	uint32_t index;
+	bool sure;
+
+	(void)state;
+	put(1, 0x10000, "A", FRESH);
+	put(2, 0x10020, "B", REUSES);
+	tell();
+	lifetimes = &t.p.dyn->own->lifetimes;
+	for (uint64_t seq = 3; seq <= NR; seq++) {
+		const struct dyn_interval m = { seq, 100 + seq, 101 + seq };
+
+		dyn_lifetime_reached(lifetimes, &m, true);
+		assert_int_equal(dyn_lifetime_enter(lifetimes, 2 - seq % 2, DYN_REUSES, &m), 0);
+		if (seq % 5000 == 0)
+			dyn_lifetime_forget(lifetimes, 1);
+	}
+	for (uint64_t seq = DYN_PAST_MAX / 2 + 2; seq <= NR; seq += ASKED) {
+		assert_int_equal(dyn_lifetime_find_seq(lifetimes, 0x10030, seq, &index, &sure),
+				 DYN_FOUND);
+		assert_int_equal(index, 2 - seq % 2);
+		assert_true(sure);
+	}
+	assert_int_equal(dyn_lifetime_find_seq(lifetimes, 0x10030, 1000, &index, &sure),
+			 DYN_GENERATION);
+}
+
 /* One that comes and goes on page after page gets no more of them at last. */
 static void too_many_pages(void **state)
 {
@@ -1130,6 +1161,7 @@ int main(void)
 		TEST(listed_on_a_full_disk),
 		TEST(retire_of_a_facility),
 		TEST(the_past_by_address),
+		TEST(many_at_one_address),
 		TEST(too_many_pages),
 		TEST(too_many_of_one),
 		TEST(too_many_of_all),
