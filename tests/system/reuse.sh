@@ -46,6 +46,7 @@ rm -rf "$db" "$work/log"
 "$DCPI_BIN/dcpid" -background -log "$work/log" -unknown "$db" || fail "dcpid does not start"
 daemon=$(status_field pid)
 seconds=4 # some hundred samples a second
+limit=6 # 4 to 8 samples each
 try default -routines 50 -turn 10
 # Stays of 1 and 0.1 ms are shorter than a tick: the number of samples is as unsteady as the binomial one, of
 # which one of four routines is beyond 3.5 once in 500 runs, beyond 4.5 once in 37,000.
