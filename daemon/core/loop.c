@@ -145,12 +145,12 @@ int daemon_drain_counts(struct daemon *d, struct base_err *err)
 
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
-	int values_fd;	  /* watched, or -1 */
-	int step_fd;	  /* likewise */
-	int look_fd;	  /* the source is asked whether something is urgent, nothing else */
-	bool often;	  /* the timer's interval is the short one */
-	uint64_t look_ns; /* that of look_fd; 0: it rests */
-	int nr_quiet;	  /* last looks that found nothing */
+	int values_fd;	   /* watched, or -1 */
+	int step_fd;	   /* likewise */
+	int look_fd;	   /* the source is asked whether something is urgent, nothing else */
+	uint64_t every_ns; /* the timer's interval; 0: set anew by each turn */
+	uint64_t look_ns;  /* that of look_fd; 0: it rests */
+	int nr_quiet;	   /* last looks that found nothing */
 };
 
 static int watch(struct loop *l, int fd)
@@ -192,6 +192,16 @@ static int block_signals(bool live)
 	return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
 }
 
+static int arm(int fd, uint64_t first, uint64_t ns)
+{
+	const struct itimerspec timer = { .it_interval = { .tv_sec = (time_t)(ns / SECOND_NS),
+							   .tv_nsec = (long)(ns % SECOND_NS) },
+					  .it_value = { .tv_sec = (time_t)(first / SECOND_NS),
+							.tv_nsec = (long)(first % SECOND_NS) } };
+
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME, &timer, NULL) < 0 ? -errno : 0;
+}
+
 /*
  * Each second; where JITs are registered more often, as an address is its routine's for certain
  * only from the reading after its registration on. At whole multiples: timers that are due at the
@@ -199,13 +209,7 @@ static int block_signals(bool live)
  */
 static int set_timer(int fd, uint64_t ns)
 {
-	uint64_t first = ns ? (base_now_ns() / ns + 1) * ns : 0;
-	const struct itimerspec timer = { .it_interval = { .tv_sec = (time_t)(ns / SECOND_NS),
-							   .tv_nsec = (long)(ns % SECOND_NS) },
-					  .it_value = { .tv_sec = (time_t)(first / SECOND_NS),
-							.tv_nsec = (long)(first % SECOND_NS) } };
-
-	return timerfd_settime(fd, TFD_TIMER_ABSTIME, &timer, NULL) < 0 ? -errno : 0;
+	return arm(fd, ns ? (base_now_ns() / ns + 1) * ns : 0, ns);
 }
 
 static int open_timer(uint64_t ns)
@@ -222,12 +226,19 @@ static int open_timer(uint64_t ns)
 static void adapt_timer(struct loop *l, const struct daemon *d)
 {
 	struct dyn_stats stats = { 0 };
+	uint64_t every_ns;
 
 	dyn_stats_get(d->dyn, &stats);
-	if (l->often == (stats.clients > 0))
+	/* Where a viewer asks at least each second, its turns are enough. */
+	if (!stats.clients && watch_is_due(d->store.watch, UINT64_MAX)) {
+		l->every_ns = 0;
+		arm(l->timer_fd, base_now_ns() + SECOND_NS, SECOND_NS);
 		return;
-	l->often = !l->often;
-	set_timer(l->timer_fd, l->often ? OFTEN_NS : SECOND_NS);
+	}
+	every_ns = stats.clients ? OFTEN_NS : SECOND_NS;
+	if (l->every_ns != every_ns)
+		set_timer(l->timer_fd, every_ns);
+	l->every_ns = every_ns;
 }
 
 static int loop_open(struct loop *l, const struct daemon *d)
@@ -423,7 +434,8 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	daemon_keep_status(d, true);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
-	r = daemon_drain(d, false, err);
+	/* A viewer's question may be what woke us: one drain is enough. */
+	r = daemon_watch_is_due(d) ? daemon_drain_counts(d, err) : daemon_drain(d, false, err);
 	if (r >= 0)
 		r = serve_dyn(d, err);
 	dyn_set_hasty(d->dyn, false);
@@ -566,6 +578,7 @@ static int run_live(struct daemon *d, struct base_err *err)
 			  .signal_fd = -1,
 			  .timer_fd = -1,
 			  .look_fd = -1,
+			  .every_ns = SECOND_NS,
 			  .look_ns = LOOK_NS,
 			  .values_fd = -1,
 			  .step_fd = -1 };

@@ -70,6 +70,14 @@ void watch_forget(struct watch *w)
 		base_map_release(&w->viewers[i].workloads);
 }
 
+bool watch_is_due(const struct watch *w, uint64_t ns)
+{
+	for (size_t i = 0; w && w->nr && i < WATCH_NR_VIEWERS; i++)
+		if (w->viewers[i].asked_ns && w->viewers[i].asked_ns < ns)
+			return true;
+	return false;
+}
+
 bool watch_wants(const struct watch *w, uint32_t uid)
 {
 	for (size_t i = 0; w && w->nr && uid && i < WATCH_NR_VIEWERS; i++)

@@ -33,6 +33,8 @@ struct watch_peer {
 
 struct watch *watch_new(void); /* NULL: no memory */
 void watch_free(struct watch *w);
+/* Is there a viewer that asked last before @ns? @w may be NULL. */
+bool watch_is_due(const struct watch *w, uint64_t ns);
 /* Is there a viewer of this user's that may not see all? False for root. */
 bool watch_wants(const struct watch *w, uint32_t uid);
 /* Samples of @img were stored. @w may be NULL. Where there is no memory, or no room, they count for

@@ -21,19 +21,23 @@ uint64_t profdb_range_least(uint64_t nr_rows)
 	return nr_rows / ROWS_A_BYTE + 1;
 }
 
+/* A probability is kept as 0 where it is one half: most of them are never touched. */
 struct profdb_range_model *profdb_range_models(size_t nr)
 {
-	struct profdb_range_model *m = malloc(nr * sizeof(*m));
-	uint16_t *p = (uint16_t *)m;
+	return calloc(nr, sizeof(struct profdb_range_model));
+}
 
-	for (size_t i = 0; m && i < nr * sizeof(*m) / sizeof(*p); i++)
-		p[i] = ONE / 2;
-	return m;
+static inline uint32_t probability(const uint16_t *p)
+{
+	return *p ^ ONE / 2;
 }
 
 static inline void learn(uint16_t *p, bool bit)
 {
-	*p = (uint16_t)(bit ? *p - (*p >> SHIFT) : *p + ((ONE - *p) >> SHIFT));
+	uint32_t now = probability(p);
+
+	now = bit ? now - (now >> SHIFT) : now + ((ONE - now) >> SHIFT);
+	*p = (uint16_t)(now ^ ONE / 2);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -55,7 +59,7 @@ static void shift_low(struct profdb_range_encoder *e)
 
 static void put_bit(struct profdb_range_encoder *e, uint16_t *p, bool bit)
 {
-	uint32_t zero = (e->range / ONE) * *p;
+	uint32_t zero = (e->range / ONE) * probability(p);
 
 	if (bit)
 		e->low += zero;
@@ -130,7 +134,7 @@ static inline void refill(struct profdb_range_decoder *d)
 
 static inline bool get_bit(struct profdb_range_decoder *d, uint16_t *p)
 {
-	uint32_t zero = (d->range / ONE) * *p;
+	uint32_t zero = (d->range / ONE) * probability(p);
 	bool bit = d->code >= zero;
 
 	d->code -= bit ? zero : 0;

@@ -265,6 +265,7 @@ static void test_places(void **state)
 	int32_t pid = 1;
 
 	(void)state;
+	assert_false(watch_is_due(store.watch, UINT64_MAX));
 	for (int i = 0; i < WATCH_NR_OWN; i++)
 		assert_int_equal(ask(pid++, ANN, false), 0);
 	assert_int_equal(ask(pid++, ANN, false), -DCPI_ELIMIT);
@@ -274,6 +275,8 @@ static void test_places(void **state)
 	for (int i = WATCH_NR_OTHERS; i < WATCH_NR_VIEWERS; i++)
 		assert_int_equal(ask(pid++, 0, true), 0);
 	assert_int_equal(ask(pid++, 0, true), -DCPI_ELIMIT);
+	assert_false(watch_is_due(store.watch, NOW));
+	assert_true(watch_is_due(store.watch, NOW + 1));
 	watch_expire(store.watch, NOW + WATCH_SILENCE_NS);
 	assert_int_equal(ask(pid++, 0, true), -DCPI_ELIMIT);
 	watch_expire(store.watch, NOW + WATCH_SILENCE_NS + 1);
