@@ -417,13 +417,13 @@ static void put_title(const struct live_view *v, struct pen *p)
 {
 	uint64_t all = v->rows.all + v->rows.idle;
 
-	put(p, "dcpitop %s  %s", v->clock, event_name(v));
+	/* Narrow terminals lack the end of the line. */
+	put(p, "dcpitop %s%s  %s", v->clock, v->frozen ? " FROZEN" : "", event_name(v));
 	if (live_sample_seconds(v->sums, v->query.event) > 0)
 		put(p, "  busy %.2f CPUs", cpus(v, v->rows.all));
 	if (v->rows.idle)
 		put(p, ", idle %.1f%%", 100.0 * (double)v->rows.idle / (double)all);
-	put(p, "  %" PRIu64 " samples in %.1f s%s", all, (double)v->ns / 1e9,
-	    v->frozen ? "  FROZEN" : "");
+	put(p, "  %" PRIu64 " samples in %.1f s", all, (double)v->ns / 1e9);
 }
 
 static void put_choice(const struct live_view *v, struct pen *p)

@@ -187,7 +187,5 @@ int daemon_command(void *ctx, const struct control_request *request,
 int daemon_status(struct daemon *d, struct base_buf *out);
 /* The answer to "watch" onto @reply. 0 or -ENOMEM. */
 int daemon_watch(struct daemon *d, const struct control_peer *peer, struct base_buf *reply);
-/* A viewer may be about to ask: true where all samples are to be drained for it now. */
-bool daemon_watch_is_due(struct daemon *d);
 
 #endif

@@ -426,6 +426,18 @@ void daemon_meanwhile(void *ctx)
 	driver_look(d->driver);
 }
 
+/* A viewer's question may be what woke us: one drain is enough. */
+static int drain_for_turn(struct daemon *d, struct base_err *err)
+{
+	uint64_t now = base_now_ns();
+
+	if (now - d->watched_ns < WATCH_PAUSE_ALL_NS ||
+	    !watch_is_due(d->store.watch, now - WATCH_PAUSE_NS))
+		return daemon_drain(d, false, err);
+	d->watched_ns = now;
+	return daemon_drain_counts(d, err);
+}
+
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
 	int r;
@@ -434,8 +446,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	daemon_keep_status(d, true);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
-	/* A viewer's question may be what woke us: one drain is enough. */
-	r = daemon_watch_is_due(d) ? daemon_drain_counts(d, err) : daemon_drain(d, false, err);
+	r = drain_for_turn(d, err);
 	if (r >= 0)
 		r = serve_dyn(d, err);
 	dyn_set_hasty(d->dyn, false);

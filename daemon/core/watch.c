@@ -5,21 +5,6 @@
 #include "core.h"
 #include "watch.h"
 
-/* Draining costs: a viewer that asks more often gets what there is, and so do all of them together.
- */
-#define OF_ONE_NS UINT64_C(400000000)
-#define OF_ALL_NS UINT64_C(50000000)
-
-bool daemon_watch_is_due(struct daemon *d)
-{
-	uint64_t now = base_now_ns();
-
-	if (now - d->watched_ns < OF_ALL_NS || !watch_is_due(d->store.watch, now - OF_ONE_NS))
-		return false;
-	d->watched_ns = now;
-	return true;
-}
-
 /*
  * New viewers, who may be turned away, are one here. Users have no more of the loop's time than in
  * a turn. A failure of the driver ends the daemon in its next turn.
@@ -28,8 +13,8 @@ static void drain(struct daemon *d, uint64_t asked_ns)
 {
 	uint64_t now = base_now_ns();
 
-	if (now - (asked_ns ? asked_ns : d->watched_anew_ns) < OF_ONE_NS ||
-	    now - d->watched_ns < OF_ALL_NS)
+	if (now - (asked_ns ? asked_ns : d->watched_anew_ns) < WATCH_PAUSE_NS ||
+	    now - d->watched_ns < WATCH_PAUSE_ALL_NS)
 		return;
 	d->watched_ns = now;
 	if (!asked_ns)

@@ -20,6 +20,10 @@ enum {
 };
 /* A viewer that asks nothing for so long is forgotten. */
 #define WATCH_SILENCE_NS UINT64_C(5000000000)
+/* Draining costs: a viewer that asks more often gets what there is, and so do all of them together.
+ */
+#define WATCH_PAUSE_NS	   UINT64_C(400000000)
+#define WATCH_PAUSE_ALL_NS UINT64_C(50000000)
 
 struct watch;
 

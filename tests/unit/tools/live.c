@@ -149,9 +149,10 @@ static void test_windows(void **state)
 static void test_frozen(void **state)
 {
 	(void)state;
-	tell(30, 10, 0);
+	live_view_resize(&view, 60, 20);
+	tell(30, 10, 5);
 	press(" ");
-	tell(100, 10, 0);
+	tell(100, 10, 5);
 	expect_row(0, "/none/one", 30);
 	expect_line(0, "FROZEN");
 	/* What is frozen can be looked at from other sides. */
