@@ -216,8 +216,7 @@ struct dyn_lifetimes {
 	uint32_t dead[WIRE_NR_FACILITIES]; /* trees of those that keep their own address */
 	struct dyn_past *past;
 	size_t nr_past, cap_past;
-	struct dyn_past_bucket
-		*past_buckets; /* of the past ones, by blocks of addresses (past.c) */
+	struct dyn_past_bucket *past_buckets; /* past.c */
 	size_t nr_past_buckets;
 	uint64_t past_shifts; /* sizes of blocks that there are */
 	uint32_t *unused;     /* routines that may be needed no more */
