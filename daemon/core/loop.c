@@ -426,7 +426,7 @@ void daemon_meanwhile(void *ctx)
 	driver_look(d->driver);
 }
 
-/* A viewer's question may be what woke us: one drain is enough. */
+/* A viewer's question may be what woke us: it is answered with all that there is. */
 static int drain_for_turn(struct daemon *d, struct base_err *err)
 {
 	uint64_t now = base_now_ns();

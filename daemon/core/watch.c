@@ -6,19 +6,17 @@
 #include "watch.h"
 
 /*
- * New viewers, who may be turned away, are one here. Users have no more of the loop's time than in
- * a turn. A failure of the driver ends the daemon in its next turn.
+ * What was there before a new viewer is not its. New ones, who may be turned away, are one here.
+ * Users have no more of the loop's time than in a turn. A failure of the driver ends the daemon in
+ * its next turn.
  */
-static void drain(struct daemon *d, uint64_t asked_ns)
+static void drain_for_new(struct daemon *d)
 {
 	uint64_t now = base_now_ns();
 
-	if (now - (asked_ns ? asked_ns : d->watched_anew_ns) < WATCH_PAUSE_NS ||
-	    now - d->watched_ns < WATCH_PAUSE_ALL_NS)
+	if (now - d->watched_anew_ns < WATCH_PAUSE_NS || now - d->watched_ns < WATCH_PAUSE_ALL_NS)
 		return;
-	d->watched_ns = now;
-	if (!asked_ns)
-		d->watched_anew_ns = now;
+	d->watched_ns = d->watched_anew_ns = now;
 	dyn_set_hasty(d->dyn, true);
 	daemon_drain_counts(d, &d->source_error);
 	dyn_set_hasty(d->dyn, false);
@@ -44,7 +42,9 @@ int daemon_watch(struct daemon *d, const struct control_peer *peer, struct base_
 	struct base_buf file = { 0 };
 	int r;
 
-	drain(d, asked_ns);
+	/* For others the turn did. */
+	if (!asked_ns)
+		drain_for_new(d);
 	now = base_now_ns();
 	r = take(d, &who, now, &file, &err);
 	if (r >= 0)

@@ -172,12 +172,9 @@ static const struct dyn_past_bucket *next_bucket(const struct dyn_lifetimes *t,
 
 bool dyn_past_next(const struct dyn_lifetimes *t, struct dyn_past_walk *w)
 {
-	const struct dyn_past_bucket *b = NULL;
+	const struct dyn_past_bucket *b =
+		w->next_shift ? bucket_of(t, w->addr >> w->shift, w->shift) : next_bucket(t, w);
 
-	if (w->next_shift)
-		b = bucket_of(t, w->addr >> w->shift, w->shift);
-	else
-		b = next_bucket(t, w);
 	for (; b; b = next_bucket(t, w)) {
 		while (w->i < b->nr) {
 			w->p = &t->past[b->v[w->i++]];

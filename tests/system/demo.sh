@@ -14,7 +14,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 profile() { sed -n '/where the time went/,/hottest routine/p' "$work/out"; }
 profile | grep -cE ' calc\[[0-9]+\]$' >/dev/null || fail "the JIT is not in the profile"
 # On a busy machine these may be among the last hundredths, which the demo leaves out.
-"$DCPI_BIN/dcpiprof" -db "$work/db" >"$work/all" 2>/dev/null
+"$DCPI_BIN/dcpiprof" -db "$work/db" >"$work/all" 2>"$work/err" || fail "dcpiprof: $(cat "$work/err")"
 for image in vmlinux '/[^ ]*/libc\.so[.0-9]*'; do
 	grep -vF '(no symbol)' "$work/all" | grep -cE " $image" >/dev/null || fail "no procedure of $image has a name"
 done

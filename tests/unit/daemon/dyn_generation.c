@@ -739,8 +739,6 @@ static void many_at_one_address(void **state)
 
 		dyn_lifetime_reached(lifetimes, &m, true);
 		assert_int_equal(dyn_lifetime_enter(lifetimes, 2 - seq % 2, DYN_REUSES, &m), 0);
-		if (seq % 5000 == 0)
-			dyn_lifetime_forget(lifetimes, 1);
 	}
 	for (uint64_t seq = DYN_PAST_MAX / 2 + 2; seq <= NR; seq += ASKED) {
 		assert_int_equal(dyn_lifetime_find_seq(lifetimes, 0x10030, seq, &index, &sure),

@@ -870,8 +870,7 @@ static void end_of(struct reader *r)
 	r->helper.sock = r->answers = -1;
 }
 
-/* As if a helper ran that works for @ms for each request, as the kernel tells, and then has
- * nothing. */
+/* As if a helper ran that took @ms of CPU time for each request, and then has nothing. */
 static void works_long(struct reader *r, unsigned int ms)
 {
 	const struct reader_answer none = { .status = -DCPI_EFORMAT };
