@@ -39,7 +39,8 @@ missed=$(missed)
 [ -z "$cgroup" ] || rmdir "$cgroup" || fail "rmdir $cgroup"
 epoch=$(status_field epoch) platform=$(status_field platform)
 stop_daemon
-"$DCPI_BUILD/tests/workload_sums" "$db" "$epoch" "$platform" >"$work/sums" || fail "the sums are not the profiles'"
+"$DCPI_BUILD/tests/workload_sums" "$db" "$epoch" "$platform" >"$work/sums" 2>"$work/err" ||
+	fail "the sums are not the profiles': $(head -n 5 "$work/err" | tr '\n' ';')"
 cut -f 1-9 "$work/sums" | sort -rn | head -n 12
 
 # samples CONDITION: of workloads, an expression of awk over samples, processes, pid, uid, comm, exe, cgroup, thread
