@@ -6,9 +6,9 @@
 #include "watch.h"
 
 /*
- * What was there before a new viewer is not its. New ones, who may be turned away, are one here.
- * Users have no more of the loop's time than in a turn. A failure of the driver ends the daemon in
- * its next turn.
+ * A new viewer is shown no sample of the time before it. New viewers share one pause, as they may
+ * be turned away. Users have no more of the loop's time than in a turn. A failure of the driver
+ * ends the daemon in its next turn.
  */
 static void drain_for_new(struct daemon *d)
 {
