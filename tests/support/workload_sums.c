@@ -9,53 +9,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profdb.h"
+#include "workload.h"
 
 struct sums {
 	uint64_t flat, workloads, minutes;
-	char *key;
+	char *name;
 };
 
+static struct analysis *a;
 static struct base_map by_image;
 
-static struct sums *sums_of(enum profdb_kind kind, const struct base_id *id, const char *path)
+/* The code of processes that ended may be in another pseudo-image by now. */
+static struct base_id file_of(struct analysis_image *image)
 {
-	char word[BASE_ID_TEXT_LEN], *key = NULL;
-	struct sums *s;
+	struct base_id id = *profdb_profile_image(image->profile);
+	struct image *opened;
 
-	if (asprintf(&key, "%s %s", profdb_kind_name(kind),
-		     id->len ? base_id_text(id, word) : path) < 0)
-		exit(2);
-	s = base_map_get(&by_image, key, strlen(key));
-	if (s) {
-		free(key);
+	if (image->kind != PROFDB_DYNAMIC || analysis_image_open(a, image, &opened, NULL) < 0)
+		return id;
+	id = *image_id(opened);
+	image_close(opened);
+	return id;
+}
+
+static struct sums *sums_of(struct analysis_image *image)
+{
+	struct base_id id = file_of(image);
+	const void *key = id.len ? (const void *)id.bytes : image->name;
+	size_t len = id.len ? id.len : strlen(image->name);
+	struct sums *s = base_map_get(&by_image, key, len);
+
+	if (s)
 		return s;
-	}
 	s = calloc(1, sizeof(*s));
-	if (!s || base_map_set(&by_image, key, strlen(key), s) < 0)
+	if (!s || !(s->name = strdup(image->name)) || base_map_set(&by_image, key, len, s) < 0)
 		exit(2);
-	s->key = key;
 	return s;
 }
 
-static int add_profile(void *ctx, const char *file, struct profdb_profile *p)
+static struct sums *of_image(const struct profdb_workloads *w, uint32_t number)
 {
-	struct sums *s =
-		sums_of(profdb_profile_kind(p), profdb_profile_image(p), profdb_profile_path(p, 0));
+	struct analysis_image *image;
 
-	(void)ctx;
-	(void)file;
-	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
-		s->flat += profdb_profile_event(p, i)->sum;
-	profdb_profile_free(p);
-	return 0;
-}
-
-static struct sums *of_image(const struct profdb_workloads *w, uint32_t image)
-{
-	const struct profdb_image_ref *i = profdb_workloads_image(w, image);
-
-	return sums_of(i->kind, &i->id, i->path);
+	if (workload_image(a, w, number, &image) < 0)
+		exit(2);
+	return sums_of(image);
 }
 
 static uint64_t sum(const struct profdb_workloads *w, const uint64_t *count)
@@ -100,22 +98,20 @@ static void add_workloads(const struct profdb_workloads *w)
 	free(samples);
 }
 
-int main(int argc, char **argv)
+static void add_profiles(void)
 {
-	struct profdb_workloads *w = NULL;
-	struct base_err err = { 0 };
-	struct profdb *db = NULL;
-	void *value;
-	int bad = 0;
+	for (size_t i = 0; i < a->nr_images; i++)
+		for (size_t e = 0; e < a->nr_events; e++)
+			sums_of(a->images[i])->flat += a->images[i]->count[e];
+}
 
-	if (argc != 4 || profdb_open(argv[1], false, &db, &err) < 0 ||
-	    profdb_walk(db, argv[2], argv[3], add_profile, NULL, NULL, &err) < 0 ||
-	    profdb_workloads_load(db, argv[2], argv[3], &w, &err) < 0) {
-		fprintf(stderr, "workload_sums: %s\n", err.text);
-		return 2;
-	}
-	add_workloads(w);
-	for (size_t pos = 0; base_map_next(&by_image, &pos, &value);) {
+static bool differ(void)
+{
+	bool bad = false;
+	size_t pos = 0;
+	void *value;
+
+	while (base_map_next(&by_image, &pos, &value)) {
 		const struct sums *s = value;
 
 		if (s->flat == s->workloads && s->flat == s->minutes)
@@ -123,10 +119,32 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"%s: %" PRIu64 " samples, of workloads %" PRIu64 ", of minutes %" PRIu64
 			"\n",
-			s->key, s->flat, s->workloads, s->minutes);
-		bad = 1;
+			s->name, s->flat, s->workloads, s->minutes);
+		bad = true;
 	}
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	struct analysis_selection sel = { .db = argv[1] };
+	struct profdb_workloads *w = NULL;
+	struct base_err err = { 0 };
+	bool bad;
+
+	if (argc == 4) {
+		sel.epoch = argv[2];
+		sel.platform = argv[3];
+	}
+	if (argc != 4 || analysis_open(&sel, &a, &err) < 0 ||
+	    workload_load(a, WORKLOAD_MINUTES, &w, &err) < 0) {
+		fprintf(stderr, "workload_sums: %s\n", err.text);
+		return 2;
+	}
+	add_profiles();
+	add_workloads(w);
+	bad = differ();
 	profdb_workloads_free(w);
-	profdb_close(db);
+	analysis_close(a);
 	return bad;
 }

@@ -29,7 +29,7 @@ list | grep -cE '^ *[0-9]+  100\.00%  +total' >/dev/null || fail "the listing ha
 ls "$work"/db/dyn/calc-*.dyn
 
 # How often the hottest routine ran is known in the default set-up, from instruction traces, where these can be had and
-# enough of the JIT came (some 30 a second; of fewer than 100 visits of its blocks the tools take none).
+# enough of the JIT came (some 30 a second): of fewer than 100 visits of a routine's blocks the tools take none.
 export DCPIDB=$work/db
 profile | awk '$NF ~ /^calc\[/ { print $(NF - 1), $NF; exit }' >"$work/hottest"
 read -r routine image <"$work/hottest"
@@ -37,14 +37,18 @@ read -r routine image <"$work/hottest"
 cat "$work/whatcg"
 traces=$(sed -nE 's/.* from ([0-9]+) traces of the image.*/\1/p' "$work/whatcg" | head -n 1)
 echo "$image: ${traces:-no} traces, hottest $routine"
-if [ "${traces:-0}" -lt 100 ]; then
+if [ "${traces:-0}" -lt 200 ]; then
 	# A machine that ran something else meanwhile, or that has no traces.
 	sed -n '/^\$ dcpictl status/,/^== run/p' "$work/out"
-	awk -F: '/(no traces|bpf refused)/ { found = 1 } END { exit !found }' "$work/out" ||
-		[ "$(awk '$2 ~ /%$/ && $NF ~ /^calc\[/ { n += $1 } END { print n + 0 }' <(profile))" -lt 1000 ]
+	samples=$(awk '$2 ~ /%$/ && $NF ~ /^calc\[/ { n += $1 } END { print n + 0 }' <(profile))
+	# A second of CPU time gives 250 to 1,000 samples, and a quarter of the usual traces at least.
+	grep -qE '(no traces|bpf refused).*:' "$work/out" || [ "$samples" -lt 1000 ] ||
+		[ $((${traces:-0} * 32)) -ge "$samples" ] ||
+		fail "$samples samples and ${traces:-no} traces of the JIT"
 	exit 0
 fi
-list | grep -cE '^freq .* from [0-9]+ traces' >/dev/null
-"$DCPI_BIN/dcpicalc" "$routine" "$image" | grep -cE '^block .* freq [0-9]' >/dev/null
+list | grep -cE '^freq .* from [0-9]+ traces' >/dev/null || fail "the listing has no frequencies"
+"$DCPI_BIN/dcpicalc" "$routine" "$image" | grep -cE '^block .* freq [0-9]' >/dev/null || fail "no block has a frequency"
 awk '$1 == "total" && $2 == "tallied" { n = $NF } $1 == "total" && NF == 3 { all = $NF } END {
-	print n " of " all " samples are tallied"; exit !(n * 2 > all) }' "$work/whatcg"
+	print n " of " all " samples are tallied"; exit !(n * 2 > all) }' "$work/whatcg" ||
+	fail "too few samples are tallied"

@@ -27,10 +27,14 @@ in_cgroup()
 start_daemon
 in_cgroup setpriv --reuid 65534 --regid 65534 --clear-groups "$work/one" 900000000 alpha beta >"$work/one.ns" &
 "$work/two" 1500000000 gamma >"$work/two.ns" &
+# Programs that end after a flush, and whose code is one pseudo-image then.
+for ((i = 0; i < 3; i++)); do
+	"$DCPI_BIN/calc" -time 2 "$DCPI_SRC/examples/jit/calc/demo.calc" >"$work/calc.$i" &
+done
 # The user of a process can be asked while it lives (docs/decisions/workloads.md).
 sleep 0.8
 "$DCPI_BIN/dcpiflush" || fail "a flush meanwhile"
-wait %1 %2 || fail "a run"
+wait %1 %2 %3 %4 %5 || fail "a run"
 for ((i = 0; i < 40; i++)); do
 	"$work/brief" 3000000 brief || fail "a run"
 done >"$work/brief.ns"
