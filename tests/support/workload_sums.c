@@ -47,13 +47,19 @@ static struct sums *sums_of(struct analysis_image *image)
 	return s;
 }
 
-static struct sums *of_image(const struct profdb_workloads *w, uint32_t number)
+/* Indexed by image of @w. */
+static struct sums **sums_by_number(const struct profdb_workloads *w)
 {
+	size_t nr = profdb_workloads_nr_images(w);
+	struct sums **sums = calloc(nr + 1, sizeof(struct sums *));
 	struct analysis_image *image;
 
-	if (workload_image(a, w, number, &image) < 0)
-		exit(2);
-	return sums_of(image);
+	for (size_t i = 0; i < nr; i++) {
+		if (!sums || workload_image(a, w, i, &image) < 0)
+			exit(2);
+		sums[i] = sums_of(image);
+	}
+	return sums;
 }
 
 static uint64_t sum(const struct profdb_workloads *w, const uint64_t *count)
@@ -80,22 +86,24 @@ static void print(const struct profdb_workloads *w, const uint64_t *samples)
 static void add_workloads(const struct profdb_workloads *w)
 {
 	uint64_t *samples = calloc(profdb_workloads_nr(w) + 1, sizeof(*samples));
+	struct sums **sums = sums_by_number(w);
 
-	if (!samples)
+	if (!samples || !sums)
 		exit(2);
 	for (size_t i = 0; i < profdb_workloads_nr_counts(w); i++) {
 		struct profdb_workload_count c = profdb_workloads_count(w, i);
 
-		of_image(w, c.image)->workloads += sum(w, c.count);
+		sums[c.image]->workloads += sum(w, c.count);
 		samples[c.workload] += c.count[0];
 	}
 	for (size_t i = 0; i < profdb_workloads_nr_minutes(w); i++) {
 		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
 
-		of_image(w, m.image)->minutes += sum(w, m.count);
+		sums[m.image]->minutes += sum(w, m.count);
 	}
 	print(w, samples);
 	free(samples);
+	free(sums);
 }
 
 static void add_profiles(void)
