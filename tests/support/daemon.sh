@@ -13,6 +13,10 @@ fail()
 	exit 1
 }
 
+# A test that "set -e" ends says by which command.
+set -E
+trap 'case $- in *e*) echo "FAILED: line $LINENO: $BASH_COMMAND" >&2 ;; esac' ERR
+
 need_root()
 {
 	[ "$(id -u)" = 0 ] || {
@@ -65,6 +69,18 @@ status_field()
 # missed: samples that were due and that the kernel did not deliver, on all CPUs: a host takes a virtual
 # machine's CPUs away now and then, while clocks and CPU time go on.
 missed() { status_field missed; }
+
+# wait_for_samples: the first ones. The daemon's first turn may take seconds on a busy machine, and until then the
+# status is the one of its start, without a sample.
+wait_for_samples()
+{
+	local try
+	for ((try = 0; try < 120; try++)); do
+		[ "$(status_field received)" = 0 ] || return 0
+		sleep 0.5
+	done
+	fail "no sample within a minute"
+}
 
 # account_holds WHEN: law 1, the identity computed from its parts. Sets $received and $lost.
 account_holds()

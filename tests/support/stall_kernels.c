@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Loops that are known to wait for one thing each:
- *   stall_kernels memory|branch|divide|front_end SECONDS
+ *   stall_kernels memory|branch|divide|front_end SECONDS_OF_CPU_TIME
  * spends its time in the function stall_NAME.
  */
 #include <stdint.h>
@@ -10,10 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHAIN = 1 << 22, BITS = 1 << 22 };
+enum { CHAIN = 1 << 22, BITS = 1 << 18 };
 
-static uint32_t *chain;	   /* each element says which comes next */
-static uint8_t bits[BITS]; /* 0 and 1, more of them than any predictor learns */
+static uint32_t *chain; /* each element says which comes next */
+static uint8_t
+	bits[BITS]; /* of eight bits: more than a predictor learns, fewer than the caches hold */
 static volatile uint64_t sink;
 
 static uint32_t random32(void)
@@ -27,7 +28,7 @@ static uint32_t random32(void)
 }
 
 /* One cycle through all elements, in random order (Sattolo). */
-static int prepare(void)
+static int prepare_memory(void)
 {
 	chain = malloc(CHAIN * sizeof(*chain));
 	if (!chain)
@@ -40,8 +41,18 @@ static int prepare(void)
 		chain[i] = chain[k];
 		chain[k] = t;
 	}
+	return 0;
+}
+
+static int prepare_branch(void)
+{
 	for (uint32_t i = 0; i < BITS; i++)
-		bits[i] = random32() & 1;
+		bits[i] = (uint8_t)random32();
+	return 0;
+}
+
+static int prepare_nothing(void)
+{
 	return 0;
 }
 
@@ -67,20 +78,25 @@ __attribute__((noinline)) static void stall_memory(void)
 		__asm__ volatile("" : "+r"(var));                                                  \
 	} while (0)
 
-/* Either way is gone half of the time, and nothing tells when; the bits come in by prefetching. */
+/*
+ * Either way is gone half of the time, and nothing tells when. The bytes come in by prefetching; a
+ * branch whose bit has come with an earlier one's does not wait for its load.
+ */
 __attribute__((noinline)) static void stall_branch(void)
 {
 	uint64_t a = 0, b = 0;
 
 	for (uint32_t i = 0; i < BITS; i++) {
-		if (bits[i]) {
-			KEEP(a += 3, a);
-			KEEP(b ^= 5, b);
-			KEEP(b += 1, b);
-		} else {
-			KEEP(b += 7, b);
-			KEEP(a += 2, a);
-			KEEP(b ^= 9, b);
+		for (uint32_t byte = bits[i], k = 0; k < 8; k++, byte >>= 1) {
+			if (byte & 1) {
+				KEEP(a += 3, a);
+				KEEP(b ^= 5, b);
+				KEEP(b += 1, b);
+			} else {
+				KEEP(b += 7, b);
+				KEEP(a += 2, a);
+				KEEP(b ^= 9, b);
+			}
 		}
 	}
 	sink = a + b;
@@ -147,22 +163,23 @@ __attribute__((noinline)) static void stall_front_end(void)
 
 static const struct {
 	const char *name;
+	int (*prepare)(void);
 	void (*run)(void);
 } kernels[] = {
-	{ "memory", stall_memory },
-	{ "branch", stall_branch },
-	{ "divide", stall_divide },
-	{ "front_end", stall_front_end },
+	{ "memory", prepare_memory, stall_memory },
+	{ "branch", prepare_branch, stall_branch },
+	{ "divide", prepare_nothing, stall_divide },
+	{ "front_end", prepare_nothing, stall_front_end },
 };
 
 int main(int argc, char **argv)
 {
-	time_t end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 1);
+	clock_t end = clock() + CLOCKS_PER_SEC * (argc > 2 ? atoi(argv[2]) : 1);
 
 	for (size_t i = 0; argc > 1 && i < sizeof(kernels) / sizeof(kernels[0]); i++) {
-		if (strcmp(argv[1], kernels[i].name) != 0 || prepare() < 0)
+		if (strcmp(argv[1], kernels[i].name) != 0 || kernels[i].prepare() < 0)
 			continue;
-		while (time(NULL) < end)
+		while (clock() < end)
 			kernels[i].run();
 		return 0;
 	}

@@ -35,11 +35,7 @@ loop=$!
 	done
 ) &
 storm=$!
-# The daemon's first turn may take seconds here; the status meanwhile is the one of its start, without a sample.
-for ((i = 0; i < 120; i++)); do
-	[ "$(status_field received)" = 0 ] || break
-	sleep 0.5
-done
+wait_for_samples
 account_holds "at once"
 for _ in 1 2 3 4 5; do
 	sleep 0.6
