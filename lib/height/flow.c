@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All paths through a routine from its entry, and the state of the stack along them. */
+#include <errno.h>
+#include <string.h>
+
+#include "height_internal.h"
+
+/* The state at @off may also be *@s. What changes by that is looked at again. */
+static int join(struct height *h, uint64_t off, const struct height_state *s)
+{
+	struct height_state both = *s;
+	uint16_t n;
+
+	if (off >= h->len)
+		return 0;
+	if (h->state[off])
+		height_state_meet(&both, height_states_at(&h->states, h->state[off]));
+	n = height_states_add(&h->states, &both);
+	if (!n)
+		return -DCPI_ELIMIT;
+	if (n == h->state[off])
+		return 0;
+	h->state[off] = n;
+	if (!h->queued[off]) {
+		h->queued[off] = 1;
+		h->queue[h->nr_queue++] = (uint32_t)off;
+	}
+	return 0;
+}
+
+/* The routine calls a part of itself: that is entered as the routine is. */
+static int join_called(struct height *h, uint64_t target)
+{
+	struct height_state entry;
+
+	height_state_entry(&entry);
+	return join(h, target - h->vaddr, &entry);
+}
+
+static int follow(struct height *h, uint32_t off)
+{
+	struct height_state s = *height_states_at(&h->states, h->state[off]);
+	struct height_step step;
+	int r = 0;
+
+	height_step(h->code + off, h->len - off, h->vaddr + off, &s, &step);
+	if (step.flow == HEIGHT_CALL && step.direct)
+		r = join_called(h, step.target);
+	if (r == 0 && (step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_JUMP))
+		r = join(h, step.target - h->vaddr, &s);
+	if (r == 0 &&
+	    (step.flow == HEIGHT_NEXT || step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_CALL))
+		r = join(h, (uint64_t)off + step.len, &s);
+	return r;
+}
+
+/* Each state only loses what it says, in a few steps, so this ends. */
+static int follow_all(struct height *h)
+{
+	struct height_state entry;
+	int r;
+
+	height_state_entry(&entry);
+	h->nr_queue = 0;
+	r = join(h, 0, &entry);
+	while (r == 0 && h->nr_queue) {
+		uint32_t off = h->queue[--h->nr_queue];
+
+		h->queued[off] = 0;
+		r = follow(h, off);
+	}
+	return r;
+}
+
+/* ---- the instructions that were reached ------------------------------------------------------ */
+
+static int add_insn(struct height *h, uint32_t off)
+{
+	struct height_state s = *height_states_at(&h->states, h->state[off]);
+	struct height_step step;
+	bool within;
+	int r;
+
+	r = base_grow(&h->insns, &h->cap_insns, h->nr + 1, sizeof(*h->insns));
+	if (r < 0)
+		return r;
+	height_step(h->code + off, h->len - off, h->vaddr + off, &s, &step);
+	within = step.direct && step.target - h->vaddr < h->len;
+	h->insns[h->nr] = (struct height_insn){
+		.off = off,
+		.target = within ? (uint32_t)(step.target - h->vaddr) : HEIGHT_NO_TARGET,
+		.state = h->state[off],
+		.len = step.len,
+		.flow = step.flow,
+		.does = step.does,
+	};
+	h->index[off] = (uint32_t)++h->nr;
+	return 0;
+}
+
+int height_flow(struct height *h)
+{
+	int r;
+
+	memset(h->state, 0, h->len * sizeof(*h->state));
+	memset(h->queued, 0, h->len);
+	memset(h->index, 0, h->len * sizeof(*h->index));
+	h->nr = 0;
+	height_states_clear(&h->states);
+	r = follow_all(h);
+	for (uint32_t off = 0; r >= 0 && off < h->len; off++)
+		if (h->state[off])
+			r = add_insn(h, off);
+	return r < 0 ? r : 0;
+}
+
+struct height_insn *height_insn_at(const struct height *h, uint64_t off)
+{
+	return off < h->len && h->index[off] ? &h->insns[h->index[off] - 1] : NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unwind rules (lib/unwind/rule.h) of one routine, computed from its machine code alone: how far
+ * the stack pointer is below the caller's at each instruction, and where the caller's rbp and rbx
+ * are. This is for code of JIT compilers, which describe it nowhere. x86-64.
+ *
+ * A rule is given only where the code itself proves it (docs/decisions/jit-call-paths.md). What is
+ * taken for granted: a call keeps rbp, and code does not overwrite the registers that it saved.
+ *
+ * The bytes are not believed: time and memory are bounded by the length of the code. No file is
+ * opened, no process started.
+ */
+#ifndef DCPI_HEIGHT_H
+#define DCPI_HEIGHT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rule.h"
+
+enum {
+	HEIGHT_MAX_LEN = 1 << 19, /* bytes of a routine */
+};
+
+/* Why an instruction has a rule or none. Names: height_reason_text. */
+enum height_reason {
+	HEIGHT_PROVEN,
+	/* Of a whole routine: */
+	HEIGHT_NO_PROOF,      /* it neither returns nor begins with "push rbp; mov rbp, rsp" */
+	HEIGHT_OTHER_RETURN,  /* a return where the stack pointer is not at the return address */
+	HEIGHT_FP_CHANGED,    /* a return where rbp is not the caller's */
+	HEIGHT_TAKES_CALLERS, /* it takes off more stack than it put there */
+	HEIGHT_OWN_RETURN,    /* it writes over its return address */
+	HEIGHT_OVERLAP,	      /* instructions that overlap, with different rules */
+	HEIGHT_TOO_LARGE,     /* more bytes, or more different states, than the bounds */
+	/* Of an instruction: */
+	HEIGHT_UNREACHED,  /* no path from the entry leads here */
+	HEIGHT_UNKNOWN,	   /* neither stack pointer nor frame pointer is known */
+	HEIGHT_AFTER_CALL, /* a call may have changed the stack, and no return follows */
+	HEIGHT_SIDE_ENTRY, /* code that no path reaches leads here too */
+	HEIGHT_NO_CODE,	   /* a path leads here, and here is no instruction */
+	HEIGHT_NR_REASONS
+};
+
+/* What a routine's entry was proven by. */
+enum height_proof {
+	HEIGHT_BY_NOTHING,
+	HEIGHT_BY_RETURN,   /* it returns from where it was entered */
+	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
+};
+
+struct height_report {
+	uint32_t bytes[HEIGHT_NR_REASONS]; /* of the code; their sum is its length */
+	uint8_t proof;			   /* enum height_proof */
+	uint8_t refused;		   /* reason of the whole routine; HEIGHT_PROVEN: none */
+};
+
+struct height;
+
+/* @machine: EM_X86_64, else -DCPI_EUNSUPPORTED. -ENOMEM. The scratch memory grows with the largest
+ * routine, up to 64 bytes for each of its bytes. */
+int height_open(uint32_t machine, struct height **out);
+void height_close(struct height *h);
+
+/*
+ * Find the rules of the routine at @vaddr, whose @len bytes are @code and which is entered at its
+ * first byte. @row is called in ascending order with each address from which on another rule holds;
+ * before the first one is UNWIND_NONE, and the last row, if there are any, is UNWIND_NONE at
+ * @vaddr + @len or before it. A negative answer of @row ends the work and is returned. A routine
+ * without proof is no error: it has no rows. @report may be NULL. 0, -ENOMEM, -EINVAL (an address
+ * range that wraps around).
+ */
+int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vaddr,
+		int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule), void *ctx,
+		struct height_report *report);
+
+/* The reason at a byte of the routine that height_rows was last called for. */
+enum height_reason height_reason_at(const struct height *h, size_t off);
+/* Short, for tables; never NULL. */
+const char *height_reason_text(enum height_reason reason);
+
+#endif

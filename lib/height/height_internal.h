@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is known of the stack at an instruction, and the tables of one routine. */
+#ifndef DCPI_HEIGHT_INTERNAL_H
+#define DCPI_HEIGHT_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "base.h"
+#include "height.h"
+
+/* ---- states (state.c) ------------------------------------------------------------------------ */
+
+enum height_kind {
+	HEIGHT_ANYTHING,
+	HEIGHT_STACK,	/* the CFA + off: an address in this frame */
+	HEIGHT_OLD_FP,	/* what rbp held at the entry */
+	HEIGHT_OLD_LINK /* what rbx held at the entry */
+};
+
+/* What a register holds. */
+struct height_value {
+	int32_t off;
+	uint16_t kind;
+	uint16_t assumed; /* right only if calls before left the stack pointer as it was */
+};
+
+enum { HEIGHT_SP, HEIGHT_FP, HEIGHT_LINK, HEIGHT_NR_REGS };
+/* Two registers of the caller are saved somewhere. */
+enum { HEIGHT_SAVED_FP, HEIGHT_SAVED_LINK, HEIGHT_NR_SAVED };
+
+struct height_state {
+	struct height_value reg[HEIGHT_NR_REGS];
+	/* The address at which the caller's register is in memory: HEIGHT_STACK, or unknown. */
+	struct height_value saved[HEIGHT_NR_SAVED];
+};
+
+enum { HEIGHT_MAX_STATES = 1 << 12, HEIGHT_STATE_SLOTS = HEIGHT_MAX_STATES * 2 };
+
+/* Different states have numbers from 1 on. */
+struct height_states {
+	struct height_state v[HEIGHT_MAX_STATES];
+	uint16_t slot[HEIGHT_STATE_SLOTS];
+	uint32_t nr;
+};
+
+/* At the first instruction after a call. */
+void height_state_entry(struct height_state *s);
+/* What is known where both may be. */
+void height_state_meet(struct height_state *s, const struct height_state *with);
+void height_states_clear(struct height_states *t);
+/* The number of the state; 0: there are too many. */
+uint16_t height_states_add(struct height_states *t, const struct height_state *s);
+static inline const struct height_state *height_states_at(const struct height_states *t, uint16_t n)
+{
+	return &t->v[n];
+}
+
+/* ---- one instruction (step.c) ---------------------------------------------------------------- */
+
+enum height_flow {
+	HEIGHT_NEXT,	  /* to the next instruction */
+	HEIGHT_BRANCH,	  /* there, or to the target */
+	HEIGHT_JUMP,	  /* to the target */
+	HEIGHT_ELSEWHERE, /* an indirect jump */
+	HEIGHT_CALL,	  /* back to the next instruction */
+	HEIGHT_RETURN,
+	HEIGHT_STOP, /* traps, returns from interrupts */
+	HEIGHT_BAD,  /* no instruction */
+};
+
+/* What an instruction does to the stack, beside changing the state. */
+enum {
+	HEIGHT_RESETS = 1 << 0,	     /* the stack pointer is no longer what it was plus a number */
+	HEIGHT_POPS_RETURN = 1 << 1, /* the return address into a register */
+	HEIGHT_RISES = 1 << 2,	     /* above the return address in another way */
+	HEIGHT_WRITES_OWN = 1 << 3,  /* over the return address */
+	HEIGHT_PUSHES_FP = 1 << 4,   /* the caller's rbp, right below the return address */
+	HEIGHT_FRAMES = 1 << 5,	     /* rbp = rsp */
+};
+
+struct height_step {
+	uint64_t target; /* of HEIGHT_BRANCH, HEIGHT_JUMP, and of HEIGHT_CALL if @direct */
+	uint8_t len;	 /* above 0 */
+	uint8_t flow;	 /* enum height_flow */
+	uint8_t does;	 /* set of what is listed above */
+	bool direct;
+};
+
+/* Decode the instruction at the start of @code, which stands at @vaddr, and change *@s as it does.
+ */
+void height_step(const uint8_t *code, size_t len, uint64_t vaddr, struct height_state *s,
+		 struct height_step *out);
+
+/* ---- a routine ------------------------------------------------------------------------------- */
+
+#define HEIGHT_NO_TARGET UINT32_MAX
+
+/* Found of an instruction by prove.c. */
+enum {
+	HEIGHT_ENDS_WELL =
+		1 << 0,		  /* a return, or a jump to another routine, in the entry's state */
+	HEIGHT_ANCHORED = 1 << 1, /* a path leads from here to such an end */
+	/* Likewise, and the stack pointer of the end is computed from the one here. */
+	HEIGHT_VERIFIED = 1 << 2,
+	HEIGHT_FROM_SIDE = 1 << 3,     /* code that was not reached may lead here */
+	HEIGHT_CALLED_BEFORE = 1 << 4, /* no end follows that a call before could be checked by */
+};
+
+struct height_insn {
+	uint32_t off;
+	uint32_t target; /* offset in the routine; HEIGHT_NO_TARGET: none */
+	uint16_t state;	 /* before it */
+	uint8_t len, flow, does;
+	uint8_t found;
+};
+
+struct height {
+	const uint8_t *code;
+	size_t len;
+	uint64_t vaddr;
+	struct height_states states;
+	/* For each byte: number of the state before the instruction there, 0: none was reached. */
+	uint16_t *state;
+	uint8_t *queued;
+	uint32_t *queue;
+	/* For each byte: index + 1 of the instruction that begins there. */
+	uint32_t *index;
+	uint8_t *reason;
+	struct height_insn *insns; /* ascending */
+	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_insns;
+	size_t nr_queue, nr;
+	uint8_t proof, refused;
+};
+
+/* Follow all paths from the entry (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too many states. */
+int height_flow(struct height *h);
+/* The instruction at an offset, or NULL. */
+struct height_insn *height_insn_at(const struct height *h, uint64_t off);
+/* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
+void height_prove(struct height *h);
+
+#endif
