@@ -191,6 +191,12 @@ void driver_rows_again(struct driver *d, const struct driver_file *file)
 		d->callpaths->again(d, file);
 }
 
+void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr)
+{
+	if (d->callpaths)
+		d->callpaths->forget(d, files, nr);
+}
+
 void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out)
 {
 	*out = (struct driver_callpath_stats){ 0 };

@@ -376,10 +376,21 @@ int driver_traces_possible(const char *release, struct base_err *err);
 
 /* ---- call paths: who called the sampled code ------------------------------------------------- */
 
-/* A file as the kernel knows one that is mapped. Only a key: what it is, the mapping tells. */
+/*
+ * A file as the kernel knows one that is mapped, or memory that a process writes code into. Only a
+ * key: what it is, the mapping tells.
+ */
 struct driver_file {
 	uint64_t dev; /* major << 20 | minor, as in /proc/PID/maps */
 	uint64_t ino, size, changed;
+};
+
+enum driver_rows_kind {
+	DRIVER_ROWS_FILE,
+	DRIVER_ROWS_VDSO, /* the vdso's: not in a file system, the same for all processes */
+	/* Memory of this life of process pid, from start to end, that is of no file: its program
+	 * writes code into it. Offsets of its table are addresses. */
+	DRIVER_ROWS_CODE,
 };
 
 /* Code that a call path met, of a file for which no unwind table was put. */
@@ -389,7 +400,7 @@ struct driver_rows_missing {
 	uint64_t start, end;	 /* the mapping */
 	uint64_t file_off;	 /* offset of its start in the file */
 	int32_t pid;
-	bool vdso; /* file is that of the vdso: not in a file system, the same for all processes */
+	enum driver_rows_kind kind;
 };
 
 /*
@@ -413,6 +424,10 @@ int driver_rows_put(struct driver *d, const struct driver_file *file,
  * the first one was. Of a file of which that happens again and again no more is told.
  */
 void driver_rows_again(struct driver *d, const struct driver_file *file);
+
+/* What the tables of these @nr files were made of has changed, or is gone: they make way, and the
+ * next path that meets one of them is told of. */
+void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr);
 
 struct driver_callpath_stats {
 	/* Samples whose turn it was: handed to callpath() + held + lost. */

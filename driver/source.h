@@ -25,6 +25,7 @@ struct driver_callpath_ops {
 	int (*put)(struct driver *d, const struct driver_file *file,
 		   const struct unwind_table *table);
 	void (*again)(struct driver *d, const struct driver_file *file);
+	void (*forget)(struct driver *d, const struct driver_file *files, size_t nr);
 	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
 };
 

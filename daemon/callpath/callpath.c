@@ -14,6 +14,7 @@ static const struct callpath_driver real_calls = {
 	.missing = driver_rows_missing,
 	.put = driver_rows_put,
 	.again = driver_rows_again,
+	.forget = driver_rows_forget,
 	.stats = driver_callpath_stats_get,
 };
 
@@ -475,5 +476,6 @@ void callpath_close(struct callpaths *t)
 	callpath_tree_clear(&t->tree);
 	free(t->waits);
 	callpath_rows_release(&t->rows);
+	callpath_codes_release(&t->codes);
 	free(t);
 }

@@ -67,6 +67,33 @@ struct callpath_pending {
 	size_t nr_open;
 };
 
+/* ---- code.c ---------------------------------------------------------------------------------- */
+
+/* A part of a process's memory that the driver has a table of, or knows to have none. */
+struct callpath_code {
+	struct driver_rows_missing m;
+	uint64_t news;	/* dyn_news when its routines were asked for */
+	uint64_t print; /* of them */
+};
+
+struct callpath_codes {
+	struct callpath_code *parts;
+	size_t nr, cap;
+	struct driver_file *gone; /* of a turn */
+	size_t cap_gone;
+	struct reader_routine *routines; /* of the part that is asked for */
+	size_t nr_routines, cap_routines;
+	bool no_memory; /* some of them are not there */
+};
+
+/* The table of the routines that a process has there now: as reader_code_rows; -ENODATA:
+ * none, or none that is known. */
+int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
+		      struct unwind_table **out);
+/* Tables of parts whose routines have changed since, or whose process has ended, are forgotten. */
+void callpath_code_check(struct callpaths *t);
+void callpath_codes_release(struct callpath_codes *c);
+
 /* ---- rows.c ---------------------------------------------------------------------------------- */
 
 /* A file that lacks its table. */
@@ -100,6 +127,7 @@ struct callpaths {
 	size_t nr_waiting, cap_waiting;
 	uint64_t unsettled_ns; /* first of known_ns of those that are unsettled; UINT64_MAX */
 	struct callpath_rows rows;
+	struct callpath_codes codes;
 	bool *waits; /* nodes of the tree that callpath_put has left, up to callpath_written; or
 			NULL */
 	uint64_t nr_unfit; /* samples whose paths it could not put */

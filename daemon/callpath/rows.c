@@ -66,14 +66,16 @@ static int on_missing(void *ctx, const struct driver_rows_missing *m)
 	}
 	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns() };
 	/* Its process may end before it is asked for. */
-	find_path(t, &r->files[r->nr++]);
+	if (m->kind == DRIVER_ROWS_FILE)
+		find_path(t, &r->files[r->nr]);
+	r->nr++;
 	return 0;
 }
 
 static bool is_of(const struct callpath_file *f, const struct driver_load *l)
 {
-	return !f->path && !f->m.vdso && f->m.pid == l->pid && f->m.addr >= l->addr &&
-	       f->m.addr - l->addr < l->len &&
+	return !f->path && f->m.kind == DRIVER_ROWS_FILE && f->m.pid == l->pid &&
+	       f->m.addr >= l->addr && f->m.addr - l->addr < l->len &&
 	       l->file_off + (f->m.start - l->addr) == f->m.file_off;
 }
 
@@ -114,7 +116,7 @@ static bool is_gone(int r)
 }
 
 /* First by the mapping, as it is now; then by the path that events told of it. */
-static int ask(const struct callpaths *t, struct callpath_file *f, struct unwind_table **out)
+static int ask(struct callpaths *t, struct callpath_file *f, struct unwind_table **out)
 {
 	struct reader_mapped q = { .pid = f->m.pid,
 				   .start = f->m.start,
@@ -124,8 +126,10 @@ static int ask(const struct callpaths *t, struct callpath_file *f, struct unwind
 				   .size = f->m.file.size };
 	int r;
 
-	if (f->m.vdso)
+	if (f->m.kind == DRIVER_ROWS_VDSO)
 		return ask_vdso(t, out);
+	if (f->m.kind == DRIVER_ROWS_CODE)
+		return callpath_code_ask(t, &f->m, out);
 	q.path = f->path;
 	r = reader_rows(t->config.reader, &q, -1, out);
 	if (!is_gone(r))
@@ -160,6 +164,19 @@ static bool may_come(struct callpath_file *f, int r, uint64_t now_ns)
 	return is_gone(r) && now_ns - f->since_ns < PATIENCE_NS;
 }
 
+static void say(const struct callpath_file *f, int r)
+{
+	static const char *const of[] = {
+		[DRIVER_ROWS_FILE] = "a file",
+		[DRIVER_ROWS_VDSO] = "the vdso",
+		[DRIVER_ROWS_CODE] = "code that a process wrote",
+	};
+
+	base_log(BASE_LOG_DEBUG, "unwind table of %s, inode %llu, pid %d, at 0x%llx: %s",
+		 of[f->m.kind], (unsigned long long)f->m.file.ino, f->m.pid,
+		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
+}
+
 /* False: it is to be asked for again, later. */
 static bool serve_file(struct callpaths *t, struct callpath_file *f)
 {
@@ -179,9 +196,7 @@ static bool serve_file(struct callpaths *t, struct callpath_file *f)
 		put_none(t, &f->m.file);
 	else
 		put(t, f, table);
-	base_log(BASE_LOG_DEBUG, "unwind table of inode %llu%s, pid %d, at 0x%llx: %s",
-		 (unsigned long long)f->m.file.ino, f->m.vdso ? " (vdso)" : "", f->m.pid,
-		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
+	say(f, r);
 	unwind_free(table);
 	return true;
 }
@@ -218,6 +233,7 @@ bool callpath_serve(struct callpaths *t)
 	if (!t->config.reader)
 		return false;
 	refill(r);
+	callpath_code_check(t);
 	t->calls->missing(t->config.driver, on_missing, t);
 	for (; i < r->nr && r->budget_ns && base_now_ns() - begun_ns < SERVE_NS; i++) {
 		uint64_t before_ns = reader_cpu_ns(t->config.reader);

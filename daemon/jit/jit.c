@@ -709,6 +709,31 @@ bool dyn_claims(const struct process *p, uint64_t addr)
 	return false;
 }
 
+static void living(const struct dyn_routines *t, uint64_t start, uint64_t end,
+		   void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
+{
+	uint32_t i;
+
+	while ((i = dyn_routine_overlap(t, t->live, start, end)) != 0) {
+		const struct dyn_routine *r = dyn_routine_get(t, i);
+
+		if (!(r->flags & DYN_HOLE))
+			fn(ctx, r->addr, r->len, r->seq);
+		start = r->addr + r->len;
+	}
+}
+
+void dyn_living(const struct process *p, uint64_t start, uint64_t end,
+		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
+{
+	const struct dyn_registry *reg;
+
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; (reg = held(c, i)); i++)
+			if (reg->kind != DYN_UNNAMED)
+				living(&reg->lifetimes.routines, start, end, fn, ctx);
+}
+
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {

@@ -112,6 +112,10 @@ bool dyn_has_registry(const struct process *p);
 bool dyn_reuses(const struct process *p);
 /* @p said that it has put code of its own there, in a mapping of a file though it may be. */
 bool dyn_claims(const struct process *p, uint64_t addr);
+/* Calls @fn with the routines that live in [start, end) of @p, as far as was told, and the numbers
+ * of their registrations; of several that overlap, all. */
+void dyn_living(const struct process *p, uint64_t start, uint64_t end,
+		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx);
 /* Calls @fn with the addresses where @p said that code is or comes. */
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);

@@ -56,6 +56,8 @@ int bpf_rows_put(struct bpf_rows *r, const struct driver_file *file,
 bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns);
 /* As driver_rows_again. */
 void bpf_rows_again(struct bpf_rows *r, const struct driver_file *file);
+/* As driver_rows_forget. */
+void bpf_rows_forget(struct bpf_rows *r, const struct driver_file *files, size_t nr);
 /* The word of this number, as the program reads it. */
 uint32_t *bpf_rows_word(const struct bpf_rows *r, uint32_t number);
 

@@ -143,7 +143,9 @@ static void miss(struct bpf_callpath_source *s, const struct callpath_missing *m
 		.end = m->end,
 		.file_off = m->file_off,
 		.pid = (int32_t)m->tgid,
-		.vdso = m->vdso != 0,
+		.kind = m->file.changed == CALLPATH_VDSO   ? DRIVER_ROWS_VDSO
+			: m->file.changed == CALLPATH_CODE ? DRIVER_ROWS_CODE
+							   : DRIVER_ROWS_FILE,
 	};
 
 	memcpy(&to.file, &m->file, sizeof(to.file));
@@ -289,6 +291,11 @@ static void again(struct driver *d, const struct driver_file *file)
 	bpf_rows_again(&source_of(d)->rows, file);
 }
 
+static void forget_files(struct driver *d, const struct driver_file *files, size_t nr)
+{
+	bpf_rows_forget(&source_of(d)->rows, files, nr);
+}
+
 /* Losses are read first: they may grow between, but are received before. */
 static void add_cpu(struct driver_callpath_stats *out, const volatile struct callpath_counts *c)
 {
@@ -320,5 +327,6 @@ static const struct driver_callpath_ops callpath_ops = {
 	.missing = missing,
 	.put = put,
 	.again = again,
+	.forget = forget_files,
 	.stats = stats,
 };

@@ -63,14 +63,17 @@ static uint32_t free_chunks(struct bpf_rows *r, uint32_t number)
 	return nr;
 }
 
+static uint32_t forget(struct bpf_rows *r, uint32_t number)
+{
+	r->ops->forget(r->ctx, &r->files[number].file);
+	r->files[number].known = false;
+	return free_chunks(r, number);
+}
+
 static uint32_t evict(struct bpf_rows *r, uint32_t number)
 {
-	struct bpf_rows_file *f = &r->files[number];
-
-	r->ops->forget(r->ctx, &f->file);
-	f->known = false;
-	r->evicted += f->nr_chunks != 0;
-	return free_chunks(r, number);
+	r->evicted += r->files[number].nr_chunks != 0;
+	return forget(r, number);
 }
 
 static void settle(struct bpf_rows *r)
@@ -269,4 +272,19 @@ void bpf_rows_again(struct bpf_rows *r, const struct driver_file *file)
 	r->files[number].again = true;
 	r->ops->forget(r->ctx, file);
 	r->ops->changed(r->ctx);
+}
+
+void bpf_rows_forget(struct bpf_rows *r, const struct driver_file *files, size_t nr)
+{
+	uint32_t freed = 0, number;
+
+	for (size_t i = 0; i < nr; i++) {
+		number = find(r, &files[i]);
+		if (number)
+			freed += forget(r, number);
+	}
+	if (freed)
+		settle(r);
+	else if (nr)
+		r->ops->changed(r->ctx);
 }

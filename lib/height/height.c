@@ -29,6 +29,11 @@ void height_close(struct height *h)
 	free(h);
 }
 
+void height_set_called(struct height *h, bool called)
+{
+	h->called = called;
+}
+
 const char *height_reason_text(enum height_reason reason)
 {
 	static const char *const texts[HEIGHT_NR_REASONS] = {
@@ -37,7 +42,6 @@ const char *height_reason_text(enum height_reason reason)
 		[HEIGHT_OTHER_RETURN] = "returns elsewhere",
 		[HEIGHT_FP_CHANGED] = "returns with another rbp",
 		[HEIGHT_TAKES_CALLERS] = "takes its caller's stack",
-		[HEIGHT_OWN_RETURN] = "writes over its return address",
 		[HEIGHT_OVERLAP] = "instructions overlap",
 		[HEIGHT_TOO_LARGE] = "too large",
 		[HEIGHT_UNREACHED] = "not reached from the entry",

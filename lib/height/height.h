@@ -13,6 +13,7 @@
 #ifndef DCPI_HEIGHT_H
 #define DCPI_HEIGHT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,7 +31,6 @@ enum height_reason {
 	HEIGHT_OTHER_RETURN,  /* a return where the stack pointer is not at the return address */
 	HEIGHT_FP_CHANGED,    /* a return where rbp is not the caller's */
 	HEIGHT_TAKES_CALLERS, /* it takes off more stack than it put there */
-	HEIGHT_OWN_RETURN,    /* it writes over its return address */
 	HEIGHT_OVERLAP,	      /* instructions that overlap, with different rules */
 	HEIGHT_TOO_LARGE,     /* more bytes, or more different states, than the bounds */
 	/* Of an instruction: */
@@ -47,6 +47,7 @@ enum height_proof {
 	HEIGHT_BY_NOTHING,
 	HEIGHT_BY_RETURN,   /* it returns from where it was entered */
 	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
+	HEIGHT_BY_CALLER,   /* height_set_called */
 };
 
 struct height_report {
@@ -61,6 +62,9 @@ struct height;
  * routine, up to 64 bytes for each of its bytes. */
 int height_open(uint32_t machine, struct height **out);
 void height_close(struct height *h);
+/* From now on routines are known to be called: a linker's symbol says that of a function. One that
+ * only jumps to others, as interpreters' handlers do, has rules too. */
+void height_set_called(struct height *h, bool called);
 
 /*
  * Find the rules of the routine at @vaddr, whose @len bytes are @code and which is entered at its

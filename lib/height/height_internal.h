@@ -73,7 +73,7 @@ enum {
 	HEIGHT_RESETS = 1 << 0,	     /* the stack pointer is no longer what it was plus a number */
 	HEIGHT_POPS_RETURN = 1 << 1, /* the return address into a register */
 	HEIGHT_RISES = 1 << 2,	     /* above the return address in another way */
-	HEIGHT_WRITES_OWN = 1 << 3,  /* over the return address */
+	HEIGHT_WRITES_OWN = 1 << 3,  /* over the return address: behind it nothing is known */
 	HEIGHT_PUSHES_FP = 1 << 4,   /* the caller's rbp, right below the return address */
 	HEIGHT_FRAMES = 1 << 5,	     /* rbp = rsp */
 };
@@ -130,6 +130,7 @@ struct height {
 	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_insns;
 	size_t nr_queue, nr;
 	uint8_t proof, refused;
+	bool called;
 };
 
 /* Follow all paths from the entry (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too many states. */

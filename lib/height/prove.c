@@ -67,8 +67,6 @@ static enum height_reason objection(const struct height *h, const struct height_
 
 	if (i->does & HEIGHT_RISES)
 		return HEIGHT_TAKES_CALLERS;
-	if (i->does & HEIGHT_WRITES_OWN)
-		return HEIGHT_OWN_RETURN;
 	if (i->flow != HEIGHT_RETURN || s->reg[HEIGHT_SP].kind != HEIGHT_STACK)
 		return HEIGHT_PROVEN;
 	if (!at_return(s))
@@ -103,6 +101,8 @@ static void judge(struct height *h)
 	h->proof = returns	     ? HEIGHT_BY_RETURN
 		   : has_prologue(h) ? HEIGHT_BY_PROLOGUE
 				     : HEIGHT_BY_NOTHING;
+	if (h->proof == HEIGHT_BY_NOTHING && h->called)
+		h->proof = HEIGHT_BY_CALLER;
 	if (h->proof == HEIGHT_BY_NOTHING)
 		h->refused = HEIGHT_NO_PROOF;
 }

@@ -384,4 +384,9 @@ void height_step(const uint8_t *code, size_t len, uint64_t vaddr, struct height_
 		do_call(&w);
 	else if (out->flow == HEIGHT_NEXT)
 		change(&w);
+	/* The return address may be another one, or stand elsewhere. */
+	if (out->does & HEIGHT_WRITES_OWN) {
+		out->does |= HEIGHT_RESETS;
+		memset(s, 0, sizeof(*s));
+	}
 }

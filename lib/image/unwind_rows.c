@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "cfa.h"
+#include "height.h"
+#include "routines.h"
 #include "unwind_rows.h"
 #include "unwind.h"
 
@@ -20,14 +22,18 @@ enum {
 	MAX_SEARCHED = 8 << 20,
 	MAX_FRAMES_LEN = 256 << 20, /* of .eh_frame */
 	MAX_STEPS = 1 << 25,	    /* instructions of its programs */
+	MAX_CODE = 16 << 20,	    /* bytes of routines that it says nothing of */
 };
 
-/* A piece of code with rows of its own: those of the entry of .eh_frame at @at, or one @rule. */
+/* A piece of code with rows of its own: those of the entry of .eh_frame at @at, those that its
+ * instructions tell, or one rule. */
 struct piece {
 	uint64_t off, len;
 	size_t at;
-	uint8_t how; /* UNWIND_NONE: by .eh_frame */
+	uint8_t how; /* UNWIND_NONE: by .eh_frame; BY_CODE */
 };
+
+enum { BY_CODE = UNWIND_NR_HOW };
 
 struct segment {
 	uint64_t off, vaddr, len;
@@ -41,7 +47,9 @@ struct reading {
 	size_t nr, cap, nr_covered; /* covered: what .eh_frame has */
 	struct image_eh_frame frames;
 	bool has_frames;
-	uint64_t steps, searched;
+	uint64_t steps, searched, followed;
+	struct image_routines routines;
+	struct height *height; /* NULL: not of this machine's code */
 	struct unwind_builder *builder;
 	/* The piece whose rows are made: what its addresses are above offsets, and where it ends.
 	 */
@@ -89,6 +97,14 @@ static const struct segment *segment_of(const struct reading *m, uint64_t vaddr)
 {
 	for (size_t i = 0; i < m->nr_segments; i++)
 		if (vaddr - m->segments[i].vaddr < m->segments[i].len)
+			return &m->segments[i];
+	return NULL;
+}
+
+static const struct segment *segment_at(const struct reading *m, uint64_t off)
+{
+	for (size_t i = 0; i < m->nr_segments; i++)
+		if (off - m->segments[i].off < m->segments[i].len)
 			return &m->segments[i];
 	return NULL;
 }
@@ -223,11 +239,46 @@ static int add_sigreturns(struct reading *m, uint64_t off, uint64_t end)
 	return r;
 }
 
-static int add_hole(struct reading *m, uint64_t off, uint64_t end)
+/* Do pieces from @first on have some of it already? */
+static bool is_taken(const struct reading *m, size_t first, size_t last, uint64_t off, uint64_t len)
 {
+	for (size_t i = first; i < last; i++)
+		if (off < m->pieces[i].off + m->pieces[i].len && m->pieces[i].off < off + len)
+			return true;
+	return false;
+}
+
+/* Routines that .eh_frame says nothing of: those of V8, and what is written in assembly. */
+static int add_routines(struct reading *m, const struct segment *s, size_t first, uint64_t off,
+			uint64_t end)
+{
+	uint64_t above = s->vaddr - s->off;
+	size_t last = m->nr;
+	int r = 0;
+
+	for (size_t i = image_routines_find(&m->routines, off + above);
+	     r >= 0 && m->height && i < m->routines.nr; i++) {
+		const struct image_routine *q = &m->routines.v[i];
+
+		if (q->vaddr - above >= end || q->len > end - (q->vaddr - above))
+			break;
+		if (q->len > MAX_CODE - m->followed ||
+		    is_taken(m, first, last, q->vaddr - above, q->len))
+			continue;
+		m->followed += q->len;
+		r = add_piece(m, q->vaddr - above, q->len, 0, BY_CODE);
+	}
+	return r;
+}
+
+static int add_hole(struct reading *m, const struct segment *s, uint64_t off, uint64_t end)
+{
+	size_t first = m->nr;
 	int r = add_entry(m, off, end);
 
-	return r < 0 ? r : add_sigreturns(m, off, end);
+	if (r >= 0)
+		r = add_sigreturns(m, off, end);
+	return r < 0 ? r : add_routines(m, s, first, off, end);
 }
 
 /* Between pieces that .eh_frame has, which are in order. */
@@ -244,12 +295,12 @@ static int add_holes(struct reading *m)
 			const struct piece p = m->pieces[i];
 
 			if (p.off > at)
-				r = add_hole(m, at, p.off);
+				r = add_hole(m, &m->segments[s], at, p.off);
 			if (p.off + p.len > at)
 				at = p.off + p.len;
 		}
 		if (r >= 0 && at < end)
-			r = add_hole(m, at, end);
+			r = add_hole(m, &m->segments[s], at, end);
 	}
 	return r;
 }
@@ -273,6 +324,20 @@ static int row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 	return off < m->end ? add_row(m, off, rule) : 0;
 }
 
+/* Its instructions say how the stack is. */
+static int code_rows(struct reading *m, const struct piece *p)
+{
+	const struct segment *s = segment_at(m, p->off);
+	uint8_t *code = malloc(p->len);
+	int r = code ? 0 : -ENOMEM;
+
+	m->above = s->vaddr - s->off;
+	if (r >= 0 && image_elf_read(m->f, p->off, code, p->len) == p->len)
+		r = height_rows(m->height, code, p->len, p->off + m->above, row, m, NULL);
+	free(code);
+	return r;
+}
+
 static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
 {
 	struct unwind_rule rule = { .how = p->how };
@@ -281,7 +346,9 @@ static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
 	int r = 0;
 
 	m->end = end;
-	if (p->how != UNWIND_NONE) {
+	if (p->how == BY_CODE) {
+		r = code_rows(m, p);
+	} else if (p->how != UNWIND_NONE) {
 		r = add_row(m, p->off, &rule);
 	} else if (image_eh_frame_next(&m->frames, &at, &fde)) {
 		m->above = fde.vaddr - p->off;
@@ -310,6 +377,17 @@ static int make_rows(struct reading *m)
 	return r;
 }
 
+static int open_height(struct reading *m, uint16_t machine)
+{
+	int r = height_open(machine, &m->height);
+
+	if (r >= 0) {
+		height_set_called(m->height, true);
+		r = image_routines_read(&m->routines, m->f);
+	}
+	return r == -DCPI_EUNSUPPORTED ? 0 : r;
+}
+
 static int read_all(struct reading *m, struct unwind_table **out)
 {
 	uint16_t machine = m->f->header.e_machine;
@@ -322,6 +400,8 @@ static int read_all(struct reading *m, struct unwind_table **out)
 	r = read_segments(m);
 	if (r >= 0)
 		r = add_frames(m);
+	if (r >= 0)
+		r = open_height(m, machine);
 	sort_pieces(m);
 	if (r >= 0)
 		r = add_holes(m);
@@ -338,6 +418,8 @@ static int rows_of(const struct image_elf *f, const char *name, struct unwind_ta
 	int r = m.builder ? read_all(&m, out) : -ENOMEM;
 
 	free(m.pieces);
+	image_routines_release(&m.routines);
+	height_close(m.height);
 	unwind_builder_free(m.builder);
 	if (r == -DCPI_ELIMIT)
 		base_fail(err, r, "cannot make unwind rows of '%s': too many %s", name,

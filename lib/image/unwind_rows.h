@@ -12,8 +12,9 @@ struct unwind_table;
 
 /*
  * The table of the executable segments of an ELF file, by .eh_frame. A place that this says nothing
- * of has UNWIND_NONE, but for two: the entry point is an outermost frame, and code that returns
- * from signals is known by its bytes. A file without .eh_frame has an almost empty table.
+ * of has UNWIND_NONE, but for three: the entry point is an outermost frame, code that returns from
+ * signals is known by its bytes, and routines of which symbols tell may show by their instructions
+ * what they do with the stack (lib/height; x86-64).
  *
  * Time and memory are bounded whatever the file holds. -DCPI_ELIMIT: it needs more than these
  * bounds, with a text that says which. -DCPI_EUNSUPPORTED: not of x86-64 or aarch64.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "parser.h"
+#include "reader_code.h"
 #include "unwind_rows.h"
 #include "unwind.h"
 
@@ -111,6 +112,21 @@ static int rows_make(int fd, struct base_buf *out)
 	return r;
 }
 
+static int code_rows(const struct reader_request *q, int fd, struct base_buf *out)
+{
+	const struct registry_memory memory = { memory_read, NULL };
+	struct unwind_table *t = NULL;
+	void *to;
+	int r = reader_code_table(fd, q->addr, q->end, &memory, &t);
+
+	if (r >= 0)
+		r = base_buf_extend(out, unwind_encoded_len(t), &to);
+	if (r >= 0)
+		unwind_encode(t, to);
+	unwind_free(t);
+	return r < 0 ? r : 0;
+}
+
 static int registry_read(const struct reader_request *q, int fd, struct reader_answer *a,
 			 struct base_buf *out)
 {
@@ -168,6 +184,8 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 		return file_id(q, fd, a);
 	case READER_ROWS:
 		return rows_make(fd, out);
+	case READER_CODE_ROWS:
+		return code_rows(q, fd, out);
 	case READER_REGISTRY_OPEN:
 		return registry_header_read(fd, &h);
 	case READER_REGISTRY_READ:

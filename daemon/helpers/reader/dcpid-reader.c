@@ -253,6 +253,17 @@ static int rows(const struct reader_request *q, int fd, struct reader_answer *a)
 	return r;
 }
 
+static int code_rows(const struct reader_request *q, int fd, struct reader_answer *a)
+{
+	int memory = reader_memory_open_any(q->pid), r;
+
+	if (memory < 0)
+		return memory;
+	r = parser_ask(q, fd, memory, a);
+	close(memory);
+	return r;
+}
+
 /* ---- registries ------------------------------------------------------------------------------ */
 
 static int registry_check(const struct reader_request *q, int fd)
@@ -456,6 +467,8 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 		return removed_file(q, fd, a);
 	case READER_ROWS:
 		return rows(q, fd, a);
+	case READER_CODE_ROWS:
+		return fd < 0 ? -EBADF : code_rows(q, fd, a);
 	case READER_MAPS:
 		return reader_maps_read(q->pid, out);
 	case READER_MAPPED:

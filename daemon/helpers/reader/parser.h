@@ -10,6 +10,8 @@
  *
  * READER_ROWS: file -> long answer, an unwind table.
  *
+ * READER_CODE_ROWS: routines, addr, end -> long answer, an unwind table.
+ *
  * READER_REGISTRY_OPEN: registry -> (its header is good).
  *
  * READER_REGISTRY_READ, READER_FILE_READ, READER_GDB_LIST, READER_GDB_OBJECT: as there; no memory

@@ -143,10 +143,15 @@ static int ask(struct reader *r, const struct reader_request *q, int fd)
 	return code < 0 ? code : reader_send(r->helper.sock, q, sizeof(*q), fd);
 }
 
+static bool is_of_tables(const struct reader_request *q)
+{
+	return q->op == READER_ROWS || q->op == READER_CODE_ROWS;
+}
+
 /* 0: it is refused. */
 static unsigned int wait_ms_of(const struct reader *r, const struct reader_request *q)
 {
-	if (q->op == READER_ROWS && !budget_wait_ms(r->tables, q->uid))
+	if (is_of_tables(q) && !budget_wait_ms(r->tables, q->uid))
 		return 0;
 	return r->budgets ? budget_wait_ms(r->budgets, q->uid) : r->timeout_ms;
 }
@@ -156,7 +161,7 @@ static void charge(const struct reader *r, const struct reader_request *q, uint6
 {
 	uint64_t took_ns = base_now_ns() - since_ns, free_ns = used->ready_ns;
 
-	if (q->op == READER_ROWS) {
+	if (is_of_tables(q)) {
 		budget_waited(r->tables, q->uid, used->ran_ns, 0, bytes);
 		free_ns += used->ran_ns;
 	}

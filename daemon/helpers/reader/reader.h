@@ -8,6 +8,7 @@
 
 #include "base.h"
 #include "driver.h"
+#include "reader_routine.h"
 #include "wire.h"
 
 /*
@@ -108,6 +109,18 @@ struct reader_mapped {
  */
 struct unwind_table;
 int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out);
+/*
+ * The same of memory [start, end) of process @pid, made from what the code there does with its
+ * stack: @routines, ascending and disjoint, of which the first may begin before, and the last end
+ * behind. Offsets of the table are addresses.
+ */
+struct reader_code {
+	int32_t pid;
+	uint64_t start, end;
+	const struct reader_routine *routines;
+	size_t nr; /* at most READER_ROUTINES_MAX */
+};
+int reader_code_rows(struct reader *r, const struct reader_code *c, struct unwind_table **out);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

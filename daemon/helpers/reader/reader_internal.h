@@ -34,8 +34,10 @@ enum reader_op {
 			   text and roots where it was copied */
 	READER_ROWS,	/* pid, addr, end, dev_*, inode or id, path, size; or descriptor
 			   -> long answer, an unwind table */
-	READER_MAPS,	/* pid -> long answer, the text of its mappings */
-	READER_MAPPED,	/* pid, dev_*, inode, addr, end, size (the offset) -> 1 or 0 */
+	READER_CODE_ROWS, /* descriptor (of struct reader_routine), pid, addr, end
+			     -> long answer, an unwind table */
+	READER_MAPS,	  /* pid -> long answer, the text of its mappings */
+	READER_MAPPED,	  /* pid, dev_*, inode, addr, end, size (the offset) -> 1 or 0 */
 };
 
 struct reader_request {

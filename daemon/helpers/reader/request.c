@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -270,6 +271,42 @@ int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct 
 	if (code >= 0)
 		code = decode_rows(r, &bytes, out);
 	base_buf_release(&bytes);
+	return code;
+}
+
+/* A file in memory that holds @c's routines, or negative. */
+static int routines_file(const struct reader_code *c)
+{
+	int fd = memfd_create("dcpid-routines", MFD_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = base_write_all(fd, c->routines, c->nr * sizeof(*c->routines));
+	if (r >= 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+int reader_code_rows(struct reader *r, const struct reader_code *c, struct unwind_table **out)
+{
+	struct reader_request q = { .op = READER_CODE_ROWS,
+				    .pid = c->pid,
+				    .uid = user_of(c->pid, NO_USER),
+				    .addr = c->start,
+				    .end = c->end };
+	struct base_buf bytes = { 0 };
+	struct reader_answer a;
+	int fd = routines_file(c), code;
+
+	*out = NULL;
+	if (fd < 0)
+		return fd;
+	code = reader_call_checked(r, &q, fd, &a, check_bytes, &bytes);
+	if (code >= 0)
+		code = decode_rows(r, &bytes, out);
+	base_buf_release(&bytes);
+	close(fd);
 	return code;
 }
 

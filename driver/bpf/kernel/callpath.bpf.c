@@ -27,7 +27,7 @@ struct callpath_mapping {
 	uint64_t delta; /* offset in the file less address */
 	uint32_t seq, epoch;
 	uint32_t table; /* number of its table, 0: none */
-	uint32_t unused;
+	uint32_t code;	/* a part of one that is of no file: its program writes code into it */
 };
 
 enum {
@@ -36,6 +36,7 @@ enum {
 	CALLPATH_NODE = 32, /* words of a node of a maple tree */
 	CALLPATH_DEPTH = 8, /* levels of the tree */
 	CALLPATH_ROW_STEPS = 17,
+	CALLPATH_PAGE_BITS = 16, /* UNWIND_PAGE_BITS */
 };
 
 struct callpath_cpu {
@@ -144,7 +145,7 @@ static __always_inline uint32_t rows_below(uint32_t first, uint32_t nr, uint32_t
  */
 __noinline uint32_t rule_number(const struct callpath_table *t, uint64_t off)
 {
-	uint64_t page = off >> 16;
+	uint64_t page = off >> CALLPATH_PAGE_BITS;
 	uint32_t from, to, below;
 
 	if (!t)
@@ -303,6 +304,20 @@ static __always_inline void tell_missing(struct callpath_cpu *c, uint64_t addr,
 		*told = hash;
 }
 
+/* The part of @m at @addr that has a table of its own. */
+static __always_inline void code_read(struct callpath_file *f, uint64_t addr,
+				      struct callpath_mapping *m)
+{
+	uint64_t page = addr >> CALLPATH_PAGE_BITS, start = page << CALLPATH_PAGE_BITS;
+	uint64_t end = start + (1ull << CALLPATH_PAGE_BITS);
+
+	m->start = m->start > start ? m->start : start;
+	m->end = m->end < end ? m->end : end;
+	m->delta = 0;
+	m->code = 1;
+	*f = (struct callpath_file){ .ino = m->instance, .size = page, .changed = CALLPATH_CODE };
+}
+
 /* Fill in the file and table that @vma maps. */
 static __always_inline void mapping_read(struct callpath_cpu *c, uint64_t addr, uint64_t vdso,
 					 const struct vm_area_struct *vma,
@@ -313,15 +328,15 @@ static __always_inline void mapping_read(struct callpath_cpu *c, uint64_t addr, 
 
 	m->delta = (BPF_CORE_READ(vma, vm_pgoff) << 12) - m->start;
 	m->table = 0;
+	m->code = 0;
 	if (file) {
 		file_read(&c->missing.file, file);
 	} else if (vdso == m->start) {
 		c->missing.file = (struct callpath_file){ .changed = CALLPATH_VDSO };
 		m->delta = -m->start;
 	} else {
-		return;
+		code_read(&c->missing.file, addr, m);
 	}
-	c->missing.vdso = !file;
 	table = bpf_map_lookup_elem(&callpath_files, &c->missing.file);
 	if (table)
 		m->table = *table;
@@ -404,10 +419,11 @@ static __always_inline uint64_t *frame_at(struct callpath_cpu *c, uint32_t i)
  * A coroutine's outermost frame was put onto its stack by hand: it "returns" to the first byte of a
  * routine, and no code stands before that which could have called.
  */
-static __always_inline int without_rule(struct callpath_cpu *c, const struct callpath_table *t,
-					uint64_t off)
+static __always_inline int without_rule(struct callpath_cpu *c, const struct callpath_mapping *m,
+					const struct callpath_table *t, uint64_t off)
 {
-	if (c->state.exact || !rule_number(t, off + 1))
+	/* Before a routine that a program wrote may stand one of which no rule is known. */
+	if (c->state.exact || m->code || !rule_number(t, off + 1))
 		return CALLPATH_NO_ROWS;
 	*frame_at(c, c->w.nr - 1) |= CALLPATH_EXACT;
 	return CALLPATH_COMPLETE;
@@ -428,7 +444,7 @@ static __always_inline int climb(struct callpath_cpu *c, const struct callpath_m
 		return CALLPATH_NO_ROWS;
 	use(t, c->w.time_ns);
 	if (!rule_read(&c->rule, t, addr + m->delta))
-		return without_rule(c, t, addr + m->delta);
+		return without_rule(c, m, t, addr + m->delta);
 	step = unwind_step(NULL, &c->state, &c->rule);
 	return step == UNWIND_STEP_NEXT ? -1 : end_of(step);
 }

@@ -35,12 +35,17 @@ enum {
 	CALLPATH_ASTRAY,
 };
 
-/* As struct driver_file; all 0 but changed: that of the vdso. */
+/*
+ * As struct driver_file. By changed are told apart: the vdso (all else 0), and memory that a
+ * program writes its code into. Of that each 64 KiB have a table of their own, whose offsets are
+ * addresses: ino is the process's instance, size the address's page (UNWIND_PAGE_BITS).
+ */
 struct callpath_file {
 	uint64_t dev, ino, size, changed;
 };
 
 #define CALLPATH_VDSO 1 /* changed */
+#define CALLPATH_CODE 2
 
 /*
  * Where a table of a file stands: its rules, then its pages, then its rows, as unwind.h has them.
@@ -75,7 +80,7 @@ _Static_assert(sizeof(struct callpath_record) == 40, "callpath_record");
 struct callpath_missing {
 	struct callpath_file file;
 	uint64_t instance, addr, start, end, file_off;
-	uint32_t tgid, vdso;
+	uint32_t tgid, unused;
 };
 
 /* The counters of one CPU; they only grow. */

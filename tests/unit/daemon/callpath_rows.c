@@ -18,8 +18,8 @@ static struct trial core;
 static struct driver {
 	struct driver_rows_missing missing[MISSING_MAX];
 	size_t nr_missing;
-	size_t nr_put, nr_none, nr_again;
-	struct driver_file put; /* the last one */
+	size_t nr_put, nr_none, nr_again, nr_forgotten;
+	struct driver_file put, forgotten; /* the last ones */
 	int put_result;
 } driver;
 static struct callpaths *paths;
@@ -52,6 +52,13 @@ static void answer_again(struct driver *d, const struct driver_file *file)
 	d->nr_again++;
 }
 
+static void answer_forget(struct driver *d, const struct driver_file *files, size_t nr)
+{
+	assert_true(nr > 0);
+	d->forgotten = files[nr - 1];
+	d->nr_forgotten += nr;
+}
+
 static void answer_stats(const struct driver *d, struct driver_callpath_stats *out)
 {
 	(void)d;
@@ -59,7 +66,7 @@ static void answer_stats(const struct driver *d, struct driver_callpath_stats *o
 }
 
 static const struct callpath_driver calls = { answer_missing, answer_put, answer_again,
-					      answer_stats };
+					      answer_forget, answer_stats };
 
 static int setup(void **state)
 {
@@ -197,7 +204,7 @@ static void vdso(void **state)
 {
 	(void)state;
 	stand_ins.rows = knows_vdso;
-	lacks(0)->vdso = true;
+	lacks(0)->kind = DRIVER_ROWS_VDSO;
 	assert_true(callpath_serve(paths));
 	assert_int_equal(driver.nr_put, 1);
 }
@@ -340,6 +347,143 @@ static void very_many(void **state)
 	assert_int_equal(driver.nr_none, MISSING_MAX - 4096);
 }
 
+/* ---- code that processes write --------------------------------------------------------------- */
+
+#define CODE 0x7f0000010000ull
+
+static struct reader_code asked_code;
+static struct reader_routine asked_routines[4];
+
+static int knows_code(const struct reader_code *c, struct unwind_table **out)
+{
+	asked_code = *c;
+	memcpy(asked_routines, c->routines, c->nr * sizeof(*c->routines));
+	return make_table(out);
+}
+
+static void lacks_code(uint64_t instance)
+{
+	*lacks(0) = (struct driver_rows_missing){ .file = { .ino = instance, .size = CODE >> 16 },
+						  .instance = instance,
+						  .addr = CODE + 8,
+						  .start = CODE,
+						  .end = CODE + 0x10000,
+						  .pid = PID,
+						  .kind = DRIVER_ROWS_CODE };
+}
+
+static void begin_code(void)
+{
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	stand_ins.code_rows = knows_code;
+	stand_ins.nr_routines = 2;
+	stand_ins.routines[0].addr = CODE + 0x100;
+	stand_ins.routines[0].len = 0x80;
+	stand_ins.routines[0].seq = 7;
+	stand_ins.routines[1].addr = CODE - 0x100;
+	stand_ins.routines[1].len = 0x180;
+	stand_ins.routines[1].seq = 8;
+}
+
+static void by_its_routines(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(asked_code.pid, PID);
+	assert_int_equal(asked_code.start, CODE);
+	assert_int_equal(asked_code.end, CODE + 0x10000);
+	assert_int_equal(asked_code.nr, 2);
+	assert_int_equal(asked_routines[0].addr, CODE - 0x100);
+	assert_int_equal(asked_routines[1].addr, CODE + 0x100);
+	assert_int_equal(asked_routines[1].len, 0x80);
+	assert_false(callpath_serve(paths));
+	assert_int_equal(stand_ins.nr_rows, 1);
+	assert_int_equal(driver.nr_forgotten, 0);
+}
+
+/* Two sources tell of one routine, and a third lies about its length. */
+static void told_twice(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 4;
+	stand_ins.routines[2] = stand_ins.routines[0];
+	stand_ins.routines[3] = stand_ins.routines[0];
+	stand_ins.routines[3].addr += 0x10;
+	stand_ins.routines[3].len = UINT64_MAX;
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(asked_code.nr, 2);
+	assert_int_equal(asked_routines[1].len, 0x80);
+}
+
+static void nothing_told_yet(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 0;
+	lacks_code(1);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_none, 1);
+	assert_int_equal(stand_ins.nr_rows, 0);
+	/* News of other code of the process. */
+	stand_ins.news++;
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 0);
+	/* And of this. */
+	stand_ins.nr_routines = 1;
+	stand_ins.news++;
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 1);
+	assert_int_equal(driver.forgotten.size, CODE >> 16);
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 1);
+}
+
+/* Another routine of the same length took its place. */
+static void replaced(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	callpath_serve(paths);
+	stand_ins.routines[0].seq = 9;
+	stand_ins.news++;
+	callpath_serve(paths);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 1);
+}
+
+static void its_process_ends(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	callpath_serve(paths);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 1);
+}
+
+static void more_parts_than_are_known(void **state)
+{
+	(void)state;
+	begin_code();
+	for (uint64_t i = 1; i <= 4096; i++)
+		lacks_code(i);
+	while (waiting() || driver.nr_missing)
+		callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 0);
+	lacks_code(4097);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 1);
+	assert_int_equal(driver.forgotten.ino, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -357,6 +501,12 @@ int main(void)
 		TEST(too_long),
 		TEST(too_large),
 		TEST(very_many),
+		TEST(by_its_routines),
+		TEST(told_twice),
+		TEST(nothing_told_yet),
+		TEST(replaced),
+		TEST(its_process_ends),
+		TEST(more_parts_than_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

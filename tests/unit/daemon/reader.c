@@ -198,6 +198,64 @@ static void test_rows_of_a_descriptor(void **state)
 	close(fd);
 }
 
+#if defined(__x86_64__)
+static int32_t height_at(const struct unwind_table *t, const void *at)
+{
+	const struct unwind_rule *rule = unwind_find(t, (uint64_t)at);
+
+	return rule->how == UNWIND_CFA && rule->base == UNWIND_SP ? rule->off : -1;
+}
+
+/* Routines of this process's memory, of which two lie only partly in what is asked for. */
+static void test_rows_of_code(void **state)
+{
+	/* push %rbx; sub $32, %rsp; call .+0x1005; add $32, %rsp; pop %rbx; ret */
+	static const uint8_t bytes[] = { 0x53, 0x48, 0x83, 0xec, 0x20, 0xe8, 0,	   0x10,
+					 0,    0,    0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3 };
+	enum { LEN = sizeof(bytes), PAGE = 65536 };
+	uint8_t *memory =
+		mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct reader_routine routines[3];
+	struct reader_code c = { .pid = getpid(), .routines = routines, .nr = 3 };
+	struct unwind_table *t;
+
+	READER(state);
+	assert_true(memory != MAP_FAILED);
+	c.start = ((uintptr_t)memory + PAGE) & ~(uint64_t)(PAGE - 1);
+	c.end = c.start + PAGE;
+	routines[0] = (struct reader_routine){ c.start - 8, LEN };
+	routines[1] = (struct reader_routine){ c.start + 100, LEN };
+	routines[2] = (struct reader_routine){ c.end - 3, LEN };
+	for (size_t i = 0; i < 3; i++)
+		memcpy((void *)(uintptr_t)routines[i].addr, bytes, LEN);
+	assert_int_equal(reader_code_rows(r, &c, &t), 0);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start - 1)), -1);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)c.start), 48);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 7)), 8);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 8)), -1);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 100)), 8);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 101)), 16);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 105)), 48);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 116)), -1);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.end - 2)), 16);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)c.end), -1);
+	unwind_free(t);
+	/* One lies where there is no memory, and has no rules. */
+	munmap((void *)(uintptr_t)(c.start & ~4095ull), 4096);
+	assert_int_equal(reader_code_rows(r, &c, &t), 0);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 100)), -1);
+	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.end - 2)), 16);
+	unwind_free(t);
+	/* Out of order. */
+	routines[1].addr = routines[0].addr;
+	assert_int_equal(reader_code_rows(r, &c, &t), -EINVAL);
+	assert_null(t);
+	c.pid = INT32_MAX;
+	assert_true(reader_code_rows(r, &c, &t) < 0);
+	munmap(memory, 3 * PAGE);
+}
+#endif
+
 /* Of @fd, where it comes with a newline. */
 static int sent_id(struct reader *r, int fd, struct base_id *id)
 {
@@ -1247,6 +1305,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stopped_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
+#if defined(__x86_64__)
+		cmocka_unit_test_setup_teardown(test_rows_of_code, setup, teardown),
+#endif
 		cmocka_unit_test_setup_teardown(test_answers_that_do_not_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rights, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_parser, setup, teardown),

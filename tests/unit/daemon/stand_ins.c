@@ -138,6 +138,17 @@ uint64_t dyn_news(const struct process *p)
 	return stand_ins.news;
 }
 
+void dyn_living(const struct process *p, uint64_t start, uint64_t end,
+		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
+{
+	(void)p;
+	for (size_t i = 0; i < stand_ins.nr_routines; i++)
+		if (stand_ins.routines[i].addr < end &&
+		    stand_ins.routines[i].addr + stand_ins.routines[i].len > start)
+			fn(ctx, stand_ins.routines[i].addr, stand_ins.routines[i].len,
+			   stand_ins.routines[i].seq);
+}
+
 void dyn_wait(const struct process *p, uint64_t first_ns)
 {
 	(void)p;
@@ -385,6 +396,14 @@ int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct 
 	stand_ins.nr_rows++;
 	*out = NULL;
 	return stand_ins.rows ? stand_ins.rows(f, fd, out) : -DCPI_EFORMAT;
+}
+
+int reader_code_rows(struct reader *r, const struct reader_code *c, struct unwind_table **out)
+{
+	(void)r;
+	stand_ins.nr_rows++;
+	*out = NULL;
+	return stand_ins.code_rows ? stand_ins.code_rows(c, out) : -ESRCH;
 }
 
 uint64_t reader_cpu_ns(const struct reader *r)

@@ -72,6 +72,13 @@ struct stand_ins {
 	/* reader_rows; NULL: there are none */
 	int (*rows)(const struct reader_mapped *f, int fd, struct unwind_table **out);
 	unsigned int nr_rows;
+	/* dyn_living */
+	struct {
+		uint64_t addr, len, seq;
+	} routines[4];
+	size_t nr_routines;
+	/* reader_code_rows; NULL: there are none */
+	int (*code_rows)(const struct reader_code *c, struct unwind_table **out);
 	uint64_t reader_cpu_ns;
 	/* values_send: what it answers, and the last trace it took; values_receive: hands these on
 	 * for each of them */

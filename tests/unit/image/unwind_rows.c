@@ -4,6 +4,7 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -104,6 +105,69 @@ static void with_exceptions(void **state)
 	assert_true(count(t, UNWIND_CFA) >= 4);
 	unwind_free(t);
 }
+
+#if defined(__x86_64__)
+/* Assembly without a word about its frames: a function, one that only jumps on, and bytes that no
+ * symbol calls a function. */
+__asm__(".text\n"
+	".type unsaid, @function\n"
+	"unsaid: push %rbx\n"
+	"	sub $32, %rsp\n"
+	"	call unsaid_jumps\n"
+	"	add $32, %rsp\n"
+	"	pop %rbx\n"
+	"	ret\n"
+	".size unsaid, . - unsaid\n"
+	".type unsaid_jumps, @function\n"
+	"unsaid_jumps: push %rbx\n"
+	"	pop %rbx\n"
+	"	jmp *%rax\n"
+	".size unsaid_jumps, . - unsaid_jumps\n"
+	"unsaid_bytes: push %rbx\n"
+	"	pop %rbx\n"
+	"	ret\n");
+extern const uint8_t unsaid[], unsaid_jumps[], unsaid_bytes[];
+
+static int offset_in(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	uint64_t *addr = ctx, vaddr = *addr - info->dlpi_addr;
+
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && vaddr - ph->p_vaddr < ph->p_filesz)
+			*addr = vaddr - ph->p_vaddr + ph->p_offset;
+	}
+	return 1; /* the program is the first */
+}
+
+static int32_t height_at(const struct unwind_table *t, const uint8_t *code)
+{
+	uint64_t at = (uint64_t)code;
+	const struct unwind_rule *rule;
+
+	dl_iterate_phdr(offset_in, &at);
+	rule = unwind_find(t, at);
+	return rule->how == UNWIND_CFA && rule->base == UNWIND_SP ? rule->off : -1;
+}
+
+static void routines_without_frames(void **state)
+{
+	struct unwind_table *t = table_of("/proc/self/exe");
+
+	(void)state;
+	assert_int_equal(height_at(t, unsaid), 8);
+	assert_int_equal(height_at(t, unsaid + 1), 16);
+	assert_int_equal(height_at(t, unsaid + 5), 48);
+	assert_int_equal(height_at(t, unsaid_jumps), 8);
+	assert_int_equal(height_at(t, unsaid_jumps + 1), 16);
+	assert_int_equal(height_at(t, unsaid_jumps + 2), 8);
+	assert_int_equal(height_at(t, unsaid_bytes), -1);
+	assert_int_equal(height_at(t, unsaid_bytes + 1), -1);
+	unwind_free(t);
+}
+#endif
 
 static void vdso(void **state)
 {
@@ -654,6 +718,9 @@ int main(void)
 		cmocka_unit_test(libc),
 		cmocka_unit_test(static_program),
 		cmocka_unit_test(with_exceptions),
+#if defined(__x86_64__)
+		cmocka_unit_test(routines_without_frames),
+#endif
 		cmocka_unit_test(vdso),
 		cmocka_unit_test(nothing_around_it),
 		cmocka_unit_test(frame),

@@ -11,6 +11,7 @@ enum chain_how {
 	CHAIN_KERNEL, /* in a call of the kernel, likewise */
 	CHAIN_DEEP,   /* behind a recursion of CHAIN_DEPTH */
 	CHAIN_SIGNAL, /* in a handler of a signal that is raised */
+	CHAIN_CODE,   /* as CHAIN_SELF, called by code that was written into memory (chain_code) */
 };
 
 enum { CHAIN_LEN = 30, CHAIN_DEPTH = 900 };
@@ -19,6 +20,12 @@ struct chain_truth {
 	volatile unsigned int work;
 	uint64_t called_from[CHAIN_LEN]; /* return addresses, of chain_burn first */
 };
+
+/* Where chain_code_write wrote its code, and instructions that move its stack pointer. */
+enum { CHAIN_CODE_PUSHED = 1, CHAIN_CODE_MOVED = 5, CHAIN_CODE_LEN = 24 };
+extern uint8_t *chain_code;
+/* For CHAIN_CODE. 0, or -1: there is none for this machine, or no memory. */
+int chain_code_write(void);
 
 extern struct chain_truth *chain_truth;
 

@@ -53,16 +53,46 @@ static void check_key(const struct driver_rows_missing *m, int fd)
 			 (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec);
 }
 
+/* The table of chain_code, as it is to be: by address. */
+static struct unwind_table *table_of_code(void)
+{
+	static const struct {
+		uint32_t at;
+		int32_t off;
+	} rows[] = { { 0, 8 },
+		     { CHAIN_CODE_PUSHED, 16 },
+		     { CHAIN_CODE_MOVED, 48 },
+		     { CHAIN_CODE_LEN - 3, 16 },
+		     { CHAIN_CODE_LEN - 2, 8 },
+		     { CHAIN_CODE_LEN - 1, 0 } };
+	struct unwind_builder *b = unwind_builder_new();
+	struct unwind_table *table = NULL;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct unwind_rule rule = { .how = rows[i].off ? UNWIND_CFA : UNWIND_NONE,
+						  .base = rows[i].off ? UNWIND_SP : 0,
+						  .off = rows[i].off };
+
+		assert_int_equal(unwind_builder_add(b, (uint64_t)chain_code + rows[i].at, &rule),
+				 0);
+	}
+	assert_int_equal(unwind_builder_done(b, &table), 0);
+	unwind_builder_free(b);
+	return table;
+}
+
 static struct unwind_table *table_of(const struct driver_rows_missing *m)
 {
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
 	struct unwind_table *table = NULL;
 	int fd;
 
-	if (m->vdso) {
+	if (m->kind == DRIVER_ROWS_VDSO) {
 		image_rows_of_bytes(vdso, m->end - m->start, "vdso", &table, NULL);
 		return table;
 	}
+	if (m->kind == DRIVER_ROWS_CODE)
+		return m->addr - (uint64_t)chain_code < CHAIN_CODE_LEN ? table_of_code() : NULL;
 	fd = open_mapped(m->file.ino);
 	if (fd >= 0) {
 		check_key(m, fd);
@@ -363,6 +393,16 @@ static void handler_returns_to_what_it_interrupted(void **state)
 	run_at_clock(CHAIN_SIGNAL);
 }
 
+/* Its table is by address, and of its process alone. */
+static void code_in_memory_is_gone_through(void **state)
+{
+	(void)state;
+	if (chain_code_write() < 0)
+		skip();
+	run_at_clock(CHAIN_CODE);
+	munmap(chain_code, 4096);
+}
+
 static bool has_no_tick(void)
 {
 	const struct driver_config config = { .source = "bpf", .slots = tick_event, .nr_slots = 1 };
@@ -425,6 +465,7 @@ int main(int argc, char **argv)
 		CALLPATH_TEST(callers_of_the_kernel),
 		CALLPATH_TEST(deep_recursion_is_complete),
 		CALLPATH_TEST(handler_returns_to_what_it_interrupted),
+		CALLPATH_TEST(code_in_memory_is_gone_through),
 		CALLPATH_TEST(tick_has_callers),
 		CALLPATH_TEST(tick_has_callers_of_the_kernel),
 		CALLPATH_TEST(traces_and_callers),

@@ -242,6 +242,32 @@ static void file_is_asked_for_again(void **state)
 	unwind_free(t);
 }
 
+/* Files that are forgotten make way, and are missing when they are met; others stay. */
+static void files_are_forgotten(void **state)
+{
+	struct driver_file files[] = { file_of(7), file_of(8), file_of(9) };
+	struct unwind_table *t = table_of(10, 16, 2);
+	uint64_t bytes;
+
+	(void)state;
+	put(6, t, 1);
+	bytes = k->rows.bytes;
+	k->watched = k->tables[put(7, t, 1)].rows + 5;
+	k->kept = word(k->watched);
+	assert_int_equal(put(8, NULL, 1), 0);
+	bpf_rows_forget(&k->rows, files, 3);
+	/* A program may have been in the first. */
+	assert_int_equal(k->watched, 0);
+	assert_true(is_known(6));
+	assert_false(is_known(7));
+	assert_false(is_known(8));
+	assert_int_equal(k->rows.bytes, bytes);
+	assert_int_equal(k->rows.evicted, 0);
+	assert_true(bpf_rows_ask(&k->rows, &files[0], 2));
+	assert_int_not_equal(put(7, t, 3), 0);
+	unwind_free(t);
+}
+
 static void another_table_takes_the_place_of_the_first(void **state)
 {
 	struct unwind_table *a = table_of(3000, 16, 2), *b = table_of(3000, 16, 9);
@@ -340,6 +366,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(table_is_as_it_was_put, begin, end),
 		cmocka_unit_test_setup_teardown(file_is_asked_for_once, begin, end),
 		cmocka_unit_test_setup_teardown(file_is_asked_for_again, begin, end),
+		cmocka_unit_test_setup_teardown(files_are_forgotten, begin, end),
 		cmocka_unit_test_setup_teardown(another_table_takes_the_place_of_the_first, begin,
 						end),
 		cmocka_unit_test_setup_teardown(what_was_not_used_for_longest_makes_way, begin,

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unwind tables of code that processes write (JITs): made from the routines that they told of, by
+ * parts of 64 KiB of their memory, and made again when these are others.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "callpath_internal.h"
+#include "jit.h"
+#include "unwind.h"
+
+/* The driver knows no more files. */
+enum { PARTS_MAX = 4096 };
+
+void callpath_codes_release(struct callpath_codes *c)
+{
+	free(c->parts);
+	free(c->gone);
+	free(c->routines);
+	*c = (struct callpath_codes){ 0 };
+}
+
+/* ---- routines -------------------------------------------------------------------------------- */
+
+/* The process, if it is still the life that met the code, or may be. */
+static const struct process *process_of(const struct callpaths *t,
+					const struct driver_rows_missing *m)
+{
+	const struct process *p = processes_find(t->config.follow->processes, m->pid);
+
+	if (!p || p->exited || (p->instance && m->instance && p->instance != m->instance))
+		return NULL;
+	return p;
+}
+
+static void add_routine(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	struct callpath_codes *c = ctx;
+
+	(void)seq;
+	if (c->nr_routines == READER_ROUTINES_MAX)
+		return;
+	if (base_grow(&c->routines, &c->cap_routines, c->nr_routines + 1, sizeof(*c->routines)) < 0)
+		c->no_memory = true;
+	else
+		c->routines[c->nr_routines++] = (struct reader_routine){ addr, len };
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct reader_routine *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return (x->len > y->len) - (x->len < y->len);
+}
+
+/* Of several that were told of the same code one stays. */
+static void sort_routines(struct callpath_codes *c)
+{
+	uint64_t end = 0;
+	size_t kept = 0;
+
+	if (c->nr_routines)
+		qsort(c->routines, c->nr_routines, sizeof(*c->routines), by_addr);
+	for (size_t i = 0; i < c->nr_routines; i++) {
+		const struct reader_routine *q = &c->routines[i];
+
+		if (q->addr < end || !q->len || q->len > UINT64_MAX - q->addr)
+			continue;
+		end = q->addr + q->len;
+		c->routines[kept++] = *q;
+	}
+	c->nr_routines = kept;
+}
+
+/* A routine that took another one's place has another number. */
+static void add_print(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint64_t *print = ctx, words[] = { *print, addr, len, seq };
+
+	*print = base_hash64(words, sizeof(words));
+}
+
+static uint64_t print_of(const struct process *p, const struct driver_rows_missing *m)
+{
+	uint64_t print = 0;
+
+	dyn_living(p, m->start, m->end, add_print, &print);
+	return print;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static struct callpath_code *find(const struct callpath_codes *c, const struct driver_file *file)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (!memcmp(&c->parts[i].m.file, file, sizeof(*file)))
+			return &c->parts[i];
+	return NULL;
+}
+
+/* A place for one more. Where there is none the oldest part makes way. */
+static struct callpath_code *add_part(struct callpaths *t)
+{
+	struct callpath_codes *c = &t->codes;
+
+	if (c->nr == PARTS_MAX) {
+		t->calls->forget(t->config.driver, &c->parts[0].m.file, 1);
+		memmove(c->parts, c->parts + 1, --c->nr * sizeof(*c->parts));
+	}
+	if (base_grow(&c->parts, &c->cap, c->nr + 1, sizeof(*c->parts)) < 0)
+		return NULL;
+	return &c->parts[c->nr++];
+}
+
+/* That it has a table, or none, holds until its routines are others. */
+static int note(struct callpaths *t, const struct process *p, const struct driver_rows_missing *m)
+{
+	struct callpath_code *part = find(&t->codes, &m->file);
+
+	if (!part)
+		part = add_part(t);
+	if (!part)
+		return -ENOMEM;
+	*part = (struct callpath_code){ .m = *m, .news = dyn_news(p), .print = print_of(p, m) };
+	return 0;
+}
+
+int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
+		      struct unwind_table **out)
+{
+	struct callpath_codes *c = &t->codes;
+	const struct process *p = process_of(t, m);
+	struct reader_code code = { .pid = m->pid, .start = m->start, .end = m->end };
+	int r;
+
+	if (!p)
+		return -ESRCH;
+	r = note(t, p, m);
+	if (r < 0)
+		return r;
+	c->nr_routines = 0;
+	c->no_memory = false;
+	dyn_living(p, m->start, m->end, add_routine, c);
+	sort_routines(c);
+	if (!c->nr_routines || c->no_memory)
+		return c->no_memory ? -ENOMEM : -ENODATA;
+	code.routines = c->routines;
+	code.nr = c->nr_routines;
+	return reader_code_rows(t->config.reader, &code, out);
+}
+
+/* Is what was asked for what its process has now? */
+static bool holds(const struct callpaths *t, struct callpath_code *part)
+{
+	const struct process *p = process_of(t, &part->m);
+	uint64_t news = p ? dyn_news(p) : 0;
+
+	if (!p || (news != part->news && print_of(p, &part->m) != part->print))
+		return false;
+	part->news = news;
+	return true;
+}
+
+void callpath_code_check(struct callpaths *t)
+{
+	struct callpath_codes *c = &t->codes;
+	size_t kept = 0, nr_gone = 0;
+
+	if (base_grow(&c->gone, &c->cap_gone, c->nr, sizeof(*c->gone)) < 0)
+		return;
+	for (size_t i = 0; i < c->nr; i++) {
+		if (holds(t, &c->parts[i]))
+			c->parts[kept++] = c->parts[i];
+		else
+			c->gone[nr_gone++] = c->parts[i].m.file;
+	}
+	c->nr = kept;
+	if (nr_gone)
+		t->calls->forget(t->config.driver, c->gone, nr_gone);
+}
