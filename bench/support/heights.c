@@ -19,7 +19,7 @@ enum { NO_ROUTINE = HEIGHT_NR_REASONS, NO_IMAGE, NR_COLUMNS };
 struct facility {
 	char *name;
 	uint64_t samples[NR_COLUMNS];
-	uint64_t by_proof[3];
+	uint64_t by_proof[HEIGHT_NR_PROOFS];
 	struct facility *next;
 };
 

@@ -55,19 +55,18 @@ static int follow(struct height *h, uint32_t off)
 }
 
 /* Each state only loses what it says, in a few steps, so this ends. */
-static int follow_all(struct height *h)
+static int follow_all(struct height *h, uint32_t start, const struct height_state *s)
 {
-	struct height_state entry;
 	int r;
 
-	height_state_entry(&entry);
 	h->nr_queue = 0;
-	r = join(h, 0, &entry);
+	r = join(h, start, s);
 	while (r == 0 && h->nr_queue) {
-		uint32_t off = h->queue[--h->nr_queue];
-
-		h->queued[off] = 0;
-		r = follow(h, off);
+		if (!h->steps)
+			return -DCPI_ELIMIT;
+		h->steps--;
+		h->queued[h->queue[--h->nr_queue]] = 0;
+		r = follow(h, h->queue[h->nr_queue]);
 	}
 	return r;
 }
@@ -98,7 +97,7 @@ static int add_insn(struct height *h, uint32_t off)
 	return 0;
 }
 
-int height_flow(struct height *h)
+int height_flow(struct height *h, uint32_t off, const struct height_state *s)
 {
 	int r;
 
@@ -107,10 +106,10 @@ int height_flow(struct height *h)
 	memset(h->index, 0, h->len * sizeof(*h->index));
 	h->nr = 0;
 	height_states_clear(&h->states);
-	r = follow_all(h);
-	for (uint32_t off = 0; r >= 0 && off < h->len; off++)
-		if (h->state[off])
-			r = add_insn(h, off);
+	r = follow_all(h, off, s);
+	for (uint32_t i = 0; r >= 0 && i < h->len; i++)
+		if (h->state[i])
+			r = add_insn(h, i);
 	return r < 0 ? r : 0;
 }
 

@@ -7,6 +7,8 @@
 
 #include "height_internal.h"
 
+enum { STEPS_PER_BYTE = 64 };
+
 int height_open(uint32_t machine, struct height **out)
 {
 	*out = NULL;
@@ -25,6 +27,7 @@ void height_close(struct height *h)
 	free(h->queue);
 	free(h->index);
 	free(h->reason);
+	free(h->rule);
 	free(h->insns);
 	free(h);
 }
@@ -54,88 +57,26 @@ const char *height_reason_text(enum height_reason reason)
 	return reason < HEIGHT_NR_REASONS && texts[reason] ? texts[reason] : "?";
 }
 
-/* ---- a rule ---------------------------------------------------------------------------------- */
-
-static bool usable(const struct height_value *v, enum height_kind kind, bool verified)
-{
-	return v->kind == kind && (!v->assumed || verified);
-}
-
-/* Where a register of the caller is: in memory, still in the register, or nowhere. */
-static uint8_t place(const struct height_value *saved, const struct height_value *reg,
-		     enum height_kind kind, bool verified, int16_t *words)
-{
-	*words = 0;
-	if (usable(saved, HEIGHT_STACK, verified) && saved->off / 8 >= INT16_MIN) {
-		*words = (int16_t)(saved->off / 8);
-		return UNWIND_AT_CFA;
-	}
-	return usable(reg, kind, verified) ? UNWIND_AT_SAME : UNWIND_AT_LOST;
-}
-
-static enum height_reason rule_of(const struct height *h, const struct height_insn *i,
-				  struct unwind_rule *rule)
-{
-	const struct height_state *s = height_states_at(&h->states, i->state);
-	const struct height_value *sp = &s->reg[HEIGHT_SP], *fp = &s->reg[HEIGHT_FP];
-	bool verified = i->found & HEIGHT_VERIFIED;
-	bool by_fp = usable(fp, HEIGHT_STACK, verified);
-
-	*rule = (struct unwind_rule){ .how = UNWIND_NONE };
-	if (i->flow == HEIGHT_BAD)
-		return HEIGHT_NO_CODE;
-	if (i->found & HEIGHT_FROM_SIDE)
-		return HEIGHT_SIDE_ENTRY;
-	if (i->found & HEIGHT_CALLED_BEFORE)
-		return HEIGHT_AFTER_CALL;
-	if (!by_fp && !usable(sp, HEIGHT_STACK, verified))
-		return sp->kind == HEIGHT_STACK || fp->kind == HEIGHT_STACK ? HEIGHT_AFTER_CALL
-									    : HEIGHT_UNKNOWN;
-	rule->how = UNWIND_CFA;
-	rule->base = by_fp ? UNWIND_FP : UNWIND_SP;
-	rule->off = -(by_fp ? fp->off : sp->off);
-	rule->fp_at =
-		place(&s->saved[HEIGHT_SAVED_FP], fp, HEIGHT_OLD_FP, verified, &rule->fp_words);
-	rule->link_at = place(&s->saved[HEIGHT_SAVED_LINK], &s->reg[HEIGHT_LINK], HEIGHT_OLD_LINK,
-			      verified, &rule->link_words);
-	return HEIGHT_PROVEN;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 struct rows {
 	int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule);
 	void *ctx;
-	struct unwind_rule last;
 };
 
-static int add_row(struct rows *r, uint64_t addr, const struct unwind_rule *rule)
+static int make_rows(const struct height *h, const struct rows *rows)
 {
-	if (memcmp(&r->last, rule, sizeof(*rule)) == 0)
-		return 0;
-	r->last = *rule;
-	return r->row(r->ctx, addr, rule);
-}
-
-static int make_rows(struct height *h, struct rows *rows)
-{
-	const struct unwind_rule none = { .how = UNWIND_NONE };
-	uint64_t end = 0;
+	static const struct unwind_rule none = { .how = UNWIND_NONE };
+	uint16_t last = 0;
 	int r = 0;
 
-	for (size_t n = 0; r >= 0 && n < h->nr; n++) {
-		const struct height_insn *i = &h->insns[n];
-		struct unwind_rule rule;
-		enum height_reason reason = rule_of(h, i, &rule);
-
-		if (i->off > end)
-			r = add_row(rows, h->vaddr + end, &none);
-		end = (uint64_t)i->off + i->len;
-		memset(h->reason + i->off, reason, i->len);
-		if (r >= 0)
-			r = add_row(rows, h->vaddr + i->off, &rule);
+	for (size_t off = 0; r >= 0 && off < h->len; off++) {
+		if (h->rule[off] == last)
+			continue;
+		last = h->rule[off];
+		r = rows->row(rows->ctx, h->vaddr + off, last ? &h->rules.v[last] : &none);
 	}
-	return r < 0 ? r : add_row(rows, h->vaddr + end, &none);
+	return r < 0 || !last ? r : rows->row(rows->ctx, h->vaddr + h->len, &none);
 }
 
 static int reserve(struct height *h, size_t len)
@@ -144,26 +85,31 @@ static int reserve(struct height *h, size_t len)
 	    base_grow(&h->queued, &h->cap_queued, len, sizeof(*h->queued)) < 0 ||
 	    base_grow(&h->queue, &h->cap_queue, len, sizeof(*h->queue)) < 0 ||
 	    base_grow(&h->index, &h->cap_index, len, sizeof(*h->index)) < 0 ||
+	    base_grow(&h->rule, &h->cap_rule, len, sizeof(*h->rule)) < 0 ||
 	    base_grow(&h->reason, &h->cap_reason, len, sizeof(*h->reason)) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
 /* Find rules and reasons. */
-static int work(struct height *h, struct rows *rows)
+static int work(struct height *h)
 {
+	struct height_state entry;
 	int r = reserve(h, h->len);
 
-	if (r >= 0)
-		r = height_flow(h);
+	if (r < 0)
+		return r;
+	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
+	height_state_entry(&entry);
+	r = height_flow(h, 0, &entry);
 	if (r == -DCPI_ELIMIT)
 		h->refused = HEIGHT_TOO_LARGE;
 	else if (r >= 0)
 		height_prove(h);
 	if (r < 0 && r != -DCPI_ELIMIT)
 		return r;
-	memset(h->reason, h->refused != HEIGHT_PROVEN ? h->refused : HEIGHT_UNREACHED, h->len);
-	return h->refused != HEIGHT_PROVEN ? 0 : make_rows(h, rows);
+	height_keep(h);
+	return height_trials(h);
 }
 
 static void report_to(const struct height *h, size_t len, struct height_report *report)
@@ -179,7 +125,7 @@ int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vadd
 		int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule), void *ctx,
 		struct height_report *report)
 {
-	struct rows rows = { .row = row, .ctx = ctx, .last = { .how = UNWIND_NONE } };
+	const struct rows rows = { .row = row, .ctx = ctx };
 	uint64_t end;
 	int r = 0;
 
@@ -192,7 +138,9 @@ int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vadd
 	h->proof = HEIGHT_BY_NOTHING;
 	h->refused = h->len == len ? HEIGHT_PROVEN : HEIGHT_TOO_LARGE;
 	if (h->len)
-		r = work(h, &rows);
+		r = work(h);
+	if (r >= 0)
+		r = make_rows(h, &rows);
 	if (r >= 0 && report)
 		report_to(h, len, report);
 	return r < 0 ? r : 0;

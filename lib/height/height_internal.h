@@ -76,6 +76,8 @@ enum {
 	HEIGHT_WRITES_OWN = 1 << 3,  /* over the return address: behind it nothing is known */
 	HEIGHT_PUSHES_FP = 1 << 4,   /* the caller's rbp, right below the return address */
 	HEIGHT_FRAMES = 1 << 5,	     /* rbp = rsp */
+	HEIGHT_SP_FROM_FP = 1 << 6,  /* rsp = rbp + a number */
+	HEIGHT_WRITES_FP = 1 << 7,
 };
 
 struct height_step {
@@ -84,12 +86,24 @@ struct height_step {
 	uint8_t flow;	 /* enum height_flow */
 	uint8_t does;	 /* set of what is listed above */
 	bool direct;
+	bool padding; /* it does nothing */
 };
 
 /* Decode the instruction at the start of @code, which stands at @vaddr, and change *@s as it does.
  */
 void height_step(const uint8_t *code, size_t len, uint64_t vaddr, struct height_state *s,
 		 struct height_step *out);
+
+/* ---- rules (rules.c) ------------------------------------------------------------------------- */
+
+enum { HEIGHT_MAX_RULES = 1 << 12, HEIGHT_RULE_SLOTS = HEIGHT_MAX_RULES * 2 };
+
+/* Different rules have numbers from 1 on; 0: none. */
+struct height_rules {
+	struct unwind_rule v[HEIGHT_MAX_RULES];
+	uint16_t slot[HEIGHT_RULE_SLOTS];
+	uint32_t nr;
+};
 
 /* ---- a routine ------------------------------------------------------------------------------- */
 
@@ -102,6 +116,8 @@ enum {
 	HEIGHT_ANCHORED = 1 << 1, /* a path leads from here to such an end */
 	/* Likewise, and the stack pointer of the end is computed from the one here. */
 	HEIGHT_VERIFIED = 1 << 2,
+	/* Likewise, and it is computed from rbp here. */
+	HEIGHT_VERIFIED_FP = 1 << 5,
 	HEIGHT_FROM_SIDE = 1 << 3,     /* code that was not reached may lead here */
 	HEIGHT_CALLED_BEFORE = 1 << 4, /* no end follows that a call before could be checked by */
 };
@@ -125,19 +141,32 @@ struct height {
 	uint32_t *queue;
 	/* For each byte: index + 1 of the instruction that begins there. */
 	uint32_t *index;
-	uint8_t *reason;
 	struct height_insn *insns; /* ascending */
-	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_insns;
+	/* What was found, for each byte: a number of a rule, and why. */
+	struct height_rules rules;
+	uint16_t *rule;
+	uint8_t *reason;
+	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_rule, cap_insns;
+	uint64_t steps; /* how many instructions may still be followed */
 	size_t nr_queue, nr;
 	uint8_t proof, refused;
 	bool called;
 };
 
-/* Follow all paths from the entry (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too many states. */
-int height_flow(struct height *h);
+/* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
+ * many states or steps. */
+int height_flow(struct height *h, uint32_t off, const struct height_state *s);
 /* The instruction at an offset, or NULL. */
 struct height_insn *height_insn_at(const struct height *h, uint64_t off);
 /* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
 void height_prove(struct height *h);
+/* Is nothing wrong with the paths that were followed? Then set what is "found" of instructions. */
+bool height_prove_trial(struct height *h);
+/* Keep rules and reasons of the instructions (rules.c). */
+void height_keep(struct height *h);
+/* The same of those that no rule was kept for, and whose state an end proves. How many bytes. */
+size_t height_keep_trial(struct height *h);
+/* Find rules for code that is not reached from the entry (trial.c). 0 or -ENOMEM. */
+int height_trials(struct height *h);
 
 #endif

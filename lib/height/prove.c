@@ -81,30 +81,21 @@ static bool overlaps(const struct height *h, size_t n)
 	return n + 1 < h->nr && i[1].off < i->off + i->len && i[1].state != i->state;
 }
 
-/* Set how the entry is proven, and why it is not. */
-static void judge(struct height *h)
+/* What is wrong with the routine; HEIGHT_PROVEN: nothing. */
+static enum height_reason judge(const struct height *h, bool *returns)
 {
-	bool returns = false;
-
+	*returns = false;
 	for (size_t n = 0; n < h->nr; n++) {
 		enum height_reason r = objection(h, &h->insns[n]);
 
 		if (r == HEIGHT_PROVEN && overlaps(h, n))
 			r = HEIGHT_OVERLAP;
-		if (r != HEIGHT_PROVEN) {
-			h->refused = (uint8_t)r;
-			return;
-		}
-		returns |=
+		if (r != HEIGHT_PROVEN)
+			return r;
+		*returns |=
 			h->insns[n].flow == HEIGHT_RETURN && at_return(state_of(h, &h->insns[n]));
 	}
-	h->proof = returns	     ? HEIGHT_BY_RETURN
-		   : has_prologue(h) ? HEIGHT_BY_PROLOGUE
-				     : HEIGHT_BY_NOTHING;
-	if (h->proof == HEIGHT_BY_NOTHING && h->called)
-		h->proof = HEIGHT_BY_CALLER;
-	if (h->proof == HEIGHT_BY_NOTHING)
-		h->refused = HEIGHT_NO_PROOF;
+	return HEIGHT_PROVEN;
 }
 
 /* ---- backward from the ends ------------------------------------------------------------------ */
@@ -126,6 +117,18 @@ static bool sp_assumed(const struct height *h, const struct height_insn *i)
 	return sp->kind == HEIGHT_STACK && sp->assumed;
 }
 
+/* rbp is what it was, or rsp is computed from it. */
+static uint8_t inherited_fp(const struct height *h, const struct height_insn *i,
+			    const struct height_insn *next)
+{
+	if (i->does & HEIGHT_SP_FROM_FP)
+		return next->found & HEIGHT_VERIFIED && sp_assumed(h, next) ? HEIGHT_VERIFIED_FP
+									    : 0;
+	if (i->does & HEIGHT_WRITES_FP || state_of(h, next)->reg[HEIGHT_FP].kind != HEIGHT_STACK)
+		return 0;
+	return next->found & HEIGHT_VERIFIED_FP;
+}
+
 /* What the instruction before @next has of it. */
 static uint8_t inherited(const struct height *h, const struct height_insn *i,
 			 const struct height_insn *next)
@@ -138,6 +141,8 @@ static uint8_t inherited(const struct height *h, const struct height_insn *i,
 	if (next->found & HEIGHT_VERIFIED && !(i->does & HEIGHT_RESETS) && sp_assumed(h, next) &&
 	    state_of(h, i)->reg[HEIGHT_SP].kind == HEIGHT_STACK)
 		found |= HEIGHT_VERIFIED;
+	if (state_of(h, i)->reg[HEIGHT_FP].kind == HEIGHT_STACK)
+		found |= inherited_fp(h, i, next);
 	return found;
 }
 
@@ -241,14 +246,33 @@ static void doubt_behind_calls(struct height *h)
 
 void height_prove(struct height *h)
 {
+	bool returns;
+
 	h->proof = HEIGHT_BY_NOTHING;
-	h->refused = HEIGHT_PROVEN;
-	judge(h);
+	h->refused = (uint8_t)judge(h, &returns);
 	if (h->refused != HEIGHT_PROVEN)
 		return;
+	h->proof = returns	     ? HEIGHT_BY_RETURN
+		   : has_prologue(h) ? HEIGHT_BY_PROLOGUE
+		   : h->called	     ? HEIGHT_BY_CALLER
+				     : HEIGHT_BY_NOTHING;
+	if (h->proof == HEIGHT_BY_NOTHING) {
+		h->refused = HEIGHT_NO_PROOF;
+		return;
+	}
 	find_anchored(h);
 	h->nr_queue = 0;
 	doubt_sides(h);
 	doubt_behind_calls(h);
 	spread_doubts(h);
+}
+
+bool height_prove_trial(struct height *h)
+{
+	bool returns;
+
+	if (judge(h, &returns) != HEIGHT_PROVEN || !returns)
+		return false;
+	find_anchored(h);
+	return true;
 }

@@ -103,6 +103,7 @@ static void set(struct work *w, int n, struct height_value v)
 		w->out->does |= HEIGHT_RESETS;
 		set_sp(w, v);
 	} else if (n >= 0) {
+		w->out->does |= n == HEIGHT_FP ? HEIGHT_WRITES_FP : 0;
 		w->s->reg[n] = v;
 	}
 }
@@ -213,6 +214,8 @@ static void do_mov(struct work *w)
 		do_other(w);
 	if (n == HEIGHT_FP && is_register(from) && from->reg.value == ZYDIS_REGISTER_RSP)
 		w->out->does |= HEIGHT_FRAMES;
+	if (n == HEIGHT_SP && is_register(from) && from->reg.value == ZYDIS_REGISTER_RBP)
+		w->out->does |= HEIGHT_SP_FROM_FP;
 }
 
 /* The stack pointer by a number of bytes; another register holds anything then, but for rbp. */
@@ -241,6 +244,8 @@ static void do_lea(struct work *w)
 		set_sp(w, address(w, from));
 	else
 		set(w, n, address(w, from));
+	if (n == HEIGHT_SP && from->mem.base == ZYDIS_REGISTER_RBP)
+		w->out->does |= HEIGHT_SP_FROM_FP;
 }
 
 static void do_push(struct work *w)
@@ -265,7 +270,8 @@ static void do_pop(struct work *w)
 static void do_leave(struct work *w)
 {
 	set(w, HEIGHT_SP, w->s->reg[HEIGHT_FP]);
-	w->s->reg[HEIGHT_FP] = pop(w, 8);
+	w->out->does |= HEIGHT_SP_FROM_FP;
+	set(w, HEIGHT_FP, pop(w, 8));
 }
 
 static void do_enter(struct work *w)
@@ -273,7 +279,7 @@ static void do_enter(struct work *w)
 	int64_t frame = (int64_t)(w->in.op[0].imm.value.u & UINT16_MAX);
 
 	push(w, 8, w->s->reg[HEIGHT_FP]);
-	w->s->reg[HEIGHT_FP] = w->s->reg[HEIGHT_SP];
+	set(w, HEIGHT_FP, w->s->reg[HEIGHT_SP]);
 	w->out->does |= HEIGHT_FRAMES;
 	if (w->in.op[1].imm.value.u & 31 || w->in.head.operand_width != 64)
 		set(w, HEIGHT_SP, anything);
@@ -377,6 +383,7 @@ void height_step(const uint8_t *code, size_t len, uint64_t vaddr, struct height_
 		return;
 	out->len = w.in.head.length;
 	out->flow = flow_of(&w.in.head);
+	out->padding = w.in.head.mnemonic == ZYDIS_MNEMONIC_NOP;
 	out->direct = w.in.head.raw.imm[0].is_relative;
 	if (out->direct)
 		out->target = insn_x86_target(&w.in.head, vaddr);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "agree.h"
-#include "height_internal.h"
 #include "image.h"
 #include "unwind.h"
 #include "unwind_rows.h"
@@ -27,29 +26,6 @@ static int row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 	return unwind_builder_add(ctx, addr, rule);
 }
 
-/* The state before the instruction that has the byte at @off. */
-static const struct height_state *state_at(const struct height *h, uint64_t off)
-{
-	for (uint64_t back = 0; back < 15 && back <= off; back++) {
-		const struct height_insn *i = height_insn_at(h, off - back);
-
-		if (i && i->len > back)
-			return height_states_at(&h->states, i->state);
-	}
-	return NULL;
-}
-
-static bool cfa_known(const struct height_state *s, const struct unwind_rule *theirs, int32_t *off)
-{
-	const struct height_value *v =
-		theirs->base == UNWIND_SP ? &s->reg[HEIGHT_SP] : &s->reg[HEIGHT_FP];
-
-	if (theirs->base != UNWIND_SP && theirs->base != UNWIND_FP)
-		return false;
-	*off = -v->off;
-	return v->kind == HEIGHT_STACK;
-}
-
 /* A copy may be in memory while the register still holds it: only two places in memory differ. */
 static bool place_differs(uint8_t at, int16_t words, uint8_t their_at, int16_t their_words)
 {
@@ -61,17 +37,15 @@ static bool place_differs(uint8_t at, int16_t words, uint8_t their_at, int16_t t
 static void compare(struct file *f, uint64_t vaddr, const struct unwind_rule *own,
 		    const struct unwind_rule *theirs)
 {
-	const struct height_state *s = state_at(f->h, vaddr - f->sym->vaddr);
 	struct agree *a = f->a;
-	int32_t off = own->off;
 	bool differs;
 
-	if (own->base != theirs->base && !cfa_known(s, theirs, &off)) {
+	if (own->base != theirs->base) {
 		a->apart++;
 		return;
 	}
 	a->compared++;
-	differs = off != theirs->off || theirs->returns ||
+	differs = own->off != theirs->off || theirs->returns ||
 		  place_differs(own->fp_at, own->fp_words, theirs->fp_at, theirs->fp_words) ||
 		  place_differs(own->link_at, own->link_words, theirs->link_at, theirs->link_words);
 	if (!differs)
