@@ -42,8 +42,8 @@ static enum height_reason rule_of(const struct height *h, const struct height_in
 	rule->how = UNWIND_CFA;
 	rule->base = by_fp ? UNWIND_FP : UNWIND_SP;
 	rule->off = -(by_fp ? fp->off : sp->off);
-	rule->fp_at =
-		place(&s->saved[HEIGHT_SAVED_FP], fp, HEIGHT_OLD_FP, verified, &rule->fp_words);
+	rule->fp_at = place(&s->saved[HEIGHT_SAVED_FP], fp, HEIGHT_OLD_FP, verified || fp_verified,
+			    &rule->fp_words);
 	rule->link_at = place(&s->saved[HEIGHT_SAVED_LINK], &s->reg[HEIGHT_LINK], HEIGHT_OLD_LINK,
 			      verified, &rule->link_words);
 	return HEIGHT_PROVEN;

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules of small routines, given as bytes of x86-64: what is proven, and what must have no rule. */
+#include <elf.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base.h"
+#include "height.h"
+
+enum { VADDR = 0x401000, MAX_CODE = 256 };
+
+#define RET	    0xc3
+#define NOP	    0x90
+#define HLT	    0xf4
+#define PUSH_RAX    0x50
+#define PUSH_RBX    0x53
+#define PUSH_RBP    0x55
+#define POP_RAX	    0x58
+#define POP_RBX	    0x5b
+#define POP_RBP	    0x5d
+#define LEAVE	    0xc9
+#define MOV_RBP_RSP 0x48, 0x89, 0xe5
+#define MOV_RSP_RBP 0x48, 0x89, 0xec
+#define SUB_RSP(n)  0x48, 0x83, 0xec, (n)
+#define ADD_RSP(n)  0x48, 0x83, 0xc4, (n)
+#define AND_RSP	    0x48, 0x83, 0xe4, 0xc0
+#define XOR_EBP	    0x31, 0xed
+#define XOR_EBX	    0x31, 0xdb
+#define CALL_OUT    0xe8, 0, 0, 0x10, 0
+#define JMP_OUT	    0xe9, 0, 0, 0x10, 0
+#define JZ(n)	    0x74, (n)
+#define JMP(n)	    0xeb, (n)
+
+static struct height *h;
+static struct unwind_rule rules[MAX_CODE + 1];
+static uint64_t nr_rows, last_row;
+static struct height_report report;
+
+static int row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	size_t len = *(const size_t *)ctx;
+
+	assert_true(addr >= VADDR && addr <= VADDR + len);
+	assert_true(!nr_rows || addr > last_row);
+	assert_true(unwind_rule_valid(rule));
+	for (size_t i = addr - VADDR; i <= len; i++)
+		rules[i] = *rule;
+	nr_rows++;
+	last_row = addr;
+	return 0;
+}
+
+static void run(const uint8_t *code, size_t len)
+{
+	uint64_t all = 0;
+
+	memset(rules, 0, sizeof(rules));
+	nr_rows = 0;
+	assert_int_equal(height_rows(h, code, len, VADDR, row, &len, &report), 0);
+	assert_int_equal(rules[len].how, UNWIND_NONE);
+	for (size_t i = 0; i < HEIGHT_NR_REASONS; i++)
+		all += report.bytes[i];
+	assert_int_equal(all, len);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(rules[i].how == UNWIND_CFA,
+				 height_reason_at(h, i) == HEIGHT_PROVEN);
+}
+
+#define RUN(...)                                                                                   \
+	do {                                                                                       \
+		static const uint8_t code[] = { __VA_ARGS__ };                                     \
+		run(code, sizeof(code));                                                           \
+	} while (0)
+
+static void cfa(size_t at, unsigned int base, int off)
+{
+	assert_int_equal(rules[at].how, UNWIND_CFA);
+	assert_int_equal(rules[at].base, base);
+	assert_int_equal(rules[at].off, off);
+	assert_int_equal(rules[at].returns, 0);
+}
+
+static void fp(size_t at, unsigned int where, int words)
+{
+	assert_int_equal(rules[at].fp_at, where);
+	assert_int_equal(rules[at].fp_words, words);
+}
+
+static void link_reg(size_t at, unsigned int where, int words)
+{
+	assert_int_equal(rules[at].link_at, where);
+	assert_int_equal(rules[at].link_words, words);
+}
+
+/* The whole routine has no rule, for that reason. */
+static void refused(enum height_reason reason)
+{
+	assert_int_equal(report.refused, reason);
+	assert_int_equal(nr_rows, 0);
+	assert_int_equal(height_reason_at(h, 0), reason);
+}
+
+/* ---- proven ---------------------------------------------------------------------------------- */
+
+static void leaf(void **state)
+{
+	(void)state;
+	RUN(NOP, RET);
+	cfa(0, UNWIND_SP, 8);
+	cfa(1, UNWIND_SP, 8);
+	fp(0, UNWIND_AT_SAME, 0);
+	link_reg(0, UNWIND_AT_SAME, 0);
+	assert_int_equal(report.proof, HEIGHT_BY_RETURN);
+	assert_int_equal(nr_rows, 2);
+}
+
+static void frame(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBP, MOV_RBP_RSP, AND_RSP, CALL_OUT, LEAVE, RET);
+	cfa(0, UNWIND_SP, 8);
+	cfa(1, UNWIND_SP, 16);
+	fp(1, UNWIND_AT_CFA, -2);
+	cfa(4, UNWIND_FP, 16);
+	cfa(13, UNWIND_FP, 16);
+	cfa(14, UNWIND_SP, 8);
+	fp(14, UNWIND_AT_SAME, 0);
+}
+
+static void entered(void **state)
+{
+	(void)state;
+	RUN(0xc8, 0x20, 0, 0, NOP, LEAVE, RET); /* enter 32, 0 */
+	cfa(4, UNWIND_FP, 16);
+	fp(4, UNWIND_AT_CFA, -2);
+	cfa(6, UNWIND_SP, 8);
+}
+
+static void pushes(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBX, PUSH_RBP, SUB_RSP(24), XOR_EBP, XOR_EBX, CALL_OUT, ADD_RSP(24), POP_RBP,
+	    POP_RBX, RET);
+	cfa(2, UNWIND_SP, 24);
+	cfa(6, UNWIND_SP, 48);
+	fp(10, UNWIND_AT_CFA, -3);
+	link_reg(10, UNWIND_AT_CFA, -2);
+	cfa(15, UNWIND_SP, 48); /* behind the call */
+	cfa(19, UNWIND_SP, 24);
+	cfa(20, UNWIND_SP, 16);
+	fp(20, UNWIND_AT_SAME, 0);
+	cfa(21, UNWIND_SP, 8);
+}
+
+/* Saved and restored by moves; the stack pointer by lea. */
+static void moves(void **state)
+{
+	(void)state;
+	RUN(SUB_RSP(24), 0x48, 0x89, 0x6c, 0x24, 0x08, /* mov [rsp+8], rbp */
+	    XOR_EBP, 0x48, 0x8b, 0x6c, 0x24, 0x08,     /* mov rbp, [rsp+8] */
+	    0x48, 0x8d, 0x64, 0x24, 0x18,	       /* lea rsp, [rsp+24] */
+	    RET);
+	fp(4, UNWIND_AT_SAME, 0);
+	fp(9, UNWIND_AT_CFA, -3);
+	fp(11, UNWIND_AT_CFA, -3);
+	cfa(16, UNWIND_SP, 32);
+	cfa(21, UNWIND_SP, 8);
+	fp(21, UNWIND_AT_SAME, 0);
+}
+
+/* A copy that is overwritten is none. */
+static void overwritten(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBP, PUSH_RBX, 0x48, 0x89, 0x04, 0x24, /* mov [rsp], rax */
+	    XOR_EBX, NOP, ADD_RSP(8), POP_RBP, RET);
+	link_reg(2, UNWIND_AT_CFA, -3);
+	link_reg(6, UNWIND_AT_SAME, 0);
+	link_reg(8, UNWIND_AT_LOST, 0);
+}
+
+/* Another convention than the system's: a call may change rbx. */
+static void call_changes_rbx(void **state)
+{
+	(void)state;
+	RUN(PUSH_RAX, CALL_OUT, POP_RAX, RET);
+	link_reg(1, UNWIND_AT_SAME, 0);
+	link_reg(6, UNWIND_AT_LOST, 0);
+	cfa(6, UNWIND_SP, 16);
+}
+
+/* The callee takes its arguments off: only the frame pointer is certain. */
+static void callee_pops(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBP, MOV_RBP_RSP, PUSH_RAX, PUSH_RAX, CALL_OUT, PUSH_RAX, CALL_OUT, LEAVE, 0xc2,
+	    16, 0);
+	for (size_t i = 4; i <= 17; i++)
+		cfa(i, UNWIND_FP, 16);
+	cfa(18, UNWIND_SP, 8);
+}
+
+/* It never returns, but begins as routines that are called. */
+static void prologue(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBP, MOV_RBP_RSP, JMP(-2 & 0xff));
+	cfa(4, UNWIND_FP, 16);
+	assert_int_equal(report.proof, HEIGHT_BY_PROLOGUE);
+}
+
+/* A table's target, which returns. */
+static void table(void **state)
+{
+	(void)state;
+	RUN(SUB_RSP(24), JZ(2), 0xff, 0xe0,    /* jmp rax */
+	    ADD_RSP(24), RET, NOP,	       /* +8 */
+	    0x31, 0xc0, CALL_OUT, ADD_RSP(24), /* +14, not reached */
+	    RET);
+	cfa(8, UNWIND_SP, 32);
+	cfa(14, UNWIND_SP, 32);
+	cfa(21, UNWIND_SP, 32);
+	cfa(25, UNWIND_SP, 8);
+	assert_int_equal(height_reason_at(h, 13), HEIGHT_UNREACHED); /* padding */
+}
+
+/* The first that is called makes the frame. */
+static void frame_by_other(void **state)
+{
+	(void)state;
+	RUN(NOP, CALL_OUT, PUSH_RAX, CALL_OUT, MOV_RSP_RBP, POP_RBP, RET);
+	assert_int_equal(report.proof, HEIGHT_BY_FRAME);
+	assert_int_equal(rules[0].how, UNWIND_NONE);
+	cfa(6, UNWIND_FP, 16);
+	fp(6, UNWIND_AT_CFA, -2);
+	cfa(12, UNWIND_FP, 16);
+	cfa(15, UNWIND_SP, 16);
+	cfa(16, UNWIND_SP, 8);
+}
+
+/* ---- no rule --------------------------------------------------------------------------------- */
+
+/* As a trace of LuaJIT: entered by a jump, with the interpreter's frame on the stack. */
+static void trace(void **state)
+{
+	(void)state;
+	RUN(ADD_RSP(0xf0), NOP, JZ(4), JMP(-5 & 0xff), NOP, NOP, JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+	RUN(NOP, ADD_RSP(16), JMP_OUT);
+	refused(HEIGHT_TAKES_CALLERS);
+	RUN(NOP, JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+}
+
+static void wrong_returns(void **state)
+{
+	(void)state;
+	RUN(PUSH_RAX, RET);
+	refused(HEIGHT_OTHER_RETURN);
+	RUN(JZ(1), RET, ADD_RSP(8), RET); /* one return is right */
+	refused(HEIGHT_TAKES_CALLERS);
+	RUN(XOR_EBP, RET);
+	refused(HEIGHT_FP_CHANGED);
+	RUN(0x48, 0x89, 0x04, 0x24, RET); /* mov [rsp], rax */
+	refused(HEIGHT_OWN_RETURN);
+}
+
+/* A call that takes arguments off shows at the return. */
+static void return_misses(void **state)
+{
+	(void)state;
+	RUN(PUSH_RAX, PUSH_RAX, CALL_OUT, RET);
+	refused(HEIGHT_OTHER_RETURN);
+}
+
+static void merged(void **state)
+{
+	(void)state;
+	RUN(JZ(1), RET, JZ(1), PUSH_RAX, NOP, HLT);
+	cfa(5, UNWIND_SP, 8);
+	assert_int_equal(height_reason_at(h, 6), HEIGHT_UNKNOWN);
+	assert_int_equal(height_reason_at(h, 7), HEIGHT_UNKNOWN);
+}
+
+/* A call that may never come back, and code behind it that never returns. */
+static void behind_call(void **state)
+{
+	(void)state;
+	RUN(JZ(1), RET, PUSH_RAX, CALL_OUT, NOP, HLT);
+	cfa(4, UNWIND_SP, 16); /* the call itself, where return addresses are looked up */
+	cfa(8, UNWIND_SP, 16);
+	assert_int_equal(height_reason_at(h, 9), HEIGHT_AFTER_CALL);
+	RUN(PUSH_RBP, MOV_RBP_RSP, CALL_OUT, NOP, HLT);
+	cfa(8, UNWIND_FP, 16);
+	assert_int_equal(height_reason_at(h, 9), HEIGHT_AFTER_CALL);
+}
+
+/* Code that is not reached leads to code that never returns. */
+static void side(void **state)
+{
+	(void)state;
+	RUN(JZ(1), RET, NOP, HLT, PUSH_RAX, JMP(-5 & 0xff));
+	assert_int_equal(height_reason_at(h, 3), HEIGHT_SIDE_ENTRY);
+	assert_int_equal(height_reason_at(h, 4), HEIGHT_SIDE_ENTRY);
+	cfa(2, UNWIND_SP, 8);
+}
+
+/* Code that is not reached, and never returns; or at another height than anything known. */
+static void unreached(void **state)
+{
+	(void)state;
+	RUN(SUB_RSP(24), ADD_RSP(24), RET, PUSH_RAX, CALL_OUT, HLT);
+	assert_int_equal(height_reason_at(h, 9), HEIGHT_UNREACHED);
+	RUN(SUB_RSP(24), NOP, ADD_RSP(24), RET, 0x31, 0xc0, ADD_RSP(40), RET);
+	assert_int_equal(height_reason_at(h, 10), HEIGHT_UNREACHED);
+}
+
+static void overlapping(void **state)
+{
+	(void)state;
+	/* mov eax, imm32, into whose number the jump leads at another height: push rax; ret */
+	RUN(JZ(3), PUSH_RAX, JMP(1), 0xb8, 0x58, 0xc3, NOP, NOP, RET);
+	refused(HEIGHT_OVERLAP);
+}
+
+/* "call next; next: pop rax": the part that is called takes its own return address. */
+static void own_address(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBX, 0xe8, 0, 0, 0, 0, POP_RAX, POP_RBX, RET);
+	assert_int_not_equal(report.proof, HEIGHT_BY_RETURN);
+	assert_int_equal(nr_rows, 0);
+}
+
+/* A switch of stacks. */
+static void stack_switch(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBP, PUSH_RBX, 0x48, 0x89, 0x27, 0x48, 0x8b, 0x26, POP_RBX, POP_RBP, RET);
+	refused(HEIGHT_NO_PROOF);
+}
+
+static void cut_off(void **state)
+{
+	(void)state;
+	RUN(JZ(1), RET, 0xe8, 0, 0);
+	assert_int_equal(height_reason_at(h, 3), HEIGHT_NO_CODE);
+	RUN(0x0f);
+	refused(HEIGHT_NO_PROOF);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static int stop(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	(void)ctx;
+	(void)addr;
+	(void)rule;
+	return -ENOSPC;
+}
+
+static void arguments(void **state)
+{
+	static const uint8_t ret = RET;
+	struct height *other;
+	uint8_t *large = calloc(1, HEIGHT_MAX_LEN + 1);
+
+	(void)state;
+	assert_int_equal(height_open(EM_AARCH64, &other), -DCPI_EUNSUPPORTED);
+	assert_null(other);
+	height_close(NULL);
+	assert_int_equal(height_rows(h, &ret, 1, VADDR, stop, NULL, NULL), -ENOSPC);
+	assert_int_equal(height_rows(h, &ret, 1, UINT64_MAX, stop, NULL, NULL), -EINVAL);
+	assert_int_equal(height_rows(h, NULL, 0, VADDR, stop, NULL, &report), 0);
+	assert_non_null(large);
+	assert_int_equal(height_rows(h, large, HEIGHT_MAX_LEN + 1, VADDR, stop, NULL, &report), 0);
+	assert_int_equal(report.bytes[HEIGHT_TOO_LARGE], HEIGHT_MAX_LEN + 1);
+	free(large);
+	for (int i = 0; i < HEIGHT_NR_REASONS; i++)
+		assert_string_not_equal(height_reason_text((enum height_reason)i), "?");
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* As many branches as there is space for, each to another place at another height. */
+static void hostile(void **state)
+{
+	enum { LEN = 1 << 16 };
+	uint8_t *code = malloc(LEN);
+	uint32_t seed = 1;
+
+	(void)state;
+	assert_non_null(code);
+	for (size_t i = 0; i < LEN; i++) {
+		seed = seed * 1103515245 + 12345;
+		code[i] = (uint8_t)(i % 3 == 0	 ? 0x50 + (seed >> 16) % 16
+				    : i % 3 == 1 ? 0x74
+						 : seed >> 16);
+	}
+	assert_int_equal(height_rows(h, code, LEN, VADDR, stop, NULL, &report), 0);
+	free(code);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return height_open(EM_X86_64, &h);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	height_close(h);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leaf),
+		cmocka_unit_test(frame),
+		cmocka_unit_test(entered),
+		cmocka_unit_test(pushes),
+		cmocka_unit_test(moves),
+		cmocka_unit_test(overwritten),
+		cmocka_unit_test(call_changes_rbx),
+		cmocka_unit_test(callee_pops),
+		cmocka_unit_test(prologue),
+		cmocka_unit_test(table),
+		cmocka_unit_test(frame_by_other),
+		cmocka_unit_test(trace),
+		cmocka_unit_test(wrong_returns),
+		cmocka_unit_test(return_misses),
+		cmocka_unit_test(merged),
+		cmocka_unit_test(behind_call),
+		cmocka_unit_test(side),
+		cmocka_unit_test(unreached),
+		cmocka_unit_test(overlapping),
+		cmocka_unit_test(own_address),
+		cmocka_unit_test(stack_switch),
+		cmocka_unit_test(cut_off),
+		cmocka_unit_test(arguments),
+		cmocka_unit_test(hostile),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
