@@ -26,6 +26,7 @@ enum { VADDR = 0x401000, MAX_CODE = 256 };
 #define POP_RBP	    0x5d
 #define LEAVE	    0xc9
 #define MOV_RBP_RSP 0x48, 0x89, 0xe5
+#define MOV_RSP_RAX 0x48, 0x89, 0x04, 0x24 /* into memory */
 #define MOV_RSP_RBP 0x48, 0x89, 0xec
 #define SUB_RSP(n)  0x48, 0x83, 0xec, (n)
 #define ADD_RSP(n)  0x48, 0x83, 0xc4, (n)
@@ -267,8 +268,42 @@ static void wrong_returns(void **state)
 	refused(HEIGHT_TAKES_CALLERS);
 	RUN(XOR_EBP, RET);
 	refused(HEIGHT_FP_CHANGED);
-	RUN(0x48, 0x89, 0x04, 0x24, RET); /* mov [rsp], rax */
-	refused(HEIGHT_OWN_RETURN);
+}
+
+/* Nothing is known behind it; what comes before is proven by another return. */
+static void writes_own_return(void **state)
+{
+	(void)state;
+	RUN(MOV_RSP_RAX, RET);
+	refused(HEIGHT_NO_PROOF);
+	RUN(JZ(6), PUSH_RAX, NOP, NOP, POP_RAX, NOP, RET, PUSH_RBX, POP_RBX, MOV_RSP_RAX, NOP, RET);
+	cfa(0, UNWIND_SP, 8);
+	cfa(8, UNWIND_SP, 8);
+	cfa(9, UNWIND_SP, 16);
+	cfa(10, UNWIND_SP, 8); /* the instruction itself */
+	assert_int_equal(height_reason_at(h, 14), HEIGHT_UNKNOWN);
+	assert_int_equal(height_reason_at(h, 15), HEIGHT_UNKNOWN);
+}
+
+/* A linker's symbol says that it is called: it only jumps on, in the state of the entry or not. */
+static void known_to_be_called(void **state)
+{
+	(void)state;
+	height_set_called(h, true);
+	RUN(PUSH_RBX, CALL_OUT, POP_RBX, JMP_OUT);
+	cfa(0, UNWIND_SP, 8);
+	cfa(1, UNWIND_SP, 16);
+	cfa(6, UNWIND_SP, 16);
+	cfa(7, UNWIND_SP, 8);
+	assert_int_equal(report.proof, HEIGHT_BY_CALLER);
+	RUN(PUSH_RBX, CALL_OUT, NOP, JMP_OUT);
+	cfa(1, UNWIND_SP, 16);
+	assert_int_equal(height_reason_at(h, 6), HEIGHT_AFTER_CALL);
+	RUN(NOP, ADD_RSP(16), JMP_OUT);
+	refused(HEIGHT_TAKES_CALLERS);
+	height_set_called(h, false);
+	RUN(PUSH_RBX, CALL_OUT, POP_RBX, JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
 }
 
 /* A call that takes arguments off shows at the return. */
@@ -436,6 +471,8 @@ int main(void)
 		cmocka_unit_test(frame_by_other),
 		cmocka_unit_test(trace),
 		cmocka_unit_test(wrong_returns),
+		cmocka_unit_test(writes_own_return),
+		cmocka_unit_test(known_to_be_called),
 		cmocka_unit_test(return_misses),
 		cmocka_unit_test(merged),
 		cmocka_unit_test(behind_call),
