@@ -63,13 +63,23 @@ removed()
 	grep -q "database '$db', or its open epoch, was removed" "$work/said" || fail "$* does not say why"
 }
 
+# lose COMMAND…: it removes all samples that are on disk; $gone is how many ever were. The daemon stands still, as a
+# flush of its own might come between.
+gone=0
+lose()
+{
+	kill -STOP "$daemon"
+	gone=$((gone + $(total_on_disk)))
+	"$@"
+	kill -CONT "$daemon"
+}
+
 "$tests/million_jit" -routines 100 -seconds 3600 >/dev/null &
 lives=$!
 trap 'kill "$lives" 2>/dev/null || :; umount -l "$work/disk"; cleanup' EXIT
 begin_jit
 flush_stored "before it is removed"
-gone=$stored
-rm -rf "$db"
+lose rm -rf "$db"
 end_jit
 echo "END without a database: $result"
 [ "$result" != 0 ] && [ "$result" != $TIMED_OUT ] || fail "END returns $result without a database"
@@ -109,14 +119,12 @@ end_jit
 
 # An epoch is removed by removing its folder; the database stays.
 flush_stored "before its epoch is removed"
-gone=$stored
-rm -rf "${db:?}/$(status_field epoch)"
+lose rm -rf "${db:?}/$(status_field epoch)"
 flush_holds "without its epoch" "$gone"
 
 # What is in it alone: as one empties that of a service, to which a folder made anew would be read-only.
 flush_stored "before it is emptied"
-gone=$stored
-find "$db" -mindepth 1 -delete
+lose find "$db" -mindepth 1 -delete
 flush_holds "emptied" "$gone"
 
 kill "$lives"
