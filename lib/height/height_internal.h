@@ -111,15 +111,12 @@ struct height_rules {
 
 /* Found of an instruction by prove.c. */
 enum {
-	HEIGHT_ENDS_WELL =
-		1 << 0,		  /* a return, or a jump to another routine, in the entry's state */
-	HEIGHT_ANCHORED = 1 << 1, /* a path leads from here to such an end */
-	/* Likewise, and the stack pointer of the end is computed from the one here. */
-	HEIGHT_VERIFIED = 1 << 2,
-	/* Likewise, and it is computed from rbp here. */
-	HEIGHT_VERIFIED_FP = 1 << 5,
-	HEIGHT_FROM_SIDE = 1 << 3,     /* code that was not reached may lead here */
-	HEIGHT_CALLED_BEFORE = 1 << 4, /* no end follows that a call before could be checked by */
+	HEIGHT_ANCHORED = 1 << 0,    /* a path leads from here to a return */
+	HEIGHT_VERIFIED = 1 << 1,    /* the stack pointer of an end is computed from the one here */
+	HEIGHT_VERIFIED_FP = 1 << 2, /* likewise from rbp */
+	HEIGHT_FROM_SIDE = 1 << 3,   /* code that was not reached may lead here */
+	HEIGHT_CALLED_BEFORE =
+		1 << 4, /* no return follows that a call before could be checked by */
 };
 
 struct height_insn {

@@ -100,14 +100,22 @@ static enum height_reason judge(const struct height *h, bool *returns)
 
 /* ---- backward from the ends ------------------------------------------------------------------ */
 
-/* Is it left here as a routine is left that was called? */
-static bool ends_well(const struct height *h, const struct height_insn *i)
+/*
+ * What is certain where the routine is left in the state of its entry. A return would miss if that
+ * were wrong. A jump may also lead to another part of the routine, where any state would do; but a
+ * state that is computed from the entry's comes back to it only if all calls did as assumed.
+ */
+static uint8_t end_found(const struct height *h, const struct height_insn *i)
 {
 	const struct height_state *s = state_of(h, i);
 
 	if (!at_return(s) || s->reg[HEIGHT_FP].kind != HEIGHT_OLD_FP)
-		return false;
-	return i->flow == HEIGHT_RETURN || i->does & HEIGHT_POPS_RETURN || leads_out(i);
+		return 0;
+	if (i->flow == HEIGHT_RETURN)
+		return HEIGHT_ANCHORED | HEIGHT_VERIFIED;
+	if (h->calls == HEIGHT_CALLS_ALL && (i->does & HEIGHT_POPS_RETURN || leads_out(i)))
+		return HEIGHT_VERIFIED;
+	return 0;
 }
 
 static bool sp_assumed(const struct height *h, const struct height_insn *i)
@@ -167,8 +175,7 @@ static bool sweep(struct height *h)
 static void find_anchored(struct height *h)
 {
 	for (size_t n = 0; n < h->nr; n++)
-		if (ends_well(h, &h->insns[n]))
-			h->insns[n].found |= HEIGHT_ENDS_WELL | HEIGHT_ANCHORED | HEIGHT_VERIFIED;
+		h->insns[n].found |= end_found(h, &h->insns[n]);
 	for (size_t n = 0; n < MAX_SWEEPS && sweep(h); n++)
 		;
 }

@@ -356,6 +356,16 @@ static void unreached(void **state)
 	assert_int_equal(height_reason_at(h, 10), HEIGHT_UNREACHED);
 }
 
+/* A jump out of code that is not reached proves nothing: it may lead to another part of it. */
+static void jump_from_unreached(void **state)
+{
+	(void)state;
+	RUN(SUB_RSP(24), JZ(2), 0xff, 0xe0, ADD_RSP(24), RET, NOP, 0x31, 0xc0, JZ(5), JMP_OUT, RET,
+	    0x31, 0xc0, JMP_OUT);
+	cfa(8, UNWIND_SP, 32);
+	assert_int_equal(height_reason_at(h, 24), HEIGHT_UNREACHED);
+}
+
 static void overlapping(void **state)
 {
 	(void)state;
@@ -478,6 +488,7 @@ int main(void)
 		cmocka_unit_test(behind_call),
 		cmocka_unit_test(side),
 		cmocka_unit_test(unreached),
+		cmocka_unit_test(jump_from_unreached),
 		cmocka_unit_test(overlapping),
 		cmocka_unit_test(own_address),
 		cmocka_unit_test(stack_switch),
