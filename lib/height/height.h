@@ -5,7 +5,9 @@
  * are. This is for code of JIT compilers, which describe it nowhere. x86-64.
  *
  * A rule is given only where the code itself proves it (docs/decisions/jit-call-paths.md). What is
- * taken for granted: a call keeps rbp, and code does not overwrite the registers that it saved.
+ * taken for granted: the first byte is where a routine is entered, as its JIT registered it; a call
+ * keeps rbp; and code does not overwrite the registers that it saved. Pages of code that nobody
+ * registered begin anywhere, and must not be given to this.
  *
  * The bytes are not believed: time and memory are bounded by the length of the code. No file is
  * opened, no process started.
