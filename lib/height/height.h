@@ -50,14 +50,13 @@ enum height_proof {
 	HEIGHT_BY_RETURN,   /* it returns from where it was entered */
 	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
 	HEIGHT_BY_CALLER,   /* height_set_called */
-	HEIGHT_BY_FRAME,    /* nothing of the entry; its frame, which it returns from */
 	HEIGHT_NR_PROOFS
 };
 
 struct height_report {
 	uint32_t bytes[HEIGHT_NR_REASONS]; /* of the code; their sum is its length */
 	uint8_t proof;			   /* enum height_proof */
-	uint8_t refused;		   /* reason at the entry; HEIGHT_PROVEN: none */
+	uint8_t refused;		   /* reason of the whole routine; HEIGHT_PROVEN: none */
 };
 
 struct height;

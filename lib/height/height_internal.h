@@ -127,6 +127,14 @@ struct height_insn {
 	uint8_t found;
 };
 
+/* Which proofs by a return that follows hold before a call, which may never come back. */
+enum height_calls {
+	HEIGHT_CALLS_ALL, /* paths from the entry: the state is computed, the call is what is
+			     checked */
+	HEIGHT_CALLS_FP,  /* a frame pointer that the whole routine has */
+	HEIGHT_CALLS_NONE,
+};
+
 struct height {
 	const uint8_t *code;
 	size_t len;
@@ -148,6 +156,7 @@ struct height {
 	size_t nr_queue, nr;
 	uint8_t proof, refused;
 	bool called;
+	uint8_t calls; /* enum height_calls */
 };
 
 /* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
@@ -157,8 +166,8 @@ int height_flow(struct height *h, uint32_t off, const struct height_state *s);
 struct height_insn *height_insn_at(const struct height *h, uint64_t off);
 /* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
 void height_prove(struct height *h);
-/* Is nothing wrong with the paths that were followed? Then set what is "found" of instructions. */
-bool height_prove_trial(struct height *h);
+/* The same of a trial: false if something is wrong with its paths. */
+bool height_prove_trial(struct height *h, enum height_calls calls);
 /* Keep rules and reasons of the instructions (rules.c). */
 void height_keep(struct height *h);
 /* The same of those that no rule was kept for, and whose state an end proves. How many bytes. */

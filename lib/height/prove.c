@@ -154,6 +154,17 @@ static uint8_t inherited(const struct height *h, const struct height_insn *i,
 	return found;
 }
 
+/* The same, as far as it holds across a call. */
+static uint8_t inherited_across(const struct height *h, const struct height_insn *i,
+				const struct height_insn *next)
+{
+	uint8_t found = inherited(h, i, next);
+
+	if (i->flow != HEIGHT_CALL || h->calls == HEIGHT_CALLS_ALL)
+		return found;
+	return h->calls == HEIGHT_CALLS_FP ? found & HEIGHT_VERIFIED_FP : 0;
+}
+
 static bool sweep(struct height *h)
 {
 	bool changed = false;
@@ -163,7 +174,8 @@ static bool sweep(struct height *h)
 		uint8_t found = i->found;
 
 		if (falls_through(i))
-			found |= inherited(h, i, height_insn_at(h, (uint64_t)i->off + i->len));
+			found |= inherited_across(h, i,
+						  height_insn_at(h, (uint64_t)i->off + i->len));
 		if (leads_to_target(i))
 			found |= inherited(h, i, height_insn_at(h, i->target));
 		changed |= found != i->found;
@@ -255,6 +267,7 @@ void height_prove(struct height *h)
 {
 	bool returns;
 
+	h->calls = HEIGHT_CALLS_ALL;
 	h->proof = HEIGHT_BY_NOTHING;
 	h->refused = (uint8_t)judge(h, &returns);
 	if (h->refused != HEIGHT_PROVEN)
@@ -274,10 +287,11 @@ void height_prove(struct height *h)
 	spread_doubts(h);
 }
 
-bool height_prove_trial(struct height *h)
+bool height_prove_trial(struct height *h, enum height_calls calls)
 {
 	bool returns;
 
+	h->calls = (uint8_t)calls;
 	if (judge(h, &returns) != HEIGHT_PROVEN || !returns)
 		return false;
 	find_anchored(h);

@@ -101,8 +101,7 @@ void height_keep(struct height *h)
 static bool is_open(const struct height *h, const struct height_insn *i)
 {
 	for (size_t n = 0; n < i->len; n++)
-		if (h->reason[i->off + n] != HEIGHT_UNREACHED &&
-		    h->reason[i->off + n] != HEIGHT_NO_PROOF)
+		if (h->reason[i->off + n] != HEIGHT_UNREACHED)
 			return false;
 	return true;
 }

@@ -2,7 +2,9 @@
 /*
  * Code that no path from the entry reaches: handlers of exceptions, targets of tables, loops that
  * are entered in the middle. A state is tried there, and it is right if the paths from there end in
- * a return that it leads to: with another state that return would miss the return address.
+ * a return that it leads to: with another state that return would miss the return address. A call
+ * on such a path may never come back, so that it ends the proof, but for a frame pointer that the
+ * routine has elsewhere.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,6 +16,7 @@ enum { MAX_TRIALS = 64, MAX_STATES = 3, STEPS_PER_BYTE = 2 };
 /* Where trials begin, and what is tried there. */
 struct trials {
 	struct height_state state[MAX_STATES];
+	enum height_calls calls[MAX_STATES];
 	size_t nr_states, nr;
 };
 
@@ -28,21 +31,31 @@ static void assume(struct height_state *s)
 		s->saved[i].assumed = s->saved[i].kind != HEIGHT_ANYTHING;
 }
 
-static void add_state(struct trials *t, const struct height_state *s)
+static void add_state(struct trials *t, const struct height_state *s, enum height_calls calls)
 {
+	t->calls[t->nr_states] = calls;
 	t->state[t->nr_states] = *s;
 	assume(&t->state[t->nr_states++]);
 }
 
-/* Most instructions of the routine have it. */
+static uint64_t weight(const struct height *h, uint32_t number, uint32_t count)
+{
+	const struct height_state *s = height_states_at(&h->states, (uint16_t)number);
+
+	return (uint64_t)(s->reg[HEIGHT_FP].kind == HEIGHT_STACK) << 32 | count;
+}
+
+/* Most instructions of the routine have it; or most of those with a frame pointer, if any have. */
 static const struct height_state *commonest(const struct height *h)
 {
 	uint32_t count[HEIGHT_MAX_STATES] = { 0 };
 	uint16_t best = 0;
 
 	for (size_t n = 0; n < h->nr; n++)
-		if (++count[h->insns[n].state] > count[best])
-			best = h->insns[n].state;
+		count[h->insns[n].state]++;
+	for (uint32_t n = 1; n <= h->states.nr; n++)
+		if (count[n] && (!best || weight(h, n, count[n]) > weight(h, best, count[best])))
+			best = (uint16_t)n;
 	return best ? height_states_at(&h->states, best) : NULL;
 }
 
@@ -63,7 +76,8 @@ static void add_body(const struct height *h, struct trials *t)
 	memset(&s.reg[HEIGHT_LINK], 0, sizeof(s.reg[HEIGHT_LINK]));
 	/* rbx is not checked by returns. */
 	memset(&s.saved[HEIGHT_SAVED_LINK], 0, sizeof(s.saved[HEIGHT_SAVED_LINK]));
-	add_state(t, &s);
+	add_state(t, &s,
+		  s.reg[HEIGHT_FP].kind == HEIGHT_STACK ? HEIGHT_CALLS_FP : HEIGHT_CALLS_NONE);
 }
 
 static void add_others(struct trials *t)
@@ -74,8 +88,8 @@ static void add_others(struct trials *t)
 	frame.saved[HEIGHT_SAVED_FP] = frame.reg[HEIGHT_FP];
 	height_state_entry(&entry);
 	memset(&entry.reg[HEIGHT_LINK], 0, sizeof(entry.reg[HEIGHT_LINK]));
-	add_state(t, &frame);
-	add_state(t, &entry);
+	add_state(t, &frame, HEIGHT_CALLS_NONE);
+	add_state(t, &entry, HEIGHT_CALLS_NONE);
 }
 
 /* ---- where ----------------------------------------------------------------------------------- */
@@ -136,7 +150,7 @@ static int try_at(struct height *h, struct trials *t, uint64_t off)
 		t->nr++;
 		if (r == -ENOMEM)
 			return r;
-		if (r == 0 && height_prove_trial(h) && height_keep_trial(h))
+		if (r == 0 && height_prove_trial(h, t->calls[i]) && height_keep_trial(h))
 			return 1;
 	}
 	return 0;
@@ -156,33 +170,14 @@ static int try_gaps(struct height *h, struct trials *t)
 	return 0;
 }
 
-/* A routine whose frame is made by the first that it calls. */
-static int try_behind_call(struct height *h, struct trials *t)
-{
-	const struct height_insn *i = height_insn_at(h, 0);
-
-	while (i && i->flow == HEIGHT_NEXT)
-		i = height_insn_at(h, (uint64_t)i->off + i->len);
-	if (!i || i->flow != HEIGHT_CALL || i->off + i->len >= h->len)
-		return 0;
-	return try_at(h, t, (uint64_t)i->off + i->len);
-}
-
 int height_trials(struct height *h)
 {
 	struct trials t = { .nr = 0 };
-	int r;
 
-	if (h->refused != HEIGHT_PROVEN && h->refused != HEIGHT_NO_PROOF)
+	if (h->refused != HEIGHT_PROVEN)
 		return 0;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
-	if (h->refused == HEIGHT_PROVEN)
-		add_body(h, &t);
+	add_body(h, &t);
 	add_others(&t);
-	if (h->refused == HEIGHT_PROVEN)
-		return try_gaps(h, &t);
-	r = try_behind_call(h, &t);
-	if (r > 0)
-		h->proof = HEIGHT_BY_FRAME;
-	return r < 0 ? r : 0;
+	return try_gaps(h, &t);
 }
