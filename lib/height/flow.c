@@ -43,7 +43,7 @@ static int follow(struct height *h, uint32_t off)
 	struct height_step step;
 	int r = 0;
 
-	height_step(h->code + off, h->len - off, h->vaddr + off, &s, &step);
+	height_step(h, off, &s, &step);
 	if (step.flow == HEIGHT_CALL && step.direct)
 		r = join_called(h, step.target);
 	if (r == 0 && (step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_JUMP))
@@ -83,7 +83,7 @@ static int add_insn(struct height *h, uint32_t off)
 	r = base_grow(&h->insns, &h->cap_insns, h->nr + 1, sizeof(*h->insns));
 	if (r < 0)
 		return r;
-	height_step(h->code + off, h->len - off, h->vaddr + off, &s, &step);
+	height_step(h, off, &s, &step);
 	within = step.direct && step.target - h->vaddr < h->len;
 	h->insns[h->nr] = (struct height_insn){
 		.off = off,

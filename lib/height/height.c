@@ -29,6 +29,7 @@ void height_close(struct height *h)
 	free(h->reason);
 	free(h->rule);
 	free(h->insns);
+	free(h->plain);
 	free(h);
 }
 
@@ -86,7 +87,8 @@ static int reserve(struct height *h, size_t len)
 	    base_grow(&h->queue, &h->cap_queue, len, sizeof(*h->queue)) < 0 ||
 	    base_grow(&h->index, &h->cap_index, len, sizeof(*h->index)) < 0 ||
 	    base_grow(&h->rule, &h->cap_rule, len, sizeof(*h->rule)) < 0 ||
-	    base_grow(&h->reason, &h->cap_reason, len, sizeof(*h->reason)) < 0)
+	    base_grow(&h->reason, &h->cap_reason, len, sizeof(*h->reason)) < 0 ||
+	    base_grow(&h->plain, &h->cap_plain, len, sizeof(*h->plain)) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -99,6 +101,7 @@ static int work(struct height *h)
 
 	if (r < 0)
 		return r;
+	memset(h->plain, 0, h->len * sizeof(*h->plain));
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
 	height_state_entry(&entry);
 	r = height_flow(h, 0, &entry);
@@ -109,7 +112,8 @@ static int work(struct height *h)
 	if (r < 0 && r != -DCPI_ELIMIT)
 		return r;
 	height_keep(h);
-	return height_trials(h);
+	r = height_trials(h);
+	return r < 0 ? r : height_use(h);
 }
 
 static void report_to(const struct height *h, size_t len, struct height_report *report)

@@ -50,6 +50,7 @@ enum height_proof {
 	HEIGHT_BY_RETURN,   /* it returns from where it was entered */
 	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
 	HEIGHT_BY_CALLER,   /* height_set_called */
+	HEIGHT_BY_USE,	    /* nothing of the entry; it uses rbp as its frame pointer throughout */
 	HEIGHT_NR_PROOFS
 };
 
@@ -62,11 +63,12 @@ struct height_report {
 struct height;
 
 /* @machine: EM_X86_64, else -DCPI_EUNSUPPORTED. -ENOMEM. The scratch memory grows with the largest
- * routine, up to 64 bytes for each of its bytes. */
+ * routine, up to 80 bytes for each of its bytes. */
 int height_open(uint32_t machine, struct height **out);
 void height_close(struct height *h);
-/* From now on routines are known to be called: a linker's symbol says that of a function. One that
- * only jumps to others, as interpreters' handlers do, has rules too. */
+/* From now on routines are known to be called and to have no other part elsewhere: those that a
+ * linker's symbols name and no compiler describes. One that only jumps to others, as interpreters'
+ * handlers do, has rules too. */
 void height_set_called(struct height *h, bool called);
 
 /*

@@ -89,11 +89,6 @@ struct height_step {
 	bool padding; /* it does nothing */
 };
 
-/* Decode the instruction at the start of @code, which stands at @vaddr, and change *@s as it does.
- */
-void height_step(const uint8_t *code, size_t len, uint64_t vaddr, struct height_state *s,
-		 struct height_step *out);
-
 /* ---- rules (rules.c) ------------------------------------------------------------------------- */
 
 enum { HEIGHT_MAX_RULES = 1 << 12, HEIGHT_RULE_SLOTS = HEIGHT_MAX_RULES * 2 };
@@ -147,17 +142,25 @@ struct height {
 	/* For each byte: index + 1 of the instruction that begins there. */
 	uint32_t *index;
 	struct height_insn *insns; /* ascending */
+	/* For each byte: the instruction there, if it was decoded and leaves any state as it is;
+	 * else len 0. */
+	struct height_step *plain;
 	/* What was found, for each byte: a number of a rule, and why. */
 	struct height_rules rules;
 	uint16_t *rule;
 	uint8_t *reason;
-	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_rule, cap_insns;
+	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_rule, cap_insns,
+		cap_plain;
 	uint64_t steps; /* how many instructions may still be followed */
 	size_t nr_queue, nr;
 	uint8_t proof, refused;
 	bool called;
 	uint8_t calls; /* enum height_calls */
 };
+
+/* Decode the instruction at @off, which is within the routine, and change *@s as it does (step.c).
+ */
+void height_step(struct height *h, uint64_t off, struct height_state *s, struct height_step *out);
 
 /* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
  * many states or steps. */
@@ -174,5 +177,10 @@ void height_keep(struct height *h);
 size_t height_keep_trial(struct height *h);
 /* Find rules for code that is not reached from the entry (trial.c). 0 or -ENOMEM. */
 int height_trials(struct height *h);
+
+/* Likewise, for a routine whose frame another one makes (use.c). */
+int height_use(struct height *h);
+/* Keep the rules of all instructions, which have a frame pointer (rules.c). */
+void height_keep_use(struct height *h);
 
 #endif

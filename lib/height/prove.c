@@ -104,6 +104,8 @@ static enum height_reason judge(const struct height *h, bool *returns)
  * What is certain where the routine is left in the state of its entry. A return would miss if that
  * were wrong. A jump may also lead to another part of the routine, where any state would do; but a
  * state that is computed from the entry's comes back to it only if all calls did as assumed.
+ * (Routines of several parts are a compiler's, which describes them: those that are known to be
+ * called have one.)
  */
 static uint8_t end_found(const struct height *h, const struct height_insn *i)
 {
@@ -113,9 +115,9 @@ static uint8_t end_found(const struct height *h, const struct height_insn *i)
 		return 0;
 	if (i->flow == HEIGHT_RETURN)
 		return HEIGHT_ANCHORED | HEIGHT_VERIFIED;
-	if (h->calls == HEIGHT_CALLS_ALL && (i->does & HEIGHT_POPS_RETURN || leads_out(i)))
-		return HEIGHT_VERIFIED;
-	return 0;
+	if (h->calls != HEIGHT_CALLS_ALL || !(i->does & HEIGHT_POPS_RETURN || leads_out(i)))
+		return 0;
+	return h->called ? HEIGHT_ANCHORED | HEIGHT_VERIFIED : HEIGHT_VERIFIED;
 }
 
 static bool sp_assumed(const struct height *h, const struct height_insn *i)
@@ -224,7 +226,7 @@ static void doubt_targets(struct height *h, uint64_t off, uint64_t end)
 		struct height_step step;
 		bool onward;
 
-		height_step(h->code + off, h->len - off, h->vaddr + off, &any, &step);
+		height_step(h, off, &any, &step);
 		onward = step.flow == HEIGHT_NEXT || step.flow == HEIGHT_BRANCH ||
 			 step.flow == HEIGHT_CALL;
 		if (step.direct && step.flow != HEIGHT_CALL)

@@ -121,3 +121,12 @@ size_t height_keep_trial(struct height *h)
 	}
 	return bytes;
 }
+
+void height_keep_use(struct height *h)
+{
+	struct unwind_rule rule;
+
+	for (size_t n = 0; n < h->nr; n++)
+		if (rule_of(h, &h->insns[n], &rule) == HEIGHT_PROVEN)
+			keep(h, &h->insns[n], HEIGHT_PROVEN, &rule);
+}

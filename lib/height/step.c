@@ -373,27 +373,57 @@ static uint8_t flow_of(const ZydisDecodedInstruction *i)
 	}
 }
 
-void height_step(const uint8_t *code, size_t len, uint64_t vaddr, struct height_state *s,
-		 struct height_step *out)
+/* Does it change nothing of a state, whatever that is? */
+static bool is_plain(const struct work *w)
 {
-	struct work w = { .s = s, .out = out };
+	for (uint8_t i = 0; i < w->in.head.operand_count; i++) {
+		const ZydisDecodedOperand *op = &w->in.op[i];
+
+		if (!(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		if (is_register(op) && tracked(op->reg.value) >= 0)
+			return false;
+		if (is_memory(op) && tracked(op->mem.base) >= 0)
+			return false;
+	}
+	return w->out->flow != HEIGHT_CALL;
+}
+
+static void step(struct work *w, const uint8_t *code, size_t len, uint64_t vaddr)
+{
+	struct height_step *out = w->out;
 
 	*out = (struct height_step){ .len = 1, .flow = HEIGHT_BAD };
-	if (!insn_x86_decode(true, code, len, &w.in))
+	if (!insn_x86_decode(true, code, len, &w->in))
 		return;
-	out->len = w.in.head.length;
-	out->flow = flow_of(&w.in.head);
-	out->padding = w.in.head.mnemonic == ZYDIS_MNEMONIC_NOP;
-	out->direct = w.in.head.raw.imm[0].is_relative;
+	out->len = w->in.head.length;
+	out->flow = flow_of(&w->in.head);
+	out->padding = w->in.head.mnemonic == ZYDIS_MNEMONIC_NOP;
+	out->direct = w->in.head.raw.imm[0].is_relative;
 	if (out->direct)
-		out->target = insn_x86_target(&w.in.head, vaddr);
+		out->target = insn_x86_target(&w->in.head, vaddr);
 	if (out->flow == HEIGHT_CALL)
-		do_call(&w);
+		do_call(w);
 	else if (out->flow == HEIGHT_NEXT)
-		change(&w);
+		change(w);
 	/* The return address may be another one, or stand elsewhere. */
 	if (out->does & HEIGHT_WRITES_OWN) {
 		out->does |= HEIGHT_RESETS;
-		memset(s, 0, sizeof(*s));
+		memset(w->s, 0, sizeof(*w->s));
 	}
+}
+
+void height_step(struct height *h, uint64_t off, struct height_state *s, struct height_step *out)
+{
+	struct work w;
+
+	if (h->plain[off].len) {
+		*out = h->plain[off];
+		return;
+	}
+	w.s = s;
+	w.out = out;
+	step(&w, h->code + off, h->len - off, h->vaddr + off);
+	if (out->flow != HEIGHT_BAD && is_plain(&w))
+		h->plain[off] = *out;
 }

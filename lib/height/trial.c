@@ -94,12 +94,12 @@ static void add_others(struct trials *t)
 
 /* ---- where ----------------------------------------------------------------------------------- */
 
-static struct height_step step_at(const struct height *h, uint64_t off)
+static struct height_step step_at(struct height *h, uint64_t off)
 {
 	struct height_state any = { 0 };
 	struct height_step step;
 
-	height_step(h->code + off, h->len - off, h->vaddr + off, &any, &step);
+	height_step(h, off, &any, &step);
 	return step;
 }
 
@@ -111,23 +111,25 @@ static bool ends_block(const struct height_step *step)
 
 /* The next code without a rule, from @off on, that paths may begin at; the length: none. What fills
  * up the space before an aligned block is never run. */
-static uint64_t next_open(const struct height *h, uint64_t off)
+static uint64_t next_open(struct height *h, uint64_t off)
 {
 	while (off < h->len) {
-		struct height_step step = step_at(h, off);
+		struct height_step step;
 
-		if (h->reason[off] != HEIGHT_UNREACHED)
+		if (h->reason[off] != HEIGHT_UNREACHED) {
 			off++;
-		else if (step.flow == HEIGHT_STOP || step.flow == HEIGHT_BAD || step.padding)
-			off += step.len;
-		else
+			continue;
+		}
+		step = step_at(h, off);
+		if (step.flow != HEIGHT_STOP && step.flow != HEIGHT_BAD && !step.padding)
 			break;
+		off += step.len;
 	}
 	return off;
 }
 
 /* Behind the jump or return that ends the instructions at @off. */
-static uint64_t behind_block(const struct height *h, uint64_t off)
+static uint64_t behind_block(struct height *h, uint64_t off)
 {
 	while (off < h->len && h->reason[off] == HEIGHT_UNREACHED) {
 		struct height_step step = step_at(h, off);
@@ -174,7 +176,8 @@ int height_trials(struct height *h)
 {
 	struct trials t = { .nr = 0 };
 
-	if (h->refused != HEIGHT_PROVEN)
+	/* Of files there is so much code that what this adds is not worth its time. */
+	if (h->called || h->refused != HEIGHT_PROVEN)
 		return 0;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
 	add_body(h, &t);

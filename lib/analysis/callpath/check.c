@@ -10,6 +10,7 @@ struct edge {
 	uint32_t image;	 /* of the caller: its number in the paths */
 	uint32_t callee; /* procedure */
 	uint32_t node;
+	bool interpreter; /* the caller may have pushed its return address itself */
 	uint64_t off;
 };
 
@@ -42,6 +43,15 @@ static bool in_kernel(const struct analysis_image *ai)
 	return ai && ai->kind == PROFDB_KERNEL;
 }
 
+/* An interpreter whose code its process wrote pushes what is returned to, and calls by a jump. Its
+ * frames have no rules, so that a path ends there. */
+static bool is_interpreter(const struct check *c, const struct profdb_callpath_node *caller)
+{
+	const struct analysis_image *ai = c->frames->images[caller->frame.image];
+
+	return caller->parent == PROFDB_CALLPATH_NO_ROWS && ai && ai->kind == PROFDB_DYNAMIC;
+}
+
 static void list_edges(struct check *c, const struct profdb_callpaths *paths)
 {
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(paths); i++) {
@@ -56,8 +66,12 @@ static void list_edges(struct check *c, const struct profdb_callpaths *paths)
 		/* The kernel calls a signal's handler, and so that what it has interrupted. */
 		if (!callee->sigreturn && !c->frames->of[n.parent].sigreturn &&
 		    !in_kernel(c->t->procedures[procedure].image))
-			c->edges[c->nr++] = (struct edge){ caller.frame.image, procedure,
-							   (uint32_t)i, caller.frame.off };
+			c->edges[c->nr++] =
+				(struct edge){ .image = caller.frame.image,
+					       .callee = procedure,
+					       .node = (uint32_t)i,
+					       .interpreter = is_interpreter(c, &caller),
+					       .off = caller.frame.off };
 	}
 	qsort(c->edges, c->nr, sizeof(*c->edges), by_place);
 }
@@ -84,7 +98,9 @@ static void check_edges(struct check *c, const struct edge *first, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		if (i == 0 || by_place(&first[i], &first[i - 1]) != 0)
 			result = check_edge(c, &first[i]);
-		c->verdict[first[i].node] = (uint8_t)result;
+		c->verdict[first[i].node] = first[i].interpreter && result == CALLED_CONTRADICTED
+						    ? CALLED_UNCHECKED
+						    : (uint8_t)result;
 	}
 }
 

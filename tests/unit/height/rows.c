@@ -15,28 +15,30 @@
 
 enum { VADDR = 0x401000, MAX_CODE = 256 };
 
-#define RET	    0xc3
-#define NOP	    0x90
-#define HLT	    0xf4
-#define PUSH_RAX    0x50
-#define PUSH_RBX    0x53
-#define PUSH_RBP    0x55
-#define POP_RAX	    0x58
-#define POP_RBX	    0x5b
-#define POP_RBP	    0x5d
-#define LEAVE	    0xc9
-#define MOV_RBP_RSP 0x48, 0x89, 0xe5
-#define MOV_RSP_RAX 0x48, 0x89, 0x04, 0x24 /* into memory */
-#define MOV_RSP_RBP 0x48, 0x89, 0xec
-#define SUB_RSP(n)  0x48, 0x83, 0xec, (n)
-#define ADD_RSP(n)  0x48, 0x83, 0xc4, (n)
-#define AND_RSP	    0x48, 0x83, 0xe4, 0xc0
-#define XOR_EBP	    0x31, 0xed
-#define XOR_EBX	    0x31, 0xdb
-#define CALL_OUT    0xe8, 0, 0, 0x10, 0
-#define JMP_OUT	    0xe9, 0, 0, 0x10, 0
-#define JZ(n)	    0x74, (n)
-#define JMP(n)	    0xeb, (n)
+#define RET	     0xc3
+#define NOP	     0x90
+#define HLT	     0xf4
+#define PUSH_RAX     0x50
+#define PUSH_RBX     0x53
+#define PUSH_RBP     0x55
+#define POP_RAX	     0x58
+#define POP_RBX	     0x5b
+#define POP_RBP	     0x5d
+#define LEAVE	     0xc9
+#define MOV_RBP_RSP  0x48, 0x89, 0xe5
+#define MOV_RSP_RAX  0x48, 0x89, 0x04, 0x24 /* into memory */
+#define STORE_RBP(d) 0x48, 0x89, 0x45, (d)&0xff
+#define LOAD_RBP(d)  0x48, 0x8b, 0x45, (d)&0xff
+#define MOV_RSP_RBP  0x48, 0x89, 0xec
+#define SUB_RSP(n)   0x48, 0x83, 0xec, (n)
+#define ADD_RSP(n)   0x48, 0x83, 0xc4, (n)
+#define AND_RSP	     0x48, 0x83, 0xe4, 0xc0
+#define XOR_EBP	     0x31, 0xed
+#define XOR_EBX	     0x31, 0xdb
+#define CALL_OUT     0xe8, 0, 0, 0x10, 0
+#define JMP_OUT	     0xe9, 0, 0, 0x10, 0
+#define JZ(n)	     0x74, (n)
+#define JMP(n)	     0xeb, (n)
 
 static struct height *h;
 static struct unwind_rule rules[MAX_CODE + 1];
@@ -312,6 +314,33 @@ static void known_to_be_called(void **state)
 	refused(HEIGHT_NO_PROOF);
 }
 
+/* Its frame is made by what it calls first, and taken away by what it jumps to. */
+static void uses_a_frame(void **state)
+{
+	(void)state;
+	RUN(XOR_EBX, CALL_OUT, PUSH_RAX, STORE_RBP(-8), LOAD_RBP(-16), JMP_OUT);
+	assert_int_equal(height_reason_at(h, 0), HEIGHT_NO_PROOF);
+	assert_int_equal(height_reason_at(h, 2), HEIGHT_NO_PROOF);
+	for (size_t i = 7; i < 21; i++) {
+		cfa(i, UNWIND_FP, 16);
+		fp(i, UNWIND_AT_CFA, -2);
+		link_reg(i, UNWIND_AT_LOST, 0);
+	}
+	assert_int_equal(report.proof, HEIGHT_BY_USE);
+	/* Only once; not of a word below; rbp is changed; the stack is, before the call; no call.
+	 */
+	RUN(CALL_OUT, STORE_RBP(-8), JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+	RUN(CALL_OUT, STORE_RBP(8), LOAD_RBP(-3), STORE_RBP(-8), JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+	RUN(CALL_OUT, STORE_RBP(-8), LOAD_RBP(-16), XOR_EBP, JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+	RUN(PUSH_RAX, CALL_OUT, STORE_RBP(-8), LOAD_RBP(-16), JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+	RUN(NOP, STORE_RBP(-8), LOAD_RBP(-16), JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+}
+
 /* A call that takes arguments off shows at the return. */
 static void return_misses(void **state)
 {
@@ -490,6 +519,7 @@ int main(void)
 		cmocka_unit_test(wrong_returns),
 		cmocka_unit_test(writes_own_return),
 		cmocka_unit_test(known_to_be_called),
+		cmocka_unit_test(uses_a_frame),
 		cmocka_unit_test(return_misses),
 		cmocka_unit_test(merged),
 		cmocka_unit_test(behind_call),
