@@ -66,12 +66,17 @@ void driver_close(struct driver *d)
 
 size_t driver_nr_events(const struct driver *d)
 {
+	return d->nr_events + d->nr_timed;
+}
+
+size_t driver_nr_sampled(const struct driver *d)
+{
 	return d->nr_events;
 }
 
 const struct driver_event *driver_event_get(const struct driver *d, size_t index)
 {
-	return index < d->nr_events ? &d->events[index] : NULL;
+	return index < driver_nr_events(d) ? &d->events[index] : NULL;
 }
 
 void driver_stats_get(const struct driver *d, struct driver_stats *out)
@@ -108,6 +113,20 @@ int64_t driver_recorded_utc(const struct driver *d)
 const char *driver_agent_env(const struct driver *d)
 {
 	return d->agent_env;
+}
+
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+bool driver_has_waits(const struct driver *d)
+{
+	return d->waits != NULL;
+}
+
+void driver_wait_stats_get(const struct driver *d, struct driver_wait_stats *out)
+{
+	*out = (struct driver_wait_stats){ 0 };
+	if (d->waits)
+		d->waits->stats(d, out);
 }
 
 /* ---- traces --------------------------------------------------------------------------------- */

@@ -67,6 +67,12 @@ struct driver_config {
 	/* callpath_every is for 1000 samples a second: at another rate it is another, so that as
 	 * many come. */
 	bool callpath_scaled;
+	/*
+	 * How long threads wait and run, added up in the kernel (bpf): two more events, "wait" and
+	 * "run", whose counts are nanoseconds, behind those that are sampled. They need call paths.
+	 * -DCPI_EUNSUPPORTED, also by other sources, if that is not possible.
+	 */
+	bool waits;
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */
@@ -164,11 +170,32 @@ enum { DRIVER_NR_FRAMES = 1024 };
  */
 #define DRIVER_FRAME_EXACT (UINT64_C(1) << 63)
 
-/* @count samples, as in driver_count, of one call path. */
+/* What a thread does while time passes that is not sampled, but measured. */
+enum driver_wait {
+	DRIVER_WAIT_NONE, /* it is a sample */
+	DRIVER_WAIT_RUNS, /* it runs: no wait */
+	DRIVER_WAIT_SLEEP,
+	DRIVER_WAIT_DISK,
+	DRIVER_WAIT_LOCK,
+	DRIVER_WAIT_PIPE, /* pipe, socket, queue of messages, or for one of several of these */
+	DRIVER_WAIT_FAULT,
+	DRIVER_WAIT_RUNNABLE, /* woken or preempted: for a CPU */
+	DRIVER_WAIT_OTHER,    /* for something else: a child, a signal, work for the kernel */
+	DRIVER_WAIT_UNKNOWN,  /* its path is not known */
+	DRIVER_NR_WAITS
+};
+
+/*
+ * @count samples, as in driver_count, of one call path; or so many nanoseconds of a thread that
+ * waits or runs (@wait): then the first frame is no address but that, what is sampled counts as
+ * "DRIVER_KERNEL", and its callers stand behind it.
+ */
 struct driver_callpath {
-	uint64_t time_ns, instance, count;
+	uint64_t first_ns, time_ns, instance, count;
 	int32_t pid, tid;
 	uint32_t event;
+	uint32_t thread; /* of a wait: as in driver_count */
+	enum driver_wait wait;
 	enum driver_mode mode; /* mode of the sample: with DRIVER_KERNEL nr_kernel is above 0 */
 	uint32_t generation;   /* generation of the code at the first frame, as in driver_count */
 	bool generation_read, generation_unread;
@@ -252,7 +279,9 @@ int driver_wake_at_exec(struct driver *d);
 void driver_stop(struct driver *d);
 void driver_close(struct driver *d);
 
+/* Events by index: first those that are sampled, then those whose counts are nanoseconds. */
 size_t driver_nr_events(const struct driver *d);
+size_t driver_nr_sampled(const struct driver *d);
 const struct driver_event *driver_event_get(const struct driver *d, size_t index);
 void driver_stats_get(const struct driver *d, struct driver_stats *out);
 /*
@@ -445,6 +474,23 @@ struct driver_callpath_stats {
 void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out);
 /* As driver_traces_possible. */
 int driver_callpaths_possible(const char *release, struct base_err *err);
+
+/* ---- waiting and running threads ------------------------------------------------------------- */
+
+/* False: none was asked for. */
+bool driver_has_waits(const struct driver *d);
+
+/* In nanoseconds: received == handed to callpath() + held + lost. All but held only grow. */
+struct driver_wait_stats {
+	uint64_t received, held;
+	uint64_t lost_full;  /* found no room among the kernel's sums */
+	uint64_t lost_read;  /* no memory for what lay there */
+	uint64_t lost_paths; /* how many waits have no path, as the ring was full; not lost */
+	uint64_t keys;	     /* sums that were handed on */
+};
+
+/* All 0 where none was asked for. */
+void driver_wait_stats_get(const struct driver *d, struct driver_wait_stats *out);
 
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 

@@ -29,6 +29,11 @@ struct driver_callpath_ops {
 	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
 };
 
+/* Of a source that measures waits. */
+struct driver_wait_ops {
+	void (*stats)(const struct driver *d, struct driver_wait_stats *out);
+};
+
 struct driver_ops {
 	int (*start)(struct driver *d, struct base_err *err);
 	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
@@ -50,8 +55,10 @@ struct driver {
 	const struct driver_ops *ops;
 	const struct driver_trace_ops *traces;	     /* NULL: there are none */
 	const struct driver_callpath_ops *callpaths; /* likewise */
+	const struct driver_wait_ops *waits;	     /* likewise */
 	struct driver_event events[DRIVER_NR_EVENTS];
-	size_t nr_events;
+	size_t nr_events; /* that are sampled */
+	size_t nr_timed;  /* behind them, those whose counts are nanoseconds */
 	struct driver_stats stats;
 	int64_t utc;	   /* when the recorded stream began; -1: live */
 	char refused[256]; /* why it is not the source that would be better; or empty */

@@ -17,6 +17,7 @@
 
 #include "bpf_blocks.h"
 #include "bpf_table.h"
+#include "bpf_waits.h"
 #include "kernel/sample.h"
 #include "kernel/thread_names.h"
 #include "bpf_source.h"
@@ -107,6 +108,7 @@ void bpf_threads_exchanged(struct bpf_threads *t, bool waited);
 
 struct sample; /* the skeletons: programs and maps */
 struct sample_behind;
+struct sample_waiting;
 struct bpf_clients;
 
 struct bpf_programs {
@@ -115,9 +117,11 @@ struct bpf_programs {
 	size_t nr;
 	/* In place of the events' programs, or NULL: traces are of the first event only. */
 	struct sample_behind *behind[DRIVER_NR_EVENTS];
-	uint64_t mix[COUNT_NR_MIX]; /* see COUNT_MIX */
-	int pins_fd;		    /* see bpf_pins_make; -1: this kernel pins nothing */
-	void *tick, *on_begin;	    /* links, or NULL */
+	struct sample_waiting *waiting; /* NULL: waits are not measured */
+	struct bpf_wait_kinds kinds;	/* for these, up to bpf_waits_open */
+	uint64_t mix[COUNT_NR_MIX];	/* see COUNT_MIX */
+	int pins_fd;			/* see bpf_pins_make; -1: this kernel pins nothing */
+	void *tick, *on_begin;		/* links, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
 	/* Maps, of the first object: tables; rings of bytes, each an enum sample_note, and of
@@ -198,6 +202,7 @@ struct bpf {
 	struct bpf_threads threads;
 	struct bpf_trace_source *traces;       /* NULL: none were asked for */
 	struct bpf_callpath_source *callpaths; /* likewise */
+	struct bpf_wait_source *waits;	       /* likewise */
 	struct driver_stats taken;	       /* statistics of the tables read so far */
 	uint64_t untabled[DRIVER_NR_EVENTS];   /* told to the sampler: see bpf_programs */
 	struct event_spec specs[DRIVER_NR_EVENTS];
@@ -237,5 +242,23 @@ uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns);
 uint64_t bpf_callpaths_next(struct bpf *b);
 int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
 void bpf_callpaths_settle(struct bpf *b);
+
+/* ---- waits (waits_linux.c); where there are none these do nothing, as those -------------- */
+
+int bpf_waits_open(struct bpf *b, const struct driver_config *config);
+void bpf_waits_close(struct bpf *b);
+/* Begin or end to measure. 0 or -errno. */
+int bpf_waits_run(struct bpf *b, bool on);
+/* What threads wait and run now is added up to now: before an exchange of tables. */
+void bpf_waits_look(struct bpf *b);
+/* Read the ring of paths. */
+void bpf_waits_read(struct bpf *b);
+/* After an exchange: the sums of before are put into the queue. */
+void bpf_waits_gather(struct bpf *b);
+/* How many wait there. */
+size_t bpf_waits_nr(struct bpf *b);
+uint64_t bpf_waits_next(struct bpf *b);
+int bpf_waits_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
+void bpf_waits_settle(struct bpf *b);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <sample.skel.h>
 #include <sample_behind.skel.h>
+#include <sample_waiting.skel.h>
 
 _Static_assert((int)SAMPLE_USER == (int)DRIVER_USER && (int)SAMPLE_KERNEL == (int)DRIVER_KERNEL,
 	       "modes");
@@ -15,7 +16,9 @@ _Static_assert((int)SAMPLE_NR_RANGES == (int)DRIVER_NR_RANGES, "ranges of a proc
 /* They share the map of what is written here. */
 #define SAME_PLACE(name)                                                                           \
 	_Static_assert(offsetof(struct sample__bss, name) ==                                       \
-			       offsetof(struct sample_behind__bss, name),                          \
+				       offsetof(struct sample_behind__bss, name) &&                \
+			       offsetof(struct sample__bss, name) ==                               \
+				       offsetof(struct sample_waiting__bss, name),                 \
 		       #name)
 SAME_PLACE(shared);
 SAME_PLACE(untabled);
@@ -24,7 +27,9 @@ SAME_PLACE(ranges);
 SAME_PLACE(pages);
 SAME_PLACE(pages_wanted);
 SAME_PLACE(names);
-_Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_behind__bss), "bss");
+_Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_behind__bss) &&
+		       sizeof(struct sample__bss) == sizeof(struct sample_waiting__bss),
+	       "bss");
 
 /* The maps that all programs share, in either skeleton. */
 enum { NR_SHARED_MAPS = 4 };

@@ -39,6 +39,7 @@ static int hand(void *ctx, const uint64_t *record)
 	const struct telling *t = ctx;
 	const struct callpath_record *w = (const void *)record;
 	const struct driver_callpath c = {
+		.first_ns = w->time_ns,
 		.time_ns = w->time_ns,
 		.instance = w->instance,
 		.count = 1,

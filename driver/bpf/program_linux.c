@@ -247,23 +247,32 @@ static const char *behind_name(const struct driver_config *config)
 				       : "cannot load the BPF program of traces and call paths";
 }
 
+/* @own uses the maps of @first that have the same names, but for two. */
+static int share_named(struct bpf_object *own, const struct bpf_object *first,
+		       const struct bpf_map *rodata, const struct bpf_map *pins)
+{
+	struct bpf_map *map;
+	int r = 0;
+
+	bpf_object__for_each_map(map, own)
+	{
+		const struct bpf_map *of = bpf_object__find_map_by_name(first, bpf_map__name(map));
+
+		if (r >= 0 && of && map != rodata && map != pins)
+			r = bpf_map__reuse_fd(map, bpf_map__fd(of));
+	}
+	return r;
+}
+
 /* The maps of the first one, with those that it shares with all samplers. */
 static int share_behind(struct bpf_programs *p, struct sample_behind *own)
 {
 	const struct sample_behind *first = p->behind[0];
-	struct bpf_map *map;
 	int r = maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
 
-	bpf_object__for_each_map(map, own->obj)
-	{
-		const struct bpf_map *of =
-			bpf_object__find_map_by_name(first->obj, bpf_map__name(map));
-		bool is_own = map == own->maps.rodata || map == own->maps.pins;
-
-		if (r >= 0 && of && own != first && !is_own)
-			r = bpf_map__reuse_fd(map, bpf_map__fd(of));
-	}
-	return r;
+	if (r < 0 || own == first)
+		return r;
+	return share_named(own->obj, first->obj, own->maps.rodata, own->maps.pins);
 }
 
 static int size_maps(const struct sample_behind *own, const struct driver_config *config,
@@ -271,7 +280,10 @@ static int size_maps(const struct sample_behind *own, const struct driver_config
 {
 	int r = size_trace_maps(own, config, nr_cpus);
 
-	return r < 0 ? r : size_callpath_maps(own, config->callpath_every != 0, nr_cpus);
+	/* Whoever measures waits walks paths beside the samples: in elements behind theirs. */
+	return r < 0 ? r
+		     : size_callpath_maps(own, config->callpath_every != 0,
+					  config->waits ? 2 * nr_cpus : nr_cpus);
 }
 
 static int open_behind(struct bpf_programs *p, const struct driver_config *config, size_t event,
@@ -294,6 +306,81 @@ static int open_behind(struct bpf_programs *p, const struct driver_config *confi
 	if (r >= 0)
 		r = sample_behind__load(own);
 	return r < 0 ? bpf_refused(err, r, behind_name(config)) : 0;
+}
+
+/* ---- waiting and running threads ------------------------------------------------------------- */
+
+/* So many keys, and for each CPU so many more, as each preempts threads wherever they are. */
+enum { WAIT_KEYS_OF_CPU = 4096 };
+
+static int read_kinds(struct bpf_wait_kinds *kinds)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	int r = f ? bpf_wait_kinds_read(kinds, f) : -errno;
+
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* Those of waits alone, and the iterator not by itself. */
+static void choose_waiting(struct sample_waiting *own)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, own->obj)
+	{
+		bpf_program__set_autoload(program,
+					  !strncmp(bpf_program__name(program), "wait_", 5));
+	}
+}
+
+static void set_waiting_constants(const struct bpf_programs *p, struct sample_waiting *own,
+				  uint32_t nr_cpus)
+{
+	own->rodata->can_cast = p->objects[0]->rodata->can_cast;
+	own->rodata->can_pin = p->objects[0]->rodata->can_pin;
+	for (size_t i = 0; i < COUNT_NR_MIX; i++)
+		own->rodata->mix[i] = p->mix[i];
+	own->rodata->wait_first_cpu = nr_cpus;
+	own->rodata->wait_schedule = p->kinds.schedule;
+	own->rodata->wait_schedule_end = p->kinds.schedule_end;
+}
+
+static int size_waiting_maps(const struct sample_waiting *own, uint32_t nr_cpus)
+{
+	uint32_t keys = WAIT_NR_KEYS + nr_cpus * WAIT_KEYS_OF_CPU;
+	int r = bpf_map__set_max_entries(own->maps.wait_cpus, nr_cpus);
+
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.wait_sums0, keys);
+	return r < 0 ? r : bpf_map__set_max_entries(own->maps.wait_sums1, keys);
+}
+
+static int open_waiting(struct bpf_programs *p, uint32_t nr_cpus, struct base_err *err)
+{
+	static const char *const what = "cannot load the BPF program of waits";
+	struct sample_waiting *own = sample_waiting__open();
+	int r;
+
+	if (!own)
+		return bpf_refused(err, -errno, what);
+	p->waiting = own;
+	r = read_kinds(&p->kinds);
+	if (r < 0)
+		return bpf_refused(err, r, "cannot read the kernel's symbols");
+	choose_waiting(own);
+	set_waiting_constants(p, own, nr_cpus);
+	r = maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
+	if (r >= 0)
+		r = share_named(own->obj, p->behind[0]->obj, own->maps.rodata, own->maps.pins);
+	if (r >= 0)
+		r = bpf_pins_use(p, own->maps.pins);
+	if (r >= 0)
+		r = size_waiting_maps(own, nr_cpus);
+	if (r >= 0)
+		r = sample_waiting__load(own);
+	return r < 0 ? bpf_refused(err, r, what) : 0;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -327,6 +414,8 @@ static int open_all(struct bpf_programs *p, const struct driver_config *config,
 	for (size_t i = 0; i < nr && r >= 0; i++)
 		if (has_behind(config, i))
 			r = open_behind(p, config, i, &specs[i], (uint32_t)t->nr_cpus, err);
+	if (r >= 0 && config->waits)
+		r = open_waiting(p, (uint32_t)t->nr_cpus, err);
 	if (r >= 0)
 		find_parts(p);
 	return r;
@@ -336,6 +425,8 @@ int bpf_behind_check(const struct driver_config *config, struct base_err *err)
 {
 	int r = config->callpath_every ? driver_callpaths_possible(NULL, err) : 0;
 
+	if (r >= 0 && config->waits && !config->callpath_every)
+		return base_fail(err, -DCPI_EUSAGE, "waits are measured with call paths only");
 	if (r < 0 || !config->trace_every)
 		return r;
 	if (config->trace_insns > TRACE_INSNS_MAX)
@@ -370,6 +461,8 @@ void bpf_programs_close(struct bpf_programs *p)
 	bpf_link__destroy(p->tick);
 	bpf_link__destroy(p->on_begin);
 	bpf_clients_close(p);
+	sample_waiting__destroy(p->waiting);
+	bpf_wait_kinds_release(&p->kinds);
 	/* The first one's maps are in the others' use. */
 	for (size_t i = 0; i < p->nr; i++)
 		sample_behind__destroy(p->behind[i]);

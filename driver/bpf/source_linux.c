@@ -272,20 +272,30 @@ static bool is_due(struct bpf *b)
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	due |= bpf_traces_read(b) > BPF_TRACES_MAX;
 	due |= bpf_callpaths_read(b) > BPF_TRACES_MAX;
+	bpf_waits_read(b);
 	b->noted = false;
 	return due;
 }
 
-/* Traces and call paths that began before @until_ns, in order of time. */
+/* The time of the first call path or wait in the queues. */
+static uint64_t next_path(struct bpf *b)
+{
+	uint64_t path = bpf_callpaths_next(b), wait = bpf_waits_next(b);
+
+	return path < wait ? path : wait;
+}
+
+/* Traces, call paths and waits that began before @until_ns, in order of time. */
 static int behind_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
 {
 	int r = 0;
 
-	for (uint64_t next = bpf_callpaths_next(b); r >= 0 && next < until_ns;
-	     next = bpf_callpaths_next(b)) {
+	for (uint64_t next = next_path(b); r >= 0 && next < until_ns; next = next_path(b)) {
 		r = bpf_traces_until(b, next + 1, sink);
 		if (r >= 0)
 			r = bpf_callpaths_until(b, next + 1, sink);
+		if (r >= 0)
+			r = bpf_waits_until(b, next + 1, sink);
 	}
 	return r < 0 ? r : bpf_traces_until(b, until_ns, sink);
 }
@@ -324,7 +334,7 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 {
 	struct telling t = { b, sink };
 	const struct driver_sink telling = { .load = tell_load, .count = tell_count, .ctx = &t };
-	size_t nr_behind = bpf_traces_read(b) + bpf_callpaths_read(b);
+	size_t nr_behind = bpf_traces_read(b) + bpf_callpaths_read(b) + bpf_waits_nr(b);
 	int r;
 
 	/*
@@ -345,15 +355,19 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 /* Exchange, and hand on what is older than that. */
 static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 {
-	uint64_t now = base_now_ns(), horizon = b->running ? now : UINT64_MAX;
+	uint64_t now, horizon;
 	uint32_t bank;
 	int r, waited;
 
-	bank = bpf_threads_bank(&b->threads, b->sampler.order.nr_samples);
+	bpf_waits_look(b);
+	now = base_now_ns();
+	horizon = b->running ? now : UINT64_MAX;
+	bank = bpf_threads_bank(&b->threads, b->sampler.order.nr_samples || bpf_waits_nr(b));
 	waited = bpf_tables_swap(&b->tables, now, bank);
 	bpf_threads_exchanged(&b->threads, waited >= 0);
 	tell_refusal(b, waited);
 	gather(b);
+	bpf_waits_gather(b);
 	/* No CPU is still writing an older record into a ring. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
 	horizon = bpf_traces_horizon(b, horizon);
@@ -363,6 +377,7 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	if (r >= 0) {
 		bpf_traces_settle(b, horizon);
 		bpf_callpaths_settle(b);
+		bpf_waits_settle(b);
 	}
 	return r;
 }
@@ -410,7 +425,10 @@ static int bpf_start(struct driver *d, struct base_err *err)
 		return r;
 	b->running = true;
 	r = bpf_programs_tick(&b->programs, true);
-	return r < 0 ? bpf_refused(err, r, "cannot sample on 'tick'") : 0;
+	if (r < 0)
+		return bpf_refused(err, r, "cannot sample on 'tick'");
+	r = bpf_waits_run(b, true);
+	return r < 0 ? bpf_refused(err, r, "cannot measure waits") : 0;
 }
 
 static void bpf_stop(struct driver *d)
@@ -418,6 +436,7 @@ static void bpf_stop(struct driver *d)
 	struct bpf *b = (struct bpf *)d;
 
 	bpf_programs_tick(&b->programs, false);
+	bpf_waits_run(b, false);
 	perf_sampler_stop(&b->sampler);
 	b->running = false;
 }
@@ -449,6 +468,7 @@ static void bpf_close(struct driver *d)
 	perf_sampler_close(&b->sampler);
 	bpf_traces_close(b);
 	bpf_callpaths_close(b);
+	bpf_waits_close(b);
 	ring_buffer__free(b->notes);
 	ring_buffer__free(b->announced_forks);
 	if (b->timer_fd >= 0)
@@ -621,7 +641,9 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	r = bpf_traces_open(b, config);
 	if (r >= 0)
 		r = bpf_callpaths_open(b, config);
-	return r < 0 ? bpf_refused(err, r, "cannot make room for traces or call paths") : 0;
+	if (r >= 0)
+		r = bpf_waits_open(b, config);
+	return r < 0 ? bpf_refused(err, r, "cannot make room for traces, call paths or waits") : 0;
 }
 
 int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err)

@@ -572,7 +572,7 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 	r.instance = c->w.instance;
 	r.epoch = *(volatile uint32_t *)&c->counts.epoch;
 	/* Where nothing tells of changes no mapping is remembered any longer. */
-	r.seq = seq_of(mm, (uint32_t)c->counts.received);
+	r.seq = seq_of(mm, (uint32_t)c->w.time_ns);
 	c->state.pc = c->regs.ip;
 	c->state.exact = 1;
 	c->state.guessed = 0;
@@ -736,7 +736,8 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 	send_path(c);
 }
 
-static __noinline int callpath_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
+static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_event_data *ctx,
+							       const struct count_key *k)
 {
 	struct callpath_cpu *c = NULL;
 	uint32_t cpu;
@@ -755,7 +756,8 @@ static __noinline int callpath_of_event(struct bpf_perf_event_data *ctx, const s
 	return 0;
 }
 
-static __noinline int callpath_of_tick(void *ctx, const void *regs, const struct count_key *k)
+static __attribute__((noinline, unused)) int callpath_of_tick(void *ctx, const void *regs,
+							      const struct count_key *k)
 {
 	struct callpath_cpu *c = NULL;
 	uint32_t cpu;

@@ -24,6 +24,8 @@ typedef __u32 __wsum;
 
 /* Numbers of the interface, by bpf(2). */
 enum {
+	BPF_NOEXIST = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
@@ -191,6 +193,9 @@ struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
 	int tgid, pid;
+	unsigned int __state;
+	int on_cpu;
+	unsigned int in_iowait : 1;
 	int exit_state;
 	uint32_t self_exec_id;
 	struct task_struct *group_leader;
