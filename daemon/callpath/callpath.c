@@ -53,6 +53,21 @@ void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out)
 	out->tables_waiting = t->rows.nr;
 }
 
+void callpath_times_get(const struct callpaths *t, struct callpath_stats *out)
+{
+	*out = t->times;
+}
+
+bool callpath_is_timed(const struct callpaths *t, size_t event)
+{
+	return event < t->config.nr_events && event >= t->config.nr_events - t->config.nr_timed;
+}
+
+struct callpath_stats *callpath_account(struct callpaths *t, size_t event)
+{
+	return callpath_is_timed(t, event) ? &t->times : &t->stats;
+}
+
 uint64_t callpath_lost(const struct callpath_stats *s)
 {
 	uint64_t sum = 0;
@@ -64,7 +79,7 @@ uint64_t callpath_lost(const struct callpath_stats *s)
 
 static void lose(struct callpaths *t, const struct driver_callpath *c, enum callpath_loss loss)
 {
-	t->stats.lost[loss] += c->count;
+	callpath_account(t, c->event)->lost[loss] += c->count;
 }
 
 /* ---- storing --------------------------------------------------------------------------------- */
@@ -110,7 +125,7 @@ static void store(struct callpaths *t, const struct driver_callpath *c,
 	if (r < 0)
 		lose(t, c, r == -DCPI_ELIMIT ? CALLPATH_LOST_FULL : CALLPATH_LOST_MEMORY);
 	else
-		t->stats.stored += c->count;
+		callpath_account(t, c->event)->stored += c->count;
 }
 
 /* ---- placing --------------------------------------------------------------------------------- */
@@ -129,12 +144,20 @@ static uint64_t address_of(uint64_t frame, bool exact)
 	return (frame & ~DRIVER_FRAME_EXACT) - !exact;
 }
 
+/* A wait stands in the place of a sampled address. */
+static struct callpath_frame place_wait(const struct callpaths *t, const struct driver_callpath *c)
+{
+	return (struct callpath_frame){
+		images_bucket(t->config.attribute->images, account_bucket_of(c->wait)), 0
+	};
+}
+
 static struct callpath_frame
 place_kernel(const struct callpaths *t, const struct driver_callpath *c, uint64_t frame, bool first)
 {
 	/* The idle task waits in its first frame alone: its callers have an image. */
 	const struct driver_count at = { .mode = DRIVER_KERNEL,
-					 .first_ns = c->time_ns,
+					 .first_ns = c->first_ns,
 					 .time_ns = c->time_ns,
 					 .pid = first ? c->pid : -1,
 					 .addr = first ? frame : frame - 1,
@@ -148,7 +171,7 @@ static struct sample sample_of(const struct callpath_pending *k, uint64_t frame,
 {
 	return (struct sample){ .p = k->p,
 				.pid = k->c.pid,
-				.first_ns = k->c.time_ns,
+				.first_ns = k->c.first_ns,
 				.time_ns = k->c.time_ns,
 				.addr = address_of(frame, frame & DRIVER_FRAME_EXACT),
 				.count = 1,
@@ -171,7 +194,9 @@ static size_t place(struct callpaths *t, const struct callpath_pending *k, const
 		struct verdict v;
 
 		if (i < k->c.nr_kernel) {
-			t->frames[i] = place_kernel(t, &k->c, addrs[i], i == 0);
+			t->frames[i] = i == 0 && k->c.wait
+					       ? place_wait(t, &k->c)
+					       : place_kernel(t, &k->c, addrs[i], i == 0);
 			continue;
 		}
 		s = sample_of(k, addrs[i], i == 0);
@@ -218,7 +243,7 @@ static bool may_wait(struct callpaths *t)
 static void add_waiting(struct callpaths *t, struct callpath_pending *k)
 {
 	t->waiting[t->nr_waiting++] = k;
-	t->stats.pending += k->c.count;
+	callpath_account(t, k->c.event)->pending += k->c.count;
 }
 
 /* Its mappings are not certain: all of it is placed later. */
@@ -316,7 +341,8 @@ static bool is_unsettled(const struct callpaths *t, const struct callpath_pendin
 static bool makes_sense(const struct callpaths *t, const struct driver_callpath *c)
 {
 	return c->nr && c->nr <= DRIVER_NR_FRAMES && c->nr_kernel <= c->nr &&
-	       c->end < DRIVER_NR_CALLPATH_ENDS && c->event < t->config.nr_events;
+	       c->end < DRIVER_NR_CALLPATH_ENDS && c->event < t->config.nr_events &&
+	       c->wait < DRIVER_NR_WAITS && !c->wait == !callpath_is_timed(t, c->event);
 }
 
 static bool is_excluded(const struct callpaths *t, const struct driver_callpath *c)
@@ -329,8 +355,10 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 	struct callpath_pending k = { .c = *c };
 	size_t nr_open;
 
+	if (c->wait)
+		t->times.received += c->count;
 	if (!makes_sense(t, c)) {
-		lose(t, c, CALLPATH_LOST_READ);
+		(c->wait ? &t->times : &t->stats)->lost[CALLPATH_LOST_READ] += c->count;
 		return;
 	}
 	if (is_excluded(t, c)) {
@@ -367,7 +395,7 @@ static bool settle_listed(struct callpaths *t, struct callpath_pending *k)
 
 static void remove_done(struct callpaths *t, struct callpath_pending *k)
 {
-	t->stats.pending -= k->c.count;
+	callpath_account(t, k->c.event)->pending -= k->c.count;
 	free_pending(k);
 }
 

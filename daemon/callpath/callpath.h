@@ -60,6 +60,7 @@ struct callpath_config {
 	struct attribute *attribute;
 	struct follow *follow;
 	size_t nr_events;
+	size_t nr_timed; /* so many of these, the last ones, count nanoseconds and no samples */
 	const struct exclude *exclude; /* processes whose paths are not stored; may be NULL */
 	size_t nr_nodes;	       /* at most; 0: the default */
 };
@@ -81,6 +82,8 @@ void callpath_pass(struct callpaths *t, uint64_t time_ns);
 void callpath_resolve(struct callpaths *t, bool last);
 /* The driver's part included. */
 void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out);
+/* The same of events that count nanoseconds: received is what was taken; without what is of all. */
+void callpath_times_get(const struct callpaths *t, struct callpath_stats *out);
 uint64_t callpath_lost(const struct callpath_stats *s);
 /* For the rest of its numbers. */
 void callpath_driver_stats_get(const struct callpaths *t, struct driver_callpath_stats *out);

@@ -122,6 +122,7 @@ struct callpaths {
 	struct callpath_config config;
 	const struct callpath_driver *calls;
 	struct callpath_stats stats; /* the daemon's part */
+	struct callpath_stats times; /* of events that count nanoseconds */
 	struct callpath_tree tree;
 	struct callpath_pending **waiting;
 	size_t nr_waiting, cap_waiting;
@@ -131,9 +132,14 @@ struct callpaths {
 	bool *waits; /* nodes of the tree that callpath_put has left, up to callpath_written; or
 			NULL */
 	uint64_t nr_unfit; /* samples whose paths it could not put */
+	uint64_t ns_unfit; /* nanoseconds, likewise */
 	/* The path that is being placed uses these. */
 	struct callpath_frame frames[DRIVER_NR_FRAMES];
 	struct callpath_open open[DRIVER_NR_FRAMES];
 };
+
+bool callpath_is_timed(const struct callpaths *t, size_t event);
+/* The account of @event. */
+struct callpath_stats *callpath_account(struct callpaths *t, size_t event);
 
 #endif

@@ -94,12 +94,12 @@ static size_t path_of(const struct callpath_tree *t, size_t node, struct callpat
 	return nr;
 }
 
-/* Samples at this very node. */
-static uint64_t count_of(const struct callpath_tree *t, size_t node)
+/* Counts at this very node, of the events from @first up to @end. */
+static uint64_t count_of(const struct callpath_tree *t, size_t node, size_t first, size_t end)
 {
 	uint64_t sum = 0;
 
-	for (size_t e = 0; e < t->nr_events; e++)
+	for (size_t e = first; e < end; e++)
 		sum += t->counts[node * t->nr_events + e];
 	return sum;
 }
@@ -111,8 +111,9 @@ struct putting {
 	const struct callpath_tree *tree;
 	const bool *waits; /* nodes: some image of their paths is not on disk */
 	struct profdb_callpaths *to;
-	int *images; /* numbers in @to of the tree's images; negative: not there yet */
-	uint64_t nr; /* samples that were put */
+	int *images;	   /* numbers in @to of the tree's images; negative: not there yet */
+	size_t nr_sampled; /* events; the others count nanoseconds */
+	uint64_t nr, ns;   /* samples and nanoseconds that were put */
 };
 
 /* Each node stands behind its parent. */
@@ -172,12 +173,14 @@ static int put_nodes(struct putting *p)
 	int r = 0;
 
 	for (size_t i = NR_ENDS; r >= 0 && i < p->tree->nr; i++) {
-		uint64_t n = count_of(p->tree, i);
+		uint64_t n = count_of(p->tree, i, 0, p->nr_sampled);
+		uint64_t ns = count_of(p->tree, i, p->nr_sampled, p->tree->nr_events);
 
-		if (!n || p->waits[i])
+		if (!(n | ns) || p->waits[i])
 			continue;
 		r = put_node(p, i);
 		p->nr += n;
+		p->ns += ns;
 	}
 	return r;
 }
@@ -198,6 +201,7 @@ static int begin(struct callpaths *t, const struct driver_event *events, struct 
 
 	t->waits = find_waiting(tree);
 	p->tree = tree;
+	p->nr_sampled = t->config.nr_events - t->config.nr_timed;
 	p->waits = t->waits;
 	p->to = profdb_callpaths_new();
 	p->images = malloc(tree->nr_images * sizeof(*p->images));
@@ -209,11 +213,12 @@ static int begin(struct callpaths *t, const struct driver_event *events, struct 
 }
 
 /* Paths that do not fit are lost: the profiles beside them are not to wait for that. */
-static void lose_unfit(struct callpaths *t, uint64_t nr, struct base_err *err)
+static void lose_unfit(struct callpaths *t, const struct putting *p, struct base_err *err)
 {
-	base_log(BASE_LOG_ERROR, "call paths of %llu samples are lost: %s", (unsigned long long)nr,
-		 err->text);
-	t->nr_unfit = nr;
+	base_log(BASE_LOG_ERROR, "call paths of %llu samples are lost: %s",
+		 (unsigned long long)p->nr, err->text);
+	t->nr_unfit = p->nr;
+	t->ns_unfit = p->ns;
 }
 
 /* The last callpath_put is undone, or on disk. */
@@ -221,14 +226,14 @@ static void forget_put(struct callpaths *t)
 {
 	free(t->waits);
 	t->waits = NULL;
-	t->nr_unfit = 0;
+	t->nr_unfit = t->ns_unfit = 0;
 }
 
 static int put_all(struct callpaths *t, struct putting *p, struct profdb *db, struct base_err *err)
 {
 	int r = put_nodes(p);
 
-	if (r >= 0 && p->nr)
+	if (r >= 0 && (p->nr | p->ns))
 		r = profdb_flush_put_callpaths(db, p->to, err);
 	if (r > 0)
 		base_log(BASE_LOG_WARN, "%s", err->text);
@@ -236,7 +241,7 @@ static int put_all(struct callpaths *t, struct putting *p, struct profdb *db, st
 		return r;
 	if (!err->code)
 		base_fail_errno(err, r, "cannot write call paths");
-	lose_unfit(t, p->nr, err);
+	lose_unfit(t, p, err);
 	return 0;
 }
 
@@ -276,8 +281,8 @@ static void keep_node(struct callpaths *t, const struct callpath_tree *from, siz
 
 		if (!n || callpath_tree_add(&t->tree, end, t->frames, nr, e, n) == 0)
 			continue;
-		t->stats.stored -= n;
-		t->stats.lost[CALLPATH_LOST_MEMORY] += n;
+		callpath_account(t, e)->stored -= n;
+		callpath_account(t, e)->lost[CALLPATH_LOST_MEMORY] += n;
 	}
 }
 
@@ -289,6 +294,8 @@ void callpath_written(struct callpaths *t)
 		return;
 	t->stats.stored -= t->nr_unfit;
 	t->stats.lost[CALLPATH_LOST_UNFIT] += t->nr_unfit;
+	t->times.stored -= t->ns_unfit;
+	t->times.lost[CALLPATH_LOST_UNFIT] += t->ns_unfit;
 	t->tree = (struct callpath_tree){ .nr_events = from.nr_events,
 					  .max = from.max,
 					  .seed = from.seed };

@@ -55,6 +55,7 @@ struct options {
 	bool trace_optional;	 /* none where they are not possible */
 	bool trace_kernel;
 	int64_t callpath_every;	    /* one sample in so many; 0: none; negative: the default */
+	bool waits;		    /* how long threads wait and run */
 	bool values, values_replay; /* the built-in profilers */
 	struct base_opt_list value_profilers; /* absolute paths */
 	int64_t step_pid;		      /* whose steps give values too; 0: nobody's */

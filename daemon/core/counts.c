@@ -241,11 +241,34 @@ int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words)
 	return 0;
 }
 
+/* Nanoseconds of a thread that waits or runs go under what it does. */
+static void count_wait(struct counts *t, const struct driver_callpath *c)
+{
+	const struct driver_count at = { .first_ns = c->first_ns,
+					 .time_ns = c->time_ns,
+					 .instance = c->instance,
+					 .pid = c->pid,
+					 .thread = c->thread,
+					 .event = c->event,
+					 .mode = DRIVER_KERNEL,
+					 .count = c->count };
+	struct store_count to;
+
+	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid)) {
+		t->store->times.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
+		return;
+	}
+	to = count_of_other(t, &at, 0);
+	store_named(t, account_bucket_of(c->wait), NULL, &to);
+}
+
 int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
 {
 	struct counts *t = ctx;
 
 	advance(t, c->time_ns);
+	if (c->wait)
+		count_wait(t, c);
 	if (t->callpaths)
 		callpath_take(t->callpaths, c, frames);
 	counts_scanned(t);

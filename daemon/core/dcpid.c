@@ -114,6 +114,9 @@ static const struct base_opt options[] = {
 	  "Keep of one sample in N who called the sampled code, up to the thread's first routine, for "
 	  "dcpicallers and others; 0: of none. Needs source bpf, on Linux 6.2 or later "
 	  "(default there: as many as 40 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
+	{ "wait", BASE_OPT_FLAG, &opt.waits, NULL,
+	  "Measure how long threads wait, for what and where, and how long they run: the events 'wait' "
+	  "and 'run', in nanoseconds. Every switch of a thread is seen. Needs call paths.", 0, 0 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",
@@ -605,6 +608,17 @@ static int check_callpaths(struct base_err *err)
 			 opt.replay ? "replay" : "source perf");
 }
 
+static int check_waits(struct base_err *err)
+{
+	if (!opt.waits ||
+	    (opt.callpath_every && !opt.replay && (!opt.source || strcmp(opt.source, "bpf") == 0)))
+		return 0;
+	return base_fail(err, -DCPI_EUSAGE, "-wait does not go with -%s",
+			 !opt.callpath_every ? "callpaths 0"
+			 : opt.replay	     ? "replay"
+					     : "source perf");
+}
+
 static int check_options(struct base_err *err)
 {
 	if (opt.replay && opt.background)
@@ -636,7 +650,7 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
-	if (check_rate(err) < 0 || check_callpaths(err) < 0 ||
+	if (check_rate(err) < 0 || check_callpaths(err) < 0 || check_waits(err) < 0 ||
 	    every_parse(opt.epoch_every, &opt.epoch_every_s, err) < 0)
 		return -DCPI_EUSAGE;
 	return check_traces(err);

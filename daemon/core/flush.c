@@ -500,13 +500,21 @@ static void index_finished(struct daemon *d)
 		d->unindexed[0] = '\0';
 }
 
+/* Events of @p that are samples; all profiles have the same, the others behind these. */
+static size_t nr_sampled(const struct daemon *d, const struct profdb_profile *p)
+{
+	size_t nr = profdb_profile_nr_events(p), sampled = d->store.nr_events - d->store.nr_timed;
+
+	return nr < sampled ? nr : sampled;
+}
+
 uint64_t daemon_unwritten(const struct daemon *d)
 {
 	struct image *img;
 	uint64_t sum = 0;
 
 	for (size_t pos = 0; images_next(d->images, &pos, &img);)
-		for (size_t e = 0; img->dirty && e < profdb_profile_nr_events(img->counts); e++)
+		for (size_t e = 0; img->dirty && e < nr_sampled(d, img->counts); e++)
 			sum += profdb_profile_event(img->counts, e)->sum;
 	return sum;
 }
@@ -698,6 +706,28 @@ static void tell_callpaths(const struct daemon *d)
 			 (unsigned long long)s.pending);
 }
 
+static void tell_times(const struct daemon *d)
+{
+	struct driver_wait_stats driver = { 0 };
+	struct account total;
+
+	if (!d->store.nr_timed)
+		return;
+	driver_wait_stats_get(d->driver, &driver);
+	account_times_total(&d->store.times, &driver, &total);
+	base_log(BASE_LOG_INFO, "waiting and running threads: %llu of %llu ms stored, %llu lost",
+		 (unsigned long long)total.stored / 1000000,
+		 (unsigned long long)total.received / 1000000,
+		 (unsigned long long)account_lost(&total) / 1000000);
+	if (total.pending || !account_balanced(&total))
+		base_log(BASE_LOG_ERROR,
+			 "the accounts of waits do not balance: %llu ns received, %llu stored, "
+			 "%llu pending, %llu lost",
+			 (unsigned long long)total.received, (unsigned long long)total.stored,
+			 (unsigned long long)total.pending,
+			 (unsigned long long)account_lost(&total));
+}
+
 /*
  * Invariant 1 at the end: nothing is pending. A live daemon has said in its status what was lost; a
  * replay has no status, so the log says it.
@@ -751,5 +781,6 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	tell_finished(d, d->epoch);
 	tell_account(d);
 	tell_callpaths(d);
+	tell_times(d);
 	return 0;
 }

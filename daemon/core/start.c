@@ -254,7 +254,12 @@ static int open_source(struct daemon *d, struct driver_config *config, struct ba
 		d->opt.callpath_every = may_have_callpaths(d, why) ? CALLPATH_EVERY : 0;
 	config->callpath_every = (uint32_t)d->opt.callpath_every;
 	config->callpath_scaled = by_default;
-	if (!by_default || !config->callpath_every)
+	config->waits = d->opt.waits;
+	if (config->waits && !config->callpath_every) {
+		*err = *why;
+		return why->code;
+	}
+	if (!by_default || !config->callpath_every || config->waits)
 		return driver_open(config, &d->driver, err);
 	r = driver_open(config, &d->driver, why);
 	if (r >= 0)
@@ -376,6 +381,9 @@ static int open_tables(struct daemon *d, struct base_err *err)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
 	daemon_connect(d);
 	d->store.nr_events = driver_nr_events(d->driver);
+	d->store.nr_timed = d->store.nr_events - driver_nr_sampled(d->driver);
+	if (d->store.nr_timed)
+		workloads_set_timed(d->workloads, (uint32_t)driver_nr_sampled(d->driver));
 	for (size_t i = 0; i < d->store.nr_events; i++)
 		d->store.events[i] = *driver_event_get(d->driver, i);
 	return 0;
@@ -438,6 +446,7 @@ static int open_callpaths(struct daemon *d, struct base_err *err)
 						.attribute = &d->attribute,
 						.follow = &d->follow,
 						.nr_events = d->store.nr_events,
+						.nr_timed = d->store.nr_timed,
 						.exclude = &d->exclude };
 
 	return d->opt.callpath_every > 0 ? callpath_open(&config, &d->callpaths, err) : 0;

@@ -48,8 +48,10 @@ static struct json_object *events(const struct daemon *d, const struct driver_st
 		add_text(o, "name", e->name);
 		add_u64(o, "period", e->period);
 		add_fraction(o, "enabled", e->enabled);
-		add_u64(o, "received", stats->received[i]);
-		add_u64(o, "missed", stats->missed[i]);
+		if (i < driver_nr_sampled(d->driver)) {
+			add_u64(o, "received", stats->received[i]);
+			add_u64(o, "missed", stats->missed[i]);
+		}
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -66,7 +68,7 @@ static void add_account(struct json_object *o, const struct account *a)
 	json_object_object_add(o, "balanced", json_object_new_boolean(account_balanced(a)));
 	for (int i = 0; i < ACCOUNT_NR_LOSSES; i++)
 		add_u64(lost, account_loss_name((enum account_loss)i), a->lost[i]);
-	for (int i = 0; i < ACCOUNT_NR_BUCKETS; i++)
+	for (int i = 0; i < (int)ACCOUNT_FIRST_TIME; i++)
 		add_u64(bucket, account_bucket_name((enum account_bucket)i), a->bucket[i]);
 	json_object_object_add(o, "losses", lost);
 	json_object_object_add(o, "buckets", bucket);
@@ -277,6 +279,37 @@ static struct json_object *callpaths(const struct daemon *d)
 	return o;
 }
 
+/* In nanoseconds, but for the last two. */
+static struct json_object *waits(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object(), *lost = json_object_new_object(),
+			   *kinds = json_object_new_object();
+	struct driver_wait_stats driver = { 0 };
+	struct callpath_stats paths = { 0 };
+	struct account total;
+
+	driver_wait_stats_get(d->driver, &driver);
+	account_times_total(&d->store.times, &driver, &total);
+	callpath_times_get(d->callpaths, &paths);
+	add_u64(o, "ns_received", total.received);
+	add_u64(o, "ns_stored", total.stored);
+	add_u64(o, "ns_pending", total.pending);
+	add_u64(o, "ns_lost", account_lost(&total));
+	json_object_object_add(o, "ns_balanced", json_object_new_boolean(account_balanced(&total)));
+	for (int i = 0; i < ACCOUNT_NR_LOSSES; i++)
+		add_u64(lost, account_loss_name((enum account_loss)i), total.lost[i]);
+	for (int i = ACCOUNT_FIRST_TIME; i < ACCOUNT_NR_BUCKETS; i++)
+		add_u64(kinds, account_bucket_name((enum account_bucket)i), total.bucket[i]);
+	json_object_object_add(o, "ns_losses", lost);
+	json_object_object_add(o, "ns_by_kind", kinds);
+	add_u64(o, "ns_with_path", paths.stored);
+	add_u64(o, "ns_path_pending", paths.pending);
+	add_u64(o, "ns_path_lost", callpath_lost(&paths));
+	add_u64(o, "paths_unsent", driver.lost_paths);
+	add_u64(o, "sums", driver.keys);
+	return o;
+}
+
 static struct json_object *workloads(const struct daemon *d)
 {
 	struct json_object *o = json_object_new_object();
@@ -387,6 +420,8 @@ static struct json_object *build(struct daemon *d)
 		json_object_object_add(o, "stepped", stepped(d));
 	if (d->callpaths || d->no_callpaths.code)
 		json_object_object_add(o, "callpaths", callpaths(d));
+	if (d->store.nr_timed)
+		json_object_object_add(o, "waits", waits(d));
 	if (d->workloads)
 		json_object_object_add(o, "workloads", workloads(d));
 	add_u64(o, "suspends", d->suspends.nr);

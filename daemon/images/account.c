@@ -39,6 +39,25 @@ void account_total(const struct account *own, const struct driver_stats *driver,
 	out->lost[ACCOUNT_LOST_BAD] += driver->lost_bad;
 }
 
+void account_times_total(const struct account *own, const struct driver_wait_stats *driver,
+			 struct account *out)
+{
+	*out = *own;
+	out->received += driver->received;
+	out->pending += driver->held;
+	out->lost[ACCOUNT_LOST_TABLE] += driver->lost_full;
+	out->lost[ACCOUNT_LOST_READ] += driver->lost_read;
+}
+
+_Static_assert((int)ACCOUNT_BUCKET_WAITS_UNKNOWN - (int)ACCOUNT_BUCKET_RUNS ==
+		       (int)DRIVER_WAIT_UNKNOWN - (int)DRIVER_WAIT_RUNS,
+	       "buckets of waits");
+
+enum account_bucket account_bucket_of(enum driver_wait wait)
+{
+	return (enum account_bucket)((int)ACCOUNT_FIRST_TIME + (int)wait - (int)DRIVER_WAIT_RUNS);
+}
+
 uint64_t account_lost(const struct account *a)
 {
 	uint64_t sum = 0;

@@ -42,7 +42,20 @@
 	X(BUCKET_BUDGET, "dynamic, over budget",                                                   \
 	  "its user has taken a user's share of the daemon")                                       \
 	X(BUCKET_REUSED, "reused, time unknown", "address had several routines in the interval")   \
-	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")
+	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")     \
+	ACCOUNT_TIMES(X)
+
+/* Names under which the nanoseconds of threads are stored that wait or run, as enum driver_wait. */
+#define ACCOUNT_TIMES(X)                                                                           \
+	X(BUCKET_RUNS, "running", "on a CPU")                                                      \
+	X(BUCKET_SLEEP, "waiting, sleep", "for a time")                                            \
+	X(BUCKET_DISK, "waiting, disk", "for a disk or file")                                      \
+	X(BUCKET_LOCK, "waiting, lock", "for another thread: futexes, locks")                      \
+	X(BUCKET_PIPE, "waiting, pipe or socket", "for data, or for room for them")                \
+	X(BUCKET_FAULT, "waiting, page fault", "for a page of memory")                             \
+	X(BUCKET_RUNNABLE, "waiting, run queue", "for a CPU")                                      \
+	X(BUCKET_WAITS_OTHER, "waiting, other", "for something else")                              \
+	X(BUCKET_WAITS_UNKNOWN, "waiting, unknown", "it is not known where")
 
 enum account_loss {
 #define X(id, name, text) ACCOUNT_##id,
@@ -57,6 +70,9 @@ enum account_bucket {
 #undef X
 		ACCOUNT_NR_BUCKETS
 };
+
+/* The first bucket of nanoseconds; those before it are of samples. */
+#define ACCOUNT_FIRST_TIME ACCOUNT_BUCKET_RUNS
 
 /* received == stored + pending + sum(lost) at every moment between two drains. */
 struct account {
@@ -76,6 +92,11 @@ const char *account_bucket_name(enum account_bucket bucket);
  */
 void account_total(const struct account *own, const struct driver_stats *driver,
 		   struct account *out);
+/* The same of the nanoseconds of threads. */
+void account_times_total(const struct account *own, const struct driver_wait_stats *driver,
+			 struct account *out);
+/* The bucket of @wait, which is not DRIVER_WAIT_NONE. */
+enum account_bucket account_bucket_of(enum driver_wait wait);
 /* Invariant 1: received == stored + pending + sum(lost). */
 bool account_balanced(const struct account *total);
 uint64_t account_lost(const struct account *a);
@@ -185,11 +206,13 @@ struct store {
 	struct images *images;
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
+	size_t nr_timed; /* so many of these, the last ones, count nanoseconds and no samples */
 	struct workloads *workloads; /* NULL: whose samples are is not kept */
 	struct watch *watch;	     /* viewers; NULL: there can be none */
 
 	/* kept here; zero-initialize */
 	struct account account; /* the daemon's part */
+	struct account times;	/* the same of nanoseconds */
 	struct store_place {
 		struct image *image;
 		struct store_count count;

@@ -37,12 +37,18 @@ static int add_to(const struct store *s, struct image *img, const struct store_c
 	return r;
 }
 
+static bool is_timed(const struct store *s, uint32_t event)
+{
+	return event < s->nr_events && event >= s->nr_events - s->nr_timed;
+}
+
 static int add(struct store *s, struct image *img, const struct store_count *c)
 {
+	struct account *a = is_timed(s, c->event) ? &s->times : &s->account;
 	int r;
 
 	if (img && img->excluded) {
-		s->account.lost[ACCOUNT_LOST_EXCLUDED] += c->n;
+		a->lost[ACCOUNT_LOST_EXCLUDED] += c->n;
 		return 0;
 	}
 	if (!img)
@@ -50,13 +56,13 @@ static int add(struct store *s, struct image *img, const struct store_count *c)
 	else
 		r = c->event < s->nr_events ? add_to(s, img, c) : -EINVAL;
 	if (r >= 0)
-		s->account.stored += c->n;
+		a->stored += c->n;
 	else if (r == -DCPI_EOVERFLOW)
-		s->account.lost[ACCOUNT_LOST_OVERFLOW] += c->n;
+		a->lost[ACCOUNT_LOST_OVERFLOW] += c->n;
 	else if (r == -EINVAL)
-		s->account.lost[ACCOUNT_LOST_BAD] += c->n;
+		a->lost[ACCOUNT_LOST_BAD] += c->n;
 	else
-		s->account.lost[ACCOUNT_LOST_MEMORY] += c->n;
+		a->lost[ACCOUNT_LOST_MEMORY] += c->n;
 	return r;
 }
 
@@ -118,7 +124,7 @@ void store_bucket(struct store *s, enum account_bucket bucket, const struct imag
 		img = images_of(s->images, img, owner);
 	at.off = 0;
 	if (add(s, img, &at) >= 0)
-		s->account.bucket[bucket] += c->n;
+		(is_timed(s, c->event) ? &s->times : &s->account)->bucket[bucket] += c->n;
 }
 
 void store_label(struct image *img, const char *label)

@@ -273,11 +273,11 @@ bool workload_new_epoch(struct workloads *w)
 	for (size_t i = 1; i < w->nr_lives; i++) {
 		struct workload_one *one = &w->lives[i];
 
-		one->samples = 0;
+		one->samples = one->ns = 0;
 		one->apart = false;
 		one->processes = one->pid ? 1 : one->processes;
 	}
-	w->samples = w->nr_apart = w->joined = 0;
+	w->samples = w->ns = w->nr_apart = w->joined = 0;
 	w->level = WORKLOAD_ALL;
 	workload_shares_forget(w);
 	return workload_threads_forget(w);
@@ -317,6 +317,11 @@ struct workloads *workloads_new(void)
 	}
 	workloads_free(w);
 	return NULL;
+}
+
+void workloads_set_timed(struct workloads *w, uint32_t first)
+{
+	w->first_timed = first;
 }
 
 void workloads_free(struct workloads *w)

@@ -9,8 +9,16 @@
 
 /* A process is worth its pid when it has so many samples, and one in so many of all. */
 enum { APART_MIN = 50, APART_SHARE = 200 };
+/* Or when its threads were there for so long, and one in so much of what all were. */
+enum { APART_MIN_NS = 50000000, APART_SHARE_NS = 2000 };
 
 /* ---- who is kept apart ----------------------------------------------------------------------- */
+
+static bool is_worth(const struct workloads *w, const struct workload_one *one)
+{
+	return (one->samples >= APART_MIN && one->samples >= w->samples / APART_SHARE) ||
+	       (one->ns >= APART_MIN_NS && one->ns >= w->ns / APART_SHARE_NS);
+}
 
 static void decide(struct workloads *w)
 {
@@ -18,7 +26,7 @@ static void decide(struct workloads *w)
 		struct workload_one *one = &w->lives[i];
 
 		if (!one->pid || one->apart || w->nr_apart >= WORKLOAD_NR_APART ||
-		    one->samples < APART_MIN || one->samples < w->samples / APART_SHARE)
+		    !is_worth(w, one))
 			continue;
 		one->apart = true;
 		w->nr_apart++;

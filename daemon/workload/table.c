@@ -141,15 +141,25 @@ static struct workload_count count_of(const struct workloads *w, const struct wo
 					.event = event };
 }
 
+static bool is_timed(const struct workloads *w, uint32_t event)
+{
+	return w->first_timed && event >= w->first_timed;
+}
+
 void workload_table_add(struct workload_table *t, const struct workload_where *where, uint64_t off,
 			uint32_t event, uint64_t n)
 {
 	struct workload_count c = count_of(t->of, where, off, event);
 
 	c.n = n;
-	t->of->lives[c.life].samples += n;
-	if (c.life != WORKLOAD_IDLE)
-		t->of->samples += n;
+	if (is_timed(t->of, event)) {
+		t->of->lives[c.life].ns += n;
+		t->of->ns += n;
+	} else {
+		t->of->lives[c.life].samples += n;
+		if (c.life != WORKLOAD_IDLE)
+			t->of->samples += n;
+	}
 	if (n)
 		add(t, &c);
 }

@@ -13,6 +13,8 @@
 struct workloads;
 
 struct workloads *workloads_new(void); /* NULL: no memory */
+/* Events from @first on count nanoseconds of threads and no samples. */
+void workloads_set_timed(struct workloads *w, uint32_t first);
 /* After all tables were freed. */
 void workloads_free(struct workloads *w);
 

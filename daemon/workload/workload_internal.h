@@ -30,6 +30,7 @@ struct workload_one {
 	uint32_t names;	    /* index */
 	int32_t pid;	    /* 0: it stands for many */
 	uint64_t samples;   /* in this epoch */
+	uint64_t ns;	    /* likewise, of events that count nanoseconds */
 	uint64_t processes; /* that are still to be told of */
 	uint64_t telling;   /* counts that workload_put has told of, up to workload_written */
 	bool apart;	    /* its pid is kept */
@@ -64,7 +65,9 @@ struct workloads {
 	uint32_t *free_lives;
 	size_t nr_free_lives, cap_free_lives;
 	size_t nr_apart;
-	uint64_t samples; /* in this epoch, but for those of the idle task */
+	uint64_t samples;     /* in this epoch, but for those of the idle task */
+	uint64_t ns;	      /* likewise, of events that count nanoseconds: */
+	uint32_t first_timed; /* the first of these; 0: there are none */
 	uint64_t joined;
 
 	char (*threads)[WORKLOAD_THREAD_LEN]; /* [0] is "" */

@@ -52,13 +52,14 @@ static const struct callpath_driver calls = { .missing = answer_missing,
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
-static void open_paths(void)
+static void open_paths(size_t nr_timed)
 {
 	const struct callpath_config config = { .driver = &driver,
 						.calls = &calls,
 						.attribute = &core.attribute,
 						.follow = &core.follow,
 						.nr_events = 2,
+						.nr_timed = nr_timed,
 						.nr_nodes = NR_NODES };
 	struct base_err err = { 0 };
 
@@ -70,7 +71,7 @@ static int setup(void **state)
 {
 	(void)state;
 	trial_open(&core);
-	open_paths();
+	open_paths(0);
 	core.counts.callpaths = paths;
 	return 0;
 }
@@ -103,7 +104,7 @@ static void take_of(const struct driver_callpath *like, const uint64_t *frames)
 {
 	struct driver_callpath c = *like;
 
-	c.time_ns = ++core.time_ns;
+	c.first_ns = c.time_ns = ++core.time_ns;
 	c.tid = c.pid;
 	c.count = 1;
 	driver.stats.received++;
@@ -275,6 +276,45 @@ static void in_the_order_of_time(void **state)
 	map_both();
 	take(&frame, 1);
 	assert_flushed("/bin/old+1000 end0 1 0\n/bin/a+1000 end0 1 0\n");
+}
+
+/* A wait stands before its callers, and its nanoseconds have an account of their own. */
+static void waits_of_threads(void **state)
+{
+	const uint64_t frames[] = { 0, 0xffff0020, MAIN + 0x20 };
+	struct driver_callpath c = { .pid = PID,
+				     .mode = DRIVER_KERNEL,
+				     .event = 1,
+				     .wait = DRIVER_WAIT_LOCK,
+				     .count = 5000,
+				     .nr_kernel = 2,
+				     .nr = 3 };
+	struct callpath_stats times;
+
+	(void)state;
+	callpath_close(paths);
+	open_paths(1);
+	core.counts.callpaths = paths;
+	core.store.nr_timed = 1;
+	map_both();
+	stand_ins.kernel_image =
+		images_get(core.store.images, PROFDB_KERNEL, NULL, "vmlinux", "vmlinux");
+	stand_ins.kernel_start = 0xffff0000;
+	stand_ins.kernel_end = 0xffff1000;
+	c.first_ns = c.time_ns = ++core.time_ns;
+	assert_int_equal(counts_callpath(&core.counts, &c, frames), 0);
+	/* No wait is a sample, and no sample is a wait. */
+	c.event = 0;
+	assert_int_equal(counts_callpath(&core.counts, &c, frames), 0);
+	callpath_times_get(paths, &times);
+	assert_int_equal(times.received, 10000);
+	assert_int_equal(times.stored, 5000);
+	assert_int_equal(times.lost[CALLPATH_LOST_READ], 5000);
+	assert_int_equal(stats().stored, 0);
+	assert_int_equal(core.store.times.stored, 5000);
+	assert_int_equal(core.store.times.bucket[ACCOUNT_BUCKET_LOCK], 5000);
+	core.store.account.stored = 0;
+	assert_flushed("waiting, lock+0 vmlinux+1f /bin/a+101f end0 0 5000\n");
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -563,13 +603,27 @@ static void moved_image(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(two_images),     TEST(ends),	    TEST(kernel_then_process),
-		TEST(in_no_image),    TEST(of_nobody),	    TEST(in_the_order_of_time),
-		TEST(dynamic_frames), TEST(waits_alone),    TEST(of_a_process_that_ended),
-		TEST(unsettled),      TEST(events_lost),    TEST(driver_losses),
-		TEST(senseless),      TEST(excluded_image), TEST(full),
-		TEST(failed_flush),   TEST(does_not_fit),   TEST(refused_image),
-		TEST(never_written),  TEST(moved_image),
+		TEST(two_images),
+		TEST(ends),
+		TEST(kernel_then_process),
+		TEST(in_no_image),
+		TEST(waits_of_threads),
+		TEST(of_nobody),
+		TEST(in_the_order_of_time),
+		TEST(dynamic_frames),
+		TEST(waits_alone),
+		TEST(of_a_process_that_ended),
+		TEST(unsettled),
+		TEST(events_lost),
+		TEST(driver_losses),
+		TEST(senseless),
+		TEST(excluded_image),
+		TEST(full),
+		TEST(failed_flush),
+		TEST(does_not_fit),
+		TEST(refused_image),
+		TEST(never_written),
+		TEST(moved_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

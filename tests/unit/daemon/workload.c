@@ -129,6 +129,14 @@ static void add(struct workload_table **t, uint32_t of, uint32_t thread, uint64_
 	workload_table_add(*t, &where, off, 0, n);
 }
 
+static void add_ns(struct workload_table **t, uint32_t of, uint64_t ns)
+{
+	const struct workload_where where = { .life = of, .minute = 100 };
+
+	assert_int_equal(workload_table_reserve(w, t, 1), 0);
+	workload_table_add(*t, &where, 0, 1, ns);
+}
+
 static const char *name_of(const void *ctx, uint32_t thread)
 {
 	(void)thread;
@@ -568,6 +576,22 @@ static void minutes_across_steps(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* A process that waits has a pid too; and time is no sample, beside which others are few. */
+static void worth_a_pid_by_time(void **state)
+{
+	(void)state;
+	workloads_set_timed(w, 1);
+	add(&a, life("x", 10), 0, 1, 60);
+	add_ns(&a, life("y", 11), 1000000000);
+	add_ns(&a, life("z", 12), 400000);
+	add_ns(&a, life("short", 13), 49999999);
+	assert_true(flush(true));
+	assert_int_equal(find_pid(10).nr, 1);
+	assert_int_equal(find_pid(11).nr, 1);
+	assert_int_equal(find_pid(12).nr, 0);
+	assert_int_equal(find_pid(13).nr, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,6 +601,7 @@ int main(void)
 		T(moved),
 		T(short_processes),
 		T(worth_a_pid),
+		T(worth_a_pid_by_time),
 		T(threads),
 		T(too_many_threads),
 		T(known_better),
