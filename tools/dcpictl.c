@@ -129,8 +129,11 @@ static void print_events(struct json_object *o)
 		       number_of(e, "period"));
 		if (fraction_of(e, "enabled") < 1)
 			printf(", %.1f %% of the time", 100 * fraction_of(e, "enabled"));
-		printf(": received %llu, missed %llu\n", number_of(e, "received"),
-		       number_of(e, "missed"));
+		if (part_of(e, "received"))
+			printf(": received %llu, missed %llu\n", number_of(e, "received"),
+			       number_of(e, "missed"));
+		else
+			puts(" ns: measured, see waits");
 	}
 }
 
@@ -198,6 +201,20 @@ static void print_callpaths(struct json_object *o)
 	       number_of(c, "tables"), number_of(c, "table_bytes") / 1024);
 	print_parts(c, "callpath_losses", "lost");
 	print_parts(c, "callpath_ends", "ended so");
+}
+
+static void print_waits(struct json_object *o)
+{
+	struct json_object *w = part_of(o, "waits");
+	const unsigned int ms = 1000000;
+
+	if (!json_object_is_type(w, json_type_object))
+		return;
+	printf("waits       in ms: received %llu, stored %llu, pending %llu, lost %llu\n",
+	       number_of(w, "ns_received") / ms, number_of(w, "ns_stored") / ms,
+	       number_of(w, "ns_pending") / ms, number_of(w, "ns_lost") / ms);
+	print_parts(w, "ns_losses", "ns lost");
+	print_parts(w, "ns_by_kind", "ns");
 }
 
 static void print_workloads(struct json_object *o)
@@ -283,6 +300,7 @@ static void print_status(struct json_object *o)
 	print_dynamic(o);
 	print_traces(o);
 	print_callpaths(o);
+	print_waits(o);
 	print_workloads(o);
 	print_values(o);
 	print_steps(o);

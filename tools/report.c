@@ -159,7 +159,7 @@ static double event_enabled(const struct analysis_event *ev)
 /* Clocks and the tick are sampled by time, all other events by their number. */
 bool report_is_clock(const char *event)
 {
-	return estimate_model(event) == FREQ_TIME && !estimate_is_cycles(event);
+	return estimate_is_ns(event);
 }
 
 double report_seconds(const struct analysis *a, const struct analysis_image *ai, size_t event)
@@ -184,6 +184,10 @@ void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 {
 	double enabled = event_enabled(ev);
 
+	if (estimate_is_measured(ev->name)) {
+		fprintf(to, "%-9s  %" PRIu64 " ns of threads, measured\n", ev->name, sum);
+		return;
+	}
 	fprintf(to, "%-9s  %" PRIu64 " samples", ev->name, sum);
 	if (ev->mixed)
 		fputs(", of different periods", to);

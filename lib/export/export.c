@@ -337,9 +337,7 @@ bool export_has_image(const struct export *x, uint32_t image)
 
 bool export_is_clock(const struct export *x, size_t event)
 {
-	const char *name = x->a->events[event].name;
-
-	return estimate_model(name) == FREQ_TIME && !estimate_is_cycles(name);
+	return estimate_is_ns(x->a->events[event].name);
 }
 
 uint64_t export_begin(const struct export *x)

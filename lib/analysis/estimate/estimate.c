@@ -51,6 +51,17 @@ bool estimate_is_cycles(const char *event)
 	return strstr(event, "cycles") != NULL;
 }
 
+bool estimate_is_measured(const char *event)
+{
+	return strcmp(event, "wait") == 0 || strcmp(event, "run") == 0;
+}
+
+bool estimate_is_ns(const char *event)
+{
+	return estimate_is_measured(event) ||
+	       (estimate_model(event) == FREQ_TIME && !estimate_is_cycles(event));
+}
+
 double estimate_samples_of(const struct flow *f, uint32_t block, const double *by_insn)
 {
 	const struct flow_block *b = &f->blocks[block];

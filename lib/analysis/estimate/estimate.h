@@ -28,6 +28,11 @@ bool estimate_event_is(const char *event, const char *name);
 int estimate_model(const char *event);
 /* Is the event's unit a cycle? The unit of other events of time (clocks) is a nanosecond. */
 bool estimate_is_cycles(const char *event);
+/* Is it one of dcpid -wait? Its counts are nanoseconds of threads that were measured, and tell
+ * nothing about instructions. */
+bool estimate_is_measured(const char *event);
+/* Are its counts times its period nanoseconds: a clock, or one that was measured? */
+bool estimate_is_ns(const char *event);
 
 /* ---- frequencies ----------------------------------------------------------------------------- */
 
