@@ -358,9 +358,12 @@ static __always_inline bool mapping_is(const struct callpath_mapping *m,
 	       m->instance == r->instance && m->epoch == r->epoch;
 }
 
-static __always_inline uint32_t mapping_slot(uint64_t addr)
+/* Processes that stem from one another have the same addresses, and run in turn. */
+static __always_inline uint32_t mapping_slot(const struct callpath_run *r, uint64_t addr)
 {
-	return ((uint32_t)(addr >> 16) * 0x9e3779b1u >> 16) % CALLPATH_NR_MAPPINGS;
+	uint32_t x = (uint32_t)(addr >> 16) ^ (uint32_t)(r->mm >> 6);
+
+	return (x * 0x9e3779b1u >> 16) % CALLPATH_NR_MAPPINGS;
 }
 
 /* The executable mapping at @addr goes into its slot. false: there is none. */
@@ -374,7 +377,7 @@ __noinline int mapping_find(const struct callpath_run *r, uint64_t addr)
 	if (!r || !c)
 		return false;
 	vma = (void *)tree_find(cpu, r->root, addr);
-	m = &c->mappings[mapping_slot(addr)];
+	m = &c->mappings[mapping_slot(r, addr)];
 	m->mm = 0;
 	if (!vma || !(BPF_CORE_READ(vma, vm_flags) & KERNEL_VM_EXEC))
 		return false;
@@ -470,7 +473,7 @@ static long callpath_step(uint32_t i, struct callpath_run *r)
 		return 1;
 	}
 	addr = unwind_lookup_pc(&c->state);
-	m = &c->mappings[mapping_slot(addr)];
+	m = &c->mappings[mapping_slot(r, addr)];
 	if (!mapping_is(m, r, addr) && !mapping_find(r, addr)) {
 		c->w.end = CALLPATH_ASTRAY;
 		if (i)
