@@ -39,6 +39,8 @@ static const struct base_cmd cmd = {
 			  "The hottest procedures of the whole system, and the ways that lead "
 			  "there." },
 			{ "dcpicalltree -up memcpy", "All ways to a procedure." },
+			{ "dcpicalltree -up -s wait",
+			  "What threads waited for, and where (dcpid -wait)." },
 			{ NULL, NULL } },
 	.min_operands = 0,
 	.max_operands = -1,

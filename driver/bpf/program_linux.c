@@ -280,10 +280,11 @@ static int size_maps(const struct sample_behind *own, const struct driver_config
 {
 	int r = size_trace_maps(own, config, nr_cpus);
 
-	/* Whoever measures waits walks paths beside the samples: in elements behind theirs. */
+	/* Whoever measures waits walks paths beside the samples: in elements behind theirs, and the
+	 * look at all threads in the last one. */
 	return r < 0 ? r
 		     : size_callpath_maps(own, config->callpath_every != 0,
-					  config->waits ? 2 * nr_cpus : nr_cpus);
+					  config->waits ? 2 * nr_cpus + 1 : nr_cpus);
 }
 
 static int open_behind(struct bpf_programs *p, const struct driver_config *config, size_t event,

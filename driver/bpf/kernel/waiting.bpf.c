@@ -91,8 +91,14 @@ static __always_inline void key_fill(struct wait_key *k, uint32_t set,
 	k->instance = t->instance;
 	k->tgid = (uint32_t)task->tgid;
 	k->thread = name_find(set / SAMPLE_BANK, name.word[0], name.word[1]);
-	k->state = state;
 	k->unused = 0;
+	if (state >= WAIT_BLOCKED_BEFORE) {
+		k->state = state == WAIT_IO_BEFORE ? WAIT_IO : WAIT_BLOCKED;
+		k->path[0] = t->before[0];
+		k->path[1] = t->before[1];
+		return;
+	}
+	k->state = state;
 	k->path[0] = state == WAIT_RUNS ? 0 : t->path[0];
 	k->path[1] = state == WAIT_RUNS ? 0 : t->path[1];
 }
@@ -159,6 +165,8 @@ static __always_inline void change_from_afar(const struct task_struct *task, str
 	seen.instance = t->instance;
 	seen.path[0] = *(volatile uint64_t *)&t->path[0];
 	seen.path[1] = *(volatile uint64_t *)&t->path[1];
+	seen.before[0] = t->before[0];
+	seen.before[1] = t->before[1];
 	COUNT_BARRIER();
 	if (now > seen.since >> WAIT_STATE_BITS &&
 	    __sync_val_compare_and_swap(&t->since, seen.since, since_of(now, state)) == seen.since)
@@ -360,7 +368,7 @@ int wait_wakeup(uint64_t *ctx)
 	if (!t)
 		return 0;
 	state = *(volatile uint64_t *)&t->since & ((1u << WAIT_STATE_BITS) - 1);
-	if (state == WAIT_BLOCKED || state == WAIT_IO)
+	if (state != WAIT_UNKNOWN && state != WAIT_RUNS && state != WAIT_RUNNABLE)
 		change_from_afar(task, t, now, WAIT_RUNNABLE);
 	return 0;
 }
@@ -409,7 +417,33 @@ static __always_inline uint32_t state_at_start(const struct task_struct *task)
 		return WAIT_RUNNABLE;
 	if (task->__state & TASK_DEAD || task->exit_state)
 		return WAIT_UNKNOWN;
-	return BPF_CORE_READ_BITFIELD(task, in_iowait) ? WAIT_IO : WAIT_BLOCKED;
+	return BPF_CORE_READ_BITFIELD(task, in_iowait) ? WAIT_IO_BEFORE : WAIT_BLOCKED_BEFORE;
+}
+
+/* Of a thread that waits already the frames in the kernel can be had; those of its process cannot.
+ */
+static __always_inline void path_before(struct task_struct *task, struct wait_thread *t,
+					uint32_t state, uint64_t now)
+{
+	uint32_t last = 2 * wait_first_cpu, set = set_now();
+	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, &last);
+	struct wait_key k;
+	long len;
+
+	if (!c)
+		return;
+	len = bpf_get_task_stack(task, c->frames, KERNEL_FRAMES_LEN, 0);
+	if (len <= 0 || len > KERNEL_FRAMES_LEN)
+		return;
+	c->w.time_ns = now;
+	c->w.instance = t->instance;
+	c->w.tgid = (uint32_t)task->tgid;
+	c->w.end = task->flags & KERNEL_PF_KTHREAD ? CALLPATH_COMPLETE : CALLPATH_UNREADABLE;
+	c->w.nr_kernel = c->w.nr = (uint16_t)(len / sizeof(uint64_t));
+	frames_hash(c, t->before);
+	key_fill(&k, set, task, t, state);
+	if (!sum_find(set, &k) && !send_frames(c, t->before))
+		t->before[0] = t->before[1] = 0;
 }
 
 /*
@@ -433,6 +467,8 @@ int wait_look(struct bpf_iter__task *ctx)
 	state = old ? old & ((1u << WAIT_STATE_BITS) - 1) : state_at_start(task);
 	if (!t->instance)
 		t->instance = instance_of(task);
+	if (!old && state >= WAIT_BLOCKED_BEFORE)
+		path_before(task, t, state, now);
 	if (state != WAIT_UNKNOWN)
 		change_from_afar(task, t, now, state);
 	return 0;

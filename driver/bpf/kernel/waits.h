@@ -20,6 +20,9 @@ enum wait_state {
 	WAIT_BLOCKED,  /* until it is woken */
 	WAIT_IO,       /* likewise, for a disk (the kernel's "iowait") */
 	WAIT_RUNNABLE, /* woken or preempted, until it is on a CPU */
+	/* The first two of a thread that was there before the programs: its path is another one. */
+	WAIT_BLOCKED_BEFORE,
+	WAIT_IO_BEFORE,
 	WAIT_NR_STATES
 };
 
@@ -31,7 +34,8 @@ enum wait_state {
 struct wait_thread {
 	uint64_t since; /* nanoseconds << WAIT_STATE_BITS | state */
 	uint64_t instance;
-	uint64_t path[2]; /* hash of the path with which it left its CPU; 0: none */
+	uint64_t path[2];   /* hash of the path with which it left its CPU; 0: none */
+	uint64_t before[2]; /* likewise, when it was first looked at; never written again */
 };
 
 struct wait_key {
@@ -39,7 +43,7 @@ struct wait_key {
 	uint64_t path[2]; /* 0 with WAIT_RUNS */
 	uint32_t tgid;
 	uint32_t thread; /* number of its name (thread_names.h) */
-	uint32_t state;
+	uint32_t state;	 /* up to WAIT_RUNNABLE */
 	uint32_t unused;
 };
 
