@@ -54,6 +54,11 @@ refused tick.json
 # Another event than the file's has no use for its rate.
 echo '{ "rate": 100, "event": "cycles" }' >rate.json
 dcpid -config rate.json -event tick || echo "status $?"
+# Waits need call paths, and a source that has them.
+echo '{ "wait": true, "callpaths": 0 }' >wait.json
+dcpid -config wait.json db || echo "status $?"
+dcpid -wait -source perf db || echo "status $?"
+dcpid -wait -replay stream db || echo "status $?"
 echo '{}' >empty.json
 dcpid -config empty.json || echo "status $?"
 
