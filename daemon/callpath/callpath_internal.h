@@ -79,17 +79,22 @@ struct callpath_code {
 struct callpath_codes {
 	struct callpath_code *parts;
 	size_t nr, cap;
+	size_t next;		  /* part that is checked next; 0: the round is over */
+	uint64_t round_ns;	  /* when it began */
 	struct driver_file *gone; /* of a turn */
 	size_t cap_gone;
 	struct reader_routine *routines; /* of the part that is asked for */
 	size_t nr_routines, cap_routines;
 	bool no_memory; /* some of them are not there */
+	bool unsupported;
 };
 
 /* The table of the routines that a process has there now: as reader_code_rows; -ENODATA:
  * none, or none that is known. */
 int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 		      struct unwind_table **out);
+/* It is not asked for now; callpath_code_check has it met again. */
+void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m);
 /* Tables of parts whose routines have changed since, or whose process has ended, are forgotten. */
 void callpath_code_check(struct callpaths *t);
 void callpath_codes_release(struct callpath_codes *c);

@@ -11,8 +11,13 @@
 #include "jit.h"
 #include "unwind.h"
 
-/* The driver knows no more files. */
-enum { PARTS_MAX = 4096 };
+enum {
+	PARTS_MAX = 4096, /* the driver knows no more files */
+	CHECKED_AT_ONCE = 16,
+};
+/* Parts are looked after so often, and for so long at once. */
+#define CHECK_AGAIN_NS 500000000ull
+#define CHECK_NS       5000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {
@@ -102,14 +107,14 @@ static struct callpath_code *find(const struct callpath_codes *c, const struct d
 	return NULL;
 }
 
-/* A place for one more. Where there is none the oldest part makes way. */
+/* A place for one more. Where there is none the first part makes way. */
 static struct callpath_code *add_part(struct callpaths *t)
 {
 	struct callpath_codes *c = &t->codes;
 
 	if (c->nr == PARTS_MAX) {
 		t->calls->forget(t->config.driver, &c->parts[0].m.file, 1);
-		memmove(c->parts, c->parts + 1, --c->nr * sizeof(*c->parts));
+		c->parts[0] = c->parts[--c->nr];
 	}
 	if (base_grow(&c->parts, &c->cap, c->nr + 1, sizeof(*c->parts)) < 0)
 		return NULL;
@@ -129,6 +134,14 @@ static int note(struct callpaths *t, const struct process *p, const struct drive
 	return 0;
 }
 
+void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m)
+{
+	const struct process *p = process_of(t, m);
+
+	if (!t->codes.unsupported && p && note(t, p, m) >= 0)
+		find(&t->codes, &m->file)->news = UINT64_MAX;
+}
+
 int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 		      struct unwind_table **out)
 {
@@ -137,6 +150,8 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 	struct reader_code code = { .pid = m->pid, .start = m->start, .end = m->end };
 	int r;
 
+	if (c->unsupported)
+		return -DCPI_EUNSUPPORTED;
 	if (!p)
 		return -ESRCH;
 	r = note(t, p, m);
@@ -150,7 +165,10 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
 	code.nr = c->nr_routines;
-	return reader_code_rows(t->config.reader, &code, out);
+	r = reader_code_rows(t->config.reader, &code, out);
+	/* Code of this machine is not followed. */
+	c->unsupported |= r == -DCPI_EUNSUPPORTED;
+	return r;
 }
 
 /* Is what was asked for what its process has now? */
@@ -159,26 +177,47 @@ static bool holds(const struct callpaths *t, struct callpath_code *part)
 	const struct process *p = process_of(t, &part->m);
 	uint64_t news = p ? dyn_news(p) : 0;
 
-	if (!p || (news != part->news && print_of(p, &part->m) != part->print))
+	if (!p || part->news == UINT64_MAX ||
+	    (news != part->news && print_of(p, &part->m) != part->print))
 		return false;
 	part->news = news;
 	return true;
 }
 
+/* Some parts from the cursor on; those that do not hold go behind the @nr_gone. How many these are
+ * then. */
+static size_t check_some(struct callpaths *t, size_t nr_gone)
+{
+	struct callpath_codes *c = &t->codes;
+
+	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
+		if (holds(t, &c->parts[c->next])) {
+			c->next++;
+			continue;
+		}
+		c->gone[nr_gone++] = c->parts[c->next].m.file;
+		c->parts[c->next] = c->parts[--c->nr];
+	}
+	return nr_gone;
+}
+
+/* A round may take several turns: a process can have a million routines. */
 void callpath_code_check(struct callpaths *t)
 {
 	struct callpath_codes *c = &t->codes;
-	size_t kept = 0, nr_gone = 0;
+	uint64_t begun_ns = base_now_ns();
+	size_t nr_gone = 0;
 
+	if (!c->next && begun_ns - c->round_ns < CHECK_AGAIN_NS)
+		return;
 	if (base_grow(&c->gone, &c->cap_gone, c->nr, sizeof(*c->gone)) < 0)
 		return;
-	for (size_t i = 0; i < c->nr; i++) {
-		if (holds(t, &c->parts[i]))
-			c->parts[kept++] = c->parts[i];
-		else
-			c->gone[nr_gone++] = c->parts[i].m.file;
-	}
-	c->nr = kept;
+	if (!c->next)
+		c->round_ns = begun_ns;
+	while (c->next < c->nr && base_now_ns() - begun_ns < CHECK_NS)
+		nr_gone = check_some(t, nr_gone);
+	if (c->next >= c->nr)
+		c->next = 0;
 	if (nr_gone)
 		t->calls->forget(t->config.driver, c->gone, nr_gone);
 }

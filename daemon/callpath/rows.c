@@ -19,7 +19,7 @@
  * the events of a process that has ended said what it had mapped. */
 #define AGAIN_NS    500000000ull
 #define PATIENCE_NS 2000000000ull
-enum { FILES_MAX = 4096, FAILURES_MAX = 3 };
+enum { FILES_MAX = 4096, CODES_MAX = 1024, FAILURES_MAX = 3 };
 
 static void free_file(struct callpath_file *f)
 {
@@ -55,13 +55,32 @@ static void find_path(const struct callpaths *t, struct callpath_file *f)
 	f->id = m->image->id;
 }
 
+/* Code that is asked for already was forgotten meanwhile, and met again. */
+static bool is_asked(const struct callpath_rows *r, const struct driver_rows_missing *m)
+{
+	for (size_t i = 0; m->kind == DRIVER_ROWS_CODE && i < r->nr; i++)
+		if (!memcmp(&r->files[i].m.file, &m->file, sizeof(m->file)))
+			return true;
+	return false;
+}
+
+/* Code that processes write leaves places for files. */
+static bool has_place(const struct callpath_rows *r, const struct driver_rows_missing *m)
+{
+	return r->nr < (m->kind == DRIVER_ROWS_CODE ? CODES_MAX : FILES_MAX);
+}
+
 static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
 	struct callpaths *t = ctx;
 	struct callpath_rows *r = &t->rows;
 
-	if (r->nr == FILES_MAX || base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
+	if (is_asked(r, m))
+		return 0;
+	if (!has_place(r, m) || base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
 		put_none(t, &m->file);
+		if (m->kind == DRIVER_ROWS_CODE)
+			callpath_code_later(t, m);
 		return 0;
 	}
 	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns() };
@@ -224,28 +243,43 @@ static void spend(struct callpaths *t, uint64_t before_ns)
 	t->rows.budget_ns -= took_ns < t->rows.budget_ns ? took_ns : t->rows.budget_ns;
 }
 
+/* Those that are code of processes, or those that are not, as far as time and budget go. */
+static void serve_some(struct callpaths *t, bool code, uint64_t begun_ns)
+{
+	struct callpath_rows *r = &t->rows;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->nr; i++) {
+		struct callpath_file *f = &r->files[i];
+		bool served = false;
+
+		if ((f->m.kind == DRIVER_ROWS_CODE) == code && r->budget_ns &&
+		    base_now_ns() - begun_ns < SERVE_NS) {
+			uint64_t before_ns = reader_cpu_ns(t->config.reader);
+
+			served = serve_file(t, f);
+			spend(t, before_ns);
+		}
+		if (served)
+			free_file(f);
+		else
+			r->files[kept++] = *f;
+	}
+	r->nr = kept;
+}
+
 bool callpath_serve(struct callpaths *t)
 {
 	struct callpath_rows *r = &t->rows;
 	uint64_t begun_ns = base_now_ns(), put_before = r->nr_put;
-	size_t kept = 0, i = 0;
 
 	if (!t->config.reader)
 		return false;
 	refill(r);
 	callpath_code_check(t);
 	t->calls->missing(t->config.driver, on_missing, t);
-	for (; i < r->nr && r->budget_ns && base_now_ns() - begun_ns < SERVE_NS; i++) {
-		uint64_t before_ns = reader_cpu_ns(t->config.reader);
-
-		if (serve_file(t, &r->files[i]))
-			free_file(&r->files[i]);
-		else
-			r->files[kept++] = r->files[i];
-		spend(t, before_ns);
-	}
-	if (i < r->nr)
-		memmove(r->files + kept, r->files + i, (r->nr - i) * sizeof(*r->files));
-	r->nr -= i - kept;
+	/* A process that changes its code all the time does not hold up files. */
+	serve_some(t, false, begun_ns);
+	serve_some(t, true, begun_ns);
 	return r->nr_put > put_before;
 }

@@ -709,29 +709,41 @@ bool dyn_claims(const struct process *p, uint64_t addr)
 	return false;
 }
 
-static void living(const struct dyn_routines *t, uint64_t start, uint64_t end,
-		   void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
+/* Those that were registered up to change @last. How many. */
+static size_t living(const struct dyn_routines *t, uint64_t start, uint64_t end, uint64_t last,
+		     void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
 {
+	size_t nr = 0;
 	uint32_t i;
 
 	while ((i = dyn_routine_overlap(t, t->live, start, end)) != 0) {
 		const struct dyn_routine *r = dyn_routine_get(t, i);
 
-		if (!(r->flags & DYN_HOLE))
+		if (!(r->flags & DYN_HOLE) && r->seq <= last) {
 			fn(ctx, r->addr, r->len, r->seq);
+			nr++;
+		}
 		start = r->addr + r->len;
 	}
+	return nr;
 }
 
 void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
 {
 	const struct dyn_registry *reg;
+	uint64_t last = UINT64_MAX;
+	size_t nr = 0;
 
-	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+	for (const struct dyn_client *c = p->dyn; c && !nr; c = c->inherited) {
 		for (size_t i = 0; (reg = held(c, i)); i++)
 			if (reg->kind != DYN_UNNAMED)
-				living(&reg->lifetimes.routines, start, end, fn, ctx);
+				nr += living(&reg->lifetimes.routines, start, end, last, fn, ctx);
+		/* The parent may have replaced since what the child still has. */
+		if (!c->has_seq)
+			break;
+		last = c->fork_seq < last ? c->fork_seq : last;
+	}
 }
 
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),

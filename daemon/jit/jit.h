@@ -113,7 +113,8 @@ bool dyn_reuses(const struct process *p);
 /* @p said that it has put code of its own there, in a mapping of a file though it may be. */
 bool dyn_claims(const struct process *p, uint64_t addr);
 /* Calls @fn with the routines that live in [start, end) of @p, as far as was told, and the numbers
- * of their registrations; of several that overlap, all. */
+ * of their registrations; of several that overlap, all. Where @p has none of its own there, it is
+ * what it inherited and what is there since. */
 void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx);
 /* Calls @fn with the addresses where @p said that code is or comes. */

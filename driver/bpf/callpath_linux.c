@@ -17,8 +17,16 @@
 
 _Static_assert(sizeof(struct callpath_file) == sizeof(struct driver_file), "a file");
 
-/* Files that are reported in a second. One that is written to again and again is always new. */
+/* Files that are reported in a second, and parts of memory for code. One that is written to again
+ * and again is always new. */
 enum { ASKED_PER_S = 256 };
+
+/* A second of reports began then, of so many; more were dropped. */
+struct asked {
+	uint64_t second_ns;
+	uint32_t nr;
+	bool dropped;
+};
 
 enum { BANK_BYTES = CALLPATH_BANK * CALLPATH_CHUNK * sizeof(uint32_t) };
 
@@ -30,9 +38,7 @@ struct bpf_callpath_source {
 	struct bpf_reader paths, missing;
 	struct driver_rows_missing *missed;
 	size_t nr_missed, cap_missed;
-	uint64_t second_ns; /* a second of reports began then, of so many; more were dropped */
-	uint32_t nr_asked;
-	bool dropped;
+	struct asked files, codes;
 	void *cpus;
 	size_t nr_cpus;
 };
@@ -120,18 +126,21 @@ static int on_path(void *ctx, void *data, size_t len)
 	return 0;
 }
 
-/* Files that were dropped are met again, in the next second. */
-static bool may_ask(struct bpf_callpath_source *s, uint64_t now_ns)
+/* What was dropped is met again, in the next second. */
+static void next_second(struct bpf_callpath_source *s, struct asked *a, uint64_t now_ns)
 {
-	if (now_ns - s->second_ns >= 1000000000u) {
-		if (s->dropped)
-			changed(s);
-		s->second_ns = now_ns;
-		s->nr_asked = 0;
-		s->dropped = false;
-	}
-	s->dropped |= s->nr_asked >= ASKED_PER_S;
-	return s->nr_asked++ < ASKED_PER_S;
+	if (now_ns - a->second_ns < 1000000000u)
+		return;
+	if (a->dropped)
+		changed(s);
+	*a = (struct asked){ .second_ns = now_ns };
+}
+
+static bool may_ask(struct bpf_callpath_source *s, struct asked *a, uint64_t now_ns)
+{
+	next_second(s, a, now_ns);
+	a->dropped |= a->nr >= ASKED_PER_S;
+	return a->nr++ < ASKED_PER_S;
 }
 
 static void miss(struct bpf_callpath_source *s, const struct callpath_missing *m)
@@ -149,10 +158,16 @@ static void miss(struct bpf_callpath_source *s, const struct callpath_missing *m
 	};
 
 	memcpy(&to.file, &m->file, sizeof(to.file));
+	/* All that has this table, in whatever mappings it lies. */
+	if (to.kind == DRIVER_ROWS_CODE) {
+		to.start = to.file.size << UNWIND_PAGE_BITS;
+		to.end = to.start + (1 << UNWIND_PAGE_BITS);
+	}
 	/* Without room for it, it is met again. */
 	if (base_grow(&s->missed, &s->cap_missed, s->nr_missed + 1, sizeof(to)) < 0)
 		return;
-	if (may_ask(s, base_now_ns()) && bpf_rows_ask(&s->rows, &to.file, base_now_ns()))
+	if (may_ask(s, to.kind == DRIVER_ROWS_CODE ? &s->codes : &s->files, base_now_ns()) &&
+	    bpf_rows_ask(&s->rows, &to.file, base_now_ns()))
 		s->missed[s->nr_missed++] = to;
 }
 
@@ -271,8 +286,10 @@ static int missing(struct driver *d, int (*fn)(void *ctx, const struct driver_ro
 	size_t nr;
 	int r = 0;
 
-	if (s->dropped)
-		may_ask(s, base_now_ns());
+	if (s->files.dropped)
+		next_second(s, &s->files, base_now_ns());
+	if (s->codes.dropped)
+		next_second(s, &s->codes, base_now_ns());
 	bpf_reader_read(&s->missing);
 	nr = s->nr_missed;
 	s->nr_missed = 0;

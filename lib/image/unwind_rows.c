@@ -22,7 +22,7 @@ enum {
 	MAX_SEARCHED = 8 << 20,
 	MAX_FRAMES_LEN = 256 << 20, /* of .eh_frame */
 	MAX_STEPS = 1 << 25,	    /* instructions of its programs */
-	MAX_CODE = 16 << 20,	    /* bytes of routines that it says nothing of */
+	MAX_CODE = 4 << 20,	    /* bytes of routines that it says nothing of */
 };
 
 /* A piece of code with rows of its own: those of the entry of .eh_frame at @at, those that its
@@ -385,7 +385,10 @@ static int open_height(struct reading *m, uint16_t machine)
 		height_set_called(m->height, true);
 		r = image_routines_read(&m->routines, m->f);
 	}
-	return r == -DCPI_EUNSUPPORTED ? 0 : r;
+	/* A file with too many of them has what .eh_frame says all the same. */
+	if (r == -DCPI_ELIMIT)
+		image_routines_release(&m->routines);
+	return r == -DCPI_EUNSUPPORTED || r == -DCPI_ELIMIT ? 0 : r;
 }
 
 static int read_all(struct reading *m, struct unwind_table **out)

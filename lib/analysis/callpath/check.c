@@ -18,6 +18,7 @@ struct check {
 	struct callpath_tree *t;
 	const struct frames *frames;
 	uint8_t *verdict;
+	bool *walked;	    /* by procedure: some path goes on to its caller */
 	struct edge *edges; /* ascending by image, offset and callee */
 	size_t nr;
 	/* The image of the callers that are checked now. */
@@ -43,13 +44,30 @@ static bool in_kernel(const struct analysis_image *ai)
 	return ai && ai->kind == PROFDB_KERNEL;
 }
 
+/* The procedure itself, in which others may be inlined. */
+static uint32_t procedure_of(const struct check *c, size_t node)
+{
+	const struct frame_chain *chain = &c->frames->of[node];
+
+	return c->frames->procedures[chain->first + chain->nr - 1];
+}
+
+static void find_walked(struct check *c, const struct profdb_callpaths *paths)
+{
+	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(paths); i++)
+		if (profdb_callpaths_node(paths, i).parent >= PROFDB_NR_CALLPATH_ENDS)
+			c->walked[procedure_of(c, i)] = true;
+}
+
 /* An interpreter whose code its process wrote pushes what is returned to, and calls by a jump. Its
- * frames have no rules, so that a path ends there. */
-static bool is_interpreter(const struct check *c, const struct profdb_callpath_node *caller)
+ * frames have no rules, so that each path ends there. */
+static bool is_interpreter(const struct check *c, size_t node,
+			   const struct profdb_callpath_node *caller)
 {
 	const struct analysis_image *ai = c->frames->images[caller->frame.image];
 
-	return caller->parent == PROFDB_CALLPATH_NO_ROWS && ai && ai->kind == PROFDB_DYNAMIC;
+	return caller->parent == PROFDB_CALLPATH_NO_ROWS && ai && ai->kind == PROFDB_DYNAMIC &&
+	       !c->walked[procedure_of(c, node)];
 }
 
 static void list_edges(struct check *c, const struct profdb_callpaths *paths)
@@ -57,21 +75,22 @@ static void list_edges(struct check *c, const struct profdb_callpaths *paths)
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(paths); i++) {
 		const struct profdb_callpath_node n = profdb_callpaths_node(paths, i);
 		const struct frame_chain *callee = &c->frames->of[i];
-		const uint32_t procedure = c->frames->procedures[callee->first + callee->nr - 1];
+		const uint32_t procedure = procedure_of(c, i);
 		struct profdb_callpath_node caller;
 
 		if (n.parent < PROFDB_NR_CALLPATH_ENDS)
 			continue;
 		caller = profdb_callpaths_node(paths, n.parent);
 		/* The kernel calls a signal's handler, and so that what it has interrupted. */
-		if (!callee->sigreturn && !c->frames->of[n.parent].sigreturn &&
-		    !in_kernel(c->t->procedures[procedure].image))
-			c->edges[c->nr++] =
-				(struct edge){ .image = caller.frame.image,
-					       .callee = procedure,
-					       .node = (uint32_t)i,
-					       .interpreter = is_interpreter(c, &caller),
-					       .off = caller.frame.off };
+		if (callee->sigreturn || c->frames->of[n.parent].sigreturn ||
+		    in_kernel(c->t->procedures[procedure].image))
+			continue;
+		c->edges[c->nr++] =
+			(struct edge){ .image = caller.frame.image,
+				       .callee = procedure,
+				       .node = (uint32_t)i,
+				       .interpreter = is_interpreter(c, n.parent, &caller),
+				       .off = caller.frame.off };
 	}
 	qsort(c->edges, c->nr, sizeof(*c->edges), by_place);
 }
@@ -124,8 +143,13 @@ int callpath_check(struct callpath_tree *t, const struct profdb_callpaths *paths
 	size_t nr;
 
 	c.edges = calloc(profdb_callpaths_nr_nodes(paths) + 1, sizeof(*c.edges));
-	if (!c.edges)
+	c.walked = calloc(t->nr_procedures + 1, sizeof(*c.walked));
+	if (!c.edges || !c.walked) {
+		free(c.edges);
+		free(c.walked);
 		return -ENOMEM;
+	}
+	find_walked(&c, paths);
 	list_edges(&c, paths);
 	for (size_t i = 0; i < c.nr; i += nr) {
 		const uint32_t image = c.edges[i].image;
@@ -136,5 +160,6 @@ int callpath_check(struct callpath_tree *t, const struct profdb_callpaths *paths
 		check_image(&c, &c.edges[i], nr);
 	}
 	free(c.edges);
+	free(c.walked);
 	return 0;
 }

@@ -420,6 +420,13 @@ static void told_twice(void **state)
 	assert_int_equal(asked_routines[1].len, 0x80);
 }
 
+/* Parts are looked after now and then. */
+static void serve_later(void)
+{
+	ahead_ns += SECOND_NS;
+	callpath_serve(paths);
+}
+
 static void nothing_told_yet(void **state)
 {
 	(void)state;
@@ -431,12 +438,12 @@ static void nothing_told_yet(void **state)
 	assert_int_equal(stand_ins.nr_rows, 0);
 	/* News of other code of the process. */
 	stand_ins.news++;
-	callpath_serve(paths);
+	serve_later();
 	assert_int_equal(driver.nr_forgotten, 0);
 	/* And of this. */
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
-	callpath_serve(paths);
+	serve_later();
 	assert_int_equal(driver.nr_forgotten, 1);
 	assert_int_equal(driver.forgotten.size, CODE >> 16);
 	lacks_code(1);
@@ -453,8 +460,8 @@ static void replaced(void **state)
 	callpath_serve(paths);
 	stand_ins.routines[0].seq = 9;
 	stand_ins.news++;
-	callpath_serve(paths);
-	callpath_serve(paths);
+	serve_later();
+	serve_later();
 	assert_int_equal(driver.nr_forgotten, 1);
 }
 
@@ -465,7 +472,7 @@ static void its_process_ends(void **state)
 	lacks_code(1);
 	callpath_serve(paths);
 	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
-	callpath_serve(paths);
+	serve_later();
 	assert_int_equal(driver.nr_forgotten, 1);
 }
 
@@ -473,15 +480,83 @@ static void more_parts_than_are_known(void **state)
 {
 	(void)state;
 	begin_code();
-	for (uint64_t i = 1; i <= 4096; i++)
+	for (uint64_t i = 1; i <= 4096; i++) {
 		lacks_code(i);
-	while (waiting() || driver.nr_missing)
+		callpath_serve(paths);
+	}
+	while (waiting())
 		callpath_serve(paths);
 	assert_int_equal(driver.nr_forgotten, 0);
 	lacks_code(4097);
 	callpath_serve(paths);
 	assert_int_equal(driver.nr_forgotten, 1);
 	assert_int_equal(driver.forgotten.ino, 1);
+}
+
+static int code_over_budget(const struct reader_code *c, struct unwind_table **out)
+{
+	(void)c;
+	(void)out;
+	return -EDQUOT;
+}
+
+/* Its routines change all the time, and its user has no budget: it waits once, and files go on. */
+static void forgotten_while_it_waits(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.code_rows = code_over_budget;
+	for (uint64_t i = 0; i < 10; i++) {
+		lacks_code(1);
+		stand_ins.routines[0].seq++;
+		stand_ins.news++;
+		serve_later();
+	}
+	assert_int_equal(waiting(), 1);
+	assert_in_range(driver.nr_forgotten, 8, 10);
+	stand_ins.rows = finds;
+	lacks(7);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.put.ino, 7);
+}
+
+static int code_of_another_machine(const struct reader_code *c, struct unwind_table **out)
+{
+	(void)c;
+	(void)out;
+	return -DCPI_EUNSUPPORTED;
+}
+
+/* The helper does not follow code of this machine: it is asked once. */
+static void code_is_not_followed(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.code_rows = code_of_another_machine;
+	for (uint64_t i = 1; i <= 10; i++)
+		lacks_code(i);
+	callpath_serve(paths);
+	serve_later();
+	assert_int_equal(stand_ins.nr_rows, 1);
+	assert_int_equal(driver.nr_none, 10);
+}
+
+/* What finds no place is met again, when some may have become free. */
+static void code_leaves_places_for_files(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.code_rows = code_over_budget;
+	stand_ins.rows = is_over_budget;
+	for (uint64_t i = 1; i <= 1030; i++)
+		lacks_code(i);
+	lacks(7);
+	callpath_serve(paths);
+	assert_int_equal(waiting(), 1025);
+	assert_int_equal(driver.nr_none, 6);
+	for (int i = 0; i < 10; i++)
+		serve_later();
+	assert_int_equal(driver.nr_forgotten, 6);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -507,6 +582,9 @@ int main(void)
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),
+		TEST(forgotten_while_it_waits),
+		TEST(code_leaves_places_for_files),
+		TEST(code_is_not_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -527,6 +527,58 @@ static void test_fork(void **state)
 	trial_close(&t);
 }
 
+static void add_seq(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint64_t *sum = ctx;
+
+	assert_true(addr == 0x10000 || addr == 0x20000);
+	assert_int_equal(len, 64);
+	sum[0]++;
+	sum[1] = seq;
+}
+
+/* How many routines of @p live at 0x10000 and 0x20000; *@seq: the last one's number. */
+static uint64_t nr_living(const struct process *p, uint64_t *seq)
+{
+	uint64_t sum[2] = { 0 };
+
+	dyn_living(p, 0x1003f, 0x20001, add_seq, sum);
+	*seq = sum[1];
+	return sum[0];
+}
+
+/* What a child has inherited lives as long as its parent does not replace it; what it says itself
+ * comes first. */
+static void test_living(void **state)
+{
+	struct process child = { .pid = 43 }, unsure = { .pid = 44 };
+	uint64_t seq, first, cursor;
+	struct trial t;
+
+	(void)state;
+	trial_fork(&t, &unsure);
+	cursor = t.p.dyn->own->lifetimes.last_seq;
+	dyn_fork(t.dyn, &t.p, &child, 150, &cursor);
+	assert_int_equal(nr_living(&t.p, &first), 1);
+	assert_int_equal(nr_living(&child, &seq), 1);
+	assert_int_equal(seq, first);
+	assert_int_equal(nr_living(&unsure, &seq), 0);
+	fake_routine_rec(&t.b, 0, 0x20000, "C", code_b, 64);
+	tell(&t, 200);
+	assert_int_equal(nr_living(&t.p, &seq), 2);
+	assert_int_equal(nr_living(&child, &seq), 1);
+	assert_int_equal(seq, first);
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+	tell(&t, 300);
+	assert_int_equal(nr_living(&t.p, &seq), 2);
+	assert_int_equal(nr_living(&child, &seq), 0);
+	tell_of_own(&t, &child, "D", 400);
+	assert_int_equal(nr_living(&child, &seq), 1);
+	dyn_end(t.dyn, &child);
+	dyn_end(t.dyn, &unsure);
+	trial_close(&t);
+}
+
 /* A life after exec has its own registry alone, and what was inherited stays with the life before.
  */
 static void test_hand_on(void **state)
@@ -1078,6 +1130,7 @@ int main(void)
 		cmocka_unit_test(test_many_routines),
 		cmocka_unit_test(test_changed_ranges),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_living),
 		cmocka_unit_test(test_hand_on),
 		cmocka_unit_test(test_fork_in_a_circle),
 		cmocka_unit_test(test_malformed_records),
