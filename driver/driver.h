@@ -170,7 +170,7 @@ enum { DRIVER_NR_FRAMES = 1024 };
  */
 #define DRIVER_FRAME_EXACT (UINT64_C(1) << 63)
 
-/* What a thread does while time passes that is not sampled, but measured. */
+/* A state of a thread, whose time is not sampled but measured. */
 enum driver_wait {
 	DRIVER_WAIT_NONE, /* it is a sample */
 	DRIVER_WAIT_RUNS, /* it runs: no wait */
@@ -454,7 +454,7 @@ int driver_rows_put(struct driver *d, const struct driver_file *file,
  */
 void driver_rows_again(struct driver *d, const struct driver_file *file);
 
-/* What the tables of these @nr files were made of has changed, or is gone: they make way, and the
+/* The tables of these @nr files are old: their code has changed, or is gone. They make way, and the
  * next path that meets one of them is told of. */
 void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr);
 

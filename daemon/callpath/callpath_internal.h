@@ -73,7 +73,7 @@ struct callpath_pending {
 struct callpath_code {
 	struct driver_rows_missing m;
 	uint64_t news;	/* dyn_news when its routines were asked for */
-	uint64_t print; /* of them */
+	uint64_t print; /* a hash of them */
 };
 
 struct callpath_codes {
@@ -81,9 +81,9 @@ struct callpath_codes {
 	size_t nr, cap;
 	size_t next;		  /* part that is checked next; 0: the round is over */
 	uint64_t round_ns;	  /* when it began */
-	struct driver_file *gone; /* of a turn */
+	struct driver_file *gone; /* that this turn found */
 	size_t cap_gone;
-	struct reader_routine *routines; /* of the part that is asked for */
+	struct reader_routine *routines; /* the part that is asked for has them */
 	size_t nr_routines, cap_routines;
 	bool no_memory; /* some of them are not there */
 	bool unsupported;
@@ -127,7 +127,7 @@ struct callpaths {
 	struct callpath_config config;
 	const struct callpath_driver *calls;
 	struct callpath_stats stats; /* the daemon's part */
-	struct callpath_stats times; /* of events that count nanoseconds */
+	struct callpath_stats times; /* the same of nanoseconds */
 	struct callpath_tree tree;
 	struct callpath_pending **waiting;
 	size_t nr_waiting, cap_waiting;

@@ -62,7 +62,7 @@ static int by_addr(const void *a, const void *b)
 	return (x->len > y->len) - (x->len < y->len);
 }
 
-/* Of several that were told of the same code one stays. */
+/* One stays where several were told of the same code. */
 static void sort_routines(struct callpath_codes *c)
 {
 	uint64_t end = 0;

@@ -243,7 +243,7 @@ static void spend(struct callpaths *t, uint64_t before_ns)
 	t->rows.budget_ns -= took_ns < t->rows.budget_ns ? took_ns : t->rows.budget_ns;
 }
 
-/* Those that are code of processes, or those that are not, as far as time and budget go. */
+/* Code of processes, or (not @code) all else is asked for, as far as time and budget go. */
 static void serve_some(struct callpaths *t, bool code, uint64_t begun_ns)
 {
 	struct callpath_rows *r = &t->rows;

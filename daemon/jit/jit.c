@@ -709,7 +709,7 @@ bool dyn_claims(const struct process *p, uint64_t addr)
 	return false;
 }
 
-/* Those that were registered up to change @last. How many. */
+/* Tell of routines that were registered up to change @last; returns how many. */
 static size_t living(const struct dyn_routines *t, uint64_t start, uint64_t end, uint64_t last,
 		     void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx)
 {

@@ -249,7 +249,7 @@ int bpf_waits_open(struct bpf *b, const struct driver_config *config);
 void bpf_waits_close(struct bpf *b);
 /* Begin or end to measure. 0 or -errno. */
 int bpf_waits_run(struct bpf *b, bool on);
-/* What threads wait and run now is added up to now: before an exchange of tables. */
+/* Waits and runs of threads are added up to now: before an exchange of tables. */
 void bpf_waits_look(struct bpf *b);
 /* Read the ring of paths. */
 void bpf_waits_read(struct bpf *b);

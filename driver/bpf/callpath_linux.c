@@ -126,7 +126,7 @@ static int on_path(void *ctx, void *data, size_t len)
 	return 0;
 }
 
-/* What was dropped is met again, in the next second. */
+/* Reports that were dropped come again, in the next second. */
 static void next_second(struct bpf_callpath_source *s, struct asked *a, uint64_t now_ns)
 {
 	if (now_ns - a->second_ns < 1000000000u)

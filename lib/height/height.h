@@ -28,14 +28,14 @@ enum {
 /* Why an instruction has a rule or none. Names: height_reason_text. */
 enum height_reason {
 	HEIGHT_PROVEN,
-	/* Of a whole routine: */
+	/* A whole routine has none: */
 	HEIGHT_NO_PROOF,      /* it neither returns nor begins with "push rbp; mov rbp, rsp" */
 	HEIGHT_OTHER_RETURN,  /* a return where the stack pointer is not at the return address */
 	HEIGHT_FP_CHANGED,    /* a return where rbp is not the caller's */
 	HEIGHT_TAKES_CALLERS, /* it takes off more stack than it put there */
 	HEIGHT_OVERLAP,	      /* instructions that overlap, with different rules */
 	HEIGHT_TOO_LARGE,     /* more bytes, or more different states, than the bounds */
-	/* Of an instruction: */
+	/* An instruction has none: */
 	HEIGHT_UNREACHED,  /* no path from the entry leads here */
 	HEIGHT_UNKNOWN,	   /* neither stack pointer nor frame pointer is known */
 	HEIGHT_AFTER_CALL, /* a call may have changed the stack, and no return follows */
@@ -44,7 +44,7 @@ enum height_reason {
 	HEIGHT_NR_REASONS
 };
 
-/* What a routine's entry was proven by. */
+/* The proof of a routine's entry. */
 enum height_proof {
 	HEIGHT_BY_NOTHING,
 	HEIGHT_BY_RETURN,   /* it returns from where it was entered */
@@ -55,7 +55,7 @@ enum height_proof {
 };
 
 struct height_report {
-	uint32_t bytes[HEIGHT_NR_REASONS]; /* of the code; their sum is its length */
+	uint32_t bytes[HEIGHT_NR_REASONS]; /* the code's; their sum is its length */
 	uint8_t proof;			   /* enum height_proof */
 	uint8_t refused;		   /* reason of the whole routine; HEIGHT_PROVEN: none */
 };

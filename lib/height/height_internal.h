@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of the stack at an instruction, and the tables of one routine. */
+/* The state of the stack at an instruction, and the tables of one routine. */
 #ifndef DCPI_HEIGHT_INTERNAL_H
 #define DCPI_HEIGHT_INTERNAL_H
 
@@ -13,11 +13,11 @@
 enum height_kind {
 	HEIGHT_ANYTHING,
 	HEIGHT_STACK,	/* the CFA + off: an address in this frame */
-	HEIGHT_OLD_FP,	/* what rbp held at the entry */
-	HEIGHT_OLD_LINK /* what rbx held at the entry */
+	HEIGHT_OLD_FP,	/* rbp's value at the entry */
+	HEIGHT_OLD_LINK /* rbx's */
 };
 
-/* What a register holds. */
+/* The contents of a register. */
 struct height_value {
 	int32_t off;
 	uint16_t kind;
@@ -45,7 +45,7 @@ struct height_states {
 
 /* At the first instruction after a call. */
 void height_state_entry(struct height_state *s);
-/* What is known where both may be. */
+/* Keep of *@s as much as holds where *@with may be too. */
 void height_state_meet(struct height_state *s, const struct height_state *with);
 void height_states_clear(struct height_states *t);
 /* The number of the state; 0: there are too many. */
@@ -68,7 +68,7 @@ enum height_flow {
 	HEIGHT_BAD,  /* no instruction */
 };
 
-/* What an instruction does to the stack, beside changing the state. */
+/* An instruction's effects on the stack, beside changing the state. */
 enum {
 	HEIGHT_RESETS = 1 << 0,	     /* the stack pointer is no longer what it was plus a number */
 	HEIGHT_POPS_RETURN = 1 << 1, /* the return address into a register */
@@ -145,7 +145,7 @@ struct height {
 	/* For each byte: the instruction there, if it was decoded and leaves any state as it is;
 	 * else len 0. */
 	struct height_step *plain;
-	/* What was found, for each byte: a number of a rule, and why. */
+	/* Findings, for each byte: a number of a rule, and why. */
 	struct height_rules rules;
 	uint16_t *rule;
 	uint8_t *reason;

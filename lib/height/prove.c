@@ -60,7 +60,7 @@ static bool has_prologue(const struct height *h)
 	return false;
 }
 
-/* What is wrong with an instruction of a routine that is called; HEIGHT_PROVEN: nothing. */
+/* An objection to an instruction of a routine that is called; HEIGHT_PROVEN: nothing. */
 static enum height_reason objection(const struct height *h, const struct height_insn *i)
 {
 	const struct height_state *s = state_of(h, i);
@@ -81,7 +81,7 @@ static bool overlaps(const struct height *h, size_t n)
 	return n + 1 < h->nr && i[1].off < i->off + i->len && i[1].state != i->state;
 }
 
-/* What is wrong with the routine; HEIGHT_PROVEN: nothing. */
+/* An objection to the routine; HEIGHT_PROVEN: there is none. */
 static enum height_reason judge(const struct height *h, bool *returns)
 {
 	*returns = false;
@@ -139,7 +139,7 @@ static uint8_t inherited_fp(const struct height *h, const struct height_insn *i,
 	return next->found & HEIGHT_VERIFIED_FP;
 }
 
-/* What the instruction before @next has of it. */
+/* Findings of @next that the instruction before it has too. */
 static uint8_t inherited(const struct height *h, const struct height_insn *i,
 			 const struct height_insn *next)
 {

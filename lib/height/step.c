@@ -76,7 +76,7 @@ static struct height_value address(const struct work *w, const ZydisDecodedOpera
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* What is below the stack pointer may be overwritten at any time. */
+/* Memory below the stack pointer may be overwritten at any time. */
 static void drop_below(struct height_state *s, int32_t off)
 {
 	for (size_t i = 0; i < HEIGHT_NR_SAVED; i++)

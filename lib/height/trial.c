@@ -176,7 +176,7 @@ int height_trials(struct height *h)
 {
 	struct trials t = { .nr = 0 };
 
-	/* Of files there is so much code that what this adds is not worth its time. */
+	/* Files have so much code that what this adds is not worth its time. */
 	if (h->called || h->refused != HEIGHT_PROVEN)
 		return 0;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;

@@ -44,7 +44,7 @@ static int by_vaddr(const void *a, const void *b)
 	return (x->len > y->len) - (x->len < y->len);
 }
 
-/* Of several names of one routine one stays. */
+/* One name of several stays for a routine. */
 static void sort(struct image_routines *r)
 {
 	size_t kept = 0;
