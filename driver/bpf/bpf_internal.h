@@ -245,6 +245,8 @@ void bpf_callpaths_settle(struct bpf *b);
 
 /* ---- waits (waits_linux.c); where there are none these do nothing, as those -------------- */
 
+enum { BPF_WAIT_EVENTS = 2 }; /* "wait" and "run" */
+
 int bpf_waits_open(struct bpf *b, const struct driver_config *config);
 void bpf_waits_close(struct bpf *b);
 /* Begin or end to measure. 0 or -errno. */

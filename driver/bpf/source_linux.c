@@ -613,11 +613,24 @@ static int open_polling(struct bpf *b, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot wait for the kernel's tables") : 0;
 }
 
+/* Waits have events of their own, behind those that are sampled. */
+static int check_room(const struct driver_config *config, int nr, struct base_err *err)
+{
+	if (!config->waits || nr + BPF_WAIT_EVENTS <= DRIVER_NR_EVENTS)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "%d events and those of waits: more than %d", nr,
+		  DRIVER_NR_EVENTS);
+	base_hint(err, "sample at most %d events with waits", DRIVER_NR_EVENTS - BPF_WAIT_EVENTS);
+	return -DCPI_EUSAGE;
+}
+
 static int open_parts(struct bpf *b, const struct driver_config *config, struct base_err *err)
 {
 	const char *why;
 	int nr = perf_specs_choose(config, b->specs, &why, err), r = nr;
 
+	if (r >= 0)
+		r = check_room(config, nr, err);
 	if (r >= 0)
 		r = open_tables(b, config, err);
 	if (r >= 0)

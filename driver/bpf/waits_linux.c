@@ -207,7 +207,7 @@ static void add_events(struct bpf *b, struct bpf_waits *w)
 	d->events[w->event_wait] =
 		(struct driver_event){ .name = "wait", .period = 1, .enabled = 1 };
 	d->events[w->event_run] = (struct driver_event){ .name = "run", .period = 1, .enabled = 1 };
-	d->nr_timed = 2;
+	d->nr_timed = BPF_WAIT_EVENTS;
 }
 
 int bpf_waits_open(struct bpf *b, const struct driver_config *config)

@@ -188,11 +188,28 @@ static void need_call_paths(void **state)
 	assert_int_equal(driver_open(&config, &d, &err), -DCPI_EUSAGE);
 }
 
+/* They have two events of their own. */
+static void need_room_for_events(void **state)
+{
+	static const char *const slots[] = { "r1+r2+r3+r4+r5+"
+					     "r6+r7+r8+r9+ra+"
+					     "rb+rc+rd+re+rf" };
+	const struct driver_config config = {
+		.source = "bpf", .slots = slots, .nr_slots = 1, .callpath_every = 40, .waits = true
+	};
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(driver_open(&config, &d, &err), -DCPI_EUSAGE);
+	assert_non_null(strstr(err.text, "more than 16"));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(sums_are_the_childs),
 		cmocka_unit_test(need_call_paths),
+		cmocka_unit_test(need_room_for_events),
 	};
 	int r = live_begin(argc, argv);
 
