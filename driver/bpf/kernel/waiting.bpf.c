@@ -145,6 +145,15 @@ static __always_inline uint64_t since_of(uint64_t now, uint32_t state)
 	return now << WAIT_STATE_BITS | state;
 }
 
+/* Times that are taken later are not before it. */
+static __always_inline uint64_t since_read(const struct wait_thread *t)
+{
+	uint64_t since = *(volatile const uint64_t *)&t->since;
+
+	COUNT_BARRIER();
+	return since;
+}
+
 /* The thread is in @state from @now on, and what was before is added. */
 static __always_inline void change(const struct task_struct *task, struct wait_thread *t,
 				   uint64_t now, uint32_t state)
@@ -154,23 +163,25 @@ static __always_inline void change(const struct task_struct *task, struct wait_t
 	charge(task, t, old, now);
 }
 
-/* The same, if the thread has not changed its state meanwhile, which it does on its own CPU. */
-static __always_inline void change_from_afar(const struct task_struct *task, struct wait_thread *t,
-					     uint64_t now, uint32_t state)
+/* The same, if the thread is still as it was when @old was read, from which @state follows. False:
+ * it has changed. */
+static __always_inline bool change_from_afar(const struct task_struct *task, struct wait_thread *t,
+					     uint64_t old, uint64_t now, uint32_t state)
 {
 	struct wait_thread seen;
 
-	seen.since = *(volatile uint64_t *)&t->since;
-	COUNT_BARRIER();
+	seen.since = old;
 	seen.instance = t->instance;
 	seen.path[0] = *(volatile uint64_t *)&t->path[0];
 	seen.path[1] = *(volatile uint64_t *)&t->path[1];
 	seen.before[0] = t->before[0];
 	seen.before[1] = t->before[1];
 	COUNT_BARRIER();
-	if (now > seen.since >> WAIT_STATE_BITS &&
-	    __sync_val_compare_and_swap(&t->since, seen.since, since_of(now, state)) == seen.since)
-		charge(task, &seen, seen.since, now);
+	if (now < old >> WAIT_STATE_BITS ||
+	    __sync_val_compare_and_swap(&t->since, old, since_of(now, state)) != old)
+		return false;
+	charge(task, &seen, old, now);
+	return true;
 }
 
 static __always_inline uint64_t instance_of(const struct task_struct *task)
@@ -357,19 +368,24 @@ int wait_switch(uint64_t *ctx)
 	return 0;
 }
 
+/* False: somebody looked meanwhile. */
+static __always_inline bool wake(const struct task_struct *task, struct wait_thread *t)
+{
+	uint64_t old = since_read(t);
+	uint32_t state = old & ((1u << WAIT_STATE_BITS) - 1);
+
+	return state == WAIT_UNKNOWN || state == WAIT_RUNS || state == WAIT_RUNNABLE ||
+	       change_from_afar(task, t, old, bpf_ktime_get_ns(), WAIT_RUNNABLE);
+}
+
 SEC("tp_btf/sched_wakeup")
 int wait_wakeup(uint64_t *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct wait_thread *t = bpf_task_storage_get(&wait_threads, task, NULL, 0);
-	uint64_t now = bpf_ktime_get_ns();
-	uint32_t state;
 
-	if (!t)
-		return 0;
-	state = *(volatile uint64_t *)&t->since & ((1u << WAIT_STATE_BITS) - 1);
-	if (state != WAIT_UNKNOWN && state != WAIT_RUNS && state != WAIT_RUNNABLE)
-		change_from_afar(task, t, now, WAIT_RUNNABLE);
+	if (t && !wake(task, t))
+		wake(task, t);
 	return 0;
 }
 
@@ -454,8 +470,8 @@ SEC("iter/task")
 int wait_look(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	uint64_t now = bpf_ktime_get_ns(), old;
 	struct wait_thread *t;
+	uint64_t now, old;
 	uint32_t state;
 
 	if (!task || !task->pid)
@@ -463,13 +479,14 @@ int wait_look(struct bpf_iter__task *ctx)
 	t = bpf_task_storage_get(&wait_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)
 		return 0;
-	old = *(volatile uint64_t *)&t->since;
+	old = since_read(t);
+	now = bpf_ktime_get_ns();
 	state = old ? old & ((1u << WAIT_STATE_BITS) - 1) : state_at_start(task);
 	if (!t->instance)
 		t->instance = instance_of(task);
 	if (!old && state >= WAIT_BLOCKED_BEFORE)
 		path_before(task, t, state, now);
 	if (state != WAIT_UNKNOWN)
-		change_from_afar(task, t, now, state);
+		change_from_afar(task, t, old, now, state);
 	return 0;
 }
