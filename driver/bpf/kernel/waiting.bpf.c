@@ -271,6 +271,23 @@ static __always_inline bool send_frames(struct callpath_cpu *c, const uint64_t p
 	return true;
 }
 
+/* The frames of @k, if they are not sent yet in this set; who finds no room there sends nothing, as
+ * its time is lost anyway. False: the ring has no room. */
+static __always_inline bool send_once(struct callpath_cpu *c, uint32_t set,
+				      const struct wait_key *k, const uint64_t path[2])
+{
+	struct wait_sum *s = sum_find(set, k);
+
+	if (!s) {
+		sum_make(set, k);
+		s = sum_find(set, k);
+	}
+	if (!s || s->sent)
+		return true;
+	s->sent = send_frames(c, path);
+	return s->sent;
+}
+
 static __always_inline void walk_task(void *ctx, struct callpath_cpu *c, uint32_t cpu,
 				      struct task_struct *task)
 {
@@ -305,12 +322,8 @@ static __noinline int path_take(void *ctx, uint64_t now, uint32_t state)
 	walk_task(ctx, c, cpu, task);
 	frames_hash(c, t->path);
 	key_fill(&k, set, task, t, state);
-	if (sum_find(set, &k))
+	if (send_once(c, set, &k, t->path))
 		return 0;
-	if (send_frames(c, t->path)) {
-		sum_make(set, &k);
-		return 0;
-	}
 	__sync_fetch_and_add(&counts->lost_paths, 1);
 	t->path[0] = t->path[1] = 0;
 	return 0;
@@ -458,7 +471,7 @@ static __always_inline void path_before(struct task_struct *task, struct wait_th
 	c->w.nr_kernel = c->w.nr = (uint16_t)(len / sizeof(uint64_t));
 	frames_hash(c, t->before);
 	key_fill(&k, set, task, t, state);
-	if (!sum_find(set, &k) && !send_frames(c, t->before))
+	if (!send_once(c, set, &k, t->before))
 		t->before[0] = t->before[1] = 0;
 }
 

@@ -50,9 +50,11 @@ struct wait_key {
 struct wait_sum {
 	uint64_t ns, nr;  /* in all; how many were added */
 	uint64_t last_ns; /* end of the one that was added last */
+	uint64_t sent;	  /* its frames are in the ring, or were */
 };
 
-/* A path in the ring, before its frames: sent when its key is first met in a set. */
+/* A path in the ring, before its frames: sent when a thread first leaves its CPU with its key in a
+ * set. */
 struct wait_path {
 	uint64_t time_ns, instance;
 	uint64_t path[2];

@@ -23,6 +23,7 @@ struct waited {
 	struct seen s; /* first: on_load and on_count take it */
 	int32_t pid;
 	uint64_t handed, ns[DRIVER_NR_WAITS], nr_paths, nr_complete, bad;
+	uint64_t drained_ns[2], nr_sleeps, nr_old; /* walked before the last drain but one */
 };
 
 static uint64_t now(void)
@@ -98,6 +99,8 @@ static int on_path(void *ctx, const struct driver_callpath *c, const uint64_t *f
 		return 0;
 	v->ns[c->wait] += c->count;
 	v->nr_paths += c->wait != DRIVER_WAIT_RUNS;
+	v->nr_sleeps += c->wait == DRIVER_WAIT_SLEEP;
+	v->nr_old += c->wait == DRIVER_WAIT_SLEEP && c->first_ns < v->drained_ns[0];
 	v->nr_complete += c->wait != DRIVER_WAIT_RUNS && c->nr > c->nr_kernel;
 	return 0;
 }
@@ -111,6 +114,8 @@ static void drain_waits(struct waited *v, bool all)
 	struct base_err err = { 0 };
 
 	assert_true(driver_drain(d, all, &sink, &err) >= 0);
+	v->drained_ns[0] = v->drained_ns[1];
+	v->drained_ns[1] = now();
 	driver_wait_stats_get(d, &w);
 	assert_int_equal(w.received, v->handed + w.held + w.lost_full + w.lost_read);
 	assert_int_equal(v->bad, 0);
@@ -175,6 +180,10 @@ static void sums_are_the_childs(void **state)
 		    (truth->ended_ns - truth->begun_ns) + truth->pipe_ns + truth->lock_ns - slack);
 	assert_true(sum_of(&v) <= 2 * (ended - begun));
 	assert_true(v.nr_complete * 2 > v.nr_paths);
+	/* A thread that sleeps again and again is walked anew for each set. */
+	print_message("%llu of %llu sleeps with old paths\n", (unsigned long long)v.nr_old,
+		      (unsigned long long)v.nr_sleeps);
+	assert_true(v.nr_old * 4 < v.nr_sleeps);
 }
 
 static void need_call_paths(void **state)
