@@ -485,7 +485,7 @@ struct driver_wait_stats {
 	uint64_t received, held;
 	uint64_t lost_full;  /* found no room among the kernel's sums */
 	uint64_t lost_read;  /* no memory for what lay there */
-	uint64_t lost_paths; /* how many waits have no path, as the ring was full; not lost */
+	uint64_t lost_paths; /* how many paths found no room, whose waits have none; not lost */
 	uint64_t keys;	     /* sums that were handed on */
 };
 

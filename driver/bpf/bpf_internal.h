@@ -253,8 +253,8 @@ void bpf_waits_close(struct bpf *b);
 int bpf_waits_run(struct bpf *b, bool on);
 /* Waits and runs of threads are added up to now: before an exchange of tables. */
 void bpf_waits_look(struct bpf *b);
-/* Read the ring of paths. */
-void bpf_waits_read(struct bpf *b);
+/* Read the ring of paths. True: so many are new that a drain is due. */
+bool bpf_waits_read(struct bpf *b);
 /* After an exchange: the sums of before are put into the queue. */
 void bpf_waits_gather(struct bpf *b);
 /* How many wait there. */

@@ -35,17 +35,22 @@ enum driver_wait bpf_wait_kind(const struct bpf_wait_kinds *k, enum wait_state s
 
 /* ---- sums and their paths (waits.c) ---------------------------------------------------------- */
 
+/* Paths that are kept at a time. */
+#define BPF_WAITS_BYTES_MAX ((size_t)64 << 20)
+
 /* Zero-initialize; kinds, event_wait and event_run are set by the caller. */
 struct bpf_waits {
 	struct bpf_wait_kinds kinds;
 	uint32_t event_wait, event_run;
-	struct base_map paths; /* paths that sums may name */
+	struct base_map paths;	      /* paths that sums may name */
+	size_t path_bytes, new_bytes; /* of these; of those that are new since the last gathering */
+	uint64_t lost_paths;	      /* found no room */
 	struct bpf_queue queue;
 	uint64_t handed_ns, lost_ns, nr_handed;
 	uint32_t round; /* number of gatherings */
 };
 
-/* A record of the ring. Without memory its waits have no path. */
+/* A record of the ring. Without room or memory its waits have no path. */
 void bpf_waits_path(struct bpf_waits *w, const void *record, size_t len);
 /* A sum of the map that programs no longer use, and whose paths were read. */
 void bpf_waits_sum(struct bpf_waits *w, const struct wait_key *key, const struct wait_sum *sum);

@@ -272,7 +272,7 @@ static bool is_due(struct bpf *b)
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	due |= bpf_traces_read(b) > BPF_TRACES_MAX;
 	due |= bpf_callpaths_read(b) > BPF_TRACES_MAX;
-	bpf_waits_read(b);
+	due |= bpf_waits_read(b);
 	b->noted = false;
 	return due;
 }

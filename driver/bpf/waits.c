@@ -38,14 +38,38 @@ static struct path *find(const struct bpf_waits *w, const struct path_key *key)
 	return base_map_get(&w->paths, key, sizeof(*key));
 }
 
+static size_t bytes_of(size_t nr)
+{
+	return sizeof(struct path) + nr * sizeof(uint64_t);
+}
+
 static struct path *path_new(const struct wait_path *r, const struct path_key *key)
 {
-	struct path *p = malloc(sizeof(*p) + r->nr * sizeof(uint64_t));
+	struct path *p = malloc(bytes_of(r->nr));
 
 	if (!p)
 		return NULL;
 	*p = (struct path){ .key = *key, .nr_kernel = r->nr_kernel, .nr = r->nr, .end = r->end };
 	memcpy(p->frames, r + 1, r->nr * sizeof(uint64_t));
+	return p;
+}
+
+static struct path *path_add(struct bpf_waits *w, const struct wait_path *r,
+			     const struct path_key *key)
+{
+	size_t bytes = bytes_of(r->nr);
+	struct path *p = bytes <= BPF_WAITS_BYTES_MAX - w->path_bytes ? path_new(r, key) : NULL;
+
+	if (p && base_map_set(&w->paths, &p->key, sizeof(p->key), p) < 0) {
+		free(p);
+		p = NULL;
+	}
+	if (!p) {
+		w->lost_paths++;
+		return NULL;
+	}
+	w->path_bytes += bytes;
+	w->new_bytes += bytes;
 	return p;
 }
 
@@ -59,13 +83,8 @@ void bpf_waits_path(struct bpf_waits *w, const void *record, size_t len)
 		return;
 	key = (struct path_key){ r->instance, { r->path[0], r->path[1] }, r->tgid };
 	p = find(w, &key);
-	if (!p) {
-		p = path_new(r, &key);
-		if (p && base_map_set(&w->paths, &key, sizeof(key), p) < 0) {
-			free(p);
-			p = NULL;
-		}
-	}
+	if (!p)
+		p = path_add(w, r, &key);
 	if (!p)
 		return;
 	/* It was walked anew: its addresses mean what they mean now. */
@@ -79,11 +98,13 @@ void bpf_waits_gathered(struct bpf_waits *w)
 	void *value;
 
 	w->round++;
+	w->new_bytes = 0;
 	for (size_t i = 0; base_map_next(&w->paths, &i, &value);) {
 		struct path *p = value;
 
 		if (w->round - p->used <= 2)
 			continue;
+		w->path_bytes -= bytes_of(p->nr);
 		base_map_del(&w->paths, &p->key, sizeof(p->key));
 		free(p);
 		i--;

@@ -102,10 +102,13 @@ static int on_path(void *ctx, void *data, size_t len)
 	return 0;
 }
 
-void bpf_waits_read(struct bpf *b)
+bool bpf_waits_read(struct bpf *b)
 {
-	if (b->waits)
-		bpf_reader_read(&b->waits->paths);
+	if (!b->waits)
+		return false;
+	bpf_reader_read(&b->waits->paths);
+	/* A path stays for two gatherings more. */
+	return b->waits->waits.new_bytes > BPF_WAITS_BYTES_MAX / 4;
 }
 
 /* Everything in the map that is not added to. */

@@ -158,6 +158,29 @@ static void paths_stay_as_long_as_they_are_named(void **state)
 	bpf_waits_release(&w);
 }
 
+/* Whoever makes paths without end gets no more memory than there is for them. */
+static void paths_without_end(void **state)
+{
+	enum { MANY = 20000 };
+	struct bpf_waits w = { 0 };
+	static struct record r;
+
+	(void)state;
+	for (uint64_t i = 1; i <= MANY; i++)
+		bpf_waits_path(&w, &r, record_of(&r, i, 1, CALLPATH_NR_FRAMES));
+	assert_true(w.path_bytes <= BPF_WAITS_BYTES_MAX && w.new_bytes == w.path_bytes);
+	assert_true(w.lost_paths > 0);
+	assert_int_equal(w.paths.nr + w.lost_paths, MANY);
+	bpf_waits_gathered(&w);
+	assert_int_equal(w.new_bytes, 0);
+	for (int i = 0; i < 3; i++)
+		bpf_waits_gathered(&w);
+	assert_int_equal(w.path_bytes, 0);
+	bpf_waits_path(&w, &r, record_of(&r, 1, 1, 2));
+	assert_int_equal(w.paths.nr, 1);
+	bpf_waits_release(&w);
+}
+
 /* The deepest path loses its outermost frame, as the wait itself stands before it. */
 static void deepest_path(void **state)
 {
@@ -200,6 +223,7 @@ int main(void)
 		cmocka_unit_test_setup(sums_get_their_paths, setup),
 		cmocka_unit_test_setup(order_is_that_of_time, setup),
 		cmocka_unit_test_setup(paths_stay_as_long_as_they_are_named, setup),
+		cmocka_unit_test_setup(paths_without_end, setup),
 		cmocka_unit_test_setup(deepest_path, setup),
 		cmocka_unit_test_setup(records_that_make_no_sense, setup),
 	};
