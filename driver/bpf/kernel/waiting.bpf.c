@@ -154,16 +154,38 @@ static __always_inline uint64_t since_read(const struct wait_thread *t)
 	return since;
 }
 
-/* The thread is in @state from @now on, and what was before is added. */
+static __always_inline uint64_t later(uint64_t now, uint64_t since)
+{
+	uint64_t from = since >> WAIT_STATE_BITS;
+
+	return now > from ? now : from;
+}
+
+/* The thread is in @state from @*now on; if a look has charged it up to a later time meanwhile,
+ * from then on, as it is in @*now then. Returns what was before. */
+static __always_inline uint64_t since_set(struct wait_thread *t, uint64_t *now, uint32_t state)
+{
+	uint64_t old = since_read(t), seen;
+
+	*now = later(*now, old);
+	seen = __sync_val_compare_and_swap(&t->since, old, since_of(*now, state));
+	if (seen == old)
+		return old;
+	/* Looks are far from one another. */
+	*now = later(*now, seen);
+	return __sync_lock_test_and_set(&t->since, since_of(*now, state));
+}
+
+/* The same, and what was before is added. */
 static __always_inline void change(const struct task_struct *task, struct wait_thread *t,
 				   uint64_t now, uint32_t state)
 {
-	uint64_t old = __sync_lock_test_and_set(&t->since, since_of(now, state));
+	uint64_t old = since_set(t, &now, state);
 
 	charge(task, t, old, now);
 }
 
-/* The same, if the thread is still as it was when @old was read, from which @state follows. False:
+/* Likewise, if the thread is still as it was when @old was read, from which @state follows. False:
  * it has changed. */
 static __always_inline bool change_from_afar(const struct task_struct *task, struct wait_thread *t,
 					     uint64_t old, uint64_t now, uint32_t state)
@@ -354,11 +376,10 @@ static __always_inline void leave(void *ctx, struct task_struct *task, uint32_t 
 		return;
 	if (!t->instance)
 		t->instance = instance_of(task);
-	old = *(volatile uint64_t *)&t->since;
 	if (state != WAIT_UNKNOWN)
 		path_take(ctx, now, state);
 	/* It ran, whatever was thought of it. */
-	old = __sync_lock_test_and_set(&t->since, since_of(now, state));
+	old = since_set(t, &now, state);
 	if (old)
 		charge(task, t, old >> WAIT_STATE_BITS << WAIT_STATE_BITS | WAIT_RUNS, now);
 }
