@@ -23,25 +23,40 @@ struct bpf_wait_source {
 	size_t nr_cpus;
 	struct wait_key *keys; /* BATCH of both */
 	struct wait_sum *sums;
+	bool said; /* that a look failed */
 };
 
 /* ---- all threads up to now ------------------------------------------------------------------- */
 
+/* The program writes nothing; it has seen all threads when this ends. After a million of them the
+ * kernel takes a break. */
+static int look_at_all(int fd)
+{
+	char nothing[64];
+	ssize_t r;
+
+	do
+		r = read(fd, nothing, sizeof(nothing));
+	while (r > 0 || (r < 0 && (errno == EAGAIN || errno == EINTR)));
+	return r < 0 ? -errno : 0;
+}
+
 void bpf_waits_look(struct bpf *b)
 {
 	struct bpf_wait_source *s = b->waits;
-	char nothing[64];
-	int fd;
+	int fd, r;
 
 	if (!s || !s->look)
 		return;
 	fd = bpf_iter_create(bpf_link__fd(s->look));
-	if (fd < 0)
-		return;
-	/* The program writes nothing; it has seen all threads when this ends. */
-	while (read(fd, nothing, sizeof(nothing)) > 0)
-		;
-	close(fd);
+	r = fd < 0 ? -errno : look_at_all(fd);
+	if (fd >= 0)
+		close(fd);
+	if (r < 0 && !s->said)
+		base_log(BASE_LOG_WARN,
+			 "cannot look at all threads: %s; waits count when they are over",
+			 base_strerror(r));
+	s->said |= r < 0;
 }
 
 static int attach(struct bpf_wait_source *s)
