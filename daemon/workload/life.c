@@ -277,7 +277,7 @@ bool workload_new_epoch(struct workloads *w)
 		one->apart = false;
 		one->processes = one->pid ? 1 : one->processes;
 	}
-	w->samples = w->ns = w->nr_apart = w->joined = 0;
+	w->samples = w->ns = w->nr_apart = w->nr_apart_ns = w->joined = 0;
 	w->level = WORKLOAD_ALL;
 	workload_shares_forget(w);
 	return workload_threads_forget(w);

@@ -16,8 +16,12 @@ enum { APART_MIN_NS = 50000000, APART_SHARE_NS = 2000 };
 
 static bool is_worth(const struct workloads *w, const struct workload_one *one)
 {
-	return (one->samples >= APART_MIN && one->samples >= w->samples / APART_SHARE) ||
-	       (one->ns >= APART_MIN_NS && one->ns >= w->ns / APART_SHARE_NS);
+	return one->samples >= APART_MIN && one->samples >= w->samples / APART_SHARE;
+}
+
+static bool is_worth_for_time(const struct workloads *w, const struct workload_one *one)
+{
+	return one->ns >= APART_MIN_NS && one->ns >= w->ns / APART_SHARE_NS;
 }
 
 static void decide(struct workloads *w)
@@ -25,11 +29,15 @@ static void decide(struct workloads *w)
 	for (size_t i = WORKLOAD_IDLE + 1; i < w->nr_lives; i++) {
 		struct workload_one *one = &w->lives[i];
 
-		if (!one->pid || one->apart || w->nr_apart >= WORKLOAD_NR_APART ||
-		    !is_worth(w, one))
+		if (!one->pid || one->apart)
 			continue;
-		one->apart = true;
-		w->nr_apart++;
+		if (is_worth(w, one) && w->nr_apart < WORKLOAD_NR_APART) {
+			one->apart = true;
+			w->nr_apart++;
+		} else if (is_worth_for_time(w, one) && w->nr_apart_ns < WORKLOAD_NR_APART_NS) {
+			one->apart = true;
+			w->nr_apart_ns++;
+		}
 	}
 }
 
@@ -234,7 +242,7 @@ void workload_written(struct workloads *w)
 void workload_stats_get(const struct workloads *w, struct workload_stats *out)
 {
 	*out = (struct workload_stats){ .lives = w->nr_lives - 1 - w->nr_free_lives,
-					.apart = w->nr_apart,
+					.apart = w->nr_apart + w->nr_apart_ns,
 					.joined = w->joined,
 					.counts = w->nr_counts,
 					.lost = w->lost,

@@ -11,7 +11,8 @@ enum {
 	WORKLOAD_NR_THREADS = 1 << 14, /* further names are not kept */
 	WORKLOAD_NR_COUNTS = 1 << 20,  /* more lose thread and pid, twice as many the minute, too */
 	WORKLOAD_NR_APART = 512,       /* processes kept by pid in an epoch */
-	WORKLOAD_TEXT_MAX = 32 << 20,  /* bytes of all names of processes */
+	WORKLOAD_NR_APART_NS = 256,   /* further ones, for time alone: it takes none from samples */
+	WORKLOAD_TEXT_MAX = 32 << 20, /* bytes of all names of processes */
 	/* Names of an epoch, as the file holds as many again that differ in pid or thread. */
 	WORKLOAD_NR_NAMES = PROFDB_NR_WORKLOADS / 2,
 	WORKLOAD_THREAD_LEN = 16,
@@ -64,10 +65,10 @@ struct workloads {
 	size_t nr_lives, cap_lives;
 	uint32_t *free_lives;
 	size_t nr_free_lives, cap_free_lives;
-	size_t nr_apart;
-	uint64_t samples;     /* in this epoch, but for those of the idle task */
-	uint64_t ns;	      /* likewise, of events that count nanoseconds: */
-	uint32_t first_timed; /* the first of these; 0: there are none */
+	size_t nr_apart, nr_apart_ns; /* for their samples; for time alone */
+	uint64_t samples;	      /* in this epoch, but for those of the idle task */
+	uint64_t ns;		      /* likewise, of events that count nanoseconds: */
+	uint32_t first_timed;	      /* the first of these; 0: there are none */
 	uint64_t joined;
 
 	char (*threads)[WORKLOAD_THREAD_LEN]; /* [0] is "" */

@@ -592,6 +592,30 @@ static void worth_a_pid_by_time(void **state)
 	assert_int_equal(find_pid(13).nr, 0);
 }
 
+/* A machine full of processes that sleep leaves their pids to those that work. */
+static void many_that_sleep(void **state)
+{
+	uint32_t old = life("old", 9), works;
+	struct workload_stats s;
+
+	(void)state;
+	workloads_set_timed(w, 1);
+	add(&a, old, 0, 1, 60);
+	for (int32_t i = 0; i < 2 * WORKLOAD_NR_APART; i++)
+		add_ns(&a, life("sleeps", 1000 + i), 1000000000);
+	works = life("works", 10);
+	add(&a, works, 0, 1, 60);
+	assert_true(flush(true));
+	assert_int_equal(find_pid(9).nr, 1);
+	assert_int_equal(find_pid(10).nr, 1);
+	/* One that only begins to work. */
+	add(&a, life("later", 11), 0, 1, 60);
+	assert_true(flush(true));
+	assert_int_equal(find_pid(11).nr, 1);
+	workload_stats_get(w, &s);
+	assert_int_equal(s.apart, 3 + WORKLOAD_NR_APART_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -602,6 +626,7 @@ int main(void)
 		T(short_processes),
 		T(worth_a_pid),
 		T(worth_a_pid_by_time),
+		T(many_that_sleep),
 		T(threads),
 		T(too_many_threads),
 		T(known_better),
