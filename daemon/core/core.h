@@ -179,6 +179,8 @@ int daemon_new_epoch(struct daemon *d, struct base_err *err);
 int daemon_turn_epoch(struct daemon *d, struct base_err *err);
 /* Stored samples that no flush has put on disk yet. */
 uint64_t daemon_unwritten(const struct daemon *d);
+/* The same of events that count nanoseconds. */
+uint64_t daemon_unwritten_ns(const struct daemon *d);
 /* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
 int daemon_finish(struct daemon *d, struct base_err *err);
 /* A control_fn; ctx: struct daemon. */

@@ -126,14 +126,19 @@ static uint64_t not_on_disk(const struct daemon *d)
 	return total.pending + daemon_unwritten(d);
 }
 
+static void give_up(struct account *a, uint64_t unwritten)
+{
+	a->lost[ACCOUNT_LOST_UNWRITTEN] += unwritten + a->pending;
+	a->stored -= unwritten;
+	a->pending = 0;
+}
+
 int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err)
 {
-	struct account *own = &d->store.account;
-	uint64_t nr = not_on_disk(d), unwritten = daemon_unwritten(d);
+	uint64_t nr = not_on_disk(d);
 
-	own->lost[ACCOUNT_LOST_UNWRITTEN] += unwritten + own->pending;
-	own->stored -= unwritten;
-	own->pending = 0;
+	give_up(&d->store.account, daemon_unwritten(d));
+	give_up(&d->store.times, daemon_unwritten_ns(d));
 	/* For the next daemon and the tools. */
 	if (nr && !d->gone_ns && profdb_epoch_lose(d->db, nr) < 0)
 		base_log(BASE_LOG_ERROR, "nor can that be noted in epoch %s", d->epoch);

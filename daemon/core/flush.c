@@ -500,23 +500,27 @@ static void index_finished(struct daemon *d)
 		d->unindexed[0] = '\0';
 }
 
-/* Events of @p that are samples; all profiles have the same, the others behind these. */
-static size_t nr_sampled(const struct daemon *d, const struct profdb_profile *p)
-{
-	size_t nr = profdb_profile_nr_events(p), sampled = d->store.nr_events - d->store.nr_timed;
-
-	return nr < sampled ? nr : sampled;
-}
-
-uint64_t daemon_unwritten(const struct daemon *d)
+/* The counts of events [from, to) that no flush has written. */
+static uint64_t unwritten(const struct daemon *d, size_t from, size_t to)
 {
 	struct image *img;
 	uint64_t sum = 0;
 
 	for (size_t pos = 0; images_next(d->images, &pos, &img);)
-		for (size_t e = 0; img->dirty && e < nr_sampled(d, img->counts); e++)
+		for (size_t e = from;
+		     img->dirty && e < to && e < profdb_profile_nr_events(img->counts); e++)
 			sum += profdb_profile_event(img->counts, e)->sum;
 	return sum;
+}
+
+uint64_t daemon_unwritten(const struct daemon *d)
+{
+	return unwritten(d, 0, d->store.nr_events - d->store.nr_timed);
+}
+
+uint64_t daemon_unwritten_ns(const struct daemon *d)
+{
+	return unwritten(d, d->store.nr_events - d->store.nr_timed, d->store.nr_events);
 }
 
 /* @epoch gets no more; what waits for its pseudo-image comes into the next one. */

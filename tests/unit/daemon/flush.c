@@ -775,12 +775,36 @@ static void finished_on_a_full_disk(void **state)
 	profdb_close(db);
 }
 
+/* Nanoseconds that are not on disk are lost as samples are. */
+static void times_that_are_given_up(void **state)
+{
+	const struct base_err why = { .code = -ENOENT };
+	struct base_err err = { 0 };
+
+	(void)state;
+	d.store.nr_timed = 1; /* the misses */
+	store("/b", 2, 5);
+	d.store.times.stored = 0;
+	assert_int_equal(daemon_unwritten_ns(&d), 0);
+	d.store.nr_timed = d.store.nr_events; /* all of them */
+	d.store.times.stored = 5;
+	d.store.times.pending = 2;
+	d.store.account.stored = 0;
+	assert_int_equal(daemon_unwritten_ns(&d), 5);
+	assert_int_equal(database_give_up(&d, &why, &err), -ENOENT);
+	assert_int_equal(d.store.times.lost[ACCOUNT_LOST_UNWRITTEN], 7);
+	assert_int_equal(d.store.times.stored, 0);
+	assert_int_equal(d.store.times.pending, 0);
+	assert_int_equal(d.store.account.lost[ACCOUNT_LOST_UNWRITTEN], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(drains_writes_and_clears),
 		TEST(failure_keeps_counts),
 		TEST(finished_on_a_full_disk),
+		TEST(times_that_are_given_up),
 		TEST(pseudo_image_comes_first),
 		TEST(refused_image),
 		TEST(many_refused_images),
