@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimate.h"
 #include "export_internal.h"
 
 #define OTLP_VERSION "1.10.0"
@@ -91,7 +92,7 @@ static void put_profile(struct otlp *o, size_t event)
 	bool clock = export_is_clock(o->x, event);
 
 	fputc('{', o->to);
-	put_type(o, "sampleType", e->name, "count");
+	put_type(o, "sampleType", e->name, estimate_is_measured(e->name) ? "nanoseconds" : "count");
 	put_type(o, "periodType", clock ? "cpu" : e->name, clock ? "nanoseconds" : "count");
 	if (!e->mixed)
 		fprintf(o->to, "\"period\":\"%" PRIu64 "\",", e->period);

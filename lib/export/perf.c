@@ -2,13 +2,15 @@
 /*
  * The text of "perf script": a record for each sample, as readers of it count records. Databases
  * know no times of samples; here each comes one period after the one before (of a clock; else a
- * microsecond), so that programs which show times show durations that are right.
+ * microsecond), so that programs which show times show durations that are right. Time that was
+ * measured is one record for each stack, whose period it is.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimate.h"
 #include "export_internal.h"
 
 #define BILLION UINT64_C(1000000000)
@@ -65,22 +67,35 @@ static void put_place(const struct export *x, const struct export_place *p, FILE
 	}
 }
 
+static void put_record(const struct export *x, uint64_t now, uint64_t period, const char *event,
+		       const uint32_t *places, size_t nr, FILE *to)
+{
+	fprintf(to, "dcpi 1/1 [000] %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " %s:\n", now / BILLION,
+		now % BILLION / 1000, period, event);
+	for (size_t k = 0; k < nr; k++)
+		put_place(x, &x->places[places[k]], to);
+	fputc('\n', to);
+}
+
 static int put_event(const struct export *x, size_t event, uint32_t *places, FILE *to)
 {
 	const struct analysis_event *ev = &x->a->events[event];
 	uint64_t step = export_is_clock(x, event) && ev->period ? ev->period : 1000, now = 0;
+	uint64_t period = ev->period ? ev->period : 1;
 
 	for (size_t i = 0; i < x->nr_stacks; i++) {
 		size_t nr = export_places(x, i, places);
+		uint64_t n = export_count(x, i, event);
 
-		for (uint64_t n = export_count(x, i, event); n && !ferror(to); n--) {
+		/* Nanoseconds that were measured are not so many samples. */
+		if (n && estimate_is_measured(ev->name)) {
+			now += n;
+			put_record(x, now, n, ev->name, places, nr, to);
+			continue;
+		}
+		for (; n && !ferror(to); n--) {
 			now += step;
-			fprintf(to, "dcpi 1/1 [000] %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " %s:\n",
-				now / BILLION, now % BILLION / 1000, ev->period ? ev->period : 1,
-				ev->name);
-			for (size_t k = 0; k < nr; k++)
-				put_place(x, &x->places[places[k]], to);
-			fputc('\n', to);
+			put_record(x, now, period, ev->name, places, nr, to);
 		}
 	}
 	return 0;

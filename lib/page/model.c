@@ -21,7 +21,6 @@ static void put_events(struct jwrite *j, const struct analysis *a)
 	jwrite_open(j, "events", '[');
 	for (size_t i = 0; i < a->nr_events; i++) {
 		const struct analysis_event *ev = &a->events[i];
-		bool clock = estimate_model(ev->name) == FREQ_TIME && !estimate_is_cycles(ev->name);
 
 		jwrite_open(j, NULL, '{');
 		jwrite_text(j, "name", ev->name);
@@ -29,7 +28,7 @@ static void put_events(struct jwrite *j, const struct analysis *a)
 			jwrite_null(j, "period");
 		else
 			jwrite_count(j, "period", ev->period);
-		jwrite_text(j, "unit", clock ? "ns" : "events");
+		jwrite_text(j, "unit", estimate_is_ns(ev->name) ? "ns" : "events");
 		jwrite_count(j, "samples", ev->sum);
 		jwrite_real(j, "enabled",
 			    ev->whole > (double)ev->sum ? (double)ev->sum / ev->whole : 1);

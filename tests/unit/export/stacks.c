@@ -13,6 +13,8 @@
 #include "export_internal.h"
 #include "protobuf.h"
 
+#define WAITED_NS 5000000000u
+
 static char dir[] = "/tmp/dcpi-export-XXXXXX";
 static struct image *fixture;
 static uint64_t seed = 1;
@@ -40,7 +42,7 @@ static uint64_t any_place(void)
 	return place(procedures[below(3)], below(3));
 }
 
-/* Two events, of which the second has few samples. */
+/* Three events, of which the second has few samples, and the third counts nanoseconds. */
 static void put_profile(struct profdb *db)
 {
 	struct profdb_profile *p =
@@ -48,6 +50,8 @@ static void put_profile(struct profdb *db)
 
 	assert_int_equal(profdb_profile_event_add(p, "cpu-clock", 1000), 0);
 	assert_int_equal(profdb_profile_event_add(p, "imiss", 10), 1);
+	assert_int_equal(profdb_profile_event_add(p, "wait", 1), 2);
+	assert_int_equal(profdb_profile_add(p, place("alpha", 0), 2, WAITED_NS), 0);
 	for (int i = 0; i < 200; i++) {
 		assert_int_equal(profdb_profile_add(p, any_place(), 0, below(50)), 0);
 		if (!below(9))
@@ -226,6 +230,34 @@ static void test_flat(void **state)
 	analysis_close(a);
 }
 
+/* Seconds that a thread waited are one record. */
+static void test_perf_of_waits(void **state)
+{
+	const struct export_how how = { .flat = true };
+	struct analysis *a = open_all();
+	struct export *x;
+	uint32_t event = 2;
+	char line[256];
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(export_make(a, &how, &x, NULL), 0);
+	assert_string_equal(a->events[event].name, "wait");
+	x->events = &event;
+	x->nr_events = 1;
+	assert_int_equal(export_perf(x, f), 0);
+	assert_true(ftell(f) < 4096);
+	rewind(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	assert_string_equal(line, "dcpi 1/1 [000] 5.000000: 5000000000 wait:\n");
+	x->events = NULL;
+	x->nr_events = 0;
+	fclose(f);
+	export_free(x);
+	analysis_close(a);
+}
+
 static const char *cleaned(struct export *x, const char *text)
 {
 	uint32_t n;
@@ -302,7 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),  cmocka_unit_test(test_flat),
 		cmocka_unit_test(test_texts), cmocka_unit_test(test_protobuf),
-		cmocka_unit_test(test_gzip),
+		cmocka_unit_test(test_gzip),  cmocka_unit_test(test_perf_of_waits),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
