@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "estimate.h"
 #include "export.h"
 #include "report.h"
 #include "tools.h"
@@ -95,9 +96,11 @@ static int choose_events(struct export *x, const struct format *f, struct base_e
 			continue;
 		if (f->single && a->events[i].sum)
 			fprintf(stderr,
-				"%s: warning: %" PRIu64 " samples of '%s' are not written: this "
+				"%s: warning: %" PRIu64 " %s of '%s' are not written: this "
 				"format holds one event, which -event chooses\n",
-				cmd.name, a->events[i].sum, a->events[i].name);
+				cmd.name, a->events[i].sum,
+				estimate_is_measured(a->events[i].name) ? "ns" : "samples",
+				a->events[i].name);
 		if (!f->single)
 			x->events[x->nr_events++] = (uint32_t)i;
 	}
