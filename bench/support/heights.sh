@@ -3,9 +3,9 @@
 # Of how many samples in code of JITs the caller is certain, by rules computed from the code (lib/height), and why not
 # of the others (docs/decisions/jit-call-paths.md): calc, LuaJIT, V8, HotSpot with and without frame pointers, LLVM.
 # Root; about two minutes.
-#   bench/heights [calc|luajit|v8|jvm|jvm-fp|llvm …]
+#   bench/support/heights.sh [calc|luajit|v8|jvm|jvm-fp|llvm …]
 set -eu -o pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 : "${DCPI_BUILD:=$PWD/build}" "${DCPI_SRC:=$PWD}"
 : "${DCPI_BIN:=$DCPI_BUILD/bin}" "${DCPI_LIB:=$DCPI_BUILD/lib}"
 . tests/support/daemon.sh
