@@ -116,6 +116,7 @@ struct callpath_rows {
 	size_t nr, cap;
 	uint64_t budget_ns; /* time that may be spent now */
 	uint64_t refilled_ns;
+	uint64_t code_ns; /* code of processes is not asked for before that time */
 	uint64_t nr_put, nr_none;
 };
 

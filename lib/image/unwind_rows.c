@@ -25,6 +25,10 @@ enum {
 	MAX_CODE = 4 << 20,	    /* bytes of routines that it says nothing of */
 };
 
+/* After so long routines that .eh_frame says nothing of are left out: it has taken its own time,
+ * and who asks does not wait without end. */
+#define FOLLOW_NS 400000000u
+
 /* A piece of code with rows of its own: those of the entry of .eh_frame at @at, those that its
  * instructions tell, or one rule. */
 struct piece {
@@ -50,6 +54,7 @@ struct reading {
 	uint64_t steps, searched, followed;
 	struct image_routines routines;
 	struct height *height; /* NULL: not of this machine's code */
+	uint64_t followed_ns;  /* routines were followed for so long */
 	struct unwind_builder *builder;
 	/* The piece whose rows are made: what its addresses are above offsets, and where it ends.
 	 */
@@ -338,6 +343,15 @@ static int code_rows(struct reading *m, const struct piece *p)
 	return r;
 }
 
+static int follow(struct reading *m, const struct piece *p)
+{
+	uint64_t begun_ns = base_now_ns();
+	int r = m->followed_ns < FOLLOW_NS ? code_rows(m, p) : 0;
+
+	m->followed_ns += base_now_ns() - begun_ns;
+	return r;
+}
+
 static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
 {
 	struct unwind_rule rule = { .how = p->how };
@@ -347,7 +361,7 @@ static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
 
 	m->end = end;
 	if (p->how == BY_CODE) {
-		r = code_rows(m, p);
+		r = follow(m, p);
 	} else if (p->how != UNWIND_NONE) {
 		r = add_row(m, p->off, &rule);
 	} else if (image_eh_frame_next(&m->frames, &at, &fde)) {

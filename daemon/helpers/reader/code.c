@@ -8,14 +8,16 @@
 #include "reader_routine.h"
 #include "unwind.h"
 
-enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN };
+enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN, PART_MAX = 1 << 20 };
 
 struct making {
 	struct unwind_builder *builder;
 	struct height *height;
 	const struct registry_memory *memory;
 	uint64_t start, end;
-	uint8_t *code; /* ROUTINE_LEN_MAX */
+	uint8_t *part; /* the memory from start on, as far as it could be read at once */
+	size_t part_len;
+	uint8_t *code; /* ROUTINE_LEN_MAX: of a routine that is not all there */
 	uint64_t at;   /* the last row's, or the end of the last routine */
 };
 
@@ -28,26 +30,47 @@ static int row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 	return unwind_builder_add(m->builder, addr > m->start ? addr : m->start, rule);
 }
 
+/* The routine's bytes, or NULL. */
+static const uint8_t *code_of(const struct making *m, const struct reader_routine *q)
+{
+	uint64_t off = q->addr - m->start;
+
+	if (q->addr >= m->start && off <= m->part_len && q->len <= m->part_len - off)
+		return m->part + off;
+	return m->memory->read(m->memory->ctx, q->addr, m->code, q->len) == (ssize_t)q->len
+		       ? m->code
+		       : NULL;
+}
+
 static int add_routine(struct making *m, const struct reader_routine *q)
 {
 	const struct unwind_rule none = { .how = UNWIND_NONE };
-	ssize_t n;
+	const uint8_t *code;
 	int r = 0;
 
 	if (q->addr < m->at || base_add_overflow(q->addr, q->len, &m->at))
 		return -EINVAL;
 	if (!q->len || q->len > ROUTINE_LEN_MAX || q->addr >= m->end)
 		return 0;
-	n = m->memory->read(m->memory->ctx, q->addr, m->code, q->len);
-	if (n == (ssize_t)q->len)
-		r = height_rows(m->height, m->code, q->len, q->addr, row, m, NULL);
+	code = code_of(m, q);
+	if (code)
+		r = height_rows(m->height, code, q->len, q->addr, row, m, NULL);
 	return r < 0 ? r : row(m, q->addr + q->len, &none);
+}
+
+static void read_part(struct making *m)
+{
+	ssize_t n = m->memory->read(m->memory->ctx, m->start, m->part, m->end - m->start);
+
+	m->part_len = n > 0 ? (size_t)n : 0;
 }
 
 static int add_routines(struct making *m, int fd)
 {
 	struct reader_routine q;
 	int r = 0;
+
+	read_part(m);
 
 	for (uint64_t i = 0; r >= 0 && i < READER_ROUTINES_MAX; i++) {
 		if (base_read_part(fd, i * sizeof(q), &q, sizeof(q)) < sizeof(q))
@@ -61,12 +84,16 @@ int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registr
 		      struct unwind_table **out)
 {
 	struct making m = { .memory = memory, .start = start, .end = end };
-	int r = height_open(REGISTRY_MACHINE, &m.height);
+	int r;
 
 	*out = NULL;
+	if (end <= start || end - start > PART_MAX)
+		return -EINVAL;
+	r = height_open(REGISTRY_MACHINE, &m.height);
+	m.part = malloc(end - start);
 	m.builder = unwind_builder_new();
 	m.code = malloc(ROUTINE_LEN_MAX);
-	if (r >= 0 && (!m.builder || !m.code))
+	if (r >= 0 && (!m.builder || !m.code || !m.part))
 		r = -ENOMEM;
 	if (r >= 0)
 		r = add_routines(&m, fd);
@@ -75,5 +102,6 @@ int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registr
 	unwind_builder_free(m.builder);
 	height_close(m.height);
 	free(m.code);
+	free(m.part);
 	return r;
 }
