@@ -29,7 +29,7 @@ struct driver_callpath_ops {
 	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
 };
 
-/* Of a source that measures waits. */
+/* Operations of a source that measures waits. */
 struct driver_wait_ops {
 	void (*stats)(const struct driver *d, struct driver_wait_stats *out);
 };

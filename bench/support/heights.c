@@ -89,7 +89,7 @@ static void add(struct facility *f, struct image *img, uint64_t off, uint64_t n,
 
 	if (image_vaddr(img, off, &vaddr) == 0)
 		sym = image_symbol_at(img, vaddr);
-	/* Memory that nobody registered: it begins at a page, not at a routine. */
+	/* Memory that no source told of: it begins at a page, not at a routine. */
 	if (!sym || strncmp(sym->name, "[anonymous]", 11) == 0) {
 		f->samples[NO_ROUTINE] += n;
 		return;

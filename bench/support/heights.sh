@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Of how many samples in code of JITs the caller is certain, by rules computed from the code (lib/height), and why not
-# of the others (docs/decisions/jit-call-paths.md): calc, LuaJIT, V8, HotSpot with and without frame pointers, LLVM.
+# How many samples in code of JITs have a certain caller, by rules computed from the code (lib/height), and why others
+# have none (docs/decisions/jit-call-paths.md): calc, LuaJIT, V8, HotSpot with and without frame pointers, LLVM.
 # Root; about two minutes.
 #   bench/support/heights.sh [calc|luajit|v8|jvm|jvm-fp|llvm …]
 set -eu -o pipefail

@@ -93,7 +93,7 @@ struct callpath_codes {
  * none, or none that is known. */
 int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 		      struct unwind_table **out);
-/* It is not asked for now; callpath_code_check has it met again. */
+/* There is no place for @m: callpath_code_check has it met again. */
 void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m);
 /* Tables of parts whose routines have changed since, or whose process has ended, are forgotten. */
 void callpath_code_check(struct callpaths *t);

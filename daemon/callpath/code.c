@@ -121,25 +121,28 @@ static struct callpath_code *add_part(struct callpaths *t)
 	return &c->parts[c->nr++];
 }
 
-/* That it has a table, or none, holds until its routines are others. */
-static int note(struct callpaths *t, const struct process *p, const struct driver_rows_missing *m)
+/* That it has a table, or none, holds until its routines are others. NULL: no memory. */
+static struct callpath_code *note(struct callpaths *t, const struct process *p,
+				  const struct driver_rows_missing *m)
 {
 	struct callpath_code *part = find(&t->codes, &m->file);
 
 	if (!part)
 		part = add_part(t);
-	if (!part)
-		return -ENOMEM;
-	*part = (struct callpath_code){ .m = *m, .news = dyn_news(p), .print = print_of(p, m) };
-	return 0;
+	if (part)
+		*part = (struct callpath_code){ .m = *m,
+						.news = dyn_news(p),
+						.print = print_of(p, m) };
+	return part;
 }
 
 void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m)
 {
 	const struct process *p = process_of(t, m);
+	struct callpath_code *part = p && !t->codes.unsupported ? note(t, p, m) : NULL;
 
-	if (!t->codes.unsupported && p && note(t, p, m) >= 0)
-		find(&t->codes, &m->file)->news = UINT64_MAX;
+	if (part)
+		part->news = UINT64_MAX;
 }
 
 int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
@@ -154,9 +157,8 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 		return -DCPI_EUNSUPPORTED;
 	if (!p)
 		return -ESRCH;
-	r = note(t, p, m);
-	if (r < 0)
-		return r;
+	if (!note(t, p, m))
+		return -ENOMEM;
 	c->nr_routines = 0;
 	c->no_memory = false;
 	dyn_living(p, m->start, m->end, add_routine, c);

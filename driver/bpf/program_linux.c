@@ -324,7 +324,7 @@ static int read_kinds(struct bpf_wait_kinds *kinds)
 	return r;
 }
 
-/* Those of waits alone, and the iterator not by itself. */
+/* Programs of waits alone are attached here, and the iterator not by itself. */
 static void choose_waiting(struct sample_waiting *own)
 {
 	struct bpf_program *program;

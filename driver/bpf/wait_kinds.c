@@ -167,7 +167,7 @@ static char *parse(char *line, uint64_t *addr)
 	return name;
 }
 
-/* By address; of one address that whose kind is known comes last. */
+/* Order by address; at one address the function whose kind is known comes last. */
 static int by_start(const void *a, const void *b)
 {
 	const struct bpf_wait_range *x = a, *y = b;

@@ -95,29 +95,10 @@ static int file_id(const struct reader_request *q, int fd, struct reader_answer 
 	return r == -EFBIG || r == -ENOENT ? 0 : r;
 }
 
-/* It closes the file, as no other descriptor of it may be made here. */
-static int rows_make(int fd, struct base_buf *out)
+/* @r: that of who made @t, which is freed. */
+static int put_table(int r, struct unwind_table *t, struct base_buf *out)
 {
-	struct unwind_table *t = NULL;
-	struct base_err err = { 0 };
 	void *to;
-	int r = image_rows_take(fd, "a mapped file", &t, &err);
-
-	if (r < 0)
-		return r;
-	r = base_buf_extend(out, unwind_encoded_len(t), &to);
-	if (r == 0)
-		unwind_encode(t, to);
-	unwind_free(t);
-	return r;
-}
-
-static int code_rows(const struct reader_request *q, int fd, struct base_buf *out)
-{
-	const struct registry_memory memory = { memory_read, NULL };
-	struct unwind_table *t = NULL;
-	void *to;
-	int r = reader_code_table(fd, q->addr, q->end, &memory, &t);
 
 	if (r >= 0)
 		r = base_buf_extend(out, unwind_encoded_len(t), &to);
@@ -125,6 +106,25 @@ static int code_rows(const struct reader_request *q, int fd, struct base_buf *ou
 		unwind_encode(t, to);
 	unwind_free(t);
 	return r < 0 ? r : 0;
+}
+
+/* It closes the file, as no other descriptor of it may be made here. */
+static int rows_make(int fd, struct base_buf *out)
+{
+	struct unwind_table *t = NULL;
+	struct base_err err = { 0 };
+	int r = image_rows_take(fd, "a mapped file", &t, &err);
+
+	return put_table(r, t, out);
+}
+
+static int code_rows(const struct reader_request *q, int fd, struct base_buf *out)
+{
+	const struct registry_memory memory = { memory_read, NULL };
+	struct unwind_table *t = NULL;
+	int r = reader_code_table(fd, q->addr, q->end, &memory, &t);
+
+	return put_table(r, t, out);
 }
 
 static int registry_read(const struct reader_request *q, int fd, struct reader_answer *a,

@@ -365,7 +365,7 @@ static __always_inline uint32_t state_at_switch(const struct task_struct *task, 
 	return BPF_CORE_READ_BITFIELD(task, in_iowait) ? WAIT_IO : WAIT_BLOCKED;
 }
 
-/* A task of which nothing was known has run up to now, since nobody knows when. */
+/* A task of which nothing was known has run up to now; since when is not known. */
 static __always_inline void leave(void *ctx, struct task_struct *task, uint32_t state, uint64_t now)
 {
 	struct wait_thread *t =
@@ -402,7 +402,7 @@ int wait_switch(uint64_t *ctx)
 	return 0;
 }
 
-/* False: somebody looked meanwhile. */
+/* False: a look came between. */
 static __always_inline bool wake(const struct task_struct *task, struct wait_thread *t)
 {
 	uint64_t old = since_read(t);
@@ -470,7 +470,7 @@ static __always_inline uint32_t state_at_start(const struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD(task, in_iowait) ? WAIT_IO_BEFORE : WAIT_BLOCKED_BEFORE;
 }
 
-/* Of a thread that waits already the frames in the kernel can be had; those of its process cannot.
+/* A thread that waits already shows its frames in the kernel; those of its process cannot be had.
  */
 static __always_inline void path_before(struct task_struct *task, struct wait_thread *t,
 					uint32_t state, uint64_t now)
