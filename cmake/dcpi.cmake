@@ -136,7 +136,7 @@ function(dcpi_script_test kind name script)
 	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
 	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}"
 		TIMEOUT 600
-		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}")
+		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR};BASH_ENV=${CMAKE_SOURCE_DIR}/tests/support/errors.sh")
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
 	endif()

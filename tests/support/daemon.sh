@@ -13,10 +13,6 @@ fail()
 	exit 1
 }
 
-# A test that "set -e" ends says by which command.
-set -E
-trap 'case $- in *e*) echo "FAILED: line $LINENO: $BASH_COMMAND" >&2 ;; esac' ERR
-
 need_root()
 {
 	[ "$(id -u)" = 0 ] || {
