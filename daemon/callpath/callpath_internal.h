@@ -89,10 +89,11 @@ struct callpath_codes {
 	bool unsupported;
 };
 
-/* The table of the routines that a process has there now: as reader_code_rows; -ENODATA:
- * none, or none that is known. */
-int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
-		      struct unwind_table **out);
+/* Ask for the table of the routines that a process has there now: as reader_code_rows_ask;
+ * -ENODATA: none, or none that is known. */
+int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m);
+/* It was made, or not (@r). False: that part is known no more. */
+bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r);
 /* There is no place for @m: callpath_code_check has it met again. */
 void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m);
 /* Tables of parts whose routines have changed since, or whose process has ended, are forgotten. */
@@ -109,14 +110,29 @@ struct callpath_file {
 	unsigned int nr_failed; /* requests that took too long, or of which a helper died */
 	char *path;		/* as an event said; NULL: none did */
 	struct base_id id;	/* likewise */
+	bool by_id;		/* the mapping did not lead there: by path and id */
+	uint32_t uid;		/* whose process it is; UINT32_MAX: not known */
+};
+
+enum { CALLPATH_USERS = 64 };
+
+/* What was done for a user lately. */
+struct callpath_user {
+	uint32_t uid;
+	uint64_t took_ns; /* 0: this place is free */
 };
 
 struct callpath_rows {
 	struct callpath_file *files;
 	size_t nr, cap;
+	bool is_asked;	    /* the reader makes the table of … */
+	size_t asked;	    /* … this one … */
+	uint64_t asked_ns;  /* … since then */
+	bool was_code;	    /* it, or the last one, is code of a process */
 	uint64_t budget_ns; /* time that may be spent now */
 	uint64_t refilled_ns;
-	uint64_t code_ns; /* code of processes is not asked for before that time */
+	struct callpath_user users[CALLPATH_USERS];
+	uint64_t halved_ns;
 	uint64_t nr_put, nr_none;
 };
 

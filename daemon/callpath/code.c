@@ -145,13 +145,11 @@ void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *
 		part->news = UINT64_MAX;
 }
 
-int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
-		      struct unwind_table **out)
+int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 {
 	struct callpath_codes *c = &t->codes;
 	const struct process *p = process_of(t, m);
 	struct reader_code code = { .pid = m->pid, .start = m->start, .end = m->end };
-	int r;
 
 	if (c->unsupported)
 		return -DCPI_EUNSUPPORTED;
@@ -167,10 +165,7 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m,
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
 	code.nr = c->nr_routines;
-	r = reader_code_rows(t->config.reader, &code, out);
-	/* Code of this machine is not followed. */
-	c->unsupported |= r == -DCPI_EUNSUPPORTED;
-	return r;
+	return reader_code_rows_ask(t->config.reader, &code);
 }
 
 /* Is what was asked for what its process has now? */
@@ -186,6 +181,22 @@ static bool holds(const struct callpaths *t, struct callpath_code *part)
 	return true;
 }
 
+bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r)
+{
+	/* Code of this machine is not followed. */
+	t->codes.unsupported |= r == -DCPI_EUNSUPPORTED;
+	return t->codes.unsupported || find(&t->codes, &m->file);
+}
+
+/* Its table is in the making: it is looked after when that is there. */
+static bool is_asked(const struct callpaths *t, const struct callpath_code *part)
+{
+	const struct callpath_rows *r = &t->rows;
+
+	return r->is_asked && !memcmp(&r->files[r->asked].m.file, &part->m.file,
+				      sizeof(part->m.file));
+}
+
 /* Some parts from the cursor on; those that do not hold go behind the @nr_gone. How many these are
  * then. */
 static size_t check_some(struct callpaths *t, size_t nr_gone)
@@ -193,7 +204,7 @@ static size_t check_some(struct callpaths *t, size_t nr_gone)
 	struct callpath_codes *c = &t->codes;
 
 	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
-		if (holds(t, &c->parts[c->next])) {
+		if (is_asked(t, &c->parts[c->next]) || holds(t, &c->parts[c->next])) {
 			c->next++;
 			continue;
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unwind tables for the files whose code paths met: the reader makes them, the driver takes them.
- */
+/* Unwind tables for the files whose code paths met: the reader makes one at a time while dcpid goes on, the driver
+ * takes it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,17 @@
 /* CPU time for making tables: three seconds for what is new, or a twentieth of one CPU. */
 #define BUDGET_NS    3000000000ull
 #define BUDGET_SHARE 20
-/* The longest time of one turn, in which dcpid reads nothing else; the last request may exceed it.
- */
-#define SERVE_NS 100000000ull
+/* The longest time of one turn for tables that are made at once; the last one may exceed it. */
+#define SERVE_NS 20000000ull
 /* A file is looked for again so often, and after so long in another process that runs it: by then
  * the events of a process that has ended said what it had mapped. */
 #define AGAIN_NS    500000000ull
 #define PATIENCE_NS 2000000000ull
-enum { FILES_MAX = 4096, CODES_MAX = 1024, FAILURES_MAX = 3, CODE_SHARE = 9 };
+/* A small table is waited for. */
+enum { SMALL_MS = 2 };
+/* What users took counts half after so long. */
+#define HALF_NS 10000000000ull
+enum { FILES_MAX = 4096, CODES_MAX = 1024, FAILURES_MAX = 3 };
 
 static void free_file(struct callpath_file *f)
 {
@@ -32,6 +35,47 @@ void callpath_rows_release(struct callpath_rows *r)
 		free_file(&r->files[i]);
 	free(r->files);
 	*r = (struct callpath_rows){ 0 };
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+static struct callpath_user *user_of(struct callpath_rows *r, uint32_t uid)
+{
+	struct callpath_user *least = r->users;
+
+	for (size_t i = 0; i < CALLPATH_USERS; i++) {
+		if (r->users[i].uid == uid && r->users[i].took_ns)
+			return &r->users[i];
+		if (r->users[i].took_ns < least->took_ns)
+			least = &r->users[i];
+	}
+	return least;
+}
+
+static uint64_t took_ns(struct callpath_rows *r, uint32_t uid)
+{
+	const struct callpath_user *u = user_of(r, uid);
+
+	return u->uid == uid ? u->took_ns : 0;
+}
+
+/* Where there are more than are known, who took least is forgotten. */
+static void charge(struct callpath_rows *r, uint32_t uid, uint64_t ns)
+{
+	struct callpath_user *u = user_of(r, uid);
+
+	if (u->uid != uid)
+		*u = (struct callpath_user){ .uid = uid };
+	u->took_ns += ns;
+}
+
+static void forget_half(struct callpath_rows *r, uint64_t now_ns)
+{
+	if (now_ns - r->halved_ns < HALF_NS)
+		return;
+	r->halved_ns = now_ns;
+	for (size_t i = 0; i < CALLPATH_USERS; i++)
+		r->users[i].took_ns /= 2;
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */
@@ -55,8 +99,8 @@ static void find_path(const struct callpaths *t, struct callpath_file *f)
 	f->id = m->image->id;
 }
 
-/* Code that is asked for already was forgotten meanwhile, and met again. */
-static bool is_asked(const struct callpath_rows *r, const struct driver_rows_missing *m)
+/* Code that waits already was forgotten meanwhile, and met again. */
+static bool waits(const struct callpath_rows *r, const struct driver_rows_missing *m)
 {
 	for (size_t i = 0; m->kind == DRIVER_ROWS_CODE && i < r->nr; i++)
 		if (!memcmp(&r->files[i].m.file, &m->file, sizeof(m->file)))
@@ -74,8 +118,9 @@ static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
 	struct callpaths *t = ctx;
 	struct callpath_rows *r = &t->rows;
+	const struct process *p;
 
-	if (is_asked(r, m))
+	if (waits(r, m))
 		return 0;
 	if (!has_place(r, m) || base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
 		put_none(t, &m->file);
@@ -83,7 +128,10 @@ static int on_missing(void *ctx, const struct driver_rows_missing *m)
 			callpath_code_later(t, m);
 		return 0;
 	}
-	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns() };
+	p = processes_find(t->config.follow->processes, m->pid);
+	r->files[r->nr] = (struct callpath_file){ .m = *m,
+						  .since_ns = base_now_ns(),
+						  .uid = p ? p->uid : UINT32_MAX };
 	/* Its process may end before it is asked for. */
 	if (m->kind == DRIVER_ROWS_FILE)
 		find_path(t, &r->files[r->nr]);
@@ -116,14 +164,14 @@ void callpath_load(struct callpaths *t, const struct driver_load *l)
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-static int ask_vdso(const struct callpaths *t, struct unwind_table **out)
+static int ask_vdso(const struct callpaths *t)
 {
 	const struct reader_mapped none = { 0 };
 	int fd = kernel_vdso_open(), r;
 
 	if (fd < 0)
 		return fd;
-	r = reader_rows(t->config.reader, &none, fd, out);
+	r = reader_rows_ask(t->config.reader, &none, fd);
 	close(fd);
 	return r;
 }
@@ -135,30 +183,23 @@ static bool is_gone(int r)
 }
 
 /* First by the mapping, as it is now; then by the path that events told of it. */
-static int ask(struct callpaths *t, struct callpath_file *f, struct unwind_table **out)
+static int ask(struct callpaths *t, const struct callpath_file *f)
 {
 	struct reader_mapped q = { .pid = f->m.pid,
 				   .start = f->m.start,
 				   .end = f->m.end,
 				   .dev = f->m.file.dev,
 				   .inode = f->m.file.ino,
-				   .size = f->m.file.size };
-	int r;
+				   .size = f->m.file.size,
+				   .path = f->path };
 
 	if (f->m.kind == DRIVER_ROWS_VDSO)
-		return ask_vdso(t, out);
+		return ask_vdso(t);
 	if (f->m.kind == DRIVER_ROWS_CODE)
-		return callpath_code_ask(t, &f->m, out);
-	q.path = f->path;
-	r = reader_rows(t->config.reader, &q, -1, out);
-	if (!is_gone(r))
-		return r;
-	find_path(t, f);
-	if (!f->path || !f->id.len)
-		return r;
-	q.path = f->path;
-	q.id = f->id;
-	return reader_rows(t->config.reader, &q, -1, out);
+		return callpath_code_ask(t, &f->m);
+	if (f->by_id)
+		q.id = f->id;
+	return reader_rows_ask(t->config.reader, &q, -1);
 }
 
 static void put(struct callpaths *t, const struct callpath_file *f,
@@ -172,15 +213,22 @@ static void put(struct callpaths *t, const struct callpath_file *f,
 		t->rows.nr_put++;
 }
 
-/* A user's budget comes back; what a process has, or had, mapped may be found when it is known. */
-static bool may_come(struct callpath_file *f, int r, uint64_t now_ns)
+/* What a process has, or had, mapped may be found when it is known. */
+static bool may_come(const struct callpaths *t, struct callpath_file *f, int r)
 {
-	if (r == -EDQUOT)
-		return true;
+	bool by_id = f->by_id;
+
 	/* The machine may be busy; a file that does it again and again is given up. */
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
 		return ++f->nr_failed < FAILURES_MAX;
-	return is_gone(r) && now_ns - f->since_ns < PATIENCE_NS;
+	if (!is_gone(r))
+		return false;
+	if (f->m.kind == DRIVER_ROWS_FILE)
+		find_path(t, f);
+	f->by_id = !by_id && f->path && f->id.len;
+	if (f->by_id)
+		f->next_ns = 0;
+	return f->by_id || base_now_ns() - f->since_ns < PATIENCE_NS;
 }
 
 static void say(const struct callpath_file *f, int r)
@@ -196,28 +244,20 @@ static void say(const struct callpath_file *f, int r)
 		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
 }
 
-/* False: it is to be asked for again, later. */
-static bool serve_file(struct callpaths *t, struct callpath_file *f)
+/* There is @table, or @r says why not. True: it is to be asked for again. */
+static bool settle(struct callpaths *t, struct callpath_file *f, int r,
+		   const struct unwind_table *table)
 {
-	struct unwind_table *table = NULL;
-	uint64_t now = base_now_ns();
-	int r;
-
-	if (now < f->next_ns)
-		return false;
-	r = ask(t, f, &table);
-	f->next_ns = now + AGAIN_NS;
-	if (may_come(f, r, now))
-		return false;
-	if (is_gone(r))
+	if (may_come(t, f, r))
+		return true;
+	if (is_gone(r) || (f->m.kind == DRIVER_ROWS_CODE && !callpath_code_done(t, &f->m, r)))
 		t->calls->again(t->config.driver, &f->m.file);
 	else if (r < 0)
 		put_none(t, &f->m.file);
 	else
 		put(t, f, table);
 	say(f, r);
-	unwind_free(table);
-	return true;
+	return false;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -232,65 +272,95 @@ static void refill(struct callpath_rows *r)
 		r->budget_ns += (now - r->refilled_ns) / BUDGET_SHARE;
 	r->budget_ns = r->budget_ns > BUDGET_NS ? BUDGET_NS : r->budget_ns;
 	r->refilled_ns = now;
+	forget_half(r, now);
 }
 
-/* Charge the helpers' CPU time since @before_ns. They may be others now. */
-static void spend(struct callpaths *t, uint64_t before_ns)
-{
-	uint64_t now_ns = reader_cpu_ns(t->config.reader);
-	uint64_t took_ns = now_ns > before_ns ? now_ns - before_ns : 0;
-
-	t->rows.budget_ns -= took_ns < t->rows.budget_ns ? took_ns : t->rows.budget_ns;
-}
-
-/* May code be asked for? It has a tenth of the time: dcpid reads meanwhile who lives where. */
-static bool has_turn(const struct callpath_rows *r, bool code, uint64_t begun_ns)
-{
-	uint64_t now_ns = base_now_ns();
-
-	return r->budget_ns && now_ns - begun_ns < SERVE_NS && (!code || now_ns >= r->code_ns);
-}
-
-/* Code of processes, or (not @code) all else is asked for, as far as time and budget go. */
-static void serve_some(struct callpaths *t, bool code, uint64_t begun_ns)
+/* The asked one is done with, or goes behind the others. */
+static void end_asked(struct callpaths *t, int code, const struct unwind_table *table)
 {
 	struct callpath_rows *r = &t->rows;
-	size_t kept = 0;
+	struct callpath_file f = r->files[r->asked];
+
+	r->nr--;
+	memmove(&r->files[r->asked], &r->files[r->asked + 1],
+		(r->nr - r->asked) * sizeof(*r->files));
+	r->is_asked = false;
+	f.next_ns = base_now_ns() + AGAIN_NS;
+	if (settle(t, &f, code, table))
+		r->files[r->nr++] = f;
+	else
+		free_file(&f);
+}
+
+/* False: it is not made in @wait_ms. */
+static bool take(struct callpaths *t, unsigned int wait_ms)
+{
+	struct callpath_rows *r = &t->rows;
+	struct unwind_table *table;
+	uint64_t ran_ns, since_ns = r->asked_ns;
+	int code = reader_rows_take(t->config.reader, wait_ms, &table, &ran_ns);
+
+	if (code == 1)
+		return false;
+	r->budget_ns -= ran_ns < r->budget_ns ? ran_ns : r->budget_ns;
+	/* Others waited as long. */
+	charge(r, r->files[r->asked].uid, base_now_ns() - since_ns + 1);
+	end_asked(t, code, table);
+	unwind_free(table);
+	return true;
+}
+
+/*
+ * The one that is next: of the user who took least; files and code of processes in turn, so that a
+ * process that changes its code all the time does not hold up files. False: none is due.
+ */
+static bool pick(struct callpath_rows *r, uint64_t now_ns, size_t *found)
+{
+	uint64_t least_ns = UINT64_MAX;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		struct callpath_file *f = &r->files[i];
-		bool served = false;
+		const struct callpath_file *f = &r->files[i];
+		bool other = (f->m.kind == DRIVER_ROWS_CODE) != r->was_code;
+		uint64_t rank_ns = 2 * took_ns(r, f->uid) + !other;
 
-		if ((f->m.kind == DRIVER_ROWS_CODE) == code && has_turn(r, code, begun_ns)) {
-			uint64_t before_ns = reader_cpu_ns(t->config.reader);
-			uint64_t from_ns = base_now_ns(), to_ns;
-
-			served = serve_file(t, f);
-			spend(t, before_ns);
-			to_ns = base_now_ns();
-			if (code)
-				r->code_ns = to_ns + CODE_SHARE * (to_ns - from_ns);
-		}
-		if (served)
-			free_file(f);
-		else
-			r->files[kept++] = *f;
+		if (f->next_ns > now_ns || rank_ns >= least_ns)
+			continue;
+		least_ns = rank_ns;
+		*found = i;
 	}
-	r->nr = kept;
+	return least_ns < UINT64_MAX;
+}
+
+/* False: there is nothing to ask for. */
+static bool ask_next(struct callpaths *t)
+{
+	struct callpath_rows *r = &t->rows;
+	int code;
+
+	if (!r->budget_ns || !pick(r, base_now_ns(), &r->asked))
+		return false;
+	r->is_asked = true;
+	r->was_code = r->files[r->asked].m.kind == DRIVER_ROWS_CODE;
+	r->asked_ns = base_now_ns();
+	code = ask(t, &r->files[r->asked]);
+	if (code < 0)
+		end_asked(t, code, NULL);
+	return true;
 }
 
 bool callpath_serve(struct callpaths *t)
 {
 	struct callpath_rows *r = &t->rows;
 	uint64_t begun_ns = base_now_ns(), put_before = r->nr_put;
+	bool more;
 
 	if (!t->config.reader)
 		return false;
 	refill(r);
 	callpath_code_check(t);
 	t->calls->missing(t->config.driver, on_missing, t);
-	/* A process that changes its code all the time does not hold up files. */
-	serve_some(t, false, begun_ns);
-	serve_some(t, true, begun_ns);
-	return r->nr_put > put_before;
+	more = !r->is_asked || take(t, 0);
+	while (more && base_now_ns() - begun_ns < SERVE_NS)
+		more = ask_next(t) && (!r->is_asked || take(t, SMALL_MS));
+	return r->is_asked || r->nr_put > put_before;
 }

@@ -82,6 +82,7 @@ struct daemon {
 	struct processes *processes;
 	struct identity *identity;
 	struct reader *reader;
+	struct reader *rows_reader; /* makes unwind tables; NULL: there are none */
 	struct budgets *budgets;
 	struct kernel *kernel;
 	struct dyn *dyn;

@@ -441,15 +441,21 @@ static int open_traces(struct daemon *d, struct base_err *err)
 
 static int open_callpaths(struct daemon *d, struct base_err *err)
 {
-	const struct callpath_config config = { .driver = d->driver,
-						.reader = d->reader,
-						.attribute = &d->attribute,
-						.follow = &d->follow,
-						.nr_events = d->store.nr_events,
-						.nr_timed = d->store.nr_timed,
-						.exclude = &d->exclude };
+	struct callpath_config config = { .driver = d->driver,
+					  .attribute = &d->attribute,
+					  .follow = &d->follow,
+					  .nr_events = d->store.nr_events,
+					  .nr_timed = d->store.nr_timed,
+					  .exclude = &d->exclude };
+	int r = 0;
 
-	return d->opt.callpath_every > 0 ? callpath_open(&config, &d->callpaths, err) : 0;
+	if (d->opt.callpath_every <= 0)
+		return 0;
+	/* One of its own: tables take long, and all other requests are waited for. */
+	if (d->reader)
+		r = reader_open(d->helper_dir, &d->rows_reader, err);
+	config.reader = d->rows_reader;
+	return r < 0 ? r : callpath_open(&config, &d->callpaths, err);
 }
 
 static void record_kernel(void *ctx, const struct driver_load *load)
@@ -728,6 +734,7 @@ int daemon_close(struct daemon *d)
 
 	control_close(d->control);
 	callpath_close(d->callpaths);
+	reader_close(d->rows_reader);
 	if (d->processes) {
 		counts_release(&d->counts);
 		follow_release(&d->follow);

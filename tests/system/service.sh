@@ -67,8 +67,8 @@ run_service() # SOURCE [OPTION…]
 	"$DCPI_BIN/examples/hello" >/dev/null
 	sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
 	has_rights "$daemon" dcpid 0x1c400080004
-	has_rights "$(pgrep -P "$daemon" dcpid-reader)" dcpid-reader 0x10000080004
-	has_rights "$(pgrep -P "$daemon" dcpid-parse)" dcpid-parse 0
+	has_rights "$(helper_of dcpid-reader)" dcpid-reader 0x10000080004
+	has_rights "$(helper_of dcpid-parse)" dcpid-parse 0
 	case " $* " in
 	*" -vprof "*)
 		for helper in dcpid-translate dcpid-values; do

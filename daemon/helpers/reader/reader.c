@@ -31,6 +31,7 @@ static void close_fd(int *fd)
 /* A reader held in the kernel may outlive its killing for a while: that is not waited for. */
 static void dismiss(struct reader *r)
 {
+	r->making.asked = false;
 	close_fd(&r->answers);
 	helper_end(&r->helper, true, END_MS);
 	helper_end(&r->parser, true, END_MS);
@@ -73,31 +74,21 @@ static int spawn(struct reader *r)
 	return code;
 }
 
-static void free_reader(struct reader *r)
-{
-	budgets_free(r->tables);
-	free(r);
-}
-
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	int code;
 
 	*out = NULL;
-	if (r)
-		r->tables = budgets_new();
-	if (!r || !r->tables) {
-		free(r);
+	if (!r)
 		return base_fail_errno(err, -ENOMEM, "cannot start 'dcpid-reader'");
-	}
 	r->answers = -1;
 	r->timeout_ms = TIMEOUT_MS;
 	code = helper_find(&r->helper, helper_dir, "dcpid-reader", err);
 	if (code == 0)
 		code = helper_find(&r->parser, helper_dir, "dcpid-parse", err);
 	if (code < 0)
-		free_reader(r);
+		free(r);
 	else
 		*out = r;
 	return code;
@@ -110,7 +101,7 @@ void reader_close(struct reader *r)
 	dismiss(r);
 	helper_reap(&r->helper);
 	helper_reap(&r->parser);
-	free_reader(r);
+	free(r);
 }
 
 void reader_share(struct reader *r, struct budgets *budgets)
@@ -132,7 +123,7 @@ void reader_trim(struct reader *r)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-static int ask(struct reader *r, const struct reader_request *q, int fd)
+int reader_ask(struct reader *r, const struct reader_request *q, int fd)
 {
 	int code = 0;
 
@@ -143,34 +134,22 @@ static int ask(struct reader *r, const struct reader_request *q, int fd)
 	return code < 0 ? code : reader_send(r->helper.sock, q, sizeof(*q), fd);
 }
 
-static bool is_of_tables(const struct reader_request *q)
-{
-	return q->op == READER_ROWS || q->op == READER_CODE_ROWS;
-}
-
 /* 0: it is refused. */
 static unsigned int wait_ms_of(const struct reader *r, const struct reader_request *q)
 {
-	if (is_of_tables(q) && !budget_wait_ms(r->tables, q->uid))
-		return 0;
 	return r->budgets ? budget_wait_ms(r->budgets, q->uid) : r->timeout_ms;
 }
 
 static void charge(const struct reader *r, const struct reader_request *q, uint64_t since_ns,
 		   const struct helper_effort *used, uint64_t bytes)
 {
-	uint64_t took_ns = base_now_ns() - since_ns, free_ns = used->ready_ns;
+	uint64_t took_ns = base_now_ns() - since_ns;
 
-	if (is_of_tables(q)) {
-		budget_waited(r->tables, q->uid, used->ran_ns, 0, bytes);
-		free_ns += used->ran_ns;
-	}
-	took_ns = free_ns < took_ns ? took_ns - free_ns : 0;
+	took_ns = used->ready_ns < took_ns ? took_ns - used->ready_ns : 0;
 	budget_waited(r->budgets, q->uid, took_ns, used->ran_ns, bytes);
 }
 
-/* The sum of the reader's and the parser's: one waits while the other works. */
-static struct helper_effort effort_of(const struct reader *r)
+struct helper_effort reader_effort(const struct reader *r)
 {
 	struct helper_effort reader = helper_effort(&r->helper);
 	struct helper_effort parser = helper_effort(&r->parser);
@@ -179,7 +158,8 @@ static struct helper_effort effort_of(const struct reader *r)
 				       reader.ready_ns + parser.ready_ns };
 }
 
-static struct helper_effort since(const struct helper_effort *from, const struct helper_effort *to)
+struct helper_effort reader_effort_since(const struct helper_effort *from,
+					 const struct helper_effort *to)
 {
 	return (struct helper_effort){ to->ran_ns - from->ran_ns, to->ready_ns - from->ready_ns };
 }
@@ -198,7 +178,7 @@ static unsigned int waited_ms(const struct reader *r, const struct helper_effort
 /* *@used gets the helpers' effort meanwhile. */
 static int wait_for_answer(struct reader *r, unsigned int left_ms, struct helper_effort *used)
 {
-	struct helper_effort start = effort_of(r), last = { 0 }, step;
+	struct helper_effort start = reader_effort(r), last = { 0 }, step;
 	int code = -ETIMEDOUT;
 
 	*used = last;
@@ -209,11 +189,11 @@ static int wait_for_answer(struct reader *r, unsigned int left_ms, struct helper
 		struct helper_effort now;
 
 		code = base_wait_readable(r->helper.sock, &rest_ms);
-		now = effort_of(r);
-		*used = since(&start, &now);
+		now = reader_effort(r);
+		*used = reader_effort_since(&start, &now);
 		if (code != -ETIMEDOUT)
 			break;
-		step = since(&last, used);
+		step = reader_effort_since(&last, used);
 		left_ms -= waited_ms(r, &step, step_ms);
 		all_ms += step_ms;
 		last = *used;
@@ -248,12 +228,12 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 	int code;
 
 	*a = (struct reader_answer){ 0 };
-	if (!wait_ms) {
+	if (!wait_ms || r->making.asked) {
 		if (gives)
 			closer_close(fd);
-		return -EDQUOT;
+		return wait_ms ? -EBUSY : -EDQUOT;
 	}
-	code = ask(r, q, fd);
+	code = reader_ask(r, q, fd);
 	if (gives)
 		close(fd);
 	if (code == 0)
@@ -335,6 +315,17 @@ static int fetch_answer(const struct reader *r, const struct reader_answer *a,
 	return code;
 }
 
+int reader_fetch(struct reader *r, const struct reader_answer *a, reader_check_fn *check,
+		 struct base_buf *out)
+{
+	int code = fetch_answer(r, a, check, out);
+
+	if (code != -DCPI_EFORMAT && code != -DCPI_ETRUNCATED)
+		return code;
+	dismiss(r);
+	return -DCPI_EHELPER;
+}
+
 int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
 			struct reader_answer *a, reader_check_fn *check, struct base_buf *out)
 {
@@ -342,11 +333,7 @@ int reader_call_checked(struct reader *r, const struct reader_request *q, int fd
 
 	if (status < 0)
 		return status;
-	code = fetch_answer(r, a, check, out);
-	if (code == -DCPI_EFORMAT || code == -DCPI_ETRUNCATED) {
-		dismiss(r);
-		return -DCPI_EHELPER;
-	}
+	code = reader_fetch(r, a, check, out);
 	return code < 0 ? code : status;
 }
 

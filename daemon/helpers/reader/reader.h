@@ -22,13 +22,10 @@ struct reader;
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
 /*
- * Requests are charged to the budgets of their users; @budgets must outlive @r. The helpers' work
- * for unwind tables has budgets of its own: it takes long, and code must be named meanwhile.
+ * Requests are charged to the budgets of their users; @budgets must outlive @r.
  */
 struct budgets;
 void reader_share(struct reader *r, struct budgets *budgets);
-/* CPU time that the helper and its parser took since they were started; they may be others now. */
-uint64_t reader_cpu_ns(const struct reader *r);
 /* Called now and then while an answer is waited for; it asks the reader nothing. */
 void reader_set_meanwhile(struct reader *r, void (*fn)(void *ctx), void *ctx);
 /* Give back the memory of the last answer, of a registry's two MiB; the next one takes it anew.
@@ -103,13 +100,6 @@ struct reader_mapped {
 	struct base_id id;	   /* the file has it, whatever dev and inode say; or none */
 };
 /*
- * @fd: the file itself, whatever @f says, or -1. To be freed (unwind_free). -ESTALE, -ENOENT:
- * neither the mapping nor the path leads to that file any more; -ETIMEDOUT; -DCPI_EFORMAT,
- * -DCPI_ELIMIT or another: there is none to be had of it.
- */
-struct unwind_table;
-int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out);
-/*
  * The same of memory [start, end) of process @pid, made from what the code there does with its
  * stack: @routines, ascending and disjoint, of which the first may begin before, and the last end
  * behind. Offsets of the table are addresses.
@@ -120,7 +110,21 @@ struct reader_code {
 	const struct reader_routine *routines;
 	size_t nr; /* at most READER_ROUTINES_MAX */
 };
-int reader_code_rows(struct reader *r, const struct reader_code *c, struct unwind_table **out);
+/*
+ * To make one takes long: it is asked for, and taken when it is there; meanwhile all other requests
+ * to this reader fail with -EBUSY. It is charged to no budget. @fd: the file itself, whatever @f
+ * says, or -1. 0: it was asked for; -DCPI_EHELPER or another.
+ */
+int reader_rows_ask(struct reader *r, const struct reader_mapped *f, int fd);
+int reader_code_rows_ask(struct reader *r, const struct reader_code *c);
+/*
+ * 1: it is not there yet, nor in @wait_ms. 0: *@out is to be freed (unwind_free). -ESTALE, -ENOENT: neither the
+ * mapping nor the path leads to that file any more; -ETIMEDOUT; -DCPI_EFORMAT, -DCPI_ELIMIT or
+ * another: there is none to be had of it. *@ran_ns: the helpers' CPU time for it up to now.
+ */
+struct unwind_table;
+int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table **out,
+		     uint64_t *ran_ns);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

@@ -94,11 +94,19 @@ enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD, READER_PARSER_FD };
 /* No answer is longer: a full soft limit, one record of the ring, fetched code. */
 #define READER_ANSWER_MAX (256u << 20)
 
+/* An unwind table that the helpers make, and how far they are. */
+struct reader_making {
+	bool asked;
+	uint64_t since_ns, looked_ns;
+	struct helper_effort before, looked;
+	uint64_t idle_ns; /* they neither worked nor lacked a CPU */
+};
+
 struct reader {
 	struct helper helper, parser;
 	int answers;		 /* or -1 */
 	struct budgets *budgets; /* the caller's; NULL: every request has timeout_ms */
-	struct budgets *tables;	 /* of the helpers' work for unwind tables */
+	struct reader_making making;
 	unsigned int timeout_ms;
 	void (*meanwhile)(void *ctx);
 	void *ctx;
@@ -121,6 +129,16 @@ int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
 		     struct reader_answer *a, struct base_buf *out);
 int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
 			struct reader_answer *a, reader_check_fn *check, struct base_buf *out);
+
+/* A request alone: 0 or -errno. */
+int reader_ask(struct reader *r, const struct reader_request *q, int fd);
+/* The long answer that @a, received, tells of is appended to @out. */
+int reader_fetch(struct reader *r, const struct reader_answer *a, reader_check_fn *check,
+		 struct base_buf *out);
+/* The sum of the reader's and the parser's: one waits while the other works. */
+struct helper_effort reader_effort(const struct reader *r);
+struct helper_effort reader_effort_since(const struct helper_effort *from,
+					 const struct helper_effort *to);
 
 /* It answered what no reader answers. */
 void reader_replace(struct reader *r);

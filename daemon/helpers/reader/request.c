@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -12,7 +11,6 @@
 
 #include "reader.h"
 #include "reader_internal.h"
-#include "unwind.h"
 
 /* In place of a user id: the process is gone, and its time is charged to no user. */
 #define NO_USER UINT32_MAX
@@ -224,90 +222,12 @@ int reader_removed_file(struct reader *r, struct reader_removed *f, int to)
 	return 0;
 }
 
-uint64_t reader_cpu_ns(const struct reader *r)
-{
-	return helper_effort(&r->helper).ran_ns + helper_effort(&r->parser).ran_ns;
-}
-
 /* Any bytes are good. */
 static int check_bytes(const struct base_buf *b, size_t from)
 {
 	(void)b;
 	(void)from;
 	return 0;
-}
-
-/* A table is checked as it is decoded: once, as it may be large. */
-static int decode_rows(struct reader *r, const struct base_buf *b, struct unwind_table **out)
-{
-	int code = unwind_decode(b->data, b->len, out);
-
-	if (code != -DCPI_EFORMAT && code != -DCPI_ETRUNCATED)
-		return code;
-	reader_replace(r);
-	return -DCPI_EHELPER;
-}
-
-int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out)
-{
-	struct reader_request q = { .op = READER_ROWS,
-				    .pid = f->pid,
-				    .uid = user_of(f->pid, NO_USER),
-				    .addr = f->start,
-				    .end = f->end,
-				    .inode = f->inode,
-				    .size = f->size,
-				    .dev_major = (uint32_t)(f->dev >> 20),
-				    .dev_minor = f->dev & 0xfffff,
-				    .id = f->id };
-	struct base_buf bytes = { 0 };
-	struct reader_answer a;
-	int code;
-
-	*out = NULL;
-	if (f->path && strlen(f->path) < sizeof(q.path))
-		snprintf(q.path, sizeof(q.path), "%s", f->path);
-	code = reader_call_checked(r, &q, fd, &a, check_bytes, &bytes);
-	if (code >= 0)
-		code = decode_rows(r, &bytes, out);
-	base_buf_release(&bytes);
-	return code;
-}
-
-/* A file in memory that holds @c's routines, or negative. */
-static int routines_file(const struct reader_code *c)
-{
-	int fd = memfd_create("dcpid-routines", MFD_CLOEXEC), r;
-
-	if (fd < 0)
-		return -errno;
-	r = base_write_all(fd, c->routines, c->nr * sizeof(*c->routines));
-	if (r >= 0)
-		return fd;
-	close(fd);
-	return r;
-}
-
-int reader_code_rows(struct reader *r, const struct reader_code *c, struct unwind_table **out)
-{
-	struct reader_request q = { .op = READER_CODE_ROWS,
-				    .pid = c->pid,
-				    .uid = user_of(c->pid, NO_USER),
-				    .addr = c->start,
-				    .end = c->end };
-	struct base_buf bytes = { 0 };
-	struct reader_answer a;
-	int fd = routines_file(c), code;
-
-	*out = NULL;
-	if (fd < 0)
-		return fd;
-	code = reader_call_checked(r, &q, fd, &a, check_bytes, &bytes);
-	if (code >= 0)
-		code = decode_rows(r, &bytes, out);
-	base_buf_release(&bytes);
-	close(fd);
-	return code;
 }
 
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)

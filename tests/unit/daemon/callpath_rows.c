@@ -2,6 +2,7 @@
 /* Unwind tables for files that lack them: by the mapping, by the path that an event told, or none.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,14 +167,6 @@ static int is_no_elf(const struct reader_mapped *f, int fd, struct unwind_table 
 	return -DCPI_EFORMAT;
 }
 
-static int is_over_budget(const struct reader_mapped *f, int fd, struct unwind_table **out)
-{
-	(void)f;
-	(void)fd;
-	(void)out;
-	return -EDQUOT;
-}
-
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void by_its_mapping(void **state)
@@ -239,17 +232,16 @@ static void by_what_is_known(void **state)
 	assert_string_equal(asked_path, "/bin/a");
 }
 
-/* Its process ends before the file is asked for. */
+/* Its process ends before the file was read. */
 static void ends_soon(void **state)
 {
 	(void)state;
-	stand_ins.rows = is_over_budget;
+	stand_ins.rows = by_path;
+	stand_ins.rows_wait = 1;
 	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
 	lacks(7);
 	callpath_serve(paths);
 	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
-	stand_ins.rows = by_path;
-	ahead_ns += SECOND_NS;
 	assert_true(callpath_serve(paths));
 	assert_string_equal(asked_path, "/bin/a");
 }
@@ -285,19 +277,67 @@ static void without_a_table(void **state)
 	assert_int_equal(waiting(), 0);
 }
 
+/* The daemon goes on while a table is made. */
+static void made_meanwhile(void **state)
+{
+	(void)state;
+	stand_ins.rows = finds;
+	stand_ins.rows_wait = 3;
+	lacks(7);
+	lacks(8);
+	for (int i = 0; i < 3; i++) {
+		assert_true(callpath_serve(paths)); /* it is to be looked at soon */
+		assert_int_equal(waiting(), 2);
+		assert_int_equal(stand_ins.nr_rows, 1);
+	}
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(waiting(), 0);
+}
+
+/* Three seconds of CPU time, and then a twentieth. */
 static void later_for_want_of_budget(void **state)
 {
 	(void)state;
-	stand_ins.rows = is_over_budget;
-	lacks(7);
-	callpath_serve(paths);
-	ahead_ns += 60 * SECOND_NS;
-	callpath_serve(paths);
-	assert_int_equal(waiting(), 1);
 	stand_ins.rows = finds;
+	stand_ins.rows_ran_ns = 4 * SECOND_NS;
+	lacks(7);
+	lacks(8);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(waiting(), 1);
 	ahead_ns += SECOND_NS;
-	assert_true(callpath_serve(paths));
+	callpath_serve(paths);
 	assert_int_equal(waiting(), 0);
+}
+
+static uint64_t order[8];
+static size_t nr_order;
+
+static int notes_order(const struct reader_mapped *f, int fd, struct unwind_table **out)
+{
+	(void)fd;
+	order[nr_order++ % 8] = f->inode;
+	return make_table(out);
+}
+
+/* A user of many files waits for one of few. */
+static void in_turn_by_user(void **state)
+{
+	(void)state;
+	nr_order = 0;
+	stand_ins.rows = notes_order;
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	trial_mmap(&core, PID + 1, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	processes_find(core.follow.processes, PID + 1)->uid = 1000;
+	for (uint64_t i = 1; i <= 4; i++)
+		lacks(i);
+	lacks(5)->pid = PID + 1;
+	callpath_serve(paths);
+	assert_int_equal(nr_order, 5);
+	assert_int_equal(order[0], 1);
+	assert_int_equal(order[1], 5);
+	assert_int_equal(order[2], 2);
 }
 
 static int takes_too_long(const struct reader_mapped *f, int fd, struct unwind_table **out)
@@ -339,7 +379,8 @@ static void too_large(void **state)
 static void very_many(void **state)
 {
 	(void)state;
-	stand_ins.rows = is_over_budget;
+	stand_ins.rows = finds;
+	stand_ins.rows_wait = 1;
 	for (uint64_t i = 0; i < MISSING_MAX; i++)
 		lacks(i);
 	callpath_serve(paths);
@@ -495,31 +536,39 @@ static void more_parts_than_are_known(void **state)
 	assert_int_equal(driver.forgotten.ino, 1);
 }
 
-static int code_over_budget(const struct reader_code *c, struct unwind_table **out)
-{
-	(void)c;
-	(void)out;
-	return -EDQUOT;
-}
-
-/* Its routines change all the time, and its user has no budget: it waits once, and files go on. */
-static void forgotten_while_it_waits(void **state)
+/* Its routines change while its table is made: that is put, and forgotten soon. */
+static void changed_while_it_is_made(void **state)
 {
 	(void)state;
 	begin_code();
-	stand_ins.code_rows = code_over_budget;
-	for (uint64_t i = 0; i < 10; i++) {
+	stand_ins.rows_wait = 3;
+	for (uint64_t i = 0; i < 3; i++) {
 		lacks_code(1);
+		serve_later();
 		stand_ins.routines[0].seq++;
 		stand_ins.news++;
-		serve_later();
+		assert_int_equal(waiting(), 1);
 	}
-	assert_int_equal(waiting(), 1);
-	assert_in_range(driver.nr_forgotten, 8, 10);
+	assert_int_equal(driver.nr_forgotten, 0);
+	serve_later();
+	assert_int_equal(driver.nr_put, 1);
+	serve_later();
+	assert_int_equal(driver.nr_forgotten, 1);
+}
+
+/* Processes that change their code all the time do not hold up a file. */
+static void files_and_code_in_turn(void **state)
+{
+	(void)state;
+	begin_code();
 	stand_ins.rows = finds;
+	for (uint64_t i = 1; i <= 100; i++)
+		lacks_code(i);
 	lacks(7);
-	assert_true(callpath_serve(paths));
-	assert_int_equal(driver.put.ino, 7);
+	stand_ins.rows_ran_ns = SECOND_NS; /* enough for three */
+	callpath_serve(paths);
+	assert_int_equal(waiting(), 98);
+	assert_int_equal(asked.inode, 7);
 }
 
 static int code_of_another_machine(const struct reader_code *c, struct unwind_table **out)
@@ -549,8 +598,7 @@ static void code_leaves_places_for_files(void **state)
 {
 	(void)state;
 	begin_code();
-	stand_ins.code_rows = code_over_budget;
-	stand_ins.rows = is_over_budget;
+	stand_ins.rows_wait = UINT_MAX;
 	for (uint64_t i = 1; i <= 1030; i++)
 		lacks_code(i);
 	lacks(7);
@@ -575,7 +623,9 @@ int main(void)
 		TEST(ends_soon),
 		TEST(gone),
 		TEST(without_a_table),
+		TEST(made_meanwhile),
 		TEST(later_for_want_of_budget),
+		TEST(in_turn_by_user),
 		TEST(too_long),
 		TEST(too_large),
 		TEST(very_many),
@@ -585,7 +635,8 @@ int main(void)
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),
-		TEST(forgotten_while_it_waits),
+		TEST(changed_while_it_is_made),
+		TEST(files_and_code_in_turn),
 		TEST(code_leaves_places_for_files),
 		TEST(code_is_not_followed),
 	};

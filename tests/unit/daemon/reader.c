@@ -145,6 +145,24 @@ static void check_table(struct unwind_table *t, const struct driver_load *l, uin
 	unwind_free(t);
 }
 
+static int wait_rows(struct reader *r, int result, struct unwind_table **t)
+{
+	uint64_t ran_ns;
+
+	*t = NULL;
+	if (result < 0)
+		return result;
+	do
+		result = reader_rows_take(r, 100, t, &ran_ns);
+	while (result == 1);
+	return result;
+}
+
+static int rows(struct reader *r, const struct reader_mapped *m, int fd, struct unwind_table **t)
+{
+	return wait_rows(r, reader_rows_ask(r, m, fd), t);
+}
+
 static void test_rows(void **state)
 {
 	struct unwind_table *t = NULL;
@@ -155,26 +173,26 @@ static void test_rows(void **state)
 	READER(state);
 	l = mapping_of(addr);
 	m = mapped(&l);
-	assert_int_equal(reader_rows(r, &m, -1, &t), 0);
+	assert_int_equal(rows(r, &m, -1, &t), 0);
 	check_table(t, &l, addr);
 	/* The process is gone: the path leads to the file, by its inode or its identity. */
 	other = m;
 	other.pid = INT32_MAX;
-	assert_true(reader_rows(r, &other, -1, &t) < 0);
+	assert_true(rows(r, &other, -1, &t) < 0);
 	assert_null(t);
 	other.path = l.path;
-	assert_int_equal(reader_rows(r, &other, -1, &t), 0);
+	assert_int_equal(rows(r, &other, -1, &t), 0);
 	check_table(t, &l, addr);
 	other.inode++;
-	assert_true(reader_rows(r, &other, -1, &t) < 0);
+	assert_true(rows(r, &other, -1, &t) < 0);
 	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &other.id, NULL), 0);
-	assert_int_equal(reader_rows(r, &other, -1, &t), 0);
+	assert_int_equal(rows(r, &other, -1, &t), 0);
 	check_table(t, &l, addr);
 	other.id.bytes[0]++;
-	assert_int_equal(reader_rows(r, &other, -1, &t), -ESTALE);
+	assert_int_equal(rows(r, &other, -1, &t), -ESTALE);
 	/* It has grown since. */
 	m.size--;
-	assert_int_equal(reader_rows(r, &m, -1, &t), -ESTALE);
+	assert_int_equal(rows(r, &m, -1, &t), -ESTALE);
 }
 
 static void test_rows_of_a_descriptor(void **state)
@@ -186,14 +204,14 @@ static void test_rows_of_a_descriptor(void **state)
 	READER(state);
 	fd = kernel_vdso_open();
 	if (fd >= 0) {
-		assert_int_equal(reader_rows(r, &none, fd, &t), 0);
+		assert_int_equal(rows(r, &none, fd, &t), 0);
 		assert_true(t->nr_rows > 1);
 		unwind_free(t);
 		close(fd);
 	}
 	fd = memfd_create("no ELF", MFD_CLOEXEC);
 	assert_int_equal(base_write_all(fd, code, sizeof(code)), 0);
-	assert_true(reader_rows(r, &none, fd, &t) < 0);
+	assert_true(rows(r, &none, fd, &t) < 0);
 	assert_null(t);
 	close(fd);
 }
@@ -228,7 +246,7 @@ static void test_rows_of_code(void **state)
 	routines[2] = (struct reader_routine){ c.end - 3, LEN };
 	for (size_t i = 0; i < 3; i++)
 		memcpy((void *)(uintptr_t)routines[i].addr, bytes, LEN);
-	assert_int_equal(reader_code_rows(r, &c, &t), 0);
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
 	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start - 1)), -1);
 	assert_int_equal(height_at(t, (void *)(uintptr_t)c.start), 48);
 	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 7)), 8);
@@ -242,16 +260,16 @@ static void test_rows_of_code(void **state)
 	unwind_free(t);
 	/* One lies where there is no memory, and has no rules. */
 	munmap((void *)(uintptr_t)(c.start & ~4095ull), 4096);
-	assert_int_equal(reader_code_rows(r, &c, &t), 0);
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
 	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.start + 100)), -1);
 	assert_int_equal(height_at(t, (void *)(uintptr_t)(c.end - 2)), 16);
 	unwind_free(t);
 	/* Out of order. */
 	routines[1].addr = routines[0].addr;
-	assert_int_equal(reader_code_rows(r, &c, &t), -EINVAL);
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), -EINVAL);
 	assert_null(t);
 	c.pid = INT32_MAX;
-	assert_true(reader_code_rows(r, &c, &t) < 0);
+	assert_true(wait_rows(r, reader_code_rows_ask(r, &c), &t) < 0);
 	munmap(memory, 3 * PAGE);
 }
 #endif
@@ -928,8 +946,9 @@ static void end_of(struct reader *r)
 	r->helper.sock = r->answers = -1;
 }
 
-/* As if a helper ran that took @ms of CPU time for each request, and then has nothing. */
-static void works_long(struct reader *r, unsigned int ms)
+/* As if a helper ran that took @ms of CPU time for each request, and then has nothing, or does not
+ * answer. */
+static void works_long(struct reader *r, unsigned int ms, bool answers)
 {
 	const struct reader_answer none = { .status = -DCPI_EFORMAT };
 	int effort_fd = memfd_create("schedstat", MFD_CLOEXEC);
@@ -950,34 +969,73 @@ static void works_long(struct reader *r, unsigned int ms)
 			ran_ns += ms * 1000000ull;
 			snprintf(text, sizeof(text), "%" PRIu64 " 0 1\n", ran_ns);
 			(void)!pwrite(effort_fd, text, strlen(text), 0);
-			reader_send(pair[1], &none, sizeof(none), -1);
+			if (answers)
+				reader_send(pair[1], &none, sizeof(none), -1);
 		}
 		_exit(0);
 	}
 	close(pair[1]);
 }
 
-/* A table of a large file takes long: no code stays unnamed meanwhile. */
-static void test_rows_have_their_own_budget(void **state)
+static void forget_effort(struct reader *r)
+{
+	if (r->helper.effort_fd >= 0)
+		close(r->helper.effort_fd);
+	r->helper.effort_fd = -1;
+}
+
+/* A table of a large file takes long: no user pays for it, and the reader takes no other request. */
+static void test_rows_are_made_meanwhile(void **state)
 {
 	const struct reader_mapped m = { .pid = getpid() };
+	struct base_buf maps = { 0 };
 	struct unwind_table *t = NULL;
 	unsigned int before_ms;
+	uint64_t ran_ns = 0;
 	struct budgets *b;
 
 	READER(state);
 	b = budgets_new();
 	reader_share(r, b);
-	works_long(r, 600);
+	works_long(r, 600, true);
 	before_ms = budget_wait_ms(b, getuid());
-	assert_int_equal(reader_rows(r, &m, -1, &t), -DCPI_EFORMAT);
-	assert_true(budget_wait_ms(b, getuid()) > before_ms / 2);
-	assert_int_equal(reader_rows(r, &m, -1, &t), -EDQUOT);
-	close(r->helper.effort_fd);
-	r->helper.effort_fd = -1;
+	assert_int_equal(reader_rows_take(r, 0, &t, &ran_ns), -EINVAL);
+	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
+	assert_int_equal(reader_rows_ask(r, &m, -1), -EBUSY);
+	assert_int_equal(reader_maps(r, getpid(), &maps), -EBUSY);
+	while (reader_rows_take(r, 100, &t, &ran_ns) == 1)
+		;
+	assert_int_equal(ran_ns, 600 * 1000000);
+	assert_null(t);
+	assert_true(budget_wait_ms(b, getuid()) >= before_ms);
+	forget_effort(r);
 	end_of(r);
 	reader_share(r, NULL);
 	budgets_free(b);
+}
+
+/* One that works without end, or waits for others, is replaced. */
+static void test_rows_take_too_long(void **state)
+{
+	const struct reader_mapped m = { .pid = getpid() };
+	struct unwind_table *t = NULL;
+	uint64_t ran_ns = 0;
+
+	READER(state);
+	works_long(r, 2900, false);
+	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
+	assert_int_equal(reader_rows_take(r, 50, &t, &ran_ns), 1);
+	r->making.looked_ns -= 1000000000;
+	assert_int_equal(reader_rows_take(r, 0, &t, &ran_ns), -ETIMEDOUT);
+	assert_int_equal(r->helper.pid, 0);
+	works_long(r, 3000, false);
+	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
+	while (reader_rows_take(r, 10, &t, &ran_ns) == 1)
+		;
+	assert_int_equal(ran_ns, 3000 * 1000000ull);
+	assert_int_equal(r->helper.pid, 0);
+	assert_true(rows(r, &m, -1, &t) < 0);
+	assert_true(r->helper.pid > 0);
 }
 
 /* Its answers are checked: it reads what applications wrote, and may have become one's tool. */
@@ -1280,7 +1338,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sent_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rows_of_a_descriptor, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_rows_have_their_own_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_are_made_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_take_too_long, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),

@@ -357,6 +357,13 @@ void dyn_leaving(struct process *p)
 	(void)p;
 }
 
+/* What reader_rows_take will find. */
+static struct {
+	bool asked;
+	struct unwind_table *table;
+	int result;
+} making;
+
 int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
 		    struct base_id *id, struct reader_dump *dump)
 {
@@ -390,26 +397,44 @@ int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_i
 	return stand_ins.reader_result;
 }
 
-int reader_rows(struct reader *r, const struct reader_mapped *f, int fd, struct unwind_table **out)
+static int begin_table(int result)
 {
-	(void)r;
+	assert_false(making.asked);
+	making.asked = true;
+	making.result = result;
 	stand_ins.nr_rows++;
-	*out = NULL;
-	return stand_ins.rows ? stand_ins.rows(f, fd, out) : -DCPI_EFORMAT;
+	return 0;
 }
 
-int reader_code_rows(struct reader *r, const struct reader_code *c, struct unwind_table **out)
+int reader_rows_ask(struct reader *r, const struct reader_mapped *f, int fd)
 {
 	(void)r;
-	stand_ins.nr_rows++;
-	*out = NULL;
-	return stand_ins.code_rows ? stand_ins.code_rows(c, out) : -ESRCH;
+	making.table = NULL;
+	return begin_table(stand_ins.rows ? stand_ins.rows(f, fd, &making.table) : -DCPI_EFORMAT);
 }
 
-uint64_t reader_cpu_ns(const struct reader *r)
+int reader_code_rows_ask(struct reader *r, const struct reader_code *c)
 {
 	(void)r;
-	return stand_ins.reader_cpu_ns;
+	making.table = NULL;
+	return begin_table(stand_ins.code_rows ? stand_ins.code_rows(c, &making.table) : -ESRCH);
+}
+
+int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table **out,
+		     uint64_t *ran_ns)
+{
+	(void)r;
+	(void)wait_ms;
+	assert_true(making.asked);
+	*out = NULL;
+	*ran_ns = stand_ins.rows_ran_ns;
+	if (stand_ins.rows_wait) {
+		stand_ins.rows_wait--;
+		return 1;
+	}
+	making.asked = false;
+	*out = making.table;
+	return making.result;
 }
 
 int kernel_vdso_open(void)
@@ -516,6 +541,7 @@ void trial_open(struct trial *t)
 {
 	*t = (struct trial){ .time_ns = 1000 };
 	stand_ins = (struct stand_ins){ .reader_result = -EIO };
+	making.asked = false;
 	t->store.images = images_new();
 	t->store.workloads = workloads_new();
 	t->store.events[0] = (struct driver_event){ .name = "cycles", .period = 1000 };

@@ -69,17 +69,19 @@ struct stand_ins {
 	/* reader_code_read; NULL: there is none */
 	ssize_t (*read_code)(int32_t pid, uint64_t addr, void *to, size_t len);
 	unsigned int nr_asked;
-	/* reader_rows; NULL: there are none */
+	/* What is asked for as unwind table of a file; NULL: there are none */
 	int (*rows)(const struct reader_mapped *f, int fd, struct unwind_table **out);
 	unsigned int nr_rows;
+	/* reader_rows_take: it is not made for so many times, and then takes so long */
+	unsigned int rows_wait;
+	uint64_t rows_ran_ns;
 	/* dyn_living */
 	struct {
 		uint64_t addr, len, seq;
 	} routines[4];
 	size_t nr_routines;
-	/* reader_code_rows; NULL: there are none */
+	/* The same of code; NULL: there are none */
 	int (*code_rows)(const struct reader_code *c, struct unwind_table **out);
-	uint64_t reader_cpu_ns;
 	/* values_send: what it answers, and the last trace it took; values_receive: hands these on
 	 * for each of them */
 	int send_result;
