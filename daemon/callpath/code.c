@@ -193,8 +193,8 @@ static bool is_asked(const struct callpaths *t, const struct callpath_code *part
 {
 	const struct callpath_rows *r = &t->rows;
 
-	return r->is_asked && !memcmp(&r->files[r->asked].m.file, &part->m.file,
-				      sizeof(part->m.file));
+	return r->is_asked &&
+	       !memcmp(&r->files[r->asked].m.file, &part->m.file, sizeof(part->m.file));
 }
 
 /* Some parts from the cursor on; those that do not hold go behind the @nr_gone. How many these are

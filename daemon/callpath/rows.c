@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unwind tables for the files whose code paths met: the reader makes one at a time while dcpid goes on, the driver
- * takes it. */
+/* Unwind tables for the files whose code paths met: the reader makes one at a time while dcpid goes
+ * on, the driver takes it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,25 +310,45 @@ static bool take(struct callpaths *t, unsigned int wait_ms)
 	return true;
 }
 
-/*
- * The one that is next: of the user who took least; files and code of processes in turn, so that a
- * process that changes its code all the time does not hold up files. False: none is due.
+/* What decides which one is next, the least of each; the first one that came, where all are equal.
  */
+struct rank {
+	uint64_t took_ns; /* by its user */
+	bool again;    /* files and code of processes take turns: those that change their code all
+			  the time do not hold up files */
+	uint64_t size; /* small files do not wait for large ones */
+};
+
+static struct rank rank_of(struct callpath_rows *r, const struct callpath_file *f)
+{
+	bool code = f->m.kind == DRIVER_ROWS_CODE;
+
+	return (struct rank){ took_ns(r, f->uid), code == r->was_code, code ? 0 : f->m.file.size };
+}
+
+static bool is_before(const struct rank *a, const struct rank *b)
+{
+	if (a->took_ns != b->took_ns)
+		return a->took_ns < b->took_ns;
+	return a->again != b->again ? b->again : a->size < b->size;
+}
+
+/* The one that is next. False: none is due. */
 static bool pick(struct callpath_rows *r, uint64_t now_ns, size_t *found)
 {
-	uint64_t least_ns = UINT64_MAX;
+	struct rank first;
+	bool any = false;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		const struct callpath_file *f = &r->files[i];
-		bool other = (f->m.kind == DRIVER_ROWS_CODE) != r->was_code;
-		uint64_t rank_ns = 2 * took_ns(r, f->uid) + !other;
+		struct rank rank = rank_of(r, &r->files[i]);
 
-		if (f->next_ns > now_ns || rank_ns >= least_ns)
+		if (r->files[i].next_ns > now_ns || (any && !is_before(&rank, &first)))
 			continue;
-		least_ns = rank_ns;
+		any = true;
+		first = rank;
 		*found = i;
 	}
-	return least_ns < UINT64_MAX;
+	return any;
 }
 
 /* False: there is nothing to ask for. */

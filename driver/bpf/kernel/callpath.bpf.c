@@ -37,11 +37,19 @@ enum {
 	CALLPATH_DEPTH = 8, /* levels of the tree */
 	CALLPATH_ROW_STEPS = 17,
 	CALLPATH_PAGE_BITS = 16, /* UNWIND_PAGE_BITS */
+	/* When tables have changed, so many samples are walked for missing ones alone. Such a walk
+	 * is worth some paths in the long run; at once there may be 512. */
+	CALLPATH_LOOKS = 8,
+	CALLPATH_LOOK_COST = 4,
+	CALLPATH_LOOKS_MAX = 512 * CALLPATH_LOOK_COST,
 };
 
 struct callpath_cpu {
 	struct callpath_counts counts;
 	uint32_t turn[COUNT_NR_EVENTS]; /* samples of the event since the last one with a path */
+	uint32_t looks;			/* samples that are still to be walked for missing tables */
+	uint32_t looked;     /* CALLPATH_LOOK_COST for each such walk, less one for each path */
+	uint32_t look_epoch; /* the tables' epoch of these, plus one */
 	struct unwind_state state;
 	struct unwind_rule rule;
 	struct kernel_user_regs regs;
@@ -673,7 +681,29 @@ static __always_inline void send_path(struct callpath_cpu *c)
 						   : BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline struct callpath_cpu *callpath_turn(const struct count_key *k, uint32_t *cpu)
+/*
+ * A path ends at the first table that is missing. Were only paths to meet them, as many would be
+ * lost as there are files on them: when tables have changed, some samples between are walked for
+ * that.
+ */
+static __always_inline bool looks_for_tables(struct callpath_cpu *c)
+{
+	uint32_t epoch = *(volatile uint32_t *)&c->counts.epoch + 1;
+
+	if (c->look_epoch != epoch) {
+		c->look_epoch = epoch;
+		c->looks = CALLPATH_LOOKS;
+	}
+	if (!c->looks || c->looked >= CALLPATH_LOOKS_MAX || c->counts.busy)
+		return false;
+	c->looks--;
+	c->looked += CALLPATH_LOOK_COST;
+	return true;
+}
+
+/* *@looks: nothing is to be sent. */
+static __always_inline struct callpath_cpu *callpath_turn(const struct count_key *k, uint32_t *cpu,
+							  bool *looks)
 {
 	struct callpath_cpu *c;
 	uint32_t *turn;
@@ -684,9 +714,15 @@ static __always_inline struct callpath_cpu *callpath_turn(const struct count_key
 	*cpu = bpf_get_smp_processor_id();
 	c = bpf_map_lookup_elem(&callpath_cpus, cpu);
 	turn = c ? &c->turn[event % COUNT_NR_EVENTS] : NULL;
-	if (!turn || ++*turn < callpath_every)
+	*looks = false;
+	if (!turn)
 		return NULL;
+	if (++*turn < callpath_every) {
+		*looks = looks_for_tables(c);
+		return *looks ? c : NULL;
+	}
 	*turn = 0;
+	c->looked -= c->looked > 0;
 	__sync_fetch_and_add(&c->counts.received, 1);
 	if (!c->counts.busy)
 		return c;
@@ -714,7 +750,7 @@ static __always_inline void callers_of_kernel(struct callpath_cpu *c, uint32_t c
 
 /* @regs: the interrupted ones, if @event: they are @ctx's. */
 static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t cpu,
-				     const struct count_key *k, const void *regs)
+				     const struct count_key *k, const void *regs, bool looks)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
@@ -722,7 +758,8 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 
 	begin_path(&c->w, k);
 	if (kernel) {
-		kernel_path(ctx, c, k->addr);
+		if (!looks)
+			kernel_path(ctx, c, k->addr);
 		regs = (void *)bpf_task_pt_regs(task);
 	}
 	if (mm && !(task->flags & KERNEL_PF_KTHREAD) &&
@@ -732,6 +769,8 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 		else
 			walk(c, cpu, mm);
 	}
+	if (looks)
+		return;
 	if (!c->w.nr) {
 		push(c, k->addr | CALLPATH_EXACT);
 		c->w.end = CALLPATH_NO_ROWS;
@@ -744,16 +783,17 @@ static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_e
 {
 	struct callpath_cpu *c = NULL;
 	uint32_t cpu;
+	bool looks = false;
 
 	if (callpath_every && k)
-		c = callpath_turn(k, &cpu);
+		c = callpath_turn(k, &cpu, &looks);
 	if (!c)
 		return 0;
 	c->counts.busy = 1;
 	COUNT_BARRIER();
 	if (COUNT_WHAT_MODE(k->what) == SAMPLE_USER)
 		__builtin_memcpy(&c->regs, &ctx->regs, sizeof(c->regs));
-	callpath(ctx, c, cpu, k, NULL);
+	callpath(ctx, c, cpu, k, NULL, looks);
 	COUNT_BARRIER();
 	c->counts.busy = 0;
 	return 0;
@@ -764,14 +804,15 @@ static __attribute__((noinline, unused)) int callpath_of_tick(void *ctx, const v
 {
 	struct callpath_cpu *c = NULL;
 	uint32_t cpu;
+	bool looks = false;
 
 	if (callpath_every && k)
-		c = callpath_turn(k, &cpu);
+		c = callpath_turn(k, &cpu, &looks);
 	if (!c)
 		return 0;
 	c->counts.busy = 1;
 	COUNT_BARRIER();
-	callpath(ctx, c, cpu, k, regs);
+	callpath(ctx, c, cpu, k, regs, looks);
 	COUNT_BARRIER();
 	c->counts.busy = 0;
 	return 0;

@@ -321,6 +321,22 @@ static int notes_order(const struct reader_mapped *f, int fd, struct unwind_tabl
 	return make_table(out);
 }
 
+static void small_files_first(void **state)
+{
+	(void)state;
+	nr_order = 0;
+	stand_ins.rows = notes_order;
+	stand_ins.rows_wait = 1;
+	lacks(1)->file.size = 1 << 20;
+	callpath_serve(paths);
+	lacks(2)->file.size = 1 << 20;
+	lacks(3)->file.size = 1 << 12;
+	callpath_serve(paths);
+	assert_int_equal(nr_order, 3);
+	assert_int_equal(order[1], 3);
+	assert_int_equal(order[2], 2);
+}
+
 /* A user of many files waits for one of few. */
 static void in_turn_by_user(void **state)
 {
@@ -625,6 +641,7 @@ int main(void)
 		TEST(without_a_table),
 		TEST(made_meanwhile),
 		TEST(later_for_want_of_budget),
+		TEST(small_files_first),
 		TEST(in_turn_by_user),
 		TEST(too_long),
 		TEST(too_large),
