@@ -74,6 +74,7 @@ struct callpath_code {
 	struct driver_rows_missing m;
 	uint64_t news;	/* dyn_news when its routines were asked for */
 	uint64_t print; /* a hash of them */
+	bool bare;	/* there were none */
 };
 
 struct callpath_codes {
@@ -81,6 +82,8 @@ struct callpath_codes {
 	size_t nr, cap;
 	size_t next;		  /* part that is checked next; 0: the round is over */
 	uint64_t round_ns;	  /* when it began */
+	uint64_t whole_ns;	  /* the same of the last one of all parts */
+	bool bare_only;		  /* it is of bare ones */
 	struct driver_file *gone; /* that this turn found */
 	size_t cap_gone;
 	struct reader_routine *routines; /* the part that is asked for has them */

@@ -15,8 +15,10 @@ enum {
 	PARTS_MAX = 4096, /* the driver knows no more files */
 	CHECKED_AT_ONCE = 16,
 };
-/* Parts are looked after so often, and for so long at once. */
+/* Parts are looked after so often, those of which no routine was known yet more often, and for so
+ * long at once. */
 #define CHECK_AGAIN_NS 500000000ull
+#define CHECK_BARE_NS  50000000ull
 #define CHECK_NS       5000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
@@ -150,17 +152,20 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	struct callpath_codes *c = &t->codes;
 	const struct process *p = process_of(t, m);
 	struct reader_code code = { .pid = m->pid, .start = m->start, .end = m->end };
+	struct callpath_code *part;
 
 	if (c->unsupported)
 		return -DCPI_EUNSUPPORTED;
 	if (!p)
 		return -ESRCH;
-	if (!note(t, p, m))
+	part = note(t, p, m);
+	if (!part)
 		return -ENOMEM;
 	c->nr_routines = 0;
 	c->no_memory = false;
 	dyn_living(p, m->start, m->end, add_routine, c);
 	sort_routines(c);
+	part->bare = !c->nr_routines;
 	if (!c->nr_routines || c->no_memory)
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
@@ -204,12 +209,14 @@ static size_t check_some(struct callpaths *t, size_t nr_gone)
 	struct callpath_codes *c = &t->codes;
 
 	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
-		if (is_asked(t, &c->parts[c->next]) || holds(t, &c->parts[c->next])) {
+		struct callpath_code *part = &c->parts[c->next];
+
+		if ((c->bare_only && !part->bare) || is_asked(t, part) || holds(t, part)) {
 			c->next++;
 			continue;
 		}
-		c->gone[nr_gone++] = c->parts[c->next].m.file;
-		c->parts[c->next] = c->parts[--c->nr];
+		c->gone[nr_gone++] = part->m.file;
+		*part = c->parts[--c->nr];
 	}
 	return nr_gone;
 }
@@ -221,12 +228,16 @@ void callpath_code_check(struct callpaths *t)
 	uint64_t begun_ns = base_now_ns();
 	size_t nr_gone = 0;
 
-	if (!c->next && begun_ns - c->round_ns < CHECK_AGAIN_NS)
+	if (!c->next && begun_ns - c->round_ns < CHECK_BARE_NS)
 		return;
 	if (base_grow(&c->gone, &c->cap_gone, c->nr, sizeof(*c->gone)) < 0)
 		return;
-	if (!c->next)
+	if (!c->next) {
 		c->round_ns = begun_ns;
+		c->bare_only = begun_ns - c->whole_ns < CHECK_AGAIN_NS;
+		if (!c->bare_only)
+			c->whole_ns = begun_ns;
+	}
 	while (c->next < c->nr && base_now_ns() - begun_ns < CHECK_NS)
 		nr_gone = check_some(t, nr_gone);
 	if (c->next >= c->nr)

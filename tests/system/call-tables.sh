@@ -21,7 +21,7 @@ chain()
 			echo "unsigned long level$((i - 1))(unsigned long);"
 			echo "unsigned long level$i(unsigned long n) { return level$((i - 1))(n) + $i; }"
 		fi >"$1/level$i.c"
-		gcc -O1 -fPIC -shared -o "$1/level$i.so" "$1/level$i.c"
+		gcc -O1 -fPIC -shared -o "$1/level$i-${1##*/}.so" "$1/level$i.c"
 	done
 	cat >"$1/main.c" <<-END
 		#include <time.h>
@@ -29,7 +29,7 @@ chain()
 		volatile unsigned long sink;
 		int main(void) { while (clock() < 8 * CLOCKS_PER_SEC) sink = level$((LEVELS - 1))(100000); }
 	END
-	gcc -O1 -o "$1/main" "$1/main.c" "$1"/level*.so
+	gcc -O1 -o "$1/main" "$1/main.c" -Wl,--no-as-needed "$1"/level*.so
 }
 
 start_daemon -rate 1000 -callpaths $EVERY
@@ -38,7 +38,7 @@ for try in 1 2 3; do
 	chain "$work/$try"
 	"$work/$try/main"
 	"$DCPI_BIN/dcpictl" flush >/dev/null
-	"$DCPI_BIN/dcpicalltree" -cut 0 -depth 1 -image "$work/$try/level0.so" >"$work/tree" 2>/dev/null
+	"$DCPI_BIN/dcpicalltree" -cut 0 -depth 1 -image "$work/$try/level0-$try.so" >"$work/tree" 2>/dev/null
 	all=$(awk '/^cpu-clock +[0-9]+ samples/ { print $2 }' "$work/tree")
 	early=$(awk '/\(no unwind rows\)/ { n += $2 } END { print n + 0 }' "$work/tree")
 	echo "of $((all / EVERY)) paths $((early / EVERY)) end early"

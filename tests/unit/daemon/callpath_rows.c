@@ -508,6 +508,21 @@ static void nothing_told_yet(void **state)
 	assert_int_equal(driver.nr_put, 1);
 }
 
+/* Code that runs before it is told of has its table soon after. */
+static void told_soon(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 0;
+	lacks_code(1);
+	serve_later();
+	stand_ins.nr_routines = 1;
+	stand_ins.news++;
+	ahead_ns += SECOND_NS / 10;
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_forgotten, 1);
+}
+
 /* Another routine of the same length took its place. */
 static void replaced(void **state)
 {
@@ -649,6 +664,7 @@ int main(void)
 		TEST(by_its_routines),
 		TEST(told_twice),
 		TEST(nothing_told_yet),
+		TEST(told_soon),
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),
