@@ -128,11 +128,10 @@ struct callpath_user {
 struct callpath_rows {
 	struct callpath_file *files;
 	size_t nr, cap;
-	bool is_asked;	    /* the reader makes the table of … */
-	size_t asked;	    /* … this one … */
-	uint64_t asked_ns;  /* … since then */
-	bool was_code;	    /* it, or the last one, is code of a process */
-	uint64_t budget_ns; /* time that may be spent now */
+	bool is_asked;	      /* the reader makes the table of … */
+	size_t asked;	      /* … this one */
+	bool was_code;	      /* it, or the last one, is code of a process */
+	int64_t budget_ns[2]; /* time that may be spent now, and for large files; below 0: a debt */
 	uint64_t refilled_ns;
 	struct callpath_user users[CALLPATH_USERS];
 	uint64_t halved_ns;

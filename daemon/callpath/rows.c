@@ -9,9 +9,14 @@
 #include "callpath_internal.h"
 #include "unwind.h"
 
-/* CPU time for making tables: three seconds for what is new, or a twentieth of one CPU. */
-#define BUDGET_NS    3000000000ull
-#define BUDGET_SHARE 20
+/*
+ * CPU time for making tables: three seconds for what is new, or a twentieth of one CPU. The last
+ * one may take more, which is waited for. Half of it is for large files: others do not wait for
+ * those.
+ */
+#define BUDGET_NS    1500000000ll
+#define BUDGET_SHARE 40
+#define LARGE	     (8u << 20)
 /* The longest time of one turn for tables that are made at once; the last one may exceed it. */
 #define SERVE_NS 20000000ull
 /* A file is looked for again so often, and after so long in another process that runs it: by then
@@ -22,6 +27,8 @@
 enum { SMALL_MS = 2 };
 /* What users took counts half after so long. */
 #define HALF_NS 10000000000ull
+/* In which others are held up is worth so much work. */
+enum { IDLE_COST = 20 };
 enum { FILES_MAX = 4096, CODES_MAX = 1024, FAILURES_MAX = 3 };
 
 static void free_file(struct callpath_file *f)
@@ -108,30 +115,41 @@ static bool waits(const struct callpath_rows *r, const struct driver_rows_missin
 	return false;
 }
 
-/* Code that processes write leaves places for files. */
-static bool has_place(const struct callpath_rows *r, const struct driver_rows_missing *m)
+/* Code that processes write leaves places for files; and a user has half of what others leave. */
+static bool has_place(const struct callpath_rows *r, const struct driver_rows_missing *m,
+		      uint32_t uid)
 {
-	return r->nr < (m->kind == DRIVER_ROWS_CODE ? CODES_MAX : FILES_MAX);
+	size_t max = m->kind == DRIVER_ROWS_CODE ? CODES_MAX : FILES_MAX, own = 0;
+
+	for (size_t i = 0; r->nr >= max / 2 && i < r->nr; i++)
+		own += r->files[i].uid == uid;
+	return r->nr < max && own < (max - (r->nr - own)) / 2;
+}
+
+static uint32_t uid_of(const struct callpaths *t, int32_t pid)
+{
+	const struct process *p = processes_find(t->config.follow->processes, pid);
+
+	return p && p->uid_known ? p->uid : reader_user(pid);
 }
 
 static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
 	struct callpaths *t = ctx;
 	struct callpath_rows *r = &t->rows;
-	const struct process *p;
+	uint32_t uid;
 
 	if (waits(r, m))
 		return 0;
-	if (!has_place(r, m) || base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
+	uid = uid_of(t, m->pid);
+	if (!has_place(r, m, uid) ||
+	    base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
 		put_none(t, &m->file);
 		if (m->kind == DRIVER_ROWS_CODE)
 			callpath_code_later(t, m);
 		return 0;
 	}
-	p = processes_find(t->config.follow->processes, m->pid);
-	r->files[r->nr] = (struct callpath_file){ .m = *m,
-						  .since_ns = base_now_ns(),
-						  .uid = p ? p->uid : UINT32_MAX };
+	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns(), .uid = uid };
 	/* Its process may end before it is asked for. */
 	if (m->kind == DRIVER_ROWS_FILE)
 		find_path(t, &r->files[r->nr]);
@@ -218,6 +236,8 @@ static bool may_come(const struct callpaths *t, struct callpath_file *f, int r)
 {
 	bool by_id = f->by_id;
 
+	if (r == -EBUSY)
+		return true;
 	/* The machine may be busy; a file that does it again and again is given up. */
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
 		return ++f->nr_failed < FAILURES_MAX;
@@ -262,15 +282,22 @@ static bool settle(struct callpaths *t, struct callpath_file *f, int r,
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+static int64_t *budget_of(struct callpath_rows *r, const struct callpath_file *f)
+{
+	return &r->budget_ns[f->m.kind == DRIVER_ROWS_FILE && f->m.file.size >= LARGE];
+}
+
 static void refill(struct callpath_rows *r)
 {
 	uint64_t now = base_now_ns();
+	int64_t more_ns =
+		r->refilled_ns ? (int64_t)((now - r->refilled_ns) / BUDGET_SHARE) : BUDGET_NS;
 
-	if (!r->refilled_ns)
-		r->budget_ns = BUDGET_NS;
-	else
-		r->budget_ns += (now - r->refilled_ns) / BUDGET_SHARE;
-	r->budget_ns = r->budget_ns > BUDGET_NS ? BUDGET_NS : r->budget_ns;
+	for (size_t i = 0; i < 2; i++) {
+		r->budget_ns[i] += more_ns;
+		if (r->budget_ns[i] > BUDGET_NS)
+			r->budget_ns[i] = BUDGET_NS;
+	}
 	r->refilled_ns = now;
 	forget_half(r, now);
 }
@@ -297,14 +324,13 @@ static bool take(struct callpaths *t, unsigned int wait_ms)
 {
 	struct callpath_rows *r = &t->rows;
 	struct unwind_table *table;
-	uint64_t ran_ns, since_ns = r->asked_ns;
-	int code = reader_rows_take(t->config.reader, wait_ms, &table, &ran_ns);
+	struct reader_cost cost;
+	int code = reader_rows_take(t->config.reader, wait_ms, &table, &cost);
 
 	if (code == 1)
 		return false;
-	r->budget_ns -= ran_ns < r->budget_ns ? ran_ns : r->budget_ns;
-	/* Others waited as long. */
-	charge(r, r->files[r->asked].uid, base_now_ns() - since_ns + 1);
+	*budget_of(r, &r->files[r->asked]) -= (int64_t)cost.ran_ns;
+	charge(r, r->files[r->asked].uid, cost.ran_ns + IDLE_COST * cost.idle_ns + 1);
 	end_asked(t, code, table);
 	unwind_free(table);
 	return true;
@@ -333,16 +359,19 @@ static bool is_before(const struct rank *a, const struct rank *b)
 	return a->again != b->again ? b->again : a->size < b->size;
 }
 
-/* The one that is next. False: none is due. */
+/* The one that is next. False: none is due, or may be asked for. */
 static bool pick(struct callpath_rows *r, uint64_t now_ns, size_t *found)
 {
 	struct rank first;
 	bool any = false;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		struct rank rank = rank_of(r, &r->files[i]);
+		struct rank rank;
 
-		if (r->files[i].next_ns > now_ns || (any && !is_before(&rank, &first)))
+		if (r->files[i].next_ns > now_ns || *budget_of(r, &r->files[i]) <= 0)
+			continue;
+		rank = rank_of(r, &r->files[i]);
+		if (any && !is_before(&rank, &first))
 			continue;
 		any = true;
 		first = rank;
@@ -357,11 +386,10 @@ static bool ask_next(struct callpaths *t)
 	struct callpath_rows *r = &t->rows;
 	int code;
 
-	if (!r->budget_ns || !pick(r, base_now_ns(), &r->asked))
+	if (!pick(r, base_now_ns(), &r->asked))
 		return false;
 	r->is_asked = true;
 	r->was_code = r->files[r->asked].m.kind == DRIVER_ROWS_CODE;
-	r->asked_ns = base_now_ns();
 	code = ask(t, &r->files[r->asked]);
 	if (code < 0)
 		end_asked(t, code, NULL);

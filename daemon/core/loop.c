@@ -517,7 +517,7 @@ static void serve_missing(struct daemon *d, struct loop *l)
 	bool more = d->callpaths && callpath_serve(d->callpaths);
 	uint64_t look_ns;
 
-	if (!d->traces && !more)
+	if (!d->traces && !d->callpaths)
 		return;
 	more |= d->traces && trace_serve(d->traces);
 	look_ns = more ? SERVE_NS : 2 * l->look_ns;

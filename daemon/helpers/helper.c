@@ -138,6 +138,15 @@ void helper_reap(struct helper *h)
 			h->zombies[i] = 0;
 }
 
+size_t helper_nr_held(const struct helper *h)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++)
+		nr += h->zombies[i] != 0;
+	return nr;
+}
+
 static void keep_zombie(struct helper *h)
 {
 	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++)

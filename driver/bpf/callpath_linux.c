@@ -163,6 +163,9 @@ static void miss(struct bpf_callpath_source *s, const struct callpath_missing *m
 		to.start = to.file.size << UNWIND_PAGE_BITS;
 		to.end = to.start + (1 << UNWIND_PAGE_BITS);
 	}
+	/* Several CPUs meet the same one. */
+	if (bpf_rows_is_asked(&s->rows, &to.file))
+		return;
 	/* Without room for it, it is met again. */
 	if (base_grow(&s->missed, &s->cap_missed, s->nr_missed + 1, sizeof(to)) < 0)
 		return;

@@ -243,6 +243,13 @@ int bpf_rows_put(struct bpf_rows *r, const struct driver_file *file,
 	return e;
 }
 
+bool bpf_rows_is_asked(const struct bpf_rows *r, const struct driver_file *file)
+{
+	uint32_t number = find(r, file);
+
+	return number && !r->files[number].again;
+}
+
 bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns)
 {
 	uint32_t number = find(r, file);

@@ -158,10 +158,17 @@ struct helper_effort reader_effort(const struct reader *r)
 				       reader.ready_ns + parser.ready_ns };
 }
 
+/* It was not told once. */
+static uint64_t grown(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
 struct helper_effort reader_effort_since(const struct helper_effort *from,
 					 const struct helper_effort *to)
 {
-	return (struct helper_effort){ to->ran_ns - from->ran_ns, to->ready_ns - from->ready_ns };
+	return (struct helper_effort){ grown(from->ran_ns, to->ran_ns),
+				       grown(from->ready_ns, to->ready_ns) };
 }
 
 /* Time in which the helpers work, or wait for a CPU, is not their client's to answer for. */

@@ -113,18 +113,26 @@ struct reader_code {
 /*
  * To make one takes long: it is asked for, and taken when it is there; meanwhile all other requests
  * to this reader fail with -EBUSY. It is charged to no budget. @fd: the file itself, whatever @f
- * says, or -1. 0: it was asked for; -DCPI_EHELPER or another.
+ * says, or -1. 0: it was asked for; -EBUSY: it may be later; -DCPI_EHELPER or another.
  */
 int reader_rows_ask(struct reader *r, const struct reader_mapped *f, int fd);
 int reader_code_rows_ask(struct reader *r, const struct reader_code *c);
 /*
- * 1: it is not there yet, nor in @wait_ms. 0: *@out is to be freed (unwind_free). -ESTALE, -ENOENT: neither the
- * mapping nor the path leads to that file any more; -ETIMEDOUT; -DCPI_EFORMAT, -DCPI_ELIMIT or
- * another: there is none to be had of it. *@ran_ns: the helpers' CPU time for it up to now.
+ * 1: it is not there yet, nor in @wait_ms. 0: *@out is to be freed (unwind_free). -ESTALE, -ENOENT:
+ * neither the mapping nor the path leads to that file any more; -ETIMEDOUT; -DCPI_EFORMAT,
+ * -DCPI_ELIMIT, -EREMOTE (the file's system holds the helper even when it is killed) or another:
+ * there is none to be had of it. *@cost: the helpers' CPU time for it up to now, and the time in
+ * which they waited for others.
  */
 struct unwind_table;
+struct reader_cost {
+	uint64_t ran_ns, idle_ns;
+};
 int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table **out,
-		     uint64_t *ran_ns);
+		     struct reader_cost *cost);
+/* The real user of process @pid, whom the kernel may not show as its owner; UINT32_MAX: it is gone.
+ */
+uint32_t reader_user(int32_t pid);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

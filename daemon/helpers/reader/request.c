@@ -55,6 +55,11 @@ static uint32_t user_of(int32_t pid, uint32_t otherwise)
 	return st.st_uid ? st.st_uid : real_user(pid, otherwise);
 }
 
+uint32_t reader_user(int32_t pid)
+{
+	return user_of(pid, NO_USER);
+}
+
 int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct driver_load *l,
 		    struct base_id *id, struct reader_dump *dump)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unwind tables are asked for, and taken when the helpers have made them; dcpid goes on meanwhile. */
+/* Unwind tables are asked for, and taken when the helpers have made them; dcpid goes on meanwhile.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,18 +12,26 @@
 
 /* A table that takes more work is given up, and one for which they wait so long for others (a file
  * system); nor is longer waited for one, however busy the machine is. */
-#define WORK_MAX_NS 3000000000ull
+#define WORK_MAX_NS 2000000000ull
 #define IDLE_MAX_NS 1000000000ull
 #define WAIT_MAX_NS 30000000000ull
+/* Between two looks no more counts as idle: all of us may have stood still. */
+#define LOOK_MAX_NS 250000000ull
+
+/* While the kernel holds so many that were killed, none is asked. */
+enum { HELD_MAX = 4 };
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static int ask(struct reader *r, const struct reader_request *q, int fd)
 {
-	int code = r->making.asked ? -EBUSY : reader_ask(r, q, fd);
+	int code;
 
-	if (code == -EBUSY)
-		return code;
+	helper_reap(&r->helper);
+	helper_reap(&r->parser);
+	if (r->making.asked || helper_nr_held(&r->helper) + helper_nr_held(&r->parser) >= HELD_MAX)
+		return -EBUSY;
+	code = reader_ask(r, q, fd);
 	if (code < 0) {
 		reader_replace(r);
 		return -DCPI_EHELPER;
@@ -81,8 +90,8 @@ int reader_code_rows_ask(struct reader *r, const struct reader_code *c)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* See how far they are: the work since they were asked. */
-static uint64_t look(struct reader *r)
+/* See how far they are. */
+static void look(struct reader *r)
 {
 	struct reader_making *m = &r->making;
 	struct helper_effort now = reader_effort(r), used = reader_effort_since(&m->before, &now);
@@ -90,17 +99,27 @@ static uint64_t look(struct reader *r)
 	uint64_t now_ns = base_now_ns(), took_ns = now_ns - m->looked_ns;
 	uint64_t busy_ns = step.ran_ns + step.ready_ns;
 
+	took_ns = took_ns < LOOK_MAX_NS ? took_ns : LOOK_MAX_NS;
 	if (busy_ns < took_ns && !helper_is_ready(&r->helper) && !helper_is_ready(&r->parser))
 		m->idle_ns += took_ns - busy_ns;
 	m->looked = used;
 	m->looked_ns = now_ns;
-	return used.ran_ns;
 }
 
-static bool is_late(const struct reader_making *m)
+/* 0, or why it is given up. Work is the same each time. */
+static int late(const struct reader_making *m)
 {
-	return m->looked.ran_ns >= WORK_MAX_NS || m->idle_ns >= IDLE_MAX_NS ||
-	       m->looked_ns - m->since_ns >= WAIT_MAX_NS;
+	if (m->looked.ran_ns >= WORK_MAX_NS)
+		return -DCPI_ELIMIT;
+	return m->idle_ns >= IDLE_MAX_NS || m->looked_ns - m->since_ns >= WAIT_MAX_NS ? -ETIMEDOUT
+										      : 0;
+}
+
+static int give_up(struct reader *r, int code)
+{
+	reader_replace(r);
+	/* Its file system holds even the killed one. */
+	return r->helper.held ? -EREMOTE : code;
 }
 
 /* A table is checked as it is decoded: once, as it may be large. */
@@ -128,19 +147,22 @@ static int take_table(struct reader *r, const struct reader_answer *a, struct un
 }
 
 int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table **out,
-		     uint64_t *ran_ns)
+		     struct reader_cost *cost)
 {
 	struct reader_answer a;
 	int code, none = -1;
 
 	*out = NULL;
-	*ran_ns = 0;
+	*cost = (struct reader_cost){ 0 };
 	if (!r->making.asked)
 		return -EINVAL;
 	code = base_wait_readable(r->helper.sock, &wait_ms);
-	*ran_ns = look(r);
-	if (code == -ETIMEDOUT && !is_late(&r->making))
-		return 1;
+	look(r);
+	*cost = (struct reader_cost){ r->making.looked.ran_ns, r->making.idle_ns };
+	if (code == -ETIMEDOUT) {
+		code = late(&r->making);
+		return code < 0 ? give_up(r, code) : 1;
+	}
 	r->making.asked = false;
 	if (code == 0)
 		code = reader_receive(r->helper.sock, &a, sizeof(a), &none);
@@ -149,5 +171,5 @@ int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table
 	if (code == 0)
 		return a.status < 0 ? a.status : take_table(r, &a, out);
 	reader_replace(r);
-	return code == -ETIMEDOUT ? code : -DCPI_EHELPER;
+	return -DCPI_EHELPER;
 }

@@ -688,15 +688,16 @@ static __always_inline void send_path(struct callpath_cpu *c)
  */
 static __always_inline bool looks_for_tables(struct callpath_cpu *c)
 {
-	uint32_t epoch = *(volatile uint32_t *)&c->counts.epoch + 1;
+	uint32_t epoch = *(volatile uint32_t *)&c->counts.epoch + 1, looks;
 
 	if (c->look_epoch != epoch) {
 		c->look_epoch = epoch;
 		c->looks = CALLPATH_LOOKS;
 	}
-	if (!c->looks || c->looked >= CALLPATH_LOOKS_MAX || c->counts.busy)
+	looks = *(volatile uint32_t *)&c->looks;
+	if (!looks || c->looked >= CALLPATH_LOOKS_MAX || c->counts.busy)
 		return false;
-	c->looks--;
+	c->looks = looks - 1;
 	c->looked += CALLPATH_LOOK_COST;
 	return true;
 }
@@ -706,7 +707,7 @@ static __always_inline struct callpath_cpu *callpath_turn(const struct count_key
 							  bool *looks)
 {
 	struct callpath_cpu *c;
-	uint32_t *turn;
+	uint32_t *turn, looked;
 
 	/* One that was not counted has no process; in kernel mode it is the idle task's. */
 	if (!k->tgid)
@@ -722,7 +723,8 @@ static __always_inline struct callpath_cpu *callpath_turn(const struct count_key
 		return *looks ? c : NULL;
 	}
 	*turn = 0;
-	c->looked -= c->looked > 0;
+	looked = *(volatile uint32_t *)&c->looked;
+	c->looked = looked - (looked > 0);
 	__sync_fetch_and_add(&c->counts.received, 1);
 	if (!c->counts.busy)
 		return c;

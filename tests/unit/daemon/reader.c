@@ -147,13 +147,13 @@ static void check_table(struct unwind_table *t, const struct driver_load *l, uin
 
 static int wait_rows(struct reader *r, int result, struct unwind_table **t)
 {
-	uint64_t ran_ns;
+	struct reader_cost cost;
 
 	*t = NULL;
 	if (result < 0)
 		return result;
 	do
-		result = reader_rows_take(r, 100, t, &ran_ns);
+		result = reader_rows_take(r, 100, t, &cost);
 	while (result == 1);
 	return result;
 }
@@ -984,14 +984,15 @@ static void forget_effort(struct reader *r)
 	r->helper.effort_fd = -1;
 }
 
-/* A table of a large file takes long: no user pays for it, and the reader takes no other request. */
+/* A table of a large file takes long: no user pays for it, and the reader takes no other request.
+ */
 static void test_rows_are_made_meanwhile(void **state)
 {
 	const struct reader_mapped m = { .pid = getpid() };
 	struct base_buf maps = { 0 };
 	struct unwind_table *t = NULL;
 	unsigned int before_ms;
-	uint64_t ran_ns = 0;
+	struct reader_cost cost;
 	struct budgets *b;
 
 	READER(state);
@@ -999,13 +1000,13 @@ static void test_rows_are_made_meanwhile(void **state)
 	reader_share(r, b);
 	works_long(r, 600, true);
 	before_ms = budget_wait_ms(b, getuid());
-	assert_int_equal(reader_rows_take(r, 0, &t, &ran_ns), -EINVAL);
+	assert_int_equal(reader_rows_take(r, 0, &t, &cost), -EINVAL);
 	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
 	assert_int_equal(reader_rows_ask(r, &m, -1), -EBUSY);
 	assert_int_equal(reader_maps(r, getpid(), &maps), -EBUSY);
-	while (reader_rows_take(r, 100, &t, &ran_ns) == 1)
+	while (reader_rows_take(r, 100, &t, &cost) == 1)
 		;
-	assert_int_equal(ran_ns, 600 * 1000000);
+	assert_int_equal(cost.ran_ns, 600 * 1000000);
 	assert_null(t);
 	assert_true(budget_wait_ms(b, getuid()) >= before_ms);
 	forget_effort(r);
@@ -1019,23 +1020,55 @@ static void test_rows_take_too_long(void **state)
 {
 	const struct reader_mapped m = { .pid = getpid() };
 	struct unwind_table *t = NULL;
-	uint64_t ran_ns = 0;
+	struct reader_cost cost;
+	int result;
 
 	READER(state);
-	works_long(r, 2900, false);
+	works_long(r, 1900, false);
 	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
-	assert_int_equal(reader_rows_take(r, 50, &t, &ran_ns), 1);
-	r->making.looked_ns -= 1000000000;
-	assert_int_equal(reader_rows_take(r, 0, &t, &ran_ns), -ETIMEDOUT);
+	assert_int_equal(reader_rows_take(r, 50, &t, &cost), 1);
+	/* That all stood still does not count for more than a look. */
+	for (int i = 0; i < 3; i++) {
+		r->making.looked_ns -= 10000000000;
+		assert_int_equal(reader_rows_take(r, 0, &t, &cost), 1);
+	}
+	r->making.looked_ns -= 10000000000;
+	assert_int_equal(reader_rows_take(r, 0, &t, &cost), -ETIMEDOUT);
+	assert_int_equal(cost.idle_ns, 1000000000);
 	assert_int_equal(r->helper.pid, 0);
-	works_long(r, 3000, false);
+	works_long(r, 2000, false);
 	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
-	while (reader_rows_take(r, 10, &t, &ran_ns) == 1)
-		;
-	assert_int_equal(ran_ns, 3000 * 1000000ull);
+	do
+		result = reader_rows_take(r, 10, &t, &cost);
+	while (result == 1);
+	assert_int_equal(result, -DCPI_ELIMIT);
+	assert_int_equal(cost.ran_ns, 2000 * 1000000ull);
 	assert_int_equal(r->helper.pid, 0);
 	assert_true(rows(r, &m, -1, &t) < 0);
 	assert_true(r->helper.pid > 0);
+}
+
+/* Helpers that file systems hold are waited for before more of them are lost. */
+static void test_rows_wait_for_held_helpers(void **state)
+{
+	const struct reader_mapped m = { .pid = INT32_MAX };
+	struct unwind_table *t;
+
+	READER(state);
+	for (size_t i = 0; i < 4; i++) {
+		r->helper.zombies[i] = fork();
+		if (r->helper.zombies[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pause();
+		}
+	}
+	assert_int_equal(reader_rows_ask(r, &m, -1), -EBUSY);
+	kill(r->helper.zombies[2], SIGKILL);
+	waitpid(r->helper.zombies[2], NULL, 0);
+	assert_true(rows(r, &m, -1, &t) < 0);
+	for (size_t i = 0; i < 4; i++)
+		if (i != 2)
+			kill(r->helper.zombies[i], SIGKILL);
 }
 
 /* Its answers are checked: it reads what applications wrote, and may have become one's tool. */
@@ -1340,6 +1373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rows_of_a_descriptor, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rows_are_made_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rows_take_too_long, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_wait_for_held_helpers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),

@@ -420,14 +420,20 @@ int reader_code_rows_ask(struct reader *r, const struct reader_code *c)
 	return begin_table(stand_ins.code_rows ? stand_ins.code_rows(c, &making.table) : -ESRCH);
 }
 
+uint32_t reader_user(int32_t pid)
+{
+	(void)pid;
+	return 0;
+}
+
 int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table **out,
-		     uint64_t *ran_ns)
+		     struct reader_cost *cost)
 {
 	(void)r;
 	(void)wait_ms;
 	assert_true(making.asked);
 	*out = NULL;
-	*ran_ns = stand_ins.rows_ran_ns;
+	*cost = (struct reader_cost){ .ran_ns = stand_ins.rows_ran_ns };
 	if (stand_ins.rows_wait) {
 		stand_ins.rows_wait--;
 		return 1;
