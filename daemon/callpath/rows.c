@@ -408,7 +408,9 @@ bool callpath_serve(struct callpaths *t)
 	callpath_code_check(t);
 	t->calls->missing(t->config.driver, on_missing, t);
 	more = !r->is_asked || take(t, 0);
-	while (more && base_now_ns() - begun_ns < SERVE_NS)
-		more = ask_next(t) && (!r->is_asked || take(t, SMALL_MS));
+	/* However long that took, one is asked. */
+	while (more)
+		more = ask_next(t) && (!r->is_asked || take(t, SMALL_MS)) &&
+		       base_now_ns() - begun_ns < SERVE_NS;
 	return r->is_asked || r->nr_put > put_before;
 }

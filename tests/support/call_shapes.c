@@ -178,6 +178,7 @@ static jmp_buf out;
 APART __attribute__((noreturn)) static void leave(uint32_t left)
 {
 	sink += leaf(left);
+	shapes_state.unsettled++; /* until jumped has cut the shadow */
 	longjmp(out, 1);
 }
 
@@ -193,7 +194,6 @@ APART static uint64_t jumped(uint32_t left)
 
 	if (!setjmp(out))
 		never_returns(left);
-	shapes_state.unsettled++;
 	shapes_cut(depth);
 	shapes_state.unsettled--;
 	return shapes_down(left / 2);
