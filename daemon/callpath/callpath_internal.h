@@ -119,7 +119,7 @@ struct callpath_file {
 
 enum { CALLPATH_USERS = 64 };
 
-/* What was done for a user lately. */
+/* A user, and the time that was spent for that one lately. */
 struct callpath_user {
 	uint32_t uid;
 	uint64_t took_ns; /* 0: this place is free */

@@ -25,7 +25,7 @@
 #define PATIENCE_NS 2000000000ull
 /* A small table is waited for. */
 enum { SMALL_MS = 2 };
-/* What users took counts half after so long. */
+/* Time that was spent for users counts half after so long. */
 #define HALF_NS 10000000000ull
 /* In which others are held up is worth so much work. */
 enum { IDLE_COST = 20 };
@@ -231,7 +231,7 @@ static void put(struct callpaths *t, const struct callpath_file *f,
 		t->rows.nr_put++;
 }
 
-/* What a process has, or had, mapped may be found when it is known. */
+/* Files that a process has, or had, mapped may be found when it is known. */
 static bool may_come(const struct callpaths *t, struct callpath_file *f, int r)
 {
 	bool by_id = f->by_id;
@@ -336,7 +336,7 @@ static bool take(struct callpaths *t, unsigned int wait_ms)
 	return true;
 }
 
-/* What decides which one is next, the least of each; the first one that came, where all are equal.
+/* The order of files: the least of each is next, and the first one that came where all are equal.
  */
 struct rank {
 	uint64_t took_ns; /* by its user */

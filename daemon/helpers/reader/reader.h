@@ -130,7 +130,8 @@ struct reader_cost {
 };
 int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table **out,
 		     struct reader_cost *cost);
-/* The real user of process @pid, whom the kernel may not show as its owner; UINT32_MAX: it is gone.
+/* The real user of process @pid, which the kernel may not show as its owner; UINT32_MAX: it is
+ * gone.
  */
 uint32_t reader_user(int32_t pid);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed

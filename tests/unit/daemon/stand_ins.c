@@ -357,7 +357,7 @@ void dyn_leaving(struct process *p)
 	(void)p;
 }
 
-/* What reader_rows_take will find. */
+/* The table that reader_rows_take will find. */
 static struct {
 	bool asked;
 	struct unwind_table *table;

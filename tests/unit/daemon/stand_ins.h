@@ -69,7 +69,7 @@ struct stand_ins {
 	/* reader_code_read; NULL: there is none */
 	ssize_t (*read_code)(int32_t pid, uint64_t addr, void *to, size_t len);
 	unsigned int nr_asked;
-	/* What is asked for as unwind table of a file; NULL: there are none */
+	/* Answers to reader_rows_ask; NULL: there are none */
 	int (*rows)(const struct reader_mapped *f, int fd, struct unwind_table **out);
 	unsigned int nr_rows;
 	/* reader_rows_take: it is not made for so many times, and then takes so long */
