@@ -27,7 +27,7 @@
 enum { SMALL_MS = 2 };
 /* Time that was spent for users counts half after so long. */
 #define HALF_NS 10000000000ull
-/* In which others are held up is worth so much work. */
+/* Time in which a table holds others up counts so many times. */
 enum { IDLE_COST = 20 };
 enum { FILES_MAX = 4096, CODES_MAX = 1024, FAILURES_MAX = 3 };
 

@@ -131,19 +131,15 @@ bool helper_is_ready(const struct helper *h)
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
-void helper_reap(struct helper *h)
-{
-	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++)
-		if (h->zombies[i] && waitpid(h->zombies[i], NULL, WNOHANG) != 0)
-			h->zombies[i] = 0;
-}
-
-size_t helper_nr_held(const struct helper *h)
+size_t helper_reap(struct helper *h)
 {
 	size_t nr = 0;
 
-	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++)
+	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++) {
+		if (h->zombies[i] && waitpid(h->zombies[i], NULL, WNOHANG) != 0)
+			h->zombies[i] = 0;
 		nr += h->zombies[i] != 0;
+	}
 	return nr;
 }
 

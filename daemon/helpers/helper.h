@@ -41,10 +41,8 @@ int helper_start(struct helper *h, const struct helper_start *how);
  * waitpid(2); SIGKILL where that is not known yet.
  */
 int helper_end(struct helper *h, bool kill, unsigned int wait_ms);
-/* See whether those that were killed and held are gone. */
-void helper_reap(struct helper *h);
-/* How many are not. */
-size_t helper_nr_held(const struct helper *h);
+/* See whether those that were killed and held are gone: how many are not. */
+size_t helper_reap(struct helper *h);
 /*
  * Nanoseconds since its start in which it ran, and in which it could have run but had no CPU. The
  * rest of the time it waited for others. Zeros where it does not run, or the kernel does not count.

@@ -51,6 +51,7 @@ struct bpf_rows {
 /* As driver_rows_put; @now_ns: CLOCK_MONOTONIC. */
 int bpf_rows_put(struct bpf_rows *r, const struct driver_file *file,
 		 const struct unwind_table *table, uint64_t now_ns);
+/* It was asked for, and not by bpf_rows_again since. */
 bool bpf_rows_is_asked(const struct bpf_rows *r, const struct driver_file *file);
 /* @file is missing: true the first time, and after bpf_rows_again; then programs are told not to
  * report it again. */

@@ -254,7 +254,7 @@ bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t n
 {
 	uint32_t number = find(r, file);
 
-	if (number && !r->files[number].again)
+	if (bpf_rows_is_asked(r, file))
 		return false;
 	if (!number) {
 		number = take_number(r);

@@ -43,7 +43,9 @@ for try in 1 2 3; do
 	early=$(awk '/\(no unwind rows\)/ { n += $2 } END { print n + 0 }' "$work/tree")
 	echo "of $((all / EVERY)) paths $((early / EVERY)) end early"
 	# Were there not more paths than libraries, nothing would be shown.
-	[ $((all / EVERY)) -le $((2 * LEVELS)) ] || [ $((early / EVERY)) -ge $((LEVELS / 2)) ] || exit 0
+	if [ $((all / EVERY)) -gt $((2 * LEVELS)) ] && [ $((early / EVERY)) -lt $((LEVELS / 2)) ]; then
+		exit 0
+	fi
 done
 cat "$work/tree"
 fail "$early of $all samples end early"

@@ -33,10 +33,10 @@ ended_early()
 }
 
 # walked PROGRAM: run it as $run until a quarter of its samples or more are on complete paths. How long its tables
-# take, the machine decides, and what else a user had read: the daemon reads on when the user's share of its time
-# allows, which is after 20 s at most.
+# take, the machine decides, and what else waits for one.
 walked()
 {
+	local all early
 	for _ in 1 2 3 4 5 6; do
 		tree_of "$1"
 		all=$(awk '/^cpu-clock +[0-9]+ samples/ { print $2 }' "$work/tree")

@@ -71,7 +71,6 @@ static int add_routines(struct making *m, int fd)
 	int r = 0;
 
 	read_part(m);
-
 	for (uint64_t i = 0; r >= 0 && i < READER_ROUTINES_MAX; i++) {
 		if (base_read_part(fd, i * sizeof(q), &q, sizeof(q)) < sizeof(q))
 			break;

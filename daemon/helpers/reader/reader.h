@@ -21,9 +21,7 @@ struct reader;
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
-/*
- * Requests are charged to the budgets of their users; @budgets must outlive @r.
- */
+/* Requests are charged to the budgets of their users; @budgets must outlive @r. */
 struct budgets;
 void reader_share(struct reader *r, struct budgets *budgets);
 /* Called now and then while an answer is waited for; it asks the reader nothing. */

@@ -27,9 +27,7 @@ static int ask(struct reader *r, const struct reader_request *q, int fd)
 {
 	int code;
 
-	helper_reap(&r->helper);
-	helper_reap(&r->parser);
-	if (r->making.asked || helper_nr_held(&r->helper) + helper_nr_held(&r->parser) >= HELD_MAX)
+	if (r->making.asked || helper_reap(&r->helper) + helper_reap(&r->parser) >= HELD_MAX)
 		return -EBUSY;
 	code = reader_ask(r, q, fd);
 	if (code < 0) {
