@@ -169,6 +169,15 @@ enum { DRIVER_NR_FRAMES = 1024 };
  * up the address before it.
  */
 #define DRIVER_FRAME_EXACT (UINT64_C(1) << 63)
+/*
+ * A frame that is of a function which an interpreter runs, in place of the interpreter's own: no
+ * address, but the key of the function in its process (DRIVER_FRAME_KEY) and the number of an
+ * instruction in it. driver_function tells of it.
+ */
+#define DRIVER_FRAME_FUNCTION	  (UINT64_C(1) << 62)
+#define DRIVER_FRAME_KEY_SHIFT	  16
+#define DRIVER_FRAME_KEY(frame)	  (((frame) & (DRIVER_FRAME_FUNCTION - 1)) >> DRIVER_FRAME_KEY_SHIFT)
+#define DRIVER_FRAME_INSTR(frame) ((uint32_t)((frame)&0xffff)) /* 0xffff: it, or a later one */
 
 /* A state of a thread, whose time is not sampled but measured. */
 enum driver_wait {
@@ -206,6 +215,26 @@ struct driver_callpath {
 	uint16_t nr_kernel, nr;
 };
 
+/* Characters as they lie in a process, perhaps cut: @len bytes, @kind of them (1: Latin-1, 2, 4) a
+ * character. No byte of them is believed. */
+struct driver_string {
+	const uint8_t *text;
+	size_t len;
+	uint16_t kind;
+};
+
+/* A function that an interpreter runs in a process. It comes before paths that it is on; not always
+ * once only. */
+struct driver_function {
+	uint64_t time_ns, instance, key;
+	int32_t pid;
+	uint32_t nr;   /* instructions */
+	uint32_t line; /* its first */
+	struct driver_string name, file;
+	const uint8_t *lines; /* CPython's table of locations; cut off, or none, where it is long */
+	size_t lines_len;
+};
+
 /* Callbacks return 0, or negative to stop the drain (which returns it). */
 struct driver_sink {
 	int (*load)(void *ctx, const struct driver_load *load);
@@ -215,6 +244,7 @@ struct driver_sink {
 	int (*trace)(void *ctx, const struct insn_trace *w, const uint64_t *words);
 	/* Likewise. @frames: c->nr. */
 	int (*callpath)(void *ctx, const struct driver_callpath *c, const uint64_t *frames);
+	int (*function)(void *ctx, const struct driver_function *f);
 	void *ctx;
 };
 

@@ -155,5 +155,7 @@ int pseudoimg_job_next(struct pseudoimg_job *j, uint64_t *pos, const struct wire
 
 bool pseudoimg_machine_known(uint32_t machine)
 {
-	return machine == EM_X86_64 || machine == EM_AARCH64 || machine == EM_RISCV;
+	/* Functions that an interpreter runs are code of no machine. */
+	return machine == EM_X86_64 || machine == EM_AARCH64 || machine == EM_RISCV ||
+	       machine == EM_NONE;
 }

@@ -302,6 +302,12 @@ int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node 
 	return 0;
 }
 
+static bool has_locations(const struct wire_routine_view *v)
+{
+	return v->rec->head.flags & WIRE_ROUTINE_LOCATIONS && v->rec->nr_lines == 1 &&
+	       v->rec->nr_files == 2 && !v->lines[0].file;
+}
+
 /* The record's files by their number there; those without a name stand for no source. */
 static int load_names(struct pseudoimg_model *m, struct pseudoimg_loaded *l)
 {
@@ -319,6 +325,11 @@ static int load_names(struct pseudoimg_model *m, struct pseudoimg_loaded *l)
 		const char *name = wire_file_next(&l->view, &pos, &len);
 		int64_t index = PSEUDOIMG_NO_FILE;
 
+		if (i == nr - 1 && has_locations(&l->view)) {
+			l->locations = (const uint8_t *)name;
+			l->locations_len = len;
+			name = NULL;
+		}
 		if (name && len && (index = pseudoimg_names_put(&m->names, name, len)) < 0)
 			return (int)index;
 		names[i] = (uint32_t)index;
@@ -327,16 +338,13 @@ static int load_names(struct pseudoimg_model *m, struct pseudoimg_loaded *l)
 	return 0;
 }
 
-static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *node,
-		     struct pseudoimg_loaded *l)
+/* Lines of the record, from @first on. */
+static int load_lines(struct pseudoimg_model *m, const struct pseudoimg_loaded *l, uint32_t first)
 {
-	uint32_t nr = l->view.rec->nr_lines, first = nr ? l->view.lines[0].code_off : 0;
+	uint32_t nr = l->view.rec->nr_lines;
 	struct pseudoimg_row *rows;
 	void *space;
-	int r;
-
-	base_buf_clear(&m->loaded_rows);
-	r = base_buf_extend(&m->loaded_rows, nr * sizeof(*rows), &space);
+	int r = base_buf_extend(&m->loaded_rows, nr * sizeof(*rows), &space);
 	if (r < 0)
 		return r;
 	rows = space;
@@ -352,9 +360,29 @@ static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *nod
 			rows[i].discriminator = from->discriminator;
 		}
 	}
+	return 0;
+}
+
+static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+		     struct pseudoimg_loaded *l)
+{
+	uint32_t first = l->view.rec->nr_lines ? l->view.lines[0].code_off : 0;
+	int r;
+
+	base_buf_clear(&m->loaded_rows);
+	if (l->locations) {
+		first = 0;
+		r = pseudoimg_locations_read(l->locations, l->locations_len, l->view.lines[0].line,
+					     node->len, l->names[0], &m->loaded_rows);
+	} else {
+		r = load_lines(m, l, first);
+	}
+	if (r < 0)
+		return r;
 	l->seq = (struct pseudoimg_seq){ .at = pseudoimg_node_span(node),
-					 .rows = rows,
-					 .nr_rows = nr };
+					 .rows = (const void *)m->loaded_rows.data,
+					 .nr_rows = (uint32_t)(m->loaded_rows.len /
+							       sizeof(struct pseudoimg_row)) };
 	l->seq.at.start += first;
 	l->seq.at.len -= first;
 	pseudoimg_runs_place(m, &l->seq.at);

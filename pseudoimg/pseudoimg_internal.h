@@ -290,7 +290,9 @@ struct pseudoimg_loaded {
 	struct pseudoimg_str name;     /* as the application gave it */
 	struct wire_routine_view view; /* rec NULL: from DST, has nothing else */
 	const uint32_t *names;	       /* names by the record's index; PSEUDOIMG_NO_FILE: empty */
-	struct pseudoimg_seq seq;      /* its lines; nr_rows 0: none */
+	const uint8_t *locations;      /* WIRE_ROUTINE_LOCATIONS; or NULL */
+	size_t locations_len;
+	struct pseudoimg_seq seq; /* its lines; nr_rows 0: none */
 };
 /* Record and name alone. 0, or a negative where the job cannot be read or has changed. */
 int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node *node,
@@ -298,6 +300,12 @@ int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node 
 /* And its lines and names. */
 int pseudoimg_model_load_lines(struct pseudoimg_model *m, const struct pseudoimg_node *node,
 			       struct pseudoimg_loaded *out);
+/*
+ * Append struct pseudoimg_row for a function of @code_len bytes, by CPython's table of locations,
+ * which may be cut off: it begins with line @first; @file: of its lines. 0 or -ENOMEM.
+ */
+int pseudoimg_locations_read(const uint8_t *table, size_t len, uint32_t first, uint64_t code_len,
+			     uint32_t file, struct base_buf *rows);
 /* A sequence of DST. */
 struct pseudoimg_seq pseudoimg_model_seq(const struct pseudoimg_model *m, size_t index);
 static inline struct pseudoimg_span pseudoimg_node_span(const struct pseudoimg_node *n)

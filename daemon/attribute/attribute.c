@@ -117,6 +117,23 @@ struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bo
 	return where == DYN_FOUND ? in_image(img, off) : not_found(s, where);
 }
 
+struct verdict attribute_function(const struct attribute *a, const struct process *p, uint64_t key,
+				  uint32_t instr)
+{
+	enum dyn_where where = DYN_NONE;
+	struct image *img = NULL;
+	uint64_t off = 0;
+
+	if (!p)
+		return in_bucket(ACCOUNT_BUCKET_UNKNOWN_PROCESS);
+	if (a->dyn)
+		where = dyn_function_find(p, key, instr, &img, &off);
+	if (where == DYN_FOUND)
+		return in_image(img, off);
+	return in_bucket(where == DYN_NO_CAPACITY ? ACCOUNT_BUCKET_QUOTA
+						  : ACCOUNT_BUCKET_DYNAMIC_UNKNOWN);
+}
+
 void attribute_expect(const struct sample *s, unsigned int step)
 {
 	dyn_expect(s->p, s->addr, step);

@@ -67,6 +67,10 @@ struct verdict attribute_mapped(const struct attribute *a, struct sample *s);
  * not where @last. With any other verdict the reference in @s is given back.
  */
 struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last);
+/* The verdict on a frame that is of a function which an interpreter runs in @p (driver_function;
+ * may be NULL). */
+struct verdict attribute_function(const struct attribute *a, const struct process *p, uint64_t key,
+				  uint32_t instr);
 /* The memory that a look-up of @s will read is asked for now, in two steps (0, 1). */
 void attribute_expect(const struct sample *s, unsigned int step);
 /* Looked up last at @news of @p's: may a look-up say something else now? Also of a process that

@@ -200,7 +200,11 @@ static size_t place(struct callpaths *t, const struct callpath_pending *k, const
 			continue;
 		}
 		s = sample_of(k, addrs[i], i == 0);
-		v = attribute_mapped(t->config.attribute, &s);
+		v = addrs[i] & DRIVER_FRAME_FUNCTION
+			    ? attribute_function(t->config.attribute, k->p,
+						 DRIVER_FRAME_KEY(addrs[i]),
+						 DRIVER_FRAME_INSTR(addrs[i]))
+			    : attribute_mapped(t->config.attribute, &s);
 		if (v.kind == VERDICT_LATER) {
 			t->frames[i] = (struct callpath_frame){ 0 };
 			t->open[nr_open++] = (struct callpath_open){ .s = s, .frame = i };
@@ -330,7 +334,8 @@ static bool is_unsettled(const struct callpaths *t, const struct callpath_pendin
 		return false;
 	for (size_t i = k->c.nr_kernel; i < k->c.nr; i++) {
 		uint64_t addr = address_of(frames[i], frames[i] & DRIVER_FRAME_EXACT);
-		const struct map *m = map_find(k->p, addr);
+		const struct map *m =
+			frames[i] & DRIVER_FRAME_FUNCTION ? NULL : map_find(k->p, addr);
 
 		if (m && m->listed && !m->since_ns)
 			return true;
@@ -345,9 +350,9 @@ static bool makes_sense(const struct callpaths *t, const struct driver_callpath 
 	       c->wait < DRIVER_NR_WAITS && !c->wait == !callpath_is_timed(t, c->event);
 }
 
-static bool is_excluded(const struct callpaths *t, const struct driver_callpath *c)
+static bool is_excluded(const struct callpaths *t, int32_t pid)
 {
-	return t->config.exclude && c->pid > 0 && exclude_has_pid(t->config.exclude, c->pid);
+	return t->config.exclude && pid > 0 && exclude_has_pid(t->config.exclude, pid);
 }
 
 void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames)
@@ -361,7 +366,7 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 		(c->wait ? &t->times : &t->stats)->lost[CALLPATH_LOST_READ] += c->count;
 		return;
 	}
-	if (is_excluded(t, c)) {
+	if (is_excluded(t, c->pid)) {
 		lose(t, c, CALLPATH_LOST_EXCLUDED);
 		return;
 	}
@@ -374,6 +379,20 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 	nr_open = settle(t, &k, frames);
 	if (nr_open)
 		wait_dynamic(t, &k, nr_open);
+}
+
+void callpath_function(struct callpaths *t, const struct driver_function *f)
+{
+	struct process *p;
+	int r;
+
+	if (is_excluded(t, f->pid))
+		return;
+	p = follow_find(t->config.follow, f->pid, f->time_ns, f->instance);
+	r = p ? dyn_function_add(t->config.attribute->dyn, p, f) : 0;
+	if (r < 0)
+		base_log(BASE_LOG_DEBUG, "a function of process %d is not kept: %s", f->pid,
+			 base_strerror(r));
 }
 
 /* ---- later ----------------------------------------------------------------------------------- */

@@ -76,6 +76,8 @@ void callpath_close(struct callpaths *t);
 
 /* A path, at its place in the order of time among counts and load events. */
 void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames);
+/* A function that paths from now on may go through. */
+void callpath_function(struct callpaths *t, const struct driver_function *f);
 /* Time advances to @time_ns: paths before a poll of /proc up to then have certain mappings. */
 void callpath_pass(struct callpaths *t, uint64_t time_ns);
 /* After dyn_refresh: paths that wait for it are placed; @last: nothing is to be waited for. */

@@ -275,6 +275,16 @@ int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *
 	return 0;
 }
 
+int counts_function(void *ctx, const struct driver_function *f)
+{
+	struct counts *t = ctx;
+
+	advance(t, f->time_ns);
+	if (t->callpaths)
+		callpath_function(t->callpaths, f);
+	return 0;
+}
+
 void counts_resynchronised(struct counts *t, uint64_t nr)
 {
 	counts_scanned(t);

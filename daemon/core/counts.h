@@ -91,6 +91,7 @@ int counts_count(void *ctx, const struct driver_count *c);
 int counts_load(void *ctx, const struct driver_load *l);
 int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words);
 int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames);
+int counts_function(void *ctx, const struct driver_function *f);
 /*
  * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
  * there is up to then has been seen; 0: up to the last count or event.

@@ -105,6 +105,7 @@ static int drain(struct daemon *d, bool all, bool whole, struct base_err *err)
 					  .count = counts_count,
 					  .trace = d->traces ? counts_trace : NULL,
 					  .callpath = d->callpaths ? counts_callpath : NULL,
+					  .function = d->callpaths ? counts_function : NULL,
 					  .ctx = &d->counts };
 	uint64_t now = base_now_ns();
 	int r;

@@ -737,7 +737,7 @@ void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 
 	for (const struct dyn_client *c = p->dyn; c && !nr; c = c->inherited) {
 		for (size_t i = 0; (reg = held(c, i)); i++)
-			if (reg->kind != DYN_UNNAMED)
+			if (reg->kind < DYN_UNNAMED)
 				nr += living(&reg->lifetimes.routines, start, end, last, fn, ctx);
 		/* The parent may have replaced since what the child still has. */
 		if (!c->has_seq)

@@ -159,6 +159,15 @@ enum dyn_where {
  */
 enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
 			  struct image **image, uint64_t *off);
+/*
+ * A function that an interpreter runs in @p; one that is known already is no news. 0 or negative:
+ * frames of it are in no image then.
+ */
+int dyn_function_add(struct dyn *d, struct process *p, const struct driver_function *f);
+/* The place of an instruction of the function with this key: DYN_FOUND, DYN_NO_CAPACITY, DYN_NONE.
+ */
+enum dyn_where dyn_function_find(const struct process *p, uint64_t key, uint32_t instr,
+				 struct image **image, uint64_t *off);
 /* That will be looked up soon (@p may be NULL): as profdb_profile_expect. */
 void dyn_expect(const struct process *p, uint64_t addr, unsigned int step);
 /*

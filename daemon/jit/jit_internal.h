@@ -343,7 +343,8 @@ enum dyn_kind {
 	DYN_JITDUMP,
 	DYN_GDB,
 	DYN_PERFMAP,
-	DYN_UNNAMED, /* no source: pages that samples fell into */
+	DYN_UNNAMED,   /* no source: pages that samples fell into */
+	DYN_FUNCTIONS, /* functions that an interpreter runs, at addresses that no code has */
 };
 
 struct dyn_registry {
@@ -398,6 +399,11 @@ struct dyn_registry {
 	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: gdb.c, which calls us */
 	uint64_t list_ns;			  /* its list is read then at the soonest */
 
+	/* State of kind DYN_FUNCTIONS (function.c). */
+	struct base_map functions; /* their addresses, by key */
+	uint32_t nr_functions;
+	uint64_t functions_len; /* addresses that were given */
+
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* indexed by slot */
 	size_t nr_ranges, cap_ranges;
@@ -414,7 +420,7 @@ struct dyn_registry {
 };
 
 /* Shared by what holds the registry of one life; counted, see struct process. */
-#define DYN_SOURCES_MAX 5
+#define DYN_SOURCES_MAX 6
 struct dyn_client {
 	uint32_t refs;
 	struct dyn_registry *own;		       /* or NULL */

@@ -174,6 +174,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 	dyn_registry_detach(reg);
 	if (reg->gdb)
 		reg->gdb_release(reg->gdb);
+	base_map_release(&reg->functions);
 	unlist(reg);
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		reg->dyn->stats.facilities -= reg->facilities[i] != NULL;

@@ -4,6 +4,7 @@
  * perf maps), and GDB's JIT interface (gdb.c). Each is a registry of its own kind, that nothing
  * is written into; where several tell of an address, the first kind holds.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -60,19 +61,21 @@ static int add(struct dyn_client *c, struct dyn_registry *reg)
 /* The facility in the image's name is the program, as its runtime does not say what it is. */
 int dyn_source_facility(struct dyn_registry *reg)
 {
-	static const char unnamed[] = ": dynamic, unnamed";
+	static const char unnamed[] = ": dynamic, unnamed", functions[] = ": Python";
 	struct {
 		struct wire_facility_rec rec;
 		char name[WIRE_FACILITY_NAME];
 	} f = { .rec = { .head.type = WIRE_FACILITY,
 			 .state = WIRE_FACILITY_OPEN,
-			 .machine = REGISTRY_MACHINE } };
+			 .machine = reg->kind == DYN_FUNCTIONS ? EM_NONE : REGISTRY_MACHINE } };
 	size_t space = sizeof(f.name) - sizeof(unnamed);
 	const char *exe = base_path_name(reg->exe), *end = strstr(exe, " (deleted)");
 	size_t exe_len = end ? (size_t)(end - exe) : strlen(exe);
-	int len =
-		snprintf(f.name, sizeof(f.name), "%.*s%s", (int)(exe_len < space ? exe_len : space),
-			 exe, reg->kind == DYN_UNNAMED ? unnamed : "");
+	int len = snprintf(f.name, sizeof(f.name), "%.*s%s",
+			   (int)(exe_len < space ? exe_len : space), exe,
+			   reg->kind == DYN_UNNAMED	? unnamed
+			   : reg->kind == DYN_FUNCTIONS ? functions
+							: "");
 
 	f.rec.name_len = (uint32_t)len;
 	f.rec.head.len = (uint32_t)base_align_up(sizeof(f.rec) + (size_t)len, 8);
@@ -355,7 +358,7 @@ enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_as
 		struct dyn_ask by_time = *ask;
 		bool sure;
 
-		if (reg->kind == DYN_UNNAMED)
+		if (reg->kind >= DYN_UNNAMED)
 			continue;
 		by_time.by_seq = by_time.forked = false;
 		where = !last && may_be_announced(reg, ask->time_ns)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Call paths on their way from the kernel's ring to who drains. No kernel is needed. */
+/* Call paths, and functions on them, on their way from the kernel's rings to who drains. No kernel
+ * is needed. */
 #ifndef DCPI_BPF_CALLPATHS_QUEUE_H
 #define DCPI_BPF_CALLPATHS_QUEUE_H
 
@@ -7,14 +8,18 @@
 #include "driver.h"
 
 struct bpf_callpaths {
-	struct bpf_queue queue; /* struct callpath_record and frames */
+	struct bpf_queue queue;	    /* struct callpath_record and frames */
+	struct bpf_queue functions; /* struct callpath_function */
 	uint64_t handed, lost_read, frames;
 	uint64_t by_end[DRIVER_NR_CALLPATH_ENDS];
 };
 
 /* A copy of it waits; or it is lost_read. */
 void bpf_callpaths_add(struct bpf_callpaths *q, const void *record, size_t len);
-/* All that began before @until_ns, in order of time. 0, or what the sink said. */
+/* The same of a function; one that is lost is told again later. */
+void bpf_callpaths_add_function(struct bpf_callpaths *q, const void *record, size_t len);
+/* All functions, then all paths, that began before @until_ns, in order of time. 0, or what the sink
+ * said. */
 int bpf_callpaths_hand(struct bpf_callpaths *q, uint64_t until_ns, const struct driver_sink *sink);
 
 #endif

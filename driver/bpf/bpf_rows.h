@@ -33,6 +33,7 @@ struct bpf_rows_file {
 	bool known;
 	uint64_t put_ns;	   /* when it was put, or its table was asked for */
 	uint32_t chunk, nr_chunks; /* where its table stands; nr_chunks 0: it has none */
+	uint32_t python;	   /* number of its CPython's layout; 0: none */
 	uint32_t nr_again;	   /* times that it was to be reported again */
 	bool again;		   /* it is to be, and was not yet */
 };
@@ -41,10 +42,12 @@ struct bpf_rows {
 	const struct bpf_rows_ops *ops;
 	void *ctx;
 	struct callpath_table *tables; /* CALLPATH_NR_FILES */
+	struct unwind_python *pythons; /* CALLPATH_NR_PYTHONS, by number less one */
 
 	uint32_t *banks[CALLPATH_NR_BANKS]; /* NULL: not made yet */
 	struct bpf_rows_file files[CALLPATH_NR_FILES];
 	bool taken[CALLPATH_NR_CHUNKS];
+	bool python_taken[CALLPATH_NR_PYTHONS];
 	uint64_t nr_tables, bytes, evicted;
 };
 

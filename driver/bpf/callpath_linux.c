@@ -35,7 +35,7 @@ struct bpf_callpath_source {
 	const struct bpf_tables *tables; /* to wait for programs */
 	struct bpf_callpaths queue;
 	struct bpf_rows rows;
-	struct bpf_reader paths, missing;
+	struct bpf_reader paths, functions, missing;
 	struct driver_rows_missing *missed;
 	size_t nr_missed, cap_missed;
 	struct asked files, codes;
@@ -126,6 +126,14 @@ static int on_path(void *ctx, void *data, size_t len)
 	return 0;
 }
 
+static int on_function(void *ctx, void *data, size_t len)
+{
+	struct bpf_callpath_source *s = ctx;
+
+	bpf_callpaths_add_function(&s->queue, data, len);
+	return 0;
+}
+
 /* Reports that were dropped come again, in the next second. */
 static void next_second(struct bpf_callpath_source *s, struct asked *a, uint64_t now_ns)
 {
@@ -192,6 +200,11 @@ static int open_maps(struct bpf_callpath_source *s)
 	if (r >= 0)
 		r = bpf_map_in(&s->rows.tables, s->programs->maps.callpath_tables);
 	if (r >= 0)
+		r = bpf_map_in(&s->rows.pythons, s->programs->maps.callpath_pythons);
+	if (r >= 0)
+		r = bpf_reader_open(&s->functions, s->programs->maps.callpath_functions,
+				    on_function, s);
+	if (r >= 0)
 		r = bpf_reader_open(&s->paths, s->programs->maps.callpaths, on_path, s);
 	if (r >= 0)
 		r = bpf_reader_open(&s->missing, s->programs->maps.callpath_missing, on_missing, s);
@@ -230,13 +243,16 @@ void bpf_callpaths_close(struct bpf *b)
 	if (!s)
 		return;
 	bpf_reader_close(&s->paths);
+	bpf_reader_close(&s->functions);
 	bpf_reader_close(&s->missing);
 	bpf_map_out(s->cpus, s->programs->maps.callpath_cpus);
 	bpf_map_out(s->rows.tables, s->programs->maps.callpath_tables);
+	bpf_map_out(s->rows.pythons, s->programs->maps.callpath_pythons);
 	for (size_t i = 0; i < CALLPATH_NR_BANKS; i++)
 		if (s->rows.banks[i])
 			munmap(s->rows.banks[i], BANK_BYTES);
 	bpf_queue_release(&s->queue.queue);
+	bpf_queue_release(&s->queue.functions);
 	free(s->missed);
 	free(s);
 	b->callpaths = NULL;
@@ -248,6 +264,8 @@ size_t bpf_callpaths_read(struct bpf *b)
 		return 0;
 	bpf_reader_read(&b->callpaths->missing);
 	bpf_reader_read(&b->callpaths->paths);
+	/* Last: a path's functions are in their ring before it is in its own. */
+	bpf_reader_read(&b->callpaths->functions);
 	return bpf_queue_nr(&b->callpaths->queue.queue);
 }
 
@@ -266,7 +284,13 @@ uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns)
 
 uint64_t bpf_callpaths_next(struct bpf *b)
 {
-	return b->callpaths ? bpf_queue_next(&b->callpaths->queue.queue) : UINT64_MAX;
+	uint64_t path, function;
+
+	if (!b->callpaths)
+		return UINT64_MAX;
+	path = bpf_queue_next(&b->callpaths->queue.queue);
+	function = bpf_queue_next(&b->callpaths->queue.functions);
+	return function < path ? function : path;
 }
 
 int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
@@ -276,8 +300,10 @@ int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_si
 
 void bpf_callpaths_settle(struct bpf *b)
 {
-	if (b->callpaths)
-		bpf_queue_tidy(&b->callpaths->queue.queue);
+	if (!b->callpaths)
+		return;
+	bpf_queue_tidy(&b->callpaths->queue.queue);
+	bpf_queue_tidy(&b->callpaths->queue.functions);
 }
 
 /* ---- ops ------------------------------------------------------------------------------------- */

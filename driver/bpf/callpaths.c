@@ -9,7 +9,9 @@ _Static_assert((int)CALLPATH_COMPLETE == (int)DRIVER_CALLPATH_COMPLETE &&
 		       (int)CALLPATH_NO_ROWS == (int)DRIVER_CALLPATH_NO_ROWS &&
 		       (int)CALLPATH_ASTRAY == (int)DRIVER_CALLPATH_ASTRAY &&
 		       (int)CALLPATH_NR_FRAMES == (int)DRIVER_NR_FRAMES &&
-		       CALLPATH_EXACT == DRIVER_FRAME_EXACT,
+		       CALLPATH_EXACT == DRIVER_FRAME_EXACT &&
+		       CALLPATH_FUNCTION == DRIVER_FRAME_FUNCTION &&
+		       (int)CALLPATH_KEY_SHIFT == (int)DRIVER_FRAME_KEY_SHIFT,
 	       "call paths");
 
 static bool is_sound(const struct callpath_record *w, size_t len)
@@ -63,9 +65,48 @@ static int hand(void *ctx, const uint64_t *record)
 		       : 0;
 }
 
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static bool string_is_sound(const struct callpath_string *s)
+{
+	return s->len <= sizeof(s->text) &&
+	       (!s->len || s->kind == 1 || s->kind == 2 || s->kind == 4);
+}
+
+void bpf_callpaths_add_function(struct bpf_callpaths *q, const void *record, size_t len)
+{
+	const struct callpath_function *f = record;
+
+	if (len >= offsetof(struct callpath_function, lines) && len % 8 == 0 &&
+	    f->lines_len <= len - offsetof(struct callpath_function, lines) &&
+	    string_is_sound(&f->name) && string_is_sound(&f->file))
+		bpf_queue_add(&q->functions, f->time_ns, f, len);
+}
+
+static int hand_function(void *ctx, const uint64_t *record)
+{
+	const struct telling *t = ctx;
+	const struct callpath_function *f = (const void *)record;
+	const struct driver_function to = {
+		.time_ns = f->time_ns,
+		.instance = f->instance,
+		.key = f->key,
+		.pid = (int32_t)f->tgid,
+		.nr = f->nr,
+		.line = f->line,
+		.name = { f->name.text, f->name.len, f->name.kind },
+		.file = { f->file.text, f->file.len, f->file.kind },
+		.lines = f->lines,
+		.lines_len = f->lines_len,
+	};
+
+	return t->sink->function ? t->sink->function(t->sink->ctx, &to) : 0;
+}
+
 int bpf_callpaths_hand(struct bpf_callpaths *q, uint64_t until_ns, const struct driver_sink *sink)
 {
 	struct telling t = { q, sink };
+	int r = bpf_queue_hand(&q->functions, until_ns, hand_function, &t);
 
-	return bpf_queue_hand(&q->queue, until_ns, hand, &t);
+	return r < 0 ? r : bpf_queue_hand(&q->queue, until_ns, hand, &t);
 }

@@ -219,13 +219,17 @@ static int size_trace_maps(const struct sample_behind *own, const struct driver_
 static int size_callpath_maps(const struct sample_behind *own, bool on, uint32_t nr_cpus)
 {
 	struct bpf_map *const maps[] = { own->maps.callpath_banks, own->maps.callpath_tables,
-					 own->maps.callpath_files };
+					 own->maps.callpath_files, own->maps.callpath_pythons };
 	int r = bpf_map__set_max_entries(own->maps.callpath_cpus, on ? nr_cpus : 1);
 
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.callpath_python_cpus, on ? nr_cpus : 1);
 	for (size_t i = 0; r >= 0 && !on && i < sizeof(maps) / sizeof(maps[0]); i++)
 		r = bpf_map__set_max_entries(maps[i], 1);
 	if (r >= 0 && !on)
 		r = bpf_map__set_max_entries(own->maps.callpaths, NOTHING_LEN);
+	if (r >= 0 && !on)
+		r = bpf_map__set_max_entries(own->maps.callpath_functions, NOTHING_LEN);
 	return r;
 }
 

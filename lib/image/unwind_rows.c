@@ -10,6 +10,7 @@
 
 #include "cfa.h"
 #include "height.h"
+#include "python_find.h"
 #include "routines.h"
 #include "unwind_rows.h"
 #include "unwind.h"
@@ -425,7 +426,11 @@ static int read_all(struct reading *m, struct unwind_table **out)
 	sort_pieces(m);
 	if (r >= 0)
 		r = make_rows(m);
-	return r < 0 ? r : unwind_builder_done(m->builder, out);
+	r = r < 0 ? r : unwind_builder_done(m->builder, out);
+	/* Its places are told from those of its code. */
+	if (r >= 0 && m->nr_segments == 1)
+		image_python_find(m->f, m->segments[0].vaddr - m->segments[0].off, &(*out)->python);
+	return r;
 }
 
 static int rows_of(const struct image_elf *f, const char *name, struct unwind_table **out,

@@ -8,6 +8,7 @@
 
 struct head {
 	uint32_t first_page, nr_pages, nr_rows, nr_rules;
+	struct unwind_python python;
 };
 
 static size_t pages_len(const struct head *h)
@@ -35,7 +36,8 @@ static struct head head_of(const struct unwind_table *t)
 	return (struct head){ .first_page = t->first_page,
 			      .nr_pages = t->nr_pages,
 			      .nr_rows = t->nr_rows,
-			      .nr_rules = t->nr_rules };
+			      .nr_rules = t->nr_rules,
+			      .python = t->python };
 }
 
 static uint8_t *put(uint8_t *to, const void *from, size_t len)
@@ -67,7 +69,8 @@ void unwind_encode(const struct unwind_table *t, uint8_t *to)
 static bool head_valid(const struct head *h, size_t len)
 {
 	return h->nr_pages <= UNWIND_MAX_PAGES && h->nr_rows <= UNWIND_MAX_ROWS && h->nr_rules &&
-	       h->nr_rules <= UNWIND_MAX_RULES && whole_len(h) == len;
+	       h->nr_rules <= UNWIND_MAX_RULES && unwind_python_valid(&h->python) &&
+	       whole_len(h) == len;
 }
 
 static bool rules_valid(const struct unwind_table *t)
@@ -131,7 +134,8 @@ int unwind_decode(const uint8_t *data, size_t len, struct unwind_table **out)
 	*t = (struct unwind_table){ .first_page = h.first_page,
 				    .nr_pages = h.nr_pages,
 				    .nr_rows = h.nr_rows,
-				    .nr_rules = h.nr_rules };
+				    .nr_rules = h.nr_rules,
+				    .python = h.python };
 	data += sizeof(h);
 	t->rules = copied(&data, rules_len(&h));
 	t->pages = copied(&data, pages_len(&h));

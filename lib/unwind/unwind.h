@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base.h"
+#include "python.h"
 #include "rule.h"
 #include "state.h"
 
@@ -37,7 +38,8 @@ struct unwind_table {
 	uint32_t nr_rows, nr_rules;
 	uint32_t *pages; /* nr_pages + 1 */
 	struct unwind_row *rows;
-	struct unwind_rule *rules; /* nr_rules, at least 1 */
+	struct unwind_rule *rules;   /* nr_rules, at least 1 */
+	struct unwind_python python; /* of version 0: the file has none */
 };
 
 /* ---- made ---------------------------------------------------------------------------------- */

@@ -222,6 +222,9 @@ static_assert(sizeof(struct wire_routine) == 56, "routine");
 #define WIRE_ROUTINE_REUSES 4u
 /* Set by the reader: it comes from the heap. */
 #define WIRE_ROUTINE_LISTED 8u
+/* Made by the daemon: the last one of its files is no name but CPython's table of locations, which
+ * tells the lines behind the first one. */
+#define WIRE_ROUTINE_LOCATIONS 16u
 
 /* The code from code_off on (up to the next entry) is of this line; ascending code_off. */
 struct wire_line {

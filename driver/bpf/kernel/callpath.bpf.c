@@ -352,11 +352,14 @@ static __always_inline void mapping_read(struct callpath_cpu *c, uint64_t addr, 
 		tell_missing(c, addr, m);
 }
 
+#include "python.bpf.c"
+
 /* A walk's knowledge of its process. */
 struct callpath_run {
 	uint64_t mm, root, vdso, instance;
 	uint32_t cpu, seq, epoch;
 	uint32_t unmapped; /* the first address lies in no mapping */
+	struct python_run python;
 };
 
 static __always_inline bool mapping_is(const struct callpath_mapping *m,
@@ -441,9 +444,10 @@ static __always_inline int without_rule(struct callpath_cpu *c, const struct cal
 }
 
 /* The frame of the state is the last one so far: to its caller, by the rule of @m at @addr. */
-static __always_inline int climb(struct callpath_cpu *c, const struct callpath_mapping *m,
-				 uint64_t addr)
+static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r,
+				 const struct callpath_mapping *m, uint64_t addr)
 {
+	uint64_t low = c->state.reg[UNWIND_SP];
 	uint32_t number = m->table;
 	struct callpath_table *t;
 	enum unwind_step step;
@@ -457,13 +461,35 @@ static __always_inline int climb(struct callpath_cpu *c, const struct callpath_m
 	if (!rule_read(&c->rule, t, addr + m->delta))
 		return without_rule(c, m, t, addr + m->delta);
 	step = unwind_step(NULL, &c->state, &c->rule);
-	return step == UNWIND_STEP_NEXT ? -1 : end_of(step);
+	if (step != UNWIND_STEP_NEXT)
+		return end_of(step);
+	if (t->python)
+		python_meet(&r->python, t->python, m->delta);
+	if (r->python.cframe)
+		python_enter(&r->python, low, c->state.reg[UNWIND_SP]);
+	return -1;
 }
 
 static __always_inline void push(struct callpath_cpu *c, uint64_t frame)
 {
 	*frame_at(c, c->w.nr) = frame;
 	c->w.nr++;
+}
+
+/* The interpreter's function that comes next; the sampled frame stays. */
+static __always_inline int push_function(struct callpath_cpu *c, struct callpath_run *r)
+{
+	uint64_t frame = python_next(&r->python);
+
+	if (frame == CALLPATH_FUNCTION)
+		return CALLPATH_UNREADABLE;
+	if (!frame)
+		return -1;
+	if (r->python.replaces && c->w.nr > 1)
+		c->w.nr--;
+	r->python.replaces = 0;
+	push(c, frame);
+	return -1;
 }
 
 static long callpath_step(uint32_t i, struct callpath_run *r)
@@ -480,6 +506,12 @@ static long callpath_step(uint32_t i, struct callpath_run *r)
 		c->w.end = CALLPATH_CUT;
 		return 1;
 	}
+	if (r->python.frame) {
+		end = push_function(c, r);
+		if (end >= 0)
+			c->w.end = (uint8_t)end;
+		return end >= 0;
+	}
 	addr = unwind_lookup_pc(&c->state);
 	m = &c->mappings[mapping_slot(r, addr)];
 	if (!mapping_is(m, r, addr) && !mapping_find(r, addr)) {
@@ -490,7 +522,7 @@ static long callpath_step(uint32_t i, struct callpath_run *r)
 		r->unmapped = 1;
 	}
 	push(c, c->state.pc | (c->state.exact ? CALLPATH_EXACT : 0));
-	end = climb(c, m, addr);
+	end = climb(c, r, m, addr);
 	c->w.end = end < 0 ? CALLPATH_ASTRAY : (uint8_t)end;
 	return end >= 0;
 }
@@ -588,7 +620,11 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 	c->state.exact = 1;
 	c->state.guessed = 0;
 	state_fill(&c->state, &c->regs);
-	bpf_loop(CALLPATH_NR_FRAMES + 1, callpath_step, &r, 0);
+	r.python.ask.cpu = cpu;
+	r.python.ask.instance = c->w.instance;
+	r.python.ask.time_ns = c->w.time_ns;
+	/* Of the interpreter's frames there may be as many, and they go. */
+	bpf_loop(2 * CALLPATH_NR_FRAMES + 1, callpath_step, &r, 0);
 	return !r.unmapped;
 }
 

@@ -8,6 +8,7 @@
 #ifndef DCPI_BPF_CALLPATHS_H
 #define DCPI_BPF_CALLPATHS_H
 
+#include "python.h"
 #include "rule.h"
 
 enum {
@@ -24,6 +25,13 @@ enum {
 	CALLPATH_NR_CHUNKS = CALLPATH_NR_BANKS * CALLPATH_BANK, /* 32 MiB */
 
 	CALLPATH_RULE_WORDS = sizeof(struct unwind_rule) / 4,
+
+	CALLPATH_NR_PYTHONS = 64, /* files with a CPython */
+	CALLPATH_FUNCTIONS_LEN = 512 << 10,
+	CALLPATH_NR_TOLD_FUNCTIONS = 1024, /* a power of two */
+	CALLPATH_STRING_MAX = 4096,	   /* characters; of a longer string there is none */
+	CALLPATH_TEXT_LEN = 512,
+	CALLPATH_LINES_LEN = 4096,
 };
 
 /* Ends, numbered as enum driver_callpath_end. */
@@ -54,7 +62,7 @@ struct callpath_file {
 struct callpath_table {
 	uint32_t rules, pages, rows; /* the first word of each */
 	uint32_t first_page, nr_pages, nr_rows, nr_rules;
-	uint32_t unused;
+	uint32_t python;  /* number of its CPython's layout; 0: none */
 	uint64_t used_ns; /* by the program: when it was last walked through, approximately */
 	uint64_t unused2[3];
 };
@@ -76,6 +84,34 @@ _Static_assert(sizeof(struct callpath_record) == 40, "callpath_record");
 #define CALLPATH_READ	1
 #define CALLPATH_UNREAD 2
 #define CALLPATH_EXACT	(UINT64_C(1) << 63) /* of a frame: DRIVER_FRAME_EXACT */
+/* A frame that is of an interpreter's function, DRIVER_FRAME_FUNCTION: below this are the
+ * function's key and the number of its instruction. */
+#define CALLPATH_FUNCTION  (UINT64_C(1) << 62)
+#define CALLPATH_KEY_SHIFT 16
+#define CALLPATH_KEY_DROP  18 /* bits of a hash that a key leaves out */
+#define CALLPATH_INSTR_MAX 0xffff
+
+/* Characters of @kind bytes each: 1 (Latin-1), 2 or 4. */
+struct callpath_string {
+	uint16_t len;  /* bytes */
+	uint16_t kind; /* 0: it could not be read */
+	uint32_t unused;
+	uint8_t text[CALLPATH_TEXT_LEN];
+};
+
+/* A function, in a ring: up to what its lines have. */
+struct callpath_function {
+	uint64_t time_ns, instance, key;
+	uint32_t tgid;
+	uint32_t nr;   /* instructions */
+	uint32_t line; /* its first */
+	uint16_t lines_len;
+	uint16_t unused;
+	struct callpath_string name, file;
+	uint8_t lines[CALLPATH_LINES_LEN]; /* CPython's table of locations, or its beginning */
+};
+
+_Static_assert(sizeof(struct callpath_function) % 8 == 0, "callpath_function");
 
 struct callpath_missing {
 	struct callpath_file file;

@@ -317,6 +317,32 @@ static void waits_of_threads(void **state)
 	assert_flushed("waiting, lock+0 vmlinux+1f /bin/a+101f end0 0 5000\n");
 }
 
+/* ---- functions of interpreters ----------------------------------------------------------------
+ */
+
+#define FUNCTION(key, instr)                                                                       \
+	(DRIVER_FRAME_FUNCTION | (uint64_t)(key) << DRIVER_FRAME_KEY_SHIFT | (instr))
+
+static struct image *dynamic_image(void);
+
+/* In the pseudo-image of their process; one that nothing told of is in none. */
+static void functions_stand_among_the_frames(void **state)
+{
+	const uint64_t frames[] = { EXACT(LIB + 0x10), FUNCTION(77, 5), FUNCTION(78, 0),
+				    MAIN + 0x20 };
+	const struct driver_function f = { .key = 77, .pid = PID, .time_ns = 1, .nr = 9 };
+
+	(void)state;
+	map_both();
+	stand_ins.dyn_image = dynamic_image();
+	stand_ins.dyn_image->id.len = 20;
+	stand_ins.dyn_off = 0x40;
+	assert_int_equal(counts_function(&core.counts, &f), 0);
+	take(frames, 4);
+	assert_int_equal(stats().stored, 1);
+	assert_flushed("/lib/b+5010 jit+4a dynamic, unknown+0 /bin/a+101f end0 1 0\n");
+}
+
 /* ---- what waits ------------------------------------------------------------------------------ */
 
 static struct image *dynamic_image(void)
@@ -604,6 +630,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(two_images),
+		TEST(functions_stand_among_the_frames),
 		TEST(ends),
 		TEST(kernel_then_process),
 		TEST(in_no_image),

@@ -90,6 +90,25 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	return stand_ins.where == DYN_LATER && q->last ? DYN_GENERATION : stand_ins.where;
 }
 
+enum dyn_where dyn_function_find(const struct process *p, uint64_t key, uint32_t instr,
+				 struct image **image, uint64_t *off)
+{
+	(void)p;
+	if (key != stand_ins.function)
+		return DYN_NONE;
+	*image = stand_ins.dyn_image;
+	*off = stand_ins.dyn_off + 2u * instr;
+	return DYN_FOUND;
+}
+
+int dyn_function_add(struct dyn *d, struct process *p, const struct driver_function *f)
+{
+	(void)d;
+	(void)p;
+	stand_ins.function = f->key;
+	return 0;
+}
+
 bool dyn_words(const struct process *p, struct driver_client *client)
 {
 	(void)p;

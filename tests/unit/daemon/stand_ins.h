@@ -21,8 +21,9 @@ struct stand_ins {
 	uint64_t dyn_off;
 	struct dyn_query query;			  /* the last one */
 	unsigned int nr_lookups, nr_lookups_read; /* all; those before dyn_read_ended */
-	int32_t read_ended;			  /* process that dyn_read_ended was told last */
-	uint64_t news, waited_ns;		  /* dyn_news; what dyn_wait was told last */
+	uint64_t function;	  /* the key of the one that dyn_function_add was told of */
+	int32_t read_ended;	  /* process that dyn_read_ended was told last */
+	uint64_t news, waited_ns; /* dyn_news; what dyn_wait was told last */
 	uint64_t settled_ns;
 	bool registered; /* dyn_has_registry, of who has a client */
 	/* dyn_ranges: one, or none where its end is 0 */

@@ -261,7 +261,9 @@ static void expect_bad(size_t off, uint16_t value)
 
 static void numbers_out_of_range(void **state)
 {
-	const size_t rules = 16, pages = rules + 4 * sizeof(struct unwind_rule),
+	const size_t python = 16, version = python + offsetof(struct unwind_python, version),
+		     rules = python + sizeof(struct unwind_python),
+		     pages = rules + 4 * sizeof(struct unwind_rule),
 		     rows = pages + 3 * sizeof(uint32_t);
 
 	(void)state;
@@ -270,6 +272,7 @@ static void numbers_out_of_range(void **state)
 	expect_bad(8, 5);		/* rows */
 	expect_bad(10, 0xffff);		/* very many */
 	expect_bad(12, 0);		/* no rules */
+	expect_bad(version, 0x030a);	/* a CPython of no known layout */
 	expect_bad(rules, UNWIND_CFA);	/* rule 0 */
 	expect_bad(rules + 16, 0x00ff); /* how of rule 1 */
 	expect_bad(pages, 1);		/* row 0 is of no page */
@@ -278,6 +281,19 @@ static void numbers_out_of_range(void **state)
 	expect_bad(rows + 4, 0x10);	/* not ascending */
 	expect_bad(rows + 2, 4);	/* no such rule */
 	expect_bad(rows + 14, 1);	/* the last row has a rule */
+}
+
+static void a_layout_of_python(void **state)
+{
+	struct unwind_python p = { .version = UNWIND_PYTHON_3_12, .code_type = 1 };
+
+	(void)state;
+	assert_true(unwind_python_valid(&p));
+	p.string_other = UNWIND_PYTHON_OFFSET_MAX;
+	assert_false(unwind_python_valid(&p));
+	p.string_other = 0;
+	p.threads = UINT16_MAX;
+	assert_false(unwind_python_valid(&p));
 }
 
 int main(void)
@@ -293,6 +309,7 @@ int main(void)
 		cmocka_unit_test(there_and_back),
 		cmocka_unit_test(any_other_length),
 		cmocka_unit_test(numbers_out_of_range),
+		cmocka_unit_test(a_layout_of_python),
 	};
 
 	return cmocka_run_group_tests_name("unwind/table", tests, NULL, NULL);

@@ -134,6 +134,98 @@ static void what_makes_no_sense_is_lost(void **state)
 	bpf_queue_release(&q.queue);
 }
 
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static size_t function_of(struct callpath_function *f, uint64_t time_ns, size_t lines_len)
+{
+	memset(f, 0, sizeof(*f));
+	f->time_ns = time_ns;
+	f->instance = 5;
+	f->tgid = 6;
+	f->key = 0x123456789;
+	f->nr = 40;
+	f->line = 7;
+	f->name = (struct callpath_string){ .len = 3, .kind = 1, .text = "abc" };
+	f->file = (struct callpath_string){ .len = 4, .kind = 2, .text = "dede" };
+	f->lines_len = (uint16_t)lines_len;
+	return offsetof(struct callpath_function, lines) + ((lines_len + 7) & ~(size_t)7);
+}
+
+struct told {
+	size_t nr_functions, nr_paths;
+	struct driver_function last;
+};
+
+static int take_function(void *ctx, const struct driver_function *f)
+{
+	struct told *t = ctx;
+
+	assert_int_equal(t->nr_paths, 0);
+	t->nr_functions++;
+	t->last = *f;
+	return 0;
+}
+
+static int take_behind(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
+{
+	struct told *t = ctx;
+
+	(void)c;
+	(void)frames;
+	assert_int_equal(t->nr_functions, 1);
+	t->nr_paths++;
+	return 0;
+}
+
+static void a_function_comes_before_the_paths_of_its_time(void **state)
+{
+	struct bpf_callpaths q = { 0 };
+	struct told t = { 0 };
+	const struct driver_sink sink = { .callpath = take_behind,
+					  .function = take_function,
+					  .ctx = &t };
+	static struct callpath_function f;
+	static struct record r;
+
+	(void)state;
+	bpf_callpaths_add(&q, &r, record_of(&r, 4, 0, 3));
+	bpf_callpaths_add_function(&q, &f, function_of(&f, 4, 9));
+	bpf_callpaths_add_function(&q, &f, function_of(&f, 8, 0));
+	assert_int_equal(bpf_callpaths_hand(&q, 5, &sink), 0);
+	assert_int_equal(t.nr_functions, 1);
+	assert_int_equal(t.nr_paths, 1);
+	assert_int_equal(t.last.pid, 6);
+	assert_int_equal(t.last.key, 0x123456789);
+	assert_int_equal(t.last.nr, 40);
+	assert_int_equal(t.last.line, 7);
+	assert_int_equal(t.last.lines_len, 9);
+	assert_int_equal(t.last.name.len, 3);
+	assert_int_equal(t.last.file.kind, 2);
+	bpf_queue_release(&q.queue);
+	bpf_queue_release(&q.functions);
+}
+
+static void a_function_that_makes_no_sense_is_not_told(void **state)
+{
+	struct bpf_callpaths q = { 0 };
+	static struct callpath_function f;
+	size_t len = function_of(&f, 1, 16);
+
+	(void)state;
+	for (size_t cut = 0; cut < len; cut++)
+		bpf_callpaths_add_function(&q, &f, cut);
+	f.name.len = CALLPATH_TEXT_LEN + 1;
+	bpf_callpaths_add_function(&q, &f, len);
+	function_of(&f, 1, 16);
+	f.file.kind = 3;
+	bpf_callpaths_add_function(&q, &f, len);
+	assert_int_equal(bpf_queue_nr(&q.functions), 0);
+	function_of(&f, 1, 16);
+	bpf_callpaths_add_function(&q, &f, len);
+	assert_int_equal(bpf_queue_nr(&q.functions), 1);
+	bpf_queue_release(&q.functions);
+}
+
 static void other_sources_refuse_call_paths(void **state)
 {
 	static const char *const names[] = { "perf", "replay", "inprocess" };
@@ -168,6 +260,8 @@ int main(void)
 		cmocka_unit_test(paths_come_in_order_of_time),
 		cmocka_unit_test(all_of_a_record_is_told),
 		cmocka_unit_test(what_makes_no_sense_is_lost),
+		cmocka_unit_test(a_function_comes_before_the_paths_of_its_time),
+		cmocka_unit_test(a_function_that_makes_no_sense_is_not_told),
 		cmocka_unit_test(other_sources_refuse_call_paths),
 		cmocka_unit_test(kernel_must_be_new_enough),
 	};

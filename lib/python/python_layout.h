@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a CPython keeps what a walk needs (struct unwind_python): known by its version, and checked
+ * against the code of short functions of its interface, which read the same places. A build that
+ * keeps them elsewhere, or that was changed, is not known. x86-64, versions 3.11 and 3.12.
+ */
+#ifndef DCPI_PYTHON_LAYOUT_H
+#define DCPI_PYTHON_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "python.h"
+
+/* Symbols that CPython exports: objects, then functions whose code is looked at. */
+#define PYTHON_SYMBOLS(X)                                                                          \
+	X(VERSION, "Py_Version")                                                                   \
+	X(RUNTIME, "_PyRuntime")                                                                   \
+	X(CODE_TYPE, "PyCode_Type")                                                                \
+	X(MAIN, "PyInterpreterState_Main")                                                         \
+	X(THREAD_HEAD, "PyInterpreterState_ThreadHead")                                            \
+	X(THREAD_NEXT, "PyThreadState_Next")                                                       \
+	X(GET_FRAME, "PyThreadState_GetFrame")                                                     \
+	X(GET_CODE, "PyFrame_GetCode")                                                             \
+	X(GET_BACK, "PyFrame_GetBack")                                                             \
+	X(GET_LASTI, "PyFrame_GetLasti")
+
+enum python_symbol {
+#define X(id, name) PYTHON_##id,
+	PYTHON_SYMBOLS(X)
+#undef X
+		PYTHON_NR_SYMBOLS
+};
+
+enum { PYTHON_CODE_MAX = 96 };
+
+/* A symbol as the file has it. */
+struct python_part {
+	uint64_t vaddr; /* 0: the file has none of that name */
+	uint8_t bytes[PYTHON_CODE_MAX];
+	size_t len; /* of these */
+};
+
+const char *python_symbol_name(enum python_symbol symbol);
+/* From @parts, by enum python_symbol, with addresses as they are in the file. A version of 0: it is
+ * no CPython that is known. The bytes are not believed. */
+void python_layout(const struct python_part *parts, struct unwind_python *out);
+
+#endif
