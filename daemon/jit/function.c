@@ -16,7 +16,7 @@ enum {
 	ALIGN = 16,
 	INSTR_LEN = 2,
 	INSTRS_MAX = 1 << 20,
-	FUNCTIONS_MAX = 1 << 17, /* of a process */
+	FUNCTIONS_MAX = 1 << 15, /* of a process */
 };
 
 /* ---- text ------------------------------------------------------------------------------------ */

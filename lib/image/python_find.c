@@ -35,6 +35,7 @@ static void take(const struct image_elf *f, const char *name, const GElf_Sym *sy
 		if (strcmp(name, python_symbol_name((enum python_symbol)k)) != 0)
 			continue;
 		p->vaddr = sym->st_value;
+		p->size = sym->st_size;
 		p->len = read_at(f, sym->st_value, p->bytes, len);
 	}
 }
@@ -72,4 +73,6 @@ void image_python_find(const struct image_elf *f, uint64_t above, struct unwind_
 	out->main -= above;
 	out->current -= out->current ? above : 0;
 	out->code_type -= above;
+	out->code -= out->code ? above : 0;
+	out->code_end -= out->code_end ? above : 0;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The layout of a CPython's structures, by its version, and whether its own functions agree. */
+/* The layout of a CPython's structures: by its version, if its own functions agree, or as it says.
+ */
 #include "python_layout.h"
 
 #include <string.h>
 
 #include "insn_x86.h"
+
+enum { CODE_MAX = 96 }; /* bytes of a function that are looked at */
 
 const char *python_symbol_name(enum python_symbol symbol)
 {
@@ -92,10 +95,10 @@ static bool reads(const struct insn_x86 *i, uint64_t vaddr, int64_t disp, uint64
 /* Is there such an operand in the function's first bytes? */
 static bool has_operand(const struct python_part *p, int64_t disp, uint64_t runtime)
 {
+	size_t len = p->len < CODE_MAX ? p->len : CODE_MAX, at = 0;
 	struct insn_x86 i;
-	size_t at = 0;
 
-	while (p->vaddr && at < p->len && insn_x86_decode(true, p->bytes + at, p->len - at, &i)) {
+	while (p->vaddr && at < len && insn_x86_decode(true, p->bytes + at, len - at, &i)) {
 		if (reads(&i, p->vaddr + at, disp, runtime))
 			return true;
 		at += i.head.length;
@@ -130,6 +133,91 @@ static bool agrees(const struct python_part *parts, const struct unwind_python *
 	return true;
 }
 
+/* ---- the table of 3.13 ------------------------------------------------------------------------
+ */
+
+/* Its words: the first is a mark, the second PY_VERSION_HEX; of the others those that are needed.
+ */
+enum {
+	TABLE_FREE_THREADED = 2,
+	TABLE_INTERPRETERS = 5,
+	TABLE_THREADS = 9,
+	TABLE_THREAD_NEXT = 21,
+	TABLE_THREAD_FRAME = 23,
+	TABLE_THREAD_ID = 24,
+	TABLE_FRAME_PREVIOUS = 29,
+	TABLE_FRAME_CODE = 30,
+	TABLE_FRAME_INSTR = 31,
+	TABLE_FRAME_OWNER = 33,
+	TABLE_CODE_FILE = 35,
+	TABLE_CODE_NAME = 37,
+	TABLE_CODE_LINES = 38,
+	TABLE_CODE_LINE = 39,
+	TABLE_CODE_BYTES = 43,
+	TABLE_TYPE = 45,
+	TABLE_BYTES = 66,
+	TABLE_STRING_STATE = 68,
+	TABLE_STRING_LEN = 69,
+	TABLE_STRING_ASCII = 70,
+	TABLE_LEN = 71,
+	/* As all versions that are known have them. */
+	TYPE_AT = 8,
+	LEN_AT = 16,
+	STATE_AT = 32,
+	BYTES_AT = 32,
+	OTHER_LEN = 16, /* of a string that is not ASCII: it has two more words */
+};
+
+static bool is_table(const uint64_t *t)
+{
+	return !memcmp(t, "xdebugpy", 8) && t[1] >> 16 == UNWIND_PYTHON_3_13 &&
+	       !t[TABLE_FREE_THREADED] && t[TABLE_TYPE] == TYPE_AT &&
+	       t[TABLE_STRING_LEN] == LEN_AT && t[TABLE_STRING_STATE] == STATE_AT &&
+	       t[TABLE_BYTES] == BYTES_AT;
+}
+
+/* Larger ones are refused by unwind_python_valid. */
+static uint16_t offset_of(const uint64_t *t, unsigned int word)
+{
+	return t[word] < UNWIND_PYTHON_OFFSET_MAX ? (uint16_t)t[word] : UINT16_MAX;
+}
+
+static void layout_of_table(const struct python_part *parts, struct unwind_python *out)
+{
+	const struct python_part *run = &parts[PYTHON_RUN_FRAME];
+	uint64_t t[TABLE_LEN];
+
+	if (parts[PYTHON_RUNTIME].len < sizeof(t) || !run->vaddr)
+		return;
+	memcpy(t, parts[PYTHON_RUNTIME].bytes, sizeof(t));
+	if (!is_table(t))
+		return;
+	*out = (struct unwind_python){
+		.version = UNWIND_PYTHON_3_13,
+		.main = parts[PYTHON_RUNTIME].vaddr + t[TABLE_INTERPRETERS],
+		.code_type = parts[PYTHON_CODE_TYPE].vaddr,
+		.code = run->vaddr,
+		.code_end = run->vaddr + run->size,
+		.threads = offset_of(t, TABLE_THREADS),
+		.thread_next = offset_of(t, TABLE_THREAD_NEXT),
+		.thread_id = offset_of(t, TABLE_THREAD_ID),
+		.thread_frame = offset_of(t, TABLE_THREAD_FRAME),
+		.frame_code = offset_of(t, TABLE_FRAME_CODE),
+		.frame_previous = offset_of(t, TABLE_FRAME_PREVIOUS),
+		.frame_instr = offset_of(t, TABLE_FRAME_INSTR),
+		.frame_owner = offset_of(t, TABLE_FRAME_OWNER),
+		.code_line = offset_of(t, TABLE_CODE_LINE),
+		.code_file = offset_of(t, TABLE_CODE_FILE),
+		.code_name = offset_of(t, TABLE_CODE_NAME),
+		.code_lines = offset_of(t, TABLE_CODE_LINES),
+		.code_bytes = offset_of(t, TABLE_CODE_BYTES),
+		.string_ascii = offset_of(t, TABLE_STRING_ASCII),
+		.string_other = (uint16_t)(offset_of(t, TABLE_STRING_ASCII) + OTHER_LEN),
+	};
+	if (!unwind_python_valid(out))
+		*out = (struct unwind_python){ 0 };
+}
+
 /* ---- the layout ------------------------------------------------------------------------------ */
 
 static uint64_t version_of(const struct python_part *p)
@@ -148,6 +236,8 @@ void python_layout(const struct python_part *parts, struct unwind_python *out)
 	*out = (struct unwind_python){ 0 };
 	if (!parts[PYTHON_RUNTIME].vaddr || !parts[PYTHON_CODE_TYPE].vaddr)
 		return;
+	if (version == UNWIND_PYTHON_3_13)
+		layout_of_table(parts, out);
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
 		if (layouts[i].version != version || !agrees(parts, &layouts[i]))
 			continue;

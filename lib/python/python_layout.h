@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a CPython keeps what a walk needs (struct unwind_python): known by its version, and checked
- * against the code of short functions of its interface, which read the same places. A build that
- * keeps them elsewhere, or that was changed, is not known. x86-64, versions 3.11 and 3.12.
+ * Where a CPython keeps what a walk needs (struct unwind_python). Of versions 3.11 and 3.12 it is
+ * known, and checked against the code of short functions of their interface, which read the same
+ * places (x86-64); 3.13 has a table of it. A build that keeps them elsewhere, or that was changed,
+ * is not known.
  */
 #ifndef DCPI_PYTHON_LAYOUT_H
 #define DCPI_PYTHON_LAYOUT_H
@@ -17,6 +18,7 @@
 	X(VERSION, "Py_Version")                                                                   \
 	X(RUNTIME, "_PyRuntime")                                                                   \
 	X(CODE_TYPE, "PyCode_Type")                                                                \
+	X(RUN_FRAME, "_PyEval_EvalFrameDefault")                                                   \
 	X(MAIN, "PyInterpreterState_Main")                                                         \
 	X(THREAD_HEAD, "PyInterpreterState_ThreadHead")                                            \
 	X(THREAD_NEXT, "PyThreadState_Next")                                                       \
@@ -32,12 +34,13 @@ enum python_symbol {
 		PYTHON_NR_SYMBOLS
 };
 
-enum { PYTHON_CODE_MAX = 96 };
+enum { PYTHON_BYTES_MAX = 576 };
 
 /* A symbol as the file has it. */
 struct python_part {
 	uint64_t vaddr; /* 0: the file has none of that name */
-	uint8_t bytes[PYTHON_CODE_MAX];
+	uint64_t size;
+	uint8_t bytes[PYTHON_BYTES_MAX];
 	size_t len; /* of these */
 };
 

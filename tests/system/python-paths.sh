@@ -9,7 +9,7 @@ need_root
 [ "$(uname -m)" = x86_64 ] || { echo "skip: CPython is known on x86-64 alone"; exit 77; }
 python=/usr/bin/python3
 case $($python -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
-3.11 | 3.12) ;;
+3.11 | 3.12 | 3.13) ;;
 *) echo "skip: the version of $python is not known"; exit 77 ;;
 esac
 

@@ -465,8 +465,8 @@ static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r,
 		return end_of(step);
 	if (t->python)
 		python_meet(&r->python, t->python, m->delta);
-	if (r->python.cframe)
-		python_enter(&r->python, low, c->state.reg[UNWIND_SP]);
+	if (r->python.chunk)
+		python_enter(&r->python, addr, low, c->state.reg[UNWIND_SP]);
 	return -1;
 }
 

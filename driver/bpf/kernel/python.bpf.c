@@ -94,15 +94,17 @@ static __always_inline uint64_t python_thread(const struct unwind_python *p, uin
 	return 0;
 }
 
-/* Address of the innermost cframe of the current thread, or 0. Not static, as rule_number. */
-__noinline uint64_t python_cframe(uint32_t number, uint64_t delta)
+/* Address of the innermost cframe of the current thread, or (3.13) of its innermost frame; or 0.
+ * Not static, as rule_number. */
+__noinline uint64_t python_innermost(uint32_t number, uint64_t delta)
 {
 	const struct unwind_python *p = python_of(number);
-	uint64_t thread = p ? python_thread(p, delta) : 0, cframe = 0;
+	uint64_t thread = p ? python_thread(p, delta) : 0, innermost = 0;
 
 	if (thread)
-		user_word(&cframe, thread + p->thread_cframe);
-	return cframe;
+		user_word(&innermost,
+			  thread + (p->thread_frame ? p->thread_frame : p->thread_cframe));
+	return innermost;
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -226,10 +228,13 @@ __noinline uint64_t function_key(struct python_ask *ask)
 /* A walk's place among them. */
 struct python_run {
 	struct python_ask ask;
-	uint64_t cframe;   /* of activations that the walk did not reach yet; 0: none */
-	uint64_t frame;	   /* the function's that comes next; 0: none */
-	uint32_t looked;   /* the thread's cframe was looked for */
-	uint32_t replaces; /* the function that comes next stands in the interpreter's place */
+	/* The innermost activation of the interpreter that the walk did not reach yet: its cframe,
+	 * or (3.13) its innermost frame. 0: none. */
+	uint64_t chunk;
+	uint64_t frame;	    /* the function's that comes next; 0: none */
+	uint64_t low, high; /* of the C frame that runs these */
+	uint32_t looked;    /* the thread's cframe was looked for */
+	uint32_t replaces;  /* the function that comes next stands in the interpreter's place */
 };
 
 /* A file with a CPython was met. */
@@ -241,28 +246,55 @@ static __always_inline void python_meet(struct python_run *r, uint32_t number, u
 	r->ask.number = number;
 	r->ask.delta = delta;
 	r->ask.tell = PYTHON_TELLS;
-	r->cframe = python_cframe(number, delta);
+	r->chunk = python_innermost(number, delta);
 }
 
-/* The frame of C code that was left stands on the stack from @low up to @high: if it is of the
- * interpreter, its functions come next. */
-static __always_inline void python_enter(struct python_run *r, uint64_t low, uint64_t high)
+static __always_inline void enter_by_cframe(const struct unwind_python *p, struct python_run *r)
+{
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PYTHON_SKIPS && r->chunk && r->chunk < r->low; i++)
+		user_word(&r->chunk, r->chunk + p->cframe_previous);
+	if (r->chunk < r->low || r->chunk >= r->high)
+		return;
+	user_word(&r->frame, r->chunk + p->cframe_frame);
+	user_word(&r->chunk, r->chunk + p->cframe_previous);
+}
+
+/* The frame of C code at @addr was left, which stands on the stack from @low up to @high: if it is
+ * of the interpreter, its functions come next. */
+static __always_inline void python_enter(struct python_run *r, uint64_t addr, uint64_t low,
+					 uint64_t high)
 {
 	const struct unwind_python *p = python_of(r->ask.number);
 
 	if (!p)
 		return;
-#pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < PYTHON_SKIPS && r->cframe && r->cframe < low; i++)
-		user_word(&r->cframe, r->cframe + p->cframe_previous);
-	if (r->cframe < low || r->cframe >= high)
-		return;
-	user_word(&r->frame, r->cframe + p->cframe_frame);
-	user_word(&r->cframe, r->cframe + p->cframe_previous);
+	r->low = low;
+	r->high = high;
 	r->replaces = 1;
+	if (!p->thread_frame)
+		enter_by_cframe(p, r);
+	else if (addr + r->ask.delta >= p->code && addr + r->ask.delta < p->code_end)
+		r->frame = r->chunk;
 }
 
-/* True: the frame that comes next was made by C code, and the chunk ends with it (3.12). */
+/*
+ * The frame that comes next was made by C code, and a chunk ends with it (3.12 on). From 3.13 on it
+ * stands in the C frame that runs the chunk; in a deeper one, if that was not known as the
+ * interpreter's, and then the next chunk is this one's. 0, or CALLPATH_FUNCTION: it cannot be.
+ */
+static __always_inline uint64_t python_leave(const struct unwind_python *p, struct python_run *r,
+					     uint64_t frame)
+{
+	if (!p->thread_frame)
+		return 0;
+	if (frame >= r->high || !user_word(&r->chunk, frame + p->frame_previous))
+		return CALLPATH_FUNCTION;
+	if (frame < r->low)
+		r->frame = r->chunk;
+	return 0;
+}
+
 static __always_inline bool python_is_entry(const struct unwind_python *p, uint64_t frame)
 {
 	uint8_t owner = 0;
@@ -283,8 +315,10 @@ static __always_inline uint64_t python_next(struct python_run *r)
 	uint8_t entry = 0;
 
 	r->frame = 0;
-	if (!p || python_is_entry(p, frame))
+	if (!p)
 		return 0;
+	if (python_is_entry(p, frame))
+		return python_leave(p, r, frame);
 	if (!user_word(&r->ask.code, frame + p->frame_code) ||
 	    !user_word(&instr, frame + p->frame_instr) ||
 	    !user_word(&r->frame, frame + p->frame_previous) ||

@@ -118,6 +118,8 @@ static void others_are_not_known(void **state)
 	struct unwind_python p;
 
 	for (size_t i = 0; i < PYTHON_NR_SYMBOLS; i++) {
+		if (i == PYTHON_RUN_FRAME)
+			continue;
 		setup(state);
 		parts[i].vaddr = 0;
 		assert_int_equal(version(&p), 0);
@@ -135,7 +137,74 @@ static void others_are_not_known(void **state)
 	setup(state);
 	put_version(0x030a02f0);
 	assert_int_equal(version(&p), 0);
-	put_version(0x030d02f0);
+	put_version(0x030e00f0);
+	assert_int_equal(version(&p), 0);
+}
+
+/* ---- the table of 3.13 ------------------------------------------------------------------------
+ */
+
+static uint64_t table[71];
+
+static int setup_table(void **state)
+{
+	(void)state;
+	memset(parts, 0, sizeof(parts));
+	put_version(0x030d00f0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		table[i] = 1000 + i;
+	memcpy(table, "xdebugpy", 8);
+	table[1] = 0x030d00f0;
+	table[2] = 0;
+	table[45] = 8;
+	table[66] = 32;
+	table[68] = 32;
+	table[69] = 16;
+	put(PYTHON_RUNTIME, RUNTIME, table, sizeof(table));
+	parts[PYTHON_RUN_FRAME].vaddr = FUNCTIONS;
+	parts[PYTHON_RUN_FRAME].size = 500;
+	return 0;
+}
+
+static void version_3_13_tells_its_places(void **state)
+{
+	struct unwind_python p;
+
+	(void)state;
+	assert_int_equal(version(&p), UNWIND_PYTHON_3_13);
+	assert_int_equal(p.main, RUNTIME + 1005);
+	assert_int_equal(p.code, FUNCTIONS);
+	assert_int_equal(p.code_end, FUNCTIONS + 500);
+	assert_int_equal(p.threads, 1009);
+	assert_int_equal(p.thread_frame, 1023);
+	assert_int_equal(p.frame_owner, 1033);
+	assert_int_equal(p.code_bytes, 1043);
+	assert_int_equal(p.string_other, 1070 + 16);
+}
+
+/* Another mark or version, threads without a lock, objects that are not as they were, offsets that
+ * cannot be; a table that is cut off. */
+static void other_tables_are_not_known(void **state)
+{
+	static const size_t words[] = { 0, 1, 2, 45, 66, 68, 69 };
+	static const size_t offsets[] = { 9, 23, 43, 70 };
+	struct unwind_python p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		setup_table(state);
+		table[words[i]] ^= 1ull << 20;
+		put(PYTHON_RUNTIME, RUNTIME, table, sizeof(table));
+		assert_int_equal(version(&p), 0);
+	}
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		setup_table(state);
+		table[offsets[i]] = UNWIND_PYTHON_OFFSET_MAX;
+		put(PYTHON_RUNTIME, RUNTIME, table, sizeof(table));
+		assert_int_equal(version(&p), 0);
+	}
+	setup_table(state);
+	parts[PYTHON_RUNTIME].len--;
 	assert_int_equal(version(&p), 0);
 }
 
@@ -158,6 +227,8 @@ int main(void)
 		cmocka_unit_test_setup(the_runtime_may_be_found_by_its_pointer, setup),
 		cmocka_unit_test_setup(version_3_12_has_places_of_its_own, setup),
 		cmocka_unit_test_setup(others_are_not_known, setup),
+		cmocka_unit_test_setup(version_3_13_tells_its_places, setup_table),
+		cmocka_unit_test_setup(other_tables_are_not_known, setup_table),
 		cmocka_unit_test_setup(bytes_that_are_no_code_are_not_believed, setup),
 	};
 
