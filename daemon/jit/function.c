@@ -91,7 +91,8 @@ static int put_module(struct base_buf *b, const char *path, size_t len)
 	const char *last = memrchr(path, '/', len);
 	int r = 0;
 
-	if (len > sizeof(frozen) - 1 && !memcmp(path, frozen, sizeof(frozen) - 1))
+	if (len > sizeof(frozen) && path[len - 1] == '>' &&
+	    !memcmp(path, frozen, sizeof(frozen) - 1))
 		return base_buf_append(b, path + sizeof(frozen) - 1, len - sizeof(frozen));
 	if (len > 3 && !memcmp(path + len - 3, ".py", 3))
 		len -= 3;

@@ -73,6 +73,8 @@ static void a_name_begins_with_its_module(void **state)
 	assert_name("/home/me/tool", "f", "tool.f");
 	assert_name("<frozen importlib._bootstrap>", "_find_and_load",
 		    "importlib._bootstrap._find_and_load");
+	assert_name("<frozen a\xc3\xbf", "f", "<frozen a\xc3\xbf.f");
+	assert_name("<frozen >", "f", "<frozen >.f");
 	assert_name("<string>", "f", "<string>.f");
 	assert_name("", "f", "f");
 	assert_name("/", "f", "f");
