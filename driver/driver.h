@@ -230,6 +230,7 @@ struct driver_function {
 	int32_t pid;
 	uint32_t nr;   /* instructions */
 	uint32_t line; /* its first */
+	uint32_t uid;  /* the process's user then: real, effective and saved */
 	struct driver_string name, file;
 	const uint8_t *lines; /* CPython's table of locations; cut off, or none, where it is long */
 	size_t lines_len;

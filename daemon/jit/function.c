@@ -204,6 +204,9 @@ int dyn_function_add(struct dyn *d, struct process *p, const struct driver_funct
 		return -ENOMEM;
 	if (!f->nr || f->nr > INSTRS_MAX)
 		return -EINVAL;
+	/* Its texts are for the image's readers alone. */
+	if (reg->uid && reg->uid != f->uid)
+		return -EPERM;
 	if (base_map_get(&reg->functions, &f->key, sizeof(f->key)))
 		return 0;
 	if (reg->nr_functions == FUNCTIONS_MAX)

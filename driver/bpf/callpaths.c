@@ -94,6 +94,7 @@ static int hand_function(void *ctx, const uint64_t *record)
 		.pid = (int32_t)f->tgid,
 		.nr = f->nr,
 		.line = f->line,
+		.uid = f->uid,
 		.name = { f->name.text, f->name.len, f->name.kind },
 		.file = { f->file.text, f->file.len, f->file.kind },
 		.lines = f->lines,

@@ -105,8 +105,9 @@ struct callpath_function {
 	uint32_t tgid;
 	uint32_t nr;   /* instructions */
 	uint32_t line; /* its first */
+	uint32_t uid;  /* the process's user */
 	uint16_t lines_len;
-	uint16_t unused;
+	uint16_t unused[3];
 	struct callpath_string name, file;
 	uint8_t lines[CALLPATH_LINES_LEN]; /* CPython's table of locations, or its beginning */
 };

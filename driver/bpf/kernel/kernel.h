@@ -189,6 +189,14 @@ struct vm_area_struct {
 #define KERNEL_VM_EXEC	  4
 #define KERNEL_PF_KTHREAD 0x200000
 
+typedef struct {
+	uint32_t val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid, suid, euid, fsuid;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -203,6 +211,7 @@ struct task_struct {
 	uint64_t start_time, start_boottime;
 	void *stack;
 	char comm[16];
+	const struct cred *cred;
 	struct thread_struct thread;
 };
 

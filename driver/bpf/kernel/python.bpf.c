@@ -191,6 +191,7 @@ static __always_inline void function_tell(struct python_cpu *c, const struct unw
 	f->tgid = bpf_get_current_pid_tgid() >> 32;
 	f->nr = (uint32_t)code->nr;
 	f->line = (uint32_t)code->line;
+	f->uid = (uint32_t)bpf_get_current_uid_gid();
 	string_read(p, code->name, &f->name);
 	string_read(p, code->file, &f->file);
 	lines_read(f, code->lines);
@@ -237,12 +238,24 @@ struct python_run {
 	uint32_t replaces;  /* the function that comes next stands in the interpreter's place */
 };
 
+/* Is it no program that has, or had, the rights of another user than the one who runs it? */
+static __always_inline bool has_one_user(void)
+{
+	const struct cred *cred = BPF_CORE_READ(bpf_get_current_task_btf(), cred);
+	uint32_t uid = BPF_CORE_READ(cred, uid.val);
+
+	return BPF_CORE_READ(cred, euid.val) == uid && BPF_CORE_READ(cred, suid.val) == uid &&
+	       BPF_CORE_READ(cred, fsuid.val) == uid;
+}
+
 /* A file with a CPython was met. */
 static __always_inline void python_meet(struct python_run *r, uint32_t number, uint64_t delta)
 {
 	if (r->looked)
 		return;
 	r->looked = 1;
+	if (!has_one_user())
+		return;
 	r->ask.number = number;
 	r->ask.delta = delta;
 	r->ask.tell = PYTHON_TELLS;

@@ -95,6 +95,14 @@ static const struct driver_function one = { .key = 11,
 					    .lines_len = sizeof(lines) },
 				    two = { .key = 12, .nr = 9, .name = TEXT("g") };
 
+static int add(struct tracker *t, const struct driver_function *f)
+{
+	struct driver_function copy = *f;
+
+	copy.uid = t->p.uid;
+	return dyn_function_add(t->dyn, &t->p, &copy);
+}
+
 static void functions_are_found_by_their_key(void **state)
 {
 	struct image *a, *b;
@@ -102,10 +110,10 @@ static void functions_are_found_by_their_key(void **state)
 	TRACKER(state);
 
 	assert_int_equal(dyn_function_find(&t->p, one.key, 0, &a, &at), DYN_NONE);
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &one), 0);
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &two), 0);
+	assert_int_equal(add(t, &one), 0);
+	assert_int_equal(add(t, &two), 0);
 	/* It is told again now and then. */
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &one), 0);
+	assert_int_equal(add(t, &one), 0);
 	assert_int_equal(dyn_function_find(&t->p, one.key, 0, &a, &at), DYN_FOUND);
 	assert_int_equal(dyn_function_find(&t->p, one.key, 39, &b, &last), DYN_FOUND);
 	assert_int_equal(last, at + 2 * 39);
@@ -124,7 +132,7 @@ static void no_address_is_theirs(void **state)
 	uint64_t off;
 	TRACKER(state);
 
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &one), 0);
+	assert_int_equal(add(t, &one), 0);
 	for (q.addr = 0x10000; q.addr < 0x10040; q.addr += 8) {
 		assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_NONE);
 		assert_false(dyn_claims(&t->p, q.addr));
@@ -137,11 +145,24 @@ static void functions_without_sense_are_refused(void **state)
 	TRACKER(state);
 
 	bad.nr = 0;
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &bad), -EINVAL);
+	assert_int_equal(add(t, &bad), -EINVAL);
 	bad.nr = UINT32_MAX;
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &bad), -EINVAL);
+	assert_int_equal(add(t, &bad), -EINVAL);
 	bad = (struct driver_function){ .key = 14, .nr = 1 };
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &bad), 0);
+	assert_int_equal(add(t, &bad), 0);
+}
+
+/* Its texts would have readers that may not look into that process. */
+static void functions_of_another_user_are_refused(void **state)
+{
+	struct driver_function f = one;
+	TRACKER(state);
+
+	t->p.uid = 1234;
+	f.uid = 1235;
+	assert_int_equal(dyn_function_add(t->dyn, &t->p, &f), -EPERM);
+	f.uid = 1234;
+	assert_int_equal(dyn_function_add(t->dyn, &t->p, &f), 0);
 }
 
 static void they_are_written_when_paths_went_through_them(void **state)
@@ -151,7 +172,7 @@ static void they_are_written_when_paths_went_through_them(void **state)
 	uint64_t off;
 	TRACKER(state);
 
-	assert_int_equal(dyn_function_add(t->dyn, &t->p, &one), 0);
+	assert_int_equal(add(t, &one), 0);
 	assert_int_equal(dyn_function_find(&t->p, one.key, 5, &img, &off), DYN_FOUND);
 	assert_true(image_must_wait(img));
 	assert_int_equal(dyn_write_images(t->dyn, &err), 0);
@@ -171,6 +192,8 @@ int main(void)
 						tracker_teardown),
 		cmocka_unit_test_setup_teardown(functions_without_sense_are_refused, tracker_setup,
 						tracker_teardown),
+		cmocka_unit_test_setup_teardown(functions_of_another_user_are_refused,
+						tracker_setup, tracker_teardown),
 		cmocka_unit_test_setup_teardown(they_are_written_when_paths_went_through_them,
 						tracker_setup, tracker_teardown),
 	};

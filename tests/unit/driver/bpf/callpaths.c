@@ -145,6 +145,7 @@ static size_t function_of(struct callpath_function *f, uint64_t time_ns, size_t 
 	f->key = 0x123456789;
 	f->nr = 40;
 	f->line = 7;
+	f->uid = 1000;
 	f->name = (struct callpath_string){ .len = 3, .kind = 1, .text = "abc" };
 	f->file = (struct callpath_string){ .len = 4, .kind = 2, .text = "dede" };
 	f->lines_len = (uint16_t)lines_len;
@@ -198,6 +199,7 @@ static void a_function_comes_before_the_paths_of_its_time(void **state)
 	assert_int_equal(t.last.key, 0x123456789);
 	assert_int_equal(t.last.nr, 40);
 	assert_int_equal(t.last.line, 7);
+	assert_int_equal(t.last.uid, 1000);
 	assert_int_equal(t.last.lines_len, 9);
 	assert_int_equal(t.last.name.len, 3);
 	assert_int_equal(t.last.file.kind, 2);
