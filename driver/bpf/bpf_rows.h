@@ -48,6 +48,7 @@ struct bpf_rows {
 	struct bpf_rows_file files[CALLPATH_NR_FILES];
 	bool taken[CALLPATH_NR_CHUNKS];
 	bool python_taken[CALLPATH_NR_PYTHONS];
+	uint32_t version; /* of the table that was written last; 0 is no table's */
 	uint64_t nr_tables, bytes, evicted;
 };
 

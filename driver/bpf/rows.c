@@ -181,7 +181,7 @@ static uint32_t put_python(struct bpf_rows *r, const struct unwind_python *pytho
 	return 0;
 }
 
-static void write_table(const struct bpf_rows *r, uint32_t number, const struct unwind_table *t,
+static void write_table(struct bpf_rows *r, uint32_t number, const struct unwind_table *t,
 			uint64_t now_ns)
 {
 	struct callpath_table *to = &r->tables[number];
@@ -200,6 +200,7 @@ static void write_table(const struct bpf_rows *r, uint32_t number, const struct 
 		.nr_rules = t->nr_rules,
 		.python = r->files[number].python,
 		.used_ns = now_ns,
+		.version = ++r->version,
 	};
 }
 

@@ -28,11 +28,13 @@ struct callpath_mapping {
 	uint32_t seq, epoch;
 	uint32_t table; /* number of its table, 0: none */
 	uint32_t code;	/* a part of one that is of no file: its program writes code into it */
-};
+} __attribute__((aligned(64)));
 
 enum {
 	CALLPATH_NR_MAPPINGS = 256, /* powers of two */
 	CALLPATH_NR_TOLD = 64,
+	CALLPATH_NR_CACHED = 2048,
+	CALLPATH_USE_NS = 100000000,
 	CALLPATH_NODE = 32, /* words of a node of a maple tree */
 	CALLPATH_DEPTH = 8, /* levels of the tree */
 	CALLPATH_ROW_STEPS = 17,
@@ -43,6 +45,14 @@ enum {
 	CALLPATH_LOOK_COST = 4,
 	CALLPATH_LOOKS_MAX = 512 * CALLPATH_LOOK_COST,
 };
+
+/* The rule at an offset of a table, which was found before. */
+struct callpath_cached {
+	uint64_t off;
+	uint32_t version; /* the table's */
+	uint32_t unused;
+	struct unwind_rule rule;
+} __attribute__((aligned(32)));
 
 struct callpath_cpu {
 	struct callpath_counts counts;
@@ -56,6 +66,7 @@ struct callpath_cpu {
 	struct callpath_missing missing;
 	uint64_t told[CALLPATH_NR_TOLD]; /* files that were reported in this epoch, by hash */
 	struct callpath_mapping mappings[CALLPATH_NR_MAPPINGS];
+	struct callpath_cached cached[CALLPATH_NR_CACHED];
 	uint64_t node[CALLPATH_NODE];
 	struct callpath_record w;
 	uint64_t frames[CALLPATH_NR_FRAMES];
@@ -177,6 +188,26 @@ static __always_inline bool rule_read(struct unwind_rule *rule, const struct cal
 	if (!words || !number || number >= t->nr_rules)
 		return false;
 	__builtin_memcpy(rule, words, sizeof(*rule));
+	return true;
+}
+
+/* The same, and most often without a search: paths go through the same calls again and again. */
+static __always_inline bool rule_find(struct callpath_cpu *c, const struct callpath_table *t,
+				      uint64_t off)
+{
+	uint32_t version = *(const volatile uint32_t *)&t->version;
+	uint32_t slot = (uint32_t)((off ^ version * mix[0]) * mix[1] >> 32) % CALLPATH_NR_CACHED;
+	struct callpath_cached *known = &c->cached[slot];
+
+	if (known->off == off && known->version == version) {
+		c->rule = known->rule;
+		return true;
+	}
+	if (!rule_read(&c->rule, t, off))
+		return false;
+	known->off = off;
+	known->version = version;
+	known->rule = c->rule;
 	return true;
 }
 
@@ -415,9 +446,10 @@ static __always_inline int end_of(enum unwind_step step)
 						: CALLPATH_ASTRAY;
 }
 
+/* All CPUs read what stands beside it: it is written now and then. */
 static __always_inline void use(struct callpath_table *t, uint64_t now)
 {
-	if (*(volatile uint64_t *)&t->used_ns != now)
+	if (now - *(volatile uint64_t *)&t->used_ns > CALLPATH_USE_NS)
 		*(volatile uint64_t *)&t->used_ns = now;
 }
 
@@ -458,7 +490,7 @@ static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r,
 	if (!t)
 		return CALLPATH_NO_ROWS;
 	use(t, c->w.time_ns);
-	if (!rule_read(&c->rule, t, addr + m->delta))
+	if (!rule_find(c, t, addr + m->delta))
 		return without_rule(c, m, t, addr + m->delta);
 	step = unwind_step(NULL, &c->state, &c->rule);
 	if (step != UNWIND_STEP_NEXT)

@@ -64,7 +64,9 @@ struct callpath_table {
 	uint32_t first_page, nr_pages, nr_rows, nr_rules;
 	uint32_t python;  /* number of its CPython's layout; 0: none */
 	uint64_t used_ns; /* by the program: when it was last walked through, approximately */
-	uint64_t unused2[3];
+	uint32_t version; /* of what stands there: no other table has or had it */
+	uint32_t unused;
+	uint64_t unused2[2];
 };
 
 _Static_assert(sizeof(struct callpath_table) == 64, "callpath_table");

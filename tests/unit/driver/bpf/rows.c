@@ -21,6 +21,7 @@ struct led {
 struct kernel {
 	struct bpf_rows rows;
 	struct callpath_table tables[CALLPATH_NR_FILES];
+	struct unwind_python pythons[CALLPATH_NR_PYTHONS];
 	struct led led[2 * CALLPATH_NR_FILES];
 	uint32_t changes, waits, banks;
 	uint32_t watched; /* a word that must stay what it is until programs were waited for; … */
@@ -88,6 +89,7 @@ static int begin(void **state)
 		return -1;
 	k->rows.ops = &ops;
 	k->rows.tables = k->tables;
+	k->rows.pythons = k->pythons;
 	return 0;
 }
 
@@ -284,6 +286,47 @@ static void another_table_takes_the_place_of_the_first(void **state)
 	unwind_free(b);
 }
 
+/* What programs remember of one is not taken for another's. */
+static void each_table_has_a_version_of_its_own(void **state)
+{
+	struct unwind_table *t = table_of(10, 16, 2);
+	uint32_t seen[4];
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		seen[i] = k->tables[put(7 + i / 2, t, i)].version;
+		assert_int_not_equal(seen[i], 0);
+		for (uint32_t before = 0; before < i; before++)
+			assert_int_not_equal(seen[i], seen[before]);
+	}
+	unwind_free(t);
+}
+
+static void a_layout_of_python_goes_with_its_table(void **state)
+{
+	struct unwind_table *t = table_of(10, 16, 2), *none = table_of(10, 16, 2);
+	struct driver_file file;
+	uint32_t first, number;
+
+	(void)state;
+	t->python = (struct unwind_python){ .version = UNWIND_PYTHON_3_11, .main = 5 };
+	first = k->tables[put(1, t, 1)].python;
+	assert_int_not_equal(first, 0);
+	assert_int_equal(k->pythons[first - 1].main, 5);
+	assert_int_equal(k->tables[put(2, none, 1)].python, 0);
+	/* There is room for so many, and a file without loses nothing else. */
+	for (uint32_t i = 1; i < CALLPATH_NR_PYTHONS; i++)
+		assert_int_not_equal(k->tables[put(10 + i, t, 1)].python, 0);
+	number = put(100, t, 1);
+	assert_int_not_equal(number, 0);
+	assert_int_equal(k->tables[number].python, 0);
+	file = file_of(1);
+	bpf_rows_forget(&k->rows, &file, 1);
+	assert_int_equal(k->tables[put(101, t, 1)].python, first);
+	unwind_free(t);
+	unwind_free(none);
+}
+
 static void what_was_not_used_for_longest_makes_way(void **state)
 {
 	struct unwind_table *t = large_table(4);
@@ -369,6 +412,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_are_forgotten, begin, end),
 		cmocka_unit_test_setup_teardown(another_table_takes_the_place_of_the_first, begin,
 						end),
+		cmocka_unit_test_setup_teardown(each_table_has_a_version_of_its_own, begin, end),
+		cmocka_unit_test_setup_teardown(a_layout_of_python_goes_with_its_table, begin, end),
 		cmocka_unit_test_setup_teardown(what_was_not_used_for_longest_makes_way, begin,
 						end),
 		cmocka_unit_test_setup_teardown(what_is_too_large_is_refused, begin, end),
