@@ -7,7 +7,9 @@
  * A rule is given only where the code itself proves it (docs/decisions/jit-call-paths.md). What is
  * taken for granted: the first byte is where a routine is entered, as its JIT registered it; a call
  * keeps rbp; and code does not overwrite the registers that it saved. Pages of code that nobody
- * registered begin anywhere, and must not be given to this.
+ * registered begin anywhere, and must not be given to this. A runtime may say itself how the frame
+ * is where its routine is entered (height_set_entries); then nothing has to be proven, and what is
+ * given are the rules that follow from that.
  *
  * The bytes are not believed: time and memory are bounded by the length of the code. No file is
  * opened, no process started.
@@ -51,6 +53,7 @@ enum height_proof {
 	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
 	HEIGHT_BY_CALLER,   /* height_set_called */
 	HEIGHT_BY_USE,	    /* nothing of the entry; it uses rbp as its frame pointer throughout */
+	HEIGHT_BY_RUNTIME,  /* height_set_entries */
 	HEIGHT_NR_PROOFS
 };
 
@@ -70,6 +73,28 @@ void height_close(struct height *h);
  * linker's symbols name and no compiler describes. One that only jumps to others, as interpreters'
  * handlers do, has rules too. */
 void height_set_called(struct height *h, bool called);
+
+/* In place of an offset: the register still has the caller's value, or that is nowhere. */
+#define HEIGHT_IN_REGISTER 0
+#define HEIGHT_LOST	   INT32_MIN
+
+/* The frame before the instruction at @off, as a runtime says. */
+struct height_entry {
+	uint32_t off;
+	bool by_fp;   /* the CFA is rbp + @cfa, and rsp is not known; else it is rsp + @cfa */
+	int32_t cfa;  /* bytes */
+	int32_t fp;   /* the caller's rbp is in memory at the CFA + @fp */
+	int32_t link; /* likewise rbx */
+};
+
+/*
+ * The next routine, and only that, is entered at these places, and nowhere else; the calls that it
+ * makes leave rsp, and what is saved, as C's do. Where paths from two of them meet, there is a rule
+ * only if both lead to it. Of an entry that makes no sense (a place at no multiple of 8, above the
+ * return address or below rsp; @cfa below 8 or too far) no rule follows. They are the caller's,
+ * until height_rows has returned.
+ */
+void height_set_entries(struct height *h, const struct height_entry *entries, size_t nr);
 
 /*
  * Find the rules of the routine at @vaddr, whose @len bytes are @code and which is entered at its
