@@ -22,7 +22,7 @@ static bool same(const struct wire_routine *a, const struct wire_routine *b)
 	return a->addr == b->addr && a->head.len == b->head.len && a->code_len == b->code_len &&
 	       a->name_len == b->name_len && a->nr_lines == b->nr_lines &&
 	       a->nr_files == b->nr_files && a->nr_inlines == b->nr_inlines &&
-	       !((a->head.flags ^ b->head.flags) & WIRE_ROUTINE_CODE) &&
+	       !((a->head.flags ^ b->head.flags) & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_FRAMES)) &&
 	       !memcmp(a + 1, b + 1, a->head.len - sizeof(*a));
 }
 
