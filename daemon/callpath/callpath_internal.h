@@ -88,7 +88,10 @@ struct callpath_codes {
 	size_t cap_gone;
 	struct reader_routine *routines; /* the part that is asked for has them */
 	size_t nr_routines, cap_routines;
-	bool no_memory; /* some of them are not there */
+	struct wire_frame *frames; /* what their runtime told of them */
+	size_t nr_frames, cap_frames;
+	const struct process *process; /* whose routines they are, while they are gathered */
+	bool no_memory;		       /* some of them are not there */
 	bool unsupported;
 };
 

@@ -10,6 +10,7 @@
 #include "callpath_internal.h"
 #include "jit.h"
 #include "unwind.h"
+#include "wire.h"
 
 enum {
 	PARTS_MAX = 4096, /* the driver knows no more files */
@@ -26,6 +27,7 @@ void callpath_codes_release(struct callpath_codes *c)
 	free(c->parts);
 	free(c->gone);
 	free(c->routines);
+	free(c->frames);
 	*c = (struct callpath_codes){ 0 };
 }
 
@@ -42,17 +44,34 @@ static const struct process *process_of(const struct callpaths *t,
 	return p;
 }
 
+/* The frames of a routine behind those of others; where there are too many the rest is left out:
+ * what only they lead to has no rule. */
+static uint32_t add_frames(struct callpath_codes *c, uint64_t addr, uint64_t seq)
+{
+	size_t nr, room = READER_FRAMES_MAX - c->nr_frames;
+
+	room = room < READER_ROUTINE_FRAMES_MAX ? room : READER_ROUTINE_FRAMES_MAX;
+	if (base_grow(&c->frames, &c->cap_frames, c->nr_frames + room, sizeof(*c->frames)) < 0) {
+		c->no_memory = true;
+		return 0;
+	}
+	nr = dyn_frames(c->process, addr, seq, c->frames + c->nr_frames, room);
+	c->nr_frames += nr;
+	return (uint32_t)nr;
+}
+
 static void add_routine(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
 {
 	struct callpath_codes *c = ctx;
+	uint32_t first = (uint32_t)c->nr_frames, nr;
 
-	(void)seq;
 	if (c->nr_routines == READER_ROUTINES_MAX)
 		return;
+	nr = add_frames(c, addr, seq);
 	if (base_grow(&c->routines, &c->cap_routines, c->nr_routines + 1, sizeof(*c->routines)) < 0)
 		c->no_memory = true;
 	else
-		c->routines[c->nr_routines++] = (struct reader_routine){ addr, len };
+		c->routines[c->nr_routines++] = (struct reader_routine){ addr, len, first, nr };
 }
 
 static int by_addr(const void *a, const void *b)
@@ -61,7 +80,10 @@ static int by_addr(const void *a, const void *b)
 
 	if (x->addr != y->addr)
 		return x->addr < y->addr ? -1 : 1;
-	return (x->len > y->len) - (x->len < y->len);
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	/* Of two that are the same, the one whose frames were told. */
+	return (x->nr_frames < y->nr_frames) - (x->nr_frames > y->nr_frames);
 }
 
 /* One stays where several were told of the same code. */
@@ -161,8 +183,9 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	part = note(t, p, m);
 	if (!part)
 		return -ENOMEM;
-	c->nr_routines = 0;
+	c->nr_routines = c->nr_frames = 0;
 	c->no_memory = false;
+	c->process = p;
 	dyn_living(p, m->start, m->end, add_routine, c);
 	sort_routines(c);
 	part->bare = !c->nr_routines;
@@ -170,6 +193,8 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
 	code.nr = c->nr_routines;
+	code.frames = c->frames;
+	code.nr_frames = c->nr_frames;
 	return reader_code_rows_ask(t->config.reader, &code);
 }
 

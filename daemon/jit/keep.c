@@ -85,6 +85,7 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 	mine->len = (uint32_t)rec->code_len;
 	mine->facility = (uint8_t)f->index;
 	mine->record = record;
+	mine->has_frames = rec->head.flags & WIRE_ROUTINE_FRAMES;
 	f->changed = true;
 	f->nr_routines++;
 	d->stats.routines++;

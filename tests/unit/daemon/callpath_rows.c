@@ -422,11 +422,14 @@ static void very_many(void **state)
 
 static struct reader_code asked_code;
 static struct reader_routine asked_routines[4];
+static struct wire_frame asked_frames[READER_FRAMES_MAX];
 
 static int knows_code(const struct reader_code *c, struct unwind_table **out)
 {
 	asked_code = *c;
 	memcpy(asked_routines, c->routines, c->nr * sizeof(*c->routines));
+	if (c->nr_frames)
+		memcpy(asked_frames, c->frames, c->nr_frames * sizeof(*c->frames));
 	return make_table(out);
 }
 
@@ -471,6 +474,36 @@ static void by_its_routines(void **state)
 	assert_false(callpath_serve(paths));
 	assert_int_equal(stand_ins.nr_rows, 1);
 	assert_int_equal(driver.nr_forgotten, 0);
+}
+
+/* Each routine comes with what its runtime told of its frames. */
+static void with_frames(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.routines[0].nr_frames = 1;
+	stand_ins.routines[1].nr_frames = 2;
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(asked_code.nr, 2);
+	assert_int_equal(asked_code.nr_frames, 3);
+	assert_int_equal(asked_routines[0].nr_frames, 2);
+	assert_int_equal(asked_frames[asked_routines[0].first_frame].cfa_off, 64);
+	assert_int_equal(asked_frames[asked_routines[0].first_frame + 1].code_off, 1);
+	assert_int_equal(asked_routines[1].nr_frames, 1);
+	assert_int_equal(asked_frames[asked_routines[1].first_frame].cfa_off, 56);
+}
+
+static void with_too_many_frames(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.routines[0].nr_frames = READER_FRAMES_MAX;
+	stand_ins.routines[1].nr_frames = 1;
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(asked_routines[1].nr_frames, READER_ROUTINE_FRAMES_MAX);
+	assert_int_equal(asked_code.nr_frames, READER_ROUTINE_FRAMES_MAX + 1);
 }
 
 /* Two sources tell of one routine, and a third lies about its length. */
@@ -677,6 +710,8 @@ int main(void)
 		TEST(too_large),
 		TEST(very_many),
 		TEST(by_its_routines),
+		TEST(with_frames),
+		TEST(with_too_many_frames),
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),

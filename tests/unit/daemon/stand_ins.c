@@ -149,6 +149,22 @@ void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 			   stand_ins.routines[i].seq);
 }
 
+size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,
+		  size_t max)
+{
+	size_t nr = 0;
+
+	(void)p;
+	for (size_t i = 0; i < stand_ins.nr_routines; i++)
+		if (stand_ins.routines[i].addr == addr && stand_ins.routines[i].seq == seq)
+			nr = stand_ins.routines[i].nr_frames;
+	nr = nr < max ? nr : max;
+	for (size_t i = 0; i < nr; i++)
+		frames[i] =
+			(struct wire_frame){ .code_off = (uint32_t)i, .cfa_off = (int32_t)seq * 8 };
+	return nr;
+}
+
 void dyn_wait(const struct process *p, uint64_t first_ns)
 {
 	(void)p;
