@@ -16,11 +16,13 @@ enum {
 	PARTS_MAX = 4096, /* the driver knows no more files */
 	CHECKED_AT_ONCE = 16,
 };
-/* Parts are looked after so often, those of which no routine was known yet more often, and for so
- * long at once. */
-#define CHECK_AGAIN_NS 500000000ull
+/* Parts are looked after so often, those of which no routine was known yet and young ones more
+ * often, and for so long at once. */
+#define CHECK_AGAIN_NS 100000000ull
 #define CHECK_BARE_NS  50000000ull
 #define CHECK_NS       5000000ull
+/* A runtime makes most of its code when it begins: what it says is read more often then. */
+#define YOUNG_NS 1000000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {
@@ -105,17 +107,27 @@ static void sort_routines(struct callpath_codes *c)
 	c->nr_routines = kept;
 }
 
-/* A routine that took another one's place has another number. */
+/* Routines up to a number: their hash. One that took another one's place has a higher number. */
+struct print {
+	uint64_t hash, upto;
+	uint64_t last_seq; /* the highest of all */
+};
+
 static void add_print(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	uint64_t *print = ctx, words[] = { *print, addr, len, seq };
+	struct print *print = ctx;
+	uint64_t words[] = { print->hash, addr, len, seq };
 
-	*print = base_hash64(words, sizeof(words));
+	if (seq <= print->upto)
+		print->hash = base_hash64(words, sizeof(words));
+	if (seq > print->last_seq)
+		print->last_seq = seq;
 }
 
-static uint64_t print_of(const struct process *p, const struct driver_rows_missing *m)
+static struct print print_of(const struct process *p, const struct driver_rows_missing *m,
+			     uint64_t upto)
 {
-	uint64_t print = 0;
+	struct print print = { .upto = upto };
 
 	dyn_living(p, m->start, m->end, add_print, &print);
 	return print;
@@ -150,13 +162,20 @@ static struct callpath_code *note(struct callpaths *t, const struct process *p,
 				  const struct driver_rows_missing *m)
 {
 	struct callpath_code *part = find(&t->codes, &m->file);
+	struct print print = print_of(p, m, UINT64_MAX);
+	uint64_t met_ns = part ? part->met_ns : base_now_ns();
 
 	if (!part)
 		part = add_part(t);
-	if (part)
-		*part = (struct callpath_code){ .m = *m,
-						.news = dyn_news(p),
-						.print = print_of(p, m) };
+	if (!part)
+		return NULL;
+	*part = (struct callpath_code){ .m = *m,
+					.news = dyn_news(p),
+					.print = print.hash,
+					.last_seq = print.last_seq,
+					.met_ns = met_ns };
+	if (met_ns + YOUNG_NS > t->codes.young_ns)
+		t->codes.young_ns = met_ns + YOUNG_NS;
 	return part;
 }
 
@@ -198,17 +217,40 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	return reader_code_rows_ask(t->config.reader, &code);
 }
 
-/* Is what was asked for what its process has now? */
-static bool holds(const struct callpaths *t, struct callpath_code *part)
+bool callpath_expects(const struct callpaths *t)
+{
+	uint64_t now = base_now_ns();
+
+	return now < t->codes.young_ns || now - t->config.follow->attached_ns < YOUNG_NS;
+}
+
+static bool is_young(const struct callpath_code *part)
+{
+	return base_now_ns() - part->met_ns < YOUNG_NS;
+}
+
+enum { HOLDS, GROWN, GONE };
+
+/* Is what was asked for what its process has now, or has it more? */
+static int look(const struct callpaths *t, struct callpath_code *part)
 {
 	const struct process *p = process_of(t, &part->m);
-	uint64_t news = p ? dyn_news(p) : 0;
+	struct print print;
+	uint64_t news;
 
-	if (!p || part->news == UINT64_MAX ||
-	    (news != part->news && print_of(p, &part->m) != part->print))
-		return false;
+	if (!p || part->news == UINT64_MAX)
+		return GONE;
+	/* While a table is made the reader answers nothing else. */
+	if (!t->rows.is_asked && is_young(part))
+		t->config.follow->ranges_changed |= dyn_refresh_one(p);
+	news = dyn_news(p);
+	if (news == part->news)
+		return HOLDS;
+	print = print_of(p, &part->m, part->last_seq);
+	if (print.hash != part->print)
+		return GONE;
 	part->news = news;
-	return true;
+	return print.last_seq > part->last_seq ? GROWN : HOLDS;
 }
 
 bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r)
@@ -227,16 +269,20 @@ static bool is_asked(const struct callpaths *t, const struct callpath_code *part
 	       !memcmp(&r->files[r->asked].m.file, &part->m.file, sizeof(part->m.file));
 }
 
-/* Some parts from the cursor on; those that do not hold go behind the @nr_gone. How many these are
- * then. */
+/* Some parts from the cursor on; those that are gone go behind the @nr_gone; how many are there. */
 static size_t check_some(struct callpaths *t, size_t nr_gone)
 {
 	struct callpath_codes *c = &t->codes;
 
 	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
 		struct callpath_code *part = &c->parts[c->next];
+		bool is_old = c->bare_only && !part->bare && !is_young(part);
+		int found = is_old || is_asked(t, part) ? HOLDS : look(t, part);
 
-		if ((c->bare_only && !part->bare) || is_asked(t, part) || holds(t, part)) {
+		if (found == GROWN)
+			callpath_rows_missing(t, &part->m);
+		/* Where it had no place it is forgotten in the next round. */
+		if (found != GONE) {
 			c->next++;
 			continue;
 		}

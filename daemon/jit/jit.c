@@ -650,6 +650,17 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 	return news;
 }
 
+bool dyn_refresh_one(const struct process *p)
+{
+	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+	const struct dyn *d = reg ? reg->dyn : NULL;
+
+	if (!reg || reg->over || !d->config.reader ||
+	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)))
+		return false;
+	return read_any(reg, false);
+}
+
 void dyn_settled(struct dyn *d, uint64_t time_ns)
 {
 	d->settled_ns = time_ns;

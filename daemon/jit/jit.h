@@ -98,6 +98,8 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 /* Read every registry whose header moved; owned ranges too when @ranges. True: something was new.
  */
 bool dyn_refresh(struct dyn *d, bool ranges);
+/* The same of @p's own registry alone, between turns, if its user has a part of the turn left. */
+bool dyn_refresh_one(const struct process *p);
 /* All samples up to @time_ns have been looked up. */
 void dyn_settled(struct dyn *d, uint64_t time_ns);
 /* Another number whenever what is told of @p's code, by whomever, may have changed: a lookup that

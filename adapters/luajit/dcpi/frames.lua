@@ -20,6 +20,7 @@ local PUSHED = 40
 local FP_OFF, LINK_OFF = -16, -24 -- from the CFA: rbp and rbx
 
 local from_cfa -- at the entry of a root trace; false: not to be found
+local store -- "mov dword [r14+…]", into the VM's state
 local spare = {} -- by number of the trace: the bytes that it has taken of the stack
 
 -- The one N of all matches, or nil.
@@ -50,7 +51,7 @@ function M.find(handler)
 	end
 end
 
--- A number of four bytes at @at of @code, or of one.
+-- The number that is in @len bytes of @code, from @at on.
 local function number(code, at, len)
 	local n, size = 0, 1
 	for i = at, at + len - 1 do
@@ -59,18 +60,38 @@ local function number(code, at, len)
 	return n < size / 2 and n or n - size
 end
 
--- What the head of a trace takes of the stack, if it is as the compiler writes it: "add rsp, -N" or nothing, then
--- its number goes into the VM's state.
-local function taken(tr, code)
-	local at, n = 1, 0
-	if code:find("^\72\131\196", 1) then
-		n, at = number(code, 4, 1), 5
-	elseif code:find("^\72\129\196", 1) then
-		n, at = number(code, 4, 4), 8
+local function bytes(n)
+	return string.char(n % 256, math.floor(n / 256) % 256, math.floor(n / 65536) % 256, 0)
+end
+
+-- "add rsp, -N" right before @at: its N, and where it begins. LuaJIT takes multiples of 16.
+local function taken_before(code, at)
+	local n, from = 0, at
+	if at > 7 and code:find("^\72\129\196", at - 7) then
+		n, from = number(code, at - 4, 4), at - 7
+	elseif at > 4 and code:find("^\72\131\196", at - 4) then
+		n, from = number(code, at - 1, 1), at - 4
 	end
-	local state = code:match("^\65\199\70.()", at) or code:match("^\65\199\134....()", at)
-	if n <= 0 and n % 8 == 0 and state and #code >= state + 3 and number(code, state, 4) == tr then
-		return -n
+	if n <= 0 and n % 16 == 0 then
+		return -n, from
+	end
+end
+
+-- What the head of a trace takes of the stack: it puts the trace's number into the VM's state, and takes what it
+-- wants right before that. A root trace begins with these; in a side trace registers come first.
+local function taken(tr, code, is_side)
+	local at
+	if is_side then
+		at = store and code:find(store .. bytes(tr), 1, true)
+		return at and (taken_before(code, at))
+	end
+	for _, head in ipairs { 1, 5, 8 } do
+		local known = code:match("^\65\199\70.", head) or code:match("^\65\199\134....", head)
+		if known and code:find(bytes(tr), head + #known, true) == head + #known then
+			local n, from = taken_before(code, head)
+			store = from == 1 and known or store
+			return from == 1 and n or nil
+		end
 	end
 end
 
@@ -78,7 +99,7 @@ end
 -- the trace whose exit leads to it, or nil.
 function M.of_trace(tr, code, parent)
 	local had = not parent and 0 or spare[parent]
-	local more = from_cfa and had and taken(tr, code)
+	local more = from_cfa and had and taken(tr, code, parent)
 	spare[tr] = more and had + more
 	return more and { cfa_off = from_cfa + had, fp_off = FP_OFF, link_off = LINK_OFF } or nil
 end

@@ -546,10 +546,7 @@ static void nothing_told_yet(void **state)
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
 	serve_later();
-	assert_int_equal(driver.nr_forgotten, 1);
-	assert_int_equal(driver.forgotten.size, CODE >> 16);
-	lacks_code(1);
-	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_forgotten, 0);
 	assert_int_equal(driver.nr_put, 1);
 }
 
@@ -565,7 +562,80 @@ static void told_soon(void **state)
 	stand_ins.news++;
 	ahead_ns += SECOND_NS / 10;
 	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+}
+
+/* Some came, and all others stay: their rules hold until the new table is there. */
+static void grown(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 1;
+	lacks_code(1);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+	stand_ins.nr_routines = 2;
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_forgotten, 0);
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(asked_code.nr, 2);
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	/* One came, and one is gone. */
+	stand_ins.routines[0].addr += 0x1000;
+	stand_ins.routines[0].seq = 9;
+	stand_ins.news++;
+	serve_later();
 	assert_int_equal(driver.nr_forgotten, 1);
+	assert_int_equal(driver.forgotten.size, CODE >> 16);
+	assert_int_equal(driver.nr_put, 2);
+}
+
+/* It has grown again before its table is asked for: that is asked for once. */
+static void grown_twice(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 1;
+	lacks_code(1);
+	callpath_serve(paths);
+	lacks_code(2);
+	stand_ins.rows_wait = UINT_MAX;
+	callpath_serve(paths);
+	for (size_t i = 2; i < 4; i++) {
+		stand_ins.routines[i].addr = CODE + 0x1000 * i;
+		stand_ins.routines[i].len = 16;
+		stand_ins.routines[i].seq = 7 + i;
+		stand_ins.nr_routines = i + 1;
+		stand_ins.news++;
+		serve_later();
+	}
+	assert_int_equal(driver.nr_forgotten, 0);
+	assert_int_equal(waiting(), 2);
+}
+
+/* What is said of young code is read at once. */
+static void young(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	assert_false(callpath_expects(paths));
+	callpath_serve(paths);
+	assert_true(callpath_expects(paths));
+	stand_ins.news_to_come = 1;
+	stand_ins.routines[0].seq = 9;
+	ahead_ns += SECOND_NS / 10;
+	callpath_serve(paths);
+	assert_int_equal(stand_ins.nr_refresh_one, 1);
+	assert_int_equal(driver.nr_forgotten, 1);
+	lacks_code(1);
+	callpath_serve(paths);
+	ahead_ns += 2 * SECOND_NS;
+	callpath_serve(paths);
+	assert_false(callpath_expects(paths));
+	assert_int_equal(stand_ins.nr_refresh_one, 1);
 }
 
 /* Another routine of the same length took its place. */
@@ -715,6 +785,9 @@ int main(void)
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),
+		TEST(grown),
+		TEST(grown_twice),
+		TEST(young),
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),
