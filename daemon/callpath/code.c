@@ -84,7 +84,7 @@ static int by_addr(const void *a, const void *b)
 		return x->addr < y->addr ? -1 : 1;
 	if (x->len != y->len)
 		return x->len < y->len ? -1 : 1;
-	/* Of two that are the same, the one whose frames were told. */
+	/* The one whose frames were told stays, of two that are the same. */
 	return (x->nr_frames < y->nr_frames) - (x->nr_frames > y->nr_frames);
 }
 

@@ -300,7 +300,7 @@ void height_prove_told(struct height *h)
 		return;
 	h->proof = HEIGHT_BY_RUNTIME;
 	find_anchored(h);
-	/* What was told of a place holds for all ways there. */
+	/* An entry that was told holds for all ways there. */
 	for (size_t n = 0; n < h->nr_entries; n++)
 		if (height_insn_at(h, h->entries[n].off))
 			height_insn_at(h, h->entries[n].off)->found |= HEIGHT_ANCHORED;

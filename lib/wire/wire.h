@@ -265,7 +265,7 @@ static_assert(sizeof(struct wire_frame) == 24, "frame");
 #define WIRE_FRAME_LOST	       INT32_MIN
 #define WIRE_FRAME_FAR	       (1 << 20) /* no offset is above, or below its negative */
 
-/* What is wrong with a frame, but for its code_off; NULL: nothing. */
+/* A fault of a frame, but for its code_off, as text; NULL: there is none. */
 const char *wire_frame_fault(const struct wire_frame *f);
 
 /*

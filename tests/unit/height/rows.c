@@ -352,7 +352,10 @@ static void uses_a_frame(void **state)
  */
 
 /* The interpreter's frame, with both registers saved in it. */
-static const struct height_entry trace_entry = { .cfa = 96, .fp = -16, .link = -24 };
+#define TRACE_ENTRY                                                                                \
+	{                                                                                          \
+		.cfa = 96, .fp = -16, .link = -24                                                  \
+	}
 
 static void in_trace(size_t at, int off)
 {
@@ -364,7 +367,7 @@ static void in_trace(size_t at, int off)
 /* A loop that calls, and leaves by jumps where its own part of the stack is given back, or not. */
 static void told_trace(void **state)
 {
-	static const struct height_entry entry[] = { trace_entry };
+	static const struct height_entry entry[] = { TRACE_ENTRY };
 
 	(void)state;
 	RUN_TOLD(entry, ADD_RSP(0xf0), XOR_EBP, XOR_EBX, 0x0f, 0x84, 0, 0, 0x10, 0, CALL_OUT, NOP,
@@ -383,7 +386,7 @@ static void told_trace(void **state)
 /* A value that was saved is written over: then it is nowhere. */
 static void told_and_overwritten(void **state)
 {
-	static const struct height_entry entry[] = { trace_entry };
+	static const struct height_entry entry[] = { TRACE_ENTRY };
 
 	(void)state;
 	RUN_TOLD(entry, 0x48, 0x89, 0x44, 0x24, 80, NOP, JMP_OUT); /* mov [rsp + 80], rax */
@@ -418,9 +421,9 @@ static void told_by_frame_pointer(void **state)
 static void told_of_two_entries(void **state)
 {
 	static const struct height_entry same[] = {
-		trace_entry, { .off = 6, .cfa = 112, .fp = -16, .link = -32 }
+		TRACE_ENTRY, { .off = 6, .cfa = 112, .fp = -16, .link = -32 }
 	};
-	static const struct height_entry others[] = { trace_entry, { .off = 6, .cfa = 96 } };
+	static const struct height_entry others[] = { TRACE_ENTRY, { .off = 6, .cfa = 96 } };
 
 	(void)state;
 	RUN_TOLD(same, ADD_RSP(0xf0), JMP(2), NOP, NOP, NOP, JMP_OUT);
@@ -439,7 +442,7 @@ static void told_of_two_entries(void **state)
 /* The code says something else: it returns, or takes stack that is the caller's. */
 static void told_wrongly(void **state)
 {
-	static const struct height_entry entry[] = { trace_entry };
+	static const struct height_entry entry[] = { TRACE_ENTRY };
 
 	(void)state;
 	RUN_TOLD(entry, NOP, RET);
