@@ -255,9 +255,10 @@ static bool frame_next(const struct dbgdyn_routine *r, struct frame_walk *w, str
 					    .fp_off = f->fp_off,
 					    .link_off = f->link_off,
 					    .reserved = f->reserved };
-		why = f->code_off >= r->code_len ? "code_off is behind the code"
-		      : f->code_off < w->from	 ? "code_off is not above that of a frame before"
-						 : wire_frame_fault(out);
+		why = f->code_off >= r->code_len       ? "code_off is behind the code"
+		      : f->flags & WIRE_FRAME_FALLBACK ? "flags has unknown bits"
+		      : f->code_off < w->from ? "code_off is not above that of a frame before"
+					      : wire_frame_fault(out);
 		if (why) {
 			leave_out(d, "frames", w->at, why);
 			continue;

@@ -109,7 +109,7 @@ const char *wire_frame_fault(const struct wire_frame *f)
 	bool by_fp = f->flags & WIRE_FRAME_BY_FP;
 	int32_t lowest = -WIRE_FRAME_FAR;
 
-	if (f->flags & ~WIRE_FRAME_BY_FP || f->reserved)
+	if (f->flags & ~(WIRE_FRAME_BY_FP | WIRE_FRAME_FALLBACK) || f->reserved)
 		return "flags, or what is reserved, has unknown bits";
 	if (f->cfa_off % 8 || f->cfa_off < (by_fp ? lowest : 8) || f->cfa_off > WIRE_FRAME_FAR)
 		return "cfa_off is no multiple of 8, or leads nowhere";

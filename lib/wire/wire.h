@@ -254,13 +254,14 @@ static_assert(sizeof(struct wire_inline) == 24, "inline");
 /* The frame of the routine before the instruction at code_off, as its runtime says (dbgdyn.h). */
 struct wire_frame {
 	uint32_t code_off; /* ascending, each once */
-	uint32_t flags;	   /* WIRE_FRAME_BY_FP: cfa_off counts from the frame pointer */
+	uint32_t flags;	   /* WIRE_FRAME_BY_FP: cfa_off counts from the frame pointer; and below */
 	int32_t cfa_off;
 	int32_t fp_off, link_off; /* from the CFA; WIRE_FRAME_IN_REGISTER, WIRE_FRAME_LOST */
 	uint32_t reserved;
 };
 static_assert(sizeof(struct wire_frame) == 24, "frame");
 #define WIRE_FRAME_BY_FP       1u
+#define WIRE_FRAME_FALLBACK    2u /* of a dump: it counts where the code proves nothing itself */
 #define WIRE_FRAME_IN_REGISTER 0
 #define WIRE_FRAME_LOST	       INT32_MIN
 #define WIRE_FRAME_FAR	       (1 << 20) /* no offset is above, or below its negative */

@@ -46,9 +46,11 @@ static const uint8_t *code_of(const struct making *m, const struct reader_routin
 		       : NULL;
 }
 
-/* Give it the routine's frames, as its runtime told of them. -EINVAL: there are not so many. */
-static int tell(const struct making *m, const struct reader_routine *q)
+/* Take the routine's frames, as its runtime told of them; *@fallback: they count only where the
+ * code proves nothing. -EINVAL: there are not so many. */
+static int read_frames(const struct making *m, const struct reader_routine *q, bool *fallback)
 {
+	*fallback = false;
 	for (uint32_t i = 0; i < q->nr_frames; i++) {
 		uint64_t at =
 			m->frames_off + ((uint64_t)q->first_frame + i) * sizeof(struct wire_frame);
@@ -57,14 +59,32 @@ static int tell(const struct making *m, const struct reader_routine *q)
 		if (i == READER_ROUTINE_FRAMES_MAX ||
 		    base_read_part(m->fd, at, &f, sizeof(f)) < sizeof(f) || wire_frame_fault(&f))
 			return -EINVAL;
+		*fallback |= f.flags & WIRE_FRAME_FALLBACK;
 		m->entries[i] = (struct height_entry){ .off = f.code_off,
 						       .by_fp = f.flags & WIRE_FRAME_BY_FP,
 						       .cfa = f.cfa_off,
 						       .fp = f.fp_off,
 						       .link = f.link_off };
 	}
-	height_set_entries(m->height, m->entries, q->nr_frames);
 	return 0;
+}
+
+static int code_rows(struct making *m, const struct reader_routine *q, const uint8_t *code)
+{
+	struct height_report report;
+	bool fallback;
+	int r = read_frames(m, q, &fallback);
+
+	if (r < 0)
+		return r;
+	if (!fallback)
+		height_set_entries(m->height, m->entries, q->nr_frames);
+	r = height_rows(m->height, code, q->len, q->addr, row, m, &report);
+	if (r < 0 || !fallback || report.refused != HEIGHT_NO_PROOF ||
+	    report.proof != HEIGHT_BY_NOTHING)
+		return r;
+	height_set_entries(m->height, m->entries, q->nr_frames);
+	return height_rows(m->height, code, q->len, q->addr, row, m, NULL);
 }
 
 static int add_routine(struct making *m, const struct reader_routine *q)
@@ -79,9 +99,7 @@ static int add_routine(struct making *m, const struct reader_routine *q)
 		return 0;
 	code = code_of(m, q);
 	if (code)
-		r = tell(m, q);
-	if (code && r >= 0)
-		r = height_rows(m->height, code, q->len, q->addr, row, m, NULL);
+		r = code_rows(m, q, code);
 	return r < 0 ? r : row(m, q->addr + q->len, &none);
 }
 

@@ -259,6 +259,16 @@ static void test_rows_of_told_code(void **state)
 	assert_int_equal(unwind_find(t, start + 20)->fp_words, -2);
 	assert_int_equal(unwind_find(t, start + 20)->link_words, -3);
 	unwind_free(t);
+	/* Frames of a dump count as well, where the code proves nothing; not where it does. */
+	frames[1].flags = WIRE_FRAME_FALLBACK;
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
+	assert_int_equal(height_at(t, part + 20), 112);
+	unwind_free(t);
+	part[29] = 0xc3;
+	memset(part + 25, 0x90, 4);
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
+	assert_int_equal(height_at(t, part + 20), 24);
+	unwind_free(t);
 	/* Less than was said, or nonsense. */
 	c.nr_frames = 1;
 	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), -EINVAL);

@@ -135,7 +135,7 @@ static void test_frames(void **state)
 		{ .cfa_off = 12 },
 		{ .cfa_off = WIRE_FRAME_FAR + 8 },
 		{ .cfa_off = INT32_MIN },
-		{ .cfa_off = 8, .flags = 2 },
+		{ .cfa_off = 8, .flags = 4 },
 		{ .cfa_off = 8, .reserved = 1 },
 		{ .cfa_off = 96, .fp_off = 8 },
 		{ .cfa_off = 96, .fp_off = -8 },
