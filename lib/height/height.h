@@ -108,6 +108,16 @@ int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vadd
 		int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule), void *ctx,
 		struct height_report *report);
 
+/*
+ * A table says that @rule, CFA = rsp + a number, holds for all of this code, which was written as
+ * assembly and has many entries. @row is called in ascending order with each address from which on
+ * it holds, or UNWIND_NONE does: where the code has something else on the stack. The last one holds
+ * up to the end. A negative answer of @row ends the work and is returned. 0, -ENOMEM.
+ */
+int height_steady(struct height *h, const uint8_t *code, size_t len, uint64_t vaddr,
+		  const struct unwind_rule *rule,
+		  int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule), void *ctx);
+
 /* The reason at a byte of the routine that height_rows was last called for. */
 enum height_reason height_reason_at(const struct height *h, size_t off);
 /* Short, for tables; never NULL. */

@@ -480,6 +480,53 @@ static void told_nonsense(void **state)
 	}
 }
 
+static int stop(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	(void)ctx;
+	(void)addr;
+	(void)rule;
+	return -ENOSPC;
+}
+
+/* ---- assembly with one rule --------------------------------------------------------------------
+ */
+
+/*
+ * Blocks that keep the frame of 40 bytes; one that is called, and makes it; one that has more on
+ * the stack, and gets the frame from elsewhere again.
+ */
+static void steady(void **state)
+{
+	static const uint8_t code[] = {
+		NOP,	     JMP_OUT,				 /* 0, 1 */
+		PUSH_RBP,    SUB_RSP(24), NOP,	       CALL_OUT, /* 6, 7, 11, 12 */
+		ADD_RSP(24), POP_RBP,	  RET,			 /* 17, 21, 22 */
+		PUSH_RAX,    PUSH_RAX,	  PUSH_RBX,    CALL_OUT, /* 23, 24, 25, 26 */
+		0x48,	     0x89,	  0xcc,	       NOP,
+		JMP_OUT, /* 31: mov rsp, rcx; 34, 35 */
+		PUSH_RAX,    POP_RAX,	  SUB_RSP(16), 0xff,
+		0xe0,					    /* 40, 41, 42, 46: jmp rax */
+		JZ(2),	     PUSH_RAX,	  0x0f,	       NOP, /* 48, 50; 51: no instruction */
+	};
+	static const struct {
+		uint8_t from, holds;
+	} parts[] = { { 0, 1 },	 { 7, 0 },  { 11, 1 }, { 21, 0 }, { 23, 1 }, { 24, 0 },
+		      { 34, 1 }, { 41, 0 }, { 42, 1 }, { 46, 0 }, { 48, 1 }, { 51, 0 }, { 52, 1 } };
+	const struct unwind_rule rule = { .how = UNWIND_CFA, .base = UNWIND_SP, .off = 40 };
+	size_t len = sizeof(code), n = 0;
+
+	(void)state;
+	memset(rules, 0, sizeof(rules));
+	nr_rows = 0;
+	assert_int_equal(height_steady(h, code, len, VADDR, &rule, row, &len), 0);
+	assert_int_equal(nr_rows, sizeof(parts) / sizeof(*parts));
+	for (size_t i = 0; i < 53; i++) {
+		n += n + 1 < sizeof(parts) / sizeof(*parts) && i == parts[n + 1].from;
+		assert_int_equal(rules[i].how, parts[n].holds ? UNWIND_CFA : UNWIND_NONE);
+	}
+	assert_int_equal(height_steady(h, code, len, VADDR, &rule, stop, NULL), -ENOSPC);
+}
+
 /* A call that takes arguments off shows at the return. */
 static void return_misses(void **state)
 {
@@ -576,14 +623,6 @@ static void cut_off(void **state)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static int stop(void *ctx, uint64_t addr, const struct unwind_rule *rule)
-{
-	(void)ctx;
-	(void)addr;
-	(void)rule;
-	return -ENOSPC;
-}
-
 static void arguments(void **state)
 {
 	static const uint8_t ret = RET;
@@ -665,6 +704,7 @@ int main(void)
 		cmocka_unit_test(told_of_two_entries),
 		cmocka_unit_test(told_wrongly),
 		cmocka_unit_test(told_nonsense),
+		cmocka_unit_test(steady),
 		cmocka_unit_test(return_misses),
 		cmocka_unit_test(merged),
 		cmocka_unit_test(behind_call),
