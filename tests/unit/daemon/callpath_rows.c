@@ -613,6 +613,11 @@ static void grown_twice(void **state)
 	}
 	assert_int_equal(driver.nr_forgotten, 0);
 	assert_int_equal(waiting(), 2);
+	stand_ins.rows_wait = 0;
+	while (waiting())
+		callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 3);
+	assert_int_equal(asked_code.nr, 4);
 }
 
 /* What is said of young code is read at once. */
