@@ -510,8 +510,8 @@ static void steady(void **state)
 	};
 	static const struct {
 		uint8_t from, holds;
-	} parts[] = { { 0, 1 },	 { 7, 0 },  { 11, 1 }, { 21, 0 }, { 23, 1 }, { 24, 0 },
-		      { 34, 1 }, { 41, 0 }, { 42, 1 }, { 46, 0 }, { 48, 1 }, { 51, 0 }, { 52, 1 } };
+	} parts[] = { { 0, 1 },	 { 7, 0 },  { 11, 1 }, { 21, 0 }, { 23, 1 }, { 24, 0 }, { 34, 1 },
+		      { 41, 0 }, { 42, 1 }, { 46, 0 }, { 48, 1 }, { 51, 0 }, { 52, 1 } };
 	const struct unwind_rule rule = { .how = UNWIND_CFA, .base = UNWIND_SP, .off = 40 };
 	size_t len = sizeof(code), n = 0;
 
