@@ -96,6 +96,26 @@ callers_share()
 		}' - "$work/said" "$work/callers" || fail "who called $called"
 }
 
+# luajit_frame: the frame that LuaJIT's module finds for a first trace is the interpreter's, as its .eh_frame says, and
+# two words.
+luajit_frame()
+{
+	local file found said
+	file=$(ldd "$(command -v luajit)" | awk '/libluajit/ { print $3 }')
+	found=$(env "${hosting[@]}" luajit -e 'local frames = require("dcpi.frames")
+		local of_trace = frames.of_trace
+		frames.of_trace = function(...)
+			local f = of_trace(...)
+			print(f and f.cfa_off, f and f.fp_off, f and f.link_off)
+			return f
+		end' -jdcpi -e 'local s = 0 for i = 1, 1000 do s = s + i end' | head -n 1)
+	said=$(readelf -wF "${file:-$(command -v luajit)}" | awk '
+		is && $2 ~ /^rsp\+/ { sub(/^rsp\+/, "", $2); sub(/^c/, "", $3); sub(/^c/, "", $4); print $2 + 16, $4, $3; exit }
+		{ is = /LOC +CFA +rbx +rbp +r14 +r15 +ra/ }')
+	echo "luajit: a trace's frame is found as ${found//$'\t'/ }, and said to be $said"
+	[ "${found//$'\t'/ }" = "$said" ] || fail "the frame of LuaJIT's traces"
+}
+
 start_daemon -callpaths 1
 run=("$DCPI_BIN/calc" -time 4 -shares "$DCPI_SRC/examples/jit/calc/shares.calc")
 walked calc
@@ -113,6 +133,7 @@ fi
 if command -v luajit >/dev/null; then
 	export LUA_PATH="$DCPI_SRC/adapters/luajit/?.lua;;"
 	set_hosting
+	luajit_frame
 	run=(env "${hosting[@]}" luajit -jdcpi "$DCPI_SRC/tests/support/lua/callers.lua" 4)
 	walked luajit
 	reach_start luajit ' _start ' ' main ' lua_cpcall lua_pcall 'callers.lua:9 often'

@@ -35,6 +35,17 @@ local function only(code, pattern)
 	return found and found:byte()
 end
 
+-- Is all of that memory there to be read?
+local function is_mapped(from, to)
+	for line in io.lines("/proc/self/maps") do
+		local first, behind = line:match("^(%x+)%-(%x+) r")
+		if first and tonumber(first, 16) <= from and to <= tonumber(behind, 16) then
+			return true
+		end
+	end
+	return false
+end
+
 -- @handler: address of the interpreter's handler of exits.
 function M.find(handler)
 	if from_cfa ~= nil then
@@ -42,6 +53,10 @@ function M.find(handler)
 	end
 	from_cfa = false
 	if jit.arch ~= "x64" or jit.os ~= "Linux" or not ffi.abi("gc64") then
+		return
+	end
+	local good, mapped = pcall(is_mapped, handler - INTERPRETER, handler)
+	if not (good and mapped) then
 		return
 	end
 	local code = ffi.string(ffi.cast("const char *", handler - INTERPRETER), INTERPRETER)
