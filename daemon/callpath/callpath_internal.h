@@ -93,7 +93,8 @@ struct callpath_codes {
 	size_t nr_routines, cap_routines;
 	struct wire_frame *frames; /* what their runtime told of them */
 	size_t nr_frames, cap_frames;
-	const struct process *process; /* whose routines they are, while they are gathered */
+	const struct process *process; /* whose routines they are, while they are gathered … */
+	uint64_t gathered_ns;	       /* … from then on */
 	bool no_memory;		       /* some of them are not there */
 	bool unsupported;
 };

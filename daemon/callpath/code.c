@@ -21,6 +21,8 @@ enum {
 #define CHECK_AGAIN_NS 100000000ull
 #define CHECK_BARE_NS  50000000ull
 #define CHECK_NS       5000000ull
+/* Frames are read for so long, from records on disk; routines that come later have none. */
+#define FRAMES_NS 50000000ull
 /* A runtime makes most of its code when it begins: what it says is read more often then. */
 #define YOUNG_NS 1000000000ull
 
@@ -52,6 +54,8 @@ static uint32_t add_frames(struct callpath_codes *c, uint64_t addr, uint64_t seq
 {
 	size_t nr, room = READER_FRAMES_MAX - c->nr_frames;
 
+	if (base_now_ns() - c->gathered_ns > FRAMES_NS)
+		return 0;
 	room = room < READER_ROUTINE_FRAMES_MAX ? room : READER_ROUTINE_FRAMES_MAX;
 	if (base_grow(&c->frames, &c->cap_frames, c->nr_frames + room, sizeof(*c->frames)) < 0) {
 		c->no_memory = true;
@@ -205,6 +209,7 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	c->nr_routines = c->nr_frames = 0;
 	c->no_memory = false;
 	c->process = p;
+	c->gathered_ns = base_now_ns();
 	dyn_living(p, m->start, m->end, add_routine, c);
 	sort_routines(c);
 	part->bare = !c->nr_routines;

@@ -5,6 +5,9 @@
 
 #include "jit_internal.h"
 
+/* Frames of a longer record are not asked for: all of it would be read for each table. */
+enum { FRAMES_RECORD_MAX = 1 << 20 };
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
@@ -85,7 +88,8 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 	mine->len = (uint32_t)rec->code_len;
 	mine->facility = (uint8_t)f->index;
 	mine->record = record;
-	mine->has_frames = rec->head.flags & WIRE_ROUTINE_FRAMES;
+	mine->has_frames =
+		rec->head.flags & WIRE_ROUTINE_FRAMES && rec->head.len <= FRAMES_RECORD_MAX;
 	f->changed = true;
 	f->nr_routines++;
 	d->stats.routines++;

@@ -136,7 +136,7 @@ if command -v luajit >/dev/null; then
 	luajit_frame
 	run=(env "${hosting[@]}" luajit -jdcpi "$DCPI_SRC/tests/support/lua/callers.lua" 4)
 	walked luajit
-	reach_start luajit ' _start ' ' main ' lua_cpcall lua_pcall 'callers.lua:9 often'
+	reach_start luajit ' _start ' ' main ' lua_cpcall lua_pcall 'callers.lua:9 often' memfrob
 	callers_share memfrob often seldom
 fi
 stop_daemon
