@@ -313,7 +313,7 @@ int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct db
 
 /* Lengths of a routine's parts, as its record has them. */
 struct dbgdyn_parts {
-	size_t name_len, nr_lines, nr_inlines, strings_len;
+	size_t name_len, nr_lines, nr_inlines, strings_len, nr_frames;
 	size_t nr_defects; /* entries that are left out, or a part of them */
 };
 

@@ -86,6 +86,16 @@ static const struct dbgdyn_inline *inline_at(const struct dbgdyn_routine *r, siz
 	return entry_at(r->inlines, i, STRIDE(r, inline_stride, sizeof(*r->inlines)));
 }
 
+static size_t nr_frames(const struct dbgdyn_routine *r)
+{
+	return HAS(r, nr_frames) ? r->nr_frames : 0;
+}
+
+static const struct dbgdyn_frame *frame_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->frames, i, r->frame_stride ? r->frame_stride : sizeof(*r->frames));
+}
+
 static bool stride_good(uint32_t asked, size_t entry_len, size_t alignment)
 {
 	return !asked || (asked >= entry_len && asked % alignment == 0);
@@ -93,6 +103,9 @@ static bool stride_good(uint32_t asked, size_t entry_len, size_t alignment)
 
 static bool strides_good(const struct dbgdyn_routine *r)
 {
+	if (HAS(r, nr_frames) &&
+	    !stride_good(r->frame_stride, sizeof(*r->frames), _Alignof(struct dbgdyn_frame)))
+		return false;
 	return !HAS(r, inline_stride) ||
 	       (stride_good(r->line_stride, sizeof(*r->lines), _Alignof(struct dbgdyn_line)) &&
 		stride_good(r->file_stride, sizeof(*r->files), _Alignof(struct dbgdyn_string)) &&
@@ -221,6 +234,42 @@ static const struct dbgdyn_inline *inline_next(const struct dbgdyn_routine *r,
 	return NULL;
 }
 
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+struct frame_walk {
+	size_t at;
+	uint64_t from; /* the next one's code_off is this or above */
+};
+
+/* The next good frame; false: no more. */
+static bool frame_next(const struct dbgdyn_routine *r, struct frame_walk *w, struct wire_frame *out,
+		       struct defects *d)
+{
+	for (; w->at < nr_frames(r); w->at++) {
+		const struct dbgdyn_frame *f = frame_at(r, w->at);
+		const char *why;
+
+		*out = (struct wire_frame){ .code_off = f->code_off,
+					    .flags = f->flags,
+					    .cfa_off = f->cfa_off,
+					    .fp_off = f->fp_off,
+					    .link_off = f->link_off,
+					    .reserved = f->reserved };
+		why = f->code_off >= r->code_len       ? "code_off is behind the code"
+		      : f->flags & WIRE_FRAME_FALLBACK ? "flags has unknown bits"
+		      : f->code_off < w->from ? "code_off is not above that of a frame before"
+					      : wire_frame_fault(out);
+		if (why) {
+			leave_out(d, "frames", w->at, why);
+			continue;
+		}
+		w->from = (uint64_t)f->code_off + 1;
+		w->at++;
+		return true;
+	}
+	return false;
+}
+
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 static void files_measure(const struct dbgdyn_routine *r, size_t *len, struct defects *d)
@@ -241,6 +290,8 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 	const struct dbgdyn_inline *in;
 	struct line_walk lines = { 0 };
 	struct inline_walk inlines;
+	struct frame_walk frames = { 0 };
+	struct wire_frame frame;
 	struct wire_line line;
 
 	if (!r || r->size < offsetof(struct dbgdyn_routine, inlines))
@@ -252,11 +303,12 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 	if (r->code_len > DBGDYN_CODE_MAX)
 		return refuse(d, "it is longer than 16 MiB");
 	if ((r->nr_lines && !r->lines) || (r->nr_files && !r->files) ||
-	    (nr_inlines(r) && !r->inlines))
+	    (nr_inlines(r) && !r->inlines) || (nr_frames(r) && !r->frames))
 		return refuse(d, "a table has entries, and no address");
 	if (r->nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line) ||
 	    r->nr_files > WIRE_RECORD_MAX / 2 ||
-	    nr_inlines(r) > WIRE_RECORD_MAX / sizeof(struct wire_inline))
+	    nr_inlines(r) > WIRE_RECORD_MAX / sizeof(struct wire_inline) ||
+	    nr_frames(r) > WIRE_RECORD_MAX / sizeof(struct wire_frame))
 		return refuse(d, "a table has too many entries");
 	if (!strides_good(r))
 		return refuse(d,
@@ -270,6 +322,8 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 		parts->nr_inlines++;
 		parts->strings_len += 2 + name_len(in->name.len);
 	}
+	while (frame_next(r, &frames, &frame, d))
+		parts->nr_frames++;
 	parts->nr_defects = d->nr;
 	if (!dbgdyn_record_len(r, parts, false))
 		return refuse(d, "its tables and names are too long together");
@@ -298,8 +352,10 @@ int dbgdyn_check(const struct dbgdyn_routine *r, char *text, size_t len)
 size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbgdyn_parts *parts,
 			 bool with_code)
 {
-	return wire_routine_len(parts->name_len, r->code_len, with_code, parts->nr_lines,
-				parts->nr_inlines, parts->strings_len);
+	size_t len = wire_routine_len(parts->name_len, r->code_len, with_code, parts->nr_lines,
+				      parts->nr_inlines, parts->strings_len);
+
+	return wire_routine_frames_len(len, parts->nr_frames);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -373,11 +429,23 @@ static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r)
 	return p;
 }
 
+static void put_frames(uint8_t *p, const struct dbgdyn_routine *r)
+{
+	struct frame_walk w = { 0 };
+	struct defects d = { 0 };
+	struct wire_frame f;
+
+	for (; frame_next(r, &w, &f, &d); p += sizeof(f))
+		memcpy(p, &f, sizeof(f));
+}
+
 void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdyn_routine *r,
 			const struct dbgdyn_parts *parts, uint16_t flags)
 {
 	uint8_t *p = (uint8_t *)(rec + 1);
 
+	if (parts->nr_frames)
+		flags |= WIRE_ROUTINE_FRAMES;
 	rec->head =
 		(struct wire_head){ .len = (uint32_t)len, .type = WIRE_ROUTINE, .flags = flags };
 	rec->part = 0;
@@ -394,5 +462,5 @@ void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdy
 		p += r->code_len;
 	}
 	p = put_inlines(put_lines(pad8(p), r), r);
-	pad8(put_strings(p, r));
+	put_frames(pad8(put_strings(p, r)), r);
 }

@@ -133,7 +133,7 @@ static void list_move(struct dbgdyn_change *c, struct dbgdyn_node *n, uint64_t t
 {
 	struct wire_routine *rec = dbgdyn_slot_begin(c->s, n);
 
-	rec->head.flags = flags;
+	rec->head.flags = flags | (rec->head.flags & WIRE_ROUTINE_FRAMES);
 	rec->seq = c->seq;
 	rec->addr = to;
 	dbgdyn_slot_end(c->s, n);

@@ -166,6 +166,38 @@ struct dbgdyn_inline {
 	uint32_t depth;	    /* 0: inlined into the routine itself; at most 63 */
 };
 
+/*
+ * The frame of the routine where its code is entered, for who called it to be found (call paths,
+ * x86-64; elsewhere it is not used yet). Routines that are called and return, as C's, need none:
+ * the daemon finds out from their instructions. It cannot where code is entered or left by jumps on
+ * a frame that other code made, as a trace of LuaJIT is, in the interpreter's frame.
+ *
+ * The CFA is the stack pointer as it is in the caller, right before the call that led here: it is
+ * cfa_off bytes above the stack pointer (DBGDYN_FRAME_BY_FP: the frame pointer, rbp) when the
+ * instruction at code_off is about to run, and the return address is in memory below it, at
+ * CFA - 8. How that goes on with each instruction from there the daemon works out itself; so one
+ * entry for each way into the code is enough, and entries for other places may be given too. What
+ * is said of a place holds on all ways there. Where two entries lead to different frames at one
+ * place, or the code does what the frame does not allow (it returns with another stack pointer),
+ * nothing is found there, and paths end. It is taken for granted that calls the code makes leave
+ * the stack pointer and what is saved here as C's do, and that the code is entered at no other
+ * place.
+ *
+ * It is the routine's author who is believed: false entries give false callers, of the own process.
+ */
+struct dbgdyn_frame {
+	uint32_t code_off; /* of an instruction, from the routine's start; ascending, each once */
+	uint32_t flags;	   /* DBGDYN_FRAME_… */
+	int32_t cfa_off;   /* bytes, a multiple of 8; from the stack pointer 8 to 1 MiB */
+	/* The caller's rbp and rbx are in memory at CFA + this, at -16 or below it, a multiple of 8
+	 * and not below the stack pointer; or: */
+	int32_t fp_off, link_off;
+	uint32_t reserved; /* 0 */
+};
+#define DBGDYN_FRAME_BY_FP 1u
+#define DBGDYN_IN_REGISTER 0 /* nothing saved it: the register still has the caller's */
+#define DBGDYN_LOST	   (-0x7fffffff - 1) /* it is nowhere, or that is not known */
+
 struct dbgdyn_routine {
 	size_t size;
 	struct dbgdyn_string name;	 /* 1 to 4,095 bytes, the rest is cut */
@@ -182,8 +214,9 @@ struct dbgdyn_routine {
 	 * Where entries are the beginnings of larger structs of the caller's: the sizes of those,
 	 * in bytes, multiples of their alignment. 0: that of the struct here.
 	 */
-	uint32_t line_stride, file_stride, inline_stride;
-	uint32_t reserved; /* 0 */
+	uint32_t line_stride, file_stride, inline_stride, frame_stride;
+	const struct dbgdyn_frame *frames; /* may be NULL: it is called, and returns */
+	size_t nr_frames;
 };
 
 /*
@@ -205,7 +238,8 @@ struct dbgdyn_routine {
  * An entry of a table that makes no sense is left out and counted (the daemon's status shows the
  * number), and the routine is registered without it: a line behind the code, below one before, or
  * of a file that is not there; an inlined part without code or name, or not nested, with all that
- * is inlined into it; the end of a file's name above 65,535 bytes. A line at code_len, as the rows
+ * is inlined into it; a frame behind the code, not above the one before, or whose offsets are none;
+ * the end of a file's name above 65,535 bytes. A line at code_len, as the rows
  * that end DWARF's tables, is left out too, and not counted. dbgdyn_check says what it would be.
  *
  * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, with too

@@ -23,7 +23,8 @@ jit.off(true, true)
 
 local TYPES = [[
 struct dcpi_string { const char *text; size_t len; };
-struct dcpi_line { uint32_t code_off, line, file; };
+struct dcpi_line { uint32_t code_off, line, file; uint16_t column, discriminator; };
+struct dcpi_frame { uint32_t code_off, flags; int32_t cfa_off, fp_off, link_off; uint32_t reserved; };
 struct dcpi_routine {
 	size_t size;
 	struct dcpi_string name;
@@ -33,6 +34,12 @@ struct dcpi_routine {
 	size_t nr_lines;
 	const struct dcpi_string *files;
 	size_t nr_files;
+	const void *inlines;
+	size_t nr_inlines;
+	const void *bytes;
+	uint32_t line_stride, file_stride, inline_stride, frame_stride;
+	const struct dcpi_frame *frames;
+	size_t nr_frames;
 };
 int dbgdyn_begin(const char *facility, size_t facility_len, const void *opts, uint64_t *context);
 int dbgdyn_register(uint64_t context, const struct dcpi_routine *routine, uint64_t *handle);
@@ -42,7 +49,7 @@ const char *dbgdyn_strerror(int result);
 ]]
 local EINVAL, EREFUSED = -1, -6
 
-local ffi, util, names, lines -- once started
+local ffi, util, names, lines, frames -- once started
 local lib, context, facility
 local others = {} -- by event: whose handler this module calls after its own
 local recording -- of the trace that is being recorded: how it is named, and its steps
@@ -60,7 +67,7 @@ local function begin()
 end
 
 -- Make what libdbgdyn wants of a routine; "held" keeps from the collector what it points to.
-local function make(name, addr, len, entries)
+local function make(name, addr, len, entries, frame)
 	local r = { held = { name } }
 	local paths, nr, nr_files = {}, #entries, 0
 	local list = ffi.new("struct dcpi_line[?]", nr)
@@ -79,6 +86,8 @@ local function make(name, addr, len, entries)
 	end
 	table.insert(r.held, list)
 	table.insert(r.held, files)
+	frame = frame and ffi.new("struct dcpi_frame[1]", { frame })
+	table.insert(r.held, frame)
 	r.c = ffi.new("struct dcpi_routine", {
 		size = ffi.sizeof("struct dcpi_routine"),
 		name = { name, #name },
@@ -88,6 +97,8 @@ local function make(name, addr, len, entries)
 		nr_lines = nr,
 		files = files,
 		nr_files = nr_files,
+		frames = frame,
+		nr_frames = frame and 1 or 0,
 	})
 	lowest = math.min(lowest or addr, addr)
 	highest = math.max(highest or 0, addr + len)
@@ -112,6 +123,7 @@ local function retire_all()
 	if lowest then
 		lib.retire_code(context[0], ffi.cast("const void *", lowest), highest - lowest)
 	end
+	frames.forget()
 	routines, nr_stubs, lowest, highest = {}, 0, nil, nil
 end
 
@@ -127,6 +139,10 @@ local function register_stubs(nr_exits)
 		end
 		local tail = ffi.string(ffi.cast("const char *", last), 24)
 		local jump = tail:find("\233", 3, true)
+		if jump then
+			local to = ffi.cast("const int32_t *", last + jump)[0]
+			frames.find(last + jump + 4 + to)
+		end
 		register(make("exit stubs", addr, last - addr + (jump and jump + 4 or 2), {}))
 		nr_stubs = nr_stubs + GROUP
 	end
@@ -143,7 +159,9 @@ local function start(tr, func, pc, parent, exit)
 	if lines then
 		lines.trim()
 	end
+	frames.forget(tr)
 	recording = { tr = tr, name = name, root = at, first = lines and lines.line_of(func, pc) }
+	recording.parent = exit ~= -1 and parent or nil
 end
 
 local function record(tr, func, pc)
@@ -167,7 +185,8 @@ local function stop(tr)
 	end
 	register_stubs(info.nexit)
 	local entries = lines and lines.of_trace(tr, info, rec, mc, addr, loop_off) or {}
-	routines[tr] = { handle = register(make(rec.name, addr, #mc, entries)), root = rec.root }
+	local frame = frames.of_trace(tr, mc, rec.parent)
+	routines[tr] = { handle = register(make(rec.name, addr, #mc, entries, frame)), root = rec.root }
 end
 
 local function trace(what, tr, func, pc, parent, exit)
@@ -254,7 +273,7 @@ local function open(library)
 	for _, name in ipairs { "begin", "register", "retire", "retire_code", "strerror" } do
 		lib[name] = c["dbgdyn_" .. name]
 	end
-	names = require("dcpi.names")
+	names, frames = require("dcpi.names"), require("dcpi.frames")
 	-- Without the tables of LuaJIT's own modules: names alone.
 	local good, module = pcall(require, "dcpi.lines")
 	lines = good and module or nil

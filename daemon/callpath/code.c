@@ -10,22 +10,28 @@
 #include "callpath_internal.h"
 #include "jit.h"
 #include "unwind.h"
+#include "wire.h"
 
 enum {
 	PARTS_MAX = 4096, /* the driver knows no more files */
 	CHECKED_AT_ONCE = 16,
 };
-/* Parts are looked after so often, those of which no routine was known yet more often, and for so
- * long at once. */
-#define CHECK_AGAIN_NS 500000000ull
+/* Parts are looked after so often, those of which no routine was known yet and young ones more
+ * often, and for so long at once. */
+#define CHECK_AGAIN_NS 100000000ull
 #define CHECK_BARE_NS  50000000ull
 #define CHECK_NS       5000000ull
+/* Frames are read for so long, from records on disk; routines that come later have none. */
+#define FRAMES_NS 50000000ull
+/* A runtime makes most of its code when it begins: what it says is read more often then. */
+#define YOUNG_NS 1000000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {
 	free(c->parts);
 	free(c->gone);
 	free(c->routines);
+	free(c->frames);
 	*c = (struct callpath_codes){ 0 };
 }
 
@@ -42,17 +48,36 @@ static const struct process *process_of(const struct callpaths *t,
 	return p;
 }
 
+/* The frames of a routine behind those of others; where there are too many the rest is left out:
+ * what only they lead to has no rule. */
+static uint32_t add_frames(struct callpath_codes *c, uint64_t addr, uint64_t seq)
+{
+	size_t nr, room = READER_FRAMES_MAX - c->nr_frames;
+
+	if (base_now_ns() - c->gathered_ns > FRAMES_NS)
+		return 0;
+	room = room < READER_ROUTINE_FRAMES_MAX ? room : READER_ROUTINE_FRAMES_MAX;
+	if (base_grow(&c->frames, &c->cap_frames, c->nr_frames + room, sizeof(*c->frames)) < 0) {
+		c->no_memory = true;
+		return 0;
+	}
+	nr = dyn_frames(c->process, addr, seq, c->frames + c->nr_frames, room);
+	c->nr_frames += nr;
+	return (uint32_t)nr;
+}
+
 static void add_routine(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
 {
 	struct callpath_codes *c = ctx;
+	uint32_t first = (uint32_t)c->nr_frames, nr;
 
-	(void)seq;
 	if (c->nr_routines == READER_ROUTINES_MAX)
 		return;
+	nr = add_frames(c, addr, seq);
 	if (base_grow(&c->routines, &c->cap_routines, c->nr_routines + 1, sizeof(*c->routines)) < 0)
 		c->no_memory = true;
 	else
-		c->routines[c->nr_routines++] = (struct reader_routine){ addr, len };
+		c->routines[c->nr_routines++] = (struct reader_routine){ addr, len, first, nr };
 }
 
 static int by_addr(const void *a, const void *b)
@@ -61,7 +86,10 @@ static int by_addr(const void *a, const void *b)
 
 	if (x->addr != y->addr)
 		return x->addr < y->addr ? -1 : 1;
-	return (x->len > y->len) - (x->len < y->len);
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	/* The one whose frames were told stays, of two that are the same. */
+	return (x->nr_frames < y->nr_frames) - (x->nr_frames > y->nr_frames);
 }
 
 /* One stays where several were told of the same code. */
@@ -83,17 +111,27 @@ static void sort_routines(struct callpath_codes *c)
 	c->nr_routines = kept;
 }
 
-/* A routine that took another one's place has another number. */
+/* Routines up to a number: their hash. One that took another one's place has a higher number. */
+struct print {
+	uint64_t hash, upto;
+	uint64_t last_seq; /* the highest of all */
+};
+
 static void add_print(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	uint64_t *print = ctx, words[] = { *print, addr, len, seq };
+	struct print *print = ctx;
+	uint64_t words[] = { print->hash, addr, len, seq };
 
-	*print = base_hash64(words, sizeof(words));
+	if (seq <= print->upto)
+		print->hash = base_hash64(words, sizeof(words));
+	if (seq > print->last_seq)
+		print->last_seq = seq;
 }
 
-static uint64_t print_of(const struct process *p, const struct driver_rows_missing *m)
+static struct print print_of(const struct process *p, const struct driver_rows_missing *m,
+			     uint64_t upto)
 {
-	uint64_t print = 0;
+	struct print print = { .upto = upto };
 
 	dyn_living(p, m->start, m->end, add_print, &print);
 	return print;
@@ -128,13 +166,20 @@ static struct callpath_code *note(struct callpaths *t, const struct process *p,
 				  const struct driver_rows_missing *m)
 {
 	struct callpath_code *part = find(&t->codes, &m->file);
+	struct print print = print_of(p, m, UINT64_MAX);
+	uint64_t met_ns = part ? part->met_ns : base_now_ns();
 
 	if (!part)
 		part = add_part(t);
-	if (part)
-		*part = (struct callpath_code){ .m = *m,
-						.news = dyn_news(p),
-						.print = print_of(p, m) };
+	if (!part)
+		return NULL;
+	*part = (struct callpath_code){ .m = *m,
+					.news = dyn_news(p),
+					.print = print.hash,
+					.last_seq = print.last_seq,
+					.met_ns = met_ns };
+	if (met_ns + YOUNG_NS > t->codes.young_ns)
+		t->codes.young_ns = met_ns + YOUNG_NS;
 	return part;
 }
 
@@ -161,8 +206,10 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	part = note(t, p, m);
 	if (!part)
 		return -ENOMEM;
-	c->nr_routines = 0;
+	c->nr_routines = c->nr_frames = 0;
 	c->no_memory = false;
+	c->process = p;
+	c->gathered_ns = base_now_ns();
 	dyn_living(p, m->start, m->end, add_routine, c);
 	sort_routines(c);
 	part->bare = !c->nr_routines;
@@ -170,20 +217,45 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
 	code.nr = c->nr_routines;
+	code.frames = c->frames;
+	code.nr_frames = c->nr_frames;
 	return reader_code_rows_ask(t->config.reader, &code);
 }
 
-/* Is what was asked for what its process has now? */
-static bool holds(const struct callpaths *t, struct callpath_code *part)
+bool callpath_expects(const struct callpaths *t)
+{
+	uint64_t now = base_now_ns();
+
+	return now < t->codes.young_ns || now - t->config.follow->attached_ns < YOUNG_NS;
+}
+
+static bool is_young(const struct callpath_code *part)
+{
+	return base_now_ns() - part->met_ns < YOUNG_NS;
+}
+
+enum { HOLDS, GROWN, GONE };
+
+/* Is what was asked for what its process has now, or has it more? */
+static int look(const struct callpaths *t, struct callpath_code *part)
 {
 	const struct process *p = process_of(t, &part->m);
-	uint64_t news = p ? dyn_news(p) : 0;
+	struct print print;
+	uint64_t news;
 
-	if (!p || part->news == UINT64_MAX ||
-	    (news != part->news && print_of(p, &part->m) != part->print))
-		return false;
+	if (!p || part->news == UINT64_MAX)
+		return GONE;
+	/* While a table is made the reader answers nothing else. */
+	if (!t->rows.is_asked && is_young(part))
+		t->config.follow->ranges_changed |= dyn_refresh_one(p);
+	news = dyn_news(p);
+	if (news == part->news)
+		return HOLDS;
+	print = print_of(p, &part->m, part->last_seq);
+	if (print.hash != part->print)
+		return GONE;
 	part->news = news;
-	return true;
+	return print.last_seq > part->last_seq ? GROWN : HOLDS;
 }
 
 bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r)
@@ -202,16 +274,20 @@ static bool is_asked(const struct callpaths *t, const struct callpath_code *part
 	       !memcmp(&r->files[r->asked].m.file, &part->m.file, sizeof(part->m.file));
 }
 
-/* Some parts from the cursor on; those that do not hold go behind the @nr_gone. How many these are
- * then. */
+/* Some parts from the cursor on; those that are gone go behind the @nr_gone; how many are there. */
 static size_t check_some(struct callpaths *t, size_t nr_gone)
 {
 	struct callpath_codes *c = &t->codes;
 
 	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
 		struct callpath_code *part = &c->parts[c->next];
+		bool is_old = c->bare_only && !part->bare && !is_young(part);
+		int found = is_old || is_asked(t, part) ? HOLDS : look(t, part);
 
-		if ((c->bare_only && !part->bare) || is_asked(t, part) || holds(t, part)) {
+		if (found == GROWN)
+			callpath_rows_missing(t, &part->m);
+		/* Where it had no place it is forgotten in the next round. */
+		if (found != GONE) {
 			c->next++;
 			continue;
 		}

@@ -133,27 +133,31 @@ static uint32_t uid_of(const struct callpaths *t, int32_t pid)
 	return p && p->uid_known ? p->uid : reader_user(pid);
 }
 
-static int on_missing(void *ctx, const struct driver_rows_missing *m)
+void callpath_rows_missing(struct callpaths *t, const struct driver_rows_missing *m)
 {
-	struct callpaths *t = ctx;
 	struct callpath_rows *r = &t->rows;
 	uint32_t uid;
 
 	if (waits(r, m))
-		return 0;
+		return;
 	uid = uid_of(t, m->pid);
 	if (!has_place(r, m, uid) ||
 	    base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
 		put_none(t, &m->file);
 		if (m->kind == DRIVER_ROWS_CODE)
 			callpath_code_later(t, m);
-		return 0;
+		return;
 	}
 	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns(), .uid = uid };
 	/* Its process may end before it is asked for. */
 	if (m->kind == DRIVER_ROWS_FILE)
 		find_path(t, &r->files[r->nr]);
 	r->nr++;
+}
+
+static int on_missing(void *ctx, const struct driver_rows_missing *m)
+{
+	callpath_rows_missing(ctx, m);
 	return 0;
 }
 

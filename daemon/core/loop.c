@@ -522,6 +522,8 @@ static void serve_missing(struct daemon *d, struct loop *l)
 		return;
 	more |= d->traces && trace_serve(d->traces);
 	look_ns = more ? SERVE_NS : 2 * l->look_ns;
+	if (d->callpaths && look_ns > CALLPATH_EXPECTS_NS && callpath_expects(d->callpaths))
+		look_ns = CALLPATH_EXPECTS_NS;
 	set_look(l, look_ns > LOOK_NS ? LOOK_NS : look_ns);
 }
 

@@ -202,13 +202,15 @@ static struct wire_routine *moved(const struct wire_routine *old, const struct w
 		return NULL;
 	len = wire_routine_len(v.rec->name_len, rec->code_len, with_code, v.rec->nr_lines,
 			       v.rec->nr_inlines, v.files_len);
+	len = wire_routine_frames_len(len, v.nr_frames);
 	new = len ? calloc(1, len) : NULL;
 	if (!new)
 		return NULL;
 	*new = *v.rec;
 	new->head.len = (uint32_t)len;
-	new->head.flags =
-		rec->head.flags &(WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED | WIRE_ROUTINE_REUSES);
+	new->head.flags = (rec->head.flags &
+			   (WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED | WIRE_ROUTINE_REUSES)) |
+			  (old->head.flags & WIRE_ROUTINE_FRAMES);
 	new->seq = rec->seq;
 	new->addr = rec->to;
 	p = mempcpy(new + 1, v.name, v.rec->name_len);
@@ -216,6 +218,9 @@ static struct wire_routine *moved(const struct wire_routine *old, const struct w
 		p = mempcpy(p, rec + 1, rec->code_len);
 	p = (uint8_t *)new + base_align_up((size_t)(p - (uint8_t *)new), 8);
 	rest = (size_t)(v.files - (const uint8_t *)v.lines) + v.files_len;
+	if (v.nr_frames)
+		rest = (size_t)((const uint8_t *)(v.frames + v.nr_frames) -
+				(const uint8_t *)v.lines);
 	memcpy(p, v.lines, rest);
 	return new;
 }

@@ -650,6 +650,17 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 	return news;
 }
 
+bool dyn_refresh_one(const struct process *p)
+{
+	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+	const struct dyn *d = reg ? reg->dyn : NULL;
+
+	if (!reg || reg->over || !d->config.reader ||
+	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)))
+		return false;
+	return read_any(reg, false);
+}
+
 void dyn_settled(struct dyn *d, uint64_t time_ns)
 {
 	d->settled_ns = time_ns;
@@ -744,6 +755,39 @@ void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 			break;
 		last = c->fork_seq < last ? c->fork_seq : last;
 	}
+}
+
+static size_t frames_of(const struct dyn_registry *reg, const struct dyn_routine *r,
+			struct wire_frame *frames, size_t max)
+{
+	const struct dyn_facility *f = reg->facilities[r->facility];
+	const struct wire_routine *rec = r->record ? dyn_facility_record(f, r) : NULL;
+	struct wire_routine_view v;
+
+	if (!rec || wire_routine_parse(&rec->head, &v) < 0)
+		return 0;
+	max = v.nr_frames < max ? v.nr_frames : max;
+	if (max)
+		memcpy(frames, v.frames, max * sizeof(*frames));
+	return max;
+}
+
+size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,
+		  size_t max)
+{
+	const struct dyn_registry *reg;
+
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; (reg = held(c, i)); i++) {
+			const struct dyn_routines *t = &reg->lifetimes.routines;
+			uint32_t n = dyn_lifetime_handle(&reg->lifetimes, addr, seq);
+
+			if (n && dyn_routine_get(t, n)->has_frames)
+				return frames_of(reg, dyn_routine_get(t, n), frames, max);
+			if (n)
+				return 0;
+		}
+	return 0;
 }
 
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),

@@ -98,6 +98,8 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 /* Read every registry whose header moved; owned ranges too when @ranges. True: something was new.
  */
 bool dyn_refresh(struct dyn *d, bool ranges);
+/* The same of @p's own registry alone, between turns, if its user has a part of the turn left. */
+bool dyn_refresh_one(const struct process *p);
 /* All samples up to @time_ns have been looked up. */
 void dyn_settled(struct dyn *d, uint64_t time_ns);
 /* Another number whenever what is told of @p's code, by whomever, may have changed: a lookup that
@@ -117,6 +119,10 @@ bool dyn_claims(const struct process *p, uint64_t addr);
  * what it inherited and what is there since. */
 void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx);
+/* What the runtime told of the frames of one of them, at most @max: how many. */
+struct wire_frame;
+size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,
+		  size_t max);
 /* Calls @fn with the addresses where @p said that code is or comes. */
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);

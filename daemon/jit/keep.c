@@ -5,6 +5,9 @@
 
 #include "jit_internal.h"
 
+/* Frames of a longer record are not asked for: all of it would be read for each table. */
+enum { FRAMES_RECORD_MAX = 1 << 20 };
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
@@ -22,7 +25,7 @@ static bool same(const struct wire_routine *a, const struct wire_routine *b)
 	return a->addr == b->addr && a->head.len == b->head.len && a->code_len == b->code_len &&
 	       a->name_len == b->name_len && a->nr_lines == b->nr_lines &&
 	       a->nr_files == b->nr_files && a->nr_inlines == b->nr_inlines &&
-	       !((a->head.flags ^ b->head.flags) & WIRE_ROUTINE_CODE) &&
+	       !((a->head.flags ^ b->head.flags) & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_FRAMES)) &&
 	       !memcmp(a + 1, b + 1, a->head.len - sizeof(*a));
 }
 
@@ -85,6 +88,8 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 	mine->len = (uint32_t)rec->code_len;
 	mine->facility = (uint8_t)f->index;
 	mine->record = record;
+	mine->has_frames =
+		rec->head.flags & WIRE_ROUTINE_FRAMES && rec->head.len <= FRAMES_RECORD_MAX;
 	f->changed = true;
 	f->nr_routines++;
 	d->stats.routines++;

@@ -25,6 +25,7 @@ struct dyn_routine {
 	uint32_t poll; /* in which its registration was seen */
 	uint8_t facility, flags;
 	uint8_t list;	  /* the last list that it was in, or that had begun when it came */
+	bool has_frames;  /* its record tells of them */
 	uint32_t nr_past; /* lifetimes of the past that were it */
 };
 

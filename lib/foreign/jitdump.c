@@ -155,6 +155,7 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 		out->len = mark;
 	}
 	jitdump_lines_release(&d.lines);
+	base_buf_release(&d.frames);
 	runtime_file_release(&d.f);
 	return r < 0 ? r : d.nr_bad;
 }

@@ -17,7 +17,7 @@ struct jitdump_header {
 };
 static_assert(sizeof(struct jitdump_header) == 40, "jitdump header");
 
-enum jitdump_id { JITDUMP_LOAD, JITDUMP_MOVE, JITDUMP_DEBUG };
+enum jitdump_id { JITDUMP_LOAD, JITDUMP_MOVE, JITDUMP_DEBUG, JITDUMP_CLOSE, JITDUMP_UNWINDING };
 
 struct jitdump_head {
 	uint32_t id, total_size;
@@ -53,12 +53,21 @@ struct jitdump_entry {
 };
 static_assert(sizeof(struct jitdump_entry) == 16, "jitdump entry");
 
+/* An .eh_frame, its header, and unwinding_size of them in all. It is of the next LOAD. */
+struct jitdump_unwinding {
+	struct jitdump_head head;
+	uint64_t unwinding_size, eh_frame_hdr_size, mapped_size;
+};
+static_assert(sizeof(struct jitdump_unwinding) == 40, "jitdump unwinding");
+
 /* ---- jitdump_pending.c: lines whose routine is yet to come ----------------------------------- */
 
 /* More than one are of several threads, each of which writes its lines, then its routine. */
 enum { JITDUMP_NR_PENDING = 64 };
 /* … soon: those with as much of the file behind them have none. */
 #define JITDUMP_PENDING_LEN (1u << 20)
+/* In place of the address in the last unwinding record, which has none: no code is there. */
+#define JITDUMP_PENDING_FRAMES UINT64_MAX
 
 struct jitdump_lines_at {
 	uint64_t addr; /* address of the code */
@@ -155,7 +164,8 @@ struct jitdump {
 	struct foreign_place place;
 	struct jitdump_header header;
 	struct jitdump_pending pending;
-	struct jitdump_lines lines; /* lines of one routine, */
+	struct base_buf frames;	    /* struct wire_frame of one routine, */
+	struct jitdump_lines lines; /* its lines, */
 	char name[WIRE_NAME_MAX];   /* as its name */
 	struct base_buf *out;
 	bool has_time;
@@ -168,6 +178,10 @@ struct jitdump_record {
 	uint64_t off;
 	struct jitdump_head head;
 };
+
+/* Frames of @code go into @d->frames, from the record at @at, or none. 0, -ENOMEM, as peek. */
+int jitdump_frames_read(struct jitdump *d, const struct jitdump_lines_at *at,
+			const struct jitdump_code *code);
 
 int jitdump_copy(struct jitdump *d, uint64_t off, void *to, size_t len);
 /* JITDUMP_TAKEN; JITDUMP_FULL or negative, then @d->place and @d->out may be changed. */

@@ -71,7 +71,8 @@ static int routine_put(struct jitdump *d, const struct jitdump_record *rec,
 				      .name_len = code->name_len,
 				      .lines = &d->lines.lines,
 				      .files = &d->lines.files,
-				      .nr_files = d->lines.nr_files };
+				      .nr_files = d->lines.nr_files,
+				      .frames = &d->frames };
 	int r = runtime_code_copy(&d->f, code_off, code->len, &rt.code);
 
 	if (r == 0)
@@ -79,11 +80,21 @@ static int routine_put(struct jitdump *d, const struct jitdump_record *rec,
 	return r < 0 ? r : runtime_routine_put(&rt, &d->place.seq, d->out);
 }
 
+/* The unwinding record right before this one, if there is one. */
+static struct jitdump_lines_at frames_at(struct jitdump *d, const struct jitdump_record *rec)
+{
+	struct jitdump_lines_at at =
+		jitdump_pending_find(&d->pending, JITDUMP_PENDING_FRAMES, rec->off);
+
+	return at.len && at.off + at.len == rec->off ? at : (struct jitdump_lines_at){ 0 };
+}
+
 static int load_put(struct jitdump *d, const struct jitdump_record *rec,
 		    const struct jitdump_load *load)
 {
 	struct jitdump_code code = { .addr = load->code_addr, .len = load->code_size };
 	struct jitdump_lines_at at = jitdump_pending_find(&d->pending, code.addr, rec->off);
+	struct jitdump_lines_at frames = frames_at(d, rec);
 	size_t name_len;
 	int r = name_read(d, rec, &code, &name_len), bad_lines;
 
@@ -94,6 +105,9 @@ static int load_put(struct jitdump *d, const struct jitdump_record *rec,
 	bad_lines = jitdump_lines_read(&d->f, &at, &code, &d->place.lines, &d->lines);
 	if (bad_lines < 0)
 		return bad_lines;
+	r = jitdump_frames_read(d, &frames, &code);
+	if (r < 0)
+		return r;
 	r = routine_put(d, rec, &code, rec->off + sizeof(*load) + name_len);
 	d->nr_bad += r == 0 && bad_lines;
 	return r < 0 ? r : JITDUMP_TAKEN;
@@ -112,7 +126,13 @@ static int load_judge(struct jitdump *d, const struct jitdump_record *rec,
 	return load_put(d, rec, load);
 }
 
-/* The lines belong to this record alone, whatever happens to it. */
+/* Lines and frames belong to this record alone, whatever happens to it. */
+static void forget_pending(struct jitdump *d, const struct jitdump_load *load)
+{
+	jitdump_pending_remove(&d->pending, load->code_addr);
+	jitdump_pending_remove(&d->pending, JITDUMP_PENDING_FRAMES);
+}
+
 static int load_take(struct jitdump *d, const struct jitdump_record *rec)
 {
 	struct jitdump_load load;
@@ -124,7 +144,7 @@ static int load_take(struct jitdump *d, const struct jitdump_record *rec)
 	if (r == 0)
 		r = load_judge(d, rec, &load);
 	if (r == JITDUMP_TAKEN)
-		jitdump_pending_remove(&d->pending, load.code_addr);
+		forget_pending(d, &load);
 	return r;
 }
 
@@ -197,6 +217,16 @@ static int debug_take(struct jitdump *d, const struct jitdump_record *rec)
 	return debug_note(d, rec);
 }
 
+static int unwinding_note(struct jitdump *d, const struct jitdump_record *rec)
+{
+	const struct jitdump_lines_at at = { .addr = JITDUMP_PENDING_FRAMES,
+					     .off = rec->off,
+					     .len = rec->head.total_size };
+
+	jitdump_pending_add(&d->pending, &at);
+	return JITDUMP_TAKEN;
+}
+
 int jitdump_record_take(struct jitdump *d, const struct jitdump_record *rec)
 {
 	switch (rec->head.id) {
@@ -206,8 +236,10 @@ int jitdump_record_take(struct jitdump *d, const struct jitdump_record *rec)
 		return move_take(d, rec);
 	case JITDUMP_DEBUG:
 		return debug_take(d, rec);
+	case JITDUMP_UNWINDING:
+		return unwinding_note(d, rec);
 	default:
-		return JITDUMP_TAKEN; /* the end, how to unwind, or of a later version */
+		return JITDUMP_TAKEN; /* the end, or of a later version */
 	}
 }
 
@@ -218,10 +250,12 @@ int jitdump_record_again(struct jitdump *d, const struct jitdump_record *rec)
 
 	if (rec->head.id == JITDUMP_DEBUG && rec->head.total_size >= sizeof(struct jitdump_debug))
 		return debug_note(d, rec);
+	if (rec->head.id == JITDUMP_UNWINDING)
+		return unwinding_note(d, rec);
 	if (rec->head.id == JITDUMP_LOAD && rec->head.total_size >= sizeof(load)) {
 		r = jitdump_copy(d, rec->off, &load, sizeof(load));
 		if (r == 0)
-			jitdump_pending_remove(&d->pending, load.code_addr);
+			forget_pending(d, &load);
 	}
 	return r;
 }

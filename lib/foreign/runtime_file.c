@@ -243,15 +243,18 @@ int runtime_routine_put(const struct runtime_routine *rt, uint64_t *seq, struct 
 	size_t name_len = rt->name_len < WIRE_NAME_MAX ? rt->name_len : WIRE_NAME_MAX;
 	size_t lines_len = buf_len(rt->lines), files_len = buf_len(rt->files);
 	size_t nr_lines = lines_len / sizeof(struct wire_line);
+	size_t frames_len = buf_len(rt->frames), nr_frames = frames_len / sizeof(struct wire_frame);
 	size_t len = wire_routine_len(name_len, rt->code_len, rt->code, nr_lines, 0, files_len);
 	uint32_t nr_files = rt->nr_files;
 	struct wire_routine *rec;
 	uint8_t *to;
 	int r;
 
+	len = wire_routine_frames_len(len, nr_frames);
 	/* Too much is said of it: its name and code all the same. */
 	if (!len) {
 		lines_len = files_len = nr_lines = nr_files = 0;
+		frames_len = 0;
 		len = wire_routine_len(name_len, rt->code_len, rt->code, 0, 0, 0);
 	}
 	r = base_buf_extend(out, len, (void **)&rec);
@@ -273,6 +276,11 @@ int runtime_routine_put(const struct runtime_routine *rt, uint64_t *seq, struct 
 	}
 	to = (uint8_t *)rec + base_align_up((size_t)(to - (uint8_t *)rec), 8);
 	to = put_bytes(to, lines_len ? rt->lines->data : NULL, lines_len);
-	put_bytes(to, files_len ? rt->files->data : NULL, files_len);
+	to = put_bytes(to, files_len ? rt->files->data : NULL, files_len);
+	if (frames_len) {
+		rec->head.flags |= WIRE_ROUTINE_FRAMES;
+		to = (uint8_t *)rec + base_align_up((size_t)(to - (uint8_t *)rec), 8);
+		put_bytes(to, rt->frames->data, frames_len);
+	}
 	return 0;
 }

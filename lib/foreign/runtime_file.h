@@ -58,6 +58,7 @@ struct runtime_routine {
 	size_t name_len;		      /* length of the name; a longer one is cut */
 	const struct base_buf *lines, *files; /* as they stand in the record; NULL: none */
 	uint32_t nr_files;
+	const struct base_buf *frames; /* struct wire_frame; NULL: none */
 };
 
 /* The next number of a change. */

@@ -55,12 +55,10 @@ static int follow(struct height *h, uint32_t off)
 }
 
 /* Each state only loses what it says, in a few steps, so this ends. */
-static int follow_all(struct height *h, uint32_t start, const struct height_state *s)
+static int follow_all(struct height *h)
 {
-	int r;
+	int r = 0;
 
-	h->nr_queue = 0;
-	r = join(h, start, s);
 	while (r == 0 && h->nr_queue) {
 		if (!h->steps)
 			return -DCPI_ELIMIT;
@@ -97,20 +95,37 @@ static int add_insn(struct height *h, uint32_t off)
 	return 0;
 }
 
-int height_flow(struct height *h, uint32_t off, const struct height_state *s)
+void height_flow_begin(struct height *h)
 {
-	int r;
-
 	memset(h->state, 0, h->len * sizeof(*h->state));
 	memset(h->queued, 0, h->len);
 	memset(h->index, 0, h->len * sizeof(*h->index));
-	h->nr = 0;
+	h->nr = h->nr_queue = 0;
 	height_states_clear(&h->states);
-	r = follow_all(h, off, s);
+}
+
+int height_flow_enter(struct height *h, uint64_t off, const struct height_state *s)
+{
+	return join(h, off, s);
+}
+
+int height_flow_end(struct height *h)
+{
+	int r = follow_all(h);
+
 	for (uint32_t i = 0; r >= 0 && i < h->len; i++)
 		if (h->state[i])
 			r = add_insn(h, i);
 	return r < 0 ? r : 0;
+}
+
+int height_flow(struct height *h, uint32_t off, const struct height_state *s)
+{
+	int r;
+
+	height_flow_begin(h);
+	r = height_flow_enter(h, off, s);
+	return r < 0 ? r : height_flow_end(h);
 }
 
 struct height_insn *height_insn_at(const struct height *h, uint64_t off)

@@ -38,6 +38,12 @@ void height_set_called(struct height *h, bool called)
 	h->called = called;
 }
 
+void height_set_entries(struct height *h, const struct height_entry *entries, size_t nr)
+{
+	h->entries = entries;
+	h->nr_entries = nr;
+}
+
 const char *height_reason_text(enum height_reason reason)
 {
 	static const char *const texts[HEIGHT_NR_REASONS] = {
@@ -93,16 +99,12 @@ static int reserve(struct height *h, size_t len)
 	return 0;
 }
 
-/* Find rules and reasons. */
-static int work(struct height *h)
+/* Find rules and reasons of a routine that was called, if any was. */
+static int work_called(struct height *h)
 {
 	struct height_state entry;
-	int r = reserve(h, h->len);
+	int r;
 
-	if (r < 0)
-		return r;
-	memset(h->plain, 0, h->len * sizeof(*h->plain));
-	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
 	height_state_entry(&entry);
 	r = height_flow(h, 0, &entry);
 	if (r == -DCPI_ELIMIT)
@@ -114,6 +116,18 @@ static int work(struct height *h)
 	height_keep(h);
 	r = height_trials(h);
 	return r < 0 ? r : height_use(h);
+}
+
+/* Find rules and reasons. */
+static int work(struct height *h)
+{
+	int r = reserve(h, h->len);
+
+	if (r < 0)
+		return r;
+	memset(h->plain, 0, h->len * sizeof(*h->plain));
+	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
+	return h->nr_entries ? height_told(h) : work_called(h);
 }
 
 static void report_to(const struct height *h, size_t len, struct height_report *report)
@@ -133,8 +147,10 @@ int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vadd
 	uint64_t end;
 	int r = 0;
 
-	if (base_add_overflow(vaddr, len, &end))
+	if (base_add_overflow(vaddr, len, &end)) {
+		height_set_entries(h, NULL, 0);
 		return -EINVAL;
+	}
 	h->code = code;
 	h->len = len <= HEIGHT_MAX_LEN ? len : 0;
 	h->vaddr = vaddr;
@@ -143,6 +159,7 @@ int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vadd
 	h->refused = h->len == len ? HEIGHT_PROVEN : HEIGHT_TOO_LARGE;
 	if (h->len)
 		r = work(h);
+	height_set_entries(h, NULL, 0);
 	if (r >= 0)
 		r = make_rows(h, &rows);
 	if (r >= 0 && report)

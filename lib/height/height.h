@@ -7,7 +7,9 @@
  * A rule is given only where the code itself proves it (docs/decisions/jit-call-paths.md). What is
  * taken for granted: the first byte is where a routine is entered, as its JIT registered it; a call
  * keeps rbp; and code does not overwrite the registers that it saved. Pages of code that nobody
- * registered begin anywhere, and must not be given to this.
+ * registered begin anywhere, and must not be given to this. A runtime may say itself how the frame
+ * is where its routine is entered (height_set_entries); then nothing has to be proven, and what is
+ * given are the rules that follow from that.
  *
  * The bytes are not believed: time and memory are bounded by the length of the code. No file is
  * opened, no process started.
@@ -51,6 +53,7 @@ enum height_proof {
 	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
 	HEIGHT_BY_CALLER,   /* height_set_called */
 	HEIGHT_BY_USE,	    /* nothing of the entry; it uses rbp as its frame pointer throughout */
+	HEIGHT_BY_RUNTIME,  /* height_set_entries */
 	HEIGHT_NR_PROOFS
 };
 
@@ -71,6 +74,28 @@ void height_close(struct height *h);
  * handlers do, has rules too. */
 void height_set_called(struct height *h, bool called);
 
+/* In place of an offset: the register still has the caller's value, or that is nowhere. */
+#define HEIGHT_IN_REGISTER 0
+#define HEIGHT_LOST	   INT32_MIN
+
+/* The frame before the instruction at @off, as a runtime says. */
+struct height_entry {
+	uint32_t off;
+	bool by_fp;   /* the CFA is rbp + @cfa, and rsp is not known; else it is rsp + @cfa */
+	int32_t cfa;  /* bytes */
+	int32_t fp;   /* the caller's rbp is in memory at the CFA + @fp */
+	int32_t link; /* likewise rbx */
+};
+
+/*
+ * The next routine, and only that, is entered at these places, and nowhere else; the calls that it
+ * makes leave rsp, and what is saved, as C's do. Where paths from two of them meet, there is a rule
+ * only if both lead to it. Of an entry that makes no sense (a place at no multiple of 8, above the
+ * return address or below rsp; @cfa below 8 or too far) no rule follows. They are the caller's,
+ * until height_rows has returned.
+ */
+void height_set_entries(struct height *h, const struct height_entry *entries, size_t nr);
+
 /*
  * Find the rules of the routine at @vaddr, whose @len bytes are @code and which is entered at its
  * first byte. @row is called in ascending order with each address from which on another rule holds;
@@ -82,6 +107,16 @@ void height_set_called(struct height *h, bool called);
 int height_rows(struct height *h, const uint8_t *code, size_t len, uint64_t vaddr,
 		int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule), void *ctx,
 		struct height_report *report);
+
+/*
+ * A table says that @rule, CFA = rsp + a number, holds for all of this code, which was written as
+ * assembly and has many entries. @row is called in ascending order with each address from which on
+ * it holds, or UNWIND_NONE does: where the code has something else on the stack. The last one holds
+ * up to the end. A negative answer of @row ends the work and is returned. 0, -ENOMEM.
+ */
+int height_steady(struct height *h, const uint8_t *code, size_t len, uint64_t vaddr,
+		  const struct unwind_rule *rule,
+		  int (*row)(void *ctx, uint64_t addr, const struct unwind_rule *rule), void *ctx);
 
 /* The reason at a byte of the routine that height_rows was last called for. */
 enum height_reason height_reason_at(const struct height *h, size_t off);

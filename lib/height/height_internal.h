@@ -43,7 +43,7 @@ struct height_states {
 	uint32_t nr;
 };
 
-/* At the first instruction after a call. */
+/* Before the first instruction after a call. */
 void height_state_entry(struct height_state *s);
 /* Keep of *@s as much as holds where *@with may be too. */
 void height_state_meet(struct height_state *s, const struct height_state *with);
@@ -156,6 +156,9 @@ struct height {
 	uint8_t proof, refused;
 	bool called;
 	uint8_t calls; /* enum height_calls */
+	/* Told by the runtime. */
+	const struct height_entry *entries;
+	size_t nr_entries;
 };
 
 /* Decode the instruction at @off, which is within the routine, and change *@s as it does (step.c).
@@ -165,12 +168,18 @@ void height_step(struct height *h, uint64_t off, struct height_state *s, struct 
 /* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
  * many states or steps. */
 int height_flow(struct height *h, uint32_t off, const struct height_state *s);
+/* The same from several places: nothing is followed yet; one more place; all paths from them. */
+void height_flow_begin(struct height *h);
+int height_flow_enter(struct height *h, uint64_t off, const struct height_state *s);
+int height_flow_end(struct height *h);
 /* The instruction at an offset, or NULL. */
 struct height_insn *height_insn_at(const struct height *h, uint64_t off);
 /* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
 void height_prove(struct height *h);
 /* The same of a trial: false if something is wrong with its paths. */
 bool height_prove_trial(struct height *h, enum height_calls calls);
+/* Likewise "proof" and "refused" of a routine whose entries were told. */
+void height_prove_told(struct height *h);
 /* Keep rules and reasons of the instructions (rules.c). */
 void height_keep(struct height *h);
 /* The same of those that no rule was kept for, and whose state an end proves. How many bytes. */
@@ -178,7 +187,9 @@ size_t height_keep_trial(struct height *h);
 /* Find rules for code that is not reached from the entry (trial.c). 0 or -ENOMEM. */
 int height_trials(struct height *h);
 
-/* Likewise, for a routine whose frame another one makes (use.c). */
+/* All of it, where the runtime has told the entries (told.c). 0 or -ENOMEM. */
+int height_told(struct height *h);
+/* Find rules for a routine whose frame another one makes (use.c). 0 or -ENOMEM. */
 int height_use(struct height *h);
 /* Keep the rules of all instructions, which have a frame pointer (rules.c). */
 void height_keep_use(struct height *h);

@@ -289,6 +289,26 @@ void height_prove(struct height *h)
 	spread_doubts(h);
 }
 
+void height_prove_told(struct height *h)
+{
+	bool returns;
+
+	h->calls = HEIGHT_CALLS_ALL;
+	h->proof = HEIGHT_BY_NOTHING;
+	h->refused = (uint8_t)judge(h, &returns);
+	if (h->refused != HEIGHT_PROVEN)
+		return;
+	h->proof = HEIGHT_BY_RUNTIME;
+	find_anchored(h);
+	/* An entry that was told holds for all ways there. */
+	for (size_t n = 0; n < h->nr_entries; n++)
+		if (height_insn_at(h, h->entries[n].off))
+			height_insn_at(h, h->entries[n].off)->found |= HEIGHT_ANCHORED;
+	h->nr_queue = 0;
+	doubt_sides(h);
+	spread_doubts(h);
+}
+
 bool height_prove_trial(struct height *h, enum height_calls calls)
 {
 	bool returns;

@@ -18,6 +18,7 @@ struct work {
 	struct insn_x86 in;
 	struct height_state *s;
 	struct height_step *out;
+	bool told; /* calls leave the stack pointer as it is */
 };
 
 static const struct height_value anything = { .kind = HEIGHT_ANYTHING };
@@ -292,7 +293,7 @@ static void do_call(struct work *w)
 {
 	struct height_state *s = w->s;
 
-	if (s->reg[HEIGHT_SP].kind == HEIGHT_STACK)
+	if (s->reg[HEIGHT_SP].kind == HEIGHT_STACK && !w->told)
 		s->reg[HEIGHT_SP].assumed = 1;
 	s->reg[HEIGHT_LINK] = anything;
 }
@@ -423,6 +424,7 @@ void height_step(struct height *h, uint64_t off, struct height_state *s, struct 
 	}
 	w.s = s;
 	w.out = out;
+	w.told = h->nr_entries;
 	step(&w, h->code + off, h->len - off, h->vaddr + off);
 	if (out->flow != HEIGHT_BAD && is_plain(&w))
 		h->plain[off] = *out;

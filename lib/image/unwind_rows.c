@@ -29,6 +29,9 @@ enum {
 /* After so long routines that .eh_frame says nothing of are left out: it has taken its own time,
  * and who asks does not wait without end. */
 #define FOLLOW_NS 400000000u
+/* A piece of assembly that is looked through. */
+#define ASSEMBLY_LEAST 4096u
+#define ASSEMBLY_MOST  (1u << 20)
 
 /* A piece of code with rows of its own: those of the entry of .eh_frame at @at, those that its
  * instructions tell, or one rule. */
@@ -60,6 +63,9 @@ struct reading {
 	/* The piece whose rows are made: what its addresses are above offsets, and where it ends.
 	 */
 	uint64_t above, end;
+	/* Its rows so far, and the last one's rule. */
+	uint64_t nr_rows;
+	struct unwind_rule rule;
 	const char *limit; /* the bound that was met */
 };
 
@@ -327,30 +333,62 @@ static int row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 	struct reading *m = ctx;
 	uint64_t off = vaddr - m->above;
 
+	m->nr_rows++;
+	m->rule = *rule;
 	return off < m->end ? add_row(m, off, rule) : 0;
 }
 
-/* Its instructions say how the stack is. */
-static int code_rows(struct reading *m, const struct piece *p)
+/* Its instructions say how the stack is; or, of a long piece of assembly with one rule for all of
+ * it, where that does not hold. */
+static int code_rows(struct reading *m, const struct piece *p, const struct unwind_rule *rule)
 {
 	const struct segment *s = segment_at(m, p->off);
-	uint8_t *code = malloc(p->len);
-	int r = code ? 0 : -ENOMEM;
+	uint8_t *code = s ? malloc(p->len) : NULL;
+	int r = code || !s ? 0 : -ENOMEM;
 
-	m->above = s->vaddr - s->off;
-	if (r >= 0 && image_elf_read(m->f, p->off, code, p->len) == p->len)
+	if (s)
+		m->above = s->vaddr - s->off;
+	if (!code || image_elf_read(m->f, p->off, code, p->len) != p->len)
+		;
+	else if (rule)
+		r = height_steady(m->height, code, p->len, p->off + m->above, rule, row, m);
+	else
 		r = height_rows(m->height, code, p->len, p->off + m->above, row, m, NULL);
 	free(code);
 	return r;
 }
 
-static int follow(struct reading *m, const struct piece *p)
+static int follow(struct reading *m, const struct piece *p, const struct unwind_rule *rule)
 {
 	uint64_t begun_ns = base_now_ns();
-	int r = m->followed_ns < FOLLOW_NS ? code_rows(m, p) : 0;
+	int r = m->followed_ns < FOLLOW_NS ? code_rows(m, p, rule) : 0;
 
 	m->followed_ns += base_now_ns() - begun_ns;
 	return r;
+}
+
+/* One rule, for so much code that no compiler made it. */
+static bool is_assembly(const struct reading *m, const struct piece *p)
+{
+	const struct unwind_rule *rule = &m->rule;
+
+	return m->height && m->nr_rows == 1 && p->len >= ASSEMBLY_LEAST &&
+	       p->len <= ASSEMBLY_MOST && rule->how == UNWIND_CFA && rule->base == UNWIND_SP &&
+	       rule->off > 8;
+}
+
+static int frame_rows(struct reading *m, const struct piece *p, const struct image_fde *fde)
+{
+	struct unwind_rule rule;
+	int r;
+
+	m->above = fde->vaddr - p->off;
+	m->nr_rows = 0;
+	r = image_cfa_run(fde, m->f->header.e_machine, &m->steps, row, m);
+	if (r == -DCPI_ELIMIT && !m->limit)
+		m->limit = "steps of programs in .eh_frame";
+	rule = m->rule;
+	return r < 0 || !is_assembly(m, p) ? r : follow(m, p, &rule);
 }
 
 static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
@@ -362,14 +400,11 @@ static int piece_rows(struct reading *m, const struct piece *p, uint64_t end)
 
 	m->end = end;
 	if (p->how == BY_CODE) {
-		r = follow(m, p);
+		r = follow(m, p, NULL);
 	} else if (p->how != UNWIND_NONE) {
 		r = add_row(m, p->off, &rule);
 	} else if (image_eh_frame_next(&m->frames, &at, &fde)) {
-		m->above = fde.vaddr - p->off;
-		r = image_cfa_run(&fde, m->f->header.e_machine, &m->steps, row, m);
-		if (r == -DCPI_ELIMIT && !m->limit)
-			m->limit = "steps of programs in .eh_frame";
+		r = frame_rows(m, p, &fde);
 	}
 	rule.how = UNWIND_NONE;
 	return r < 0 ? r : add_row(m, end, &rule);

@@ -35,6 +35,13 @@ size_t wire_routine_len(size_t name_len, size_t code_len, bool with_code, size_t
 	return len > WIRE_RECORD_MAX ? 0 : len;
 }
 
+size_t wire_routine_frames_len(size_t len, size_t nr_frames)
+{
+	if (nr_frames > (WIRE_RECORD_MAX - len) / sizeof(struct wire_frame))
+		return 0;
+	return len ? len + nr_frames * sizeof(struct wire_frame) : 0;
+}
+
 /* Walk the counted strings; true if exactly @nr of them fit into @len bytes. */
 static bool files_fit(const uint8_t *p, size_t len, uint32_t nr, size_t *used)
 {
@@ -90,6 +97,53 @@ static bool inlines_good(const struct wire_routine *r, const struct wire_inline 
 	return true;
 }
 
+/* Where a register of the caller is saved: above @lowest, and below the return address. */
+static bool saved_good(int32_t off, int32_t lowest)
+{
+	return off == WIRE_FRAME_IN_REGISTER || off == WIRE_FRAME_LOST ||
+	       (off % 8 == 0 && off <= -16 && off >= lowest);
+}
+
+const char *wire_frame_fault(const struct wire_frame *f)
+{
+	bool by_fp = f->flags & WIRE_FRAME_BY_FP;
+	int32_t lowest = -WIRE_FRAME_FAR;
+
+	if (f->flags & ~(WIRE_FRAME_BY_FP | WIRE_FRAME_FALLBACK) || f->reserved)
+		return "flags, or what is reserved, has unknown bits";
+	if (f->cfa_off % 8 || f->cfa_off < (by_fp ? lowest : 8) || f->cfa_off > WIRE_FRAME_FAR)
+		return "cfa_off is no multiple of 8, or leads nowhere";
+	if (by_fp && f->fp_off == WIRE_FRAME_IN_REGISTER)
+		return "the frame pointer is not its caller's: fp_off must say where that is";
+	if (!by_fp)
+		lowest = -f->cfa_off;
+	if (!saved_good(f->fp_off, lowest))
+		return "fp_off is no place in the frame";
+	return saved_good(f->link_off, lowest) ? NULL : "link_off is no place in the frame";
+}
+
+static bool frames_good(const struct wire_routine *r, const struct wire_frame *f, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (f[i].code_off >= r->code_len || (i && f[i].code_off <= f[i - 1].code_off) ||
+		    wire_frame_fault(&f[i]))
+			return false;
+	return nr > 0;
+}
+
+/* Frames fill the record from @off on. */
+static bool frames_fit(struct wire_routine_view *v, size_t off)
+{
+	size_t len = v->rec->head.len;
+
+	off = (off + 7) & ~(size_t)7;
+	if (off > len || (len - off) % sizeof(struct wire_frame))
+		return false;
+	v->frames = (const void *)((const uint8_t *)v->rec + off);
+	v->nr_frames = (len - off) / sizeof(struct wire_frame);
+	return frames_good(v->rec, v->frames, v->nr_frames);
+}
+
 int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view)
 {
 	const struct wire_routine *r = (const void *)rec;
@@ -119,6 +173,8 @@ int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *vi
 	off += (size_t)r->nr_inlines * sizeof(struct wire_inline);
 	view->files = (const uint8_t *)r + off;
 	if (!files_fit(view->files, rec->len - off, r->nr_files, &view->files_len))
+		return -EINVAL;
+	if (rec->flags & WIRE_ROUTINE_FRAMES && !frames_fit(view, off + view->files_len))
 		return -EINVAL;
 	return lines_good(r, view->lines) && inlines_good(r, view->inlines) ? 0 : -EINVAL;
 }

@@ -200,7 +200,8 @@ static_assert(sizeof(struct wire_head) == 8, "record head");
  * A routine. Behind the struct, in this order and without gaps: name (name_len bytes),
  * code (code_len bytes if WIRE_ROUTINE_CODE is set, else nothing: read them from the process),
  * padding to 8, nr_lines × struct wire_line, nr_inlines × struct wire_inline, then nr_files × (u16
- * length, that many bytes): names of files and of inlined routines.
+ * length, that many bytes): names of files and of inlined routines. With WIRE_ROUTINE_FRAMES
+ * padding to 8 again, and struct wire_frame up to the end; an older daemon passes over them.
  */
 struct wire_routine {
 	struct wire_head head;
@@ -222,9 +223,11 @@ static_assert(sizeof(struct wire_routine) == 56, "routine");
 #define WIRE_ROUTINE_REUSES 4u
 /* Set by the reader: it comes from the heap. */
 #define WIRE_ROUTINE_LISTED 8u
+/* Frames are told, one at least. */
+#define WIRE_ROUTINE_FRAMES 16u
 /* Made by the daemon: the last one of its files is no name but CPython's table of locations, which
  * tells the lines behind the first one. */
-#define WIRE_ROUTINE_LOCATIONS 16u
+#define WIRE_ROUTINE_LOCATIONS 32u
 
 /* The code from code_off on (up to the next entry) is of this line; ascending code_off. */
 struct wire_line {
@@ -250,6 +253,24 @@ struct wire_inline {
 };
 static_assert(sizeof(struct wire_inline) == 24, "inline");
 #define WIRE_INLINE_DEPTH 64u
+
+/* The frame of the routine before the instruction at code_off, as its runtime says (dbgdyn.h). */
+struct wire_frame {
+	uint32_t code_off; /* ascending, each once */
+	uint32_t flags;	   /* WIRE_FRAME_BY_FP: cfa_off counts from the frame pointer; and below */
+	int32_t cfa_off;
+	int32_t fp_off, link_off; /* from the CFA; WIRE_FRAME_IN_REGISTER, WIRE_FRAME_LOST */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_frame) == 24, "frame");
+#define WIRE_FRAME_BY_FP       1u
+#define WIRE_FRAME_FALLBACK    2u /* of a dump: it counts where the code proves nothing itself */
+#define WIRE_FRAME_IN_REGISTER 0
+#define WIRE_FRAME_LOST	       INT32_MIN
+#define WIRE_FRAME_FAR	       (1 << 20) /* no offset is above, or below its negative */
+
+/* A fault of a frame, but for its code_off, as text; NULL: there is none. */
+const char *wire_frame_fault(const struct wire_frame *f);
 
 /*
  * Code is gone. @handle: the seq of the routine or object, as registered or last moved; 0: whatever
@@ -426,10 +447,12 @@ struct wire_routine_view {
 	const struct wire_inline *inlines;
 	const uint8_t *files; /* step with wire_file_next */
 	size_t files_len;
+	const struct wire_frame *frames;
+	size_t nr_frames;
 };
 
-/* 0, or -EINVAL where a length lies, lines do not ascend or leave the code, inlined parts are not
- * nested, or a file index is out of range. */
+/* 0, or -EINVAL where a length lies, lines or frames do not ascend or leave the code, inlined parts
+ * are not nested, a frame has a fault, or a file index is out of range. */
 int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view);
 /* Step through the files of a parsed routine: @pos starts at 0. The next one's bytes and length, or
  * NULL past the last. */
@@ -440,6 +463,8 @@ int wire_check(const struct wire_head *rec);
 /* Size of a routine record with these parts; 0 if it would exceed WIRE_RECORD_MAX or a limit. */
 size_t wire_routine_len(size_t name_len, size_t code_len, bool with_code, size_t nr_lines,
 			size_t nr_inlines, size_t files_len);
+/* The same with frames behind the record of @len bytes; 0 where that is 0. */
+size_t wire_routine_frames_len(size_t len, size_t nr_frames);
 
 /* ---- doorbell and hand-over ------------------------------------------------------------------ */
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Call paths through code that processes wrote: from what runs in calc's, and V8's, routines back through the
-# program to its start, by what the routines do with the stack. Read when the processes are gone.
+# Call paths through code that processes wrote: from what runs in calc's, V8's and LuaJIT's routines back through the
+# program to its start, by what the routines do with the stack, and by what LuaJIT's module says of the frames of
+# traces. Of a routine of libc's that two traces call, each has the share that it knows. Read when the processes are
+# gone.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/runtime.sh"
+. "$DCPI_SRC/tests/support/preload.sh"
 need_root
 [ "$(uname -m)" = x86_64 ] || { echo "skip: such code is followed on x86-64 alone"; exit 77; }
 
@@ -65,6 +68,54 @@ reach_start()
 		{ head -60 "$work/tree"; fail "$program: who called"; }
 }
 
+# callers_share PROCEDURE NAME…: of its samples that these called, each has the share that the program has printed.
+# Of N samples the share of one has a standard deviation of 100 sqrt(p (1 - p) / N) points: 3 points, or five of these
+# where there are so few.
+callers_share()
+{
+	local called=$1
+	shift
+	"$DCPI_BIN/dcpicallers" -no_header "$called" >"$work/callers" || fail "dcpicallers $called"
+	cat "$work/callers"
+	printf '%s\n' "$@" | awk -v called="$called" '
+		FILENAME == "-" { want[$1] = 1; next }
+		FNR == 1 { nr_file++ }
+		nr_file == 1 { if ($1 in want) truth[$1] = $2; next }
+		$0 ~ "% +" called " " { exit }
+		{ for (i = 2; i <= NF; i++) if ($i in want) { got[$i] += $1; all += $1 } }
+		END {
+			if (all < 500) { print "only " all + 0 " samples"; exit 1 }
+			for (name in want) {
+				p = truth[name] / 100
+				most = 500 * sqrt(p * (1 - p) / all)
+				if (most < 3) most = 3
+				off = 100 * got[name] / all - truth[name]
+				printf "%s: %.2f points off, of %.2f\n", name, off, truth[name]
+				if (off > most || off < -most) exit 1
+			}
+		}' - "$work/said" "$work/callers" || fail "who called $called"
+}
+
+# luajit_frame: the frame that LuaJIT's module finds for a first trace is the interpreter's, as its .eh_frame says, and
+# two words.
+luajit_frame()
+{
+	local file found said
+	file=$(ldd "$(command -v luajit)" | awk '/libluajit/ { print $3 }')
+	found=$(env "${hosting[@]}" luajit -e 'local frames = require("dcpi.frames")
+		local of_trace = frames.of_trace
+		frames.of_trace = function(...)
+			local f = of_trace(...)
+			print(f and f.cfa_off, f and f.fp_off, f and f.link_off)
+			return f
+		end' -jdcpi -e 'local s = 0 for i = 1, 1000 do s = s + i end' | head -n 1)
+	said=$(readelf -wF "${file:-$(command -v luajit)}" | awk '
+		is && $2 ~ /^rsp\+/ { sub(/^rsp\+/, "", $2); sub(/^c/, "", $3); sub(/^c/, "", $4); print $2 + 16, $4, $3; exit }
+		{ is = /LOC +CFA +rbx +rbp +r14 +r15 +ra/ }')
+	echo "luajit: a trace's frame is found as ${found//$'\t'/ }, and said to be $said"
+	[ "${found//$'\t'/ }" = "$said" ] || fail "the frame of LuaJIT's traces"
+}
+
 start_daemon -callpaths 1
 run=("$DCPI_BIN/calc" -time 4 -shares "$DCPI_SRC/examples/jit/calc/shares.calc")
 walked calc
@@ -77,5 +128,15 @@ if command -v node >/dev/null; then
 	run=(node --perf-basic-prof "$DCPI_SRC/tests/support/v8_hot.js" 4)
 	walked node
 	reach_start node ' _start ' 'node::Start(' 'v8::Function::Call' JSEntry JSEntryTrampoline '*hot_a'
+fi
+
+if command -v luajit >/dev/null; then
+	export LUA_PATH="$DCPI_SRC/adapters/luajit/?.lua;;"
+	set_hosting
+	luajit_frame
+	run=(env "${hosting[@]}" luajit -jdcpi "$DCPI_SRC/tests/support/lua/callers.lua" 4)
+	walked luajit
+	reach_start luajit ' _start ' ' main ' lua_cpcall lua_pcall 'callers.lua:9 often' memfrob
+	callers_share memfrob often seldom
 fi
 stop_daemon

@@ -7,6 +7,7 @@
 #include "reader_code.h"
 #include "reader_routine.h"
 #include "unwind.h"
+#include "wire.h"
 
 enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN, PART_MAX = 1 << 20 };
 
@@ -15,6 +16,9 @@ struct making {
 	struct height *height;
 	const struct registry_memory *memory;
 	uint64_t start, end;
+	int fd;
+	uint64_t frames_off;	      /* frames begin there in the file */
+	struct height_entry *entries; /* READER_ROUTINE_FRAMES_MAX */
 	uint8_t *part; /* the memory from start on, as far as it could be read at once */
 	size_t part_len;
 	uint8_t *code; /* ROUTINE_LEN_MAX: of a routine that is not all there */
@@ -42,6 +46,47 @@ static const uint8_t *code_of(const struct making *m, const struct reader_routin
 		       : NULL;
 }
 
+/* Take the routine's frames, as its runtime told of them; *@fallback: they count only where the
+ * code proves nothing. -EINVAL: there are not so many. */
+static int read_frames(const struct making *m, const struct reader_routine *q, bool *fallback)
+{
+	*fallback = false;
+	for (uint32_t i = 0; i < q->nr_frames; i++) {
+		uint64_t at =
+			m->frames_off + ((uint64_t)q->first_frame + i) * sizeof(struct wire_frame);
+		struct wire_frame f;
+
+		if (i == READER_ROUTINE_FRAMES_MAX ||
+		    base_read_part(m->fd, at, &f, sizeof(f)) < sizeof(f) || wire_frame_fault(&f))
+			return -EINVAL;
+		*fallback |= f.flags & WIRE_FRAME_FALLBACK;
+		m->entries[i] = (struct height_entry){ .off = f.code_off,
+						       .by_fp = f.flags & WIRE_FRAME_BY_FP,
+						       .cfa = f.cfa_off,
+						       .fp = f.fp_off,
+						       .link = f.link_off };
+	}
+	return 0;
+}
+
+static int code_rows(struct making *m, const struct reader_routine *q, const uint8_t *code)
+{
+	struct height_report report;
+	bool fallback;
+	int r = read_frames(m, q, &fallback);
+
+	if (r < 0)
+		return r;
+	if (!fallback)
+		height_set_entries(m->height, m->entries, q->nr_frames);
+	r = height_rows(m->height, code, q->len, q->addr, row, m, &report);
+	if (r < 0 || !fallback || report.refused != HEIGHT_NO_PROOF ||
+	    report.proof != HEIGHT_BY_NOTHING)
+		return r;
+	height_set_entries(m->height, m->entries, q->nr_frames);
+	return height_rows(m->height, code, q->len, q->addr, row, m, NULL);
+}
+
 static int add_routine(struct making *m, const struct reader_routine *q)
 {
 	const struct unwind_rule none = { .how = UNWIND_NONE };
@@ -54,7 +99,7 @@ static int add_routine(struct making *m, const struct reader_routine *q)
 		return 0;
 	code = code_of(m, q);
 	if (code)
-		r = height_rows(m->height, code, q->len, q->addr, row, m, NULL);
+		r = code_rows(m, q, code);
 	return r < 0 ? r : row(m, q->addr + q->len, &none);
 }
 
@@ -65,41 +110,47 @@ static void read_part(struct making *m)
 	m->part_len = n > 0 ? (size_t)n : 0;
 }
 
-static int add_routines(struct making *m, int fd)
+static int add_routines(struct making *m, uint64_t nr)
 {
 	struct reader_routine q;
 	int r = 0;
 
 	read_part(m);
-	for (uint64_t i = 0; r >= 0 && i < READER_ROUTINES_MAX; i++) {
-		if (base_read_part(fd, i * sizeof(q), &q, sizeof(q)) < sizeof(q))
-			break;
+	for (uint64_t i = 0; r >= 0 && i < nr; i++) {
+		if (base_read_part(m->fd, i * sizeof(q), &q, sizeof(q)) < sizeof(q))
+			return -EINVAL;
 		r = add_routine(m, &q);
 	}
 	return r;
 }
 
-int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registry_memory *memory,
+int reader_code_table(const struct reader_code_part *part, const struct registry_memory *memory,
 		      struct unwind_table **out)
 {
-	struct making m = { .memory = memory, .start = start, .end = end };
+	struct making m = { .memory = memory,
+			    .start = part->start,
+			    .end = part->end,
+			    .fd = part->fd,
+			    .frames_off = part->nr * sizeof(struct reader_routine) };
 	int r;
 
 	*out = NULL;
-	if (end <= start || end - start > PART_MAX)
+	if (m.end <= m.start || m.end - m.start > PART_MAX || part->nr > READER_ROUTINES_MAX)
 		return -EINVAL;
 	r = height_open(REGISTRY_MACHINE, &m.height);
-	m.part = malloc(end - start);
+	m.part = malloc(m.end - m.start);
 	m.builder = unwind_builder_new();
 	m.code = malloc(ROUTINE_LEN_MAX);
-	if (r >= 0 && (!m.builder || !m.code || !m.part))
+	m.entries = calloc(READER_ROUTINE_FRAMES_MAX, sizeof(*m.entries));
+	if (r >= 0 && (!m.builder || !m.code || !m.part || !m.entries))
 		r = -ENOMEM;
 	if (r >= 0)
-		r = add_routines(&m, fd);
+		r = add_routines(&m, part->nr);
 	if (r >= 0)
 		r = unwind_builder_done(m.builder, out);
 	unwind_builder_free(m.builder);
 	height_close(m.height);
+	free(m.entries);
 	free(m.code);
 	free(m.part);
 	return r;

@@ -122,7 +122,8 @@ static int code_rows(const struct reader_request *q, int fd, struct base_buf *ou
 {
 	const struct registry_memory memory = { memory_read, NULL };
 	struct unwind_table *t = NULL;
-	int r = reader_code_table(fd, q->addr, q->end, &memory, &t);
+	const struct reader_code_part part = { fd, q->size, q->addr, q->end };
+	int r = reader_code_table(&part, &memory, &t);
 
 	return put_table(r, t, out);
 }

@@ -10,7 +10,7 @@
  *
  * READER_ROWS: file -> long answer, an unwind table.
  *
- * READER_CODE_ROWS: routines, addr, end -> long answer, an unwind table.
+ * READER_CODE_ROWS: routines, addr, end, size -> long answer, an unwind table.
  *
  * READER_REGISTRY_OPEN: registry -> (its header is good).
  *

@@ -107,6 +107,8 @@ struct reader_code {
 	uint64_t start, end;
 	const struct reader_routine *routines;
 	size_t nr; /* at most READER_ROUTINES_MAX */
+	const struct wire_frame *frames;
+	size_t nr_frames; /* at most READER_FRAMES_MAX */
 };
 /*
  * To make one takes long: it is asked for, and taken when it is there; meanwhile all other requests

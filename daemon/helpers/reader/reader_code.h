@@ -7,12 +7,17 @@
 
 struct unwind_table;
 
+/* The file @fd has @nr routines (struct reader_routine), and their frames (struct wire_frame). */
+struct reader_code_part {
+	int fd;
+	uint64_t nr, start, end;
+};
+
 /*
- * The table of [start, end), whose routines (struct reader_routine) are in the file @fd, and their
- * code in @memory. What cannot be read, or is not understood, has no rule. -EINVAL: the routines
- * are not as reader.h says.
+ * The table of a part of a process, whose code is in @memory. What cannot be read, or is not
+ * understood, has no rule. -EINVAL: the routines are not as reader.h says.
  */
-int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registry_memory *memory,
+int reader_code_table(const struct reader_code_part *part, const struct registry_memory *memory,
 		      struct unwind_table **out);
 
 #endif

@@ -34,7 +34,8 @@ enum reader_op {
 			   text and roots where it was copied */
 	READER_ROWS,	/* pid, addr, end, dev_*, inode or id, path, size; or descriptor
 			   -> long answer, an unwind table */
-	READER_CODE_ROWS, /* descriptor (of struct reader_routine), pid, addr, end
+	READER_CODE_ROWS, /* descriptor (of struct reader_routine, and struct wire_frame behind
+			     them), pid, addr, end, size (how many routines)
 			     -> long answer, an unwind table */
 	READER_MAPS,	  /* pid -> long answer, the text of its mappings */
 	READER_MAPPED,	  /* pid, dev_*, inode, addr, end, size (the offset) -> 1 or 0 */

@@ -5,10 +5,14 @@
 
 #include <stdint.h>
 
+struct wire_frame;
+
 struct reader_routine {
 	uint64_t addr, len;
+	uint32_t first_frame, nr_frames; /* what its runtime told of it, of all frames */
 };
 
-enum { READER_ROUTINES_MAX = 8192 }; /* in one request */
+/* In one request, and of one routine. */
+enum { READER_ROUTINES_MAX = 8192, READER_FRAMES_MAX = 65536, READER_ROUTINE_FRAMES_MAX = 4096 };
 
 #endif

@@ -9,6 +9,7 @@
 #include "reader.h"
 #include "reader_internal.h"
 #include "unwind.h"
+#include "wire.h"
 
 /* A table that takes more work is given up, and one for which they wait so long for others (a file
  * system); nor is longer waited for one, however busy the machine is. */
@@ -58,7 +59,7 @@ int reader_rows_ask(struct reader *r, const struct reader_mapped *f, int fd)
 	return ask(r, &q, fd);
 }
 
-/* A file in memory that holds @c's routines, or negative. */
+/* A file in memory that holds @c's routines and frames, or negative. */
 static int routines_file(const struct reader_code *c)
 {
 	int fd = memfd_create("dcpid-routines", MFD_CLOEXEC), r;
@@ -66,6 +67,8 @@ static int routines_file(const struct reader_code *c)
 	if (fd < 0)
 		return -errno;
 	r = base_write_all(fd, c->routines, c->nr * sizeof(*c->routines));
+	if (r >= 0 && c->nr_frames)
+		r = base_write_all(fd, c->frames, c->nr_frames * sizeof(*c->frames));
 	if (r >= 0)
 		return fd;
 	close(fd);
@@ -74,9 +77,11 @@ static int routines_file(const struct reader_code *c)
 
 int reader_code_rows_ask(struct reader *r, const struct reader_code *c)
 {
-	const struct reader_request q = {
-		.op = READER_CODE_ROWS, .pid = c->pid, .addr = c->start, .end = c->end
-	};
+	const struct reader_request q = { .op = READER_CODE_ROWS,
+					  .pid = c->pid,
+					  .addr = c->start,
+					  .end = c->end,
+					  .size = c->nr };
 	int fd = routines_file(c), code;
 
 	if (fd < 0)

@@ -139,7 +139,7 @@ static int put_fetched(struct parse *p, const struct codeless *c)
 	}
 	memcpy(to + sizeof(*rec), from + 1, code_off - sizeof(*rec));
 	rec->flags = from->flags | WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED;
-	/* Its lines and so on, which begin on a multiple of 8 in either. */
+	/* Its lines, frames and so on, which begin on a multiple of 8 in either. */
 	code_off = base_align_up(code_off + c->code_len, 8);
 	rest = rec->len - code_off;
 	memcpy(to + code_off, (const uint8_t *)from + rest_off,
@@ -164,6 +164,7 @@ static int put_routine(struct parse *p, const struct wire_head *head)
 
 		c.len = wire_routine_len(v.rec->name_len, v.rec->code_len, true, v.rec->nr_lines,
 					 v.rec->nr_inlines, v.files_len);
+		c.len = wire_routine_frames_len(c.len, v.nr_frames);
 		r = put_fetched(p, &c);
 	}
 	return r == -ENODATA ? base_buf_append(p->out, head, head->len) : r;
@@ -283,7 +284,7 @@ int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags)
 
 	switch (head->type) {
 	case WIRE_ROUTINE:
-		head->flags = announced | flags;
+		head->flags = announced | flags | (head->flags & WIRE_ROUTINE_FRAMES);
 		return put_routine(p, head);
 	case WIRE_MOVE:
 		head->flags = announced | flags;

@@ -422,11 +422,14 @@ static void very_many(void **state)
 
 static struct reader_code asked_code;
 static struct reader_routine asked_routines[4];
+static struct wire_frame asked_frames[READER_FRAMES_MAX];
 
 static int knows_code(const struct reader_code *c, struct unwind_table **out)
 {
 	asked_code = *c;
 	memcpy(asked_routines, c->routines, c->nr * sizeof(*c->routines));
+	if (c->nr_frames)
+		memcpy(asked_frames, c->frames, c->nr_frames * sizeof(*c->frames));
 	return make_table(out);
 }
 
@@ -473,6 +476,36 @@ static void by_its_routines(void **state)
 	assert_int_equal(driver.nr_forgotten, 0);
 }
 
+/* Each routine comes with what its runtime told of its frames. */
+static void with_frames(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.routines[0].nr_frames = 1;
+	stand_ins.routines[1].nr_frames = 2;
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(asked_code.nr, 2);
+	assert_int_equal(asked_code.nr_frames, 3);
+	assert_int_equal(asked_routines[0].nr_frames, 2);
+	assert_int_equal(asked_frames[asked_routines[0].first_frame].cfa_off, 64);
+	assert_int_equal(asked_frames[asked_routines[0].first_frame + 1].code_off, 1);
+	assert_int_equal(asked_routines[1].nr_frames, 1);
+	assert_int_equal(asked_frames[asked_routines[1].first_frame].cfa_off, 56);
+}
+
+static void with_too_many_frames(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.routines[0].nr_frames = READER_FRAMES_MAX;
+	stand_ins.routines[1].nr_frames = 1;
+	lacks_code(1);
+	assert_true(callpath_serve(paths));
+	assert_int_equal(asked_routines[1].nr_frames, READER_ROUTINE_FRAMES_MAX);
+	assert_int_equal(asked_code.nr_frames, READER_ROUTINE_FRAMES_MAX + 1);
+}
+
 /* Two sources tell of one routine, and a third lies about its length. */
 static void told_twice(void **state)
 {
@@ -513,10 +546,7 @@ static void nothing_told_yet(void **state)
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
 	serve_later();
-	assert_int_equal(driver.nr_forgotten, 1);
-	assert_int_equal(driver.forgotten.size, CODE >> 16);
-	lacks_code(1);
-	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_forgotten, 0);
 	assert_int_equal(driver.nr_put, 1);
 }
 
@@ -532,7 +562,85 @@ static void told_soon(void **state)
 	stand_ins.news++;
 	ahead_ns += SECOND_NS / 10;
 	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+}
+
+/* Some came, and all others stay: their rules hold until the new table is there. */
+static void grown(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 1;
+	lacks_code(1);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+	stand_ins.nr_routines = 2;
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_forgotten, 0);
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(asked_code.nr, 2);
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	/* One came, and one is gone. */
+	stand_ins.routines[0].addr += 0x1000;
+	stand_ins.routines[0].seq = 9;
+	stand_ins.news++;
+	serve_later();
 	assert_int_equal(driver.nr_forgotten, 1);
+	assert_int_equal(driver.forgotten.size, CODE >> 16);
+	assert_int_equal(driver.nr_put, 2);
+}
+
+/* It has grown again before its table is asked for: that is asked for once. */
+static void grown_twice(void **state)
+{
+	(void)state;
+	begin_code();
+	stand_ins.nr_routines = 1;
+	lacks_code(1);
+	callpath_serve(paths);
+	lacks_code(2);
+	stand_ins.rows_wait = UINT_MAX;
+	callpath_serve(paths);
+	for (size_t i = 2; i < 4; i++) {
+		stand_ins.routines[i].addr = CODE + 0x1000 * i;
+		stand_ins.routines[i].len = 16;
+		stand_ins.routines[i].seq = 7 + i;
+		stand_ins.nr_routines = i + 1;
+		stand_ins.news++;
+		serve_later();
+	}
+	assert_int_equal(driver.nr_forgotten, 0);
+	assert_int_equal(waiting(), 2);
+	stand_ins.rows_wait = 0;
+	while (waiting())
+		callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 3);
+	assert_int_equal(asked_code.nr, 4);
+}
+
+/* What is said of young code is read at once. */
+static void young(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	assert_false(callpath_expects(paths));
+	callpath_serve(paths);
+	assert_true(callpath_expects(paths));
+	stand_ins.news_to_come = 1;
+	stand_ins.routines[0].seq = 9;
+	ahead_ns += SECOND_NS / 10;
+	callpath_serve(paths);
+	assert_int_equal(stand_ins.nr_refresh_one, 1);
+	assert_int_equal(driver.nr_forgotten, 1);
+	lacks_code(1);
+	callpath_serve(paths);
+	ahead_ns += 2 * SECOND_NS;
+	callpath_serve(paths);
+	assert_false(callpath_expects(paths));
+	assert_int_equal(stand_ins.nr_refresh_one, 1);
 }
 
 /* Another routine of the same length took its place. */
@@ -677,9 +785,14 @@ int main(void)
 		TEST(too_large),
 		TEST(very_many),
 		TEST(by_its_routines),
+		TEST(with_frames),
+		TEST(with_too_many_frames),
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),
+		TEST(grown),
+		TEST(grown_twice),
+		TEST(young),
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),

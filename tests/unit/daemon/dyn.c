@@ -579,6 +579,58 @@ static void test_living(void **state)
 	trial_close(&t);
 }
 
+/* A routine at 0x10000 with the frame of a trace, as the reader hands it on. */
+static void tell_frames(struct trial *t, uint64_t time_ns, int32_t cfa_off)
+{
+	const struct wire_frame frame = { .cfa_off = cfa_off, .fp_off = -16 };
+	struct wire_routine *rec;
+	void *end;
+
+	fake_routine_rec(&t->b, 0, 0x10000, "T", code_b, 64);
+	assert_int_equal(base_buf_extend(&t->b, sizeof(frame), &end), 0);
+	memcpy(end, &frame, sizeof(frame));
+	rec = (void *)t->b.data;
+	rec->head.len += (uint32_t)sizeof(frame);
+	rec->head.flags |= WIRE_ROUTINE_FRAMES;
+	tell(t, time_ns);
+}
+
+static void get_seq(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	(void)addr;
+	(void)len;
+	*(uint64_t *)ctx = seq;
+}
+
+/* Frames are told of who lives, and of a child's inherited routine. */
+static void test_frames(void **state)
+{
+	struct process unsure = { .pid = 43 }, child = { .pid = 44 };
+	struct wire_frame f[2];
+	uint64_t seq = 0, cursor;
+	struct trial t;
+
+	(void)state;
+	trial_fork(&t, &unsure);
+	dyn_living(&t.p, 0x10000, 0x10001, get_seq, &seq);
+	assert_int_equal(dyn_frames(&t.p, 0x10000, seq, f, 2), 0);
+	tell_frames(&t, 200, 96);
+	tell_frames(&t, 300, 112);
+	dyn_living(&t.p, 0x10000, 0x10001, get_seq, &seq);
+	assert_int_equal(dyn_frames(&t.p, 0x10000, seq, f, 2), 1);
+	assert_int_equal(f[0].cfa_off, 112);
+	assert_int_equal(f[0].fp_off, -16);
+	assert_int_equal(dyn_frames(&t.p, 0x10000, seq, f, 0), 0);
+	assert_int_equal(dyn_frames(&t.p, 0x10000, seq - 1, f, 2), 0);
+	assert_int_equal(dyn_frames(&t.p, 0x10008, seq, f, 2), 0);
+	cursor = t.p.dyn->own->lifetimes.last_seq;
+	dyn_fork(t.dyn, &t.p, &child, 350, &cursor);
+	assert_int_equal(dyn_frames(&child, 0x10000, seq, f, 2), 1);
+	dyn_end(t.dyn, &unsure);
+	dyn_end(t.dyn, &child);
+	trial_close(&t);
+}
+
 /* A life after exec has its own registry alone, and what was inherited stays with the life before.
  */
 static void test_hand_on(void **state)
@@ -1131,6 +1183,7 @@ int main(void)
 		cmocka_unit_test(test_changed_ranges),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_living),
+		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_hand_on),
 		cmocka_unit_test(test_fork_in_a_circle),
 		cmocka_unit_test(test_malformed_records),

@@ -224,6 +224,60 @@ static int32_t height_at(const struct unwind_table *t, const void *at)
 	return rule->how == UNWIND_CFA && rule->base == UNWIND_SP ? rule->off : -1;
 }
 
+/* Entered by a jump, as the runtime says; the routine beside it is called. */
+static void test_rows_of_told_code(void **state)
+{
+	/* sub $16, %rsp; nop; add $16, %rsp; jmp .+0x1005 */
+	static const uint8_t bytes[] = { 0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83,
+					 0xc4, 0x10, 0xe9, 0,	 0x10, 0,    0 };
+	enum { PAGE = 65536 };
+	uint8_t *memory =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *part = (uint8_t *)(((uintptr_t)memory + PAGE) & ~(uintptr_t)(PAGE - 1));
+	const uint64_t start = (uintptr_t)part;
+	const struct reader_routine routines[2] = { { start, 1, 0, 0 },
+						    { start + 16, sizeof(bytes), 1, 1 } };
+	struct wire_frame frames[2] = { { 0 }, { .cfa_off = 96, .fp_off = -16, .link_off = -24 } };
+	struct reader_code c = { .pid = getpid(),
+				 .start = start,
+				 .end = start + 4096,
+				 .routines = routines,
+				 .nr = 2,
+				 .frames = frames,
+				 .nr_frames = 2 };
+	struct unwind_table *t;
+
+	READER(state);
+	assert_true(memory != MAP_FAILED);
+	part[0] = 0xc3;
+	memcpy(part + 16, bytes, sizeof(bytes));
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
+	assert_int_equal(height_at(t, part), 8);
+	assert_int_equal(height_at(t, part + 16), 96);
+	assert_int_equal(height_at(t, part + 20), 112);
+	assert_int_equal(height_at(t, part + 25), 96);
+	assert_int_equal(unwind_find(t, start + 20)->fp_words, -2);
+	assert_int_equal(unwind_find(t, start + 20)->link_words, -3);
+	unwind_free(t);
+	/* Frames of a dump count as well, where the code proves nothing; not where it does. */
+	frames[1].flags = WIRE_FRAME_FALLBACK;
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
+	assert_int_equal(height_at(t, part + 20), 112);
+	unwind_free(t);
+	part[29] = 0xc3;
+	memset(part + 25, 0x90, 4);
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
+	assert_int_equal(height_at(t, part + 20), 24);
+	unwind_free(t);
+	/* Less than was said, or nonsense. */
+	c.nr_frames = 1;
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), -EINVAL);
+	c.nr_frames = 2;
+	frames[1].cfa_off = 7;
+	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), -EINVAL);
+	munmap(memory, 2 * PAGE);
+}
+
 /* Routines of this process's memory, of which two lie only partly in what is asked for. */
 static void test_rows_of_code(void **state)
 {
@@ -241,9 +295,9 @@ static void test_rows_of_code(void **state)
 	assert_true(memory != MAP_FAILED);
 	c.start = ((uintptr_t)memory + PAGE) & ~(uint64_t)(PAGE - 1);
 	c.end = c.start + PAGE;
-	routines[0] = (struct reader_routine){ c.start - 8, LEN };
-	routines[1] = (struct reader_routine){ c.start + 100, LEN };
-	routines[2] = (struct reader_routine){ c.end - 3, LEN };
+	routines[0] = (struct reader_routine){ c.start - 8, LEN, 0, 0 };
+	routines[1] = (struct reader_routine){ c.start + 100, LEN, 0, 0 };
+	routines[2] = (struct reader_routine){ c.end - 3, LEN, 0, 0 };
 	for (size_t i = 0; i < 3; i++)
 		memcpy((void *)(uintptr_t)routines[i].addr, bytes, LEN);
 	assert_int_equal(wait_rows(r, reader_code_rows_ask(r, &c), &t), 0);
@@ -1400,6 +1454,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
 #if defined(__x86_64__)
 		cmocka_unit_test_setup_teardown(test_rows_of_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_of_told_code, setup, teardown),
 #endif
 		cmocka_unit_test_setup_teardown(test_answers_that_do_not_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rights, setup, teardown),

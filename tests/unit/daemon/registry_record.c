@@ -392,6 +392,42 @@ static void test_ended_since(void **state)
 	free(r);
 }
 
+/* Frames stay behind a routine whose code is fetched, and with one whose code came along. */
+static void test_frames(void **state)
+{
+	const struct wire_frame frame = { .code_off = 8, .cfa_off = 96, .fp_off = -16 };
+	struct wire_routine *r = fake_routine(&(struct fake_routine){
+		.seq = 3, .addr = 0x2000, .name = "a trace", .code_len = 16 });
+	uint64_t bytes[32];
+	struct wire_routine *framed = (void *)bytes;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct base_buf out = { 0 };
+		struct wire_routine_view v;
+		struct fake f;
+
+		assert_true(r->head.len + sizeof(frame) <= sizeof(bytes));
+		memcpy(bytes, r, r->head.len);
+		memcpy((uint8_t *)bytes + r->head.len, &frame, sizeof(frame));
+		framed->head.len += (uint32_t)sizeof(frame);
+		framed->head.flags |= WIRE_ROUTINE_FRAMES;
+		fake_open(&f, RING);
+		fake_facility(&f, "a");
+		fake_put(&f, framed);
+		assert_int_equal(parse(&f, i ? &memory : NULL, &out), 0);
+		framed = (void *)fake_first(&out, WIRE_ROUTINE);
+		assert_int_equal(wire_routine_parse(&framed->head, &v), 0);
+		assert_true(!v.code == !i);
+		assert_int_equal(v.nr_frames, 1);
+		assert_memory_equal(v.frames, &frame, sizeof(frame));
+		framed = (void *)bytes;
+		base_buf_release(&out);
+		fake_close(&f);
+	}
+	free(r);
+}
+
 /* Where there are no words, any change may have been that. */
 static void test_ended_without_words(void **state)
 {
@@ -515,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_object_listed),
 		cmocka_unit_test(test_object_lies),
 		cmocka_unit_test(test_ended_since),
+		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_ended_without_words),
 		cmocka_unit_test(test_seq_backward),
 		cmocka_unit_test(test_bad_seq_forgotten),

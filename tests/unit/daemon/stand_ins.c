@@ -145,6 +145,15 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 	return false;
 }
 
+bool dyn_refresh_one(const struct process *p)
+{
+	(void)p;
+	stand_ins.nr_refresh_one++;
+	stand_ins.news += stand_ins.news_to_come;
+	stand_ins.news_to_come = 0;
+	return false;
+}
+
 void dyn_settled(struct dyn *d, uint64_t time_ns)
 {
 	(void)d;
@@ -166,6 +175,22 @@ void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		    stand_ins.routines[i].addr + stand_ins.routines[i].len > start)
 			fn(ctx, stand_ins.routines[i].addr, stand_ins.routines[i].len,
 			   stand_ins.routines[i].seq);
+}
+
+size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,
+		  size_t max)
+{
+	size_t nr = 0;
+
+	(void)p;
+	for (size_t i = 0; i < stand_ins.nr_routines; i++)
+		if (stand_ins.routines[i].addr == addr && stand_ins.routines[i].seq == seq)
+			nr = stand_ins.routines[i].nr_frames;
+	nr = nr < max ? nr : max;
+	for (size_t i = 0; i < nr; i++)
+		frames[i] =
+			(struct wire_frame){ .code_off = (uint32_t)i, .cfa_off = (int32_t)seq * 8 };
+	return nr;
 }
 
 void dyn_wait(const struct process *p, uint64_t first_ns)

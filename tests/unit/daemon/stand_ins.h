@@ -76,9 +76,13 @@ struct stand_ins {
 	/* reader_rows_take: it is not made for so many times, and then takes so long */
 	unsigned int rows_wait;
 	uint64_t rows_ran_ns;
-	/* dyn_living */
+	/* dyn_refresh_one: what it reads */
+	unsigned int nr_refresh_one;
+	uint64_t news_to_come;
+	/* dyn_living, and dyn_frames: so many, whose cfa_off is the routine's seq * 8 */
 	struct {
 		uint64_t addr, len, seq;
+		size_t nr_frames;
 	} routines[4];
 	size_t nr_routines;
 	/* The same of code; NULL: there are none */

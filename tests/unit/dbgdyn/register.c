@@ -255,6 +255,69 @@ static int entries_may_begin_larger_ones(void)
 	return 0;
 }
 
+struct own_frame {
+	struct dbgdyn_frame frame;
+	double own;
+};
+
+/* Frames go into the ring and the heap, and along when the routine moves; odd ones are left out. */
+static int frames_are_told(void)
+{
+	static const struct own_frame frames[] = {
+		{ .frame = { .cfa_off = 96, .fp_off = -16, .link_off = -24 } },
+		{ .frame = { .code_off = 8, .cfa_off = 96 } }, /* behind the code */
+		{ .frame = { .code_off = 0, .cfa_off = 96 } }, /* not above */
+		{ .frame = { .code_off = 1, .cfa_off = 12 } },
+		{ .frame = { .code_off = 1, .cfa_off = 0 } },
+		{ .frame = { .code_off = 1, .cfa_off = 96, .flags = 2 } },
+		{ .frame = { .code_off = 1, .cfa_off = 96, .fp_off = -8 } },
+		{ .frame = { .code_off = 1, .cfa_off = 96, .link_off = -104 } },
+		{ .frame = { .code_off = 1, .cfa_off = 16, .flags = DBGDYN_FRAME_BY_FP } },
+		{ .frame = { .code_off = 1,
+			     .cfa_off = -8,
+			     .flags = DBGDYN_FRAME_BY_FP,
+			     .fp_off = DBGDYN_LOST,
+			     .link_off = -800 } },
+	};
+	struct dbgdyn_routine r = fake_routine("f", code, 8);
+	struct wire_routine_view v;
+	struct wire_registry reg;
+	dbgdyn_handle handle;
+	char why[1000];
+	uint64_t heap[16];
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.frames = &frames->frame;
+	r.nr_frames = 10;
+	r.frame_stride = sizeof(*frames);
+	CHECK(dbgdyn_check(&r, why, sizeof(why)) == 8);
+	CHECK(strstr(why, "frames[1]: code_off is behind the code\n"
+			  "frames[2]: code_off is not above that of a frame before\n"
+			  "frames[3]: cfa_off is no multiple of 8") == why);
+	CHECK(strstr(why, "frames[6]: fp_off is no place in the frame\n"
+			  "frames[7]: link_off is no place in the frame\n"
+			  "frames[8]: the frame pointer is not its caller's"));
+	CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->head.flags & WIRE_ROUTINE_FRAMES && v.nr_frames == 2 && v.code);
+	CHECK(v.frames[0].code_off == 0 && v.frames[0].cfa_off == 96 && v.frames[0].fp_off == -16 &&
+	      v.frames[0].link_off == -24 && v.frames[0].flags == 0);
+	CHECK(v.frames[1].code_off == 1 && v.frames[1].cfa_off == -8 &&
+	      v.frames[1].fp_off == WIRE_FRAME_LOST && v.frames[1].flags == WIRE_FRAME_BY_FP);
+	fake_header(&fake, &reg);
+	CHECK(reg.nr_left_out == 8);
+	CHECK(dbgdyn_move(context, handle, code + 64) == DBGDYN_OK);
+	CHECK(pread(fake.fd, heap, sizeof(heap), (off_t)reg.heap_off) == sizeof(heap));
+	CHECK(wire_routine_parse((const void *)&heap[1], &v) == 0 && v.nr_frames == 2);
+	CHECK(v.rec->addr == (uintptr_t)(code + 64) && v.frames[1].link_off == -800);
+	fake_read(&fake, stream, sizeof(stream));
+	/* As a program that was compiled before there were frames. */
+	r.size = offsetof(struct dbgdyn_routine, frames);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(!v.nr_frames && !(v.rec->head.flags & WIRE_ROUTINE_FRAMES));
+	fake_close(&fake);
+	return 0;
+}
+
 static int bad_arguments_are_refused(void)
 {
 	static const struct dbgdyn_line lines[] = { { 0, 1, 0, 0, 0 } };
@@ -292,6 +355,8 @@ static int bad_arguments_are_refused(void)
 	BAD(r.line_stride = sizeof(*lines) + 2);
 	BAD(r.file_stride = sizeof(file) + 4);
 	BAD(r.inline_stride = 4);
+	BAD(r.nr_frames = 1);
+	BAD(r.frame_stride = 20);
 	memset(long_name, 'x', sizeof(long_name));
 	good.name = (struct dbgdyn_string){ long_name, sizeof(long_name) };
 	file = (struct dbgdyn_string){ long_name, 65536 }; /* one too many */
@@ -506,6 +571,7 @@ FAKE_TEST(record_holds_everything)
 FAKE_TEST(many_at_once)
 FAKE_TEST(changes_have_times)
 FAKE_TEST(entries_may_begin_larger_ones)
+FAKE_TEST(frames_are_told)
 FAKE_TEST(bytes_may_stand_elsewhere)
 FAKE_TEST(records_travel_when_somebody_has_the_registry)
 FAKE_TEST(odd_entries_are_left_out)
@@ -527,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_records_travel_when_somebody_has_the_registry),
 		cmocka_unit_test(test_odd_entries_are_left_out),
 		cmocka_unit_test(test_entries_may_begin_larger_ones),
+		cmocka_unit_test(test_frames_are_told),
 		cmocka_unit_test(test_bad_arguments_are_refused),
 		cmocka_unit_test(test_ring_goes_round),
 		cmocka_unit_test(test_a_full_ring_leaves_a_gap),

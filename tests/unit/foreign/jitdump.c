@@ -92,6 +92,81 @@ static void test_skipped(void **state)
 	assert_int_equal(d->rd.nr_bad, 0);
 }
 
+/* As V8 writes them, for 32 bytes of code: push rbp at 3, mov rbp, rsp at 4, and back from 23 on.
+ */
+struct unwinding {
+	uint64_t size, hdr_size, mapped_size;
+	uint8_t frame[68], hdr[20];
+};
+static const struct unwinding unwinding = {
+	sizeof(unwinding.frame) + sizeof(unwinding.hdr),
+	sizeof(unwinding.hdr),
+	sizeof(unwinding.frame) + sizeof(unwinding.hdr),
+	{ 0x18, 0,    0, 0,    0,    0,	   0,	 0, 3,	  'z',	'L',  'R',  0,	  1,
+	  0x78, 16,   2, 0xff, 0x1b, 12,   7,	 8, 0x90, 1,	0,    0,    0,	  0,
+	  0x20, 0,    0, 0,    0x20, 0,	   0,	 0, 0xbc, 0xff, 0xff, 0xff, 0x20, 0,
+	  0,	0,    0, 0x44, 0x0e, 0x10, 0x86, 2, 0x43, 0x0d, 6,    0x50, 0x0d, 7,
+	  0x41, 0x0e, 8, 0x44, 12,   6,	   16,	 0, 0,	  0,	0,    0 },
+	{ 1 }
+};
+
+/* The row at 24 says that rbp is in memory below the stack pointer, which is no frame. */
+#define UNWOUND                                                                                    \
+	" frame +0 rsp+8 rbp 0 rbx 0 frame +4 rsp+16 rbp -16 rbx 0"                                \
+	" frame +7 rbp+16 rbp -16 rbx 0 frame +17 rsp+16 rbp -16 rbx 0"                            \
+	" frame +1c rbp+16 rbp -16 rbx 0"
+
+static void test_unwinding(void **state)
+{
+	struct unwinding u = unwinding;
+	struct dump *d = *state;
+
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "alpha");
+	expect(d, "time 3\n1 routine 1000+20 alpha code 001f" UNWOUND "\n");
+	/* It comes in two pieces. */
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	expect(d, "");
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "beta");
+	expect(d, "2 routine 1000+20 beta code 001f" UNWOUND "\n");
+	/* It is of one routine, right behind it, of just that length. */
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "no more");
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	small_jitdump_record(&d->bytes, SMALL_OTHER, 3, &u, 1);
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "not next");
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	small_jitdump_load(&d->bytes, 3, 0x1000, 31, "shorter");
+	expect(d, "3 routine 1000+20 no more code 001f\n4 routine 1000+20 not next code 001f\n"
+		  "5 routine 1000+1f shorter code 001e\n");
+	assert_int_equal(d->rd.nr_bad, 0);
+}
+
+static void test_bad_unwinding(void **state)
+{
+	struct dump *d = *state;
+	struct unwinding u = unwinding;
+
+	u.hdr_size = u.size + 1;
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "alpha");
+	u = unwinding;
+	u.size = UINT64_MAX;
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "beta");
+	u = unwinding;
+	memset(u.frame, 0xff, sizeof(u.frame));
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, sizeof(u));
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "gamma");
+	small_jitdump_record(&d->bytes, SMALL_UNWIND, 3, &u, 7);
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "delta");
+	/* A line's record that says it is where the other's address stands. */
+	small_jitdump_debug(&d->bytes, UINT64_MAX, &(struct small_line){ 0x1004, 5, "a.c" }, 1);
+	small_jitdump_load(&d->bytes, 3, 0x1000, 32, "epsilon");
+	expect(d, "time 3\n1 routine 1000+20 alpha code 001f\n2 routine 1000+20 beta code 001f\n"
+		  "3 routine 1000+20 gamma code 001f\n4 routine 1000+20 delta code 001f\n"
+		  "5 routine 1000+20 epsilon code 001f\n");
+}
+
 static void test_move(void **state)
 {
 	struct dump *d = *state;
@@ -307,6 +382,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_load),	       T(test_vma),
 		T(test_skipped),       T(test_move),
+		T(test_unwinding),     T(test_move),
+		T(test_bad_unwinding), T(test_move),
 		T(test_other_process), T(test_time_of_cpu),
 		T(test_long_header),   T(test_long_name),
 		T(test_numbers),       T(test_cut_everywhere),

@@ -100,6 +100,10 @@ static void put_routine(struct base_buf *text, const struct wire_head *head)
 	put_code(text, head->flags, v.code, v.rec->code_len);
 	for (uint32_t i = 0; i < v.rec->nr_lines; i++)
 		put_line(text, &v, &v.lines[i]);
+	for (size_t i = 0; i < v.nr_frames; i++)
+		base_buf_printf(text, " frame +%x %s%+d rbp %d rbx %d", v.frames[i].code_off,
+				v.frames[i].flags & WIRE_FRAME_BY_FP ? "rbp" : "rsp",
+				v.frames[i].cfa_off, v.frames[i].fp_off, v.frames[i].link_off);
 	base_buf_append(text, "\n", 1);
 }
 

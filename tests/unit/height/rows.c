@@ -81,6 +81,13 @@ static void run(const uint8_t *code, size_t len)
 		run(code, sizeof(code));                                                           \
 	} while (0)
 
+/* The same, where the runtime has told the entries. */
+#define RUN_TOLD(entries, ...)                                                                     \
+	do {                                                                                       \
+		height_set_entries(h, entries, sizeof(entries) / sizeof(*(entries)));              \
+		RUN(__VA_ARGS__);                                                                  \
+	} while (0)
+
 static void cfa(size_t at, unsigned int base, int off)
 {
 	assert_int_equal(rules[at].how, UNWIND_CFA);
@@ -341,6 +348,185 @@ static void uses_a_frame(void **state)
 	refused(HEIGHT_NO_PROOF);
 }
 
+/* ---- told by the runtime -----------------------------------------------------------------------
+ */
+
+/* The interpreter's frame, with both registers saved in it. */
+#define TRACE_ENTRY                                                                                \
+	{                                                                                          \
+		.cfa = 96, .fp = -16, .link = -24                                                  \
+	}
+
+static void in_trace(size_t at, int off)
+{
+	cfa(at, UNWIND_SP, off);
+	fp(at, UNWIND_AT_CFA, -2);
+	link_reg(at, UNWIND_AT_CFA, -3);
+}
+
+/* A loop that calls, and leaves by jumps where its own part of the stack is given back, or not. */
+static void told_trace(void **state)
+{
+	static const struct height_entry entry[] = { TRACE_ENTRY };
+
+	(void)state;
+	RUN_TOLD(entry, ADD_RSP(0xf0), XOR_EBP, XOR_EBX, 0x0f, 0x84, 0, 0, 0x10, 0, CALL_OUT, NOP,
+		 JZ(-11 & 0xff), ADD_RSP(16), JMP_OUT);
+	assert_int_equal(report.proof, HEIGHT_BY_RUNTIME);
+	in_trace(0, 96);
+	for (size_t i = 4; i < 26; i++)
+		in_trace(i, 112);
+	in_trace(26, 96);
+	in_trace(30, 96);
+	/* It holds for one routine alone. */
+	RUN(ADD_RSP(0xf0), NOP, JMP_OUT);
+	refused(HEIGHT_NO_PROOF);
+}
+
+/* A value that was saved is written over: then it is nowhere. */
+static void told_and_overwritten(void **state)
+{
+	static const struct height_entry entry[] = { TRACE_ENTRY };
+
+	(void)state;
+	RUN_TOLD(entry, 0x48, 0x89, 0x44, 0x24, 80, NOP, JMP_OUT); /* mov [rsp + 80], rax */
+	in_trace(0, 96);
+	cfa(5, UNWIND_SP, 96);
+	fp(5, UNWIND_AT_LOST, 0);
+	link_reg(5, UNWIND_AT_CFA, -3);
+	RUN_TOLD(entry, 0x48, 0x89, 0x44, 0x24, 88, NOP, JMP_OUT); /* the return address */
+	in_trace(0, 96);
+	assert_int_equal(height_reason_at(h, 5), HEIGHT_UNKNOWN);
+}
+
+static void told_by_frame_pointer(void **state)
+{
+	static const struct height_entry entry[] = { { .off = 1,
+						       .by_fp = true,
+						       .cfa = 32,
+						       .fp = HEIGHT_LOST,
+						       .link = HEIGHT_IN_REGISTER } };
+
+	(void)state;
+	RUN_TOLD(entry, NOP, NOP, CALL_OUT, NOP, JMP_OUT);
+	assert_int_equal(height_reason_at(h, 0), HEIGHT_UNREACHED);
+	cfa(1, UNWIND_FP, 32);
+	fp(1, UNWIND_AT_LOST, 0);
+	link_reg(1, UNWIND_AT_SAME, 0);
+	cfa(7, UNWIND_FP, 32);
+	link_reg(7, UNWIND_AT_LOST, 0);
+}
+
+/* Two entries, whose paths meet: at the same height, or not. */
+static void told_of_two_entries(void **state)
+{
+	static const struct height_entry same[] = {
+		TRACE_ENTRY, { .off = 6, .cfa = 112, .fp = -16, .link = -32 }
+	};
+	static const struct height_entry others[] = { TRACE_ENTRY, { .off = 6, .cfa = 96 } };
+
+	(void)state;
+	RUN_TOLD(same, ADD_RSP(0xf0), JMP(2), NOP, NOP, NOP, JMP_OUT);
+	in_trace(4, 112);
+	cfa(7, UNWIND_SP, 112);
+	link_reg(7, UNWIND_AT_CFA, -4);
+	cfa(8, UNWIND_SP, 112);
+	fp(8, UNWIND_AT_CFA, -2);
+	link_reg(8, UNWIND_AT_LOST, 0);
+	RUN_TOLD(others, ADD_RSP(0xf0), JMP(2), NOP, NOP, NOP, JMP_OUT);
+	in_trace(4, 112);
+	cfa(6, UNWIND_SP, 96);
+	assert_int_equal(height_reason_at(h, 8), HEIGHT_UNKNOWN);
+}
+
+/* The code says something else: it returns, or takes stack that is the caller's. */
+static void told_wrongly(void **state)
+{
+	static const struct height_entry entry[] = { TRACE_ENTRY };
+
+	(void)state;
+	RUN_TOLD(entry, NOP, RET);
+	refused(HEIGHT_OTHER_RETURN);
+	RUN_TOLD(entry, ADD_RSP(96), JMP_OUT);
+	refused(HEIGHT_TAKES_CALLERS);
+	RUN_TOLD(entry, ADD_RSP(88), RET);
+	refused(HEIGHT_FP_CHANGED);
+	RUN_TOLD(entry, JZ(3), PUSH_RAX, JMP(1), 0xb8, 0x58, 0xc3, NOP, NOP, JMP_OUT);
+	refused(HEIGHT_OVERLAP);
+}
+
+static void told_nonsense(void **state)
+{
+	static const struct height_entry bad[] = {
+		{ .cfa = 0 },
+		{ .cfa = INT32_MIN },
+		{ .cfa = (1 << 24) + 8 },
+		{ .cfa = 96, .fp = -8 },
+		{ .cfa = 96, .fp = 16 },
+		{ .cfa = 96, .fp = -20 },
+		{ .cfa = 96, .link = -104 },
+		{ .cfa = 96, .link = INT32_MIN + 8 },
+		{ .by_fp = true, .cfa = 16 }, /* the frame pointer is not the caller's as well */
+		{ .by_fp = true, .cfa = INT32_MIN, .fp = -16 },
+		{ .off = 6, .cfa = 96 },
+		{ .off = UINT32_MAX, .cfa = 96 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		height_set_entries(h, &bad[i], 1);
+		RUN(NOP, JMP_OUT);
+		assert_int_equal(nr_rows, 0);
+	}
+}
+
+static int stop(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	(void)ctx;
+	(void)addr;
+	(void)rule;
+	return -ENOSPC;
+}
+
+/* ---- assembly with one rule --------------------------------------------------------------------
+ */
+
+/*
+ * Blocks that keep the frame of 40 bytes; one that is called, and makes it; one that has more on
+ * the stack, and gets the frame from elsewhere again.
+ */
+static void steady(void **state)
+{
+	static const uint8_t code[] = {
+		NOP,	     JMP_OUT,				 /* 0, 1 */
+		PUSH_RBP,    SUB_RSP(24), NOP,	       CALL_OUT, /* 6, 7, 11, 12 */
+		ADD_RSP(24), POP_RBP,	  RET,			 /* 17, 21, 22 */
+		PUSH_RAX,    PUSH_RAX,	  PUSH_RBX,    CALL_OUT, /* 23, 24, 25, 26 */
+		0x48,	     0x89,	  0xcc,	       NOP,
+		JMP_OUT, /* 31: mov rsp, rcx; 34, 35 */
+		PUSH_RAX,    POP_RAX,	  SUB_RSP(16), 0xff,
+		0xe0,					    /* 40, 41, 42, 46: jmp rax */
+		JZ(2),	     PUSH_RAX,	  0x0f,	       NOP, /* 48, 50; 51: no instruction */
+	};
+	static const struct {
+		uint8_t from, holds;
+	} parts[] = { { 0, 1 },	 { 7, 0 },  { 11, 1 }, { 21, 0 }, { 23, 1 }, { 24, 0 }, { 34, 1 },
+		      { 41, 0 }, { 42, 1 }, { 46, 0 }, { 48, 1 }, { 51, 0 }, { 52, 1 } };
+	const struct unwind_rule rule = { .how = UNWIND_CFA, .base = UNWIND_SP, .off = 40 };
+	size_t len = sizeof(code), n = 0;
+
+	(void)state;
+	memset(rules, 0, sizeof(rules));
+	nr_rows = 0;
+	assert_int_equal(height_steady(h, code, len, VADDR, &rule, row, &len), 0);
+	assert_int_equal(nr_rows, sizeof(parts) / sizeof(*parts));
+	for (size_t i = 0; i < 53; i++) {
+		n += n + 1 < sizeof(parts) / sizeof(*parts) && i == parts[n + 1].from;
+		assert_int_equal(rules[i].how, parts[n].holds ? UNWIND_CFA : UNWIND_NONE);
+	}
+	assert_int_equal(height_steady(h, code, len, VADDR, &rule, stop, NULL), -ENOSPC);
+}
+
 /* A call that takes arguments off shows at the return. */
 static void return_misses(void **state)
 {
@@ -437,14 +623,6 @@ static void cut_off(void **state)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static int stop(void *ctx, uint64_t addr, const struct unwind_rule *rule)
-{
-	(void)ctx;
-	(void)addr;
-	(void)rule;
-	return -ENOSPC;
-}
-
 static void arguments(void **state)
 {
 	static const uint8_t ret = RET;
@@ -520,6 +698,13 @@ int main(void)
 		cmocka_unit_test(writes_own_return),
 		cmocka_unit_test(known_to_be_called),
 		cmocka_unit_test(uses_a_frame),
+		cmocka_unit_test(told_trace),
+		cmocka_unit_test(told_and_overwritten),
+		cmocka_unit_test(told_by_frame_pointer),
+		cmocka_unit_test(told_of_two_entries),
+		cmocka_unit_test(told_wrongly),
+		cmocka_unit_test(told_nonsense),
+		cmocka_unit_test(steady),
 		cmocka_unit_test(return_misses),
 		cmocka_unit_test(merged),
 		cmocka_unit_test(behind_call),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -106,6 +107,67 @@ static void test_without_code(void **state)
 	assert_int_equal(wire_routine_len(3, WIRE_CODE_MAX, false, 0, 0, 0), 64);
 	assert_int_equal(wire_routine_parse((void *)bytes, &v), 0);
 	assert_null(v.code);
+}
+
+/* Frames stand behind the files, up to the end. */
+static int parse_framed(const struct wire_frame *frames, size_t nr, size_t missing,
+			struct wire_routine_view *v)
+{
+	struct wire_routine *rec = record(&good, good_lines);
+	size_t len = wire_routine_frames_len(rec->head.len, nr);
+
+	assert_int_equal(len, 112 + 24 * nr);
+	memcpy((uint8_t *)rec + 112, frames, nr * sizeof(*frames));
+	rec->head.len = (uint32_t)(len - missing);
+	rec->head.flags |= WIRE_ROUTINE_FRAMES;
+	return wire_routine_parse(&rec->head, v);
+}
+
+static void test_frames(void **state)
+{
+	const struct wire_frame frames[2] = {
+		{ .cfa_off = 96, .fp_off = -16, .link_off = -24 },
+		{ .code_off = 10, .flags = WIRE_FRAME_BY_FP, .cfa_off = 16, .fp_off = -16 },
+	};
+	const struct wire_frame faults[] = {
+		{ .cfa_off = 0 },
+		{ .cfa_off = -8 },
+		{ .cfa_off = 12 },
+		{ .cfa_off = WIRE_FRAME_FAR + 8 },
+		{ .cfa_off = INT32_MIN },
+		{ .cfa_off = 8, .flags = 4 },
+		{ .cfa_off = 8, .reserved = 1 },
+		{ .cfa_off = 96, .fp_off = 8 },
+		{ .cfa_off = 96, .fp_off = -8 },
+		{ .cfa_off = 96, .fp_off = -17 },
+		{ .cfa_off = 96, .link_off = -104 },
+		{ .cfa_off = 96, .link_off = INT32_MIN + 8 },
+		{ .cfa_off = 96, .flags = WIRE_FRAME_BY_FP },
+		{ .cfa_off = -WIRE_FRAME_FAR - 8, .flags = WIRE_FRAME_BY_FP, .fp_off = -16 },
+	};
+	struct wire_frame odd[2] = { frames[0], frames[1] };
+	struct wire_routine_view v;
+
+	(void)state;
+	assert_int_equal(wire_routine_parse(&record(&good, good_lines)->head, &v), 0);
+	assert_int_equal(v.nr_frames, 0);
+	assert_int_equal(parse_framed(frames, 2, 0, &v), 0);
+	assert_int_equal(v.nr_frames, 2);
+	assert_memory_equal(v.frames, frames, sizeof(frames));
+	assert_memory_equal(routine_file(&v, 0, &(size_t){ 0 }), "a.c", 3);
+	assert_int_equal(parse_framed(frames, 0, 0, &v), -EINVAL);
+	assert_int_equal(parse_framed(frames, 2, 8, &v), -EINVAL);
+	odd[1].code_off = 11;
+	assert_int_equal(parse_framed(odd, 2, 0, &v), -EINVAL);
+	odd[1].code_off = 0;
+	assert_int_equal(parse_framed(odd, 2, 0, &v), -EINVAL);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
+		assert_non_null(wire_frame_fault(&faults[i]));
+		assert_int_equal(parse_framed(&faults[i], 1, 0, &v), -EINVAL);
+	}
+	assert_int_equal(wire_routine_frames_len(0, 1), 0);
+	assert_int_equal(wire_routine_frames_len(64, WIRE_RECORD_MAX / 24), 0);
+	assert_int_equal(wire_routine_frames_len(64, SIZE_MAX), 0);
 }
 
 #define LIE(member, value)                                                                         \
@@ -245,6 +307,7 @@ int main(void)
 		cmocka_unit_test(test_files_one_by_one),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_without_code),
+		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_inlines),
