@@ -55,12 +55,14 @@ static int follow(struct height *h, uint32_t off)
 }
 
 /* Each state only loses what it says, in a few steps, so this ends. */
-static int follow_all(struct height *h, uint32_t start, const struct height_state *s)
+static int follow_all(struct height *h, const uint32_t *starts, size_t nr,
+		      const struct height_state *s)
 {
-	int r;
+	int r = 0;
 
 	h->nr_queue = 0;
-	r = join(h, start, s);
+	for (size_t i = 0; r == 0 && i < nr; i++)
+		r = join(h, starts[i], s);
 	while (r == 0 && h->nr_queue) {
 		if (!h->steps)
 			return -DCPI_ELIMIT;
@@ -97,7 +99,8 @@ static int add_insn(struct height *h, uint32_t off)
 	return 0;
 }
 
-int height_flow(struct height *h, uint32_t off, const struct height_state *s)
+static int flow_from(struct height *h, const uint32_t *offs, size_t nr,
+		     const struct height_state *s)
 {
 	int r;
 
@@ -106,11 +109,24 @@ int height_flow(struct height *h, uint32_t off, const struct height_state *s)
 	memset(h->index, 0, h->len * sizeof(*h->index));
 	h->nr = 0;
 	height_states_clear(&h->states);
-	r = follow_all(h, off, s);
+	r = follow_all(h, offs, nr, s);
 	for (uint32_t i = 0; r >= 0 && i < h->len; i++)
 		if (h->state[i])
 			r = add_insn(h, i);
 	return r < 0 ? r : 0;
+}
+
+int height_flow(struct height *h, uint32_t off, const struct height_state *s)
+{
+	return flow_from(h, &off, 1, s);
+}
+
+int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr)
+{
+	struct height_state entry;
+
+	height_state_entry(&entry);
+	return flow_from(h, offs, nr, &entry);
 }
 
 struct height_insn *height_insn_at(const struct height *h, uint64_t off)

@@ -30,6 +30,7 @@ void height_close(struct height *h)
 	free(h->rule);
 	free(h->insns);
 	free(h->plain);
+	free(h->entries);
 	free(h);
 }
 
@@ -88,7 +89,8 @@ static int reserve(struct height *h, size_t len)
 	    base_grow(&h->index, &h->cap_index, len, sizeof(*h->index)) < 0 ||
 	    base_grow(&h->rule, &h->cap_rule, len, sizeof(*h->rule)) < 0 ||
 	    base_grow(&h->reason, &h->cap_reason, len, sizeof(*h->reason)) < 0 ||
-	    base_grow(&h->plain, &h->cap_plain, len, sizeof(*h->plain)) < 0)
+	    base_grow(&h->plain, &h->cap_plain, len, sizeof(*h->plain)) < 0 ||
+	    base_grow(&h->entries, &h->cap_entries, len, sizeof(*h->entries)) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -103,6 +105,9 @@ static int work(struct height *h)
 		return r;
 	memset(h->plain, 0, h->len * sizeof(*h->plain));
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
+	r = height_parts(h);
+	if (r)
+		return r;
 	height_state_entry(&entry);
 	r = height_flow(h, 0, &entry);
 	if (r == -DCPI_ELIMIT)

@@ -51,6 +51,7 @@ enum height_proof {
 	HEIGHT_BY_PROLOGUE, /* it only begins as routines do that are called */
 	HEIGHT_BY_CALLER,   /* height_set_called */
 	HEIGHT_BY_USE,	    /* nothing of the entry; it uses rbp as its frame pointer throughout */
+	HEIGHT_BY_PARTS,    /* nothing of the entry; many parts run in a frame that ends prove */
 	HEIGHT_NR_PROOFS
 };
 

@@ -145,18 +145,31 @@ struct height {
 	/* For each byte: the instruction there, if it was decoded and leaves any state as it is;
 	 * else len 0. */
 	struct height_step *plain;
+	/* Places of the routine that it calls. */
+	uint32_t *entries;
 	/* Findings, for each byte: a number of a rule, and why. */
 	struct height_rules rules;
 	uint16_t *rule;
 	uint8_t *reason;
 	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_rule, cap_insns,
-		cap_plain;
+		cap_plain, cap_entries;
 	uint64_t steps; /* how many instructions may still be followed */
 	size_t nr_queue, nr;
 	uint8_t proof, refused;
 	bool called;
 	uint8_t calls; /* enum height_calls */
 };
+
+static inline bool height_falls_through(const struct height_insn *i)
+{
+	return i->flow == HEIGHT_NEXT || i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_CALL;
+}
+
+static inline bool height_leads_to_target(const struct height_insn *i)
+{
+	return i->target != HEIGHT_NO_TARGET &&
+	       (i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_JUMP);
+}
 
 /* Decode the instruction at @off, which is within the routine, and change *@s as it does (step.c).
  */
@@ -165,6 +178,8 @@ void height_step(struct height *h, uint64_t off, struct height_state *s, struct 
 /* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
  * many states or steps. */
 int height_flow(struct height *h, uint32_t off, const struct height_state *s);
+/* The same from @nr places that are called. */
+int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr);
 /* The instruction at an offset, or NULL. */
 struct height_insn *height_insn_at(const struct height *h, uint64_t off);
 /* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
@@ -182,5 +197,14 @@ int height_trials(struct height *h);
 int height_use(struct height *h);
 /* Keep the rules of all instructions, which have a frame pointer (rules.c). */
 void height_keep_use(struct height *h);
+
+/* Likewise, for a routine of many parts in one frame, whose first byte is no code (parts.c). 1: it
+ * is one, and has its rules; 0: it is none; -ENOMEM. */
+int height_parts(struct height *h);
+/* Keep that rule of an instruction, and those of instructions that lead to a return and have none
+ * yet (rules.c). */
+void height_keep_rule(struct height *h, const struct height_insn *i,
+		      const struct unwind_rule *rule);
+void height_keep_called(struct height *h);
 
 #endif

@@ -23,17 +23,6 @@ static bool at_return(const struct height_state *s)
 	return s->reg[HEIGHT_SP].kind == HEIGHT_STACK && s->reg[HEIGHT_SP].off == -8;
 }
 
-static bool falls_through(const struct height_insn *i)
-{
-	return i->flow == HEIGHT_NEXT || i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_CALL;
-}
-
-static bool leads_to_target(const struct height_insn *i)
-{
-	return i->target != HEIGHT_NO_TARGET &&
-	       (i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_JUMP);
-}
-
 static bool leads_out(const struct height_insn *i)
 {
 	return i->flow == HEIGHT_ELSEWHERE ||
@@ -175,10 +164,10 @@ static bool sweep(struct height *h)
 		struct height_insn *i = &h->insns[n];
 		uint8_t found = i->found;
 
-		if (falls_through(i))
+		if (height_falls_through(i))
 			found |= inherited_across(h, i,
 						  height_insn_at(h, (uint64_t)i->off + i->len));
-		if (leads_to_target(i))
+		if (height_leads_to_target(i))
 			found |= inherited(h, i, height_insn_at(h, i->target));
 		changed |= found != i->found;
 		i->found = found;
@@ -211,9 +200,9 @@ static void spread_doubts(struct height *h)
 		struct height_insn *i = height_insn_at(h, h->queue[--h->nr_queue]);
 		uint8_t why = i->found & (HEIGHT_FROM_SIDE | HEIGHT_CALLED_BEFORE);
 
-		if (falls_through(i))
+		if (height_falls_through(i))
 			doubt(h, height_insn_at(h, (uint64_t)i->off + i->len), why);
-		if (leads_to_target(i))
+		if (height_leads_to_target(i))
 			doubt(h, height_insn_at(h, i->target), why);
 	}
 }
