@@ -21,6 +21,10 @@ static int join(struct height *h, uint64_t off, const struct height_state *s)
 	if (n == h->state[off])
 		return 0;
 	h->state[off] = n;
+	if (off < h->low)
+		h->low = off;
+	if (off >= h->high)
+		h->high = off + 1;
 	if (!h->queued[off]) {
 		h->queued[off] = 1;
 		h->queue[h->nr_queue++] = (uint32_t)off;
@@ -99,20 +103,29 @@ static int add_insn(struct height *h, uint32_t off)
 	return 0;
 }
 
+void height_flow_clear(struct height *h, size_t from, size_t end)
+{
+	size_t nr = end > from ? end - from : 0;
+
+	memset(h->state + from, 0, nr * sizeof(*h->state));
+	memset(h->queued + from, 0, nr);
+	memset(h->index + from, 0, nr * sizeof(*h->index));
+	h->nr = 0;
+}
+
 static int flow_from(struct height *h, const uint32_t *offs, size_t nr,
 		     const struct height_state *s)
 {
 	int r;
 
-	memset(h->state, 0, h->len * sizeof(*h->state));
-	memset(h->queued, 0, h->len);
-	memset(h->index, 0, h->len * sizeof(*h->index));
-	h->nr = 0;
+	height_flow_clear(h, h->low, h->high);
+	h->low = h->len;
+	h->high = 0;
 	height_states_clear(&h->states);
 	r = follow_all(h, offs, nr, s);
-	for (uint32_t i = 0; r >= 0 && i < h->len; i++)
+	for (size_t i = h->low; r >= 0 && i < h->high; i++)
 		if (h->state[i])
-			r = add_insn(h, i);
+			r = add_insn(h, (uint32_t)i);
 	return r < 0 ? r : 0;
 }
 

@@ -104,6 +104,8 @@ static int work(struct height *h)
 	if (r < 0)
 		return r;
 	memset(h->plain, 0, h->len * sizeof(*h->plain));
+	height_flow_clear(h, 0, h->len);
+	h->low = h->high = 0;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
 	r = height_parts(h);
 	if (r)

@@ -76,7 +76,8 @@ void height_set_called(struct height *h, bool called);
  * Find the rules of the routine at @vaddr, whose @len bytes are @code and which is entered at its
  * first byte. @row is called in ascending order with each address from which on another rule holds;
  * before the first one is UNWIND_NONE, and the last row, if there are any, is UNWIND_NONE at
- * @vaddr + @len or before it. A negative answer of @row ends the work and is returned. A routine
+ * @vaddr + @len or before it. They are the same, beside their addresses, wherever the bytes stand.
+ * A negative answer of @row ends the work and is returned. A routine
  * without proof is no error: it has no rows. @report may be NULL. 0, -ENOMEM, -EINVAL (an address
  * range that wraps around).
  */

@@ -40,6 +40,7 @@ enum { HEIGHT_MAX_STATES = 1 << 12, HEIGHT_STATE_SLOTS = HEIGHT_MAX_STATES * 2 }
 struct height_states {
 	struct height_state v[HEIGHT_MAX_STATES];
 	uint16_t slot[HEIGHT_STATE_SLOTS];
+	uint16_t at[HEIGHT_MAX_STATES]; /* the slot of each */
 	uint32_t nr;
 };
 
@@ -155,6 +156,7 @@ struct height {
 		cap_plain, cap_entries;
 	uint64_t steps; /* how many instructions may still be followed */
 	size_t nr_queue, nr;
+	size_t low, high; /* no place that the last flow reached is outside */
 	uint8_t proof, refused;
 	bool called;
 	uint8_t calls; /* enum height_calls */
@@ -178,7 +180,9 @@ void height_step(struct height *h, uint64_t off, struct height_state *s, struct 
 /* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
  * many states or steps. */
 int height_flow(struct height *h, uint32_t off, const struct height_state *s);
-/* The same from @nr places that are called. */
+/* Nothing of [from, end) was reached. */
+void height_flow_clear(struct height *h, size_t from, size_t end);
+/* As height_flow from @nr places that are called. */
 int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr);
 /* The instruction at an offset, or NULL. */
 struct height_insn *height_insn_at(const struct height *h, uint64_t off);

@@ -117,8 +117,8 @@ static int add_parts(struct height *h, size_t word)
 {
 	int r = 1;
 
-	memset(h->index, 0, h->len * sizeof(*h->index));
-	h->nr = 0;
+	h->low = 0;
+	h->high = h->len;
 	for (size_t off = 0, len; r > 0 && off < h->len; off += len) {
 		len = length_at(h, off, word);
 		r = add_part(h, off + HEAD, off + len);

@@ -30,7 +30,8 @@ void height_state_meet(struct height_state *s, const struct height_state *with)
 
 void height_states_clear(struct height_states *t)
 {
-	memset(t->slot, 0, sizeof(t->slot));
+	for (uint32_t n = 1; n <= t->nr; n++)
+		t->slot[t->at[n]] = 0;
 	t->nr = 0;
 }
 
@@ -46,5 +47,6 @@ uint16_t height_states_add(struct height_states *t, const struct height_state *s
 		return 0;
 	t->v[++t->nr] = *s;
 	t->slot[at] = (uint16_t)t->nr;
+	t->at[t->nr] = (uint16_t)at;
 	return (uint16_t)t->nr;
 }
