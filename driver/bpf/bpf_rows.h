@@ -35,7 +35,11 @@ struct bpf_rows_file {
 	uint32_t chunk, nr_chunks; /* where its table stands; nr_chunks 0: it has none */
 	uint32_t nr_again;	   /* times that it was to be reported again */
 	bool again;		   /* it is to be, and was not yet */
+	bool replaced; /* of none any more: its table stands until programs were waited for */
 };
+
+/* So many tables that were replaced stand at once. */
+enum { BPF_ROWS_REPLACED = 64 };
 
 struct bpf_rows {
 	const struct bpf_rows_ops *ops;
@@ -45,6 +49,8 @@ struct bpf_rows {
 	uint32_t *banks[CALLPATH_NR_BANKS]; /* NULL: not made yet */
 	struct bpf_rows_file files[CALLPATH_NR_FILES];
 	bool taken[CALLPATH_NR_CHUNKS];
+	uint32_t replaced[BPF_ROWS_REPLACED]; /* numbers */
+	uint32_t nr_replaced;
 	uint64_t nr_tables, bytes, evicted;
 };
 
