@@ -2,17 +2,31 @@
 /* An unwind table is made from what a process's routines do with their stack. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "height.h"
 #include "reader_code.h"
 #include "reader_routine.h"
 #include "unwind.h"
 
-enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN, PART_MAX = 1 << 20 };
+enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN, PART_MAX = 1 << 20, KEPT_BYTES = 64 << 20 };
+
+struct kept_row {
+	uint32_t off;
+	struct unwind_rule rule;
+};
+
+/* Its rows hold wherever such code stands. */
+struct reader_code_routine {
+	struct kept_row *rows;
+	size_t nr, cap;
+	size_t len;
+	uint8_t code[];
+};
 
 struct making {
 	struct unwind_builder *builder;
-	struct height *height;
+	struct reader_code_kept *kept;
 	const struct registry_memory *memory;
 	uint64_t start, end;
 	uint8_t *part; /* the memory from start on, as far as it could be read at once */
@@ -42,6 +56,93 @@ static const uint8_t *code_of(const struct making *m, const struct reader_routin
 		       : NULL;
 }
 
+/* ---- kept ------------------------------------------------------------------------------------ */
+
+static void free_routine(struct reader_code_routine *k)
+{
+	if (k)
+		free(k->rows);
+	free(k);
+}
+
+static void clear(struct reader_code_kept *kept)
+{
+	for (size_t i = 0; i < READER_CODE_SLOTS; i++) {
+		free_routine(kept->slots[i]);
+		kept->slots[i] = NULL;
+	}
+	kept->bytes = 0;
+}
+
+void reader_code_release(struct reader_code_kept *kept)
+{
+	clear(kept);
+	height_close(kept->height);
+	kept->height = NULL;
+}
+
+/* Of a routine that begins at address 0. */
+static int kept_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	struct reader_code_routine *k = ctx;
+
+	if (base_grow(&k->rows, &k->cap, k->nr + 1, sizeof(*k->rows)) < 0)
+		return -ENOMEM;
+	k->rows[k->nr++] = (struct kept_row){ (uint32_t)addr, *rule };
+	return 0;
+}
+
+static struct reader_code_routine *make_routine(struct reader_code_kept *kept, const uint8_t *code,
+						size_t len)
+{
+	struct reader_code_routine *k = calloc(1, sizeof(*k) + len);
+
+	if (!k)
+		return NULL;
+	k->len = len;
+	memcpy(k->code, code, len);
+	if (height_rows(kept->height, k->code, len, 0, kept_row, k, NULL) >= 0)
+		return k;
+	free_routine(k);
+	return NULL;
+}
+
+static size_t bytes_of(const struct reader_code_routine *k)
+{
+	return k ? sizeof(*k) + k->len + k->cap * sizeof(*k->rows) : 0;
+}
+
+/* The routine with that code, whose rules are found now if they were not before. NULL: no memory.
+ */
+static const struct reader_code_routine *routine_of(struct reader_code_kept *kept,
+						    const uint8_t *code, size_t len)
+{
+	struct reader_code_routine **slot =
+		&kept->slots[base_hash64(code, len) % READER_CODE_SLOTS];
+
+	if (*slot && (*slot)->len == len && memcmp((*slot)->code, code, len) == 0)
+		return *slot;
+	if (kept->bytes > KEPT_BYTES)
+		clear(kept);
+	kept->bytes -= bytes_of(*slot);
+	free_routine(*slot);
+	*slot = make_routine(kept, code, len);
+	kept->bytes += bytes_of(*slot);
+	return *slot;
+}
+
+/* ---- a table --------------------------------------------------------------------------------- */
+
+static int add_rows(struct making *m, const uint8_t *code, const struct reader_routine *q)
+{
+	const struct reader_code_routine *k = routine_of(m->kept, code, q->len);
+	int r = k ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < k->nr; i++)
+		r = row(m, q->addr + k->rows[i].off, &k->rows[i].rule);
+	return r;
+}
+
 static int add_routine(struct making *m, const struct reader_routine *q)
 {
 	const struct unwind_rule none = { .how = UNWIND_NONE };
@@ -54,7 +155,7 @@ static int add_routine(struct making *m, const struct reader_routine *q)
 		return 0;
 	code = code_of(m, q);
 	if (code)
-		r = height_rows(m->height, code, q->len, q->addr, row, m, NULL);
+		r = add_rows(m, code, q);
 	return r < 0 ? r : row(m, q->addr + q->len, &none);
 }
 
@@ -80,15 +181,16 @@ static int add_routines(struct making *m, int fd)
 }
 
 int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registry_memory *memory,
-		      struct unwind_table **out)
+		      struct reader_code_kept *kept, struct unwind_table **out)
 {
-	struct making m = { .memory = memory, .start = start, .end = end };
-	int r;
+	struct making m = { .kept = kept, .memory = memory, .start = start, .end = end };
+	int r = 0;
 
 	*out = NULL;
 	if (end <= start || end - start > PART_MAX)
 		return -EINVAL;
-	r = height_open(REGISTRY_MACHINE, &m.height);
+	if (!kept->height)
+		r = height_open(REGISTRY_MACHINE, &kept->height);
 	m.part = malloc(end - start);
 	m.builder = unwind_builder_new();
 	m.code = malloc(ROUTINE_LEN_MAX);
@@ -99,7 +201,6 @@ int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registr
 	if (r >= 0)
 		r = unwind_builder_done(m.builder, out);
 	unwind_builder_free(m.builder);
-	height_close(m.height);
 	free(m.code);
 	free(m.part);
 	return r;

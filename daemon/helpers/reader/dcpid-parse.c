@@ -120,9 +120,10 @@ static int rows_make(int fd, struct base_buf *out)
 
 static int code_rows(const struct reader_request *q, int fd, struct base_buf *out)
 {
+	static struct reader_code_kept kept;
 	const struct registry_memory memory = { memory_read, NULL };
 	struct unwind_table *t = NULL;
-	int r = reader_code_table(fd, q->addr, q->end, &memory, &t);
+	int r = reader_code_table(fd, q->addr, q->end, &memory, &kept, &t);
 
 	return put_table(r, t, out);
 }

@@ -3,9 +3,24 @@
 #ifndef DCPI_READER_CODE_H
 #define DCPI_READER_CODE_H
 
+#include <stddef.h>
+
 #include "registry.h"
 
+enum { READER_CODE_SLOTS = 1 << 13 };
+
 struct unwind_table;
+
+/*
+ * Rules of routines from earlier tables, with their code: a table is made again whenever one of its
+ * routines changes, and most are then what they were. Zero-initialize; it is kept for the life of
+ * its process.
+ */
+struct reader_code_kept {
+	struct height *height;
+	struct reader_code_routine *slots[READER_CODE_SLOTS];
+	size_t bytes;
+};
 
 /*
  * The table of [start, end), whose routines (struct reader_routine) are in the file @fd, and their
@@ -13,6 +28,7 @@ struct unwind_table;
  * are not as reader.h says.
  */
 int reader_code_table(int fd, uint64_t start, uint64_t end, const struct registry_memory *memory,
-		      struct unwind_table **out);
+		      struct reader_code_kept *kept, struct unwind_table **out);
+void reader_code_release(struct reader_code_kept *kept);
 
 #endif
