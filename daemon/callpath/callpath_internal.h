@@ -74,7 +74,8 @@ struct callpath_code {
 	struct driver_rows_missing m;
 	uint64_t news;	/* dyn_news when its routines were asked for */
 	uint64_t print; /* a hash of them */
-	bool bare;	/* there were none */
+	uint64_t last;	/* the highest number of their registrations */
+	bool ahead;	/* no path met it yet */
 };
 
 struct callpath_codes {
@@ -82,8 +83,8 @@ struct callpath_codes {
 	size_t nr, cap;
 	size_t next;		  /* part that is checked next; 0: the round is over */
 	uint64_t round_ns;	  /* when it began */
-	uint64_t whole_ns;	  /* the same of the last one of all parts */
-	bool bare_only;		  /* it is of bare ones */
+	uint64_t took_ns;	  /* time that it took up to now */
+	bool news;		  /* processes had written more code, when they were asked last */
 	struct driver_file *gone; /* that this turn found */
 	size_t cap_gone;
 	struct reader_routine *routines; /* the part that is asked for has them */
@@ -139,6 +140,9 @@ struct callpath_rows {
 };
 
 void callpath_rows_release(struct callpath_rows *r);
+/* Have the table of code made again, which replaces the one that there is. False: there is no place
+ * for one more. */
+bool callpath_rows_renew(struct callpaths *t, const struct driver_rows_missing *m);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 

@@ -14,12 +14,15 @@
 enum {
 	PARTS_MAX = 4096, /* the driver knows no more files */
 	CHECKED_AT_ONCE = 16,
+	AHEAD = 8,		/* parts behind one that a path met */
+	AHEAD_PARTS_MAX = 1024, /* where there are more, others are met first */
 };
-/* Parts are looked after so often, those of which no routine was known yet more often, and for so
- * long at once. */
-#define CHECK_AGAIN_NS 500000000ull
-#define CHECK_BARE_NS  50000000ull
+/* Parts are looked after so often, but in such a share of the time, and for so long at once.
+ * Between two turns of the daemon processes are asked so often what they wrote. */
+#define CHECK_AGAIN_NS 10000000ull
+#define CHECK_SHARE    20
 #define CHECK_NS       5000000ull
+#define READ_NS	       10000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {
@@ -40,6 +43,15 @@ static const struct process *process_of(const struct callpaths *t,
 	if (!p || p->exited || (p->instance && m->instance && p->instance != m->instance))
 		return NULL;
 	return p;
+}
+
+/* What it wrote lately is just what runs now. */
+static void read_early(struct callpaths *t, const struct process *p)
+{
+	struct follow *f = t->config.follow;
+
+	if (f->dyn && dyn_read_early(f->dyn, p, READ_NS))
+		f->ranges_changed = t->codes.news = true;
 }
 
 static void add_routine(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
@@ -83,20 +95,33 @@ static void sort_routines(struct callpath_codes *c)
 	c->nr_routines = kept;
 }
 
+/* The routines of a part as they are now, and those of them that were registered up to a number. */
+struct prints {
+	uint64_t all, old;
+	uint64_t up_to, last;
+};
+
 /* A routine that took another one's place has another number. */
 static void add_print(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	uint64_t *print = ctx, words[] = { *print, addr, len, seq };
+	struct prints *p = ctx;
+	uint64_t words[] = { p->all, addr, len, seq };
 
-	*print = base_hash64(words, sizeof(words));
+	p->all = base_hash64(words, sizeof(words));
+	if (seq > p->last)
+		p->last = seq;
+	words[0] = p->old;
+	if (seq <= p->up_to)
+		p->old = base_hash64(words, sizeof(words));
 }
 
-static uint64_t print_of(const struct process *p, const struct driver_rows_missing *m)
+static struct prints prints_of(const struct process *p, const struct driver_rows_missing *m,
+			       uint64_t up_to)
 {
-	uint64_t print = 0;
+	struct prints prints = { .up_to = up_to };
 
-	dyn_living(p, m->start, m->end, add_print, &print);
-	return print;
+	dyn_living(p, m->start, m->end, add_print, &prints);
+	return prints;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -120,6 +145,7 @@ static struct callpath_code *add_part(struct callpaths *t)
 	}
 	if (base_grow(&c->parts, &c->cap, c->nr + 1, sizeof(*c->parts)) < 0)
 		return NULL;
+	c->parts[c->nr] = (struct callpath_code){ .ahead = false };
 	return &c->parts[c->nr++];
 }
 
@@ -131,10 +157,15 @@ static struct callpath_code *note(struct callpaths *t, const struct process *p,
 
 	if (!part)
 		part = add_part(t);
-	if (part)
+	if (part) {
+		const struct prints prints = prints_of(p, m, 0);
+
 		*part = (struct callpath_code){ .m = *m,
 						.news = dyn_news(p),
-						.print = print_of(p, m) };
+						.print = prints.all,
+						.last = prints.last,
+						.ahead = part->ahead };
+	}
 	return part;
 }
 
@@ -158,6 +189,7 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 		return -DCPI_EUNSUPPORTED;
 	if (!p)
 		return -ESRCH;
+	read_early(t, p);
 	part = note(t, p, m);
 	if (!part)
 		return -ENOMEM;
@@ -165,7 +197,6 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	c->no_memory = false;
 	dyn_living(p, m->start, m->end, add_routine, c);
 	sort_routines(c);
-	part->bare = !c->nr_routines;
 	if (!c->nr_routines || c->no_memory)
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
@@ -173,16 +204,62 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	return reader_code_rows_ask(t->config.reader, &code);
 }
 
-/* Is what was asked for what its process has now? */
-static bool holds(const struct callpaths *t, struct callpath_code *part)
+/* JITs fill their memory from below: the parts behind have tables before a path meets them. */
+static void look_ahead(struct callpaths *t, const struct process *p,
+		       const struct driver_rows_missing *met)
+{
+	for (uint64_t i = 1; i <= AHEAD && t->codes.nr < AHEAD_PARTS_MAX; i++) {
+		struct driver_rows_missing m = *met;
+		struct callpath_code *part;
+
+		m.file.size += i;
+		m.start += i << UNWIND_PAGE_BITS;
+		m.end += i << UNWIND_PAGE_BITS;
+		m.addr = m.start;
+		if (m.end <= met->end || find(&t->codes, &m.file) || !prints_of(p, &m, 0).all ||
+		    !callpath_rows_renew(t, &m))
+			continue;
+		part = note(t, p, &m);
+		if (part)
+			part->ahead = true;
+	}
+}
+
+/* Is the table of what its process has now? Of more routines a new one is asked for, and the old
+ * one stays until then: it says nothing wrong. */
+static bool holds(struct callpaths *t, struct callpath_code *part)
 {
 	const struct process *p = process_of(t, &part->m);
-	uint64_t news = p ? dyn_news(p) : 0;
+	struct prints prints;
+	uint64_t news;
 
-	if (!p || part->news == UINT64_MAX ||
-	    (news != part->news && print_of(p, &part->m) != part->print))
+	if (!p || part->news == UINT64_MAX)
+		return false;
+	read_early(t, p);
+	news = dyn_news(p);
+	if (news == part->news)
+		return true;
+	prints = prints_of(p, &part->m, part->last);
+	if (prints.old != part->print)
+		return false;
+	if (prints.all != part->print && !callpath_rows_renew(t, &part->m))
 		return false;
 	part->news = news;
+	return true;
+}
+
+/* The same, and the parts behind it are looked for where there is something new. */
+static bool check(struct callpaths *t, size_t i)
+{
+	struct callpath_codes *c = &t->codes;
+	const struct driver_rows_missing m = c->parts[i].m;
+	const uint64_t news = c->parts[i].news;
+	const bool ahead = c->parts[i].ahead;
+
+	if (!holds(t, &c->parts[i]))
+		return false;
+	if (!ahead && c->parts[i].news != news)
+		look_ahead(t, process_of(t, &m), &m);
 	return true;
 }
 
@@ -209,14 +286,15 @@ static size_t check_some(struct callpaths *t, size_t nr_gone)
 	struct callpath_codes *c = &t->codes;
 
 	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
-		struct callpath_code *part = &c->parts[c->next];
-
-		if ((c->bare_only && !part->bare) || is_asked(t, part) || holds(t, part)) {
+		if (is_asked(t, &c->parts[c->next]) || check(t, c->next)) {
 			c->next++;
 			continue;
 		}
-		c->gone[nr_gone++] = part->m.file;
-		*part = c->parts[--c->nr];
+		/* Without memory it is tried again in the next turn. */
+		if (base_grow(&c->gone, &c->cap_gone, nr_gone + 1, sizeof(*c->gone)) < 0)
+			break;
+		c->gone[nr_gone++] = c->parts[c->next].m.file;
+		c->parts[c->next] = c->parts[--c->nr];
 	}
 	return nr_gone;
 }
@@ -228,18 +306,17 @@ void callpath_code_check(struct callpaths *t)
 	uint64_t begun_ns = base_now_ns();
 	size_t nr_gone = 0;
 
-	if (!c->next && begun_ns - c->round_ns < CHECK_BARE_NS)
-		return;
-	if (base_grow(&c->gone, &c->cap_gone, c->nr, sizeof(*c->gone)) < 0)
+	if (!c->next && (begun_ns - c->round_ns < CHECK_AGAIN_NS ||
+			 begun_ns - c->round_ns < CHECK_SHARE * c->took_ns))
 		return;
 	if (!c->next) {
 		c->round_ns = begun_ns;
-		c->bare_only = begun_ns - c->whole_ns < CHECK_AGAIN_NS;
-		if (!c->bare_only)
-			c->whole_ns = begun_ns;
+		c->took_ns = 0;
+		c->news = false;
 	}
 	while (c->next < c->nr && base_now_ns() - begun_ns < CHECK_NS)
 		nr_gone = check_some(t, nr_gone);
+	c->took_ns += base_now_ns() - begun_ns;
 	if (c->next >= c->nr)
 		c->next = 0;
 	if (nr_gone)

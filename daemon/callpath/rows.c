@@ -24,7 +24,7 @@
 #define AGAIN_NS    500000000ull
 #define PATIENCE_NS 2000000000ull
 /* A small table is waited for. */
-enum { SMALL_MS = 2 };
+enum { SMALL_MS = 10 };
 /* Time that was spent for users counts half after so long. */
 #define HALF_NS 10000000000ull
 /* Time in which a table holds others up counts so many times. */
@@ -133,27 +133,40 @@ static uint32_t uid_of(const struct callpaths *t, int32_t pid)
 	return p && p->uid_known ? p->uid : reader_user(pid);
 }
 
+/* False: there is no place for it. */
+static bool add_file(struct callpaths *t, const struct driver_rows_missing *m)
+{
+	struct callpath_rows *r = &t->rows;
+	uint32_t uid = uid_of(t, m->pid);
+
+	if (!has_place(r, m, uid) ||
+	    base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0)
+		return false;
+	r->files[r->nr++] =
+		(struct callpath_file){ .m = *m, .since_ns = base_now_ns(), .uid = uid };
+	return true;
+}
+
+bool callpath_rows_renew(struct callpaths *t, const struct driver_rows_missing *m)
+{
+	return waits(&t->rows, m) || add_file(t, m);
+}
+
 static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
 	struct callpaths *t = ctx;
-	struct callpath_rows *r = &t->rows;
-	uint32_t uid;
 
-	if (waits(r, m))
+	if (waits(&t->rows, m))
 		return 0;
-	uid = uid_of(t, m->pid);
-	if (!has_place(r, m, uid) ||
-	    base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
+	if (!add_file(t, m)) {
 		put_none(t, &m->file);
 		if (m->kind == DRIVER_ROWS_CODE)
 			callpath_code_later(t, m);
 		return 0;
 	}
-	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns(), .uid = uid };
 	/* Its process may end before it is asked for. */
 	if (m->kind == DRIVER_ROWS_FILE)
-		find_path(t, &r->files[r->nr]);
-	r->nr++;
+		find_path(t, &t->rows.files[t->rows.nr - 1]);
 	return 0;
 }
 
@@ -412,5 +425,5 @@ bool callpath_serve(struct callpaths *t)
 	while (more)
 		more = ask_next(t) && (!r->is_asked || take(t, SMALL_MS)) &&
 		       base_now_ns() - begun_ns < SERVE_NS;
-	return r->is_asked || r->nr_put > put_before;
+	return r->is_asked || r->nr_put > put_before || t->codes.news;
 }

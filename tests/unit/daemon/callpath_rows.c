@@ -513,11 +513,9 @@ static void nothing_told_yet(void **state)
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
 	serve_later();
-	assert_int_equal(driver.nr_forgotten, 1);
-	assert_int_equal(driver.forgotten.size, CODE >> 16);
-	lacks_code(1);
-	assert_true(callpath_serve(paths));
 	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(driver.put.size, CODE >> 16);
+	assert_int_equal(driver.nr_forgotten, 0);
 }
 
 /* Code that runs before it is told of has its table soon after. */
@@ -530,9 +528,68 @@ static void told_soon(void **state)
 	serve_later();
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
-	ahead_ns += SECOND_NS / 10;
+	ahead_ns += SECOND_NS / 50;
 	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+	assert_true(stand_ins.nr_read_early > 0);
+}
+
+/* A table of more routines takes the place of the one that there is, which says nothing wrong. */
+static void grown(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	callpath_serve(paths);
+	stand_ins.nr_routines = 3;
+	stand_ins.routines[2] = stand_ins.routines[0];
+	stand_ins.routines[2].addr += 0x100;
+	stand_ins.routines[2].seq = 9;
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(asked_code.nr, 3);
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(driver.nr_forgotten, 0);
+	/* One is gone, and another one came. */
+	stand_ins.routines[0] = stand_ins.routines[2];
+	stand_ins.routines[2].addr += 0x100;
+	stand_ins.routines[2].seq = 10;
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
 	assert_int_equal(driver.nr_forgotten, 1);
+}
+
+/* The parts behind one that a path met, if routines are there. */
+static void looks_ahead(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	callpath_serve(paths);
+	stand_ins.nr_routines = 4;
+	stand_ins.routines[2] = stand_ins.routines[3] = stand_ins.routines[0];
+	stand_ins.routines[2].addr += 0x20000;
+	stand_ins.routines[2].seq = 9;
+	stand_ins.routines[3].addr += 0xa0000;
+	stand_ins.routines[3].seq = 10;
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(driver.put.size, (CODE >> 16) + 2);
+	assert_int_equal(driver.put.ino, 1);
+	assert_int_equal(asked_code.start, CODE + 0x20000);
+	assert_int_equal(asked_code.end, CODE + 0x30000);
+	assert_int_equal(asked_code.nr, 1);
+	/* None behind one that no path met. */
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	serve_later();
+	assert_int_equal(driver.nr_forgotten, 2);
 }
 
 /* Another routine of the same length took its place. */
@@ -680,6 +737,8 @@ int main(void)
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),
+		TEST(grown),
+		TEST(looks_ahead),
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),

@@ -39,7 +39,7 @@ struct stand_ins {
 	int write_result;
 	void (*on_write)(void);
 	unsigned int nr_sampled; /* dyn_sampled: files with samples */
-	unsigned int nr_take, nr_refresh, nr_ranges, nr_writes;
+	unsigned int nr_take, nr_refresh, nr_read_early, nr_ranges, nr_writes;
 	/* The quota: dyn_stats_get's images, dyn_set_full, dyn_spare_images */
 	uint64_t images_written;
 	bool full;
