@@ -102,7 +102,8 @@ UNWIND_INLINE enum unwind_step unwind_saved(void *ctx, uint8_t at, int16_t words
 
 /*
  * The caller's pc into *@pc from where the frame's own fp or sp says. The frame pointer is above
- * the stack pointer, and the return address above that is below the caller's frame.
+ * the stack pointer, and the return address above that is no higher than the caller's frame: where
+ * a routine in between took off an argument, it stands in its place.
  */
 UNWIND_INLINE enum unwind_step unwind_return_at(void *ctx, const struct unwind_state *s,
 						const struct unwind_rule *r, uint64_t cfa,
@@ -114,7 +115,7 @@ UNWIND_INLINE enum unwind_step unwind_return_at(void *ctx, const struct unwind_s
 	/* A callee may have taken off what stood at sp. */
 	if (by_fp ? !(s->known & 1u << UNWIND_FP) : !s->exact)
 		return UNWIND_STEP_NO_ROWS;
-	if (at < sp || cfa < at || cfa - at < 8)
+	if (at < sp || cfa < at)
 		return UNWIND_STEP_ASTRAY;
 	return UNWIND_READ(ctx, pc, at) ? UNWIND_STEP_UNREADABLE : UNWIND_STEP_NEXT;
 }

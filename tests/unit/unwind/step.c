@@ -249,9 +249,9 @@ static void returns_by_frame_pointer(void **state)
 	assert_int_equal(unwind_walk(&m, &s, frames, 4, &end), 3);
 	assert_int_equal(frames[1].pc, 0x400123);
 	assert_int_equal(frames[2].pc, 0x400456);
-	*word(&w, STACK + 0x138) = STACK + 0x150; /* right above the return address */
+	*word(&w, STACK + 0x138) = STACK + 0x148; /* at the return address */
 	expect_caller(&w, rule, 0x400123);
-	*word(&w, STACK + 0x138) = STACK + 0x148; /* not above it */
+	*word(&w, STACK + 0x138) = STACK + 0x140; /* below it */
 	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
 	*word(&w, STACK + 0x138) = 0;
 	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
@@ -275,7 +275,7 @@ static void returns_by_stack_pointer(void **state)
 	s.exact = 0;
 	expect_end(&w, rule, &s, UNWIND_STEP_NO_ROWS);
 	s.exact = 1;
-	s.reg[10] = STACK + 0x100;
+	s.reg[10] = STACK + 0xf8;
 	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
 	s.reg[10] = STACK + 0x200;
 	s.reg[UNWIND_SP] = STACK + sizeof(w.words);
