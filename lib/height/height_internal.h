@@ -32,6 +32,9 @@ struct height_state {
 	struct height_value reg[HEIGHT_NR_REGS];
 	/* The address at which the caller's register is in memory: HEIGHT_STACK, or unknown. */
 	struct height_value saved[HEIGHT_NR_SAVED];
+	/* A copy of rbp as a frame pointer, likewise, and its value: code that saves all registers
+	 * around a call takes it from there. */
+	struct height_value copy, copied;
 };
 
 enum { HEIGHT_MAX_STATES = 1 << 12, HEIGHT_STATE_SLOTS = HEIGHT_MAX_STATES * 2 };
@@ -46,6 +49,7 @@ struct height_states {
 
 /* At the first instruction after a call. */
 void height_state_entry(struct height_state *s);
+void height_state_drop_copy(struct height_state *s);
 /* Keep of *@s as much as holds where *@with may be too. */
 void height_state_meet(struct height_state *s, const struct height_state *with);
 void height_states_clear(struct height_states *t);
@@ -79,13 +83,14 @@ enum {
 	HEIGHT_FRAMES = 1 << 5,	     /* rbp = rsp */
 	HEIGHT_SP_FROM_FP = 1 << 6,  /* rsp = rbp + a number */
 	HEIGHT_WRITES_FP = 1 << 7,
+	HEIGHT_RESTORES_FP = 1 << 8, /* rbp from its copy, and that is what it has anyway */
 };
 
 struct height_step {
 	uint64_t target; /* of HEIGHT_BRANCH, HEIGHT_JUMP, and of HEIGHT_CALL if @direct */
 	uint8_t len;	 /* above 0 */
 	uint8_t flow;	 /* enum height_flow */
-	uint8_t does;	 /* set of what is listed above */
+	uint16_t does;	 /* set of what is listed above */
 	bool direct;
 	bool padding; /* it does nothing */
 };
@@ -119,7 +124,8 @@ struct height_insn {
 	uint32_t off;
 	uint32_t target; /* offset in the routine; HEIGHT_NO_TARGET: none */
 	uint16_t state;	 /* before it */
-	uint8_t len, flow, does;
+	uint16_t does;
+	uint8_t len, flow;
 	uint8_t found;
 };
 

@@ -123,7 +123,8 @@ static uint8_t inherited_fp(const struct height *h, const struct height_insn *i,
 	if (i->does & HEIGHT_SP_FROM_FP)
 		return next->found & HEIGHT_VERIFIED && sp_assumed(h, next) ? HEIGHT_VERIFIED_FP
 									    : 0;
-	if (i->does & HEIGHT_WRITES_FP || state_of(h, next)->reg[HEIGHT_FP].kind != HEIGHT_STACK)
+	if ((i->does & HEIGHT_WRITES_FP && !(i->does & HEIGHT_RESTORES_FP)) ||
+	    state_of(h, next)->reg[HEIGHT_FP].kind != HEIGHT_STACK)
 		return 0;
 	return next->found & HEIGHT_VERIFIED_FP;
 }
