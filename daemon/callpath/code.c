@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "callpath_internal.h"
 #include "jit.h"
@@ -303,7 +304,7 @@ static size_t check_some(struct callpaths *t, size_t nr_gone)
 void callpath_code_check(struct callpaths *t)
 {
 	struct callpath_codes *c = &t->codes;
-	uint64_t begun_ns = base_now_ns();
+	uint64_t begun_ns = base_now_ns(), cpu_ns;
 	size_t nr_gone = 0;
 
 	if (!c->next && (begun_ns - c->round_ns < CHECK_AGAIN_NS ||
@@ -314,9 +315,11 @@ void callpath_code_check(struct callpaths *t)
 		c->took_ns = 0;
 		c->news = false;
 	}
+	/* Time in which the reader was waited for is none of it. */
+	cpu_ns = base_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	while (c->next < c->nr && base_now_ns() - begun_ns < CHECK_NS)
 		nr_gone = check_some(t, nr_gone);
-	c->took_ns += base_now_ns() - begun_ns;
+	c->took_ns += base_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	if (c->next >= c->nr)
 		c->next = 0;
 	if (nr_gone)
