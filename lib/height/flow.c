@@ -48,6 +48,7 @@ static int follow(struct height *h, uint32_t off)
 	int r = 0;
 
 	height_step(h, off, &s, &step);
+	h->step[off] = step;
 	if (step.flow == HEIGHT_CALL && step.direct)
 		r = join_called(h, step.target);
 	if (r == 0 && (step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_JUMP))
@@ -81,15 +82,14 @@ static int follow_all(struct height *h, const uint32_t *starts, size_t nr,
 
 static int add_insn(struct height *h, uint32_t off)
 {
-	struct height_state s = *height_states_at(&h->states, h->state[off]);
-	struct height_step step;
+	/* It was followed in this state, or again since. */
+	const struct height_step step = h->step[off];
 	bool within;
 	int r;
 
 	r = base_grow(&h->insns, &h->cap_insns, h->nr + 1, sizeof(*h->insns));
 	if (r < 0)
 		return r;
-	height_step(h, off, &s, &step);
 	within = step.direct && step.target - h->vaddr < h->len;
 	h->insns[h->nr] = (struct height_insn){
 		.off = off,
@@ -113,20 +113,56 @@ void height_flow_clear(struct height *h, size_t from, size_t end)
 	h->nr = 0;
 }
 
+/* The same of what the last flow reached, which is all that it listed, if it came to its end. */
+static void clear_last(struct height *h)
+{
+	if (!h->listed)
+		height_flow_clear(h, h->low, h->high);
+	for (size_t n = 0; n < h->nr; n++) {
+		h->state[h->insns[n].off] = 0;
+		h->index[h->insns[n].off] = 0;
+	}
+	h->nr = 0;
+}
+
+/* The first place from @i on, up to @end, that was reached. */
+static size_t next_reached(const struct height *h, size_t i, size_t end)
+{
+	uint64_t four;
+
+	for (; i + 4 <= end; i += 4) {
+		memcpy(&four, &h->state[i], sizeof(four));
+		if (four)
+			break;
+	}
+	while (i < end && !h->state[i])
+		i++;
+	return i;
+}
+
+static int list_insns(struct height *h)
+{
+	int r = 0;
+
+	for (size_t i = next_reached(h, h->low, h->high); r >= 0 && i < h->high;
+	     i = next_reached(h, i + 1, h->high))
+		r = add_insn(h, (uint32_t)i);
+	h->listed = r >= 0;
+	return r < 0 ? r : 0;
+}
+
 static int flow_from(struct height *h, const uint32_t *offs, size_t nr,
 		     const struct height_state *s)
 {
 	int r;
 
-	height_flow_clear(h, h->low, h->high);
+	clear_last(h);
+	h->listed = false;
 	h->low = h->len;
 	h->high = 0;
 	height_states_clear(&h->states);
 	r = follow_all(h, offs, nr, s);
-	for (size_t i = h->low; r >= 0 && i < h->high; i++)
-		if (h->state[i])
-			r = add_insn(h, (uint32_t)i);
-	return r < 0 ? r : 0;
+	return r < 0 ? r : list_insns(h);
 }
 
 int height_flow(struct height *h, uint32_t off, const struct height_state *s)

@@ -29,7 +29,7 @@ void height_close(struct height *h)
 	free(h->reason);
 	free(h->rule);
 	free(h->insns);
-	free(h->plain);
+	free(h->step);
 	free(h->entries);
 	free(h);
 }
@@ -89,7 +89,7 @@ static int reserve(struct height *h, size_t len)
 	    base_grow(&h->index, &h->cap_index, len, sizeof(*h->index)) < 0 ||
 	    base_grow(&h->rule, &h->cap_rule, len, sizeof(*h->rule)) < 0 ||
 	    base_grow(&h->reason, &h->cap_reason, len, sizeof(*h->reason)) < 0 ||
-	    base_grow(&h->plain, &h->cap_plain, len, sizeof(*h->plain)) < 0 ||
+	    base_grow(&h->step, &h->cap_step, len, sizeof(*h->step)) < 0 ||
 	    base_grow(&h->entries, &h->cap_entries, len, sizeof(*h->entries)) < 0)
 		return -ENOMEM;
 	return 0;
@@ -103,9 +103,10 @@ static int work(struct height *h)
 
 	if (r < 0)
 		return r;
-	memset(h->plain, 0, h->len * sizeof(*h->plain));
+	memset(h->step, 0, h->len * sizeof(*h->step));
 	height_flow_clear(h, 0, h->len);
 	h->low = h->high = 0;
+	h->listed = false;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
 	r = height_parts(h);
 	if (r)

@@ -93,6 +93,7 @@ struct height_step {
 	uint16_t does;	 /* set of what is listed above */
 	bool direct;
 	bool padding; /* it does nothing */
+	bool plain;   /* it leaves any state as it is */
 };
 
 /* ---- rules (rules.c) ------------------------------------------------------------------------- */
@@ -149,9 +150,9 @@ struct height {
 	/* For each byte: index + 1 of the instruction that begins there. */
 	uint32_t *index;
 	struct height_insn *insns; /* ascending */
-	/* For each byte: the instruction there, if it was decoded and leaves any state as it is;
-	 * else len 0. */
-	struct height_step *plain;
+	/* For each byte: the instruction there, if it was decoded; of one that is not plain, as it
+	 * was followed last. Else len 0. */
+	struct height_step *step;
 	/* Places of the routine that it calls. */
 	uint32_t *entries;
 	/* Findings, for each byte: a number of a rule, and why. */
@@ -159,10 +160,11 @@ struct height {
 	uint16_t *rule;
 	uint8_t *reason;
 	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_rule, cap_insns,
-		cap_plain, cap_entries;
+		cap_step, cap_entries;
 	uint64_t steps; /* how many instructions may still be followed */
 	size_t nr_queue, nr;
 	size_t low, high; /* no place that the last flow reached is outside */
+	bool listed;	  /* and all that it reached are in @insns */
 	uint8_t proof, refused;
 	bool called;
 	uint8_t calls; /* enum height_calls */

@@ -446,13 +446,14 @@ void height_step(struct height *h, uint64_t off, struct height_state *s, struct 
 {
 	struct work w;
 
-	if (h->plain[off].len) {
-		*out = h->plain[off];
+	if (h->step[off].plain) {
+		*out = h->step[off];
 		return;
 	}
 	w.s = s;
 	w.out = out;
 	step(&w, h->code + off, h->len - off, h->vaddr + off);
-	if (out->flow != HEIGHT_BAD && is_plain(&w))
-		h->plain[off] = *out;
+	out->plain = out->flow != HEIGHT_BAD && is_plain(&w);
+	if (out->plain)
+		h->step[off] = *out;
 }
