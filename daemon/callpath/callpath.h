@@ -95,6 +95,9 @@ void callpath_load(struct callpaths *t, const struct driver_load *l);
 /* Tables for the files that lack them, in a share of the time that is small but at the start. True:
  * some are left, or more may come soon. */
 bool callpath_serve(struct callpaths *t);
+/* Behind callpath_serve, and now and then: code waits whose process is not known, as its events
+ * were not taken yet. */
+bool callpath_wants_events(struct callpaths *t);
 
 /* ---- what goes out (written.c) --------------------------------------------------------------- */
 

@@ -137,6 +137,8 @@ struct callpath_rows {
 	struct callpath_user users[CALLPATH_USERS];
 	uint64_t halved_ns;
 	uint64_t nr_put, nr_none;
+	bool is_unknown; /* code waits whose process is not known */
+	uint64_t wanted_ns;
 };
 
 void callpath_rows_release(struct callpath_rows *r);

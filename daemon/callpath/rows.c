@@ -21,7 +21,10 @@
 #define SERVE_NS 20000000ull
 /* A file is looked for again so often, and after so long in another process that runs it: by then
  * the events of a process that has ended said what it had mapped. */
-#define AGAIN_NS    500000000ull
+#define AGAIN_NS 500000000ull
+/* A path may meet code before an event told of its process. */
+#define UNKNOWN_NS  20000000ull
+#define WANTED_NS   50000000ull
 #define PATIENCE_NS 2000000000ull
 /* A small table is waited for. */
 enum { SMALL_MS = 10 };
@@ -320,12 +323,15 @@ static void end_asked(struct callpaths *t, int code, const struct unwind_table *
 {
 	struct callpath_rows *r = &t->rows;
 	struct callpath_file f = r->files[r->asked];
+	bool unknown;
 
 	r->nr--;
 	memmove(&r->files[r->asked], &r->files[r->asked + 1],
 		(r->nr - r->asked) * sizeof(*r->files));
 	r->is_asked = false;
-	f.next_ns = base_now_ns() + AGAIN_NS;
+	unknown = f.m.kind == DRIVER_ROWS_CODE && code == -ESRCH;
+	r->is_unknown |= unknown;
+	f.next_ns = base_now_ns() + (unknown ? UNKNOWN_NS : AGAIN_NS);
 	if (settle(t, &f, code, table))
 		r->files[r->nr++] = f;
 	else
@@ -426,4 +432,16 @@ bool callpath_serve(struct callpaths *t)
 		more = ask_next(t) && (!r->is_asked || take(t, SMALL_MS)) &&
 		       base_now_ns() - begun_ns < SERVE_NS;
 	return r->is_asked || r->nr_put > put_before || t->codes.news;
+}
+
+bool callpath_wants_events(struct callpaths *t)
+{
+	struct callpath_rows *r = &t->rows;
+	uint64_t now_ns = base_now_ns();
+
+	if (!r->is_unknown || now_ns - r->wanted_ns < WANTED_NS)
+		return false;
+	r->is_unknown = false;
+	r->wanted_ns = now_ns;
+	return true;
 }

@@ -473,6 +473,26 @@ static void by_its_routines(void **state)
 	assert_int_equal(driver.nr_forgotten, 0);
 }
 
+/* A path met its code before an event told of it: the events are asked for, now and then. */
+static void process_is_not_known_yet(void **state)
+{
+	(void)state;
+	begin_code();
+	assert_false(callpath_wants_events(paths));
+	lacks_code(1);
+	driver.missing[0].pid = PID + 1;
+	callpath_serve(paths);
+	assert_int_equal(stand_ins.nr_rows, 0);
+	assert_int_equal(waiting(), 1);
+	assert_true(callpath_wants_events(paths));
+	assert_false(callpath_wants_events(paths));
+	trial_mmap(&core, PID + 1, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	ahead_ns += SECOND_NS / 40;
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 1);
+	assert_false(callpath_wants_events(paths));
+}
+
 /* Two sources tell of one routine, and a third lies about its length. */
 static void told_twice(void **state)
 {
@@ -734,6 +754,7 @@ int main(void)
 		TEST(too_large),
 		TEST(very_many),
 		TEST(by_its_routines),
+		TEST(process_is_not_known_yet),
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),
