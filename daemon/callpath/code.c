@@ -20,10 +20,10 @@ enum {
 };
 /* Parts are looked after so often, but in such a share of the time, and for so long at once.
  * Between two turns of the daemon processes are asked so often what they wrote. */
-#define CHECK_AGAIN_NS 10000000ull
+#define CHECK_AGAIN_NS 4000000ull
 #define CHECK_SHARE    20
 #define CHECK_NS       5000000ull
-#define READ_NS	       10000000ull
+#define READ_NS	       4000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {

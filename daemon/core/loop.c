@@ -38,7 +38,7 @@
 #define REST_LOOKS 4
 /* While traces meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
-#define SERVE_NS 10000000ull
+#define SERVE_NS 5000000ull
 
 /* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
