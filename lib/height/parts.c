@@ -13,8 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "height_internal.h"
-#include "insn_x86.h"
+#include "height_parts.h"
 
 enum {
 	HEAD = 32,
@@ -24,17 +23,6 @@ enum {
 	FRAME_END = 16,
 	MAX_SWEEPS = 256,
 	MAX_TO_JUMP = 4,
-	RSP = 4, /* numbers as instructions have them */
-	RBP = 5,
-};
-
-/* Findings of an instruction. */
-enum {
-	IN_FRAME = 1 << 0,  /* rbp, as it is here, is used as the frame pointer */
-	ELSEWHERE = 1 << 1, /* it leads to where a frame is made, or to an end that has none */
-	BEHIND = 1 << 2,    /* "leave" took the frame away */
-	TARGET = 1 << 3,    /* of a jump or call in the routine */
-	LOST = 1 << 4,	    /* rbp was written in another way, and nothing else leads here */
 };
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -108,7 +96,7 @@ static int mark_targets(struct height *h)
 			continue;
 		if (!to)
 			return 0;
-		to->found |= TARGET;
+		to->found |= HEIGHT_PARTS_TARGET;
 	}
 	return 1;
 }
@@ -128,13 +116,12 @@ static int add_parts(struct height *h, size_t word)
 
 /* ---- one instruction ------------------------------------------------------------------------- */
 
-static bool decode(const struct height *h, const struct height_insn *i, struct insn_x86 *in)
+bool height_parts_decode(const struct height *h, const struct height_insn *i, struct insn_x86 *in)
 {
 	return insn_x86_decode(true, h->code + i->off, i->len, in);
 }
 
-/* The whole general register that is the operand; negative: none. */
-static int general(const ZydisDecodedOperand *op)
+int height_parts_register(const ZydisDecodedOperand *op)
 {
 	struct insn_x86_register r;
 
@@ -147,14 +134,15 @@ static int general(const ZydisDecodedOperand *op)
 /* "pop T": the number of T, else negative. */
 static int popped(const struct insn_x86 *in)
 {
-	return in->head.mnemonic == ZYDIS_MNEMONIC_POP ? general(&in->op[0]) : -1;
+	return in->head.mnemonic == ZYDIS_MNEMONIC_POP ? height_parts_register(&in->op[0]) : -1;
 }
 
 /* "mov rsp, R": the number of R, else negative. */
 static int sp_from(const struct insn_x86 *in)
 {
-	return in->head.mnemonic == ZYDIS_MNEMONIC_MOV && general(&in->op[0]) == RSP
-		       ? general(&in->op[1])
+	return in->head.mnemonic == ZYDIS_MNEMONIC_MOV &&
+			       height_parts_register(&in->op[0]) == HEIGHT_PARTS_RSP
+		       ? height_parts_register(&in->op[1])
 		       : -1;
 }
 
@@ -169,7 +157,7 @@ static int slot_to(const struct insn_x86 *in)
 {
 	return in->head.mnemonic == ZYDIS_MNEMONIC_MOV && is_frame_memory(&in->op[1]) &&
 			       in->op[1].mem.disp.value == SLOT
-		       ? general(&in->op[0])
+		       ? height_parts_register(&in->op[0])
 		       : -1;
 }
 
@@ -215,7 +203,7 @@ static bool jumps_soon(const struct height *h, size_t n)
 /* A return by other means than "ret": to an address that was popped, or read at rsp. */
 static bool jumps_back(const struct height *h, size_t n, const struct insn_x86 *in)
 {
-	int reg = general(&in->op[0]);
+	int reg = height_parts_register(&in->op[0]);
 	struct insn_x86 before;
 
 	if (h->insns[n].flow != HEIGHT_ELSEWHERE)
@@ -223,7 +211,8 @@ static bool jumps_back(const struct height *h, size_t n, const struct insn_x86 *
 	if (in->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
 		return in->op[0].mem.base == ZYDIS_REGISTER_RSP;
 	for (size_t i = 1; i <= MAX_TO_JUMP && i <= n; i++) {
-		if (h->insns[n - i].flow != HEIGHT_NEXT || !decode(h, &h->insns[n - i], &before))
+		if (h->insns[n - i].flow != HEIGHT_NEXT ||
+		    !height_parts_decode(h, &h->insns[n - i], &before))
 			return false;
 		if (popped(&before) == reg)
 			return true;
@@ -237,15 +226,15 @@ static int leave_frame(struct height *h, size_t n)
 	struct insn_x86 pop, mov;
 	int reg;
 
-	if (n + 2 >= h->nr || !decode(h, &h->insns[n + 1], &pop) ||
-	    !decode(h, &h->insns[n + 2], &mov))
+	if (n + 2 >= h->nr || !height_parts_decode(h, &h->insns[n + 1], &pop) ||
+	    !height_parts_decode(h, &h->insns[n + 2], &mov))
 		return -1;
 	reg = sp_from(&mov);
-	if (popped(&pop) < 0 || popped(&pop) == reg || popped(&pop) == RSP || popped(&pop) == RBP ||
-	    reg == RSP || reg == RBP)
+	if (popped(&pop) < 0 || popped(&pop) == reg || popped(&pop) == HEIGHT_PARTS_RSP ||
+	    popped(&pop) == HEIGHT_PARTS_RBP || reg == HEIGHT_PARTS_RSP || reg == HEIGHT_PARTS_RBP)
 		return -1;
 	for (size_t i = n + 1; i < h->nr; i++) {
-		h->insns[i].found |= BEHIND;
+		h->insns[i].found |= HEIGHT_PARTS_BEHIND;
 		if (h->insns[i].flow != HEIGHT_NEXT)
 			break;
 	}
@@ -257,10 +246,11 @@ static bool is_strict_end(const struct height *h, size_t n, int reg)
 {
 	struct insn_x86 load, pop, jump;
 
-	return n > 0 && n + 3 < h->nr && decode(h, &h->insns[n - 1], &load) &&
-	       slot_to(&load) == reg && decode(h, &h->insns[n + 1], &pop) &&
-	       decode(h, &h->insns[n + 3], &jump) && h->insns[n + 3].flow == HEIGHT_ELSEWHERE &&
-	       general(&jump.op[0]) == popped(&pop);
+	return n > 0 && n + 3 < h->nr && height_parts_decode(h, &h->insns[n - 1], &load) &&
+	       slot_to(&load) == reg && height_parts_decode(h, &h->insns[n + 1], &pop) &&
+	       height_parts_decode(h, &h->insns[n + 3], &jump) &&
+	       h->insns[n + 3].flow == HEIGHT_ELSEWHERE &&
+	       height_parts_register(&jump.op[0]) == popped(&pop);
 }
 
 /* ---- findings -------------------------------------------------------------------------------- */
@@ -270,11 +260,11 @@ static bool make_frame(struct height *h, size_t n)
 {
 	struct insn_x86 push;
 
-	if (n + 1 >= h->nr || !decode(h, &h->insns[n + 1], &push) ||
-	    push.head.mnemonic != ZYDIS_MNEMONIC_PUSH || general(&push.op[0]) < 0)
+	if (n + 1 >= h->nr || !height_parts_decode(h, &h->insns[n + 1], &push) ||
+	    push.head.mnemonic != ZYDIS_MNEMONIC_PUSH || height_parts_register(&push.op[0]) < 0)
 		return false;
-	h->insns[n].found |= ELSEWHERE;
-	h->insns[n + 1].found |= ELSEWHERE;
+	h->insns[n].found |= HEIGHT_PARTS_ELSEWHERE;
+	h->insns[n + 1].found |= HEIGHT_PARTS_ELSEWHERE;
 	return true;
 }
 
@@ -285,21 +275,21 @@ static bool look_at(struct height *h, size_t n, size_t *ends)
 	struct insn_x86 in;
 	int reg = -1;
 
-	if (!decode(h, i, &in) || writes_frame_end(&in))
+	if (!height_parts_decode(h, i, &in) || writes_frame_end(&in))
 		return false;
 	if (in.head.mnemonic == ZYDIS_MNEMONIC_LEAVE) {
 		reg = leave_frame(h, n);
 		*ends += reg >= 0 && is_strict_end(h, n, reg);
-		i->found |= IN_FRAME;
+		i->found |= HEIGHT_PARTS_IN_FRAME;
 		return reg >= 0;
 	}
 	if (i->does & HEIGHT_FRAMES)
 		return make_frame(h, n);
 	if (i->flow == HEIGHT_RETURN || jumps_back(h, n, &in) ||
-	    (sp_from(&in) >= 0 && sp_from(&in) != RBP && jumps_soon(h, n + 1)))
-		i->found |= ELSEWHERE;
+	    (sp_from(&in) >= 0 && sp_from(&in) != HEIGHT_PARTS_RBP && jumps_soon(h, n + 1)))
+		i->found |= HEIGHT_PARTS_ELSEWHERE;
 	if (uses_frame(&in))
-		i->found |= IN_FRAME;
+		i->found |= HEIGHT_PARTS_IN_FRAME;
 	return true;
 }
 
@@ -313,14 +303,14 @@ static bool look(struct height *h)
 	/* The code behind "leave" is that end's alone. */
 	for (size_t n = 0; n < h->nr; n++)
 		if (height_leads_to_target(&h->insns[n]) &&
-		    height_insn_at(h, h->insns[n].target)->found & BEHIND)
+		    height_insn_at(h, h->insns[n].target)->found & HEIGHT_PARTS_BEHIND)
 			return false;
 	return ends >= MIN_ENDS;
 }
 
 static uint8_t inherited(const struct height_insn *next)
 {
-	return next ? next->found & (IN_FRAME | ELSEWHERE) : 0;
+	return next ? next->found & (HEIGHT_PARTS_IN_FRAME | HEIGHT_PARTS_ELSEWHERE) : 0;
 }
 
 static bool sweep(struct height *h)
@@ -339,7 +329,7 @@ static bool sweep(struct height *h)
 			found |= inherited(height_insn_at(h, i->target));
 		/* Code of its own that is called finds the same rbp. */
 		if (i->flow == HEIGHT_CALL && i->target != HEIGHT_NO_TARGET)
-			found |= height_insn_at(h, i->target)->found & IN_FRAME;
+			found |= height_insn_at(h, i->target)->found & HEIGHT_PARTS_IN_FRAME;
 		changed |= found != i->found;
 		i->found = found;
 	}
@@ -348,7 +338,8 @@ static bool sweep(struct height *h)
 
 static bool in_frame(const struct height_insn *i)
 {
-	return (i->found & (IN_FRAME | ELSEWHERE | BEHIND | LOST)) == IN_FRAME;
+	return (i->found & (HEIGHT_PARTS_IN_FRAME | HEIGHT_PARTS_ELSEWHERE | HEIGHT_PARTS_BEHIND |
+			    HEIGHT_PARTS_LOST)) == HEIGHT_PARTS_IN_FRAME;
 }
 
 /* What holds of rbp behind an instruction holds of the next one, if no other leads there. */
@@ -359,13 +350,14 @@ static void find_behind(struct height *h)
 		const bool writes = before->does & HEIGHT_WRITES_FP;
 		struct height_insn *i = &h->insns[n];
 
-		if (i->found & TARGET || before->off + before->len != i->off ||
+		if (i->found & HEIGHT_PARTS_TARGET || before->off + before->len != i->off ||
 		    !height_falls_through(before))
 			continue;
-		if (before->found & LOST || (writes && !(before->does & HEIGHT_FRAMES)))
-			i->found |= LOST;
+		if (before->found & HEIGHT_PARTS_LOST ||
+		    (writes && !(before->does & HEIGHT_FRAMES)))
+			i->found |= HEIGHT_PARTS_LOST;
 		else if (in_frame(before) && !writes)
-			i->found |= IN_FRAME;
+			i->found |= HEIGHT_PARTS_IN_FRAME;
 	}
 }
 
@@ -412,6 +404,18 @@ static void keep_frames(struct height *h, size_t word)
 	}
 }
 
+static void keep_entries(struct height *h, size_t word)
+{
+	for (size_t off = 0, len, n = 0; off < h->len; off += len) {
+		size_t first = n;
+
+		len = length_at(h, off, word);
+		while (n < h->nr && h->insns[n].off < off + len)
+			n++;
+		height_parts_entry(h, first, n);
+	}
+}
+
 /* ---- code that is called --------------------------------------------------------------------- */
 
 /* Parts call some of their own code, which returns as routines do. */
@@ -444,6 +448,7 @@ int height_parts(struct height *h)
 	h->proof = HEIGHT_BY_PARTS;
 	height_keep(h);
 	keep_frames(h, word);
+	keep_entries(h, word);
 	r = keep_called(h);
 	return r < 0 ? r : 1;
 }

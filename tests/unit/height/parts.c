@@ -13,11 +13,12 @@
 
 #include "height.h"
 
-enum { VADDR = 0x401000, HEAD = 32, WORD = 2, MAX_LEN = 2048, MAX_PARTS = 24 };
+enum { VADDR = 0x401000, HEAD = 32, WORD = 2, MAX_LEN = 2048, MAX_PARTS = 24, RAX = 0 };
 
 #define PUSH_RAX      0x50
 #define PUSH_RDX      0x52
 #define POP_RAX	      0x58
+#define POP_RDX	      0x5a
 #define POP_RSI	      0x5e
 #define PUSH_RBP      0x55
 #define POP_RBP	      0x5d
@@ -46,12 +47,13 @@ enum { VADDR = 0x401000, HEAD = 32, WORD = 2, MAX_LEN = 2048, MAX_PARTS = 24 };
 #define JMP_FAR(n)    0xe9, (n)&0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
 #define JZ(n)	      0x74, (n)
 
-#define ENTRY	  POP_RAX, PUSH_RAX, PUSH_RBP, MOV_RBP_RSP, PUSH_R13, PUSH_0, R13_TO_FRAME, JMP_TABLE
-#define END	  SLOT_TO_RBX, LEAVE, POP_RSI, MOV_RSP_RBX, JMP_RSI
-#define BYTECODE  PUSH_RAX, JMP_TABLE
-#define INTRINSIC POP_RAX, MOV_RSP_R13, JMP_RAX
-#define HANDLER	  NOP, RET
-#define INVOKE	  PUSH_RDX, R13_TO_FRAME, JMP_METHOD
+#define MAKE_FRAME PUSH_RAX, PUSH_RBP, MOV_RBP_RSP, PUSH_R13, PUSH_0, JMP_TABLE
+#define ENTRY	   POP_RAX, PUSH_RAX, PUSH_RBP, MOV_RBP_RSP, PUSH_R13, PUSH_0, R13_TO_FRAME, JMP_TABLE
+#define END	   SLOT_TO_RBX, LEAVE, POP_RSI, MOV_RSP_RBX, JMP_RSI
+#define BYTECODE   PUSH_RAX, JMP_TABLE
+#define INTRINSIC  POP_RAX, MOV_RSP_R13, JMP_RAX
+#define HANDLER	   NOP, RET
+#define INVOKE	   PUSH_RDX, R13_TO_FRAME, JMP_METHOD
 
 static struct height *h;
 static uint8_t code[MAX_LEN];
@@ -82,6 +84,14 @@ static void add(const uint8_t *bytes, size_t n)
 		const uint8_t bytes[] = { __VA_ARGS__ };                                           \
 		add(bytes, sizeof(bytes));                                                         \
 	} while (0)
+
+#define CASE(...)                                                                                  \
+	{                                                                                          \
+		sizeof((const uint8_t[]){ __VA_ARGS__ }),                                          \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
 
 static int row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 {
@@ -128,6 +138,17 @@ static void frame(size_t at)
 	assert_int_equal(height_reason_at(h, at), HEIGHT_PROVEN);
 }
 
+/* A method was entered: r13 has the caller's stack pointer. */
+static void entry(size_t at, unsigned int returns)
+{
+	assert_int_equal(rules[at].how, UNWIND_CFA);
+	assert_int_equal(rules[at].base, 13);
+	assert_int_equal(rules[at].off, 0);
+	assert_int_equal(rules[at].fp_at, UNWIND_AT_SAME);
+	assert_int_equal(rules[at].link_at, UNWIND_AT_LOST);
+	assert_int_equal(rules[at].returns, returns);
+}
+
 static void none(size_t from, size_t end)
 {
 	for (size_t i = from; i < end; i++)
@@ -152,7 +173,13 @@ static void interpreter(void **state)
 	begin_interpreter();
 	run();
 	assert_int_equal(report.proof, HEIGHT_BY_PARTS);
-	none(0, part[0] + 8); /* before the slot is pushed */
+	none(0, part[0]);
+	entry(part[0], UNWIND_RETURNS_SP);
+	for (size_t i = part[0] + 1; i < part[0] + 6; i++)
+		entry(i, RAX + 1);
+	assert_int_equal(rules[part[0] + 6].base, 13); /* the push of the slot */
+	assert_int_equal(rules[part[0] + 6].fp_at, UNWIND_AT_FP);
+	assert_int_equal(rules[part[0] + 6].returns, UNWIND_RETURNS_FP);
 	for (size_t i = part[0] + 8; i < part[0] + 18; i++)
 		frame(i);
 	frame(part[1]);
@@ -197,6 +224,27 @@ static void calls_its_own(void **state)
 	run();
 	frame(at);
 	frame(at + 5);
+}
+
+/* Locals are pushed in a loop; where the stack is full there is another way out. */
+static void enters(void **state)
+{
+	size_t at;
+
+	(void)state;
+	begin_interpreter();
+	at = len + HEAD;
+	PART(NOP, JZ(10), POP_RAX, MOV_RSP_R13, PUSH_RAX, JMP_FAR(0x100000), POP_RAX, PUSH_0,
+	     JZ(-4 & 0xff), MAKE_FRAME);
+	run();
+	for (size_t i = at; i < at + 4; i++)
+		entry(i, UNWIND_RETURNS_SP);
+	for (size_t i = at + 4; i < at + 13; i++)
+		entry(i, RAX + 1);
+	entry(at + 13, UNWIND_RETURNS_SP);
+	for (size_t i = at + 14; i < at + 23; i++)
+		entry(i, RAX + 1);
+	frame(at + 25);
 }
 
 /* ---- no rule --------------------------------------------------------------------------------- */
@@ -248,6 +296,43 @@ static void unknown(void **state)
 	frame(at);
 	frame(at + 3);
 	none(at + 5, at + 10); /* of another frame */
+}
+
+/* What is pushed is not what was popped, or r13 not what it was. */
+static void enters_otherwise(void **state)
+{
+	static const struct {
+		size_t len;
+		uint8_t bytes[32];
+	} entries[] = {
+		CASE(POP_RAX, 0x31, 0xc0, MAKE_FRAME),	     /* xor eax, eax */
+		CASE(POP_RAX, 0xb4, 0, MAKE_FRAME),	     /* mov ah, 0 */
+		CASE(POP_RAX, 0x49, 0xff, 0xc5, MAKE_FRAME), /* inc r13 */
+		CASE(PUSH_RDX, POP_RAX, MAKE_FRAME),
+		CASE(POP_RDX, MAKE_FRAME),
+		CASE(NOP, MAKE_FRAME),
+		CASE(JZ(1), POP_RAX, MAKE_FRAME),
+		CASE(POP_RAX, CALL_OUT, MAKE_FRAME),
+		CASE(POP_RAX, MAKE_FRAME, MAKE_FRAME),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		size_t at;
+
+		begin_interpreter();
+		at = len + HEAD;
+		add(entries[i].bytes, entries[i].len);
+		run();
+		assert_int_equal(report.proof, HEIGHT_BY_PARTS);
+		none(at, at + 6);
+	}
+	/* Another part jumps into it. */
+	begin_interpreter();
+	PART(POP_RAX, NOP, MAKE_FRAME);
+	PART(NOP, JMP_FAR(-2 * HEAD - 5));
+	run();
+	none(part[nr_parts - 2], part[nr_parts - 2] + 8);
 }
 
 static void frame_is_written(void **state)
@@ -336,6 +421,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interpreter),	    cmocka_unit_test(calls_its_own),
+		cmocka_unit_test(enters),	    cmocka_unit_test(enters_otherwise),
 		cmocka_unit_test(leads_elsewhere),  cmocka_unit_test(unknown),
 		cmocka_unit_test(frame_is_written), cmocka_unit_test(other_ends),
 		cmocka_unit_test(no_chain),
