@@ -46,7 +46,7 @@ static const struct process *process_of(const struct callpaths *t,
 	return p;
 }
 
-/* What it wrote lately is just what runs now. */
+/* Code that the process wrote lately is just what runs now. */
 static void read_early(struct callpaths *t, const struct process *p)
 {
 	struct follow *f = t->config.follow;

@@ -35,7 +35,8 @@ struct bpf_rows_file {
 	uint32_t chunk, nr_chunks; /* where its table stands; nr_chunks 0: it has none */
 	uint32_t nr_again;	   /* times that it was to be reported again */
 	bool again;		   /* it is to be, and was not yet */
-	bool replaced; /* of none any more: its table stands until programs were waited for */
+	bool replaced; /* another table has its file: this one stands until programs were waited
+			  for */
 };
 
 /* So many tables that were replaced stand at once. */

@@ -153,7 +153,7 @@ struct height {
 	/* For each byte: the instruction there, if it was decoded; of one that is not plain, as it
 	 * was followed last. Else len 0. */
 	struct height_step *step;
-	/* Places of the routine that it calls. */
+	/* Places of the routine that it calls itself. */
 	uint32_t *entries;
 	/* Findings, for each byte: a number of a rule, and why. */
 	struct height_rules rules;

@@ -15,7 +15,7 @@ enum {
 	HEIGHT_PARTS_ELSEWHERE = 1 << 1, /* it leads to where a frame is made, or to an end that
 					    has none */
 	HEIGHT_PARTS_BEHIND = 1 << 2,	 /* "leave" took the frame away */
-	HEIGHT_PARTS_TARGET = 1 << 3,	 /* of a jump or call in the routine */
+	HEIGHT_PARTS_TARGET = 1 << 3,	 /* a jump or call in the routine leads here */
 	HEIGHT_PARTS_LOST = 1 << 4,	 /* rbp was written in another way, and nothing else leads
 					    here */
 	HEIGHT_PARTS_ENTERED = 1 << 5, /* a method was just entered: its return address is at rsp */
@@ -26,7 +26,7 @@ bool height_parts_decode(const struct height *h, const struct height_insn *i, st
 /* The whole general register that is the operand; negative: none. */
 int height_parts_register(const ZydisDecodedOperand *op);
 /* Keep rules for the entry of a method, if that is what the part is: its instructions are those
- * from @first up to, without, @end (parts_entry.c). */
-void height_parts_entry(struct height *h, size_t first, size_t end);
+ * from @first up to, without, @end. False: no frame is made there (parts_entry.c). */
+bool height_parts_entry(struct height *h, size_t first, size_t end);
 
 #endif

@@ -21,8 +21,10 @@ enum {
 	MIN_ENDS = 2,
 	SLOT = -8, /* from rbp: the caller's stack pointer */
 	FRAME_END = 16,
+	STATE_AREA = 16384, /* as in step.c */
 	MAX_SWEEPS = 256,
 	MAX_TO_JUMP = 4,
+	MAX_ENTRIES = 64, /* each is looked for in the whole routine */
 };
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -166,10 +168,10 @@ static bool writes_frame_end(const struct insn_x86 *in)
 {
 	for (uint8_t n = 0; n < in->head.operand_count; n++) {
 		const ZydisDecodedOperand *op = &in->op[n];
-		int64_t at = op->mem.disp.value;
+		int64_t len = op->size ? op->size / 8 : STATE_AREA;
 
 		if (is_frame_memory(op) && op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
-		    at < FRAME_END && at + op->size / 8 > SLOT)
+		    op->mem.disp.value < FRAME_END && op->mem.disp.value + len > SLOT)
 			return true;
 	}
 	return false;
@@ -342,7 +344,7 @@ static bool in_frame(const struct height_insn *i)
 			    HEIGHT_PARTS_LOST)) == HEIGHT_PARTS_IN_FRAME;
 }
 
-/* What holds of rbp behind an instruction holds of the next one, if no other leads there. */
+/* rbp is behind an instruction what it is before the next one, if no other leads there. */
 static void find_behind(struct height *h)
 {
 	for (size_t n = 1; n < h->nr; n++) {
@@ -406,13 +408,15 @@ static void keep_frames(struct height *h, size_t word)
 
 static void keep_entries(struct height *h, size_t word)
 {
-	for (size_t off = 0, len, n = 0; off < h->len; off += len) {
+	size_t nr = 0;
+
+	for (size_t off = 0, len, n = 0; off < h->len && nr < MAX_ENTRIES; off += len) {
 		size_t first = n;
 
 		len = length_at(h, off, word);
 		while (n < h->nr && h->insns[n].off < off + len)
 			n++;
-		height_parts_entry(h, first, n);
+		nr += height_parts_entry(h, first, n);
 	}
 }
 

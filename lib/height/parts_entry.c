@@ -66,7 +66,7 @@ static bool writes(const struct insn_x86 *in, int reg)
 	return false;
 }
 
-/* What holds behind the instruction, of what holds before; 0: that is not known. */
+/* The state behind the instruction, by @state before it; 0: it is not known. */
 static uint8_t behind(const struct entry *e, const struct height_insn *i, uint8_t state)
 {
 	struct insn_x86 in;
@@ -160,17 +160,18 @@ static void keep(struct entry *e)
 	height_keep_rule(h, &h->insns[e->frames + 1], &rule);
 }
 
-void height_parts_entry(struct height *h, size_t first, size_t end)
+bool height_parts_entry(struct height *h, size_t first, size_t end)
 {
 	struct entry e = { .h = h, .first = first, .end = end, .frames = end };
+	size_t nr = 0;
 
 	for (size_t n = first; n < end; n++) {
 		if (!(h->insns[n].does & HEIGHT_FRAMES))
 			continue;
-		if (e.frames < end)
-			return;
 		e.frames = n;
+		nr++;
 	}
-	if (e.frames < end && find_registers(&e) && follow(&e) && is_closed(&e))
+	if (nr == 1 && find_registers(&e) && follow(&e) && is_closed(&e))
 		keep(&e);
+	return nr > 0;
 }

@@ -81,7 +81,7 @@ void reader_code_release(struct reader_code_kept *kept)
 	kept->height = NULL;
 }
 
-/* Of a routine that begins at address 0. */
+/* The routine is taken to begin at address 0. */
 static int kept_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 {
 	struct reader_code_routine *k = ctx;

@@ -298,7 +298,7 @@ static void unknown(void **state)
 	none(at + 5, at + 10); /* of another frame */
 }
 
-/* What is pushed is not what was popped, or r13 not what it was. */
+/* Another value is pushed than was popped, or r13 is not what it was. */
 static void enters_otherwise(void **state)
 {
 	static const struct {
