@@ -97,9 +97,9 @@ void callpath_load(struct callpaths *t, const struct driver_load *l);
 /* Tables for the files that lack them, in a share of the time that is small but at the start. True:
  * some are left, or more may come soon. */
 bool callpath_serve(struct callpaths *t);
-/* True: code came lately that is to be looked after so often, by callpath_serve. */
-bool callpath_expects(const struct callpaths *t);
-#define CALLPATH_EXPECTS_NS 50000000ull
+/* Behind callpath_serve, and now and then: code waits whose process is not known, as its events
+ * were not taken yet. */
+bool callpath_wants_events(struct callpaths *t);
 
 /* ---- what goes out (written.c) --------------------------------------------------------------- */
 

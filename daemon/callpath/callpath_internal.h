@@ -72,11 +72,10 @@ struct callpath_pending {
 /* A part of a process's memory that the driver has a table of, or knows to have none. */
 struct callpath_code {
 	struct driver_rows_missing m;
-	uint64_t news;	   /* dyn_news when its routines were asked for */
-	uint64_t print;	   /* a hash of them */
-	uint64_t last_seq; /* the highest of their numbers */
-	uint64_t met_ns;   /* when a path met it first */
-	bool bare;	   /* there were none */
+	uint64_t news;	/* dyn_news when its routines were asked for */
+	uint64_t print; /* a hash of them */
+	uint64_t last;	/* the highest number of their registrations */
+	bool ahead;	/* no path met it yet */
 };
 
 struct callpath_codes {
@@ -84,9 +83,8 @@ struct callpath_codes {
 	size_t nr, cap;
 	size_t next;		  /* part that is checked next; 0: the round is over */
 	uint64_t round_ns;	  /* when it began */
-	uint64_t whole_ns;	  /* the same of the last one of all parts */
-	bool bare_only;		  /* it is of bare and young ones */
-	uint64_t young_ns;	  /* until then some part is young */
+	uint64_t took_ns;	  /* CPU time that it took up to now */
+	bool news;		  /* processes had written more code, when they were asked last */
 	struct driver_file *gone; /* that this turn found */
 	size_t cap_gone;
 	struct reader_routine *routines; /* the part that is asked for has them */
@@ -106,16 +104,11 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m);
 bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r);
 /* There is no place for @m: callpath_code_check has it met again. */
 void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m);
-/* Tables of parts of which a routine is gone since, or whose process has ended, are forgotten;
- * where some came, and all others stay, the table holds until another one is there, which is asked
- * for. */
+/* Tables of parts whose routines have changed since, or whose process has ended, are forgotten. */
 void callpath_code_check(struct callpaths *t);
 void callpath_codes_release(struct callpath_codes *c);
 
 /* ---- rows.c ---------------------------------------------------------------------------------- */
-
-/* @m lacks its table, or a newer one: it is asked for in its turn. */
-void callpath_rows_missing(struct callpaths *t, const struct driver_rows_missing *m);
 
 /* A file that lacks its table. */
 struct callpath_file {
@@ -148,9 +141,14 @@ struct callpath_rows {
 	struct callpath_user users[CALLPATH_USERS];
 	uint64_t halved_ns;
 	uint64_t nr_put, nr_none;
+	bool is_unknown; /* code waits whose process is not known */
+	uint64_t wanted_ns;
 };
 
 void callpath_rows_release(struct callpath_rows *r);
+/* Have the table of code made again, which replaces the one that there is. False: there is no place
+ * for one more. */
+bool callpath_rows_renew(struct callpaths *t, const struct driver_rows_missing *m);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "callpath_internal.h"
 #include "jit.h"
@@ -15,16 +16,17 @@
 enum {
 	PARTS_MAX = 4096, /* the driver knows no more files */
 	CHECKED_AT_ONCE = 16,
+	AHEAD = 8,		/* parts behind one that a path met */
+	AHEAD_PARTS_MAX = 1024, /* where there are more, others are met first */
 };
-/* Parts are looked after so often, those of which no routine was known yet and young ones more
- * often, and for so long at once. */
-#define CHECK_AGAIN_NS 100000000ull
-#define CHECK_BARE_NS  50000000ull
+/* Parts are looked after so often, but in such a share of the time, and for so long at once.
+ * Between two turns of the daemon processes are asked so often what they wrote. */
+#define CHECK_AGAIN_NS 4000000ull
+#define CHECK_SHARE    20
 #define CHECK_NS       5000000ull
+#define READ_NS	       4000000ull
 /* Frames are read for so long, from records on disk; routines that come later have none. */
 #define FRAMES_NS 50000000ull
-/* A runtime makes most of its code when it begins: what it says is read more often then. */
-#define YOUNG_NS 1000000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {
@@ -46,6 +48,15 @@ static const struct process *process_of(const struct callpaths *t,
 	if (!p || p->exited || (p->instance && m->instance && p->instance != m->instance))
 		return NULL;
 	return p;
+}
+
+/* Code that the process wrote lately is just what runs now. */
+static void read_early(struct callpaths *t, const struct process *p)
+{
+	struct follow *f = t->config.follow;
+
+	if (f->dyn && dyn_read_early(f->dyn, p, READ_NS))
+		f->ranges_changed = t->codes.news = true;
 }
 
 /* The frames of a routine behind those of others; where there are too many the rest is left out:
@@ -111,30 +122,33 @@ static void sort_routines(struct callpath_codes *c)
 	c->nr_routines = kept;
 }
 
-/* Routines up to a number: their hash. One that took another one's place has a higher number. */
-struct print {
-	uint64_t hash, upto;
-	uint64_t last_seq; /* the highest of all */
+/* The routines of a part as they are now, and those of them that were registered up to a number. */
+struct prints {
+	uint64_t all, old;
+	uint64_t up_to, last;
 };
 
+/* A routine that took another one's place has another number. */
 static void add_print(void *ctx, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	struct print *print = ctx;
-	uint64_t words[] = { print->hash, addr, len, seq };
+	struct prints *p = ctx;
+	uint64_t words[] = { p->all, addr, len, seq };
 
-	if (seq <= print->upto)
-		print->hash = base_hash64(words, sizeof(words));
-	if (seq > print->last_seq)
-		print->last_seq = seq;
+	p->all = base_hash64(words, sizeof(words));
+	if (seq > p->last)
+		p->last = seq;
+	words[0] = p->old;
+	if (seq <= p->up_to)
+		p->old = base_hash64(words, sizeof(words));
 }
 
-static struct print print_of(const struct process *p, const struct driver_rows_missing *m,
-			     uint64_t upto)
+static struct prints prints_of(const struct process *p, const struct driver_rows_missing *m,
+			       uint64_t up_to)
 {
-	struct print print = { .upto = upto };
+	struct prints prints = { .up_to = up_to };
 
-	dyn_living(p, m->start, m->end, add_print, &print);
-	return print;
+	dyn_living(p, m->start, m->end, add_print, &prints);
+	return prints;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -158,6 +172,7 @@ static struct callpath_code *add_part(struct callpaths *t)
 	}
 	if (base_grow(&c->parts, &c->cap, c->nr + 1, sizeof(*c->parts)) < 0)
 		return NULL;
+	c->parts[c->nr] = (struct callpath_code){ .ahead = false };
 	return &c->parts[c->nr++];
 }
 
@@ -166,20 +181,18 @@ static struct callpath_code *note(struct callpaths *t, const struct process *p,
 				  const struct driver_rows_missing *m)
 {
 	struct callpath_code *part = find(&t->codes, &m->file);
-	struct print print = print_of(p, m, UINT64_MAX);
-	uint64_t met_ns = part ? part->met_ns : base_now_ns();
 
 	if (!part)
 		part = add_part(t);
-	if (!part)
-		return NULL;
-	*part = (struct callpath_code){ .m = *m,
-					.news = dyn_news(p),
-					.print = print.hash,
-					.last_seq = print.last_seq,
-					.met_ns = met_ns };
-	if (met_ns + YOUNG_NS > t->codes.young_ns)
-		t->codes.young_ns = met_ns + YOUNG_NS;
+	if (part) {
+		const struct prints prints = prints_of(p, m, 0);
+
+		*part = (struct callpath_code){ .m = *m,
+						.news = dyn_news(p),
+						.print = prints.all,
+						.last = prints.last,
+						.ahead = part->ahead };
+	}
 	return part;
 }
 
@@ -203,6 +216,7 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 		return -DCPI_EUNSUPPORTED;
 	if (!p)
 		return -ESRCH;
+	read_early(t, p);
 	part = note(t, p, m);
 	if (!part)
 		return -ENOMEM;
@@ -212,7 +226,6 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	c->gathered_ns = base_now_ns();
 	dyn_living(p, m->start, m->end, add_routine, c);
 	sort_routines(c);
-	part->bare = !c->nr_routines;
 	if (!c->nr_routines || c->no_memory)
 		return c->no_memory ? -ENOMEM : -ENODATA;
 	code.routines = c->routines;
@@ -222,40 +235,63 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	return reader_code_rows_ask(t->config.reader, &code);
 }
 
-bool callpath_expects(const struct callpaths *t)
+/* JITs fill their memory from below: the parts behind have tables before a path meets them. */
+static void look_ahead(struct callpaths *t, const struct process *p,
+		       const struct driver_rows_missing *met)
 {
-	uint64_t now = base_now_ns();
+	for (uint64_t i = 1; i <= AHEAD && t->codes.nr < AHEAD_PARTS_MAX; i++) {
+		struct driver_rows_missing m = *met;
+		struct callpath_code *part;
 
-	return now < t->codes.young_ns || now - t->config.follow->attached_ns < YOUNG_NS;
+		m.file.size += i;
+		m.start += i << UNWIND_PAGE_BITS;
+		m.end += i << UNWIND_PAGE_BITS;
+		m.addr = m.start;
+		if (m.end <= met->end || find(&t->codes, &m.file) || !prints_of(p, &m, 0).all ||
+		    !callpath_rows_renew(t, &m))
+			continue;
+		part = note(t, p, &m);
+		if (part)
+			part->ahead = true;
+	}
 }
 
-static bool is_young(const struct callpath_code *part)
-{
-	return base_now_ns() - part->met_ns < YOUNG_NS;
-}
-
-enum { HOLDS, GROWN, GONE };
-
-/* Is what was asked for what its process has now, or has it more? */
-static int look(const struct callpaths *t, struct callpath_code *part)
+/* Is the table of what its process has now? Of more routines a new one is asked for, and the old
+ * one stays until then: it says nothing wrong. */
+static bool holds(struct callpaths *t, struct callpath_code *part)
 {
 	const struct process *p = process_of(t, &part->m);
-	struct print print;
+	struct prints prints;
 	uint64_t news;
 
 	if (!p || part->news == UINT64_MAX)
-		return GONE;
-	/* While a table is made the reader answers nothing else. */
-	if (!t->rows.is_asked && is_young(part))
-		t->config.follow->ranges_changed |= dyn_refresh_one(p);
+		return false;
+	read_early(t, p);
 	news = dyn_news(p);
 	if (news == part->news)
-		return HOLDS;
-	print = print_of(p, &part->m, part->last_seq);
-	if (print.hash != part->print)
-		return GONE;
+		return true;
+	prints = prints_of(p, &part->m, part->last);
+	if (prints.old != part->print)
+		return false;
+	if (prints.all != part->print && !callpath_rows_renew(t, &part->m))
+		return false;
 	part->news = news;
-	return print.last_seq > part->last_seq ? GROWN : HOLDS;
+	return true;
+}
+
+/* The same, and the parts behind it are looked for where there is something new. */
+static bool check(struct callpaths *t, size_t i)
+{
+	struct callpath_codes *c = &t->codes;
+	const struct driver_rows_missing m = c->parts[i].m;
+	const uint64_t news = c->parts[i].news;
+	const bool ahead = c->parts[i].ahead;
+
+	if (!holds(t, &c->parts[i]))
+		return false;
+	if (!ahead && c->parts[i].news != news)
+		look_ahead(t, process_of(t, &m), &m);
+	return true;
 }
 
 bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r)
@@ -274,25 +310,22 @@ static bool is_asked(const struct callpaths *t, const struct callpath_code *part
 	       !memcmp(&r->files[r->asked].m.file, &part->m.file, sizeof(part->m.file));
 }
 
-/* Some parts from the cursor on; those that are gone go behind the @nr_gone; how many are there. */
+/* Some parts from the cursor on; those that do not hold go behind the @nr_gone. How many these are
+ * then. */
 static size_t check_some(struct callpaths *t, size_t nr_gone)
 {
 	struct callpath_codes *c = &t->codes;
 
 	for (size_t i = 0; i < CHECKED_AT_ONCE && c->next < c->nr; i++) {
-		struct callpath_code *part = &c->parts[c->next];
-		bool is_old = c->bare_only && !part->bare && !is_young(part);
-		int found = is_old || is_asked(t, part) ? HOLDS : look(t, part);
-
-		if (found == GROWN)
-			callpath_rows_missing(t, &part->m);
-		/* Where it had no place it is forgotten in the next round. */
-		if (found != GONE) {
+		if (is_asked(t, &c->parts[c->next]) || check(t, c->next)) {
 			c->next++;
 			continue;
 		}
-		c->gone[nr_gone++] = part->m.file;
-		*part = c->parts[--c->nr];
+		/* Without memory it is tried again in the next turn. */
+		if (base_grow(&c->gone, &c->cap_gone, nr_gone + 1, sizeof(*c->gone)) < 0)
+			break;
+		c->gone[nr_gone++] = c->parts[c->next].m.file;
+		c->parts[c->next] = c->parts[--c->nr];
 	}
 	return nr_gone;
 }
@@ -301,21 +334,22 @@ static size_t check_some(struct callpaths *t, size_t nr_gone)
 void callpath_code_check(struct callpaths *t)
 {
 	struct callpath_codes *c = &t->codes;
-	uint64_t begun_ns = base_now_ns();
+	uint64_t begun_ns = base_now_ns(), cpu_ns;
 	size_t nr_gone = 0;
 
-	if (!c->next && begun_ns - c->round_ns < CHECK_BARE_NS)
-		return;
-	if (base_grow(&c->gone, &c->cap_gone, c->nr, sizeof(*c->gone)) < 0)
+	if (!c->next && (begun_ns - c->round_ns < CHECK_AGAIN_NS ||
+			 begun_ns - c->round_ns < CHECK_SHARE * c->took_ns))
 		return;
 	if (!c->next) {
 		c->round_ns = begun_ns;
-		c->bare_only = begun_ns - c->whole_ns < CHECK_AGAIN_NS;
-		if (!c->bare_only)
-			c->whole_ns = begun_ns;
+		c->took_ns = 0;
+		c->news = false;
 	}
+	/* Time in which the reader was waited for is none of it. */
+	cpu_ns = base_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	while (c->next < c->nr && base_now_ns() - begun_ns < CHECK_NS)
 		nr_gone = check_some(t, nr_gone);
+	c->took_ns += base_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	if (c->next >= c->nr)
 		c->next = 0;
 	if (nr_gone)

@@ -21,10 +21,13 @@
 #define SERVE_NS 20000000ull
 /* A file is looked for again so often, and after so long in another process that runs it: by then
  * the events of a process that has ended said what it had mapped. */
-#define AGAIN_NS    500000000ull
+#define AGAIN_NS 500000000ull
+/* A path may meet code before an event told of its process. */
+#define UNKNOWN_NS  20000000ull
+#define WANTED_NS   50000000ull
 #define PATIENCE_NS 2000000000ull
 /* A small table is waited for. */
-enum { SMALL_MS = 2 };
+enum { SMALL_MS = 10 };
 /* Time that was spent for users counts half after so long. */
 #define HALF_NS 10000000000ull
 /* Time in which a table holds others up counts so many times. */
@@ -133,31 +136,40 @@ static uint32_t uid_of(const struct callpaths *t, int32_t pid)
 	return p && p->uid_known ? p->uid : reader_user(pid);
 }
 
-void callpath_rows_missing(struct callpaths *t, const struct driver_rows_missing *m)
+/* False: there is no place for it. */
+static bool add_file(struct callpaths *t, const struct driver_rows_missing *m)
 {
 	struct callpath_rows *r = &t->rows;
-	uint32_t uid;
+	uint32_t uid = uid_of(t, m->pid);
 
-	if (waits(r, m))
-		return;
-	uid = uid_of(t, m->pid);
 	if (!has_place(r, m, uid) ||
-	    base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0) {
-		put_none(t, &m->file);
-		if (m->kind == DRIVER_ROWS_CODE)
-			callpath_code_later(t, m);
-		return;
-	}
-	r->files[r->nr] = (struct callpath_file){ .m = *m, .since_ns = base_now_ns(), .uid = uid };
-	/* Its process may end before it is asked for. */
-	if (m->kind == DRIVER_ROWS_FILE)
-		find_path(t, &r->files[r->nr]);
-	r->nr++;
+	    base_grow(&r->files, &r->cap, r->nr + 1, sizeof(*r->files)) < 0)
+		return false;
+	r->files[r->nr++] =
+		(struct callpath_file){ .m = *m, .since_ns = base_now_ns(), .uid = uid };
+	return true;
+}
+
+bool callpath_rows_renew(struct callpaths *t, const struct driver_rows_missing *m)
+{
+	return waits(&t->rows, m) || add_file(t, m);
 }
 
 static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
-	callpath_rows_missing(ctx, m);
+	struct callpaths *t = ctx;
+
+	if (waits(&t->rows, m))
+		return 0;
+	if (!add_file(t, m)) {
+		put_none(t, &m->file);
+		if (m->kind == DRIVER_ROWS_CODE)
+			callpath_code_later(t, m);
+		return 0;
+	}
+	/* Its process may end before it is asked for. */
+	if (m->kind == DRIVER_ROWS_FILE)
+		find_path(t, &t->rows.files[t->rows.nr - 1]);
 	return 0;
 }
 
@@ -311,12 +323,15 @@ static void end_asked(struct callpaths *t, int code, const struct unwind_table *
 {
 	struct callpath_rows *r = &t->rows;
 	struct callpath_file f = r->files[r->asked];
+	bool unknown;
 
 	r->nr--;
 	memmove(&r->files[r->asked], &r->files[r->asked + 1],
 		(r->nr - r->asked) * sizeof(*r->files));
 	r->is_asked = false;
-	f.next_ns = base_now_ns() + AGAIN_NS;
+	unknown = f.m.kind == DRIVER_ROWS_CODE && code == -ESRCH;
+	r->is_unknown |= unknown;
+	f.next_ns = base_now_ns() + (unknown ? UNKNOWN_NS : AGAIN_NS);
 	if (settle(t, &f, code, table))
 		r->files[r->nr++] = f;
 	else
@@ -416,5 +431,17 @@ bool callpath_serve(struct callpaths *t)
 	while (more)
 		more = ask_next(t) && (!r->is_asked || take(t, SMALL_MS)) &&
 		       base_now_ns() - begun_ns < SERVE_NS;
-	return r->is_asked || r->nr_put > put_before;
+	return r->is_asked || r->nr_put > put_before || t->codes.news;
+}
+
+bool callpath_wants_events(struct callpaths *t)
+{
+	struct callpath_rows *r = &t->rows;
+	uint64_t now_ns = base_now_ns();
+
+	if (!r->is_unknown || now_ns - r->wanted_ns < WANTED_NS)
+		return false;
+	r->is_unknown = false;
+	r->wanted_ns = now_ns;
+	return true;
 }

@@ -38,7 +38,7 @@
 #define REST_LOOKS 4
 /* While traces meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
-#define SERVE_NS 10000000ull
+#define SERVE_NS 5000000ull
 
 /* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
@@ -512,19 +512,19 @@ static void look_again(const struct daemon *d, struct loop *l)
 		set_look(l, LOOK_NS);
 }
 
-/* Code that is not translated, or has no unwind table, is met again and again until it is. */
-static void serve_missing(struct daemon *d, struct loop *l)
+/* Code that is not translated, or has no unwind table, is met again and again until it is. True:
+ * the events that tell of its process are to be taken. */
+static bool serve_missing(struct daemon *d, struct loop *l)
 {
 	bool more = d->callpaths && callpath_serve(d->callpaths);
 	uint64_t look_ns;
 
 	if (!d->traces && !d->callpaths)
-		return;
+		return false;
 	more |= d->traces && trace_serve(d->traces);
 	look_ns = more ? SERVE_NS : 2 * l->look_ns;
-	if (d->callpaths && look_ns > CALLPATH_EXPECTS_NS && callpath_expects(d->callpaths))
-		look_ns = CALLPATH_EXPECTS_NS;
 	set_look(l, look_ns > LOOK_NS ? LOOK_NS : look_ns);
+	return d->callpaths && callpath_wants_events(d->callpaths);
 }
 
 /* Its process is replaced now and then. */
@@ -565,15 +565,16 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	struct epoll_event events[DYN_FDS + 8];
 	int timeout_ms = dyn_is_catching_up(d->dyn) ? 0 : -1, r;
 	int nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, timeout_ms);
+	bool wants;
 
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
 	r = empty_timer(l->look_fd, err);
-	serve_missing(d, l);
+	wants = serve_missing(d, l);
 	watch_values(d, l);
 	if (r == 0 && turn_values(d, l, events, nr))
 		return 0;
-	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !look(d, l)))
+	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !look(d, l) && !wants))
 		return r;
 	/* The timer, or anything else, woke us: a drain is cheap, and all are emptied by one. */
 	r = empty_timer(l->timer_fd, err);

@@ -617,6 +617,16 @@ void dyn_read_ended(struct dyn *d, struct process *p)
 		read_any(reg, false);
 }
 
+bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns)
+{
+	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+
+	if (!reg || reg->over || reg->kind != DYN_REGISTRY || !d->config.reader ||
+	    base_now_ns() - reg->read_ns < after_ns || must_wait(d, reg->uid))
+		return false;
+	return read_any(reg, false);
+}
+
 void dyn_begin_with(struct dyn *d, struct dyn_registry *first)
 {
 	struct dyn_registry **end = &d->registries, **before = NULL;
@@ -648,17 +658,6 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 	d->unread = first != NULL;
 	dyn_begin_with(d, first);
 	return news;
-}
-
-bool dyn_refresh_one(const struct process *p)
-{
-	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
-	const struct dyn *d = reg ? reg->dyn : NULL;
-
-	if (!reg || reg->over || !d->config.reader ||
-	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)))
-		return false;
-	return read_any(reg, false);
 }
 
 void dyn_settled(struct dyn *d, uint64_t time_ns)

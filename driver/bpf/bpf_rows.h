@@ -36,7 +36,12 @@ struct bpf_rows_file {
 	uint32_t python;	   /* number of its CPython's layout; 0: none */
 	uint32_t nr_again;	   /* times that it was to be reported again */
 	bool again;		   /* it is to be, and was not yet */
+	bool replaced; /* another table has its file: this one stands until programs were waited
+			  for */
 };
+
+/* So many tables that were replaced stand at once. */
+enum { BPF_ROWS_REPLACED = 64 };
 
 struct bpf_rows {
 	const struct bpf_rows_ops *ops;
@@ -49,6 +54,8 @@ struct bpf_rows {
 	bool taken[CALLPATH_NR_CHUNKS];
 	bool python_taken[CALLPATH_NR_PYTHONS];
 	uint32_t version; /* of the table that was written last; 0 is no table's */
+	uint32_t replaced[BPF_ROWS_REPLACED]; /* numbers */
+	uint32_t nr_replaced;
 	uint64_t nr_tables, bytes, evicted;
 };
 

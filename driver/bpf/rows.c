@@ -19,7 +19,8 @@ uint32_t *bpf_rows_word(const struct bpf_rows *r, uint32_t number)
 static uint32_t find(const struct bpf_rows *r, const struct driver_file *file)
 {
 	for (uint32_t i = 1; i < CALLPATH_NR_FILES; i++)
-		if (r->files[i].known && !memcmp(&r->files[i].file, file, sizeof(*file)))
+		if (r->files[i].known && !r->files[i].replaced &&
+		    !memcmp(&r->files[i].file, file, sizeof(*file)))
 			return i;
 	return 0;
 }
@@ -34,13 +35,14 @@ static uint64_t used_ns(const struct bpf_rows *r, uint32_t number)
 	return walked > f->put_ns ? walked : f->put_ns;
 }
 
-/* The one that was not used for longest; 0: there is none but @keep. */
+/* The one that was not used for longest; 0: there is none but @keep, and those that go anyway. */
 static uint32_t oldest(const struct bpf_rows *r, bool with_table, uint32_t keep)
 {
 	uint32_t found = 0;
 
 	for (uint32_t i = 1; i < CALLPATH_NR_FILES; i++) {
-		if (i == keep || !r->files[i].known || (with_table && !r->files[i].nr_chunks))
+		if (i == keep || !r->files[i].known || r->files[i].replaced ||
+		    (with_table && !r->files[i].nr_chunks))
 			continue;
 		if (!found || used_ns(r, i) < used_ns(r, found))
 			found = i;
@@ -83,6 +85,22 @@ static void settle(struct bpf_rows *r)
 {
 	r->ops->changed(r->ctx);
 	r->ops->wait(r->ctx);
+	for (uint32_t i = 0; i < r->nr_replaced; i++) {
+		free_chunks(r, r->replaced[i]);
+		r->files[r->replaced[i]] = (struct bpf_rows_file){ .known = false };
+	}
+	r->nr_replaced = 0;
+}
+
+/* Its file leads elsewhere by now. Programs are waited for once for many of these. */
+static void replace(struct bpf_rows *r, uint32_t number)
+{
+	if (!number || !r->files[number].known)
+		return;
+	r->files[number].replaced = true;
+	r->replaced[r->nr_replaced++] = number;
+	if (r->nr_replaced == BPF_ROWS_REPLACED)
+		settle(r);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -105,6 +123,10 @@ static uint32_t make_run(struct bpf_rows *r, uint32_t nr, uint32_t keep)
 {
 	uint32_t at = find_run(r, nr), freed = 0, number = 0;
 
+	if (at == CALLPATH_NR_CHUNKS && r->nr_replaced) {
+		settle(r);
+		at = find_run(r, nr);
+	}
 	if (at < CALLPATH_NR_CHUNKS)
 		return at;
 	while (at == CALLPATH_NR_CHUNKS || freed < BPF_ROWS_SPARE) {
@@ -129,15 +151,15 @@ static int make_banks(struct bpf_rows *r, uint32_t chunk, uint32_t nr)
 	return e;
 }
 
-/* A number for one more file. */
-static uint32_t take_number(struct bpf_rows *r)
+/* A number for one more file. That of @keep stays. */
+static uint32_t take_number(struct bpf_rows *r, uint32_t keep)
 {
 	uint32_t number;
 
 	for (uint32_t i = 1; i < CALLPATH_NR_FILES; i++)
 		if (!r->files[i].known)
 			return i;
-	number = oldest(r, false, 0);
+	number = oldest(r, false, keep);
 	/* No program can be in a table that there never was. */
 	if (evict(r, number))
 		settle(r);
@@ -227,18 +249,17 @@ static int put_table(struct bpf_rows *r, uint32_t number, const struct unwind_ta
 	return 0;
 }
 
-/* The number of @file, which has no table now. */
-static uint32_t know(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns)
+/* A number for the table of @file, which has none under that. *@old: the number of the one that it
+ * replaces, or 0. */
+static uint32_t know(struct bpf_rows *r, const struct driver_file *file, uint64_t now_ns,
+		     uint32_t *old)
 {
 	uint32_t number = find(r, file);
 
-	if (!number) {
-		number = take_number(r);
+	*old = number && r->files[number].nr_chunks ? number : 0;
+	if (!number || *old) {
+		number = take_number(r, number);
 		r->files[number] = (struct bpf_rows_file){ .file = *file, .known = true };
-	} else if (r->files[number].nr_chunks) {
-		r->ops->lead(r->ctx, file, 0);
-		settle(r);
-		free_chunks(r, number);
 	}
 	r->files[number].put_ns = now_ns;
 	return number;
@@ -247,18 +268,21 @@ static uint32_t know(struct bpf_rows *r, const struct driver_file *file, uint64_
 int bpf_rows_put(struct bpf_rows *r, const struct driver_file *file,
 		 const struct unwind_table *table, uint64_t now_ns)
 {
-	uint32_t number;
+	uint32_t number, old;
 	int e = 0;
 
 	if (table && words_of(table) > (uint64_t)CALLPATH_NR_CHUNKS * CALLPATH_CHUNK)
 		return -DCPI_ELIMIT;
-	number = know(r, file, now_ns);
+	number = know(r, file, now_ns, &old);
 	if (table)
 		e = put_table(r, number, table, now_ns);
 	/* Without one it is not missing all the same. */
 	if (r->ops->lead(r->ctx, file, r->files[number].nr_chunks ? number : 0) < 0 && e >= 0)
 		e = -ENOMEM;
 	r->ops->changed(r->ctx);
+	replace(r, old);
+	if (old && !table)
+		settle(r);
 	return e;
 }
 
@@ -276,7 +300,7 @@ bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t n
 	if (bpf_rows_is_asked(r, file))
 		return false;
 	if (!number) {
-		number = take_number(r);
+		number = take_number(r, 0);
 		r->files[number] = (struct bpf_rows_file){ .file = *file, .known = true };
 	}
 	r->files[number].again = false;

@@ -21,6 +21,10 @@ static int join(struct height *h, uint64_t off, const struct height_state *s)
 	if (n == h->state[off])
 		return 0;
 	h->state[off] = n;
+	if (off < h->low)
+		h->low = off;
+	if (off >= h->high)
+		h->high = off + 1;
 	if (!h->queued[off]) {
 		h->queued[off] = 1;
 		h->queue[h->nr_queue++] = (uint32_t)off;
@@ -44,6 +48,7 @@ static int follow(struct height *h, uint32_t off)
 	int r = 0;
 
 	height_step(h, off, &s, &step);
+	h->step[off] = step;
 	if (step.flow == HEIGHT_CALL && step.direct)
 		r = join_called(h, step.target);
 	if (r == 0 && (step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_JUMP))
@@ -73,15 +78,14 @@ static int follow_all(struct height *h)
 
 static int add_insn(struct height *h, uint32_t off)
 {
-	struct height_state s = *height_states_at(&h->states, h->state[off]);
-	struct height_step step;
+	/* It was followed in this state, or again since. */
+	const struct height_step step = h->step[off];
 	bool within;
 	int r;
 
 	r = base_grow(&h->insns, &h->cap_insns, h->nr + 1, sizeof(*h->insns));
 	if (r < 0)
 		return r;
-	height_step(h, off, &s, &step);
 	within = step.direct && step.target - h->vaddr < h->len;
 	h->insns[h->nr] = (struct height_insn){
 		.off = off,
@@ -95,12 +99,61 @@ static int add_insn(struct height *h, uint32_t off)
 	return 0;
 }
 
+void height_flow_clear(struct height *h, size_t from, size_t end)
+{
+	size_t nr = end > from ? end - from : 0;
+
+	memset(h->state + from, 0, nr * sizeof(*h->state));
+	memset(h->queued + from, 0, nr);
+	memset(h->index + from, 0, nr * sizeof(*h->index));
+	h->nr = 0;
+}
+
+/* The same of what the last flow reached, which is all that it listed, if it came to its end. */
+static void clear_last(struct height *h)
+{
+	if (!h->listed)
+		height_flow_clear(h, h->low, h->high);
+	for (size_t n = 0; n < h->nr; n++) {
+		h->state[h->insns[n].off] = 0;
+		h->index[h->insns[n].off] = 0;
+	}
+	h->nr = 0;
+}
+
+/* The first place from @i on, up to @end, that was reached. */
+static size_t next_reached(const struct height *h, size_t i, size_t end)
+{
+	uint64_t four;
+
+	for (; i + 4 <= end; i += 4) {
+		memcpy(&four, &h->state[i], sizeof(four));
+		if (four)
+			break;
+	}
+	while (i < end && !h->state[i])
+		i++;
+	return i;
+}
+
+static int list_insns(struct height *h)
+{
+	int r = 0;
+
+	for (size_t i = next_reached(h, h->low, h->high); r >= 0 && i < h->high;
+	     i = next_reached(h, i + 1, h->high))
+		r = add_insn(h, (uint32_t)i);
+	h->listed = r >= 0;
+	return r < 0 ? r : 0;
+}
+
 void height_flow_begin(struct height *h)
 {
-	memset(h->state, 0, h->len * sizeof(*h->state));
-	memset(h->queued, 0, h->len);
-	memset(h->index, 0, h->len * sizeof(*h->index));
-	h->nr = h->nr_queue = 0;
+	clear_last(h);
+	h->listed = false;
+	h->low = h->len;
+	h->high = 0;
+	h->nr_queue = 0;
 	height_states_clear(&h->states);
 }
 
@@ -113,10 +166,7 @@ int height_flow_end(struct height *h)
 {
 	int r = follow_all(h);
 
-	for (uint32_t i = 0; r >= 0 && i < h->len; i++)
-		if (h->state[i])
-			r = add_insn(h, i);
-	return r < 0 ? r : 0;
+	return r < 0 ? r : list_insns(h);
 }
 
 int height_flow(struct height *h, uint32_t off, const struct height_state *s)
@@ -125,6 +175,18 @@ int height_flow(struct height *h, uint32_t off, const struct height_state *s)
 
 	height_flow_begin(h);
 	r = height_flow_enter(h, off, s);
+	return r < 0 ? r : height_flow_end(h);
+}
+
+int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr)
+{
+	struct height_state entry;
+	int r = 0;
+
+	height_state_entry(&entry);
+	height_flow_begin(h);
+	for (size_t i = 0; r >= 0 && i < nr; i++)
+		r = height_flow_enter(h, offs[i], &entry);
 	return r < 0 ? r : height_flow_end(h);
 }
 

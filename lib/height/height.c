@@ -29,7 +29,8 @@ void height_close(struct height *h)
 	free(h->reason);
 	free(h->rule);
 	free(h->insns);
-	free(h->plain);
+	free(h->step);
+	free(h->entries);
 	free(h);
 }
 
@@ -40,8 +41,8 @@ void height_set_called(struct height *h, bool called)
 
 void height_set_entries(struct height *h, const struct height_entry *entries, size_t nr)
 {
-	h->entries = entries;
-	h->nr_entries = nr;
+	h->told = entries;
+	h->nr_told = nr;
 }
 
 const char *height_reason_text(enum height_reason reason)
@@ -94,7 +95,8 @@ static int reserve(struct height *h, size_t len)
 	    base_grow(&h->index, &h->cap_index, len, sizeof(*h->index)) < 0 ||
 	    base_grow(&h->rule, &h->cap_rule, len, sizeof(*h->rule)) < 0 ||
 	    base_grow(&h->reason, &h->cap_reason, len, sizeof(*h->reason)) < 0 ||
-	    base_grow(&h->plain, &h->cap_plain, len, sizeof(*h->plain)) < 0)
+	    base_grow(&h->step, &h->cap_step, len, sizeof(*h->step)) < 0 ||
+	    base_grow(&h->entries, &h->cap_entries, len, sizeof(*h->entries)) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -105,6 +107,9 @@ static int work_called(struct height *h)
 	struct height_state entry;
 	int r;
 
+	r = height_parts(h);
+	if (r)
+		return r;
 	height_state_entry(&entry);
 	r = height_flow(h, 0, &entry);
 	if (r == -DCPI_ELIMIT)
@@ -125,9 +130,12 @@ static int work(struct height *h)
 
 	if (r < 0)
 		return r;
-	memset(h->plain, 0, h->len * sizeof(*h->plain));
+	memset(h->step, 0, h->len * sizeof(*h->step));
+	height_flow_clear(h, 0, h->len);
+	h->low = h->high = 0;
+	h->listed = false;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;
-	return h->nr_entries ? height_told(h) : work_called(h);
+	return h->nr_told ? height_told(h) : work_called(h);
 }
 
 static void report_to(const struct height *h, size_t len, struct height_report *report)

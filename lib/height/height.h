@@ -54,6 +54,7 @@ enum height_proof {
 	HEIGHT_BY_CALLER,   /* height_set_called */
 	HEIGHT_BY_USE,	    /* nothing of the entry; it uses rbp as its frame pointer throughout */
 	HEIGHT_BY_RUNTIME,  /* height_set_entries */
+	HEIGHT_BY_PARTS,    /* nothing of the entry; many parts run in a frame that ends prove */
 	HEIGHT_NR_PROOFS
 };
 
@@ -100,7 +101,8 @@ void height_set_entries(struct height *h, const struct height_entry *entries, si
  * Find the rules of the routine at @vaddr, whose @len bytes are @code and which is entered at its
  * first byte. @row is called in ascending order with each address from which on another rule holds;
  * before the first one is UNWIND_NONE, and the last row, if there are any, is UNWIND_NONE at
- * @vaddr + @len or before it. A negative answer of @row ends the work and is returned. A routine
+ * @vaddr + @len or before it. They are the same, beside their addresses, wherever the bytes stand.
+ * A negative answer of @row ends the work and is returned. A routine
  * without proof is no error: it has no rows. @report may be NULL. 0, -ENOMEM, -EINVAL (an address
  * range that wraps around).
  */

@@ -32,6 +32,9 @@ struct height_state {
 	struct height_value reg[HEIGHT_NR_REGS];
 	/* The address at which the caller's register is in memory: HEIGHT_STACK, or unknown. */
 	struct height_value saved[HEIGHT_NR_SAVED];
+	/* A copy of rbp as a frame pointer, likewise, and its value: code that saves all registers
+	 * around a call takes it from there. */
+	struct height_value copy, copied;
 };
 
 enum { HEIGHT_MAX_STATES = 1 << 12, HEIGHT_STATE_SLOTS = HEIGHT_MAX_STATES * 2 };
@@ -40,11 +43,13 @@ enum { HEIGHT_MAX_STATES = 1 << 12, HEIGHT_STATE_SLOTS = HEIGHT_MAX_STATES * 2 }
 struct height_states {
 	struct height_state v[HEIGHT_MAX_STATES];
 	uint16_t slot[HEIGHT_STATE_SLOTS];
+	uint16_t at[HEIGHT_MAX_STATES]; /* the slot of each */
 	uint32_t nr;
 };
 
 /* Before the first instruction after a call. */
 void height_state_entry(struct height_state *s);
+void height_state_drop_copy(struct height_state *s);
 /* Keep of *@s as much as holds where *@with may be too. */
 void height_state_meet(struct height_state *s, const struct height_state *with);
 void height_states_clear(struct height_states *t);
@@ -78,15 +83,17 @@ enum {
 	HEIGHT_FRAMES = 1 << 5,	     /* rbp = rsp */
 	HEIGHT_SP_FROM_FP = 1 << 6,  /* rsp = rbp + a number */
 	HEIGHT_WRITES_FP = 1 << 7,
+	HEIGHT_RESTORES_FP = 1 << 8, /* rbp from its copy, and that is what it has anyway */
 };
 
 struct height_step {
 	uint64_t target; /* of HEIGHT_BRANCH, HEIGHT_JUMP, and of HEIGHT_CALL if @direct */
 	uint8_t len;	 /* above 0 */
 	uint8_t flow;	 /* enum height_flow */
-	uint8_t does;	 /* set of what is listed above */
+	uint16_t does;	 /* set of what is listed above */
 	bool direct;
 	bool padding; /* it does nothing */
+	bool plain;   /* it leaves any state as it is */
 };
 
 /* ---- rules (rules.c) ------------------------------------------------------------------------- */
@@ -118,7 +125,8 @@ struct height_insn {
 	uint32_t off;
 	uint32_t target; /* offset in the routine; HEIGHT_NO_TARGET: none */
 	uint16_t state;	 /* before it */
-	uint8_t len, flow, does;
+	uint16_t does;
+	uint8_t len, flow;
 	uint8_t found;
 };
 
@@ -142,24 +150,39 @@ struct height {
 	/* For each byte: index + 1 of the instruction that begins there. */
 	uint32_t *index;
 	struct height_insn *insns; /* ascending */
-	/* For each byte: the instruction there, if it was decoded and leaves any state as it is;
-	 * else len 0. */
-	struct height_step *plain;
+	/* For each byte: the instruction there, if it was decoded; of one that is not plain, as it
+	 * was followed last. Else len 0. */
+	struct height_step *step;
+	/* Places of the routine that it calls itself. */
+	uint32_t *entries;
 	/* Findings, for each byte: a number of a rule, and why. */
 	struct height_rules rules;
 	uint16_t *rule;
 	uint8_t *reason;
 	size_t cap_state, cap_queued, cap_queue, cap_index, cap_reason, cap_rule, cap_insns,
-		cap_plain;
+		cap_step, cap_entries;
 	uint64_t steps; /* how many instructions may still be followed */
 	size_t nr_queue, nr;
+	size_t low, high; /* no place that the last flow reached is outside */
+	bool listed;	  /* and all that it reached are in @insns */
 	uint8_t proof, refused;
 	bool called;
 	uint8_t calls; /* enum height_calls */
 	/* Told by the runtime. */
-	const struct height_entry *entries;
-	size_t nr_entries;
+	const struct height_entry *told;
+	size_t nr_told;
 };
+
+static inline bool height_falls_through(const struct height_insn *i)
+{
+	return i->flow == HEIGHT_NEXT || i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_CALL;
+}
+
+static inline bool height_leads_to_target(const struct height_insn *i)
+{
+	return i->target != HEIGHT_NO_TARGET &&
+	       (i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_JUMP);
+}
 
 /* Decode the instruction at @off, which is within the routine, and change *@s as it does (step.c).
  */
@@ -172,6 +195,10 @@ int height_flow(struct height *h, uint32_t off, const struct height_state *s);
 void height_flow_begin(struct height *h);
 int height_flow_enter(struct height *h, uint64_t off, const struct height_state *s);
 int height_flow_end(struct height *h);
+/* Nothing of [from, end) was reached. */
+void height_flow_clear(struct height *h, size_t from, size_t end);
+/* As height_flow from @nr places that are called. */
+int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr);
 /* The instruction at an offset, or NULL. */
 struct height_insn *height_insn_at(const struct height *h, uint64_t off);
 /* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
@@ -193,5 +220,14 @@ int height_told(struct height *h);
 int height_use(struct height *h);
 /* Keep the rules of all instructions, which have a frame pointer (rules.c). */
 void height_keep_use(struct height *h);
+
+/* Likewise, for a routine of many parts in one frame, whose first byte is no code (parts.c). 1: it
+ * is one, and has its rules; 0: it is none; -ENOMEM. */
+int height_parts(struct height *h);
+/* Keep that rule of an instruction, and those of instructions that lead to a return and have none
+ * yet (rules.c). */
+void height_keep_rule(struct height *h, const struct height_insn *i,
+		      const struct unwind_rule *rule);
+void height_keep_called(struct height *h);
 
 #endif

@@ -23,17 +23,6 @@ static bool at_return(const struct height_state *s)
 	return s->reg[HEIGHT_SP].kind == HEIGHT_STACK && s->reg[HEIGHT_SP].off == -8;
 }
 
-static bool falls_through(const struct height_insn *i)
-{
-	return i->flow == HEIGHT_NEXT || i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_CALL;
-}
-
-static bool leads_to_target(const struct height_insn *i)
-{
-	return i->target != HEIGHT_NO_TARGET &&
-	       (i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_JUMP);
-}
-
 static bool leads_out(const struct height_insn *i)
 {
 	return i->flow == HEIGHT_ELSEWHERE ||
@@ -134,7 +123,8 @@ static uint8_t inherited_fp(const struct height *h, const struct height_insn *i,
 	if (i->does & HEIGHT_SP_FROM_FP)
 		return next->found & HEIGHT_VERIFIED && sp_assumed(h, next) ? HEIGHT_VERIFIED_FP
 									    : 0;
-	if (i->does & HEIGHT_WRITES_FP || state_of(h, next)->reg[HEIGHT_FP].kind != HEIGHT_STACK)
+	if ((i->does & HEIGHT_WRITES_FP && !(i->does & HEIGHT_RESTORES_FP)) ||
+	    state_of(h, next)->reg[HEIGHT_FP].kind != HEIGHT_STACK)
 		return 0;
 	return next->found & HEIGHT_VERIFIED_FP;
 }
@@ -175,10 +165,10 @@ static bool sweep(struct height *h)
 		struct height_insn *i = &h->insns[n];
 		uint8_t found = i->found;
 
-		if (falls_through(i))
+		if (height_falls_through(i))
 			found |= inherited_across(h, i,
 						  height_insn_at(h, (uint64_t)i->off + i->len));
-		if (leads_to_target(i))
+		if (height_leads_to_target(i))
 			found |= inherited(h, i, height_insn_at(h, i->target));
 		changed |= found != i->found;
 		i->found = found;
@@ -211,9 +201,9 @@ static void spread_doubts(struct height *h)
 		struct height_insn *i = height_insn_at(h, h->queue[--h->nr_queue]);
 		uint8_t why = i->found & (HEIGHT_FROM_SIDE | HEIGHT_CALLED_BEFORE);
 
-		if (falls_through(i))
+		if (height_falls_through(i))
 			doubt(h, height_insn_at(h, (uint64_t)i->off + i->len), why);
-		if (leads_to_target(i))
+		if (height_leads_to_target(i))
 			doubt(h, height_insn_at(h, i->target), why);
 	}
 }
@@ -301,9 +291,9 @@ void height_prove_told(struct height *h)
 	h->proof = HEIGHT_BY_RUNTIME;
 	find_anchored(h);
 	/* An entry that was told holds for all ways there. */
-	for (size_t n = 0; n < h->nr_entries; n++)
-		if (height_insn_at(h, h->entries[n].off))
-			height_insn_at(h, h->entries[n].off)->found |= HEIGHT_ANCHORED;
+	for (size_t n = 0; n < h->nr_told; n++)
+		if (height_insn_at(h, h->told[n].off))
+			height_insn_at(h, h->told[n].off)->found |= HEIGHT_ANCHORED;
 	h->nr_queue = 0;
 	doubt_sides(h);
 	spread_doubts(h);

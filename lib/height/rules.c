@@ -130,3 +130,29 @@ void height_keep_use(struct height *h)
 		if (rule_of(h, &h->insns[n], &rule) == HEIGHT_PROVEN)
 			keep(h, &h->insns[n], HEIGHT_PROVEN, &rule);
 }
+
+void height_keep_rule(struct height *h, const struct height_insn *i, const struct unwind_rule *rule)
+{
+	keep(h, i, HEIGHT_PROVEN, rule);
+}
+
+static bool has_rule(const struct height *h, const struct height_insn *i)
+{
+	for (size_t n = 0; n < i->len; n++)
+		if (h->rule[i->off + n])
+			return true;
+	return false;
+}
+
+void height_keep_called(struct height *h)
+{
+	struct unwind_rule rule;
+
+	for (size_t n = 0; n < h->nr; n++) {
+		const struct height_insn *i = &h->insns[n];
+
+		if (i->found & HEIGHT_ANCHORED && !has_rule(h, i) &&
+		    rule_of(h, i, &rule) == HEIGHT_PROVEN)
+			keep(h, i, HEIGHT_PROVEN, &rule);
+	}
+}

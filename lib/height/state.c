@@ -20,17 +20,28 @@ static void meet(struct height_value *a, const struct height_value *b)
 		a->assumed |= b->assumed;
 }
 
+void height_state_drop_copy(struct height_state *s)
+{
+	memset(&s->copy, 0, sizeof(s->copy));
+	memset(&s->copied, 0, sizeof(s->copied));
+}
+
 void height_state_meet(struct height_state *s, const struct height_state *with)
 {
 	for (size_t i = 0; i < HEIGHT_NR_REGS; i++)
 		meet(&s->reg[i], &with->reg[i]);
 	for (size_t i = 0; i < HEIGHT_NR_SAVED; i++)
 		meet(&s->saved[i], &with->saved[i]);
+	meet(&s->copy, &with->copy);
+	meet(&s->copied, &with->copied);
+	if (s->copy.kind != HEIGHT_STACK || s->copied.kind != HEIGHT_STACK)
+		height_state_drop_copy(s);
 }
 
 void height_states_clear(struct height_states *t)
 {
-	memset(t->slot, 0, sizeof(t->slot));
+	for (uint32_t n = 1; n <= t->nr; n++)
+		t->slot[t->at[n]] = 0;
 	t->nr = 0;
 }
 
@@ -46,5 +57,6 @@ uint16_t height_states_add(struct height_states *t, const struct height_state *s
 		return 0;
 	t->v[++t->nr] = *s;
 	t->slot[at] = (uint16_t)t->nr;
+	t->at[t->nr] = (uint16_t)at;
 	return (uint16_t)t->nr;
 }

@@ -50,9 +50,9 @@ int height_steady(struct height *h, const uint8_t *code, size_t len, uint64_t va
 	h->code = code;
 	h->len = len;
 	h->vaddr = vaddr;
-	if (base_grow(&h->plain, &h->cap_plain, len, sizeof(*h->plain)) < 0)
+	if (base_grow(&h->step, &h->cap_step, len, sizeof(*h->step)) < 0)
 		return -ENOMEM;
-	memset(h->plain, 0, len * sizeof(*h->plain));
+	memset(h->step, 0, len * sizeof(*h->step));
 	for (uint64_t off = 0; r >= 0 && off < len; off += step.len) {
 		int32_t before = depth;
 

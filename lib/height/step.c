@@ -83,6 +83,8 @@ static void drop_below(struct height_state *s, int32_t off)
 	for (size_t i = 0; i < HEIGHT_NR_SAVED; i++)
 		if (s->saved[i].kind == HEIGHT_STACK && s->saved[i].off < off)
 			s->saved[i] = anything;
+	if (s->copy.off < off)
+		height_state_drop_copy(s);
 }
 
 static void set_sp(struct work *w, struct height_value v)
@@ -96,6 +98,14 @@ static void set_sp(struct work *w, struct height_value v)
 	else
 		drop_below(w->s, v.off);
 	w->s->reg[HEIGHT_SP] = v;
+}
+
+/* It is what rbp has, as a frame pointer. */
+static bool is_frame(const struct work *w, struct height_value what)
+{
+	const struct height_value *fp = &w->s->reg[HEIGHT_FP];
+
+	return what.kind == HEIGHT_STACK && fp->kind == HEIGHT_STACK && what.off == fp->off;
 }
 
 static void set(struct work *w, int n, struct height_value v)
@@ -118,6 +128,12 @@ static bool may_save(const struct work *w, struct height_value at, int64_t len)
 	       at.off >= sp->off;
 }
 
+static bool overlaps(const struct height_value *saved, struct height_value at, int64_t len)
+{
+	return saved->kind == HEIGHT_STACK && at.off + len > saved->off &&
+	       at.off < (int64_t)saved->off + 8;
+}
+
 static void store(struct work *w, struct height_value at, int64_t len, struct height_value what)
 {
 	struct height_value *saved = w->s->saved;
@@ -128,9 +144,10 @@ static void store(struct work *w, struct height_value at, int64_t len, struct he
 	if (end > RETURN_AT && at.off < 0)
 		w->out->does |= HEIGHT_WRITES_OWN;
 	for (size_t i = 0; i < HEIGHT_NR_SAVED; i++)
-		if (saved[i].kind == HEIGHT_STACK && end > saved[i].off &&
-		    at.off < (int64_t)saved[i].off + 8)
+		if (overlaps(&saved[i], at, len))
 			saved[i] = anything;
+	if (overlaps(&w->s->copy, at, len))
+		height_state_drop_copy(w->s);
 	if (!may_save(w, at, len))
 		return;
 	/* The first copy is the one that stays longest. */
@@ -138,9 +155,13 @@ static void store(struct work *w, struct height_value at, int64_t len, struct he
 		saved[HEIGHT_SAVED_FP] = at;
 	if (what.kind == HEIGHT_OLD_LINK && saved[HEIGHT_SAVED_LINK].kind != HEIGHT_STACK)
 		saved[HEIGHT_SAVED_LINK] = at;
+	if (is_frame(w, what)) {
+		w->s->copy = at;
+		w->s->copied = what;
+	}
 }
 
-static struct height_value load(const struct work *w, struct height_value at)
+static struct height_value load(struct work *w, struct height_value at)
 {
 	static const uint16_t kinds[HEIGHT_NR_SAVED] = { HEIGHT_OLD_FP, HEIGHT_OLD_LINK };
 	const struct height_value *saved = w->s->saved;
@@ -149,6 +170,14 @@ static struct height_value load(const struct work *w, struct height_value at)
 		if (saved[i].kind == HEIGHT_STACK && saved[i].off == at.off)
 			return (struct height_value){ .kind = kinds[i],
 						      .assumed = saved[i].assumed | at.assumed };
+	if (at.kind == HEIGHT_STACK && w->s->copy.kind == HEIGHT_STACK &&
+	    w->s->copy.off == at.off) {
+		struct height_value copied = w->s->copied;
+
+		copied.assumed |= w->s->copy.assumed | at.assumed;
+		w->out->does |= is_frame(w, copied) ? HEIGHT_RESTORES_FP : 0;
+		return copied;
+	}
 	return anything;
 }
 
@@ -418,14 +447,15 @@ void height_step(struct height *h, uint64_t off, struct height_state *s, struct 
 {
 	struct work w;
 
-	if (h->plain[off].len) {
-		*out = h->plain[off];
+	if (h->step[off].plain) {
+		*out = h->step[off];
 		return;
 	}
 	w.s = s;
 	w.out = out;
-	w.told = h->nr_entries;
+	w.told = h->nr_told;
 	step(&w, h->code + off, h->len - off, h->vaddr + off);
-	if (out->flow != HEIGHT_BAD && is_plain(&w))
-		h->plain[off] = *out;
+	out->plain = out->flow != HEIGHT_BAD && is_plain(&w);
+	if (out->plain)
+		h->step[off] = *out;
 }

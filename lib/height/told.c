@@ -60,9 +60,9 @@ int height_told(struct height *h)
 	int r = 0;
 
 	height_flow_begin(h);
-	for (size_t i = 0; r >= 0 && i < h->nr_entries; i++) {
-		tell_state(&h->entries[i], &s);
-		r = height_flow_enter(h, h->entries[i].off, &s);
+	for (size_t i = 0; r >= 0 && i < h->nr_told; i++) {
+		tell_state(&h->told[i], &s);
+		r = height_flow_enter(h, h->told[i].off, &s);
 	}
 	if (r >= 0)
 		r = height_flow_end(h);

@@ -76,6 +76,7 @@ static void add_body(const struct height *h, struct trials *t)
 	memset(&s.reg[HEIGHT_LINK], 0, sizeof(s.reg[HEIGHT_LINK]));
 	/* rbx is not checked by returns. */
 	memset(&s.saved[HEIGHT_SAVED_LINK], 0, sizeof(s.saved[HEIGHT_SAVED_LINK]));
+	height_state_drop_copy(&s);
 	add_state(t, &s,
 		  s.reg[HEIGHT_FP].kind == HEIGHT_STACK ? HEIGHT_CALLS_FP : HEIGHT_CALLS_NONE);
 }

@@ -61,7 +61,7 @@ static bool uses_frame(const struct height *h, const struct height_insn *i)
 /* Do all paths leave rbp as it is, and use it? */
 static bool is_framed(const struct height *h)
 {
-	const uint8_t never = HEIGHT_WRITES_FP | HEIGHT_FRAMES | HEIGHT_SP_FROM_FP;
+	const uint16_t never = HEIGHT_WRITES_FP | HEIGHT_FRAMES | HEIGHT_SP_FROM_FP;
 	size_t uses = 0;
 
 	for (size_t n = 0; n < h->nr; n++) {

@@ -19,7 +19,10 @@ enum {
 	UNWIND_FP = 6,	 /* rbp; x29 */
 	UNWIND_SP = 7,
 	UNWIND_NR_REGS = 16,
-	UNWIND_RETURNS_LINK = UNWIND_LINK + 1, /* aarch64: "returns" of a rule */
+	/* Values of a rule's "returns", beside register + 1. */
+	UNWIND_RETURNS_LINK = UNWIND_LINK + 1,	/* aarch64 */
+	UNWIND_RETURNS_FP = UNWIND_NR_REGS + 1, /* in memory at fp + 8, wherever the CFA is */
+	UNWIND_RETURNS_SP, /* in memory at sp: just entered, or about to return */
 };
 
 /* The CFA is the stack pointer as it is in the caller. "base" is a register, "off" bytes. */
@@ -53,7 +56,8 @@ struct unwind_rule {
 	int16_t add;
 	int16_t fp_words;
 	int16_t link_words;
-	uint8_t returns; /* 0: the caller's pc is at CFA - 8; else register returns - 1 has it */
+	uint8_t returns; /* 0: the caller's pc is at CFA - 8; up to UNWIND_NR_REGS: register
+			    returns - 1 has it; else as above */
 	uint8_t zero;
 };
 
@@ -61,7 +65,7 @@ struct unwind_rule {
 static inline bool unwind_rule_valid(const struct unwind_rule *r)
 {
 	return r->how < UNWIND_NR_HOW && r->base < UNWIND_NR_REGS && r->fp_at < UNWIND_NR_AT &&
-	       r->link_at < UNWIND_NR_AT && r->returns <= UNWIND_NR_REGS && r->zero == 0;
+	       r->link_at < UNWIND_NR_AT && r->returns <= UNWIND_RETURNS_SP && r->zero == 0;
 }
 
 #endif

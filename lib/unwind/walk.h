@@ -101,6 +101,26 @@ UNWIND_INLINE enum unwind_step unwind_saved(void *ctx, uint8_t at, int16_t words
 }
 
 /*
+ * The caller's pc into *@pc from where the frame's own fp or sp says. The frame pointer is above
+ * the stack pointer, and the return address above that is no higher than the caller's frame: where
+ * a routine in between took off an argument, it stands in its place.
+ */
+UNWIND_INLINE enum unwind_step unwind_return_at(void *ctx, const struct unwind_state *s,
+						const struct unwind_rule *r, uint64_t cfa,
+						uint64_t *pc)
+{
+	const bool by_fp = r->returns == UNWIND_RETURNS_FP;
+	uint64_t sp = s->reg[UNWIND_SP], at = by_fp ? s->reg[UNWIND_FP] + 8 : sp;
+
+	/* A callee may have taken off what stood at sp. */
+	if (by_fp ? !(s->known & 1u << UNWIND_FP) : !s->exact)
+		return UNWIND_STEP_NO_ROWS;
+	if (at < sp || cfa < at)
+		return UNWIND_STEP_ASTRAY;
+	return UNWIND_READ(ctx, pc, at) ? UNWIND_STEP_UNREADABLE : UNWIND_STEP_NEXT;
+}
+
+/*
  * The caller's pc into *@pc. @link is the caller's, where it is known. A routine that called
  * another one has its return address in memory, and no longer in a register.
  */
@@ -112,6 +132,8 @@ UNWIND_INLINE enum unwind_step unwind_return(void *ctx, const struct unwind_stat
 
 	if (!r->returns)
 		return UNWIND_READ(ctx, pc, cfa - 8) ? UNWIND_STEP_UNREADABLE : UNWIND_STEP_NEXT;
+	if (r->returns > UNWIND_NR_REGS)
+		return unwind_return_at(ctx, s, r, cfa, pc);
 	if (reg == UNWIND_LINK) {
 		if (!(known & 1u << UNWIND_LINK) || (r->link_at == UNWIND_AT_SAME && !s->exact))
 			return UNWIND_STEP_NO_ROWS;

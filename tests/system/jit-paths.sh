@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Call paths through code that processes wrote: from what runs in calc's, V8's and LuaJIT's routines back through the
-# program to its start, by what the routines do with the stack, and by what LuaJIT's module says of the frames of
-# traces. Of a routine of libc's that two traces call, each has the share that it knows. Read when the processes are
-# gone.
+# Call paths through code that processes wrote: from what runs in calc's, V8's, HotSpot's and LuaJIT's routines back
+# through the program to its start, by what the routines do with the stack, and by what LuaJIT's module says of the
+# frames of traces. Callers of one routine have the shares that the program knows. Read when the processes are gone.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/runtime.sh"
@@ -15,7 +14,7 @@ need_root
 # $work/json.
 tree_of()
 {
-	local image pid
+	local pid
 	"${run[@]}" >"$work/said" &
 	pid=$!
 	wait $pid || fail "$1"
@@ -35,18 +34,18 @@ ended_early()
 		END { print n + 0 }' "$work/tree"
 }
 
-# walked PROGRAM: run it as $run until a quarter of its samples or more are on complete paths. How long its tables
-# take, the machine decides, and what else waits for one.
+# walked PROGRAM [PERCENT]: run it as $run until so many of its samples (25 of 100) or more are on complete paths. How
+# long its tables take, the machine decides, and what else waits for one.
 walked()
 {
-	local all early
+	local all early percent=${2:-25}
 	for _ in 1 2 3 4 5 6; do
 		tree_of "$1"
 		all=$(awk '/^cpu-clock +[0-9]+ samples/ { print $2 }' "$work/tree")
 		early=$(ended_early)
 		echo "$1: of $all samples $early end early"
 		[ "$all" -gt 500 ] || fail "$1: $all samples"
-		[ $((early * 4)) -gt $((all * 3)) ] || return 0
+		[ $((early * 100)) -gt $((all * (100 - percent))) ] || return 0
 	done
 	head -60 "$work/tree"
 	fail "$1: $early of $all end early"
@@ -116,6 +115,30 @@ luajit_frame()
 	[ "${found//$'\t'/ }" = "$said" ] || fail "the frame of LuaJIT's traces"
 }
 
+# callers_hold ROUTINE NAME…: those are its callers, by dcpicallers, with shares within 3 points of the CPU time that
+# the program said.
+callers_hold()
+{
+	local routine=$1
+	shift
+	"$DCPI_BIN/dcpicallers" -image "$image" "$routine" >"$work/callers" || fail "dcpicallers $routine"
+	awk -v names="$*" '
+		NR == FNR { said[$1] = $2; all += $2; next }
+		{
+			for (i = split(names, name, " "); i > 0; i--)
+				if ($0 ~ "[.]" name[i] "( |$)" && !(name[i] in got)) { got[name[i]] = $1; sum += $1 }
+		}
+		END {
+			for (n in said) {
+				is = sum ? 100 * got[n] / sum : 0
+				should = 100 * said[n] / all
+				printf "%s called in %.1f %% of the samples, said %.1f %%\n", n, is, should
+				bad += is - should > 3 || should - is > 3
+			}
+			exit bad > 0 || !sum
+		}' "$work/said" "$work/callers" || { cat "$work/callers"; fail "callers of $routine"; }
+}
+
 start_daemon -callpaths 1
 run=("$DCPI_BIN/calc" -time 4 -shares "$DCPI_SRC/examples/jit/calc/shares.calc")
 walked calc
@@ -138,5 +161,14 @@ if command -v luajit >/dev/null; then
 	walked luajit
 	reach_start luajit ' _start ' ' main ' lua_cpcall lua_pcall 'callers.lua:9 often' memfrob
 	callers_share memfrob often seldom
+fi
+
+jdk=$(ls -d /usr/lib/jvm/java-17-openjdk-* 2>/dev/null | sort | sed -n 1p)
+if [ -x "$jdk/bin/javac" ] && [ -e "$DCPI_LIB/libdcpi-jvmti.so" ]; then
+	"$jdk/bin/javac" -d "$work/classes" "$DCPI_SRC/tests/support/Callers.java" || fail "javac"
+	run=("$jdk/bin/java" -agentpath:"$DCPI_LIB/libdcpi-jvmti.so" -cp "$work/classes" Callers 4)
+	walked java 60
+	reach_start java JavaMain call_stub Interpreter Callers.sixty arraycopy
+	callers_hold jbyte_disjoint_arraycopy sixty thirty ten
 fi
 stop_daemon

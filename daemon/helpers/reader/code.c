@@ -2,6 +2,7 @@
 /* An unwind table is made from what a process's routines do with their stack. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "height.h"
 #include "reader_code.h"
@@ -9,11 +10,24 @@
 #include "unwind.h"
 #include "wire.h"
 
-enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN, PART_MAX = 1 << 20 };
+enum { ROUTINE_LEN_MAX = HEIGHT_MAX_LEN, PART_MAX = 1 << 20, KEPT_BYTES = 64 << 20 };
+
+struct kept_row {
+	uint32_t off;
+	struct unwind_rule rule;
+};
+
+/* Its rows hold wherever such code stands. */
+struct reader_code_routine {
+	struct kept_row *rows;
+	size_t nr, cap;
+	size_t len;
+	uint8_t code[];
+};
 
 struct making {
 	struct unwind_builder *builder;
-	struct height *height;
+	struct reader_code_kept *kept;
 	const struct registry_memory *memory;
 	uint64_t start, end;
 	int fd;
@@ -46,6 +60,93 @@ static const uint8_t *code_of(const struct making *m, const struct reader_routin
 		       : NULL;
 }
 
+/* ---- kept ------------------------------------------------------------------------------------ */
+
+static void free_routine(struct reader_code_routine *k)
+{
+	if (k)
+		free(k->rows);
+	free(k);
+}
+
+static void clear(struct reader_code_kept *kept)
+{
+	for (size_t i = 0; i < READER_CODE_SLOTS; i++) {
+		free_routine(kept->slots[i]);
+		kept->slots[i] = NULL;
+	}
+	kept->bytes = 0;
+}
+
+void reader_code_release(struct reader_code_kept *kept)
+{
+	clear(kept);
+	height_close(kept->height);
+	kept->height = NULL;
+}
+
+/* The routine is taken to begin at address 0. */
+static int kept_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	struct reader_code_routine *k = ctx;
+
+	if (base_grow(&k->rows, &k->cap, k->nr + 1, sizeof(*k->rows)) < 0)
+		return -ENOMEM;
+	k->rows[k->nr++] = (struct kept_row){ (uint32_t)addr, *rule };
+	return 0;
+}
+
+static struct reader_code_routine *make_routine(struct reader_code_kept *kept, const uint8_t *code,
+						size_t len)
+{
+	struct reader_code_routine *k = calloc(1, sizeof(*k) + len);
+
+	if (!k)
+		return NULL;
+	k->len = len;
+	memcpy(k->code, code, len);
+	if (height_rows(kept->height, k->code, len, 0, kept_row, k, NULL) >= 0)
+		return k;
+	free_routine(k);
+	return NULL;
+}
+
+static size_t bytes_of(const struct reader_code_routine *k)
+{
+	return k ? sizeof(*k) + k->len + k->cap * sizeof(*k->rows) : 0;
+}
+
+/* The routine with that code, whose rules are found now if they were not before. NULL: no memory.
+ */
+static const struct reader_code_routine *routine_of(struct reader_code_kept *kept,
+						    const uint8_t *code, size_t len)
+{
+	struct reader_code_routine **slot =
+		&kept->slots[base_hash64(code, len) % READER_CODE_SLOTS];
+
+	if (*slot && (*slot)->len == len && memcmp((*slot)->code, code, len) == 0)
+		return *slot;
+	if (kept->bytes > KEPT_BYTES)
+		clear(kept);
+	kept->bytes -= bytes_of(*slot);
+	free_routine(*slot);
+	*slot = make_routine(kept, code, len);
+	kept->bytes += bytes_of(*slot);
+	return *slot;
+}
+
+/* ---- a table --------------------------------------------------------------------------------- */
+
+static int add_rows(struct making *m, const uint8_t *code, const struct reader_routine *q)
+{
+	const struct reader_code_routine *k = routine_of(m->kept, code, q->len);
+	int r = k ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < k->nr; i++)
+		r = row(m, q->addr + k->rows[i].off, &k->rows[i].rule);
+	return r;
+}
+
 /* Take the routine's frames, as its runtime told of them; *@fallback: they count only where the
  * code proves nothing. -EINVAL: there are not so many. */
 static int read_frames(const struct making *m, const struct reader_routine *q, bool *fallback)
@@ -69,7 +170,8 @@ static int read_frames(const struct making *m, const struct reader_routine *q, b
 	return 0;
 }
 
-static int code_rows(struct making *m, const struct reader_routine *q, const uint8_t *code)
+/* What was told is of this routine, not of its code: the rules are not kept. */
+static int told_rows(struct making *m, const struct reader_routine *q, const uint8_t *code)
 {
 	struct height_report report;
 	bool fallback;
@@ -78,13 +180,13 @@ static int code_rows(struct making *m, const struct reader_routine *q, const uin
 	if (r < 0)
 		return r;
 	if (!fallback)
-		height_set_entries(m->height, m->entries, q->nr_frames);
-	r = height_rows(m->height, code, q->len, q->addr, row, m, &report);
+		height_set_entries(m->kept->height, m->entries, q->nr_frames);
+	r = height_rows(m->kept->height, code, q->len, q->addr, row, m, &report);
 	if (r < 0 || !fallback || report.refused != HEIGHT_NO_PROOF ||
 	    report.proof != HEIGHT_BY_NOTHING)
 		return r;
-	height_set_entries(m->height, m->entries, q->nr_frames);
-	return height_rows(m->height, code, q->len, q->addr, row, m, NULL);
+	height_set_entries(m->kept->height, m->entries, q->nr_frames);
+	return height_rows(m->kept->height, code, q->len, q->addr, row, m, NULL);
 }
 
 static int add_routine(struct making *m, const struct reader_routine *q)
@@ -99,7 +201,7 @@ static int add_routine(struct making *m, const struct reader_routine *q)
 		return 0;
 	code = code_of(m, q);
 	if (code)
-		r = code_rows(m, q, code);
+		r = q->nr_frames ? told_rows(m, q, code) : add_rows(m, code, q);
 	return r < 0 ? r : row(m, q->addr + q->len, &none);
 }
 
@@ -125,19 +227,21 @@ static int add_routines(struct making *m, uint64_t nr)
 }
 
 int reader_code_table(const struct reader_code_part *part, const struct registry_memory *memory,
-		      struct unwind_table **out)
+		      struct reader_code_kept *kept, struct unwind_table **out)
 {
-	struct making m = { .memory = memory,
+	struct making m = { .kept = kept,
+			    .memory = memory,
 			    .start = part->start,
 			    .end = part->end,
 			    .fd = part->fd,
 			    .frames_off = part->nr * sizeof(struct reader_routine) };
-	int r;
+	int r = 0;
 
 	*out = NULL;
 	if (m.end <= m.start || m.end - m.start > PART_MAX || part->nr > READER_ROUTINES_MAX)
 		return -EINVAL;
-	r = height_open(REGISTRY_MACHINE, &m.height);
+	if (!kept->height)
+		r = height_open(REGISTRY_MACHINE, &kept->height);
 	m.part = malloc(m.end - m.start);
 	m.builder = unwind_builder_new();
 	m.code = malloc(ROUTINE_LEN_MAX);
@@ -149,7 +253,6 @@ int reader_code_table(const struct reader_code_part *part, const struct registry
 	if (r >= 0)
 		r = unwind_builder_done(m.builder, out);
 	unwind_builder_free(m.builder);
-	height_close(m.height);
 	free(m.entries);
 	free(m.code);
 	free(m.part);

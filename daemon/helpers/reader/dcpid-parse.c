@@ -120,10 +120,11 @@ static int rows_make(int fd, struct base_buf *out)
 
 static int code_rows(const struct reader_request *q, int fd, struct base_buf *out)
 {
+	static struct reader_code_kept kept;
 	const struct registry_memory memory = { memory_read, NULL };
 	struct unwind_table *t = NULL;
 	const struct reader_code_part part = { fd, q->size, q->addr, q->end };
-	int r = reader_code_table(&part, &memory, &t);
+	int r = reader_code_table(&part, &memory, &kept, &t);
 
 	return put_table(r, t, out);
 }

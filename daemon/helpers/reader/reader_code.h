@@ -3,7 +3,11 @@
 #ifndef DCPI_READER_CODE_H
 #define DCPI_READER_CODE_H
 
+#include <stddef.h>
+
 #include "registry.h"
+
+enum { READER_CODE_SLOTS = 1 << 13 };
 
 struct unwind_table;
 
@@ -14,10 +18,22 @@ struct reader_code_part {
 };
 
 /*
+ * Rules of routines from earlier tables, with their code: a table is made again whenever one of its
+ * routines changes, and most are then what they were. Zero-initialize; it is kept for the life of
+ * its process.
+ */
+struct reader_code_kept {
+	struct height *height;
+	struct reader_code_routine *slots[READER_CODE_SLOTS];
+	size_t bytes;
+};
+
+/*
  * The table of a part of a process, whose code is in @memory. What cannot be read, or is not
  * understood, has no rule. -EINVAL: the routines are not as reader.h says.
  */
 int reader_code_table(const struct reader_code_part *part, const struct registry_memory *memory,
-		      struct unwind_table **out);
+		      struct reader_code_kept *kept, struct unwind_table **out);
+void reader_code_release(struct reader_code_kept *kept);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "callpath_internal.h"
+#include "height.h"
 
 /* A frame and its caller's, which is to be checked. */
 struct edge {
@@ -25,6 +26,9 @@ struct check {
 	struct analysis_image *ai;
 	struct image *img;
 	struct insn_decoder *decoder;
+	struct height *height; /* NULL: none was needed, or there is none for this machine */
+	uint64_t asked; /* the last routine of that image that code was looked at for, or 0 */
+	bool pushes;	/* it pushes return addresses by hand */
 };
 
 static int by_place(const void *pa, const void *pb)
@@ -59,8 +63,8 @@ static void find_walked(struct check *c, const struct profdb_callpaths *paths)
 			c->walked[procedure_of(c, i)] = true;
 }
 
-/* An interpreter whose code its process wrote pushes what is returned to, and calls by a jump. Its
- * frames have no rules, so that each path ends there. */
+/* An interpreter whose code its process wrote pushes what is returned to, and calls by a jump. One
+ * whose frames have no rules ends each path. */
 static bool is_interpreter(const struct check *c, size_t node,
 			   const struct profdb_callpath_node *caller)
 {
@@ -97,17 +101,57 @@ static void list_edges(struct check *c, const struct profdb_callpaths *paths)
 
 /* ---- one image ------------------------------------------------------------------------------- */
 
-static enum called check_edge(const struct check *c, const struct edge *e)
+static int no_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
+{
+	(void)ctx;
+	(void)addr;
+	(void)rule;
+	return 0;
+}
+
+static bool is_of_parts(struct check *c, const struct image_symbol *s)
+{
+	struct height_report report = { .proof = HEIGHT_BY_NOTHING };
+	uint8_t *code = s->len <= HEIGHT_MAX_LEN ? malloc(s->len + 1) : NULL;
+
+	if (!c->height && height_open(image_machine(c->img), &c->height) < 0)
+		c->height = NULL;
+	if (code && c->height && image_bytes(c->img, s->vaddr, code, s->len) == s->len &&
+	    height_rows(c->height, code, s->len, s->vaddr, no_row, NULL, &report) < 0)
+		report.proof = HEIGHT_BY_NOTHING;
+	free(code);
+	return report.proof == HEIGHT_BY_PARTS;
+}
+
+/* HotSpot's interpreter has rules, and calls as is said above: no call stands before the places
+ * that are returned to. */
+static bool pushes_returns(struct check *c, uint64_t vaddr)
+{
+	const struct image_symbol *s =
+		c->ai->kind == PROFDB_DYNAMIC ? image_symbol_at(c->img, vaddr) : NULL;
+
+	if (!s)
+		return false;
+	if (s->vaddr != c->asked)
+		c->pushes = is_of_parts(c, s);
+	c->asked = s->vaddr;
+	return c->pushes;
+}
+
+static enum called check_edge(struct check *c, const struct edge *e)
 {
 	const struct callpath_procedure *p = &c->t->procedures[e->callee];
 	const struct image_symbol to = { .name = p->name, .vaddr = p->vaddr, .len = p->len };
 	const bool known = p->kind == CALLPATH_PROCEDURE, here = p->image == c->ai;
+	enum called result;
 	uint64_t vaddr;
 
 	if (image_vaddr(c->img, e->off, &vaddr) < 0)
 		return CALLED_UNCHECKED;
-	return analysis_called(c->decoder, c->img, vaddr, known ? &to : NULL, here,
-			       c->ai->kind == PROFDB_DYNAMIC);
+	result = analysis_called(c->decoder, c->img, vaddr, known ? &to : NULL, here,
+				 c->ai->kind == PROFDB_DYNAMIC);
+	return result == CALLED_CONTRADICTED && pushes_returns(c, vaddr) ? CALLED_UNCHECKED
+									 : result;
 }
 
 static void check_edges(struct check *c, const struct edge *first, size_t nr)
@@ -128,6 +172,7 @@ static void check_image(struct check *c, const struct edge *first, size_t nr)
 {
 	c->img = NULL;
 	c->decoder = NULL;
+	c->asked = 0;
 	if (!c->ai || in_kernel(c->ai) || analysis_image_open(c->t->a, c->ai, &c->img, NULL) < 0)
 		return;
 	if (insn_decoder_open(image_machine(c->img), &c->decoder, NULL) >= 0)
@@ -159,6 +204,7 @@ int callpath_check(struct callpath_tree *t, const struct profdb_callpaths *paths
 		c.ai = frames->images[image];
 		check_image(&c, &c.edges[i], nr);
 	}
+	height_close(c.height);
 	free(c.edges);
 	free(c.walked);
 	return 0;

@@ -506,6 +506,26 @@ static void with_too_many_frames(void **state)
 	assert_int_equal(asked_code.nr_frames, READER_ROUTINE_FRAMES_MAX + 1);
 }
 
+/* A path met its code before an event told of it: the events are asked for, now and then. */
+static void process_is_not_known_yet(void **state)
+{
+	(void)state;
+	begin_code();
+	assert_false(callpath_wants_events(paths));
+	lacks_code(1);
+	driver.missing[0].pid = PID + 1;
+	callpath_serve(paths);
+	assert_int_equal(stand_ins.nr_rows, 0);
+	assert_int_equal(waiting(), 1);
+	assert_true(callpath_wants_events(paths));
+	assert_false(callpath_wants_events(paths));
+	trial_mmap(&core, PID + 1, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	ahead_ns += SECOND_NS / 40;
+	assert_true(callpath_serve(paths));
+	assert_int_equal(driver.nr_put, 1);
+	assert_false(callpath_wants_events(paths));
+}
+
 /* Two sources tell of one routine, and a third lies about its length. */
 static void told_twice(void **state)
 {
@@ -546,8 +566,9 @@ static void nothing_told_yet(void **state)
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
 	serve_later();
-	assert_int_equal(driver.nr_forgotten, 0);
 	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(driver.put.size, CODE >> 16);
+	assert_int_equal(driver.nr_forgotten, 0);
 }
 
 /* Code that runs before it is told of has its table soon after. */
@@ -560,87 +581,70 @@ static void told_soon(void **state)
 	serve_later();
 	stand_ins.nr_routines = 1;
 	stand_ins.news++;
-	ahead_ns += SECOND_NS / 10;
+	ahead_ns += SECOND_NS / 50;
 	callpath_serve(paths);
 	assert_int_equal(driver.nr_put, 1);
+	assert_true(stand_ins.nr_read_early > 0);
 }
 
-/* Some came, and all others stay: their rules hold until the new table is there. */
+/* A table of more routines takes the place of the one that there is, which says nothing wrong. */
 static void grown(void **state)
 {
 	(void)state;
 	begin_code();
-	stand_ins.nr_routines = 1;
 	lacks_code(1);
 	callpath_serve(paths);
-	assert_int_equal(driver.nr_put, 1);
-	stand_ins.nr_routines = 2;
+	stand_ins.nr_routines = 3;
+	stand_ins.routines[2] = stand_ins.routines[0];
+	stand_ins.routines[2].addr += 0x100;
+	stand_ins.routines[2].seq = 9;
 	stand_ins.news++;
 	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(asked_code.nr, 3);
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
 	assert_int_equal(driver.nr_forgotten, 0);
-	assert_int_equal(driver.nr_put, 2);
-	assert_int_equal(asked_code.nr, 2);
-	serve_later();
-	assert_int_equal(driver.nr_put, 2);
-	/* One came, and one is gone. */
-	stand_ins.routines[0].addr += 0x1000;
-	stand_ins.routines[0].seq = 9;
+	/* One is gone, and another one came. */
+	stand_ins.routines[0] = stand_ins.routines[2];
+	stand_ins.routines[2].addr += 0x100;
+	stand_ins.routines[2].seq = 10;
 	stand_ins.news++;
 	serve_later();
+	assert_int_equal(driver.nr_put, 2);
 	assert_int_equal(driver.nr_forgotten, 1);
 	assert_int_equal(driver.forgotten.size, CODE >> 16);
 	assert_int_equal(driver.nr_put, 2);
 }
 
-/* It has grown again before its table is asked for: that is asked for once. */
-static void grown_twice(void **state)
-{
-	(void)state;
-	begin_code();
-	stand_ins.nr_routines = 1;
-	lacks_code(1);
-	callpath_serve(paths);
-	lacks_code(2);
-	stand_ins.rows_wait = UINT_MAX;
-	callpath_serve(paths);
-	for (size_t i = 2; i < 4; i++) {
-		stand_ins.routines[i].addr = CODE + 0x1000 * i;
-		stand_ins.routines[i].len = 16;
-		stand_ins.routines[i].seq = 7 + i;
-		stand_ins.nr_routines = i + 1;
-		stand_ins.news++;
-		serve_later();
-	}
-	assert_int_equal(driver.nr_forgotten, 0);
-	assert_int_equal(waiting(), 2);
-	stand_ins.rows_wait = 0;
-	while (waiting())
-		callpath_serve(paths);
-	assert_int_equal(driver.nr_put, 3);
-	assert_int_equal(asked_code.nr, 4);
-}
-
-/* What is said of young code is read at once. */
-static void young(void **state)
+/* The parts behind one that a path met, if routines are there. */
+static void looks_ahead(void **state)
 {
 	(void)state;
 	begin_code();
 	lacks_code(1);
-	assert_false(callpath_expects(paths));
 	callpath_serve(paths);
-	assert_true(callpath_expects(paths));
-	stand_ins.news_to_come = 1;
-	stand_ins.routines[0].seq = 9;
-	ahead_ns += SECOND_NS / 10;
-	callpath_serve(paths);
-	assert_int_equal(stand_ins.nr_refresh_one, 1);
-	assert_int_equal(driver.nr_forgotten, 1);
-	lacks_code(1);
-	callpath_serve(paths);
-	ahead_ns += 2 * SECOND_NS;
-	callpath_serve(paths);
-	assert_false(callpath_expects(paths));
-	assert_int_equal(stand_ins.nr_refresh_one, 1);
+	stand_ins.nr_routines = 4;
+	stand_ins.routines[2] = stand_ins.routines[3] = stand_ins.routines[0];
+	stand_ins.routines[2].addr += 0x20000;
+	stand_ins.routines[2].seq = 9;
+	stand_ins.routines[3].addr += 0xa0000;
+	stand_ins.routines[3].seq = 10;
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	assert_int_equal(driver.put.size, (CODE >> 16) + 2);
+	assert_int_equal(driver.put.ino, 1);
+	assert_int_equal(asked_code.start, CODE + 0x20000);
+	assert_int_equal(asked_code.end, CODE + 0x30000);
+	assert_int_equal(asked_code.nr, 1);
+	/* None behind one that no path met. */
+	stand_ins.news++;
+	serve_later();
+	assert_int_equal(driver.nr_put, 2);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	serve_later();
+	assert_int_equal(driver.nr_forgotten, 2);
 }
 
 /* Another routine of the same length took its place. */
@@ -787,12 +791,12 @@ int main(void)
 		TEST(by_its_routines),
 		TEST(with_frames),
 		TEST(with_too_many_frames),
+		TEST(process_is_not_known_yet),
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),
 		TEST(grown),
-		TEST(grown_twice),
-		TEST(young),
+		TEST(looks_ahead),
 		TEST(replaced),
 		TEST(its_process_ends),
 		TEST(more_parts_than_are_known),

@@ -40,7 +40,7 @@ struct stand_ins {
 	int write_result;
 	void (*on_write)(void);
 	unsigned int nr_sampled; /* dyn_sampled: files with samples */
-	unsigned int nr_take, nr_refresh, nr_ranges, nr_writes;
+	unsigned int nr_take, nr_refresh, nr_read_early, nr_ranges, nr_writes;
 	/* The quota: dyn_stats_get's images, dyn_set_full, dyn_spare_images */
 	uint64_t images_written;
 	bool full;
@@ -76,9 +76,6 @@ struct stand_ins {
 	/* reader_rows_take: it is not made for so many times, and then takes so long */
 	unsigned int rows_wait;
 	uint64_t rows_ran_ns;
-	/* dyn_refresh_one: what it reads */
-	unsigned int nr_refresh_one;
-	uint64_t news_to_come;
 	/* dyn_living, and dyn_frames: so many, whose cfa_off is the routine's seq * 8 */
 	struct {
 		uint64_t addr, len, seq;

@@ -15,30 +15,32 @@
 
 enum { VADDR = 0x401000, MAX_CODE = 256 };
 
-#define RET	     0xc3
-#define NOP	     0x90
-#define HLT	     0xf4
-#define PUSH_RAX     0x50
-#define PUSH_RBX     0x53
-#define PUSH_RBP     0x55
-#define POP_RAX	     0x58
-#define POP_RBX	     0x5b
-#define POP_RBP	     0x5d
-#define LEAVE	     0xc9
-#define MOV_RBP_RSP  0x48, 0x89, 0xe5
-#define MOV_RSP_RAX  0x48, 0x89, 0x04, 0x24 /* into memory */
-#define STORE_RBP(d) 0x48, 0x89, 0x45, (d)&0xff
-#define LOAD_RBP(d)  0x48, 0x8b, 0x45, (d)&0xff
-#define MOV_RSP_RBP  0x48, 0x89, 0xec
-#define SUB_RSP(n)   0x48, 0x83, 0xec, (n)
-#define ADD_RSP(n)   0x48, 0x83, 0xc4, (n)
-#define AND_RSP	     0x48, 0x83, 0xe4, 0xc0
-#define XOR_EBP	     0x31, 0xed
-#define XOR_EBX	     0x31, 0xdb
-#define CALL_OUT     0xe8, 0, 0, 0x10, 0
-#define JMP_OUT	     0xe9, 0, 0, 0x10, 0
-#define JZ(n)	     0x74, (n)
-#define JMP(n)	     0xeb, (n)
+#define RET	       0xc3
+#define NOP	       0x90
+#define HLT	       0xf4
+#define PUSH_RAX       0x50
+#define PUSH_RBX       0x53
+#define PUSH_RBP       0x55
+#define POP_RAX	       0x58
+#define POP_RBX	       0x5b
+#define POP_RBP	       0x5d
+#define LEAVE	       0xc9
+#define MOV_RBP_RSP    0x48, 0x89, 0xe5
+#define MOV_RSP_RAX    0x48, 0x89, 0x04, 0x24 /* into memory */
+#define STORE_RBP(d)   0x48, 0x89, 0x45, (d)&0xff
+#define LOAD_RBP(d)    0x48, 0x8b, 0x45, (d)&0xff
+#define MOV_RSP_RBP    0x48, 0x89, 0xec
+#define SAVE_RBP(d)    0x48, 0x89, 0x6c, 0x24, (d) /* mov [rsp+d], rbp */
+#define RESTORE_RBP(d) 0x48, 0x8b, 0x6c, 0x24, (d)
+#define SUB_RSP(n)     0x48, 0x83, 0xec, (n)
+#define ADD_RSP(n)     0x48, 0x83, 0xc4, (n)
+#define AND_RSP	       0x48, 0x83, 0xe4, 0xc0
+#define XOR_EBP	       0x31, 0xed
+#define XOR_EBX	       0x31, 0xdb
+#define CALL_OUT       0xe8, 0, 0, 0x10, 0
+#define JMP_OUT	       0xe9, 0, 0, 0x10, 0
+#define JZ(n)	       0x74, (n)
+#define JMP(n)	       0xeb, (n)
 
 static struct height *h;
 static struct unwind_rule rules[MAX_CODE + 1];
@@ -203,6 +205,37 @@ static void call_changes_rbx(void **state)
 	link_reg(1, UNWIND_AT_SAME, 0);
 	link_reg(6, UNWIND_AT_LOST, 0);
 	cfa(6, UNWIND_SP, 16);
+}
+
+/* All registers are saved around a call, rbp as a frame pointer among them. */
+static void frame_is_restored(void **state)
+{
+	(void)state;
+	RUN(PUSH_RBP, MOV_RBP_RSP, SUB_RSP(32), SAVE_RBP(16), CALL_OUT, RESTORE_RBP(16),
+	    ADD_RSP(32), LEAVE, RET);
+	for (size_t i = 4; i < 27; i++)
+		cfa(i, UNWIND_FP, 16);
+	cfa(28, UNWIND_SP, 8);
+	assert_int_equal(report.proof, HEIGHT_BY_RETURN);
+	/* Twice, one behind the other. */
+	RUN(PUSH_RBP, MOV_RBP_RSP, SUB_RSP(32), SAVE_RBP(16), CALL_OUT, RESTORE_RBP(16), NOP,
+	    SAVE_RBP(16), CALL_OUT, RESTORE_RBP(16), ADD_RSP(32), LEAVE, RET);
+	for (size_t i = 4; i < 43; i++)
+		cfa(i, UNWIND_FP, 16);
+	/* It is overwritten; another word is taken; what is below the stack pointer. */
+	RUN(PUSH_RBP, MOV_RBP_RSP, SUB_RSP(32), SAVE_RBP(16), 0x48, 0x89, 0x44, 0x24, 20, CALL_OUT,
+	    RESTORE_RBP(16), ADD_RSP(32), LEAVE, RET);
+	assert_int_equal(height_reason_at(h, 27), HEIGHT_AFTER_CALL);
+	RUN(PUSH_RBP, MOV_RBP_RSP, SUB_RSP(32), SAVE_RBP(16), CALL_OUT, RESTORE_RBP(24),
+	    ADD_RSP(32), LEAVE, RET);
+	assert_int_equal(height_reason_at(h, 22), HEIGHT_AFTER_CALL);
+	RUN(PUSH_RBP, MOV_RBP_RSP, SUB_RSP(32), SAVE_RBP(16), ADD_RSP(32), SUB_RSP(32), CALL_OUT,
+	    RESTORE_RBP(16), ADD_RSP(32), LEAVE, RET);
+	assert_int_equal(height_reason_at(h, 30), HEIGHT_AFTER_CALL);
+	/* A copy that only one of two paths has. */
+	RUN(PUSH_RBP, MOV_RBP_RSP, SUB_RSP(32), JZ(5), SAVE_RBP(16), CALL_OUT, RESTORE_RBP(16),
+	    ADD_RSP(32), LEAVE, RET);
+	assert_int_equal(height_reason_at(h, 24), HEIGHT_AFTER_CALL);
 }
 
 /* The callee takes its arguments off: only the frame pointer is certain. */
@@ -688,6 +721,7 @@ int main(void)
 		cmocka_unit_test(moves),
 		cmocka_unit_test(overwritten),
 		cmocka_unit_test(call_changes_rbx),
+		cmocka_unit_test(frame_is_restored),
 		cmocka_unit_test(callee_pops),
 		cmocka_unit_test(prologue),
 		cmocka_unit_test(table),

@@ -221,6 +221,69 @@ static void saved_registers(void **state)
 	}
 }
 
+/* ---- a return address that is not below the CFA ---------------------------------------------- */
+
+/* As HotSpot's interpreter: the caller's stack pointer is in a slot of the frame. */
+static void returns_by_frame_pointer(void **state)
+{
+	struct unwind_rule rule = { .how = UNWIND_DEREF,
+				    .base = UNWIND_FP,
+				    .off = -8,
+				    .fp_at = UNWIND_AT_FP,
+				    .link_at = UNWIND_AT_LOST,
+				    .returns = UNWIND_RETURNS_FP };
+	struct world w = { .rule = &rule };
+	struct unwind_memory m = { .read = read_word, .rule = rule_at, .ctx = &w };
+	struct unwind_frame frames[4];
+	struct unwind_state s = start();
+	enum unwind_step end;
+
+	(void)state;
+	*word(&w, STACK + 0x138) = STACK + 0x160;
+	*word(&w, STACK + 0x140) = STACK + 0x190;
+	*word(&w, STACK + 0x148) = 0x400123;
+	*word(&w, STACK + 0x158) = 0x400bad; /* below the CFA */
+	*word(&w, STACK + 0x188) = STACK + 0x1a0;
+	*word(&w, STACK + 0x190) = 0;
+	*word(&w, STACK + 0x198) = 0x400456;
+	assert_int_equal(unwind_walk(&m, &s, frames, 4, &end), 3);
+	assert_int_equal(frames[1].pc, 0x400123);
+	assert_int_equal(frames[2].pc, 0x400456);
+	*word(&w, STACK + 0x138) = STACK + 0x148; /* at the return address */
+	expect_caller(&w, rule, 0x400123);
+	*word(&w, STACK + 0x138) = STACK + 0x140; /* below it */
+	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
+	*word(&w, STACK + 0x138) = 0;
+	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
+	*word(&w, STACK + 0x138) = STACK + 0x160;
+	s.reg[UNWIND_SP] = STACK + 0x150; /* below the stack pointer */
+	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
+	s.known &= ~(1u << UNWIND_FP);
+	expect_end(&w, rule, &s, UNWIND_STEP_NO_ROWS);
+}
+
+/* The same before the frame is there: the caller's stack pointer is in a register. */
+static void returns_by_stack_pointer(void **state)
+{
+	struct unwind_rule rule = { .how = UNWIND_CFA, .base = 10, .returns = UNWIND_RETURNS_SP };
+	struct unwind_state s = start();
+	struct world w = { 0 };
+
+	(void)state;
+	*word(&w, STACK + 0x100) = 0x400123;
+	expect_caller(&w, rule, 0x400123);
+	s.exact = 0;
+	expect_end(&w, rule, &s, UNWIND_STEP_NO_ROWS);
+	s.exact = 1;
+	s.reg[10] = STACK + 0xf8;
+	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
+	s.reg[10] = STACK + 0x200;
+	s.reg[UNWIND_SP] = STACK + sizeof(w.words);
+	expect_end(&w, rule, &s, UNWIND_STEP_ASTRAY);
+	s.reg[10] = STACK + 0x2000;
+	expect_end(&w, rule, &s, UNWIND_STEP_UNREADABLE);
+}
+
 /* ---- aarch64 -------------------------------------------------------------------------------- */
 
 /* Its return address is in x30, until that is saved. */
@@ -307,6 +370,8 @@ int main(void)
 		cmocka_unit_test(ends),
 		cmocka_unit_test(frames_for_which_there_is_space),
 		cmocka_unit_test(saved_registers),
+		cmocka_unit_test(returns_by_frame_pointer),
+		cmocka_unit_test(returns_by_stack_pointer),
 		cmocka_unit_test(aarch64_leaf),
 		cmocka_unit_test(aarch64_frames),
 		cmocka_unit_test(signals),

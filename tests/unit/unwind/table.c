@@ -170,7 +170,7 @@ static void wrong_rows(void **state)
 	bad.base = UNWIND_NR_REGS;
 	assert_int_equal(unwind_builder_add(b, 0x100, &bad), -EINVAL);
 	bad = r;
-	bad.returns = UNWIND_NR_REGS + 1;
+	bad.returns = UNWIND_RETURNS_SP + 1;
 	assert_int_equal(unwind_builder_add(b, 0x100, &bad), -EINVAL);
 	assert_int_equal(unwind_builder_done(b, &t), -EINVAL);
 	assert_null(t);

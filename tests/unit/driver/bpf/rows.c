@@ -270,18 +270,36 @@ static void files_are_forgotten(void **state)
 	unwind_free(t);
 }
 
+/* A program may be in the first one, which stays as it is until programs were waited for: once for
+ * many. */
 static void another_table_takes_the_place_of_the_first(void **state)
 {
 	struct unwind_table *a = table_of(3000, 16, 2), *b = table_of(3000, 16, 9);
-	uint32_t number = put(7, a, 1);
+	uint32_t number = put(7, a, 1), next;
+	uint64_t bytes = k->rows.bytes;
 
 	(void)state;
 	k->watched = k->tables[number].rows + 5;
 	k->kept = word(k->watched);
-	assert_int_equal(put(7, b, 2), number);
-	assert_int_equal(k->watched, 0);
+	next = put(7, b, 2);
+	assert_int_not_equal(next, number);
+	assert_int_not_equal(k->watched, 0);
+	assert_int_equal(word(k->watched), k->kept);
 	for (uint64_t off = 0x12340; off < 0x20000; off += 16)
-		assert_int_equal(rule_at(number, off), unwind_find(b, off)->off);
+		assert_int_equal(rule_at(next, off), unwind_find(b, off)->off);
+	for (uint64_t i = 2; i < BPF_ROWS_REPLACED; i++)
+		put(7, i % 2 ? a : b, 1 + i);
+	assert_int_equal(k->waits, 0);
+	put(7, b, 1 + BPF_ROWS_REPLACED);
+	assert_int_equal(k->waits, 1);
+	assert_int_equal(k->watched, 0);
+	assert_int_equal(k->rows.nr_tables, 1);
+	assert_int_equal(k->rows.bytes, bytes);
+	assert_int_equal(k->rows.evicted, 0);
+	/* One that is put without a table leads nowhere. */
+	assert_int_equal(put(7, NULL, 100), 0);
+	assert_int_equal(k->waits, 2);
+	assert_int_equal(k->rows.nr_tables, 0);
 	unwind_free(a);
 	unwind_free(b);
 }
@@ -325,6 +343,29 @@ static void a_layout_of_python_goes_with_its_table(void **state)
 	assert_int_equal(k->tables[put(101, t, 1)].python, first);
 	unwind_free(t);
 	unwind_free(none);
+}
+
+/* Where there is no room, what was replaced goes first. */
+static void replaced_tables_make_way(void **state)
+{
+	struct unwind_table *large = large_table(14), *small = table_of(10, 16, 2);
+
+	(void)state;
+	put(1, large, 1);
+	put(2, large, 2);
+	put(1, small, 3);
+	assert_int_equal(k->waits, 0);
+	put(3, large, 4);
+	assert_int_equal(k->waits, 1);
+	assert_int_equal(k->rows.evicted, 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		assert_true(is_known(i));
+	/* And what is replaced may be what is not used for longest. */
+	put(2, large, 5);
+	assert_true(is_known(2));
+	assert_int_equal(k->rows.nr_tables, 3);
+	unwind_free(large);
+	unwind_free(small);
 }
 
 static void what_was_not_used_for_longest_makes_way(void **state)
@@ -414,6 +455,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(each_table_has_a_version_of_its_own, begin, end),
 		cmocka_unit_test_setup_teardown(a_layout_of_python_goes_with_its_table, begin, end),
+		cmocka_unit_test_setup_teardown(replaced_tables_make_way, begin, end),
 		cmocka_unit_test_setup_teardown(what_was_not_used_for_longest_makes_way, begin,
 						end),
 		cmocka_unit_test_setup_teardown(what_is_too_large_is_refused, begin, end),
