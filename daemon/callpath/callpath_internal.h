@@ -87,6 +87,7 @@ struct callpath_codes {
 	uint64_t whole_ns;	  /* the same of the last one of all parts */
 	bool bare_only;		  /* it is of bare and young ones */
 	uint64_t young_ns;	  /* until then some part is young */
+	uint64_t refreshed_ns;	  /* when a registry was read for one that is */
 	struct driver_file *gone; /* that this turn found */
 	size_t cap_gone;
 	struct reader_routine *routines; /* the part that is asked for has them */

@@ -18,7 +18,7 @@ enum {
 };
 /* Parts are looked after so often, those of which no routine was known yet and young ones more
  * often, and for so long at once. */
-#define CHECK_AGAIN_NS 100000000ull
+#define CHECK_AGAIN_NS 250000000ull
 #define CHECK_BARE_NS  50000000ull
 #define CHECK_NS       5000000ull
 /* Frames are read for so long, from records on disk; routines that come later have none. */
@@ -234,10 +234,22 @@ static bool is_young(const struct callpath_code *part)
 	return base_now_ns() - part->met_ns < YOUNG_NS;
 }
 
+/* One registry at a time, however many begin: others are read in turns. While a table is made the
+ * reader answers nothing else. */
+static void refresh(struct callpaths *t, const struct process *p)
+{
+	uint64_t now = base_now_ns();
+
+	if (t->rows.is_asked || now - t->codes.refreshed_ns < CHECK_BARE_NS / 2)
+		return;
+	t->codes.refreshed_ns = now;
+	t->config.follow->ranges_changed |= dyn_refresh_one(p);
+}
+
 enum { HOLDS, GROWN, GONE };
 
 /* Is what was asked for what its process has now, or has it more? */
-static int look(const struct callpaths *t, struct callpath_code *part)
+static int look(struct callpaths *t, struct callpath_code *part)
 {
 	const struct process *p = process_of(t, &part->m);
 	struct print print;
@@ -245,9 +257,8 @@ static int look(const struct callpaths *t, struct callpath_code *part)
 
 	if (!p || part->news == UINT64_MAX)
 		return GONE;
-	/* While a table is made the reader answers nothing else. */
-	if (!t->rows.is_asked && is_young(part))
-		t->config.follow->ranges_changed |= dyn_refresh_one(p);
+	if (is_young(part))
+		refresh(t, p);
 	news = dyn_news(p);
 	if (news == part->news)
 		return HOLDS;

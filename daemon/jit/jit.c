@@ -656,7 +656,8 @@ bool dyn_refresh_one(const struct process *p)
 	const struct dyn *d = reg ? reg->dyn : NULL;
 
 	if (!reg || reg->over || !d->config.reader ||
-	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)))
+	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)) ||
+	    !dyn_registry_is_soon_read(reg))
 		return false;
 	return read_any(reg, false);
 }
