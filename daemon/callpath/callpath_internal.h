@@ -84,6 +84,7 @@ struct callpath_codes {
 	size_t next;		  /* part that is checked next; 0: the round is over */
 	uint64_t round_ns;	  /* when it began */
 	uint64_t took_ns;	  /* CPU time that it took up to now */
+	uint64_t read_ns;	  /* when a registry was read early last */
 	bool news;		  /* processes had written more code, when they were asked last */
 	struct driver_file *gone; /* that this turn found */
 	size_t cap_gone;

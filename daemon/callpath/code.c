@@ -50,12 +50,17 @@ static const struct process *process_of(const struct callpaths *t,
 	return p;
 }
 
-/* Code that the process wrote lately is just what runs now. */
+/* Code that the process wrote lately is just what runs now. One registry at a time, however many
+ * processes begin: all are read in turns anyway. */
 static void read_early(struct callpaths *t, const struct process *p)
 {
 	struct follow *f = t->config.follow;
+	uint64_t now_ns = base_now_ns();
 
-	if (f->dyn && dyn_read_early(f->dyn, p, READ_NS))
+	if (!f->dyn || now_ns - t->codes.read_ns < READ_NS)
+		return;
+	t->codes.read_ns = now_ns;
+	if (dyn_read_early(f->dyn, p, READ_NS))
 		f->ranges_changed = t->codes.news = true;
 }
 

@@ -622,7 +622,9 @@ bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns)
 	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
 
 	if (!reg || reg->over || reg->kind != DYN_REGISTRY || !d->config.reader ||
-	    base_now_ns() - reg->read_ns < after_ns || must_wait(d, reg->uid))
+	    base_now_ns() - reg->read_ns < after_ns ||
+	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)) ||
+	    !dyn_registry_is_soon_read(reg))
 		return false;
 	return read_any(reg, false);
 }

@@ -98,8 +98,9 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 /* Read every registry whose header moved; owned ranges too when @ranges. True: something was new.
  */
 bool dyn_refresh(struct dyn *d, bool ranges);
-/* The same of the one registry of @p itself, if it was not read for @after_ns: between two calls of
- * dyn_refresh, where something waits for what it says. */
+/* The same of the one registry of @p itself, if it was not read for @after_ns, little is new, and
+ * its user has some of the turn left: between two calls of dyn_refresh, where something waits for
+ * what it says. */
 bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns);
 /* All samples up to @time_ns have been looked up. */
 void dyn_settled(struct dyn *d, uint64_t time_ns);

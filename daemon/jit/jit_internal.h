@@ -453,6 +453,8 @@ bool dyn_registry_wants_flush(const struct dyn_registry *reg);
 bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
 /* To read it again at once makes no sense: its user's budget is spent, or it did not answer. */
 bool dyn_registry_is_put_off(const struct dyn_registry *reg);
+/* Something is new, and little enough to be read between turns; its header is read for that. */
+bool dyn_registry_is_soon_read(struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
 /* A count that a client says: no more than makes sense. */
 static inline uint64_t dyn_believed(uint64_t nr)

@@ -496,6 +496,17 @@ bool dyn_registry_is_catching_up(const struct dyn_registry *reg)
 	return dyn_registry_wants_flush(reg) && reg->flush_ready != reg->h.flush_wanted;
 }
 
+enum { SOON_READ_MAX = 256 << 10 };
+
+bool dyn_registry_is_soon_read(struct dyn_registry *reg)
+{
+	if (reg->fd < 0 || reg->refused || reg->over || dyn_registry_is_put_off(reg) ||
+	    reg->place.list_at != REGISTRY_NO_LIST)
+		return false;
+	dyn_registry_peek(reg);
+	return reg->dirty && reg->h.head - reg->place.tail <= SOON_READ_MAX;
+}
+
 bool dyn_registry_is_put_off(const struct dyn_registry *reg)
 {
 	return reg->starved || base_now_ns() < reg->pause_until_ns;
