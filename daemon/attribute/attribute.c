@@ -129,6 +129,8 @@ struct verdict attribute_function(const struct attribute *a, const struct proces
 	if (a->dyn)
 		where = dyn_function_find(p, key, instr, &img, &off);
 	if (where == DYN_FOUND)
+		store_label(img, p->label);
+	if (where == DYN_FOUND)
 		return in_image(img, off);
 	return in_bucket(where == DYN_NO_CAPACITY ? ACCOUNT_BUCKET_QUOTA
 						  : ACCOUNT_BUCKET_DYNAMIC_UNKNOWN);

@@ -27,7 +27,7 @@
 #define WANTED_NS   50000000ull
 #define PATIENCE_NS 2000000000ull
 /* A small table is waited for. */
-enum { SMALL_MS = 10 };
+enum { SMALL_MS = 2 };
 /* Time that was spent for users counts half after so long. */
 #define HALF_NS 10000000000ull
 /* Time in which a table holds others up counts so many times. */

@@ -181,29 +181,35 @@ static int put_record(struct base_buf *b, const struct driver_function *f, uint6
 
 /* ---- functions of a process ------------------------------------------------------------------ */
 
-static struct dyn_registry *registry_of(struct dyn *d, struct process *p)
+/* What is known of a process may be its parent's user: a new registry is of the one that the kernel
+ * told. */
+static struct dyn_registry *registry_of(struct dyn *d, struct process *p, uint32_t uid)
 {
 	struct dyn_registry *reg;
 
 	if (!dyn_client_of(p))
 		return NULL;
 	reg = dyn_source_find(p->dyn, DYN_FUNCTIONS);
-	if (!reg && dyn_source_new(d, p, DYN_FUNCTIONS, -1, &reg) < 0)
+	if (reg)
+		return reg;
+	if (dyn_source_new(d, p, DYN_FUNCTIONS, -1, &reg) < 0)
 		return NULL;
+	reg->uid = reg->store.uid = uid;
 	return reg;
 }
 
 int dyn_function_add(struct dyn *d, struct process *p, const struct driver_function *f)
 {
-	struct dyn_registry *reg = registry_of(d, p);
+	struct dyn_registry *reg;
 	struct base_buf b = { 0 };
 	uint64_t addr;
 	int r;
 
-	if (!reg)
-		return -ENOMEM;
 	if (!f->nr || f->nr > INSTRS_MAX)
 		return -EINVAL;
+	reg = registry_of(d, p, f->uid);
+	if (!reg)
+		return -ENOMEM;
 	/* Its texts are for the image's readers alone. */
 	if (reg->uid && reg->uid != f->uid)
 		return -EPERM;
@@ -216,6 +222,9 @@ int dyn_function_add(struct dyn *d, struct process *p, const struct driver_funct
 	/* It was there before it was seen. */
 	if (r >= 0 && dyn_apply(reg, b.data, b.len, 0, 0))
 		r = -EINVAL;
+	/* There was no room for it: it is told again. */
+	if (r >= 0 && !dyn_routine_living(&reg->lifetimes.routines, addr))
+		r = -DCPI_ELIMIT;
 	reg->lifetimes.wants_list = false;
 	base_buf_release(&b);
 	if (r >= 0)

@@ -518,8 +518,9 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	struct dyn_registry *reg;
 
 	(void)d;
-	/* A parent with nothing of its own hands on what it inherited, as of its own birth. */
-	if (from && !held(from, 0)) {
+	/* A parent with nothing of its own hands on what it inherited, as of its own birth.
+	 * Functions of interpreters are told of each process. */
+	if (from && (!held(from, 0) || held(from, 0)->kind == DYN_FUNCTIONS)) {
 		time_ns = time_ns < from->fork_ns ? time_ns : from->fork_ns;
 		has_seq = from->has_seq;
 		seq = from->fork_seq;
@@ -533,7 +534,8 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	c->has_seq = has_seq;
 	from->refs++;
 	for (size_t i = 0; (reg = held(from, i)); i++)
-		if (dyn_lifetime_fork_add(&reg->lifetimes, time_ns) < 0)
+		if (reg->kind != DYN_FUNCTIONS &&
+		    dyn_lifetime_fork_add(&reg->lifetimes, time_ns) < 0)
 			base_log(BASE_LOG_ERROR, "no memory for the child of process %d",
 				 parent->pid);
 }

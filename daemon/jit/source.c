@@ -48,7 +48,8 @@ static int add(struct dyn_client *c, struct dyn_registry *reg)
 {
 	size_t at = c->nr_sources;
 
-	if (at == DYN_SOURCES_MAX)
+	/* There may be many dumps: the last place is for functions. */
+	if (at >= DYN_SOURCES_MAX - (reg->kind != DYN_FUNCTIONS))
 		return -DCPI_ELIMIT;
 	while (at && c->sources[at - 1]->kind > reg->kind)
 		at--;

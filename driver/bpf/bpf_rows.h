@@ -33,7 +33,6 @@ struct bpf_rows_file {
 	bool known;
 	uint64_t put_ns;	   /* when it was put, or its table was asked for */
 	uint32_t chunk, nr_chunks; /* where its table stands; nr_chunks 0: it has none */
-	uint32_t python;	   /* number of its CPython's layout; 0: none */
 	uint32_t nr_again;	   /* times that it was to be reported again */
 	bool again;		   /* it is to be, and was not yet */
 	bool replaced; /* another table has its file: this one stands until programs were waited
@@ -47,12 +46,11 @@ struct bpf_rows {
 	const struct bpf_rows_ops *ops;
 	void *ctx;
 	struct callpath_table *tables; /* CALLPATH_NR_FILES */
-	struct unwind_python *pythons; /* CALLPATH_NR_PYTHONS, by number less one */
+	struct unwind_python *pythons; /* CALLPATH_NR_FILES */
 
 	uint32_t *banks[CALLPATH_NR_BANKS]; /* NULL: not made yet */
 	struct bpf_rows_file files[CALLPATH_NR_FILES];
 	bool taken[CALLPATH_NR_CHUNKS];
-	bool python_taken[CALLPATH_NR_PYTHONS];
 	uint32_t version; /* of the table that was written last; 0 is no table's */
 	uint32_t replaced[BPF_ROWS_REPLACED]; /* numbers */
 	uint32_t nr_replaced;

@@ -266,7 +266,8 @@ size_t bpf_callpaths_read(struct bpf *b)
 	bpf_reader_read(&b->callpaths->paths);
 	/* Last: a path's functions are in their ring before it is in its own. */
 	bpf_reader_read(&b->callpaths->functions);
-	return bpf_queue_nr(&b->callpaths->queue.queue);
+	return bpf_queue_nr(&b->callpaths->queue.queue) +
+	       bpf_queue_nr(&b->callpaths->queue.functions);
 }
 
 uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns)

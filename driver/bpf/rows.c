@@ -59,9 +59,6 @@ static uint32_t free_chunks(struct bpf_rows *r, uint32_t number)
 	if (!nr)
 		return 0;
 	memset(&r->taken[f->chunk], 0, nr * sizeof(r->taken[0]));
-	if (f->python)
-		r->python_taken[f->python - 1] = false;
-	f->python = 0;
 	r->nr_tables--;
 	r->bytes -= (uint64_t)nr * CALLPATH_CHUNK * sizeof(uint32_t);
 	f->nr_chunks = 0;
@@ -190,19 +187,6 @@ static uint32_t write_words(const struct bpf_rows *r, uint32_t at, const void *f
 	return at;
 }
 
-/* The number of a layout; 0: there is none, or no room for it. */
-static uint32_t put_python(struct bpf_rows *r, const struct unwind_python *python)
-{
-	for (uint32_t i = 0; python->version && i < CALLPATH_NR_PYTHONS; i++) {
-		if (r->python_taken[i])
-			continue;
-		r->python_taken[i] = true;
-		r->pythons[i] = *python;
-		return i + 1;
-	}
-	return 0;
-}
-
 static void write_table(struct bpf_rows *r, uint32_t number, const struct unwind_table *t,
 			uint64_t now_ns)
 {
@@ -220,7 +204,7 @@ static void write_table(struct bpf_rows *r, uint32_t number, const struct unwind
 		.nr_pages = t->nr_pages,
 		.nr_rows = t->nr_rows,
 		.nr_rules = t->nr_rules,
-		.python = r->files[number].python,
+		.python = t->python.version,
 		.used_ns = now_ns,
 		.version = ++r->version,
 	};
@@ -241,7 +225,7 @@ static int put_table(struct bpf_rows *r, uint32_t number, const struct unwind_ta
 	memset(&r->taken[chunk], 1, nr * sizeof(r->taken[0]));
 	r->files[number].chunk = chunk;
 	r->files[number].nr_chunks = nr;
-	r->files[number].python = put_python(r, &t->python);
+	r->pythons[number] = t->python;
 	r->nr_tables++;
 	r->bytes += (uint64_t)nr * CALLPATH_CHUNK * sizeof(uint32_t);
 	write_table(r, number, t, now_ns);

@@ -51,6 +51,16 @@ def deep(left):
     spin(0.4)
 
 
+class Made:
+    def __init__(self):
+        spin(0.002)
+
+
+def made():
+    for _ in range(200):
+        Made()
+
+
 def caught():
     try:
         raise ValueError
@@ -81,6 +91,7 @@ def ways():
         pass
     sorted(Compared() for _ in range(6))
     deep(300)
+    made()
     caught()
     größe()
     functools.reduce(lambda a, b: spin(0.05), range(9))

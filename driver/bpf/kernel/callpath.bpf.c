@@ -496,7 +496,7 @@ static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r,
 	if (step != UNWIND_STEP_NEXT)
 		return end_of(step);
 	if (t->python)
-		python_meet(&r->python, t->python, m->delta);
+		python_meet(&r->python, number, m->delta);
 	if (r->python.chunk)
 		python_enter(&r->python, addr, low, c->state.reg[UNWIND_SP]);
 	return -1;

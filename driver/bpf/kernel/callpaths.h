@@ -26,9 +26,8 @@ enum {
 
 	CALLPATH_RULE_WORDS = sizeof(struct unwind_rule) / 4,
 
-	CALLPATH_NR_PYTHONS = 64, /* files with a CPython */
 	CALLPATH_FUNCTIONS_LEN = 512 << 10,
-	CALLPATH_NR_TOLD_FUNCTIONS = 1024, /* a power of two */
+	CALLPATH_NR_TOLD_FUNCTIONS = 4096, /* a power of two */
 	CALLPATH_STRING_MAX = 4096,	   /* characters; of a longer string there is none */
 	CALLPATH_TEXT_LEN = 512,
 	CALLPATH_LINES_LEN = 4096,
@@ -62,7 +61,7 @@ struct callpath_file {
 struct callpath_table {
 	uint32_t rules, pages, rows; /* the first word of each */
 	uint32_t first_page, nr_pages, nr_rows, nr_rules;
-	uint32_t python;  /* number of its CPython's layout; 0: none */
+	uint32_t python;  /* not 0: it has a CPython, whose layout has the same number */
 	uint64_t used_ns; /* by the program: when it was last walked through, approximately */
 	uint32_t version; /* of what stands there: no other table has or had it */
 	uint32_t unused;

@@ -12,6 +12,7 @@ enum {
 	PYTHON_SKIPS = 4,   /* activations of the interpreter in a frame that is not known as its */
 	PYTHON_OWNER_C = 3, /* 3.12: a frame that is of no function */
 	PYTHON_AGAIN_BITS = 34, /* nanoseconds after which a function is told again: 17 s */
+	PYTHON_SPREAD_BITS = 18,
 	/* Objects: offsets that all versions share; a string's state. */
 	PYTHON_TYPE = 8,
 	PYTHON_SIZE = 16,
@@ -23,11 +24,11 @@ enum {
 #define PYTHON_COMPACT(state) ((state) >> 5 & 1)
 #define PYTHON_ASCII(state)   ((state) >> 6 & 1)
 
-/* The layouts, by number less one. */
+/* The layouts, by number of their file's table. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, CALLPATH_NR_PYTHONS);
+	__uint(max_entries, CALLPATH_NR_FILES);
 	__uint(key_size, sizeof(uint32_t));
 	__uint(value_size, sizeof(struct unwind_python));
 } callpath_pythons SEC(".maps");
@@ -60,7 +61,6 @@ static __always_inline bool user_word(uint64_t *to, uint64_t addr)
 
 static __always_inline const struct unwind_python *python_of(uint32_t number)
 {
-	number--;
 	return bpf_map_lookup_elem(&callpath_pythons, &number);
 }
 
@@ -175,10 +175,12 @@ struct python_ask {
 	uint32_t number; /* of the layout */
 	uint32_t cpu;
 	uint32_t tell; /* the process's functions may be told */
-	uint32_t nr;   /* instructions of this one: the answer */
+	uint32_t nr;   /* answer: instructions of this one */
+	uint32_t shim; /* answer: it is CPython's own (3.13), between a class and its __init__ */
 };
 
-static __always_inline void function_tell(struct python_cpu *c, const struct unwind_python *p,
+/* False: there was no room in the ring. */
+static __always_inline bool function_tell(struct python_cpu *c, const struct unwind_python *p,
 					  const struct python_ask *ask,
 					  const struct python_code *code, uint64_t key)
 {
@@ -198,7 +200,11 @@ static __always_inline void function_tell(struct python_cpu *c, const struct unw
 	len = offsetof(struct callpath_function, lines) + ((f->lines_len + 7u) & ~7u);
 	if (len > sizeof(*f))
 		len = sizeof(*f);
-	bpf_ringbuf_output(&callpath_functions, f, len, BPF_RB_NO_WAKEUP);
+	return !bpf_ringbuf_output(&callpath_functions, f, len,
+				   bpf_ringbuf_query(&callpath_functions, BPF_RB_AVAIL_DATA) <
+						   CALLPATH_FUNCTIONS_LEN / 2
+					   ? BPF_RB_NO_WAKEUP
+					   : BPF_RB_FORCE_WAKEUP);
 }
 
 /* The key of the function of @ask->code, which is told if need be; 0: it is no code object. */
@@ -208,19 +214,29 @@ __noinline uint64_t function_key(struct python_ask *ask)
 	uint32_t cpu = ask ? ask->cpu : 0;
 	struct python_cpu *c = bpf_map_lookup_elem(&callpath_python_cpus, &cpu);
 	struct python_code code;
-	uint64_t key, told, *slot;
+	uint64_t key, told, *first, *second;
+	uint32_t slot;
 
 	if (!ask || !p || !c || !code_object_read(p, ask->delta, ask->code, &code))
 		return 0;
 	ask->nr = (uint32_t)code.nr;
+	ask->shim = code.name == code.file;
 	key = code_hash(&code, ask->code) >> CALLPATH_KEY_DROP | 1;
-	told = (key ^ ask->instance * mix[2]) + (ask->time_ns >> PYTHON_AGAIN_BITS);
-	slot = &c->told[(key ^ ask->instance) % CALLPATH_NR_TOLD_FUNCTIONS];
-	if (*slot == told || !ask->tell)
+	/* Not all of them at once. */
+	told = (key ^ ask->instance * mix[2]) +
+	       ((ask->time_ns + (key << PYTHON_SPREAD_BITS)) >> PYTHON_AGAIN_BITS);
+	slot = (uint32_t)(key ^ ask->instance) % CALLPATH_NR_TOLD_FUNCTIONS;
+	first = &c->told[slot];
+	second = &c->told[slot ^ 1];
+	if (*first == told || *second == told || !ask->tell || ask->shim)
 		return key;
-	*slot = told;
+	if (!function_tell(c, p, ask, &code, key)) {
+		ask->tell = 0;
+		return key;
+	}
+	*second = *first;
+	*first = told;
 	ask->tell--;
-	function_tell(c, p, ask, &code, key);
 	return key;
 }
 
@@ -317,9 +333,21 @@ static __always_inline bool python_is_entry(const struct unwind_python *p, uint6
 	       owner == PYTHON_OWNER_C;
 }
 
+/* The chunk ends here (3.11), and the next one goes on where it was called from: else what was read
+ * is of a chunk that is just begun, and not of this one. */
+static __always_inline bool python_is_linked(const struct unwind_python *p,
+					     const struct python_run *r, uint64_t previous)
+{
+	uint64_t caller = 0;
+
+	if (r->chunk)
+		user_word(&caller, r->chunk + p->cframe_frame);
+	return caller == previous;
+}
+
 /*
  * The frame of a path that names the function which comes next, and the place in it; the one after
- * it comes next then. 0: there is none any more. CALLPATH_FUNCTION alone: it could not be read.
+ * it comes next then. 0: there is none there. CALLPATH_FUNCTION alone: it could not be read.
  */
 static __always_inline uint64_t python_next(struct python_run *r)
 {
@@ -340,8 +368,13 @@ static __always_inline uint64_t python_next(struct python_run *r)
 	key = function_key(&r->ask);
 	if (!key)
 		return CALLPATH_FUNCTION;
-	if (entry)
+	if (entry) {
+		if (!python_is_linked(p, r, r->frame))
+			return CALLPATH_FUNCTION;
 		r->frame = 0;
+	}
+	if (r->ask.shim)
+		return 0;
 	/* Before its first instruction it stands at the one before. */
 	at = (instr - r->ask.code - p->code_bytes) / 2;
 	if (at >= r->ask.nr)

@@ -158,11 +158,39 @@ static void functions_of_another_user_are_refused(void **state)
 	struct driver_function f = one;
 	TRACKER(state);
 
-	t->p.uid = 1234;
+	f.uid = 1234;
+	assert_int_equal(dyn_function_add(t->dyn, &t->p, &f), 0);
+	f.key++;
 	f.uid = 1235;
 	assert_int_equal(dyn_function_add(t->dyn, &t->p, &f), -EPERM);
 	f.uid = 1234;
 	assert_int_equal(dyn_function_add(t->dyn, &t->p, &f), 0);
+}
+
+/* Whatever is thought of the process: it may be its parent's user. */
+static void they_are_of_the_user_that_the_kernel_told(void **state)
+{
+	struct driver_function f = one;
+	TRACKER(state);
+
+	t->p.uid = 0;
+	f.uid = 1234;
+	assert_int_equal(dyn_function_add(t->dyn, &t->p, &f), 0);
+	assert_int_equal(dyn_source_find(t->p.dyn, DYN_FUNCTIONS)->uid, 1234);
+}
+
+/* A child has its own: what its parent has is not looked up for it, and not kept for it. */
+static void children_inherit_none(void **state)
+{
+	struct process child = { .pid = 1, .comm = "child" };
+	struct image *img;
+	uint64_t off;
+	TRACKER(state);
+
+	assert_int_equal(add(t, &one), 0);
+	dyn_fork(t->dyn, &t->p, &child, 5, NULL);
+	assert_null(child.dyn);
+	assert_int_equal(dyn_function_find(&child, one.key, 0, &img, &off), DYN_NONE);
 }
 
 static void they_are_written_when_paths_went_through_them(void **state)
@@ -194,6 +222,10 @@ int main(void)
 						tracker_teardown),
 		cmocka_unit_test_setup_teardown(functions_of_another_user_are_refused,
 						tracker_setup, tracker_teardown),
+		cmocka_unit_test_setup_teardown(they_are_of_the_user_that_the_kernel_told,
+						tracker_setup, tracker_teardown),
+		cmocka_unit_test_setup_teardown(children_inherit_none, tracker_setup,
+						tracker_teardown),
 		cmocka_unit_test_setup_teardown(they_are_written_when_paths_went_through_them,
 						tracker_setup, tracker_teardown),
 	};
