@@ -75,7 +75,7 @@ struct callpath_code {
 	uint64_t news;	/* dyn_news when its routines were asked for */
 	uint64_t print; /* a hash of them */
 	uint64_t last;	/* the highest number of their registrations */
-	bool ahead;	/* no path met it yet */
+	bool ahead;	/* it lies behind one that a path met, and was looked for */
 };
 
 struct callpath_codes {

@@ -26,7 +26,7 @@ enum {
 #define CHECK_NS       5000000ull
 #define READ_NS	       4000000ull
 /* Frames are read for so long, from records on disk; routines that come later have none. */
-#define FRAMES_NS 50000000ull
+#define FRAMES_NS 10000000ull
 
 void callpath_codes_release(struct callpath_codes *c)
 {
@@ -51,17 +51,17 @@ static const struct process *process_of(const struct callpaths *t,
 }
 
 /* Code that the process wrote lately is just what runs now. One registry at a time, however many
- * processes begin: all are read in turns anyway. */
+ * processes begin, and not the same one again and again: all are read in turns anyway. */
 static void read_early(struct callpaths *t, const struct process *p)
 {
 	struct follow *f = t->config.follow;
 	uint64_t now_ns = base_now_ns();
 
-	if (!f->dyn || now_ns - t->codes.read_ns < READ_NS)
+	if (!f->dyn || now_ns - t->codes.read_ns < READ_NS ||
+	    !dyn_read_early(f->dyn, p, 2 * READ_NS))
 		return;
 	t->codes.read_ns = now_ns;
-	if (dyn_read_early(f->dyn, p, READ_NS))
-		f->ranges_changed = t->codes.news = true;
+	f->ranges_changed = t->codes.news = true;
 }
 
 /* The frames of a routine behind those of others; where there are too many the rest is left out:
@@ -70,7 +70,7 @@ static uint32_t add_frames(struct callpath_codes *c, uint64_t addr, uint64_t seq
 {
 	size_t nr, room = READER_FRAMES_MAX - c->nr_frames;
 
-	if (base_now_ns() - c->gathered_ns > FRAMES_NS)
+	if (!room || base_now_ns() - c->gathered_ns > FRAMES_NS)
 		return 0;
 	room = room < READER_ROUTINE_FRAMES_MAX ? room : READER_ROUTINE_FRAMES_MAX;
 	if (base_grow(&c->frames, &c->cap_frames, c->nr_frames + room, sizeof(*c->frames)) < 0) {
@@ -222,6 +222,10 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	if (!p)
 		return -ESRCH;
 	read_early(t, p);
+	/* Of the routines that its table is of one is gone. */
+	part = find(c, &m->file);
+	if (part && part->news != UINT64_MAX && prints_of(p, m, part->last).old != part->print)
+		t->calls->forget(t->config.driver, &m->file, 1);
 	part = note(t, p, m);
 	if (!part)
 		return -ENOMEM;

@@ -27,7 +27,7 @@
 #define WANTED_NS   50000000ull
 #define PATIENCE_NS 2000000000ull
 /* A small table is waited for. */
-enum { SMALL_MS = 2 };
+enum { SMALL_MS = 4 };
 /* Time that was spent for users counts half after so long. */
 #define HALF_NS 10000000000ull
 /* Time in which a table holds others up counts so many times. */
@@ -403,13 +403,18 @@ static bool pick(struct callpath_rows *r, uint64_t now_ns, size_t *found)
 static bool ask_next(struct callpaths *t)
 {
 	struct callpath_rows *r = &t->rows;
+	uint64_t begun_ns = base_now_ns(), took_ns;
 	int code;
 
-	if (!pick(r, base_now_ns(), &r->asked))
+	if (!pick(r, begun_ns, &r->asked))
 		return false;
 	r->is_asked = true;
 	r->was_code = r->files[r->asked].m.kind == DRIVER_ROWS_CODE;
 	code = ask(t, &r->files[r->asked]);
+	/* What was gathered for it took our own time. */
+	took_ns = base_now_ns() - begun_ns;
+	*budget_of(r, &r->files[r->asked]) -= (int64_t)took_ns;
+	charge(r, r->files[r->asked].uid, took_ns);
 	if (code < 0)
 		end_asked(t, code, NULL);
 	return true;

@@ -38,7 +38,8 @@
 #define REST_LOOKS 4
 /* While traces meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
-#define SERVE_NS 5000000ull
+#define SERVE_NS  5000000ull
+#define BEGINS_NS 50000000ull
 
 /* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
@@ -523,6 +524,10 @@ static bool serve_missing(struct daemon *d, struct loop *l)
 		return false;
 	more |= d->traces && trace_serve(d->traces);
 	look_ns = more ? SERVE_NS : 2 * l->look_ns;
+	/* A client writes its first code now. */
+	if (look_ns > BEGINS_NS && d->follow.attached_ns &&
+	    base_now_ns() - d->follow.attached_ns < SECOND_NS)
+		look_ns = BEGINS_NS;
 	set_look(l, look_ns > LOOK_NS ? LOOK_NS : look_ns);
 	return d->callpaths && callpath_wants_events(d->callpaths);
 }
@@ -572,7 +577,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	r = empty_timer(l->look_fd, err);
 	wants = serve_missing(d, l);
 	watch_values(d, l);
-	if (r == 0 && turn_values(d, l, events, nr))
+	if (r == 0 && turn_values(d, l, events, nr) && !wants)
 		return 0;
 	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !look(d, l) && !wants))
 		return r;

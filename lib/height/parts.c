@@ -236,6 +236,9 @@ static int leave_frame(struct height *h, size_t n)
 	    popped(&pop) == HEIGHT_PARTS_RBP || reg == HEIGHT_PARTS_RSP || reg == HEIGHT_PARTS_RBP)
 		return -1;
 	for (size_t i = n + 1; i < h->nr; i++) {
+		/* What follows it was marked, too. */
+		if (h->insns[i].found & HEIGHT_PARTS_BEHIND)
+			break;
 		h->insns[i].found |= HEIGHT_PARTS_BEHIND;
 		if (h->insns[i].flow != HEIGHT_NEXT)
 			break;

@@ -115,8 +115,8 @@ luajit_frame()
 	[ "${found//$'\t'/ }" = "$said" ] || fail "the frame of LuaJIT's traces"
 }
 
-# callers_hold ROUTINE NAME…: those are its callers, by dcpicallers, with shares within 3 points of the CPU time that
-# the program said.
+# callers_hold ROUTINE NAME…: those are its callers, by dcpicallers, with shares within 3 points, or five standard
+# deviations of so many samples, of the CPU time that the program said.
 callers_hold()
 {
 	local routine=$1
@@ -132,10 +132,12 @@ callers_hold()
 			for (n in said) {
 				is = sum ? 100 * got[n] / sum : 0
 				should = 100 * said[n] / all
+				most = sum ? 500 * sqrt(should / 100 * (1 - should / 100) / sum) : 0
+				if (most < 3) most = 3
 				printf "%s called in %.1f %% of the samples, said %.1f %%\n", n, is, should
-				bad += is - should > 3 || should - is > 3
+				bad += is - should > most || should - is > most
 			}
-			exit bad > 0 || !sum
+			exit bad > 0 || sum < 500
 		}' "$work/said" "$work/callers" || { cat "$work/callers"; fail "callers of $routine"; }
 }
 

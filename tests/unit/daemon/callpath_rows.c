@@ -617,6 +617,39 @@ static void grown(void **state)
 	assert_int_equal(driver.nr_put, 2);
 }
 
+/* One whose process has nothing to be read early does not keep another's from that. */
+static void each_process_is_read_early(void **state)
+{
+	(void)state;
+	begin_code();
+	trial_mmap(&core, PID + 1, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	lacks_code(1);
+	callpath_serve(paths);
+	lacks_code(2);
+	driver.missing[0].pid = PID + 1;
+	callpath_serve(paths);
+	core.follow.ranges_changed = false;
+	stand_ins.early_pid = PID + 1;
+	serve_later();
+	assert_true(core.follow.ranges_changed);
+}
+
+/* A routine is gone when its part is asked for anew: the table that has it goes at once, and not
+ * when the new one is there. */
+static void gone_while_it_waits(void **state)
+{
+	(void)state;
+	begin_code();
+	lacks_code(1);
+	callpath_serve(paths);
+	stand_ins.rows_wait = UINT_MAX;
+	stand_ins.nr_routines = 1;
+	lacks_code(1);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(driver.nr_forgotten, 1);
+}
+
 /* The parts behind one that a path met, if routines are there. */
 static void looks_ahead(void **state)
 {
@@ -796,6 +829,8 @@ int main(void)
 		TEST(nothing_told_yet),
 		TEST(told_soon),
 		TEST(grown),
+		TEST(each_process_is_read_early),
+		TEST(gone_while_it_waits),
 		TEST(looks_ahead),
 		TEST(replaced),
 		TEST(its_process_ends),

@@ -41,6 +41,7 @@ struct stand_ins {
 	void (*on_write)(void);
 	unsigned int nr_sampled; /* dyn_sampled: files with samples */
 	unsigned int nr_take, nr_refresh, nr_read_early, nr_ranges, nr_writes;
+	int32_t early_pid; /* the process of which dyn_read_early reads something */
 	/* The quota: dyn_stats_get's images, dyn_set_full, dyn_spare_images */
 	uint64_t images_written;
 	bool full;
