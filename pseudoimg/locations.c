@@ -78,9 +78,11 @@ static int put_row(struct base_buf *rows, uint32_t off, uint32_t line, uint32_t 
 	const struct pseudoimg_row row = { .off = off,
 					   .line = line,
 					   .file = line ? file : PSEUDOIMG_NO_FILE };
-	const struct pseudoimg_row *last = (const void *)(rows->data + rows->len - sizeof(row));
+	const struct pseudoimg_row *last = NULL;
 
-	if (rows->len && last->line == line)
+	if (rows->len)
+		last = (const void *)(rows->data + rows->len - sizeof(row));
+	if (last && last->line == line)
 		return 0;
 	return base_buf_append(rows, &row, sizeof(row));
 }

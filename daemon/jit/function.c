@@ -88,7 +88,7 @@ static int put_module(struct base_buf *b, const char *path, size_t len)
 {
 	static const char frozen[] = "<frozen ", init[] = "/__init__";
 	size_t start = module_start(path, len);
-	const char *last = memrchr(path, '/', len);
+	const char *last = len ? memrchr(path, '/', len) : NULL;
 	int r = 0;
 
 	if (len > sizeof(frozen) && path[len - 1] == '>' &&

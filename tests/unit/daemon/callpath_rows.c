@@ -648,6 +648,10 @@ static void gone_while_it_waits(void **state)
 	callpath_serve(paths);
 	assert_int_equal(driver.nr_put, 1);
 	assert_int_equal(driver.nr_forgotten, 1);
+	stand_ins.rows_wait = 0;
+	while (waiting())
+		callpath_serve(paths);
+	assert_int_equal(driver.nr_put, 2);
 }
 
 /* The parts behind one that a path met, if routines are there. */
