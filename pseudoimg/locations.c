@@ -105,6 +105,6 @@ int pseudoimg_locations_read(const uint8_t *table, size_t len, uint32_t first, u
 		if (!whole)
 			break;
 	}
-	/* What the table does not reach has no line. */
+	/* Instructions that the table does not reach have no line. */
 	return r >= 0 && off < code_len ? put_row(rows, (uint32_t)off, 0, file) : r;
 }

@@ -27,7 +27,7 @@ __attribute__((noinline)) static unsigned long compute(unsigned long x)
 	return x;
 }
 
-/* What follows each call keeps it from becoming a jump. */
+/* Each call is followed by something, or it would become a jump. */
 __attribute__((noinline)) static unsigned long even(unsigned long x, int left);
 
 __attribute__((noinline)) static unsigned long odd(unsigned long x, int left)

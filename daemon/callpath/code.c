@@ -222,7 +222,8 @@ int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m)
 	if (!p)
 		return -ESRCH;
 	read_early(t, p);
-	/* Of the routines that its table is of one is gone. */
+	/* A routine that the table has is gone: it must not be walked by until the next is there.
+	 */
 	part = find(c, &m->file);
 	if (part && part->news != UINT64_MAX && prints_of(p, m, part->last).old != part->print)
 		t->calls->forget(t->config.driver, &m->file, 1);

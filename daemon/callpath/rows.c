@@ -411,7 +411,7 @@ static bool ask_next(struct callpaths *t)
 	r->is_asked = true;
 	r->was_code = r->files[r->asked].m.kind == DRIVER_ROWS_CODE;
 	code = ask(t, &r->files[r->asked]);
-	/* What was gathered for it took our own time. */
+	/* dcpid itself has gathered the routines and frames of code. */
 	took_ns = base_now_ns() - begun_ns;
 	*budget_of(r, &r->files[r->asked]) -= (int64_t)took_ns;
 	charge(r, r->files[r->asked].uid, took_ns);

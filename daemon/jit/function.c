@@ -181,8 +181,8 @@ static int put_record(struct base_buf *b, const struct driver_function *f, uint6
 
 /* ---- functions of a process ------------------------------------------------------------------ */
 
-/* What is known of a process may be its parent's user: a new registry is of the one that the kernel
- * told. */
+/* The user that is known of a process may be its parent's: a new registry has the one that the
+ * kernel told. */
 static struct dyn_registry *registry_of(struct dyn *d, struct process *p, uint32_t uid)
 {
 	struct dyn_registry *reg;

@@ -121,7 +121,7 @@ bool dyn_claims(const struct process *p, uint64_t addr);
  * what it inherited and what is there since. */
 void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx);
-/* What the runtime told of the frames of one of them, at most @max: how many. */
+/* The frames of one of them, as its runtime told, at most @max: how many. */
 struct wire_frame;
 size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,
 		  size_t max);

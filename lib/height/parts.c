@@ -236,7 +236,7 @@ static int leave_frame(struct height *h, size_t n)
 	    popped(&pop) == HEIGHT_PARTS_RBP || reg == HEIGHT_PARTS_RSP || reg == HEIGHT_PARTS_RBP)
 		return -1;
 	for (size_t i = n + 1; i < h->nr; i++) {
-		/* What follows it was marked, too. */
+		/* The instructions behind it are marked already. */
 		if (h->insns[i].found & HEIGHT_PARTS_BEHIND)
 			break;
 		h->insns[i].found |= HEIGHT_PARTS_BEHIND;

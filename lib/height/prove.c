@@ -255,14 +255,20 @@ static void doubt_behind_calls(struct height *h)
 	}
 }
 
+/* False: its ends refuse the whole routine. */
+static bool begin(struct height *h, bool *returns)
+{
+	h->calls = HEIGHT_CALLS_ALL;
+	h->proof = HEIGHT_BY_NOTHING;
+	h->refused = (uint8_t)judge(h, returns);
+	return h->refused == HEIGHT_PROVEN;
+}
+
 void height_prove(struct height *h)
 {
 	bool returns;
 
-	h->calls = HEIGHT_CALLS_ALL;
-	h->proof = HEIGHT_BY_NOTHING;
-	h->refused = (uint8_t)judge(h, &returns);
-	if (h->refused != HEIGHT_PROVEN)
+	if (!begin(h, &returns))
 		return;
 	h->proof = returns	     ? HEIGHT_BY_RETURN
 		   : has_prologue(h) ? HEIGHT_BY_PROLOGUE
@@ -283,10 +289,7 @@ void height_prove_told(struct height *h)
 {
 	bool returns;
 
-	h->calls = HEIGHT_CALLS_ALL;
-	h->proof = HEIGHT_BY_NOTHING;
-	h->refused = (uint8_t)judge(h, &returns);
-	if (h->refused != HEIGHT_PROVEN)
+	if (!begin(h, &returns))
 		return;
 	h->proof = HEIGHT_BY_RUNTIME;
 	find_anchored(h);

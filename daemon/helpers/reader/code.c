@@ -78,13 +78,6 @@ static void clear(struct reader_code_kept *kept)
 	kept->bytes = 0;
 }
 
-void reader_code_release(struct reader_code_kept *kept)
-{
-	clear(kept);
-	height_close(kept->height);
-	kept->height = NULL;
-}
-
 /* The routine is taken to begin at address 0. */
 static int kept_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 {
@@ -170,7 +163,7 @@ static int read_frames(const struct making *m, const struct reader_routine *q, b
 	return 0;
 }
 
-/* What was told is of this routine, not of its code: the rules are not kept. */
+/* Told frames are of this routine, not of its code: the rules are not kept. */
 static int told_rows(struct making *m, const struct reader_routine *q, const uint8_t *code)
 {
 	struct height_report report;

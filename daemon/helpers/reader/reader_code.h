@@ -34,6 +34,5 @@ struct reader_code_kept {
  */
 int reader_code_table(const struct reader_code_part *part, const struct registry_memory *memory,
 		      struct reader_code_kept *kept, struct unwind_table **out);
-void reader_code_release(struct reader_code_kept *kept);
 
 #endif

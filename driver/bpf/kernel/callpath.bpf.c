@@ -655,7 +655,7 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 	r.python.ask.cpu = cpu;
 	r.python.ask.instance = c->w.instance;
 	r.python.ask.time_ns = c->w.time_ns;
-	/* Of the interpreter's frames there may be as many, and they go. */
+	/* The interpreter's frames may be as many as those that are kept, and they go. */
 	bpf_loop(2 * CALLPATH_NR_FRAMES + 1, callpath_step, &r, 0);
 	return !r.unmapped;
 }

@@ -11,8 +11,8 @@ enum {
 	PYTHON_TELLS = 16,   /* functions that one path may tell of */
 	PYTHON_SKIPS = 4,   /* activations of the interpreter in a frame that is not known as its */
 	PYTHON_OWNER_C = 3, /* 3.12: a frame that is of no function */
-	PYTHON_AGAIN_BITS = 34, /* nanoseconds after which a function is told again: 17 s */
-	PYTHON_SPREAD_BITS = 18,
+	PYTHON_AGAIN_BITS = 34,	 /* nanoseconds after which a function is told again: 17 s */
+	PYTHON_SPREAD_BITS = 18, /* keys differ in when that is */
 	/* Objects: offsets that all versions share; a string's state. */
 	PYTHON_TYPE = 8,
 	PYTHON_SIZE = 16,
@@ -39,7 +39,7 @@ struct {
 	__uint(max_entries, CALLPATH_FUNCTIONS_LEN);
 } callpath_functions SEC(".maps");
 
-/* What one CPU needs for that. */
+/* One CPU's part: which functions it has told of, and the one that it tells now. */
 struct python_cpu {
 	uint64_t told[CALLPATH_NR_TOLD_FUNCTIONS];
 	struct callpath_function f;

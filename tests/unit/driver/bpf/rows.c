@@ -304,7 +304,7 @@ static void another_table_takes_the_place_of_the_first(void **state)
 	unwind_free(b);
 }
 
-/* What programs remember of one is not taken for another's. */
+/* Programs remember rules by it, and must not take one table's for another's. */
 static void each_table_has_a_version_of_its_own(void **state)
 {
 	struct unwind_table *t = table_of(10, 16, 2);
