@@ -34,7 +34,7 @@ names()
 # sound FACILITY: a good file with whose build-id the profiles agree.
 sound()
 {
-	eu-elflint --gnu-ld "$(image "$1")" >"$work/lint" 2>&1 || fail "$1: eu-elflint: $(cat "$work/lint")"
+	lint_image "$(image "$1")"
 }
 
 start_daemon

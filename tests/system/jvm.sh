@@ -272,7 +272,7 @@ for try in ${DCPI_TRY:-shares parts flushed attached options map many}; do
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
 done
 for file in "$db"/dyn/*.dyn; do
-	eu-elflint --gnu-ld "$file" >"$work/lint" 2>&1 || fail "eu-elflint: $(cat "$work/lint")"
+	lint_image "$file"
 done
 account_holds "at the end"
 stop_daemon

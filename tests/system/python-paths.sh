@@ -5,6 +5,7 @@
 # and functions that C code calls back. Read when the processes are gone.
 set -eu -o pipefail
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
 need_root
 [ "$(uname -m)" = x86_64 ] || { echo "skip: CPython is known on x86-64 alone"; exit 77; }
 python=/usr/bin/python3
@@ -72,7 +73,10 @@ printf '%s\n' ' _start ' Py_RunMain 'python_paths.<module>' python_paths.shares 
 
 # They have lines: that which calls spin() is among them.
 line=$(grep -n 'spin(0.06)' "$DCPI_SRC/tests/support/python_paths.py" | cut -d: -f1)
-objdump --dwarf=decodedline "$DCPIDB"/dyn/*Python*.dyn >"$work/lines"
+for file in "$DCPIDB"/dyn/*Python*.dyn; do
+	lint_image "$file"
+	objdump --dwarf=decodedline "$file"
+done >"$work/lines"
 awk -v line="$line" '$1 ~ /python_paths.py$/ && $2 == line { found = 1 } END { exit !found }' "$work/lines" ||
 	fail "line $line of python_paths.py is not known"
 stop_daemon

@@ -5,6 +5,7 @@
 # stay readable. Five times; "scripts/test --long restarts" asks for others (DCPI_FROM, DCPI_COUNT, DCPI_SEED).
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
 need_root
 from=${DCPI_FROM:-0} count=${DCPI_COUNT:-5}
@@ -17,7 +18,7 @@ readable()
 	local file
 	for file in "$db"/dyn/*.dyn; do
 		[ -f "$file" ] || continue
-		eu-elflint --gnu-ld "$file" >"$work/lint" 2>&1 || fail "eu-elflint: $(cat "$work/lint")"
+		lint_image "$file"
 		elf=$((elf + 1))
 	done
 }

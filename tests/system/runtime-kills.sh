@@ -5,6 +5,7 @@
 # kills of each way, at moments by DCPI_SEED.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
 . "$DCPI_SRC/tests/support/runtime.sh"
 need_root
 need_runtime node
@@ -61,7 +62,7 @@ account_holds "after the kills"
 [ "$(rows node | grep -cE '(turn_|hot_)')" -gt 2 ] || { rows node >&2; fail "node: no function has its name"; }
 rows lli | grep -q 'hot_' || { rows lli >&2; fail "lli: no function has its name"; }
 for file in "$db"/dyn/*.dyn; do
-	eu-elflint --gnu-ld "$file" >"$work/lint" 2>&1 || fail "eu-elflint: $(cat "$work/lint")"
+	lint_image "$file"
 done
 
 # The next one is read as if nothing had been.

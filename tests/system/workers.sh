@@ -5,6 +5,7 @@
 # DCPI_COUNT says how many (300).
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
 need_root
 count=${DCPI_COUNT:-300}
@@ -36,7 +37,7 @@ at_most "processes that could not be folded" "$(status folds_failed)" 0
 "$DCPI_BIN/dcpictl" status -json | grep -q '"balanced": *true' || fail "received is not stored + lost: $("$DCPI_BIN/dcpictl" status)"
 [ "$(find "$db/dyn" -name '*.tmp*' -o -name '.*' -type f | wc -l)" = 0 ] || fail "dyn/ holds other files: $(ls -A "$db/dyn")"
 for file in "$db"/dyn/work-*.dyn; do
-	eu-elflint --gnu-ld "$file" >"$work/lint" 2>&1 || fail "eu-elflint: $(cat "$work/lint")"
+	lint_image "$file"
 done
 # One table, by routine.
 [ "$("$DCPI_BIN/dcpiprof" -epoch all work | awk '$3 == "total" { print $1 }')" = "$total" ] || fail "dcpiprof has another sum"
