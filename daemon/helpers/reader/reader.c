@@ -123,7 +123,8 @@ void reader_trim(struct reader *r)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-int reader_ask(struct reader *r, const struct reader_request *q, int fd)
+int reader_ask(struct reader *r, const struct reader_request *q, int fd,
+	       struct helper_effort *before)
 {
 	int code = 0;
 
@@ -131,6 +132,8 @@ int reader_ask(struct reader *r, const struct reader_request *q, int fd)
 	helper_reap(&r->parser);
 	if (!r->helper.pid)
 		code = spawn(r);
+	/* They may be done with it before this process runs again. */
+	*before = reader_effort(r);
 	return code < 0 ? code : reader_send(r->helper.sock, q, sizeof(*q), fd);
 }
 
@@ -182,10 +185,11 @@ static unsigned int waited_ms(const struct reader *r, const struct helper_effort
 	return step_ms - (unsigned int)ms;
 }
 
-/* *@used gets the helpers' effort meanwhile. */
-static int wait_for_answer(struct reader *r, unsigned int left_ms, struct helper_effort *used)
+/* *@used gets the helpers' effort since it was *@start. */
+static int wait_for_answer(struct reader *r, unsigned int left_ms,
+			   const struct helper_effort *start, struct helper_effort *used)
 {
-	struct helper_effort start = reader_effort(r), last = { 0 }, step;
+	struct helper_effort last = { 0 }, step;
 	int code = -ETIMEDOUT;
 
 	*used = last;
@@ -197,7 +201,7 @@ static int wait_for_answer(struct reader *r, unsigned int left_ms, struct helper
 
 		code = base_wait_readable(r->helper.sock, &rest_ms);
 		now = reader_effort(r);
-		*used = reader_effort_since(&start, &now);
+		*used = reader_effort_since(start, &now);
 		if (code != -ETIMEDOUT)
 			break;
 		step = reader_effort_since(&last, used);
@@ -211,9 +215,9 @@ static int wait_for_answer(struct reader *r, unsigned int left_ms, struct helper
 }
 
 static int hear(struct reader *r, unsigned int wait_ms, struct reader_answer *a, int *fd_out,
-		struct helper_effort *used)
+		const struct helper_effort *before, struct helper_effort *used)
 {
-	int none, code = wait_for_answer(r, wait_ms, used);
+	int none, code = wait_for_answer(r, wait_ms, before, used);
 
 	if (code == 0)
 		code = reader_receive(r->helper.sock, a, sizeof(*a), fd_out ? fd_out : &none);
@@ -231,7 +235,7 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 {
 	unsigned int wait_ms = wait_ms_of(r, q);
 	uint64_t since_ns = base_now_ns();
-	struct helper_effort used = { 0 };
+	struct helper_effort before, used = { 0 };
 	int code;
 
 	*a = (struct reader_answer){ 0 };
@@ -240,11 +244,11 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 			closer_close(fd);
 		return wait_ms ? -EBUSY : -EDQUOT;
 	}
-	code = reader_ask(r, q, fd);
+	code = reader_ask(r, q, fd, &before);
 	if (gives)
 		close(fd);
 	if (code == 0)
-		code = hear(r, wait_ms, a, fd_out, &used);
+		code = hear(r, wait_ms, a, fd_out, &before, &used);
 	if (code < 0)
 		dismiss(r);
 	charge(r, q, since_ns, &used, a->len);

@@ -131,8 +131,9 @@ int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
 int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
 			struct reader_answer *a, reader_check_fn *check, struct base_buf *out);
 
-/* A request alone: 0 or -errno. */
-int reader_ask(struct reader *r, const struct reader_request *q, int fd);
+/* A request alone: 0 or -errno. *@before gets the effort of the helpers until then. */
+int reader_ask(struct reader *r, const struct reader_request *q, int fd,
+	       struct helper_effort *before);
 /* The long answer that @a, received, tells of is appended to @out. */
 int reader_fetch(struct reader *r, const struct reader_answer *a, reader_check_fn *check,
 		 struct base_buf *out);

@@ -26,18 +26,19 @@ enum { HELD_MAX = 4 };
 
 static int ask(struct reader *r, const struct reader_request *q, int fd)
 {
+	struct helper_effort before;
 	int code;
 
 	if (r->making.asked || helper_reap(&r->helper) + helper_reap(&r->parser) >= HELD_MAX)
 		return -EBUSY;
-	code = reader_ask(r, q, fd);
+	code = reader_ask(r, q, fd, &before);
 	if (code < 0) {
 		reader_replace(r);
 		return -DCPI_EHELPER;
 	}
 	r->making = (struct reader_making){ .asked = true,
 					    .since_ns = base_now_ns(),
-					    .before = reader_effort(r) };
+					    .before = before };
 	r->making.looked_ns = r->making.since_ns;
 	return 0;
 }
