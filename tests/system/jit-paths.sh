@@ -171,6 +171,7 @@ if [ -x "$jdk/bin/javac" ] && [ -e "$DCPI_LIB/libdcpi-jvmti.so" ]; then
 	run=("$jdk/bin/java" -agentpath:"$DCPI_LIB/libdcpi-jvmti.so" -cp "$work/classes" Callers 4)
 	walked java 60
 	reach_start java JavaMain call_stub Interpreter Callers.sixty arraycopy
-	callers_hold jbyte_disjoint_arraycopy sixty thirty ten
+	# HotSpot has another one for processors with AVX-512.
+	callers_hold "$(grep -oE 'jbyte_disjoint_arraycopy(_avx3)?' "$work/tree" | sed -n 1p)" sixty thirty ten
 fi
 stop_daemon
