@@ -7,8 +7,8 @@
 #include "python.h"
 
 /*
- * What unwind_python says of the CPython in the file, if there is a known one, for its executable
- * segment, whose addresses are @above offsets in the file. Else a version of 0.
+ * *@out describes the CPython in the file, if there is a known one, for its executable segment,
+ * whose addresses are @above offsets in the file. Else its version is 0.
  */
 void image_python_find(const struct image_elf *f, uint64_t above, struct unwind_python *out);
 

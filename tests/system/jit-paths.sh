@@ -67,8 +67,8 @@ reach_start()
 		{ head -60 "$work/tree"; fail "$program: who called"; }
 }
 
-# callers_share PROCEDURE NAME…: of its samples that these called, each has the share that the program has printed.
-# Of N samples the share of one has a standard deviation of 100 sqrt(p (1 - p) / N) points: 3 points, or five of these
+# callers_share PROCEDURE NAME…: of its samples that these called, each has the share that the program has printed. Among
+# N samples a share has a standard deviation of 100 sqrt(p (1 - p) / N) points: 3 points may be missing, or five of these
 # where there are so few.
 callers_share()
 {
