@@ -26,7 +26,7 @@ parsed()
 
 is_version() { [ "$2" = "$version" ] || fail "$1 is of version '$2', CMakeLists.txt of '$version'"; }
 
-is_version NEWS.md "$(sed -n 's/^## \([0-9.]*\).*/\1/p' NEWS.md | head -n 1)"
+is_version NEWS.md "$(sed -n 's/^## \([0-9.]*\).*/\1/p' NEWS.md | sed -n 1p)"
 is_version debian/changelog "$(sed -n '1s/^dcpi (\([0-9.]*\)-[0-9]*).*/\1/p' packaging/debian/changelog)"
 is_version PKGBUILD "$(bash -c '. packaging/arch/PKGBUILD && declare -F build package >/dev/null && echo "$pkgver"')"
 is_version dcpi.spec "$(sed -n 's/^Version: *//p' packaging/rpm/dcpi.spec)"

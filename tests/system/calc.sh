@@ -28,7 +28,7 @@ done
 
 # Samples in no image: calc's own by its pid from the log, the machine's from the profile.
 "$DCPI_BIN/dcpiprof" -no_header >"$work/all"
-pid=$(sed -nE 's/.* calc\[([0-9]+)\]$/\1/p' "$work/calc" | head -n 1)
+pid=$(sed -nE 's/.* calc\[([0-9]+)\]$/\1/p' "$work/calc" | sed -n 1p)
 own=$(awk -v p="$pid" '/ samples of pid / && $0 ~ " pid " p " " { for (i = 2; i <= NF; i++) if ($i == "samples") n += $(i - 1) }
 	END { print n + 0 }' "$work/log")
 unknown=$(awk '/\(unknown|\(dynamic, unknown|\(reused/ { n += $1 } END { print n + 0 }' "$work/all")

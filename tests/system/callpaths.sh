@@ -172,7 +172,7 @@ share_holds()
 			printf "%s: %d of %d call paths are complete and right\n", name, good, sum
 			exit !(sum > 20 && good >= 0.95 * sum)
 		}' "$work/chains.$1" || {
-		sort -rn "$work/chains.$1" | head -n 20
+		sort -rn "$work/chains.$1" | sed -n 1,20p
 		fail "the call paths of $1"
 	}
 }
@@ -204,7 +204,7 @@ stop_daemon
 
 # All samples leave in the formats of others, and what these read adds up to what dcpiprof has.
 "$DCPI_BIN/dcpiprof" -epoch all -json 2>/dev/null >"$work/flat" || fail "dcpiprof"
-want=$(sed -n '/"events":/,/\]/s/^ *"samples":\([0-9]*\),*$/\1/p' "$work/flat" | head -n 1)
+want=$(sed -n '/"events":/,/\]/s/^ *"samples":\([0-9]*\),*$/\1/p' "$work/flat" | sed -n 1p)
 for format in pprof folded speedscope firefox callgrind perf otlp; do
 	"$DCPI_BIN/dcpiexport" $format -epoch all -o "$work/exported" 2>"$work/err" || fail "dcpiexport $format: $(cat "$work/err")"
 	"$DCPI_SRC/tests/support/export_read.py" $format "$work/exported" || fail "$format cannot be read"

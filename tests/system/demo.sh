@@ -38,7 +38,7 @@ profile | awk '$NF ~ /^calc\[/ && !found++ { print $(NF - 1), $NF }' >"$work/hot
 read -r routine image <"$work/hottest"
 "$DCPI_BIN/dcpiwhatcg" "$image" >"$work/whatcg"
 cat "$work/whatcg"
-traces=$(sed -nE 's/.* from ([0-9]+) traces of the image.*/\1/p' "$work/whatcg" | head -n 1)
+traces=$(sed -nE 's/.* from ([0-9]+) traces of the image.*/\1/p' "$work/whatcg" | sed -n 1p)
 echo "$image: ${traces:-no} traces, hottest $routine"
 if [ "${traces:-0}" -lt 200 ]; then
 	# A machine that ran something else meanwhile, or that has no traces.

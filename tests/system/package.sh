@@ -69,10 +69,10 @@ dpkg -i /root/*.deb >/tmp/dpkg 2>&1 || fail "dpkg -i: $(cat /tmp/dpkg)"
 asked "start dcpid.service" "installed" # which does not start what is not enabled, as seen below
 
 # A user and a group, a service that is there but not enabled, a configuration.
-getent passwd dcpi | grep -q ':/var/lib/dcpi:' || fail "no user dcpi"
+getent passwd dcpi | grep -c ':/var/lib/dcpi:' >/dev/null || fail "no user dcpi"
 getent group dcpi >/dev/null || fail "no group dcpi"
 [ "$(SYSTEMD_OFFLINE=1 systemctl is-enabled dcpid.service)" = disabled ] || fail "the service is enabled"
-dpkg-query -W -f '${Conffiles}\n' dcpi | grep -q ' /etc/dcpi/dcpid.json ' || fail "no configuration file"
+dpkg-query -W -f '${Conffiles}\n' dcpi | grep -c ' /etc/dcpi/dcpid.json ' >/dev/null || fail "no configuration file"
 systemd-analyze verify --man=no /lib/systemd/system/dcpid.service 2>&1 | tee /tmp/verify
 [ ! -s /tmp/verify ] || fail "systemd-analyze verify"
 man -w dcpid dcpid.json dbgdyn >/dev/null || fail "no pages"

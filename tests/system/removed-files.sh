@@ -73,7 +73,7 @@ account_holds "with copies"
 "$DCPI_BIN/dcpictl" epoch >/dev/null
 "$DCPI_BIN/dcpid" -gc "$db" >/dev/null
 [ "$(find "$db/dyn" -name '*.file' | wc -l)" = 4 ] || fail "a copy is gone whose samples are there"
-rm -r "$(find "$db" -maxdepth 1 -name '2*' | sort | head -n 1)"
+rm -r "$(find "$db" -maxdepth 1 -name '2*' | sort | sed -n 1p)"
 "$DCPI_BIN/dcpid" -gc "$db" >/dev/null
 [ "$(find "$db/dyn" -name '*.file' | wc -l)" = 0 ] || fail "copies that no epoch refers to"
 stop_daemon

@@ -107,4 +107,4 @@ done
 # Who waits stands above its wait, in the program by its name.
 "$DCPI_BIN/dcpicalltree" -s wait -up -cut 0 "(waiting, lock)" >"$work/tree" 2>>"$work/err"
 grep -q locks "$work/tree" || fail "the tree does not tell who waits for locks"
-"$DCPI_BIN/dcpiprof" -i -s wait | head -n 20
+"$DCPI_BIN/dcpiprof" -i -s wait | sed -n 1,20p
