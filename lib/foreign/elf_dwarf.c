@@ -16,7 +16,6 @@ struct walk {
 	struct elf_object *o;
 	Dwarf_Files *files; /* files of the unit */
 	const char *folder; /* where that was compiled, or NULL */
-	uint64_t deadline_ns;
 	uint64_t names_len; /* at most, of the units up to here */
 	uint32_t nr_dies;
 	int status;
@@ -24,7 +23,7 @@ struct walk {
 
 static bool over(struct walk *w)
 {
-	if (w->status == 0 && base_now_ns() >= w->deadline_ns)
+	if (w->status == 0 && base_now_ns() >= w->o->from->deadline_ns)
 		w->status = -ETIMEDOUT;
 	return w->status < 0;
 }
@@ -347,7 +346,7 @@ static void walk_units(struct walk *w)
 
 int elf_dwarf_read(struct elf_object *o)
 {
-	struct walk w = { .o = o, .deadline_ns = base_now_ns() + FOREIGN_DWARF_NS };
+	struct walk w = { .o = o };
 
 	if (!dwarf_good(o) || elf_relocate(o) < 0)
 		return 0;

@@ -13,10 +13,10 @@
 /* No object gives more bytes of records, nor more routines, than this. */
 #define FOREIGN_OBJECT_MAX   (64u << 20)
 #define FOREIGN_ROUTINES_MAX (1u << 17)
-/* DWARF in larger sections, or that takes longer to read, is left aside, and symbols alone used. */
+/* DWARF in larger sections is left aside, and symbols alone used. */
 #define FOREIGN_INFO_MAX (16u << 20)
 #define FOREIGN_LINE_MAX (2u << 20)
-#define FOREIGN_DWARF_NS 250000000ull
+#define FOREIGN_DWARF_NS 250000000ull /* dcpid spends this long on an object's */
 
 /* Read memory of the process: how many bytes from @addr on could be read, or -errno where none. */
 typedef ssize_t foreign_read_fn(void *ctx, uint64_t addr, void *to, size_t len);
@@ -28,6 +28,7 @@ struct foreign_object {
 	uint16_t flags;	       /* flags of the records, beside those that their code gives */
 	foreign_read_fn *read; /* NULL: the process is gone */
 	void *ctx;
+	uint64_t deadline_ns; /* base_now_ns(): no DWARF is read after that */
 };
 
 /*

@@ -323,9 +323,12 @@ static int put_routines(const struct foreign_memory *m, uint32_t machine, uint64
 				   .seq = seq,
 				   .elf_addr = e->elf_addr,
 				   .elf_len = e->elf_len };
-	struct foreign_object object = {
-		.rec = &rec, .elf = elf, .machine = machine, .read = m->read, .ctx = m->ctx
-	};
+	struct foreign_object object = { .rec = &rec,
+					 .elf = elf,
+					 .machine = machine,
+					 .read = m->read,
+					 .ctx = m->ctx,
+					 .deadline_ns = base_now_ns() + FOREIGN_DWARF_NS };
 	int r;
 
 	find_code(elf, (size_t)e->elf_len, &rec);

@@ -44,7 +44,9 @@ static void check(const struct wire_object *rec, const struct base_buf *out, int
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct wire_object rec = { .head = { .len = sizeof(rec), .type = WIRE_OBJECT }, .seq = 1 };
-	struct foreign_object from = { .rec = &rec, .read = memory_read };
+	struct foreign_object from = { .rec = &rec,
+				       .read = memory_read,
+				       .deadline_ns = base_now_ns() + FOREIGN_DWARF_NS };
 	struct base_buf out = { 0 };
 	uint16_t machine = 0;
 	int r;

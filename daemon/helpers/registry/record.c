@@ -224,7 +224,8 @@ static int put_parts(struct parse *p, const struct wire_object *o, const void *e
 					 .machine = p->h.machine,
 					 .flags = flags,
 					 .read = p->memory ? read_for_foreign : NULL,
-					 .ctx = &memory };
+					 .ctx = &memory,
+					 .deadline_ns = base_now_ns() + FOREIGN_DWARF_NS };
 	int r = foreign_elf_object(&object, p->out);
 
 	registry_parse_clock(p);

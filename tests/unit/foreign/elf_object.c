@@ -40,7 +40,11 @@ static void begin(struct reading *rd)
 	small_elf(&rd->elf);
 	small_elf_record(&rd->elf, &rd->rec);
 	rd->from = (struct foreign_object){
-		.rec = &rd->rec, .elf = &rd->elf, .machine = EM_X86_64, .ctx = rd
+		.rec = &rd->rec,
+		.elf = &rd->elf,
+		.machine = EM_X86_64,
+		.ctx = rd,
+		.deadline_ns = UINT64_MAX,
 	};
 }
 
@@ -460,10 +464,11 @@ static void *read_file(const char *path, size_t *len)
 }
 
 /* The routine named @name among the test's own, as the file and our memory tell. */
-static struct wire_routine_view find_own(const char *name, struct base_buf *out)
+static struct wire_routine_view find_own(const char *name, uint64_t deadline_ns,
+					 struct base_buf *out)
 {
 	struct wire_object rec = { .head = { .len = sizeof(rec), .type = WIRE_OBJECT }, .seq = 3 };
-	struct foreign_object from = { .rec = &rec, .read = read_self };
+	struct foreign_object from = { .rec = &rec, .read = read_self, .deadline_ns = deadline_ns };
 	struct wire_routine_view v = { 0 };
 	const struct wire_head *h;
 	size_t len;
@@ -501,7 +506,7 @@ static void assert_file(const struct wire_routine_view *v, uint32_t index, const
 static void test_lines(void **state)
 {
 	struct base_buf out = { 0 };
-	struct wire_routine_view v = find_own("outer", &out);
+	struct wire_routine_view v = find_own("outer", UINT64_MAX, &out);
 	bool own = false, inlined = false;
 
 	(void)state;
@@ -526,7 +531,7 @@ static void test_lines(void **state)
 static void test_inlined(void **state)
 {
 	struct base_buf out = { 0 };
-	struct wire_routine_view v = find_own("outer", &out);
+	struct wire_routine_view v = find_own("outer", UINT64_MAX, &out);
 	bool found[2] = { false };
 
 	(void)state;
@@ -544,11 +549,26 @@ static void test_inlined(void **state)
 	base_buf_release(&out);
 }
 
+/* DWARF that takes too long to read. */
+static void test_deadline(void **state)
+{
+	struct base_buf out = { 0 };
+	struct wire_routine_view v = find_own("outer", base_now_ns(), &out);
+
+	(void)state;
+	assert_int_equal(v.rec->head.flags, WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
+	assert_int_equal(v.rec->nr_lines, 0);
+	assert_int_equal(v.rec->nr_inlines, 0);
+	base_buf_release(&out);
+}
+
 /* One source, compiled twice; as the fuzz target's corpus has it. */
 static void read_corpus(const char *name, uint64_t base, struct base_buf *out)
 {
 	struct wire_object rec = { .head = { .len = sizeof(rec), .type = WIRE_OBJECT }, .seq = 1 };
-	struct foreign_object from = { .rec = &rec, .machine = EM_X86_64 };
+	struct foreign_object from = { .rec = &rec,
+				       .machine = EM_X86_64,
+				       .deadline_ns = UINT64_MAX };
 	const char *src = getenv("DCPI_SRC");
 	char path[4096];
 	uint8_t *data;
@@ -600,7 +620,7 @@ __attribute__((noinline, noclone)) static void elsewhere(int x);
 static void test_folder(void **state)
 {
 	struct base_buf out = { 0 };
-	struct wire_routine_view v = find_own("elsewhere", &out);
+	struct wire_routine_view v = find_own("elsewhere", UINT64_MAX, &out);
 	const char *files[2];
 	size_t len;
 
@@ -619,12 +639,13 @@ static void test_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_places),
-		cmocka_unit_test(test_overlaps),    cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_lies),	    cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_inlined),	    cmocka_unit_test(test_relocatable),
-		cmocka_unit_test(test_two_tables),  cmocka_unit_test(test_long_directory),
-		cmocka_unit_test(test_relocations), cmocka_unit_test(test_folder),
+		cmocka_unit_test(test_symbols),	       cmocka_unit_test(test_places),
+		cmocka_unit_test(test_overlaps),       cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_lies),	       cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_inlined),	       cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_relocatable),    cmocka_unit_test(test_two_tables),
+		cmocka_unit_test(test_long_directory), cmocka_unit_test(test_relocations),
+		cmocka_unit_test(test_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
