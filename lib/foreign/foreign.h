@@ -16,7 +16,7 @@
 /* DWARF in larger sections is left aside, and symbols alone used. */
 #define FOREIGN_INFO_MAX (16u << 20)
 #define FOREIGN_LINE_MAX (2u << 20)
-#define FOREIGN_DWARF_NS 250000000ull /* dcpid spends this long on an object's */
+#define FOREIGN_DWARF_NS 250000000ull /* dcpid spends this long on an object's DWARF */
 
 /* Read memory of the process: how many bytes from @addr on could be read, or -errno where none. */
 typedef ssize_t foreign_read_fn(void *ctx, uint64_t addr, void *to, size_t len);
