@@ -3,7 +3,8 @@
 # that a test builds, the source.
 
 DCPI_BUILD_PACKAGES="cmake ninja-build pkg-config gcc libc6-dev libelf-dev libdw-dev liblzma-dev libffi-dev
-	libjson-c-dev libcapstone-dev libzydis-dev libarchive-dev libbpf-dev libzstd-dev zlib1g-dev libncurses-dev clang bpftool"
+	libjson-c-dev libcapstone-dev libzydis-dev libarchive-dev libbpf-dev libzstd-dev zlib1g-dev libncurses-dev
+	libcurl4-openssl-dev clang bpftool"
 DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb graphviz mandoc procps util-linux linux-perf
 	nodejs llvm luajit openjdk-17-jdk-headless valgrind systemd libunicorn-dev patch rpm
 	nix-bin python3 tmux"
@@ -13,7 +14,8 @@ DCPI_PACKAGING_PACKAGES="debhelper dpkg-dev lintian openjdk-17-jdk-headless"
 DCPI_LINT_PACKAGES="clang-format clang-tidy shellcheck python3"
 DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libelf-dev:arm64 libdw-dev:arm64
 	liblzma-dev:arm64 libffi-dev:arm64 libjson-c-dev:arm64 libcapstone-dev:arm64 libzydis-dev:arm64
-	libarchive-dev:arm64 libbpf-dev:arm64 libzstd-dev:arm64 zlib1g-dev:arm64 libncurses-dev:arm64 libcmocka-dev:arm64"
+	libarchive-dev:arm64 libbpf-dev:arm64 libzstd-dev:arm64 zlib1g-dev:arm64 libncurses-dev:arm64 libcurl4-openssl-dev:arm64
+	libcmocka-dev:arm64"
 
 # missing_packages NAME…: those of them that are not installed.
 missing_packages()

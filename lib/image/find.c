@@ -385,6 +385,19 @@ static int try_fetched(const struct file_search *s)
 	return r;
 }
 
+/* The symbols of a file that stands on other machines (dcpifetch): offsets are its addresses. */
+static int try_symbols(const struct image_store *store, const struct file_search *s)
+{
+	struct image_query q = *s->query;
+	char id[BASE_ID_TEXT_LEN], name[BASE_ID_TEXT_LEN + sizeof(".symbols")];
+
+	if (!store || store->kernel.fd < 0 || q.known != IMAGE_BY_ID || !q.id.len)
+		return -ENOENT;
+	q.kind = IMAGE_KERNEL;
+	snprintf(name, sizeof(name), "%s.symbols", base_id_text(&q.id, id));
+	return try_file(store->kernel.fd, name, &q, s->out, NULL);
+}
+
 static int file_failed(const struct image_query *q, int code, const char *path,
 		       const struct base_err *first, struct base_err *err)
 {
@@ -442,7 +455,8 @@ static int open_file(const struct image_store *store, const struct image_query *
 		first = why;
 	}
 	if ((store && store->images && try_debug_dir(store->images, &search) >= 0) ||
-	    image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0)
+	    image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0 ||
+	    try_symbols(store, &search) >= 0)
 		return 0;
 	return file_failed(q, code, named, &first, err);
 }

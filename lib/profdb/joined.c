@@ -48,6 +48,19 @@ int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names
 	return r == -ENOENT ? 0 : r;
 }
 
+char **profdb_epoch_parts(struct profdb *db, const char *epoch, struct base_err *err)
+{
+	struct profdb_names names = { 0 };
+	int r = profdb_joined_read(db, epoch, &names);
+	char **parts = r < 0 ? NULL : profdb_names_pack(&names, 0, names.nr);
+
+	profdb_names_release(&names);
+	if (!parts)
+		base_fail_errno(err, r < 0 ? r : -ENOMEM, "cannot read the parts of epoch '%s'",
+				epoch);
+	return parts;
+}
+
 static int add_platforms(struct profdb *db, const char *epoch, struct profdb_names *out,
 			 struct base_err *err)
 {

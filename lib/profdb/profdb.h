@@ -481,6 +481,9 @@ void profdb_epoch_span(struct profdb *db, const char *epoch, int64_t *begin, int
 /* Keeps of @epochs, a list as above, those whose span has a part of [since, until). Returns their
  * number. */
 size_t profdb_epochs_within(struct profdb *db, char **epochs, int64_t since, int64_t until);
+/* The epochs and platforms that became a part of it when it was joined: "EPOCH/PLATFORM", as a list
+ * as above. NULL: no memory, or a list that cannot be read. */
+char **profdb_epoch_parts(struct profdb *db, const char *epoch, struct base_err *err);
 /* A daemon still writes it (or died without closing it). */
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
 /* Samples that its daemon received and could not write (profdb_epoch_lose); 0 also where nothing

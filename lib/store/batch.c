@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A batch as a file: "DCPIBAT1", the SHA-256 of what follows, and that: compressed by zstd, for
+ * each table the length of its rows (8 bytes), then the rows. Batches of untrusted machines pass a
+ * relay, so each row is checked before a server sees it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "store.h"
+
+static const char magic[] = "DCPIBAT1";
+enum { MAGIC = 8, SUM = 32, LEVEL = 3 };
+#define BATCH_MAX ((size_t)1 << 30)
+
+void store_batch_release(struct store_batch *b)
+{
+	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+		base_buf_release(&b->rows[i]);
+}
+
+size_t store_batch_len(const struct store_batch *b)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+		len += b->rows[i].len;
+	return len;
+}
+
+int store_batch_add(struct store_batch *to, const struct store_batch *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++)
+		if (from->rows[i].len)
+			r = base_buf_append(&to->rows[i], from->rows[i].data, from->rows[i].len);
+	return r;
+}
+
+static void sum_of(const void *data, size_t len, uint8_t sum[SUM])
+{
+	struct base_sha256 s;
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, data, len);
+	base_sha256_end(&s, sum);
+}
+
+static int compress(const struct base_buf *plain, struct base_buf *out)
+{
+	size_t bound = ZSTD_compressBound(plain->len), head = out->len;
+	uint8_t *to;
+	int r = base_buf_extend(out, SUM + bound, (void **)&to);
+
+	if (r < 0)
+		return r;
+	bound = ZSTD_compress(to + SUM, bound, plain->data, plain->len, LEVEL);
+	if (ZSTD_isError(bound))
+		return -ENOMEM;
+	out->len = head + SUM + bound;
+	sum_of(to + SUM, bound, to);
+	return 0;
+}
+
+int store_batch_format(const struct store_batch *b, struct base_buf *out)
+{
+	struct base_buf plain = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++) {
+		r = store_put_number(&plain, b->rows[i].len, 8);
+		if (r >= 0 && b->rows[i].len)
+			r = base_buf_append(&plain, b->rows[i].data, b->rows[i].len);
+	}
+	if (r >= 0)
+		r = base_buf_append(out, magic, MAGIC);
+	if (r >= 0)
+		r = compress(&plain, out);
+	base_buf_release(&plain);
+	return r;
+}
+
+static int decompress(const uint8_t *data, size_t len, struct base_buf *plain)
+{
+	unsigned long long whole = ZSTD_getFrameContentSize(data, len);
+	void *to;
+	size_t got;
+
+	if (whole == ZSTD_CONTENTSIZE_ERROR || whole == ZSTD_CONTENTSIZE_UNKNOWN)
+		return -DCPI_EFORMAT;
+	if (whole > BATCH_MAX)
+		return -DCPI_ELIMIT;
+	if (base_buf_extend(plain, whole, &to) < 0)
+		return -ENOMEM;
+	got = ZSTD_decompress(to, whole, data, len);
+	return ZSTD_isError(got) || got != whole ? -DCPI_EFORMAT : 0;
+}
+
+static int take_rows(const struct base_buf *plain, struct store_batch *out)
+{
+	struct store_reader reader = { plain->data, plain->data + plain->len, false };
+
+	for (size_t i = 0; i < STORE_NR_TABLES; i++) {
+		size_t len = store_get_number(&reader, 8);
+		const void *rows = store_get_bytes(&reader, len);
+
+		if (!rows || store_rows_check(&store_tables[i], rows, len) < 0)
+			return -DCPI_EFORMAT;
+		if (len && base_buf_append(&out->rows[i], rows, len) < 0)
+			return -ENOMEM;
+	}
+	return reader.at == reader.end ? 0 : -DCPI_EFORMAT;
+}
+
+int store_batch_parse(const void *data, size_t len, struct store_batch *out, struct base_err *err)
+{
+	const uint8_t *v = data;
+	struct base_buf plain = { 0 };
+	uint8_t sum[SUM];
+	int r;
+
+	memset(out, 0, sizeof(*out));
+	if (len < MAGIC + SUM || memcmp(v, magic, MAGIC - 1) != 0)
+		return base_fail(err, -DCPI_EFORMAT, "this is no batch for a store");
+	if (v[MAGIC - 1] != magic[MAGIC - 1])
+		return base_fail(err, -DCPI_EVERSION, "a batch of an unknown version");
+	sum_of(v + MAGIC + SUM, len - MAGIC - SUM, sum);
+	if (memcmp(sum, v + MAGIC, SUM) != 0)
+		return base_fail(err, -DCPI_ECHECKSUM, "the batch is damaged");
+	r = decompress(v + MAGIC + SUM, len - MAGIC - SUM, &plain);
+	if (r >= 0)
+		r = take_rows(&plain, out);
+	base_buf_release(&plain);
+	if (r < 0)
+		store_batch_release(out);
+	return r < 0 ? base_fail_errno(err, r, "cannot read the batch") : 0;
+}

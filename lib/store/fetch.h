@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What has been fetched so far, between the questions (fetch.c) and the database (fetch_db.c). */
+#ifndef DCPI_STORE_FETCH_H
+#define DCPI_STORE_FETCH_H
+
+#include "pseudoimg.h"
+#include "store_internal.h"
+
+/* An image of the store. */
+struct fetch_image {
+	struct store_key key, content;
+	enum profdb_kind kind;
+	struct base_id id;
+	char *path, *text, *name, *stem; /* "": none */
+	uint32_t machine;
+	bool used;			  /* a profile is of it */
+	struct pseudoimg_symbol *symbols; /* their names are allocated */
+	size_t nr_symbols, cap_symbols;
+};
+
+struct fetch_routine {
+	uint64_t number, off;
+	size_t image;
+	bool placed; /* else it is outside every routine */
+};
+
+/* A profile of the database that is made; or the workloads of a platform and epoch. */
+struct fetch_profile {
+	char *platform;
+	uint32_t epoch; /* 0: that of the whole database */
+	struct profdb_profile *p;
+	struct profdb_workloads *w;
+};
+
+struct fetch_part {
+	char *platform, *kind;
+	uint32_t epoch;
+	struct base_buf bytes;
+};
+
+struct fetch_content {
+	struct store_key key;
+	struct base_buf bytes;
+};
+
+struct fetch {
+	struct store_server *s;
+	const struct store_want *w;
+	/* conditions of SQL: times and platforms; " AND …" of the others */
+	struct base_buf where, event, labels, images, routines;
+	bool with_symbols;
+	struct fetch_image *v;
+	size_t nr, cap;
+	struct fetch_routine *r;
+	size_t nr_r, cap_r;
+	struct fetch_content *contents;
+	size_t nr_contents, cap_contents;
+	struct fetch_profile *profiles;
+	size_t nr_profiles, cap_profiles;
+	struct fetch_part *parts;
+	size_t nr_parts, cap_parts;
+	struct base_map by_key, by_routine, by_profile, by_stem; /* index + 1 */
+	uint32_t begin;						 /* the first epoch */
+	uint64_t unknown; /* samples of routines that the store does not know */
+};
+
+/* "" where nothing was printed. */
+const char *fetch_text(const struct base_buf *b);
+
+/* Each takes one row of the answer to the question of its name. 0 or negative. */
+int fetch_take_image(struct fetch *f, struct store_reader *r);
+int fetch_take_content(struct fetch *f, struct store_reader *r);
+int fetch_take_head(struct fetch *f, struct store_reader *r);
+int fetch_take_count(struct fetch *f, struct store_reader *r);
+int fetch_take_routine(struct fetch *f, struct store_reader *r);
+int fetch_take_total(struct fetch *f, struct store_reader *r);
+int fetch_take_platform(struct fetch *f, struct store_reader *r);
+int fetch_take_workload(struct fetch *f, struct store_reader *r);
+int fetch_take_part(struct fetch *f, struct store_reader *r);
+
+/* Makes the database. */
+int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, struct base_err *err);
+void fetch_release(struct fetch *f);
+
+#endif

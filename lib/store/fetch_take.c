@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of a server's answers become images, and profiles in memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch.h"
+
+/* Where samples outside every routine are put: no image has code there. */
+#define OUTSIDE	   (UINT64_C(1) << 62)
+#define EVERYTHING "all images"
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A copy; NULL: no memory. Texts have no 0 inside: one ends there. */
+static char *get_text(struct store_reader *r)
+{
+	size_t len;
+	const char *text = store_get_string(r, &len);
+
+	return text ? strndup(text, len) : strdup("");
+}
+
+static double get_float(struct store_reader *r)
+{
+	uint64_t bits = store_get_number(r, 8);
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v >= 0 && v < 1e18 ? v : 0;
+}
+
+static void get_key(struct store_reader *r, struct store_key *out)
+{
+	const void *bytes = store_get_bytes(r, sizeof(out->bytes));
+
+	if (bytes)
+		memcpy(out->bytes, bytes, sizeof(out->bytes));
+	else
+		memset(out, 0, sizeof(*out));
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static enum profdb_kind kind_of(const char *name)
+{
+	for (enum profdb_kind k = PROFDB_FILE; k <= PROFDB_NAMED; k++)
+		if (strcmp(profdb_kind_name(k), name) == 0)
+			return k;
+	return PROFDB_NAMED;
+}
+
+/* Names come first, and all of them; then as many offsets and lengths. */
+static int get_symbols(struct store_reader *r, struct fetch_image *i)
+{
+	size_t nr = store_get_count(r, 1);
+
+	i->symbols = calloc(nr + 1, sizeof(*i->symbols));
+	if (!i->symbols)
+		return -ENOMEM;
+	for (; i->nr_symbols < nr && !r->bad; i->nr_symbols++)
+		if (!(i->symbols[i->nr_symbols].name = get_text(r)))
+			return -ENOMEM;
+	r->bad |= store_get_count(r, 8) != nr;
+	for (size_t k = 0; k < nr && !r->bad; k++)
+		i->symbols[k].off = store_get_number(r, 8);
+	r->bad |= store_get_count(r, 8) != nr;
+	for (size_t k = 0; k < nr && !r->bad; k++)
+		i->symbols[k].len = store_get_number(r, 8);
+	return 0;
+}
+
+static void image_release(struct fetch_image *i)
+{
+	for (size_t k = 0; k < i->nr_symbols; k++)
+		free((char *)i->symbols[k].name);
+	free(i->symbols);
+	free(i->path);
+	free(i->text);
+	free(i->name);
+	free(i->stem);
+}
+
+static int add_image(struct fetch *f, const struct fetch_image *i)
+{
+	int r = base_grow(&f->v, &f->cap, f->nr + 1, sizeof(*f->v));
+
+	if (r < 0)
+		return r;
+	f->v[f->nr++] = *i;
+	return base_map_set(&f->by_key, &i->key, sizeof(i->key), (void *)(uintptr_t)f->nr);
+}
+
+int fetch_take_image(struct fetch *f, struct store_reader *r)
+{
+	struct fetch_image i = { 0 };
+	char *kind, *id;
+	int result = 0;
+
+	get_key(r, &i.key);
+	store_get_number(r, 8);
+	kind = get_text(r);
+	id = get_text(r);
+	i.path = get_text(r);
+	i.text = get_text(r);
+	i.name = get_text(r);
+	i.stem = get_text(r);
+	get_key(r, &i.content);
+	i.machine = (uint32_t)store_get_number(r, 4);
+	if (!kind || !id || !i.path || !i.text || !i.name || !i.stem)
+		result = -ENOMEM;
+	if (result >= 0)
+		result = get_symbols(r, &i);
+	if (result >= 0) {
+		i.kind = kind_of(kind);
+		base_id_parse(&i.id, id, strlen(id));
+	}
+	if (result >= 0 && !r->bad && !base_map_get(&f->by_key, &i.key, sizeof(i.key)))
+		result = add_image(f, &i);
+	else
+		image_release(&i);
+	free(kind);
+	free(id);
+	return result;
+}
+
+int fetch_take_content(struct fetch *f, struct store_reader *r)
+{
+	struct fetch_content c = { 0 };
+	struct store_key sum;
+	const char *bytes;
+	size_t len;
+	int result;
+
+	get_key(r, &c.key);
+	bytes = store_get_string(r, &len);
+	if (!bytes)
+		return 0;
+	store_content_key(bytes, len, &sum);
+	if (memcmp(&sum, &c.key, sizeof(sum)) != 0)
+		return 0; /* someone has put other bytes there: the image has none then */
+	result =
+		base_grow(&f->contents, &f->cap_contents, f->nr_contents + 1, sizeof(*f->contents));
+	if (result >= 0)
+		result = base_buf_append(&c.bytes, bytes, len);
+	if (result >= 0)
+		f->contents[f->nr_contents++] = c;
+	return result;
+}
+
+static struct fetch_image *image_of(struct fetch *f, const struct store_key *key)
+{
+	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_key, key, sizeof(*key));
+
+	return at ? &f->v[at - 1] : NULL;
+}
+
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+/* The store may lack an image that a profile is of, where its row is still on its way. */
+static struct profdb_profile *make_profile(struct fetch *f, const struct store_key *key)
+{
+	struct fetch_image *i = image_of(f, key);
+	struct profdb_profile *p;
+	enum profdb_kind kind;
+	char missing[64] = "image ";
+
+	if (!i) {
+		for (size_t k = 0; k < sizeof(key->bytes); k++)
+			snprintf(missing + 6 + 2 * k, 3, "%02x", key->bytes[k]);
+		return profdb_profile_new(PROFDB_NAMED, &(const struct base_id){ 0 }, missing);
+	}
+	i->used = true;
+	/* Routines of pseudo-images have their facility in place of an image: it has symbols
+	 * alone, as a file. */
+	kind = i->kind == PROFDB_DYNAMIC && !*i->stem ? PROFDB_FILE : i->kind;
+	if (kind != i->kind) {
+		i->id.len = sizeof(key->bytes);
+		memcpy(i->id.bytes, key->bytes, sizeof(key->bytes));
+	}
+	p = profdb_profile_new(kind, &i->id, kind == PROFDB_DYNAMIC ? i->stem : i->path);
+	if (p && *i->text && profdb_profile_set_word(p, "text", i->text) < 0) {
+		profdb_profile_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static int add_profile(struct fetch *f, const char *platform, uint32_t epoch,
+		       struct fetch_profile **out)
+{
+	int r = base_grow(&f->profiles, &f->cap_profiles, f->nr_profiles + 1, sizeof(*f->profiles));
+
+	if (r < 0)
+		return r;
+	*out = &f->profiles[f->nr_profiles];
+	**out = (struct fetch_profile){ .platform = strdup(platform), .epoch = epoch };
+	if (!(*out)->platform)
+		return -ENOMEM;
+	f->nr_profiles++;
+	return 0;
+}
+
+/* Finds or makes the profile of that image, or of everything (@key NULL). */
+static int profile_of(struct fetch *f, const struct store_key *key, const char *label,
+		      const char *platform, uint32_t epoch, struct fetch_profile **out)
+{
+	struct base_buf name = { 0 };
+	size_t at;
+	int r;
+
+	epoch = f->w->by_epoch ? epoch : 0;
+	r = base_buf_printf(&name, "%s%c%u%c%s%c", platform, 0, epoch, 0, label, 0);
+	if (r >= 0 && key)
+		r = base_buf_append(&name, key->bytes, sizeof(key->bytes));
+	at = r < 0 ? 0 : (size_t)(uintptr_t)base_map_get(&f->by_profile, name.data, name.len);
+	if (at)
+		*out = &f->profiles[at - 1];
+	if (r >= 0 && !at)
+		r = add_profile(f, platform, epoch, out);
+	if (r >= 0 && !at)
+		r = base_map_set(&f->by_profile, name.data, name.len,
+				 (void *)(uintptr_t)f->nr_profiles);
+	if (r >= 0 && key && !(*out)->p) {
+		(*out)->p = make_profile(f, key);
+		r = (*out)->p ? 0 : -ENOMEM;
+		if (r >= 0 && *label)
+			r = profdb_profile_set_word((*out)->p, "label", label);
+	}
+	base_buf_release(&name);
+	return r;
+}
+
+static void note_begin(struct fetch *f, uint32_t epoch)
+{
+	if (!f->begin || epoch < f->begin)
+		f->begin = epoch;
+}
+
+static int event_of(struct profdb_profile *p, const char *name, double period)
+{
+	int e = profdb_profile_event_find(p, name);
+
+	return e >= 0 ? e : profdb_profile_event_add(p, name, (uint64_t)(period + 0.5));
+}
+
+/* ---- by offset ------------------------------------------------------------------------------- */
+
+/* The columns that rows of profiles begin with. */
+struct head {
+	char *event, *label, *platform;
+	struct store_key image;
+	uint32_t epoch;
+};
+
+static int get_head(struct store_reader *r, struct head *h)
+{
+	h->event = get_text(r);
+	get_key(r, &h->image);
+	h->label = get_text(r);
+	h->platform = get_text(r);
+	h->epoch = (uint32_t)store_get_number(r, 4);
+	return h->event && h->label && h->platform ? 0 : -ENOMEM;
+}
+
+static void head_release(struct head *h)
+{
+	free(h->event);
+	free(h->label);
+	free(h->platform);
+}
+
+int fetch_take_head(struct fetch *f, struct store_reader *r)
+{
+	struct head h;
+	struct fetch_profile *p = NULL;
+	int result = get_head(r, &h), e;
+	double period = get_float(r), enabled = get_float(r);
+
+	note_begin(f, h.epoch);
+	if (result >= 0 && !r->bad)
+		result = profile_of(f, &h.image, h.label, h.platform, h.epoch, &p);
+	if (result >= 0 && p) {
+		result = e = event_of(p->p, h.event, period);
+		if (e >= 0 && enabled < 1e6)
+			profdb_profile_event_set_enabled(p->p, (size_t)e, enabled / 1e6);
+	}
+	head_release(&h);
+	return result < 0 ? result : 0;
+}
+
+int fetch_take_count(struct fetch *f, struct store_reader *r)
+{
+	struct head h;
+	struct fetch_profile *p = NULL;
+	int result = get_head(r, &h), e = -ENOENT;
+	uint64_t off = store_get_number(r, 8), n = store_get_number(r, 8);
+
+	if (result >= 0 && !r->bad)
+		result = profile_of(f, &h.image, h.label, h.platform, h.epoch, &p);
+	if (result >= 0 && p)
+		result = e = event_of(p->p, h.event, 0);
+	if (e >= 0 && n)
+		result = profdb_profile_add(p->p, off, (size_t)e, n);
+	head_release(&h);
+	return result < 0 ? result : 0;
+}
+
+/* ---- by routine ------------------------------------------------------------------------------ */
+
+static int add_symbol(struct fetch_image *i, const char *name, uint64_t off, uint64_t len)
+{
+	int r = base_grow(&i->symbols, &i->cap_symbols, i->nr_symbols + 1, sizeof(*i->symbols));
+
+	if (r < 0 || !(i->symbols[i->nr_symbols].name = strdup(name)))
+		return -ENOMEM;
+	i->symbols[i->nr_symbols].off = off;
+	i->symbols[i->nr_symbols++].len = len ? len : 1;
+	return 0;
+}
+
+/*
+ * Routines of a facility stand nowhere: each gets an offset of its own. Those of files stand where
+ * they stand.
+ */
+static uint64_t place_routine(const struct fetch_image *i, uint64_t off, uint64_t *len)
+{
+	if (i->kind != PROFDB_DYNAMIC)
+		return off;
+	*len = 16;
+	return i->nr_symbols ? i->symbols[i->nr_symbols - 1].off + 16 : 16;
+}
+
+int fetch_take_routine(struct fetch *f, struct store_reader *r)
+{
+	struct fetch_routine x = { .number = store_get_number(r, 8), .off = OUTSIDE };
+	struct store_key key;
+	struct fetch_image *i;
+	char *name;
+	uint64_t off, len;
+	int result = 0;
+
+	get_key(r, &key);
+	name = get_text(r);
+	off = store_get_number(r, 8);
+	len = store_get_number(r, 8);
+	i = image_of(f, &key);
+	x.placed = i && name && *name;
+	if (!name)
+		result = -ENOMEM;
+	if (x.placed) {
+		x.off = place_routine(i, off, &len);
+		result = add_symbol(i, name, x.off, len);
+	}
+	free(name);
+	if (result < 0 || !i || r->bad)
+		return result;
+	x.image = (size_t)(i - f->v);
+	if (base_map_get(&f->by_routine, &x.number, sizeof(x.number)))
+		return -EEXIST;
+	result = base_grow(&f->r, &f->cap_r, f->nr_r + 1, sizeof(*f->r));
+	if (result < 0)
+		return result;
+	f->r[f->nr_r++] = x;
+	return base_map_set(&f->by_routine, &x.number, sizeof(x.number),
+			    (void *)(uintptr_t)f->nr_r);
+}
+
+static int add_total(struct fetch *f, const struct fetch_routine *x, const char *event,
+		     const char *platform, uint32_t epoch, uint64_t n, double period)
+{
+	static const struct store_key unknown = { { 0 } };
+	struct fetch_profile *p;
+	int r = profile_of(f, x ? &f->v[x->image].key : &unknown, "", platform, epoch, &p);
+	int e = r < 0 ? r : event_of(p->p, event, period);
+
+	f->unknown += x ? 0 : n;
+	return e < 0 ? e : profdb_profile_add(p->p, x ? x->off : 0, (size_t)e, n);
+}
+
+int fetch_take_total(struct fetch *f, struct store_reader *r)
+{
+	char *event = get_text(r), *platform = get_text(r);
+	uint32_t epoch = (uint32_t)store_get_number(r, 4);
+	uint64_t number = store_get_number(r, 8), n = store_get_number(r, 8);
+	double period = get_float(r);
+	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_routine, &number, sizeof(number));
+	int result = event && platform ? 0 : -ENOMEM;
+
+	note_begin(f, epoch);
+	if (result >= 0 && !r->bad && n)
+		result = add_total(f, at ? &f->r[at - 1] : NULL, event, platform, epoch, n, period);
+	free(event);
+	free(platform);
+	return result;
+}
+
+/* ---- by platform and by workload ---------------------------------------------------------------
+ */
+
+/* An image that answers to all names that the user gave. */
+static struct profdb_profile *everything(const struct fetch *f)
+{
+	const struct store_want *w = f->w;
+	const struct base_id none = { 0 };
+	struct profdb_profile *p =
+		profdb_profile_new(w->nr_images ? PROFDB_FILE : PROFDB_NAMED, &none,
+				   w->nr_images ? w->images[0] : EVERYTHING);
+
+	for (size_t i = 1; p && i < w->nr_images; i++)
+		if (profdb_profile_add_path(p, w->images[i]) < 0) {
+			profdb_profile_free(p);
+			return NULL;
+		}
+	return p;
+}
+
+static int add_everything(struct fetch *f, const char *event, const char *platform, uint32_t epoch,
+			  uint64_t n, double period, struct fetch_profile **out)
+{
+	int r = profile_of(f, NULL, "", platform, epoch, out), e;
+
+	note_begin(f, epoch);
+	if (r >= 0 && !(*out)->p && !((*out)->p = everything(f)))
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	e = event_of((*out)->p, event, period);
+	return e < 0 ? e : profdb_profile_add((*out)->p, 0, (size_t)e, n);
+}
+
+int fetch_take_platform(struct fetch *f, struct store_reader *r)
+{
+	char *event = get_text(r), *platform = get_text(r);
+	uint32_t epoch = (uint32_t)store_get_number(r, 4);
+	uint64_t n = store_get_number(r, 8);
+	double period = get_float(r);
+	struct fetch_profile *p;
+	int result = event && platform ? 0 : -ENOMEM;
+
+	if (result >= 0 && !r->bad && n)
+		result = add_everything(f, event, platform, epoch, n, period, &p);
+	free(event);
+	free(platform);
+	return result;
+}
+
+static int add_workload(struct fetch_profile *p, const struct profdb_workload *k, const char *event,
+			uint64_t n, double period, int64_t minute)
+{
+	const struct profdb_image_ref ref = { .kind = profdb_profile_kind(p->p),
+					      .path = profdb_profile_path(p->p, 0) };
+	int i, w, e;
+
+	if (!p->w && !(p->w = profdb_workloads_new()))
+		return -ENOMEM;
+	i = profdb_workloads_image_add(p->w, &ref);
+	w = i < 0 ? i : profdb_workloads_workload_add(p->w, k);
+	e = w < 0 ? w : profdb_workloads_event_add(p->w, event, (uint64_t)(period + 0.5));
+	return e < 0 ? e
+		     : profdb_workloads_add(p->w, (uint32_t)w, (uint32_t)i, 0, (size_t)e, minute,
+					    n);
+}
+
+int fetch_take_workload(struct fetch *f, struct store_reader *r)
+{
+	char *event = get_text(r), *platform = get_text(r);
+	uint32_t epoch = (uint32_t)store_get_number(r, 4);
+	char *comm = get_text(r), *exe = get_text(r), *cgroup = get_text(r), *label = get_text(r);
+	const struct profdb_workload k = { .comm = comm,
+					   .exe = exe,
+					   .cgroup = cgroup,
+					   .label = label,
+					   .thread = "",
+					   .uid = (uint32_t)store_get_number(r, 4) };
+	uint64_t n = store_get_number(r, 8);
+	double period = get_float(r);
+	struct fetch_profile *p;
+	int result = event && platform && comm && exe && cgroup && label ? 0 : -ENOMEM;
+
+	if (result >= 0 && !r->bad && n)
+		result = add_everything(f, event, platform, epoch, n, period, &p);
+	if (result >= 0 && !r->bad && n)
+		result = add_workload(p, &k, event, n, period, epoch / 60);
+	free(event);
+	free(platform);
+	free(comm);
+	free(exe);
+	free(cgroup);
+	free(label);
+	return result;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+int fetch_take_part(struct fetch *f, struct store_reader *r)
+{
+	struct fetch_part part = { .platform = get_text(r) };
+	const char *bytes;
+	size_t len;
+	int result = base_grow(&f->parts, &f->cap_parts, f->nr_parts + 1, sizeof(*f->parts));
+
+	part.epoch = (uint32_t)store_get_number(r, 4);
+	part.kind = get_text(r);
+	bytes = store_get_string(r, &len);
+	if (!part.platform || !part.kind)
+		result = -ENOMEM;
+	if (result >= 0 && bytes)
+		result = base_buf_append(&part.bytes, bytes, len);
+	if (result >= 0) {
+		f->parts[f->nr_parts++] = part;
+		return 0;
+	}
+	free(part.platform);
+	free(part.kind);
+	base_buf_release(&part.bytes);
+	return result;
+}
+
+void fetch_release(struct fetch *f)
+{
+	for (size_t i = 0; i < f->nr; i++)
+		image_release(&f->v[i]);
+	for (size_t i = 0; i < f->nr_contents; i++)
+		base_buf_release(&f->contents[i].bytes);
+	for (size_t i = 0; i < f->nr_profiles; i++) {
+		free(f->profiles[i].platform);
+		profdb_profile_free(f->profiles[i].p);
+		profdb_workloads_free(f->profiles[i].w);
+	}
+	for (size_t i = 0; i < f->nr_parts; i++) {
+		free(f->parts[i].platform);
+		free(f->parts[i].kind);
+		base_buf_release(&f->parts[i].bytes);
+	}
+	free(f->v);
+	free(f->r);
+	free(f->contents);
+	free(f->profiles);
+	free(f->parts);
+	base_map_release(&f->by_key);
+	base_map_release(&f->by_routine);
+	base_map_release(&f->by_profile);
+	base_map_release(&f->by_stem);
+	base_buf_release(&f->where);
+	base_buf_release(&f->event);
+	base_buf_release(&f->labels);
+	base_buf_release(&f->images);
+	base_buf_release(&f->routines);
+}

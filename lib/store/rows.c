@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Values are written and read in ClickHouse's format RowBinary: little-endian, lengths as varints.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "store.h"
+
+int store_put_number(struct base_buf *to, uint64_t value, size_t bytes)
+{
+	uint8_t v[8];
+
+	for (size_t i = 0; i < bytes; i++)
+		v[i] = (uint8_t)(value >> 8 * i);
+	return base_buf_append(to, v, bytes);
+}
+
+int store_put_count(struct base_buf *to, uint64_t nr)
+{
+	uint8_t v[10];
+	size_t len = 0;
+
+	for (; nr >= 0x80; nr >>= 7)
+		v[len++] = (uint8_t)(nr | 0x80);
+	v[len++] = (uint8_t)nr;
+	return base_buf_append(to, v, len);
+}
+
+int store_put_string(struct base_buf *to, const void *text, size_t len)
+{
+	int r = store_put_count(to, len);
+
+	return r < 0 ? r : base_buf_append(to, text, len);
+}
+
+int store_put_text(struct base_buf *to, const char *text)
+{
+	return store_put_string(to, text ? text : "", text ? strlen(text) : 0);
+}
+
+const void *store_get_bytes(struct store_reader *r, size_t len)
+{
+	const void *at = r->at;
+
+	if (r->bad || len > (size_t)(r->end - r->at)) {
+		r->bad = true;
+		return NULL;
+	}
+	r->at += len;
+	return at;
+}
+
+uint64_t store_get_number(struct store_reader *r, size_t bytes)
+{
+	const uint8_t *v = store_get_bytes(r, bytes);
+	uint64_t value = 0;
+
+	for (size_t i = 0; v && i < bytes; i++)
+		value |= (uint64_t)v[i] << 8 * i;
+	return value;
+}
+
+size_t store_get_count(struct store_reader *r, size_t least)
+{
+	uint64_t value = 0;
+	const uint8_t *v;
+	unsigned int shift = 0;
+
+	do {
+		v = store_get_bytes(r, 1);
+		if (!v || shift > 63 || (shift == 63 && *v > 1)) {
+			r->bad = true;
+			return 0;
+		}
+		value |= (uint64_t)(*v & 0x7f) << shift;
+		shift += 7;
+	} while (*v & 0x80);
+	if (value > (size_t)(r->end - r->at) / (least ? least : 1)) {
+		r->bad = true;
+		return 0;
+	}
+	return value;
+}
+
+const char *store_get_string(struct store_reader *r, size_t *len)
+{
+	*len = store_get_count(r, 1);
+	return store_get_bytes(r, *len);
+}

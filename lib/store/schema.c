@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables are made, checked, and filled. On a cluster each server has tables of its own,
+ * NAME_here, and tables NAME that distribute rows and questions over all of them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "store_internal.h"
+
+/* Rows are long, so an index mark stands before fewer of them than ClickHouse would put there. */
+enum { ROWS_PER_MARK = 1024 };
+
+static int add_columns(const struct store_table *t, struct base_buf *to)
+{
+	int r = 0;
+
+	for (const struct store_column *c = t->columns; c->name && r >= 0; c++)
+		r = base_buf_printf(to, "%s%s %s", c == t->columns ? "" : ", ", c->name, c->type);
+	return r;
+}
+
+static int add_engine(const struct store_table *t, const char *database,
+		      const struct store_schema_how *how, struct base_buf *to)
+{
+	int r = base_buf_printf(to, ") ENGINE = ");
+
+	if (r >= 0 && how->replicas)
+		r = base_buf_printf(to,
+				    "ReplicatedReplacingMergeTree('%s/{shard}/%s/%s', "
+				    "'{replica}', ver)",
+				    how->replicas, database, t->name);
+	else if (r >= 0)
+		r = base_buf_printf(to, "ReplacingMergeTree(ver)");
+	if (r >= 0 && t->partition)
+		r = base_buf_printf(to, " PARTITION BY %s", t->partition);
+	if (r >= 0)
+		r = base_buf_printf(to, " ORDER BY (%s)", t->order);
+	if (r >= 0 && how->ttl && t->keep)
+		r = base_buf_printf(to, " TTL %s", t->keep);
+	return r < 0 ? r : base_buf_printf(to, " SETTINGS index_granularity = %d", ROWS_PER_MARK);
+}
+
+/* A statement ends with a 0, which base_buf_printf does not count. */
+static int end_statement(struct base_buf *to)
+{
+	return base_buf_append(to, "", 1);
+}
+
+static int add_table(const struct store_table *t, const char *database,
+		     const struct store_schema_how *how, struct base_buf *to)
+{
+	int r = base_buf_printf(to, "CREATE TABLE IF NOT EXISTS %s%s (", t->name,
+				how->cluster ? "_here" : "");
+
+	if (r >= 0)
+		r = add_columns(t, to);
+	if (r >= 0)
+		r = add_engine(t, database, how, to);
+	if (r >= 0)
+		r = end_statement(to);
+	if (r < 0 || !how->cluster)
+		return r;
+	r = base_buf_printf(to,
+			    "CREATE TABLE IF NOT EXISTS %s AS %s_here ENGINE = "
+			    "Distributed(%s, %s, %s_here, %s)",
+			    t->name, t->name, how->cluster, database, t->name, t->shard);
+	return r < 0 ? r : end_statement(to);
+}
+
+/* The row of version 1 has a text that tells this making of the tables from every other. */
+static int add_version(const struct store_schema_how *how, struct base_buf *to)
+{
+	int r = base_buf_printf(to, "CREATE TABLE IF NOT EXISTS schema (version UInt32, id String) "
+				    "ENGINE = ReplacingMergeTree ORDER BY version");
+
+	if (r >= 0)
+		r = end_statement(to);
+	if (r >= 0)
+		r = base_buf_printf(to, "INSERT INTO schema SELECT %d, ", STORE_SCHEMA);
+	if (r >= 0 && how->replicas)
+		r = store_quote(to, how->replicas, strlen(how->replicas));
+	else if (r >= 0)
+		r = base_buf_printf(to, "toString(generateUUIDv4())");
+	if (r >= 0)
+		r = base_buf_printf(to, " WHERE (SELECT count() FROM schema) = 0");
+	return r < 0 ? r : end_statement(to);
+}
+
+int store_schema(const char *database, const struct store_schema_how *how, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++)
+		r = add_table(&store_tables[i], database, how, out);
+	return r < 0 ? r : add_version(how, out);
+}
+
+/* Tables forget by themselves from ClickHouse 19.6 on. */
+static int has_ttl(struct store_server *s, bool *out, struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = store_ask(s, "SELECT version() FORMAT RowBinary", &answer, err);
+	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+	size_t len;
+	const char *text = r < 0 ? NULL : store_get_string(&reader, &len);
+	char version[32] = "";
+	unsigned int major = 0, minor = 0;
+
+	if (text && len < sizeof(version))
+		memcpy(version, text, len);
+	if (r >= 0 && sscanf(version, "%u.%u", &major, &minor) != 2)
+		r = base_fail(err, -EHOSTUNREACH, "the server tells no version");
+	*out = major > 19 || (major == 19 && minor >= 6);
+	base_buf_release(&answer);
+	return r;
+}
+
+int store_schema_make(struct store_server *s, const struct store_schema_how *how,
+		      struct base_err *err)
+{
+	struct store_schema_how full = *how;
+	struct base_buf sql = { 0 };
+	int r = has_ttl(s, &full.ttl, err);
+
+	if (r >= 0)
+		r = store_schema(store_database(s), &full, &sql);
+	for (size_t at = 0; r >= 0 && at < sql.len;) {
+		const char *one = (const char *)sql.data + at;
+
+		r = store_do(s, one, err);
+		at += strlen(one) + 1;
+	}
+	base_buf_release(&sql);
+	return r < 0 ? base_fail_errno(err, r, "cannot make the tables") : 0;
+}
+
+int store_schema_check(struct store_server *s, char id[64], struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = store_ask(s,
+			  "SELECT version, id FROM schema ORDER BY version DESC LIMIT 1 "
+			  "FORMAT RowBinary",
+			  &answer, err);
+	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+	uint64_t version = r < 0 ? 0 : store_get_number(&reader, 4);
+	size_t len = 0;
+	const char *text = r < 0 ? NULL : store_get_string(&reader, &len);
+
+	if (r >= 0 && (!text || reader.at != reader.end || !len || len > 63)) {
+		r = base_fail(err, -DCPI_EVERSION, "'%s' is no store of profiles",
+			      store_database(s));
+	} else if (r >= 0 && version != STORE_SCHEMA) {
+		r = base_fail(err, -DCPI_EVERSION, "store '%s' has version %u, not %d",
+			      store_database(s), (unsigned int)version, STORE_SCHEMA);
+		base_hint(err, version > STORE_SCHEMA
+				       ? "this program is older than the store"
+				       : "'dcpiship -make-schema' brings it up to date");
+	}
+	if (r >= 0) {
+		memcpy(id, text, len);
+		id[len] = 0;
+	}
+	base_buf_release(&answer);
+	return r;
+}
+
+/* What rows refer to comes before them. */
+int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err)
+{
+	static const enum store_table_nr order[STORE_NR_TABLES] = {
+		STORE_CONTENT, STORE_IMAGE, STORE_ROUTINE, STORE_PART,
+		STORE_WORK,    STORE_PROF,  STORE_TOTALS,
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++)
+		r = store_insert(s, &store_tables[order[i]], &b->rows[order[i]], err);
+	return r;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The store of a fleet: one ClickHouse database that has the profiles of many machines
+ * (docs/FLEET.md). Everything that knows its tables is here: how an epoch becomes rows, how rows
+ * reach a server, and how answers become a database that all tools read.
+ *
+ * A row is what one profile file, or one epoch, says. It has a key and the time of the flush that
+ * it is of as its version; of rows with equal keys the newest counts. So a row may be sent any
+ * number of times, in any order.
+ *
+ * Neither servers nor batches are believed: what they say is checked before it is used.
+ */
+#ifndef DCPI_STORE_H
+#define DCPI_STORE_H
+
+#include "base.h"
+
+/* ---- rows (rows.c) ------------------------------------------------------------------------- */
+
+/* Rows in ClickHouse's format RowBinary: each function appends one value, 0 or -ENOMEM. */
+int store_put_number(struct base_buf *to, uint64_t value, size_t bytes); /* UInt8 … UInt64 */
+int store_put_count(struct base_buf *to, uint64_t nr); /* the elements of an array that follow */
+int store_put_string(struct base_buf *to, const void *text, size_t len);
+int store_put_text(struct base_buf *to, const char *text); /* NULL: an empty one */
+
+/* Reads values again. After the first that is not there everything is 0 or empty, and @bad set. */
+struct store_reader {
+	const uint8_t *at, *end;
+	bool bad;
+};
+uint64_t store_get_number(struct store_reader *r, size_t bytes);
+/* The number of elements that follow, each of @least bytes at least. */
+size_t store_get_count(struct store_reader *r, size_t least);
+/* Points into the bytes read; not terminated. */
+const char *store_get_string(struct store_reader *r, size_t *len);
+const void *store_get_bytes(struct store_reader *r, size_t len);
+
+/* ---- tables (tables.c) --------------------------------------------------------------------- */
+
+enum { STORE_KEY = 16 }; /* bytes of an image's key, and of a content's */
+
+enum store_table_nr {
+	STORE_PROF,    /* one profile file, of one event: counts by offset */
+	STORE_TOTALS,  /* one epoch of a machine, of one event and label: counts by routine */
+	STORE_WORK,    /* one epoch of a machine, of one event: counts by workload and image */
+	STORE_PART,    /* one epoch of a machine: its files of workloads and call paths */
+	STORE_IMAGE,   /* an image and its symbols */
+	STORE_ROUTINE, /* a routine that had samples */
+	STORE_CONTENT, /* the bytes of a pseudo-image, or of a kernel's */
+	STORE_NR_TABLES,
+};
+
+struct store_column {
+	const char *name, *type; /* type as ClickHouse has it */
+};
+
+struct store_table {
+	const char *name;
+	const struct store_column *columns; /* a name that is NULL ends them */
+	const char *order;		    /* the key */
+	const char *partition;		    /* NULL: the table is not cut by time */
+	const char *shard;		    /* an expression: which shard has the row */
+	const char *keep;		    /* an expression: how long it is kept; NULL: always */
+};
+
+extern const struct store_table store_tables[STORE_NR_TABLES];
+/* The columns' names with commas between them. 0 or -ENOMEM. */
+int store_columns(const struct store_table *t, struct base_buf *to);
+/* Checks that @rows are whole rows of @t: how many, or -DCPI_EFORMAT. */
+ssize_t store_rows_check(const struct store_table *t, const void *rows, size_t len);
+
+/* ---- batches (batch.c) --------------------------------------------------------------------- */
+
+/* Rows for each table, on their way to a server. Zero-initialize. */
+struct store_batch {
+	struct base_buf rows[STORE_NR_TABLES];
+};
+
+void store_batch_release(struct store_batch *b);
+size_t store_batch_len(const struct store_batch *b);
+/* All of @from behind what @to has. 0 or -ENOMEM. */
+int store_batch_add(struct store_batch *to, const struct store_batch *from);
+/* A batch as a file: compressed, with a checksum. */
+int store_batch_format(const struct store_batch *b, struct base_buf *out);
+/* -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ELIMIT (above 1 GiB); fuzzed. */
+int store_batch_parse(const void *data, size_t len, struct store_batch *out, struct base_err *err);
+
+/* ---- epochs to rows (pack.c) --------------------------------------------------------------- */
+
+struct profdb;
+struct store_pack;
+
+/* Reads @db, which must outlive it; images are looked for as all tools do. */
+int store_pack_open(struct profdb *db, const char *path, struct store_pack **out,
+		    struct base_err *err);
+void store_pack_close(struct store_pack *p);
+/* A platform gets this name in the store; NULL: its own. */
+void store_pack_rename(struct store_pack *p, const char *platform);
+/*
+ * Images and routines that the store has are left out: @has is asked for each (a key of STORE_KEY
+ * bytes, or a routine's of 8), and @sent told of those that the batch has.
+ */
+void store_pack_known(struct store_pack *p, bool (*has)(void *ctx, const void *key, size_t len),
+		      void (*sent)(void *ctx, const void *key, size_t len), void *ctx);
+/* The key of a row of STORE_PROF or STORE_TOTALS, as its first columns have it. */
+struct store_row_key {
+	enum store_table_nr table;
+	const void *data;
+	size_t len;
+};
+/*
+ * Adds the rows of an epoch and platform as of one flush to @out. Rows that an earlier flush of it
+ * had sent (@before) and this one lacks become empty. @row is told of each row's key. 0 or negative
+ * with @err; profiles that cannot be read are told to @bad, and are not in the rows.
+ */
+struct store_pack_how {
+	const struct store_row_key *before;
+	size_t nr_before;
+	int (*row)(void *ctx, const struct store_row_key *key);		      /* may be NULL */
+	void (*bad)(void *ctx, const char *file, const struct base_err *err); /* may be NULL */
+	void *ctx;
+};
+int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platform,
+		     const struct store_pack_how *how, struct store_batch *out,
+		     struct base_err *err);
+
+/* ---- servers (http.c, schema.c) ------------------------------------------------------------ */
+
+/* "clickhouse://[USER@]HOST[:PORT]/DATABASE", or clickhouses:// for TLS. */
+struct store_url {
+	char *server;	/* "http://HOST:PORT/" */
+	char *database; /* letters, digits, and _ */
+	char *user;	/* NULL: the server's default */
+};
+bool store_is_url(const char *text);
+int store_url_parse(const char *text, struct store_url *out, struct base_err *err);
+void store_url_release(struct store_url *u);
+
+struct store_server;
+/*
+ * Nothing is asked yet. @credentials: a file with the password, or with USER:PASSWORD, in its first
+ * line, which nobody else may read; NULL: $DCPI_STORE_CREDENTIALS, else none. $DCPI_STORE_CA: a
+ * file of certificates to trust in place of the system's.
+ */
+int store_open(const char *url, const char *credentials, struct store_server **out,
+	       struct base_err *err);
+void store_close(struct store_server *s);
+/* Seconds that one request may take: 60 at first. */
+void store_set_timeout(struct store_server *s, unsigned int seconds);
+/*
+ * Errors: -EHOSTUNREACH (away, slow, garbage: ask again later), -EACCES (refused), -DCPI_EVERSION
+ * (another schema), -ENOENT (no such database or table), -EPROTO (the server refuses the question).
+ */
+/* The answer of a question that ends with FORMAT RowBinary, whole. */
+int store_ask(struct store_server *s, const char *sql, struct base_buf *out, struct base_err *err);
+int store_do(struct store_server *s, const char *sql, struct base_err *err);
+int store_insert(struct store_server *s, const struct store_table *t, const struct base_buf *rows,
+		 struct base_err *err);
+/* A text as SQL has it, quoted. 0 or -ENOMEM. */
+int store_quote(struct base_buf *to, const char *text, size_t len);
+
+enum { STORE_SCHEMA = 1 };
+struct store_schema_how {
+	const char *cluster;  /* NULL: one server */
+	const char *replicas; /* path in ZooKeeper: tables are replicated; NULL: they are not */
+	bool ttl;	      /* rows are removed by the server itself; store_schema_make asks it */
+};
+/* The statements that make the tables, each ended by a 0. 0 or -ENOMEM. */
+int store_schema(const char *database, const struct store_schema_how *how, struct base_buf *out);
+int store_schema_make(struct store_server *s, const struct store_schema_how *how,
+		      struct base_err *err);
+/* The store has tables of this version, and @id (a text of its own for each making) of them. */
+int store_schema_check(struct store_server *s, char id[64], struct base_err *err);
+/* Every table's rows of the batch, images first. */
+int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err);
+
+/* ---- answers (fetch.c) --------------------------------------------------------------------- */
+
+enum store_detail {
+	STORE_BY_OFFSET,   /* everything that profiles have */
+	STORE_BY_ROUTINE,  /* the first instruction of a routine has all its samples */
+	STORE_BY_WORKLOAD, /* samples of workloads, without pids and threads, in one image */
+	STORE_BY_PLATFORM, /* samples of each platform, in one image */
+	STORE_FILES,	   /* as the machines have it: with call paths, and workloads whole */
+};
+
+struct store_want {
+	enum store_detail detail;
+	const char *epoch;    /* NAME, FROM..TO, "all"; NULL: the last day that the store has */
+	int64_t since, until; /* UTC seconds; INT64_MIN, INT64_MAX: open */
+	const char *event;    /* NULL: all */
+	const char *platform; /* a glob; NULL: all */
+	const char *const *labels, *const *images; /* images: as tools name them */
+	size_t nr_labels, nr_images;		   /* 0: all */
+	bool by_platform, by_epoch; /* these stay apart, else they are added up by the server */
+};
+
+struct store_fetched {
+	uint64_t platforms, epochs, profiles;
+};
+
+/* Fills the folder @path, empty or missing, with a database of what is wanted. */
+int store_fetch(struct store_server *s, const struct store_want *w, const char *path,
+		struct store_fetched *out, struct base_err *err);
+
+#endif

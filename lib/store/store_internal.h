@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How images and routines are keyed, and what the files that pack an epoch share. */
+#ifndef DCPI_STORE_INTERNAL_H
+#define DCPI_STORE_INTERNAL_H
+
+#include "profdb.h"
+#include "samples.h"
+#include "store.h"
+
+const char *store_database(const struct store_server *s);
+
+/* ---- keys (key.c) -------------------------------------------------------------------------- */
+
+struct store_key {
+	uint8_t bytes[STORE_KEY];
+};
+
+/*
+ * The key of a profile's image: of its kind and identity, and of the hash of its code where the
+ * profile has one (a file that has another's build-id); a bucket's is of its name, and that of a
+ * pseudo-image, which grows, of its machine's name and its file's.
+ */
+void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out);
+/* The key that all pseudo-images of a facility share, where routines are counted. */
+void store_facility_key(const char *facility, struct store_key *out);
+void store_content_key(const void *data, size_t len, struct store_key *out);
+/* The number of a routine of that image: of its name, and where names may repeat its offset. */
+uint64_t store_routine_key(const struct store_key *image, const char *symbol, uint64_t off);
+
+/* ---- packing (pack.c, pack_image.c, pack_totals.c, pack_work.c) ------------------------------ */
+
+/* A key that was met in this epoch. */
+struct store_met {
+	struct store_key key;
+	struct profdb_profile *header; /* its first profile, without counts */
+	bool named;		       /* its row is in the batch, or the store has it */
+};
+
+struct store_pack {
+	struct profdb *db;
+	char *path;
+	const char *rename; /* or NULL */
+	bool (*has)(void *ctx, const void *key, size_t len);
+	void (*sent)(void *ctx, const void *key, size_t len);
+	void *known_ctx;
+	/* while an epoch is packed: */
+	const char *epoch, *platform, *name; /* name: the platform's in the store */
+	uint32_t begin;			     /* UTC seconds of the epoch */
+	uint64_t ver;
+	const struct store_pack_how *how;
+	struct store_batch *out;
+	struct store_met *met;
+	size_t nr_met, cap_met;
+	struct base_map by_key, rows; /* rows: the keys of this flush */
+	struct base_err *err;
+};
+
+/* The row of table @t that has begun at @from has its key now: notes that. 0 or negative. */
+int store_pack_keyed(struct store_pack *p, enum store_table_nr t, size_t from);
+/* The image of this profile is in the epoch: notes it once. 0 or -ENOMEM. */
+int store_pack_meet(struct store_pack *p, const struct profdb_profile *profile);
+/* Rows of images, their symbols, contents, and the sums of their routines. 0 or negative. */
+int store_pack_totals(struct store_pack *p);
+/* The row of the image @ai, which the store lacks; @img is NULL where it could not be opened. */
+int store_pack_image(struct store_pack *p, const struct store_key *key, struct analysis_image *ai,
+		     struct image *img);
+/* Sums by workload, and the files of workloads and call paths. */
+int store_pack_work(struct store_pack *p);
+
+#endif

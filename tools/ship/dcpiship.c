@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpiship: finished epochs of a database go to the store of a fleet. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ship.h"
+
+static const char *db, *to, *spool_path, *credentials, *relay, *as, *platform;
+static const char *cluster, *replicas;
+static int64_t every, jitter, spool_limit = 1024;
+static bool open_too, verify_only, make_schema, print_schema, quiet;
+
+static const struct base_opt options[] = {
+	{ "db", BASE_OPT_STRING, &db, "DIR", "The database (default: $DCPIDB).", 0, 0 },
+	{ "to", BASE_OPT_STRING, &to, "STORE",
+	  "clickhouse://[USER@]HOST[:PORT]/DATABASE, or clickhouses:// for TLS. Without it batches "
+	  "stay in the spool, for a relay.",
+	  0, 0 },
+	{ "credentials", BASE_OPT_STRING, &credentials, "FILE",
+	  "A file whose first line is the password, or USER:PASSWORD; nobody else may read it "
+	  "(default: $DCPI_STORE_CREDENTIALS).",
+	  0, 0 },
+	{ "spool", BASE_OPT_STRING, &spool_path, "DIR",
+	  "Batches wait here until the store has them (default: DB/ship).", 0, 0 },
+	{ "spool-limit", BASE_OPT_INT, &spool_limit, "MIB",
+	  "As much may wait; the rest stays in the database (default: 1024).", 1, 1 << 24 },
+	{ "relay", BASE_OPT_STRING, &relay, "DIR",
+	  "Send the batches of this folder, which many machines fill, in place of a database.", 0,
+	  0 },
+	{ "platform", BASE_OPT_STRING, &platform, "NAME", "Only this platform (default: all).", 0,
+	  0 },
+	{ "as", BASE_OPT_STRING, &as, "NAME",
+	  "The platform's name in the store; with -platform, or a database of one.", 0, 0 },
+	{ "open", BASE_OPT_FLAG, &open_too, NULL,
+	  "Send epochs that are still written, too, after each flush.", 0, 0 },
+	{ "every", BASE_OPT_INT, &every, "SECONDS",
+	  "Stay, and look again so often (default: once).", 1, 1 << 24 },
+	{ "jitter", BASE_OPT_INT, &jitter, "SECONDS",
+	  "Wait up to so long before each time, another time on each machine (default: a tenth "
+	  "of -every).",
+	  0, 1 << 24 },
+	{ "verify", BASE_OPT_FLAG, &verify_only, NULL,
+	  "Compare the sums of what was sent with those of the store; 1 where some differ.", 0, 0 },
+	{ "make-schema", BASE_OPT_FLAG, &make_schema, NULL,
+	  "Make the store's tables, on the server of -to; on a cluster once for each server.", 0,
+	  0 },
+	{ "print-schema", BASE_OPT_FLAG, &print_schema, NULL,
+	  "Print the statements that make the tables.", 0, 0 },
+	{ "cluster", BASE_OPT_STRING, &cluster, "NAME",
+	  "The tables are distributed over this cluster of the server's configuration.", 0, 0 },
+	{ "replicas", BASE_OPT_STRING, &replicas, "PATH",
+	  "The tables are replicated, by this path in ZooKeeper; servers have macros 'shard' and "
+	  "'replica'.",
+	  0, 0 },
+	{ "quiet", BASE_OPT_FLAG, &quiet, NULL, "Say nothing where nothing is wrong.", 0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpiship",
+	.summary = "send a database's samples to the store of a fleet",
+	.operands = "",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpiship -make-schema -to clickhouse://db.example/dcpi",
+			  "Make the tables of a store, once." },
+			{ "dcpiship -db /var/lib/dcpi -to clickhouse://db.example/dcpi -every 600",
+			  "Send each epoch when it is finished." },
+			{ "dcpiship -relay /srv/batches -to clickhouse://db.example/dcpi -every 10",
+			  "Send what many machines have put into a folder, in large requests." },
+			{ NULL, NULL } },
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+/* ---- the schema --------------------------------------------------------------------------------
+ */
+
+static int schema(struct base_err *err)
+{
+	const struct store_schema_how how = { .cluster = cluster, .replicas = replicas };
+	struct base_buf sql = { 0 };
+	struct store_url url;
+	int r = store_url_parse(to, &url, err);
+
+	if (r < 0)
+		return r;
+	r = store_schema(url.database, &how, &sql);
+	for (size_t at = 0; r >= 0 && at < sql.len; at += strlen((char *)sql.data + at) + 1)
+		printf("%s;\n", (const char *)sql.data + at);
+	base_buf_release(&sql);
+	store_url_release(&url);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the schema") : 0;
+}
+
+static int schema_make(struct base_err *err)
+{
+	const struct store_schema_how how = { .cluster = cluster, .replicas = replicas };
+	struct store_server *s;
+	int r = store_open(to, credentials, &s, err);
+
+	if (r >= 0) {
+		r = store_schema_make(s, &how, err);
+		store_close(s);
+	}
+	return r;
+}
+
+/* ---- one round ---------------------------------------------------------------------------------
+ */
+
+static int send_from(struct store_server *s, int dir_fd, struct spool *sp, struct base_err *err)
+{
+	struct send out = { .prog = cmd.name };
+	char id[64];
+	int r = store_schema_check(s, id, err);
+
+	if (r >= 0 && sp)
+		r = known_store(&sp->known, id, err);
+	if (r > 0)
+		fprintf(stderr,
+			"%s: warning: the store is another one than before: images and routines "
+			"are sent again with later epochs\n",
+			cmd.name);
+	if (r >= 0)
+		r = send_batches(s, dir_fd, &out, err);
+	if (r >= 0 && !quiet && out.batches)
+		printf("%" PRIu64 " batches sent, %.1f MB\n", out.batches, (double)out.bytes / 1e6);
+	return r;
+}
+
+static int round_of(struct spool *sp, int dir_fd, struct base_err *err)
+{
+	struct gather g = { .prog = cmd.name, .platform = platform, .as = as, .open = open_too };
+	struct store_server *s = NULL;
+	struct base_err why = { 0 };
+	int r = sp ? gather_epochs(sp, db, &g, &why) : 0, sent = 0;
+
+	/* What was packed is sent even where the rest cannot be packed. */
+	if (to) {
+		sent = store_open(to, credentials, &s, err);
+		if (sent >= 0)
+			sent = send_from(s, dir_fd, sp, err);
+		store_close(s);
+	}
+	if (r < 0 && sent >= 0)
+		*err = why;
+	return r < 0 ? r : sent;
+}
+
+static bool again_helps(int r)
+{
+	return r == -EHOSTUNREACH || r == -EAGAIN || r == -ENOSPC || r == -ENOENT || r == -EACCES;
+}
+
+/* A share of -jitter that differs between machines, and each time. */
+static unsigned int wait_of(uint64_t *random)
+{
+	int64_t most = jitter ? jitter : every / 10;
+
+	return (unsigned int)(base_random64(random) % (uint64_t)(most + 1));
+}
+
+static void pause_for(unsigned int seconds)
+{
+	while (seconds && !stopped)
+		seconds = sleep(seconds);
+}
+
+static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
+{
+	uint64_t random = base_hash_seed();
+	int r;
+
+	for (;;) {
+		if (jitter || every)
+			pause_for(wait_of(&random));
+		if (stopped)
+			return 0;
+		r = round_of(sp, dir_fd, err);
+		if (!every || (r < 0 && !again_helps(r)))
+			return r;
+		if (r < 0)
+			base_err_print(err, cmd.name, stderr);
+		fflush(stdout);
+		memset(err, 0, sizeof(*err));
+		pause_for((unsigned int)every);
+		if (stopped)
+			return 0;
+	}
+}
+
+/* ---- the command -------------------------------------------------------------------------------
+ */
+
+static int compare(struct spool *sp, struct base_err *err)
+{
+	const struct gather g = { .prog = cmd.name, .platform = platform, .as = as };
+	struct store_server *s;
+	int r = store_open(to, credentials, &s, err);
+
+	if (r < 0)
+		return r;
+	r = verify(sp, s, db, &g, err);
+	store_close(s);
+	return r < 0 ? r : r ? BASE_EXIT_OK : BASE_EXIT_FAILED;
+}
+
+static int run_database(struct base_err *err)
+{
+	char *path = NULL;
+	struct spool *sp;
+	int r;
+
+	if (!spool_path && asprintf(&path, "%s/ship", db) < 0)
+		return base_fail_errno(err, -ENOMEM, "cannot start");
+	r = spool_open(spool_path ? spool_path : path, (uint64_t)spool_limit << 20, &sp, err);
+	free(path);
+	if (r < 0)
+		return r;
+	r = verify_only ? compare(sp, err) : rounds(sp, sp->dir_fd, err);
+	spool_close(sp);
+	return r;
+}
+
+static int run_relay(struct base_err *err)
+{
+	int fd = open(relay, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot open '%s'", relay);
+	r = rounds(NULL, fd, err);
+	close(fd);
+	return r;
+}
+
+static int check(struct base_err *err)
+{
+	if (!db)
+		db = getenv("DCPIDB");
+	if (relay && (db || spool_path || platform || as || open_too))
+		db = NULL;
+	if (!to && (relay || verify_only || make_schema || print_schema))
+		return base_fail(err, -DCPI_EUSAGE, "no store given: use -to");
+	if (!relay && !make_schema && !print_schema && (!db || !*db))
+		return base_fail(err, -DCPI_EUSAGE, "no database given: use -db DIR or set DCPIDB");
+	return 0;
+}
+
+static int run(struct base_err *err)
+{
+	const struct sigaction act = { .sa_handler = stop };
+	int r = check(err);
+
+	if (r < 0)
+		return r;
+	sigaction(SIGTERM, &act, NULL);
+	sigaction(SIGINT, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (print_schema)
+		return schema(err);
+	if (make_schema)
+		return schema_make(err);
+	return relay ? run_relay(err) : run_database(err);
+}
+
+int main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = run(&err);
+	if (r < 0) {
+		base_err_print(&err, cmd.name, stderr);
+		return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
+	}
+	return fflush(stdout) < 0 ? BASE_EXIT_FAILED : r;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The folder where batches wait, and the list of epochs that became some. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ship.h"
+
+#define SHIPPED_FILE "shipped"
+enum { SHIPPED_MAX = 1 << 26 };
+
+static int lock(struct spool *s, struct base_err *err)
+{
+	s->lock_fd = openat(s->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (s->lock_fd < 0)
+		return base_fail_errno(err, -errno, "cannot lock '%s'", s->path);
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	return base_fail(err, -EBUSY, "another dcpiship uses '%s'", s->path);
+}
+
+static int read_shipped(struct spool *s)
+{
+	char *save = NULL, *line;
+	int r = base_file_read(s->dir_fd, SHIPPED_FILE, SHIPPED_MAX, &s->names, NULL);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = base_buf_append(&s->names, "", 1);
+	line = r < 0 ? NULL : strtok_r((char *)s->names.data, "\n", &save);
+	for (; line && r >= 0; line = strtok_r(NULL, "\n", &save))
+		r = base_map_set(&s->shipped, line, strlen(line), s);
+	return r;
+}
+
+int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+	int r = 0;
+
+	if (!s || !(s->path = strdup(path))) {
+		free(s);
+		return base_fail_errno(err, -ENOMEM, "cannot open '%s'", path);
+	}
+	s->limit = limit;
+	s->lock_fd = -1;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = base_fail_errno(err, -errno, "cannot make '%s'", path);
+	s->dir_fd = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r >= 0 && s->dir_fd < 0)
+		r = base_fail_errno(err, -errno, "cannot open '%s'", path);
+	if (r >= 0)
+		r = lock(s, err);
+	if (r >= 0)
+		r = known_open(&s->known, s->dir_fd, err);
+	if (r >= 0)
+		r = read_shipped(s);
+	if (r < 0) {
+		base_fail_errno(err, r, "cannot open '%s'", path);
+		spool_close(s);
+		return r;
+	}
+	*out = s;
+	return 0;
+}
+
+void spool_close(struct spool *s)
+{
+	if (!s)
+		return;
+	known_release(&s->known);
+	base_map_release(&s->shipped);
+	base_buf_release(&s->names);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	if (s->dir_fd >= 0)
+		close(s->dir_fd);
+	free(s->path);
+	free(s);
+}
+
+static void name_of(const char *epoch, const char *platform,
+		    char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2])
+{
+	snprintf(name, PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2, "%s/%s", epoch, platform);
+}
+
+bool spool_is_shipped(const struct spool *s, const char *epoch, const char *platform)
+{
+	char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+
+	name_of(epoch, platform, name);
+	return base_map_get(&s->shipped, name, strlen(name));
+}
+
+int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
+		      struct base_err *err)
+{
+	char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	int fd = openat(s->dir_fd, SHIPPED_FILE, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : 0;
+
+	name_of(epoch, platform, name);
+	if (r >= 0 && dprintf(fd, "%s\n", name) < 0)
+		r = -errno;
+	if (r >= 0 && fdatasync(fd) < 0)
+		r = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (r >= 0)
+		r = base_map_set(&s->shipped, name, strlen(name), s);
+	return r < 0 ? base_fail_errno(err, r, "cannot note that '%s' was shipped", name) : 0;
+}
+
+uint64_t spool_waiting(const struct spool *s, size_t *nr)
+{
+	uint64_t sum = 0;
+	struct dirent *e;
+	struct stat st;
+	DIR *d;
+
+	*nr = 0;
+	if (base_dir_open(s->dir_fd, ".", &d) < 0)
+		return 0;
+	while ((e = readdir(d))) {
+		size_t len = strlen(e->d_name), suffix = strlen(SHIP_SUFFIX);
+
+		if (len <= suffix || strcmp(e->d_name + len - suffix, SHIP_SUFFIX) != 0 ||
+		    fstatat(s->dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		sum += (uint64_t)st.st_size;
+		++*nr;
+	}
+	closedir(d);
+	return sum;
+}
+
+static int check_limit(const struct spool *s, size_t more, struct base_err *err)
+{
+	size_t nr;
+
+	if (spool_waiting(s, &nr) + more <= s->limit)
+		return 0;
+	base_fail(err, -ENOSPC, "%zu batches wait in '%s', which is as much as may be there", nr,
+		  s->path);
+	base_hint(err, "the rest stays in the database; -spool-limit allows more");
+	return -ENOSPC;
+}
+
+int spool_put(struct spool *s, const char *epoch, const char *platform, uint64_t ver,
+	      const struct store_batch *b, struct base_err *err)
+{
+	char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 40];
+	struct base_buf file = { 0 };
+	int r = store_batch_format(b, &file);
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot make a batch");
+	if (r >= 0)
+		r = check_limit(s, file.len, err);
+	snprintf(name, sizeof(name), "%s-%s-%016" PRIx64 SHIP_SUFFIX, epoch, platform, ver);
+	if (r >= 0)
+		r = base_file_write(s->dir_fd, name, 0600, file.data, file.len, err);
+	base_buf_release(&file);
+	return r;
+}

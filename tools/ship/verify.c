@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sums of a database's epochs are compared with those that the store has of them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ship.h"
+
+struct sums {
+	struct profdb_event v[PROFDB_NR_EVENTS];
+	size_t nr;
+};
+
+struct checking {
+	const struct spool *sp;
+	struct store_server *s;
+	struct profdb *db;
+	const struct gather *g;
+	struct sums here;
+	size_t checked, wrong;
+};
+
+static int add(struct sums *s, const struct profdb_event *e)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (strcmp(s->v[i].name, e->name) == 0) {
+			s->v[i].sum += e->sum;
+			return 0;
+		}
+	if (s->nr == PROFDB_NR_EVENTS)
+		return -DCPI_ELIMIT;
+	s->v[s->nr++] = *e;
+	return 0;
+}
+
+static int take(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct checking *c = ctx;
+	int r = 0;
+
+	(void)file;
+	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
+		r = add(&c->here, profdb_profile_event(p, i));
+	profdb_profile_free(p);
+	return r;
+}
+
+/* The store's sum of one event: by files, by offsets, or by routines. */
+static int ask(struct checking *c, const char *what, const char *table, const char *event,
+	       const char *epoch, const char *platform, uint64_t *out, struct base_err *err)
+{
+	struct base_buf sql = { 0 }, answer = { 0 };
+	int r = base_buf_printf(&sql,
+				"SELECT %s FROM %s FINAL WHERE epoch = toDateTime(%" PRId64
+				") AND platform = ",
+				what, table, profdb_epoch_begin_time(epoch));
+
+	if (r >= 0)
+		r = store_quote(&sql, platform, strlen(platform));
+	if (r >= 0)
+		r = base_buf_printf(&sql, " AND event = ");
+	if (r >= 0)
+		r = store_quote(&sql, event, strlen(event));
+	if (r >= 0)
+		r = base_buf_printf(&sql, " FORMAT RowBinary");
+	if (r >= 0)
+		r = store_ask(c->s, (const char *)sql.data, &answer, err);
+	if (r >= 0) {
+		struct store_reader reader = { answer.data, answer.data + answer.len, false };
+
+		*out = store_get_number(&reader, 8);
+	}
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
+}
+
+static int compare(struct checking *c, const char *epoch, const char *platform,
+		   const struct profdb_event *e, struct base_err *err)
+{
+	static const struct {
+		const char *sum, *table, *what;
+	} sums[] = {
+		{ "sum(samples)", "prof", "files" },
+		{ "sum(arraySum(n))", "prof", "offsets" },
+		{ "sum(samples)", "totals", "epochs" },
+		{ "sum(arraySum(n))", "totals", "routines" },
+	};
+	const char *as = c->g->as ? c->g->as : platform;
+	bool good = true;
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(sums) / sizeof(*sums) && r >= 0; i++) {
+		uint64_t there = 0;
+
+		r = ask(c, sums[i].sum, sums[i].table, e->name, epoch, as, &there, err);
+		if (r < 0 || there == e->sum)
+			continue;
+		good = false;
+		printf("%s/%s %s: %" PRIu64 " samples, by %s %" PRIu64 " in the store\n", epoch,
+		       platform, e->name, e->sum, sums[i].what, there);
+	}
+	c->wrong += !good;
+	return r;
+}
+
+static int check(struct checking *c, const char *epoch, const char *platform, struct base_err *err)
+{
+	int r;
+
+	if (!spool_is_shipped(c->sp, epoch, platform))
+		return 0;
+	c->here.nr = 0;
+	r = profdb_walk(c->db, epoch, platform, take, NULL, c, err);
+	c->checked++;
+	for (size_t i = 0; i < c->here.nr && r >= 0; i++)
+		r = compare(c, epoch, platform, &c->here.v[i], err);
+	return r;
+}
+
+static int check_epoch(struct checking *c, const char *epoch, struct base_err *err)
+{
+	char **platforms = profdb_platforms(c->db, epoch, err);
+	int r = platforms ? 0 : -EIO;
+
+	for (size_t i = 0; r >= 0 && platforms[i]; i++)
+		if (!c->g->platform || strcmp(platforms[i], c->g->platform) == 0)
+			r = check(c, epoch, platforms[i], err);
+	free(platforms);
+	return r;
+}
+
+int verify(const struct spool *sp, struct store_server *s, const char *db, const struct gather *g,
+	   struct base_err *err)
+{
+	struct checking c = { .sp = sp, .s = s, .g = g };
+	char **epochs = NULL;
+	int r = profdb_open(db, false, &c.db, err);
+
+	if (r >= 0) {
+		epochs = profdb_epochs(c.db, err);
+		r = epochs ? 0 : -EIO;
+	}
+	for (size_t i = 0; r >= 0 && epochs[i]; i++)
+		r = check_epoch(&c, epochs[i], err);
+	free(epochs);
+	profdb_close(c.db);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot compare '%s' with the store", db);
+	printf("%zu epochs compared, %zu differ\n", c.checked, c.wrong);
+	return !c.wrong;
+}
