@@ -202,7 +202,7 @@ static int ask(struct fetch *f, struct base_buf *sql,
 /* The columns that keep rows apart, or constants in their place. */
 static const char *platform_column(const struct fetch *f)
 {
-	return f->w->by_platform ? "platform" : "'fleet' AS platform";
+	return f->w->by_platform ? "platform" : "'fleet'";
 }
 
 static const char *epoch_column(const struct fetch *f)
