@@ -145,8 +145,8 @@ struct store_server;
 int store_open(const char *url, const char *credentials, struct store_server **out,
 	       struct base_err *err);
 void store_close(struct store_server *s);
-/* Seconds that one request may take: 60 at first. */
-void store_set_timeout(struct store_server *s, unsigned int seconds);
+/* Milliseconds that one request may take: 60,000 at first. */
+void store_set_timeout(struct store_server *s, unsigned int ms);
 /*
  * Errors: -EHOSTUNREACH (away, slow, garbage: ask again later), -EACCES (refused), -DCPI_EVERSION
  * (another schema), -ENOENT (no such database or table), -EPROTO (the server refuses the question).

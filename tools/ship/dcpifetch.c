@@ -103,7 +103,7 @@ static int fetch(const struct store_want *w, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	store_set_timeout(s, 600);
+	store_set_timeout(s, 600000);
 	r = store_fetch(s, w, into, &got, err);
 	store_close(s);
 	if (r >= 0 && !quiet)
