@@ -85,7 +85,7 @@ struct words {
 	bool failed;
 };
 
-static void add(struct words *w, const char *word)
+static void add_word(struct words *w, const char *word)
 {
 	w->failed |= base_grow(&w->v, &w->cap, w->nr + 1, sizeof(*w->v)) < 0;
 	if (!w->failed)
@@ -96,8 +96,8 @@ static void add_option(struct words *w, const char *option, const char *value)
 {
 	if (!value)
 		return;
-	add(w, option);
-	add(w, value);
+	add_word(w, option);
+	add_word(w, value);
 }
 
 static void add_options(struct words *w, const struct select *s, enum fleet_detail detail,
@@ -109,8 +109,8 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 		[FLEET_FILES] = "files",
 	};
 
-	add(w, "dcpifetch");
-	add(w, "-quiet");
+	add_word(w, "dcpifetch");
+	add_word(w, "-quiet");
 	add_option(w, "-from", s->db);
 	add_option(w, "-o", into);
 	add_option(w, "-detail", details[detail]);
@@ -162,10 +162,10 @@ static int fetch(const struct select *s, enum fleet_detail detail, int nr, char 
 
 	add_options(&w, s, detail, into);
 	if (nr)
-		add(&w, "--");
+		add_word(&w, "--");
 	for (int i = 0; i < nr; i++)
-		add(&w, what[i]);
-	add(&w, NULL);
+		add_word(&w, what[i]);
+	add_word(&w, NULL);
 	r = w.failed ? -ENOMEM : run(&w);
 	free(w.v);
 	return r < 0 ? base_fail_errno(err, r, "cannot read store '%s'", s->db) : 0;

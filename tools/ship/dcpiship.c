@@ -280,15 +280,19 @@ static int run(struct base_err *err)
 int main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+	int r, end;
 
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
+	base_standard_fill(O_RDONLY);
+	r = base_opt_parse(&cmd, &argc, &argv, &err);
+	if (r >= 0 && r != BASE_OPT_DONE)
 		r = run(&err);
-	if (r < 0) {
-		base_err_print(&err, cmd.name, stderr);
-		return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
-	}
-	return fflush(stdout) < 0 ? BASE_EXIT_FAILED : r;
+	else if (r == BASE_OPT_DONE)
+		r = BASE_EXIT_OK;
+	end = base_output_end(&err);
+	if (r >= 0 && end < 0)
+		r = end;
+	if (r >= 0)
+		return r;
+	base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
