@@ -28,7 +28,7 @@ const char *fleet_name(const char *path)
 	for (const struct copy *c = copies; c; c = c->next)
 		if (strcmp(c->path, path) == 0)
 			return c->store;
-	return path;
+	return NULL;
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */

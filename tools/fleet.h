@@ -21,7 +21,7 @@ enum fleet_detail {
  */
 int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
 	      struct base_err *err);
-/* The store that the database at @path was copied from, as the user named it; else @path. */
+/* The store that the database at @path was copied from, as the user named it; else NULL. */
 const char *fleet_name(const char *path);
 
 #endif

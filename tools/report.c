@@ -55,6 +55,7 @@ static int open_database(const struct select *s, struct analysis **out, struct w
 			 struct base_err *err)
 {
 	struct analysis_selection sel = { .db = s->db,
+					  .shown = fleet_name(s->db),
 					  .epoch = s->epoch,
 					  .platform = s->platform,
 					  .event = s->event,
@@ -140,7 +141,7 @@ static void report_callers(const struct analysis *a, FILE *to)
 void report_head(const struct analysis *a, FILE *to)
 {
 	fputs("database   ", to);
-	report_print_clean(to, fleet_name(profdb_path(a->db)));
+	report_print_clean(to, analysis_database(a));
 	fprintf(to, "\nepoch%s     ", a->nr_epochs == 1 ? " " : "s");
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		fprintf(to, "%s%s%s", i ? ", " : "", a->epochs[i].name,
@@ -345,7 +346,7 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 		json_object_array_add(platforms, report_json_text(a->platforms[i]));
 	if (schema)
 		json_object_object_add(root, "schema", json_object_new_string(schema));
-	json_object_object_add(root, "database", report_json_text(fleet_name(profdb_path(a->db))));
+	json_object_object_add(root, "database", report_json_text(analysis_database(a)));
 	json_object_object_add(root, "epochs", json_epochs(a));
 	json_object_object_add(root, "platforms", platforms);
 	if (a->labels.nr)

@@ -43,7 +43,7 @@ static const struct base_opt options[] = {
 	  "of call paths and workloads too).",
 	  0, 0 },
 	{ "hosts", BASE_OPT_FLAG, &hosts, NULL,
-	  "Platforms stay apart (default: they are added up as platform 'fleet').", 0, 0 },
+	  "Platforms stay apart (default: they are added up as platform 'fleet-of-N').", 0, 0 },
 	{ "epochs", BASE_OPT_FLAG, &epochs, NULL,
 	  "Epochs stay apart (default: they are added up as the first one).", 0, 0 },
 	{ "quiet", BASE_OPT_FLAG, &quiet, NULL, "Say nothing where nothing is wrong.", 0, 0 },
