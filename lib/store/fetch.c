@@ -285,8 +285,9 @@ static int ask_images(struct fetch *f, bool symbols, const char *which, struct b
 				"SELECT image, ver, kind, id, path, text, name, stem, content, "
 				"machine, %s FROM image FINAL WHERE image GLOBAL IN (%s)",
 				symbols ? "symbol, off, len"
-					: "emptyArrayString(), emptyArrayUInt64(), "
-					  "emptyArrayUInt64()",
+					: "emptyArrayString() AS no_symbol, "
+					  "emptyArrayUInt64() AS no_off, "
+					  "emptyArrayUInt64() AS no_len",
 				which);
 
 	f->with_symbols = symbols;
