@@ -251,7 +251,8 @@ static int ask_heads(struct fetch *f, struct base_err *err)
 		"SELECT event, image, label, %s, %s, "
 		"sum(toFloat64(samples) * period) / sum(samples), "
 		"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof FINAL "
-		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0",
+		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
+		"ORDER BY sum(samples) DESC, image, label",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
 		fetch_text(&f->labels), fetch_text(&f->images), group_more(f));
 
@@ -361,7 +362,8 @@ static int ask_totals(struct fetch *f, struct base_err *err)
 	int r = base_buf_printf(
 		&sql,
 		"SELECT event, %s, %s, rr, sum(c), sum(toFloat64(period) * c) / sum(c) "
-		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s",
+		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s "
+		"ORDER BY sum(c) DESC, rr",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
 		fetch_text(&f->labels), fetch_text(&f->routines), group_more(f));
 
@@ -399,7 +401,8 @@ static int by_platform(struct fetch *f, struct base_err *err)
 	bool part = f->w->nr_images;
 	int r = base_buf_printf(&sql,
 				"SELECT event, %s, %s, %s AS nr, sum(toFloat64(period) * %s) / nr "
-				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0",
+				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0 "
+				"ORDER BY nr DESC",
 				platform_column(f), epoch_column(f),
 				part ? "sum(c)" : "sum(samples)", part ? "c" : "samples",
 				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
@@ -433,7 +436,8 @@ static int by_workload(struct fetch *f, struct base_err *err)
 			r = base_buf_printf(&sql, ")");
 	}
 	if (r >= 0)
-		r = base_buf_printf(&sql, " GROUP BY event, a, b, g, l, u%s", group_more(f));
+		r = base_buf_printf(&sql, " GROUP BY event, a, b, g, l, u%s ORDER BY sum(c) DESC",
+				    group_more(f));
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_workload, err);
 	base_buf_release(&sql);
