@@ -139,19 +139,60 @@ static void exec_fetch(const struct words *w)
 	_exit(127);
 }
 
-static int run(const struct words *w)
+/* What dcpifetch says is "dcpifetch: TEXT", and on a second line "hint: TEXT". */
+static int take_failure(char *said, struct base_err *err)
 {
-	pid_t pid = fork();
+	static const char prefix[] = "dcpifetch: ", hint[] = "\nhint: ";
+	char *text = strncmp(said, prefix, strlen(prefix)) ? said : said + strlen(prefix);
+	char *second = strstr(text, hint);
+
+	text[strcspn(text, "\n")] = 0;
+	base_fail(err, -DCPI_EHELPER, "%s", *text ? text : "dcpifetch has failed");
+	if (second) {
+		second += strlen(hint);
+		second[strcspn(second, "\n")] = 0;
+		base_hint(err, "%s", second);
+	}
+	return -DCPI_EHELPER;
+}
+
+static int wait_for(pid_t pid, int from, struct base_err *err)
+{
+	char said[2048];
+	size_t len = 0;
+	ssize_t n;
 	int status;
 
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		exec_fetch(w);
+	while ((n = read(from, said + len, sizeof(said) - 1 - len)) > 0 ||
+	       (n < 0 && errno == EINTR))
+		len += n > 0 ? (size_t)n : 0;
+	said[len] = 0;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -DCPI_EHELPER;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : take_failure(said, err);
+}
+
+static int run(const struct words *w, struct base_err *err)
+{
+	int ends[2], r;
+	pid_t pid;
+
+	if (pipe(ends) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		exec_fetch(w);
+	}
+	close(ends[1]);
+	r = wait_for(pid, ends[0], err);
+	close(ends[0]);
+	return r;
 }
 
 static int fetch(const struct select *s, enum fleet_detail detail, int nr, char *const *what,
@@ -166,7 +207,7 @@ static int fetch(const struct select *s, enum fleet_detail detail, int nr, char 
 	for (int i = 0; i < nr; i++)
 		add_word(&w, what[i]);
 	add_word(&w, NULL);
-	r = w.failed ? -ENOMEM : run(&w);
+	r = w.failed ? -ENOMEM : run(&w, err);
 	free(w.v);
 	return r < 0 ? base_fail_errno(err, r, "cannot read store '%s'", s->db) : 0;
 }
