@@ -104,9 +104,9 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 			const char *into)
 {
 	static const char *const details[] = {
-		[FLEET_PLATFORM] = "platform", [FLEET_WORKLOAD] = "workload",
-		[FLEET_ROUTINE] = "routine",   [FLEET_OFFSET] = "offset",
-		[FLEET_FILES] = "files",
+		[FLEET_PLATFORM] = "platform",	[FLEET_WORKLOAD] = "workload",
+		[FLEET_ROUTINE] = "routine",	[FLEET_OFFSET] = "offset",
+		[FLEET_REPLICATES] = "routine", [FLEET_FILES] = "files",
 	};
 
 	add_word(w, "dcpifetch");
@@ -114,6 +114,10 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 	add_option(w, "-from", s->db);
 	add_option(w, "-o", into);
 	add_option(w, "-detail", details[detail]);
+	if (detail == FLEET_REPLICATES) {
+		add_word(w, "-hosts");
+		add_word(w, "-epochs");
+	}
 	add_option(w, "-epoch", s->epoch);
 	add_option(w, "-platform", s->platform);
 	add_option(w, "-since", s->since);

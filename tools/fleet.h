@@ -7,11 +7,12 @@
 
 /* How much a report needs of a store, least first. */
 enum fleet_detail {
-	FLEET_PLATFORM, /* samples of each machine */
-	FLEET_WORKLOAD, /* samples by workload, without pids and threads */
-	FLEET_ROUTINE,	/* samples by routine, of all machines together */
-	FLEET_OFFSET,	/* samples by instruction, of all machines together */
-	FLEET_FILES,	/* what each machine has, with call paths and workloads */
+	FLEET_PLATFORM,	  /* samples of each machine */
+	FLEET_WORKLOAD,	  /* samples by workload, without pids and threads */
+	FLEET_ROUTINE,	  /* samples by routine, of all machines together */
+	FLEET_REPLICATES, /* samples by routine, of each machine and epoch */
+	FLEET_OFFSET,	  /* samples by instruction, of all machines together */
+	FLEET_FILES,	  /* what each machine has, with call paths and workloads */
 };
 
 /*
