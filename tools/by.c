@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "by.h"
+#include "fleet.h"
 #include "report.h"
 #include "workloads.h"
 
@@ -14,10 +15,11 @@ enum { SHORT_ID = 12, ID = 64 };
 struct by {
 	const struct by_options *o;
 	const struct select *sel;
+	struct select *own; /* the same, until it is opened */
 	struct analysis *a;
 	struct workloads w;
-	bool host;
-	enum workload_key key; /* unless host */
+	bool host, version;    /* groups are told by platforms, or by images */
+	enum workload_key key; /* unless one of these */
 	int nr_what;
 	char **what;
 	bool *used; /* indexed by @what: it names an image */
@@ -35,6 +37,12 @@ bool by_is_idle(const struct analysis_image *ai)
 	const char *name = profdb_profile_path(ai->profile, 0);
 
 	return ai->kind == PROFDB_NAMED && name && strcmp(name, "idle") == 0;
+}
+
+/* Are the groups those of this key? */
+static bool is_keyed(const struct by *b, enum workload_key key)
+{
+	return !b->host && !b->version && b->key == key;
 }
 
 /* Is the image asked for? Those of @what that name it are marked. */
@@ -133,6 +141,38 @@ static int add_images(struct by *b, struct analysis *a, const char *name)
 		add_counts(b, a, ai, g);
 	}
 	return 0;
+}
+
+static int add_version(struct by *b, const struct analysis_image *ai, const char *name)
+{
+	struct workload_group *g = group(b, name);
+
+	if (!g)
+		return -ENOMEM;
+	add_counts(b, b->a, ai, g);
+	return 0;
+}
+
+/* Builds of a file differ in their build-id; what has none is told by its name. */
+static int by_version(struct by *b)
+{
+	char text[BASE_ID_TEXT_LEN];
+	int r = 0;
+
+	for (size_t i = 0; i < b->a->nr_images && r >= 0; i++) {
+		struct analysis_image *ai = b->a->images[i];
+		const struct base_id *id = profdb_profile_image(ai->profile);
+		char *name = NULL;
+
+		if (!match(b, b->a, ai) || !has_samples(b->a, ai))
+			continue;
+		if (asprintf(&name, "%.16s%s%s", id->len ? base_id_text(id, text) : "",
+			     id->len ? "  " : "", ai->name) < 0)
+			return -ENOMEM;
+		r = add_version(b, ai, name);
+		free(name);
+	}
+	return r;
 }
 
 static bool lacks_workloads(const struct analysis *a)
@@ -251,7 +291,7 @@ static bool is_by_profiles(const struct by *b)
 {
 	bool old = b->w.w && (lacks_workloads(b->a) || !profdb_workloads_nr(b->w.w));
 
-	return b->key == WORKLOAD_LABEL && old && !b->a->window.cut && !select_workload(b->sel);
+	return is_keyed(b, WORKLOAD_LABEL) && old && !b->a->window.cut && !select_workload(b->sel);
 }
 
 static int collect(struct by *b, struct base_err *err)
@@ -260,6 +300,8 @@ static int collect(struct by *b, struct base_err *err)
 
 	if (b->host)
 		r = by_host(b, err);
+	else if (b->version)
+		r = by_version(b);
 	else if (is_by_profiles(b))
 		r = by_label(b, err);
 	else
@@ -274,7 +316,7 @@ static int collect(struct by *b, struct base_err *err)
 
 static const char *unnamed(const struct by *b, const struct workload_group *g)
 {
-	return b->key == WORKLOAD_PID && g->class == WORKLOAD_DROPPED
+	return is_keyed(b, WORKLOAD_PID) && g->class == WORKLOAD_DROPPED
 		       ? "others"
 		       : workload_key_missing(b->key, g->class);
 }
@@ -283,9 +325,9 @@ static void put_name(const struct by *b, const struct workload_group *g, struct 
 {
 	if (!*g->name)
 		table_cell(t, "%s", unnamed(b, g));
-	else if (!b->host && b->key == WORKLOAD_PID && *g->comm)
+	else if (is_keyed(b, WORKLOAD_PID) && *g->comm)
 		table_cell(t, "%s %s", g->name, g->comm);
-	else if (!b->host && b->key == WORKLOAD_CONTAINER && strlen(g->name) == ID)
+	else if (is_keyed(b, WORKLOAD_CONTAINER) && strlen(g->name) == ID)
 		table_cell(t, "%.*s", SHORT_ID, g->name);
 	else
 		table_cell(t, "%s", g->name);
@@ -486,17 +528,34 @@ static int print(struct by *b, struct base_err *err)
 static int choose_key(struct by *b, struct base_err *err)
 {
 	b->host = strcmp(b->o->key, "host") == 0;
-	if (b->host || workload_key_find(b->o->key, &b->key) >= 0)
+	b->version = strcmp(b->o->key, "version") == 0;
+	if (b->host || b->version || workload_key_find(b->o->key, &b->key) >= 0)
 		return 0;
 	base_fail(err, -DCPI_EUSAGE, "-by cannot be '%s'", b->o->key);
-	base_hint(err, "comm, exe, pid, uid, cgroup, unit, container, thread, label or host");
+	base_hint(err,
+		  "comm, exe, pid, uid, cgroup, unit, container, thread, label, host or version");
 	return -DCPI_EUSAGE;
+}
+
+/* Pids and threads are in machines' files alone. */
+static enum fleet_detail detail(const struct by *b)
+{
+	const struct base_opt_list *globs = b->sel->globs;
+	bool keyed = b->host || b->version;
+
+	if (globs[WORKLOAD_PID].nr || globs[WORKLOAD_THREAD].nr ||
+	    (keyed && select_workload(b->sel)) || is_keyed(b, WORKLOAD_PID) ||
+	    is_keyed(b, WORKLOAD_THREAD))
+		return FLEET_FILES;
+	return b->host ? FLEET_PLATFORM : b->version ? FLEET_ROUTINE : FLEET_WORKLOAD;
 }
 
 static int open_all(struct by *b, struct base_err *err)
 {
 	int r = choose_key(b, err);
 
+	if (r >= 0)
+		r = fleet_use(b->own, detail(b), b->nr_what, b->what, err);
 	if (r < 0)
 		return r;
 	b->used = calloc((size_t)b->nr_what + 1, sizeof(*b->used));
@@ -508,7 +567,8 @@ static int open_all(struct by *b, struct base_err *err)
 int by_report(const char *prog, const struct select *sel, const struct by_options *o, int nr,
 	      char **what, struct base_err *err)
 {
-	struct by b = { .o = o, .sel = sel, .nr_what = nr, .what = what };
+	struct select own = *sel; /* it may be of a copy */
+	struct by b = { .o = o, .sel = &own, .own = &own, .nr_what = nr, .what = what };
 	int code = BASE_EXIT_OK, r = open_all(&b, err);
 
 	if (r >= 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet.h"
 #include "callpaths.h"
 
 static const char *const checks[CALLPATH_NR_CHECKS] = {
@@ -146,6 +147,8 @@ int callpaths_open(const struct select *sel, const struct callpaths_options *o,
 	int r = select_refuse_workloads(sel, "call paths", err);
 
 	whole.whole = true;
+	if (r >= 0)
+		r = fleet_use(&whole, FLEET_FILES, 0, NULL, err);
 	if (r >= 0)
 		r = report_open(&whole, &out->a, err);
 	out->full_names = o->full_names;

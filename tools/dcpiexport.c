@@ -115,7 +115,7 @@ static int check_samples(const struct analysis *a, struct base_err *err)
 		sum |= a->events[i].sum;
 	if (sum)
 		return 0;
-	base_fail(err, -ENOENT, "no samples are chosen in '%s'", profdb_path(a->db));
+	base_fail(err, -ENOENT, "no samples are chosen in '%s'", analysis_database(a));
 	base_hint(err, "'dcpiflush' puts on disk what the daemon has; -epoch all takes earlier "
 		       "epochs too");
 	return -ENOENT;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "by.h"
+#include "fleet.h"
 #include "inclusive.h"
 #include "progress.h"
 #include "report.h"
@@ -29,8 +30,7 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "by", BASE_OPT_STRING, &by, "KEY",
 	  "One line per comm, exe, pid, uid, cgroup, unit, container, thread, label or host: whose "
-	  "the "
-	  "samples are. Operands choose images.",
+	  "the samples are; or per version: of which build of an image. Operands choose images.",
 	  0, 0 },
 	{ "no_idle", BASE_OPT_FLAG, &no_idle, NULL,
 	  "Leave out the idle task, also of percentages: shares are of the time that CPUs worked.",
@@ -455,6 +455,14 @@ static int run_by(int nr, char **what, struct base_err *err)
 	return by_report(cmd.name, &sel, &o, nr, what, err);
 }
 
+/* Other reports than these need all offsets, or what single machines have. */
+static enum fleet_detail detail(void)
+{
+	if (with_total || sel.callers.nr || select_workload(&sel))
+		return FLEET_FILES;
+	return inlined || sel.apart ? FLEET_OFFSET : FLEET_ROUTINE;
+}
+
 static int run(int nr, char **what, struct base_err *err)
 {
 	struct profile p = { .nr_operands = nr, .operands = what };
@@ -462,6 +470,9 @@ static int run(int nr, char **what, struct base_err *err)
 
 	if (r < 0 || by)
 		return r < 0 ? r : run_by(nr, what, err);
+	r = fleet_use(&sel, detail(), nr, what, err);
+	if (r < 0)
+		return r;
 	p.used = calloc((size_t)nr + 1, sizeof(*p.used));
 	sel.sums = by_image && !with_total && !select_workload(&sel);
 	sel.whole = with_total;

@@ -259,7 +259,7 @@ static int print_sets(const struct report *x)
 			   s->rows.total ? s->rows.total[x->from[i].event] : (uint64_t)0);
 		table_cell(&t, "%g", s->factor);
 		table_cell(&t, "%s", s->a->events[x->from[i].event].name);
-		table_cell(&t, "%s", profdb_path(s->a->db));
+		table_cell(&t, "%s", analysis_database(s->a));
 		put_epochs(&t, s->a);
 		put_images(&t, s);
 	}

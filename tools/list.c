@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet.h"
 #include "choose.h"
 #include "estimate.h"
 #include "list.h"
@@ -266,7 +267,12 @@ static int run(const struct base_cmd *cmd, const struct select *sel, const struc
 	       int nr, char **what, struct base_err *err)
 {
 	struct list x = { .opt = opt };
-	int code = BASE_EXIT_OK, r = report_open(sel, &x.a, err);
+	struct select own = *sel; /* it may be of a copy */
+	int from = opt->all || !nr ? 0 : 1;
+	int code = BASE_EXIT_OK, r = fleet_use(&own, FLEET_OFFSET, nr - from, what + from, err);
+
+	if (r >= 0)
+		r = report_open(&own, &x.a, err);
 
 	if (r >= 0 && valued_wanted(&opt->values))
 		r = valued_open(&x.valued, &opt->values, x.a, err);

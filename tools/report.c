@@ -9,6 +9,7 @@
 
 #include "callpaths.h"
 #include "estimate.h"
+#include "fleet.h"
 #include "progress.h"
 #include "report.h"
 #include "terminal.h"
@@ -50,10 +51,11 @@ static int check_workloads(const struct select *s, struct base_err *err)
 		       : 0;
 }
 
-int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
-			  struct base_err *err)
+static int open_database(const struct select *s, struct analysis **out, struct workloads *w,
+			 struct base_err *err)
 {
 	struct analysis_selection sel = { .db = s->db,
+					  .shown = fleet_name(s->db),
 					  .epoch = s->epoch,
 					  .platform = s->platform,
 					  .event = s->event,
@@ -92,6 +94,17 @@ int report_open_workloads(const struct select *s, struct analysis **out, struct 
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
+/* Commands that need less of a store have copied that before. */
+int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
+			  struct base_err *err)
+{
+	struct select own = *s;
+	bool files = w || select_workload(s) || s->callers.nr;
+	int r = fleet_use(&own, files ? FLEET_FILES : FLEET_OFFSET, 0, NULL, err);
+
+	return r < 0 ? r : open_database(&own, out, w, err);
+}
+
 int report_open(const struct select *s, struct analysis **out, struct base_err *err)
 {
 	return report_open_workloads(s, out, NULL, err);
@@ -128,7 +141,7 @@ static void report_callers(const struct analysis *a, FILE *to)
 void report_head(const struct analysis *a, FILE *to)
 {
 	fputs("database   ", to);
-	report_print_clean(to, profdb_path(a->db));
+	report_print_clean(to, analysis_database(a));
 	fprintf(to, "\nepoch%s     ", a->nr_epochs == 1 ? " " : "s");
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		fprintf(to, "%s%s%s", i ? ", " : "", a->epochs[i].name,
@@ -333,7 +346,7 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 		json_object_array_add(platforms, report_json_text(a->platforms[i]));
 	if (schema)
 		json_object_object_add(root, "schema", json_object_new_string(schema));
-	json_object_object_add(root, "database", report_json_text(profdb_path(a->db)));
+	json_object_object_add(root, "database", report_json_text(analysis_database(a)));
 	json_object_object_add(root, "epochs", json_epochs(a));
 	json_object_object_add(root, "platforms", platforms);
 	if (a->labels.nr)

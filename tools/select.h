@@ -35,7 +35,7 @@ struct select {
 /* Lines of an option table, for a static struct select @s. */
 /* clang-format off */
 #define SELECT_OPTIONS_DB(s)                                                                       \
-	{ "db", BASE_OPT_STRING, &(s).db, "DIR", "The database (default: $DCPIDB, else dcpi.db here).", 0, 0 },       \
+	{ "db", BASE_OPT_STRING, &(s).db, "DIR", "The database (default: $DCPIDB, else dcpi.db here); or the store of a fleet, clickhouse://[USER@]HOST/DATABASE (dcpiship).", 0, 0 },       \
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet.h"
 #include "progress.h"
 #include "report.h"
 #include "sets.h"
@@ -138,7 +139,9 @@ static int add_images(struct set *s, bool by_image, bool *used, struct base_err 
 
 int sets_open(struct set *s, struct base_err *err)
 {
-	return report_open(&s->sel, &s->a, err);
+	int r = fleet_use(&s->sel, FLEET_OFFSET, s->nr_what, s->what, err);
+
+	return r < 0 ? r : report_open(&s->sel, &s->a, err);
 }
 
 int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err)

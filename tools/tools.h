@@ -52,6 +52,9 @@
 	X(dcpitar, "pack epochs with all that is needed to read them elsewhere")                   \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpidis, "disassemble an image or some of its procedures")                               \
+	G("What ran on a whole fleet?")                                                            \
+	P(dcpiship, "send a database's samples to the store of a fleet")                           \
+	P(dcpifetch, "copy a part of a fleet's store into a database")                             \
 	G("How often did it run, exactly?")                                                        \
 	X(dcpix, "run a program and count each instruction and branch exactly")                    \
 	X(dcpisumxct, "add up exact counts of several runs")                                       \

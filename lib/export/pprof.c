@@ -114,7 +114,7 @@ static void put_comments(struct pprof *p)
 	const struct analysis *a = p->x->a;
 
 	put_comment(p, "made by dcpiexport", base_release());
-	put_comment(p, "database", profdb_path(a->db));
+	put_comment(p, "database", analysis_database(a));
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		put_comment(p, "epoch", a->epochs[i].name);
 	for (size_t i = 0; i < a->nr_platforms; i++)

@@ -102,7 +102,7 @@ static void put_problems(struct jwrite *j, const struct analysis *a)
 
 void page_source(struct jwrite *j, const struct analysis *a)
 {
-	jwrite_text(j, "database", profdb_path(a->db));
+	jwrite_text(j, "database", analysis_database(a));
 	put_epochs(j, a);
 	jwrite_open(j, "platforms", '[');
 	for (size_t i = 0; i < a->nr_platforms; i++)

@@ -199,10 +199,31 @@ static int ask(struct fetch *f, struct base_buf *sql,
 	return r;
 }
 
+/* The name of what is added up tells of how many machines it is. */
+static int name_fleet(struct fetch *f, struct base_err *err)
+{
+	struct base_buf sql = { 0 }, answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(&sql,
+				"SELECT uniqExact(platform) FROM totals WHERE %s%s%s "
+				"FORMAT RowBinary",
+				fetch_text(&f->where), fetch_text(&f->event),
+				fetch_text(&f->labels));
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	snprintf(f->fleet, sizeof(f->fleet), "'fleet-of-%llu'",
+		 r < 0 ? 0ULL : (unsigned long long)store_get_number(&reader, 8));
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
+}
+
 /* The columns that keep rows apart, or constants in their place. */
 static const char *platform_column(const struct fetch *f)
 {
-	return f->w->by_platform ? "platform" : "'fleet' AS platform";
+	return f->w->by_platform ? "platform" : f->fleet;
 }
 
 static const char *epoch_column(const struct fetch *f)
@@ -228,9 +249,10 @@ static int ask_heads(struct fetch *f, struct base_err *err)
 	int r = base_buf_printf(
 		&sql,
 		"SELECT event, image, label, %s, %s, "
-		"toFloat64(sum(samples * period)) / sum(samples), "
-		"toFloat64(sum(samples * enabled)) / sum(samples) FROM prof FINAL "
-		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0",
+		"sum(toFloat64(samples) * period) / sum(samples), "
+		"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof FINAL "
+		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
+		"ORDER BY sum(samples) DESC, image, label",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
 		fetch_text(&f->labels), fetch_text(&f->images), group_more(f));
 
@@ -264,8 +286,9 @@ static int ask_images(struct fetch *f, bool symbols, const char *which, struct b
 				"SELECT image, ver, kind, id, path, text, name, stem, content, "
 				"machine, %s FROM image FINAL WHERE image GLOBAL IN (%s)",
 				symbols ? "symbol, off, len"
-					: "emptyArrayString(), emptyArrayUInt64(), "
-					  "emptyArrayUInt64()",
+					: "emptyArrayString() AS no_symbol, "
+					  "emptyArrayUInt64() AS no_off, "
+					  "emptyArrayUInt64() AS no_len",
 				which);
 
 	f->with_symbols = symbols;
@@ -338,8 +361,9 @@ static int ask_totals(struct fetch *f, struct base_err *err)
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(
 		&sql,
-		"SELECT event, %s, %s, rr, sum(c), toFloat64(sum(period * c)) / sum(c) "
-		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s",
+		"SELECT event, %s, %s, rr, sum(c), sum(toFloat64(period) * c) / sum(c) "
+		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s "
+		"ORDER BY sum(c) DESC, rr",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
 		fetch_text(&f->labels), fetch_text(&f->routines), group_more(f));
 
@@ -376,8 +400,9 @@ static int by_platform(struct fetch *f, struct base_err *err)
 	struct base_buf sql = { 0 };
 	bool part = f->w->nr_images;
 	int r = base_buf_printf(&sql,
-				"SELECT event, %s, %s, %s AS nr, toFloat64(sum(period * %s)) / nr "
-				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0",
+				"SELECT event, %s, %s, %s AS nr, sum(toFloat64(period) * %s) / nr "
+				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0 "
+				"ORDER BY nr DESC",
 				platform_column(f), epoch_column(f),
 				part ? "sum(c)" : "sum(samples)", part ? "c" : "samples",
 				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
@@ -396,7 +421,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	int r = base_buf_printf(
 		&sql,
 		"SELECT event, %s, %s, comm[k + 1] AS a, exe[k + 1] AS b, cgroup[k + 1] AS g, "
-		"label[k + 1] AS l, uid[k + 1] AS u, sum(c), toFloat64(sum(period * c)) / sum(c) "
+		"label[k + 1] AS l, uid[k + 1] AS u, sum(c), sum(toFloat64(period) * c) / sum(c) "
 		"FROM work FINAL ARRAY JOIN w AS k, image AS i, n AS c WHERE %s%s",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event));
 
@@ -411,7 +436,8 @@ static int by_workload(struct fetch *f, struct base_err *err)
 			r = base_buf_printf(&sql, ")");
 	}
 	if (r >= 0)
-		r = base_buf_printf(&sql, " GROUP BY event, a, b, g, l, u%s", group_more(f));
+		r = base_buf_printf(&sql, " GROUP BY event, a, b, g, l, u%s ORDER BY sum(c) DESC",
+				    group_more(f));
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_workload, err);
 	base_buf_release(&sql);
@@ -479,6 +505,8 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 		r = make_where(&f, err);
 	if (r >= 0)
 		r = make_images(&f);
+	if (r >= 0 && !want.by_platform)
+		r = name_fleet(&f, err);
 	if (r >= 0)
 		r = gather(&f, err);
 	if (r >= 0)

@@ -49,6 +49,7 @@ struct fetch {
 	/* conditions of SQL: times and platforms; " AND …" of the others */
 	struct base_buf where, event, labels, images, routines;
 	bool with_symbols;
+	char fleet[48]; /* the name of all platforms that are added up, quoted */
 	struct fetch_image *v;
 	size_t nr, cap;
 	struct fetch_routine *r;

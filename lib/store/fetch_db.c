@@ -253,17 +253,36 @@ static void count(const struct fetch *f, struct store_fetched *out)
 	base_map_release(&seen);
 }
 
+static int nothing(const struct fetch *f, struct base_err *err)
+{
+	const struct store_want *w = f->w;
+	struct base_buf what = { 0 };
+	bool timed = w->epoch || w->since != INT64_MIN || w->until != INT64_MAX;
+
+	base_buf_printf(&what, "%s", timed ? "of that time" : "of the last day");
+	if (w->event)
+		base_buf_printf(&what, ", of event '%s'", w->event);
+	if (w->platform)
+		base_buf_printf(&what, ", of platform '%s'", w->platform);
+	for (size_t i = 0; i < w->nr_labels; i++)
+		base_buf_printf(&what, ", %s label '%s'", i ? "or" : "with", w->labels[i]);
+	for (size_t i = 0; i < w->nr_images; i++)
+		base_buf_printf(&what, ", %s image '%s'", i ? "or" : "in", w->images[i]);
+	base_fail(err, -ENOENT, "the store has no samples %s", fetch_text(&what));
+	if (!timed)
+		base_hint(err, "'-epoch all' looks at all that it has");
+	base_buf_release(&what);
+	return -ENOENT;
+}
+
 int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, struct base_err *err)
 {
 	struct outputs o = { 0 };
 	struct profdb *db = NULL;
 	int r;
 
-	if (!f->nr_profiles) {
-		base_fail(err, -ENOENT, "the store has no such samples");
-		base_hint(err, "'-epoch all' looks at all that it has");
-		return -ENOENT;
-	}
+	if (!f->nr_profiles)
+		return nothing(f, err);
 	r = collect(f, &o, err);
 	if (r >= 0)
 		r = profdb_open(path, true, &db, err);

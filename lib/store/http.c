@@ -103,7 +103,7 @@ static int prepare(struct store_server *s)
 		curl_easy_setopt(c, CURLOPT_USERNAME, s->url.user ? s->url.user : "default");
 		curl_easy_setopt(c, CURLOPT_PASSWORD, s->password ? s->password : "");
 	}
-	store_set_timeout(s, 60);
+	store_set_timeout(s, 60000);
 	return 0;
 }
 
@@ -141,9 +141,9 @@ void store_close(struct store_server *s)
 	free(s);
 }
 
-void store_set_timeout(struct store_server *s, unsigned int seconds)
+void store_set_timeout(struct store_server *s, unsigned int ms)
 {
-	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT, (long)seconds);
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, (long)ms);
 }
 
 const char *store_database(const struct store_server *s)

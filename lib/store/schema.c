@@ -36,8 +36,8 @@ static int add_engine(const struct store_table *t, const char *database,
 		r = base_buf_printf(to, " PARTITION BY %s", t->partition);
 	if (r >= 0)
 		r = base_buf_printf(to, " ORDER BY (%s)", t->order);
-	if (r >= 0 && how->ttl && t->keep)
-		r = base_buf_printf(to, " TTL %s", t->keep);
+	if (r >= 0 && how->ttl && t->keep_days)
+		r = base_buf_printf(to, " TTL toDate(epoch) + %u", t->keep_days);
 	return r < 0 ? r : base_buf_printf(to, " SETTINGS index_granularity = %d", ROWS_PER_MARK);
 }
 
@@ -164,6 +164,87 @@ int store_schema_check(struct store_server *s, char id[64], struct base_err *err
 	base_buf_release(&answer);
 	return r;
 }
+
+/* ---- what is old ----------------------------------------------------------------------------- */
+
+/* The server's own tables: NAME, or on a cluster NAME_here. */
+static int drop(struct store_server *s, const char *table, const char *partition,
+		struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "ALTER TABLE %s DROP PARTITION ", table);
+
+	if (r >= 0)
+		r = store_quote(&sql, partition, strlen(partition));
+	if (r >= 0)
+		r = store_do(s, (const char *)sql.data, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/* Partitions are named by the first of their days. */
+static int ask_old(struct store_server *s, const struct store_table *t, int64_t now,
+		   struct base_buf *answer, struct base_err *err)
+{
+	unsigned int span = strcmp(t->partition, "toDate(epoch)") == 0 ? 1 : 7;
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(
+		&sql,
+		"SELECT table, partition FROM system.parts WHERE database = '%s' AND active "
+		"AND table IN ('%s', '%s_here') AND toDate(partition) + %u < "
+		"toDate(toDateTime(%lld)) GROUP BY table, partition FORMAT RowBinary",
+		store_database(s), t->name, t->name, t->keep_days + span, (long long)now);
+
+	if (r >= 0)
+		r = store_ask(s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+static int expire(struct store_server *s, const struct store_table *t, struct store_reader *reader,
+		  void (*removed)(void *ctx, const char *table, const char *partition), void *ctx,
+		  struct base_err *err)
+{
+	size_t table_len, len;
+	const char *table = store_get_string(reader, &table_len);
+	const char *name = store_get_string(reader, &len);
+	char own[64], partition[64];
+	int r;
+
+	snprintf(own, sizeof(own), "%s%s", t->name,
+		 table && table_len > strlen(t->name) ? "_here" : "");
+	if (!name || len >= sizeof(partition))
+		return base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+	memcpy(partition, name, len);
+	partition[len] = 0;
+	r = drop(s, own, partition, err);
+	if (r >= 0)
+		removed(ctx, t->name, partition);
+	return r;
+}
+
+int store_expire(struct store_server *s, int64_t now,
+		 void (*removed)(void *ctx, const char *table, const char *partition), void *ctx,
+		 struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++) {
+		struct store_reader reader;
+
+		if (!store_tables[i].keep_days)
+			continue;
+		r = ask_old(s, &store_tables[i], now, &answer, err);
+		reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+		while (r >= 0 && reader.at < reader.end)
+			r = expire(s, &store_tables[i], &reader, removed, ctx, err);
+	}
+	base_buf_release(&answer);
+	return r < 0 ? base_fail_errno(err, r, "cannot remove what is old") : 0;
+}
+
+/* ---- what is new ----------------------------------------------------------------------------- */
 
 /* What rows refer to comes before them. */
 int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err)

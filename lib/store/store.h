@@ -60,7 +60,7 @@ struct store_table {
 	const char *order;		    /* the key */
 	const char *partition;		    /* NULL: the table is not cut by time */
 	const char *shard;		    /* an expression: which shard has the row */
-	const char *keep;		    /* an expression: how long it is kept; NULL: always */
+	unsigned int keep_days;		    /* 0: always */
 };
 
 extern const struct store_table store_tables[STORE_NR_TABLES];
@@ -145,8 +145,8 @@ struct store_server;
 int store_open(const char *url, const char *credentials, struct store_server **out,
 	       struct base_err *err);
 void store_close(struct store_server *s);
-/* Seconds that one request may take: 60 at first. */
-void store_set_timeout(struct store_server *s, unsigned int seconds);
+/* Milliseconds that one request may take: 60,000 at first. */
+void store_set_timeout(struct store_server *s, unsigned int ms);
 /*
  * Errors: -EHOSTUNREACH (away, slow, garbage: ask again later), -EACCES (refused), -DCPI_EVERSION
  * (another schema), -ENOENT (no such database or table), -EPROTO (the server refuses the question).
@@ -171,6 +171,13 @@ int store_schema_make(struct store_server *s, const struct store_schema_how *how
 		      struct base_err *err);
 /* The store has tables of this version, and @id (a text of its own for each making) of them. */
 int store_schema_check(struct store_server *s, char id[64], struct base_err *err);
+/*
+ * Removes what is older than its table keeps, by whole partitions, from the server's own tables:
+ * for servers that do not do it themselves. @removed is told of each. 0 or negative with @err.
+ */
+int store_expire(struct store_server *s, int64_t now,
+		 void (*removed)(void *ctx, const char *table, const char *partition), void *ctx,
+		 struct base_err *err);
 /* Every table's rows of the batch, images first. */
 int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err);
 

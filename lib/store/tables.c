@@ -23,7 +23,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.order = "event, image, epoch, platform, file",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(image)",
-		.keep = "toDate(epoch) + 30",
+		.keep_days = 30,
 	},
 	[STORE_TOTALS] = {
 		.name = "totals",
@@ -35,7 +35,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.order = "event, label, epoch, platform",
 		.partition = "toMonday(epoch)",
 		.shard = "cityHash64(platform)",
-		.keep = "toDate(epoch) + 400",
+		.keep_days = 400,
 	},
 	[STORE_WORK] = {
 		.name = "work",
@@ -49,7 +49,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.order = "event, epoch, platform",
 		.partition = "toMonday(epoch)",
 		.shard = "cityHash64(platform)",
-		.keep = "toDate(epoch) + 400",
+		.keep_days = 400,
 	},
 	[STORE_PART] = {
 		.name = "part",
@@ -59,7 +59,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.order = "epoch, platform, kind",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(platform)",
-		.keep = "toDate(epoch) + 30",
+		.keep_days = 30,
 	},
 	[STORE_IMAGE] = {
 		.name = "image",

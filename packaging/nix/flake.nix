@@ -22,7 +22,7 @@
             # The programs for BPF are compiled without the wrapper's flags, which are for the machine's own code.
             nativeBuildInputs = with pkgs; [ cmake ninja pkg-config llvmPackages.clang-unwrapped bpftools ];
             buildInputs = with pkgs; [
-              elfutils xz libffi json_c capstone zydis libarchive libbpf zstd zlib ncurses
+              elfutils xz libffi json_c capstone zydis libarchive curl libbpf zstd zlib ncurses
             ];
             cmakeFlags = [
               "-DDCPI_TESTS=OFF"

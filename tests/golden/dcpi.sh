@@ -52,7 +52,7 @@ completes "-keep" dcpi prof -ke
 completes "-event" dcpid -ev
 completes "-no_freq -no_header" dcpilist -both main -no
 completes "" dcpilist -both ma
-for c in $commands dcpid dcpirun; do
+for c in $commands dcpid dcpirun dcpiship dcpifetch; do
 	bash -c '. "$DCPI_BUILD/packaging/bash/dcpi"; complete -p "$1"' - "$c" >completion || { echo "$c is not completed"; exit 1; }
 done
 [ -w /dev/full ] || exit 0

@@ -3,28 +3,15 @@
 # The files of dcpiexport in the tools that they are for: each tool's own totals, and its own count for each function
 # without its callees, are those of dcpiprof and of the stacks. The tools: Go's pprof, speedscope (its schema, and the
 # page itself in a browser), the importers of Firefox's profiler (of its own format, folded stacks and perf's text).
-# Each package from npm is of one version, known by its hash, and is kept in the build folder.
 set -eu -o pipefail
 for tool in npm node go chromium; do
 	command -v $tool >/dev/null || { echo "skip: needs $tool"; exit 77; }
 done
 python3 -c 'import jsonschema' 2>/dev/null || { echo "skip: needs python3-jsonschema"; exit 77; }
 kept=$DCPI_BUILD/judges
-mkdir -p "$kept"
-
-# fetch NAME VERSION SHA512: the package, unpacked in $kept/NAME.
-fetch()
-{
-	local dir=$kept/${1##*/} file
-	[ ! -f "$dir/good" ] || return 0
-	rm -rf "$dir" && mkdir "$dir"
-	file=$(cd "$dir" && npm pack --silent "$1@$2") || { echo "skip: npm has no $1"; exit 77; }
-	[ "$(openssl dgst -sha512 -binary "$dir/$file" | base64 -w0)" = "$3" ] || { echo "$1 has another hash"; exit 1; }
-	tar -xzf "$dir/$file" -C "$dir"
-	touch "$dir/good"
-}
-fetch speedscope 1.25.0 cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag==
-fetch @firefox-devtools/profiler-cli 0.10.0 \
+. "$DCPI_SRC/tests/support/npm.sh"
+npm_fetch "$kept/speedscope" speedscope 1.25.0 cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag==
+npm_fetch "$kept/profiler-cli" @firefox-devtools/profiler-cli 0.10.0 \
 	f9fqdHh7B6ddQIYrwrEs4FE5D8BMOsXSorYF4NRFfwPaGikVBlhorBxHT7zrb6WMgJgKQYHC9kazkRjbItLx8Q==
 
 . "$DCPI_SRC/tests/support/paths-db.sh"

@@ -131,6 +131,7 @@ END
 	run dcpiprof -db mixed -epoch all -comm app
 	run dcpiprof -by comm -no_header
 	run dcpiprof -by host -no_header
+	run dcpiprof -by version -no_header
 	run dcpiprof -by label -no_header
 	run dcpiprof -comm app
 	run dcpiprof -i -no_header

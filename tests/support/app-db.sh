@@ -35,7 +35,7 @@ END
 # 4), a bucket 7, an image that is gone 3. imiss: 8 + 2.
 "$mkdb" db <<-END
 	platform box
-	epoch 1700000000
+	epoch ${app_epoch:-1700000000}
 	profile file /opt/app/app $app/app
 	event cpu-clock 1000000
 	event imiss 4096

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dcpifetch: a part of a fleet's store becomes a database that every tool reads. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static const struct base_opt options[] = {
 	  "of call paths and workloads too).",
 	  0, 0 },
 	{ "hosts", BASE_OPT_FLAG, &hosts, NULL,
-	  "Platforms stay apart (default: they are added up as platform 'fleet').", 0, 0 },
+	  "Platforms stay apart (default: they are added up as platform 'fleet-of-N').", 0, 0 },
 	{ "epochs", BASE_OPT_FLAG, &epochs, NULL,
 	  "Epochs stay apart (default: they are added up as the first one).", 0, 0 },
 	{ "quiet", BASE_OPT_FLAG, &quiet, NULL, "Say nothing where nothing is wrong.", 0, 0 },
@@ -103,7 +104,7 @@ static int fetch(const struct store_want *w, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	store_set_timeout(s, 600);
+	store_set_timeout(s, 600000);
 	r = store_fetch(s, w, into, &got, err);
 	store_close(s);
 	if (r >= 0 && !quiet)
@@ -146,15 +147,19 @@ static int run(int nr, char **what, struct base_err *err)
 int main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+	int r, end;
 
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
+	base_standard_fill(O_RDONLY);
+	r = base_opt_parse(&cmd, &argc, &argv, &err);
+	if (r >= 0 && r != BASE_OPT_DONE)
 		r = run(argc, argv, &err);
-	if (r < 0) {
-		base_err_print(&err, cmd.name, stderr);
-		return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
-	}
-	return fflush(stdout) < 0 ? BASE_EXIT_FAILED : 0;
+	else if (r == BASE_OPT_DONE)
+		r = BASE_EXIT_OK;
+	end = base_output_end(&err);
+	if (r >= 0 && end < 0)
+		r = end;
+	if (r >= 0)
+		return r;
+	base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }

@@ -14,7 +14,7 @@
 static const char *db, *to, *spool_path, *credentials, *relay, *as, *platform;
 static const char *cluster, *replicas;
 static int64_t every, jitter, spool_limit = 1024;
-static bool open_too, verify_only, make_schema, print_schema, quiet;
+static bool open_too, verify_only, make_schema, print_schema, expire, quiet;
 
 static const struct base_opt options[] = {
 	{ "db", BASE_OPT_STRING, &db, "DIR", "The database (default: $DCPIDB).", 0, 0 },
@@ -52,6 +52,11 @@ static const struct base_opt options[] = {
 	  0 },
 	{ "print-schema", BASE_OPT_FLAG, &print_schema, NULL,
 	  "Print the statements that make the tables.", 0, 0 },
+	{ "expire", BASE_OPT_FLAG, &expire, NULL,
+	  "Remove what is older than its table keeps, from the server of -to; for ClickHouse "
+	  "before "
+	  "19.6, daily and on each server.",
+	  0, 0 },
 	{ "cluster", BASE_OPT_STRING, &cluster, "NAME",
 	  "The tables are distributed over this cluster of the server's configuration.", 0, 0 },
 	{ "replicas", BASE_OPT_STRING, &replicas, "PATH",
@@ -114,6 +119,25 @@ static int schema_make(struct base_err *err)
 
 	if (r >= 0) {
 		r = store_schema_make(s, &how, err);
+		store_close(s);
+	}
+	return r;
+}
+
+static void on_removed(void *ctx, const char *table, const char *partition)
+{
+	(void)ctx;
+	if (!quiet)
+		printf("%s of %s removed\n", table, partition);
+}
+
+static int expire_old(struct base_err *err)
+{
+	struct store_server *s;
+	int r = store_open(to, credentials, &s, err);
+
+	if (r >= 0) {
+		r = store_expire(s, (int64_t)time(NULL), on_removed, NULL, err);
 		store_close(s);
 	}
 	return r;
@@ -253,9 +277,9 @@ static int check(struct base_err *err)
 		db = getenv("DCPIDB");
 	if (relay && (db || spool_path || platform || as || open_too))
 		db = NULL;
-	if (!to && (relay || verify_only || make_schema || print_schema))
+	if (!to && (relay || verify_only || make_schema || print_schema || expire))
 		return base_fail(err, -DCPI_EUSAGE, "no store given: use -to");
-	if (!relay && !make_schema && !print_schema && (!db || !*db))
+	if (!relay && !make_schema && !print_schema && !expire && (!db || !*db))
 		return base_fail(err, -DCPI_EUSAGE, "no database given: use -db DIR or set DCPIDB");
 	return 0;
 }
@@ -274,21 +298,27 @@ static int run(struct base_err *err)
 		return schema(err);
 	if (make_schema)
 		return schema_make(err);
+	if (expire)
+		return expire_old(err);
 	return relay ? run_relay(err) : run_database(err);
 }
 
 int main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+	int r, end;
 
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
+	base_standard_fill(O_RDONLY);
+	r = base_opt_parse(&cmd, &argc, &argv, &err);
+	if (r >= 0 && r != BASE_OPT_DONE)
 		r = run(&err);
-	if (r < 0) {
-		base_err_print(&err, cmd.name, stderr);
-		return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
-	}
-	return fflush(stdout) < 0 ? BASE_EXIT_FAILED : r;
+	else if (r == BASE_OPT_DONE)
+		r = BASE_EXIT_OK;
+	end = base_output_end(&err);
+	if (r >= 0 && end < 0)
+		r = end;
+	if (r >= 0)
+		return r;
+	base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }

@@ -448,6 +448,7 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 		a->apart = sel->apart;
 		a->by_label = sel->by_label;
 		a->sums = sel->sums;
+		a->shown = sel->shown;
 		a->labels.v = sel->labels;
 		a->labels.nr = sel->nr_labels;
 		a->labels.seen = calloc(sel->nr_labels + 1, sizeof(*a->labels.seen));
@@ -478,6 +479,11 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	}
 	*out = a;
 	return 0;
+}
+
+const char *analysis_database(const struct analysis *a)
+{
+	return a->shown ? a->shown : profdb_path(a->db);
 }
 
 int analysis_event_add(struct analysis *a, const struct profdb_event *event)

@@ -18,9 +18,10 @@ struct paths;
 
 struct analysis_selection {
 	const char *db;
-	const char *epoch;	   /* as profdb_epoch_select; NULL: the newest */
-	const char *platform;	   /* NULL: all */
-	const char *event;	   /* NULL: all */
+	const char *shown;    /* the database as the user named it, where it is a copy; or NULL */
+	const char *epoch;    /* as profdb_epoch_select; NULL: the newest */
+	const char *platform; /* NULL: all */
+	const char *event;    /* NULL: all */
 	const char *const *labels; /* only samples with one of these labels; none: all */
 	size_t nr_labels;
 	bool apart;    /* profiles that dcpid -bypid separated by process stay separate */
@@ -129,6 +130,7 @@ struct analysis {
 	struct analysis_labels labels;
 	struct analysis_sources sources;
 	struct profdb *db;
+	const char *shown; /* as in the selection */
 	struct analysis_epoch *epochs;
 	size_t nr_epochs, cap_epochs;
 	char **platforms;
@@ -174,6 +176,8 @@ int analysis_open_empty(const char *db, const char *const *files, size_t nr_file
 /* 0, -ENOMEM, -DCPI_ELIMIT. */
 int analysis_event_add(struct analysis *a, const struct profdb_event *event);
 void analysis_close(struct analysis *a);
+/* The database, as it is shown. */
+const char *analysis_database(const struct analysis *a);
 /* Are these the samples of some labels, workloads or minutes alone? Neither call paths nor values
  * are kept for such a part. */
 bool analysis_is_part(const struct analysis *a);

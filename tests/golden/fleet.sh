@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A database goes to a ClickHouse of today and back: every report of the store is that of the database itself, count by
+# count, after repeated and late uploads too. (System tests do the same with servers, Debian's, and take these away.)
+set -eu -o pipefail
+for tool in npm node; do
+	command -v $tool >/dev/null || { echo "skip: needs $tool"; exit 77; }
+done
+[ "$(uname -m)" = x86_64 ] || { echo "skip: the library is of x86-64"; exit 77; }
+kept=$DCPI_BUILD/chdb
+. "$DCPI_SRC/tests/support/npm.sh"
+npm_fetch "$kept/chdb" chdb 3.4.0 HMNj4dq3lIrwqxwGSuuEjo9EIlC+k8IjsSQHh1ZStGvV6MRckfvPM2aDqzdW1ti3fldrt9UIntJBm0AbV9nbDQ==
+npm_fetch "$kept/lib" @chdb/lib-linux-x64-gnu 26.7.3-stable.1 \
+	XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw==
+mkdir -p "$kept/node_modules/@chdb"
+ln -sfn ../chdb/package "$kept/node_modules/chdb"
+ln -sfn ../../lib/package "$kept/node_modules/@chdb/lib-linux-x64-gnu"
+
+app_epoch=$(date +%s) # the store forgets what is old
+. "$DCPI_SRC/tests/support/app-db.sh"
+mkdir server
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+NODE_PATH=$kept/node_modules node "$DCPI_SRC/tests/support/clickhouse_library.js" "$PWD/server" "$port" >server/log 2>&1 &
+server=$!
+trap 'kill $server 2>/dev/null || :; wait $server 2>/dev/null || :; rm -rf "$work"' EXIT
+for ((i = 0; i < 300; i++)); do
+	grep -qx ready server/log && break
+	sleep 0.1
+done
+store=clickhouse://127.0.0.1:$port/fleet
+ship() { "$DCPI_BIN/dcpiship" -db db -to "$store" "$@"; }
+
+# The heads differ in the names of both; and processes of a JIT are one, where routines are added up.
+plain() { sed -E '/^(database|platform) /d; s/hi\[4711\]/hi/; s/ +/ /g'; }
+
+# same COMMAND…: the output is the same from the store and from the database.
+same()
+{
+	local tool=$1
+	shift
+	for db in db "$store"; do
+		"$DCPI_BIN/$tool" -db "$db" "$@" 2>err | plain
+	done >both || { cat err; exit 1; }
+	[ -s both ]
+	"$DCPI_BIN/$tool" -db db "$@" 2>err | plain >one
+	cat one one | diff both - || { echo "$tool $* differs"; exit 1; }
+}
+
+ship 2>err && { echo "a store without tables is taken"; exit 1; }
+grep -q -- '-make-schema' err || { cat err server/log; exit 1; }
+ship -make-schema
+ship -make-schema # changes nothing
+ship -open | grep -x '1 batches sent, .* MB' >sent
+ship -open
+# Once more from the start, and then the first upload again, late.
+mv db/ship first
+ship -open >>sent
+ship -verify >verified || { cat verified; exit 1; }
+grep -qx '1 epochs compared, 0 differ' verified
+same dcpiprof -i -epoch all
+same dcpiprof -by host -no_header -epoch all
+same dcpiprof -by version app -epoch all
+same dcpitopcounts -epoch all
+same dcpilist -both hot app -epoch all
+same dcpilist -asm triple hi -epoch all -event cpu-clock
+same dcpiprof -event imiss -epoch all app
+same dcpidiff -set app -epoch all -set app -epoch all
+
+# Texts of users are data.
+for hostile in "'" "a'; DROP TABLE prof; --" "\\" $'\n' '%_*?'; do
+	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all "$hostile" >out 2>err && { echo "'$hostile' is an image"; exit 1; }
+	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -platform "$hostile" >out 2>err && { echo "'$hostile' is a machine"; exit 1; }
+	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -label "$hostile" >out 2>err && { echo "'$hostile' is a label"; exit 1; }
+	if grep -i 'syntax\|code:' err; then exit 1; fi
+done
+same dcpiprof -i -epoch all
+
+# Copies go with the tools that made them.
+mkdir copies
+TMPDIR=$PWD/copies "$DCPI_BIN/dcpiprof" -db "$store" -epoch all >out 2>err
+for ((i = 0; i < 100; i++)); do
+	[ -n "$(ls copies)" ] || break
+	sleep 0.1
+done
+[ -z "$(ls copies)" ]

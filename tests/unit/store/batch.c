@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store.h"
+
+static void put_content(struct store_batch *b, const char *bytes)
+{
+	static const uint8_t key[STORE_KEY] = { 1, 2, 3 };
+	struct base_buf *row = &b->rows[STORE_CONTENT];
+
+	assert_int_equal(base_buf_append(row, key, sizeof(key)), 0);
+	assert_int_equal(store_put_number(row, 1, 8), 0);
+	assert_int_equal(store_put_text(row, bytes), 0);
+}
+
+static void test_back(void **state)
+{
+	struct store_batch b = { 0 }, again = { 0 };
+	struct base_buf file = { 0 };
+
+	(void)state;
+	put_content(&b, "one");
+	put_content(&b, "two");
+	assert_int_equal(store_batch_format(&b, &file), 0);
+	assert_int_equal(store_batch_parse(file.data, file.len, &again, NULL), 0);
+	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+		assert_int_equal(again.rows[i].len, b.rows[i].len);
+	assert_memory_equal(again.rows[STORE_CONTENT].data, b.rows[STORE_CONTENT].data,
+			    b.rows[STORE_CONTENT].len);
+	/* Batches add up. */
+	assert_int_equal(store_batch_add(&again, &b), 0);
+	assert_int_equal(store_batch_len(&again), 2 * store_batch_len(&b));
+	store_batch_release(&b);
+	store_batch_release(&again);
+	base_buf_release(&file);
+}
+
+static void test_empty(void **state)
+{
+	struct store_batch b = { 0 }, again = { 0 };
+	struct base_buf file = { 0 };
+
+	(void)state;
+	assert_int_equal(store_batch_format(&b, &file), 0);
+	assert_int_equal(store_batch_parse(file.data, file.len, &again, NULL), 0);
+	assert_int_equal(store_batch_len(&again), 0);
+	store_batch_release(&again);
+	base_buf_release(&file);
+}
+
+static void check_refused(const void *data, size_t len, int code)
+{
+	struct store_batch b;
+	struct base_err err = { 0 };
+
+	assert_int_equal(store_batch_parse(data, len, &b, &err), code);
+	assert_int_equal(store_batch_len(&b), 0);
+	assert_true(err.text[0] != 0);
+}
+
+static void test_bad(void **state)
+{
+	struct store_batch b = { 0 };
+	struct base_buf file = { 0 };
+	uint8_t *copy;
+
+	(void)state;
+	put_content(&b, "one");
+	assert_int_equal(store_batch_format(&b, &file), 0);
+	copy = malloc(file.len);
+	assert_non_null(copy);
+	memcpy(copy, file.data, file.len);
+	for (size_t cut = 0; cut < file.len; cut++)
+		check_refused(copy, cut, cut < 40 ? -DCPI_EFORMAT : -DCPI_ECHECKSUM);
+	copy[7] = '2';
+	check_refused(copy, file.len, -DCPI_EVERSION);
+	copy[7] = '1';
+	copy[file.len - 1] ^= 1;
+	check_refused(copy, file.len, -DCPI_ECHECKSUM);
+	copy[0] = 'X';
+	check_refused(copy, file.len, -DCPI_EFORMAT);
+	free(copy);
+	base_buf_release(&file);
+	store_batch_release(&b);
+}
+
+/* A batch with a right checksum whose rows are none: of a hostile machine. */
+static void test_bad_rows(void **state)
+{
+	struct store_batch b = { 0 };
+	struct base_buf file = { 0 };
+
+	(void)state;
+	put_content(&b, "one");
+	b.rows[STORE_CONTENT].len--;
+	assert_int_equal(store_batch_format(&b, &file), 0);
+	check_refused(file.data, file.len, -DCPI_EFORMAT);
+	store_batch_release(&b);
+	base_buf_release(&file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_back),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_bad_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

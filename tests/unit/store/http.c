@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Servers of all kinds, each a process that answers every request alike. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store.h"
+
+struct server {
+	pid_t pid;
+	char url[64];
+};
+
+/* Reads a request's head, and as much of its body as comes with it. */
+static void serve(int fd, const char *answer, size_t len, bool answers)
+{
+	char request[65536];
+
+	for (;;) {
+		int c = accept(fd, NULL, NULL);
+
+		if (c < 0)
+			_exit(1);
+		if (read(c, request, sizeof(request)) < 0 || !answers)
+			pause();
+		if (write(c, answer, len) < 0)
+			_exit(1);
+		shutdown(c, SHUT_WR);
+		while (read(c, request, sizeof(request)) > 0)
+			;
+		close(c);
+	}
+}
+
+static struct server start(const char *answer, size_t len, bool answers)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t at_len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct server s;
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &at_len), 0);
+	s.pid = fork();
+	assert_true(s.pid >= 0);
+	if (s.pid == 0)
+		serve(fd, answer, len, answers);
+	close(fd);
+	snprintf(s.url, sizeof(s.url), "clickhouse://127.0.0.1:%u/d", ntohs(at.sin_port));
+	return s;
+}
+
+static void stop(const struct server *s)
+{
+	assert_int_equal(kill(s->pid, SIGKILL), 0);
+	assert_int_equal(waitpid(s->pid, NULL, 0), s->pid);
+}
+
+/* What store_ask returns; the answer into @out where that is not NULL. */
+static int ask(const char *answer, size_t len, struct base_buf *out, struct base_err *err)
+{
+	struct server server = start(answer, len, true);
+	struct base_buf none = { 0 };
+	struct store_server *s;
+	int r;
+
+	assert_int_equal(store_open(server.url, NULL, &s, err), 0);
+	r = store_ask(s, "SELECT 1 FORMAT RowBinary", out ? out : &none, err);
+	store_close(s);
+	base_buf_release(&none);
+	stop(&server);
+	return r;
+}
+
+static void test_good(void **state)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na\0b\nc";
+	struct base_err err = { 0 };
+	struct base_buf out = { 0 };
+
+	(void)state;
+	if (ask(answer, sizeof(answer) - 1, &out, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(out.len, 5);
+	assert_memory_equal(out.data, "a\0b\nc", 5);
+	base_buf_release(&out);
+}
+
+static void check(const char *answer, int code, const char *says)
+{
+	struct base_err err = { 0 };
+
+	assert_int_equal(ask(answer, strlen(answer), NULL, &err), code);
+	if (!strstr(err.text, says) && !strstr(err.hint, says))
+		fail_msg("'%s' does not say '%s'", err.text, says);
+}
+
+#define ERROR(text) "HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\n\r\n" text
+
+static void test_errors(void **state)
+{
+	(void)state;
+	check(ERROR("Code: 516, e.displayText() = DB::Exception: wrong\x1b[2J"), -EACCES,
+	      "-credentials");
+	check(ERROR("Code: 60, e.displayText() = DB::Exception: no such table"), -ENOENT,
+	      "-make-schema");
+	check(ERROR("Code: 243, e.displayText() = DB::Exception: disk"), -EHOSTUNREACH, "now");
+	check(ERROR("Code: 62, e.displayText() = DB::Exception: syntax"), -EPROTO, "syntax");
+	check("HTTP/1.1 404 Not Found\r\nContent-Length: 6\r\n\r\nnginx\n", -EHOSTUNREACH, "404");
+	check("SSH-2.0-OpenSSH_9.2\r\n", -EHOSTUNREACH, "does not answer");
+	check("", -EHOSTUNREACH, "does not answer");
+	/* An answer that is cut is none. */
+	check("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nabc", -EHOSTUNREACH,
+	      "does not answer");
+	/* Passwords are not told to another server. */
+	check("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+	      -EHOSTUNREACH, "302");
+}
+
+static void test_no_control_characters(void **state)
+{
+	static const char answer[] = ERROR("Code: 62, \x1b[2J\xe2\x80\xae");
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(ask(answer, sizeof(answer) - 1, NULL, &err), -EPROTO);
+	assert_null(strchr(err.text, 0x1b));
+}
+
+static void test_silent(void **state)
+{
+	struct server server = start("", 0, false);
+	struct base_err err = { 0 };
+	struct base_buf out = { 0 };
+	struct store_server *s;
+
+	(void)state;
+	assert_int_equal(store_open(server.url, NULL, &s, &err), 0);
+	store_set_timeout(s, 200);
+	assert_int_equal(store_ask(s, "SELECT 1", &out, &err), -EHOSTUNREACH);
+	assert_non_null(strstr(err.text, "does not answer"));
+	store_close(s);
+	stop(&server);
+}
+
+static void schema(const char *body, size_t len, int code, const char *says)
+{
+	char answer[256];
+	int head = snprintf(answer, sizeof(answer),
+			    "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", len);
+	struct base_err err = { 0 };
+	struct server server;
+	struct store_server *s;
+	char id[64];
+
+	memcpy(answer + head, body, len);
+	server = start(answer, (size_t)head + len, true);
+	assert_int_equal(store_open(server.url, NULL, &s, NULL), 0);
+	assert_int_equal(store_schema_check(s, id, &err), code);
+	if (code < 0)
+		assert_non_null(strstr(err.text, says));
+	else
+		assert_string_equal(id, says);
+	store_close(s);
+	stop(&server);
+}
+
+static void test_schema(void **state)
+{
+	(void)state;
+	schema("\1\0\0\0\4abcd", 9, 0, "abcd");
+	schema("\2\0\0\0\4abcd", 9, -DCPI_EVERSION, "version 2");
+	schema("\1\0\0\0\4abc", 8, -DCPI_EVERSION, "no store");
+	schema("\1\0\0\0\4abcde", 10, -DCPI_EVERSION, "no store");
+	schema("", 0, -DCPI_EVERSION, "no store");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_no_control_characters),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_schema),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "scratch.h"
+#include "ship.h"
+
+static const uint8_t key[STORE_KEY] = { 7 };
+
+static void put_row(struct store_batch *b, size_t len)
+{
+	struct base_buf *row = &b->rows[STORE_CONTENT];
+	uint64_t random = 1;
+
+	assert_int_equal(base_buf_append(row, key, sizeof(key)), 0);
+	assert_int_equal(store_put_number(row, 1, 8), 0);
+	assert_int_equal(store_put_count(row, len), 0);
+	for (size_t i = 0; i < len; i += 8)
+		assert_int_equal(store_put_number(row, base_random64(&random), 8), 0);
+}
+
+static struct spool *open_spool(const char *path, uint64_t limit)
+{
+	struct base_err err = { 0 };
+	struct spool *s;
+
+	if (spool_open(path, limit, &s, &err) < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+/* What is noted stays; a second process waits for nobody but is told so. */
+static void test_lasts(void **state)
+{
+	const char *path = scratch_path(*state, "spool");
+	struct spool *s = open_spool(path, 1 << 20), *second;
+	struct base_err err = { 0 };
+
+	assert_int_equal(spool_open(path, 1, &second, &err), -EBUSY);
+	assert_false(spool_is_shipped(s, "202611280100", "box"));
+	assert_int_equal(spool_set_shipped(s, "202611280100", "box", NULL), 0);
+	known_add(&s->known, key, sizeof(key));
+	known_add(&s->known, "12345678", 8);
+	assert_int_equal(known_keep(&s->known, NULL), 0);
+	known_add(&s->known, "87654321", 8);
+	known_drop(&s->known);
+	assert_false(known_has(&s->known, "87654321", 8));
+	spool_close(s);
+	s = open_spool(path, 1 << 20);
+	assert_true(spool_is_shipped(s, "202611280100", "box"));
+	assert_false(spool_is_shipped(s, "202611280100", "bo"));
+	assert_true(known_has(&s->known, key, sizeof(key)));
+	assert_true(known_has(&s->known, "12345678", 8));
+	assert_false(known_has(&s->known, "87654321", 8));
+	spool_close(s);
+}
+
+/* Of another store nothing is known. */
+static void test_other_store(void **state)
+{
+	const char *path = scratch_path(*state, "spool");
+	struct spool *s = open_spool(path, 1 << 20);
+
+	known_add(&s->known, key, sizeof(key));
+	assert_int_equal(known_keep(&s->known, NULL), 0);
+	assert_int_equal(known_store(&s->known, "one", NULL), 0);
+	assert_int_equal(known_store(&s->known, "one", NULL), 0);
+	assert_int_equal(known_store(&s->known, "two", NULL), 1);
+	spool_close(s);
+	s = open_spool(path, 1 << 20);
+	assert_false(known_has(&s->known, key, sizeof(key)));
+	spool_close(s);
+}
+
+static void test_limit(void **state)
+{
+	struct spool *s = open_spool(scratch_path(*state, "spool"), 100000);
+	struct store_batch b = { 0 };
+	struct base_err err = { 0 };
+	size_t nr;
+
+	put_row(&b, 40000);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(spool_put(s, "202611280100", "box", i, &b, NULL), 0);
+	assert_int_equal(spool_put(s, "202611280100", "box", 2, &b, &err), -ENOSPC);
+	assert_non_null(strstr(err.hint, "database"));
+	assert_true(spool_waiting(s, &nr) > 80000);
+	assert_int_equal(nr, 2);
+	store_batch_release(&b);
+	spool_close(s);
+}
+
+/* A damaged batch is set aside, and the others wait for a store that is away. */
+static void test_away(void **state)
+{
+	struct spool *s = open_spool(scratch_path(*state, "spool"), 1 << 20);
+	struct send out = { .prog = "test" };
+	struct store_server *server;
+	struct store_batch b = { 0 };
+	struct base_err err = { 0 };
+	size_t nr;
+
+	put_row(&b, 80);
+	assert_int_equal(spool_put(s, "202611280100", "box", 1, &b, NULL), 0);
+	scratch_write(*state, "spool/202611280000-box-1.batch", "DCPIBAT1 and not more", 21);
+	/* Nobody listens there. */
+	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &server, NULL), 0);
+	assert_int_equal(send_batches(server, s->dir_fd, &out, &err), -EHOSTUNREACH);
+	assert_int_equal(out.batches, 0);
+	spool_waiting(s, &nr);
+	assert_int_equal(nr, 1);
+	assert_int_equal(faccessat(s->dir_fd, "202611280000-box-1.batch.bad", F_OK, 0), 0);
+	store_close(server);
+	store_batch_release(&b);
+	spool_close(s);
+}
+
+static void flush(struct profdb *db, uint64_t n)
+{
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "/bin/prog", 1, n);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+}
+
+static uint64_t packed(struct spool *s, const char *dir, bool open)
+{
+	struct gather g = { .prog = "test", .open = open };
+	struct base_err err = { 0 };
+
+	if (gather_epochs(s, dir, &g, &err) < 0)
+		fail_msg("%s", err.text);
+	return g.packed;
+}
+
+/* An epoch is packed when it is finished, once; an open one after each flush. */
+static void test_gather(void **state)
+{
+	const char *dir = scratch_path(*state, "db");
+	struct profdb *db = scratch_writer(dir);
+	struct spool *s = open_spool(scratch_path(*state, "spool"), 1 << 20);
+	size_t nr;
+
+	flush(db, 10);
+	assert_int_equal(packed(s, dir, false), 0);
+	assert_int_equal(packed(s, dir, true), 1);
+	assert_int_equal(packed(s, dir, true), 0);
+	flush(db, 5);
+	assert_int_equal(packed(s, dir, true), 1);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	assert_int_equal(packed(s, dir, false), 1);
+	assert_int_equal(packed(s, dir, false), 0);
+	spool_waiting(s, &nr);
+	assert_true(nr >= 2);
+	profdb_close(db);
+	spool_close(s);
+}
+
+static void on_joined(void *ctx, const char *first, const char *last, size_t nr)
+{
+	(void)ctx, (void)first, (void)last, (void)nr;
+}
+
+/* A joined epoch does not count again where a part of it was sent. */
+static void test_joined(void **state)
+{
+	const char *dir = scratch_path(*state, "db");
+	struct profdb *db = scratch_writer(dir);
+	struct spool *s = open_spool(scratch_path(*state, "spool"), 1 << 20);
+	const struct profdb_join how = { .span = PROFDB_DAY,
+					 .before = (int64_t)time(NULL) + 86400,
+					 .joined = on_joined };
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	flush(db, 10);
+	assert_int_equal(profdb_epoch_start(db, SCRATCH_NOW + 600, epoch, NULL), 0);
+	assert_int_equal(packed(s, dir, false), 1);
+	flush(db, 20);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	profdb_close(db);
+	db = scratch_open(dir, false);
+	assert_int_equal(profdb_epochs_join(db, &how, NULL), 1);
+	profdb_close(db);
+	assert_int_equal(packed(s, dir, false), 0);
+	spool_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_lasts), scratch_test(test_other_store), scratch_test(test_limit),
+		scratch_test(test_away),  scratch_test(test_gather),	  scratch_test(test_joined),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

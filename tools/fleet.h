@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A fleet's store in place of a database: -db clickhouse://HOST/DATABASE. */
+#ifndef DCPI_TOOLS_FLEET_H
+#define DCPI_TOOLS_FLEET_H
+
+#include "select.h"
+
+/* How much a report needs of a store, least first. */
+enum fleet_detail {
+	FLEET_PLATFORM,	  /* samples of each machine */
+	FLEET_WORKLOAD,	  /* samples by workload, without pids and threads */
+	FLEET_ROUTINE,	  /* samples by routine, of all machines together */
+	FLEET_REPLICATES, /* samples by routine, of each machine and epoch */
+	FLEET_OFFSET,	  /* samples by instruction, of all machines together */
+	FLEET_FILES,	  /* what each machine has, with call paths and workloads */
+};
+
+/*
+ * Where @s names a store, dcpifetch copies what is chosen of it, of the images @what alone if some
+ * are given, into a database that is removed when this process ends; @s names that then, and all of
+ * it. 0, at once where it names none, or negative with @err.
+ */
+int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
+	      struct base_err *err);
+/* The store that the database at @path was copied from, as the user named it; else NULL. */
+const char *fleet_name(const char *path);
+
+#endif
