@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fleet load BASE SAMPLES STORE FIRST LAST HOURS BEGIN: rows of machines FIRST to LAST - 1 go into a
- *	store; SAMPLES an hour and machine, resampled from the database BASE.
- * fleet write BASE SAMPLES DB FILES HOURS BEGIN: the database of a machine, its images in FILES.
+ * fleet load BASE SAMPLES STORE FIRST LAST HOURS BEGIN: rows of machines FIRST to LAST - 1 go into
+ *a store; SAMPLES an hour and machine, resampled from the database BASE. fleet write BASE SAMPLES
+ *DB FILES HOURS BEGIN: the database of a machine, its images in FILES.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static int load(const struct fleet *f, char **v, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	store_set_timeout(s, 600);
+	store_set_timeout(s, 600000);
 	r = fleet_load(f, s, &l, err);
 	store_close(s);
 	if (r >= 0)

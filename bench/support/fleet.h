@@ -80,7 +80,8 @@ struct fleet_load {
 /* Sends the rows of machines @first to @last - 1. */
 int fleet_load(const struct fleet *f, struct store_server *s, struct fleet_load *l,
 	       struct base_err *err);
-/* Writes the database of one machine, whose images are real files with other build-ids, in @files. */
+/* Writes the database of one machine, whose images are real files with other build-ids, in @files.
+ */
 int fleet_write(const struct fleet *f, const char *db, const char *files, uint32_t hours,
 		uint32_t begin, struct base_err *err);
 

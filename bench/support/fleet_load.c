@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of simulated machines are sent as a relay would: hour by hour, many machines in a request. */
+/* Rows of simulated machines are sent as a relay would: hour by hour, many machines in a request.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ static int put_image(struct load *x, size_t image, uint64_t version)
 
 	snprintf(id, sizeof(id), "%016llx%016llx", (unsigned long long)version,
 		 (unsigned long long)fleet_mix(version, 3));
-	snprintf(path, sizeof(path), "%s%zu", s->path, image);
+	snprintf(path, sizeof(path), "%s-%zu", s->path, image);
 	r = put_key(row, version);
 	if (r >= 0)
 		r = store_put_number(row, 1, 8);
@@ -113,26 +114,29 @@ static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t n
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
+/* The largest count that fits into an element; of such there are several. */
+enum { WIDE = UINT16_MAX };
+
+/* Offsets here have less than 32 bits. */
 static int put_entries(const struct fleet_image *i, const uint32_t *count, uint64_t *entries,
 		       struct base_buf *row)
 {
-	uint64_t nr = 0, before = 0;
+	uint64_t nr = 0;
 	int r;
 
-	for (size_t k = 0; k < i->source->nr_places; k++)
-		nr += count[k] != 0;
-	*entries += nr;
+	for (size_t k = 0; k < i->source->nr_places; k++) {
+		nr += (count[k] + WIDE - 1) / WIDE;
+		*entries += count[k] != 0;
+	}
 	r = store_put_count(row, nr);
 	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-		if (count[k]) {
-			r = store_put_number(row, i->places[k].off - before, 4);
-			before = i->places[k].off;
-		}
+		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
+			r = store_put_number(row, i->places[k].off, 4);
 	if (r >= 0)
 		r = store_put_count(row, nr);
 	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-		if (count[k])
-			r = store_put_number(row, count[k], 4);
+		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
+			r = store_put_number(row, left > WIDE ? WIDE : left, 2);
 	return r;
 }
 
@@ -143,8 +147,8 @@ static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t 
 	char file[PROFDB_PATH_MAX];
 	int r = store_put_text(row, x->f->event);
 
-	snprintf(file, sizeof(file), "%s%zu.%s.%016llx%016llx", base_path_name(i->source->path), image,
-		 profdb_kind_name(i->source->kind), (unsigned long long)version,
+	snprintf(file, sizeof(file), "%s%zu.%s.%016llx%016llx", base_path_name(i->source->path),
+		 image, profdb_kind_name(i->source->kind), (unsigned long long)version,
 		 (unsigned long long)fleet_mix(version, 3));
 	if (r >= 0)
 		r = put_key(row, version);
@@ -154,6 +158,8 @@ static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t 
 		r = put_platform(x, row);
 	if (r >= 0)
 		r = store_put_text(row, file);
+	if (r >= 0)
+		r = store_put_number(row, 0, 4); /* the offsets' upper half */
 	if (r >= 0)
 		r = store_put_number(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
 	if (r >= 0)
@@ -182,7 +188,9 @@ static int add_total(struct load *x, size_t image, uint64_t version, size_t rout
 	if (r < 0)
 		return r;
 	x->totals[x->nr_totals++] = (struct total){ number, n };
-	return is_new(x, number) ? put_routine(x, t, number, owner) : 0;
+	if (dynamic && is_new(x, owner))
+		r = put_image(x, image, owner);
+	return r >= 0 && is_new(x, number) ? put_routine(x, t, number, owner) : r;
 }
 
 static int add_totals(struct load *x, size_t image, uint64_t version)

@@ -8,8 +8,9 @@
 #include "fleet.h"
 #include "samples.h"
 
-/* MEAN: of two to the power of a level, over images and hours. */
-enum { NR_SYMBOLS = 1 << 18, MEAN = 64 };
+/* MEAN: of two to the power of a level, over images and hours. SPREAD: of the logarithms of
+ * routines' weights. */
+enum { NR_SYMBOLS = 1 << 18, MEAN = 64, SPREAD = 2, SMALL = 60, MANY = 40 };
 
 uint64_t fleet_mix(uint64_t a, uint64_t b)
 {
@@ -172,6 +173,17 @@ static int add_workloads(struct fleet *f, struct analysis *a, struct base_err *e
 
 /* ---- simulated images ------------------------------------------------------------------------ */
 
+static bool may_be_copied(const struct fleet_source *s)
+{
+	return (s->kind == PROFDB_FILE || s->kind == PROFDB_DYNAMIC) && s->nr_routines <= SMALL;
+}
+
+/* A machine runs some routines of an image, about MANY of those of a large one. */
+static bool is_used(const struct fleet_source *s, size_t index, uint32_t routine)
+{
+	return s->nr_routines <= MANY || fleet_mix(index + 500, routine) % s->nr_routines < MANY;
+}
+
 /* Later copies of an image have fewer samples, and each has other routines that are hot. */
 static int add_image(struct fleet *f, size_t index)
 {
@@ -179,8 +191,8 @@ static int add_image(struct fleet *f, size_t index)
 	struct fleet_image *i = &f->images[index];
 	size_t copy = index / f->nr_sources;
 
-	/* There is one kernel, and one idle task; files stand in for further ones. */
-	for (size_t k = 1; copy && s->kind != PROFDB_FILE && s->kind != PROFDB_DYNAMIC; k++)
+	/* A machine has one kernel and one compiler: the further images are of smaller files. */
+	for (size_t k = 1; copy && k < f->nr_sources && !may_be_copied(s); k++)
 		s = &f->sources[(index + k) % f->nr_sources];
 	i->source = s;
 	i->places = calloc(s->nr_places + 1, sizeof(*i->places));
@@ -188,7 +200,8 @@ static int add_image(struct fleet *f, size_t index)
 		return -ENOMEM;
 	memcpy(i->places, s->places, s->nr_places * sizeof(*i->places));
 	for (size_t k = 0; k < s->nr_places; k++)
-		i->places[k].rate *= exp(copy ? normal(fleet_mix(index, i->places[k].routine)) : 0) /
+		i->places[k].rate *= is_used(s, index, i->places[k].routine) *
+				     exp(SPREAD * normal(fleet_mix(index, i->places[k].routine))) /
 				     (1 + (double)copy);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The database of one simulated machine: its images are copies of real files, with other build-ids. */
+/* The database of one simulated machine: its images are copies of real files, with other build-ids.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

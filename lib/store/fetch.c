@@ -178,22 +178,31 @@ const char *fetch_text(const struct base_buf *b)
 	return b->len ? (const char *)b->data : "";
 }
 
-/* Asks, and has each row read by @row until the answer ends. */
-static int ask(struct fetch *f, struct base_buf *sql,
-	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
+/* Has each row read by @row until the answer ends. */
+static int take_rows(struct fetch *f, const struct base_buf *answer,
+		     int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
 {
-	struct base_buf answer = { 0 };
-	struct store_reader reader;
-	int r = base_buf_printf(sql, " FORMAT RowBinary");
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	int r = 0;
 
-	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql->data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
 	while (r >= 0 && reader.at < reader.end) {
 		r = row(f, &reader);
 		if (reader.bad)
 			r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
 	}
+	return r;
+}
+
+static int ask(struct fetch *f, struct base_buf *sql,
+	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = base_buf_printf(sql, " FORMAT RowBinary");
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql->data, &answer, err);
+	if (r >= 0)
+		r = take_rows(f, &answer, row, err);
 	base_buf_release(&answer);
 	base_buf_clear(sql);
 	return r;
@@ -243,7 +252,10 @@ static const char *epoch_or_none(const struct fetch *f)
 	return f->w->by_epoch ? "toUInt32(epoch)" : "toUInt32(0)";
 }
 
-static int ask_heads(struct fetch *f, struct base_err *err)
+/* Heads are few where an image is meant; each is asked for apart then, which is much faster. */
+enum { HEADS_APART = 64 };
+
+static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(
@@ -252,23 +264,27 @@ static int ask_heads(struct fetch *f, struct base_err *err)
 		"sum(toFloat64(samples) * period) / sum(samples), "
 		"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof FINAL "
 		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
-		"ORDER BY sum(samples) DESC, image, label",
+		"ORDER BY sum(samples) DESC, image, label FORMAT RowBinary",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
 		fetch_text(&f->labels), fetch_text(&f->images), group_more(f));
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_head, err);
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	if (r >= 0)
+		r = take_rows(f, answer, fetch_take_head, err);
 	base_buf_release(&sql);
 	return r;
 }
 
-static int ask_counts(struct fetch *f, struct base_err *err)
+#define PLACE "toUInt64(high) * 4294967296 + o AS place"
+
+static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
-				"SELECT event, image, label, %s, %s, off, sum(c) FROM prof FINAL "
-				"ARRAY JOIN arrayCumSum(doff) AS off, n AS c WHERE %s%s%s%s "
-				"GROUP BY event, image, label, off%s",
+				"SELECT event, image, label, %s, %s, " PLACE ", sum(c) "
+				"FROM prof FINAL ARRAY JOIN off AS o, n AS c WHERE %s%s%s%s "
+				"GROUP BY event, image, label, place%s",
 				platform_column(f), epoch_or_none(f), fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
 				fetch_text(&f->images), group_more(f));
@@ -276,6 +292,103 @@ static int ask_counts(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_count, err);
 	base_buf_release(&sql);
+	return r;
+}
+
+/* The counts of one event, image, and label, which are constants of SQL. */
+static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
+		      struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(
+		&sql,
+		"SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, " PLACE ", sum(c) "
+		"FROM prof FINAL ARRAY JOIN off AS o, n AS c WHERE event = e AND image = i "
+		"AND label = l AND %s GROUP BY place%s",
+		event, image, label, platform_column(f), epoch_or_none(f), fetch_text(&f->where),
+		group_more(f));
+
+	if (r >= 0)
+		r = ask(f, &sql, fetch_take_count, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/* The event, image, and label that a head begins with, quoted. */
+struct quoted {
+	struct base_buf event, image, label;
+};
+
+static void quoted_release(struct quoted *q)
+{
+	base_buf_release(&q->event);
+	base_buf_release(&q->image);
+	base_buf_release(&q->label);
+}
+
+static int quote_head(struct store_reader *reader, struct quoted *q)
+{
+	size_t len;
+	const char *text = store_get_string(reader, &len);
+	int r = text ? store_quote(&q->event, text, len) : 0;
+
+	text = store_get_bytes(reader, STORE_KEY);
+	if (text && r >= 0)
+		r = store_quote(&q->image, text, STORE_KEY);
+	text = store_get_string(reader, &len);
+	if (text && r >= 0)
+		r = store_quote(&q->label, text, len);
+	return r;
+}
+
+/* The heads, each once though it may be there for many platforms and epochs. */
+static int list_heads(const struct base_buf *answer, struct quoted *heads, size_t *nr)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	struct base_map seen = { 0 };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && *nr <= HEADS_APART) {
+		const uint8_t *from = reader.at;
+		struct quoted q = { 0 };
+		bool new;
+
+		r = quote_head(&reader, &q);
+		new = !base_map_get(&seen, from, (size_t)(reader.at - from));
+		if (r >= 0 && new)
+			r = base_map_set(&seen, from, (size_t)(reader.at - from), heads);
+		store_get_string(&reader, &len);
+		store_get_bytes(&reader, 4 + 8 + 8);
+		if (r >= 0 && new &&*nr < HEADS_APART)
+			heads[*nr] = q;
+		else
+			quoted_release(&q);
+		*nr += new;
+	}
+	base_map_release(&seen);
+	return r;
+}
+
+static int ask_profiles(struct fetch *f, struct base_err *err)
+{
+	struct quoted heads[HEADS_APART] = { 0 };
+	struct base_buf answer = { 0 };
+	size_t nr = 0;
+	int r = ask_heads(f, &answer, err);
+
+	if (r >= 0)
+		r = list_heads(&answer, heads, &nr);
+	if (r >= 0 && nr > HEADS_APART)
+		r = ask_all_counts(f, err);
+	for (size_t i = 0; i < nr && i < HEADS_APART; i++) {
+		if (r >= 0 && nr <= HEADS_APART)
+			r = ask_counts(f, (const char *)heads[i].event.data,
+				       (const char *)heads[i].image.data,
+				       (const char *)heads[i].label.data, err);
+		quoted_release(&heads[i]);
+	}
+	base_buf_release(&answer);
 	return r;
 }
 
@@ -324,71 +437,179 @@ static int by_offset(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = ask_contents(f, (const char *)which.data, err);
 	if (r >= 0)
-		r = ask_heads(f, err);
-	if (r >= 0)
-		r = ask_counts(f, err);
+		r = ask_profiles(f, err);
 	base_buf_release(&which);
 	return r;
 }
 
 /* ---- by routine ------------------------------------------------------------------------------ */
 
-/* The routines that have samples, of tables' rows that are meant. */
-static int which_routines(struct fetch *f, struct base_buf *out)
+/* Numbers of routines in one question, which a server takes up to 256 KiB long. */
+enum { NUMBERS_AT_ONCE = 8000 };
+
+/*
+ * Each event is asked for apart: a server adds up much faster where the key is one number. @event
+ * is quoted; the answer is kept, as names come between.
+ */
+static int ask_totals(struct fetch *f, const char *event, struct base_buf *answer,
+		      struct base_err *err)
 {
-	return base_buf_printf(
-		out, "SELECT rr FROM totals ARRAY JOIN r AS rr WHERE %s%s%s%s GROUP BY rr",
-		fetch_text(&f->where), fetch_text(&f->event), fetch_text(&f->labels),
-		fetch_text(&f->routines));
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(
+		&sql,
+		"SELECT %s AS e, %s, %s, rr, sum(c), sum(toFloat64(period) * c) / sum(c) "
+		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE event = %s AND %s%s%s "
+		"GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
+		event, platform_column(f), epoch_column(f), event, fetch_text(&f->where),
+		fetch_text(&f->labels), fetch_text(&f->routines), group_more(f));
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
 }
 
-static int ask_routines(struct fetch *f, const char *which, struct base_err *err)
+static int ask_events(struct fetch *f, struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
-				"SELECT r, image, symbol, off, len FROM routine FINAL "
-				"WHERE r GLOBAL IN (%s)",
-				which);
+				"SELECT event FROM totals WHERE %s%s%s GROUP BY event "
+				"ORDER BY event FORMAT RowBinary",
+				fetch_text(&f->where), fetch_text(&f->event),
+				fetch_text(&f->labels));
 
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/* The totals of all events, each in a buffer of its own. */
+static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS], size_t *nr,
+			  struct base_err *err)
+{
+	struct base_buf events = { 0 }, quoted = { 0 };
+	int r = ask_events(f, &events, err);
+	struct store_reader reader = { events.data, events.data + events.len, false };
+
+	while (r >= 0 && reader.at < reader.end && *nr < PROFDB_NR_EVENTS) {
+		size_t len;
+		const char *event = store_get_string(&reader, &len);
+
+		base_buf_clear(&quoted);
+		r = event ? store_quote(&quoted, event, len)
+			  : base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+		if (r >= 0)
+			r = ask_totals(f, (const char *)quoted.data, &totals[(*nr)++], err);
+	}
+	base_buf_release(&events);
+	base_buf_release(&quoted);
+	return r;
+}
+
+/* The routines of an answer, once each. */
+static int note_wanted(struct fetch *f, const struct base_buf *answer, struct base_buf *numbers)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && !reader.bad) {
+		uint64_t number;
+
+		store_get_string(&reader, &len);
+		store_get_string(&reader, &len);
+		store_get_number(&reader, 4);
+		number = store_get_number(&reader, 8);
+		store_get_bytes(&reader, 16);
+		if (reader.bad || base_map_get(&f->wanted, &number, sizeof(number)))
+			continue;
+		r = base_map_set(&f->wanted, &number, sizeof(number), f);
+		if (r >= 0)
+			r = base_buf_append(numbers, &number, sizeof(number));
+	}
+	return r;
+}
+
+/* The names of the routines that @which, a condition, is true of, and their images. */
+static int ask_routines(struct fetch *f, const char *which, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "SELECT image FROM routine WHERE %s", which);
+
+	if (r >= 0)
+		r = ask_images(f, false, (const char *)sql.data, err);
+	base_buf_clear(&sql);
+	if (r >= 0)
+		r = base_buf_printf(&sql,
+				    "SELECT r, image, symbol, off, len FROM routine FINAL "
+				    "WHERE %s",
+				    which);
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_routine, err);
 	base_buf_release(&sql);
 	return r;
 }
 
-static int ask_totals(struct fetch *f, struct base_err *err)
+static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr,
+			     struct base_err *err)
 {
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(
-		&sql,
-		"SELECT event, %s, %s, rr, sum(c), sum(toFloat64(period) * c) / sum(c) "
-		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s "
-		"ORDER BY sum(c) DESC, rr",
-		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
-		fetch_text(&f->labels), fetch_text(&f->routines), group_more(f));
+	struct base_buf which = { 0 };
+	int r = base_buf_printf(&which, "r IN (");
 
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = base_buf_printf(&which, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_total, err);
-	base_buf_release(&sql);
+		r = base_buf_printf(&which, ")");
+	if (r >= 0)
+		r = ask_routines(f, (const char *)which.data, err);
+	base_buf_release(&which);
+	return r;
+}
+
+static int count_routines(struct fetch *f, uint64_t *out, struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = store_ask(f->s, "SELECT count() FROM routine FORMAT RowBinary", &answer, err);
+	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+
+	*out = store_get_number(&reader, 8);
+	base_buf_release(&answer);
+	return r;
+}
+
+/* Where many of the store's routines are meant, all are asked for: that is one question. */
+static int ask_names(struct fetch *f, const struct base_buf *numbers, struct base_err *err)
+{
+	const uint64_t *v = (const uint64_t *)numbers->data;
+	size_t nr = numbers->len / sizeof(*v);
+	uint64_t all;
+	int r = count_routines(f, &all, err);
+
+	if (r >= 0 && nr > NUMBERS_AT_ONCE && nr > all / 8)
+		return ask_routines(f, "1", err);
+	for (size_t i = 0; i < nr && r >= 0; i += NUMBERS_AT_ONCE)
+		r = ask_some_routines(f, v + i, nr - i < NUMBERS_AT_ONCE ? nr - i : NUMBERS_AT_ONCE,
+				      err);
 	return r;
 }
 
 static int by_routine(struct fetch *f, struct base_err *err)
 {
-	struct base_buf which = { 0 }, images = { 0 };
-	int r = which_routines(f, &which);
+	struct base_buf totals[PROFDB_NR_EVENTS] = { { 0 } }, numbers = { 0 };
+	size_t nr = 0;
+	int r = ask_all_totals(f, totals, &nr, err);
 
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = note_wanted(f, &totals[i], &numbers);
 	if (r >= 0)
-		r = base_buf_printf(&images, "SELECT image FROM routine WHERE r GLOBAL IN (%s)",
-				    (const char *)which.data);
-	if (r >= 0)
-		r = ask_images(f, false, (const char *)images.data, err);
-	if (r >= 0)
-		r = ask_routines(f, (const char *)which.data, err);
-	if (r >= 0)
-		r = ask_totals(f, err);
-	base_buf_release(&which);
-	base_buf_release(&images);
+		r = ask_names(f, &numbers, err);
+	for (size_t i = 0; i < nr; i++) {
+		if (r >= 0)
+			r = take_rows(f, &totals[i], fetch_take_total, err);
+		base_buf_release(&totals[i]);
+	}
+	base_buf_release(&numbers);
 	return r;
 }
 

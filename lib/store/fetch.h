@@ -61,8 +61,9 @@ struct fetch {
 	struct fetch_part *parts;
 	size_t nr_parts, cap_parts;
 	struct base_map by_key, by_routine, by_profile, by_stem; /* index + 1 */
-	uint32_t begin;						 /* the first epoch */
-	uint64_t unknown; /* samples of routines that the store does not know */
+	struct base_map wanted; /* numbers of routines that have samples */
+	uint32_t begin;		/* the first epoch */
+	uint64_t unknown;	/* samples of routines that the store does not know */
 };
 
 /* "" where nothing was printed. */

@@ -6,7 +6,7 @@
 
 #include "store_internal.h"
 
-enum { TRIES = 5, WIDE = UINT32_MAX };
+enum { TRIES = 5, WIDE = UINT16_MAX };
 
 int store_pack_open(struct profdb *db, const char *path, struct store_pack **out,
 		    struct base_err *err)
@@ -131,63 +131,75 @@ static int put_gone(struct store_pack *p)
 
 /* ---- rows of profiles ------------------------------------------------------------------------ */
 
-/* How many of at most WIDE a difference, or a count, is made of; 0 is one. */
-static uint64_t pieces(uint64_t v)
+/* A row's entries: those of one event whose offsets have the same upper half. */
+struct part {
+	size_t from, to; /* of the profile's entries */
+	uint64_t sum;
+};
+
+static struct part part_from(const struct profdb_profile *profile, size_t event, size_t from)
 {
-	return v ? (v - 1) / WIDE + 1 : 1;
+	size_t nr = profdb_profile_nr_entries(profile);
+	uint64_t high = from < nr ? profdb_profile_entry(profile, from)->off >> 32 : 0;
+	struct part part = { from, from, 0 };
+
+	for (; part.to < nr; part.to++) {
+		const struct profdb_entry *e = profdb_profile_entry(profile, part.to);
+
+		if (e->off >> 32 != high)
+			break;
+		part.sum += e->count[event];
+	}
+	return part;
 }
 
-/* Offsets and counts of one event, in two arrays of equal length. */
-static int put_entry(struct base_buf *doff, struct base_buf *n, uint64_t diff, uint64_t count,
-		     uint64_t *nr)
+/* Offsets and counts, in two arrays of equal length. */
+static int put_entry(struct base_buf *off, struct base_buf *n, const struct profdb_entry *e,
+		     size_t event, uint64_t *nr)
 {
 	int r = 0;
 
-	for (; r >= 0 && diff > WIDE; diff -= WIDE, ++*nr) {
-		r = store_put_number(doff, WIDE, 4);
-		if (r >= 0)
-			r = store_put_number(n, 0, 4);
-	}
-	for (uint64_t left = pieces(count); r >= 0 && left; left--, diff = 0, ++*nr) {
-		uint64_t part = count > WIDE ? WIDE : count;
+	for (uint64_t left = e->count[event]; r >= 0 && left; ++*nr) {
+		uint64_t piece = left > WIDE ? WIDE : left;
 
-		r = store_put_number(doff, diff, 4);
+		r = store_put_number(off, e->off, 4);
 		if (r >= 0)
-			r = store_put_number(n, part, 4);
-		count -= part;
+			r = store_put_number(n, piece, 2);
+		left -= piece;
 	}
 	return r;
 }
 
-static int put_entries(const struct profdb_profile *profile, size_t event, struct base_buf *row)
+static int put_entries(const struct profdb_profile *profile, size_t event, const struct part *part,
+		       struct base_buf *row)
 {
-	struct base_buf doff = { 0 }, n = { 0 };
-	uint64_t before = 0, nr = 0;
+	struct base_buf off = { 0 }, n = { 0 };
+	uint64_t nr = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < profdb_profile_nr_entries(profile) && r >= 0; i++) {
-		const struct profdb_entry *e = profdb_profile_entry(profile, i);
-
-		if (!e->count[event])
-			continue;
-		r = put_entry(&doff, &n, e->off - before, e->count[event], &nr);
-		before = e->off;
-	}
+	for (size_t i = part->from; i < part->to && r >= 0; i++)
+		r = put_entry(&off, &n, profdb_profile_entry(profile, i), event, &nr);
 	if (r >= 0)
 		r = store_put_count(row, nr);
 	if (r >= 0 && nr)
-		r = base_buf_append(row, doff.data, doff.len);
+		r = base_buf_append(row, off.data, off.len);
 	if (r >= 0)
 		r = store_put_count(row, nr);
 	if (r >= 0 && nr)
 		r = base_buf_append(row, n.data, n.len);
-	base_buf_release(&doff);
+	base_buf_release(&off);
 	base_buf_release(&n);
 	return r;
 }
 
-static int put_profile(struct store_pack *p, const char *file, const struct profdb_profile *profile,
-		       size_t event)
+static uint64_t high_of(const struct profdb_profile *profile, const struct part *part)
+{
+	return part->from < part->to ? profdb_profile_entry(profile, part->from)->off >> 32 : 0;
+}
+
+static int put_profile_part(struct store_pack *p, const char *file,
+			    const struct profdb_profile *profile, size_t event,
+			    const struct part *part)
 {
 	const struct profdb_event *e = profdb_profile_event(profile, event);
 	struct base_buf *row = &p->out->rows[STORE_PROF];
@@ -205,6 +217,8 @@ static int put_profile(struct store_pack *p, const char *file, const struct prof
 	if (r >= 0)
 		r = store_put_text(row, file);
 	if (r >= 0)
+		r = store_put_number(row, high_of(profile, part), 4);
+	if (r >= 0)
 		r = store_pack_keyed(p, STORE_PROF, from);
 	if (r >= 0)
 		r = store_put_number(row, p->ver, 8);
@@ -215,8 +229,22 @@ static int put_profile(struct store_pack *p, const char *file, const struct prof
 	if (r >= 0)
 		r = store_put_text(row, profdb_profile_word(profile, "label"));
 	if (r >= 0)
-		r = store_put_number(row, e->sum, 8);
-	return r < 0 ? r : put_entries(profile, event, row);
+		r = store_put_number(row, part->sum, 8);
+	return r < 0 ? r : put_entries(profile, event, part, row);
+}
+
+/* Mostly one row; an event without samples has one, too. */
+static int put_profile(struct store_pack *p, const char *file, const struct profdb_profile *profile,
+		       size_t event)
+{
+	struct part part = { 0 };
+	int r;
+
+	do {
+		part = part_from(profile, event, part.to);
+		r = put_profile_part(p, file, profile, event, &part);
+	} while (r >= 0 && part.to < profdb_profile_nr_entries(profile));
+	return r;
 }
 
 static int take_profile(void *ctx, const char *file, struct profdb_profile *profile)

@@ -8,19 +8,20 @@
 #define COLUMNS (const struct store_column[])
 
 /*
- * Offsets are differences to the one before, and both they and counts are 32 bits wide: a larger
- * one is several entries, the first of them with a count of 0, or with a difference of 0.
+ * Counts are so narrow as most of them are small; a larger one is several entries of one place. The
+ * offsets of a row have the same upper 32 bits, high: they compress better than differences to the
+ * one before, as neighbouring rows have the same ones.
  */
 const struct store_table store_tables[STORE_NR_TABLES] = {
 	[STORE_PROF] = {
 		.name = "prof",
 		.columns = COLUMNS{ { "event", "String" }, { "image", "FixedString(16)" },
 				    { "epoch", "DateTime" }, { "platform", "String" },
-				    { "file", "String" }, { "ver", "UInt64" },
+				    { "file", "String" }, { "high", "UInt32" }, { "ver", "UInt64" },
 				    { "period", "UInt64" }, { "enabled", "UInt32" },
 				    { "label", "String" }, { "samples", "UInt64" },
-				    { "doff", "Array(UInt32)" }, { "n", "Array(UInt32)" }, { 0 } },
-		.order = "event, image, epoch, platform, file",
+				    { "off", "Array(UInt32)" }, { "n", "Array(UInt16)" }, { 0 } },
+		.order = "event, image, epoch, platform, file, high",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(image)",
 		.keep_days = 30,
@@ -104,9 +105,11 @@ static size_t type_len(const char *type)
 	static const struct {
 		const char *name;
 		size_t len;
-	} types[] = {
-		{ "UInt32", 4 }, { "UInt64", 8 }, { "DateTime", 4 }, { "FixedString(16)", 16 }
-	};
+	} types[] = { { "UInt16", 2 },
+		      { "UInt32", 4 },
+		      { "UInt64", 8 },
+		      { "DateTime", 4 },
+		      { "FixedString(16)", 16 } };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (strncmp(type, types[i].name, strlen(types[i].name)) == 0)

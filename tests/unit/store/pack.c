@@ -77,22 +77,23 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		struct base_buf key = { 0 };
 		char *event = text(&r);
 		const void *image = store_get_bytes(&r, STORE_KEY);
-		uint64_t epoch = store_get_number(&r, 4), samples, off = 0;
+		uint64_t epoch = store_get_number(&r, 4), samples, high;
 		char *platform = text(&r), *file = text(&r), *label;
 		double period, enabled;
 		uint64_t bits;
-		const uint8_t *doff, *n;
+		const uint8_t *off, *n;
 		size_t nr;
 
+		high = store_get_number(&r, 4);
 		store_get_number(&r, 8);
 		period = (double)store_get_number(&r, 8);
 		enabled = (double)store_get_number(&r, 4);
 		label = text(&r);
 		samples = store_get_number(&r, 8);
 		nr = store_get_count(&r, 4);
-		doff = store_get_bytes(&r, 4 * nr);
-		assert_int_equal(store_get_count(&r, 4), nr);
-		n = store_get_bytes(&r, 4 * nr);
+		off = store_get_bytes(&r, 4 * nr);
+		assert_int_equal(store_get_count(&r, 2), nr);
+		n = store_get_bytes(&r, 2 * nr);
 		store_put_text(&key, event);
 		base_buf_append(&key, image, STORE_KEY);
 		store_put_text(&key, label);
@@ -106,14 +107,14 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			store_put_number(heads, bits, 8);
 		}
 		for (size_t i = 0; i < nr; i++) {
-			uint32_t d, c;
+			uint32_t low;
+			uint16_t c;
 
-			memcpy(&d, doff + 4 * i, 4);
-			memcpy(&c, n + 4 * i, 4);
-			off += d;
+			memcpy(&low, off + 4 * i, 4);
+			memcpy(&c, n + 2 * i, 2);
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
-			store_put_number(counts, off, 8);
+			store_put_number(counts, high << 32 | low, 8);
 			store_put_number(counts, c, 8);
 		}
 		assert_int_equal(samples, 0); /* the sum that the row tells */

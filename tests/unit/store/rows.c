@@ -171,11 +171,11 @@ static void test_schema(void **state)
 	assert_string_equal(
 		(char *)cluster.data,
 		"CREATE TABLE IF NOT EXISTS prof_here (event String, image FixedString(16), "
-		"epoch DateTime, platform String, file String, ver UInt64, period UInt64, "
-		"enabled UInt32, label String, samples UInt64, doff Array(UInt32), "
-		"n Array(UInt32)) ENGINE = ReplicatedReplacingMergeTree("
+		"epoch DateTime, platform String, file String, high UInt32, ver UInt64, "
+		"period UInt64, enabled UInt32, label String, samples UInt64, off Array(UInt32), "
+		"n Array(UInt16)) ENGINE = ReplicatedReplacingMergeTree("
 		"'/clickhouse/tables/{shard}/d/prof', '{replica}', ver) PARTITION BY toDate(epoch) "
-		"ORDER BY (event, image, epoch, platform, file) TTL toDate(epoch) + 30 "
+		"ORDER BY (event, image, epoch, platform, file, high) TTL toDate(epoch) + 30 "
 		"SETTINGS index_granularity = 1024");
 	base_buf_release(&plain);
 	base_buf_release(&cluster);
