@@ -6,177 +6,9 @@
 
 #include "fetch.h"
 
-enum { DAY = 86400, PARTS_MAX = 5000 };
-
-/* ---- which rows ------------------------------------------------------------------------------ */
-
-static int add_time(struct base_buf *where, const char *op, int64_t s)
-{
-	return base_buf_printf(where, " AND epoch %s toDateTime(%lld)", op,
-			       (long long)(s < 0	    ? 0
-					   : s > UINT32_MAX ? UINT32_MAX
-							    : s));
-}
-
-/* The digits of an epoch's name, filled up to a whole one. */
-static int epoch_time(const char *digits, size_t len, bool last, int64_t *out, struct base_err *err)
-{
-	char name[PROFDB_EPOCH_LEN + 1] = "00000101000000";
-	char end[PROFDB_EPOCH_LEN + 1] = "99991231235959";
-
-	if (len < 4 || len > PROFDB_EPOCH_LEN || len % 2 || strspn(digits, "0123456789") < len) {
-		base_fail(err, -DCPI_EUSAGE, "malformed epoch '%.*s'", (int)len, digits);
-		base_hint(err, "an epoch is YYYYMMDDHHMM, or its first digits");
-		return -DCPI_EUSAGE;
-	}
-	memcpy(last ? end : name, digits, len);
-	/* No month has a day that none of its names has: the last one of a month may be the first
-	 * of the next, which no name begins with. */
-	*out = profdb_epoch_begin_time(last ? end : name);
-	return 0;
-}
-
-static int add_epochs(struct base_buf *where, const char *spec, struct base_err *err)
-{
-	const char *dots = strstr(spec, ".."), *to = dots ? dots + 2 : spec;
-	size_t from_len = dots ? (size_t)(dots - spec) : strlen(spec);
-	int64_t at;
-	int r = 0;
-
-	if (strcmp(spec, "all") == 0)
-		return 0;
-	if (from_len) {
-		r = epoch_time(spec, from_len, false, &at, err);
-		r = r < 0 ? r : add_time(where, ">=", at);
-	}
-	if (r >= 0 && *to) {
-		r = epoch_time(to, strlen(to), true, &at, err);
-		r = r < 0 ? r : add_time(where, "<=", at);
-	}
-	return r;
-}
-
-static int add_last_day(struct fetch *f, struct base_err *err)
-{
-	struct base_buf answer = { 0 };
-	int r = store_ask(f->s, "SELECT toUInt32(max(epoch)) FROM totals FORMAT RowBinary", &answer,
-			  err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
-	int64_t last = r < 0 ? 0 : (int64_t)store_get_number(&reader, 4);
-
-	base_buf_release(&answer);
-	return r < 0 ? r : add_time(&f->where, ">", last - DAY);
-}
-
-static int add_equal(struct base_buf *where, const char *column, const char *text)
-{
-	int r = base_buf_printf(where, " AND %s = ", column);
-
-	return r < 0 ? r : store_quote(where, text, strlen(text));
-}
-
-/* A glob becomes a regular expression of ClickHouse's. */
-static int add_glob(struct base_buf *where, const char *column, const char *glob)
-{
-	struct base_buf regex = { 0 };
-	int r = base_buf_printf(&regex, "^");
-
-	for (const char *c = glob; *c && r >= 0; c++)
-		r = *c == '*'			  ? base_buf_printf(&regex, ".*")
-		    : *c == '?'			  ? base_buf_printf(&regex, ".")
-		    : strchr(".^$+(){}[]|\\", *c) ? base_buf_printf(&regex, "\\%c", *c)
-						  : base_buf_append(&regex, c, 1);
-	if (r >= 0)
-		r = base_buf_printf(&regex, "$");
-	if (r >= 0)
-		r = base_buf_printf(where, " AND match(%s, ", column);
-	if (r >= 0)
-		r = store_quote(where, (const char *)regex.data, regex.len);
-	base_buf_release(&regex);
-	return r < 0 ? r : base_buf_printf(where, ")");
-}
-
-static int add_labels(struct fetch *f)
-{
-	int r = f->w->nr_labels ? base_buf_printf(&f->labels, " AND label IN (") : 0;
-
-	for (size_t i = 0; i < f->w->nr_labels && r >= 0; i++) {
-		r = i ? base_buf_printf(&f->labels, ", ") : 0;
-		if (r >= 0)
-			r = store_quote(&f->labels, f->w->labels[i], strlen(f->w->labels[i]));
-	}
-	return r < 0 || !f->w->nr_labels ? r : base_buf_printf(&f->labels, ")");
-}
-
-/* The times and platforms of all tables, then the labels, which not all have. */
-static int make_where(struct fetch *f, struct base_err *err)
-{
-	const struct store_want *w = f->w;
-	bool timed = w->since != INT64_MIN || w->until != INT64_MAX;
-	int r = base_buf_printf(&f->where, "1");
-
-	if (r >= 0 && w->epoch && strcmp(w->epoch, "latest") != 0)
-		r = add_epochs(&f->where, w->epoch, err);
-	else if (r >= 0 && !timed)
-		r = add_last_day(f, err);
-	if (r >= 0 && w->since != INT64_MIN)
-		r = add_time(&f->where, ">=", w->since);
-	if (r >= 0 && w->until != INT64_MAX)
-		r = add_time(&f->where, "<", w->until);
-	if (r >= 0 && w->event)
-		r = add_equal(&f->event, "event", w->event);
-	if (r >= 0 && w->platform)
-		r = add_glob(&f->where, "platform", w->platform);
-	return r < 0 ? r : add_labels(f);
-}
-
-/* Which images the user means: by path, base name, shown name, or the first digits of an identity.
- */
-static int add_image_names(struct fetch *f, struct base_buf *to)
-{
-	int r = base_buf_printf(to, "SELECT image FROM image WHERE 0");
-
-	for (size_t i = 0; i < f->w->nr_images && r >= 0; i++) {
-		const char *name = f->w->images[i];
-		size_t len = strlen(name);
-
-		r = base_buf_printf(to, " OR path = ");
-		r = r < 0 ? r : store_quote(to, name, len);
-		r = r < 0 ? r : base_buf_printf(to, " OR name = ");
-		r = r < 0 ? r : store_quote(to, name, len);
-		r = r < 0 ? r : base_buf_printf(to, " OR endsWith(path, concat('/', ");
-		r = r < 0 ? r : store_quote(to, name, len);
-		r = r < 0 ? r : base_buf_printf(to, "))");
-		if (r >= 0 && len >= 4 && strspn(name, "0123456789abcdef") == len)
-			r = base_buf_printf(to, " OR startsWith(id, '%s')", name);
-	}
-	return r;
-}
-
-static int make_images(struct fetch *f)
-{
-	int r;
-
-	if (!f->w->nr_images)
-		return 0;
-	r = base_buf_printf(&f->images, " AND image GLOBAL IN (");
-	if (r >= 0)
-		r = add_image_names(f, &f->images);
-	if (r >= 0)
-		r = base_buf_printf(&f->images, ")");
-	if (r >= 0)
-		r = base_buf_printf(&f->routines,
-				    " AND rr GLOBAL IN (SELECT r FROM routine WHERE 1%s)",
-				    (const char *)f->images.data);
-	return r;
-}
+enum { PARTS_MAX = 5000 };
 
 /* ---- questions ------------------------------------------------------------------------------- */
-
-const char *fetch_text(const struct base_buf *b)
-{
-	return b->len ? (const char *)b->data : "";
-}
 
 /* Has each row read by @row until the answer ends. */
 static int take_rows(struct fetch *f, const struct base_buf *answer,
@@ -270,8 +102,6 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, answer, err);
-	if (r >= 0)
-		r = take_rows(f, answer, fetch_take_head, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -370,34 +200,12 @@ static int list_heads(const struct base_buf *answer, struct quoted *heads, size_
 	return r;
 }
 
-static int ask_profiles(struct fetch *f, struct base_err *err)
-{
-	struct quoted heads[HEADS_APART] = { 0 };
-	struct base_buf answer = { 0 };
-	size_t nr = 0;
-	int r = ask_heads(f, &answer, err);
-
-	if (r >= 0)
-		r = list_heads(&answer, heads, &nr);
-	if (r >= 0 && nr > HEADS_APART)
-		r = ask_all_counts(f, err);
-	for (size_t i = 0; i < nr && i < HEADS_APART; i++) {
-		if (r >= 0 && nr <= HEADS_APART)
-			r = ask_counts(f, (const char *)heads[i].event.data,
-				       (const char *)heads[i].image.data,
-				       (const char *)heads[i].label.data, err);
-		quoted_release(&heads[i]);
-	}
-	base_buf_release(&answer);
-	return r;
-}
-
 static int ask_images(struct fetch *f, bool symbols, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
 				"SELECT image, ver, kind, id, path, text, name, stem, content, "
-				"machine, %s FROM image FINAL WHERE image GLOBAL IN (%s)",
+				"machine, %s FROM image FINAL WHERE image %s",
 				symbols ? "symbol, off, len"
 					: "emptyArrayString() AS no_symbol, "
 					  "emptyArrayUInt64() AS no_off, "
@@ -416,7 +224,7 @@ static int ask_contents(struct fetch *f, const char *which, struct base_err *err
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
 				"SELECT content, bytes FROM content FINAL WHERE content GLOBAL IN "
-				"(SELECT content FROM image FINAL WHERE image GLOBAL IN (%s))",
+				"(SELECT content FROM image FINAL WHERE image %s)",
 				which);
 
 	if (r >= 0)
@@ -425,19 +233,72 @@ static int ask_contents(struct fetch *f, const char *which, struct base_err *err
 	return r;
 }
 
+static int ask_profiles(struct fetch *f, const struct base_buf *answer, struct base_err *err)
+{
+	struct quoted heads[HEADS_APART] = { 0 };
+	size_t nr = 0;
+	int r = list_heads(answer, heads, &nr);
+
+	if (r >= 0 && nr > HEADS_APART)
+		r = ask_all_counts(f, err);
+	for (size_t i = 0; i < nr && i < HEADS_APART; i++) {
+		if (r >= 0 && nr <= HEADS_APART)
+			r = ask_counts(f, (const char *)heads[i].event.data,
+				       (const char *)heads[i].image.data,
+				       (const char *)heads[i].label.data, err);
+		quoted_release(&heads[i]);
+	}
+	return r;
+}
+
+/* The images that heads are of: their keys, or a question where they are many. */
+static int which_images(struct fetch *f, const struct base_buf *heads, struct base_buf *out)
+{
+	struct store_reader reader = { heads->data, heads->data + heads->len, false };
+	struct base_map seen = { 0 };
+	struct base_buf keys = { 0 };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && keys.len <= FETCH_KEYS * STORE_KEY) {
+		const void *key = (store_get_string(&reader, &len), store_get_bytes(&reader, 16));
+
+		store_get_string(&reader, &len);
+		store_get_string(&reader, &len);
+		store_get_bytes(&reader, 4 + 8 + 8);
+		if (!key || base_map_get(&seen, key, STORE_KEY))
+			continue;
+		r = base_map_set(&seen, key, STORE_KEY, f);
+		if (r >= 0)
+			r = base_buf_append(&keys, key, STORE_KEY);
+	}
+	if (r >= 0 && keys.len <= FETCH_KEYS * STORE_KEY)
+		r = fetch_keys(out, keys.data, keys.len / STORE_KEY);
+	else if (r >= 0)
+		r = base_buf_printf(out, "GLOBAL IN (SELECT image FROM prof WHERE %s%s%s%s)",
+				    fetch_text(&f->where), fetch_text(&f->event),
+				    fetch_text(&f->labels), fetch_text(&f->images));
+	base_map_release(&seen);
+	base_buf_release(&keys);
+	return r;
+}
+
 static int by_offset(struct fetch *f, struct base_err *err)
 {
-	struct base_buf which = { 0 };
-	int r = base_buf_printf(&which, "SELECT image FROM prof WHERE %s%s%s%s",
-				fetch_text(&f->where), fetch_text(&f->event),
-				fetch_text(&f->labels), fetch_text(&f->images));
+	struct base_buf heads = { 0 }, which = { 0 };
+	int r = ask_heads(f, &heads, err);
 
+	if (r >= 0)
+		r = which_images(f, &heads, &which);
 	if (r >= 0)
 		r = ask_images(f, true, (const char *)which.data, err);
 	if (r >= 0)
 		r = ask_contents(f, (const char *)which.data, err);
 	if (r >= 0)
-		r = ask_profiles(f, err);
+		r = take_rows(f, &heads, fetch_take_head, err);
+	if (r >= 0)
+		r = ask_profiles(f, &heads, err);
+	base_buf_release(&heads);
 	base_buf_release(&which);
 	return r;
 }
@@ -447,25 +308,89 @@ static int by_offset(struct fetch *f, struct base_err *err)
 /* Numbers of routines in one question, which a server takes up to 256 KiB long. */
 enum { NUMBERS_AT_ONCE = 8000 };
 
+/* What the rows of an event say before their arrays are read, which is little work. */
+struct facts {
+	uint32_t epoch;	      /* the first */
+	uint64_t least, most; /* periods */
+	uint64_t samples;
+};
+
+static int ask_facts(struct fetch *f, const char *event, bool final, struct facts *out,
+		     struct base_err *err)
+{
+	struct base_buf sql = { 0 }, answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(&sql,
+				"SELECT toUInt32(min(epoch)), min(period), max(period), "
+				"sum(samples) FROM totals%s WHERE event = %s AND %s%s "
+				"FORMAT RowBinary",
+				final ? " FINAL" : "", event, fetch_text(&f->where),
+				fetch_text(&f->labels));
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	out->epoch = (uint32_t)store_get_number(&reader, 4);
+	out->least = store_get_number(&reader, 8);
+	out->most = store_get_number(&reader, 8);
+	out->samples = store_get_number(&reader, 8);
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
+}
+
+/* What is the same in all rows is a constant. */
+static int ask_sums(struct fetch *f, const char *event, const struct facts *facts, bool final,
+		    struct base_buf *answer, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "SELECT %s AS e, %s, ", event, platform_column(f));
+
+	if (r >= 0 && f->w->by_epoch)
+		r = base_buf_printf(&sql, "toUInt32(epoch)");
+	else if (r >= 0)
+		r = base_buf_printf(&sql, "toUInt32(%u)", facts->epoch);
+	if (r >= 0 && facts->least == facts->most)
+		r = base_buf_printf(&sql, ", rr, sum(c), toFloat64(%llu)",
+				    (unsigned long long)facts->least);
+	else if (r >= 0)
+		r = base_buf_printf(&sql, ", rr, sum(c), sum(toFloat64(period) * c) / sum(c)");
+	if (r >= 0)
+		r = base_buf_printf(
+			&sql,
+			" FROM totals%s ARRAY JOIN r AS rr, n AS c WHERE event = %s AND %s%s%s "
+			"GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
+			final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels),
+			fetch_text(&f->routines), group_more(f));
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
+}
+
 /*
- * Each event is asked for apart: a server adds up much faster where the key is one number. @event
- * is quoted; the answer is kept, as names come between.
+ * Each event is asked for apart: a server adds up much faster where the key is one number. FINAL
+ * costs as much again and is left out where no row has an older one: as long as the rows' own sum
+ * is that which it has with FINAL. @event is quoted; the answer is kept, as names come between.
  */
 static int ask_totals(struct fetch *f, const char *event, struct base_buf *answer,
 		      struct base_err *err)
 {
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(
-		&sql,
-		"SELECT %s AS e, %s, %s, rr, sum(c), sum(toFloat64(period) * c) / sum(c) "
-		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE event = %s AND %s%s%s "
-		"GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
-		event, platform_column(f), epoch_column(f), event, fetch_text(&f->where),
-		fetch_text(&f->labels), fetch_text(&f->routines), group_more(f));
+	struct facts facts, plain, after;
+	int r = ask_facts(f, event, true, &facts, err);
+	bool once;
 
 	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, answer, err);
-	base_buf_release(&sql);
+		r = ask_facts(f, event, false, &plain, err);
+	if (r < 0)
+		return r;
+	once = facts.samples == plain.samples;
+	r = ask_sums(f, event, &facts, !once, answer, err);
+	if (r < 0 || !once)
+		return r;
+	r = ask_facts(f, event, false, &after, err);
+	if (r >= 0 && after.samples != plain.samples)
+		r = ask_sums(f, event, &facts, true, answer, err);
 	return r;
 }
 
@@ -535,7 +460,7 @@ static int note_wanted(struct fetch *f, const struct base_buf *answer, struct ba
 static int ask_routines(struct fetch *f, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql, "SELECT image FROM routine WHERE %s", which);
+	int r = base_buf_printf(&sql, "GLOBAL IN (SELECT image FROM routine WHERE %s)", which);
 
 	if (r >= 0)
 		r = ask_images(f, false, (const char *)sql.data, err);
@@ -652,7 +577,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	if (r >= 0 && f->images.len) {
 		r = base_buf_printf(&sql, " AND i GLOBAL IN (");
 		if (r >= 0)
-			r = add_image_names(f, &sql);
+			r = fetch_image_names(f, &sql);
 		if (r >= 0)
 			r = base_buf_printf(&sql, ")");
 	}
@@ -723,9 +648,7 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 	if (want.detail == STORE_FILES)
 		want.by_epoch = true;
 	if (r >= 0)
-		r = make_where(&f, err);
-	if (r >= 0)
-		r = make_images(&f);
+		r = fetch_conditions(&f, err);
 	if (r >= 0 && !want.by_platform)
 		r = name_fleet(&f, err);
 	if (r >= 0)

@@ -69,6 +69,15 @@ struct fetch {
 /* "" where nothing was printed. */
 const char *fetch_text(const struct base_buf *b);
 
+/* Keys of images that a question names; where they are more, they are a question within it. */
+enum { FETCH_KEYS = 1000 };
+
+/* Fills the conditions. 0 or negative with @err. */
+int fetch_conditions(struct fetch *f, struct base_err *err);
+/* A question for the keys of the images that are wanted by name. 0 or -ENOMEM. */
+int fetch_image_names(struct fetch *f, struct base_buf *to);
+int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
+
 /* Each takes one row of the answer to the question of its name. 0 or negative. */
 int fetch_take_image(struct fetch *f, struct store_reader *r);
 int fetch_take_content(struct fetch *f, struct store_reader *r);

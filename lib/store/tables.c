@@ -15,6 +15,7 @@
 const struct store_table store_tables[STORE_NR_TABLES] = {
 	[STORE_PROF] = {
 		.name = "prof",
+		.mark = 1024,
 		.columns = COLUMNS{ { "event", "String" }, { "image", "FixedString(16)" },
 				    { "epoch", "DateTime" }, { "platform", "String" },
 				    { "file", "String" }, { "high", "UInt32" }, { "ver", "UInt64" },
@@ -28,6 +29,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 	},
 	[STORE_TOTALS] = {
 		.name = "totals",
+		.mark = 256,
 		.columns = COLUMNS{ { "event", "String" }, { "label", "String" },
 				    { "epoch", "DateTime" }, { "platform", "String" },
 				    { "ver", "UInt64" }, { "period", "UInt64" },
@@ -40,6 +42,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 	},
 	[STORE_WORK] = {
 		.name = "work",
+		.mark = 256,
 		.columns = COLUMNS{ { "event", "String" }, { "epoch", "DateTime" },
 				    { "platform", "String" }, { "ver", "UInt64" },
 				    { "period", "UInt64" }, { "comm", "Array(String)" },
@@ -54,6 +57,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 	},
 	[STORE_PART] = {
 		.name = "part",
+		.mark = 16,
 		.columns = COLUMNS{ { "epoch", "DateTime" }, { "platform", "String" },
 				    { "kind", "String" }, { "ver", "UInt64" },
 				    { "bytes", "String" }, { 0 } },
@@ -64,6 +68,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 	},
 	[STORE_IMAGE] = {
 		.name = "image",
+		.mark = 16,
 		.columns = COLUMNS{ { "image", "FixedString(16)" }, { "ver", "UInt64" },
 				    { "kind", "String" }, { "id", "String" }, { "path", "String" },
 				    { "text", "String" }, { "name", "String" },
@@ -75,6 +80,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 	},
 	[STORE_ROUTINE] = {
 		.name = "routine",
+		.mark = 1024,
 		.columns = COLUMNS{ { "r", "UInt64" }, { "image", "FixedString(16)" },
 				    { "symbol", "String" }, { "off", "UInt64" },
 				    { "len", "UInt64" }, { "ver", "UInt64" }, { 0 } },
@@ -83,6 +89,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 	},
 	[STORE_CONTENT] = {
 		.name = "content",
+		.mark = 4,
 		.columns = COLUMNS{ { "content", "FixedString(16)" }, { "ver", "UInt64" },
 				    { "bytes", "String" }, { 0 } },
 		.order = "content",
