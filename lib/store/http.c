@@ -213,7 +213,10 @@ static int refused(struct store_server *s, long status, struct base_err *err)
 	}
 }
 
-/* The address of a request: settings, and the statement where rows are the body. */
+/*
+ * The address of a request: settings, and the statement where rows are the body. Rows that are
+ * taken are in the tables of all shards then: by default a server would only promise to send them.
+ */
 static int make_address(struct store_server *s, const char *sql, struct base_buf *to)
 {
 	char *escaped = sql ? curl_easy_escape(s->curl, sql, 0) : NULL;
@@ -221,7 +224,8 @@ static int make_address(struct store_server *s, const char *sql, struct base_buf
 
 	if (r >= 0)
 		r = base_buf_printf(to, "%s?database=%s&wait_end_of_query=1%s%s", s->url.server,
-				    s->url.database, sql ? "&query=" : "", sql ? escaped : "");
+				    s->url.database, sql ? "&insert_distributed_sync=1&query=" : "",
+				    sql ? escaped : "");
 	curl_free(escaped);
 	return r;
 }

@@ -45,7 +45,7 @@ def main():
     for db in args:
         for epoch, platform, path in profiles(db):
             words, counts = read(cat, path)
-            kind, image = words["kind"], words.get("image", "-")
+            kind, image = words.get("kind", "file"), words.get("image", "-")
             if kind in ("dynamic", "named") or image == "-":
                 image = words["path"]
             head = (epoch, name or platform) if apart else ()

@@ -53,11 +53,24 @@ make() { mkdir -p "$work/$1" && "$mkdb" "$work/$1" </dev/null && epochs "$1" "$2
 send() { "$ship" -quiet -db "$work/$1" -to "$(store)" "${@:2}"; }
 sums() { python3 "$DCPI_SRC/tests/support/fleet_sums.py" "$DCPI_BIN/dcpicat" "$@"; }
 
+# replicated: what one replica has the other has as well, where both live; both answer questions.
+replicated()
+{
+	local i t
+	for i in 0 1 2 3; do
+		[ -n "${fleet_pid[i]}" ] && [ -n "${fleet_pid[i ^ 1]}" ] || continue
+		for t in prof totals work part image routine content; do
+			fleet_ask $i "SYSTEM SYNC REPLICA dcpi.${t}_here"
+		done
+	done
+}
+
 # same WHAT SERVER NAME…: what the store says through that server is what these databases have.
 same()
 {
 	local what=$1 server=$2 db got=$work/got
 	shift 2
+	replicated
 	rm -rf "$got" "$got-apart"
 	"$fetch" -quiet -from "$(store "$server")" -epoch all -o "$got"
 	"$fetch" -quiet -from "$(store "$server")" -epoch all -hosts -epochs -o "$got-apart"
