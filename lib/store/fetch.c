@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fetch.h"
 
@@ -18,21 +19,27 @@ static int add_time(struct base_buf *where, const char *op, int64_t s)
 							    : s));
 }
 
-/* The digits of an epoch's name, filled up to a whole one. */
-static int epoch_time(const char *digits, size_t len, bool last, int64_t *out, struct base_err *err)
+/* The digits of an epoch's name: the first time that it may mean, or (@end) the one after the last.
+ */
+static int epoch_time(const char *digits, size_t len, bool end, int64_t *out, struct base_err *err)
 {
-	char name[PROFDB_EPOCH_LEN + 1] = "00000101000000";
-	char end[PROFDB_EPOCH_LEN + 1] = "99991231235959";
+	struct tm tm = { .tm_mday = 1 };
+	int *const fields[] = { &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec };
+	size_t nr = len / 2 - 2;
 
 	if (len < 4 || len > PROFDB_EPOCH_LEN || len % 2 || strspn(digits, "0123456789") < len) {
 		base_fail(err, -DCPI_EUSAGE, "malformed epoch '%.*s'", (int)len, digits);
 		base_hint(err, "an epoch is YYYYMMDDHHMM, or its first digits");
 		return -DCPI_EUSAGE;
 	}
-	memcpy(last ? end : name, digits, len);
-	/* No month has a day that none of its names has: the last one of a month may be the first
-	 * of the next, which no name begins with. */
-	*out = profdb_epoch_begin_time(last ? end : name);
+	for (size_t i = 0; i < 4; i++)
+		tm.tm_year = tm.tm_year * 10 + (digits[i] - '0');
+	tm.tm_year -= 1900;
+	for (size_t i = 0; i < nr; i++)
+		*fields[i] = (digits[4 + 2 * i] - '0') * 10 + (digits[5 + 2 * i] - '0') - (i == 0);
+	if (end)
+		++*(nr ? fields[nr - 1] : &tm.tm_year);
+	*out = timegm(&tm);
 	return 0;
 }
 
@@ -51,7 +58,7 @@ static int add_epochs(struct base_buf *where, const char *spec, struct base_err 
 	}
 	if (r >= 0 && *to) {
 		r = epoch_time(to, strlen(to), true, &at, err);
-		r = r < 0 ? r : add_time(where, "<=", at);
+		r = r < 0 ? r : add_time(where, "<", at);
 	}
 	return r;
 }
@@ -59,8 +66,11 @@ static int add_epochs(struct base_buf *where, const char *spec, struct base_err 
 static int add_last_day(struct fetch *f, struct base_err *err)
 {
 	struct base_buf answer = { 0 };
-	int r = store_ask(f->s, "SELECT toUInt32(max(epoch)) FROM totals FORMAT RowBinary", &answer,
-			  err);
+	/* A machine whose clock is ahead is not where the others are. */
+	int r = store_ask(f->s,
+			  "SELECT toUInt32(max(epoch)) FROM totals WHERE epoch <= now() + 86400 "
+			  "FORMAT RowBinary",
+			  &answer, err);
 	struct store_reader reader = { answer.data, answer.data + answer.len, false };
 	int64_t last = r < 0 ? 0 : (int64_t)store_get_number(&reader, 4);
 
@@ -193,6 +203,9 @@ static int ask(struct fetch *f, struct base_buf *sql,
 		r = row(f, &reader);
 		if (reader.bad)
 			r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+		/* Any machine may have sent it, and the rows of others are good. */
+		f->skipped += r < 0 && r != -ENOMEM && !reader.bad;
+		r = r == -ENOMEM || reader.bad ? r : 0;
 	}
 	base_buf_release(&answer);
 	base_buf_clear(sql);
@@ -243,6 +256,24 @@ static const char *epoch_or_none(const struct fetch *f)
 	return f->w->by_epoch ? "toUInt32(epoch)" : "toUInt32(0)";
 }
 
+static int ask_events(struct fetch *f, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(
+		&sql,
+		"SELECT event, sum(toFloat64(samples) * period) / sum(samples), "
+		"sum(toFloat64(samples) * enabled) / sum(samples) FROM totals FINAL "
+		"WHERE %s%s%s GROUP BY event HAVING sum(samples) > 0 "
+		"ORDER BY sum(samples) DESC LIMIT %d",
+		fetch_text(&f->where), fetch_text(&f->event), fetch_text(&f->labels),
+		PROFDB_NR_EVENTS);
+
+	if (r >= 0)
+		r = ask(f, &sql, fetch_take_event, err);
+	base_buf_release(&sql);
+	return r;
+}
+
 static int ask_heads(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
@@ -267,7 +298,8 @@ static int ask_counts(struct fetch *f, struct base_err *err)
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
 				"SELECT event, image, label, %s, %s, off, sum(c) FROM prof FINAL "
-				"ARRAY JOIN arrayCumSum(doff) AS off, n AS c WHERE %s%s%s%s "
+				"ARRAY JOIN arrayConcat(arrayCumSum(doff), far) AS off, "
+				"arrayConcat(n, nfar) AS c WHERE %s%s%s%s "
 				"GROUP BY event, image, label, off%s",
 				platform_column(f), epoch_or_none(f), fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
@@ -291,7 +323,6 @@ static int ask_images(struct fetch *f, bool symbols, const char *which, struct b
 					  "emptyArrayUInt64() AS no_len",
 				which);
 
-	f->with_symbols = symbols;
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_image, err);
 	base_buf_release(&sql);
@@ -361,7 +392,7 @@ static int ask_totals(struct fetch *f, struct base_err *err)
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(
 		&sql,
-		"SELECT event, %s, %s, rr, sum(c), sum(toFloat64(period) * c) / sum(c) "
+		"SELECT event, %s, %s, rr, sum(c) "
 		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s "
 		"ORDER BY sum(c) DESC, rr",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
@@ -395,22 +426,24 @@ static int by_routine(struct fetch *f, struct base_err *err)
 /* ---- by platform and by workload ---------------------------------------------------------------
  */
 
-static int by_platform(struct fetch *f, struct base_err *err)
+/* @row takes the sums of all workloads together. */
+static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store_reader *r),
+		       struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	bool part = f->w->nr_images;
 	int r = base_buf_printf(&sql,
-				"SELECT event, %s, %s, %s AS nr, sum(toFloat64(period) * %s) / nr "
+				"SELECT event, %s, %s, %s AS nr "
 				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0 "
 				"ORDER BY nr DESC",
 				platform_column(f), epoch_column(f),
-				part ? "sum(c)" : "sum(samples)", part ? "c" : "samples",
+				part ? "sum(c)" : "sum(samples)",
 				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
 				fetch_text(&f->routines), group_more(f));
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_platform, err);
+		r = ask(f, &sql, row, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -421,7 +454,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	int r = base_buf_printf(
 		&sql,
 		"SELECT event, %s, %s, comm[k + 1] AS a, exe[k + 1] AS b, cgroup[k + 1] AS g, "
-		"label[k + 1] AS l, uid[k + 1] AS u, sum(c), sum(toFloat64(period) * c) / sum(c) "
+		"label[k + 1] AS l, uid[k + 1] AS u, sum(c) "
 		"FROM work FINAL ARRAY JOIN w AS k, image AS i, n AS c WHERE %s%s",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event));
 
@@ -441,7 +474,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_workload, err);
 	base_buf_release(&sql);
-	return r;
+	return r < 0 ? r : by_platform(f, fetch_take_rest, err);
 }
 
 /* ---- files -------------------------------------------------------------------------------------
@@ -480,7 +513,7 @@ static int gather(struct fetch *f, struct base_err *err)
 	case STORE_BY_ROUTINE:
 		return by_routine(f, err);
 	case STORE_BY_PLATFORM:
-		return by_platform(f, err);
+		return by_platform(f, fetch_take_platform, err);
 	case STORE_BY_WORKLOAD:
 		return by_workload(f, err);
 	case STORE_FILES:
@@ -507,6 +540,8 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 		r = make_images(&f);
 	if (r >= 0 && !want.by_platform)
 		r = name_fleet(&f, err);
+	if (r >= 0)
+		r = ask_events(&f, err);
 	if (r >= 0)
 		r = gather(&f, err);
 	if (r >= 0)

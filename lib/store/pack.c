@@ -6,7 +6,7 @@
 
 #include "store_internal.h"
 
-enum { TRIES = 5, WIDE = UINT32_MAX };
+enum { TRIES = 5 };
 
 int store_pack_open(struct profdb *db, const char *path, struct store_pack **out,
 		    struct base_err *err)
@@ -41,6 +41,28 @@ void store_pack_known(struct store_pack *p, bool (*has)(void *ctx, const void *k
 	p->has = has;
 	p->sent = sent;
 	p->known_ctx = ctx;
+}
+
+int store_pack_offered(struct store_pack *p, const void *key, size_t len)
+{
+	uint8_t nr = (uint8_t)len;
+	int r;
+
+	if (base_map_get(&p->offered, key, len) || (p->has && p->has(p->known_ctx, key, len)))
+		return 1;
+	r = base_map_set(&p->offered, key, len, p);
+	if (r >= 0)
+		r = base_buf_append(&p->offers, &nr, 1);
+	return r < 0 ? r : base_buf_append(&p->offers, key, len);
+}
+
+/* The rows are whole: the store has these keys once it has the rows. */
+static void tell_offers(struct store_pack *p)
+{
+	const struct base_buf *b = &p->offers;
+
+	for (size_t at = 0; p->sent && at < b->len; at += 1 + (size_t)b->data[at])
+		p->sent(p->known_ctx, b->data + at + 1, b->data[at]);
 }
 
 /* ---- images that were met -------------------------------------------------------------------- */
@@ -90,6 +112,8 @@ static void forget(struct store_pack *p)
 	p->nr_met = p->cap_met = 0;
 	base_map_release(&p->by_key);
 	base_map_release(&p->rows);
+	base_map_release(&p->offered);
+	base_buf_release(&p->offers);
 }
 
 /* ---- keys of rows --------------------------------------------------------------------------- */
@@ -108,7 +132,7 @@ static int put_empty(struct store_pack *p, const struct store_row_key *key)
 {
 	static const uint8_t nothing[32];
 	struct base_buf *row = &p->out->rows[key->table];
-	size_t len = key->table == STORE_PROF ? 8 + 4 + 1 + 8 + 1 + 1 : 8 + 8 + 1 + 1;
+	size_t len = key->table == STORE_PROF ? 8 + 4 + 1 + 8 + 4 : 8 + 4 + 8 + 2;
 	int r = base_buf_append(row, key->data, key->len);
 
 	if (r >= 0)
@@ -131,58 +155,50 @@ static int put_gone(struct store_pack *p)
 
 /* ---- rows of profiles ------------------------------------------------------------------------ */
 
-/* How many of at most WIDE a difference, or a count, is made of; 0 is one. */
-static uint64_t pieces(uint64_t v)
+/* Four arrays, two of equal length each. */
+struct entries {
+	struct base_buf doff, n, far, nfar;
+	uint64_t nr, nr_far, before;
+};
+
+static int put_entry(struct entries *x, uint64_t off, uint64_t count)
 {
-	return v ? (v - 1) / WIDE + 1 : 1;
-}
+	uint64_t diff = off - x->before;
+	bool far = diff > UINT32_MAX || count > UINT32_MAX;
+	int r = far ? store_put_number(&x->far, off, 8) : store_put_number(&x->doff, diff, 4);
 
-/* Offsets and counts of one event, in two arrays of equal length. */
-static int put_entry(struct base_buf *doff, struct base_buf *n, uint64_t diff, uint64_t count,
-		     uint64_t *nr)
-{
-	int r = 0;
-
-	for (; r >= 0 && diff > WIDE; diff -= WIDE, ++*nr) {
-		r = store_put_number(doff, WIDE, 4);
-		if (r >= 0)
-			r = store_put_number(n, 0, 4);
-	}
-	for (uint64_t left = pieces(count); r >= 0 && left; left--, diff = 0, ++*nr) {
-		uint64_t part = count > WIDE ? WIDE : count;
-
-		r = store_put_number(doff, diff, 4);
-		if (r >= 0)
-			r = store_put_number(n, part, 4);
-		count -= part;
-	}
+	if (r >= 0)
+		r = far ? store_put_number(&x->nfar, count, 8) : store_put_number(&x->n, count, 4);
+	if (far)
+		x->nr_far++;
+	else
+		x->nr++, x->before = off;
 	return r;
 }
 
 static int put_entries(const struct profdb_profile *profile, size_t event, struct base_buf *row)
 {
-	struct base_buf doff = { 0 }, n = { 0 };
-	uint64_t before = 0, nr = 0;
+	struct entries x = { .nr = 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < profdb_profile_nr_entries(profile) && r >= 0; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(profile, i);
 
-		if (!e->count[event])
-			continue;
-		r = put_entry(&doff, &n, e->off - before, e->count[event], &nr);
-		before = e->off;
+		if (e->count[event])
+			r = put_entry(&x, e->off, e->count[event]);
 	}
 	if (r >= 0)
-		r = store_put_count(row, nr);
-	if (r >= 0 && nr)
-		r = base_buf_append(row, doff.data, doff.len);
+		r = store_put_array(row, x.nr, &x.doff);
 	if (r >= 0)
-		r = store_put_count(row, nr);
-	if (r >= 0 && nr)
-		r = base_buf_append(row, n.data, n.len);
-	base_buf_release(&doff);
-	base_buf_release(&n);
+		r = store_put_array(row, x.nr, &x.n);
+	if (r >= 0)
+		r = store_put_array(row, x.nr_far, &x.far);
+	if (r >= 0)
+		r = store_put_array(row, x.nr_far, &x.nfar);
+	base_buf_release(&x.doff);
+	base_buf_release(&x.n);
+	base_buf_release(&x.far);
+	base_buf_release(&x.nfar);
 	return r;
 }
 
@@ -245,7 +261,9 @@ static int pack(struct store_pack *p)
 {
 	int r;
 
-	p->ver = profdb_epoch_written(p->db, p->epoch, p->platform);
+	/* Where the clock was set back, a later flush still counts more. */
+	p->written = profdb_epoch_written(p->db, p->epoch, p->platform);
+	p->ver = p->written > p->how->above ? p->written : p->how->above + 1;
 	r = profdb_walk(p->db, p->epoch, p->platform, take_profile, take_bad, p, p->err);
 	if (r >= 0)
 		r = store_pack_totals(p);
@@ -275,7 +293,9 @@ int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platfo
 	for (int i = 0; i < TRIES && r >= 0 && !same; i++) {
 		store_batch_release(&batch);
 		r = pack(p);
-		same = r >= 0 && profdb_epoch_written(p->db, epoch, platform) == p->ver;
+		same = r >= 0 && profdb_epoch_written(p->db, epoch, platform) == p->written;
+		if (same)
+			tell_offers(p);
 		forget(p);
 	}
 	if (r >= 0 && !same)

@@ -20,6 +20,8 @@
 /* Rows in ClickHouse's format RowBinary: each function appends one value, 0 or -ENOMEM. */
 int store_put_number(struct base_buf *to, uint64_t value, size_t bytes); /* UInt8 … UInt64 */
 int store_put_count(struct base_buf *to, uint64_t nr); /* the elements of an array that follow */
+/* So many values that were put behind one another. */
+int store_put_array(struct base_buf *to, uint64_t nr, const struct base_buf *values);
 int store_put_string(struct base_buf *to, const void *text, size_t len);
 int store_put_text(struct base_buf *to, const char *text); /* NULL: an empty one */
 
@@ -116,6 +118,7 @@ struct store_row_key {
 struct store_pack_how {
 	const struct store_row_key *before;
 	size_t nr_before;
+	uint64_t above; /* rows get a higher version than this */
 	int (*row)(void *ctx, const struct store_row_key *key);		      /* may be NULL */
 	void (*bad)(void *ctx, const char *file, const struct base_err *err); /* may be NULL */
 	void *ctx;

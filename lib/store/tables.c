@@ -8,8 +8,8 @@
 #define COLUMNS (const struct store_column[])
 
 /*
- * Offsets are differences to the one before, and both they and counts are 32 bits wide: a larger
- * one is several entries, the first of them with a count of 0, or with a difference of 0.
+ * Offsets (doff) are differences to the one before, and they and their counts (n) are 32 bits wide.
+ * What does not fit stands in far and nfar, offset and count as they are.
  */
 const struct store_table store_tables[STORE_NR_TABLES] = {
 	[STORE_PROF] = {
@@ -19,7 +19,8 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "file", "String" }, { "ver", "UInt64" },
 				    { "period", "UInt64" }, { "enabled", "UInt32" },
 				    { "label", "String" }, { "samples", "UInt64" },
-				    { "doff", "Array(UInt32)" }, { "n", "Array(UInt32)" }, { 0 } },
+				    { "doff", "Array(UInt32)" }, { "n", "Array(UInt32)" },
+				    { "far", "Array(UInt64)" }, { "nfar", "Array(UInt64)" }, { 0 } },
 		.order = "event, image, epoch, platform, file",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(image)",
@@ -30,8 +31,8 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.columns = COLUMNS{ { "event", "String" }, { "label", "String" },
 				    { "epoch", "DateTime" }, { "platform", "String" },
 				    { "ver", "UInt64" }, { "period", "UInt64" },
-				    { "samples", "UInt64" }, { "r", "Array(UInt64)" },
-				    { "n", "Array(UInt32)" }, { 0 } },
+				    { "enabled", "UInt32" }, { "samples", "UInt64" }, { "r", "Array(UInt64)" },
+				    { "n", "Array(UInt64)" }, { 0 } },
 		.order = "event, label, epoch, platform",
 		.partition = "toMonday(epoch)",
 		.shard = "cityHash64(platform)",

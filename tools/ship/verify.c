@@ -83,7 +83,7 @@ static int compare(struct checking *c, const char *epoch, const char *platform,
 		const char *sum, *table, *what;
 	} sums[] = {
 		{ "sum(samples)", "prof", "files" },
-		{ "sum(arraySum(n))", "prof", "offsets" },
+		{ "sum(arraySum(n) + arraySum(nfar))", "prof", "offsets" },
 		{ "sum(samples)", "totals", "epochs" },
 		{ "sum(arraySum(n))", "totals", "routines" },
 	};

@@ -81,8 +81,8 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		char *platform = text(&r), *file = text(&r), *label;
 		double period, enabled;
 		uint64_t bits;
-		const uint8_t *doff, *n;
-		size_t nr;
+		const uint8_t *doff, *n, *far, *nfar;
+		size_t nr, nr_far;
 
 		store_get_number(&r, 8);
 		period = (double)store_get_number(&r, 8);
@@ -93,6 +93,10 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		doff = store_get_bytes(&r, 4 * nr);
 		assert_int_equal(store_get_count(&r, 4), nr);
 		n = store_get_bytes(&r, 4 * nr);
+		nr_far = store_get_count(&r, 8);
+		far = store_get_bytes(&r, 8 * nr_far);
+		assert_int_equal(store_get_count(&r, 8), nr_far);
+		nfar = store_get_bytes(&r, 8 * nr_far);
 		store_put_text(&key, event);
 		base_buf_append(&key, image, STORE_KEY);
 		store_put_text(&key, label);
@@ -114,6 +118,16 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
 			store_put_number(counts, off, 8);
+			store_put_number(counts, c, 8);
+		}
+		for (size_t i = 0; i < nr_far; i++) {
+			uint64_t o, c;
+
+			memcpy(&o, far + 8 * i, 8);
+			memcpy(&c, nfar + 8 * i, 8);
+			samples -= c;
+			base_buf_append(counts, key.data, key.len);
+			store_put_number(counts, o, 8);
 			store_put_number(counts, c, 8);
 		}
 		assert_int_equal(samples, 0); /* the sum that the row tells */
@@ -331,18 +345,17 @@ static uint64_t sum_of(const struct store_batch *b, const char *symbol)
 		free(text(&r));
 		store_get_number(&r, 4);
 		free(text(&r));
-		store_get_bytes(&r, 16);
+		store_get_bytes(&r, 20);
 		samples = store_get_number(&r, 8);
 		nr = store_get_count(&r, 8);
 		numbers = store_get_bytes(&r, 8 * nr);
-		assert_int_equal(store_get_count(&r, 4), nr);
-		n = store_get_bytes(&r, 4 * nr);
+		assert_int_equal(store_get_count(&r, 8), nr);
+		n = store_get_bytes(&r, 8 * nr);
 		for (size_t i = 0; i < nr; i++) {
-			uint64_t k;
-			uint32_t c;
+			uint64_t k, c;
 
 			memcpy(&k, numbers + 8 * i, 8);
-			memcpy(&c, n + 4 * i, 4);
+			memcpy(&c, n + 8 * i, 8);
 			all += c;
 			sum += k == number ? c : 0;
 		}
