@@ -104,15 +104,15 @@ static void test_check(void **state)
 	struct base_buf b = { 0 };
 
 	(void)state;
-	assert_int_equal(store_rows_check(t, "", 0), 0);
+	assert_int_equal(store_rows_check(t, "", 0, NULL), 0);
 	put_routine(&b, "main");
 	put_routine(&b, "'; DROP TABLE prof; --");
-	assert_int_equal(store_rows_check(t, b.data, b.len), 2);
+	assert_int_equal(store_rows_check(t, b.data, b.len, NULL), 2);
 	for (size_t cut = 1; cut < b.len; cut++) {
 		struct base_buf one = { 0 };
 
 		put_routine(&one, "main");
-		assert_int_equal(store_rows_check(t, b.data, cut),
+		assert_int_equal(store_rows_check(t, b.data, cut, NULL),
 				 cut == one.len ? 1 : -DCPI_EFORMAT);
 		base_buf_release(&one);
 	}
@@ -138,8 +138,9 @@ static void test_types(void **state)
 				       ? 1
 				       : 1000;
 		assert_true(len < sizeof(zeros));
-		assert_int_equal(store_rows_check(&store_tables[i], zeros, len), 1);
-		assert_int_equal(store_rows_check(&store_tables[i], zeros, len + 1), -DCPI_EFORMAT);
+		assert_int_equal(store_rows_check(&store_tables[i], zeros, len, NULL), 1);
+		assert_int_equal(store_rows_check(&store_tables[i], zeros, len + 1, NULL),
+				 -DCPI_EFORMAT);
 	}
 }
 
