@@ -371,6 +371,7 @@ struct base_file {
 	char name[256];
 	char tmp[300];
 	bool in_place; /* base_output_create(): no temporary one */
+	bool brief;    /* set by the caller: it may be lost with the machine, and is not synced */
 };
 
 /* @dir_fd may be AT_FDCWD; @path may have folders. Modes as open(2). 0 or negative with @err. */

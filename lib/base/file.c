@@ -260,7 +260,7 @@ static int publish(struct base_file *f)
 {
 	int fd = f->fd;
 
-	if (fsync(fd) < 0)
+	if (!f->brief && fsync(fd) < 0)
 		return -errno;
 	f->fd = -1;
 	/* Linux closes even when it says EINTR. */
@@ -269,7 +269,7 @@ static int publish(struct base_file *f)
 	if (renameat(f->dir_fd, f->tmp, f->dir_fd, f->name) < 0)
 		return -errno;
 	f->tmp[0] = '\0';
-	return base_sync_dir(f->dir_fd);
+	return f->brief ? 0 : base_sync_dir(f->dir_fd);
 }
 
 static int commit_in_place(struct base_file *f, struct base_err *err)

@@ -3,210 +3,41 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fetch.h"
 
-enum { DAY = 86400, PARTS_MAX = 5000 };
-
-/* ---- which rows ------------------------------------------------------------------------------ */
-
-static int add_time(struct base_buf *where, const char *op, int64_t s)
-{
-	return base_buf_printf(where, " AND epoch %s toDateTime(%lld)", op,
-			       (long long)(s < 0	    ? 0
-					   : s > UINT32_MAX ? UINT32_MAX
-							    : s));
-}
-
-/* The digits of an epoch's name: the first time that it may mean, or (@end) the one after the last.
- */
-static int epoch_time(const char *digits, size_t len, bool end, int64_t *out, struct base_err *err)
-{
-	struct tm tm = { .tm_mday = 1 };
-	int *const fields[] = { &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec };
-	size_t nr = len / 2 - 2;
-
-	if (len < 4 || len > PROFDB_EPOCH_LEN || len % 2 || strspn(digits, "0123456789") < len) {
-		base_fail(err, -DCPI_EUSAGE, "malformed epoch '%.*s'", (int)len, digits);
-		base_hint(err, "an epoch is YYYYMMDDHHMM, or its first digits");
-		return -DCPI_EUSAGE;
-	}
-	for (size_t i = 0; i < 4; i++)
-		tm.tm_year = tm.tm_year * 10 + (digits[i] - '0');
-	tm.tm_year -= 1900;
-	for (size_t i = 0; i < nr; i++)
-		*fields[i] = (digits[4 + 2 * i] - '0') * 10 + (digits[5 + 2 * i] - '0') - (i == 0);
-	if (end)
-		++*(nr ? fields[nr - 1] : &tm.tm_year);
-	*out = timegm(&tm);
-	return 0;
-}
-
-static int add_epochs(struct base_buf *where, const char *spec, struct base_err *err)
-{
-	const char *dots = strstr(spec, ".."), *to = dots ? dots + 2 : spec;
-	size_t from_len = dots ? (size_t)(dots - spec) : strlen(spec);
-	int64_t at;
-	int r = 0;
-
-	if (strcmp(spec, "all") == 0)
-		return 0;
-	if (from_len) {
-		r = epoch_time(spec, from_len, false, &at, err);
-		r = r < 0 ? r : add_time(where, ">=", at);
-	}
-	if (r >= 0 && *to) {
-		r = epoch_time(to, strlen(to), true, &at, err);
-		r = r < 0 ? r : add_time(where, "<", at);
-	}
-	return r;
-}
-
-static int add_last_day(struct fetch *f, struct base_err *err)
-{
-	struct base_buf answer = { 0 };
-	/* A machine whose clock is ahead is not where the others are. */
-	int r = store_ask(f->s,
-			  "SELECT toUInt32(max(epoch)) FROM totals WHERE epoch <= now() + 86400 "
-			  "FORMAT RowBinary",
-			  &answer, err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
-	int64_t last = r < 0 ? 0 : (int64_t)store_get_number(&reader, 4);
-
-	base_buf_release(&answer);
-	return r < 0 ? r : add_time(&f->where, ">", last - DAY);
-}
-
-static int add_equal(struct base_buf *where, const char *column, const char *text)
-{
-	int r = base_buf_printf(where, " AND %s = ", column);
-
-	return r < 0 ? r : store_quote(where, text, strlen(text));
-}
-
-/* A glob becomes a regular expression of ClickHouse's. */
-static int add_glob(struct base_buf *where, const char *column, const char *glob)
-{
-	struct base_buf regex = { 0 };
-	int r = base_buf_printf(&regex, "^");
-
-	for (const char *c = glob; *c && r >= 0; c++)
-		r = *c == '*'			  ? base_buf_printf(&regex, ".*")
-		    : *c == '?'			  ? base_buf_printf(&regex, ".")
-		    : strchr(".^$+(){}[]|\\", *c) ? base_buf_printf(&regex, "\\%c", *c)
-						  : base_buf_append(&regex, c, 1);
-	if (r >= 0)
-		r = base_buf_printf(&regex, "$");
-	if (r >= 0)
-		r = base_buf_printf(where, " AND match(%s, ", column);
-	if (r >= 0)
-		r = store_quote(where, (const char *)regex.data, regex.len);
-	base_buf_release(&regex);
-	return r < 0 ? r : base_buf_printf(where, ")");
-}
-
-static int add_labels(struct fetch *f)
-{
-	int r = f->w->nr_labels ? base_buf_printf(&f->labels, " AND label IN (") : 0;
-
-	for (size_t i = 0; i < f->w->nr_labels && r >= 0; i++) {
-		r = i ? base_buf_printf(&f->labels, ", ") : 0;
-		if (r >= 0)
-			r = store_quote(&f->labels, f->w->labels[i], strlen(f->w->labels[i]));
-	}
-	return r < 0 || !f->w->nr_labels ? r : base_buf_printf(&f->labels, ")");
-}
-
-/* The times and platforms of all tables, then the labels, which not all have. */
-static int make_where(struct fetch *f, struct base_err *err)
-{
-	const struct store_want *w = f->w;
-	bool timed = w->since != INT64_MIN || w->until != INT64_MAX;
-	int r = base_buf_printf(&f->where, "1");
-
-	if (r >= 0 && w->epoch && strcmp(w->epoch, "latest") != 0)
-		r = add_epochs(&f->where, w->epoch, err);
-	else if (r >= 0 && !timed)
-		r = add_last_day(f, err);
-	if (r >= 0 && w->since != INT64_MIN)
-		r = add_time(&f->where, ">=", w->since);
-	if (r >= 0 && w->until != INT64_MAX)
-		r = add_time(&f->where, "<", w->until);
-	if (r >= 0 && w->event)
-		r = add_equal(&f->event, "event", w->event);
-	if (r >= 0 && w->platform)
-		r = add_glob(&f->where, "platform", w->platform);
-	return r < 0 ? r : add_labels(f);
-}
-
-/* Which images the user means: by path, base name, shown name, or the first digits of an identity.
- */
-static int add_image_names(struct fetch *f, struct base_buf *to)
-{
-	int r = base_buf_printf(to, "SELECT image FROM image WHERE 0");
-
-	for (size_t i = 0; i < f->w->nr_images && r >= 0; i++) {
-		const char *name = f->w->images[i];
-		size_t len = strlen(name);
-
-		r = base_buf_printf(to, " OR path = ");
-		r = r < 0 ? r : store_quote(to, name, len);
-		r = r < 0 ? r : base_buf_printf(to, " OR name = ");
-		r = r < 0 ? r : store_quote(to, name, len);
-		r = r < 0 ? r : base_buf_printf(to, " OR endsWith(path, concat('/', ");
-		r = r < 0 ? r : store_quote(to, name, len);
-		r = r < 0 ? r : base_buf_printf(to, "))");
-		if (r >= 0 && len >= 4 && strspn(name, "0123456789abcdef") == len)
-			r = base_buf_printf(to, " OR startsWith(id, '%s')", name);
-	}
-	return r;
-}
-
-static int make_images(struct fetch *f)
-{
-	int r;
-
-	if (!f->w->nr_images)
-		return 0;
-	r = base_buf_printf(&f->images, " AND image GLOBAL IN (");
-	if (r >= 0)
-		r = add_image_names(f, &f->images);
-	if (r >= 0)
-		r = base_buf_printf(&f->images, ")");
-	if (r >= 0)
-		r = base_buf_printf(&f->routines,
-				    " AND rr GLOBAL IN (SELECT r FROM routine WHERE 1%s)",
-				    (const char *)f->images.data);
-	return r;
-}
+enum { PARTS_MAX = 5000 };
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-const char *fetch_text(const struct base_buf *b)
+/* Has each row read by @row until the answer ends. */
+static int take_rows(struct fetch *f, const struct base_buf *answer,
+		     int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
 {
-	return b->len ? (const char *)b->data : "";
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end) {
+		r = row(f, &reader);
+		if (reader.bad)
+			return base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+		/* Any machine may have sent it, and the rows of others are good. */
+		f->skipped += r < 0 && r != -ENOMEM;
+		r = r == -ENOMEM ? r : 0;
+	}
+	return r;
 }
 
-/* Asks, and has each row read by @row until the answer ends. */
 static int ask(struct fetch *f, struct base_buf *sql,
 	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
 {
 	struct base_buf answer = { 0 };
-	struct store_reader reader;
 	int r = base_buf_printf(sql, " FORMAT RowBinary");
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql->data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	while (r >= 0 && reader.at < reader.end) {
-		r = row(f, &reader);
-		if (reader.bad)
-			r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
-		/* Any machine may have sent it, and the rows of others are good. */
-		f->skipped += r < 0 && r != -ENOMEM && !reader.bad;
-		r = r == -ENOMEM || reader.bad ? r : 0;
-	}
+	if (r >= 0)
+		r = take_rows(f, &answer, row, err);
 	base_buf_release(&answer);
 	base_buf_clear(sql);
 	return r;
@@ -274,7 +105,10 @@ static int ask_events(struct fetch *f, struct base_err *err)
 	return r;
 }
 
-static int ask_heads(struct fetch *f, struct base_err *err)
+/* Heads are few where an image is meant; each is asked for apart then, which is much faster. */
+enum { HEADS_APART = 64 };
+
+static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(
@@ -283,24 +117,25 @@ static int ask_heads(struct fetch *f, struct base_err *err)
 		"sum(toFloat64(samples) * period) / sum(samples), "
 		"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof FINAL "
 		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
-		"ORDER BY sum(samples) DESC, image, label",
+		"ORDER BY sum(samples) DESC, image, label FORMAT RowBinary",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
 		fetch_text(&f->labels), fetch_text(&f->images), group_more(f));
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_head, err);
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
 	base_buf_release(&sql);
 	return r;
 }
 
-static int ask_counts(struct fetch *f, struct base_err *err)
+#define PLACES "ARRAY JOIN arrayConcat(off, far) AS place, arrayConcat(n, nfar) AS c"
+
+static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
-				"SELECT event, image, label, %s, %s, off, sum(c) FROM prof FINAL "
-				"ARRAY JOIN arrayConcat(arrayCumSum(doff), far) AS off, "
-				"arrayConcat(n, nfar) AS c WHERE %s%s%s%s "
-				"GROUP BY event, image, label, off%s",
+				"SELECT event, image, label, %s, %s, place, sum(c) "
+				"FROM prof FINAL " PLACES " WHERE %s%s%s%s "
+				"GROUP BY event, image, label, place%s",
 				platform_column(f), epoch_or_none(f), fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
 				fetch_text(&f->images), group_more(f));
@@ -311,12 +146,87 @@ static int ask_counts(struct fetch *f, struct base_err *err)
 	return r;
 }
 
+/* The counts of one event, image, and label, which are constants of SQL. */
+static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
+		      struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(
+		&sql,
+		"SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, place, sum(c) "
+		"FROM prof FINAL " PLACES " WHERE event = e AND image = i "
+		"AND label = l AND %s GROUP BY place%s",
+		event, image, label, platform_column(f), epoch_or_none(f), fetch_text(&f->where),
+		group_more(f));
+
+	if (r >= 0)
+		r = ask(f, &sql, fetch_take_count, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/* The event, image, and label that a head begins with, quoted. */
+struct quoted {
+	struct base_buf event, image, label;
+};
+
+static void quoted_release(struct quoted *q)
+{
+	base_buf_release(&q->event);
+	base_buf_release(&q->image);
+	base_buf_release(&q->label);
+}
+
+static int quote_head(struct store_reader *reader, struct quoted *q)
+{
+	size_t len;
+	const char *text = store_get_string(reader, &len);
+	int r = text ? store_quote(&q->event, text, len) : 0;
+
+	text = store_get_bytes(reader, STORE_KEY);
+	if (text && r >= 0)
+		r = store_quote(&q->image, text, STORE_KEY);
+	text = store_get_string(reader, &len);
+	if (text && r >= 0)
+		r = store_quote(&q->label, text, len);
+	return r;
+}
+
+/* The heads, each once though it may be there for many platforms and epochs. */
+static int list_heads(const struct base_buf *answer, struct quoted *heads, size_t *nr)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	struct base_map seen = { 0 };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && *nr <= HEADS_APART) {
+		const uint8_t *from = reader.at;
+		struct quoted q = { 0 };
+		bool new;
+
+		r = quote_head(&reader, &q);
+		new = !base_map_get(&seen, from, (size_t)(reader.at - from));
+		if (r >= 0 && new)
+			r = base_map_set(&seen, from, (size_t)(reader.at - from), heads);
+		store_get_string(&reader, &len);
+		store_get_bytes(&reader, 4 + 8 + 8);
+		if (r >= 0 && new &&*nr < HEADS_APART)
+			heads[*nr] = q;
+		else
+			quoted_release(&q);
+		*nr += new;
+	}
+	base_map_release(&seen);
+	return r;
+}
+
 static int ask_images(struct fetch *f, bool symbols, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
 				"SELECT image, ver, kind, id, path, text, name, stem, content, "
-				"machine, %s FROM image FINAL WHERE image GLOBAL IN (%s)",
+				"machine, %s FROM image FINAL WHERE image %s",
 				symbols ? "symbol, off, len"
 					: "emptyArrayString() AS no_symbol, "
 					  "emptyArrayUInt64() AS no_off, "
@@ -334,7 +244,7 @@ static int ask_contents(struct fetch *f, const char *which, struct base_err *err
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
 				"SELECT content, bytes FROM content FINAL WHERE content GLOBAL IN "
-				"(SELECT content FROM image FINAL WHERE image GLOBAL IN (%s))",
+				"(SELECT content FROM image FINAL WHERE image %s)",
 				which);
 
 	if (r >= 0)
@@ -343,83 +253,279 @@ static int ask_contents(struct fetch *f, const char *which, struct base_err *err
 	return r;
 }
 
+static int ask_profiles(struct fetch *f, const struct base_buf *answer, struct base_err *err)
+{
+	struct quoted heads[HEADS_APART] = { 0 };
+	size_t nr = 0;
+	int r = list_heads(answer, heads, &nr);
+
+	if (r >= 0 && nr > HEADS_APART)
+		r = ask_all_counts(f, err);
+	for (size_t i = 0; i < nr && i < HEADS_APART; i++) {
+		if (r >= 0 && nr <= HEADS_APART)
+			r = ask_counts(f, (const char *)heads[i].event.data,
+				       (const char *)heads[i].image.data,
+				       (const char *)heads[i].label.data, err);
+		quoted_release(&heads[i]);
+	}
+	return r;
+}
+
+/* The images that heads are of: their keys, or a question where they are many. */
+static int which_images(struct fetch *f, const struct base_buf *heads, struct base_buf *out)
+{
+	struct store_reader reader = { heads->data, heads->data + heads->len, false };
+	struct base_map seen = { 0 };
+	struct base_buf keys = { 0 };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && keys.len <= FETCH_KEYS * STORE_KEY) {
+		const void *key = (store_get_string(&reader, &len), store_get_bytes(&reader, 16));
+
+		store_get_string(&reader, &len);
+		store_get_string(&reader, &len);
+		store_get_bytes(&reader, 4 + 8 + 8);
+		if (!key || base_map_get(&seen, key, STORE_KEY))
+			continue;
+		r = base_map_set(&seen, key, STORE_KEY, f);
+		if (r >= 0)
+			r = base_buf_append(&keys, key, STORE_KEY);
+	}
+	if (r >= 0 && keys.len <= FETCH_KEYS * STORE_KEY)
+		r = fetch_keys(out, keys.data, keys.len / STORE_KEY);
+	else if (r >= 0)
+		r = base_buf_printf(out, "GLOBAL IN (SELECT image FROM prof WHERE %s%s%s%s)",
+				    fetch_text(&f->where), fetch_text(&f->event),
+				    fetch_text(&f->labels), fetch_text(&f->images));
+	base_map_release(&seen);
+	base_buf_release(&keys);
+	return r;
+}
+
 static int by_offset(struct fetch *f, struct base_err *err)
 {
-	struct base_buf which = { 0 };
-	int r = base_buf_printf(&which, "SELECT image FROM prof WHERE %s%s%s%s",
-				fetch_text(&f->where), fetch_text(&f->event),
-				fetch_text(&f->labels), fetch_text(&f->images));
+	struct base_buf heads = { 0 }, which = { 0 };
+	int r = ask_heads(f, &heads, err);
 
+	if (r >= 0)
+		r = which_images(f, &heads, &which);
 	if (r >= 0)
 		r = ask_images(f, true, (const char *)which.data, err);
 	if (r >= 0)
 		r = ask_contents(f, (const char *)which.data, err);
 	if (r >= 0)
-		r = ask_heads(f, err);
+		r = take_rows(f, &heads, fetch_take_head, err);
 	if (r >= 0)
-		r = ask_counts(f, err);
+		r = ask_profiles(f, &heads, err);
+	base_buf_release(&heads);
 	base_buf_release(&which);
 	return r;
 }
 
 /* ---- by routine ------------------------------------------------------------------------------ */
 
-/* The routines that have samples, of tables' rows that are meant. */
-static int which_routines(struct fetch *f, struct base_buf *out)
+/* Numbers of routines in one question, which a server takes up to 256 KiB long. */
+enum { NUMBERS_AT_ONCE = 8000 };
+
+/* What the rows of an event say before their arrays are read, which is little work. */
+struct facts {
+	uint32_t epoch; /* the first */
+	uint64_t samples;
+};
+
+static int ask_facts(struct fetch *f, const char *event, bool final, struct facts *out,
+		     struct base_err *err)
 {
-	return base_buf_printf(
-		out, "SELECT rr FROM totals ARRAY JOIN r AS rr WHERE %s%s%s%s GROUP BY rr",
-		fetch_text(&f->where), fetch_text(&f->event), fetch_text(&f->labels),
-		fetch_text(&f->routines));
+	struct base_buf sql = { 0 }, answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(
+		&sql,
+		"SELECT toUInt32(min(epoch)), sum(samples) FROM totals%s WHERE event = %s AND %s%s "
+		"FORMAT RowBinary",
+		final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels));
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	out->epoch = (uint32_t)store_get_number(&reader, 4);
+	out->samples = store_get_number(&reader, 8);
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
 }
 
+/* What is the same in all rows is a constant. */
+static int ask_sums(struct fetch *f, const char *event, const struct facts *facts, bool final,
+		    struct base_buf *answer, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "SELECT %s AS e, %s, ", event, platform_column(f));
+
+	if (r >= 0 && f->w->by_epoch)
+		r = base_buf_printf(&sql, "toUInt32(epoch)");
+	else if (r >= 0)
+		r = base_buf_printf(&sql, "toUInt32(%u)", facts->epoch);
+	if (r >= 0)
+		r = base_buf_printf(&sql,
+				    ", rr, sum(c) FROM totals%s ARRAY JOIN r AS rr, n AS c WHERE "
+				    "event = %s AND %s%s%s "
+				    "GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
+				    final ? " FINAL" : "", event, fetch_text(&f->where),
+				    fetch_text(&f->labels), fetch_text(&f->routines),
+				    group_more(f));
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/*
+ * Each event is asked for apart: a server adds up much faster where the key is one number. FINAL
+ * costs as much again and is left out where no row has an older one: as long as the rows' own sum
+ * is that which it has with FINAL. @event is quoted; the answer is kept, as names come between.
+ */
+static int ask_totals(struct fetch *f, const char *event, struct base_buf *answer,
+		      struct base_err *err)
+{
+	struct facts facts, plain, after;
+	int r = ask_facts(f, event, true, &facts, err);
+	bool once;
+
+	if (r >= 0)
+		r = ask_facts(f, event, false, &plain, err);
+	if (r < 0)
+		return r;
+	once = facts.samples == plain.samples;
+	r = ask_sums(f, event, &facts, !once, answer, err);
+	if (r < 0 || !once)
+		return r;
+	r = ask_facts(f, event, false, &after, err);
+	if (r >= 0 && after.samples != plain.samples)
+		r = ask_sums(f, event, &facts, true, answer, err);
+	return r;
+}
+
+/* The totals of all events, each in a buffer of its own. */
+static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS],
+			  struct base_err *err)
+{
+	struct base_buf quoted = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
+		base_buf_clear(&quoted);
+		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
+		if (r >= 0)
+			r = ask_totals(f, (const char *)quoted.data, &totals[i], err);
+	}
+	base_buf_release(&quoted);
+	return r;
+}
+
+/* The routines of an answer, once each. */
+static int note_wanted(struct fetch *f, const struct base_buf *answer, struct base_buf *numbers)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && !reader.bad) {
+		uint64_t number;
+
+		store_get_string(&reader, &len);
+		store_get_string(&reader, &len);
+		store_get_number(&reader, 4);
+		number = store_get_number(&reader, 8);
+		store_get_bytes(&reader, 8);
+		if (reader.bad || base_map_get(&f->wanted, &number, sizeof(number)))
+			continue;
+		r = base_map_set(&f->wanted, &number, sizeof(number), f);
+		if (r >= 0)
+			r = base_buf_append(numbers, &number, sizeof(number));
+	}
+	return r;
+}
+
+/* The names of the routines that @which, a condition, is true of, and their images. */
 static int ask_routines(struct fetch *f, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql,
-				"SELECT r, image, symbol, off, len FROM routine FINAL "
-				"WHERE r GLOBAL IN (%s)",
-				which);
+	int r = base_buf_printf(&sql, "GLOBAL IN (SELECT image FROM routine WHERE %s)", which);
 
+	if (r >= 0)
+		r = ask_images(f, false, (const char *)sql.data, err);
+	base_buf_clear(&sql);
+	if (r >= 0)
+		r = base_buf_printf(&sql,
+				    "SELECT r, image, symbol, off, len FROM routine FINAL "
+				    "WHERE %s",
+				    which);
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_routine, err);
 	base_buf_release(&sql);
 	return r;
 }
 
-static int ask_totals(struct fetch *f, struct base_err *err)
+static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr,
+			     struct base_err *err)
 {
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(
-		&sql,
-		"SELECT event, %s, %s, rr, sum(c) "
-		"FROM totals FINAL ARRAY JOIN r AS rr, n AS c WHERE %s%s%s%s GROUP BY event, rr%s "
-		"ORDER BY sum(c) DESC, rr",
-		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
-		fetch_text(&f->labels), fetch_text(&f->routines), group_more(f));
+	struct base_buf which = { 0 };
+	int r = base_buf_printf(&which, "r IN (");
 
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = base_buf_printf(&which, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_total, err);
-	base_buf_release(&sql);
+		r = base_buf_printf(&which, ")");
+	if (r >= 0)
+		r = ask_routines(f, (const char *)which.data, err);
+	base_buf_release(&which);
+	return r;
+}
+
+static int count_routines(struct fetch *f, uint64_t *out, struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = store_ask(f->s, "SELECT count() FROM routine FORMAT RowBinary", &answer, err);
+	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+
+	*out = store_get_number(&reader, 8);
+	base_buf_release(&answer);
+	return r;
+}
+
+/* Where many of the store's routines are meant, all are asked for: that is one question. */
+static int ask_names(struct fetch *f, const struct base_buf *numbers, struct base_err *err)
+{
+	const uint64_t *v = (const uint64_t *)numbers->data;
+	size_t nr = numbers->len / sizeof(*v);
+	uint64_t all;
+	int r = count_routines(f, &all, err);
+
+	if (r >= 0 && nr > NUMBERS_AT_ONCE && nr > all / 8)
+		return ask_routines(f, "1", err);
+	for (size_t i = 0; i < nr && r >= 0; i += NUMBERS_AT_ONCE)
+		r = ask_some_routines(f, v + i, nr - i < NUMBERS_AT_ONCE ? nr - i : NUMBERS_AT_ONCE,
+				      err);
 	return r;
 }
 
 static int by_routine(struct fetch *f, struct base_err *err)
 {
-	struct base_buf which = { 0 }, images = { 0 };
-	int r = which_routines(f, &which);
+	struct base_buf totals[PROFDB_NR_EVENTS] = { { 0 } }, numbers = { 0 };
+	size_t nr = f->nr_events;
+	int r = ask_all_totals(f, totals, err);
 
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = note_wanted(f, &totals[i], &numbers);
 	if (r >= 0)
-		r = base_buf_printf(&images, "SELECT image FROM routine WHERE r GLOBAL IN (%s)",
-				    (const char *)which.data);
-	if (r >= 0)
-		r = ask_images(f, false, (const char *)images.data, err);
-	if (r >= 0)
-		r = ask_routines(f, (const char *)which.data, err);
-	if (r >= 0)
-		r = ask_totals(f, err);
-	base_buf_release(&which);
-	base_buf_release(&images);
+		r = ask_names(f, &numbers, err);
+	for (size_t i = 0; i < nr; i++) {
+		if (r >= 0)
+			r = take_rows(f, &totals[i], fetch_take_total, err);
+		base_buf_release(&totals[i]);
+	}
+	base_buf_release(&numbers);
 	return r;
 }
 
@@ -464,7 +570,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	if (r >= 0 && f->images.len) {
 		r = base_buf_printf(&sql, " AND i GLOBAL IN (");
 		if (r >= 0)
-			r = add_image_names(f, &sql);
+			r = fetch_image_names(f, &sql);
 		if (r >= 0)
 			r = base_buf_printf(&sql, ")");
 	}
@@ -535,9 +641,7 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 	if (want.detail == STORE_FILES)
 		want.by_epoch = true;
 	if (r >= 0)
-		r = make_where(&f, err);
-	if (r >= 0)
-		r = make_images(&f);
+		r = fetch_conditions(&f, err);
 	if (r >= 0 && !want.by_platform)
 		r = name_fleet(&f, err);
 	if (r >= 0)

@@ -64,12 +64,22 @@ struct fetch {
 	struct fetch_part *parts;
 	size_t nr_parts, cap_parts;
 	struct base_map by_key, by_routine, by_profile, by_stem; /* index + 1 */
-	uint32_t begin;						 /* the first epoch */
-	uint64_t unknown; /* samples of routines that the store does not know */
+	struct base_map wanted; /* numbers of routines that have samples */
+	uint32_t begin;		/* the first epoch */
+	uint64_t unknown;	/* samples of routines that the store does not know */
 };
 
 /* "" where nothing was printed. */
 const char *fetch_text(const struct base_buf *b);
+
+/* Keys of images that a question names; where they are more, they are a question within it. */
+enum { FETCH_KEYS = 1000 };
+
+/* Fills the conditions. 0 or negative with @err. */
+int fetch_conditions(struct fetch *f, struct base_err *err);
+/* A question for the keys of the images that are wanted by name. 0 or -ENOMEM. */
+int fetch_image_names(struct fetch *f, struct base_buf *to);
+int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
 
 /* Each takes one row of the answer to the question of its name. 0 or negative. */
 int fetch_take_event(struct fetch *f, struct store_reader *r);

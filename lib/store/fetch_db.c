@@ -208,6 +208,8 @@ static int import_one(struct profdb_import *im, const struct output *one, struct
 	r = profdb_import_file(im, one->path, sum, 0644, &file, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	/* The store has it all: after a crash it is fetched once more. */
+	file.brief = true;
 	r = base_write_all(file.fd, bytes->data, bytes->len);
 	if (r >= 0)
 		r = base_file_commit(&file, err);

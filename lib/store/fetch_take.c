@@ -371,7 +371,11 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 	name = get_text(r);
 	off = store_get_number(r, 8);
 	len = store_get_number(r, 8);
-	i = image_of(f, &key);
+	/* Of two that claim one number the first counts. */
+	i = !base_map_get(&f->wanted, &x.number, sizeof(x.number)) ||
+			    base_map_get(&f->by_routine, &x.number, sizeof(x.number))
+		    ? NULL
+		    : image_of(f, &key);
 	if (name && !r->bad && store_routine_key(&key, name, off) != x.number) {
 		free(name);
 		return -EINVAL;
@@ -387,8 +391,6 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 	if (result < 0 || !i || r->bad)
 		return result;
 	x.image = (size_t)(i - f->v);
-	if (base_map_get(&f->by_routine, &x.number, sizeof(x.number)))
-		return -EEXIST;
 	result = base_grow(&f->r, &f->cap_r, f->nr_r + 1, sizeof(*f->r));
 	if (result < 0)
 		return result;
@@ -592,6 +594,7 @@ void fetch_release(struct fetch *f)
 	base_map_release(&f->by_routine);
 	base_map_release(&f->by_profile);
 	base_map_release(&f->by_stem);
+	base_map_release(&f->wanted);
 	base_buf_release(&f->where);
 	base_buf_release(&f->event);
 	base_buf_release(&f->labels);

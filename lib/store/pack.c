@@ -157,22 +157,19 @@ static int put_gone(struct store_pack *p)
 
 /* Four arrays, two of equal length each. */
 struct entries {
-	struct base_buf doff, n, far, nfar;
-	uint64_t nr, nr_far, before;
+	struct base_buf off, n, far, nfar;
+	uint64_t nr, nr_far;
 };
 
 static int put_entry(struct entries *x, uint64_t off, uint64_t count)
 {
-	uint64_t diff = off - x->before;
-	bool far = diff > UINT32_MAX || count > UINT32_MAX;
-	int r = far ? store_put_number(&x->far, off, 8) : store_put_number(&x->doff, diff, 4);
+	bool far = off > UINT32_MAX || count > UINT16_MAX;
+	int r = far ? store_put_number(&x->far, off, 8) : store_put_number(&x->off, off, 4);
 
 	if (r >= 0)
-		r = far ? store_put_number(&x->nfar, count, 8) : store_put_number(&x->n, count, 4);
-	if (far)
-		x->nr_far++;
-	else
-		x->nr++, x->before = off;
+		r = far ? store_put_number(&x->nfar, count, 8) : store_put_number(&x->n, count, 2);
+	x->nr += !far;
+	x->nr_far += far;
 	return r;
 }
 
@@ -188,14 +185,14 @@ static int put_entries(const struct profdb_profile *profile, size_t event, struc
 			r = put_entry(&x, e->off, e->count[event]);
 	}
 	if (r >= 0)
-		r = store_put_array(row, x.nr, &x.doff);
+		r = store_put_array(row, x.nr, &x.off);
 	if (r >= 0)
 		r = store_put_array(row, x.nr, &x.n);
 	if (r >= 0)
 		r = store_put_array(row, x.nr_far, &x.far);
 	if (r >= 0)
 		r = store_put_array(row, x.nr_far, &x.nfar);
-	base_buf_release(&x.doff);
+	base_buf_release(&x.off);
 	base_buf_release(&x.n);
 	base_buf_release(&x.far);
 	base_buf_release(&x.nfar);

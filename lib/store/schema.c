@@ -8,9 +8,6 @@
 
 #include "store_internal.h"
 
-/* Rows are long, so an index mark stands before fewer of them than ClickHouse would put there. */
-enum { ROWS_PER_MARK = 1024 };
-
 static int add_columns(const struct store_table *t, struct base_buf *to)
 {
 	int r = 0;
@@ -38,7 +35,7 @@ static int add_engine(const struct store_table *t, const char *database,
 		r = base_buf_printf(to, " ORDER BY (%s)", t->order);
 	if (r >= 0 && how->ttl && t->keep_days)
 		r = base_buf_printf(to, " TTL toDate(epoch) + %u", t->keep_days);
-	return r < 0 ? r : base_buf_printf(to, " SETTINGS index_granularity = %d", ROWS_PER_MARK);
+	return r < 0 ? r : base_buf_printf(to, " SETTINGS index_granularity = %u", t->mark);
 }
 
 /* A statement ends with a 0, which base_buf_printf does not count. */

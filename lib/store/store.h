@@ -64,6 +64,7 @@ struct store_table {
 	const char *partition;		    /* NULL: the table is not cut by time */
 	const char *shard;		    /* an expression: which shard has the row */
 	unsigned int keep_days;		    /* 0: always */
+	unsigned int mark;		    /* rows for each mark of its index */
 };
 
 extern const struct store_table store_tables[STORE_NR_TABLES];

@@ -8,8 +8,9 @@
 #define COLUMNS (const struct store_column[])
 
 /*
- * Offsets (doff) are differences to the one before, and they and their counts (n) are 32 bits wide.
- * What does not fit stands in far and nfar, offset and count as they are.
+ * Offsets (off) are 32 bits wide and their counts (n) 16, as most of them are small. What does not
+ * fit stands in far and nfar. Offsets as they are compress better than differences to the one
+ * before, as neighbouring rows have the same ones.
  */
 const struct store_table store_tables[STORE_NR_TABLES] = {
 	[STORE_PROF] = {
@@ -19,12 +20,13 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "file", "String", 0 }, { "ver", "UInt64", 0 },
 				    { "period", "UInt64", 0 }, { "enabled", "UInt32", 0 },
 				    { "label", "String", 0 }, { "samples", "UInt64", 0 },
-				    { "doff", "Array(UInt32)", 1 }, { "n", "Array(UInt32)", 1 },
+				    { "off", "Array(UInt32)", 1 }, { "n", "Array(UInt16)", 1 },
 				    { "far", "Array(UInt64)", 2 }, { "nfar", "Array(UInt64)", 2 }, { 0 } },
 		.order = "event, image, epoch, platform, file",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(image)",
 		.keep_days = 30,
+		.mark = 1024,
 	},
 	[STORE_TOTALS] = {
 		.name = "totals",
@@ -37,6 +39,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.partition = "toMonday(epoch)",
 		.shard = "cityHash64(platform)",
 		.keep_days = 400,
+		.mark = 256,
 	},
 	[STORE_WORK] = {
 		.name = "work",
@@ -51,6 +54,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.partition = "toMonday(epoch)",
 		.shard = "cityHash64(platform)",
 		.keep_days = 400,
+		.mark = 256,
 	},
 	[STORE_PART] = {
 		.name = "part",
@@ -61,6 +65,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(platform)",
 		.keep_days = 30,
+		.mark = 16,
 	},
 	[STORE_IMAGE] = {
 		.name = "image",
@@ -72,6 +77,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "off", "Array(UInt64)", 1 }, { "len", "Array(UInt64)", 1 }, { 0 } },
 		.order = "image",
 		.shard = "cityHash64(image)",
+		.mark = 16,
 	},
 	[STORE_ROUTINE] = {
 		.name = "routine",
@@ -80,6 +86,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "len", "UInt64", 0 }, { "ver", "UInt64", 0 }, { 0 } },
 		.order = "r, image, symbol, off",
 		.shard = "r",
+		.mark = 1024,
 	},
 	[STORE_CONTENT] = {
 		.name = "content",
@@ -87,6 +94,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "bytes", "String", 0 }, { 0 } },
 		.order = "content",
 		.shard = "cityHash64(content)",
+		.mark = 4,
 	},
 };
 
@@ -105,9 +113,11 @@ static size_t type_len(const char *type)
 	static const struct {
 		const char *name;
 		size_t len;
-	} types[] = {
-		{ "UInt32", 4 }, { "UInt64", 8 }, { "DateTime", 4 }, { "FixedString(16)", 16 }
-	};
+	} types[] = { { "UInt16", 2 },
+		      { "UInt32", 4 },
+		      { "UInt64", 8 },
+		      { "DateTime", 4 },
+		      { "FixedString(16)", 16 } };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (strncmp(type, types[i].name, strlen(types[i].name)) == 0)

@@ -77,11 +77,11 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		struct base_buf key = { 0 };
 		char *event = text(&r);
 		const void *image = store_get_bytes(&r, STORE_KEY);
-		uint64_t epoch = store_get_number(&r, 4), samples, off = 0;
+		uint64_t epoch = store_get_number(&r, 4), samples;
 		char *platform = text(&r), *file = text(&r), *label;
 		double period, enabled;
 		uint64_t bits;
-		const uint8_t *doff, *n, *far, *nfar;
+		const uint8_t *off, *n, *far, *nfar;
 		size_t nr, nr_far;
 
 		store_get_number(&r, 8);
@@ -90,9 +90,9 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		label = text(&r);
 		samples = store_get_number(&r, 8);
 		nr = store_get_count(&r, 4);
-		doff = store_get_bytes(&r, 4 * nr);
-		assert_int_equal(store_get_count(&r, 4), nr);
-		n = store_get_bytes(&r, 4 * nr);
+		off = store_get_bytes(&r, 4 * nr);
+		assert_int_equal(store_get_count(&r, 2), nr);
+		n = store_get_bytes(&r, 2 * nr);
 		nr_far = store_get_count(&r, 8);
 		far = store_get_bytes(&r, 8 * nr_far);
 		assert_int_equal(store_get_count(&r, 8), nr_far);
@@ -110,14 +110,14 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			store_put_number(heads, bits, 8);
 		}
 		for (size_t i = 0; i < nr; i++) {
-			uint32_t d, c;
+			uint32_t o;
+			uint16_t c;
 
-			memcpy(&d, doff + 4 * i, 4);
-			memcpy(&c, n + 4 * i, 4);
-			off += d;
+			memcpy(&o, off + 4 * i, 4);
+			memcpy(&c, n + 2 * i, 2);
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
-			store_put_number(counts, off, 8);
+			store_put_number(counts, o, 8);
 			store_put_number(counts, c, 8);
 		}
 		for (size_t i = 0; i < nr_far; i++) {

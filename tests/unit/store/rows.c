@@ -173,8 +173,8 @@ static void test_schema(void **state)
 		(char *)cluster.data,
 		"CREATE TABLE IF NOT EXISTS prof_here (event String, image FixedString(16), "
 		"epoch DateTime, platform String, file String, ver UInt64, period UInt64, "
-		"enabled UInt32, label String, samples UInt64, doff Array(UInt32), "
-		"n Array(UInt32), far Array(UInt64), nfar Array(UInt64)) ENGINE = "
+		"enabled UInt32, label String, samples UInt64, off Array(UInt32), "
+		"n Array(UInt16), far Array(UInt64), nfar Array(UInt64)) ENGINE = "
 		"ReplicatedReplacingMergeTree("
 		"'/clickhouse/tables/{shard}/d/prof', '{replica}', ver) PARTITION BY toDate(epoch) "
 		"ORDER BY (event, image, epoch, platform, file) TTL toDate(epoch) + 30 "
