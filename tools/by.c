@@ -543,6 +543,8 @@ static enum fleet_detail detail(const struct by *b)
 	const struct base_opt_list *globs = b->sel->globs;
 	bool keyed = b->host || b->version;
 
+	if (b->o->no_idle && !b->version)
+		return FLEET_FILES; /* sums by machine and workload are of all images */
 	if (globs[WORKLOAD_PID].nr || globs[WORKLOAD_THREAD].nr ||
 	    (keyed && select_workload(b->sel)) || is_keyed(b, WORKLOAD_PID) ||
 	    is_keyed(b, WORKLOAD_THREAD))

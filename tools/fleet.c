@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is asked of a fleet's store is copied by dcpifetch into a database of this process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,11 @@ static int remove_later(const char *folder)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		/* Whoever reads what this process prints does not wait for the other one. */
+		for (int fd = 0; fd < 3 && null >= 0; fd++)
+			dup2(null, fd);
 		close(ends[1]);
 		setsid();
 		while (read(ends[0], &c, 1) < 0 && errno == EINTR)
@@ -238,5 +244,8 @@ int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *w
 	s->db = c->path;
 	s->epoch = "all";
 	s->platform = s->since = s->until = NULL;
+	/* Sums have no label any more: those that were chosen are of it. */
+	if (detail <= FLEET_REPLICATES)
+		s->labels = (struct base_opt_list){ 0 };
 	return 0;
 }

@@ -5,14 +5,16 @@
  * relay, so each row is checked before a server sees it.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zstd.h>
 
-#include "store.h"
+#include "store_internal.h"
 
 static const char magic[] = "DCPIBAT1";
 enum { MAGIC = 8, SUM = 32, LEVEL = 3 };
-#define BATCH_MAX ((size_t)1 << 30)
+#define BATCH_MAX ((size_t)512 << 20)
 
 void store_batch_release(struct store_batch *b)
 {
@@ -52,7 +54,8 @@ static int compress(const struct base_buf *plain, struct base_buf *out)
 {
 	size_t bound = ZSTD_compressBound(plain->len), head = out->len;
 	uint8_t *to;
-	int r = base_buf_extend(out, SUM + bound, (void **)&to);
+	int r = plain->len > BATCH_MAX ? -DCPI_ELIMIT
+				       : base_buf_extend(out, SUM + bound, (void **)&to);
 
 	if (r < 0)
 		return r;
@@ -98,20 +101,55 @@ static int decompress(const uint8_t *data, size_t len, struct base_buf *plain)
 	return ZSTD_isError(got) || got != whole ? -DCPI_EFORMAT : 0;
 }
 
+/* Contents and routines tell themselves what their keys are. */
+static bool keys_are_right(const struct store_batch *b)
+{
+	const struct base_buf *rows = &b->rows[STORE_CONTENT];
+	struct store_reader r = { rows->data, rows->data + rows->len, false };
+	struct store_key key;
+	bool right = true;
+	size_t len;
+
+	while (r.at < r.end && right) {
+		const void *told = store_get_bytes(&r, STORE_KEY);
+		const char *bytes = (store_get_number(&r, 8), store_get_string(&r, &len));
+
+		if (bytes)
+			store_content_key(bytes, len, &key);
+		right = told && bytes && memcmp(told, &key, sizeof(key)) == 0;
+	}
+	rows = &b->rows[STORE_ROUTINE];
+	r = (struct store_reader){ rows->data, rows->data + rows->len, false };
+	while (r.at < r.end && right) {
+		uint64_t number = store_get_number(&r, 8);
+		const void *image = store_get_bytes(&r, STORE_KEY);
+		const char *text = store_get_string(&r, &len);
+		char *symbol = text ? strndup(text, len) : NULL;
+
+		right = image && symbol &&
+			store_routine_key(image, symbol, store_get_number(&r, 8)) == number;
+		store_get_bytes(&r, 16);
+		free(symbol);
+	}
+	return right;
+}
+
 static int take_rows(const struct base_buf *plain, struct store_batch *out)
 {
 	struct store_reader reader = { plain->data, plain->data + plain->len, false };
+	/* The clocks of machines differ by a day at most. */
+	struct store_rows_facts facts = { .ver_max = ((uint64_t)time(NULL) + 86400) * 1000000000 };
 
 	for (size_t i = 0; i < STORE_NR_TABLES; i++) {
 		size_t len = store_get_number(&reader, 8);
 		const void *rows = store_get_bytes(&reader, len);
 
-		if (!rows || store_rows_check(&store_tables[i], rows, len) < 0)
+		if (!rows || store_rows_check(&store_tables[i], rows, len, &facts) < 0)
 			return -DCPI_EFORMAT;
 		if (len && base_buf_append(&out->rows[i], rows, len) < 0)
 			return -ENOMEM;
 	}
-	return reader.at == reader.end ? 0 : -DCPI_EFORMAT;
+	return reader.at == reader.end && keys_are_right(out) ? 0 : -DCPI_EFORMAT;
 }
 
 int store_batch_parse(const void *data, size_t len, struct store_batch *out, struct base_err *err)

@@ -20,7 +20,10 @@ static int take_rows(struct fetch *f, const struct base_buf *answer,
 	while (r >= 0 && reader.at < reader.end) {
 		r = row(f, &reader);
 		if (reader.bad)
-			r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+			return base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+		/* Any machine may have sent it, and the rows of others are good. */
+		f->skipped += r < 0 && r != -ENOMEM;
+		r = r == -ENOMEM ? r : 0;
 	}
 	return r;
 }
@@ -84,6 +87,24 @@ static const char *epoch_or_none(const struct fetch *f)
 	return f->w->by_epoch ? "toUInt32(epoch)" : "toUInt32(0)";
 }
 
+static int ask_events(struct fetch *f, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(
+		&sql,
+		"SELECT event, sum(toFloat64(samples) * period) / sum(samples), "
+		"sum(toFloat64(samples) * enabled) / sum(samples) FROM totals FINAL "
+		"WHERE %s%s%s GROUP BY event HAVING sum(samples) > 0 "
+		"ORDER BY sum(samples) DESC LIMIT %d",
+		fetch_text(&f->where), fetch_text(&f->event), fetch_text(&f->labels),
+		PROFDB_NR_EVENTS);
+
+	if (r >= 0)
+		r = ask(f, &sql, fetch_take_event, err);
+	base_buf_release(&sql);
+	return r;
+}
+
 /* Heads are few where an image is meant; each is asked for apart then, which is much faster. */
 enum { HEADS_APART = 64 };
 
@@ -106,14 +127,14 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 	return r;
 }
 
-#define PLACE "toUInt64(high) * 4294967296 + o AS place"
+#define PLACES "ARRAY JOIN arrayConcat(off, far) AS place, arrayConcat(n, nfar) AS c"
 
 static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
-				"SELECT event, image, label, %s, %s, " PLACE ", sum(c) "
-				"FROM prof FINAL ARRAY JOIN off AS o, n AS c WHERE %s%s%s%s "
+				"SELECT event, image, label, %s, %s, place, sum(c) "
+				"FROM prof FINAL " PLACES " WHERE %s%s%s%s "
 				"GROUP BY event, image, label, place%s",
 				platform_column(f), epoch_or_none(f), fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
@@ -132,8 +153,8 @@ static int ask_counts(struct fetch *f, const char *event, const char *image, con
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(
 		&sql,
-		"SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, " PLACE ", sum(c) "
-		"FROM prof FINAL ARRAY JOIN off AS o, n AS c WHERE event = e AND image = i "
+		"SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, place, sum(c) "
+		"FROM prof FINAL " PLACES " WHERE event = e AND image = i "
 		"AND label = l AND %s GROUP BY place%s",
 		event, image, label, platform_column(f), epoch_or_none(f), fetch_text(&f->where),
 		group_more(f));
@@ -212,7 +233,6 @@ static int ask_images(struct fetch *f, bool symbols, const char *which, struct b
 					  "emptyArrayUInt64() AS no_len",
 				which);
 
-	f->with_symbols = symbols;
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_image, err);
 	base_buf_release(&sql);
@@ -310,8 +330,7 @@ enum { NUMBERS_AT_ONCE = 8000 };
 
 /* What the rows of an event say before their arrays are read, which is little work. */
 struct facts {
-	uint32_t epoch;	      /* the first */
-	uint64_t least, most; /* periods */
+	uint32_t epoch; /* the first */
 	uint64_t samples;
 };
 
@@ -320,19 +339,16 @@ static int ask_facts(struct fetch *f, const char *event, bool final, struct fact
 {
 	struct base_buf sql = { 0 }, answer = { 0 };
 	struct store_reader reader;
-	int r = base_buf_printf(&sql,
-				"SELECT toUInt32(min(epoch)), min(period), max(period), "
-				"sum(samples) FROM totals%s WHERE event = %s AND %s%s "
-				"FORMAT RowBinary",
-				final ? " FINAL" : "", event, fetch_text(&f->where),
-				fetch_text(&f->labels));
+	int r = base_buf_printf(
+		&sql,
+		"SELECT toUInt32(min(epoch)), sum(samples) FROM totals%s WHERE event = %s AND %s%s "
+		"FORMAT RowBinary",
+		final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels));
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, &answer, err);
 	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
 	out->epoch = (uint32_t)store_get_number(&reader, 4);
-	out->least = store_get_number(&reader, 8);
-	out->most = store_get_number(&reader, 8);
 	out->samples = store_get_number(&reader, 8);
 	base_buf_release(&sql);
 	base_buf_release(&answer);
@@ -350,18 +366,14 @@ static int ask_sums(struct fetch *f, const char *event, const struct facts *fact
 		r = base_buf_printf(&sql, "toUInt32(epoch)");
 	else if (r >= 0)
 		r = base_buf_printf(&sql, "toUInt32(%u)", facts->epoch);
-	if (r >= 0 && facts->least == facts->most)
-		r = base_buf_printf(&sql, ", rr, sum(c), toFloat64(%llu)",
-				    (unsigned long long)facts->least);
-	else if (r >= 0)
-		r = base_buf_printf(&sql, ", rr, sum(c), sum(toFloat64(period) * c) / sum(c)");
 	if (r >= 0)
-		r = base_buf_printf(
-			&sql,
-			" FROM totals%s ARRAY JOIN r AS rr, n AS c WHERE event = %s AND %s%s%s "
-			"GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
-			final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels),
-			fetch_text(&f->routines), group_more(f));
+		r = base_buf_printf(&sql,
+				    ", rr, sum(c) FROM totals%s ARRAY JOIN r AS rr, n AS c WHERE "
+				    "event = %s AND %s%s%s "
+				    "GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
+				    final ? " FINAL" : "", event, fetch_text(&f->where),
+				    fetch_text(&f->labels), fetch_text(&f->routines),
+				    group_more(f));
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, answer, err);
 	base_buf_release(&sql);
@@ -394,40 +406,19 @@ static int ask_totals(struct fetch *f, const char *event, struct base_buf *answe
 	return r;
 }
 
-static int ask_events(struct fetch *f, struct base_buf *answer, struct base_err *err)
-{
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql,
-				"SELECT event FROM totals WHERE %s%s%s GROUP BY event "
-				"ORDER BY event FORMAT RowBinary",
-				fetch_text(&f->where), fetch_text(&f->event),
-				fetch_text(&f->labels));
-
-	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, answer, err);
-	base_buf_release(&sql);
-	return r;
-}
-
 /* The totals of all events, each in a buffer of its own. */
-static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS], size_t *nr,
+static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS],
 			  struct base_err *err)
 {
-	struct base_buf events = { 0 }, quoted = { 0 };
-	int r = ask_events(f, &events, err);
-	struct store_reader reader = { events.data, events.data + events.len, false };
+	struct base_buf quoted = { 0 };
+	int r = 0;
 
-	while (r >= 0 && reader.at < reader.end && *nr < PROFDB_NR_EVENTS) {
-		size_t len;
-		const char *event = store_get_string(&reader, &len);
-
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
 		base_buf_clear(&quoted);
-		r = event ? store_quote(&quoted, event, len)
-			  : base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
 		if (r >= 0)
-			r = ask_totals(f, (const char *)quoted.data, &totals[(*nr)++], err);
+			r = ask_totals(f, (const char *)quoted.data, &totals[i], err);
 	}
-	base_buf_release(&events);
 	base_buf_release(&quoted);
 	return r;
 }
@@ -446,7 +437,7 @@ static int note_wanted(struct fetch *f, const struct base_buf *answer, struct ba
 		store_get_string(&reader, &len);
 		store_get_number(&reader, 4);
 		number = store_get_number(&reader, 8);
-		store_get_bytes(&reader, 16);
+		store_get_bytes(&reader, 8);
 		if (reader.bad || base_map_get(&f->wanted, &number, sizeof(number)))
 			continue;
 		r = base_map_set(&f->wanted, &number, sizeof(number), f);
@@ -522,8 +513,8 @@ static int ask_names(struct fetch *f, const struct base_buf *numbers, struct bas
 static int by_routine(struct fetch *f, struct base_err *err)
 {
 	struct base_buf totals[PROFDB_NR_EVENTS] = { { 0 } }, numbers = { 0 };
-	size_t nr = 0;
-	int r = ask_all_totals(f, totals, &nr, err);
+	size_t nr = f->nr_events;
+	int r = ask_all_totals(f, totals, err);
 
 	for (size_t i = 0; i < nr && r >= 0; i++)
 		r = note_wanted(f, &totals[i], &numbers);
@@ -541,22 +532,24 @@ static int by_routine(struct fetch *f, struct base_err *err)
 /* ---- by platform and by workload ---------------------------------------------------------------
  */
 
-static int by_platform(struct fetch *f, struct base_err *err)
+/* @row takes the sums of all workloads together. */
+static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store_reader *r),
+		       struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	bool part = f->w->nr_images;
 	int r = base_buf_printf(&sql,
-				"SELECT event, %s, %s, %s AS nr, sum(toFloat64(period) * %s) / nr "
+				"SELECT event, %s, %s, %s AS nr "
 				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0 "
 				"ORDER BY nr DESC",
 				platform_column(f), epoch_column(f),
-				part ? "sum(c)" : "sum(samples)", part ? "c" : "samples",
+				part ? "sum(c)" : "sum(samples)",
 				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
 				fetch_text(&f->routines), group_more(f));
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_platform, err);
+		r = ask(f, &sql, row, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -567,7 +560,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	int r = base_buf_printf(
 		&sql,
 		"SELECT event, %s, %s, comm[k + 1] AS a, exe[k + 1] AS b, cgroup[k + 1] AS g, "
-		"label[k + 1] AS l, uid[k + 1] AS u, sum(c), sum(toFloat64(period) * c) / sum(c) "
+		"label[k + 1] AS l, uid[k + 1] AS u, sum(c) "
 		"FROM work FINAL ARRAY JOIN w AS k, image AS i, n AS c WHERE %s%s",
 		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event));
 
@@ -587,7 +580,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = ask(f, &sql, fetch_take_workload, err);
 	base_buf_release(&sql);
-	return r;
+	return r < 0 ? r : by_platform(f, fetch_take_rest, err);
 }
 
 /* ---- files -------------------------------------------------------------------------------------
@@ -626,7 +619,7 @@ static int gather(struct fetch *f, struct base_err *err)
 	case STORE_BY_ROUTINE:
 		return by_routine(f, err);
 	case STORE_BY_PLATFORM:
-		return by_platform(f, err);
+		return by_platform(f, fetch_take_platform, err);
 	case STORE_BY_WORKLOAD:
 		return by_workload(f, err);
 	case STORE_FILES:
@@ -651,6 +644,8 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 		r = fetch_conditions(&f, err);
 	if (r >= 0 && !want.by_platform)
 		r = name_fleet(&f, err);
+	if (r >= 0)
+		r = ask_events(&f, err);
 	if (r >= 0)
 		r = gather(&f, err);
 	if (r >= 0)

@@ -48,8 +48,11 @@ struct fetch {
 	const struct store_want *w;
 	/* conditions of SQL: times and platforms; " AND …" of the others */
 	struct base_buf where, event, labels, images, routines;
-	bool with_symbols;
-	char fleet[48]; /* the name of all platforms that are added up, quoted */
+	/* Events of the chosen rows: mean period, and part of the time that they were counted. */
+	struct profdb_event events[PROFDB_NR_EVENTS];
+	size_t nr_events;
+	uint64_t skipped; /* rows that no machine of ours has made */
+	char fleet[48];	  /* the name of all platforms that are added up, quoted */
 	struct fetch_image *v;
 	size_t nr, cap;
 	struct fetch_routine *r;
@@ -79,6 +82,7 @@ int fetch_image_names(struct fetch *f, struct base_buf *to);
 int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
 
 /* Each takes one row of the answer to the question of its name. 0 or negative. */
+int fetch_take_event(struct fetch *f, struct store_reader *r);
 int fetch_take_image(struct fetch *f, struct store_reader *r);
 int fetch_take_content(struct fetch *f, struct store_reader *r);
 int fetch_take_head(struct fetch *f, struct store_reader *r);
@@ -87,6 +91,8 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r);
 int fetch_take_total(struct fetch *f, struct store_reader *r);
 int fetch_take_platform(struct fetch *f, struct store_reader *r);
 int fetch_take_workload(struct fetch *f, struct store_reader *r);
+/* As of platforms: what workloads have less of than that belongs to none. */
+int fetch_take_rest(struct fetch *f, struct store_reader *r);
 int fetch_take_part(struct fetch *f, struct store_reader *r);
 
 /* Makes the database. */

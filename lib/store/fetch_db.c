@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What was fetched is written as a database, by the way that archives take. */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,17 +33,19 @@ static void outputs_release(struct outputs *o)
 	free(o->v);
 }
 
-/* Takes over @path and, of @own, the bytes. */
+/* Takes over @path and, of @own, the bytes. What no database has is left out: any machine may have
+ * sent it. */
 static int add_output(struct outputs *o, char *path, struct base_buf *own,
 		      const struct base_buf *bytes)
 {
 	int r = path ? base_grow(&o->v, &o->cap, o->nr + 1, sizeof(*o->v)) : -ENOMEM;
+	struct profdb_place place;
 
-	if (r < 0) {
+	if (r < 0 || profdb_place_parse(path, &place) < 0) {
 		free(path);
 		if (own)
 			base_buf_release(own);
-		return r;
+		return r < 0 ? r : 0;
 	}
 	o->v[o->nr] = (struct output){ .path = path, .bytes = bytes };
 	if (own)
@@ -123,7 +126,7 @@ static int write_symbols(struct fetch_image *i, struct base_buf *out, struct bas
 	for (size_t k = 0; k < i->nr_symbols; k++)
 		if (i->symbols[k].off + i->symbols[k].len > end)
 			end = i->symbols[k].off + i->symbols[k].len;
-	r = pseudoimg_write_symbols(i->symbols, i->nr_symbols, end, i->machine, &i->id, fd, err);
+	r = pseudoimg_write_symbols(i->symbols, i->nr_symbols, end, EM_NONE, &i->id, fd, err);
 	len = r < 0 ? 0 : lseek(fd, 0, SEEK_END);
 	if (r >= 0)
 		r = base_buf_extend(out, (size_t)len, &to);
@@ -160,7 +163,8 @@ static int add_image(const struct fetch *f, struct fetch_image *i, struct output
 			path = NULL;
 		return add_output(o, path, NULL, bytes);
 	}
-	return i->nr_symbols && i->id.len ? add_symbols(i, o, err) : 0;
+	/* A file with another's build-id, which has a text, must not name that one's code. */
+	return i->nr_symbols && i->id.len && !*i->text ? add_symbols(i, o, err) : 0;
 }
 
 static int add_part(const struct fetch *f, const struct fetch_part *part, struct outputs *o)
@@ -255,6 +259,21 @@ static void count(const struct fetch *f, struct store_fetched *out)
 	base_map_release(&seen);
 }
 
+/* Samples of a database that is there would be added to. */
+static int check_empty(const char *path, struct base_err *err)
+{
+	struct dirent *e;
+	DIR *d;
+	size_t nr = 0;
+
+	if (base_dir_open(AT_FDCWD, path, &d) < 0)
+		return 0;
+	while ((e = readdir(d)))
+		nr += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(d);
+	return nr ? base_fail(err, -ENOTEMPTY, "'%s' is not empty", path) : 0;
+}
+
 static int nothing(const struct fetch *f, struct base_err *err)
 {
 	const struct store_want *w = f->w;
@@ -285,7 +304,9 @@ int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, st
 
 	if (!f->nr_profiles)
 		return nothing(f, err);
-	r = collect(f, &o, err);
+	r = check_empty(path, err);
+	if (r >= 0)
+		r = collect(f, &o, err);
 	if (r >= 0)
 		r = profdb_open(path, true, &db, err);
 	if (r >= 0)

@@ -9,6 +9,7 @@
 /* Where samples outside every routine are put: no image has code there. */
 #define OUTSIDE	   (UINT64_C(1) << 62)
 #define EVERYTHING "all images"
+enum { NR_SYMBOLS = 1 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -55,6 +56,8 @@ static int get_symbols(struct store_reader *r, struct fetch_image *i)
 {
 	size_t nr = store_get_count(r, 1);
 
+	r->bad |= nr > NR_SYMBOLS;
+	nr = r->bad ? 0 : nr;
 	i->symbols = calloc(nr + 1, sizeof(*i->symbols));
 	if (!i->symbols)
 		return -ENOMEM;
@@ -237,11 +240,35 @@ static void note_begin(struct fetch *f, uint32_t epoch)
 		f->begin = epoch;
 }
 
-static int event_of(struct profdb_profile *p, const char *name, double period)
+int fetch_take_event(struct fetch *f, struct store_reader *r)
+{
+	struct profdb_event *e = &f->events[f->nr_events];
+	char *name = get_text(r);
+	double period = get_float(r), enabled = get_float(r);
+
+	if (name && !r->bad && f->nr_events < PROFDB_NR_EVENTS && strlen(name) < sizeof(e->name)) {
+		strcpy(e->name, name);
+		e->period = (uint64_t)(period + 0.5);
+		e->enabled = enabled < 1e6 ? enabled / 1e6 : 1;
+		f->nr_events++;
+	}
+	free(name);
+	return name ? 0 : -ENOMEM;
+}
+
+/* As the event is in all chosen rows together, unless the profile has it already. */
+static int event_of(const struct fetch *f, struct profdb_profile *p, const char *name)
 {
 	int e = profdb_profile_event_find(p, name);
 
-	return e >= 0 ? e : profdb_profile_event_add(p, name, (uint64_t)(period + 0.5));
+	for (size_t i = 0; e < 0 && i < f->nr_events; i++) {
+		if (strcmp(f->events[i].name, name) != 0)
+			continue;
+		e = profdb_profile_event_add(p, name, f->events[i].period);
+		if (e >= 0)
+			profdb_profile_event_set_enabled(p, (size_t)e, f->events[i].enabled);
+	}
+	return e;
 }
 
 /* ---- by offset ------------------------------------------------------------------------------- */
@@ -281,7 +308,7 @@ int fetch_take_head(struct fetch *f, struct store_reader *r)
 	if (result >= 0 && !r->bad)
 		result = profile_of(f, &h.image, h.label, h.platform, h.epoch, &p);
 	if (result >= 0 && p) {
-		result = e = event_of(p->p, h.event, period);
+		result = e = profdb_profile_event_add(p->p, h.event, (uint64_t)(period + 0.5));
 		if (e >= 0 && enabled < 1e6)
 			profdb_profile_event_set_enabled(p->p, (size_t)e, enabled / 1e6);
 	}
@@ -299,7 +326,7 @@ int fetch_take_count(struct fetch *f, struct store_reader *r)
 	if (result >= 0 && !r->bad)
 		result = profile_of(f, &h.image, h.label, h.platform, h.epoch, &p);
 	if (result >= 0 && p)
-		result = e = event_of(p->p, h.event, 0);
+		result = e = profdb_profile_event_find(p->p, h.event);
 	if (e >= 0 && n)
 		result = profdb_profile_add(p->p, off, (size_t)e, n);
 	head_release(&h);
@@ -349,6 +376,10 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 			    base_map_get(&f->by_routine, &x.number, sizeof(x.number))
 		    ? NULL
 		    : image_of(f, &key);
+	if (name && !r->bad && store_routine_key(&key, name, off) != x.number) {
+		free(name);
+		return -EINVAL;
+	}
 	x.placed = i && name && *name;
 	if (!name)
 		result = -ENOMEM;
@@ -369,12 +400,12 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 }
 
 static int add_total(struct fetch *f, const struct fetch_routine *x, const char *event,
-		     const char *platform, uint32_t epoch, uint64_t n, double period)
+		     const char *platform, uint32_t epoch, uint64_t n)
 {
 	static const struct store_key unknown = { { 0 } };
 	struct fetch_profile *p;
 	int r = profile_of(f, x ? &f->v[x->image].key : &unknown, "", platform, epoch, &p);
-	int e = r < 0 ? r : event_of(p->p, event, period);
+	int e = r < 0 ? r : event_of(f, p->p, event);
 
 	f->unknown += x ? 0 : n;
 	return e < 0 ? e : profdb_profile_add(p->p, x ? x->off : 0, (size_t)e, n);
@@ -385,13 +416,12 @@ int fetch_take_total(struct fetch *f, struct store_reader *r)
 	char *event = get_text(r), *platform = get_text(r);
 	uint32_t epoch = (uint32_t)store_get_number(r, 4);
 	uint64_t number = store_get_number(r, 8), n = store_get_number(r, 8);
-	double period = get_float(r);
 	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_routine, &number, sizeof(number));
 	int result = event && platform ? 0 : -ENOMEM;
 
 	note_begin(f, epoch);
 	if (result >= 0 && !r->bad && n)
-		result = add_total(f, at ? &f->r[at - 1] : NULL, event, platform, epoch, n, period);
+		result = add_total(f, at ? &f->r[at - 1] : NULL, event, platform, epoch, n);
 	free(event);
 	free(platform);
 	return result;
@@ -418,7 +448,7 @@ static struct profdb_profile *everything(const struct fetch *f)
 }
 
 static int add_everything(struct fetch *f, const char *event, const char *platform, uint32_t epoch,
-			  uint64_t n, double period, struct fetch_profile **out)
+			  uint64_t n, struct fetch_profile **out)
 {
 	int r = profile_of(f, NULL, "", platform, epoch, out), e;
 
@@ -427,7 +457,7 @@ static int add_everything(struct fetch *f, const char *event, const char *platfo
 		r = -ENOMEM;
 	if (r < 0)
 		return r;
-	e = event_of((*out)->p, event, period);
+	e = event_of(f, (*out)->p, event);
 	return e < 0 ? e : profdb_profile_add((*out)->p, 0, (size_t)e, n);
 }
 
@@ -436,29 +466,30 @@ int fetch_take_platform(struct fetch *f, struct store_reader *r)
 	char *event = get_text(r), *platform = get_text(r);
 	uint32_t epoch = (uint32_t)store_get_number(r, 4);
 	uint64_t n = store_get_number(r, 8);
-	double period = get_float(r);
 	struct fetch_profile *p;
 	int result = event && platform ? 0 : -ENOMEM;
 
 	if (result >= 0 && !r->bad && n)
-		result = add_everything(f, event, platform, epoch, n, period, &p);
+		result = add_everything(f, event, platform, epoch, n, &p);
 	free(event);
 	free(platform);
 	return result;
 }
 
 static int add_workload(struct fetch_profile *p, const struct profdb_workload *k, const char *event,
-			uint64_t n, double period, int64_t minute)
+			uint64_t n, int64_t minute)
 {
 	const struct profdb_image_ref ref = { .kind = profdb_profile_kind(p->p),
 					      .path = profdb_profile_path(p->p, 0) };
-	int i, w, e;
+	int i, w, e, at = profdb_profile_event_find(p->p, event);
 
 	if (!p->w && !(p->w = profdb_workloads_new()))
 		return -ENOMEM;
 	i = profdb_workloads_image_add(p->w, &ref);
 	w = i < 0 ? i : profdb_workloads_workload_add(p->w, k);
-	e = w < 0 ? w : profdb_workloads_event_add(p->w, event, (uint64_t)(period + 0.5));
+	e = w < 0 ? w
+		  : profdb_workloads_event_add(p->w, event,
+					       profdb_profile_event(p->p, (size_t)at)->period);
 	return e < 0 ? e
 		     : profdb_workloads_add(p->w, (uint32_t)w, (uint32_t)i, 0, (size_t)e, minute,
 					    n);
@@ -476,20 +507,39 @@ int fetch_take_workload(struct fetch *f, struct store_reader *r)
 					   .thread = "",
 					   .uid = (uint32_t)store_get_number(r, 4) };
 	uint64_t n = store_get_number(r, 8);
-	double period = get_float(r);
 	struct fetch_profile *p;
 	int result = event && platform && comm && exe && cgroup && label ? 0 : -ENOMEM;
 
 	if (result >= 0 && !r->bad && n)
-		result = add_everything(f, event, platform, epoch, n, period, &p);
+		result = add_everything(f, event, platform, epoch, n, &p);
 	if (result >= 0 && !r->bad && n)
-		result = add_workload(p, &k, event, n, period, epoch / 60);
+		result = add_workload(p, &k, event, n, epoch / 60);
 	free(event);
 	free(platform);
 	free(comm);
 	free(exe);
 	free(cgroup);
 	free(label);
+	return result;
+}
+
+int fetch_take_rest(struct fetch *f, struct store_reader *r)
+{
+	char *event = get_text(r), *platform = get_text(r);
+	uint32_t epoch = (uint32_t)store_get_number(r, 4);
+	uint64_t n = store_get_number(r, 8), have;
+	struct fetch_profile *p;
+	int result = event && platform ? 0 : -ENOMEM, e;
+
+	if (result >= 0 && !r->bad && n)
+		result = add_everything(f, event, platform, epoch, 0, &p);
+	if (result >= 0 && !r->bad && n) {
+		e = profdb_profile_event_find(p->p, event);
+		have = profdb_profile_event(p->p, (size_t)e)->sum;
+		result = n > have ? profdb_profile_add(p->p, 0, (size_t)e, n - have) : 0;
+	}
+	free(event);
+	free(platform);
 	return result;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fetch.h"
 
@@ -23,21 +24,27 @@ static int add_time(struct base_buf *where, const char *op, int64_t s)
 							    : s));
 }
 
-/* The digits of an epoch's name, filled up to a whole one. */
-static int epoch_time(const char *digits, size_t len, bool last, int64_t *out, struct base_err *err)
+/* The digits of an epoch's name: the first time that it may mean, or (@end) the one after the last.
+ */
+static int epoch_time(const char *digits, size_t len, bool end, int64_t *out, struct base_err *err)
 {
-	char name[PROFDB_EPOCH_LEN + 1] = "00000101000000";
-	char end[PROFDB_EPOCH_LEN + 1] = "99991231235959";
+	struct tm tm = { .tm_mday = 1 };
+	int *const fields[] = { &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec };
+	size_t nr = len / 2 - 2;
 
 	if (len < 4 || len > PROFDB_EPOCH_LEN || len % 2 || strspn(digits, "0123456789") < len) {
 		base_fail(err, -DCPI_EUSAGE, "malformed epoch '%.*s'", (int)len, digits);
 		base_hint(err, "an epoch is YYYYMMDDHHMM, or its first digits");
 		return -DCPI_EUSAGE;
 	}
-	memcpy(last ? end : name, digits, len);
-	/* No month has a day that none of its names has: the last one of a month may be the first
-	 * of the next, which no name begins with. */
-	*out = profdb_epoch_begin_time(last ? end : name);
+	for (size_t i = 0; i < 4; i++)
+		tm.tm_year = tm.tm_year * 10 + (digits[i] - '0');
+	tm.tm_year -= 1900;
+	for (size_t i = 0; i < nr; i++)
+		*fields[i] = (digits[4 + 2 * i] - '0') * 10 + (digits[5 + 2 * i] - '0') - (i == 0);
+	if (end)
+		++*(nr ? fields[nr - 1] : &tm.tm_year);
+	*out = timegm(&tm);
 	return 0;
 }
 
@@ -56,7 +63,7 @@ static int add_epochs(struct base_buf *where, const char *spec, struct base_err 
 	}
 	if (r >= 0 && *to) {
 		r = epoch_time(to, strlen(to), true, &at, err);
-		r = r < 0 ? r : add_time(where, "<=", at);
+		r = r < 0 ? r : add_time(where, "<", at);
 	}
 	return r;
 }
@@ -64,8 +71,11 @@ static int add_epochs(struct base_buf *where, const char *spec, struct base_err 
 static int add_last_day(struct fetch *f, struct base_err *err)
 {
 	struct base_buf answer = { 0 };
-	int r = store_ask(f->s, "SELECT toUInt32(max(epoch)) FROM totals FORMAT RowBinary", &answer,
-			  err);
+	/* A machine whose clock is ahead is not where the others are. */
+	int r = store_ask(f->s,
+			  "SELECT toUInt32(max(epoch)) FROM totals WHERE epoch <= now() + 86400 "
+			  "FORMAT RowBinary",
+			  &answer, err);
 	struct store_reader reader = { answer.data, answer.data + answer.len, false };
 	int64_t last = r < 0 ? 0 : (int64_t)store_get_number(&reader, 4);
 

@@ -18,6 +18,7 @@ struct store_server {
 	char *password;
 	struct base_buf answer;
 	bool too_long;
+	long timeout_ms;
 };
 
 static size_t take_answer(char *data, size_t size, size_t nr, void *ctx)
@@ -143,7 +144,8 @@ void store_close(struct store_server *s)
 
 void store_set_timeout(struct store_server *s, unsigned int ms)
 {
-	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, (long)ms);
+	s->timeout_ms = (long)ms;
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, s->timeout_ms);
 }
 
 const char *store_database(const struct store_server *s)
@@ -223,6 +225,7 @@ static int make_address(struct store_server *s, const char *sql, struct base_buf
 	int r = sql && !escaped ? -ENOMEM : 0;
 
 	if (r >= 0)
+		/* Rows are on all their servers before the answer comes. */
 		r = base_buf_printf(to, "%s?database=%s&wait_end_of_query=1%s%s", s->url.server,
 				    s->url.database, sql ? "&insert_distributed_sync=1&query=" : "",
 				    sql ? escaped : "");
@@ -285,6 +288,18 @@ int store_do(struct store_server *s, const char *sql, struct base_err *err)
 	return request(s, NULL, sql, strlen(sql), err);
 }
 
+/* A slow line has a second for each 16 KiB, beside the usual time. */
+static int insert_rows(struct store_server *s, const char *sql, const struct base_buf *rows,
+		       struct base_err *err)
+{
+	int r;
+
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, s->timeout_ms + (long)(rows->len / 16));
+	r = request(s, sql, rows->data, rows->len, err);
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, s->timeout_ms);
+	return r;
+}
+
 int store_insert(struct store_server *s, const struct store_table *t, const struct base_buf *rows,
 		 struct base_err *err)
 {
@@ -299,7 +314,7 @@ int store_insert(struct store_server *s, const struct store_table *t, const stru
 	if (r >= 0)
 		r = base_buf_printf(&sql, ") FORMAT RowBinary");
 	if (r >= 0)
-		r = request(s, (const char *)sql.data, rows->data, rows->len, err);
+		r = insert_rows(s, (const char *)sql.data, rows, err);
 	base_buf_release(&sql);
 	return r < 0 ? base_fail_errno(err, r, "cannot send rows") : 0;
 }

@@ -6,7 +6,7 @@
 
 #include "store_internal.h"
 
-enum { TRIES = 5, WIDE = UINT16_MAX };
+enum { TRIES = 5 };
 
 int store_pack_open(struct profdb *db, const char *path, struct store_pack **out,
 		    struct base_err *err)
@@ -41,6 +41,28 @@ void store_pack_known(struct store_pack *p, bool (*has)(void *ctx, const void *k
 	p->has = has;
 	p->sent = sent;
 	p->known_ctx = ctx;
+}
+
+int store_pack_offered(struct store_pack *p, const void *key, size_t len)
+{
+	uint8_t nr = (uint8_t)len;
+	int r;
+
+	if (base_map_get(&p->offered, key, len) || (p->has && p->has(p->known_ctx, key, len)))
+		return 1;
+	r = base_map_set(&p->offered, key, len, p);
+	if (r >= 0)
+		r = base_buf_append(&p->offers, &nr, 1);
+	return r < 0 ? r : base_buf_append(&p->offers, key, len);
+}
+
+/* The rows are whole: the store has these keys once it has the rows. */
+static void tell_offers(struct store_pack *p)
+{
+	const struct base_buf *b = &p->offers;
+
+	for (size_t at = 0; p->sent && at < b->len; at += 1 + (size_t)b->data[at])
+		p->sent(p->known_ctx, b->data + at + 1, b->data[at]);
 }
 
 /* ---- images that were met -------------------------------------------------------------------- */
@@ -90,6 +112,8 @@ static void forget(struct store_pack *p)
 	p->nr_met = p->cap_met = 0;
 	base_map_release(&p->by_key);
 	base_map_release(&p->rows);
+	base_map_release(&p->offered);
+	base_buf_release(&p->offers);
 }
 
 /* ---- keys of rows --------------------------------------------------------------------------- */
@@ -108,7 +132,7 @@ static int put_empty(struct store_pack *p, const struct store_row_key *key)
 {
 	static const uint8_t nothing[32];
 	struct base_buf *row = &p->out->rows[key->table];
-	size_t len = key->table == STORE_PROF ? 8 + 4 + 1 + 8 + 1 + 1 : 8 + 8 + 1 + 1;
+	size_t len = key->table == STORE_PROF ? 8 + 4 + 1 + 8 + 4 : 8 + 4 + 8 + 2;
 	int r = base_buf_append(row, key->data, key->len);
 
 	if (r >= 0)
@@ -131,75 +155,52 @@ static int put_gone(struct store_pack *p)
 
 /* ---- rows of profiles ------------------------------------------------------------------------ */
 
-/* A row's entries: those of one event whose offsets have the same upper half. */
-struct part {
-	size_t from, to; /* of the profile's entries */
-	uint64_t sum;
+/* Four arrays, two of equal length each. */
+struct entries {
+	struct base_buf off, n, far, nfar;
+	uint64_t nr, nr_far;
 };
 
-static struct part part_from(const struct profdb_profile *profile, size_t event, size_t from)
+static int put_entry(struct entries *x, uint64_t off, uint64_t count)
 {
-	size_t nr = profdb_profile_nr_entries(profile);
-	uint64_t high = from < nr ? profdb_profile_entry(profile, from)->off >> 32 : 0;
-	struct part part = { from, from, 0 };
+	bool far = off > UINT32_MAX || count > UINT16_MAX;
+	int r = far ? store_put_number(&x->far, off, 8) : store_put_number(&x->off, off, 4);
 
-	for (; part.to < nr; part.to++) {
-		const struct profdb_entry *e = profdb_profile_entry(profile, part.to);
-
-		if (e->off >> 32 != high)
-			break;
-		part.sum += e->count[event];
-	}
-	return part;
-}
-
-/* Offsets and counts, in two arrays of equal length. */
-static int put_entry(struct base_buf *off, struct base_buf *n, const struct profdb_entry *e,
-		     size_t event, uint64_t *nr)
-{
-	int r = 0;
-
-	for (uint64_t left = e->count[event]; r >= 0 && left; ++*nr) {
-		uint64_t piece = left > WIDE ? WIDE : left;
-
-		r = store_put_number(off, e->off, 4);
-		if (r >= 0)
-			r = store_put_number(n, piece, 2);
-		left -= piece;
-	}
+	if (r >= 0)
+		r = far ? store_put_number(&x->nfar, count, 8) : store_put_number(&x->n, count, 2);
+	x->nr += !far;
+	x->nr_far += far;
 	return r;
 }
 
-static int put_entries(const struct profdb_profile *profile, size_t event, const struct part *part,
-		       struct base_buf *row)
+static int put_entries(const struct profdb_profile *profile, size_t event, struct base_buf *row)
 {
-	struct base_buf off = { 0 }, n = { 0 };
-	uint64_t nr = 0;
+	struct entries x = { .nr = 0 };
 	int r = 0;
 
-	for (size_t i = part->from; i < part->to && r >= 0; i++)
-		r = put_entry(&off, &n, profdb_profile_entry(profile, i), event, &nr);
+	for (size_t i = 0; i < profdb_profile_nr_entries(profile) && r >= 0; i++) {
+		const struct profdb_entry *e = profdb_profile_entry(profile, i);
+
+		if (e->count[event])
+			r = put_entry(&x, e->off, e->count[event]);
+	}
 	if (r >= 0)
-		r = store_put_count(row, nr);
-	if (r >= 0 && nr)
-		r = base_buf_append(row, off.data, off.len);
+		r = store_put_array(row, x.nr, &x.off);
 	if (r >= 0)
-		r = store_put_count(row, nr);
-	if (r >= 0 && nr)
-		r = base_buf_append(row, n.data, n.len);
-	base_buf_release(&off);
-	base_buf_release(&n);
+		r = store_put_array(row, x.nr, &x.n);
+	if (r >= 0)
+		r = store_put_array(row, x.nr_far, &x.far);
+	if (r >= 0)
+		r = store_put_array(row, x.nr_far, &x.nfar);
+	base_buf_release(&x.off);
+	base_buf_release(&x.n);
+	base_buf_release(&x.far);
+	base_buf_release(&x.nfar);
 	return r;
 }
 
-static uint64_t high_of(const struct profdb_profile *profile, const struct part *part)
-{
-	return part->from < part->to ? profdb_profile_entry(profile, part->from)->off >> 32 : 0;
-}
-
-static int put_profile_part(struct store_pack *p, const char *file,
-			    const struct profdb_profile *profile, size_t event,
-			    const struct part *part)
+static int put_profile(struct store_pack *p, const char *file, const struct profdb_profile *profile,
+		       size_t event)
 {
 	const struct profdb_event *e = profdb_profile_event(profile, event);
 	struct base_buf *row = &p->out->rows[STORE_PROF];
@@ -217,8 +218,6 @@ static int put_profile_part(struct store_pack *p, const char *file,
 	if (r >= 0)
 		r = store_put_text(row, file);
 	if (r >= 0)
-		r = store_put_number(row, high_of(profile, part), 4);
-	if (r >= 0)
 		r = store_pack_keyed(p, STORE_PROF, from);
 	if (r >= 0)
 		r = store_put_number(row, p->ver, 8);
@@ -229,22 +228,8 @@ static int put_profile_part(struct store_pack *p, const char *file,
 	if (r >= 0)
 		r = store_put_text(row, profdb_profile_word(profile, "label"));
 	if (r >= 0)
-		r = store_put_number(row, part->sum, 8);
-	return r < 0 ? r : put_entries(profile, event, part, row);
-}
-
-/* Mostly one row; an event without samples has one, too. */
-static int put_profile(struct store_pack *p, const char *file, const struct profdb_profile *profile,
-		       size_t event)
-{
-	struct part part = { 0 };
-	int r;
-
-	do {
-		part = part_from(profile, event, part.to);
-		r = put_profile_part(p, file, profile, event, &part);
-	} while (r >= 0 && part.to < profdb_profile_nr_entries(profile));
-	return r;
+		r = store_put_number(row, e->sum, 8);
+	return r < 0 ? r : put_entries(profile, event, row);
 }
 
 static int take_profile(void *ctx, const char *file, struct profdb_profile *profile)
@@ -273,7 +258,9 @@ static int pack(struct store_pack *p)
 {
 	int r;
 
-	p->ver = profdb_epoch_written(p->db, p->epoch, p->platform);
+	/* Where the clock was set back, a later flush still counts more. */
+	p->written = profdb_epoch_written(p->db, p->epoch, p->platform);
+	p->ver = p->written > p->how->above ? p->written : p->how->above + 1;
 	r = profdb_walk(p->db, p->epoch, p->platform, take_profile, take_bad, p, p->err);
 	if (r >= 0)
 		r = store_pack_totals(p);
@@ -303,7 +290,9 @@ int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platfo
 	for (int i = 0; i < TRIES && r >= 0 && !same; i++) {
 		store_batch_release(&batch);
 		r = pack(p);
-		same = r >= 0 && profdb_epoch_written(p->db, epoch, platform) == p->ver;
+		same = r >= 0 && profdb_epoch_written(p->db, epoch, platform) == p->written;
+		if (same)
+			tell_offers(p);
 		forget(p);
 	}
 	if (r >= 0 && !same)

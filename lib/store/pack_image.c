@@ -21,26 +21,14 @@ static int read_content(const struct store_pack *p, enum profdb_kind kind, const
 	return fd < 0 ? fd : base_file_read(fd, name, CONTENT_MAX, out, NULL);
 }
 
-static bool known(const struct store_pack *p, const struct store_key *key)
-{
-	return p->has && p->has(p->known_ctx, key->bytes, sizeof(key->bytes));
-}
-
-static void note_sent(const struct store_pack *p, const struct store_key *key)
-{
-	if (p->sent)
-		p->sent(p->known_ctx, key->bytes, sizeof(key->bytes));
-}
-
 static int put_content(struct store_pack *p, const struct store_key *key,
 		       const struct base_buf *bytes)
 {
 	struct base_buf *row = &p->out->rows[STORE_CONTENT];
-	int r;
+	int r = store_pack_offered(p, key->bytes, sizeof(key->bytes));
 
-	if (known(p, key))
-		return 0;
-	note_sent(p, key);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = base_buf_append(row, key->bytes, sizeof(key->bytes));
 	if (r >= 0)
 		r = store_put_number(row, 1, 8);
@@ -75,20 +63,13 @@ static int add_symbols(struct symbols *s, struct image *img)
 	return r;
 }
 
-static int put_array(struct base_buf *row, uint64_t nr, const struct base_buf *values)
-{
-	int r = store_put_count(row, nr);
-
-	return r < 0 || !nr ? r : base_buf_append(row, values->data, values->len);
-}
-
 static int put_symbols(struct base_buf *row, const struct symbols *s)
 {
-	int r = put_array(row, s->nr, &s->names);
+	int r = store_put_array(row, s->nr, &s->names);
 
 	if (r >= 0)
-		r = put_array(row, s->nr, &s->offs);
-	return r < 0 ? r : put_array(row, s->nr, &s->lens);
+		r = store_put_array(row, s->nr, &s->offs);
+	return r < 0 ? r : store_put_array(row, s->nr, &s->lens);
 }
 
 /* ---- the row -----------------------------------------------------------------------------------
@@ -138,28 +119,28 @@ static int put_row(struct store_pack *p, const struct store_key *key, uint64_t v
 }
 
 /*
- * A row with symbols, or with contents, replaces one without, and of a pseudo-image a later one an
- * earlier one: it has all that that has.
+ * The row that tells more counts: with more symbols, or with the larger contents; of a pseudo-image
+ * the later one, which has all that an earlier one has.
  */
 static uint64_t version_of(const struct store_pack *p, const struct analysis_image *ai,
-			   const struct image *img)
+			   struct image *img, const struct base_buf *bytes)
 {
-	return !img ? 0 : ai->kind == PROFDB_DYNAMIC ? p->ver : 1;
+	if (!img)
+		return 0;
+	return ai->kind == PROFDB_DYNAMIC ? p->ver
+	       : bytes->len		  ? bytes->len
+					  : image_nr_symbols(img) + 1;
 }
 
 /* What tells the rows of one image apart that a store may need. */
-static void row_key(const struct store_key *key, const struct store_key *content, bool open,
+static void row_key(const struct store_key *key, const struct store_key *content, uint64_t detail,
 		    struct store_key *out)
 {
 	struct {
 		struct store_key key, content;
-		uint64_t open;
-	} all;
+		uint64_t detail;
+	} all = { *key, *content, detail };
 
-	memset(&all, 0, sizeof(all));
-	all.key = *key;
-	all.content = *content;
-	all.open = open;
 	store_content_key(&all, sizeof(all), out);
 }
 
@@ -168,20 +149,20 @@ static int put_image(struct store_pack *p, const struct store_key *key, struct a
 {
 	struct store_key content = { { 0 } }, row;
 	struct symbols s = { 0 };
-	int r = 0;
+	int r;
 
 	if (bytes->len)
 		store_content_key(bytes->data, bytes->len, &content);
-	row_key(key, &content, img != NULL, &row);
-	if (known(p, &row))
-		return 0;
-	note_sent(p, &row);
+	row_key(key, &content, img ? image_nr_symbols(img) + 1 : 0, &row);
+	r = store_pack_offered(p, row.bytes, sizeof(row.bytes));
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (bytes->len)
 		r = put_content(p, &content, bytes);
 	else if (img)
 		r = add_symbols(&s, img);
 	if (r >= 0)
-		r = put_row(p, key, version_of(p, ai, img), ai, img, &content, &s);
+		r = put_row(p, key, version_of(p, ai, img, bytes), ai, img, &content, &s);
 	base_buf_release(&s.names);
 	base_buf_release(&s.offs);
 	base_buf_release(&s.lens);

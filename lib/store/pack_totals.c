@@ -68,10 +68,10 @@ static int put_routine(struct totals *t, uint64_t number, const struct store_key
 	if (base_map_get(&t->seen, &number, sizeof(number)))
 		return 0;
 	r = base_map_set(&t->seen, &number, sizeof(number), t);
-	if (r < 0 || (p->has && p->has(p->known_ctx, &number, sizeof(number))))
-		return r;
-	if (p->sent)
-		p->sent(p->known_ctx, &number, sizeof(number));
+	if (r >= 0)
+		r = store_pack_offered(p, &number, sizeof(number));
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = store_put_number(row, number, 8);
 	if (r >= 0)
 		r = base_buf_append(row, image->bytes, sizeof(image->bytes));
@@ -221,33 +221,29 @@ static int compare(const void *pa, const void *pb)
 	return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Counts of at most 32 bits: a larger one takes several elements. */
 static int put_counts(const struct labelled *l, size_t event, struct base_buf *row)
 {
-	struct base_buf numbers = { 0 }, counts = { 0 };
-	uint64_t nr = 0;
-	int r = 0;
+	size_t nr = 0;
+	int r;
 
+	for (size_t i = 0; i < l->nr; i++)
+		nr += l->v[i].count[event] != 0;
+	r = store_put_count(row, nr);
 	for (size_t i = 0; i < l->nr && r >= 0; i++)
-		for (uint64_t left = l->v[i].count[event]; left && r >= 0; nr++) {
-			uint64_t part = left > UINT32_MAX ? UINT32_MAX : left;
-
-			r = store_put_number(&numbers, l->v[i].number, 8);
-			if (r >= 0)
-				r = store_put_number(&counts, part, 4);
-			left -= part;
-		}
+		if (l->v[i].count[event])
+			r = store_put_number(row, l->v[i].number, 8);
 	if (r >= 0)
 		r = store_put_count(row, nr);
-	if (r >= 0 && nr)
-		r = base_buf_append(row, numbers.data, numbers.len);
-	if (r >= 0)
-		r = store_put_count(row, nr);
-	if (r >= 0 && nr)
-		r = base_buf_append(row, counts.data, counts.len);
-	base_buf_release(&numbers);
-	base_buf_release(&counts);
+	for (size_t i = 0; i < l->nr && r >= 0; i++)
+		if (l->v[i].count[event])
+			r = store_put_number(row, l->v[i].count[event], 8);
 	return r;
+}
+
+/* The part of the time in which the event was counted, in millionths. */
+static uint64_t enabled_of(const struct analysis_event *e)
+{
+	return e->sum && e->whole > 0 ? (uint64_t)(1e6 * (double)e->sum / e->whole + 0.5) : 1000000;
 }
 
 static int put_row(struct totals *t, const struct labelled *l, size_t event)
@@ -272,6 +268,8 @@ static int put_row(struct totals *t, const struct labelled *l, size_t event)
 		r = store_put_number(row, p->ver, 8);
 	if (r >= 0)
 		r = store_put_number(row, t->a->events[event].period, 8);
+	if (r >= 0)
+		r = store_put_number(row, enabled_of(&t->a->events[event]), 4);
 	if (r >= 0)
 		r = store_put_number(row, sum, 8);
 	return r < 0 ? r : put_counts(l, event, row);

@@ -110,40 +110,62 @@ static int put_groups(struct work *x, struct base_buf *row)
 	return r;
 }
 
-/* Samples of each group in each image. */
-static uint64_t *add_up(struct work *x, size_t event)
-{
-	size_t nr_images = profdb_workloads_nr_images(x->w);
-	uint64_t *sum = calloc(nr_images * x->nr_groups + 1, sizeof(*sum));
+/* Three arrays of equal length. */
+struct work_sums {
+	struct base_buf groups, images, n;
+	uint64_t nr;
+};
 
-	for (size_t i = 0; sum && i < profdb_workloads_nr_counts(x->w); i++) {
+static int put_image_sums(struct work *x, uint32_t image, uint64_t *sum, struct work_sums *out)
+{
+	int r = 0;
+
+	for (size_t g = 0; g < x->nr_groups && r >= 0; g++) {
+		if (!sum[g])
+			continue;
+		r = store_put_number(&out->groups, g, 4);
+		if (r >= 0)
+			r = base_buf_append(&out->images, x->images[image].bytes, STORE_KEY);
+		if (r >= 0)
+			r = store_put_number(&out->n, sum[g], 8);
+		sum[g] = 0;
+		out->nr++;
+	}
+	return r;
+}
+
+/* Samples of each group in each image; counts ascend by image. */
+static int add_up(struct work *x, size_t event, struct work_sums *out)
+{
+	size_t nr = profdb_workloads_nr_counts(x->w);
+	uint64_t *sum = calloc(x->nr_groups + 1, sizeof(*sum));
+	int r = sum ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < nr && r >= 0; i++) {
 		struct profdb_workload_count c = profdb_workloads_count(x->w, i);
 
-		sum[x->group_of[c.workload] * nr_images + c.image] += c.count[event];
+		sum[x->group_of[c.workload]] += c.count[event];
+		if (i + 1 == nr || profdb_workloads_count(x->w, i + 1).image != c.image)
+			r = put_image_sums(x, c.image, sum, out);
 	}
-	return sum;
+	free(sum);
+	return r;
 }
 
 static int put_sums(struct work *x, size_t event, struct base_buf *row)
 {
-	size_t nr_images = profdb_workloads_nr_images(x->w), nr = 0;
-	uint64_t *sum = add_up(x, event);
-	int r = sum ? 0 : -ENOMEM;
+	struct work_sums sums = { .nr = 0 };
+	int r = add_up(x, event, &sums);
 
-	for (size_t i = 0; sum && i < nr_images * x->nr_groups; i++)
-		nr += sum[i] != 0;
-	for (int column = 0; column < 3 && r >= 0; column++) {
-		r = store_put_count(row, nr);
-		for (size_t i = 0; i < nr_images * x->nr_groups && r >= 0; i++) {
-			if (!sum[i])
-				continue;
-			r = column == 0	  ? store_put_number(row, i / nr_images, 4)
-			    : column == 1 ? base_buf_append(row, x->images[i % nr_images].bytes,
-							    STORE_KEY)
-					  : store_put_number(row, sum[i], 8);
-		}
-	}
-	free(sum);
+	if (r >= 0)
+		r = store_put_array(row, sums.nr, &sums.groups);
+	if (r >= 0)
+		r = store_put_array(row, sums.nr, &sums.images);
+	if (r >= 0)
+		r = store_put_array(row, sums.nr, &sums.n);
+	base_buf_release(&sums.groups);
+	base_buf_release(&sums.images);
+	base_buf_release(&sums.n);
 	return r;
 }
 

@@ -26,6 +26,13 @@ int store_put_count(struct base_buf *to, uint64_t nr)
 	return base_buf_append(to, v, len);
 }
 
+int store_put_array(struct base_buf *to, uint64_t nr, const struct base_buf *values)
+{
+	int r = store_put_count(to, nr);
+
+	return r < 0 || !nr ? r : base_buf_append(to, values->data, values->len);
+}
+
 int store_put_string(struct base_buf *to, const void *text, size_t len)
 {
 	int r = store_put_count(to, len);

@@ -65,7 +65,8 @@ static int add_table(const struct store_table *t, const char *database,
 	return r < 0 ? r : end_statement(to);
 }
 
-/* The row of version 1 has a text that tells this making of the tables from every other. */
+/* The row of version 1 has a text that tells this making of the tables from every other, but for
+ * clusters, whose servers are one. */
 static int add_version(const struct store_schema_how *how, struct base_buf *to)
 {
 	int r = base_buf_printf(to, "CREATE TABLE IF NOT EXISTS schema (version UInt32, id String) "
@@ -75,8 +76,8 @@ static int add_version(const struct store_schema_how *how, struct base_buf *to)
 		r = end_statement(to);
 	if (r >= 0)
 		r = base_buf_printf(to, "INSERT INTO schema SELECT %d, ", STORE_SCHEMA);
-	if (r >= 0 && how->replicas)
-		r = store_quote(to, how->replicas, strlen(how->replicas));
+	if (r >= 0 && how->cluster)
+		r = base_buf_printf(to, "'cluster %.50s'", how->cluster);
 	else if (r >= 0)
 		r = base_buf_printf(to, "toString(generateUUIDv4())");
 	if (r >= 0)

@@ -20,6 +20,8 @@
 /* Rows in ClickHouse's format RowBinary: each function appends one value, 0 or -ENOMEM. */
 int store_put_number(struct base_buf *to, uint64_t value, size_t bytes); /* UInt8 … UInt64 */
 int store_put_count(struct base_buf *to, uint64_t nr); /* the elements of an array that follow */
+/* So many values that were put behind one another. */
+int store_put_array(struct base_buf *to, uint64_t nr, const struct base_buf *values);
 int store_put_string(struct base_buf *to, const void *text, size_t len);
 int store_put_text(struct base_buf *to, const char *text); /* NULL: an empty one */
 
@@ -52,6 +54,7 @@ enum store_table_nr {
 
 struct store_column {
 	const char *name, *type; /* type as ClickHouse has it */
+	unsigned int together;	 /* arrays of equal number, above 0, are of equal length */
 };
 
 struct store_table {
@@ -67,8 +70,16 @@ struct store_table {
 extern const struct store_table store_tables[STORE_NR_TABLES];
 /* The columns' names with commas between them. 0 or -ENOMEM. */
 int store_columns(const struct store_table *t, struct base_buf *to);
-/* Checks that @rows are whole rows of @t: how many, or -DCPI_EFORMAT. */
-ssize_t store_rows_check(const struct store_table *t, const void *rows, size_t len);
+/* What the rows of a batch agree in. Zero-initialize. */
+struct store_rows_facts {
+	bool known; /* the other two */
+	uint64_t epoch;
+	char platform[256];
+	uint64_t ver_max; /* no row may have a higher version; 0: any */
+};
+/* Checks that @rows are whole rows of @t, with what @facts tells: how many, or -DCPI_EFORMAT. */
+ssize_t store_rows_check(const struct store_table *t, const void *rows, size_t len,
+			 struct store_rows_facts *facts);
 
 /* ---- batches (batch.c) --------------------------------------------------------------------- */
 
@@ -83,7 +94,7 @@ size_t store_batch_len(const struct store_batch *b);
 int store_batch_add(struct store_batch *to, const struct store_batch *from);
 /* A batch as a file: compressed, with a checksum. */
 int store_batch_format(const struct store_batch *b, struct base_buf *out);
-/* -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ELIMIT (above 1 GiB); fuzzed. */
+/* -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ELIMIT (above 512 MiB); fuzzed. */
 int store_batch_parse(const void *data, size_t len, struct store_batch *out, struct base_err *err);
 
 /* ---- epochs to rows (pack.c) --------------------------------------------------------------- */
@@ -117,6 +128,7 @@ struct store_row_key {
 struct store_pack_how {
 	const struct store_row_key *before;
 	size_t nr_before;
+	uint64_t above; /* rows get a higher version than this */
 	int (*row)(void *ctx, const struct store_row_key *key);		      /* may be NULL */
 	void (*bad)(void *ctx, const char *file, const struct base_err *err); /* may be NULL */
 	void *ctx;

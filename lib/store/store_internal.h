@@ -46,17 +46,21 @@ struct store_pack {
 	/* while an epoch is packed: */
 	const char *epoch, *platform, *name; /* name: the platform's in the store */
 	uint32_t begin;			     /* UTC seconds of the epoch */
-	uint64_t ver;
+	uint64_t written, ver;
 	const struct store_pack_how *how;
 	struct store_batch *out;
 	struct store_met *met;
 	size_t nr_met, cap_met;
 	struct base_map by_key, rows; /* rows: the keys of this flush */
+	struct base_map offered;      /* keys of images and routines that this try has */
+	struct base_buf offers;	      /* the same, each with its length before it */
 	struct base_err *err;
 };
 
 /* The row of table @t that has begun at @from has its key now: notes that. 0 or negative. */
 int store_pack_keyed(struct store_pack *p, enum store_table_nr t, size_t from);
+/* Does the store have it, or this try? Else it is noted as one that this try has. 1, 0, -ENOMEM. */
+int store_pack_offered(struct store_pack *p, const void *key, size_t len);
 /* The image of this profile is in the epoch: notes it once. 0 or -ENOMEM. */
 int store_pack_meet(struct store_pack *p, const struct profdb_profile *profile);
 /* Rows of images, their symbols, contents, and the sums of their routines. 0 or negative. */

@@ -66,7 +66,7 @@ asked()
 	rm /tmp/asked/list
 }
 dpkg -i /root/*.deb >/tmp/dpkg 2>&1 || fail "dpkg -i: $(cat /tmp/dpkg)"
-asked "start dcpid.service" "installed" # which does not start what is not enabled, as seen below
+asked "start dcpid.service dcpiship.service" "installed" # which does not start what is not enabled, as seen below
 
 # A user and a group, a service that is there but not enabled, a configuration.
 getent passwd dcpi | grep -c ':/var/lib/dcpi:' >/dev/null || fail "no user dcpi"
@@ -114,11 +114,11 @@ grep -q '^hint: .*apt-get remove dcpi$' /tmp/log || fail "dcpiuninstall: $(cat /
 
 # Another release: a service that ran runs on, as the new one.
 dpkg -i /root/dcpi_*.deb >/tmp/dpkg 2>&1 || fail "dpkg -i again: $(cat /tmp/dpkg)"
-asked "restart dcpid.service" "upgraded"
+asked "restart dcpid.service dcpiship.service" "upgraded"
 
 # Removed: the service ends, what was configured and sampled stays. Purged: nothing does.
 dpkg -r dcpi >/tmp/dpkg 2>&1 || fail "dpkg -r: $(cat /tmp/dpkg)"
-asked "stop dcpid.service" "removed"
+asked "stop dcpid.service dcpiship.service" "removed"
 [ -f /etc/dcpi/dcpid.json ] && [ -d /var/lib/dcpi/dyn ] || fail "removal took too much"
 packages="dcpi libdbgdyn-dev libdbgdyn0 libopagent1 libsprofil0"
 dpkg -P $packages >/tmp/dpkg 2>&1 || fail "dpkg -P: $(cat /tmp/dpkg)"

@@ -31,8 +31,10 @@ static const struct base_opt options[] = {
 	{ "spool-limit", BASE_OPT_INT, &spool_limit, "MIB",
 	  "As much may wait; the rest stays in the database (default: 1024).", 1, 1 << 24 },
 	{ "relay", BASE_OPT_STRING, &relay, "DIR",
-	  "Send the batches of this folder, which many machines fill, in place of a database.", 0,
-	  0 },
+	  "Send the batches of this folder, and of those in it, which many machines fill, in place "
+	  "of "
+	  "a database.",
+	  0, 0 },
 	{ "platform", BASE_OPT_STRING, &platform, "NAME", "Only this platform (default: all).", 0,
 	  0 },
 	{ "as", BASE_OPT_STRING, &as, "NAME",
@@ -185,9 +187,10 @@ static int round_of(struct spool *sp, int dir_fd, struct base_err *err)
 	return r < 0 ? r : sent;
 }
 
+/* Nearly everything can pass; not what is wrong on the command line, or with its files. */
 static bool again_helps(int r)
 {
-	return r == -EHOSTUNREACH || r == -EAGAIN || r == -ENOSPC || r == -ENOENT || r == -EACCES;
+	return r != -DCPI_EUSAGE && r != -EPERM && r != -DCPI_ENOTDB;
 }
 
 /* A share of -jitter that differs between machines, and each time. */
@@ -251,7 +254,11 @@ static int run_database(struct base_err *err)
 
 	if (!spool_path && asprintf(&path, "%s/ship", db) < 0)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
-	r = spool_open(spool_path ? spool_path : path, (uint64_t)spool_limit << 20, &sp, err);
+	if (verify_only)
+		r = spool_look(spool_path ? spool_path : path, &sp, err);
+	else
+		r = spool_open(spool_path ? spool_path : path, (uint64_t)spool_limit << 20, &sp,
+			       err);
 	free(path);
 	if (r < 0)
 		return r;

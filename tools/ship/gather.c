@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Epochs of a database become batches in the spool, each once, open ones after each flush. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ship.h"
 
@@ -12,7 +14,9 @@ struct gathering {
 	struct gather *g;
 	struct profdb *db;
 	struct store_pack *pack;
-	struct base_buf keys; /* of the rows of an open epoch: table, length, key */
+	struct base_buf keys; /* of the rows of an epoch, as in its file */
+	struct base_map seen; /* the same, each once */
+	uint64_t above, ver;  /* the version before, and this one */
 	struct store_row_key *before;
 	size_t nr_before, cap_before;
 };
@@ -20,38 +24,49 @@ struct gathering {
 /* ---- keys of rows that were sent of an open epoch ----------------------------------------------
  */
 
+/* In a file: the highest version that was sent (8 bytes), then of each key its table and length
+ * (4 bytes each), and the key. */
 static int note_row(void *ctx, const struct store_row_key *key)
 {
 	struct gathering *x = ctx;
 	uint32_t head[2] = { (uint32_t)key->table, (uint32_t)key->len };
-	int r = base_buf_append(&x->keys, head, sizeof(head));
+	int r;
 
+	if (base_map_get(&x->seen, key->data, key->len))
+		return 0;
+	r = base_map_set(&x->seen, key->data, key->len, x);
+	if (r >= 0)
+		r = base_buf_append(&x->keys, head, sizeof(head));
 	return r < 0 ? r : base_buf_append(&x->keys, key->data, key->len);
 }
 
 static int take_keys(struct gathering *x, const struct base_buf *bytes)
 {
 	uint32_t head[2];
-	size_t at = 0;
+	size_t at = sizeof(x->above);
+	int r = 0;
 
 	x->nr_before = 0;
-	while (bytes->len - at >= sizeof(head)) {
+	x->above = 0;
+	base_map_release(&x->seen);
+	base_buf_clear(&x->keys);
+	if (bytes->len >= at)
+		memcpy(&x->above, bytes->data, at);
+	while (r >= 0 && bytes->len > at && bytes->len - at >= sizeof(head)) {
 		memcpy(head, bytes->data + at, sizeof(head));
 		at += sizeof(head);
 		if (head[0] >= STORE_NR_TABLES || head[1] > bytes->len - at)
-			return 0;
-		if (base_grow(&x->before, &x->cap_before, x->nr_before + 1, sizeof(*x->before)) < 0)
-			return -ENOMEM;
-		x->before[x->nr_before++] = (struct store_row_key){ (enum store_table_nr)head[0],
-								    bytes->data + at, head[1] };
+			break;
+		r = base_grow(&x->before, &x->cap_before, x->nr_before + 1, sizeof(*x->before));
+		if (r >= 0) {
+			x->before[x->nr_before] =
+				(struct store_row_key){ (enum store_table_nr)head[0],
+							bytes->data + at, head[1] };
+			r = note_row(x, &x->before[x->nr_before++]);
+		}
 		at += head[1];
 	}
-	return 0;
-}
-
-static void keys_name(const char *epoch, const char *platform, char name[128])
-{
-	snprintf(name, 128, "open-%s-%s", epoch, platform);
+	return r;
 }
 
 /* ---- one epoch ---------------------------------------------------------------------------------
@@ -65,20 +80,34 @@ static void on_bad(void *ctx, const char *file, const struct base_err *why)
 	fprintf(stderr, "%s: warning: %s\n", x->g->prog, why->text);
 }
 
+/* The keys come first: a row that was never sent may become empty, the other way it would stay. */
+static int write_keys(struct gathering *x, const char *epoch, const char *platform,
+		      struct base_err *err)
+{
+	struct base_buf file = { 0 };
+	char name[128];
+	int r = base_buf_append(&file, &x->ver, sizeof(x->ver));
+
+	if (r >= 0)
+		r = base_buf_append(&file, x->keys.data, x->keys.len);
+	spool_keys_name(epoch, platform, name);
+	if (r >= 0)
+		r = base_file_write(x->s->dir_fd, name, 0600, file.data, file.len, err);
+	base_buf_release(&file);
+	return r;
+}
+
 static int put(struct gathering *x, const char *epoch, const char *platform,
 	       const struct store_batch *b, struct base_err *err)
 {
-	uint64_t ver = profdb_epoch_written(x->db, epoch, platform);
-	char name[128];
+	uint64_t written = profdb_epoch_written(x->db, epoch, platform);
 	int r = 0;
 
-	keys_name(epoch, platform, name);
-	/* The keys come first: a row that was never sent may become empty, the other way it would
-	 * stay. */
+	x->ver = written > x->above ? written : x->above + 1;
 	if (x->g->open)
-		r = base_file_write(x->s->dir_fd, name, 0600, x->keys.data, x->keys.len, err);
+		r = write_keys(x, epoch, platform, err);
 	if (r >= 0)
-		r = spool_put(x->s, epoch, platform, ver, b, err);
+		r = spool_put(x->s, epoch, platform, x->ver, b, err);
 	if (r >= 0)
 		r = known_keep(&x->s->known, err);
 	return r;
@@ -93,14 +122,12 @@ static int pack(struct gathering *x, const char *epoch, const char *platform, st
 	char name[128];
 	int r;
 
-	keys_name(epoch, platform, name);
+	spool_keys_name(epoch, platform, name);
 	r = base_file_read(x->s->dir_fd, name, 1 << 28, &before, NULL);
 	r = r == -ENOMEM ? r : take_keys(x, &before);
 	how.before = x->before;
 	how.nr_before = x->nr_before;
-	base_buf_clear(&x->keys);
-	if (r >= 0 && before.len)
-		r = base_buf_append(&x->keys, before.data, before.len);
+	how.above = x->above;
 	if (r >= 0)
 		r = store_pack_epoch(x->pack, epoch, platform, &how, &b, err);
 	if (r >= 0)
@@ -114,55 +141,123 @@ static int pack(struct gathering *x, const char *epoch, const char *platform, st
 }
 
 /* An epoch that is written goes again when its last flush is another one. */
-static bool has_changed(struct gathering *x, const char *epoch, const char *platform)
+static void flush_name(struct gathering *x, const char *epoch, const char *platform, char key[160])
+{
+	snprintf(key, 160, "%s/%s@%" PRIu64, epoch, platform,
+		 profdb_epoch_written(x->db, epoch, platform));
+}
+
+static bool has_sent_flush(struct gathering *x, const char *epoch, const char *platform)
 {
 	char key[160];
-	uint64_t ver = profdb_epoch_written(x->db, epoch, platform);
 
-	snprintf(key, sizeof(key), "%s/%s@%" PRIu64, epoch, platform, ver);
-	return !base_map_get(&x->s->shipped, key, strlen(key)) &&
-	       base_map_set(&x->s->shipped, key, strlen(key), x) >= 0;
+	flush_name(x, epoch, platform, key);
+	return base_map_get(&x->s->shipped, key, strlen(key));
 }
 
-/* 1: a part of this joined epoch was shipped already, so that its samples would count twice. */
-static int is_joined(struct gathering *x, const char *epoch, struct base_err *err)
+static int set_sent_flush(struct gathering *x, const char *epoch, const char *platform)
+{
+	char key[160];
+
+	flush_name(x, epoch, platform, key);
+	return base_map_set(&x->s->shipped, key, strlen(key), x);
+}
+
+/* Was some of it sent, be it while it was open? */
+static bool was_sent(const struct gathering *x, const char *epoch, const char *platform)
+{
+	char name[128];
+
+	spool_keys_name(epoch, platform, name);
+	return spool_is_shipped(x->s, epoch, platform) ||
+	       faccessat(x->s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What became of the parts of a joined epoch: its samples must not count twice. */
+struct parts {
+	size_t nr, shipped, sent; /* sent: at least some of it */
+};
+
+static int look_at_parts(struct gathering *x, const char *epoch, const char *platform,
+			 struct parts *out, struct base_err *err)
 {
 	char **parts = profdb_epoch_parts(x->db, epoch, err);
-	int r = parts ? 0 : -EIO;
 
-	for (size_t i = 0; parts && parts[i] && !r; i++)
-		r = base_map_get(&x->s->shipped, parts[i], strlen(parts[i])) != NULL;
+	*out = (struct parts){ 0 };
+	for (size_t i = 0; parts && parts[i]; i++) {
+		char *slash = strchr(parts[i], '/');
+
+		if (!slash || strcmp(slash + 1, platform) != 0)
+			continue;
+		*slash = 0;
+		out->nr++;
+		out->shipped += spool_is_shipped(x->s, parts[i], platform);
+		out->sent += was_sent(x, parts[i], platform);
+	}
 	free(parts);
-	return r;
+	return parts ? 0 : -EIO;
 }
 
+static int leave_out(struct gathering *x, const char *epoch, const char *platform,
+		     const struct parts *parts, struct base_err *err)
+{
+	if (parts->shipped < parts->nr)
+		fprintf(stderr,
+			"%s: warning: '%s/%s' is left out: some of the epochs that became a part "
+			"of it were sent "
+			"before\n",
+			x->g->prog, epoch, platform);
+	return spool_leave_out(x->s, epoch, platform, err);
+}
+
+/* A joined epoch has the name of its first part. */
 static int ship(struct gathering *x, const char *epoch, const char *platform, struct base_err *err)
 {
 	bool open = profdb_epoch_open(x->db, epoch, platform);
+	struct parts parts;
 	int r;
 
-	if (spool_is_shipped(x->s, epoch, platform) || (open && !x->g->open) ||
-	    (open && !has_changed(x, epoch, platform)))
+	if (spool_is_left_out(x->s, epoch, platform) || (open && !x->g->open) ||
+	    (open && has_sent_flush(x, epoch, platform)))
 		return 0;
-	r = is_joined(x, epoch, err);
-	if (r > 0)
-		fprintf(stderr,
-			"%s: warning: '%s/%s' is left out: epochs that became a part of it were "
-			"shipped before\n",
-			x->g->prog, epoch, platform);
-	else if (r == 0)
-		r = pack(x, epoch, platform, err);
-	return r < 0 || open ? r : spool_set_shipped(x->s, epoch, platform, err);
+	r = look_at_parts(x, epoch, platform, &parts, err);
+	if (r >= 0 && parts.sent)
+		return leave_out(x, epoch, platform, &parts, err);
+	if (r < 0 || spool_is_shipped(x->s, epoch, platform))
+		return r;
+	r = pack(x, epoch, platform, err);
+	if (r < 0)
+		return r;
+	return open ? set_sent_flush(x, epoch, platform)
+		    : spool_set_shipped(x->s, epoch, platform, err);
+}
+
+/* An epoch that cannot be packed, or has just been removed, does not hold up the others; what would
+ * be so with each of them does. */
+static int ship_one(struct gathering *x, const char *epoch, const char *platform,
+		    struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r = ship(x, epoch, platform, &why);
+
+	if (r >= 0)
+		return 0;
+	if (r == -ENOSPC || r == -ENOMEM || r == -EROFS || r == -EDQUOT) {
+		*err = why;
+		return r;
+	}
+	fprintf(stderr, "%s: warning: %s\n", x->g->prog, why.code ? why.text : base_strerror(r));
+	return 0;
 }
 
 static int ship_platforms(struct gathering *x, const char *epoch, struct base_err *err)
 {
-	char **platforms = profdb_platforms(x->db, epoch, err);
-	int r = platforms ? 0 : -EIO;
+	char **platforms = profdb_platforms(x->db, epoch, NULL);
+	int r = 0;
 
-	for (size_t i = 0; r >= 0 && platforms[i]; i++)
+	for (size_t i = 0; r >= 0 && platforms && platforms[i]; i++)
 		if (!x->g->platform || strcmp(platforms[i], x->g->platform) == 0)
-			r = ship(x, epoch, platforms[i], err);
+			r = ship_one(x, epoch, platforms[i], err);
 	free(platforms);
 	return r;
 }
@@ -187,6 +282,7 @@ int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base
 	free(epochs);
 	free(x.before);
 	base_buf_release(&x.keys);
+	base_map_release(&x.seen);
 	store_pack_close(x.pack);
 	profdb_close(x.db);
 	return r < 0 ? base_fail_errno(err, r, "cannot pack '%s'", db) : 0;

@@ -86,8 +86,11 @@ int known_store(struct known *k, const char *id, struct base_err *err)
 	base_buf_release(&before);
 	if (same)
 		return 0;
-	if (!first && unlinkat(k->dir_fd, KEYS_FILE, 0) < 0 && errno != ENOENT)
-		return base_fail_errno(err, -errno, "cannot forget what was sent");
+	if (!first) {
+		if (unlinkat(k->dir_fd, KEYS_FILE, 0) < 0 && errno != ENOENT)
+			return base_fail_errno(err, -errno, "cannot forget what was sent");
+		known_release(k);
+	}
 	/* Where there is no room for it, batches go all the same, which makes some. */
 	r = base_file_write(k->dir_fd, STORE_FILE, 0600, id, strlen(id), NULL);
 	return r < 0 && r != -ENOSPC && r != -EDQUOT

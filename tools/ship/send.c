@@ -8,11 +8,20 @@
 
 #include "ship.h"
 
-enum { BATCH_FILE_MAX = 1 << 30, AT_ONCE = 64 << 20 };
+enum { BATCH_FILE_MAX = 1 << 28, AT_ONCE = 64 << 20, DAYS_AT_ONCE = 50, AWAY_AFTER = 3 };
 
 struct names {
-	char **v;
+	char **v; /* "NAME", or of a machine's own folder "FOLDER/NAME" */
 	size_t nr, cap;
+};
+
+/* The state while batches are sent. */
+struct sending {
+	struct store_server *s;
+	int dir_fd;
+	struct names n;
+	struct send *out;
+	size_t away; /* batches, one behind the other, for which the store was away */
 };
 
 static void names_release(struct names *n)
@@ -22,105 +31,213 @@ static void names_release(struct names *n)
 	free(n->v);
 }
 
+/* By their last names, which begin with the epoch. */
 static int compare(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(base_path_name(*(char *const *)a), base_path_name(*(char *const *)b));
 }
 
-static int list(int dir_fd, struct names *out)
+static bool is_batch(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(SHIP_SUFFIX);
+
+	return name[0] != '.' && len > suffix && strcmp(name + len - suffix, SHIP_SUFFIX) == 0;
+}
+
+static int add_name(struct names *n, const char *folder, const char *name)
+{
+	int r = base_grow(&n->v, &n->cap, n->nr + 1, sizeof(*n->v));
+
+	if (r < 0 ||
+	    asprintf(&n->v[n->nr], "%s%s%s", folder ? folder : "", folder ? "/" : "", name) < 0)
+		return -ENOMEM;
+	n->nr++;
+	return 0;
+}
+
+/* The folder's batches, and those of its folders: a machine each. */
+static int list(int dir_fd, const char *folder, struct names *out)
 {
 	struct dirent *e;
 	DIR *d;
-	int r = base_dir_open(dir_fd, ".", &d);
+	int r = base_dir_open(dir_fd, folder ? folder : ".", &d);
 
 	if (r < 0)
-		return r;
+		return folder ? 0 : r;
 	while (r >= 0 && (e = readdir(d))) {
-		size_t len = strlen(e->d_name), suffix = strlen(SHIP_SUFFIX);
-
-		if (e->d_name[0] == '.' || len <= suffix ||
-		    strcmp(e->d_name + len - suffix, SHIP_SUFFIX) != 0)
-			continue;
-		r = base_grow(&out->v, &out->cap, out->nr + 1, sizeof(*out->v));
-		if (r >= 0 && !(out->v[out->nr++] = strdup(e->d_name)))
-			r = -ENOMEM;
+		if (is_batch(e->d_name))
+			r = add_name(out, folder, e->d_name);
+		else if (!folder && e->d_type == DT_DIR && e->d_name[0] != '.')
+			r = list(dir_fd, e->d_name, out);
 	}
 	closedir(d);
-	if (r >= 0 && out->nr)
-		qsort(out->v, out->nr, sizeof(*out->v), compare);
 	return r;
 }
 
-static void set_aside(struct send *out, int dir_fd, const char *name, const struct base_err *why)
+static void warn(const struct send *out, const char *name, const char *what,
+		 const struct base_err *why)
 {
-	char bad[300];
+	char *clean = strdup(name);
 
-	snprintf(bad, sizeof(bad), "%.255s.bad", name);
-	fprintf(stderr, "%s: warning: batch '%s' is set aside as '%s': %s\n", out->prog, name, bad,
-		why->text);
-	renameat(dir_fd, name, dir_fd, bad);
+	fprintf(stderr, "%s: warning: batch '%s' %s: %s\n", out->prog,
+		clean ? base_text_clean(clean) : "?", what, why->text);
+	free(clean);
 }
 
-/* 1: it is in @to; 0: it is damaged. */
-static int take(int dir_fd, const char *name, struct send *out, struct store_batch *to,
-		struct base_err *err)
+/* A name that is too long to get the suffix is removed. */
+static void set_aside(struct sending *x, const char *name, const struct base_err *why)
+{
+	char bad[600];
+
+	warn(x->out, name, "is set aside as .bad", why);
+	snprintf(bad, sizeof(bad), "%.590s.bad", name);
+	if (renameat(x->dir_fd, name, x->dir_fd, bad) < 0)
+		unlinkat(x->dir_fd, name, 0);
+}
+
+static bool is_bad(int r)
+{
+	return r == -DCPI_EFORMAT || r == -DCPI_ECHECKSUM || r == -DCPI_ELIMIT;
+}
+
+/* 1: it is in @to; 0: it is damaged, or cannot be read now. */
+static int take(struct sending *x, const char *name, struct store_batch *to, struct base_err *err)
 {
 	struct store_batch b = { 0 };
 	struct base_buf file = { 0 };
 	struct base_err why = { 0 };
-	int r = base_file_read(dir_fd, name, BATCH_FILE_MAX, &file, &why);
+	int r = base_file_read(x->dir_fd, name, BATCH_FILE_MAX, &file, &why);
 
 	if (r >= 0)
 		r = store_batch_parse(file.data, file.len, &b, &why);
 	if (r >= 0)
 		r = store_batch_add(to, &b);
-	out->bytes += r < 0 ? 0 : file.len;
+	x->out->bytes += r < 0 ? 0 : file.len;
 	store_batch_release(&b);
 	base_buf_release(&file);
 	if (r == -ENOMEM)
 		return base_fail_errno(err, r, "cannot read batch '%s'", name);
-	if (r < 0)
-		set_aside(out, dir_fd, name, &why);
+	if (is_bad(r))
+		set_aside(x, name, &why);
+	else if (r < 0)
+		warn(x->out, name, "stays", &why);
 	return r >= 0;
 }
 
-/* Sends those from @from on that fit into one request; returns the index behind them. */
-static ssize_t send_some(struct store_server *s, int dir_fd, const struct names *n, size_t from,
-			 struct send *out, struct base_err *err)
+static void forget(struct sending *x, size_t at)
 {
-	struct store_batch all = { 0 };
-	size_t to = from;
+	free(x->n.v[at]);
+	x->n.v[at] = NULL;
+}
+
+/* The store has these: they are removed. */
+static int done(struct sending *x, size_t from, size_t to, struct base_err *err)
+{
 	int r = 0;
 
-	for (; r >= 0 && to < n->nr && store_batch_len(&all) < AT_ONCE; to++) {
-		r = take(dir_fd, n->v[to], out, &all, err);
+	for (size_t i = from; i < to; i++) {
+		if (!x->n.v[i])
+			continue;
+		if (unlinkat(x->dir_fd, x->n.v[i], 0) < 0)
+			r = base_fail_errno(err, -errno, "cannot remove '%s'", x->n.v[i]);
+		x->out->batches++;
+	}
+	x->away = 0;
+	return r;
+}
+
+/* One alone, after a request of several has failed. What the store refuses is set aside; where it
+ * is away for several in turn, it is away for all. */
+static int send_one(struct sending *x, size_t at, struct base_err *err)
+{
+	struct store_batch b = { 0 };
+	struct base_err why = { 0 };
+	int r = take(x, x->n.v[at], &b, &why);
+
+	if (r > 0)
+		r = store_send(x->s, &b, &why);
+	else if (r == 0)
+		forget(x, at);
+	store_batch_release(&b);
+	if (r >= 0)
+		return x->n.v[at] ? done(x, at, at + 1, err) : 0;
+	if (r == -EPROTO || r == -DCPI_ELIMIT) {
+		set_aside(x, x->n.v[at], &why);
+		return 0;
+	}
+	if (r == -EHOSTUNREACH && ++x->away < AWAY_AFTER)
+		return 0;
+	*err = why;
+	return r;
+}
+
+/* Batches from @from on that fit into one request, of not too many days, as servers refuse these;
+ * returns the index behind them. */
+static ssize_t take_some(struct sending *x, size_t from, struct store_batch *all,
+			 struct base_err *err)
+{
+	const char *day = "";
+	size_t to = from, days = 0;
+	int r = 0;
+
+	for (; r >= 0 && to < x->n.nr && store_batch_len(all) < AT_ONCE; to++) {
+		const char *name = base_path_name(x->n.v[to]);
+
+		days += strncmp(name, day, 8) != 0;
+		if (days > DAYS_AT_ONCE)
+			break;
+		day = name;
+		r = take(x, x->n.v[to], all, err);
 		if (r == 0) {
-			free(n->v[to]);
-			n->v[to] = NULL;
+			forget(x, to);
+			day = "";
 		}
 	}
-	if (r >= 0)
-		r = store_send(s, &all, err);
-	for (size_t i = from; i < to && r >= 0; i++) {
-		if (!n->v[i])
-			continue;
-		if (unlinkat(dir_fd, n->v[i], 0) < 0)
-			r = base_fail_errno(err, -errno, "cannot remove '%s'", n->v[i]);
-		out->batches++;
-	}
-	store_batch_release(&all);
 	return r < 0 ? r : (ssize_t)to;
+}
+
+static int send_each(struct sending *x, size_t from, size_t to, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = from; i < to && r >= 0; i++)
+		if (x->n.v[i])
+			r = send_one(x, i, err);
+	return r;
+}
+
+static ssize_t send_some(struct sending *x, size_t from, struct base_err *err)
+{
+	struct store_batch all = { 0 };
+	struct base_err why = { 0 };
+	ssize_t to = take_some(x, from, &all, err);
+	int r = to < 0 ? (int)to : store_send(x->s, &all, &why);
+
+	store_batch_release(&all);
+	if (to < 0)
+		return to;
+	if (r >= 0)
+		r = done(x, from, (size_t)to, err);
+	else if (r == -EACCES || r == -ENOENT || r == -DCPI_EVERSION)
+		*err = why;
+	else
+		r = send_each(x, from, (size_t)to, err);
+	return r < 0 ? r : to;
 }
 
 int send_batches(struct store_server *s, int dir_fd, struct send *out, struct base_err *err)
 {
-	struct names n = { 0 };
-	int r = list(dir_fd, &n);
+	struct sending x = { .s = s, .dir_fd = dir_fd, .out = out };
+	int r = list(dir_fd, NULL, &x.n);
 	ssize_t at = r < 0 ? base_fail_errno(err, r, "cannot list batches") : 0;
 
 	out->batches = out->bytes = 0;
-	while (at >= 0 && (size_t)at < n.nr)
-		at = send_some(s, dir_fd, &n, (size_t)at, out, err);
-	names_release(&n);
+	if (at >= 0 && x.n.nr)
+		qsort(x.n.v, x.n.nr, sizeof(*x.n.v), compare);
+	while (at >= 0 && (size_t)at < x.n.nr)
+		at = send_some(&x, (size_t)at, err);
+	if (at >= 0 && x.away)
+		at = base_fail(err, -EHOSTUNREACH, "the store did not take all batches");
+	names_release(&x.n);
 	return at < 0 ? (int)at : 0;
 }

@@ -45,13 +45,20 @@ struct spool {
 
 /* Made where it is missing. -EBUSY: another dcpiship uses it. */
 int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err);
+/* To look at alone, while another dcpiship may use it. */
+int spool_look(const char *path, struct spool **out, struct base_err *err);
 void spool_close(struct spool *s);
 bool spool_is_shipped(const struct spool *s, const char *epoch, const char *platform);
 int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
 		      struct base_err *err);
+/* The same of a joined epoch that is not sent, as parts of it were. */
+bool spool_is_left_out(const struct spool *s, const char *epoch, const char *platform);
+int spool_leave_out(struct spool *s, const char *epoch, const char *platform, struct base_err *err);
+/* The name of the file that has the keys of an open epoch's rows. */
+void spool_keys_name(const char *epoch, const char *platform, char name[128]);
 /* Bytes of the batches that wait, and their number. */
 uint64_t spool_waiting(const struct spool *s, size_t *nr);
-/* Writes a batch that lasts. -ENOSPC: the spool's limit is reached. */
+/* Writes a batch that lasts, beside all that wait. -ENOSPC: the spool's limit is reached. */
 int spool_put(struct spool *s, const char *epoch, const char *platform, uint64_t ver,
 	      const struct store_batch *b, struct base_err *err);
 

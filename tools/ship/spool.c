@@ -38,7 +38,31 @@ static int read_shipped(struct spool *s)
 	return r;
 }
 
-int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err)
+/* What a dcpiship that was killed has begun; under the lock. */
+static void remove_begun(const struct spool *s)
+{
+	struct dirent *e;
+	DIR *d;
+
+	if (base_dir_open(s->dir_fd, ".", &d) < 0)
+		return;
+	while ((e = readdir(d)))
+		if (strncmp(e->d_name, ".tmp-", 5) == 0)
+			unlinkat(s->dir_fd, e->d_name, 0);
+	closedir(d);
+}
+
+static int own(struct spool *s, struct base_err *err)
+{
+	int r = lock(s, err);
+
+	if (r >= 0)
+		remove_begun(s);
+	return r;
+}
+
+static int open_spool(const char *path, uint64_t limit, bool look, struct spool **out,
+		      struct base_err *err)
 {
 	struct spool *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -49,13 +73,13 @@ int spool_open(const char *path, uint64_t limit, struct spool **out, struct base
 	}
 	s->limit = limit;
 	s->lock_fd = -1;
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+	if (!look && mkdir(path, 0700) < 0 && errno != EEXIST)
 		r = base_fail_errno(err, -errno, "cannot make '%s'", path);
 	s->dir_fd = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r >= 0 && s->dir_fd < 0)
 		r = base_fail_errno(err, -errno, "cannot open '%s'", path);
-	if (r >= 0)
-		r = lock(s, err);
+	if (r >= 0 && !look)
+		r = own(s, err);
 	if (r >= 0)
 		r = known_open(&s->known, s->dir_fd, err);
 	if (r >= 0)
@@ -67,6 +91,16 @@ int spool_open(const char *path, uint64_t limit, struct spool **out, struct base
 	}
 	*out = s;
 	return 0;
+}
+
+int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err)
+{
+	return open_spool(path, limit, false, out, err);
+}
+
+int spool_look(const char *path, struct spool **out, struct base_err *err)
+{
+	return open_spool(path, 0, true, out, err);
 }
 
 void spool_close(struct spool *s)
@@ -84,28 +118,30 @@ void spool_close(struct spool *s)
 	free(s);
 }
 
-static void name_of(const char *epoch, const char *platform,
-		    char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2])
+/* "EPOCH/PLATFORM", with a minus before it where it is left out. */
+#define NAME_LEN (PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 3)
+
+static void name_of(const char *epoch, const char *platform, bool left_out, char name[NAME_LEN])
 {
-	snprintf(name, PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2, "%s/%s", epoch, platform);
+	snprintf(name, NAME_LEN, "%s%s/%s", left_out ? "-" : "", epoch, platform);
 }
 
-bool spool_is_shipped(const struct spool *s, const char *epoch, const char *platform)
+static bool is_noted(const struct spool *s, const char *epoch, const char *platform, bool left_out)
 {
-	char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	char name[NAME_LEN];
 
-	name_of(epoch, platform, name);
+	name_of(epoch, platform, left_out, name);
 	return base_map_get(&s->shipped, name, strlen(name));
 }
 
-int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
-		      struct base_err *err)
+static int note(struct spool *s, const char *epoch, const char *platform, bool left_out,
+		struct base_err *err)
 {
-	char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	char name[NAME_LEN];
 	int fd = openat(s->dir_fd, SHIPPED_FILE, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	int r = fd < 0 ? -errno : 0;
 
-	name_of(epoch, platform, name);
+	name_of(epoch, platform, left_out, name);
 	if (r >= 0 && dprintf(fd, "%s\n", name) < 0)
 		r = -errno;
 	if (r >= 0 && fdatasync(fd) < 0)
@@ -115,6 +151,38 @@ int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
 	if (r >= 0)
 		r = base_map_set(&s->shipped, name, strlen(name), s);
 	return r < 0 ? base_fail_errno(err, r, "cannot note that '%s' was shipped", name) : 0;
+}
+
+bool spool_is_shipped(const struct spool *s, const char *epoch, const char *platform)
+{
+	return is_noted(s, epoch, platform, false);
+}
+
+int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
+		      struct base_err *err)
+{
+	char keys[128];
+	int r = note(s, epoch, platform, false, err);
+
+	spool_keys_name(epoch, platform, keys);
+	if (r >= 0)
+		unlinkat(s->dir_fd, keys, 0);
+	return r;
+}
+
+bool spool_is_left_out(const struct spool *s, const char *epoch, const char *platform)
+{
+	return is_noted(s, epoch, platform, true);
+}
+
+int spool_leave_out(struct spool *s, const char *epoch, const char *platform, struct base_err *err)
+{
+	return note(s, epoch, platform, true, err);
+}
+
+void spool_keys_name(const char *epoch, const char *platform, char name[128])
+{
+	snprintf(name, 128, "open-%s-%s", epoch, platform);
 }
 
 uint64_t spool_waiting(const struct spool *s, size_t *nr)
@@ -130,7 +198,8 @@ uint64_t spool_waiting(const struct spool *s, size_t *nr)
 	while ((e = readdir(d))) {
 		size_t len = strlen(e->d_name), suffix = strlen(SHIP_SUFFIX);
 
-		if (len <= suffix || strcmp(e->d_name + len - suffix, SHIP_SUFFIX) != 0 ||
+		if (e->d_name[0] == '.' || len <= suffix ||
+		    strcmp(e->d_name + len - suffix, SHIP_SUFFIX) != 0 ||
 		    fstatat(s->dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		sum += (uint64_t)st.st_size;
@@ -163,7 +232,13 @@ int spool_put(struct spool *s, const char *epoch, const char *platform, uint64_t
 		base_fail_errno(err, r, "cannot make a batch");
 	if (r >= 0)
 		r = check_limit(s, file.len, err);
-	snprintf(name, sizeof(name), "%s-%s-%016" PRIx64 SHIP_SUFFIX, epoch, platform, ver);
+	/* One that waits may have images that this one takes for known. */
+	for (unsigned int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "%s-%s-%016" PRIx64 "-%03u" SHIP_SUFFIX, epoch,
+			 platform, ver, i);
+		if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			break;
+	}
 	if (r >= 0)
 		r = base_file_write(s->dir_fd, name, 0600, file.data, file.len, err);
 	base_buf_release(&file);

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store.h"
+#include "store_internal.h"
 
 static void put_content(struct store_batch *b, const char *bytes)
 {
-	static const uint8_t key[STORE_KEY] = { 1, 2, 3 };
 	struct base_buf *row = &b->rows[STORE_CONTENT];
+	struct store_key key;
 
-	assert_int_equal(base_buf_append(row, key, sizeof(key)), 0);
+	store_content_key(bytes, strlen(bytes), &key);
+	assert_int_equal(base_buf_append(row, &key, sizeof(key)), 0);
 	assert_int_equal(store_put_number(row, 1, 8), 0);
 	assert_int_equal(store_put_text(row, bytes), 0);
 }
@@ -106,13 +107,69 @@ static void test_bad_rows(void **state)
 	base_buf_release(&file);
 }
 
+static void put_totals(struct store_batch *b, uint32_t epoch, const char *platform, uint64_t ver,
+		       size_t nr, size_t counts)
+{
+	struct base_buf *row = &b->rows[STORE_TOTALS];
+
+	store_put_text(row, "cycles");
+	store_put_text(row, "");
+	store_put_number(row, epoch, 4);
+	store_put_text(row, platform);
+	store_put_number(row, ver, 8);
+	store_put_number(row, 62000, 8);
+	store_put_number(row, 1000000, 4);
+	store_put_number(row, 0, 8);
+	store_put_count(row, nr);
+	for (size_t i = 0; i < nr; i++)
+		store_put_number(row, i, 8);
+	store_put_count(row, counts);
+	for (size_t i = 0; i < counts; i++)
+		assert_int_equal(store_put_number(row, 1, 8), 0);
+}
+
+static void check_whole(struct store_batch *b, int code)
+{
+	struct store_batch again;
+	struct base_buf file = { 0 };
+
+	assert_int_equal(store_batch_format(b, &file), 0);
+	assert_int_equal(store_batch_parse(file.data, file.len, &again, NULL), code);
+	store_batch_release(&again);
+	store_batch_release(b);
+	base_buf_release(&file);
+}
+
+/* What would make questions fail, or rows of other machines disappear. */
+static void test_hostile_rows(void **state)
+{
+	struct store_batch b = { 0 };
+
+	(void)state;
+	put_totals(&b, 1000, "box", 1, 2, 2);
+	put_totals(&b, 1000, "box", 1, 0, 0);
+	check_whole(&b, 0);
+	put_totals(&b, 1000, "box", 1, 2, 1); /* counts that fit no routines */
+	check_whole(&b, -DCPI_EFORMAT);
+	put_totals(&b, 1000, "box", 1, 1, 1);
+	put_totals(&b, 1000, "other", 1, 1, 1);
+	check_whole(&b, -DCPI_EFORMAT);
+	put_totals(&b, 1000, "box", 1, 1, 1);
+	put_totals(&b, 1060, "box", 1, 1, 1);
+	check_whole(&b, -DCPI_EFORMAT);
+	put_totals(&b, 1000, "box", UINT64_MAX, 1, 1); /* the newest for ever */
+	check_whole(&b, -DCPI_EFORMAT);
+	put_content(&b, "one");
+	b.rows[STORE_CONTENT].data[0] ^= 1; /* another's key */
+	check_whole(&b, -DCPI_EFORMAT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_back),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_bad_rows),
+		cmocka_unit_test(test_back),	     cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_bad),	     cmocka_unit_test(test_bad_rows),
+		cmocka_unit_test(test_hostile_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

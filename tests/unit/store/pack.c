@@ -46,7 +46,7 @@ static struct store_batch pack(const char *dir, struct profdb *db, const struct 
 		fail_msg("%s", err.text);
 	store_pack_close(p);
 	for (size_t i = 0; i < STORE_NR_TABLES; i++)
-		if (store_rows_check(&store_tables[i], b.rows[i].data, b.rows[i].len) < 0)
+		if (store_rows_check(&store_tables[i], b.rows[i].data, b.rows[i].len, NULL) < 0)
 			fail_msg("rows of %s are malformed", store_tables[i].name);
 	return b;
 }
@@ -77,14 +77,13 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		struct base_buf key = { 0 };
 		char *event = text(&r);
 		const void *image = store_get_bytes(&r, STORE_KEY);
-		uint64_t epoch = store_get_number(&r, 4), samples, high;
+		uint64_t epoch = store_get_number(&r, 4), samples;
 		char *platform = text(&r), *file = text(&r), *label;
 		double period, enabled;
 		uint64_t bits;
-		const uint8_t *off, *n;
-		size_t nr;
+		const uint8_t *off, *n, *far, *nfar;
+		size_t nr, nr_far;
 
-		high = store_get_number(&r, 4);
 		store_get_number(&r, 8);
 		period = (double)store_get_number(&r, 8);
 		enabled = (double)store_get_number(&r, 4);
@@ -94,6 +93,10 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		off = store_get_bytes(&r, 4 * nr);
 		assert_int_equal(store_get_count(&r, 2), nr);
 		n = store_get_bytes(&r, 2 * nr);
+		nr_far = store_get_count(&r, 8);
+		far = store_get_bytes(&r, 8 * nr_far);
+		assert_int_equal(store_get_count(&r, 8), nr_far);
+		nfar = store_get_bytes(&r, 8 * nr_far);
 		store_put_text(&key, event);
 		base_buf_append(&key, image, STORE_KEY);
 		store_put_text(&key, label);
@@ -107,14 +110,24 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			store_put_number(heads, bits, 8);
 		}
 		for (size_t i = 0; i < nr; i++) {
-			uint32_t low;
+			uint32_t o;
 			uint16_t c;
 
-			memcpy(&low, off + 4 * i, 4);
+			memcpy(&o, off + 4 * i, 4);
 			memcpy(&c, n + 2 * i, 2);
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
-			store_put_number(counts, high << 32 | low, 8);
+			store_put_number(counts, o, 8);
+			store_put_number(counts, c, 8);
+		}
+		for (size_t i = 0; i < nr_far; i++) {
+			uint64_t o, c;
+
+			memcpy(&o, far + 8 * i, 8);
+			memcpy(&c, nfar + 8 * i, 8);
+			samples -= c;
+			base_buf_append(counts, key.data, key.len);
+			store_put_number(counts, o, 8);
 			store_put_number(counts, c, 8);
 		}
 		assert_int_equal(samples, 0); /* the sum that the row tells */
@@ -332,18 +345,17 @@ static uint64_t sum_of(const struct store_batch *b, const char *symbol)
 		free(text(&r));
 		store_get_number(&r, 4);
 		free(text(&r));
-		store_get_bytes(&r, 16);
+		store_get_bytes(&r, 20);
 		samples = store_get_number(&r, 8);
 		nr = store_get_count(&r, 8);
 		numbers = store_get_bytes(&r, 8 * nr);
-		assert_int_equal(store_get_count(&r, 4), nr);
-		n = store_get_bytes(&r, 4 * nr);
+		assert_int_equal(store_get_count(&r, 8), nr);
+		n = store_get_bytes(&r, 8 * nr);
 		for (size_t i = 0; i < nr; i++) {
-			uint64_t k;
-			uint32_t c;
+			uint64_t k, c;
 
 			memcpy(&k, numbers + 8 * i, 8);
-			memcpy(&c, n + 4 * i, 4);
+			memcpy(&c, n + 8 * i, 8);
 			all += c;
 			sum += k == number ? c : 0;
 		}
@@ -391,11 +403,13 @@ static void test_gone(void **state)
 	struct keys keys = { .nr = 0 };
 	struct store_pack_how how = { .row = keep_key, .ctx = &keys };
 	const char *dir = scratch_path(*state, "from"), *to = scratch_path(*state, "to");
-	static const char gone[] = "\6cycles0123456789abcdefTIME\3box\7gone.f1";
+	uint32_t begin = (uint32_t)profdb_epoch_begin_time(SCRATCH_EPOCH);
+	char gone[] = "\6cycles0123456789abcdefTIME\3box\7gone.f1";
 	struct store_batch b;
 	struct profdb *db;
 	char *before, *after;
 
+	memcpy(strstr(gone, "TIME"), &begin, 4);
 	make_database(dir);
 	db = scratch_open(dir, false);
 	b = pack(dir, db, &how);

@@ -104,15 +104,15 @@ static void test_check(void **state)
 	struct base_buf b = { 0 };
 
 	(void)state;
-	assert_int_equal(store_rows_check(t, "", 0), 0);
+	assert_int_equal(store_rows_check(t, "", 0, NULL), 0);
 	put_routine(&b, "main");
 	put_routine(&b, "'; DROP TABLE prof; --");
-	assert_int_equal(store_rows_check(t, b.data, b.len), 2);
+	assert_int_equal(store_rows_check(t, b.data, b.len, NULL), 2);
 	for (size_t cut = 1; cut < b.len; cut++) {
 		struct base_buf one = { 0 };
 
 		put_routine(&one, "main");
-		assert_int_equal(store_rows_check(t, b.data, cut),
+		assert_int_equal(store_rows_check(t, b.data, cut, NULL),
 				 cut == one.len ? 1 : -DCPI_EFORMAT);
 		base_buf_release(&one);
 	}
@@ -138,8 +138,9 @@ static void test_types(void **state)
 				       ? 1
 				       : 1000;
 		assert_true(len < sizeof(zeros));
-		assert_int_equal(store_rows_check(&store_tables[i], zeros, len), 1);
-		assert_int_equal(store_rows_check(&store_tables[i], zeros, len + 1), -DCPI_EFORMAT);
+		assert_int_equal(store_rows_check(&store_tables[i], zeros, len, NULL), 1);
+		assert_int_equal(store_rows_check(&store_tables[i], zeros, len + 1, NULL),
+				 -DCPI_EFORMAT);
 	}
 }
 
@@ -171,11 +172,12 @@ static void test_schema(void **state)
 	assert_string_equal(
 		(char *)cluster.data,
 		"CREATE TABLE IF NOT EXISTS prof_here (event String, image FixedString(16), "
-		"epoch DateTime, platform String, file String, high UInt32, ver UInt64, "
-		"period UInt64, enabled UInt32, label String, samples UInt64, off Array(UInt32), "
-		"n Array(UInt16)) ENGINE = ReplicatedReplacingMergeTree("
+		"epoch DateTime, platform String, file String, ver UInt64, period UInt64, "
+		"enabled UInt32, label String, samples UInt64, off Array(UInt32), "
+		"n Array(UInt16), far Array(UInt64), nfar Array(UInt64)) ENGINE = "
+		"ReplicatedReplacingMergeTree("
 		"'/clickhouse/tables/{shard}/d/prof', '{replica}', ver) PARTITION BY toDate(epoch) "
-		"ORDER BY (event, image, epoch, platform, file, high) TTL toDate(epoch) + 30 "
+		"ORDER BY (event, image, epoch, platform, file) TTL toDate(epoch) + 30 "
 		"SETTINGS index_granularity = 1024");
 	base_buf_release(&plain);
 	base_buf_release(&cluster);

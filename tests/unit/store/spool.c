@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "scratch.h"
 #include "ship.h"
+#include "store_internal.h"
 
 static const uint8_t key[STORE_KEY] = { 7 };
 
 static void put_row(struct store_batch *b, size_t len)
 {
 	struct base_buf *row = &b->rows[STORE_CONTENT];
+	struct base_buf bytes = { 0 };
 	uint64_t random = 1;
+	struct store_key hash;
 
-	assert_int_equal(base_buf_append(row, key, sizeof(key)), 0);
-	assert_int_equal(store_put_number(row, 1, 8), 0);
-	assert_int_equal(store_put_count(row, len), 0);
 	for (size_t i = 0; i < len; i += 8)
-		assert_int_equal(store_put_number(row, base_random64(&random), 8), 0);
+		assert_int_equal(store_put_number(&bytes, base_random64(&random), 8), 0);
+	store_content_key(bytes.data, bytes.len, &hash);
+	assert_int_equal(base_buf_append(row, &hash, sizeof(hash)), 0);
+	assert_int_equal(store_put_number(row, 1, 8), 0);
+	assert_int_equal(store_put_string(row, bytes.data, bytes.len), 0);
+	base_buf_release(&bytes);
 }
 
 static struct spool *open_spool(const char *path, uint64_t limit)
@@ -63,6 +68,7 @@ static void test_other_store(void **state)
 	assert_int_equal(known_store(&s->known, "one", NULL), 0);
 	assert_int_equal(known_store(&s->known, "one", NULL), 0);
 	assert_int_equal(known_store(&s->known, "two", NULL), 1);
+	assert_false(known_has(&s->known, key, sizeof(key)));
 	spool_close(s);
 	s = open_spool(path, 1 << 20);
 	assert_false(known_has(&s->known, key, sizeof(key)));
