@@ -114,30 +114,38 @@ static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t n
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* The largest count that fits into an element; of such there are several. */
+/* The largest count that fits beside offsets of 32 bits; others stand apart. */
 enum { WIDE = UINT16_MAX };
+
+/* Those entries whose counts are wide, or those whose are not: offsets, then counts. */
+static int put_some(const struct fleet_image *i, const uint32_t *count, bool wide,
+		    struct base_buf *row)
+{
+	size_t off = wide ? 8 : 4, n = wide ? 8 : 2;
+	uint64_t nr = 0;
+	int r = 0;
+
+	for (size_t k = 0; k < i->source->nr_places; k++)
+		nr += count[k] && count[k] > WIDE == wide;
+	for (int column = 0; column < 2 && r >= 0; column++) {
+		r = store_put_count(row, nr);
+		for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
+			if (count[k] && count[k] > WIDE == wide)
+				r = column ? store_put_number(row, count[k], n)
+					   : store_put_number(row, i->places[k].off, off);
+	}
+	return r;
+}
 
 /* Offsets here have less than 32 bits. */
 static int put_entries(const struct fleet_image *i, const uint32_t *count, uint64_t *entries,
 		       struct base_buf *row)
 {
-	uint64_t nr = 0;
-	int r;
+	int r = put_some(i, count, false, row);
 
-	for (size_t k = 0; k < i->source->nr_places; k++) {
-		nr += (count[k] + WIDE - 1) / WIDE;
+	for (size_t k = 0; k < i->source->nr_places; k++)
 		*entries += count[k] != 0;
-	}
-	r = store_put_count(row, nr);
-	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
-			r = store_put_number(row, i->places[k].off, 4);
-	if (r >= 0)
-		r = store_put_count(row, nr);
-	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
-			r = store_put_number(row, left > WIDE ? WIDE : left, 2);
-	return r;
+	return r < 0 ? r : put_some(i, count, true, row);
 }
 
 static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t sum)
@@ -158,8 +166,6 @@ static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t 
 		r = put_platform(x, row);
 	if (r >= 0)
 		r = store_put_text(row, file);
-	if (r >= 0)
-		r = store_put_number(row, 0, 4); /* the offsets' upper half */
 	if (r >= 0)
 		r = store_put_number(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
 	if (r >= 0)
@@ -236,6 +242,8 @@ static int put_totals(struct load *x)
 	if (r >= 0)
 		r = store_put_number(row, x->f->period, 8);
 	if (r >= 0)
+		r = store_put_number(row, 1000000, 4);
+	if (r >= 0)
 		r = store_put_number(row, sum, 8);
 	if (r >= 0)
 		r = store_put_count(row, x->nr_totals);
@@ -244,7 +252,7 @@ static int put_totals(struct load *x)
 	if (r >= 0)
 		r = store_put_count(row, x->nr_totals);
 	for (size_t i = 0; i < x->nr_totals && r >= 0; i++)
-		r = store_put_number(row, x->totals[i].count, 4);
+		r = store_put_number(row, x->totals[i].count, 8);
 	x->l->samples += sum;
 	x->l->routines += x->nr_totals;
 	x->l->rows++;
