@@ -126,11 +126,11 @@ static int put_some(const struct fleet_image *i, const uint32_t *count, bool wid
 	int r = 0;
 
 	for (size_t k = 0; k < i->source->nr_places; k++)
-		nr += count[k] && count[k] > WIDE == wide;
+		nr += count[k] && (count[k] > WIDE) == wide;
 	for (int column = 0; column < 2 && r >= 0; column++) {
 		r = store_put_count(row, nr);
 		for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-			if (count[k] && count[k] > WIDE == wide)
+			if (count[k] && (count[k] > WIDE) == wide)
 				r = column ? store_put_number(row, count[k], n)
 					   : store_put_number(row, i->places[k].off, off);
 	}
@@ -365,7 +365,8 @@ static int send(struct load *x, struct store_server *s, struct base_err *err)
 	int r = 0;
 
 	for (size_t t = 0; t < STORE_NR_TABLES && r >= 0; t++)
-		if (store_rows_check(&store_tables[t], x->b.rows[t].data, x->b.rows[t].len) < 0)
+		if (store_rows_check(&store_tables[t], x->b.rows[t].data, x->b.rows[t].len, NULL) <
+		    0)
 			r = base_fail(err, -DCPI_EFORMAT, "rows are malformed");
 	if (r >= 0)
 		r = store_send(s, &x->b, err);
