@@ -359,17 +359,32 @@ static int put_hour(struct load *x)
 	return r < 0 ? r : put_work(x);
 }
 
-/* What is sent is whole rows of the tables. */
+/* Rows that a store would take: those of a machine and hour behind @from. */
+static int check(const struct load *x, const size_t from[STORE_NR_TABLES], struct base_err *err)
+{
+	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+		if (store_rows_check(&store_tables[t], x->b.rows[t].data + from[t],
+				     x->b.rows[t].len - from[t], NULL) < 0)
+			return base_fail(err, -DCPI_EFORMAT, "rows of '%s' are malformed",
+					 store_tables[t].name);
+	return 0;
+}
+
+static int add_hour(struct load *x, struct base_err *err)
+{
+	size_t from[STORE_NR_TABLES];
+	int r;
+
+	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+		from[t] = x->b.rows[t].len;
+	r = put_hour(x);
+	return r < 0 ? r : check(x, from, err);
+}
+
 static int send(struct load *x, struct store_server *s, struct base_err *err)
 {
-	int r = 0;
+	int r = store_send(s, &x->b, err);
 
-	for (size_t t = 0; t < STORE_NR_TABLES && r >= 0; t++)
-		if (store_rows_check(&store_tables[t], x->b.rows[t].data, x->b.rows[t].len, NULL) <
-		    0)
-			r = base_fail(err, -DCPI_EFORMAT, "rows are malformed");
-	if (r >= 0)
-		r = store_send(s, &x->b, err);
 	for (size_t t = 0; t < STORE_NR_TABLES; t++)
 		base_buf_clear(&x->b.rows[t]);
 	return r;
@@ -396,7 +411,7 @@ int fleet_load(const struct fleet *f, struct store_server *s, struct fleet_load 
 		return -ENOMEM;
 	for (x.hour = 0; x.hour < l->hours && r >= 0; x.hour++)
 		for (x.machine = l->first; x.machine < l->last && r >= 0; x.machine++) {
-			r = put_hour(&x);
+			r = add_hour(&x, err);
 			if (r >= 0 && store_batch_len(&x.b) >= AT_ONCE)
 				r = send(&x, s, err);
 		}
