@@ -328,7 +328,7 @@ static int by_offset(struct fetch *f, struct base_err *err)
 /* Numbers of routines in one question, which a server takes up to 256 KiB long. */
 enum { NUMBERS_AT_ONCE = 8000 };
 
-/* What the rows of an event say before their arrays are read, which is little work. */
+/* Rows tell this without their arrays, which is little work for a server. */
 struct facts {
 	uint32_t epoch; /* the first */
 	uint64_t samples;

@@ -371,7 +371,7 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 	name = get_text(r);
 	off = store_get_number(r, 8);
 	len = store_get_number(r, 8);
-	/* Of two that claim one number the first counts. */
+	/* The first of two that claim one number counts. */
 	i = !base_map_get(&f->wanted, &x.number, sizeof(x.number)) ||
 			    base_map_get(&f->by_routine, &x.number, sizeof(x.number))
 		    ? NULL

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is wanted of a store becomes conditions of SQL: times, platforms, labels, images. */
+/* Times, platforms, labels and images that are wanted of a store become conditions of SQL. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
