@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fleet.h"
+#include "store_internal.h"
 
 enum { AT_ONCE = 64 << 20 };
 
@@ -137,6 +138,8 @@ static int put_entries(const struct fleet_image *i, const uint32_t *count, uint6
 	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
 		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
 			r = store_put_number(row, left > WIDE ? WIDE : left, 2);
+	for (int far = 0; far < 2 && r >= 0; far++)
+		r = store_put_count(row, 0);
 	return r;
 }
 
@@ -159,8 +162,6 @@ static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t 
 	if (r >= 0)
 		r = store_put_text(row, file);
 	if (r >= 0)
-		r = store_put_number(row, 0, 4); /* the offsets' upper half */
-	if (r >= 0)
 		r = store_put_number(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
 	if (r >= 0)
 		r = store_put_number(row, x->f->period, 8);
@@ -182,11 +183,15 @@ static int add_total(struct load *x, size_t image, uint64_t version, size_t rout
 	/* Routines of pseudo-images are told apart by their names alone. */
 	bool dynamic = x->f->images[image].source->kind == PROFDB_DYNAMIC;
 	uint64_t owner = dynamic ? fleet_mix(77, image) : version;
-	uint64_t number = fleet_mix(owner, routine + 1000000);
+	struct store_key key;
+	uint64_t number;
 	int r = base_grow(&x->totals, &x->cap_totals, x->nr_totals + 1, sizeof(*x->totals));
 
 	if (r < 0)
 		return r;
+	memcpy(key.bytes, (const uint64_t[]){ fleet_mix(owner, 1), fleet_mix(owner, 2) },
+	       sizeof(key.bytes));
+	number = store_routine_key(&key, t->name, t->off);
 	x->totals[x->nr_totals++] = (struct total){ number, n };
 	if (dynamic && is_new(x, owner))
 		r = put_image(x, image, owner);
@@ -236,6 +241,8 @@ static int put_totals(struct load *x)
 	if (r >= 0)
 		r = store_put_number(row, x->f->period, 8);
 	if (r >= 0)
+		r = store_put_number(row, 1000000, 4);
+	if (r >= 0)
 		r = store_put_number(row, sum, 8);
 	if (r >= 0)
 		r = store_put_count(row, x->nr_totals);
@@ -244,7 +251,7 @@ static int put_totals(struct load *x)
 	if (r >= 0)
 		r = store_put_count(row, x->nr_totals);
 	for (size_t i = 0; i < x->nr_totals && r >= 0; i++)
-		r = store_put_number(row, x->totals[i].count, 4);
+		r = store_put_number(row, x->totals[i].count, 8);
 	x->l->samples += sum;
 	x->l->routines += x->nr_totals;
 	x->l->rows++;
@@ -357,7 +364,8 @@ static int send(struct load *x, struct store_server *s, struct base_err *err)
 	int r = 0;
 
 	for (size_t t = 0; t < STORE_NR_TABLES && r >= 0; t++)
-		if (store_rows_check(&store_tables[t], x->b.rows[t].data, x->b.rows[t].len) < 0)
+		if (store_rows_check(&store_tables[t], x->b.rows[t].data, x->b.rows[t].len, NULL) <
+		    0)
 			r = base_fail(err, -DCPI_EFORMAT, "rows are malformed");
 	if (r >= 0)
 		r = store_send(s, &x->b, err);

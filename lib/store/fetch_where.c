@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is wanted of a store becomes conditions of SQL: times, platforms, labels, images. */
+/* A user's wishes become conditions of SQL: times, platforms, labels, images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

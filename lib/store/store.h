@@ -70,7 +70,7 @@ struct store_table {
 extern const struct store_table store_tables[STORE_NR_TABLES];
 /* The columns' names with commas between them. 0 or -ENOMEM. */
 int store_columns(const struct store_table *t, struct base_buf *to);
-/* What the rows of a batch agree in. Zero-initialize. */
+/* The rows of a batch agree in these. Zero-initialize. */
 struct store_rows_facts {
 	bool known; /* the other two */
 	uint64_t epoch;

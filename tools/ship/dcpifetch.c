@@ -138,7 +138,7 @@ static int run(int nr, char **what, struct base_err *err)
 	r = find_detail(&w.detail, err);
 	if (r >= 0)
 		r = find_times(&w, err);
-	/* What one user may read, others need not. */
+	/* The store may know the user, and not others here. */
 	umask(077);
 	signal(SIGPIPE, SIG_IGN);
 	return r < 0 ? r : fetch(&w, err);
