@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet.h"
 #include "regress_sets.h"
 #include "report.h"
 #include "tools.h"
@@ -489,10 +490,16 @@ static int print_json(const struct report *x, struct base_err *err)
 
 static int compare(struct report *x, struct base_err *err)
 {
+	enum fleet_detail detail = insns ? FLEET_FILES : FLEET_REPLICATES;
 	int r = 0;
 
-	for (size_t i = 0; i < 2 && r >= 0; i++)
-		r = sets_gather(&x->sets.v[i], false, true, err);
+	for (size_t i = 0; i < 2 && r >= 0; i++) {
+		struct set *s = &x->sets.v[i];
+
+		r = fleet_use(&s->sel, detail, s->nr_what, s->what, err);
+		if (r >= 0)
+			r = sets_gather(s, false, true, err);
+	}
 	if (r >= 0)
 		r = choose_event(x, err);
 	x->r.with_insns = insns;

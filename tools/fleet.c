@@ -123,6 +123,7 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 	if (detail == FLEET_REPLICATES) {
 		add_word(w, "-hosts");
 		add_word(w, "-epochs");
+		add_word(w, "-symbols");
 	}
 	add_option(w, "-epoch", s->epoch);
 	add_option(w, "-platform", s->platform);

@@ -454,7 +454,9 @@ static int ask_routines(struct fetch *f, const char *which, struct base_err *err
 	int r = base_buf_printf(&sql, "GLOBAL IN (SELECT image FROM routine WHERE %s)", which);
 
 	if (r >= 0)
-		r = ask_images(f, false, (const char *)sql.data, err);
+		r = ask_images(f, f->w->symbols, (const char *)sql.data, err);
+	if (r >= 0 && f->w->symbols)
+		r = ask_contents(f, (const char *)sql.data, err);
 	base_buf_clear(&sql);
 	if (r >= 0)
 		r = base_buf_printf(&sql,

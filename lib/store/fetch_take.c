@@ -385,7 +385,8 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 		result = -ENOMEM;
 	if (x.placed) {
 		x.off = place_routine(i, off, &len);
-		result = add_symbol(i, name, x.off, len);
+		if (!f->w->symbols || i->kind == PROFDB_DYNAMIC)
+			result = add_symbol(i, name, x.off, len);
 	}
 	free(name);
 	if (result < 0 || !i || r->bad)

@@ -213,6 +213,7 @@ struct store_want {
 	const char *const *labels, *const *images; /* images: as tools name them */
 	size_t nr_labels, nr_images;		   /* 0: all */
 	bool by_platform, by_epoch; /* these stay apart, else they are added up by the server */
+	bool symbols; /* by routine: images get all their symbols, not those with samples alone */
 };
 
 struct store_fetched {
