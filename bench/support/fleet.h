@@ -11,7 +11,7 @@
 #include "store.h"
 
 enum {
-	FLEET_IMAGES = 330, /* of a machine */
+	FLEET_IMAGES = 380, /* of a machine */
 	FLEET_OWN = 6,	    /* of these, with an identity that no other machine has */
 	FLEET_VERSIONS = 3, /* of each other image in the fleet */
 	FLEET_LEVELS = 12,  /* loads, each twice the one before */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fleet.h"
-#include "store_internal.h"
 
 enum { AT_ONCE = 64 << 20 };
 
@@ -115,32 +114,38 @@ static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t n
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* The largest count that fits into an element; of such there are several. */
+/* The largest count that fits beside offsets of 32 bits; others stand apart. */
 enum { WIDE = UINT16_MAX };
+
+/* Those entries whose counts are wide, or those whose are not: offsets, then counts. */
+static int put_some(const struct fleet_image *i, const uint32_t *count, bool wide,
+		    struct base_buf *row)
+{
+	size_t off = wide ? 8 : 4, n = wide ? 8 : 2;
+	uint64_t nr = 0;
+	int r = 0;
+
+	for (size_t k = 0; k < i->source->nr_places; k++)
+		nr += count[k] && (count[k] > WIDE) == wide;
+	for (int column = 0; column < 2 && r >= 0; column++) {
+		r = store_put_count(row, nr);
+		for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
+			if (count[k] && (count[k] > WIDE) == wide)
+				r = column ? store_put_number(row, count[k], n)
+					   : store_put_number(row, i->places[k].off, off);
+	}
+	return r;
+}
 
 /* Offsets here have less than 32 bits. */
 static int put_entries(const struct fleet_image *i, const uint32_t *count, uint64_t *entries,
 		       struct base_buf *row)
 {
-	uint64_t nr = 0;
-	int r;
+	int r = put_some(i, count, false, row);
 
-	for (size_t k = 0; k < i->source->nr_places; k++) {
-		nr += (count[k] + WIDE - 1) / WIDE;
+	for (size_t k = 0; k < i->source->nr_places; k++)
 		*entries += count[k] != 0;
-	}
-	r = store_put_count(row, nr);
-	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
-			r = store_put_number(row, i->places[k].off, 4);
-	if (r >= 0)
-		r = store_put_count(row, nr);
-	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-		for (uint32_t left = count[k]; left && r >= 0; left -= left > WIDE ? WIDE : left)
-			r = store_put_number(row, left > WIDE ? WIDE : left, 2);
-	for (int far = 0; far < 2 && r >= 0; far++)
-		r = store_put_count(row, 0);
-	return r;
+	return r < 0 ? r : put_some(i, count, true, row);
 }
 
 static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t sum)
@@ -183,15 +188,11 @@ static int add_total(struct load *x, size_t image, uint64_t version, size_t rout
 	/* Routines of pseudo-images are told apart by their names alone. */
 	bool dynamic = x->f->images[image].source->kind == PROFDB_DYNAMIC;
 	uint64_t owner = dynamic ? fleet_mix(77, image) : version;
-	struct store_key key;
-	uint64_t number;
+	uint64_t number = fleet_mix(owner, routine + 1000000);
 	int r = base_grow(&x->totals, &x->cap_totals, x->nr_totals + 1, sizeof(*x->totals));
 
 	if (r < 0)
 		return r;
-	memcpy(key.bytes, (const uint64_t[]){ fleet_mix(owner, 1), fleet_mix(owner, 2) },
-	       sizeof(key.bytes));
-	number = store_routine_key(&key, t->name, t->off);
 	x->totals[x->nr_totals++] = (struct total){ number, n };
 	if (dynamic && is_new(x, owner))
 		r = put_image(x, image, owner);
@@ -358,17 +359,32 @@ static int put_hour(struct load *x)
 	return r < 0 ? r : put_work(x);
 }
 
-/* What is sent is whole rows of the tables. */
+/* Rows that a store would take: those of a machine and hour behind @from. */
+static int check(const struct load *x, const size_t from[STORE_NR_TABLES], struct base_err *err)
+{
+	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+		if (store_rows_check(&store_tables[t], x->b.rows[t].data + from[t],
+				     x->b.rows[t].len - from[t], NULL) < 0)
+			return base_fail(err, -DCPI_EFORMAT, "rows of '%s' are malformed",
+					 store_tables[t].name);
+	return 0;
+}
+
+static int add_hour(struct load *x, struct base_err *err)
+{
+	size_t from[STORE_NR_TABLES];
+	int r;
+
+	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+		from[t] = x->b.rows[t].len;
+	r = put_hour(x);
+	return r < 0 ? r : check(x, from, err);
+}
+
 static int send(struct load *x, struct store_server *s, struct base_err *err)
 {
-	int r = 0;
+	int r = store_send(s, &x->b, err);
 
-	for (size_t t = 0; t < STORE_NR_TABLES && r >= 0; t++)
-		if (store_rows_check(&store_tables[t], x->b.rows[t].data, x->b.rows[t].len, NULL) <
-		    0)
-			r = base_fail(err, -DCPI_EFORMAT, "rows are malformed");
-	if (r >= 0)
-		r = store_send(s, &x->b, err);
 	for (size_t t = 0; t < STORE_NR_TABLES; t++)
 		base_buf_clear(&x->b.rows[t]);
 	return r;
@@ -395,7 +411,7 @@ int fleet_load(const struct fleet *f, struct store_server *s, struct fleet_load 
 		return -ENOMEM;
 	for (x.hour = 0; x.hour < l->hours && r >= 0; x.hour++)
 		for (x.machine = l->first; x.machine < l->last && r >= 0; x.machine++) {
-			r = put_hour(&x);
+			r = add_hour(&x, err);
 			if (r >= 0 && store_batch_len(&x.b) >= AT_ONCE)
 				r = send(&x, s, err);
 		}

@@ -215,7 +215,10 @@ static int refused(struct store_server *s, long status, struct base_err *err)
 	}
 }
 
-/* The address of a request: settings, and the statement where rows are the body. */
+/*
+ * The address of a request: settings, and the statement where rows are the body. Rows that are
+ * taken are in the tables of all shards then: by default a server would only promise to send them.
+ */
 static int make_address(struct store_server *s, const char *sql, struct base_buf *to)
 {
 	char *escaped = sql ? curl_easy_escape(s->curl, sql, 0) : NULL;

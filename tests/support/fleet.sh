@@ -26,6 +26,12 @@ fleet_zookeeper_start()
 	java -Xmx256m -cp '/usr/share/java/*:/etc/zookeeper/conf' org.apache.zookeeper.server.quorum.QuorumPeerMain \
 		"$fleet_dir/zoo.cfg" >"$fleet_dir/zookeeper.log" 2>&1 &
 	fleet_zookeeper=$!
+	for _ in $(seq 300); do
+		! (: <>"/dev/tcp/127.0.0.1/$fleet_zkport") 2>/dev/null || return 0
+		sleep 0.1
+	done
+	echo "fleet: ZooKeeper does not answer" >&2
+	return 1
 }
 
 fleet_cluster()
@@ -123,7 +129,7 @@ fleet_start()
 	mapfile -t ports < <(fleet_ports $((3 * nr + 1)))
 	fleet_http=("${ports[@]:0:nr}") fleet_tcp=("${ports[@]:nr:nr}") fleet_inter=("${ports[@]:2 * nr:nr}")
 	fleet_zkport=${ports[3 * nr]}
-	[ "$3" = 1 ] || fleet_zookeeper_start
+	[ "$3" = 1 ] || fleet_zookeeper_start || return 1
 	for ((i = 0; i < nr; i++)); do
 		fleet_config $i
 		clickhouse-server --config-file="$fleet_dir/server$i/config.xml" >"$fleet_dir/server$i/out" 2>&1 &

@@ -91,8 +91,11 @@ int known_store(struct known *k, const char *id, struct base_err *err)
 			return base_fail_errno(err, -errno, "cannot forget what was sent");
 		known_release(k);
 	}
-	r = base_file_write(k->dir_fd, STORE_FILE, 0600, id, strlen(id), err);
-	return r < 0 ? r : !first;
+	/* Where there is no room for it, batches go all the same, which makes some. */
+	r = base_file_write(k->dir_fd, STORE_FILE, 0600, id, strlen(id), NULL);
+	return r < 0 && r != -ENOSPC && r != -EDQUOT
+		       ? base_fail_errno(err, r, "cannot note which store it is")
+		       : !first;
 }
 
 void known_release(struct known *k)
