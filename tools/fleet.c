@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is asked of a fleet's store is copied by dcpifetch into a database of this process. */
+/* dcpifetch copies the chosen part of a fleet's store into a database of this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -49,7 +49,7 @@ static int remove_later(const char *folder)
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR);
 
-		/* Whoever reads what this process prints does not wait for the other one. */
+		/* A reader of this process's output does not wait for the other one. */
 		for (int fd = 0; fd < 3 && null >= 0; fd++)
 			dup2(null, fd);
 		close(ends[1]);
@@ -123,6 +123,7 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 	if (detail == FLEET_REPLICATES) {
 		add_word(w, "-hosts");
 		add_word(w, "-epochs");
+		add_word(w, "-symbols");
 	}
 	add_option(w, "-epoch", s->epoch);
 	add_option(w, "-platform", s->platform);
@@ -149,7 +150,7 @@ static void exec_fetch(const struct words *w)
 	_exit(127);
 }
 
-/* What dcpifetch says is "dcpifetch: TEXT", and on a second line "hint: TEXT". */
+/* dcpifetch says "dcpifetch: TEXT", and on a second line "hint: TEXT". */
 static int take_failure(char *said, struct base_err *err)
 {
 	static const char prefix[] = "dcpifetch: ", hint[] = "\nhint: ";

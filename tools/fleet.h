@@ -12,7 +12,7 @@ enum fleet_detail {
 	FLEET_ROUTINE,	  /* samples by routine, of all machines together */
 	FLEET_REPLICATES, /* samples by routine, of each machine and epoch */
 	FLEET_OFFSET,	  /* samples by instruction, of all machines together */
-	FLEET_FILES,	  /* what each machine has, with call paths and workloads */
+	FLEET_FILES,	  /* all that each machine has, with call paths and workloads */
 };
 
 /*

@@ -38,6 +38,7 @@
 	X(dcpitimeline, "show how shares of the samples changed over time")                        \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
+	X(dcpiregress, "tell which routines got slower between two sets of samples")               \
 	X(dcpikdiff, "keep the running kernel's code, and list where it was patched")              \
 	G("How is the machine sampled?")                                                           \
 	P(dcpid, "the daemon: samples the machine, and keeps a database")                          \

@@ -328,7 +328,7 @@ static int by_offset(struct fetch *f, struct base_err *err)
 /* Numbers of routines in one question, which a server takes up to 256 KiB long. */
 enum { NUMBERS_AT_ONCE = 8000 };
 
-/* Rows tell this without their arrays, which is little work for a server. */
+/* Facts of an event's rows that are known before their arrays are read, which is little work. */
 struct facts {
 	uint32_t epoch; /* the first */
 	uint64_t samples;
@@ -355,7 +355,7 @@ static int ask_facts(struct fetch *f, const char *event, bool final, struct fact
 	return r;
 }
 
-/* What is the same in all rows is a constant. */
+/* The epoch is a constant where rows of all epochs are added up. */
 static int ask_sums(struct fetch *f, const char *event, const struct facts *facts, bool final,
 		    struct base_buf *answer, struct base_err *err)
 {
@@ -454,7 +454,9 @@ static int ask_routines(struct fetch *f, const char *which, struct base_err *err
 	int r = base_buf_printf(&sql, "GLOBAL IN (SELECT image FROM routine WHERE %s)", which);
 
 	if (r >= 0)
-		r = ask_images(f, false, (const char *)sql.data, err);
+		r = ask_images(f, f->w->symbols, (const char *)sql.data, err);
+	if (r >= 0 && f->w->symbols)
+		r = ask_contents(f, (const char *)sql.data, err);
 	base_buf_clear(&sql);
 	if (r >= 0)
 		r = base_buf_printf(&sql,

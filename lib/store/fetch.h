@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What has been fetched so far, between the questions (fetch.c) and the database (fetch_db.c). */
+/* The state of a fetch, between the questions (fetch.c) and the database (fetch_db.c). */
 #ifndef DCPI_STORE_FETCH_H
 #define DCPI_STORE_FETCH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was fetched is written as a database, by the way that archives take. */
+/* Fetched images and profiles are written as a database, by the way that archives take. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -141,7 +141,7 @@ int fetch_take_content(struct fetch *f, struct store_reader *r)
 		return 0;
 	store_content_key(bytes, len, &sum);
 	if (memcmp(&sum, &c.key, sizeof(sum)) != 0)
-		return 0; /* someone has put other bytes there: the image has none then */
+		return 0; /* these are other bytes: the image has none then */
 	result =
 		base_grow(&f->contents, &f->cap_contents, f->nr_contents + 1, sizeof(*f->contents));
 	if (result >= 0)
@@ -371,7 +371,7 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 	name = get_text(r);
 	off = store_get_number(r, 8);
 	len = store_get_number(r, 8);
-	/* The first of two that claim one number counts. */
+	/* The first one counts of two that claim one number. */
 	i = !base_map_get(&f->wanted, &x.number, sizeof(x.number)) ||
 			    base_map_get(&f->by_routine, &x.number, sizeof(x.number))
 		    ? NULL
@@ -385,7 +385,8 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 		result = -ENOMEM;
 	if (x.placed) {
 		x.off = place_routine(i, off, &len);
-		result = add_symbol(i, name, x.off, len);
+		if (!f->w->symbols || i->kind == PROFDB_DYNAMIC)
+			result = add_symbol(i, name, x.off, len);
 	}
 	free(name);
 	if (result < 0 || !i || r->bad)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Times, platforms, labels and images that are wanted of a store become conditions of SQL. */
+/* A user's wishes become conditions of SQL: times, platforms, labels, images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

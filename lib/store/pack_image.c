@@ -132,7 +132,7 @@ static uint64_t version_of(const struct store_pack *p, const struct analysis_ima
 					  : image_nr_symbols(img) + 1;
 }
 
-/* What tells the rows of one image apart that a store may need. */
+/* Tells apart the rows of one image that a store may need. */
 static void row_key(const struct store_key *key, const struct store_key *content, uint64_t detail,
 		    struct store_key *out)
 {

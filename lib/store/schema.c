@@ -244,7 +244,7 @@ int store_expire(struct store_server *s, int64_t now,
 
 /* ---- what is new ----------------------------------------------------------------------------- */
 
-/* What rows refer to comes before them. */
+/* Rows come behind all that they refer to. */
 int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err)
 {
 	static const enum store_table_nr order[STORE_NR_TABLES] = {

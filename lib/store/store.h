@@ -70,7 +70,7 @@ struct store_table {
 extern const struct store_table store_tables[STORE_NR_TABLES];
 /* The columns' names with commas between them. 0 or -ENOMEM. */
 int store_columns(const struct store_table *t, struct base_buf *to);
-/* What the rows of a batch agree in. Zero-initialize. */
+/* The rows of a batch agree in these. Zero-initialize. */
 struct store_rows_facts {
 	bool known; /* the other two */
 	uint64_t epoch;
@@ -213,6 +213,7 @@ struct store_want {
 	const char *const *labels, *const *images; /* images: as tools name them */
 	size_t nr_labels, nr_images;		   /* 0: all */
 	bool by_platform, by_epoch; /* these stay apart, else they are added up by the server */
+	bool symbols; /* by routine: images get all their symbols, not those with samples alone */
 };
 
 struct store_fetched {

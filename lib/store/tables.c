@@ -156,7 +156,7 @@ static void check_number(const struct store_column *c, uint64_t v, bool *other,
 static void check_text(const struct store_column *c, const char *text, size_t len, bool *other,
 		       struct store_rows_facts *f)
 {
-	if (strcmp(c->name, "platform") != 0)
+	if (!text || strcmp(c->name, "platform") != 0)
 		return;
 	*other |= len >= sizeof(f->platform) ||
 		  (f->known && (strlen(f->platform) != len || memcmp(f->platform, text, len)));

@@ -66,6 +66,52 @@ same dcpilist -asm triple hi -epoch all -event cpu-clock
 same dcpiprof -event imiss -epoch all app
 same dcpidiff -set app -epoch all -set app -epoch all
 
+month=$(date -u -d "@$app_epoch" +%Y%m)
+same dcpiprof -i -epoch "$month..$month"
+"$DCPI_BIN/dcpiprof" -db "$store" -epoch "$(date -u -d '-40 days' +%Y%m)" >out 2>err && exit 1
+grep -q 'no samples of that time' err
+
+# Three machines behind a relay; damaged and hostile batches hold up nobody.
+mkdir relay
+for n in 1 2 3; do
+	"$mkdb" "machine$n" <<-END
+		platform machine$n
+		epoch $app_epoch
+		profile file /opt/app/app $app/app
+		word label night$n
+		event cpu-clock 1000000
+		at hot+17 $((n * 100000))
+		profile named idle
+		event cpu-clock 1000000
+		at 0 $((n * 7000000000))
+		finish
+	END
+	"$DCPI_BIN/dcpiship" -db "machine$n" -spool "relay/machine$n"
+done
+head -c 3000 /dev/urandom >relay/machine1/0.batch
+cp relay/machine2/*.batch relay/machine2/1.batch
+printf x | dd of=relay/machine2/1.batch bs=1 seek=100 conv=notrunc status=none
+ln -s /etc/passwd relay/machine3/2.batch
+"$DCPI_BIN/dcpiship" -relay relay -to "$store" 2>err | grep -x '3 batches sent, .* MB' >sent || { cat err; exit 1; }
+[ "$(grep -c 'is set aside as .bad' err)" = 3 ]
+[ -z "$(ls relay/*/*.batch 2>/dev/null)" ]
+for n in 1 2 3; do
+	"$DCPI_BIN/dcpiship" -db "machine$n" -spool "relay/machine$n" -to "$store" -verify >verified || { cat verified; exit 1; }
+done
+
+# total WORD…: the samples that a report has in all.
+total() { "$DCPI_BIN/dcpiprof" -db "$store" -epoch all -event cpu-clock "$@" 2>err | awk '$NF == "total" { print $1 }'; }
+[ "$(total)" = $((214 + 6 * 7000100000)) ]
+[ "$(total -by host)" = $((214 + 6 * 7000100000)) ]
+[ "$(total -by exe)" = $((214 + 6 * 7000100000)) ]
+[ "$(total -label night2)" = 200000 ]
+[ "$(total -label night2 -label night3 -by host)" = 500000 ]
+[ "$(total -by label)" = $((214 + 6 * 7000100000)) ]
+[ "$(total -platform 'machine*' -no_idle)" = 600000 ]
+[ "$(total -platform 'machine*' -no_idle -by host)" = 600000 ]
+"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -no_header -by host app 2>err | awk '{ print $1, $NF }' | tr '\n' ' ' >hosts
+grep -qx '300000 machine3 200000 machine2 100000 machine1 100 box 600100 total ' hosts
+
 # Texts of users are data.
 for hostile in "'" "a'; DROP TABLE prof; --" "\\" $'\n' '%_*?'; do
 	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all "$hostile" >out 2>err && { echo "'$hostile' is an image"; exit 1; }
@@ -73,7 +119,7 @@ for hostile in "'" "a'; DROP TABLE prof; --" "\\" $'\n' '%_*?'; do
 	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -label "$hostile" >out 2>err && { echo "'$hostile' is a label"; exit 1; }
 	if grep -i 'syntax\|code:' err; then exit 1; fi
 done
-same dcpiprof -i -epoch all
+same dcpiprof -i -epoch all -platform box
 
 # Copies go with the tools that made them.
 mkdir copies

@@ -15,7 +15,7 @@
 static const char *from, *into, *credentials, *epoch, *platform, *event, *detail = "offset";
 static const char *since, *until;
 static struct base_opt_list labels;
-static bool hosts, epochs, quiet;
+static bool hosts, epochs, symbols, quiet;
 
 static const struct base_opt options[] = {
 	{ "from", BASE_OPT_STRING, &from, "STORE",
@@ -46,6 +46,9 @@ static const struct base_opt options[] = {
 	  "Platforms stay apart (default: they are added up as platform 'fleet-of-N').", 0, 0 },
 	{ "epochs", BASE_OPT_FLAG, &epochs, NULL,
 	  "Epochs stay apart (default: they are added up as the first one).", 0, 0 },
+	{ "symbols", BASE_OPT_FLAG, &symbols, NULL,
+	  "With '-detail routine': all symbols of the images, not of routines with samples alone.",
+	  0, 0 },
 	{ "quiet", BASE_OPT_FLAG, &quiet, NULL, "Say nothing where nothing is wrong.", 0, 0 },
 	{ 0 },
 };
@@ -126,7 +129,8 @@ static int run(int nr, char **what, struct base_err *err)
 				.images = (const char *const *)what,
 				.nr_images = (size_t)nr,
 				.by_platform = hosts,
-				.by_epoch = epochs };
+				.by_epoch = epochs,
+				.symbols = symbols };
 	int r;
 
 	if (!from)
@@ -138,7 +142,7 @@ static int run(int nr, char **what, struct base_err *err)
 	r = find_detail(&w.detail, err);
 	if (r >= 0)
 		r = find_times(&w, err);
-	/* What one user may read, others need not. */
+	/* The store may know the user, and not others here. */
 	umask(077);
 	signal(SIGPIPE, SIG_IGN);
 	return r < 0 ? r : fetch(&w, err);

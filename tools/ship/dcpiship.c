@@ -175,7 +175,7 @@ static int round_of(struct spool *sp, int dir_fd, struct base_err *err)
 	struct base_err why = { 0 };
 	int r = sp ? gather_epochs(sp, db, &g, &why) : 0, sent = 0;
 
-	/* What was packed is sent even where the rest cannot be packed. */
+	/* Batches are sent even where another epoch cannot be packed. */
 	if (to) {
 		sent = store_open(to, credentials, &s, err);
 		if (sent >= 0)

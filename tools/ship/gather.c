@@ -113,7 +113,7 @@ static int put(struct gathering *x, const char *epoch, const char *platform,
 	return r;
 }
 
-/* What earlier flushes sent stays among the keys, as a batch of theirs may come last. */
+/* Rows that earlier flushes sent stay among the keys, as a batch of theirs may come last. */
 static int pack(struct gathering *x, const char *epoch, const char *platform, struct base_err *err)
 {
 	struct store_pack_how how = { .row = note_row, .bad = on_bad, .ctx = x };
@@ -173,7 +173,7 @@ static bool was_sent(const struct gathering *x, const char *epoch, const char *p
 	       faccessat(x->s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* What became of the parts of a joined epoch: its samples must not count twice. */
+/* The fate of the parts of a joined epoch: its samples must not count twice. */
 struct parts {
 	size_t nr, shipped, sent; /* sent: at least some of it */
 };

@@ -31,7 +31,7 @@ static void names_release(struct names *n)
 	free(n->v);
 }
 
-/* By their last names, which begin with the epoch. */
+/* Sorts by the last part of names, which begins with the epoch. */
 static int compare(const void *a, const void *b)
 {
 	return strcmp(base_path_name(*(char *const *)a), base_path_name(*(char *const *)b));

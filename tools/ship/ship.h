@@ -26,7 +26,7 @@ bool known_has(void *ctx, const void *key, size_t len);
 void known_add(void *ctx, const void *key, size_t len);
 /* The keys that were added are in batches that last now. */
 int known_keep(struct known *k, struct base_err *err);
-/* Those that were added since are in no batch. */
+/* The keys that were added since are in no batch. */
 void known_drop(struct known *k);
 /* The store @id is another one than before: nothing is known of it. 1: it is; 0; negative. */
 int known_store(struct known *k, const char *id, struct base_err *err);

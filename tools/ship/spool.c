@@ -38,7 +38,7 @@ static int read_shipped(struct spool *s)
 	return r;
 }
 
-/* What a dcpiship that was killed has begun; under the lock. */
+/* Removes files that a killed dcpiship has begun; under the lock. */
 static void remove_begun(const struct spool *s)
 {
 	struct dirent *e;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chance.h"
 #include "code.h"
 #include "demangle.h"
 #include "diff.h"
@@ -491,17 +492,7 @@ static int compare_code(struct pair *p)
  * with probability CHANCE. */
 static double bound_of(size_t nr)
 {
-	double low = 0, high = 40;
-
-	for (int i = 0; i < 60 && nr; i++) {
-		double z = (low + high) / 2;
-
-		if (erfc(z / sqrt(2)) * (double)nr > CHANCE)
-			low = z;
-		else
-			high = z;
-	}
-	return high;
+	return chance_quantile(CHANCE / 2 / fmax(1, (double)nr), INFINITY);
 }
 
 /*

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests every routine for a slow-down: sizes of replicates, overdispersion, exact and moderated
+ * tests, Holm's correction with Tarone's count of comparisons. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "chance.h"
+#include "regress.h"
+
+/* A row takes part in estimates of sizes and of dispersion from this mean count on: below it,
+ * ratios of small whole numbers are biased. */
+enum { COUNT_MIN = 20 };
+/* A routine that differs more than this is not taken for unchanged. */
+static const double changed_p = 1e-3;
+/* The limit is the slow-down that is found in all but this part of cases. */
+static const double missed = 0.01;
+
+static size_t nr_all(const struct regress *x)
+{
+	return x->nr_replicates[0] + x->nr_replicates[1];
+}
+
+static size_t first_of(const struct regress *x, int set)
+{
+	return set ? x->nr_replicates[0] : 0;
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+struct ratio {
+	double ratio, weight;
+};
+
+static int by_ratio(const void *pa, const void *pb)
+{
+	const struct ratio *a = pa, *b = pb;
+
+	return (a->ratio > b->ratio) - (a->ratio < b->ratio);
+}
+
+static double median(struct ratio *v, size_t nr)
+{
+	double all = 0, sum = 0;
+
+	if (nr)
+		qsort(v, nr, sizeof(*v), by_ratio);
+	for (size_t i = 0; i < nr; i++)
+		all += v[i].weight;
+	for (size_t i = 0; i < nr; i++) {
+		sum += v[i].weight;
+		if (sum > all / 2)
+			return v[i].ratio;
+		if (sum == all / 2 && i + 1 < nr)
+			return (v[i].ratio + v[i + 1].ratio) / 2;
+	}
+	return 1;
+}
+
+static double sum_of(const struct regress *x, const struct regress_row *row, int set)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < x->nr_replicates[set]; i++)
+		sum += (double)row->count[first_of(x, set) + i];
+	return sum;
+}
+
+static bool is_unchanged(const struct regress_row *row)
+{
+	return !row->excluded && row->p[0] >= changed_p && row->p[1] >= changed_p;
+}
+
+/* The weight of a row's ratio is 1 / its standard deviation, as the median of variables of unequal
+ * deviation wants it. */
+static double precision(const struct regress *x, double a, double b)
+{
+	return 1 / (1 / a + 1 / b + x->overdispersion);
+}
+
+/* The size of B over that of A. Returns by how much totals[1] / totals[0] is to be multiplied. */
+static double settle_sets(struct regress *x, struct ratio *v)
+{
+	double ratio, information = 0;
+
+	x->nr_sized = 0;
+	for (double least = COUNT_MIN; !x->nr_sized && least >= 1; least = least > 1 ? 1 : 0) {
+		for (size_t i = 0; i < x->nr; i++) {
+			const struct regress_row *row = &x->v[i];
+			double w;
+
+			if (!is_unchanged(row) || row->sum[0] < least || row->sum[1] < least)
+				continue;
+			w = precision(x, row->sum[0], row->sum[1]);
+			information += w;
+			v[x->nr_sized++] = (struct ratio){ row->sum[1] / row->sum[0], sqrt(w) };
+		}
+	}
+	if (!x->nr_sized)
+		return 1;
+	ratio = median(v, x->nr_sized);
+	x->size_error = M_PI / 2 / information;
+	return ratio / (x->total[1] / x->total[0]);
+}
+
+/* The sizes of replicates within a set, by their ratios to the set's sums. */
+static void size_replicates(struct regress *x, int set, struct ratio *v)
+{
+	size_t from = first_of(x, set), nr_reps = x->nr_replicates[set];
+	double total = 0;
+
+	for (size_t r = from; r < from + nr_reps; r++) {
+		size_t nr = 0;
+
+		x->size[r] = 0;
+		for (size_t i = 0; i < x->nr; i++) {
+			const struct regress_row *row = &x->v[i];
+			double n = (double)row->count[r];
+
+			if (row->excluded || row->sum[set] < COUNT_MIN * (double)nr_reps)
+				continue;
+			v[nr++] = (struct ratio){ n / row->sum[set], sqrt(row->sum[set]) };
+		}
+		if (nr)
+			x->size[r] = median(v, nr);
+		total += x->size[r];
+	}
+	x->total[set] = 0;
+	for (size_t i = 0; i < x->nr; i++)
+		x->total[set] += x->v[i].excluded ? 0 : x->v[i].sum[set];
+	for (size_t r = from; r < from + nr_reps; r++)
+		x->size[r] = total > 0 ? x->size[r] / total * x->total[set]
+				       : x->total[set] / (double)nr_reps;
+}
+
+static void scale_set(struct regress *x, int set, double by)
+{
+	x->total[set] *= by;
+	for (size_t i = 0; i < x->nr_replicates[set]; i++)
+		x->size[first_of(x, set) + i] *= by;
+}
+
+/* ---- dispersion ---------------------------------------------------------------------------- */
+
+/* Pearson's sum of a row's replicates within their sets, and its degrees of freedom. */
+static double pearson(const struct regress *x, const struct regress_row *row, double dispersion,
+		      double *degrees)
+{
+	double sum = 0;
+
+	*degrees = 0;
+	for (int set = 0; set < 2; set++) {
+		size_t from = first_of(x, set), nr = x->nr_replicates[set], used = 0;
+
+		if (row->sum[set] < COUNT_MIN * (double)nr)
+			continue;
+		for (size_t r = from; r < from + nr; r++) {
+			double mean = row->sum[set] * x->size[r] / x->total[set];
+			double off = (double)row->count[r] - mean;
+
+			if (mean <= 0)
+				continue;
+			used++;
+			sum += off * off / (mean + dispersion * mean * mean);
+		}
+		*degrees += used > 1 ? (double)(used - 1) : 0;
+	}
+	return sum;
+}
+
+static double typical(const struct regress *x, double dispersion, struct ratio *v)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < x->nr; i++) {
+		double degrees, sum = pearson(x, &x->v[i], dispersion, &degrees);
+
+		if (x->v[i].excluded || degrees == 0)
+			continue;
+		/* The median of chi-square, by Wilson and Hilferty. */
+		v[nr].weight = 1;
+		v[nr++].ratio = sum / (degrees * pow(1 - 2 / (9 * degrees), 3));
+	}
+	return nr ? median(v, nr) : 0;
+}
+
+/* The dispersion with which the typical row varies as expected; 0 if chance explains all. */
+static void find_overdispersion(struct regress *x, struct ratio *v)
+{
+	double low = 0, high = 10;
+
+	x->overdispersion = 0;
+	if (typical(x, 0, v) <= 1)
+		return;
+	for (int i = 0; i < 40; i++) {
+		double d = i < 20 ? sqrt(fmax(low, 1e-12) * high) : (low + high) / 2;
+
+		if (typical(x, d, v) > 1)
+			low = d;
+		else
+			high = d;
+	}
+	x->overdispersion = high;
+}
+
+static double trigamma_inverse(double y)
+{
+	double low = 1e-6, high = 1e6;
+
+	for (int i = 0; i < 100; i++) {
+		double at = sqrt(low * high);
+
+		if (chance_trigamma(at) > y)
+			low = at;
+		else
+			high = at;
+	}
+	return high;
+}
+
+/* Fits the distribution of true spreads to those seen: moments of their logarithms (Smyth 2004). */
+static void fit_prior(struct regress *x)
+{
+	double sum = 0, squares = 0, within = 0, n = 0, mean, extra;
+
+	for (size_t i = 0; i < x->nr; i++) {
+		struct regress_row *row = &x->v[i];
+		double half, e;
+
+		row->spread = pearson(x, row, x->overdispersion, &row->degrees);
+		if (row->degrees > 0)
+			row->spread /= row->degrees;
+		half = row->degrees / 2;
+		if (row->excluded || row->degrees == 0 || row->spread <= 0)
+			continue;
+		e = log(row->spread) - chance_digamma(half) + log(half);
+		n++;
+		sum += e;
+		squares += e * e;
+		within += chance_trigamma(half);
+	}
+	x->prior = 1;
+	x->prior_degrees = INFINITY;
+	if (n < 3)
+		return;
+	mean = sum / n;
+	extra = (squares - n * mean * mean) / (n - 1) - within / n;
+	x->prior = exp(mean);
+	/* Three standard errors of a variance: less is no sign that rows differ. */
+	if (extra > 3 * within / n * sqrt(2 / n)) {
+		x->prior_degrees = 2 * trigamma_inverse(extra);
+		x->prior = exp(mean + chance_digamma(x->prior_degrees / 2) -
+			       log(x->prior_degrees / 2));
+	}
+	x->prior = fmax(1, x->prior);
+}
+
+/* The spread of a row: its own, drawn to the typical one. */
+static double spread_of(const struct regress *x, const struct regress_row *row)
+{
+	double d0 = x->prior_degrees, d = row->degrees;
+
+	if (isinf(d0))
+		return x->prior;
+	return fmax(1, (d0 * x->prior + d * row->spread) / (d0 + d));
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+/* The sum over a set's replicates of the squares of their parts. */
+static double parts_of(const struct regress *x, int set)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < x->nr_replicates[set]; i++) {
+		double part = x->size[first_of(x, set) + i] / x->total[set];
+
+		sum += part * part;
+	}
+	return sum;
+}
+
+/* The relative variance of B's rate less A's, of a routine with @n samples for each of size. */
+static double variance_of(const struct regress *x, double n, double spread)
+{
+	double each = 0;
+
+	for (int set = 0; set < 2; set++)
+		each += 1 / (n * x->total[set]) + x->overdispersion * parts_of(x, set);
+	return spread * each + x->size_error;
+}
+
+/* The larger of an exact test, given the sum, and of the test with the replicates' variance. */
+static double test(const struct regress *x, const struct regress_row *row, int way, double factor)
+{
+	double n = row->sum[0] + row->sum[1], b = x->total[1] * factor, a = x->total[0];
+	double mean = n / (a + b), exact, t;
+
+	exact = way ? chance_binomial(row->sum[0], n, a / (a + b))
+		    : chance_binomial(row->sum[1], n, b / (a + b));
+	t = (row->sum[1] / b - row->sum[0] / a) / mean;
+	t /= sqrt(variance_of(x, mean, spread_of(x, row)));
+	return fmax(exact, chance_above(way ? -t : t, x->prior_degrees + row->degrees));
+}
+
+static void test_all(struct regress *x, double factor)
+{
+	for (size_t i = 0; i < x->nr; i++) {
+		struct regress_row *row = &x->v[i];
+		double n = row->sum[0] + row->sum[1];
+
+		row->p[0] = row->p[1] = 1;
+		if (row->excluded || n == 0)
+			continue;
+		row->p[0] = test(x, row, 0, factor);
+		row->p[1] = test(x, row, 1, 1);
+		row->ratio = row->sum[0] > 0
+				     ? row->sum[1] / x->total[1] / (row->sum[0] / x->total[0])
+				     : INFINITY;
+	}
+}
+
+static int ascending(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+
+	return (a > b) - (a < b);
+}
+
+static double least_p(const struct regress *x, const struct regress_row *row)
+{
+	double b = x->total[1] * (1 + x->least);
+
+	return pow(b / (x->total[0] + b), row->sum[0] + row->sum[1]);
+}
+
+/*
+ * Tarone's number: a routine with so few samples that no outcome can be an alarm is no comparison.
+ * That follows from the sum of its samples alone, which the test takes as given.
+ */
+static size_t count_tests(const struct regress *x, double *v)
+{
+	size_t nr = 0, low = 1, high;
+
+	for (size_t i = 0; i < x->nr; i++)
+		if (!x->v[i].excluded)
+			v[nr++] = least_p(x, &x->v[i]);
+	if (nr)
+		qsort(v, nr, sizeof(*v), ascending);
+	high = nr ? nr : 1;
+	while (low < high) {
+		size_t k = low + (high - low) / 2;
+
+		/* More than k routines can be an alarm if k comparisons are counted. */
+		if (v[k] <= x->rate / (double)k)
+			low = k + 1;
+		else
+			high = k;
+	}
+	return high;
+}
+
+/* Holm's procedure in one direction. */
+static void decide(struct regress *x, int way, double *v)
+{
+	size_t nr = 0, found = 0;
+	double bound;
+
+	for (size_t i = 0; i < x->nr; i++)
+		if (x->v[i].verdict == REGRESS_SAME)
+			v[nr++] = x->v[i].p[way];
+	if (nr)
+		qsort(v, nr, sizeof(*v), ascending);
+	while (found < nr && found < x->nr_tested &&
+	       v[found] <= x->rate / (double)(x->nr_tested - found))
+		found++;
+	bound = found ? v[found - 1] : -1;
+	for (size_t i = 0; i < x->nr; i++)
+		if (x->v[i].verdict == REGRESS_SAME && x->v[i].p[way] <= bound)
+			x->v[i].verdict = way ? REGRESS_FASTER : REGRESS_SLOWER;
+}
+
+static double limit_of(const struct regress *x, double samples, double spread, double degrees)
+{
+	double deviation = sqrt(variance_of(x, samples / x->total[0], spread));
+	double reach = chance_quantile(x->rate / (double)x->nr_tested, degrees) +
+		       chance_quantile(missed, degrees);
+
+	return (1 + x->least) * exp(reach * deviation) - 1;
+}
+
+double regress_limit(const struct regress *x, double samples)
+{
+	double own = (double)(nr_all(x) - 2);
+
+	return limit_of(x, samples, x->prior,
+			isinf(x->prior_degrees) ? INFINITY : x->prior_degrees + own);
+}
+
+static void finish(struct regress *x, double *v)
+{
+	x->nr_tested = count_tests(x, v);
+	for (size_t i = 0; i < x->nr; i++) {
+		struct regress_row *row = &x->v[i];
+		bool few = least_p(x, row) > x->rate / (double)x->nr_tested;
+
+		row->verdict = row->excluded ? REGRESS_UNTESTED : few ? REGRESS_FEW : REGRESS_SAME;
+		row->limit = INFINITY;
+		if (!row->excluded && row->sum[0] > 0)
+			row->limit = limit_of(x, row->sum[0], spread_of(x, row),
+					      x->prior_degrees + row->degrees);
+	}
+	decide(x, 0, v);
+	decide(x, 1, v);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static int check(struct regress *x)
+{
+	double all[2] = { 0, 0 };
+
+	for (size_t i = 0; i < x->nr; i++) {
+		struct regress_row *row = &x->v[i];
+
+		row->p[0] = row->p[1] = 1;
+		for (int set = 0; set < 2; set++) {
+			row->sum[set] = sum_of(x, row, set);
+			all[set] += row->excluded ? 0 : row->sum[set];
+		}
+	}
+	return all[0] > 0 && all[1] > 0 ? 0 : -EINVAL;
+}
+
+int regress_make(struct regress *x)
+{
+	enum { ROUNDS = 4 };
+	struct ratio *v = calloc(x->nr + 1, sizeof(*v));
+	double *p = calloc(x->nr + 1, sizeof(*p));
+	int r = check(x);
+
+	x->size = calloc(nr_all(x) + 1, sizeof(*x->size));
+	if (!v || !p || !x->size)
+		r = -ENOMEM;
+	if (r == 0) {
+		size_replicates(x, 0, v);
+		size_replicates(x, 1, v);
+		find_overdispersion(x, v);
+		fit_prior(x);
+	}
+	for (int i = 0; i < ROUNDS && r == 0; i++) {
+		scale_set(x, 1, settle_sets(x, v));
+		test_all(x, 1);
+	}
+	if (r == 0) {
+		test_all(x, 1 + x->least);
+		finish(x, p);
+	}
+	free(v);
+	free(p);
+	return r;
+}
+
+void regress_release(struct regress *x)
+{
+	free(x->size);
+	x->size = NULL;
+}

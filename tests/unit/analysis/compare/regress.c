@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Slow-downs above the limit are found, and chance raises no alarm, with and without replicates. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chance.h"
+#include "regress.h"
+
+enum { NR = 500, REPLICATES_MAX = 12 };
+
+struct fixture {
+	uint64_t counts[NR * REPLICATES_MAX];
+	struct regress_row rows[NR];
+	struct regress x;
+};
+
+static struct fixture f;
+
+static double uniform(void)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(void)
+{
+	return sqrt(-2 * log(uniform())) * cos(2 * M_PI * uniform());
+}
+
+/* Sizes as Zipf has them, the smallest one 100 samples. */
+static double size_of(size_t i)
+{
+	return 100.0 * NR / (double)(i + 1);
+}
+
+/* @load: samples by replicate; @deviation: relative, beside chance. Every 50th routine from number
+ * 3 on takes @slower times as long in B. */
+static void fill(size_t each, const double *load, double deviation, double slower)
+{
+	size_t width = 2 * each;
+
+	memset(&f, 0, sizeof(f));
+	for (size_t i = 0; i < NR; i++) {
+		for (size_t r = 0; r < width; r++) {
+			double mean = size_of(i) * load[r];
+
+			if (r >= each && i % 50 == 3)
+				mean *= slower;
+			mean *= exp(deviation * normal());
+			f.counts[i * width + r] =
+				(uint64_t)fmax(0, round(mean + sqrt(mean) * normal()));
+		}
+		f.rows[i].count = &f.counts[i * width];
+	}
+	f.x = (struct regress){
+		.v = f.rows, .nr = NR, .nr_replicates = { each, each }, .rate = 0.01
+	};
+	assert_int_equal(regress_make(&f.x), 0);
+}
+
+static size_t nr_of(enum regress_verdict verdict)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < NR; i++)
+		nr += f.rows[i].verdict == verdict;
+	return nr;
+}
+
+static const double pair[] = { 10, 13 };
+/* Hosts of different load, of which B has more. */
+static const double hosts[] = { 1, 9, 3, 0.5, 2, 5, 7, 1, 3, 4, 2, 6 };
+
+static void test_quiet(void **state)
+{
+	size_t alarms = 0;
+
+	(void)state;
+	for (int run = 0; run < 30; run++) {
+		fill(run % 2 ? 1 : 6, run % 2 ? pair : hosts, run % 2 ? 0 : 0.02, 1);
+		alarms += nr_of(REGRESS_SLOWER) > 0;
+		regress_release(&f.x);
+	}
+	assert_true(alarms <= 1);
+}
+
+static void check_found(size_t each, const double *load, double deviation, double slower)
+{
+	size_t found = 0;
+
+	fill(each, load, deviation, slower);
+	for (size_t i = 0; i < NR; i++) {
+		if (i % 50 != 3) {
+			assert_int_not_equal(f.rows[i].verdict, REGRESS_SLOWER);
+			continue;
+		}
+		if (f.rows[i].limit < slower - 1)
+			assert_int_equal(f.rows[i].verdict, REGRESS_SLOWER);
+		found += f.rows[i].verdict == REGRESS_SLOWER;
+	}
+	assert_true(found > 1);
+	regress_release(&f.x);
+}
+
+static void test_found(void **state)
+{
+	(void)state;
+	check_found(1, pair, 0, 1.05);
+	check_found(6, hosts, 0.02, 1.15);
+}
+
+/* B is 1.3 times A, and a third of the routines takes twice as long. */
+static void test_normaliser(void **state)
+{
+	uint64_t counts[12][2];
+	struct regress_row rows[12] = { 0 };
+	struct regress x = { .v = rows, .nr = 12, .nr_replicates = { 1, 1 }, .rate = 0.01 };
+
+	(void)state;
+	for (size_t i = 0; i < 12; i++) {
+		counts[i][0] = 10000;
+		counts[i][1] = i < 4 ? 26000 : 13000;
+		rows[i].count = counts[i];
+	}
+	assert_int_equal(regress_make(&x), 0);
+	assert_true(fabs(x.total[1] / x.total[0] - 1.3) < 1e-9);
+	for (size_t i = 0; i < 12; i++)
+		assert_int_equal(rows[i].verdict, i < 4 ? REGRESS_SLOWER : REGRESS_SAME);
+	assert_true(rows[0].ratio == 2);
+	regress_release(&x);
+}
+
+/*
+ * Of equal sets the least probability of n samples is 2^-n: with 20 routines of 6 samples, and 3 of
+ * many, 2^-6 is above 0.01 / k for each k, so that 3 comparisons remain.
+ */
+static void test_tarone(void **state)
+{
+	static const uint64_t few[2] = { 3, 3 }, many[2] = { 1000, 1000 };
+	struct regress_row rows[23] = { 0 };
+	struct regress x = { .v = rows, .nr = 23, .nr_replicates = { 1, 1 }, .rate = 0.01 };
+	double z;
+
+	(void)state;
+	for (size_t i = 0; i < 23; i++)
+		rows[i].count = i < 3 ? many : few;
+	assert_int_equal(regress_make(&x), 0);
+	assert_int_equal(x.nr_tested, 3);
+	assert_int_equal(rows[22].verdict, REGRESS_FEW);
+	z = chance_quantile(0.01 / 3, INFINITY) + chance_quantile(0.01, INFINITY);
+	assert_true(fabs(regress_limit(&x, 1000) - expm1(z * sqrt(2.0 / 1000 + x.size_error))) <
+		    1e-9);
+	regress_release(&x);
+}
+
+static void test_empty(void **state)
+{
+	static const uint64_t none[2] = { 0, 10 };
+	struct regress_row row = { .count = none };
+	struct regress x = { .v = &row, .nr = 1, .nr_replicates = { 1, 1 }, .rate = 0.01 };
+
+	(void)state;
+	assert_int_equal(regress_make(&x), -22);
+	regress_release(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quiet),	   cmocka_unit_test(test_found),
+		cmocka_unit_test(test_normaliser), cmocka_unit_test(test_tarone),
+		cmocka_unit_test(test_empty),
+	};
+
+	return cmocka_run_group_tests_name("regress", tests, NULL, NULL);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Puts routines of two sets side by side, with their counts on each host and in each epoch. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code.h"
+#include "regress_sets.h"
+#include "report.h"
+
+/* More replicates say little more about how they vary, and each is read on its own. */
+enum { REPLICATES_MAX = 64 };
+
+/* ---- renamed routines ---------------------------------------------------------------------- */
+
+struct renaming {
+	struct base_map by_code[2]; /* by set: image and masked code to index + 1, or several */
+};
+
+static void *const several = (void *)UINTPTR_MAX;
+
+/* Hashes the code of a routine that is in one set alone. False: it is not known. */
+static bool code_key(struct analysis *a, const struct analysis_diff_row *d, int set,
+		     struct base_buf *key)
+{
+	const struct analysis_row *row = d->row[set];
+	const char *image = analysis_diff_image(d);
+	const struct image_symbol *symbol;
+	struct image *img = NULL;
+	uint64_t hash = 0;
+	bool ok = false;
+
+	if (!row->procedure || row->facility || row->nr_places != 1 || row->unread ||
+	    analysis_image_open(a, row->places[0].image, &img, NULL) < 0)
+		return false;
+	symbol = image_symbol_at(img, row->places[0].vaddr);
+	if (symbol && analysis_code_hash(img, symbol, true, &hash) >= 0) {
+		base_buf_clear(key);
+		ok = base_buf_append(key, &hash, sizeof(hash)) >= 0 &&
+		     base_buf_append(key, image, strlen(image)) >= 0;
+	}
+	image_close(img);
+	return ok;
+}
+
+static int note_codes(struct renaming *n, struct analysis *const a[2],
+		      const struct regress_routines *x, struct base_buf *key)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
+		const struct analysis_diff_row *d = &x->diff.v[i];
+		enum regress_state state = x->v[i].state;
+		int set = state == REGRESS_NEW;
+		void *value = (void *)(uintptr_t)(i + 1);
+
+		if ((state != REGRESS_NEW && state != REGRESS_VANISHED) ||
+		    !code_key(a[set], d, set, key))
+			continue;
+		if (base_map_get(&n->by_code[set], key->data, key->len))
+			value = several;
+		r = base_map_set(&n->by_code[set], key->data, key->len, value);
+	}
+	return r;
+}
+
+/* A vanished routine and a new one whose code is equal, each the only one with it, are one. */
+static int join_renamed(struct analysis *const a[2], struct regress_routines *x)
+{
+	struct renaming n = { 0 };
+	struct base_buf key = { 0 };
+	int r = note_codes(&n, a, x, &key);
+
+	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
+		struct regress_routine *to = &x->v[i], *from;
+		void *at[2];
+
+		if (to->state != REGRESS_VANISHED || !code_key(a[0], &to->d, 0, &key))
+			continue;
+		for (int set = 0; set < 2; set++)
+			at[set] = base_map_get(&n.by_code[set], key.data, key.len);
+		if (!at[1] || at[0] == several || at[1] == several)
+			continue;
+		from = &x->v[(uintptr_t)at[1] - 1];
+		to->d.row[1] = from->d.row[1];
+		to->d.count[1] = from->d.count[1];
+		to->d.code = ANALYSIS_CODE_OPERANDS;
+		to->renamed = to->d.row[1]->procedure;
+		to->state = REGRESS_BOTH;
+		from->d.row[1] = NULL;
+		from->state = REGRESS_OTHER;
+	}
+	base_map_release(&n.by_code[0]);
+	base_map_release(&n.by_code[1]);
+	base_buf_release(&key);
+	return r;
+}
+
+/* ---- new and vanished routines ------------------------------------------------------------- */
+
+/* Images by the name that rows of both sets match by. */
+static int note_images(struct base_map *by_name, const struct regress_routines *x, int set)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
+		const struct analysis_diff_row *d = &x->diff.v[i];
+		const char *name = analysis_diff_image(d);
+
+		if (d->row[set])
+			r = base_map_set(by_name, name, strlen(name), d->row[set]->image);
+	}
+	return r;
+}
+
+struct other {
+	struct analysis_image *of;
+	struct image *img;
+};
+
+static bool has_routine(struct analysis *a, struct analysis_image *ai, const char *name,
+			struct other *o)
+{
+	size_t pos = 0;
+
+	if (o->of != ai) {
+		image_close(o->img);
+		o->img = NULL;
+		o->of = ai;
+		analysis_image_open(a, ai, &o->img, NULL);
+	}
+	return o->img && image_symbol_find(o->img, name, &pos);
+}
+
+/* A routine without samples in a set is compared where that set's image has it. */
+static int find_states(struct analysis *const a[2], struct regress_routines *x)
+{
+	struct other other[2] = { { 0 } };
+	struct base_map by_name[2] = { { 0 } };
+	int r = note_images(&by_name[0], x, 0);
+
+	if (r >= 0)
+		r = note_images(&by_name[1], x, 1);
+	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
+		struct analysis_diff_row *d = &x->v[i].d;
+		int without = d->row[0] != NULL;
+		const char *image = analysis_diff_image(d);
+		struct analysis_image *ai = base_map_get(&by_name[without], image, strlen(image));
+		const char *name = d->row[!without] ? d->row[!without]->procedure : NULL;
+
+		if (!(d->row[0] ? d->row[0] : d->row[1])->procedure)
+			x->v[i].state = REGRESS_OTHER;
+		else if ((!d->row[0] || !d->row[1]) &&
+			 !(ai && has_routine(a[without], ai, name, &other[without])))
+			x->v[i].state = without ? REGRESS_VANISHED : REGRESS_NEW;
+	}
+	for (int set = 0; set < 2; set++) {
+		image_close(other[set].img);
+		base_map_release(&by_name[set]);
+	}
+	return r;
+}
+
+/* ---- replicates ---------------------------------------------------------------------------- */
+
+/* How a set is divided: by host and epoch; where that were too many, by host, or by epoch. */
+struct division {
+	size_t platforms, epochs; /* numbers of parts; 1: all together */
+};
+
+static struct division divide(const struct analysis *a)
+{
+	struct division d = { .platforms = a->nr_platforms, .epochs = a->nr_epochs };
+
+	if (d.platforms && d.epochs > REPLICATES_MAX / d.platforms)
+		d.epochs = d.platforms > REPLICATES_MAX ? REPLICATES_MAX
+							: REPLICATES_MAX / d.platforms;
+	if (d.platforms > REPLICATES_MAX)
+		d.platforms = 1;
+	if (d.epochs > a->nr_epochs)
+		d.epochs = a->nr_epochs;
+	return d;
+}
+
+static int append_key(struct base_buf *key, const char *image, const char *label)
+{
+	base_buf_clear(key);
+	return base_buf_append(key, image, strlen(image) + 1) < 0 ||
+			       base_buf_append(key, label, strlen(label)) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int note_names(struct base_map *names, const struct regress_routines *x, int set)
+{
+	struct base_buf key = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
+		const struct analysis_diff_row *d = &x->v[i].d;
+
+		if (!d->row[set])
+			continue;
+		r = append_key(&key, analysis_diff_image(d), analysis_row_label(d->row[set]));
+		if (r >= 0)
+			r = base_map_set(names, key.data, key.len, (void *)(uintptr_t)(i + 1));
+	}
+	base_buf_release(&key);
+	return r;
+}
+
+/* Files may match by base name. */
+size_t regress_index_of(const struct base_map *names, const char *image, const char *label,
+			struct base_buf *key)
+{
+	const char *images[] = { image, base_path_name(image) };
+
+	for (int i = 0; i < 2; i++) {
+		void *at = append_key(key, images[i], label) < 0
+				   ? NULL
+				   : base_map_get(names, key->data, key->len);
+
+		if (at)
+			return (uintptr_t)at;
+	}
+	return 0;
+}
+
+/* Adds a column of counts, of @x's replicate @to. */
+static int take_column(struct regress_routines *x, const struct base_map *names,
+		       const struct set *part, size_t event, size_t to, size_t width)
+{
+	const struct analysis_rows *rows = &part->rows;
+	struct base_buf key = { 0 };
+
+	for (size_t i = 0; i < rows->nr; i++) {
+		const struct analysis_row *row = &rows->v[i];
+		const char *image = row->facility ? row->facility->name : row->image->name;
+		size_t at = row->count[event]
+				    ? regress_index_of(names, image, analysis_row_label(row), &key)
+				    : 0;
+
+		if (at)
+			x->counts[(at - 1) * width + to] += row->count[event];
+	}
+	base_buf_release(&key);
+	return x->with_insns ? regress_insns_add(x, names, part->a, event, to, width) : 0;
+}
+
+/* Reads one part of a set. -ENOENT without @err: it has no samples. */
+static int read_part(const struct set *of, const struct division *d, size_t part, struct set *out,
+		     struct base_err *err)
+{
+	const struct analysis *a = of->a;
+	size_t at = part % d->epochs;
+	const char *first = a->epochs[at * a->nr_epochs / d->epochs].name;
+	const char *last = a->epochs[(at + 1) * a->nr_epochs / d->epochs - 1].name;
+	char epochs[128];
+
+	*out = (struct set){ .sel = of->sel, .nr_what = 0 };
+	snprintf(epochs, sizeof(epochs), strcmp(first, last) == 0 ? "%s" : "%s..%s", first, last);
+	out->sel.epoch = epochs;
+	if (d->platforms > 1)
+		out->sel.platform = a->platforms[part / d->epochs];
+	return sets_gather(out, false, false, err);
+}
+
+static void close_part(struct set *s)
+{
+	analysis_rows_release(&s->rows);
+	analysis_close(s->a);
+}
+
+static int read_set(struct set *of, size_t event, int set, const struct division *d,
+		    struct regress_routines *x, size_t first, size_t width, struct base_err *err)
+{
+	const char *name = of->a->events[event].name;
+	struct base_map names = { 0 };
+	size_t nr = d->platforms * d->epochs;
+	int r = note_names(&names, x, set);
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot compare");
+	if (nr == 1 && r >= 0)
+		r = take_column(x, &names, of, event, first, width);
+	for (size_t i = 0; i < nr && nr > 1 && r >= 0; i++) {
+		struct base_err why = { 0 };
+		struct set part;
+		int at;
+
+		r = read_part(of, d, i, &part, &why);
+		at = r < 0 || !part.a->nr_events ? -ENOENT
+						 : analysis_event_find(part.a, name, NULL);
+		if (at >= 0)
+			r = take_column(x, &names, &part, (size_t)at, first + i, width);
+		else if (r < 0 && r != -ENOENT && err)
+			*err = why;
+		close_part(&part);
+		r = r == -ENOENT ? 0 : r;
+	}
+	base_map_release(&names);
+	return r;
+}
+
+void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width)
+{
+	for (size_t i = 0; i < nr; i++)
+		for (size_t c = 0, to = 0; c < width; c++)
+			if (keep[c])
+				counts[i * width + to++] = counts[i * width + c];
+}
+
+/* Hosts did not run in each epoch: columns without samples are no replicates. */
+static void find_empty(struct regress_routines *x, bool *keep, size_t width)
+{
+	size_t first_b = x->test.nr_replicates[0];
+
+	for (size_t c = 0; c < width; c++) {
+		for (size_t i = 0; i < x->diff.nr; i++)
+			keep[c] = keep[c] || x->counts[i * width + c];
+		if (!keep[c])
+			x->test.nr_replicates[c >= first_b]--;
+	}
+}
+
+static int test(struct regress_routines *x, size_t width, struct base_err *err)
+{
+	bool *keep = calloc(width + 1, sizeof(*keep));
+	int r = keep ? 0 : -ENOMEM;
+
+	if (r == 0) {
+		find_empty(x, keep, width);
+		regress_counts_drop(x->counts, x->diff.nr, keep, width);
+		for (size_t i = 0; i < x->diff.nr; i++) {
+			x->test.v[i].count = &x->counts[i * width];
+			x->test.v[i].excluded = x->v[i].state != REGRESS_BOTH;
+		}
+		r = regress_make(&x->test);
+	}
+	if (r == 0 && x->with_insns)
+		r = regress_insns_test(x, keep, width);
+	free(keep);
+	if (r == -EINVAL)
+		return base_fail(err, r, "no routine has samples in both sets");
+	return r < 0 ? base_fail_errno(err, r, "cannot compare") : 0;
+}
+
+static int read_counts(struct set sets[2], const size_t event[2], struct regress_routines *x,
+		       struct base_err *err)
+{
+	struct division d[2] = { divide(sets[0].a), divide(sets[1].a) };
+	size_t nr[2] = { d[0].platforms * d[0].epochs, d[1].platforms * d[1].epochs };
+	size_t width = nr[0] + nr[1];
+	int r = 0;
+
+	x->counts = calloc(x->diff.nr * width + 1, sizeof(*x->counts));
+	if (!x->counts)
+		return base_fail_errno(err, -ENOMEM, "cannot compare");
+	for (int set = 0; set < 2 && r >= 0; set++) {
+		x->test.nr_replicates[set] = nr[set];
+		r = read_set(&sets[set], event[set], set, &d[set], x, set ? nr[0] : 0, width, err);
+	}
+	return r < 0 ? r : test(x, width, err);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+int regress_routines_make(struct set sets[2], const size_t event[2], struct regress_routines *x,
+			  struct base_err *err)
+{
+	struct analysis *const a[2] = { sets[0].a, sets[1].a };
+	struct analysis_rows *const rows[2] = { &sets[0].rows, &sets[1].rows };
+	int r = analysis_diff_rows(a, rows, event, &x->diff);
+
+	if (r >= 0) {
+		x->test.nr = x->diff.nr;
+		x->v = calloc(x->diff.nr + 1, sizeof(*x->v));
+		x->test.v = calloc(x->diff.nr + 1, sizeof(*x->test.v));
+		r = x->v && x->test.v ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < x->diff.nr && r >= 0; i++)
+		x->v[i].d = x->diff.v[i];
+	if (r >= 0)
+		r = find_states(a, x);
+	if (r >= 0)
+		r = join_renamed(a, x);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot compare");
+	return read_counts(sets, event, x, err);
+}
+
+void regress_routines_release(struct regress_routines *x)
+{
+	regress_insns_release(&x->insns);
+	regress_release(&x->test);
+	free(x->test.v);
+	free(x->v);
+	free(x->counts);
+	analysis_diff_release(&x->diff);
+}

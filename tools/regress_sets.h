@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The routines of two sets of samples with their counts by replicate (host and epoch), as
+ * lib/analysis/compare tests them. */
+#ifndef DCPI_TOOLS_REGRESS_SETS_H
+#define DCPI_TOOLS_REGRESS_SETS_H
+
+#include "diff.h"
+#include "regress.h"
+#include "sets.h"
+
+/* Of one routine, beside its row of the test. */
+enum regress_state {
+	REGRESS_BOTH,	  /* it is in both sets, or could be */
+	REGRESS_NEW,	  /* B's image has it, A's has not, or A has no such image */
+	REGRESS_VANISHED, /* the other way */
+	REGRESS_OTHER,	  /* no routine: (no symbol), (idle), … */
+};
+
+struct regress_routine {
+	struct analysis_diff_row d;
+	const char *renamed; /* the name it has in B, where its code alone matches; else NULL */
+	enum regress_state state;
+};
+
+/* An instruction of a routine whose code is equal in both sets; beside its row of the test. */
+struct regress_insn {
+	size_t routine;
+	uint64_t off; /* from the routine's start */
+};
+
+struct regress_insns {
+	struct regress_insn *v;
+	size_t nr, cap, cap_counts;
+	struct base_map by_place; /* routine and offset: index + 1 */
+	uint64_t *counts;	  /* by instruction and replicate */
+	struct regress test;
+};
+
+struct regress_routines {
+	bool with_insns; /* the caller's: instructions are tested too, each kind at half the rate */
+	struct analysis_diff diff;
+	struct regress_routine *v; /* as test.v */
+	struct regress test;
+	uint64_t *counts; /* by routine and replicate */
+	struct regress_insns insns;
+};
+
+/* Matches the routines of two gathered sets, and reads each replicate. @x->test has the rate. The
+ * caller releases @x also on failure. 0 or negative with @err. */
+int regress_routines_make(struct set sets[2], const size_t event[2], struct regress_routines *x,
+			  struct base_err *err);
+void regress_routines_release(struct regress_routines *x);
+
+/* The index + 1 in @names of the routine @label of an image; 0: none. (regress_sets.c) */
+size_t regress_index_of(const struct base_map *names, const char *image, const char *label,
+			struct base_buf *key);
+/* Adds the samples of @event in instructions to column @column of @width. 0 or -ENOMEM. */
+int regress_insns_add(struct regress_routines *x, const struct base_map *names, struct analysis *a,
+		      size_t event, size_t column, size_t width);
+/* Makes the tests, after routines were tested; columns whose @keep is false are no replicates. 0 or
+ * -ENOMEM. */
+int regress_insns_test(struct regress_routines *x, const bool *keep, size_t width);
+void regress_insns_release(struct regress_insns *in);
+/* Removes the columns whose @keep is false. */
+void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width);
+
+#endif
