@@ -17,6 +17,8 @@ DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libel
 	liblzma-dev:arm64 libffi-dev:arm64 libjson-c-dev:arm64 libcapstone-dev:arm64 libzydis-dev:arm64
 	libarchive-dev:arm64 libbpf-dev:arm64 libzstd-dev:arm64 zlib1g-dev:arm64 libncurses-dev:arm64 libcurl4-openssl-dev:arm64
 	libcmocka-dev:arm64"
+# For emulated machines; their kernels, busybox-static and bash-static are unpacked, not installed.
+DCPI_MACHINE_PACKAGES="qemu-system-arm qemu-system-x86 cpio binutils xz-utils"
 
 # missing_packages NAME…: those of them that are not installed.
 missing_packages()
@@ -64,5 +66,22 @@ need_source()
 			mkdir unpacked && tar -xf ./*.orig.tar.* --strip-components=1 -C unpacked && mv unpacked "$folder"
 	) >"$apt/log" 2>&1 || cat "$apt/log" >&2
 	rm -rf "$apt"
+	[ -d "$folder" ]
+}
+
+# need_unpacked FOLDER PACKAGE…: their files in FOLDER, of the release that packages are installed from; they stay there for
+# the next time. Names may have an architecture (NAME:arm64).
+need_unpacked()
+{
+	local folder=$1 deb to
+	shift
+	[ ! -d "$folder" ] || return 0
+	to=$(mktemp -d)
+	mkdir -p "${folder%/*}" "$to/files"
+	(
+		cd "$to" && { apt-get download -qq "$@" || { apt-get update -qq && apt-get download -qq "$@"; }; } &&
+			for deb in ./*.deb; do dpkg-deb -x "$deb" files || exit; done && mv files "$folder"
+	) >"$to/log" 2>&1 || cat "$to/log" >&2
+	rm -rf "$to"
 	[ -d "$folder" ]
 }

@@ -135,9 +135,18 @@ const char *check_cause(int error, bool hardware, bool all)
 	}
 }
 
+/* None of a heading's events may be there, and others all the same. */
+static bool has_counters(uint64_t frequency)
+{
+	int error;
+
+	return check_text_try("cycles", frequency, &error) != CHECK_REFUSED;
+}
+
 /* The lines of what was refused; the names only where others of the heading work. */
 static int end_heading(struct listing *l, bool hardware)
 {
+	bool none = !l->nr_good && !(hardware && has_counters(l->frequency));
 	int r = 0;
 
 	for (size_t i = 0; i < NR_CAUSES; i++) {
@@ -150,7 +159,7 @@ static int end_heading(struct listing *l, bool hardware)
 					    (const char *)c->names.data);
 		if (c->nr && r >= 0)
 			r = base_buf_printf(l->bad, ": %s\n",
-					    check_cause(c->error, hardware, !l->nr_good));
+					    check_cause(c->error, hardware, none));
 		base_buf_release(&c->names);
 	}
 	return r;

@@ -241,13 +241,31 @@ static int use_ibs(const char *text, const char *sysfs, struct event_spec *out,
 	return r;
 }
 
+static int note_arm(void *ctx, const char *pmu)
+{
+	bool *arm = ctx;
+
+	*arm |= !strncmp(pmu, "armv", 4);
+	return 0;
+}
+
+/* The kernel takes such a wish there, and does nothing about it. */
+static bool is_arm(const char *sysfs)
+{
+	bool arm = false;
+
+	event_sysfs_list(sysfs, NULL, NULL, note_arm, &arm);
+	return arm;
+}
+
 static int check_core(const char *text, const char *sysfs, const struct event_spec *e,
 		      struct base_err *err)
 {
-	uint64_t max;
+	uint64_t max = 0;
 
-	if (event_sysfs_number(sysfs, "cpu", "caps", "max_precise", 3, &max) < 0 ||
-	    e->precise <= max)
+	if (!is_arm(sysfs) &&
+	    (event_sysfs_number(sysfs, "cpu", "caps", "max_precise", 3, &max) < 0 ||
+	     e->precise <= max))
 		return 0; /* the kernel will tell */
 	base_fail(err, -DCPI_EUSAGE, "cannot sample '%.200s' on this CPU: %s", text,
 		  max ? "it is not that precise" : "it has no precise events");

@@ -88,6 +88,9 @@ COUNT_INLINE uint32_t thread_find(struct thread_name *names, uint32_t bank,
 #pragma GCC unroll 1
 	for (uint32_t i = 0; i < THREAD_NR_PROBES; i++, at++) {
 		number = (bank & 1) * THREAD_BANK + at % THREAD_BANK;
+		/* Compilers make this an OR, whose bounds Linux 6.1's verifier does not follow. */
+		__asm__ volatile("" : "+r"(number));
+		number %= THREAD_NR_NAMES;
 		if (number && thread_word(&names[number].word[0], name->word[0]) == name->word[0] &&
 		    thread_word(&names[number].word[1], name->word[1]) == name->word[1])
 			return number;

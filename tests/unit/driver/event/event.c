@@ -268,6 +268,7 @@ static const struct {
 	{ INTEL, "cpu/event=0x00000000000000000003c/", "more than 31 bytes", "name=NAME" },
 	{ INTEL, "cpu/../type/", "no event or term '..'", "" },
 	{ INTEL, "mem-lods", "unknown event", "did you mean 'mem-loads'" },
+	{ ARM, "cycles:p", "has no precise events", "leave the p out" },
 	{ ZEN3, "instructions:p", "not that precise", "cycles:p" },
 	{ ZEN3, "branch-misses:p", "not that precise", "r0c1:p" },
 	{ ZEN3, "cycles:ppp", "not that precise", "cycles:pp" },

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# machine: aarch64 x86-64
+# A CPU goes away and comes back under dcpid: the account holds at each step, and the CPU is sampled again.
+. /src/tests/support/daemon.sh
+cpu=/sys/devices/system/cpu/cpu1/online
+if [ ! -w $cpu ]; then
+	fail "no CPU can be taken offline"
+fi
+for source in perf bpf; do
+	rm -rf "$db"
+	start_daemon -source $source -event cpu-clock -drain 100
+	for step in 0 1 0 1; do
+		echo $step >$cpu || fail "cannot write $cpu"
+		sleep 2
+		"$DCPI_BIN/examples/hello" 1 >/dev/null || fail "hello"
+		account_holds "$source, CPU 1 is $step"
+		status_field source
+	done
+	before=$received
+	taskset 2 "$DCPI_BIN/examples/hello" 2 >/dev/null || fail "hello on CPU 1"
+	account_holds "$source, on CPU 1"
+	[ $((received - before)) -ge 200 ] || fail "$source: CPU 1 is not sampled again"
+	stop_daemon
+done

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# One test in an emulated machine: boots a kernel of Debian's under QEMU, without KVM, network or disk; its RAM disk
+# holds our programs, the libraries that these need, a static bash and busybox, and the tests. usage: run.sh ARCH NAME
+# The test is NAME.sh of this folder; the line "# machine: WORD…" of it says on what it runs:
+#   aarch64, x86-64   architectures
+#   newest            with the newest kernel in the archive, not the release's own
+#   exact             one CPU that executes an instruction each nanosecond of its own time: two boots are the same
+#   twice             two boots, whose /out must be equal (but for the log)
+#   seconds=N         at most (300)
+# and "# programs: NAME…" which of build/tests it needs.
+# What it left in /out is in build-machine/ARCH/NAME. Exit status: that of the test.
+set -eu -o pipefail
+cd "$(dirname "$0")/../.."
+. scripts/packages.sh
+arch=$1 name=$2 top=$PWD
+programs=$(sed -n 's/^# programs: //p' tests/machine/*.sh)
+words=" $(sed -n 's/^# machine: //p' "tests/machine/$name.sh") "
+case $arch in
+aarch64) debian=arm64 build=$top/build-aarch64 tests=$top/build-aarch64/tests
+	triplet=aarch64-linux-gnu strip=aarch64-linux-gnu-strip ;;
+x86-64) debian=amd64 build=$top/build tests=$top/build-dev/tests
+	triplet=x86_64-linux-gnu strip=strip ;;
+esac
+state=$top/build-machine/$arch
+out=$state/$name
+mkdir -p "$state"
+
+has() { [[ $words == *" $1 "* ]]; }
+# kernel_package: the name of the image package without signatures' or flavours' variants.
+kernel_package()
+{
+	local meta=linux-image-cloud-$debian
+	! has newest || meta=$(apt-cache search --names-only "^linux-image-[0-9.]+-cloud-$debian\$" |
+		cut -d' ' -f1 | grep -E '^linux-image-[0-9]+\.[0-9]+-' | sort -V | tail -n 1)
+	apt-cache depends "${meta:-linux-image-cloud-$debian}:$debian" | sed -n 's/^ *Depends: //p' | head -n 1
+}
+
+# need PROGRAM…: the libraries that they need, with the loader, into $root/lib.
+libraries()
+{
+	local file library from todo=("$@")
+	while [ ${#todo[@]} -gt 0 ]; do
+		file=${todo[0]}
+		todo=("${todo[@]:1}")
+		for library in $(readelf -dlW "$file" 2>/dev/null |
+			sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p; s/.*interpreter: .*\/(.*)\]/\1/p'); do
+			[ ! -e "$root/lib/$library" ] || continue
+			for from in "$build/lib" "/usr/$triplet/lib" "/lib/$triplet" "/usr/lib/$triplet"; do
+				if [ -e "$from/$library" ]; then
+					cp "$from/$library" "$root/lib/$library"
+					todo+=("$root/lib/$library")
+					break
+				fi
+			done
+		done
+	done
+}
+
+# make_root FOLDER: all but the kernel.
+make_root()
+{
+	local root=$1 static=$state/userland program
+	need_unpacked "$static" "busybox-static:$debian" "bash-static:$debian" "mawk:$debian"
+	rm -rf "$root"
+	mkdir -p "$root"/{bin/examples,lib,dev,proc,sys,etc,root,var/tmp,src/tests,test,tests}
+	ln -s lib "$root/lib64"
+	cp "$static/bin/busybox" "$root/bin"
+	cp "$static/bin/bash-static" "$root/bin/bash"
+	cp "$static/usr/bin/mawk" "$root/bin/awk" # busybox's cannot compute square roots
+	cp -P "$build"/bin/dcpi* "$build/bin/calc" "$root/bin"
+	cp "$build"/bin/examples/{hello,dst} "$root/bin/examples"
+	for program in $programs; do
+		[ ! -f "$tests/$program" ] || cp "$tests/$program" "$root/tests"
+	done
+	cp -P "$build"/lib/lib{dbgdyn,dcpirun}.so* "$root/lib"
+	libraries "$root"/bin/* "$root"/bin/examples/* "$root"/lib/*.so "$root"/tests/*
+	$strip --strip-debug "$root"/bin/dcpi* "$root"/lib/*
+	cp -r tests/support tests/system "$root/src/tests"
+	mkdir -p "$root/src/examples/jit/calc"
+	cp examples/jit/calc/demo.calc "$root/src/examples/jit/calc"
+	cp tests/machine/*.sh "$root/test"
+	cp tests/machine/init "$root/init"
+	chmod 755 "$root/init"
+	echo root:x:0:0:root:/root:/bin/sh >"$root/etc/passwd"
+	echo nobody:x:65534:65534:nobody:/:/bin/sh >>"$root/etc/passwd"
+}
+
+# boot FOLDER: its console is in FOLDER.console.
+boot()
+{
+	local package kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh" limit=300
+	package=$(kernel_package)
+	kernel=$state/${package%:*}
+	need_unpacked "$kernel" "$package"
+	case $arch in
+	aarch64) qemu=(qemu-system-aarch64 -M "virt,gic-version=3,dtb-randomness=off" -cpu cortex-a57) append+=" console=ttyAMA0" ;;
+	x86-64) qemu=(qemu-system-x86_64 -M q35 -cpu max) append+=" console=ttyS0" ;;
+	esac
+	if has exact; then
+		qemu+=(-icount "shift=0,sleep=off" -rtc "base=2026-01-01,clock=vm" -seed 1)
+		append+=" nokaslr"
+	else
+		qemu+=(-smp 2)
+	fi
+	! [[ $words =~ seconds=([0-9]+) ]] || limit=${BASH_REMATCH[1]}
+	timeout "$limit" "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
+		-kernel "$kernel"/boot/vmlinuz-* -initrd "$state/initrd" -append "$append" </dev/null >"$1.console" || :
+	rm -rf "$1"
+	mkdir "$1"
+	sed -n '/^== out ==/,/^== end ==/p' "$1.console" | tr -d '\r' | sed '1d;$d' | base64 -d 2>/dev/null |
+		tar -xzf - -C "$1" 2>/dev/null || { tail -n 30 "$1.console"; echo "the machine said no more within $limit s"; return 1; }
+}
+
+exec 9>"$state/lock"
+flock 9
+[[ $words == *" $arch "* ]] || { echo "skip: $name is not for $arch"; exit 77; }
+if [ -n "$(find tests/machine tests/support tests/system "$build/bin" -newer "$state/initrd" 2>&1 | head -n 1)" ]; then
+	make_root "$state/root"
+	(cd "$state/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$state/initrd"
+fi
+boot "$out"
+cat "$out/log"
+status=$(cat "$out/status")
+if has twice && [ "$status" = 0 ]; then
+	boot "$out-again"
+	diff -r "$out" "$out-again" && echo "two boots left the same" || status=1
+fi
+exit "$status"
