@@ -276,6 +276,7 @@ start_daemon
 "$work/$hostile/$hostile"$'\n'"y"
 stop_daemon
 "$ship" -quiet -db "$work/kappa" -as "$hostile" -to "$(store)"
+replicated # any replica may answer
 "$ship" -verify -db "$work/kappa" -as "$hostile" -to "$(store)" || fail "-verify of hostile names"
 "$fetch" -quiet -from "$(store)" -epoch all -platform "$hostile" -o "$work/got-kappa"
 sums "$work/got-kappa" >"$work/is"
@@ -284,6 +285,9 @@ cmp "$work/is" "$work/should" || fail "hostile names: other counts: $(diff "$wor
 "$fetch" -quiet -from "$(store)" -epoch all -o "$work/got-image" "$hostile"$'\n'"y"
 "$DCPI_BIN/dcpiprof" -db "$work/got-image" 2>/dev/null | grep -F 'DROP TABLE prof' >/dev/null || fail "the routine's name"
 refused "a hostile label" 'no samples' "$fetch" -from "$(store)" -epoch all -label "$hostile" -o "$work/got-label"
+for other_db in alpha beta gamma delta epsilon zeta eta theta iota; do
+	"$ship" -verify -db "$work/$other_db" -to "$(store)" >"$work/verified" || fail "beside hostile names: $(cat "$work/verified")"
+done
 for t in prof totals work part image routine content; do
 	[ -n "$(fleet_ask 0 "EXISTS TABLE dcpi.$t" | grep 1)" ] || fail "table $t is gone"
 done
