@@ -273,7 +273,8 @@ objcopy --redefine-sym "spin=$hostile" "$work/spin.o"
 gcc -o "$work/$hostile/$hostile"$'\n'"y" "$work/spin.o"
 db=$work/kappa
 start_daemon
-"$work/$hostile/$hostile"$'\n'"y"
+program=$work/$hostile/$hostile$'\n'y
+"$program"
 stop_daemon
 "$ship" -quiet -db "$work/kappa" -as "$hostile" -to "$(store)"
 replicated # any replica may answer
@@ -289,6 +290,6 @@ for other_db in alpha beta gamma delta epsilon zeta eta theta iota; do
 	"$ship" -verify -db "$work/$other_db" -to "$(store)" >"$work/verified" || fail "beside hostile names: $(cat "$work/verified")"
 done
 for t in prof totals work part image routine content; do
-	[ -n "$(fleet_ask 0 "EXISTS TABLE dcpi.$t" | grep 1)" ] || fail "table $t is gone"
+	fleet_ask 0 "EXISTS TABLE dcpi.$t" | grep -c 1 >"$work/there" || fail "table $t is gone"
 done
 echo "names that are SQL are data"
