@@ -84,7 +84,7 @@ for page in *.[0-9]; do
 		[[ $sections == *$'\n'"$section"$'\n'* ]] || complain "$page has no section $section"
 	done
 	# "dcpilist(1)" and the like must be there.
-	words_of "$page" '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil)\([0-9]\)' |
+	words_of "$page" '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil|uvprof)\([0-9]\)' |
 		while read -r ref; do
 			file=${ref/'('/.}
 			[ -f "${file%')'}" ] || echo "$page refers to $ref"
