@@ -24,6 +24,9 @@
 #ifndef TRAP_PERF
 #define TRAP_PERF 6
 #endif
+#ifndef sigev_notify_thread_id /* not every libc names it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 #define FLAG_ASYNC 1u /* TRAP_PERF_FLAG_ASYNC of the kernel */
 
 /* The kernel's siginfo of a perf event; older libcs do not name its fields. */
@@ -190,7 +193,7 @@ static int start_timer(void)
 	if (install(SIGPROF, &installed_prof, &before_prof, on_prof) < 0)
 		return -1;
 	event.sigev_value.sival_ptr = &self;
-	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 	if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &self.timer) < 0)
 		return -1;
 	self.counts.source = UVPROF_TIMER;

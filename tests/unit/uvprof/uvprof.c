@@ -213,6 +213,52 @@ static void longjmp_leaves(void **state)
 	}
 }
 
+static jmp_buf plain;
+
+static void jump_masked(void *arg, void *pc, void *context)
+{
+	(void)pc;
+	(void)context;
+	++*(volatile uint64_t *)arg;
+	longjmp(plain, 1);
+}
+
+/* longjmp leaves the signal blocked: no run more until the program unblocks it. */
+static void longjmp_blocks(void **state)
+{
+	(void)state;
+	for (unsigned int source = UVPROF_PERF; source <= UVPROF_TIMER; source++) {
+		volatile uint64_t runs = 0;
+		struct uvprof_counts counts;
+		sigset_t mask;
+
+		if (!can(source))
+			continue;
+		if (setjmp(plain) == 0) {
+			assert_int_equal(start(jump_masked, (void *)&runs, source), 0);
+			for (;;)
+				burn(1);
+		}
+		burn(20);
+		assert_int_equal(runs, 1);
+		sigemptyset(&mask);
+		sigaddset(&mask, SIGTRAP);
+		sigaddset(&mask, SIGPROF);
+		if (setjmp(plain) == 0) {
+			pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+			for (;;)
+				burn(1);
+		}
+		uvprof_stop();
+		pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+		uvprof_read(&counts);
+		assert_int_equal(runs, 2);
+		assert_int_equal(counts.runs, 2);
+		/* The second was waiting, so its pc is where the signal was unblocked. */
+		assert_int_equal(counts.late, source == UVPROF_PERF);
+	}
+}
+
 static void nap(void *arg, void *pc, void *context)
 {
 	struct timespec ts = { 0, 2000000 };
@@ -347,6 +393,7 @@ int main(void)
 		cmocka_unit_test(timer_runs_are_ticks),
 		cmocka_unit_test(each_thread),
 		cmocka_unit_test(longjmp_leaves),
+		cmocka_unit_test(longjmp_blocks),
 		cmocka_unit_test(blocking),
 		cmocka_unit_test(crashing),
 		cmocka_unit_test(forks),
