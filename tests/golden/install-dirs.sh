@@ -61,7 +61,7 @@ compiled DCPIRUN_AGENT tools/bin ''
 compiled DCPI_MANIFEST tools/bin ''
 
 export PKG_CONFIG_PATH=$work/dev/lib/pkgconfig
-for name in dbgdyn sprofil; do
+for name in dbgdyn sprofil uvprof; do
 	[ "$(pkg-config --variable=libdir $name) $(pkg-config --variable=includedir $name)" = \
 		"$work/dev/lib $work/dev/include" ] || fail "$name.pc: $(pkg-config --libs --cflags $name)"
 done

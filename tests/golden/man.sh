@@ -84,7 +84,7 @@ for page in *.[0-9]; do
 		[[ $sections == *$'\n'"$section"$'\n'* ]] || complain "$page has no section $section"
 	done
 	# "dcpilist(1)" and the like must be there.
-	words_of "$page" '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil)\([0-9]\)' |
+	words_of "$page" '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil|uvprof)\([0-9]\)' |
 		while read -r ref; do
 			file=${ref/'('/.}
 			[ -f "${file%')'}" ] || echo "$page refers to $ref"
@@ -102,7 +102,7 @@ tells()
 	cat "${@:3}" | sed 's,/\*.*\*/,,; /\/\*/,/\*\//{ s,/\*.*,,; t
 		d }' >.code
 	{
-		grep -oE '\b(dbgdyn|DBGDYN|sprofil|SPROFIL|PROF|trace|TRACE|VSAMPLE)_\w+|\b(DBG|SS)\$\w+' .code
+		grep -oE '\b(dbgdyn|DBGDYN|sprofil|SPROFIL|PROF|uvprof|UVPROF|trace|TRACE|VSAMPLE)_\w+|\b(DBG|SS)\$\w+' .code
 		sed -nE '/struct.*\{$/,/^\}/ { s/\(\*(\w+)\).*/\1;/; s/, /;\n/; p }' .code | sed -nE 's/.*\b(\w+);$/\1/p'
 	} | grep -vxE "$2" | sort -u >.words
 	[ -s .words ] || complain "${*:3} declare nothing"
@@ -116,6 +116,7 @@ tells dbgdyn.3 'DBGDYN_(API|H|VERSION_.*)|dbgdyn_(kind|result)' "$include/dbgdyn
 # What records hold is told by the header alone.
 tells dbgdyn.3 '[^$]*' "$include/dbgdyn_vms.h"
 tells sprofil.3 'SPROFIL_(API|H)' "$include/sprofil.h"
+tells uvprof.3 'UVPROF_(API|H)' "$include/uvprof.h"
 # Of the classes, the header's list is the one.
 tells dcpivprofiler.5 'TRACE_OP_.*|TRACE_NR_.*|TRACE_REGISTERS|trace_(vlist|vlist_table|parser)(_t)?|trace_value_t|word' \
 	"$include"/dcpi/*.h

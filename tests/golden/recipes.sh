@@ -41,7 +41,7 @@ parsed dpkg-gencontrol dpkg-gencontrol -cpackaging/debian/control -lpackaging/de
 	-pdcpi -O"$work/control"
 
 # Debian: every package has what goes into it, each library its symbols, and they are those that it exports.
-for package in libdbgdyn0:dbgdyn libsprofil0:sprofil libopagent1:opagent; do
+for package in libdbgdyn0:dbgdyn libsprofil0:sprofil libuvprof0:uvprof libopagent1:opagent; do
 	library=${package#*:} package=${package%:*}
 	grep -qx "Package: $package" packaging/debian/control || fail "no $package in debian/control"
 	[ -s "packaging/debian/$package.install" ] || fail "nothing goes into $package"
