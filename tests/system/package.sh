@@ -120,7 +120,7 @@ asked "restart dcpid.service dcpiship.service" "upgraded"
 dpkg -r dcpi >/tmp/dpkg 2>&1 || fail "dpkg -r: $(cat /tmp/dpkg)"
 asked "stop dcpid.service dcpiship.service" "removed"
 [ -f /etc/dcpi/dcpid.json ] && [ -d /var/lib/dcpi/dyn ] || fail "removal took too much"
-packages="dcpi libdbgdyn-dev libdbgdyn0 libopagent1 libsprofil0"
+packages="dcpi libdbgdyn-dev libdbgdyn0 libopagent1 libsprofil0 libuvprof0"
 dpkg -P $packages >/tmp/dpkg 2>&1 || fail "dpkg -P: $(cat /tmp/dpkg)"
 state >/tmp/after
 diff /tmp/before /tmp/after || fail "not everything is gone"
