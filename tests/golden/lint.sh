@@ -12,7 +12,7 @@ fresh()
 {
 	rm -rf "$tmp/tree"
 	mkdir -p "$tmp/tree"
-	cp -r "$DCPI_SRC"/{adapters,daemon,dbgdyn,driver,examples,include,lib,profilers,pseudoimg,scripts,tools} "$tmp/tree"
+	cp -r "$DCPI_SRC"/{adapters,daemon,dbgdyn,driver,examples,include,lib,profilers,pseudoimg,scripts,tools,uvprof} "$tmp/tree"
 	cd "$tmp/tree"
 }
 
