@@ -53,9 +53,8 @@ struct uvprof_counts {
 
 /*
  * Begin for the calling thread. 0, or -1 with errno: EINVAL (@request), EBUSY (this thread has
- * begun already, or a signal has interrupted it here), or the error of the last source that was
- * tried. Safe in signal handlers where the C library's pthread_setspecific is, as in glibc and musl
- * for the first keys of a program.
+ * begun already), or the error of the last source that was tried. Safe in signal handlers where the
+ * C library's pthread_setspecific is, as in glibc and musl for the first keys of a program.
  */
 UVPROF_API int uvprof_start(const struct uvprof_request *request);
 

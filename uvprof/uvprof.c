@@ -41,7 +41,7 @@ struct thread {
 	struct uvprof_request request;
 	struct uvprof_counts counts;
 	int timer;
-	volatile sig_atomic_t active, starting;
+	volatile sig_atomic_t active;
 };
 
 /* initial-exec: a signal handler must not be the first to allocate it. */
@@ -202,48 +202,16 @@ static int start_timer(void)
 	return (int)syscall(SYS_timer_settime, self.timer, 0, &spec, NULL);
 }
 
-static int start_source(void)
+/* No handler of the program comes between the steps of a start or a stop. */
+static void block_signals(sigset_t *before)
 {
-	if (self.request.source != UVPROF_TIMER && start_perf() == 0)
-		return 0;
-	if (self.request.source == UVPROF_PERF)
-		return -1;
-	if (self.active)
-		uvprof_stop();
-	return start_timer();
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-int uvprof_start(const struct uvprof_request *request)
-{
-	int error;
-
-	if (!request || !request->handler || request->period < MIN_PERIOD ||
-	    request->event > UVPROF_INSTRUCTIONS || request->source > UVPROF_TIMER) {
-		errno = EINVAL;
-		return -1;
-	}
-	/* A signal handler may have interrupted this very function. */
-	if (self.active || self.starting) {
-		errno = EBUSY;
-		return -1;
-	}
-	self.starting = 1;
-	self.request = *request;
-	self.counts = (struct uvprof_counts){ .fd = -1 };
-	if (has_key)
-		pthread_setspecific(at_exit, &self);
-	if (start_source() == 0) {
-		self.starting = 0;
-		return 0;
-	}
-	error = errno;
-	uvprof_stop();
-	self.starting = 0;
-	errno = error;
-	return -1;
-}
-
-void uvprof_stop(void)
+static void stop(void)
 {
 	int error = errno;
 
@@ -259,6 +227,63 @@ void uvprof_stop(void)
 		self.counts.fd = -1;
 	}
 	errno = error;
+}
+
+static int start_source(void)
+{
+	if (self.request.source != UVPROF_TIMER && start_perf() == 0)
+		return 0;
+	if (self.request.source == UVPROF_PERF)
+		return -1;
+	stop();
+	return start_timer();
+}
+
+static int start(const struct uvprof_request *request)
+{
+	int error;
+
+	if (self.active) {
+		errno = EBUSY;
+		return -1;
+	}
+	self.request = *request;
+	self.counts = (struct uvprof_counts){ .fd = -1 };
+	if (has_key)
+		pthread_setspecific(at_exit, &self);
+	if (start_source() == 0)
+		return 0;
+	error = errno;
+	stop();
+	errno = error;
+	return -1;
+}
+
+int uvprof_start(const struct uvprof_request *request)
+{
+	sigset_t before;
+	int r, error;
+
+	if (!request || !request->handler || request->period < MIN_PERIOD ||
+	    request->event > UVPROF_INSTRUCTIONS || request->source > UVPROF_TIMER) {
+		errno = EINVAL;
+		return -1;
+	}
+	block_signals(&before);
+	r = start(request);
+	error = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return r;
+}
+
+void uvprof_stop(void)
+{
+	sigset_t before;
+
+	block_signals(&before);
+	stop();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void uvprof_read(struct uvprof_counts *counts)
