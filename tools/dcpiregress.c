@@ -112,8 +112,13 @@ static int choose_event(struct report *x, struct base_err *err)
 		if (!s[i].a->nr_events)
 			return base_fail(err, -ENOENT, "no samples in set %c", 'A' + i);
 	x->event[0] = analysis_event_default(s[0].a);
-	if (s[1].sel.event)
-		return 0; /* there is no other */
+	if (s[1].sel.event && s[0].sel.event)
+		return 0; /* there are no others */
+	if (s[1].sel.event) {
+		at = sets_event_find(s[0].a, s[1].sel.event, "set A", err);
+		x->event[0] = at < 0 ? 0 : (size_t)at;
+		return at < 0 ? at : 0;
+	}
 	at = sets_event_find(s[1].a, s[0].a->events[x->event[0]].name, "set B", err);
 	x->event[1] = at < 0 ? 0 : (size_t)at;
 	return at < 0 ? at : 0;

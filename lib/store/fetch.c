@@ -200,7 +200,7 @@ static int list_heads(const struct base_buf *answer, struct quoted *heads, size_
 	size_t len;
 	int r = 0;
 
-	while (r >= 0 && reader.at < reader.end && *nr <= HEADS_APART) {
+	while (r >= 0 && reader.at < reader.end && !reader.bad && *nr <= HEADS_APART) {
 		const uint8_t *from = reader.at;
 		struct quoted q = { 0 };
 		bool new;
@@ -272,7 +272,8 @@ static int ask_profiles(struct fetch *f, const struct base_buf *answer, struct b
 }
 
 /* The images that heads are of: their keys, or a question where they are many. */
-static int which_images(struct fetch *f, const struct base_buf *heads, struct base_buf *out)
+static int which_images(struct fetch *f, const struct base_buf *heads, struct base_buf *out,
+			struct base_err *err)
 {
 	struct store_reader reader = { heads->data, heads->data + heads->len, false };
 	struct base_map seen = { 0 };
@@ -280,7 +281,8 @@ static int which_images(struct fetch *f, const struct base_buf *heads, struct ba
 	size_t len;
 	int r = 0;
 
-	while (r >= 0 && reader.at < reader.end && keys.len <= FETCH_KEYS * STORE_KEY) {
+	while (r >= 0 && reader.at < reader.end && !reader.bad &&
+	       keys.len <= FETCH_KEYS * STORE_KEY) {
 		const void *key = (store_get_string(&reader, &len), store_get_bytes(&reader, 16));
 
 		store_get_string(&reader, &len);
@@ -292,7 +294,9 @@ static int which_images(struct fetch *f, const struct base_buf *heads, struct ba
 		if (r >= 0)
 			r = base_buf_append(&keys, key, STORE_KEY);
 	}
-	if (r >= 0 && keys.len <= FETCH_KEYS * STORE_KEY)
+	if (reader.bad)
+		r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+	else if (r >= 0 && keys.len <= FETCH_KEYS * STORE_KEY)
 		r = fetch_keys(out, keys.data, keys.len / STORE_KEY);
 	else if (r >= 0)
 		r = base_buf_printf(out, "GLOBAL IN (SELECT image FROM prof WHERE %s%s%s%s)",
@@ -309,7 +313,7 @@ static int by_offset(struct fetch *f, struct base_err *err)
 	int r = ask_heads(f, &heads, err);
 
 	if (r >= 0)
-		r = which_images(f, &heads, &which);
+		r = which_images(f, &heads, &which, err);
 	if (r >= 0)
 		r = ask_images(f, true, (const char *)which.data, err);
 	if (r >= 0)

@@ -115,9 +115,11 @@ boot()
 exec 9>"$state/lock"
 flock 9
 [[ $words == *" $arch "* ]] || { echo "skip: $name is not for $arch"; exit 77; }
-if [ -n "$(find tests/machine tests/support tests/system "$build/bin" -newer "$state/initrd" 2>&1 | head -n 1)" ]; then
+if [ -n "$(find tests/machine tests/support tests/system "$build/bin" "$build"/lib/*.so* examples/jit/calc/demo.calc \
+	$(printf "$tests/%s " $programs) -newer "$state/initrd" 2>&1 | head -n 1)" ]; then
 	make_root "$state/root"
-	(cd "$state/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$state/initrd"
+	(cd "$state/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$state/initrd.new"
+	mv "$state/initrd.new" "$state/initrd"
 fi
 boot "$out"
 cat "$out/log"

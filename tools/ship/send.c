@@ -22,6 +22,7 @@ struct sending {
 	struct names n;
 	struct send *out;
 	size_t away; /* batches, one behind the other, for which the store was away */
+	bool stays;  /* one of all was not taken */
 };
 
 static void names_release(struct names *n)
@@ -67,7 +68,8 @@ static int list(int dir_fd, const char *folder, struct names *out)
 	while (r >= 0 && (e = readdir(d))) {
 		if (is_batch(e->d_name))
 			r = add_name(out, folder, e->d_name);
-		else if (!folder && e->d_type == DT_DIR && e->d_name[0] != '.')
+		else if (!folder && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) &&
+			 e->d_name[0] != '.')
 			r = list(dir_fd, e->d_name, out);
 	}
 	closedir(d);
@@ -165,6 +167,7 @@ static int send_one(struct sending *x, size_t at, struct base_err *err)
 		set_aside(x, x->n.v[at], &why);
 		return 0;
 	}
+	x->stays = true;
 	if (r == -EHOSTUNREACH && ++x->away < AWAY_AFTER)
 		return 0;
 	*err = why;
@@ -236,7 +239,7 @@ int send_batches(struct store_server *s, int dir_fd, struct send *out, struct ba
 		qsort(x.n.v, x.n.nr, sizeof(*x.n.v), compare);
 	while (at >= 0 && (size_t)at < x.n.nr)
 		at = send_some(&x, (size_t)at, err);
-	if (at >= 0 && x.away)
+	if (at >= 0 && x.stays)
 		at = base_fail(err, -EHOSTUNREACH, "the store did not take all batches");
 	names_release(&x.n);
 	return at < 0 ? (int)at : 0;

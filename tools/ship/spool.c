@@ -233,7 +233,7 @@ int spool_put(struct spool *s, const char *epoch, const char *platform, uint64_t
 	if (r >= 0)
 		r = check_limit(s, file.len, err);
 	/* One that waits may have images that this one takes for known. */
-	for (unsigned int i = 0; i < 1000; i++) {
+	for (unsigned int i = 0;; i++) {
 		snprintf(name, sizeof(name), "%s-%s-%016" PRIx64 "-%03u" SHIP_SUFFIX, epoch,
 			 platform, ver, i);
 		if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)

@@ -23,6 +23,32 @@ struct server {
 	char url[64];
 };
 
+struct answer {
+	const char *bytes;
+	size_t len;
+};
+
+/* The requests get these answers, one each; then there is no server any more. */
+static void serve_each(int fd, const struct answer *answers, size_t nr)
+{
+	char request[65536], head[128];
+
+	for (size_t i = 0; i < nr; i++) {
+		int c = accept(fd, NULL, NULL);
+		int len = snprintf(head, sizeof(head),
+				   "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+				   "Content-Length: %zu\r\n\r\n",
+				   answers[i].len);
+
+		if (c < 0 || read(c, request, sizeof(request)) < 0 ||
+		    write(c, head, (size_t)len) < 0 ||
+		    write(c, answers[i].bytes, answers[i].len) < 0)
+			_exit(1);
+		close(c);
+	}
+	_exit(0);
+}
+
 /* Reads a request's head, and as much of its body as comes with it. */
 static void serve(int fd, const char *answer, size_t len, bool answers)
 {
@@ -44,7 +70,9 @@ static void serve(int fd, const char *answer, size_t len, bool answers)
 	}
 }
 
-static struct server start(const char *answer, size_t len, bool answers)
+/* With @answers one each, in turn; else @answer to all, or (@len 0, not @always) none. */
+static struct server start_with(const struct answer *answers, size_t nr, const char *answer,
+				size_t len, bool always)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -58,11 +86,18 @@ static struct server start(const char *answer, size_t len, bool answers)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &at_len), 0);
 	s.pid = fork();
 	assert_true(s.pid >= 0);
+	if (s.pid == 0 && answers)
+		serve_each(fd, answers, nr);
 	if (s.pid == 0)
-		serve(fd, answer, len, answers);
+		serve(fd, answer, len, always);
 	close(fd);
 	snprintf(s.url, sizeof(s.url), "clickhouse://127.0.0.1:%u/d", ntohs(at.sin_port));
 	return s;
+}
+
+static struct server start(const char *answer, size_t len, bool always)
+{
+	return start_with(NULL, 0, answer, len, always);
 }
 
 static void stop(const struct server *s)
@@ -190,12 +225,38 @@ static void test_schema(void **state)
 	schema("", 0, -DCPI_EVERSION, "no store");
 }
 
+/* Rows of heads that end in the middle: refused, and not read for ever. */
+static void test_cut_heads(void **state)
+{
+	static const struct answer answers[] = {
+		{ "\1\0\0\0\4abcd", 9 },			    /* the schema */
+		{ "\2\0\0\0\0\0\0\0", 8 },			    /* machines */
+		{ "\6cycles\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 23 }, /* events */
+		{ "\6cycles01234", 12 },			    /* heads */
+	};
+	struct server server = start_with(answers, 4, NULL, 0, false);
+	const struct store_want w = { .epoch = "all", .since = INT64_MIN, .until = INT64_MAX };
+	struct store_fetched got;
+	struct base_err err = { 0 };
+	struct store_server *s;
+
+	(void)state;
+	assert_int_equal(store_open(server.url, NULL, &s, NULL), 0);
+	alarm(20);
+	assert_int_equal(store_fetch(s, &w, "/nonexistent/db", &got, &err), -EHOSTUNREACH);
+	alarm(0);
+	assert_non_null(strstr(err.text, "malformed"));
+	store_close(s);
+	waitpid(server.pid, NULL, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_no_control_characters),
+		cmocka_unit_test(test_cut_heads),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_schema),
 	};
