@@ -181,7 +181,10 @@ static int wait_for(pid_t pid, int from, struct base_err *err)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : take_failure(said, err);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		return take_failure(said, err);
+	fputs(said, stderr); /* warnings */
+	return 0;
 }
 
 static int run(const struct words *w, struct base_err *err)

@@ -15,7 +15,7 @@ struct total {
 	uint32_t count;
 };
 
-/* What is made at once. */
+/* The rows that one sender makes for one machine and hour. */
 struct load {
 	const struct fleet *f;
 	struct fleet_load *l;
@@ -57,13 +57,6 @@ static bool is_new(struct load *x, uint64_t number)
 	       base_map_set(&x->seen, &number, sizeof(number), x) >= 0;
 }
 
-static int put_array(struct base_buf *row, uint64_t nr, const struct base_buf *values)
-{
-	int r = store_put_count(row, nr);
-
-	return r < 0 || !nr ? r : base_buf_append(row, values->data, values->len);
-}
-
 static int put_image(struct load *x, size_t image, uint64_t version)
 {
 	static const uint8_t none[STORE_KEY];
@@ -89,10 +82,10 @@ static int put_image(struct load *x, size_t image, uint64_t version)
 	if (r >= 0)
 		r = store_put_number(row, 62, 4);
 	if (r >= 0)
-		r = put_array(row, s->nr_symbols, &s->names);
+		r = store_put_array(row, s->nr_symbols, &s->names);
 	if (r >= 0)
-		r = put_array(row, s->nr_symbols, &s->offs);
-	return r < 0 ? r : put_array(row, s->nr_symbols, &s->lens);
+		r = store_put_array(row, s->nr_symbols, &s->offs);
+	return r < 0 ? r : store_put_array(row, s->nr_symbols, &s->lens);
 }
 
 static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t number,
@@ -117,7 +110,7 @@ static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t n
 /* The largest count that fits beside offsets of 32 bits; others stand apart. */
 enum { WIDE = UINT16_MAX };
 
-/* Those entries whose counts are wide, or those whose are not: offsets, then counts. */
+/* Entries with wide counts, or those with narrow ones: offsets, then counts. */
 static int put_some(const struct fleet_image *i, const uint32_t *count, bool wide,
 		    struct base_buf *row)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a real database says of images, routines and workloads becomes a model of machines. */
+/* The images, routines and workloads of a real database become a model of machines. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

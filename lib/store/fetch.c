@@ -203,19 +203,19 @@ static int list_heads(const struct base_buf *answer, struct quoted *heads, size_
 	while (r >= 0 && reader.at < reader.end && !reader.bad && *nr <= HEADS_APART) {
 		const uint8_t *from = reader.at;
 		struct quoted q = { 0 };
-		bool new;
+		bool first;
 
 		r = quote_head(&reader, &q);
-		new = !base_map_get(&seen, from, (size_t)(reader.at - from));
-		if (r >= 0 && new)
+		first = !base_map_get(&seen, from, (size_t)(reader.at - from));
+		if (r >= 0 && first)
 			r = base_map_set(&seen, from, (size_t)(reader.at - from), heads);
 		store_get_string(&reader, &len);
 		store_get_bytes(&reader, 4 + 8 + 8);
-		if (r >= 0 && new &&*nr < HEADS_APART)
+		if (r >= 0 && first && *nr < HEADS_APART)
 			heads[*nr] = q;
 		else
 			quoted_release(&q);
-		*nr += new;
+		*nr += first;
 	}
 	base_map_release(&seen);
 	return r;

@@ -63,10 +63,9 @@ struct fetch {
 	size_t nr_profiles, cap_profiles;
 	struct fetch_part *parts;
 	size_t nr_parts, cap_parts;
-	struct base_map by_key, by_routine, by_profile, by_stem; /* index + 1 */
-	struct base_map wanted; /* numbers of routines that have samples */
-	uint32_t begin;		/* the first epoch */
-	uint64_t unknown;	/* samples of routines that the store does not know */
+	struct base_map by_key, by_routine, by_profile; /* index + 1 */
+	struct base_map wanted;				/* numbers of routines that have samples */
+	uint32_t begin;					/* the first epoch */
 };
 
 /* "" where nothing was printed. */

@@ -243,6 +243,7 @@ static void count(const struct fetch *f, struct store_fetched *out)
 	struct base_map seen = { 0 };
 
 	memset(out, 0, sizeof(*out));
+	out->skipped = f->skipped;
 	for (size_t i = 0; i < f->nr_profiles; i++) {
 		const struct fetch_profile *p = &f->profiles[i];
 

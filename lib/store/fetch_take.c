@@ -408,7 +408,6 @@ static int add_total(struct fetch *f, const struct fetch_routine *x, const char 
 	int r = profile_of(f, x ? &f->v[x->image].key : &unknown, "", platform, epoch, &p);
 	int e = r < 0 ? r : event_of(f, p->p, event);
 
-	f->unknown += x ? 0 : n;
 	return e < 0 ? e : profdb_profile_add(p->p, x ? x->off : 0, (size_t)e, n);
 }
 
@@ -594,7 +593,6 @@ void fetch_release(struct fetch *f)
 	base_map_release(&f->by_key);
 	base_map_release(&f->by_routine);
 	base_map_release(&f->by_profile);
-	base_map_release(&f->by_stem);
 	base_map_release(&f->wanted);
 	base_buf_release(&f->where);
 	base_buf_release(&f->event);

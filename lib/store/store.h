@@ -152,7 +152,7 @@ void store_url_release(struct store_url *u);
 struct store_server;
 /*
  * Nothing is asked yet. @credentials: a file with the password, or with USER:PASSWORD, in its first
- * line, which nobody else may read; NULL: $DCPI_STORE_CREDENTIALS, else none. $DCPI_STORE_CA: a
+ * line, which no other user may read; NULL: $DCPI_STORE_CREDENTIALS, else none. $DCPI_STORE_CA: a
  * file of certificates to trust in place of the system's.
  */
 int store_open(const char *url, const char *credentials, struct store_server **out,
@@ -218,6 +218,7 @@ struct store_want {
 
 struct store_fetched {
 	uint64_t platforms, epochs, profiles;
+	uint64_t skipped; /* rows that no machine of ours has made, and that were left out */
 };
 
 /* Fills the folder @path, empty or missing, with a database of what is wanted. */

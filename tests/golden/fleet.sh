@@ -71,7 +71,7 @@ same dcpiprof -i -epoch "$month..$month"
 "$DCPI_BIN/dcpiprof" -db "$store" -epoch "$(date -u -d '-40 days' +%Y%m)" >out 2>err && exit 1
 grep -q 'no samples of that time' err
 
-# Three machines behind a relay; damaged and hostile batches hold up nobody.
+# Three machines behind a relay; damaged and hostile batches hold up no others.
 mkdir relay
 for n in 1 2 3; do
 	"$mkdb" "machine$n" <<-END

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # machine: aarch64 x86-64
-# What the kernel does for a program stands at its procedures, and these can be listed by instruction.
+# Samples of the kernel's work for a program stand at its procedures, and these can be listed by instruction.
 . /src/tests/support/daemon.sh
 start_daemon -source bpf
 dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null

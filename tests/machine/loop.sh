@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # machine: aarch64 exact twice
-# Of a loop of 100 instructions each has one sample in a hundred, by arithmetic alone, as the period has no divisor in
+# Each of a loop's 100 instructions has one sample in a hundred, by arithmetic alone, as the period has no divisor in
 # common with it: one more or less for each of two stretches that other code of the program divides. Two boots leave the
 # same database.
 . /test/oracle.sh

@@ -9,7 +9,7 @@
 #   twice             two boots, whose /out must be equal (but for the log)
 #   seconds=N         at most (300)
 # and "# programs: NAME…" which of build/tests it needs.
-# What it left in /out is in build-machine/ARCH/NAME. Exit status: that of the test.
+# Its files of /out are then in build-machine/ARCH/NAME. Exit status: that of the test.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 . scripts/packages.sh

@@ -110,6 +110,10 @@ static int fetch(const struct store_want *w, struct base_err *err)
 	store_set_timeout(s, 600000);
 	r = store_fetch(s, w, into, &got, err);
 	store_close(s);
+	if (r >= 0 && got.skipped)
+		fprintf(stderr,
+			"%s: warning: %" PRIu64 " malformed rows of the store are left out\n",
+			cmd.name, got.skipped);
 	if (r >= 0 && !quiet)
 		printf("%" PRIu64 " profiles of %" PRIu64 " platforms and %" PRIu64
 		       " epochs in '%s'\n",

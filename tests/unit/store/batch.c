@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Batches as files: whole, cut, damaged, and of hostile machines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows in RowBinary, the check of tables, quoting, and the statements of the schema. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The spool, what is known of a store, and which epochs become batches. */
 #include "scratch.h"
 #include "ship.h"
 #include "store_internal.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses of stores, and files of credentials. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
