@@ -387,11 +387,12 @@ static void begin_or_end(int sig)
 /* A program's own signal handler begins and ends. */
 static void in_signal_handlers(void **state)
 {
+	struct sigaction action = { .sa_handler = begin_or_end };
 	uint64_t runs;
 
 	(void)state;
-	signal(SIGUSR1, begin_or_end);
-	signal(SIGUSR2, begin_or_end);
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
 	for (int i = 0; i < 3; i++) {
 		raise(SIGUSR1);
 		assert_false(failed);
