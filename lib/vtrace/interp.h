@@ -379,25 +379,36 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
-/* Is it what @b was translated from that stands at @pc? */
-VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b, uint64_t pc)
+enum { VTRACE_BLOCK_WORDS = VTRACE_BLOCK_BYTES / 8 };
+
+/* vtrace_code_is, for who has little stack: @code is room to read it. */
+VTRACE_INLINE bool vtrace_code_read_is(void *ctx, const struct vtrace_block *b, uint64_t pc,
+				       uint64_t code[VTRACE_BLOCK_WORDS])
 {
-	uint64_t code[VTRACE_BLOCK_BYTES / 8] = { 0 },
-					   differ = vtrace_where(pc) ^ vtrace_where(b->pc);
+	uint64_t differ = vtrace_where(pc) ^ vtrace_where(b->pc);
 	uint32_t len = b->len;
 
+	__builtin_memset(code, 0, VTRACE_BLOCK_BYTES);
 	if (!len || len > VTRACE_BLOCK_BYTES || VTRACE_READ(ctx, code, len, pc) != 0)
 		return false;
 #ifdef __bpf__
 #pragma clang loop unroll(full)
 #endif
-	for (uint32_t i = 0; i < VTRACE_BLOCK_BYTES / 8; i++) {
+	for (uint32_t i = 0; i < VTRACE_BLOCK_WORDS; i++) {
 		uint64_t want;
 
-		__builtin_memcpy(&want, b->code + 8 * i, 8);
+		__builtin_memcpy(&want, __builtin_assume_aligned(b->code + 8 * i, 8), 8);
 		differ |= code[i] ^ want;
 	}
 	return !differ;
+}
+
+/* Is it what @b was translated from that stands at @pc? */
+VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b, uint64_t pc)
+{
+	uint64_t code[VTRACE_BLOCK_WORDS];
+
+	return vtrace_code_read_is(ctx, b, pc, code);
 }
 
 /*

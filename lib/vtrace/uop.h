@@ -183,7 +183,7 @@ struct vtrace_block {
 	uint8_t len; /* bytes */
 	uint32_t id; /* in the trace */
 	uint32_t pad;
-	uint8_t code[VTRACE_BLOCK_BYTES];
+	uint8_t code[VTRACE_BLOCK_BYTES] __attribute__((aligned(8))); /* compared by words */
 };
 
 /* Why a trace ended. */

@@ -11,6 +11,7 @@
 	((void)(ctx), bpf_probe_read_user(to, sizeof(uint64_t), (void *)(addr)))
 
 #include "walk.h"
+#include "python.bpf.c"
 
 /* ---- set before loading ---------------------------------------------------------------------- */
 
@@ -54,6 +55,14 @@ struct callpath_cached {
 	struct unwind_rule rule;
 } __attribute__((aligned(32)));
 
+/* A walk's knowledge of its process. It is too large for the stack that programs share. */
+struct callpath_run {
+	uint64_t mm, root, vdso, instance;
+	uint32_t seq, epoch;
+	uint32_t unmapped; /* the first address lies in no mapping */
+	struct python_run python;
+};
+
 struct callpath_cpu {
 	struct callpath_counts counts;
 	uint32_t turn[COUNT_NR_EVENTS]; /* samples of the event since the last one with a path */
@@ -62,6 +71,7 @@ struct callpath_cpu {
 	uint32_t look_epoch; /* the tables' epoch of these, plus one */
 	struct unwind_state state;
 	struct unwind_rule rule;
+	struct callpath_run run;
 	struct kernel_user_regs regs;
 	struct callpath_missing missing;
 	uint64_t told[CALLPATH_NR_TOLD]; /* files that were reported in this epoch, by hash */
@@ -383,16 +393,6 @@ static __always_inline void mapping_read(struct callpath_cpu *c, uint64_t addr, 
 		tell_missing(c, addr, m);
 }
 
-#include "python.bpf.c"
-
-/* A walk's knowledge of its process. */
-struct callpath_run {
-	uint64_t mm, root, vdso, instance;
-	uint32_t cpu, seq, epoch;
-	uint32_t unmapped; /* the first address lies in no mapping */
-	struct python_run python;
-};
-
 static __always_inline bool mapping_is(const struct callpath_mapping *m,
 				       const struct callpath_run *r, uint64_t addr)
 {
@@ -409,15 +409,16 @@ static __always_inline uint32_t mapping_slot(const struct callpath_run *r, uint6
 }
 
 /* The executable mapping at @addr goes into its slot. false: there is none. */
-__noinline int mapping_find(const struct callpath_run *r, uint64_t addr)
+__noinline int mapping_find(uint32_t cpu, uint64_t addr)
 {
-	uint32_t cpu = r ? r->cpu : 0;
 	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, &cpu);
 	const struct vm_area_struct *vma;
+	const struct callpath_run *r;
 	struct callpath_mapping *m;
 
-	if (!r || !c)
+	if (!c)
 		return false;
+	r = &c->run;
 	vma = (void *)tree_find(cpu, r->root, addr);
 	m = &c->mappings[mapping_slot(r, addr)];
 	m->mm = 0;
@@ -524,16 +525,17 @@ static __always_inline int push_function(struct callpath_cpu *c, struct callpath
 	return -1;
 }
 
-static long callpath_step(uint32_t i, struct callpath_run *r)
+static long callpath_step(uint32_t i, const uint32_t *cpu)
 {
-	uint32_t cpu = r->cpu;
-	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, &cpu);
+	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, cpu);
 	struct callpath_mapping *m;
+	struct callpath_run *r;
 	uint64_t addr;
 	int end;
 
 	if (!c)
 		return 1;
+	r = &c->run;
 	if (c->w.nr >= CALLPATH_NR_FRAMES) {
 		c->w.end = CALLPATH_CUT;
 		return 1;
@@ -546,7 +548,7 @@ static long callpath_step(uint32_t i, struct callpath_run *r)
 	}
 	addr = unwind_lookup_pc(&c->state);
 	m = &c->mappings[mapping_slot(r, addr)];
-	if (!mapping_is(m, r, addr) && !mapping_find(r, addr)) {
+	if (!mapping_is(m, r, addr) && !mapping_find(*cpu, addr)) {
 		c->w.end = CALLPATH_ASTRAY;
 		if (i)
 			return 1;
@@ -631,7 +633,7 @@ static __always_inline uint32_t seq_of(struct mm_struct *mm, uint32_t otherwise)
 /* The frames of the process, from its registers in @c on. False: they are of no code. */
 static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm_struct *mm)
 {
-	struct callpath_run r = { .cpu = cpu };
+	struct callpath_run *r = &c->run;
 
 	/* A thread of the kernel that serves a process. */
 	if (!KERNEL_IS_USER(c->regs.KERNEL_MODE_WORD))
@@ -641,23 +643,24 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 		c->w.end = CALLPATH_NO_ROWS;
 		return true;
 	}
-	r.mm = (uint64_t)mm;
-	r.root = (uint64_t)mm->mm_mt.ma_root;
-	r.vdso = (uint64_t)mm->context.vdso;
-	r.instance = c->w.instance;
-	r.epoch = *(volatile uint32_t *)&c->counts.epoch;
+	__builtin_memset(r, 0, sizeof(*r));
+	r->mm = (uint64_t)mm;
+	r->root = (uint64_t)mm->mm_mt.ma_root;
+	r->vdso = (uint64_t)mm->context.vdso;
+	r->instance = c->w.instance;
+	r->epoch = *(volatile uint32_t *)&c->counts.epoch;
 	/* Where nothing tells of changes no mapping is remembered any longer. */
-	r.seq = seq_of(mm, (uint32_t)c->w.time_ns);
+	r->seq = seq_of(mm, (uint32_t)c->w.time_ns);
 	c->state.pc = c->regs.ip;
 	c->state.exact = 1;
 	c->state.guessed = 0;
 	state_fill(&c->state, &c->regs);
-	r.python.ask.cpu = cpu;
-	r.python.ask.instance = c->w.instance;
-	r.python.ask.time_ns = c->w.time_ns;
+	r->python.ask.cpu = cpu;
+	r->python.ask.instance = c->w.instance;
+	r->python.ask.time_ns = c->w.time_ns;
 	/* The interpreter's frames may be as many as those that are kept, and they go. */
-	bpf_loop(2 * CALLPATH_NR_FRAMES + 1, callpath_step, &r, 0);
-	return !r.unmapped;
+	bpf_loop(2 * CALLPATH_NR_FRAMES + 1, callpath_step, &cpu, 0);
+	return !r->unmapped;
 }
 
 /* ---- frames in the kernel -------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ const volatile uint64_t mix[4] = { 0 };
 #ifndef SAMPLE_AFTER_EVENT
 #define SAMPLE_AFTER_EVENT(ctx, key)	  ((void)0)
 #define SAMPLE_AFTER_TICK(ctx, regs, key) ((void)0)
+#define SAMPLE_COUNT			  static __always_inline
 #endif
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -390,12 +391,18 @@ static __always_inline void count(struct count_key *k, uint32_t of, bool known, 
 	count_leave(&first->head);
 }
 
+SAMPLE_COUNT int count_event(struct bpf_perf_event_data *ctx, struct count_key *k)
+{
+	count(k, event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), false, 0);
+	return 0;
+}
+
 SEC("perf_event")
 int sample_event(struct bpf_perf_event_data *ctx)
 {
 	struct count_key k = { 0 };
 
-	count(&k, event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), false, 0);
+	count_event(ctx, &k);
 	SAMPLE_AFTER_EVENT(ctx, &k);
 	return 0;
 }
@@ -439,21 +446,29 @@ static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t *re
 	       read_regs(*regs, v);
 }
 
+/* *@regs: see read_interrupted. */
+SAMPLE_COUNT int count_tick(uint64_t *ctx, struct count_key *k, uint64_t *regs)
+{
+	uint64_t v[2] = { 0 }, now = 0;
+	bool known = read_interrupted((struct hrtimer *)ctx[0], regs, v);
+
+	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
+	read_word((void *)ctx[1], &now);
+	count(k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), true, now);
+	return 0;
+}
+
 /* The scheduler's tick, before its timer's function runs. */
 SEC("tp_btf/hrtimer_expire_entry")
 int sample_tick(uint64_t *ctx)
 {
 	struct hrtimer *timer = (struct hrtimer *)ctx[0];
-	uint64_t v[2] = { 0 }, now = 0, regs = 0;
 	struct count_key k = { 0 };
-	bool known;
+	uint64_t regs = 0;
 
 	if ((uint64_t)timer->function != shared.tick_function)
 		return 0;
-	known = read_interrupted(timer, &regs, v);
-	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
-	read_word((void *)ctx[1], &now);
-	count(&k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), true, now);
+	count_tick(ctx, &k, &regs);
 	SAMPLE_AFTER_TICK(ctx, (void *)regs, &k);
 	return 0;
 }

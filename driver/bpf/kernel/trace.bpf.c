@@ -45,6 +45,7 @@ struct trace_cpu {
 	/* Where a block is looked for, and the code before it. */
 	struct vtrace_place place;
 	uint8_t before[VTRACE_BLOCK_BYTES];
+	uint64_t code[VTRACE_BLOCK_WORDS]; /* what is compared with a block */
 	struct kernel_user_regs regs;
 	struct insn_trace w;
 	struct vtrace_state s;
@@ -245,13 +246,15 @@ static __always_inline uint64_t block_offset(const struct trace_block *b, uint64
  * static so that the verifier looks at them once, by themselves. */
 __noinline int is_block(struct run *run, const struct trace_block *b, uint64_t pc)
 {
+	uint32_t cpu = run ? run->cpu : 0;
+	struct trace_cpu *c = bpf_map_lookup_elem(&trace_cpus, &cpu);
 	uint64_t off;
 
-	if (!run || !b || !*(volatile const uint32_t *)&b->alive)
+	if (!run || !c || !b || !*(volatile const uint32_t *)&b->alive)
 		return false;
 	off = block_offset(b, pc);
 	return off < VTRACE_BLOCK_BYTES && b->starts >> off & 1 &&
-	       vtrace_code_is(run->kernel ? run : NULL, &b->block, pc - off);
+	       vtrace_code_read_is(run->kernel ? run : NULL, &b->block, pc - off, c->code);
 }
 
 /* That, of a block of this trace only once: a loop is a few of them again and again, and nothing

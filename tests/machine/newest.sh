@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# machine: aarch64 x86-64 newest
+# On the newest kernel in the archive (Linux 6.12 when this was written) nothing is refused: call paths, waiting threads,
+# instruction traces and values together, and what they say of a JIT program is true.
+. /src/tests/support/daemon.sh
+uname -r
+"$DCPI_BIN/dcpid" -check >"$work/check" || fail "-check"
+grep -q "^ *traces  *yes" "$work/check" || fail "no traces: $(cat "$work/check")"
+start_daemon -source bpf -event cpu-clock+tick -callpaths 1 -wait -vwindows 10 -vprof
+"$DCPI_BIN/examples/hello" 4 >"$work/told" || fail "hello"
+account_holds "all together"
+stop_daemon
+cat "$work/log"
+grep -qE 'call paths: ([0-9]+) of \1 samples stored, 0 lost' "$work/log" || fail "no call paths, or lost ones"
+grep -qE 'waiting and running threads: .* stored, 0 lost' "$work/log" || fail "nothing of waiting threads, or lost"
+
+ls "$db"/*/*/hello-*.values || fail "no values of the JIT code"
+
+dcpicalltree >"$work/tree" 2>&1
+head -n 24 "$work/tree"
+# Code that is compiled: dcpid's own parts, from their first instruction on.
+grep -A 3 ' _start  \[dcpid\]$' "$work/tree" | grep ' main  \[dcpid\]$' || fail "no path of dcpid"
+[ "$(uname -m)" = x86_64 ] || exit 0 # code of no file is walked there alone
+# Callers: beneath main the routines have the shares that the program told, within five standard errors and what samples
+# have no path to main: those of code that is a moment old, which may be of one routine alone.
+dcpiprof -event cpu-clock >"$work/prof" 2>&1
+awk 'NF < 2 { next }
+	FILENAME ~ /told$/ { share[$1] = $2; next }
+	!($(NF - 1) in share && $NF ~ /^\[?hello\[/) { beneath = beneath && !/no unwind rows/ || / main  \[hello\]$/; next }
+	FILENAME ~ /prof$/ { samples += $1; next }
+	beneath { n[$(NF - 1)] = $2; all += $2 }
+	END {
+		for (r in share) {
+			off = 100 * n[r] / (all ? all : 1) - share[r]
+			most = 5 * sqrt(share[r] * (100 - share[r]) / (all + 1)) + 100 * (samples - all) / (samples + 1)
+			print r, n[r] + 0, "off by", off, "points, at most", most
+			bad += off > most || off < -most
+		}
+		print all, "of", samples, "beneath main"
+		exit bad || all < samples / 2
+	}' "$work/told" "$work/prof" "$work/tree" || fail "callers"
