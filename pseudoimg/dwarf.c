@@ -112,25 +112,25 @@ static int put_unit(struct base_buf *b, const struct pseudoimg_model *m)
 {
 	static const char producer[] = PSEUDOIMG_PRODUCER;
 	bool lines = m->names.files.nr > 0;
-	int r = pseudoimg_put_uint(b, 0, 4); /* length */
+	int r = base_buf_append_le(b, 0, 4); /* length */
 
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 4, 2);
+		r = base_buf_append_le(b, 4, 2);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 4); /* abbreviations' offset */
+		r = base_buf_append_le(b, 0, 4); /* abbreviations' offset */
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 8, 1);
+		r = base_buf_append_le(b, 8, 1);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, PSEUDOIMG_UNIT | (lines ? PSEUDOIMG_DECLARED : 0), 1);
+		r = base_buf_append_le(b, PSEUDOIMG_UNIT | (lines ? PSEUDOIMG_DECLARED : 0), 1);
 	if (r >= 0)
 		r = base_buf_append(b, producer, sizeof(producer));
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, DW_LANG_C99, 2);
+		r = base_buf_append_le(b, DW_LANG_C99, 2);
 	if (r >= 0)
 		r = pseudoimg_name_put(b, (const char *)(m->image + 1), m->image->facility_len);
 	if (r >= 0) /* low_pc, ranges, stmt_list: all 0 */
-		r = pseudoimg_put_uint(b, 0, 8);
-	return r < 0 ? r : pseudoimg_put_uint(b, 0, lines ? 8 : 4);
+		r = base_buf_append_le(b, 0, 8);
+	return r < 0 ? r : base_buf_append_le(b, 0, lines ? 8 : 4);
 }
 
 /* The row in force @from bytes behind the sequence's start, or NULL where that has no line. */
@@ -187,10 +187,10 @@ static int put_abstract(struct info *info, uint32_t index)
 	if (at > UINT32_MAX)
 		return -DCPI_ELIMIT;
 	name->die = (uint32_t)at;
-	r = pseudoimg_put_uint(&info->s->b, PSEUDOIMG_ABSTRACT, 1);
+	r = base_buf_append_le(&info->s->b, PSEUDOIMG_ABSTRACT, 1);
 	if (r >= 0)
 		r = base_buf_append(&info->s->b, text, strlen(text) + 1);
-	return r < 0 ? r : pseudoimg_put_uint(&info->s->b, DW_INL_inlined, 1);
+	return r < 0 ? r : base_buf_append_le(&info->s->b, DW_INL_inlined, 1);
 }
 
 static int64_t name_of(struct info *info, const struct pseudoimg_loaded *l, uint32_t index)
@@ -224,20 +224,20 @@ static int put_inlined(struct info *info, const struct pseudoimg_node *node,
 	int r = name < 0 ? (int)name : 0;
 
 	if (r >= 0)
-		r = pseudoimg_put_uint(b,
+		r = base_buf_append_le(b,
 				       PSEUDOIMG_INLINED | (called ? PSEUDOIMG_CALLED : 0) |
 					       (parent ? PSEUDOIMG_PARENT : 0),
 				       1);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, info->m->names.v.v[name].die, 4);
+		r = base_buf_append_le(b, info->m->names.v.v[name].die, 4);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, node->start + in->code_off, 8);
+		r = base_buf_append_le(b, node->start + in->code_off, 8);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, in->code_len, 4);
+		r = base_buf_append_le(b, in->code_len, 4);
 	if (r >= 0 && called)
-		r = pseudoimg_put_uleb(b, info->m->names.v.v[file].file);
+		r = base_buf_append_leb128(b, info->m->names.v.v[file].file);
 	if (r >= 0 && called)
-		r = pseudoimg_put_uleb(b, in->call_line);
+		r = base_buf_append_leb128(b, in->call_line);
 	return r;
 }
 
@@ -254,11 +254,11 @@ static int put_inlines(struct info *info, const struct pseudoimg_node *node,
 		r = put_inlined(info, node, l, i, next > l->view.inlines[i].depth);
 		depth = l->view.inlines[i].depth;
 		for (; r >= 0 && depth > next; depth--)
-			r = pseudoimg_put_uint(&info->s->b, 0, 1);
+			r = base_buf_append_le(&info->s->b, 0, 1);
 		if (r >= 0)
 			r = pseudoimg_sink_drain(info->s);
 	}
-	return r < 0 ? r : pseudoimg_put_uint(&info->s->b, 0, 1);
+	return r < 0 ? r : base_buf_append_le(&info->s->b, 0, 1);
 }
 
 /* ---- the unit -------------------------------------------------------------------------------- */
@@ -277,20 +277,20 @@ static int put_routine(struct info *info, const struct pseudoimg_node *node)
 	if (node->inlines)
 		r = put_abstracts(info, &l);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b,
+		r = base_buf_append_le(b,
 				       PSEUDOIMG_ROUTINE | (row ? PSEUDOIMG_DECLARED : 0) |
 					       (node->inlines ? PSEUDOIMG_PARENT : 0),
 				       1);
 	if (r >= 0)
 		r = pseudoimg_symbol_name_put(b, &l.name);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, node->start, 8);
+		r = base_buf_append_le(b, node->start, 8);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, node->len, 4);
+		r = base_buf_append_le(b, node->len, 4);
 	if (r >= 0 && row)
-		r = pseudoimg_put_uleb(b, info->m->names.v.v[row->file].file);
+		r = base_buf_append_leb128(b, info->m->names.v.v[row->file].file);
 	if (r >= 0 && row)
-		r = pseudoimg_put_uleb(b, row->line);
+		r = base_buf_append_leb128(b, row->line);
 	return r < 0 || !node->inlines ? r : put_inlines(info, node, &l);
 }
 
@@ -305,7 +305,7 @@ int pseudoimg_dwarf_info(struct pseudoimg_sink *s, struct pseudoimg_model *m)
 			r = pseudoimg_sink_drain(s);
 	}
 	if (r >= 0)
-		r = pseudoimg_put_uint(&s->b, 0, 1); /* end of the unit's children */
+		r = base_buf_append_le(&s->b, 0, 1); /* end of the unit's children */
 	return r < 0 ? r : pseudoimg_sink_put_length(s, info.start);
 }
 
@@ -317,14 +317,14 @@ int pseudoimg_dwarf_aranges(struct pseudoimg_sink *s, const struct pseudoimg_lay
 	int r = base_buf_append(b, header, sizeof(header));
 
 	for (size_t i = 0; r >= 0 && i < l->text.nr; i++) {
-		r = pseudoimg_put_uint(b, l->text.v[i].addr, 8);
+		r = base_buf_append_le(b, l->text.v[i].addr, 8);
 		if (r >= 0)
-			r = pseudoimg_put_uint(b, l->text.v[i].len, 8);
+			r = base_buf_append_le(b, l->text.v[i].len, 8);
 	}
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 8);
+		r = base_buf_append_le(b, 0, 8);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 8);
+		r = base_buf_append_le(b, 0, 8);
 	return r < 0 ? r : pseudoimg_sink_put_length(s, start);
 }
 
@@ -334,11 +334,11 @@ int pseudoimg_dwarf_ranges(struct pseudoimg_sink *s, const struct pseudoimg_layo
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < l->text.nr; i++) {
-		r = pseudoimg_put_uint(b, l->text.v[i].addr, 8);
+		r = base_buf_append_le(b, l->text.v[i].addr, 8);
 		if (r >= 0)
-			r = pseudoimg_put_uint(b, l->text.v[i].addr + l->text.v[i].len, 8);
+			r = base_buf_append_le(b, l->text.v[i].addr + l->text.v[i].len, 8);
 	}
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 8);
-	return r < 0 ? r : pseudoimg_put_uint(b, 0, 8);
+		r = base_buf_append_le(b, 0, 8);
+	return r < 0 ? r : base_buf_append_le(b, 0, 8);
 }

@@ -15,28 +15,6 @@ enum {
 	DW_LNE_set_discriminator = 4,
 };
 
-int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len)
-{
-	uint8_t bytes[8];
-
-	for (size_t i = 0; i < len; i++)
-		bytes[i] = (uint8_t)(v >> 8 * i);
-	return base_buf_append(b, bytes, len);
-}
-
-int pseudoimg_put_uleb(struct base_buf *b, uint64_t v)
-{
-	uint8_t bytes[10];
-	size_t n = 0;
-
-	do {
-		bytes[n] = v & 0x7f;
-		v >>= 7;
-		bytes[n++] |= v ? 0x80 : 0;
-	} while (v);
-	return base_buf_append(b, bytes, n);
-}
-
 int pseudoimg_put_sleb(struct base_buf *b, int64_t v)
 {
 	uint8_t bytes[10];
@@ -80,13 +58,13 @@ static int put_header(struct pseudoimg_sink *s, const struct pseudoimg_model *m)
 {
 	struct base_buf *b = &s->b;
 	uint64_t length_at;
-	int r = pseudoimg_put_uint(b, 0, 4);
+	int r = base_buf_append_le(b, 0, 4);
 
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 4, 2);
+		r = base_buf_append_le(b, 4, 2);
 	length_at = pseudoimg_sink_at(s);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 4);
+		r = base_buf_append_le(b, 0, 4);
 	if (r >= 0)
 		r = base_buf_append(b, pseudoimg_line_header, pseudoimg_line_header_len);
 	for (size_t i = 0; r >= 0 && i < m->names.files.nr; i++) {
@@ -94,12 +72,12 @@ static int put_header(struct pseudoimg_sink *s, const struct pseudoimg_model *m)
 
 		r = base_buf_append(b, name, strlen(name) + 1);
 		if (r >= 0) /* directory, time, length */
-			r = pseudoimg_put_uint(b, 0, 3);
+			r = base_buf_append_le(b, 0, 3);
 		if (r >= 0)
 			r = pseudoimg_sink_drain(s);
 	}
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 1);
+		r = base_buf_append_le(b, 0, 1);
 	return r < 0 ? r : pseudoimg_sink_put_length(s, length_at);
 }
 
@@ -118,9 +96,9 @@ static int set_file(struct program *p, uint32_t file)
 	int r = 0;
 
 	if (file != p->file) {
-		r = pseudoimg_put_uint(p->b, DW_LNS_set_file, 1);
+		r = base_buf_append_le(p->b, DW_LNS_set_file, 1);
 		if (r >= 0)
-			r = pseudoimg_put_uleb(p->b, file);
+			r = base_buf_append_leb128(p->b, file);
 		p->file = file;
 	}
 	return r;
@@ -131,9 +109,9 @@ static int set_column(struct program *p, uint32_t column)
 	int r = 0;
 
 	if (column != p->column) {
-		r = pseudoimg_put_uint(p->b, DW_LNS_set_column, 1);
+		r = base_buf_append_le(p->b, DW_LNS_set_column, 1);
 		if (r >= 0)
-			r = pseudoimg_put_uleb(p->b, column);
+			r = base_buf_append_leb128(p->b, column);
 		p->column = column;
 	}
 	return r;
@@ -149,7 +127,7 @@ static int set_discriminator(struct program *p, uint32_t discriminator)
 				 DW_LNE_set_discriminator };
 	int r = discriminator ? base_buf_append(p->b, head, sizeof(head)) : 0;
 
-	return r < 0 || !discriminator ? r : pseudoimg_put_uleb(p->b, discriminator);
+	return r < 0 || !discriminator ? r : base_buf_append_leb128(p->b, discriminator);
 }
 
 static int set_place(struct program *p, const struct pseudoimg_row *row, uint32_t file)
@@ -163,9 +141,9 @@ static int set_place(struct program *p, const struct pseudoimg_row *row, uint32_
 
 static int advance(struct base_buf *b, uint64_t by)
 {
-	int r = pseudoimg_put_uint(b, DW_LNS_advance_pc, 1);
+	int r = base_buf_append_le(b, DW_LNS_advance_pc, 1);
 
-	return r < 0 ? r : pseudoimg_put_uleb(b, by);
+	return r < 0 ? r : base_buf_append_leb128(b, by);
 }
 
 /* Use one special opcode if it reaches. */
@@ -178,7 +156,7 @@ static int put_row(struct program *p, uint64_t addr, uint32_t to_line)
 	p->addr = addr;
 	p->line = to_line;
 	if (line < PSEUDOIMG_LINE_BASE || line >= PSEUDOIMG_LINE_BASE + PSEUDOIMG_LINE_RANGE) {
-		r = pseudoimg_put_uint(p->b, DW_LNS_advance_line, 1);
+		r = base_buf_append_le(p->b, DW_LNS_advance_line, 1);
 		if (r >= 0)
 			r = pseudoimg_put_sleb(p->b, line);
 		line = 0;
@@ -191,7 +169,7 @@ static int put_row(struct program *p, uint64_t addr, uint32_t to_line)
 	}
 	if (r < 0)
 		return r;
-	return pseudoimg_put_uint(p->b,
+	return base_buf_append_le(p->b,
 				  (uint64_t)(PSEUDOIMG_OPCODE_BASE + (line - PSEUDOIMG_LINE_BASE)) +
 					  PSEUDOIMG_LINE_RANGE * by,
 				  1);
@@ -205,7 +183,7 @@ static int begin_sequence(struct program *p, uint64_t addr)
 	p->addr = addr;
 	p->line = p->file = 1;
 	p->column = 0;
-	return r < 0 ? r : pseudoimg_put_uint(p->b, addr, 8);
+	return r < 0 ? r : base_buf_append_le(p->b, addr, 8);
 }
 
 static int end_sequence(struct program *p)

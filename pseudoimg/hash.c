@@ -19,7 +19,7 @@ struct hashing {
 
 static int put_text(struct hashing *h, const char *text, size_t len)
 {
-	int r = pseudoimg_put_uleb(&h->b, len);
+	int r = base_buf_append_leb128(&h->b, len);
 
 	return r < 0 ? r : base_buf_append(&h->b, text, len);
 }
@@ -32,24 +32,24 @@ static int put_name(struct hashing *h, uint32_t index)
 	int r;
 
 	if (index == PSEUDOIMG_NO_FILE)
-		return pseudoimg_put_uleb(&h->b, 0);
+		return base_buf_append_leb128(&h->b, 0);
 	name = &h->m->names.v.v[index];
 	if (name->stamp == h->m->stamp)
-		return pseudoimg_put_uleb(&h->b, name->local);
+		return base_buf_append_leb128(&h->b, name->local);
 	name->stamp = h->m->stamp;
 	name->local = ++h->nr_names;
 	text = pseudoimg_names_text(&h->m->names, index);
-	r = pseudoimg_put_uleb(&h->b, name->local);
+	r = base_buf_append_leb128(&h->b, name->local);
 	return r < 0 ? r : put_text(h, text, strlen(text));
 }
 
 static int put_row(struct hashing *h, uint64_t off, const struct pseudoimg_row *row)
 {
-	int r = pseudoimg_put_uleb(&h->b, off + 1);
+	int r = base_buf_append_leb128(&h->b, off + 1);
 
 	if (r >= 0)
-		r = pseudoimg_put_uleb(&h->b, row->line | (uint64_t)row->column << 32 |
-						      (uint64_t)row->discriminator << 48);
+		r = base_buf_append_leb128(&h->b, row->line | (uint64_t)row->column << 32 |
+							  (uint64_t)row->discriminator << 48);
 	return r < 0 || !row->line ? r : put_name(h, row->file);
 }
 
@@ -104,7 +104,7 @@ static int put_lines(struct hashing *h, const struct pseudoimg_node *node,
 			r = put_seq(h, node, &seq, &nr, &begun);
 		}
 	}
-	return r < 0 ? r : pseudoimg_put_uleb(&h->b, 0);
+	return r < 0 ? r : base_buf_append_leb128(&h->b, 0);
 }
 
 /* An empty one reads as the stand-in that is written for it. */
@@ -121,7 +121,7 @@ static int put_inlined_name(struct hashing *h, uint32_t index)
 static int put_inlines(struct hashing *h, const struct pseudoimg_loaded *l)
 {
 	uint32_t nr = l->view.rec ? l->view.rec->nr_inlines : 0;
-	int r = pseudoimg_put_uleb(&h->b, nr);
+	int r = base_buf_append_leb128(&h->b, nr);
 
 	for (uint32_t i = 0; r >= 0 && i < nr; i++) {
 		const struct wire_inline *in = &l->view.inlines[i];
@@ -130,7 +130,7 @@ static int put_inlines(struct hashing *h, const struct pseudoimg_loaded *l)
 					     file == PSEUDOIMG_NO_FILE ? 0 : in->call_line };
 
 		for (size_t k = 0; r >= 0 && k < sizeof(numbers) / sizeof(numbers[0]); k++)
-			r = pseudoimg_put_uleb(&h->b, numbers[k]);
+			r = base_buf_append_leb128(&h->b, numbers[k]);
 		if (r >= 0)
 			r = put_inlined_name(h, l->names[in->name]);
 		if (r >= 0)
@@ -191,7 +191,7 @@ int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
 	if (r >= 0)
 		r = put_inlines(&h, loaded);
 	if (r >= 0)
-		r = pseudoimg_put_uleb(&h.b, node->len);
+		r = base_buf_append_leb128(&h.b, node->len);
 	/* Last: it may load other routines over this one. */
 	if (r >= 0)
 		r = get_bytes(m, node, loaded, &code);

@@ -504,8 +504,6 @@ int pseudoimg_dwarf_ranges(struct pseudoimg_sink *s, const struct pseudoimg_layo
 int pseudoimg_dwarf_line(struct pseudoimg_sink *s, struct pseudoimg_model *m,
 			 const struct pseudoimg_layout *l);
 
-int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len); /* little-endian */
-int pseudoimg_put_uleb(struct base_buf *b, uint64_t v);
 int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
 
 /* ---- reading images back (elf_read.c, dwarf_read.c, read.c), folding (fold.c) ---------------- */

@@ -110,13 +110,6 @@ static const char *code_text(enum analysis_code code)
 	return "";
 }
 
-static int usage(struct base_err *err, const char *what)
-{
-	base_fail(err, -DCPI_EUSAGE, "%s", what);
-	base_hint(err, "usage: dcpidiff [options] %s", cmd.operands);
-	return -DCPI_EUSAGE;
-}
-
 static bool is_announced(const struct estimation *e)
 {
 	return e->low || e->medium || e->high || e->outside;
@@ -129,21 +122,26 @@ static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 	if (r != BASE_OPT_RUN)
 		return r;
 	if (x->sets.nr_words > 1)
-		return usage(err, "images belong behind a -set");
+		return base_opt_usage(&cmd, "images belong behind a -set", err);
 	if (x->sets.nr < 2)
-		return usage(err, "two sets are needed");
+		return base_opt_usage(&cmd, "two sets are needed", err);
 	if (x->sets.nr > 2)
-		return usage(err, "only two sets can be compared");
+		return base_opt_usage(&cmd, "only two sets can be compared", err);
 	if (x->sets.nr_words && (changed || x->sets.v[0].nr_what > 1 || x->sets.v[1].nr_what > 1))
-		return usage(err, changed ? "-changed is for whole sets"
-					  : "a procedure is of one image in each set");
+		return base_opt_usage(&cmd,
+				      changed ? "-changed is for whole sets"
+					      : "a procedure is of one image in each set",
+				      err);
 	if (!x->sets.nr_words && source_line)
-		return usage(err, "-source_line needs a procedure");
+		return base_opt_usage(&cmd, "-source_line needs a procedure", err);
 	if (!x->sets.nr_words && (compare_list || verbose))
-		return usage(err, compare_list ? "-compare needs a procedure"
-					       : "-verbose needs a procedure");
+		return base_opt_usage(&cmd,
+				      compare_list ? "-compare needs a procedure"
+						   : "-verbose needs a procedure",
+				      err);
 	if (!x->sets.nr_words && is_announced(&estimation))
-		return usage(err, "whole sets are compared by samples, without estimates");
+		return base_opt_usage(&cmd, "whole sets are compared by samples, without estimates",
+				      err);
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
 		x->sets.v[i].sel.maps = maps;

@@ -76,13 +76,6 @@ struct report {
 	size_t *order; /* of routines, as they are printed */
 };
 
-static int usage(struct base_err *err, const char *what)
-{
-	base_fail(err, -DCPI_EUSAGE, "%s", what);
-	base_hint(err, "usage: dcpiregress [options] %s", cmd.operands);
-	return -DCPI_EUSAGE;
-}
-
 static int parse(struct report *x, int argc, char **argv, struct base_err *err)
 {
 	int r = sets_parse(&cmd, &now, argc, argv, &x->sets, err);
@@ -90,10 +83,12 @@ static int parse(struct report *x, int argc, char **argv, struct base_err *err)
 	if (r != BASE_OPT_RUN)
 		return r;
 	if (x->sets.nr_words)
-		return usage(err, "images belong behind a -set");
+		return base_opt_usage(&cmd, "images belong behind a -set", err);
 	if (x->sets.nr != 2)
-		return usage(err, x->sets.nr < 2 ? "two sets are needed"
-						 : "only two sets can be compared");
+		return base_opt_usage(&cmd,
+				      x->sets.nr < 2 ? "two sets are needed"
+						     : "only two sets can be compared",
+				      err);
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
 		x->sets.v[i].sel.maps = maps;

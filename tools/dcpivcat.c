@@ -284,11 +284,8 @@ static int check(int nr, struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-image stands instead of files");
 	if (image)
 		return select_check(&sel, err);
-	if (!nr) {
-		base_fail(err, -DCPI_EUSAGE, "no file given");
-		base_hint(err, "usage: dcpivcat [options] %s", cmd.operands);
-		return -DCPI_EUSAGE;
-	}
+	if (!nr)
+		return base_opt_usage(&cmd, "no file given", err);
 	return choice() ? base_fail(err, -DCPI_EUSAGE, "-%s goes with -image", choice()) : 0;
 }
 

@@ -39,10 +39,8 @@ struct fleet_source {
 	size_t nr_routines;
 	struct fleet_place *places; /* rate: counts */
 	size_t nr_places;
-	double *share; /* of each workload */
-	/* all symbols of the image, for its row */
-	struct base_buf names, offs, lens;
-	uint64_t nr_symbols;
+	double *share;		 /* of each workload */
+	struct base_buf symbols; /* store_put_symbols, for its row */
 };
 
 /* An image of the simulated machines. */

@@ -43,9 +43,9 @@ static int put_platform(const struct load *x, struct base_buf *row)
 
 static int put_key(struct base_buf *row, uint64_t version)
 {
-	int r = store_put_number(row, fleet_mix(version, 1), 8);
+	int r = base_buf_append_le(row, fleet_mix(version, 1), 8);
 
-	return r < 0 ? r : store_put_number(row, fleet_mix(version, 2), 8);
+	return r < 0 ? r : base_buf_append_le(row, fleet_mix(version, 2), 8);
 }
 
 /* ---- images and routines --------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static int put_image(struct load *x, size_t image, uint64_t version)
 	snprintf(path, sizeof(path), "%s-%zu", s->path, image);
 	r = put_key(row, version);
 	if (r >= 0)
-		r = store_put_number(row, 1, 8);
+		r = base_buf_append_le(row, 1, 8);
 	if (r >= 0)
 		r = store_put_text(row, profdb_kind_name(s->kind));
 	if (r >= 0)
@@ -80,29 +80,25 @@ static int put_image(struct load *x, size_t image, uint64_t version)
 	if (r >= 0)
 		r = base_buf_append(row, none, sizeof(none));
 	if (r >= 0)
-		r = store_put_number(row, 62, 4);
-	if (r >= 0)
-		r = store_put_array(row, s->nr_symbols, &s->names);
-	if (r >= 0)
-		r = store_put_array(row, s->nr_symbols, &s->offs);
-	return r < 0 ? r : store_put_array(row, s->nr_symbols, &s->lens);
+		r = base_buf_append_le(row, 62, 4);
+	return r < 0 ? r : base_buf_append(row, s->symbols.data, s->symbols.len);
 }
 
 static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t number,
 		       uint64_t version)
 {
 	struct base_buf *row = &x->b.rows[STORE_ROUTINE];
-	int r = store_put_number(row, number, 8);
+	int r = base_buf_append_le(row, number, 8);
 
 	if (r >= 0)
 		r = put_key(row, version);
 	if (r >= 0)
 		r = store_put_text(row, t->name);
 	if (r >= 0)
-		r = store_put_number(row, t->off, 8);
+		r = base_buf_append_le(row, t->off, 8);
 	if (r >= 0)
-		r = store_put_number(row, t->len, 8);
-	return r < 0 ? r : store_put_number(row, 1, 8);
+		r = base_buf_append_le(row, t->len, 8);
+	return r < 0 ? r : base_buf_append_le(row, 1, 8);
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */
@@ -121,11 +117,11 @@ static int put_some(const struct fleet_image *i, const uint32_t *count, bool wid
 	for (size_t k = 0; k < i->source->nr_places; k++)
 		nr += count[k] && (count[k] > WIDE) == wide;
 	for (int column = 0; column < 2 && r >= 0; column++) {
-		r = store_put_count(row, nr);
+		r = base_buf_append_leb128(row, nr);
 		for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
 			if (count[k] && (count[k] > WIDE) == wide)
-				r = column ? store_put_number(row, count[k], n)
-					   : store_put_number(row, i->places[k].off, off);
+				r = column ? base_buf_append_le(row, count[k], n)
+					   : base_buf_append_le(row, i->places[k].off, off);
 	}
 	return r;
 }
@@ -154,21 +150,21 @@ static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t 
 	if (r >= 0)
 		r = put_key(row, version);
 	if (r >= 0)
-		r = store_put_number(row, epoch_of(x), 4);
+		r = base_buf_append_le(row, epoch_of(x), 4);
 	if (r >= 0)
 		r = put_platform(x, row);
 	if (r >= 0)
 		r = store_put_text(row, file);
 	if (r >= 0)
-		r = store_put_number(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
+		r = base_buf_append_le(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
 	if (r >= 0)
-		r = store_put_number(row, x->f->period, 8);
+		r = base_buf_append_le(row, x->f->period, 8);
 	if (r >= 0)
-		r = store_put_number(row, 1000000, 4);
+		r = base_buf_append_le(row, 1000000, 4);
 	if (r >= 0)
 		r = store_put_text(row, "");
 	if (r >= 0)
-		r = store_put_number(row, sum, 8);
+		r = base_buf_append_le(row, sum, 8);
 	x->l->rows++;
 	return r < 0 ? r : put_entries(i, x->count, &x->l->entries, row);
 }
@@ -227,25 +223,25 @@ static int put_totals(struct load *x)
 	if (r >= 0)
 		r = store_put_text(row, "");
 	if (r >= 0)
-		r = store_put_number(row, epoch_of(x), 4);
+		r = base_buf_append_le(row, epoch_of(x), 4);
 	if (r >= 0)
 		r = put_platform(x, row);
 	if (r >= 0)
-		r = store_put_number(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
+		r = base_buf_append_le(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
 	if (r >= 0)
-		r = store_put_number(row, x->f->period, 8);
+		r = base_buf_append_le(row, x->f->period, 8);
 	if (r >= 0)
-		r = store_put_number(row, 1000000, 4);
+		r = base_buf_append_le(row, 1000000, 4);
 	if (r >= 0)
-		r = store_put_number(row, sum, 8);
+		r = base_buf_append_le(row, sum, 8);
 	if (r >= 0)
-		r = store_put_count(row, x->nr_totals);
+		r = base_buf_append_leb128(row, x->nr_totals);
 	for (size_t i = 0; i < x->nr_totals && r >= 0; i++)
-		r = store_put_number(row, x->totals[i].number, 8);
+		r = base_buf_append_le(row, x->totals[i].number, 8);
 	if (r >= 0)
-		r = store_put_count(row, x->nr_totals);
+		r = base_buf_append_leb128(row, x->nr_totals);
 	for (size_t i = 0; i < x->nr_totals && r >= 0; i++)
-		r = store_put_number(row, x->totals[i].count, 8);
+		r = base_buf_append_le(row, x->totals[i].count, 8);
 	x->l->samples += sum;
 	x->l->routines += x->nr_totals;
 	x->l->rows++;
@@ -259,7 +255,7 @@ static int put_groups(const struct fleet *f, struct base_buf *row)
 	int r = 0;
 
 	for (int column = 0; column < 4 && r >= 0; column++) {
-		r = store_put_count(row, f->nr_workloads);
+		r = base_buf_append_leb128(row, f->nr_workloads);
 		for (size_t g = 0; g < f->nr_workloads && r >= 0; g++) {
 			const struct profdb_workload *k = &f->workloads[g];
 
@@ -270,9 +266,9 @@ static int put_groups(const struct fleet *f, struct base_buf *row)
 		}
 	}
 	if (r >= 0)
-		r = store_put_count(row, f->nr_workloads);
+		r = base_buf_append_leb128(row, f->nr_workloads);
 	for (size_t g = 0; g < f->nr_workloads && r >= 0; g++)
-		r = store_put_number(row, f->workloads[g].uid, 4);
+		r = base_buf_append_le(row, f->workloads[g].uid, 4);
 	return r;
 }
 
@@ -290,16 +286,16 @@ static int put_parts(struct load *x, struct base_buf *row)
 		for (size_t i = 0; i < FLEET_IMAGES; i++)
 			nr += part_of(x, g, i) != 0;
 	for (int column = 0; column < 3 && r >= 0; column++) {
-		r = store_put_count(row, nr);
+		r = base_buf_append_leb128(row, nr);
 		for (size_t g = 0; g < x->f->nr_workloads && r >= 0; g++)
 			for (size_t i = 0; i < FLEET_IMAGES && r >= 0; i++) {
 				uint64_t n = part_of(x, g, i);
 
 				if (!n)
 					continue;
-				r = column == 0	  ? store_put_number(row, g, 4)
+				r = column == 0	  ? base_buf_append_le(row, g, 4)
 				    : column == 1 ? put_key(row, fleet_version(x->f, x->machine, i))
-						  : store_put_number(row, n, 8);
+						  : base_buf_append_le(row, n, 8);
 			}
 	}
 	return r;
@@ -311,13 +307,13 @@ static int put_work(struct load *x)
 	int r = store_put_text(row, x->f->event);
 
 	if (r >= 0)
-		r = store_put_number(row, epoch_of(x), 4);
+		r = base_buf_append_le(row, epoch_of(x), 4);
 	if (r >= 0)
 		r = put_platform(x, row);
 	if (r >= 0)
-		r = store_put_number(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
+		r = base_buf_append_le(row, epoch_of(x) * UINT64_C(1000000000) + x->machine, 8);
 	if (r >= 0)
-		r = store_put_number(row, x->f->period, 8);
+		r = base_buf_append_le(row, x->f->period, 8);
 	if (r >= 0)
 		r = put_groups(x->f, row);
 	x->l->rows++;

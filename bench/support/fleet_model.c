@@ -10,7 +10,7 @@
 
 /* MEAN: of two to the power of a level, over images and hours. SPREAD: of the logarithms of
  * routines' weights. */
-enum { NR_SYMBOLS = 1 << 18, MEAN = 64, SPREAD = 2, SMALL = 60, MANY = 40 };
+enum { MEAN = 64, SPREAD = 2, SMALL = 60, MANY = 40 };
 
 uint64_t fleet_mix(uint64_t a, uint64_t b)
 {
@@ -35,26 +35,6 @@ static double normal(uint64_t seed)
 }
 
 /* ---- the real images ------------------------------------------------------------------------- */
-
-static int add_symbols(struct fleet_source *s, struct image *img)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < image_nr_symbols(img) && i < NR_SYMBOLS && r >= 0; i++) {
-		const struct image_symbol *symbol = image_symbol(img, i);
-		uint64_t off;
-
-		if (image_off(img, symbol->vaddr, &off) < 0)
-			continue;
-		s->nr_symbols++;
-		r = store_put_text(&s->names, symbol->name);
-		if (r >= 0)
-			r = store_put_number(&s->offs, off, 8);
-		if (r >= 0)
-			r = store_put_number(&s->lens, symbol->len, 8);
-	}
-	return r;
-}
 
 static int add_routine(struct fleet_source *s, struct image *img, const struct image_symbol *symbol)
 {
@@ -106,8 +86,8 @@ static int add_source(struct fleet *f, struct analysis *a, struct analysis_image
 	s->path = strdup(profdb_profile_path(ai->profile, 0));
 	s->facility = ai->facility ? strdup(ai->facility) : NULL;
 	r = s->path ? add_places(s, ai, img) : -ENOMEM;
-	if (r >= 0 && img && s->kind == PROFDB_FILE)
-		r = add_symbols(s, img);
+	if (r >= 0)
+		r = store_put_symbols(&s->symbols, s->kind == PROFDB_FILE ? img : NULL);
 	image_close(img);
 	if (r >= 0 && s->nr_places)
 		f->nr_sources++;

@@ -154,6 +154,9 @@ enum { BASE_OPT_RUN = 0, BASE_OPT_DONE = 1 };
  * out of limits, operand count).
  */
 int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct base_err *err);
+/* What is wrong with the operands that base_opt_parse left, with how the command is used as hint:
+ * -DCPI_EUSAGE. */
+int base_opt_usage(const struct base_cmd *cmd, const char *what, struct base_err *err);
 /* Set one option that takes a value, as -name=@text would; @text must outlive it. 0 or
  * -DCPI_EUSAGE, -ENOMEM. */
 int base_opt_set(const struct base_opt *o, const char *text, struct base_err *err);
@@ -178,6 +181,9 @@ struct base_buf {
  * zeroed bytes; behind what base_buf_printf added stands a 0 that does not count. */
 int base_buf_append(struct base_buf *b, const void *data, size_t len);
 int base_buf_extend(struct base_buf *b, size_t len, void **out);
+/* A number, the lowest byte first: in @len bytes (1 to 8), and as LEB128 (seven bits in each). */
+int base_buf_append_le(struct base_buf *b, uint64_t v, size_t len);
+int base_buf_append_leb128(struct base_buf *b, uint64_t v);
 int base_buf_printf(struct base_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int base_buf_vprintf(struct base_buf *b, const char *fmt, va_list args)
 	__attribute__((format(printf, 2, 0)));

@@ -55,6 +55,26 @@ int base_buf_append(struct base_buf *b, const void *data, size_t len)
 	return 0;
 }
 
+int base_buf_append_le(struct base_buf *b, uint64_t v, size_t len)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(v >> 8 * i);
+	return base_buf_append(b, bytes, len);
+}
+
+int base_buf_append_leb128(struct base_buf *b, uint64_t v)
+{
+	uint8_t bytes[10];
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		bytes[n++] = (uint8_t)(v | 0x80);
+	bytes[n++] = (uint8_t)v;
+	return base_buf_append(b, bytes, n);
+}
+
 int base_buf_extend(struct base_buf *b, size_t len, void **out)
 {
 	int r = reserve(b, len);

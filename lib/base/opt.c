@@ -254,6 +254,19 @@ static int take(const struct base_cmd *cmd, char **args, int left, int *used, st
 	return base_opt_set(o, args[1], err);
 }
 
+static int usage_hint(const struct base_cmd *cmd, struct base_err *err)
+{
+	base_hint(err, "usage: %s [options]%s%s", cmd->name, *cmd->operands ? " " : "",
+		  cmd->operands);
+	return -DCPI_EUSAGE;
+}
+
+int base_opt_usage(const struct base_cmd *cmd, const char *what, struct base_err *err)
+{
+	base_fail(err, -DCPI_EUSAGE, "%s", what);
+	return usage_hint(cmd, err);
+}
+
 static int check_operands(const struct base_cmd *cmd, int nr, char **operands, struct base_err *err)
 {
 	if (nr >= cmd->min_operands && (cmd->max_operands < 0 || nr <= cmd->max_operands))
@@ -263,9 +276,7 @@ static int check_operands(const struct base_cmd *cmd, int nr, char **operands, s
 	else
 		base_fail(err, -DCPI_EUSAGE, "unexpected operand '%s'",
 			  operands[cmd->max_operands]);
-	base_hint(err, "usage: %s [options]%s%s", cmd->name, *cmd->operands ? " " : "",
-		  cmd->operands);
-	return -DCPI_EUSAGE;
+	return usage_hint(cmd, err);
 }
 
 int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct base_err *err)

@@ -350,9 +350,9 @@ static int put_frames(const struct frames *f, uint32_t image, size_t *at, struct
 
 	while (end < f->nr && f->v[end].image == image)
 		end++;
-	r = profdb_varint_append(out, end - *at);
+	r = base_buf_append_leb128(out, end - *at);
 	for (; r >= 0 && *at < end; ++*at) {
-		r = profdb_varint_append(out, f->v[*at].off - before);
+		r = base_buf_append_leb128(out, f->v[*at].off - before);
 		before = f->v[*at].off;
 	}
 	return r;
@@ -430,7 +430,7 @@ static int put_tree(const struct profdb_callpaths *c, const struct order *o, str
 		base_buf_clear(&nodes);
 		r = put_below(c, o, end, &nodes, &nr);
 		if (r >= 0)
-			r = profdb_varint_append(out, nr);
+			r = base_buf_append_leb128(out, nr);
 		if (r >= 0)
 			r = base_buf_append(out, nodes.data, nodes.len);
 	}

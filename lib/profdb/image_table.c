@@ -162,7 +162,7 @@ int profdb_image_table_get(struct profdb_image_table *t, const struct profdb_pay
 
 int profdb_image_put(const struct profdb_image_ref *i, struct base_buf *out)
 {
-	int r = profdb_varint_append(out, i->kind);
+	int r = base_buf_append_leb128(out, i->kind);
 
 	if (r >= 0)
 		r = profdb_bytes_append(out, i->id.bytes, i->id.len);

@@ -114,7 +114,6 @@ static inline int profdb_varint_get(const struct profdb_payload *s, size_t *pos,
 
 /* Into @to, PROFDB_VARINT_MAX bytes at most; how many. */
 size_t profdb_varint_put(uint8_t *to, uint64_t v);
-int profdb_varint_append(struct base_buf *out, uint64_t v);
 /* A length and so many bytes. Get: as a text of @max bytes at most; free(). 0, -DCPI_EFORMAT,
  * -ENOMEM. */
 int profdb_bytes_append(struct base_buf *out, const void *data, size_t len);

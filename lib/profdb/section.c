@@ -82,16 +82,9 @@ size_t profdb_varint_put(uint8_t *to, uint64_t v)
 	return n;
 }
 
-int profdb_varint_append(struct base_buf *out, uint64_t v)
-{
-	uint8_t bytes[PROFDB_VARINT_MAX];
-
-	return base_buf_append(out, bytes, profdb_varint_put(bytes, v));
-}
-
 int profdb_bytes_append(struct base_buf *out, const void *data, size_t len)
 {
-	int r = profdb_varint_append(out, len);
+	int r = base_buf_append_leb128(out, len);
 
 	return r < 0 ? r : base_buf_append(out, data, len);
 }

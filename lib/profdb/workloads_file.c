@@ -428,7 +428,7 @@ static int put_name(struct numbers *n, const char *text)
 		if (r >= 0)
 			r = profdb_bytes_append(&n->texts, text, strlen(text));
 	}
-	return r < 0 ? r : profdb_varint_append(&n->rows, number - 1);
+	return r < 0 ? r : base_buf_append_leb128(&n->rows, number - 1);
 }
 
 static int put_workload(struct numbers *n, const struct profdb_workload *k)
@@ -439,10 +439,10 @@ static int put_workload(struct numbers *n, const struct profdb_workload *k)
 	for (size_t i = 0; r >= 0 && i < NR_NAMES; i++)
 		r = put_name(n, names[i]);
 	if (r >= 0)
-		r = profdb_varint_append(&n->rows, (uint32_t)(k->uid + 1));
+		r = base_buf_append_leb128(&n->rows, (uint32_t)(k->uid + 1));
 	if (r >= 0)
-		r = profdb_varint_append(&n->rows, (uint32_t)k->pid);
-	return r < 0 ? r : profdb_varint_append(&n->rows, k->processes);
+		r = base_buf_append_leb128(&n->rows, (uint32_t)k->pid);
+	return r < 0 ? r : base_buf_append_leb128(&n->rows, k->processes);
 }
 
 static int put_workloads(const struct profdb_workloads *w, struct base_buf *out)
@@ -454,7 +454,7 @@ static int put_workloads(const struct profdb_workloads *w, struct base_buf *out)
 	for (size_t i = 0; r >= 0 && i < w->nr; i++)
 		r = put_workload(&n, &w->v[i]);
 	if (r >= 0)
-		r = profdb_varint_append(out, n.nr);
+		r = base_buf_append_leb128(out, n.nr);
 	if (r >= 0)
 		r = base_buf_append(out, n.texts.data, n.texts.len);
 	if (r >= 0)

@@ -73,7 +73,7 @@ int store_batch_format(const struct store_batch *b, struct base_buf *out)
 	int r = 0;
 
 	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++) {
-		r = store_put_number(&plain, b->rows[i].len, 8);
+		r = base_buf_append_le(&plain, b->rows[i].len, 8);
 		if (r >= 0 && b->rows[i].len)
 			r = base_buf_append(&plain, b->rows[i].data, b->rows[i].len);
 	}

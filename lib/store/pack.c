@@ -136,7 +136,7 @@ static int put_empty(struct store_pack *p, const struct store_row_key *key)
 	int r = base_buf_append(row, key->data, key->len);
 
 	if (r >= 0)
-		r = store_put_number(row, p->ver, 8);
+		r = base_buf_append_le(row, p->ver, 8);
 	return r < 0 ? r : base_buf_append(row, nothing, len);
 }
 
@@ -164,10 +164,11 @@ struct entries {
 static int put_entry(struct entries *x, uint64_t off, uint64_t count)
 {
 	bool far = off > UINT32_MAX || count > UINT16_MAX;
-	int r = far ? store_put_number(&x->far, off, 8) : store_put_number(&x->off, off, 4);
+	int r = far ? base_buf_append_le(&x->far, off, 8) : base_buf_append_le(&x->off, off, 4);
 
 	if (r >= 0)
-		r = far ? store_put_number(&x->nfar, count, 8) : store_put_number(&x->n, count, 2);
+		r = far ? base_buf_append_le(&x->nfar, count, 8)
+			: base_buf_append_le(&x->n, count, 2);
 	x->nr += !far;
 	x->nr_far += far;
 	return r;
@@ -212,7 +213,7 @@ static int put_profile(struct store_pack *p, const char *file, const struct prof
 	if (r >= 0)
 		r = base_buf_append(row, key.bytes, sizeof(key.bytes));
 	if (r >= 0)
-		r = store_put_number(row, p->begin, 4);
+		r = base_buf_append_le(row, p->begin, 4);
 	if (r >= 0)
 		r = store_put_text(row, p->name);
 	if (r >= 0)
@@ -220,15 +221,15 @@ static int put_profile(struct store_pack *p, const char *file, const struct prof
 	if (r >= 0)
 		r = store_pack_keyed(p, STORE_PROF, from);
 	if (r >= 0)
-		r = store_put_number(row, p->ver, 8);
+		r = base_buf_append_le(row, p->ver, 8);
 	if (r >= 0)
-		r = store_put_number(row, e->period, 8);
+		r = base_buf_append_le(row, e->period, 8);
 	if (r >= 0)
-		r = store_put_number(row, (uint64_t)(e->enabled * 1e6 + 0.5), 4);
+		r = base_buf_append_le(row, (uint64_t)(e->enabled * 1e6 + 0.5), 4);
 	if (r >= 0)
 		r = store_put_text(row, profdb_profile_word(profile, "label"));
 	if (r >= 0)
-		r = store_put_number(row, e->sum, 8);
+		r = base_buf_append_le(row, e->sum, 8);
 	return r < 0 ? r : put_entries(profile, event, row);
 }
 

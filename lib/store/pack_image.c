@@ -31,7 +31,7 @@ static int put_content(struct store_pack *p, const struct store_key *key,
 		return r < 0 ? r : 0;
 	r = base_buf_append(row, key->bytes, sizeof(key->bytes));
 	if (r >= 0)
-		r = store_put_number(row, 1, 8);
+		r = base_buf_append_le(row, 1, 8);
 	return r < 0 ? r : store_put_string(row, bytes->data, bytes->len);
 }
 
@@ -56,20 +56,28 @@ static int add_symbols(struct symbols *s, struct image *img)
 		s->nr++;
 		r = store_put_text(&s->names, symbol->name);
 		if (r >= 0)
-			r = store_put_number(&s->offs, off, 8);
+			r = base_buf_append_le(&s->offs, off, 8);
 		if (r >= 0)
-			r = store_put_number(&s->lens, symbol->len, 8);
+			r = base_buf_append_le(&s->lens, symbol->len, 8);
 	}
 	return r;
 }
 
-static int put_symbols(struct base_buf *row, const struct symbols *s)
+int store_put_symbols(struct base_buf *row, struct image *img)
 {
-	int r = store_put_array(row, s->nr, &s->names);
+	struct symbols s = { 0 };
+	int r = img ? add_symbols(&s, img) : 0;
 
 	if (r >= 0)
-		r = store_put_array(row, s->nr, &s->offs);
-	return r < 0 ? r : store_put_array(row, s->nr, &s->lens);
+		r = store_put_array(row, s.nr, &s.names);
+	if (r >= 0)
+		r = store_put_array(row, s.nr, &s.offs);
+	if (r >= 0)
+		r = store_put_array(row, s.nr, &s.lens);
+	base_buf_release(&s.names);
+	base_buf_release(&s.offs);
+	base_buf_release(&s.lens);
+	return r;
 }
 
 /* ---- the row -----------------------------------------------------------------------------------
@@ -100,13 +108,13 @@ static int put_head(struct base_buf *row, const struct analysis_image *ai)
 
 static int put_row(struct store_pack *p, const struct store_key *key, uint64_t ver,
 		   struct analysis_image *ai, struct image *img, const struct store_key *content,
-		   const struct symbols *s)
+		   bool has_content)
 {
 	struct base_buf *row = &p->out->rows[STORE_IMAGE];
 	int r = base_buf_append(row, key->bytes, sizeof(key->bytes));
 
 	if (r >= 0)
-		r = store_put_number(row, ver, 8);
+		r = base_buf_append_le(row, ver, 8);
 	if (r >= 0)
 		r = put_head(row, ai);
 	if (r >= 0)
@@ -114,8 +122,8 @@ static int put_row(struct store_pack *p, const struct store_key *key, uint64_t v
 	if (r >= 0)
 		r = base_buf_append(row, content->bytes, sizeof(content->bytes));
 	if (r >= 0)
-		r = store_put_number(row, img ? image_machine(img) : EM_NOTHING, 4);
-	return r < 0 ? r : put_symbols(row, s);
+		r = base_buf_append_le(row, img ? image_machine(img) : EM_NOTHING, 4);
+	return r < 0 ? r : store_put_symbols(row, has_content ? NULL : img);
 }
 
 /*
@@ -148,7 +156,6 @@ static int put_image(struct store_pack *p, const struct store_key *key, struct a
 		     struct image *img, const struct base_buf *bytes)
 {
 	struct store_key content = { { 0 } }, row;
-	struct symbols s = { 0 };
 	int r;
 
 	if (bytes->len)
@@ -159,14 +166,9 @@ static int put_image(struct store_pack *p, const struct store_key *key, struct a
 		return r < 0 ? r : 0;
 	if (bytes->len)
 		r = put_content(p, &content, bytes);
-	else if (img)
-		r = add_symbols(&s, img);
-	if (r >= 0)
-		r = put_row(p, key, version_of(p, ai, img, bytes), ai, img, &content, &s);
-	base_buf_release(&s.names);
-	base_buf_release(&s.offs);
-	base_buf_release(&s.lens);
-	return r;
+	return r < 0 ? r
+		     : put_row(p, key, version_of(p, ai, img, bytes), ai, img, &content,
+			       bytes->len);
 }
 
 int store_pack_image(struct store_pack *p, const struct store_key *key, struct analysis_image *ai,

@@ -72,16 +72,16 @@ static int put_routine(struct totals *t, uint64_t number, const struct store_key
 		r = store_pack_offered(p, &number, sizeof(number));
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = store_put_number(row, number, 8);
+	r = base_buf_append_le(row, number, 8);
 	if (r >= 0)
 		r = base_buf_append(row, image->bytes, sizeof(image->bytes));
 	if (r >= 0)
 		r = store_put_text(row, symbol);
 	if (r >= 0)
-		r = store_put_number(row, off, 8);
+		r = base_buf_append_le(row, off, 8);
 	if (r >= 0)
-		r = store_put_number(row, len, 8);
-	return r < 0 ? r : store_put_number(row, 1, 8);
+		r = base_buf_append_le(row, len, 8);
+	return r < 0 ? r : base_buf_append_le(row, 1, 8);
 }
 
 /* ---- one image ---------------------------------------------------------------------------------
@@ -228,15 +228,15 @@ static int put_counts(const struct labelled *l, size_t event, struct base_buf *r
 
 	for (size_t i = 0; i < l->nr; i++)
 		nr += l->v[i].count[event] != 0;
-	r = store_put_count(row, nr);
+	r = base_buf_append_leb128(row, nr);
 	for (size_t i = 0; i < l->nr && r >= 0; i++)
 		if (l->v[i].count[event])
-			r = store_put_number(row, l->v[i].number, 8);
+			r = base_buf_append_le(row, l->v[i].number, 8);
 	if (r >= 0)
-		r = store_put_count(row, nr);
+		r = base_buf_append_leb128(row, nr);
 	for (size_t i = 0; i < l->nr && r >= 0; i++)
 		if (l->v[i].count[event])
-			r = store_put_number(row, l->v[i].count[event], 8);
+			r = base_buf_append_le(row, l->v[i].count[event], 8);
 	return r;
 }
 
@@ -259,19 +259,19 @@ static int put_row(struct totals *t, const struct labelled *l, size_t event)
 	if (r >= 0)
 		r = store_put_text(row, l->label);
 	if (r >= 0)
-		r = store_put_number(row, p->begin, 4);
+		r = base_buf_append_le(row, p->begin, 4);
 	if (r >= 0)
 		r = store_put_text(row, p->name);
 	if (r >= 0)
 		r = store_pack_keyed(p, STORE_TOTALS, from);
 	if (r >= 0)
-		r = store_put_number(row, p->ver, 8);
+		r = base_buf_append_le(row, p->ver, 8);
 	if (r >= 0)
-		r = store_put_number(row, t->a->events[event].period, 8);
+		r = base_buf_append_le(row, t->a->events[event].period, 8);
 	if (r >= 0)
-		r = store_put_number(row, enabled_of(&t->a->events[event]), 4);
+		r = base_buf_append_le(row, enabled_of(&t->a->events[event]), 4);
 	if (r >= 0)
-		r = store_put_number(row, sum, 8);
+		r = base_buf_append_le(row, sum, 8);
 	return r < 0 ? r : put_counts(l, event, row);
 }
 

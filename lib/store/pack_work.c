@@ -83,7 +83,7 @@ static int make_images(struct work *x)
 
 static int put_texts(struct work *x, struct base_buf *row, size_t field)
 {
-	int r = store_put_count(row, x->nr_groups);
+	int r = base_buf_append_leb128(row, x->nr_groups);
 
 	for (size_t i = 0; i < x->nr_groups && r >= 0; i++)
 		r = store_put_text(
@@ -104,9 +104,9 @@ static int put_groups(struct work *x, struct base_buf *row)
 	for (size_t f = 0; f < sizeof(fields) / sizeof(*fields) && r >= 0; f++)
 		r = put_texts(x, row, fields[f]);
 	if (r >= 0)
-		r = store_put_count(row, x->nr_groups);
+		r = base_buf_append_leb128(row, x->nr_groups);
 	for (size_t i = 0; i < x->nr_groups && r >= 0; i++)
-		r = store_put_number(row, x->groups[i].first->uid, 4);
+		r = base_buf_append_le(row, x->groups[i].first->uid, 4);
 	return r;
 }
 
@@ -123,11 +123,11 @@ static int put_image_sums(struct work *x, uint32_t image, uint64_t *sum, struct 
 	for (size_t g = 0; g < x->nr_groups && r >= 0; g++) {
 		if (!sum[g])
 			continue;
-		r = store_put_number(&out->groups, g, 4);
+		r = base_buf_append_le(&out->groups, g, 4);
 		if (r >= 0)
 			r = base_buf_append(&out->images, x->images[image].bytes, STORE_KEY);
 		if (r >= 0)
-			r = store_put_number(&out->n, sum[g], 8);
+			r = base_buf_append_le(&out->n, sum[g], 8);
 		sum[g] = 0;
 		out->nr++;
 	}
@@ -176,13 +176,13 @@ static int put_row(struct work *x, size_t event)
 	int r = store_put_text(row, e->name);
 
 	if (r >= 0)
-		r = store_put_number(row, x->p->begin, 4);
+		r = base_buf_append_le(row, x->p->begin, 4);
 	if (r >= 0)
 		r = store_put_text(row, x->p->name);
 	if (r >= 0)
-		r = store_put_number(row, x->p->ver, 8);
+		r = base_buf_append_le(row, x->p->ver, 8);
 	if (r >= 0)
-		r = store_put_number(row, e->period, 8);
+		r = base_buf_append_le(row, e->period, 8);
 	if (r >= 0)
 		r = put_groups(x, row);
 	return r < 0 ? r : put_sums(x, event, row);
@@ -202,13 +202,13 @@ static int put_part(struct store_pack *p, const char *kind,
 		base_buf_release(&file);
 		return r == -ENOMEM ? r : 0;
 	}
-	r = store_put_number(row, p->begin, 4);
+	r = base_buf_append_le(row, p->begin, 4);
 	if (r >= 0)
 		r = store_put_text(row, p->name);
 	if (r >= 0)
 		r = store_put_text(row, kind);
 	if (r >= 0)
-		r = store_put_number(row, p->ver, 8);
+		r = base_buf_append_le(row, p->ver, 8);
 	if (r >= 0)
 		r = store_put_string(row, file.data, file.len);
 	base_buf_release(&file);

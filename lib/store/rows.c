@@ -6,36 +6,16 @@
 
 #include "store.h"
 
-int store_put_number(struct base_buf *to, uint64_t value, size_t bytes)
-{
-	uint8_t v[8];
-
-	for (size_t i = 0; i < bytes; i++)
-		v[i] = (uint8_t)(value >> 8 * i);
-	return base_buf_append(to, v, bytes);
-}
-
-int store_put_count(struct base_buf *to, uint64_t nr)
-{
-	uint8_t v[10];
-	size_t len = 0;
-
-	for (; nr >= 0x80; nr >>= 7)
-		v[len++] = (uint8_t)(nr | 0x80);
-	v[len++] = (uint8_t)nr;
-	return base_buf_append(to, v, len);
-}
-
 int store_put_array(struct base_buf *to, uint64_t nr, const struct base_buf *values)
 {
-	int r = store_put_count(to, nr);
+	int r = base_buf_append_leb128(to, nr);
 
 	return r < 0 || !nr ? r : base_buf_append(to, values->data, values->len);
 }
 
 int store_put_string(struct base_buf *to, const void *text, size_t len)
 {
-	int r = store_put_count(to, len);
+	int r = base_buf_append_leb128(to, len);
 
 	return r < 0 ? r : base_buf_append(to, text, len);
 }

@@ -17,13 +17,18 @@
 
 /* ---- rows (rows.c) ------------------------------------------------------------------------- */
 
-/* Rows in ClickHouse's format RowBinary: each function appends one value, 0 or -ENOMEM. */
-int store_put_number(struct base_buf *to, uint64_t value, size_t bytes); /* UInt8 … UInt64 */
-int store_put_count(struct base_buf *to, uint64_t nr); /* the elements of an array that follow */
+/*
+ * Rows in ClickHouse's format RowBinary. Integers (UInt8 to UInt64) are base_buf_append_le's, and
+ * base_buf_append_leb128 puts the number of an array's elements before them. Each function appends
+ * one value: 0 or -ENOMEM.
+ */
 /* So many values that were put behind one another. */
 int store_put_array(struct base_buf *to, uint64_t nr, const struct base_buf *values);
 int store_put_string(struct base_buf *to, const void *text, size_t len);
 int store_put_text(struct base_buf *to, const char *text); /* NULL: an empty one */
+struct image;
+/* An image's symbols, as its row ends with them: names, offsets, lengths. @img NULL: none. */
+int store_put_symbols(struct base_buf *row, struct image *img);
 
 /* Reads values again. After the first that is not there everything is 0 or empty, and @bad set. */
 struct store_reader {

@@ -14,7 +14,7 @@ static __always_inline void behind_tick(void *ctx, const void *regs, const struc
 
 #define SAMPLE_AFTER_EVENT(ctx, key)	  behind_event(ctx, key)
 #define SAMPLE_AFTER_TICK(ctx, regs, key) behind_tick(ctx, regs, key)
-/* What counting needs of the stack, which all that call one another share, comes behind it, too. */
+/* Counting is a function of its own: it has given its stack back when a trace or a walk begins. */
 #define SAMPLE_COUNT static __noinline
 
 #include "sample.bpf.c"

@@ -33,6 +33,32 @@ static void append(void **state)
 	base_buf_release(&b);
 }
 
+static void numbers(void **state)
+{
+	static const uint8_t want[] = {
+		0xef, 0xbe, 0xad, 0xde, 0, 0xe5, 0x8e, 0x26, 0x7f, 0x80, 1
+	};
+	struct base_buf b = { 0 };
+
+	(void)state;
+	assert_int_equal(base_buf_append_le(&b, 0xdeadbeef, 4), 0);
+	assert_int_equal(base_buf_append_leb128(&b, 0), 0);
+	assert_int_equal(base_buf_append_leb128(&b, 624485), 0);
+	assert_int_equal(base_buf_append_leb128(&b, 127), 0);
+	assert_int_equal(base_buf_append_leb128(&b, 128), 0);
+	assert_int_equal(b.len, sizeof(want));
+	assert_memory_equal(b.data, want, sizeof(want));
+	base_buf_clear(&b);
+	assert_int_equal(base_buf_append_leb128(&b, UINT64_MAX), 0);
+	assert_int_equal(b.len, 10);
+	assert_memory_equal(b.data, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10);
+	base_buf_clear(&b);
+	assert_int_equal(base_buf_append_le(&b, UINT64_MAX - 1, 8), 0);
+	assert_int_equal(b.len, 8);
+	assert_memory_equal(b.data, "\xfe\xff\xff\xff\xff\xff\xff\xff", 8);
+	base_buf_release(&b);
+}
+
 static void extend_zeroes(void **state)
 {
 	struct base_buf b = { 0 };
@@ -146,9 +172,13 @@ static void arithmetic(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(append),     cmocka_unit_test(extend_zeroes),
-		cmocka_unit_test(print),      cmocka_unit_test(lengths_that_wrap),
-		cmocka_unit_test(grow),	      cmocka_unit_test(grow_fails_untouched),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(append),
+		cmocka_unit_test(extend_zeroes),
+		cmocka_unit_test(print),
+		cmocka_unit_test(lengths_that_wrap),
+		cmocka_unit_test(grow),
+		cmocka_unit_test(grow_fails_untouched),
 		cmocka_unit_test(arithmetic),
 	};
 

@@ -18,7 +18,7 @@ static void put_content(struct store_batch *b, const char *bytes)
 
 	store_content_key(bytes, strlen(bytes), &key);
 	assert_int_equal(base_buf_append(row, &key, sizeof(key)), 0);
-	assert_int_equal(store_put_number(row, 1, 8), 0);
+	assert_int_equal(base_buf_append_le(row, 1, 8), 0);
 	assert_int_equal(store_put_text(row, bytes), 0);
 }
 
@@ -115,18 +115,18 @@ static void put_totals(struct store_batch *b, uint32_t epoch, const char *platfo
 
 	store_put_text(row, "cycles");
 	store_put_text(row, "");
-	store_put_number(row, epoch, 4);
+	base_buf_append_le(row, epoch, 4);
 	store_put_text(row, platform);
-	store_put_number(row, ver, 8);
-	store_put_number(row, 62000, 8);
-	store_put_number(row, 1000000, 4);
-	store_put_number(row, 0, 8);
-	store_put_count(row, nr);
+	base_buf_append_le(row, ver, 8);
+	base_buf_append_le(row, 62000, 8);
+	base_buf_append_le(row, 1000000, 4);
+	base_buf_append_le(row, 0, 8);
+	base_buf_append_leb128(row, nr);
 	for (size_t i = 0; i < nr; i++)
-		store_put_number(row, i, 8);
-	store_put_count(row, counts);
+		base_buf_append_le(row, i, 8);
+	base_buf_append_leb128(row, counts);
 	for (size_t i = 0; i < counts; i++)
-		assert_int_equal(store_put_number(row, 1, 8), 0);
+		assert_int_equal(base_buf_append_le(row, 1, 8), 0);
 }
 
 static void check_whole(struct store_batch *b, int code)
@@ -141,7 +141,7 @@ static void check_whole(struct store_batch *b, int code)
 	base_buf_release(&file);
 }
 
-/* What would make questions fail, or rows of other machines disappear. */
+/* Rows that would make questions fail, or rows of other machines disappear, are refused. */
 static void test_hostile_rows(void **state)
 {
 	struct store_batch b = { 0 };

@@ -106,7 +106,7 @@ static void stop(const struct server *s)
 	assert_int_equal(waitpid(s->pid, NULL, 0), s->pid);
 }
 
-/* What store_ask returns; the answer into @out where that is not NULL. */
+/* Ask, and return store_ask's result; the answer goes into @out where that is not NULL. */
 static int ask(const char *answer, size_t len, struct base_buf *out, struct base_err *err)
 {
 	struct server server = start(answer, len, true);

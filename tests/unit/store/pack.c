@@ -101,13 +101,13 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		base_buf_append(&key, image, STORE_KEY);
 		store_put_text(&key, label);
 		store_put_text(&key, platform);
-		store_put_number(&key, epoch, 4);
+		base_buf_append_le(&key, epoch, 4);
 		if (samples) {
 			base_buf_append(heads, key.data, key.len);
 			memcpy(&bits, &period, 8);
-			store_put_number(heads, bits, 8);
+			base_buf_append_le(heads, bits, 8);
 			memcpy(&bits, &enabled, 8);
-			store_put_number(heads, bits, 8);
+			base_buf_append_le(heads, bits, 8);
 		}
 		for (size_t i = 0; i < nr; i++) {
 			uint32_t o;
@@ -117,8 +117,8 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			memcpy(&c, n + 2 * i, 2);
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
-			store_put_number(counts, o, 8);
-			store_put_number(counts, c, 8);
+			base_buf_append_le(counts, o, 8);
+			base_buf_append_le(counts, c, 8);
 		}
 		for (size_t i = 0; i < nr_far; i++) {
 			uint64_t o, c;
@@ -127,8 +127,8 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			memcpy(&c, nfar + 8 * i, 8);
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
-			store_put_number(counts, o, 8);
-			store_put_number(counts, c, 8);
+			base_buf_append_le(counts, o, 8);
+			base_buf_append_le(counts, c, 8);
 		}
 		assert_int_equal(samples, 0); /* the sum that the row tells */
 		base_buf_release(&key);
@@ -290,7 +290,7 @@ static void make_database(const char *dir)
 	profdb_close(db);
 }
 
-/* What comes back is what was sent, count by count. */
+/* A fetched database has the counts of the packed one, one by one. */
 static void test_same(void **state)
 {
 	const struct store_pack_how how = { 0 };

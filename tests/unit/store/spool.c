@@ -14,10 +14,10 @@ static void put_row(struct store_batch *b, size_t len)
 	struct store_key hash;
 
 	for (size_t i = 0; i < len; i += 8)
-		assert_int_equal(store_put_number(&bytes, base_random64(&random), 8), 0);
+		assert_int_equal(base_buf_append_le(&bytes, base_random64(&random), 8), 0);
 	store_content_key(bytes.data, bytes.len, &hash);
 	assert_int_equal(base_buf_append(row, &hash, sizeof(hash)), 0);
-	assert_int_equal(store_put_number(row, 1, 8), 0);
+	assert_int_equal(base_buf_append_le(row, 1, 8), 0);
 	assert_int_equal(store_put_string(row, bytes.data, bytes.len), 0);
 	base_buf_release(&bytes);
 }
@@ -32,7 +32,7 @@ static struct spool *open_spool(const char *path, uint64_t limit)
 	return s;
 }
 
-/* What is noted stays; a second process waits for nobody but is told so. */
+/* Notes stay; a second process does not wait for the first one, but is told of it. */
 static void test_lasts(void **state)
 {
 	const char *path = scratch_path(*state, "spool");
@@ -58,7 +58,7 @@ static void test_lasts(void **state)
 	spool_close(s);
 }
 
-/* Of another store nothing is known. */
+/* A note is of one store: another one has none. */
 static void test_other_store(void **state)
 {
 	const char *path = scratch_path(*state, "spool");
@@ -107,7 +107,7 @@ static void test_away(void **state)
 	put_row(&b, 80);
 	assert_int_equal(spool_put(s, "202611280100", "box", 1, &b, NULL), 0);
 	scratch_write(*state, "spool/202611280000-box-1.batch", "DCPIBAT1 and not more", 21);
-	/* Nobody listens there. */
+	/* No server listens there. */
 	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &server, NULL), 0);
 	assert_int_equal(send_batches(server, s->dir_fd, &out, &err), -EHOSTUNREACH);
 	assert_int_equal(out.batches, 0);
