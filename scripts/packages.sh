@@ -18,7 +18,7 @@ DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libel
 	libarchive-dev:arm64 libbpf-dev:arm64 libzstd-dev:arm64 zlib1g-dev:arm64 libncurses-dev:arm64 libcurl4-openssl-dev:arm64
 	libcmocka-dev:arm64"
 # For emulated machines; their kernels, busybox-static and bash-static are unpacked, not installed.
-DCPI_MACHINE_PACKAGES="qemu-system-arm qemu-system-x86 cpio binutils xz-utils"
+DCPI_MACHINE_PACKAGES="qemu-system-arm qemu-system-x86 cpio binutils"
 
 # missing_packages NAME…: those of them that are not installed.
 missing_packages()

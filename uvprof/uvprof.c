@@ -8,24 +8,24 @@
 #endif
 #include "uvprof.h"
 
+#include "sigcontext.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #define MIN_PERIOD 1000
 #ifndef TRAP_PERF
 #define TRAP_PERF 6
-#endif
-#ifndef sigev_notify_thread_id /* not every libc names it */
-#define sigev_notify_thread_id _sigev_un._tid
 #endif
 #define FLAG_ASYNC 1u /* TRAP_PERF_FLAG_ASYNC of the kernel */
 
@@ -42,30 +42,22 @@ struct thread {
 	struct uvprof_counts counts;
 	int timer;
 	volatile sig_atomic_t active;
+	/* Interrupts of this start carry the mark: the thread's address, and above it the start's
+	 * number, as a signal of an earlier one may still be pending. */
+	uintptr_t starts, mark;
 };
+
+#define MARK_SHIFT 48 /* addresses leave the bits from here on free */
 
 /* initial-exec: a signal handler must not be the first to allocate it. */
 static _Thread_local struct thread self
 	__attribute__((tls_model("initial-exec"))) = { .counts.fd = -1 };
 static pthread_key_t at_exit;
 static bool has_key;
+/* Linux before 5.18 ends a program whose event overflows while SIGTRAP is blocked. */
+static bool has_sigtrap;
 static struct sigaction before_trap, before_prof;
 static int installed_trap, installed_prof;
-
-static void *pc_of(const ucontext_t *context)
-{
-#if defined(__x86_64__)
-	return (void *)context->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	return (void *)context->uc_mcontext.pc;
-#elif defined(__s390x__)
-	return (void *)context->uc_mcontext.psw.addr;
-#elif defined(__riscv)
-	return (void *)context->uc_mcontext.__gregs[REG_PC];
-#else
-#error "libuvprof does not know where this machine's signal frame has the pc"
-#endif
-}
 
 /* The handler may longjmp, so nothing is left to do behind its call but for errno. */
 static void run(ucontext_t *context)
@@ -73,7 +65,7 @@ static void run(ucontext_t *context)
 	int error = errno;
 
 	self.counts.runs++;
-	self.request.handler(self.request.arg, pc_of(context), context);
+	self.request.handler(self.request.arg, (void *)sigcontext_pc(context), context);
 	errno = error;
 }
 
@@ -90,13 +82,18 @@ static void pass_on(const struct sigaction *before, int sig, siginfo_t *info, vo
 	}
 }
 
+static bool is_own(uintptr_t mark)
+{
+	return (mark ^ (uintptr_t)&self) << (64 - MARK_SHIFT) == 0;
+}
+
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	const struct perf_siginfo *perf = (const void *)info;
 
-	if (info->si_code != TRAP_PERF || perf->data != (unsigned long)&self) {
+	if (info->si_code != TRAP_PERF || !is_own(perf->data)) {
 		pass_on(&before_trap, sig, info, context);
-	} else if (self.active) {
+	} else if (self.active && perf->data == self.mark) {
 		self.counts.late += perf->flags & FLAG_ASYNC;
 		run(context);
 	}
@@ -104,9 +101,11 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 
 static void on_prof(int sig, siginfo_t *info, void *context)
 {
-	if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &self) {
+	const uintptr_t mark = (uintptr_t)info->si_value.sival_ptr;
+
+	if (info->si_code != SI_TIMER || !is_own(mark)) {
 		pass_on(&before_prof, sig, info, context);
-	} else if (self.active) {
+	} else if (self.active && mark == self.mark) {
 		self.counts.missed += (uint64_t)info->si_overrun;
 		run(context);
 	}
@@ -156,7 +155,7 @@ static void describe(struct perf_event_attr *attr, const struct uvprof_request *
 	attr->exclude_hv = 1;
 	attr->sigtrap = 1;
 	attr->remove_on_exec = 1; /* sigtrap asks for it */
-	attr->sig_data = (unsigned long)&self;
+	attr->sig_data = self.mark;
 }
 
 static int start_perf(void)
@@ -164,6 +163,10 @@ static int start_perf(void)
 	struct perf_event_attr attr;
 	int fd;
 
+	if (!has_sigtrap) {
+		errno = ENOSYS;
+		return -1;
+	}
 	describe(&attr, &self.request);
 	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
@@ -186,13 +189,9 @@ static int start_timer(void)
 						 (long)(period % 1000000000) } };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
 
-	if (self.request.event > UVPROF_CPU_CLOCK) {
-		errno = ENOENT;
-		return -1;
-	}
 	if (install(SIGPROF, &installed_prof, &before_prof, on_prof) < 0)
 		return -1;
-	event.sigev_value.sival_ptr = &self;
+	event.sigev_value.sival_ptr = (void *)self.mark;
 	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 	if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &self.timer) < 0)
 		return -1;
@@ -231,9 +230,15 @@ static void stop(void)
 
 static int start_source(void)
 {
+	bool timed = self.request.event <= UVPROF_CPU_CLOCK;
+
+	if (self.request.source == UVPROF_TIMER && !timed) {
+		errno = ENOENT;
+		return -1;
+	}
 	if (self.request.source != UVPROF_TIMER && start_perf() == 0)
 		return 0;
-	if (self.request.source == UVPROF_PERF)
+	if (self.request.source == UVPROF_PERF || !timed)
 		return -1;
 	stop();
 	return start_timer();
@@ -241,21 +246,18 @@ static int start_source(void)
 
 static int start(const struct uvprof_request *request)
 {
-	int error;
-
 	if (self.active) {
 		errno = EBUSY;
 		return -1;
 	}
 	self.request = *request;
 	self.counts = (struct uvprof_counts){ .fd = -1 };
+	self.mark = (uintptr_t)&self ^ ++self.starts << MARK_SHIFT;
 	if (has_key)
 		pthread_setspecific(at_exit, &self);
 	if (start_source() == 0)
 		return 0;
-	error = errno;
 	stop();
-	errno = error;
 	return -1;
 }
 
@@ -309,6 +311,11 @@ static void in_child(void)
 
 __attribute__((constructor)) static void prepare(void)
 {
+	struct utsname name;
+	unsigned int major, minor;
+
+	has_sigtrap = uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+		      (major > 5 || (major == 5 && minor >= 18));
 	has_key = pthread_key_create(&at_exit, thread_exits) == 0;
 	pthread_atfork(NULL, NULL, in_child);
 }

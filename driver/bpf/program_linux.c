@@ -32,8 +32,8 @@ static void hint_refused(struct base_err *err, int error)
 		if (geteuid() == 0 && locked_down())
 			base_hint(err, "the kernel is locked down (/sys/kernel/security/lockdown)");
 		else if (error == -EACCES && geteuid() == 0 && !driver_in_user_namespace())
-			base_hint(err, "this kernel takes no such program: report that, with "
-				       "its release (uname -r)");
+			base_hint(err, "this kernel, or a security module, takes no such program: "
+				       "report that, with the kernel's release (uname -r)");
 		else
 			base_hint(err, "%s or with CAP_BPF and CAP_PERFMON", driver_run_as_root());
 	} else if (error == -ENOMEM) {

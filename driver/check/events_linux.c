@@ -135,7 +135,7 @@ const char *check_cause(int error, bool hardware, bool all)
 	}
 }
 
-/* None of a heading's events may be there, and others all the same. */
+/* Does the CPU count anything? The events of one heading may all be missing where others work. */
 static bool has_counters(uint64_t frequency)
 {
 	int error;

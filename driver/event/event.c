@@ -249,7 +249,7 @@ static int note_arm(void *ctx, const char *pmu)
 	return 0;
 }
 
-/* The kernel takes such a wish there, and does nothing about it. */
+/* On Arm the kernel accepts a precise level, and ignores it. */
 static bool is_arm(const char *sysfs)
 {
 	bool arm = false;

@@ -11,12 +11,10 @@ __attribute__((noinline, aligned(64))) static void hundred(uint64_t times)
 {
 	uint64_t x = 0;
 
-	__asm__ volatile(".global hundred_begins, hundred_ends\n"
-			 "hundred_begins:\n"
+	__asm__ volatile("hundred_begins:\n"
 			 " .rept 98\n add %1, %1, #1\n .endr\n"
 			 " subs %0, %0, #1\n"
 			 " b.ne hundred_begins\n"
-			 "hundred_ends:\n"
 			 : "+r"(times), "+r"(x)
 			 :
 			 : "cc");

@@ -18,7 +18,7 @@ dcpicat "$db"/*/*/counted* | awk -v n=$n -v p=$p -v events=$events -v counters=$
 		split($3, part, ":")
 		share = part[length(part)] / 10000
 		whole = $2 / share
-		error = 3 * sqrt(n / p) / share
+		error = 3 * sqrt(n / p / share)
 		printf "%s: %d samples in %.2f of the time: %.1f of %.1f, give or take %.1f\n", part[1], $2, share, whole, n / p, error
 		if (whole < n / p - error || whole > n / p + error || share > 0.95) bad++
 		good++

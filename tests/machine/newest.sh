@@ -16,14 +16,14 @@ grep -qE 'waiting and running threads: .* stored, 0 lost' "$work/log" || fail "n
 
 ls "$db"/*/*/hello-*.values || fail "no values of the JIT code"
 
-dcpicalltree >"$work/tree" 2>&1
+dcpicalltree >"$work/tree" 2>&1 || fail "dcpicalltree"
 head -n 24 "$work/tree"
 # Code that is compiled: dcpid's own parts, from their first instruction on.
 grep -A 3 ' _start  \[dcpid\]$' "$work/tree" | grep ' main  \[dcpid\]$' || fail "no path of dcpid"
 [ "$(uname -m)" = x86_64 ] || exit 0 # code of no file is walked there alone
 # Callers: beneath main the routines have the shares that the program told, within five standard errors and what samples
 # have no path to main: those of code that is a moment old, which may be of one routine alone.
-dcpiprof -event cpu-clock >"$work/prof" 2>&1
+dcpiprof -event cpu-clock >"$work/prof" 2>&1 || fail "dcpiprof"
 awk 'NF < 2 { next }
 	FILENAME ~ /told$/ { share[$1] = $2; next }
 	!($(NF - 1) in share && $NF ~ /^\[?hello\[/) { beneath = beneath && !/no unwind rows/ || / main  \[hello\]$/; next }
@@ -34,8 +34,8 @@ awk 'NF < 2 { next }
 			off = 100 * n[r] / (all ? all : 1) - share[r]
 			most = 5 * sqrt(share[r] * (100 - share[r]) / (all + 1)) + 100 * (samples - all) / (samples + 1)
 			print r, n[r] + 0, "off by", off, "points, at most", most
-			bad += off > most || off < -most
+			bad += off > most || off < -most || !n[r]
 		}
 		print all, "of", samples, "beneath main"
-		exit bad || all < samples / 2
+		exit bad || all < 100 || all < samples / 2
 	}' "$work/told" "$work/prof" "$work/tree" || fail "callers"

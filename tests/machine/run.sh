@@ -6,8 +6,7 @@
 #   aarch64, x86-64   architectures
 #   newest            with the newest kernel in the archive, not the release's own
 #   exact             one CPU that executes an instruction each nanosecond of its own time: two boots are the same
-#   twice             two boots, whose /out must be equal (but for the log)
-#   seconds=N         at most (300)
+#   twice             two boots, whose /out must be equal
 # and "# programs: NAME…" which of build/tests it needs.
 # Its files of /out are then in build-machine/ARCH/NAME. Exit status: that of the test.
 set -eu -o pipefail
@@ -36,7 +35,7 @@ kernel_package()
 	apt-cache depends "${meta:-linux-image-cloud-$debian}:$debian" | sed -n 's/^ *Depends: //p' | head -n 1
 }
 
-# need PROGRAM…: the libraries that they need, with the loader, into $root/lib.
+# libraries PROGRAM…: the libraries that these need, and the loader, go into $root/lib.
 libraries()
 {
 	local file library from todo=("$@")
@@ -89,7 +88,7 @@ make_root()
 # boot FOLDER: its console is in FOLDER.console.
 boot()
 {
-	local package kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh" limit=300
+	local package kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh"
 	package=$(kernel_package)
 	kernel=$state/${package%:*}
 	need_unpacked "$kernel" "$package"
@@ -103,20 +102,21 @@ boot()
 	else
 		qemu+=(-smp 2)
 	fi
-	! [[ $words =~ seconds=([0-9]+) ]] || limit=${BASH_REMATCH[1]}
-	timeout "$limit" "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
+	timeout 300 "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
 		-kernel "$kernel"/boot/vmlinuz-* -initrd "$state/initrd" -append "$append" </dev/null >"$1.console" || :
 	rm -rf "$1"
 	mkdir "$1"
 	sed -n '/^== out ==/,/^== end ==/p' "$1.console" | tr -d '\r' | sed '1d;$d' | base64 -d 2>/dev/null |
-		tar -xzf - -C "$1" 2>/dev/null || { tail -n 30 "$1.console"; echo "the machine said no more within $limit s"; return 1; }
+		tar -xzf - -C "$1" 2>/dev/null || { tail -n 30 "$1.console"; echo "the machine said no more within 300 s"; return 1; }
 }
 
 exec 9>"$state/lock"
 flock 9
 [[ $words == *" $arch "* ]] || { echo "skip: $name is not for $arch"; exit 77; }
-if [ -n "$(find tests/machine tests/support tests/system "$build/bin" "$build"/lib/*.so* examples/jit/calc/demo.calc \
-	$(printf "$tests/%s " $programs) -newer "$state/initrd" 2>&1 | head -n 1)" ]; then
+# Not every program is for each architecture.
+here=$(for program in $programs; do [ ! -f "$tests/$program" ] || echo "$tests/$program"; done)
+if [ ! -f "$state/initrd" ] || [ -n "$(find tests/machine tests/support tests/system "$build/bin" "$build"/lib/*.so* \
+	examples/jit/calc/demo.calc $here -newer "$state/initrd")" ]; then
 	make_root "$state/root"
 	(cd "$state/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$state/initrd.new"
 	mv "$state/initrd.new" "$state/initrd"

@@ -4,9 +4,10 @@
 
   bpf_stack.py OBJECT...     a line for each program: bytes, and the functions with their own bytes
 
-Linux before 6.13 adds them up along each chain of calls, each rounded up to 32 bytes (from 6.9 on to 16
-where it compiles programs), and refuses a program whose sum is over 512. A function's stack is here
-what it addresses below r10; the kernel may see less, where it finds that code is never reached.
+Linux before 6.13 (on other machines than x86-64 also later ones) adds them up along each chain of calls, each
+rounded up to 32 bytes (from 6.9 on to 16 where it compiles programs), and refuses a program whose sum is over 512.
+A function's stack is here what it addresses below r10; the kernel may see less, where it finds that code is never
+reached.
 """
 import struct
 import sys
@@ -81,6 +82,9 @@ def main():
         called = {c for _, calls in all_of.values() for c in calls}
         for place in sorted(all_of):
             if place not in called:
+                # Programs stand in sections of their own.
+                if sections[place[0]][0] == ".text":
+                    sys.exit(f"{path}: no call of '{found[place][0]}' was found")
                 total, chain = deepest(all_of, place, found)
                 print(total, " > ".join(chain))
 

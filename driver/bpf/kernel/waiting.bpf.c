@@ -325,43 +325,30 @@ static __always_inline void walk_task(void *ctx, struct callpath_cpu *c, uint32_
 		callers_of_kernel(c, cpu, mm, regs);
 }
 
-/* This CPU's place for a path. */
-static __always_inline struct callpath_cpu *path_cpu(uint32_t *cpu)
-{
-	*cpu = wait_first_cpu + bpf_get_smp_processor_id();
-	return bpf_map_lookup_elem(&callpath_cpus, cpu);
-}
-
-/* The frames of the current thread, which leaves its CPU at @now. Apart from what comes next, as
- * all that call one another share one stack. */
-static __noinline int path_walk(void *ctx, uint64_t now)
+/* The frames of the current thread, which leaves its CPU at @now. Walking and keeping a path are
+ * two functions, as all that call one another share one stack. */
+static __noinline int path_walk(void *ctx, struct callpath_cpu *c, uint32_t cpu, uint64_t now,
+				uint64_t instance)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wait_thread *t = bpf_task_storage_get(&wait_threads, task, NULL, 0);
-	uint32_t cpu;
-	struct callpath_cpu *c = path_cpu(&cpu);
 
-	if (!c || !t)
-		return 0;
 	c->w.time_ns = now;
-	c->w.instance = t->instance;
+	c->w.instance = instance;
 	c->w.tgid = (uint32_t)task->tgid;
 	walk_task(ctx, c, cpu, task);
 	return 0;
 }
 
-/* That path, of the thread that is in @state now: to its storage, and to the daemon where its key
- * is new. */
-static __noinline int path_keep(uint32_t state)
+/* That path, of the thread @t that is in @state now: to its storage, and to the daemon where its
+ * key is new. */
+static __noinline int path_keep(struct callpath_cpu *c, struct wait_thread *t, uint32_t state)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wait_thread *t = bpf_task_storage_get(&wait_threads, task, NULL, 0);
 	struct wait_counts *counts = wait_counts();
-	uint32_t cpu, set = set_now();
-	struct callpath_cpu *c = path_cpu(&cpu);
+	uint32_t set = set_now();
 	struct wait_key k;
 
-	if (!c || !t || !counts)
+	if (!counts)
 		return 0;
 	frames_hash(c, t->path);
 	key_fill(&k, set, task, t, state);
@@ -391,15 +378,17 @@ static __always_inline void leave(void *ctx, struct task_struct *task, uint32_t 
 {
 	struct wait_thread *t =
 		bpf_task_storage_get(&wait_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	uint32_t cpu = wait_first_cpu + bpf_get_smp_processor_id();
+	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, &cpu);
 	uint64_t old;
 
 	if (!t)
 		return;
 	if (!t->instance)
 		t->instance = instance_of(task);
-	if (state != WAIT_UNKNOWN) {
-		path_walk(ctx, now);
-		path_keep(state);
+	if (c && state != WAIT_UNKNOWN) {
+		path_walk(ctx, c, cpu, now, t->instance);
+		path_keep(c, t, state);
 	}
 	/* It ran, whatever was thought of it. */
 	old = since_set(t, &now, state);

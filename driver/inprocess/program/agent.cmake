@@ -9,7 +9,7 @@ add_library(dcpirun_agent SHARED
 	agent_signal.c
 	${ticks})
 set_target_properties(dcpirun_agent PROPERTIES OUTPUT_NAME dcpirun C_VISIBILITY_PRESET hidden)
-target_include_directories(dcpirun_agent PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+target_include_directories(dcpirun_agent PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/lib/base
 	${CMAKE_CURRENT_SOURCE_DIR}/..)
 target_compile_options(dcpirun_agent PRIVATE -fno-sanitize=all)
 target_link_options(dcpirun_agent PRIVATE -fno-sanitize=all -Wl,-z,defs)

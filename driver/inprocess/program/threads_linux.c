@@ -16,10 +16,7 @@
 #include <unistd.h>
 
 #include "inprocess_internal.h"
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
+#include "sigcontext.h"
 
 enum {
 	FIRST_LEN = 256,

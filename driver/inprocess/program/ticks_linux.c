@@ -6,13 +6,13 @@
  * that a steady stream of ticks cannot keep it waiting.
  */
 #include "inprocess_internal.h"
+#include "sigcontext.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 static _Atomic(const struct inprocess_client *) current; /* NULL: ticks are off */
@@ -30,20 +30,6 @@ static struct inprocess_signals fork_signals;
 static bool hooked, fork_is_ours;
 
 /* ---- in the handler ------------------------------------------------------------------------ */
-
-static uint64_t context_pc(const void *context)
-{
-	const ucontext_t *u = context;
-#if defined(__x86_64__)
-	return (uint64_t)u->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	return u->uc_mcontext.pc;
-#elif defined(__riscv)
-	return u->uc_mcontext.__gregs[REG_PC];
-#else
-#error "where does this machine's ucontext keep the pc?"
-#endif
-}
 
 /*
  * The program's handler may hand the signal back to us, if it was set over ours and we over it
@@ -95,7 +81,7 @@ static bool hand_over(const siginfo_t *info, const void *context)
 	client = atomic_load(&current);
 	if (client) {
 		const struct inprocess_tick tick = {
-			.pc = context_pc(context),
+			.pc = sigcontext_pc(context),
 			.nr = 1 + (info->si_overrun > 0 ? (uint32_t)info->si_overrun : 0),
 			.ucontext = context,
 		};

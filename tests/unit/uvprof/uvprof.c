@@ -261,24 +261,84 @@ static void longjmp_blocks(void **state)
 	}
 }
 
+/* An interrupt that was pending when its start was stopped is none of the next start. */
+static void pending_at_stop(void **state)
+{
+	(void)state;
+	for (unsigned int source = UVPROF_PERF; source <= UVPROF_TIMER; source++) {
+		uint64_t old = 0, runs = 0;
+		struct uvprof_request rare = { count, &runs, 1000 * (uint64_t)PERIOD * PERIOD,
+					       UVPROF_TASK_CLOCK, source };
+		struct uvprof_counts counts;
+		sigset_t mask, pending;
+
+		if (!can(source))
+			continue;
+		sigemptyset(&mask);
+		sigaddset(&mask, SIGTRAP);
+		sigaddset(&mask, SIGPROF);
+		pthread_sigmask(SIG_BLOCK, &mask, NULL);
+		assert_int_equal(start(count, &old, source), 0);
+		do {
+			burn(1);
+			sigpending(&pending);
+		} while (!sigismember(&pending, SIGTRAP) && !sigismember(&pending, SIGPROF));
+		uvprof_stop();
+		assert_int_equal(uvprof_start(&rare), 0);
+		pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+		burn(1);
+		uvprof_read(&counts);
+		uvprof_stop();
+		assert_int_equal(old, 0);
+		assert_int_equal(runs, 0);
+		assert_int_equal(counts.runs + counts.late + counts.missed, 0);
+	}
+}
+
+struct naps {
+	uint64_t runs, cpu_ns, moved;
+};
+
+static volatile uint64_t steps;
+static volatile bool enough;
+
+static void *step(void *arg)
+{
+	while (!enough)
+		steps++;
+	return arg;
+}
+
 static void nap(void *arg, void *pc, void *context)
 {
 	struct timespec ts = { 0, 2000000 };
+	struct naps *naps = arg;
+	uint64_t from = cpu_ns(), before = steps;
 
-	count(arg, pc, context);
+	(void)pc;
+	(void)context;
 	nanosleep(&ts, NULL);
+	naps->moved += steps != before;
+	naps->cpu_ns += cpu_ns() - from;
+	++*(volatile uint64_t *)&naps->runs;
 }
 
 /* A handler that blocks uses no CPU time, and stops its own thread alone. */
 static void blocking(void **state)
 {
-	uint64_t runs = 0;
+	struct naps naps = { 0 };
+	pthread_t other;
 
 	(void)state;
-	assert_int_equal(start(nap, &runs, UVPROF_ANY), 0);
-	while (!*(volatile uint64_t *)&runs)
+	assert_int_equal(pthread_create(&other, NULL, step, NULL), 0);
+	assert_int_equal(start(nap, &naps, UVPROF_ANY), 0);
+	while (*(volatile uint64_t *)&naps.runs < 3)
 		burn(1);
 	uvprof_stop();
+	enough = true;
+	pthread_join(other, NULL);
+	assert_true(naps.moved > 0);
+	assert_true(naps.cpu_ns < naps.runs * 1000000);
 }
 
 static void crash(void *arg, void *pc, void *context)
@@ -343,31 +403,49 @@ static void other(int sig)
 	others++;
 }
 
-/* Signals of the program's own reach the handlers that it had. */
-static void own_signals(void **state)
+static void other_told(int sig, siginfo_t *info, void *context)
+{
+	others += info->si_signo == sig && info->si_pid == getpid() && context;
+}
+
+/* The status of a child that has @action for both signals, starts, and raises them itself. */
+static int raise_own(const struct sigaction *action)
 {
 	uint64_t runs = 0;
 	pid_t child = fork();
-	int status;
+	int status = -1;
+
+	if (child != 0) {
+		assert_int_equal(waitpid(child, &status, 0), child);
+		return status;
+	}
+	sigaction(SIGPROF, action, NULL);
+	sigaction(SIGTRAP, action, NULL);
+	for (unsigned int source = UVPROF_PERF; source <= UVPROF_TIMER; source++) {
+		bool runs_here = start(count, &runs, source) == 0;
+
+		raise(SIGPROF);
+		raise(SIGTRAP);
+		runs = 0;
+		while (runs_here && !*(volatile uint64_t *)&runs)
+			burn(1);
+		uvprof_stop();
+	}
+	_exit(others == 4 ? 0 : 1);
+}
+
+/* Signals of the program's own reach the handlers that it had. The first test of all: the library's
+ * own are for the life of a process. */
+static void own_signals(void **state)
+{
+	struct sigaction plain_one = { .sa_handler = other }, none = { .sa_handler = SIG_DFL };
+	struct sigaction told = { .sa_sigaction = other_told, .sa_flags = SA_SIGINFO };
 
 	(void)state;
-	if (child == 0) {
-		signal(SIGPROF, other);
-		signal(SIGTRAP, other);
-		for (unsigned int source = UVPROF_PERF; source <= UVPROF_TIMER; source++) {
-			bool runs_here = start(count, &runs, source) == 0;
-
-			raise(SIGPROF);
-			raise(SIGTRAP);
-			runs = 0;
-			while (runs_here && !*(volatile uint64_t *)&runs)
-				burn(1);
-			uvprof_stop();
-		}
-		_exit(others == 4 ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	assert_int_equal(raise_own(&plain_one), 0);
+	assert_int_equal(raise_own(&told), 0);
+	/* The end of the first signal that the library took. */
+	assert_int_equal(raise_own(&none), SIGPROF);
 }
 
 static uint64_t from_handler;
@@ -535,6 +613,7 @@ int main(void)
 		cmocka_unit_test(each_thread),
 		cmocka_unit_test(longjmp_leaves),
 		cmocka_unit_test(longjmp_blocks),
+		cmocka_unit_test(pending_at_stop),
 		cmocka_unit_test(blocking),
 		cmocka_unit_test(crashing),
 		cmocka_unit_test(forks),
