@@ -79,3 +79,12 @@ if "$DCPI_BIN/dcpiprof" >&- 2>err; then
 	exit 1
 fi
 grep -q "^dcpiprof: cannot write the output: Bad file descriptor" err
+# A helper that says more than a pipe holds is read to its end.
+mkdir fetch
+cp "$DCPI_BIN/dcpi" fetch/dcpiprof
+printf '%s\n' '#!/bin/sh' 'echo "dcpifetch: no such store" >&2' 'head -c 200000 /dev/zero >&2' 'exit 1' >fetch/dcpifetch
+chmod +x fetch/dcpifetch
+code=0
+fetch/dcpiprof -db clickhouse://127.0.0.1:1/x >out 2>err || code=$?
+[ "$code" = 1 ]
+grep -qx 'dcpiprof: no such store' err || { cat err; exit 1; }
