@@ -246,6 +246,13 @@ static int fetch(const struct select *s, enum fleet_detail detail, int nr, char 
 	return r < 0 ? base_fail_errno(err, r, "cannot read store '%s'", s->db) : 0;
 }
 
+/* Call paths, pids and threads are in machines' files alone, workloads also in sums by workload. */
+static bool needs_files(const struct select *s, enum fleet_detail detail)
+{
+	return s->callers.nr || s->globs[WORKLOAD_PID].nr || s->globs[WORKLOAD_THREAD].nr ||
+	       (detail != FLEET_WORKLOAD && select_workload(s));
+}
+
 int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
 	      struct base_err *err)
 {
@@ -254,6 +261,11 @@ int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *w
 
 	if (!is_store(s->db))
 		return 0;
+	if (needs_files(s, detail)) {
+		detail = FLEET_FILES;
+		/* Callers lie in other images; the head tells a workload's share of them all. */
+		nr = 0;
+	}
 	c = calloc(1, sizeof(*c));
 	r = c ? make_folder(c->path, err) : base_fail_errno(err, -ENOMEM, "cannot start");
 	if (r >= 0)
