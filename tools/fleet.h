@@ -17,9 +17,10 @@ enum fleet_detail {
 
 /*
  * Where @s names a store, dcpifetch copies what is chosen of it, of the images @what alone if some
- * are given, into a database that is removed when this process ends; @s names that then, and all of
- * it. @detail is what the report itself needs: where @s chooses callers or workloads, the copy has
- * all images and files that tell these. 0, at once where it names none, or negative with @err.
+ * are given, into a database that is removed when this process ends. Afterwards @s names that
+ * database, and chooses all of it. @detail is what the report itself needs: where @s chooses
+ * callers or workloads, the copy has all images and the files that tell these. 0, at once where @s
+ * names no store, or negative with @err.
  */
 int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
 	      struct base_err *err);
