@@ -32,6 +32,16 @@ const char *fleet_name(const char *path)
 	return NULL;
 }
 
+int fleet_refuse(const struct select *s, struct base_err *err)
+{
+	if (!is_store(s->db))
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "'%s' is the store of a fleet, and no database", s->db);
+	base_hint(err, "-db DIR names a database; 'dcpifetch -o DIR' copies a part of a store "
+		       "into one");
+	return -DCPI_EUSAGE;
+}
+
 /* ---- the folder ------------------------------------------------------------------------------ */
 
 static int fork_failed(const int ends[2])

@@ -24,6 +24,8 @@ enum fleet_detail {
  */
 int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
 	      struct base_err *err);
+/* -DCPI_EUSAGE where @s names a store and the command needs a database. Else 0. */
+int fleet_refuse(const struct select *s, struct base_err *err);
 /* The store that the database at @path was copied from, as the user named it; else NULL. */
 const char *fleet_name(const char *path);
 

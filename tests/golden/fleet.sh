@@ -193,6 +193,15 @@ same dcpilist -comm two -epoch all -no_freq hot app
 same dcpiprof -by host -comm one -epoch all
 same_lines dcpiexport -comm one -epoch all folded
 
+# Commands that change a database, or read its files, take no store.
+for command in "dcpitar x.tar.gz" "dcpitar -x x.tar.gz" "dcpikdiff -n" dcpikdiff "dcpicosts x.xct" "dcpitop -batch 1"; do
+	code=0
+	"$DCPI_BIN"/$command -db "$store" >out 2>err || code=$?
+	[ "$code" = 2 ] && grep -q "^${command%% *}: '$store' is the store of a fleet, and no database$" err ||
+		{ echo "$command exits $code: $(cat err)"; exit 1; }
+done
+[ ! -e x.tar.gz ]
+
 # Copies go with the tools that made them.
 mkdir copies
 TMPDIR=$PWD/copies "$DCPI_BIN/dcpiprof" -db "$store" -epoch all >out 2>err
