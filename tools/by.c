@@ -14,8 +14,7 @@ enum { SHORT_ID = 12, ID = 64 };
 
 struct by {
 	const struct by_options *o;
-	const struct select *sel;
-	struct select *own; /* the same, until it is opened */
+	struct select *sel; /* it names the copy of a store, once that is made */
 	struct analysis *a;
 	struct workloads w;
 	bool host, version;    /* groups are told by platforms, or by images */
@@ -537,17 +536,12 @@ static int choose_key(struct by *b, struct base_err *err)
 	return -DCPI_EUSAGE;
 }
 
-/* Pids and threads are in machines' files alone. */
 static enum fleet_detail detail(const struct by *b)
 {
-	const struct base_opt_list *globs = b->sel->globs;
-	bool keyed = b->host || b->version;
-
 	if (b->o->no_idle && !b->version)
 		return FLEET_FILES; /* sums by machine and workload are of all images */
-	if (globs[WORKLOAD_PID].nr || globs[WORKLOAD_THREAD].nr ||
-	    (keyed && select_workload(b->sel)) || is_keyed(b, WORKLOAD_PID) ||
-	    is_keyed(b, WORKLOAD_THREAD))
+	/* Pids and threads are in machines' files alone. */
+	if (is_keyed(b, WORKLOAD_PID) || is_keyed(b, WORKLOAD_THREAD))
 		return FLEET_FILES;
 	return b->host ? FLEET_PLATFORM : b->version ? FLEET_ROUTINE : FLEET_WORKLOAD;
 }
@@ -557,7 +551,7 @@ static int open_all(struct by *b, struct base_err *err)
 	int r = choose_key(b, err);
 
 	if (r >= 0)
-		r = fleet_use(b->own, detail(b), b->nr_what, b->what, err);
+		r = fleet_use(b->sel, detail(b), b->nr_what, b->what, err);
 	if (r < 0)
 		return r;
 	b->used = calloc((size_t)b->nr_what + 1, sizeof(*b->used));
@@ -570,7 +564,7 @@ int by_report(const char *prog, const struct select *sel, const struct by_option
 	      char **what, struct base_err *err)
 {
 	struct select own = *sel; /* it may be of a copy */
-	struct by b = { .o = o, .sel = &own, .own = &own, .nr_what = nr, .what = what };
+	struct by b = { .o = o, .sel = &own, .nr_what = nr, .what = what };
 	int code = BASE_EXIT_OK, r = open_all(&b, err);
 
 	if (r >= 0)

@@ -11,13 +11,15 @@
 #include "tools.h"
 
 static const struct tool tools[] = {
-#define G(question)	 { NULL, question, NULL },
-#define P(name, summary) { #name, summary, NULL },
-#define X(name, summary) { #name, summary, name##_main },
-	TOOLS(G, P, X)
+#define G(question)		 { NULL, question, NULL, 0 },
+#define P(name, summary)	 { #name, summary, NULL, 0 },
+#define X(name, summary)	 { #name, summary, name##_main, BASE_EXIT_FAILED },
+#define E(name, summary, failed) { #name, summary, name##_main, failed },
+	TOOLS(G, P, X, E)
 #undef G
 #undef P
 #undef X
+#undef E
 };
 enum { NR_TOOLS = sizeof(tools) / sizeof(tools[0]) };
 
@@ -132,6 +134,8 @@ static int own_options(int argc, char **argv)
 	return BASE_EXIT_USAGE;
 }
 
+static volatile sig_atomic_t failed = BASE_EXIT_FAILED; /* exit status of the command that runs */
+
 /* A report that did not reach its file is no success, whatever the command thinks of it. */
 static int finish(const char *name, int code)
 {
@@ -139,10 +143,16 @@ static int finish(const char *name, int code)
 
 	if (base_output_end(&err) < 0) {
 		base_err_print(&err, name, stderr);
-		code = BASE_EXIT_FAILED;
+		code = failed;
 	}
 	terminal_end();
 	return code;
+}
+
+static int run(const struct tool *t, int argc, char **argv)
+{
+	failed = t->failed;
+	return finish(t->name, t->main(argc, argv));
 }
 
 /* Report a mapped file that became shorter while it was read. */
@@ -153,7 +163,7 @@ static void on_bus_error(int sig)
 
 	(void)sig;
 	(void)n;
-	_exit(BASE_EXIT_FAILED);
+	_exit(failed);
 }
 
 /* "dcpi help prof" is "dcpi prof -help". */
@@ -170,8 +180,7 @@ static int help(int argc, char **argv)
 		base_hint(&err, "usage: dcpi help [COMMAND]");
 		return fail(&err);
 	}
-	return t ? finish(t->name, t->main(2, request))
-		 : finish(dcpi_cmd.name, own_options(2, request));
+	return t ? run(t, 2, request) : finish(dcpi_cmd.name, own_options(2, request));
 }
 
 int main(int argc, char **argv)
@@ -187,11 +196,11 @@ int main(int argc, char **argv)
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])
 		t = find(name);
 	if (t)
-		return finish(t->name, t->main(argc, argv));
+		return run(t, argc, argv);
 	if (argc < 2 || argv[1][0] == '-')
 		return finish(dcpi_cmd.name, own_options(argc, argv));
 	if (!strcmp(argv[1], "help"))
 		return help(argc, argv);
 	t = find(argv[1]);
-	return t ? finish(t->name, t->main(argc - 1, argv + 1)) : unknown(argv[1]);
+	return t ? run(t, argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "estimate.h"
+#include "fleet.h"
 #include "measured.h"
 #include "report.h"
 #include "select.h"
@@ -14,7 +15,7 @@
 static struct select sel;
 
 static const struct base_opt options[] = {
-	SELECT_OPTIONS_DB(sel),
+	SELECT_OPTIONS_DB_ALONE(sel),
 	SELECT_OPTION_LABEL(sel),
 	SELECT_OPTIONS_WORKLOAD(sel),
 	SELECT_OPTIONS_FILES(sel.files, sel.maps),
@@ -168,7 +169,7 @@ static int run(int nr, char **files, struct base_err *err)
 {
 	struct analysis *a = NULL;
 	struct exact truth = { 0 };
-	int r = 0;
+	int r = fleet_refuse(&sel, err); /* costs are kept in the database */
 
 	for (int i = 0; i < nr && r >= 0; i++)
 		r = exact_read(&truth, files[i], err);

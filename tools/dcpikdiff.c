@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fleet.h"
 #include "image.h"
 #include "kdiff.h"
 #include "profdb.h"
@@ -336,6 +337,8 @@ int dcpikdiff_main(int argc, char **argv)
 	/* Comparing alone needs no database. */
 	if (r >= 0 && !(dry_run && kernel_file))
 		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = fleet_refuse(&sel, &err);
 	if (r >= 0)
 		r = run(argc, argv, &err);
 	return report_end(&cmd, r, &err);

@@ -455,12 +455,10 @@ static int run_by(int nr, char **what, struct base_err *err)
 	return by_report(cmd.name, &sel, &o, nr, what, err);
 }
 
-/* Other reports than these need all offsets, or what single machines have. */
+/* -total needs the call paths of single machines; -inlined and -pids need all offsets. */
 static enum fleet_detail detail(void)
 {
-	if (with_total || sel.callers.nr || select_workload(&sel))
-		return FLEET_FILES;
-	return inlined || sel.apart ? FLEET_OFFSET : FLEET_ROUTINE;
+	return with_total ? FLEET_FILES : inlined || sel.apart ? FLEET_OFFSET : FLEET_ROUTINE;
 }
 
 static int run(int nr, char **what, struct base_err *err)

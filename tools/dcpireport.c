@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fleet.h"
 #include "page.h"
 #include "report.h"
 #include "sets.h"
@@ -68,6 +69,15 @@ static int choose_event(struct sources *s, struct base_err *err)
 	return 0;
 }
 
+/* A machine's files have its call paths. @sel keeps the store, for -diff_epoch. */
+static int open_now(struct sources *s, struct base_err *err)
+{
+	struct select own = sel;
+	int r = fleet_use(&own, FLEET_FILES, 0, NULL, err);
+
+	return r < 0 ? r : report_open(&own, &s->a, err);
+}
+
 static int open_before(struct sources *s, struct base_err *err)
 {
 	struct select other = sel;
@@ -127,7 +137,7 @@ static int run(int nr, char **what, struct base_err *err)
 		return -DCPI_EUSAGE;
 	}
 	sel.elsewhere = output != NULL;
-	r = report_open(&sel, &s.a, err);
+	r = open_now(&s, err);
 	if (r >= 0)
 		r = choose_event(&s, err);
 	if (r >= 0)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "fleet.h"
 #include "report.h"
 #include "tar.h"
 #include "tools.h"
@@ -23,7 +24,7 @@ static const struct base_opt options[] = {
 	{ "values", BASE_OPT_FLAG, &also.values, NULL,
 	  "Pack value profiles too, which hold what programs computed with: secrets perhaps.", 0,
 	  0 },
-	SELECT_OPTIONS_DB(sel),
+	SELECT_OPTIONS_DB_ALONE(sel),
 	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same numbers (dcpijson(5)).",
 	  0, 0 },
 	{ 0 },
@@ -212,6 +213,8 @@ static int run_pack(const char *file, struct base_err *err)
 
 static int check(int nr, char **operands, struct base_err *err)
 {
+	int r;
+
 	if (extract && list)
 		return base_fail(err, -DCPI_EUSAGE, "-x and -t exclude each other");
 	if ((extract || list) && (also.images || also.values || sel.epoch || sel.platform))
@@ -230,7 +233,8 @@ static int check(int nr, char **operands, struct base_err *err)
 				 sel.db, operands[1]);
 	if (nr == 2)
 		sel.db = operands[1];
-	return list ? 0 : select_check(&sel, err);
+	r = list ? 0 : select_check(&sel, err);
+	return r < 0 ? r : fleet_refuse(&sel, err);
 }
 
 int dcpitar_main(int argc, char **argv)

@@ -8,6 +8,7 @@
 
 #include "by.h"
 #include "control.h"
+#include "fleet.h"
 #include "report.h"
 #include "table.h"
 #include "tools.h"
@@ -75,7 +76,7 @@ static int check(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-by and -i exclude each other");
 	if (opt.sel.json && !opt.seconds)
 		return base_fail(err, -DCPI_EUSAGE, "-json goes with -batch alone");
-	return 0;
+	return fleet_refuse(&opt.sel, err);
 }
 
 static int set_query(struct live_query *q, struct base_err *err)

@@ -32,7 +32,26 @@ const char *fleet_name(const char *path)
 	return NULL;
 }
 
+int fleet_refuse(const struct select *s, struct base_err *err)
+{
+	if (!is_store(s->db))
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "'%s' is the store of a fleet, and no database", s->db);
+	base_hint(err, "-db DIR names a database; 'dcpifetch -o DIR' copies a part of a store "
+		       "into one");
+	return -DCPI_EUSAGE;
+}
+
 /* ---- the folder ------------------------------------------------------------------------------ */
+
+static int fork_failed(const int ends[2])
+{
+	int r = -errno;
+
+	close(ends[0]);
+	close(ends[1]);
+	return r;
+}
 
 /* Another process removes the folder when this one has ended, in whatever way. */
 static int remove_later(const char *folder)
@@ -45,7 +64,7 @@ static int remove_later(const char *folder)
 		return -errno;
 	pid = fork();
 	if (pid < 0)
-		return -errno;
+		return fork_failed(ends);
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR);
 
@@ -63,7 +82,7 @@ static int remove_later(const char *folder)
 	return 0;
 }
 
-/* The database's path; its parent folder is removed with it. */
+/* Makes a folder that is removed at the end; @path becomes that of a database in it. */
 static int make_folder(char path[PATH_MAX], struct base_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -134,7 +153,7 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 		add_option(w, "-label", s->labels.items[i]);
 }
 
-/* It lies beside this program. */
+/* dcpifetch lies beside this program. */
 static void exec_fetch(const struct words *w)
 {
 	char path[PATH_MAX];
@@ -167,17 +186,28 @@ static int take_failure(char *said, struct base_err *err)
 	return -DCPI_EHELPER;
 }
 
+/* Reads to the end, and keeps the beginning: a process whose output nobody reads does not end. */
+static void read_said(int from, char *said, size_t size)
+{
+	char part[512];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(from, part, sizeof(part))) > 0 || (n < 0 && errno == EINTR)) {
+		size_t fits = n < 0 ? 0 : (size_t)n < size - 1 - len ? (size_t)n : size - 1 - len;
+
+		memcpy(said + len, part, fits);
+		len += fits;
+	}
+	said[len] = 0;
+}
+
 static int wait_for(pid_t pid, int from, struct base_err *err)
 {
 	char said[2048];
-	size_t len = 0;
-	ssize_t n;
 	int status;
 
-	while ((n = read(from, said + len, sizeof(said) - 1 - len)) > 0 ||
-	       (n < 0 && errno == EINTR))
-		len += n > 0 ? (size_t)n : 0;
-	said[len] = 0;
+	read_said(from, said, sizeof(said));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -196,7 +226,7 @@ static int run(const struct words *w, struct base_err *err)
 		return -errno;
 	pid = fork();
 	if (pid < 0)
-		return -errno;
+		return fork_failed(ends);
 	if (pid == 0) {
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
@@ -226,6 +256,13 @@ static int fetch(const struct select *s, enum fleet_detail detail, int nr, char 
 	return r < 0 ? base_fail_errno(err, r, "cannot read store '%s'", s->db) : 0;
 }
 
+/* Call paths, pids and threads are in machines' files alone, workloads also in sums by workload. */
+static bool needs_files(const struct select *s, enum fleet_detail detail)
+{
+	return s->callers.nr || s->globs[WORKLOAD_PID].nr || s->globs[WORKLOAD_THREAD].nr ||
+	       (detail != FLEET_WORKLOAD && select_workload(s));
+}
+
 int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
 	      struct base_err *err)
 {
@@ -234,6 +271,11 @@ int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *w
 
 	if (!is_store(s->db))
 		return 0;
+	if (needs_files(s, detail)) {
+		detail = FLEET_FILES;
+		/* Callers lie in other images; the head tells a workload's share of them all. */
+		nr = 0;
+	}
 	c = calloc(1, sizeof(*c));
 	r = c ? make_folder(c->path, err) : base_fail_errno(err, -ENOMEM, "cannot start");
 	if (r >= 0)
@@ -250,6 +292,6 @@ int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *w
 	s->platform = s->since = s->until = NULL;
 	/* Sums have no label any more: those that were chosen are of it. */
 	if (detail <= FLEET_REPLICATES)
-		s->labels = (struct base_opt_list){ 0 };
+		s->labels.nr = 0; /* a set frees the items */
 	return 0;
 }

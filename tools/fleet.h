@@ -17,11 +17,15 @@ enum fleet_detail {
 
 /*
  * Where @s names a store, dcpifetch copies what is chosen of it, of the images @what alone if some
- * are given, into a database that is removed when this process ends; @s names that then, and all of
- * it. 0, at once where it names none, or negative with @err.
+ * are given, into a database that is removed when this process ends. Afterwards @s names that
+ * database, and chooses all of it. @detail is what the report itself needs: where @s chooses
+ * callers or workloads, the copy has all images and the files that tell these. 0, at once where @s
+ * names no store, or negative with @err.
  */
 int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *what,
 	      struct base_err *err);
+/* -DCPI_EUSAGE where @s names a store and the command needs a database. Else 0. */
+int fleet_refuse(const struct select *s, struct base_err *err);
 /* The store that the database at @path was copied from, as the user named it; else NULL. */
 const char *fleet_name(const char *path);
 

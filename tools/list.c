@@ -273,7 +273,6 @@ static int run(const struct base_cmd *cmd, const struct select *sel, const struc
 
 	if (r >= 0)
 		r = report_open(&own, &x.a, err);
-
 	if (r >= 0 && valued_wanted(&opt->values))
 		r = valued_open(&x.valued, &opt->values, x.a, err);
 	if (r >= 0 && !opt->all)

@@ -94,13 +94,12 @@ static int open_database(const struct select *s, struct analysis **out, struct w
 	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
-/* Commands that need less of a store have copied that before. */
+/* A command that needs less of a store than this has copied it before, by fleet_use. */
 int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
 			  struct base_err *err)
 {
 	struct select own = *s;
-	bool files = w || select_workload(s) || s->callers.nr;
-	int r = fleet_use(&own, files ? FLEET_FILES : FLEET_OFFSET, 0, NULL, err);
+	int r = fleet_use(&own, w ? FLEET_FILES : FLEET_OFFSET, 0, NULL, err);
 
 	return r < 0 ? r : open_database(&own, out, w, err);
 }

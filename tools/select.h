@@ -36,6 +36,13 @@ struct select {
 /* clang-format off */
 #define SELECT_OPTIONS_DB(s)                                                                       \
 	{ "db", BASE_OPT_STRING, &(s).db, "DIR", "The database (default: $DCPIDB, else dcpi.db here); or the store of a fleet, clickhouse://[USER@]HOST/DATABASE (dcpiship).", 0, 0 },       \
+	SELECT_OPTIONS_TIME(s)
+/* A command that reads no store. */
+#define SELECT_OPTIONS_DB_ALONE(s)                                                                 \
+	{ "db", BASE_OPT_STRING, &(s).db, "DIR",                                                   \
+	  "The database (default: $DCPIDB, else dcpi.db here).", 0, 0 },                           \
+	SELECT_OPTIONS_TIME(s)
+#define SELECT_OPTIONS_TIME(s)                                                                     \
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \

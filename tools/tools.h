@@ -9,10 +9,11 @@
 #include "base.h"
 
 /*
- * G: a question that the commands below it answer; X: name, what it does (no full stop); P: the
- * same of a program of its own. In the order of "dcpi -help".
+ * G: a question that the commands below it answer; X: name, what it does (no full stop); E: the
+ * same, and the exit status for failures of a command whose 1 is an answer; P: the same as X of a
+ * program of its own. In the order of "dcpi -help".
  */
-#define TOOLS(G, P, X)                                                                             \
+#define TOOLS(G, P, X, E)                                                                          \
 	G("Where did the time go?")                                                                \
 	X(dcpiprof, "list procedures or images by their samples")                                  \
 	X(dcpiwhatcg, "tell where the time of whole images has gone")                              \
@@ -38,7 +39,7 @@
 	X(dcpitimeline, "show how shares of the samples changed over time")                        \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
-	X(dcpiregress, "tell which routines got slower between two sets of samples")               \
+	E(dcpiregress, "tell which routines got slower between two sets of samples", 2)            \
 	X(dcpikdiff, "keep the running kernel's code, and list where it was patched")              \
 	G("How is the machine sampled?")                                                           \
 	P(dcpid, "the daemon: samples the machine, and keeps a database")                          \
@@ -47,7 +48,7 @@
 	X(dcpiflush, "put the daemon's samples on disk")                                           \
 	X(dcpiepoch, "begin a new epoch")                                                          \
 	X(dcpiquit, "end the daemon")                                                              \
-	X(dcpilabel, "run a program whose samples have a label")                                   \
+	E(dcpilabel, "run a program whose samples have a label", 125)                              \
 	G("What is in a database, and where are its images?")                                      \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpitar, "pack epochs with all that is needed to read them elsewhere")                   \
@@ -57,7 +58,7 @@
 	P(dcpiship, "send a database's samples to the store of a fleet")                           \
 	P(dcpifetch, "copy a part of a fleet's store into a database")                             \
 	G("How often did it run, exactly?")                                                        \
-	X(dcpix, "run a program and count each instruction and branch exactly")                    \
+	E(dcpix, "run a program and count each instruction and branch exactly", 125)               \
 	X(dcpisumxct, "add up exact counts of several runs")                                       \
 	X(dcpicosts, "keep measured costs of blocks, for later estimates")                         \
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
@@ -75,11 +76,12 @@ struct tool {
 	const char *name; /* NULL: a question */
 	const char *summary;
 	int (*main)(int argc, char **argv); /* NULL: a program of its own, or a question */
+	int failed;			    /* its exit status where it failed */
 };
 
-#define X(name, summary) int name##_main(int argc, char **argv);
+#define X(name, ...) int name##_main(int argc, char **argv);
 #define NONE(...)
-TOOLS(NONE, NONE, X)
+TOOLS(NONE, NONE, X, X)
 #undef NONE
 #undef X
 

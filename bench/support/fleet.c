@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Simulated machines for bench/fleet. */
+/* clang-format off */
 /*
- * fleet load BASE SAMPLES STORE FIRST LAST HOURS BEGIN: rows of machines FIRST to LAST - 1 go into
- *a store; SAMPLES an hour and machine, resampled from the database BASE. fleet write BASE SAMPLES
- *DB FILES HOURS BEGIN: the database of a machine, its images in FILES.
+ *	fleet load BASE SAMPLES STORE FIRST LAST HOURS BEGIN
+ *		rows of machines FIRST to LAST - 1 go into a store
+ *	fleet write BASE SAMPLES DB FILES HOURS BEGIN
+ *		the database of one machine, whose images are in FILES
+ *
+ * Each machine has SAMPLES an hour, resampled from the database BASE.
  */
+/* clang-format on */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -33,7 +33,7 @@ struct fleet_place {
 /* An image as the real machine has it. */
 struct fleet_source {
 	enum profdb_kind kind;
-	char *path, *facility; /* facility: NULL but for pseudo-images */
+	char *path;
 	struct base_id id;
 	struct fleet_routine *routines;
 	size_t nr_routines;
@@ -63,6 +63,8 @@ struct fleet {
 /* @samples: in an hour of a machine, on average. */
 int fleet_open(const char *db, double samples, struct fleet *out, struct base_err *err);
 
+/* The places of the image that has most of them: so many counts fleet_sample may give. */
+size_t fleet_most_places(const struct fleet *f);
 /* The samples of one image in one hour: counts by place. Returns their sum. */
 uint64_t fleet_sample(const struct fleet *f, uint32_t machine, uint32_t hour, size_t image,
 		      uint32_t *count);

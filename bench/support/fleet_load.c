@@ -379,23 +379,13 @@ static int send(struct load *x, struct store_server *s, struct base_err *err)
 	return r;
 }
 
-static size_t most_places(const struct fleet *f)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < f->nr_sources; i++)
-		if (f->sources[i].nr_places > most)
-			most = f->sources[i].nr_places;
-	return most;
-}
-
 int fleet_load(const struct fleet *f, struct store_server *s, struct fleet_load *l,
 	       struct base_err *err)
 {
 	struct load x = { .f = f, .l = l };
 	int r = 0;
 
-	x.count = calloc(most_places(f) + 1, sizeof(*x.count));
+	x.count = calloc(fleet_most_places(f) + 1, sizeof(*x.count));
 	if (!x.count)
 		return -ENOMEM;
 	for (x.hour = 0; x.hour < l->hours && r >= 0; x.hour++)

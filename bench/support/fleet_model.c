@@ -84,7 +84,6 @@ static int add_source(struct fleet *f, struct analysis *a, struct analysis_image
 	s->kind = ai->kind;
 	s->id = *profdb_profile_image(ai->profile);
 	s->path = strdup(profdb_profile_path(ai->profile, 0));
-	s->facility = ai->facility ? strdup(ai->facility) : NULL;
 	r = s->path ? add_places(s, ai, img) : -ENOMEM;
 	if (r >= 0)
 		r = store_put_symbols(&s->symbols, s->kind == PROFDB_FILE ? img : NULL);
@@ -221,12 +220,23 @@ int fleet_open(const char *db, double samples, struct fleet *f, struct base_err 
 		r = add_workloads(f, a, err);
 	for (size_t i = 0; i < FLEET_IMAGES && r >= 0; i++)
 		r = add_image(f, i);
-	if (r >= 0)
+	if (r >= 0) {
 		scale(f, samples);
-	snprintf(f->event, sizeof(f->event), "%s", a->events[0].name);
-	f->period = a->events[0].period;
+		snprintf(f->event, sizeof(f->event), "%s", a->events[0].name);
+		f->period = a->events[0].period;
+	}
 	analysis_close(a);
 	return r < 0 ? base_fail_errno(err, r, "cannot read '%s'", db) : 0;
+}
+
+size_t fleet_most_places(const struct fleet *f)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < f->nr_sources; i++)
+		if (f->sources[i].nr_places > most)
+			most = f->sources[i].nr_places;
+	return most;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */

@@ -164,7 +164,7 @@ int fleet_write(const struct fleet *f, const char *db, const char *files, uint32
 	struct writing w = { .f = f, .files = files, .err = err };
 	int r = profdb_open(db, true, &w.db, err);
 
-	w.count = calloc(1 << 22, sizeof(*w.count));
+	w.count = calloc(fleet_most_places(f) + 1, sizeof(*w.count));
 	if (r >= 0)
 		r = w.count ? profdb_lock(w.db, "host00000", err) : -ENOMEM;
 	for (size_t i = 0; i < FLEET_IMAGES && r >= 0; i++)

@@ -22,7 +22,7 @@ compare dcpi
 # Every command has help, options for completion and the text of its page, and is listed.
 "$DCPI_BIN/dcpi" -help >help
 "$DCPI_BIN/dcpi" help | diff - help
-commands=$(sed -n 's/^	X(\(dcpi[a-z0-9]*\),.*/\1/p' "$DCPI_SRC/tools/tools.h")
+commands=$(sed -n 's/^	[XE](\(dcpi[a-z0-9]*\),.*/\1/p' "$DCPI_SRC/tools/tools.h")
 [ "$(echo "$commands" | wc -l)" -ge 8 ]
 for c in $commands; do
 	grep -q "^  $c " help || { echo "$c is not listed"; exit 1; }
@@ -57,11 +57,15 @@ for c in $commands dcpid dcpirun dcpiship dcpifetch; do
 done
 [ -w /dev/full ] || exit 0
 for command in "dcpiprof" "dcpiprof -json" "dcpitopcounts -json" "dcpi -help" "dcpid -help" "dcpid -list-events" \
-	"dcpirun -version"; do
+	"dcpirun -version" "dcpiregress -set -set" "dcpiregress -json -set -set" "dcpiregress -help" "dcpix -help" \
+	"dcpilabel -help"; do
 	# An emulator has no events to list.
 	[ "$command" != "dcpid -list-events" ] || "$DCPI_BIN"/$command >list 2>&1 || continue
 	code=0 fails=1
-	[ "${command%% *}" != dcpirun ] || fails=125 # 1 would be its program's
+	case ${command%% *} in
+		dcpirun | dcpix | dcpilabel) fails=125 ;; # 1 would be its program's
+		dcpiregress) fails=2 ;; # 1 is "slower"
+	esac
 	"$DCPI_BIN"/$command >/dev/full 2>err || code=$?
 	echo "${command%% *}: cannot write the output: No space left on device" >want
 	grep 'cannot' err | diff want - || { echo "$command >/dev/full"; exit 1; }
@@ -79,3 +83,12 @@ if "$DCPI_BIN/dcpiprof" >&- 2>err; then
 	exit 1
 fi
 grep -q "^dcpiprof: cannot write the output: Bad file descriptor" err
+# A helper that says more than a pipe holds is read to its end.
+mkdir fetch
+cp "$DCPI_BIN/dcpi" fetch/dcpiprof
+printf '%s\n' '#!/bin/sh' 'echo "dcpifetch: no such store" >&2' 'head -c 200000 /dev/zero >&2' 'exit 1' >fetch/dcpifetch
+chmod +x fetch/dcpifetch
+code=0
+fetch/dcpiprof -db clickhouse://127.0.0.1:1/x >out 2>err || code=$?
+[ "$code" = 1 ]
+grep -qx 'dcpiprof: no such store' err || { cat err; exit 1; }

@@ -17,7 +17,7 @@ ln -sfn ../chdb/package "$kept/node_modules/chdb"
 ln -sfn ../../lib/package "$kept/node_modules/@chdb/lib-linux-x64-gnu"
 
 app_epoch=$(date +%s) # the store forgets what is old
-. "$DCPI_SRC/tests/support/app-db.sh"
+. "$DCPI_SRC/tests/support/paths-db.sh"
 mkdir server
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 NODE_PATH=$kept/node_modules node "$DCPI_SRC/tests/support/clickhouse_library.js" "$PWD/server" "$port" >server/log 2>&1 &
@@ -31,19 +31,33 @@ store=clickhouse://127.0.0.1:$port/fleet
 ship() { "$DCPI_BIN/dcpiship" -db db -to "$store" "$@"; }
 
 # The heads differ in the names of both; and processes of a JIT are one, where routines are added up.
-plain() { sed -E '/^(database|platform) /d; s/hi\[4711\]/hi/; s/ +/ /g'; }
+plain() { sed -E '/^(database|platform) /d; s|clickhouse://[0-9.:]*/||; s/hi\[4711\]/hi/; s/ +/ /g'; }
+
+# ask DATABASE COMMAND…: what it prints, and its exit status. Of dcpiregress 1 is an answer.
+ask()
+{
+	local code=0
+	"$DCPI_BIN/$2" -db "$1" "${@:3}" >said 2>err || code=$?
+	[ $code = 0 ] || [ "$2 $code" = "dcpiregress 1" ] || { echo "$* exits $code: $(cat err)" >&2; exit 1; }
+	[ -s said ] || { echo "$* prints nothing" >&2; exit 1; }
+	echo "exit $code" >>said
+	plain <said
+}
 
 # same COMMAND…: the output is the same from the store and from the database.
+base=db
 same()
 {
-	local tool=$1
-	shift
-	for db in db "$store"; do
-		"$DCPI_BIN/$tool" -db "$db" "$@" 2>err | plain
-	done >both || { cat err; exit 1; }
-	[ -s both ]
-	"$DCPI_BIN/$tool" -db db "$@" 2>err | plain >one
-	cat one one | diff both - || { echo "$tool $* differs"; exit 1; }
+	ask "$base" "$@" >one
+	ask "$store" "$@" >both
+	diff one both || { echo "$* differs"; exit 1; }
+}
+# same_lines COMMAND…: likewise, in any order.
+same_lines()
+{
+	ask "$base" "$@" | sort >one
+	ask "$store" "$@" | sort >both
+	diff one both || { echo "$* differs"; exit 1; }
 }
 
 ship 2>err && { echo "a store without tables is taken"; exit 1; }
@@ -120,6 +134,73 @@ for hostile in "'" "a'; DROP TABLE prof; --" "\\" $'\n' '%_*?'; do
 	if grep -i 'syntax\|code:' err; then exit 1; fi
 done
 same dcpiprof -i -epoch all -platform box
+
+# Call paths, and workloads of two epochs: what needs them takes them from the store too.
+base=paths store=clickhouse://127.0.0.1:$port/paths
+"$DCPI_BIN/dcpiship" -make-schema -to "$store"
+"$DCPI_BIN/dcpiship" -quiet -db paths -to "$store"
+same dcpiprof -unchecked -caller warm -epoch all
+same dcpilist -unchecked -caller outer -event cpu-clock -no_freq -epoch all hot app
+same dcpitopcounts -unchecked -caller fib -event cpu-clock -n 4 -epoch all
+same dcpicallers -unchecked -epoch all fib
+same_lines dcpiexport -unchecked -epoch all -event cpu-clock folded
+grep -q 'warm.*;.*hot' both
+same_lines dcpiexport -flat -epoch all -event cpu-clock folded
+same dcpireport -unchecked -epoch all -json
+grep -q '"paths":{"number":64' both
+
+base=loads store=clickhouse://127.0.0.1:$port/loads
+mkdir loads
+"$mkdb" loads </dev/null
+{
+	echo platform box
+	for n in 1 2; do
+		cat <<-END
+			epoch $((app_epoch - 7200 + n * 3600))
+			profile file /opt/app/app $app/app
+			event cpu-clock 1000000
+			at hot+17 $((n * 30000))
+			at warm 20000
+			at other 20000
+			at _start 20000
+			profile named idle
+			event cpu-clock 1000000
+			at 0 7000
+			workload one comm=one exe=/opt/app/app uid=1000 pid=11 processes=1
+			workload two comm=two exe=/opt/app/app uid=1001 pid=12 processes=1
+			workload none comm=(idle)
+			w one cpu-clock 0 $((n * 20000)) hot+17@app
+			w two cpu-clock 0 $((n * 10000)) hot+17@app
+			w one cpu-clock 1 20000 warm@app
+			w none cpu-clock 1 7000 0@idle
+			finish
+		END
+	done
+} | "$mkdb" loads
+"$DCPI_BIN/dcpiship" -make-schema -to "$store"
+"$DCPI_BIN/dcpiship" -quiet -db loads -to "$store"
+one=$(date -u -d "@$((app_epoch - 3600))" +%Y%m%d%H%M) two=$(date -u -d "@$app_epoch" +%Y%m%d%H%M)
+same dcpiregress -set -epoch "$one" -set -epoch "$two"
+grep -qx 'exit 1' both
+same dcpiregress -insns -set -epoch "$one" -set -epoch "$two"
+same dcpiregress -comm one -set -epoch "$one" -set -epoch "$two"
+same dcpidiff -comm one -set -epoch "$one" -set -epoch "$two"
+same dcpidiff -pid 12 -set -epoch "$one" app -set -epoch "$two" app
+same dcpistats -uid 1000 -set -epoch "$one" -set -epoch "$two"
+same dcpilist -comm two -epoch all -no_freq hot app
+[ "$(total -by uid -comm one)" = 100000 ]
+[ "$(total -by uid -pid 12)" = 30000 ]
+same dcpiprof -by host -comm one -epoch all
+same_lines dcpiexport -comm one -epoch all folded
+
+# Commands that change a database, or read its files, take no store.
+for command in "dcpitar x.tar.gz" "dcpitar -x x.tar.gz" "dcpikdiff -n" dcpikdiff "dcpicosts x.xct" "dcpitop -batch 1"; do
+	code=0
+	"$DCPI_BIN"/$command -db "$store" >out 2>err || code=$?
+	[ "$code" = 2 ] && grep -q "^${command%% *}: '$store' is the store of a fleet, and no database$" err ||
+		{ echo "$command exits $code: $(cat err)"; exit 1; }
+done
+[ ! -e x.tar.gz ]
 
 # Copies go with the tools that made them.
 mkdir copies

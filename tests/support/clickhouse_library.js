@@ -38,15 +38,21 @@ function answer(statement, body) {
 	return ''
 }
 
-session.query('CREATE DATABASE IF NOT EXISTS fleet')
-session.query('USE fleet')
+// Databases are made as they are named.
+function use(database) {
+	session.query(`CREATE DATABASE IF NOT EXISTS ${database}`)
+	session.query(`USE ${database}`)
+}
+
 http.createServer((request, response) => {
 	const parts = []
 	request.on('data', (part) => parts.push(part))
 	request.on('end', () => {
 		const body = Buffer.concat(parts)
 		try {
-			response.end(answer(new URL(request.url, 'http://here').searchParams.get('query'), body))
+			const words = new URL(request.url, 'http://here').searchParams
+			use(words.get('database'))
+			response.end(answer(words.get('query'), body))
 		} catch (error) {
 			response.statusCode = 500
 			response.end((/Code: \d+.*/s.exec(String(error)) || [String(error)])[0])

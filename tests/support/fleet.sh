@@ -4,7 +4,7 @@
 #   fleet_start DIR SHARDS REPLICAS   REPLICAS above 1: with ZooKeeper
 #   fleet_stop                        all of it
 #   fleet_kill I [SIGNAL], fleet_restart I   server I, from 0: shard I / REPLICAS, replica I % REPLICAS
-#   fleet_ask I SQL                   what server I answers
+#   fleet_ask I SQL                   what server I answers; fails, with its message, where that is an error
 # Sets fleet_http, the servers' ports.
 
 fleet_http=() fleet_tcp=() fleet_inter=() fleet_pid=() fleet_zookeeper='' fleet_dir=''
@@ -88,7 +88,16 @@ fleet_config()
 }
 
 # fleet_ask I SQL
-fleet_ask() { curl -sS --max-time 600 "http://127.0.0.1:${fleet_http[$1]}/" --data-binary "$2"; }
+fleet_ask()
+{
+	local said
+	said=$(curl -sS --max-time 600 -w '%{http_code}' "http://127.0.0.1:${fleet_http[$1]}/" --data-binary "$2") || return 1
+	if [ "${said: -3}" != 200 ]; then
+		echo "fleet: server $1 refuses '$2': ${said%???}" >&2
+		return 1
+	fi
+	printf '%s' "${said%???}"
+}
 
 # fleet_wait I: until it answers, 60 s at most.
 fleet_wait()

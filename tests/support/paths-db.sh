@@ -24,7 +24,7 @@
 END
 "$mkdb" paths <<-END
 	platform box
-	epoch 1700000000
+	epoch ${app_epoch:-1700000000}
 	profile file /opt/app/app $app/app
 	event cpu-clock 1000000
 	event imiss 4096

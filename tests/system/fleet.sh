@@ -53,14 +53,20 @@ make() { mkdir -p "$work/$1" && "$mkdb" "$work/$1" </dev/null && epochs "$1" "$2
 send() { "$ship" -quiet -db "$work/$1" -to "$(store)" "${@:2}"; }
 sums() { python3 "$DCPI_SRC/tests/support/fleet_sums.py" "$DCPI_BIN/dcpicat" "$@"; }
 
-# replicated: what one replica has the other has as well, where both live; both answer questions.
+# replicated: where both replicas live, waits until each has all rows, so that either may answer.
 replicated()
 {
-	local i t
+	local i t tries
 	for i in 0 1 2 3; do
 		[ -n "${fleet_pid[i]}" ] && [ -n "${fleet_pid[i ^ 1]}" ] || continue
 		for t in prof totals work part image routine content; do
-			fleet_ask $i "SYSTEM SYNC REPLICA dcpi.${t}_here"
+			tries=0
+			# A server that has just started refuses this.
+			until fleet_ask $i "SYSTEM SYNC REPLICA dcpi.${t}_here" 2>"$work/refusal"; do
+				tries=$((tries + 1))
+				[ $tries -lt 60 ] || fail "replicas differ: $(cat "$work/refusal")"
+				sleep 1
+			done
 		done
 	done
 }
@@ -290,6 +296,6 @@ for other_db in alpha beta gamma delta epsilon zeta eta theta iota; do
 	"$ship" -verify -db "$work/$other_db" -to "$(store)" >"$work/verified" || fail "beside hostile names: $(cat "$work/verified")"
 done
 for t in prof totals work part image routine content; do
-	fleet_ask 0 "EXISTS TABLE dcpi.$t" | grep -c 1 >"$work/there" || fail "table $t is gone"
+	[ "$(fleet_ask 0 "EXISTS TABLE dcpi.$t")" = 1 ] || fail "table $t is gone"
 done
 echo "names that are SQL are data"
