@@ -166,8 +166,8 @@ void store_close(struct store_server *s);
 /* Milliseconds that one request may take: 60,000 at first. */
 void store_set_timeout(struct store_server *s, unsigned int ms);
 /*
- * Errors: -EHOSTUNREACH (away, slow, garbage: ask again later), -EACCES (refused), -DCPI_EVERSION
- * (another schema), -ENOENT (no such database or table), -EPROTO (the server refuses the question).
+ * Errors: -EHOSTUNREACH (away, slow, garbage, any other error: ask again later), -EACCES (refused),
+ * -DCPI_EVERSION (another schema), -ENOENT (no such database or table), -EPROTO (rows are malformed).
  */
 /* The answer of a question that ends with FORMAT RowBinary, whole. */
 int store_ask(struct store_server *s, const char *sql, struct base_buf *out, struct base_err *err);
