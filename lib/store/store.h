@@ -167,7 +167,8 @@ void store_close(struct store_server *s);
 void store_set_timeout(struct store_server *s, unsigned int ms);
 /*
  * Errors: -EHOSTUNREACH (away, slow, garbage, any other error: ask again later), -EACCES (refused),
- * -DCPI_EVERSION (another schema), -ENOENT (no such database or table), -EPROTO (rows are malformed).
+ * -DCPI_EVERSION (another schema), -ENOENT (no such database or table), -EPROTO (rows are
+ * malformed).
  */
 /* The answer of a question that ends with FORMAT RowBinary, whole. */
 int store_ask(struct store_server *s, const char *sql, struct base_buf *out, struct base_err *err);

@@ -270,12 +270,9 @@ static void test_cut_heads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_passing_errors),
-		cmocka_unit_test(test_no_control_characters),
-		cmocka_unit_test(test_cut_heads),
-		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_good),	       cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_passing_errors), cmocka_unit_test(test_no_control_characters),
+		cmocka_unit_test(test_cut_heads),      cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_schema),
 	};
 
