@@ -11,8 +11,7 @@ struct fetch_image {
 	struct store_key key, content;
 	enum profdb_kind kind;
 	struct base_id id;
-	char *path, *text, *name, *stem; /* "": none */
-	uint32_t machine;
+	char *path, *text, *stem;	  /* "": none */
 	bool used;			  /* a profile is of it */
 	struct pseudoimg_symbol *symbols; /* their names are allocated */
 	size_t nr_symbols, cap_symbols;
@@ -94,6 +93,8 @@ int fetch_take_workload(struct fetch *f, struct store_reader *r);
 int fetch_take_rest(struct fetch *f, struct store_reader *r);
 int fetch_take_part(struct fetch *f, struct store_reader *r);
 
+/* Refuses a folder with files: samples of a database that is there would be added to. */
+int fetch_check_empty(const char *path, struct base_err *err);
 /* Makes the database. */
 int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, struct base_err *err);
 void fetch_release(struct fetch *f);

@@ -39,8 +39,7 @@ static int check_private(int fd, const char *path, struct base_err *err)
 		return base_fail_errno(err, -errno, "cannot read '%s'", path);
 	if (!(st.st_mode & (S_IRWXO | S_IWGRP)))
 		return 0;
-	base_fail(err, -EPERM, "cannot use credentials '%s': other users may read or change them",
-		  path);
+	base_fail(err, -EPERM, "cannot use credentials '%s': others may read or change them", path);
 	base_hint(err, "chmod 600 '%s'", path);
 	return -EPERM;
 }

@@ -157,8 +157,8 @@ void store_url_release(struct store_url *u);
 struct store_server;
 /*
  * Nothing is asked yet. @credentials: a file with the password, or with USER:PASSWORD, in its first
- * line, which no other user may read; NULL: $DCPI_STORE_CREDENTIALS, else none. $DCPI_STORE_CA: a
- * file of certificates to trust in place of the system's.
+ * line, which only its owner and group may read; NULL: $DCPI_STORE_CREDENTIALS, else none.
+ * $DCPI_STORE_CA: a file of certificates to trust in place of the system's.
  */
 int store_open(const char *url, const char *credentials, struct store_server **out,
 	       struct base_err *err);

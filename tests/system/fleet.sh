@@ -276,15 +276,17 @@ start_daemon
 program=$work/$hostile/$hostile$'\n'y
 "$program"
 stop_daemon
-"$ship" -quiet -db "$work/kappa" -as "$hostile" -to "$(store)"
+refused "a hostile platform" 'cannot be' "$ship" -quiet -db "$work/kappa" -as "$hostile" -to "$(store)"
+"$ship" -quiet -db "$work/kappa" -as kappa-1 -to "$(store)"
 replicated # any replica may answer
-"$ship" -verify -db "$work/kappa" -as "$hostile" -to "$(store)" || fail "-verify of hostile names"
-"$fetch" -quiet -from "$(store)" -epoch all -platform "$hostile" -o "$work/got-kappa"
+"$ship" -verify -db "$work/kappa" -as kappa-1 -to "$(store)" || fail "-verify of hostile names"
+"$fetch" -quiet -from "$(store)" -epoch all -platform kappa-1 -o "$work/got-kappa"
 sums "$work/got-kappa" >"$work/is"
 sums "$work/kappa" >"$work/should"
 cmp "$work/is" "$work/should" || fail "hostile names: other counts: $(diff "$work/is" "$work/should" | sed -n 1,5p)"
 "$fetch" -quiet -from "$(store)" -epoch all -o "$work/got-image" "$hostile"$'\n'"y"
 "$DCPI_BIN/dcpiprof" -db "$work/got-image" 2>/dev/null | grep -F 'DROP TABLE prof' >/dev/null || fail "the routine's name"
+refused "no such platform" 'no samples' "$fetch" -from "$(store)" -epoch all -platform "$hostile" -o "$work/got-label"
 refused "a hostile label" 'no samples' "$fetch" -from "$(store)" -epoch all -label "$hostile" -o "$work/got-label"
 for other_db in alpha beta gamma delta epsilon zeta eta theta iota; do
 	"$ship" -verify -db "$work/$other_db" -to "$(store)" >"$work/verified" || fail "beside hostile names: $(cat "$work/verified")"

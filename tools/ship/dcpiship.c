@@ -54,7 +54,7 @@ static const struct base_opt options[] = {
 	  "Make the store's tables, on the server of -to; on a cluster once for each server.", 0,
 	  0 },
 	{ "print-schema", BASE_OPT_FLAG, &print_schema, NULL,
-	  "Print the statements that make the tables.", 0, 0 },
+	  "Print the statements that make the tables, on ClickHouse 19.6 or later.", 0, 0 },
 	{ "expire", BASE_OPT_FLAG, &expire, NULL,
 	  "Remove what is older than its table keeps, from the server of -to; for ClickHouse "
 	  "before "
@@ -99,7 +99,9 @@ static void stop(int sig)
 
 static int schema(struct base_err *err)
 {
-	const struct store_schema_how how = { .cluster = cluster, .replicas = replicas };
+	const struct store_schema_how how = { .cluster = cluster,
+					      .replicas = replicas,
+					      .ttl = true };
 	struct base_buf sql = { 0 };
 	struct store_url url;
 	int r = store_url_parse(to, &url, err);

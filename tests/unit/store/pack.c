@@ -314,11 +314,6 @@ static void test_same(void **state)
 	store_batch_release(&b);
 }
 
-struct routine_sum {
-	char *symbol;
-	uint64_t sum;
-};
-
 /* The sum of the routine of that name in rows of totals. */
 static uint64_t sum_of(const struct store_batch *b, const char *symbol)
 {
