@@ -62,9 +62,9 @@ struct fetch {
 	size_t nr_profiles, cap_profiles;
 	struct fetch_part *parts;
 	size_t nr_parts, cap_parts;
-	struct base_map by_key, by_routine, by_profile; /* index + 1 */
-	struct base_map wanted;				/* numbers of routines that have samples */
-	uint32_t begin;					/* the first epoch */
+	struct base_map by_key, by_routine, by_profile, by_content; /* index + 1 */
+	struct base_map wanted; /* numbers of routines that have samples */
+	uint32_t begin;		/* the first epoch */
 };
 
 /* "" where nothing was printed. */

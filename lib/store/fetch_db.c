@@ -100,10 +100,9 @@ static int add_profile(struct fetch *f, size_t index, struct outputs *o, struct 
 
 static const struct base_buf *content_of(const struct fetch *f, const struct store_key *key)
 {
-	for (size_t i = 0; i < f->nr_contents; i++)
-		if (memcmp(&f->contents[i].key, key, sizeof(*key)) == 0)
-			return &f->contents[i].bytes;
-	return NULL;
+	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_content, key, sizeof(*key));
+
+	return at ? &f->contents[at - 1].bytes : NULL;
 }
 
 static int compare_symbols(const void *pa, const void *pb)

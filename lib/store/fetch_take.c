@@ -147,13 +147,17 @@ int fetch_take_content(struct fetch *f, struct store_reader *r)
 	store_content_key(bytes, len, &sum);
 	if (memcmp(&sum, &c.key, sizeof(sum)) != 0)
 		return -DCPI_EFORMAT; /* these are other bytes: the image has none then */
+	if (base_map_get(&f->by_content, &c.key, sizeof(c.key)))
+		return 0; /* another question had it too */
 	result =
 		base_grow(&f->contents, &f->cap_contents, f->nr_contents + 1, sizeof(*f->contents));
 	if (result >= 0)
 		result = base_buf_append(&c.bytes, bytes, len);
-	if (result >= 0)
-		f->contents[f->nr_contents++] = c;
-	return result;
+	if (result < 0)
+		return result;
+	f->contents[f->nr_contents++] = c;
+	return base_map_set(&f->by_content, &c.key, sizeof(c.key),
+			    (void *)(uintptr_t)f->nr_contents);
 }
 
 static struct fetch_image *image_of(struct fetch *f, const struct store_key *key)
@@ -598,6 +602,7 @@ void fetch_release(struct fetch *f)
 	base_map_release(&f->by_key);
 	base_map_release(&f->by_routine);
 	base_map_release(&f->by_profile);
+	base_map_release(&f->by_content);
 	base_map_release(&f->wanted);
 	base_buf_release(&f->where);
 	base_buf_release(&f->event);

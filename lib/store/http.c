@@ -229,7 +229,6 @@ static int make_address(struct store_server *s, const char *sql, struct base_buf
 	int r = sql && !escaped ? -ENOMEM : 0;
 
 	if (r >= 0)
-		/* Rows are on all their servers before the answer comes. */
 		r = base_buf_printf(to, "%s?database=%s&wait_end_of_query=1%s%s", s->url.server,
 				    s->url.database, sql ? "&insert_distributed_sync=1&query=" : "",
 				    sql ? escaped : "");

@@ -234,8 +234,8 @@ static int ship(struct gathering *x, const char *epoch, const char *platform, st
 	return x->g->open ? ship_open(x, epoch, platform, err) : 0;
 }
 
-/* An epoch that cannot be packed, or has just been removed, does not hold up the others; what would
- * be so with each of them does. */
+/* An epoch that cannot be packed, or has just been removed, does not hold up the others. A failure
+ * that each of them would meet does. */
 static int ship_one(struct gathering *x, const char *epoch, const char *platform,
 		    struct base_err *err)
 {

@@ -16,7 +16,7 @@ struct names {
 	size_t nr, cap;
 };
 
-/* The state while batches are sent. */
+/* It lasts while the batches of one folder are sent. */
 struct sending {
 	struct store_server *s;
 	int dir_fd;
