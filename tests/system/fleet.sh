@@ -245,6 +245,7 @@ for what in garbage text half error; do
 	wait $other 2>/dev/null || :
 	other=
 done
+refused "an option that -relay has not" 'for a database' "$ship" -relay "$work" -verify -to "$(store)"
 # The spool is full: the rest stays in the database, and goes when there is room.
 mkdir "$work/full"
 mount -t tmpfs -o size=64k tmpfs "$work/full"
@@ -295,3 +296,20 @@ for t in prof totals work part image routine content; do
 	fleet_ask 0 "EXISTS TABLE dcpi.$t" | grep -c 1 >"$work/there" || fail "table $t is gone"
 done
 echo "names that are SQL are data"
+
+# ---- another store ---------------------------------------------------------------------------------
+# What was sent to one store is not known of another: the first epoch that goes there has its images and routines.
+echo "== another store"
+make lambda 400 402
+send lambda
+fleet_ask 0 'CREATE DATABASE anew'
+anew=clickhouse://127.0.0.1:${fleet_http[0]}/anew
+"$ship" -make-schema -to "$anew"
+make lambda 402 403
+"$ship" -quiet -db "$work/lambda" -to "$anew" 2>"$work/said" || fail "another store: $(cat "$work/said")"
+grep -q 'another one than before' "$work/said" || fail "another store is not reported: $(cat "$work/said")"
+[ "$(fleet_ask 0 'SELECT sum(samples) > 0 FROM anew.totals')" = 1 ] || fail "another store has no samples"
+[ "$(fleet_ask 0 'SELECT count() FROM anew.totals ARRAY JOIN r AS rr WHERE rr NOT IN (SELECT r FROM anew.routine)')" = 0 ] ||
+	fail "another store lacks routines"
+[ "$(fleet_ask 0 'SELECT count() FROM anew.prof WHERE image NOT IN (SELECT image FROM anew.image)')" = 0 ] ||
+	fail "another store lacks images"

@@ -266,13 +266,28 @@ static void test_cut_heads(void **state)
 	waitpid(server.pid, NULL, 0);
 }
 
+/* A folder with files is refused before a server is asked. */
+static void test_not_empty(void **state)
+{
+	const struct store_want w = { .epoch = "all", .since = INT64_MIN, .until = INT64_MAX };
+	struct store_fetched got;
+	struct base_err err = { 0 };
+	struct store_server *s;
+
+	(void)state;
+	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &s, NULL), 0);
+	assert_int_equal(store_fetch(s, &w, "/", &got, &err), -ENOTEMPTY);
+	assert_int_equal(store_fetch(s, &w, "/nonexistent/db", &got, &err), -EHOSTUNREACH);
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),	       cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_passing_errors), cmocka_unit_test(test_no_control_characters),
 		cmocka_unit_test(test_cut_heads),      cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_schema),
+		cmocka_unit_test(test_schema),	       cmocka_unit_test(test_not_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
