@@ -101,38 +101,116 @@ static int decompress(const uint8_t *data, size_t len, struct base_buf *plain)
 	return ZSTD_isError(got) || got != whole ? -DCPI_EFORMAT : 0;
 }
 
-/* Contents and routines tell themselves what their keys are. */
-static bool keys_are_right(const struct store_batch *b)
+/* ---- keys --------------------------------------------------------------------------------------
+ */
+
+static bool content_is_right(struct store_reader *r)
 {
-	const struct base_buf *rows = &b->rows[STORE_CONTENT];
-	struct store_reader r = { rows->data, rows->data + rows->len, false };
 	struct store_key key;
-	bool right = true;
 	size_t len;
+	const void *told = store_get_bytes(r, STORE_KEY);
+	const char *bytes = (store_get_number(r, 8), store_get_string(r, &len));
 
-	while (r.at < r.end && right) {
-		const void *told = store_get_bytes(&r, STORE_KEY);
-		const char *bytes = (store_get_number(&r, 8), store_get_string(&r, &len));
+	if (!told || !bytes || len > STORE_CONTENT_MAX)
+		return false;
+	store_content_key(bytes, len, &key);
+	return memcmp(told, &key, sizeof(key)) == 0;
+}
 
-		if (bytes)
-			store_content_key(bytes, len, &key);
-		right = told && bytes && memcmp(told, &key, sizeof(key)) == 0;
-	}
-	rows = &b->rows[STORE_ROUTINE];
-	r = (struct store_reader){ rows->data, rows->data + rows->len, false };
-	while (r.at < r.end && right) {
-		uint64_t number = store_get_number(&r, 8);
-		const void *image = store_get_bytes(&r, STORE_KEY);
-		const char *text = store_get_string(&r, &len);
-		char *symbol = text ? strndup(text, len) : NULL;
+static bool routine_is_right(struct store_reader *r)
+{
+	uint64_t number = store_get_number(r, 8);
+	const void *image = store_get_bytes(r, STORE_KEY);
+	size_t len;
+	const char *text = store_get_string(r, &len);
+	char *symbol = text ? strndup(text, len) : NULL;
+	bool right = image && symbol &&
+		     store_routine_key(image, symbol, store_get_number(r, 8)) == number;
 
-		right = image && symbol &&
-			store_routine_key(image, symbol, store_get_number(&r, 8)) == number;
-		store_get_bytes(&r, 16);
-		free(symbol);
-	}
+	store_get_bytes(r, 16);
+	free(symbol);
 	return right;
 }
+
+/* Texts of an image's row. */
+struct image_texts {
+	char *kind, *id, *path, *text;
+};
+
+static char *get_text(struct store_reader *r)
+{
+	size_t len;
+	const char *text = store_get_string(r, &len);
+
+	return text ? strndup(text, len) : NULL;
+}
+
+/* A pseudo-image's key is of its machine too, and its row's version is a time, as of all others. */
+static bool identity_is_right(const void *told, uint64_t ver, const struct image_texts *t)
+{
+	struct base_id id = { 0 };
+	struct store_key key;
+
+	if (!told || !t->kind || !t->id || !t->path || !t->text)
+		return false;
+	if (strcmp(t->kind, profdb_kind_name(PROFDB_DYNAMIC)) == 0)
+		return true;
+	if (ver > STORE_CONTENT_MAX || (*t->id && base_id_parse(&id, t->id, strlen(t->id)) < 0))
+		return false;
+	store_file_key(t->kind, &id, t->text, t->path, &key);
+	return memcmp(told, &key, sizeof(key)) == 0;
+}
+
+/* A row of more symbols would not be read. */
+static bool image_is_right(struct store_reader *r)
+{
+	const void *told = store_get_bytes(r, STORE_KEY);
+	uint64_t ver = store_get_number(r, 8);
+	struct image_texts t;
+	size_t len, nr;
+	bool right;
+
+	t.kind = get_text(r);
+	t.id = get_text(r);
+	t.path = get_text(r);
+	t.text = get_text(r);
+	right = identity_is_right(told, ver, &t);
+	free(t.kind);
+	free(t.id);
+	free(t.path);
+	free(t.text);
+	store_get_string(r, &len); /* name */
+	store_get_string(r, &len); /* stem */
+	store_get_bytes(r, STORE_KEY + 4);
+	nr = store_get_count(r, 1);
+	right &= nr <= STORE_SYMBOLS_MAX;
+	for (size_t i = 0; i < nr && right && !r->bad; i++)
+		store_get_string(r, &len);
+	store_get_bytes(r, 8 * store_get_count(r, 8));
+	store_get_bytes(r, 8 * store_get_count(r, 8));
+	return right && !r->bad;
+}
+
+static bool rows_are_right(const struct base_buf *rows, bool (*row)(struct store_reader *r))
+{
+	struct store_reader r = { rows->data, rows->data + rows->len, false };
+	bool right = true;
+
+	while (r.at < r.end && right)
+		right = row(&r);
+	return right;
+}
+
+/* Contents, routines, and images but pseudo-images tell themselves what their keys are. */
+static bool keys_are_right(const struct store_batch *b)
+{
+	return rows_are_right(&b->rows[STORE_CONTENT], content_is_right) &&
+	       rows_are_right(&b->rows[STORE_ROUTINE], routine_is_right) &&
+	       rows_are_right(&b->rows[STORE_IMAGE], image_is_right);
+}
+
+/* ---- files -------------------------------------------------------------------------------------
+ */
 
 static int take_rows(const struct base_buf *plain, struct store_batch *out)
 {

@@ -640,8 +640,10 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 	struct store_want want = *w;
 	struct fetch f = { .s = s, .w = &want };
 	char id[64];
-	int r = store_schema_check(s, id, err);
+	int r = fetch_check_empty(path, err);
 
+	if (r >= 0)
+		r = store_schema_check(s, id, err);
 	if (want.detail == STORE_BY_PLATFORM || want.detail == STORE_FILES)
 		want.by_platform = true;
 	if (want.detail == STORE_FILES)
@@ -650,8 +652,8 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 		r = fetch_conditions(&f, err);
 	if (r >= 0 && !want.by_platform)
 		r = name_fleet(&f, err);
-	if (r >= 0)
-		r = ask_events(&f, err);
+	if (r >= 0 && want.detail != STORE_BY_OFFSET && want.detail != STORE_FILES)
+		r = ask_events(&f, err); /* by offset the heads tell it */
 	if (r >= 0)
 		r = gather(&f, err);
 	if (r >= 0)

@@ -11,8 +11,7 @@ struct fetch_image {
 	struct store_key key, content;
 	enum profdb_kind kind;
 	struct base_id id;
-	char *path, *text, *name, *stem; /* "": none */
-	uint32_t machine;
+	char *path, *text, *stem;	  /* "": none */
 	bool used;			  /* a profile is of it */
 	struct pseudoimg_symbol *symbols; /* their names are allocated */
 	size_t nr_symbols, cap_symbols;
@@ -63,9 +62,9 @@ struct fetch {
 	size_t nr_profiles, cap_profiles;
 	struct fetch_part *parts;
 	size_t nr_parts, cap_parts;
-	struct base_map by_key, by_routine, by_profile; /* index + 1 */
-	struct base_map wanted;				/* numbers of routines that have samples */
-	uint32_t begin;					/* the first epoch */
+	struct base_map by_key, by_routine, by_profile, by_content; /* index + 1 */
+	struct base_map wanted; /* numbers of routines that have samples */
+	uint32_t begin;		/* the first epoch */
 };
 
 /* "" where nothing was printed. */
@@ -94,6 +93,8 @@ int fetch_take_workload(struct fetch *f, struct store_reader *r);
 int fetch_take_rest(struct fetch *f, struct store_reader *r);
 int fetch_take_part(struct fetch *f, struct store_reader *r);
 
+/* Refuses a folder with files: samples of a database that is there would be added to. */
+int fetch_check_empty(const char *path, struct base_err *err);
 /* Makes the database. */
 int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, struct base_err *err);
 void fetch_release(struct fetch *f);

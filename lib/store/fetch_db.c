@@ -33,15 +33,16 @@ static void outputs_release(struct outputs *o)
 	free(o->v);
 }
 
-/* Takes over @path and, of @own, the bytes. What no database has is left out: any machine may have
- * sent it. */
-static int add_output(struct outputs *o, char *path, struct base_buf *own,
+/* Takes over @path and, of @own, the bytes. A file that no database has is left out, and counted:
+ * any machine may have sent it. */
+static int add_output(struct fetch *f, struct outputs *o, char *path, struct base_buf *own,
 		      const struct base_buf *bytes)
 {
 	int r = path ? base_grow(&o->v, &o->cap, o->nr + 1, sizeof(*o->v)) : -ENOMEM;
 	struct profdb_place place;
 
 	if (r < 0 || profdb_place_parse(path, &place) < 0) {
+		f->skipped++;
 		free(path);
 		if (own)
 			base_buf_release(own);
@@ -77,7 +78,7 @@ static char *path_of(const struct fetch *f, const char *platform, uint32_t epoch
 /* ---- files -------------------------------------------------------------------------------------
  */
 
-static int add_profile(const struct fetch *f, size_t index, struct outputs *o, struct base_err *err)
+static int add_profile(struct fetch *f, size_t index, struct outputs *o, struct base_err *err)
 {
 	const struct fetch_profile *p = &f->profiles[index];
 	struct base_buf bytes = { 0 };
@@ -86,12 +87,12 @@ static int add_profile(const struct fetch *f, size_t index, struct outputs *o, s
 
 	snprintf(name, sizeof(name), "image-%zu", index);
 	r = profdb_profile_format(p->p, PROFDB_FORMAT_1, 0, &bytes, err);
-	r = r < 0 ? r : add_output(o, path_of(f, p->platform, p->epoch, name), &bytes, NULL);
+	r = r < 0 ? r : add_output(f, o, path_of(f, p->platform, p->epoch, name), &bytes, NULL);
 	if (r >= 0 && p->w) {
 		memset(&bytes, 0, sizeof(bytes));
 		r = profdb_workloads_format(p->w, &bytes, err);
 		r = r < 0 ? r
-			  : add_output(o, path_of(f, p->platform, p->epoch, "workloads"), &bytes,
+			  : add_output(f, o, path_of(f, p->platform, p->epoch, "workloads"), &bytes,
 				       NULL);
 	}
 	return r;
@@ -99,10 +100,9 @@ static int add_profile(const struct fetch *f, size_t index, struct outputs *o, s
 
 static const struct base_buf *content_of(const struct fetch *f, const struct store_key *key)
 {
-	for (size_t i = 0; i < f->nr_contents; i++)
-		if (memcmp(&f->contents[i].key, key, sizeof(*key)) == 0)
-			return &f->contents[i].bytes;
-	return NULL;
+	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_content, key, sizeof(*key));
+
+	return at ? &f->contents[at - 1].bytes : NULL;
 }
 
 static int compare_symbols(const void *pa, const void *pb)
@@ -136,7 +136,8 @@ static int write_symbols(struct fetch_image *i, struct base_buf *out, struct bas
 	return r < 0 ? r : 0;
 }
 
-static int add_symbols(struct fetch_image *i, struct outputs *o, struct base_err *err)
+static int add_symbols(struct fetch *f, struct fetch_image *i, struct outputs *o,
+		       struct base_err *err)
 {
 	char id[BASE_ID_TEXT_LEN], *path = NULL;
 	struct base_buf bytes = { 0 };
@@ -148,10 +149,10 @@ static int add_symbols(struct fetch_image *i, struct outputs *o, struct base_err
 		base_buf_release(&bytes);
 		return r;
 	}
-	return add_output(o, path, &bytes, NULL);
+	return add_output(f, o, path, &bytes, NULL);
 }
 
-static int add_image(const struct fetch *f, struct fetch_image *i, struct outputs *o,
+static int add_image(struct fetch *f, struct fetch_image *i, struct outputs *o,
 		     struct base_err *err)
 {
 	const struct base_buf *bytes = content_of(f, &i->content);
@@ -161,18 +162,20 @@ static int add_image(const struct fetch *f, struct fetch_image *i, struct output
 		if (asprintf(&path, "%s/%s", i->kind == PROFDB_DYNAMIC ? "dyn" : "kernel",
 			     i->stem) < 0)
 			path = NULL;
-		return add_output(o, path, NULL, bytes);
+		return add_output(f, o, path, NULL, bytes);
 	}
 	/* A file with another's build-id, which has a text, must not name that one's code. */
-	return i->nr_symbols && i->id.len && !*i->text ? add_symbols(i, o, err) : 0;
+	return i->nr_symbols && i->id.len && !*i->text ? add_symbols(f, i, o, err) : 0;
 }
 
-static int add_part(const struct fetch *f, const struct fetch_part *part, struct outputs *o)
+static int add_part(struct fetch *f, const struct fetch_part *part, struct outputs *o)
 {
-	return strcmp(part->kind, "workloads") != 0 && strcmp(part->kind, "callpaths") != 0
-		       ? 0
-		       : add_output(o, path_of(f, part->platform, part->epoch, part->kind), NULL,
-				    &part->bytes);
+	bool known = strcmp(part->kind, "workloads") == 0 || strcmp(part->kind, "callpaths") == 0;
+
+	f->skipped += !known;
+	return !known ? 0
+		      : add_output(f, o, path_of(f, part->platform, part->epoch, part->kind), NULL,
+				   &part->bytes);
 }
 
 /* Images come before what refers to them. */
@@ -260,8 +263,7 @@ static void count(const struct fetch *f, struct store_fetched *out)
 	base_map_release(&seen);
 }
 
-/* Samples of a database that is there would be added to. */
-static int check_empty(const char *path, struct base_err *err)
+int fetch_check_empty(const char *path, struct base_err *err)
 {
 	struct dirent *e;
 	DIR *d;
@@ -305,9 +307,7 @@ int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, st
 
 	if (!f->nr_profiles)
 		return nothing(f, err);
-	r = check_empty(path, err);
-	if (r >= 0)
-		r = collect(f, &o, err);
+	r = collect(f, &o, err);
 	if (r >= 0)
 		r = profdb_open(path, true, &db, err);
 	if (r >= 0)

@@ -9,7 +9,6 @@
 /* Where samples outside every routine are put: no image has code there. */
 #define OUTSIDE	   (UINT64_C(1) << 62)
 #define EVERYTHING "all images"
-enum { NR_SYMBOLS = 1 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -51,25 +50,31 @@ static enum profdb_kind kind_of(const char *name)
 	return PROFDB_NAMED;
 }
 
-/* Names come first, and all of them; then as many offsets and lengths. */
+/*
+ * Names come first, and all of them; then as many offsets and lengths. Those above the limit are
+ * skipped, as the images of others are good.
+ */
 static int get_symbols(struct store_reader *r, struct fetch_image *i)
 {
-	size_t nr = store_get_count(r, 1);
+	size_t nr = store_get_count(r, 1), len;
+	size_t keep = nr < STORE_SYMBOLS_MAX ? nr : STORE_SYMBOLS_MAX;
 
-	r->bad |= nr > NR_SYMBOLS;
-	nr = r->bad ? 0 : nr;
-	i->symbols = calloc(nr + 1, sizeof(*i->symbols));
+	i->symbols = calloc(keep + 1, sizeof(*i->symbols));
 	if (!i->symbols)
 		return -ENOMEM;
-	for (; i->nr_symbols < nr && !r->bad; i->nr_symbols++)
+	for (; i->nr_symbols < keep && !r->bad; i->nr_symbols++)
 		if (!(i->symbols[i->nr_symbols].name = get_text(r)))
 			return -ENOMEM;
+	for (size_t k = keep; k < nr && !r->bad; k++)
+		store_get_string(r, &len);
 	r->bad |= store_get_count(r, 8) != nr;
-	for (size_t k = 0; k < nr && !r->bad; k++)
+	for (size_t k = 0; k < keep && !r->bad; k++)
 		i->symbols[k].off = store_get_number(r, 8);
+	store_get_bytes(r, 8 * (nr - keep));
 	r->bad |= store_get_count(r, 8) != nr;
-	for (size_t k = 0; k < nr && !r->bad; k++)
+	for (size_t k = 0; k < keep && !r->bad; k++)
 		i->symbols[k].len = store_get_number(r, 8);
+	store_get_bytes(r, 8 * (nr - keep));
 	return 0;
 }
 
@@ -80,7 +85,6 @@ static void image_release(struct fetch_image *i)
 	free(i->symbols);
 	free(i->path);
 	free(i->text);
-	free(i->name);
 	free(i->stem);
 }
 
@@ -98,6 +102,7 @@ int fetch_take_image(struct fetch *f, struct store_reader *r)
 {
 	struct fetch_image i = { 0 };
 	char *kind, *id;
+	size_t len;
 	int result = 0;
 
 	get_key(r, &i.key);
@@ -106,11 +111,11 @@ int fetch_take_image(struct fetch *f, struct store_reader *r)
 	id = get_text(r);
 	i.path = get_text(r);
 	i.text = get_text(r);
-	i.name = get_text(r);
+	store_get_string(r, &len);
 	i.stem = get_text(r);
 	get_key(r, &i.content);
-	i.machine = (uint32_t)store_get_number(r, 4);
-	if (!kind || !id || !i.path || !i.text || !i.name || !i.stem)
+	store_get_number(r, 4);
+	if (!kind || !id || !i.path || !i.text || !i.stem)
 		result = -ENOMEM;
 	if (result >= 0)
 		result = get_symbols(r, &i);
@@ -141,14 +146,18 @@ int fetch_take_content(struct fetch *f, struct store_reader *r)
 		return 0;
 	store_content_key(bytes, len, &sum);
 	if (memcmp(&sum, &c.key, sizeof(sum)) != 0)
-		return 0; /* these are other bytes: the image has none then */
+		return -DCPI_EFORMAT; /* these are other bytes: the image has none then */
+	if (base_map_get(&f->by_content, &c.key, sizeof(c.key)))
+		return 0; /* another question had it too */
 	result =
 		base_grow(&f->contents, &f->cap_contents, f->nr_contents + 1, sizeof(*f->contents));
 	if (result >= 0)
 		result = base_buf_append(&c.bytes, bytes, len);
-	if (result >= 0)
-		f->contents[f->nr_contents++] = c;
-	return result;
+	if (result < 0)
+		return result;
+	f->contents[f->nr_contents++] = c;
+	return base_map_set(&f->by_content, &c.key, sizeof(c.key),
+			    (void *)(uintptr_t)f->nr_contents);
 }
 
 static struct fetch_image *image_of(struct fetch *f, const struct store_key *key)
@@ -593,6 +602,7 @@ void fetch_release(struct fetch *f)
 	base_map_release(&f->by_key);
 	base_map_release(&f->by_routine);
 	base_map_release(&f->by_profile);
+	base_map_release(&f->by_content);
 	base_map_release(&f->wanted);
 	base_buf_release(&f->where);
 	base_buf_release(&f->event);

@@ -39,8 +39,7 @@ static int check_private(int fd, const char *path, struct base_err *err)
 		return base_fail_errno(err, -errno, "cannot read '%s'", path);
 	if (!(st.st_mode & (S_IRWXO | S_IWGRP)))
 		return 0;
-	base_fail(err, -EPERM, "cannot use credentials '%s': other users may read or change them",
-		  path);
+	base_fail(err, -EPERM, "cannot use credentials '%s': others may read or change them", path);
 	base_hint(err, "chmod 600 '%s'", path);
 	return -EPERM;
 }
@@ -169,7 +168,10 @@ static void clean_answer(struct store_server *s)
 	base_text_clean(text);
 }
 
-/* The numbers are those of ClickHouse's ErrorCodes. */
+/*
+ * The numbers are those of ClickHouse's ErrorCodes. Only errors that are known to lie in the rows
+ * are final: a number that is not listed here may pass, as ZooKeeper or a disk comes back.
+ */
 static int refused(struct store_server *s, long status, struct base_err *err)
 {
 	const char *text = (clean_answer(s), (const char *)s->answer.data);
@@ -196,22 +198,24 @@ static int refused(struct store_server *s, long status, struct base_err *err)
 		base_fail(err, -EACCES, "server '%s' refuses access: %s", s->url.server, text);
 		base_hint(err, "is the file of -credentials right?");
 		return -EACCES;
-	case 159: /* timeout */
-	case 202: /* too many queries */
-	case 209: /* socket timeout */
-	case 210: /* network error */
-	case 241: /* memory limit */
-	case 242: /* table is read only */
-	case 243: /* no space */
-	case 252: /* too many parts */
-	case 279: /* all connection tries failed */
-	case 285: /* too few live replicas */
-	case 319: /* unknown status of insert */
-	case 999: /* ZooKeeper */
+	case 26:  /* quoted string */
+	case 27:  /* other input was expected */
+	case 32:  /* read behind the end */
+	case 33:  /* not all data */
+	case 38:  /* date */
+	case 41:  /* time */
+	case 53:  /* type mismatch */
+	case 69:  /* argument out of bounds */
+	case 72:  /* number */
+	case 117: /* incorrect data */
+	case 128: /* array too large */
+	case 131: /* string too large */
+	case 190: /* arrays of other lengths */
+		return base_fail(err, -EPROTO, "server '%s' refuses the rows: %s", s->url.server,
+				 text);
+	default:
 		return base_fail(err, -EHOSTUNREACH, "server '%s' cannot do it now: %s",
 				 s->url.server, text);
-	default:
-		return base_fail(err, -EPROTO, "server '%s' refuses: %s", s->url.server, text);
 	}
 }
 
@@ -225,7 +229,6 @@ static int make_address(struct store_server *s, const char *sql, struct base_buf
 	int r = sql && !escaped ? -ENOMEM : 0;
 
 	if (r >= 0)
-		/* Rows are on all their servers before the answer comes. */
 		r = base_buf_printf(to, "%s?database=%s&wait_end_of_query=1%s%s", s->url.server,
 				    s->url.database, sql ? "&insert_distributed_sync=1&query=" : "",
 				    sql ? escaped : "");

@@ -26,22 +26,33 @@ static void end(struct base_sha256 *s, struct store_key *out)
 	memcpy(out->bytes, sum, sizeof(out->bytes));
 }
 
-void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out)
+void store_file_key(const char *kind, const struct base_id *id, const char *text, const char *path,
+		    struct store_key *out)
 {
-	enum profdb_kind kind = profdb_profile_kind(p);
-	const struct base_id *id = profdb_profile_image(p);
 	struct base_sha256 s;
 
 	base_sha256_init(&s);
-	add_text(&s, profdb_kind_name(kind));
-	if (kind == PROFDB_DYNAMIC) {
-		add_text(&s, platform);
-		add_text(&s, profdb_profile_path(p, 0));
-	} else {
-		add(&s, id->bytes, id->len);
-		add_text(&s, profdb_profile_word(p, "text"));
-		add_text(&s, id->len ? NULL : profdb_profile_path(p, 0));
+	add_text(&s, kind);
+	add(&s, id->bytes, id->len);
+	add_text(&s, text);
+	add_text(&s, id->len ? NULL : path);
+	end(&s, out);
+}
+
+void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out)
+{
+	const char *kind = profdb_kind_name(profdb_profile_kind(p));
+	struct base_sha256 s;
+
+	if (profdb_profile_kind(p) != PROFDB_DYNAMIC) {
+		store_file_key(kind, profdb_profile_image(p), profdb_profile_word(p, "text"),
+			       profdb_profile_path(p, 0), out);
+		return;
 	}
+	base_sha256_init(&s);
+	add_text(&s, kind);
+	add_text(&s, platform);
+	add_text(&s, profdb_profile_path(p, 0));
 	end(&s, out);
 }
 

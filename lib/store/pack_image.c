@@ -7,7 +7,7 @@
 
 #include "store_internal.h"
 
-enum { CONTENT_MAX = 256 << 20, NR_SYMBOLS = 1 << 20, EM_NOTHING = 0 };
+enum { EM_NOTHING = 0 };
 
 /* Pseudo-images and kernels are files of the database; all others are found by their path. */
 static int read_content(const struct store_pack *p, enum profdb_kind kind, const struct image *img,
@@ -18,7 +18,7 @@ static int read_content(const struct store_pack *p, enum profdb_kind kind, const
 
 	if (kind != PROFDB_DYNAMIC && kind != PROFDB_KERNEL && kind != PROFDB_VDSO)
 		return -ENOENT;
-	return fd < 0 ? fd : base_file_read(fd, name, CONTENT_MAX, out, NULL);
+	return fd < 0 ? fd : base_file_read(fd, name, STORE_CONTENT_MAX, out, NULL);
 }
 
 static int put_content(struct store_pack *p, const struct store_key *key,
@@ -47,7 +47,7 @@ static int add_symbols(struct symbols *s, struct image *img)
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < image_nr_symbols(img) && s->nr < NR_SYMBOLS; i++) {
+	for (size_t i = 0; r >= 0 && i < image_nr_symbols(img) && s->nr < STORE_SYMBOLS_MAX; i++) {
 		const struct image_symbol *symbol = image_symbol(img, i);
 		uint64_t off;
 
@@ -135,9 +135,9 @@ static uint64_t version_of(const struct store_pack *p, const struct analysis_ima
 {
 	if (!img)
 		return 0;
-	return ai->kind == PROFDB_DYNAMIC ? p->ver
-	       : bytes->len		  ? bytes->len
-					  : image_nr_symbols(img) + 1;
+	if (ai->kind == PROFDB_DYNAMIC)
+		return p->ver;
+	return bytes->len ? bytes->len : image_nr_symbols(img) + 1;
 }
 
 /* Tells apart the rows of one image that a store may need. */

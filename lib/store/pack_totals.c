@@ -25,7 +25,7 @@ struct totals {
 	struct analysis *a;
 	struct labelled *v;
 	size_t nr, cap;
-	struct base_map seen; /* numbers of routines whose rows are made */
+	struct base_map seen; /* keys of facilities whose rows are made */
 };
 
 /* ---- counting ----------------------------------------------------------------------------------
@@ -63,13 +63,8 @@ static int put_routine(struct totals *t, uint64_t number, const struct store_key
 {
 	struct store_pack *p = t->p;
 	struct base_buf *row = &p->out->rows[STORE_ROUTINE];
-	int r;
+	int r = store_pack_offered(p, &number, sizeof(number));
 
-	if (base_map_get(&t->seen, &number, sizeof(number)))
-		return 0;
-	r = base_map_set(&t->seen, &number, sizeof(number), t);
-	if (r >= 0)
-		r = store_pack_offered(p, &number, sizeof(number));
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = base_buf_append_le(row, number, 8);

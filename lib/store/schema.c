@@ -153,7 +153,8 @@ int store_schema_check(struct store_server *s, char id[64], struct base_err *err
 			      store_database(s), (unsigned int)version, STORE_SCHEMA);
 		base_hint(err, version > STORE_SCHEMA
 				       ? "this program is older than the store"
-				       : "'dcpiship -make-schema' brings it up to date");
+				       : "this program is newer than the store: use another "
+					 "database, and 'dcpiship -make-schema'");
 	}
 	if (r >= 0) {
 		memcpy(id, text, len);

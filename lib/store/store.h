@@ -157,8 +157,8 @@ void store_url_release(struct store_url *u);
 struct store_server;
 /*
  * Nothing is asked yet. @credentials: a file with the password, or with USER:PASSWORD, in its first
- * line, which no other user may read; NULL: $DCPI_STORE_CREDENTIALS, else none. $DCPI_STORE_CA: a
- * file of certificates to trust in place of the system's.
+ * line, which only its owner and group may read; NULL: $DCPI_STORE_CREDENTIALS, else none.
+ * $DCPI_STORE_CA: a file of certificates to trust in place of the system's.
  */
 int store_open(const char *url, const char *credentials, struct store_server **out,
 	       struct base_err *err);
@@ -166,8 +166,9 @@ void store_close(struct store_server *s);
 /* Milliseconds that one request may take: 60,000 at first. */
 void store_set_timeout(struct store_server *s, unsigned int ms);
 /*
- * Errors: -EHOSTUNREACH (away, slow, garbage: ask again later), -EACCES (refused), -DCPI_EVERSION
- * (another schema), -ENOENT (no such database or table), -EPROTO (the server refuses the question).
+ * Errors: -EHOSTUNREACH (away, slow, garbage, any other error: ask again later), -EACCES (refused),
+ * -DCPI_EVERSION (another schema), -ENOENT (no such database or table), -EPROTO (rows are
+ * malformed).
  */
 /* The answer of a question that ends with FORMAT RowBinary, whole. */
 int store_ask(struct store_server *s, const char *sql, struct base_buf *out, struct base_err *err);

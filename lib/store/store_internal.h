@@ -9,6 +9,11 @@
 
 const char *store_database(const struct store_server *s);
 
+enum {
+	STORE_SYMBOLS_MAX = 1 << 20,   /* of an image; the rest of a larger one is not sent */
+	STORE_CONTENT_MAX = 256 << 20, /* bytes of a content */
+};
+
 /* ---- keys (key.c) -------------------------------------------------------------------------- */
 
 struct store_key {
@@ -21,6 +26,9 @@ struct store_key {
  * pseudo-image, which grows, of its machine's name and its file's.
  */
 void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out);
+/* The same of all but pseudo-images, which a batch is checked by. @text may be NULL. */
+void store_file_key(const char *kind, const struct base_id *id, const char *text, const char *path,
+		    struct store_key *out);
 /* The key that all pseudo-images of a facility share, where routines are counted. */
 void store_facility_key(const char *facility, struct store_key *out);
 void store_content_key(const void *data, size_t len, struct store_key *out);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a batch, with its checksum put right, and as a server's answer to each question: the
- * first byte says to which. What is refused leaves nothing, what is taken becomes a database's
- * files.
+ * Any bytes as a batch, with its checksum put right, and as rows of a server's answers: a byte
+ * before each says to which question. What is refused leaves nothing, what is taken becomes the
+ * files of a database.
  */
+#include <ftw.h>
+#include <stdio.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "fetch.h"
@@ -48,32 +51,64 @@ static void try_sealed(const uint8_t *data, size_t len)
 	free(file);
 }
 
-static void try_answer(uint8_t which, const uint8_t *data, size_t len)
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void write_database(struct fetch *f)
+{
+	char dir[] = "/tmp/dcpi-fuzz-XXXXXX";
+	struct store_fetched out;
+	struct base_err err = { 0 };
+
+	CHECK(mkdtemp(dir));
+	if (fetch_write(f, dir, &out, &err) >= 0)
+		CHECK(out.profiles == f->nr_profiles);
+	CHECK(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+/* A routine is taken where it has samples: here each has some. */
+static int take_routine(struct fetch *f, struct store_reader *r)
+{
+	struct store_reader ahead = *r;
+	uint64_t number = store_get_number(&ahead, 8);
+
+	CHECK(base_map_set(&f->wanted, &number, sizeof(number), f) == 0);
+	return fetch_take_routine(f, r);
+}
+
+static void try_answer(const uint8_t *data, size_t len, const struct store_want *w)
 {
 	static int (*const take[])(struct fetch * f, struct store_reader * r) = {
-		fetch_take_image,    fetch_take_content,  fetch_take_head,
-		fetch_take_count,    fetch_take_routine,  fetch_take_total,
-		fetch_take_platform, fetch_take_workload, fetch_take_part,
+		fetch_take_image, fetch_take_content, fetch_take_head,	   fetch_take_count,
+		take_routine,	  fetch_take_total,   fetch_take_platform, fetch_take_workload,
+		fetch_take_part,  fetch_take_event,   fetch_take_rest,
 	};
-	static const struct store_want w = { .by_platform = true };
-	struct fetch f = { .w = &w };
+	struct fetch f = { .w = w, .nr_events = 1 };
 	struct store_reader r = { data, data + len, false };
-	size_t nr = sizeof(take) / sizeof(*take);
 
-	/* An answer goes to several questions one after another, as images precede their profiles.
-	 */
-	for (size_t i = 0; i < nr && r.at < r.end && !r.bad; i++)
-		while (r.at < r.end && !r.bad && take[(which + i) % nr](&f, &r) >= 0 && (i & 1))
-			;
+	f.events[0] = (struct profdb_event){ .name = "cycles", .period = 62000, .enabled = 1 };
+	while (r.at < r.end && !r.bad)
+		take[store_get_number(&r, 1) % (sizeof(take) / sizeof(*take))](&f, &r);
+	if (f.nr_profiles)
+		write_database(&f);
 	fetch_release(&f);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
+	static const char *const images[] = { "/bin/x", "x" };
+	const struct store_want all = { .by_platform = true };
+	const struct store_want some = {
+		.by_epoch = true, .symbols = true, .images = images, .nr_images = 2
+	};
+
 	if (!len)
 		return 0;
 	try_batch(data, len);
 	try_sealed(data + 1, len - 1);
-	try_answer(*data, data + 1, len - 1);
+	try_answer(data + 1, len - 1, *data & 1 ? &all : &some);
 	return 0;
 }

@@ -251,6 +251,7 @@ for what in garbage text half error; do
 	wait $other 2>/dev/null || :
 	other=
 done
+refused "an option that -relay has not" 'for a database' "$ship" -relay "$work" -verify -to "$(store)"
 # The spool is full: the rest stays in the database, and goes when there is room.
 mkdir "$work/full"
 mount -t tmpfs -o size=64k tmpfs "$work/full"
@@ -282,15 +283,17 @@ start_daemon
 program=$work/$hostile/$hostile$'\n'y
 "$program"
 stop_daemon
-"$ship" -quiet -db "$work/kappa" -as "$hostile" -to "$(store)"
+refused "a hostile platform" 'cannot be' "$ship" -quiet -db "$work/kappa" -as "$hostile" -to "$(store)"
+"$ship" -quiet -db "$work/kappa" -as kappa-1 -to "$(store)"
 replicated # any replica may answer
-"$ship" -verify -db "$work/kappa" -as "$hostile" -to "$(store)" || fail "-verify of hostile names"
-"$fetch" -quiet -from "$(store)" -epoch all -platform "$hostile" -o "$work/got-kappa"
+"$ship" -verify -db "$work/kappa" -as kappa-1 -to "$(store)" || fail "-verify of hostile names"
+"$fetch" -quiet -from "$(store)" -epoch all -platform kappa-1 -o "$work/got-kappa"
 sums "$work/got-kappa" >"$work/is"
 sums "$work/kappa" >"$work/should"
 cmp "$work/is" "$work/should" || fail "hostile names: other counts: $(diff "$work/is" "$work/should" | sed -n 1,5p)"
 "$fetch" -quiet -from "$(store)" -epoch all -o "$work/got-image" "$hostile"$'\n'"y"
 "$DCPI_BIN/dcpiprof" -db "$work/got-image" 2>/dev/null | grep -F 'DROP TABLE prof' >/dev/null || fail "the routine's name"
+refused "no such platform" 'no samples' "$fetch" -from "$(store)" -epoch all -platform "$hostile" -o "$work/got-label"
 refused "a hostile label" 'no samples' "$fetch" -from "$(store)" -epoch all -label "$hostile" -o "$work/got-label"
 for other_db in alpha beta gamma delta epsilon zeta eta theta iota; do
 	"$ship" -verify -db "$work/$other_db" -to "$(store)" >"$work/verified" || fail "beside hostile names: $(cat "$work/verified")"
@@ -299,3 +302,20 @@ for t in prof totals work part image routine content; do
 	[ "$(fleet_ask 0 "EXISTS TABLE dcpi.$t")" = 1 ] || fail "table $t is gone"
 done
 echo "names that are SQL are data"
+
+# ---- another store ---------------------------------------------------------------------------------
+# What was sent to one store is not known of another: the first epoch that goes there has its images and routines.
+echo "== another store"
+make lambda 400 402
+send lambda
+fleet_ask 0 'CREATE DATABASE anew'
+anew=clickhouse://127.0.0.1:${fleet_http[0]}/anew
+"$ship" -make-schema -to "$anew"
+make lambda 402 403
+"$ship" -quiet -db "$work/lambda" -to "$anew" 2>"$work/said" || fail "another store: $(cat "$work/said")"
+grep -q 'another one than before' "$work/said" || fail "another store is not reported: $(cat "$work/said")"
+[ "$(fleet_ask 0 'SELECT sum(samples) > 0 FROM anew.totals')" = 1 ] || fail "another store has no samples"
+[ "$(fleet_ask 0 'SELECT count() FROM anew.totals ARRAY JOIN r AS rr WHERE rr NOT IN (SELECT r FROM anew.routine)')" = 0 ] ||
+	fail "another store lacks routines"
+[ "$(fleet_ask 0 'SELECT count() FROM anew.prof WHERE image NOT IN (SELECT image FROM anew.image)')" = 0 ] ||
+	fail "another store lacks images"

@@ -24,7 +24,8 @@ static const struct base_opt options[] = {
 	{ "o", BASE_OPT_STRING, &into, "DIR", "The database to make: an empty or missing folder.",
 	  0, 0 },
 	{ "credentials", BASE_OPT_STRING, &credentials, "FILE",
-	  "A file whose first line is the password, or USER:PASSWORD; nobody else may read it "
+	  "A file whose first line is the password, or USER:PASSWORD; only its owner and group may "
+	  "read it "
 	  "(default: $DCPI_STORE_CREDENTIALS).",
 	  0, 0 },
 	{ "epoch", BASE_OPT_STRING, &epoch, "EPOCH",

@@ -13,7 +13,7 @@
 
 static const char *db, *to, *spool_path, *credentials, *relay, *as, *platform;
 static const char *cluster, *replicas;
-static int64_t every, jitter, spool_limit = 1024;
+static int64_t every, jitter = -1, spool_limit = 1024;
 static bool open_too, verify_only, make_schema, print_schema, expire, quiet;
 
 static const struct base_opt options[] = {
@@ -23,7 +23,8 @@ static const struct base_opt options[] = {
 	  "stay in the spool, for a relay.",
 	  0, 0 },
 	{ "credentials", BASE_OPT_STRING, &credentials, "FILE",
-	  "A file whose first line is the password, or USER:PASSWORD; nobody else may read it "
+	  "A file whose first line is the password, or USER:PASSWORD; only its owner and group may "
+	  "read it "
 	  "(default: $DCPI_STORE_CREDENTIALS).",
 	  0, 0 },
 	{ "spool", BASE_OPT_STRING, &spool_path, "DIR",
@@ -53,7 +54,7 @@ static const struct base_opt options[] = {
 	  "Make the store's tables, on the server of -to; on a cluster once for each server.", 0,
 	  0 },
 	{ "print-schema", BASE_OPT_FLAG, &print_schema, NULL,
-	  "Print the statements that make the tables.", 0, 0 },
+	  "Print the statements that make the tables, on ClickHouse 19.6 or later.", 0, 0 },
 	{ "expire", BASE_OPT_FLAG, &expire, NULL,
 	  "Remove what is older than its table keeps, from the server of -to; for ClickHouse "
 	  "before "
@@ -98,7 +99,9 @@ static void stop(int sig)
 
 static int schema(struct base_err *err)
 {
-	const struct store_schema_how how = { .cluster = cluster, .replicas = replicas };
+	const struct store_schema_how how = { .cluster = cluster,
+					      .replicas = replicas,
+					      .ttl = true };
 	struct base_buf sql = { 0 };
 	struct store_url url;
 	int r = store_url_parse(to, &url, err);
@@ -148,11 +151,14 @@ static int expire_old(struct base_err *err)
 /* ---- one round ---------------------------------------------------------------------------------
  */
 
-static int send_from(struct store_server *s, int dir_fd, struct spool *sp, struct base_err *err)
+/* Opens the store, and forgets what was known of another one before anything is packed. */
+static int open_store(struct spool *sp, struct store_server **s, struct base_err *err)
 {
-	struct send out = { .prog = cmd.name };
 	char id[64];
-	int r = store_schema_check(s, id, err);
+	int r = store_open(to, credentials, s, err);
+
+	if (r >= 0)
+		r = store_schema_check(*s, id, err);
 
 	if (r >= 0 && sp)
 		r = known_store(&sp->known, id, err);
@@ -161,8 +167,14 @@ static int send_from(struct store_server *s, int dir_fd, struct spool *sp, struc
 			"%s: warning: the store is another one than before: images and routines "
 			"are sent again with later epochs\n",
 			cmd.name);
-	if (r >= 0)
-		r = send_batches(s, dir_fd, &out, err);
+	return r < 0 ? r : 0;
+}
+
+static int send_from(struct store_server *s, int dir_fd, struct spool *sp, struct base_err *err)
+{
+	struct send out = { .prog = cmd.name, .known = sp ? &sp->known : NULL };
+	int r = send_batches(s, dir_fd, &out, err);
+
 	if (r >= 0 && !quiet && out.batches)
 		printf("%" PRIu64 " batches sent, %.1f MB\n", out.batches, (double)out.bytes / 1e6);
 	return r;
@@ -173,18 +185,20 @@ static int round_of(struct spool *sp, int dir_fd, struct base_err *err)
 	struct gather g = { .prog = cmd.name, .platform = platform, .as = as, .open = open_too };
 	struct store_server *s = NULL;
 	struct base_err why = { 0 };
-	int r = sp ? gather_epochs(sp, db, &g, &why) : 0, sent = 0;
+	int sent = to ? open_store(sp, &s, err) : 0;
+	int r = sp ? gather_epochs(sp, db, &g, &why) : 0;
 
 	/* Batches are sent even where another epoch cannot be packed. */
-	if (to) {
-		sent = store_open(to, credentials, &s, err);
-		if (sent >= 0)
-			sent = send_from(s, dir_fd, sp, err);
-		store_close(s);
+	if (to && sent >= 0)
+		sent = send_from(s, dir_fd, sp, err);
+	store_close(s);
+	if (r >= 0 || sent < 0) {
+		if (r < 0)
+			fprintf(stderr, "%s: warning: %s\n", cmd.name, why.text);
+		return sent;
 	}
-	if (r < 0 && sent >= 0)
-		*err = why;
-	return r < 0 ? r : sent;
+	*err = why;
+	return r;
 }
 
 /* Nearly everything can pass; not what is wrong on the command line, or with its files. */
@@ -196,7 +210,7 @@ static bool again_helps(int r)
 /* A share of -jitter that differs between machines, and each time. */
 static unsigned int wait_of(uint64_t *random)
 {
-	int64_t most = jitter ? jitter : every / 10;
+	int64_t most = jitter >= 0 ? jitter : every / 10;
 
 	return (unsigned int)(base_random64(random) % (uint64_t)(most + 1));
 }
@@ -213,7 +227,7 @@ static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
 	int r;
 
 	for (;;) {
-		if (jitter || every)
+		if (jitter > 0 || every)
 			pause_for(wait_of(&random));
 		if (stopped)
 			return 0;
@@ -278,12 +292,26 @@ static int run_relay(struct base_err *err)
 	return r;
 }
 
+/* A name without a slash that can be a folder, and is of no more bytes than others have. */
+static bool is_platform(const char *name)
+{
+	struct profdb_place place;
+	char path[PROFDB_PLATFORM_MAX + 64];
+
+	return snprintf(path, sizeof(path), "202611280000/%s/image-0", name) < (int)sizeof(path) &&
+	       profdb_place_parse(path, &place) >= 0;
+}
+
 static int check(struct base_err *err)
 {
+	if (relay && (db || spool_path || platform || as || open_too || verify_only))
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-relay sends batches as they are: -db, -spool, -platform, -as, "
+				 "-open and -verify are for a database");
+	if (as && !is_platform(as))
+		return base_fail(err, -DCPI_EUSAGE, "'%s' cannot be a platform's name", as);
 	if (!db)
 		db = getenv("DCPIDB");
-	if (relay && (db || spool_path || platform || as || open_too))
-		db = NULL;
 	if (!to && (relay || verify_only || make_schema || print_schema || expire))
 		return base_fail(err, -DCPI_EUSAGE, "no store given: use -to");
 	if (!relay && !make_schema && !print_schema && !expire && (!db || !*db))

@@ -97,6 +97,15 @@ static int write_keys(struct gathering *x, const char *epoch, const char *platfo
 	return r;
 }
 
+/* Keys without a batch would say that some of the epoch was sent. */
+static void remove_keys(const struct gathering *x, const char *epoch, const char *platform)
+{
+	char name[128];
+
+	spool_keys_name(epoch, platform, name);
+	unlinkat(x->s->dir_fd, name, 0);
+}
+
 static int put(struct gathering *x, const char *epoch, const char *platform,
 	       const struct store_batch *b, struct base_err *err)
 {
@@ -108,6 +117,8 @@ static int put(struct gathering *x, const char *epoch, const char *platform,
 		r = write_keys(x, epoch, platform, err);
 	if (r >= 0)
 		r = spool_put(x->s, epoch, platform, x->ver, b, err);
+	if (r < 0 && x->g->open && !x->above)
+		remove_keys(x, epoch, platform);
 	if (r >= 0)
 		r = known_keep(&x->s->known, err);
 	return r;
@@ -147,43 +158,12 @@ static void flush_name(struct gathering *x, const char *epoch, const char *platf
 		 profdb_epoch_written(x->db, epoch, platform));
 }
 
-static bool has_sent_flush(struct gathering *x, const char *epoch, const char *platform)
+int gather_parts(const struct spool *s, struct profdb *db, const char *epoch, const char *platform,
+		 struct gather_parts *out, struct base_err *err)
 {
-	char key[160];
+	char **parts = profdb_epoch_parts(db, epoch, err);
 
-	flush_name(x, epoch, platform, key);
-	return base_map_get(&x->s->shipped, key, strlen(key));
-}
-
-static int set_sent_flush(struct gathering *x, const char *epoch, const char *platform)
-{
-	char key[160];
-
-	flush_name(x, epoch, platform, key);
-	return base_map_set(&x->s->shipped, key, strlen(key), x);
-}
-
-/* Was some of it sent, be it while it was open? */
-static bool was_sent(const struct gathering *x, const char *epoch, const char *platform)
-{
-	char name[128];
-
-	spool_keys_name(epoch, platform, name);
-	return spool_is_shipped(x->s, epoch, platform) ||
-	       faccessat(x->s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* The fate of the parts of a joined epoch: its samples must not count twice. */
-struct parts {
-	size_t nr, shipped, sent; /* sent: at least some of it */
-};
-
-static int look_at_parts(struct gathering *x, const char *epoch, const char *platform,
-			 struct parts *out, struct base_err *err)
-{
-	char **parts = profdb_epoch_parts(x->db, epoch, err);
-
-	*out = (struct parts){ 0 };
+	*out = (struct gather_parts){ 0 };
 	for (size_t i = 0; parts && parts[i]; i++) {
 		char *slash = strchr(parts[i], '/');
 
@@ -191,15 +171,15 @@ static int look_at_parts(struct gathering *x, const char *epoch, const char *pla
 			continue;
 		*slash = 0;
 		out->nr++;
-		out->shipped += spool_is_shipped(x->s, parts[i], platform);
-		out->sent += was_sent(x, parts[i], platform);
+		out->shipped += spool_is_shipped(s, parts[i], platform);
+		out->begun += spool_is_begun(s, parts[i], platform);
 	}
 	free(parts);
 	return parts ? 0 : -EIO;
 }
 
 static int leave_out(struct gathering *x, const char *epoch, const char *platform,
-		     const struct parts *parts, struct base_err *err)
+		     const struct gather_parts *parts, struct base_err *err)
 {
 	if (parts->shipped < parts->nr)
 		fprintf(stderr,
@@ -210,30 +190,52 @@ static int leave_out(struct gathering *x, const char *epoch, const char *platfor
 	return spool_leave_out(x->s, epoch, platform, err);
 }
 
-/* A joined epoch has the name of its first part. */
-static int ship(struct gathering *x, const char *epoch, const char *platform, struct base_err *err)
+/* An epoch that is still written is packed after each flush. The flush is that before packing: one
+ * that comes meanwhile is packed again. */
+static int ship_open(struct gathering *x, const char *epoch, const char *platform,
+		     struct base_err *err)
 {
-	bool open = profdb_epoch_open(x->db, epoch, platform);
-	struct parts parts;
+	char key[160];
 	int r;
 
-	if (spool_is_left_out(x->s, epoch, platform) || (open && !x->g->open) ||
-	    (open && has_sent_flush(x, epoch, platform)))
+	flush_name(x, epoch, platform, key);
+	if (base_map_get(&x->s->shipped, key, strlen(key)))
 		return 0;
-	r = look_at_parts(x, epoch, platform, &parts, err);
-	if (r >= 0 && parts.sent)
+	r = pack(x, epoch, platform, err);
+	return r < 0 ? r : base_map_set(&x->s->shipped, key, strlen(key), x);
+}
+
+static int ship_finished(struct gathering *x, const char *epoch, const char *platform,
+			 struct base_err *err)
+{
+	struct gather_parts parts;
+	int r = gather_parts(x->s, x->db, epoch, platform, &parts, err);
+
+	/* A joined epoch's samples must not count twice. */
+	if (r >= 0 && parts.nr && spool_is_joined(x->s, epoch, platform, parts.nr))
+		return 0;
+	if (r >= 0 && parts.begun)
 		return leave_out(x, epoch, platform, &parts, err);
 	if (r < 0 || spool_is_shipped(x->s, epoch, platform))
 		return r;
 	r = pack(x, epoch, platform, err);
 	if (r < 0)
 		return r;
-	return open ? set_sent_flush(x, epoch, platform)
-		    : spool_set_shipped(x->s, epoch, platform, err);
+	return parts.nr ? spool_set_joined(x->s, epoch, platform, parts.nr, err)
+			: spool_set_shipped(x->s, epoch, platform, err);
 }
 
-/* An epoch that cannot be packed, or has just been removed, does not hold up the others; what would
- * be so with each of them does. */
+static int ship(struct gathering *x, const char *epoch, const char *platform, struct base_err *err)
+{
+	if (spool_is_left_out(x->s, epoch, platform))
+		return 0;
+	if (!profdb_epoch_open(x->db, epoch, platform))
+		return ship_finished(x, epoch, platform, err);
+	return x->g->open ? ship_open(x, epoch, platform, err) : 0;
+}
+
+/* An epoch that cannot be packed, or has just been removed, does not hold up the others. A failure
+ * that each of them would meet does. */
 static int ship_one(struct gathering *x, const char *epoch, const char *platform,
 		    struct base_err *err)
 {
@@ -250,10 +252,20 @@ static int ship_one(struct gathering *x, const char *epoch, const char *platform
 	return 0;
 }
 
+int gather_check_name(const struct gather *g, const char *epoch, char *const *platforms,
+		      struct base_err *err)
+{
+	if (!g->as || g->platform || !platforms[0] || !platforms[1])
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "cannot name all platforms of epoch '%s' '%s'", epoch, g->as);
+	base_hint(err, "choose one of them: -platform '%s'", platforms[0]);
+	return -DCPI_EUSAGE;
+}
+
 static int ship_platforms(struct gathering *x, const char *epoch, struct base_err *err)
 {
 	char **platforms = profdb_platforms(x->db, epoch, NULL);
-	int r = 0;
+	int r = platforms ? gather_check_name(x->g, epoch, platforms, err) : 0;
 
 	for (size_t i = 0; r >= 0 && platforms && platforms[i]; i++)
 		if (!x->g->platform || strcmp(platforms[i], x->g->platform) == 0)

@@ -58,13 +58,8 @@ void known_add(void *ctx, const void *key, size_t len)
 
 int known_keep(struct known *k, struct base_err *err)
 {
-	int fd = openat(k->dir_fd, KEYS_FILE, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : base_write_all(fd, k->new.data, k->new.len);
+	int r = spool_append(k->dir_fd, KEYS_FILE, k->new.data, k->new.len);
 
-	if (r >= 0 && fdatasync(fd) < 0)
-		r = -errno;
-	if (fd >= 0)
-		close(fd);
 	base_buf_clear(&k->new);
 	return r < 0 ? base_fail_errno(err, r, "cannot note what was sent") : 0;
 }
@@ -74,6 +69,14 @@ void known_drop(struct known *k)
 	for (size_t at = 0; at + 1 < k->new.len; at += 1 + (size_t)k->new.data[at])
 		base_map_del(&k->keys, k->new.data + at + 1, k->new.data[at]);
 	base_buf_clear(&k->new);
+}
+
+int known_forget(struct known *k, struct base_err *err)
+{
+	known_release(k);
+	if (unlinkat(k->dir_fd, KEYS_FILE, 0) < 0 && errno != ENOENT)
+		return base_fail_errno(err, -errno, "cannot forget what was sent");
+	return 0;
 }
 
 int known_store(struct known *k, const char *id, struct base_err *err)
@@ -87,9 +90,9 @@ int known_store(struct known *k, const char *id, struct base_err *err)
 	if (same)
 		return 0;
 	if (!first) {
-		if (unlinkat(k->dir_fd, KEYS_FILE, 0) < 0 && errno != ENOENT)
-			return base_fail_errno(err, -errno, "cannot forget what was sent");
-		known_release(k);
+		r = known_forget(k, err);
+		if (r < 0)
+			return r;
 	}
 	/* Where there is no room for it, batches go all the same, which makes some. */
 	r = base_file_write(k->dir_fd, STORE_FILE, 0600, id, strlen(id), NULL);

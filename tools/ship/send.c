@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ship.h"
@@ -15,14 +16,14 @@ struct names {
 	size_t nr, cap;
 };
 
-/* The state while batches are sent. */
+/* It lasts while the batches of one folder are sent. */
 struct sending {
 	struct store_server *s;
 	int dir_fd;
 	struct names n;
 	struct send *out;
 	size_t away; /* batches, one behind the other, for which the store was away */
-	bool stays;  /* one of all was not taken */
+	bool stays;  /* one of all was not taken, and is still there */
 };
 
 static void names_release(struct names *n)
@@ -32,17 +33,10 @@ static void names_release(struct names *n)
 	free(n->v);
 }
 
-/* Sorts by the last part of names, which begins with the epoch. */
+/* The order is that of the last part of names, which begins with the epoch. */
 static int compare(const void *a, const void *b)
 {
 	return strcmp(base_path_name(*(char *const *)a), base_path_name(*(char *const *)b));
-}
-
-static bool is_batch(const char *name)
-{
-	size_t len = strlen(name), suffix = strlen(SHIP_SUFFIX);
-
-	return name[0] != '.' && len > suffix && strcmp(name + len - suffix, SHIP_SUFFIX) == 0;
 }
 
 static int add_name(struct names *n, const char *folder, const char *name)
@@ -66,7 +60,7 @@ static int list(int dir_fd, const char *folder, struct names *out)
 	if (r < 0)
 		return folder ? 0 : r;
 	while (r >= 0 && (e = readdir(d))) {
-		if (is_batch(e->d_name))
+		if (spool_is_batch(e->d_name))
 			r = add_name(out, folder, e->d_name);
 		else if (!folder && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) &&
 			 e->d_name[0] != '.')
@@ -86,15 +80,32 @@ static void warn(const struct send *out, const char *name, const char *what,
 	free(clean);
 }
 
-/* A name that is too long to get the suffix is removed. */
-static void set_aside(struct sending *x, const char *name, const struct base_err *why)
+/* A name that is too long for the suffix cannot be kept. 0, or negative: it is still there. */
+static int rename_bad(const struct sending *x, const char *name, const char **what)
 {
 	char bad[600];
+	int len = snprintf(bad, sizeof(bad), "%s.bad", name);
 
-	warn(x->out, name, "is set aside as .bad", why);
-	snprintf(bad, sizeof(bad), "%.590s.bad", name);
-	if (renameat(x->dir_fd, name, x->dir_fd, bad) < 0)
-		unlinkat(x->dir_fd, name, 0);
+	*what = "is set aside as .bad";
+	if (len < (int)sizeof(bad) && renameat(x->dir_fd, name, x->dir_fd, bad) == 0)
+		return 0;
+	*what = "is removed";
+	if ((len >= (int)sizeof(bad) || errno == ENAMETOOLONG) && unlinkat(x->dir_fd, name, 0) == 0)
+		return 0;
+	*what = "cannot be set aside";
+	return -EIO;
+}
+
+/* What the batch had may have been sent in no other one. */
+static void set_aside(struct sending *x, const char *name, const struct base_err *why)
+{
+	const char *what;
+	struct base_err err = { 0 };
+
+	x->stays |= rename_bad(x, name, &what) < 0;
+	warn(x->out, name, what, why);
+	if (x->out->known && known_forget(x->out->known, &err) < 0)
+		warn(x->out, name, "was set aside", &err);
 }
 
 static bool is_bad(int r)
@@ -114,7 +125,6 @@ static int take(struct sending *x, const char *name, struct store_batch *to, str
 		r = store_batch_parse(file.data, file.len, &b, &why);
 	if (r >= 0)
 		r = store_batch_add(to, &b);
-	x->out->bytes += r < 0 ? 0 : file.len;
 	store_batch_release(&b);
 	base_buf_release(&file);
 	if (r == -ENOMEM)
@@ -135,11 +145,14 @@ static void forget(struct sending *x, size_t at)
 /* The store has these: they are removed. */
 static int done(struct sending *x, size_t from, size_t to, struct base_err *err)
 {
+	struct stat st;
 	int r = 0;
 
 	for (size_t i = from; i < to; i++) {
 		if (!x->n.v[i])
 			continue;
+		if (fstatat(x->dir_fd, x->n.v[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			x->out->bytes += (uint64_t)st.st_size;
 		if (unlinkat(x->dir_fd, x->n.v[i], 0) < 0)
 			r = base_fail_errno(err, -errno, "cannot remove '%s'", x->n.v[i]);
 		x->out->batches++;

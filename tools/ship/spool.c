@@ -27,14 +27,16 @@ static int lock(struct spool *s, struct base_err *err)
 static int read_shipped(struct spool *s)
 {
 	char *save = NULL, *line;
-	int r = base_file_read(s->dir_fd, SHIPPED_FILE, SHIPPED_MAX, &s->names, NULL);
+	struct base_buf names = { 0 };
+	int r = base_file_read(s->dir_fd, SHIPPED_FILE, SHIPPED_MAX, &names, NULL);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = base_buf_append(&s->names, "", 1);
-	line = r < 0 ? NULL : strtok_r((char *)s->names.data, "\n", &save);
+	r = base_buf_append(&names, "", 1);
+	line = r < 0 ? NULL : strtok_r((char *)names.data, "\n", &save);
 	for (; line && r >= 0; line = strtok_r(NULL, "\n", &save))
 		r = base_map_set(&s->shipped, line, strlen(line), s);
+	base_buf_release(&names);
 	return r;
 }
 
@@ -109,7 +111,6 @@ void spool_close(struct spool *s)
 		return;
 	known_release(&s->known);
 	base_map_release(&s->shipped);
-	base_buf_release(&s->names);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	if (s->dir_fd >= 0)
@@ -118,36 +119,52 @@ void spool_close(struct spool *s)
 	free(s);
 }
 
-/* "EPOCH/PLATFORM", with a minus before it where it is left out. */
-#define NAME_LEN (PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 3)
-
-static void name_of(const char *epoch, const char *platform, bool left_out, char name[NAME_LEN])
+int spool_append(int dir_fd, const char *file, const void *data, size_t len)
 {
-	snprintf(name, NAME_LEN, "%s%s/%s", left_out ? "-" : "", epoch, platform);
+	int fd = openat(dir_fd, file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, &st) < 0 ? -errno : base_write_all(fd, data, len);
+	if (r >= 0 && fdatasync(fd) < 0)
+		r = -errno;
+	/* The next record must not continue one that is cut. */
+	if (r < 0 && ftruncate(fd, st.st_size) < 0)
+		r = -errno;
+	close(fd);
+	return r;
 }
 
-static bool is_noted(const struct spool *s, const char *epoch, const char *platform, bool left_out)
-{
-	char name[NAME_LEN];
+/*
+ * A note is "EPOCH/PLATFORM"; with a minus before it where it is left out, and of a joined epoch
+ * "+EPOCH/PLATFORM/PARTS" besides.
+ */
+#define NAME_LEN (PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 24)
 
-	name_of(epoch, platform, left_out, name);
+static void name_of(const char *epoch, const char *platform, const char *sign, char name[NAME_LEN])
+{
+	snprintf(name, NAME_LEN, "%s%s/%s", sign, epoch, platform);
+}
+
+static void name_of_joined(const char *epoch, const char *platform, size_t nr, char name[NAME_LEN])
+{
+	snprintf(name, NAME_LEN, "+%s/%s/%zu", epoch, platform, nr);
+}
+
+static bool is_noted(const struct spool *s, const char *name)
+{
 	return base_map_get(&s->shipped, name, strlen(name));
 }
 
-static int note(struct spool *s, const char *epoch, const char *platform, bool left_out,
-		struct base_err *err)
+static int note(struct spool *s, const char *name, struct base_err *err)
 {
-	char name[NAME_LEN];
-	int fd = openat(s->dir_fd, SHIPPED_FILE, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : 0;
+	char line[NAME_LEN + 1];
+	int r;
 
-	name_of(epoch, platform, left_out, name);
-	if (r >= 0 && dprintf(fd, "%s\n", name) < 0)
-		r = -errno;
-	if (r >= 0 && fdatasync(fd) < 0)
-		r = -errno;
-	if (fd >= 0)
-		close(fd);
+	snprintf(line, sizeof(line), "%s\n", name);
+	r = spool_append(s->dir_fd, SHIPPED_FILE, line, strlen(line));
 	if (r >= 0)
 		r = base_map_set(&s->shipped, name, strlen(name), s);
 	return r < 0 ? base_fail_errno(err, r, "cannot note that '%s' was shipped", name) : 0;
@@ -155,34 +172,81 @@ static int note(struct spool *s, const char *epoch, const char *platform, bool l
 
 bool spool_is_shipped(const struct spool *s, const char *epoch, const char *platform)
 {
-	return is_noted(s, epoch, platform, false);
+	char name[NAME_LEN];
+
+	name_of(epoch, platform, "", name);
+	return is_noted(s, name);
 }
 
 int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
 		      struct base_err *err)
 {
-	char keys[128];
-	int r = note(s, epoch, platform, false, err);
+	char name[NAME_LEN], keys[128];
+	int r;
 
+	name_of(epoch, platform, "", name);
+	r = note(s, name, err);
 	spool_keys_name(epoch, platform, keys);
 	if (r >= 0)
 		unlinkat(s->dir_fd, keys, 0);
 	return r;
 }
 
+bool spool_is_begun(const struct spool *s, const char *epoch, const char *platform)
+{
+	char keys[128];
+
+	spool_keys_name(epoch, platform, keys);
+	return spool_is_shipped(s, epoch, platform) ||
+	       faccessat(s->dir_fd, keys, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool spool_is_joined(const struct spool *s, const char *epoch, const char *platform, size_t nr)
+{
+	char name[NAME_LEN];
+
+	name_of_joined(epoch, platform, nr, name);
+	return is_noted(s, name);
+}
+
+/* The note of the first part comes last: alone it would say that a part was sent before. */
+int spool_set_joined(struct spool *s, const char *epoch, const char *platform, size_t nr,
+		     struct base_err *err)
+{
+	char name[NAME_LEN];
+	int r;
+
+	name_of_joined(epoch, platform, nr, name);
+	r = note(s, name, err);
+	return r < 0 ? r : spool_set_shipped(s, epoch, platform, err);
+}
+
 bool spool_is_left_out(const struct spool *s, const char *epoch, const char *platform)
 {
-	return is_noted(s, epoch, platform, true);
+	char name[NAME_LEN];
+
+	name_of(epoch, platform, "-", name);
+	return is_noted(s, name);
 }
 
 int spool_leave_out(struct spool *s, const char *epoch, const char *platform, struct base_err *err)
 {
-	return note(s, epoch, platform, true, err);
+	char name[NAME_LEN];
+
+	name_of(epoch, platform, "-", name);
+	return note(s, name, err);
 }
 
 void spool_keys_name(const char *epoch, const char *platform, char name[128])
 {
 	snprintf(name, 128, "open-%s-%s", epoch, platform);
+}
+
+bool spool_is_batch(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(SHIP_SUFFIX);
+
+	return name[0] != '.' && len > suffix && strcmp(name + len - suffix, SHIP_SUFFIX) == 0;
 }
 
 uint64_t spool_waiting(const struct spool *s, size_t *nr)
@@ -196,10 +260,7 @@ uint64_t spool_waiting(const struct spool *s, size_t *nr)
 	if (base_dir_open(s->dir_fd, ".", &d) < 0)
 		return 0;
 	while ((e = readdir(d))) {
-		size_t len = strlen(e->d_name), suffix = strlen(SHIP_SUFFIX);
-
-		if (e->d_name[0] == '.' || len <= suffix ||
-		    strcmp(e->d_name + len - suffix, SHIP_SUFFIX) != 0 ||
+		if (!spool_is_batch(e->d_name) ||
 		    fstatat(s->dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		sum += (uint64_t)st.st_size;

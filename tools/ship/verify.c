@@ -77,37 +77,36 @@ static int ask(struct checking *c, const char *what, const char *table, const ch
 }
 
 /* The store keeps rows of this table no longer. */
-static bool is_over(const char *table, const char *epoch)
+static bool is_over(const struct store_table *table, const char *epoch)
 {
 	int64_t age = (int64_t)time(NULL) - profdb_epoch_begin_time(epoch);
 
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
-		if (strcmp(store_tables[i].name, table) == 0 && store_tables[i].keep_days)
-			return age / 86400 + 1 >= store_tables[i].keep_days;
-	return false;
+	return table->keep_days && age / 86400 + 1 >= table->keep_days;
 }
 
 static int compare(struct checking *c, const char *epoch, const char *platform,
 		   const struct profdb_event *e, struct base_err *err)
 {
 	static const struct {
-		const char *sum, *table, *what;
+		const char *sum, *what;
+		enum store_table_nr table;
 	} sums[] = {
-		{ "sum(samples)", "prof", "files" },
-		{ "sum(arraySum(n) + arraySum(nfar))", "prof", "offsets" },
-		{ "sum(samples)", "totals", "epochs" },
-		{ "sum(arraySum(n))", "totals", "routines" },
+		{ "sum(samples)", "files", STORE_PROF },
+		{ "sum(arraySum(n) + arraySum(nfar))", "offsets", STORE_PROF },
+		{ "sum(samples)", "epochs", STORE_TOTALS },
+		{ "sum(arraySum(n))", "routines", STORE_TOTALS },
 	};
 	const char *as = c->g->as ? c->g->as : platform;
 	bool good = true;
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(*sums) && r >= 0; i++) {
+		const struct store_table *table = &store_tables[sums[i].table];
 		uint64_t there = 0;
 
-		if (is_over(sums[i].table, epoch))
+		if (is_over(table, epoch))
 			continue;
-		r = ask(c, sums[i].sum, sums[i].table, e->name, epoch, as, &there, err);
+		r = ask(c, sums[i].sum, table->name, e->name, epoch, as, &there, err);
 		if (r < 0 || there == e->sum)
 			continue;
 		good = false;
@@ -120,9 +119,14 @@ static int compare(struct checking *c, const char *epoch, const char *platform,
 
 static int check(struct checking *c, const char *epoch, const char *platform, struct base_err *err)
 {
-	int r;
+	struct gather_parts parts;
+	int r = gather_parts(c->sp, c->db, epoch, platform, &parts, err);
 
-	if (!spool_is_shipped(c->sp, epoch, platform))
+	if (r < 0)
+		return r;
+	/* A joined epoch has the name of its first part, which may have been sent alone. */
+	if (parts.nr ? !spool_is_joined(c->sp, epoch, platform, parts.nr)
+		     : !spool_is_shipped(c->sp, epoch, platform))
 		return 0;
 	c->here.nr = 0;
 	r = profdb_walk(c->db, epoch, platform, take, NULL, c, err);
@@ -135,7 +139,7 @@ static int check(struct checking *c, const char *epoch, const char *platform, st
 static int check_epoch(struct checking *c, const char *epoch, struct base_err *err)
 {
 	char **platforms = profdb_platforms(c->db, epoch, err);
-	int r = platforms ? 0 : -EIO;
+	int r = platforms ? gather_check_name(c->g, epoch, platforms, err) : -EIO;
 
 	for (size_t i = 0; r >= 0 && platforms[i]; i++)
 		if (!c->g->platform || strcmp(platforms[i], c->g->platform) == 0)

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "store_internal.h"
 
@@ -165,12 +166,60 @@ static void test_hostile_rows(void **state)
 	check_whole(&b, -DCPI_EFORMAT);
 }
 
+/* An image's row with so many symbols; @wrong is added to its key. */
+static void put_image(struct store_batch *b, const char *kind, uint64_t ver, size_t nr,
+		      uint8_t wrong)
+{
+	struct base_buf *row = &b->rows[STORE_IMAGE];
+	const struct base_id id = { .len = 2, .bytes = { 0xab, 0xcd } };
+	struct store_key key;
+	void *zeros;
+
+	store_file_key(kind, &id, "", "/bin/true", &key);
+	key.bytes[0] = (uint8_t)(key.bytes[0] + wrong);
+	base_buf_append(row, &key, sizeof(key));
+	base_buf_append_le(row, ver, 8);
+	store_put_text(row, kind);
+	store_put_text(row, "abcd");
+	store_put_text(row, "/bin/true");
+	store_put_text(row, "");
+	store_put_text(row, "true");
+	store_put_text(row, "");
+	base_buf_extend(row, STORE_KEY + 4, &zeros);
+	for (size_t i = 0; i < 3; i++) {
+		base_buf_append_leb128(row, nr);
+		assert_int_equal(base_buf_extend(row, nr * (i ? 8 : 1), &zeros), 0);
+	}
+}
+
+/* Rows of another machine's images, for ever newer or too large to be read, are refused. */
+static void test_hostile_images(void **state)
+{
+	const uint64_t now = (uint64_t)time(NULL) * 1000000000;
+	struct store_batch b = { 0 };
+
+	(void)state;
+	put_image(&b, "file", 4, 3, 0);
+	put_image(&b, "kernel", STORE_CONTENT_MAX, 0, 0);
+	put_image(&b, profdb_kind_name(PROFDB_DYNAMIC), now, 3,
+		  1); /* its key is of its machine's name too */
+	check_whole(&b, 0);
+	put_image(&b, "file", 4, 3, 1);
+	check_whole(&b, -DCPI_EFORMAT);
+	put_image(&b, "file", now, 3, 0);
+	check_whole(&b, -DCPI_EFORMAT);
+	put_image(&b, "file", 4, STORE_SYMBOLS_MAX, 0);
+	check_whole(&b, 0);
+	put_image(&b, "file", 4, STORE_SYMBOLS_MAX + 1, 0);
+	check_whole(&b, -DCPI_EFORMAT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_back),	     cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_bad),	     cmocka_unit_test(test_bad_rows),
-		cmocka_unit_test(test_hostile_rows),
+		cmocka_unit_test(test_hostile_rows), cmocka_unit_test(test_hostile_images),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,11 +314,6 @@ static void test_same(void **state)
 	store_batch_release(&b);
 }
 
-struct routine_sum {
-	char *symbol;
-	uint64_t sum;
-};
-
 /* The sum of the routine of that name in rows of totals. */
 static uint64_t sum_of(const struct store_batch *b, const char *symbol)
 {
@@ -464,13 +459,54 @@ static void test_known(void **state)
 	store_batch_release(&b);
 }
 
+static void put_part(struct base_buf *rows, const char *platform, const char *kind)
+{
+	store_put_text(rows, platform);
+	base_buf_append_le(rows, 1795161250, 4);
+	store_put_text(rows, kind);
+	assert_int_equal(store_put_text(rows, "x"), 0);
+}
+
+/* Rows that lead to no file of a database, and contents with another's key, are left out, counted,
+ * and take nothing else with them. */
+static void test_left_out(void **state)
+{
+	const struct store_want w = { .by_platform = true, .by_epoch = true };
+	struct fetch f = { .w = &w };
+	struct base_buf head = { 0 }, parts = { 0 }, content = { 0 };
+	struct store_fetched got;
+	struct store_reader r;
+	void *key;
+
+	store_put_text(&head, "cycles");
+	base_buf_extend(&head, STORE_KEY, &key);
+	store_put_text(&head, "");
+	store_put_text(&head, "box");
+	base_buf_append_le(&head, 1795161250, 4);
+	assert_int_equal(base_buf_extend(&head, 16, &key), 0);
+	take_all(&f, &head, fetch_take_head);
+	put_part(&parts, "../..", "workloads");
+	put_part(&parts, "box", "passwd");
+	take_all(&f, &parts, fetch_take_part);
+	base_buf_extend(&content, STORE_KEY, &key);
+	assert_int_equal(store_put_text(&content, "other bytes"), 0);
+	r = reader_of(&content);
+	assert_int_equal(fetch_take_content(&f, &r), -DCPI_EFORMAT);
+	assert_false(r.bad);
+	assert_int_equal(fetch_write(&f, scratch_path(*state, "to"), &got, NULL), 0);
+	assert_int_equal(got.skipped, 2);
+	assert_int_equal(got.profiles, 1);
+	fetch_release(&f);
+	base_buf_release(&head);
+	base_buf_release(&parts);
+	base_buf_release(&content);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(test_same),
-		scratch_test(test_routines),
-		scratch_test(test_gone),
-		scratch_test(test_known),
+		scratch_test(test_same),  scratch_test(test_routines), scratch_test(test_gone),
+		scratch_test(test_known), scratch_test(test_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,13 +98,15 @@ static void test_limit(void **state)
 static void test_away(void **state)
 {
 	struct spool *s = open_spool(scratch_path(*state, "spool"), 1 << 20);
-	struct send out = { .prog = "test" };
+	struct send out = { .prog = "test", .known = &s->known };
 	struct store_server *server;
 	struct store_batch b = { 0 };
 	struct base_err err = { 0 };
 	size_t nr;
 
 	put_row(&b, 80);
+	known_add(&s->known, key, sizeof(key));
+	assert_int_equal(known_keep(&s->known, NULL), 0);
 	assert_int_equal(spool_put(s, "202611280100", "box", 1, &b, NULL), 0);
 	scratch_write(*state, "spool/202611280000-box-1.batch", "DCPIBAT1 and not more", 21);
 	/* No server listens there. */
@@ -114,6 +116,10 @@ static void test_away(void **state)
 	spool_waiting(s, &nr);
 	assert_int_equal(nr, 1);
 	assert_int_equal(faccessat(s->dir_fd, "202611280000-box-1.batch.bad", F_OK, 0), 0);
+	/* Images that the damaged one had are sent again. */
+	assert_false(known_has(&s->known, key, sizeof(key)));
+	assert_int_equal(faccessat(s->dir_fd, "keys", F_OK, 0), -1);
+	assert_int_equal(out.bytes, 0);
 	store_close(server);
 	store_batch_release(&b);
 	spool_close(s);
@@ -164,35 +170,136 @@ static void on_joined(void *ctx, const char *first, const char *last, size_t nr)
 	(void)ctx, (void)first, (void)last, (void)nr;
 }
 
-/* A joined epoch does not count again where a part of it was sent. */
+/* The epochs of all of @dir become one. */
+static void join(const char *dir)
+{
+	const struct profdb_join how = { .span = PROFDB_DAY,
+					 .before = (int64_t)time(NULL) + 86400,
+					 .joined = on_joined };
+	struct profdb *db = scratch_open(dir, false);
+
+	assert_int_equal(profdb_epochs_join(db, &how, NULL), 1);
+	profdb_close(db);
+}
+
+/* What -verify says where it need not ask the store; else there is none. */
+static int verified(struct spool *s, const char *dir)
+{
+	const struct gather g = { .prog = "test" };
+	struct base_err err = { 0 };
+	struct store_server *server;
+	int r;
+
+	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &server, NULL), 0);
+	r = verify(s, server, dir, &g, &err);
+	store_close(server);
+	return r;
+}
+
+/* A joined epoch does not count again where a part of it was sent, and is not compared then. */
 static void test_joined(void **state)
 {
 	const char *dir = scratch_path(*state, "db");
 	struct profdb *db = scratch_writer(dir);
 	struct spool *s = open_spool(scratch_path(*state, "spool"), 1 << 20);
-	const struct profdb_join how = { .span = PROFDB_DAY,
-					 .before = (int64_t)time(NULL) + 86400,
-					 .joined = on_joined };
 	char epoch[PROFDB_EPOCH_LEN + 1];
 
 	flush(db, 10);
 	assert_int_equal(profdb_epoch_start(db, SCRATCH_NOW + 600, epoch, NULL), 0);
 	assert_int_equal(packed(s, dir, false), 1);
+	assert_int_equal(verified(s, dir), -EHOSTUNREACH);
 	flush(db, 20);
 	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
 	profdb_close(db);
-	db = scratch_open(dir, false);
-	assert_int_equal(profdb_epochs_join(db, &how, NULL), 1);
-	profdb_close(db);
+	join(dir);
+	assert_int_equal(verified(s, dir), 1);
 	assert_int_equal(packed(s, dir, false), 0);
+	assert_true(spool_is_left_out(s, SCRATCH_EPOCH, "box"));
+	assert_int_equal(verified(s, dir), 1);
+	spool_close(s);
+}
+
+/* One that was joined before anything was sent goes once, though its name is its first part's. */
+static void test_joined_first(void **state)
+{
+	const char *dir = scratch_path(*state, "db"), *path = scratch_path(*state, "spool");
+	struct profdb *db = scratch_writer(dir);
+	struct spool *s = open_spool(path, 1 << 20);
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	flush(db, 10);
+	assert_int_equal(profdb_epoch_start(db, SCRATCH_NOW + 600, epoch, NULL), 0);
+	flush(db, 20);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	profdb_close(db);
+	join(dir);
+	assert_int_equal(packed(s, dir, false), 1);
+	spool_close(s);
+	s = open_spool(path, 1 << 20);
+	assert_int_equal(packed(s, dir, false), 0);
+	assert_false(spool_is_left_out(s, SCRATCH_EPOCH, "box"));
+	assert_true(spool_is_joined(s, SCRATCH_EPOCH, "box", 2));
+	assert_false(spool_is_joined(s, SCRATCH_EPOCH, "box", 3));
+	assert_int_equal(verified(s, dir), -EHOSTUNREACH);
+	spool_close(s);
+}
+
+/* Of an open epoch that had no space nothing was sent: joined, it is not left out. */
+static void test_full(void **state)
+{
+	const char *dir = scratch_path(*state, "db");
+	struct profdb *db = scratch_writer(dir);
+	struct spool *s = open_spool(scratch_path(*state, "spool"), 1);
+	struct gather g = { .prog = "test", .open = true };
+	struct base_err err = { 0 };
+
+	flush(db, 10);
+	assert_int_equal(gather_epochs(s, dir, &g, &err), -ENOSPC);
+	assert_false(spool_is_begun(s, SCRATCH_EPOCH, "box"));
+	s->limit = 1 << 20;
+	assert_int_equal(packed(s, dir, true), 1);
+	assert_true(spool_is_begun(s, SCRATCH_EPOCH, "box"));
+	flush(db, 10);
+	s->limit = 1;
+	assert_int_equal(gather_epochs(s, dir, &g, &err), -ENOSPC);
+	assert_true(spool_is_begun(s, SCRATCH_EPOCH, "box"));
+	profdb_close(db);
+	spool_close(s);
+}
+
+/* Rows of two machines must not get one name: they would replace each other. */
+static void test_one_name(void **state)
+{
+	const char *dir = scratch_path(*state, "db");
+	struct profdb *db = scratch_writer(dir), *other = scratch_open(dir, false);
+	struct spool *s = open_spool(scratch_path(*state, "spool"), 1 << 20);
+	struct gather g = { .prog = "test", .open = true, .as = "name" };
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct base_err err = { 0 };
+
+	flush(db, 10);
+	assert_int_equal(gather_epochs(s, dir, &g, NULL), 0);
+	assert_int_equal(profdb_lock(other, "other", NULL), 0);
+	assert_int_equal(profdb_epoch_start(other, SCRATCH_NOW, epoch, NULL), 0);
+	flush(other, 10);
+	assert_int_equal(gather_epochs(s, dir, &g, &err), -DCPI_EUSAGE);
+	assert_non_null(strstr(err.hint, "-platform"));
+	g.platform = "other";
+	assert_int_equal(gather_epochs(s, dir, &g, NULL), 0);
+	assert_int_equal(g.packed, 1);
+	profdb_close(other);
+	profdb_close(db);
 	spool_close(s);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(test_lasts), scratch_test(test_other_store), scratch_test(test_limit),
-		scratch_test(test_away),  scratch_test(test_gather),	  scratch_test(test_joined),
+		scratch_test(test_lasts),	 scratch_test(test_other_store),
+		scratch_test(test_limit),	 scratch_test(test_away),
+		scratch_test(test_gather),	 scratch_test(test_joined),
+		scratch_test(test_joined_first), scratch_test(test_full),
+		scratch_test(test_one_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
