@@ -163,7 +163,7 @@ static int by_verdict(const void *pa, const void *pb, void *ctx)
 {
 	const struct report *x = ctx;
 	size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
-	const uint64_t *ca = x->r.v[a].d.count, *cb = x->r.v[b].d.count;
+	const uint64_t *ca = x->r.diff.v[a].count, *cb = x->r.diff.v[b].count;
 	int ga = group_of(x, a), gb = group_of(x, b);
 
 	if (ga != gb)
@@ -175,7 +175,7 @@ static int by_verdict(const void *pa, const void *pb, void *ctx)
 
 static bool has_row(const struct report *x, size_t i)
 {
-	return x->r.v[i].d.row[0] || x->r.v[i].d.row[1];
+	return x->r.diff.v[i].row[0] || x->r.diff.v[i].row[1];
 }
 
 static bool shown(const struct report *x, size_t i)
@@ -210,7 +210,7 @@ static void hidden(const struct report *x, uint64_t count[2])
 	count[0] = count[1] = 0;
 	for (size_t i = 0; i < x->r.test.nr; i++)
 		for (int set = 0; set < 2 && !shown(x, i); set++)
-			count[set] += has_row(x, i) ? x->r.v[i].d.count[set] : 0;
+			count[set] += has_row(x, i) ? x->r.diff.v[i].count[set] : 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -256,12 +256,13 @@ static void put_percent(struct table *t, double part, bool sign)
 static void put_row(const struct report *x, struct table *t, size_t i)
 {
 	const struct regress_routine *v = &x->r.v[i];
+	const struct analysis_diff_row *d = &x->r.diff.v[i];
 	const struct regress_row *row = &x->r.test.v[i];
-	const char *image = analysis_diff_image(&v->d), *label = analysis_diff_label(&v->d);
+	const char *image = analysis_diff_image(d), *label = analysis_diff_label(d);
 	bool tested = !row->excluded;
 
-	table_cell(t, "%" PRIu64, v->d.count[0]);
-	table_cell(t, "%" PRIu64, v->d.count[1]);
+	table_cell(t, "%" PRIu64, d->count[0]);
+	table_cell(t, "%" PRIu64, d->count[1]);
 	put_percent(t, tested ? row->ratio - 1 : INFINITY, true);
 	put_percent(t, tested ? row->limit : INFINITY, false);
 	if (tested)
@@ -300,7 +301,7 @@ static void put_insn(const struct report *x, struct table *t, size_t i)
 {
 	const struct regress_row *row = &x->r.insns.test.v[i];
 	const struct regress_insn *insn = &x->r.insns.v[i];
-	const struct analysis_diff_row *d = &x->r.v[insn->routine].d;
+	const struct analysis_diff_row *d = &x->r.diff.v[insn->routine];
 
 	table_cell(t, "%.0f", row->sum[0]);
 	table_cell(t, "%.0f", row->sum[1]);
@@ -380,17 +381,18 @@ static struct json_object *json_finite(double value, bool known)
 static struct json_object *json_row(const struct report *x, size_t i)
 {
 	const struct regress_routine *v = &x->r.v[i];
+	const struct analysis_diff_row *d = &x->r.diff.v[i];
 	const struct regress_row *row = &x->r.test.v[i];
-	const struct analysis_row *any = v->d.row[0] ? v->d.row[0] : v->d.row[1];
+	const struct analysis_row *any = d->row[0] ? d->row[0] : d->row[1];
 	struct json_object *o = json_object_new_object();
 	bool tested = !row->excluded;
 
 	report_json_procedure(o, any->procedure);
 	json_object_object_add(o, "label",
-			       report_json_text(demangle_shown(analysis_diff_label(&v->d))));
+			       report_json_text(demangle_shown(analysis_diff_label(d))));
 	json_object_object_add(o, "renamed", report_json_text(v->renamed));
-	json_object_object_add(o, "image", report_json_text(analysis_diff_image(&v->d)));
-	json_object_object_add(o, "samples", json_counts(v->d.count));
+	json_object_object_add(o, "image", report_json_text(analysis_diff_image(d)));
+	json_object_object_add(o, "samples", json_counts(d->count));
 	json_object_object_add(o, "verdict", json_object_new_string(verdict_of(x, i)));
 	json_object_object_add(o, "change", json_finite(row->ratio - 1, tested));
 	json_object_object_add(o, "limit", json_finite(row->limit, tested));
@@ -429,7 +431,7 @@ static struct json_object *json_insn(const struct report *x, size_t i)
 {
 	const struct regress_row *row = &x->r.insns.test.v[i];
 	const struct regress_insn *insn = &x->r.insns.v[i];
-	const struct analysis_diff_row *d = &x->r.v[insn->routine].d;
+	const struct analysis_diff_row *d = &x->r.diff.v[insn->routine];
 	struct json_object *o = json_object_new_object();
 
 	report_json_procedure(o, d->row[0]->procedure);

@@ -18,25 +18,26 @@ struct reader {
 };
 
 /* Do instructions of the routine have the same places in both sets? */
-static bool has_equal_code(const struct regress_routine *v)
+static bool has_equal_code(const struct regress_routines *x, size_t i)
 {
-	const struct analysis_diff_row *d = &v->d;
+	const struct analysis_diff_row *d = &x->diff.v[i];
 
-	return v->state == REGRESS_BOTH && d->row[0] && d->row[1] && d->row[0]->nr_places == 1 &&
-	       d->row[1]->nr_places == 1 &&
+	return x->v[i].state == REGRESS_BOTH && d->row[0] && d->row[1] &&
+	       d->row[0]->nr_places == 1 && d->row[1]->nr_places == 1 &&
 	       (d->code == ANALYSIS_CODE_EQUAL || d->code == ANALYSIS_CODE_OPERANDS);
 }
 
-static size_t routine_of(struct reader *d, const struct image_symbol *symbol)
+static int find_routine(struct reader *d, const struct image_symbol *symbol)
 {
 	size_t at;
+	int r;
 
 	if (symbol == d->last)
-		return d->routine;
-	at = regress_index_of(d->names, d->image_name, symbol->name, &d->key);
+		return 0;
+	r = regress_find(d->names, d->image_name, symbol->name, &d->key, &at);
 	d->last = symbol;
-	d->routine = at && has_equal_code(&d->x->v[at - 1]) ? at : 0;
-	return d->routine;
+	d->routine = at && has_equal_code(d->x, at - 1) ? at : 0;
+	return r;
 }
 
 /* Finds or adds a row without samples. */
@@ -72,8 +73,11 @@ static int add_entry(struct reader *d, struct image *img, uint64_t off, uint64_t
 	int r;
 
 	symbol = image_vaddr(img, off, &vaddr) < 0 ? NULL : image_symbol_at(img, vaddr);
-	if (!symbol || !count || !routine_of(d, symbol))
+	if (!symbol || !count)
 		return 0;
+	r = find_routine(d, symbol);
+	if (r < 0 || !d->routine)
+		return r;
 	insn = (struct regress_insn){ d->routine - 1, vaddr - symbol->vaddr };
 	r = find(in, &insn, d->width, &at);
 	if (r >= 0)

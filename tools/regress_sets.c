@@ -64,6 +64,21 @@ static int note_codes(struct renaming *n, struct analysis *const a[2],
 	return r;
 }
 
+/* Makes the vanished routine @to and the new one @from one. */
+static void rename_routine(struct regress_routines *x, size_t to, size_t from)
+{
+	struct analysis_diff_row *d = x->diff.v;
+
+	d[to].row[1] = d[from].row[1];
+	d[to].count[1] = d[from].count[1];
+	d[to].code = ANALYSIS_CODE_OPERANDS;
+	d[from].row[1] = NULL;
+	x->v[to].renamed = d[to].row[1]->procedure;
+	x->v[to].state = REGRESS_BOTH;
+	x->v[from].state = REGRESS_OTHER;
+	x->v[from].counts_as = to;
+}
+
 /* A vanished routine and a new one whose code is equal, each the only one with it, are one. */
 static int join_renamed(struct analysis *const a[2], struct regress_routines *x)
 {
@@ -72,23 +87,15 @@ static int join_renamed(struct analysis *const a[2], struct regress_routines *x)
 	int r = note_codes(&n, a, x, &key);
 
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		struct regress_routine *to = &x->v[i], *from;
 		void *at[2];
 
-		if (to->state != REGRESS_VANISHED || !code_key(a[0], &to->d, 0, &key))
+		if (x->v[i].state != REGRESS_VANISHED || !code_key(a[0], &x->diff.v[i], 0, &key))
 			continue;
 		for (int set = 0; set < 2; set++)
 			at[set] = base_map_get(&n.by_code[set], key.data, key.len);
 		if (!at[1] || at[0] == several || at[1] == several)
 			continue;
-		from = &x->v[(uintptr_t)at[1] - 1];
-		to->d.row[1] = from->d.row[1];
-		to->d.count[1] = from->d.count[1];
-		to->d.code = ANALYSIS_CODE_OPERANDS;
-		to->renamed = to->d.row[1]->procedure;
-		to->state = REGRESS_BOTH;
-		from->d.row[1] = NULL;
-		from->state = REGRESS_OTHER;
+		rename_routine(x, i, (uintptr_t)at[1] - 1);
 	}
 	base_map_release(&n.by_code[0]);
 	base_map_release(&n.by_code[1]);
@@ -142,13 +149,13 @@ static int find_states(struct analysis *const a[2], struct regress_routines *x)
 	if (r >= 0)
 		r = note_images(&by_name[1], x, 1);
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		struct analysis_diff_row *d = &x->v[i].d;
+		const struct analysis_diff_row *d = &x->diff.v[i];
 		int without = d->row[0] != NULL;
 		const char *image = analysis_diff_image(d);
 		struct analysis_image *ai = base_map_get(&by_name[without], image, strlen(image));
-		const char *name = d->row[!without] ? d->row[!without]->procedure : NULL;
+		const char *name = d->row[!without]->procedure;
 
-		if (!(d->row[0] ? d->row[0] : d->row[1])->procedure)
+		if (!name)
 			x->v[i].state = REGRESS_OTHER;
 		else if ((!d->row[0] || !d->row[1]) &&
 			 !(ai && has_routine(a[without], ai, name, &other[without])))
@@ -191,39 +198,40 @@ static int append_key(struct base_buf *key, const char *image, const char *label
 		       : 0;
 }
 
-static int note_names(struct base_map *names, const struct regress_routines *x, int set)
+static const char *image_of(const struct analysis_row *row)
+{
+	return row->facility ? row->facility->name : row->image->name;
+}
+
+/* Each row has its name, also where several of them are one routine. */
+static int note_names(struct base_map *names, const struct regress_routines *x,
+		      const struct analysis_rows *rows)
 {
 	struct base_buf key = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		const struct analysis_diff_row *d = &x->v[i].d;
+	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
+		const struct analysis_row *row = &rows->v[i];
+		size_t at;
 
-		if (!d->row[set])
+		if (!row->compared)
 			continue;
-		r = append_key(&key, analysis_diff_image(d), analysis_row_label(d->row[set]));
+		at = x->v[row->compared - 1].counts_as;
+		r = append_key(&key, image_of(row), analysis_row_label(row));
 		if (r >= 0)
-			r = base_map_set(names, key.data, key.len, (void *)(uintptr_t)(i + 1));
+			r = base_map_set(names, key.data, key.len, (void *)(uintptr_t)(at + 1));
 	}
 	base_buf_release(&key);
 	return r;
 }
 
-/* Files may match by base name. */
-size_t regress_index_of(const struct base_map *names, const char *image, const char *label,
-			struct base_buf *key)
+int regress_find(const struct base_map *names, const char *image, const char *label,
+		 struct base_buf *key, size_t *at)
 {
-	const char *images[] = { image, base_path_name(image) };
+	int r = append_key(key, image, label);
 
-	for (int i = 0; i < 2; i++) {
-		void *at = append_key(key, images[i], label) < 0
-				   ? NULL
-				   : base_map_get(names, key->data, key->len);
-
-		if (at)
-			return (uintptr_t)at;
-	}
-	return 0;
+	*at = r < 0 ? 0 : (uintptr_t)base_map_get(names, key->data, key->len);
+	return r;
 }
 
 /* Adds a column of counts, of @x's replicate @to. */
@@ -232,19 +240,20 @@ static int take_column(struct regress_routines *x, const struct base_map *names,
 {
 	const struct analysis_rows *rows = &part->rows;
 	struct base_buf key = { 0 };
+	int r = 0;
 
-	for (size_t i = 0; i < rows->nr; i++) {
+	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
 		const struct analysis_row *row = &rows->v[i];
-		const char *image = row->facility ? row->facility->name : row->image->name;
-		size_t at = row->count[event]
-				    ? regress_index_of(names, image, analysis_row_label(row), &key)
-				    : 0;
+		size_t at;
 
+		if (!row->count[event])
+			continue;
+		r = regress_find(names, image_of(row), analysis_row_label(row), &key, &at);
 		if (at)
 			x->counts[(at - 1) * width + to] += row->count[event];
 	}
 	base_buf_release(&key);
-	return x->with_insns ? regress_insns_add(x, names, part->a, event, to, width) : 0;
+	return r < 0 || !x->with_insns ? r : regress_insns_add(x, names, part->a, event, to, width);
 }
 
 /* Reads one part of a set. -ENOENT without @err: it has no samples. */
@@ -271,13 +280,13 @@ static void close_part(struct set *s)
 	analysis_close(s->a);
 }
 
-static int read_set(struct set *of, size_t event, int set, const struct division *d,
+static int read_set(struct set *of, size_t event, const struct division *d,
 		    struct regress_routines *x, size_t first, size_t width, struct base_err *err)
 {
 	const char *name = of->a->events[event].name;
 	struct base_map names = { 0 };
 	size_t nr = d->platforms * d->epochs;
-	int r = note_names(&names, x, set);
+	int r = note_names(&names, x, &of->rows);
 
 	if (r < 0)
 		base_fail_errno(err, r, "cannot compare");
@@ -358,7 +367,7 @@ static int read_counts(struct set sets[2], const size_t event[2], struct regress
 		return base_fail_errno(err, -ENOMEM, "cannot compare");
 	for (int set = 0; set < 2 && r >= 0; set++) {
 		x->test.nr_replicates[set] = nr[set];
-		r = read_set(&sets[set], event[set], set, &d[set], x, set ? nr[0] : 0, width, err);
+		r = read_set(&sets[set], event[set], &d[set], x, set ? nr[0] : 0, width, err);
 	}
 	return r < 0 ? r : test(x, width, err);
 }
@@ -379,7 +388,7 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 		r = x->v && x->test.v ? 0 : -ENOMEM;
 	}
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++)
-		x->v[i].d = x->diff.v[i];
+		x->v[i].counts_as = i;
 	if (r >= 0)
 		r = find_states(a, x);
 	if (r >= 0)

@@ -18,6 +18,11 @@ build()
 build a r1:1 r2:2 r3:3 r4:4 r5:5 r6:6 r7:7
 build b r8:8 r5:5 r4:4 other:6 r3:3 r2:2 r1:1
 
+# A compiler that puts a hash into its names: "demo::work" is there once in build c, twice in d.
+work() { echo "_ZN4demo4work17h${1}E"; }
+build c r1:1 r2:2 r3:3 $(work 0123456789abcdef):4
+build d r1:1 r2:2 r3:3 $(work 1111111111111111):4 $(work 2222222222222222):5
+
 # profile BUILD PLACE=COUNT …
 profile()
 {
@@ -60,6 +65,19 @@ done
 	echo epoch 1700000060
 	profile b r1=100200 r2=50100 r3=26000 r3+5=33900 r4=20100 r5=10050 r5+5=9020
 } | "$mkdb" insns
+# The copies take as long as the one did, together; first in one epoch, then in two.
+"$mkdb" copies </dev/null
+{
+	echo platform box
+	for epoch in 1700000000 1700000060; do
+		echo epoch $epoch
+		profile c r1=100000 r2=50000 r3=30000 $(work 0123456789abcdef)=20000
+	done
+	for epoch in 1700000120 1700000180; do
+		echo epoch $epoch
+		profile d r1=100000 r2=50000 r3=30000 $(work 1111111111111111)=12000 $(work 2222222222222222)=8000
+	done
+} | "$mkdb" copies
 export DCPIDB=runs
 one=202311142213 two=202311142214 three=202311142215 four=202311142216
 {
@@ -72,6 +90,8 @@ one=202311142213 two=202311142214 three=202311142215 four=202311142216
 	run dcpiregress -no_header -insns -db insns -set -epoch $one -set -epoch $two
 	run dcpiregress -no_header -insns -set -epoch $one -set -epoch $three
 	run dcpiregress -json -insns -db insns -set -epoch $one -set -epoch $two
+	run dcpiregress -no_header -every -db copies -set -epoch $one -set -epoch $three
+	run dcpiregress -no_header -every -db copies -set -epoch $one..$two -set -epoch $three..$four
 	run dcpiregress -set -epoch $one
 	run dcpiregress prog -set -set
 	run dcpiregress -set -epoch $one no_such_image -set

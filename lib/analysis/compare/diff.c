@@ -18,8 +18,6 @@ struct diff_moved {
 				     other set */
 };
 
-static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from);
-
 /* ---- programs that have another path ------------------------------------------------------- */
 
 /* The value of a base name that several files have. */
@@ -172,13 +170,30 @@ static int note_only_a(struct renaming *x, const struct analysis_diff *d, struct
 	return r;
 }
 
+/* Adds the code of @from to @to, as both are one row of the comparison. 0 or -ENOMEM. */
+static int merge_row(struct analysis_row *to, struct analysis_row *from)
+{
+	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
+			  sizeof(*to->places));
+
+	if (r < 0)
+		return r;
+	if (from->nr_places)
+		memcpy(to->places + to->nr_places, from->places,
+		       from->nr_places * sizeof(*from->places));
+	to->nr_places += from->nr_places;
+	to->unread |= from->unread;
+	from->merged = to;
+	return 0;
+}
+
 /* Merges two rows; the second one is removed. */
 static int join(struct analysis_diff_row *to, struct analysis_diff_row *from, int set)
 {
 	int r = 0;
 
 	if (to->row[set])
-		r = analysis_row_join_places(to->row[set], from->row[set]);
+		r = merge_row(to->row[set], from->row[set]);
 	else
 		to->row[set] = from->row[set];
 	to->count[set] += from->count[set];
@@ -306,23 +321,6 @@ static int find(struct pair *p, const struct analysis_row *row, struct analysis_
 	return r;
 }
 
-/* Rows of equal name in one set (static functions) have the code of all of them. */
-/* Adds the code of @from to @to. 0 or -ENOMEM. */
-static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from)
-{
-	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
-			  sizeof(*to->places));
-
-	if (r < 0)
-		return r;
-	if (from->nr_places)
-		memcpy(to->places + to->nr_places, from->places,
-		       from->nr_places * sizeof(*from->places));
-	to->nr_places += from->nr_places;
-	to->unread |= from->unread;
-	return 0;
-}
-
 static int add_set(struct pair *p, int set)
 {
 	struct analysis_rows *rows = p->rows[set];
@@ -332,6 +330,8 @@ static int add_set(struct pair *p, int set)
 	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
 		struct analysis_row *row = &rows->v[i];
 
+		row->merged = NULL;
+		row->compared = 0;
 		if (!row->count[p->event[set]])
 			continue;
 		r = find(p, row, &d);
@@ -340,7 +340,7 @@ static int add_set(struct pair *p, int set)
 		d->count[set] += row->count[p->event[set]];
 		p->out->total[set] += row->count[p->event[set]];
 		if (d->row[set])
-			r = analysis_row_join_places(d->row[set], row);
+			r = merge_row(d->row[set], row);
 		else
 			d->row[set] = row;
 	}
@@ -611,6 +611,22 @@ static int by_weight(const void *pa, const void *pb)
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
+static void number_rows(const struct analysis_diff *d, struct analysis_rows *const rows[2])
+{
+	for (size_t i = 0; i < d->nr; i++)
+		for (int set = 0; set < 2; set++)
+			if (d->v[i].row[set])
+				d->v[i].row[set]->compared = i + 1;
+	for (int set = 0; set < 2; set++)
+		for (size_t i = 0; i < rows[set]->nr; i++) {
+			const struct analysis_row *to = &rows[set]->v[i];
+
+			while (to->merged)
+				to = to->merged;
+			rows[set]->v[i].compared = to->compared;
+		}
+}
+
 int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
 		       const size_t event[2], struct analysis_diff *out)
 {
@@ -629,6 +645,8 @@ int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const 
 		weigh(out);
 	if (r >= 0 && out->nr)
 		qsort(out->v, out->nr, sizeof(*out->v), by_weight);
+	if (r >= 0)
+		number_rows(out, rows);
 	base_map_release(&p.by_name);
 	diff_moved_release(&p.moved);
 	return r < 0 ? r : 0;

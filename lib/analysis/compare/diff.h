@@ -40,7 +40,8 @@ struct analysis_diff {
  * Compares the samples of @event[i] in @rows[i], which were gathered with @code and which the
  * caller keeps until analysis_diff_release. The result is sorted by size of change, then of
  * difference, then of share. Pseudo-images match by facility, other images by name; a file that is
- * in one set alone matches by base name if exactly one file of the other set does. 0 or -ENOMEM.
+ * in one set alone matches by base name if exactly one file of the other set does. Each of @rows
+ * gets its row of the result (@compared). 0 or -ENOMEM.
  */
 int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
 		       const size_t event[2], struct analysis_diff *out);
