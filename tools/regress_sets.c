@@ -8,7 +8,7 @@
 #include "regress_sets.h"
 #include "report.h"
 
-/* More replicates say little more about how they vary, and each is read on its own. */
+/* More replicates say little more about how they vary. */
 enum { REPLICATES_MAX = 64 };
 
 /* ---- renamed routines ---------------------------------------------------------------------- */
@@ -170,9 +170,11 @@ static int find_states(struct analysis *const a[2], struct regress_routines *x)
 
 /* ---- replicates ---------------------------------------------------------------------------- */
 
-/* How a set is divided: by host and epoch; where that were too many, by host, or by epoch. */
+/* A set is divided by host and epoch. Where that were too many columns, each one has several
+ * epochs, and then several hosts. */
 struct division {
-	size_t platforms, epochs; /* numbers of parts; 1: all together */
+	size_t platforms, epochs; /* numbers of parts, which are read one by one */
+	size_t columns;		  /* at most so many as parts */
 };
 
 static struct division divide(const struct analysis *a)
@@ -180,12 +182,8 @@ static struct division divide(const struct analysis *a)
 	struct division d = { .platforms = a->nr_platforms, .epochs = a->nr_epochs };
 
 	if (d.platforms && d.epochs > REPLICATES_MAX / d.platforms)
-		d.epochs = d.platforms > REPLICATES_MAX ? REPLICATES_MAX
-							: REPLICATES_MAX / d.platforms;
-	if (d.platforms > REPLICATES_MAX)
-		d.platforms = 1;
-	if (d.epochs > a->nr_epochs)
-		d.epochs = a->nr_epochs;
+		d.epochs = d.platforms > REPLICATES_MAX ? 1 : REPLICATES_MAX / d.platforms;
+	d.columns = d.platforms > REPLICATES_MAX ? REPLICATES_MAX : d.platforms * d.epochs;
 	return d;
 }
 
@@ -280,6 +278,28 @@ static void close_part(struct set *s)
 	analysis_close(s->a);
 }
 
+/* Reads part @i of a set into its column, which parts may share; @first is the set's first. */
+static int take_part(const struct set *of, const struct division *d, size_t i, const char *event,
+		     struct regress_routines *x, const struct base_map *names, size_t first,
+		     size_t width, struct base_err *err)
+{
+	size_t column = first + i % d->columns;
+	struct base_err why = { 0 };
+	struct set part;
+	int r = read_part(of, d, i, &part, &why);
+	int at = r < 0 || !part.a->nr_events ? -ENOENT : analysis_event_find(part.a, event, NULL);
+
+	if (at >= 0) {
+		r = take_column(x, names, &part, (size_t)at, column, width);
+		if (r < 0)
+			base_fail_errno(&why, r, "cannot compare");
+	}
+	if (r < 0 && r != -ENOENT && err)
+		*err = why;
+	close_part(&part);
+	return r == -ENOENT ? 0 : r;
+}
+
 static int read_set(struct set *of, size_t event, const struct division *d,
 		    struct regress_routines *x, size_t first, size_t width, struct base_err *err)
 {
@@ -288,25 +308,12 @@ static int read_set(struct set *of, size_t event, const struct division *d,
 	size_t nr = d->platforms * d->epochs;
 	int r = note_names(&names, x, &of->rows);
 
+	if (r >= 0 && nr == 1)
+		r = take_column(x, &names, of, event, first, width);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot compare");
-	if (nr == 1 && r >= 0)
-		r = take_column(x, &names, of, event, first, width);
-	for (size_t i = 0; i < nr && nr > 1 && r >= 0; i++) {
-		struct base_err why = { 0 };
-		struct set part;
-		int at;
-
-		r = read_part(of, d, i, &part, &why);
-		at = r < 0 || !part.a->nr_events ? -ENOENT
-						 : analysis_event_find(part.a, name, NULL);
-		if (at >= 0)
-			r = take_column(x, &names, &part, (size_t)at, first + i, width);
-		else if (r < 0 && r != -ENOENT && err)
-			*err = why;
-		close_part(&part);
-		r = r == -ENOENT ? 0 : r;
-	}
+	for (size_t i = 0; i < nr && nr > 1 && r >= 0; i++)
+		r = take_part(of, d, i, name, x, &names, first, width, err);
 	base_map_release(&names);
 	return r;
 }
@@ -358,16 +365,16 @@ static int read_counts(struct set sets[2], const size_t event[2], struct regress
 		       struct base_err *err)
 {
 	struct division d[2] = { divide(sets[0].a), divide(sets[1].a) };
-	size_t nr[2] = { d[0].platforms * d[0].epochs, d[1].platforms * d[1].epochs };
-	size_t width = nr[0] + nr[1];
+	size_t width = d[0].columns + d[1].columns;
 	int r = 0;
 
 	x->counts = calloc(x->diff.nr * width + 1, sizeof(*x->counts));
 	if (!x->counts)
 		return base_fail_errno(err, -ENOMEM, "cannot compare");
 	for (int set = 0; set < 2 && r >= 0; set++) {
-		x->test.nr_replicates[set] = nr[set];
-		r = read_set(&sets[set], event[set], &d[set], x, set ? nr[0] : 0, width, err);
+		x->test.nr_replicates[set] = d[set].columns;
+		r = read_set(&sets[set], event[set], &d[set], x, set ? d[0].columns : 0, width,
+			     err);
 	}
 	return r < 0 ? r : test(x, width, err);
 }

@@ -78,6 +78,17 @@ done
 		profile d r1=100000 r2=50000 r3=30000 $(work 1111111111111111)=12000 $(work 2222222222222222)=8000
 	done
 } | "$mkdb" copies
+# More hosts than a set has replicates.
+"$mkdb" many </dev/null
+for host in {1..70}; do
+	{
+		echo platform host$host
+		for epoch in 1700000000 1700000060; do
+			echo epoch $epoch
+			profile a r1=$((1000 + host % 9 * 4)) r2=$((600 - host % 7 * 3)) r3=400 r4=300
+		done
+	} | "$mkdb" many
+done
 export DCPIDB=runs
 one=202311142213 two=202311142214 three=202311142215 four=202311142216
 {
@@ -92,6 +103,7 @@ one=202311142213 two=202311142214 three=202311142215 four=202311142216
 	run dcpiregress -json -insns -db insns -set -epoch $one -set -epoch $two
 	run dcpiregress -no_header -every -db copies -set -epoch $one -set -epoch $three
 	run dcpiregress -no_header -every -db copies -set -epoch $one..$two -set -epoch $three..$four
+	run dcpiregress -db many -set -epoch $one -set -epoch $two
 	run dcpiregress -set -epoch $one
 	run dcpiregress prog -set -set
 	run dcpiregress -set -epoch $one no_such_image -set
