@@ -41,18 +41,18 @@ profile()
 	echo epoch 1700000120
 	profile b r1=100200 r2=50100 r3=29900 r4=20100 r5=10050 other=8950 r8=350
 } | "$mkdb" runs
-# The same, but hosts of other load vary by some percent.
+# Two hosts of other load in four epochs: each routine varies by up to 3 %, and r2 gets slower by a third.
+# varied BASE NUMBER: its samples on $host in epoch number $at.
+varied() { echo $((load * $1 * (100 + (host * 2 + at * 3 + $2 * $2 * (at + host)) % 7 - 3) / 100)); }
 "$mkdb" hosts </dev/null
-for host in one two; do
-	[ $host = one ] && n=1 || n=4
+for host in 1 2; do
+	load=$((host * 3 - 2))
 	{
-		echo platform $host
-		for epoch in 1700000000 1700000060 1700000120 1700000180; do
-			k=$(((epoch / 60) % 7))
-			echo epoch $epoch
-			profile a r1=$((n * (100000 + k * 900))) r2=$((n * (50000 - k * 700))) \
-				r3=$((n * (30000 + k * 200))) r4=$((n * (20000 - k * 300))) \
-				r5=$((n * (10000 + k * 150))) r6=$((n * 9000)) r7=$((n * 8000))
+		echo platform host$host
+		for at in {0..3}; do
+			echo epoch $((1700000000 + 60 * at))
+			profile a r1=$(varied 100000 1) r2=$(varied $((at > 1 ? 80000 : 60000)) 2) r3=$(varied 30000 3) \
+				r4=$(varied 20000 4) r5=$(varied 10000 5) r6=$(varied 9000 6) r7=$(varied 8000 7)
 		done
 	} | "$mkdb" hosts
 done
