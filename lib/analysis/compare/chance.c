@@ -79,7 +79,7 @@ double chance_quantile(double p, double df)
 	return high;
 }
 
-/* Both shift @x up by the recurrence until the asymptotic series is exact. */
+/* The recurrence shifts @x up until the asymptotic series is exact. */
 double chance_digamma(double x)
 {
 	double sum = 0, inverse;
