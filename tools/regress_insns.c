@@ -44,22 +44,22 @@ static int find_routine(struct reader *d, const struct image_symbol *symbol)
 static int find(struct regress_insns *in, const struct regress_insn *insn, size_t width, size_t *at)
 {
 	uint64_t key[2] = { insn->routine, insn->off };
+	size_t nr = in->test.nr;
 	int r;
 
 	*at = (size_t)(uintptr_t)base_map_get(&in->by_place, key, sizeof(key));
 	if (*at)
 		return 0;
-	r = base_grow(&in->v, &in->cap, in->nr + 1, sizeof(*in->v));
+	r = base_grow(&in->v, &in->cap, nr + 1, sizeof(*in->v));
 	if (r >= 0)
-		r = base_grow(&in->counts, &in->cap_counts, (in->nr + 1) * width,
-			      sizeof(*in->counts));
+		r = base_grow(&in->counts, &in->cap_counts, (nr + 1) * width, sizeof(*in->counts));
 	if (r >= 0)
-		r = base_map_set(&in->by_place, key, sizeof(key), (void *)(uintptr_t)(in->nr + 1));
+		r = base_map_set(&in->by_place, key, sizeof(key), (void *)(uintptr_t)(nr + 1));
 	if (r < 0)
 		return r;
-	memset(&in->counts[in->nr * width], 0, width * sizeof(*in->counts));
-	in->v[in->nr] = *insn;
-	*at = ++in->nr;
+	memset(&in->counts[nr * width], 0, width * sizeof(*in->counts));
+	in->v[nr] = *insn;
+	*at = ++in->test.nr;
 	return 0;
 }
 
@@ -125,22 +125,23 @@ int regress_insns_add(struct regress_routines *x, const struct base_map *names, 
 int regress_insns_test(struct regress_routines *x, const bool *keep, size_t width)
 {
 	struct regress_insns *in = &x->insns;
+	size_t nr = in->test.nr;
 	int r;
 
-	in->test = (struct regress){ .nr = in->nr, .rate = x->test.rate, .least = x->test.least };
+	in->test = (struct regress){ .nr = nr, .rate = x->test.rate, .least = x->test.least };
 	memcpy(in->test.nr_replicates, x->test.nr_replicates, sizeof(in->test.nr_replicates));
-	in->test.v = calloc(in->nr + 1, sizeof(*in->test.v));
+	in->test.v = calloc(nr + 1, sizeof(*in->test.v));
 	if (!in->test.v)
 		return -ENOMEM;
-	if (in->nr)
-		regress_counts_drop(in->counts, in->nr, keep, width);
-	for (size_t i = 0; i < in->nr; i++)
+	if (nr)
+		regress_counts_drop(in->counts, nr, keep, width);
+	for (size_t i = 0; i < nr; i++)
 		in->test.v[i].count = &in->counts[i * width];
 	r = regress_make(&in->test);
 	if (r != -EINVAL)
 		return r;
 	/* No routine with equal code has samples in both sets: there is nothing to compare. */
-	in->nr = in->test.nr = 0;
+	in->test.nr = 0;
 	return 0;
 }
 

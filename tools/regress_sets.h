@@ -29,8 +29,8 @@ struct regress_insn {
 };
 
 struct regress_insns {
-	struct regress_insn *v;
-	size_t nr, cap, cap_counts;
+	struct regress_insn *v; /* as test.v, which there is from regress_insns_test on */
+	size_t cap, cap_counts;
 	struct base_map by_place; /* routine and offset: index + 1 */
 	uint64_t *counts;	  /* by instruction and replicate */
 	struct regress test;

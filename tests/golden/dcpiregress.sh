@@ -89,6 +89,15 @@ for host in {1..70}; do
 		done
 	} | "$mkdb" many
 done
+# So few samples that they do not tell how replicates vary.
+"$mkdb" few </dev/null
+{
+	echo platform box
+	for epoch in 1700000000 1700000060 1700000120 1700000180; do
+		echo epoch $epoch
+		profile a r1=$((epoch / 60 % 5 + 12)) r2=9 r3=8
+	done
+} | "$mkdb" few
 export DCPIDB=runs
 one=202311142213 two=202311142214 three=202311142215 four=202311142216
 {
@@ -104,6 +113,7 @@ one=202311142213 two=202311142214 three=202311142215 four=202311142216
 	run dcpiregress -no_header -every -db copies -set -epoch $one -set -epoch $three
 	run dcpiregress -no_header -every -db copies -set -epoch $one..$two -set -epoch $three..$four
 	run dcpiregress -db many -set -epoch $one -set -epoch $two
+	run dcpiregress -every -db few -set -epoch $one..$two -set -epoch $three..$four
 	run dcpiregress -set -epoch $one
 	run dcpiregress prog -set -set
 	run dcpiregress -set -epoch $one no_such_image -set
