@@ -28,21 +28,38 @@ static size_t first_of(const struct regress *x, int set)
 
 /* ---- variance ------------------------------------------------------------------------------ */
 
+/* The part of the variance in one replicate that is not chance in sampling, of a routine with @n
+ * samples in both sets: routines are unlike in that part alone. */
+static double share_of(const struct regress *x, double n)
+{
+	double mean = n / (double)nr_all(x);
+
+	return x->overdispersion > 0 ? 1 - 1 / (1 + x->overdispersion * mean) : 1;
+}
+
+/* The degrees that the typical spread has for a routine with @n samples in both sets, more where
+ * the part is small that routines are unlike in. The part's square would do if they differed
+ * little. */
+static double prior_of(const struct regress *x, double n)
+{
+	return x->prior_degrees / share_of(x, n);
+}
+
 /* The spread of a row: its own, drawn to the typical one. */
 static double spread_of(const struct regress *x, const struct regress_row *row)
 {
-	double d0 = x->prior_degrees, d = row->degrees;
+	double d0 = prior_of(x, row->sum[0] + row->sum[1]), d = row->degrees;
 
 	if (isinf(d0))
 		return x->prior;
 	return fmax(1, (d0 * x->prior + d * row->spread) / (d0 + d));
 }
 
-/* The degrees of freedom of a row's variance, of which @own are its own. All rows' together bound
- * them, as the typical spread is known no better than that. */
-static double degrees_of(const struct regress *x, double own)
+/* The degrees of freedom of the variance of a routine with @n samples in both sets, of which @own
+ * are its own. All routines' together bound them, as the typical spread is known no better. */
+static double degrees_of(const struct regress *x, double n, double own)
 {
-	return x->pooled_degrees > 0 ? fmin(x->prior_degrees + own, x->pooled_degrees) : INFINITY;
+	return x->pooled_degrees > 0 ? fmin(prior_of(x, n) + own, x->pooled_degrees) : INFINITY;
 }
 
 /* The sum over a set's replicates of the squares of their parts. */
@@ -257,40 +274,65 @@ static double trigamma_inverse(double y)
 	return high;
 }
 
+/* The moments of the logarithms of spreads, less what chance makes them. */
+struct moments {
+	double n, sum, squares, within, weights, error;
+};
+
+static void add_moments(const struct regress *x, const struct regress_row *row, double mean,
+			struct moments *m)
+{
+	double half = row->degrees / 2, share = share_of(x, row->sum[0] + row->sum[1]),
+	       weight = share * share;
+	double e, within;
+
+	if (row->excluded || row->degrees == 0 || row->spread <= 0)
+		return;
+	e = log(row->spread) - chance_digamma(half) + log(half) - mean;
+	within = chance_trigamma(half);
+	m->n++;
+	m->sum += e;
+	m->squares += weight * (e * e - within);
+	m->weights += weight * weight;
+	m->error += 2 * weight * weight * within * within;
+}
+
+static struct moments moments_of(const struct regress *x, double mean)
+{
+	struct moments m = { 0 };
+
+	for (size_t i = 0; i < x->nr; i++)
+		add_moments(x, &x->v[i], mean, &m);
+	return m;
+}
+
 /* Fits the distribution of true spreads to those seen: moments of their logarithms (Smyth 2004). */
 static void fit_prior(struct regress *x)
 {
-	double sum = 0, squares = 0, within = 0, n = 0, mean, extra;
+	struct moments m;
+	double mean, extra;
 
 	for (size_t i = 0; i < x->nr; i++) {
 		struct regress_row *row = &x->v[i];
-		double half, e;
 
 		row->spread = pearson(x, row, x->overdispersion, &row->degrees);
 		x->pooled_degrees += row->excluded ? 0 : row->degrees;
 		if (row->degrees > 0)
 			row->spread /= row->degrees;
-		half = row->degrees / 2;
-		if (row->excluded || row->degrees == 0 || row->spread <= 0)
-			continue;
-		e = log(row->spread) - chance_digamma(half) + log(half);
-		n++;
-		sum += e;
-		squares += e * e;
-		within += chance_trigamma(half);
 	}
 	x->prior = 1;
 	x->prior_degrees = INFINITY;
-	if (n < 3)
+	m = moments_of(x, 0);
+	if (m.n < 3)
 		return;
-	mean = sum / n;
-	extra = fmax(0, (squares - n * mean * mean) / (n - 1) - within / n);
+	mean = m.sum / m.n;
+	m = moments_of(x, mean);
+	extra = fmax(0, m.squares / m.weights * m.n / (m.n - 1));
 	/* One standard error more than is seen: rows that differ more than was thought are false
 	 * alarms, and the limit grows little by it where there are many. */
-	extra += (extra + within / n) * sqrt(2 / n);
+	extra += sqrt(m.error) / m.weights + extra * sqrt(2 / m.n);
 	x->prior_degrees = 2 * trigamma_inverse(extra);
-	x->prior = exp(mean + chance_digamma(x->prior_degrees / 2) - log(x->prior_degrees / 2));
-	x->prior = fmax(1, x->prior);
+	x->prior = fmax(1, exp(mean));
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -306,7 +348,7 @@ static double test(const struct regress *x, const struct regress_row *row, int w
 	t = (row->sum[1] / b - row->sum[0] / a) / mean;
 	t /= sqrt(variance_of(x, mean * x->total[0], mean * x->total[1], spread_of(x, row)) +
 		  x->size_error);
-	return fmax(exact, chance_above(way ? -t : t, degrees_of(x, row->degrees)));
+	return fmax(exact, chance_above(way ? -t : t, degrees_of(x, n, row->degrees)));
 }
 
 static void test_all(struct regress *x, double factor)
@@ -403,9 +445,9 @@ static double limit_of(const struct regress *x, double a, double spread, double 
 
 double regress_limit(const struct regress *x, double samples)
 {
-	double own = (double)(nr_all(x) - 2);
+	double own = (double)(nr_all(x) - 2), n = samples * (1 + x->total[1] / x->total[0]);
 
-	return limit_of(x, samples, x->prior, reach_of(x, degrees_of(x, own)));
+	return limit_of(x, samples, x->prior, reach_of(x, degrees_of(x, n, own)));
 }
 
 /* Most rows have as many degrees as the one before them. */
@@ -415,7 +457,8 @@ static void find_limits(struct regress *x)
 
 	for (size_t i = 0; i < x->nr; i++) {
 		struct regress_row *row = &x->v[i];
-		double degrees = degrees_of(x, row->degrees);
+		double n = row->sum[0] + row->sum[1];
+		double degrees = degrees_of(x, n, row->degrees);
 
 		row->limit = INFINITY;
 		if (row->excluded || row->sum[0] == 0)
