@@ -20,30 +20,27 @@ struct renaming {
 static void *const several = (void *)UINTPTR_MAX;
 
 /* Hashes the code of a routine that is in one set alone. False: it is not known. */
-static bool code_key(struct analysis *a, const struct analysis_diff_row *d, int set,
+static bool code_key(struct analysis_opened *o, const struct analysis_diff_row *d, int set,
 		     struct base_buf *key)
 {
 	const struct analysis_row *row = d->row[set];
 	const char *image = analysis_diff_image(d);
 	const struct image_symbol *symbol;
-	struct image *img = NULL;
+	struct image *img;
 	uint64_t hash = 0;
-	bool ok = false;
 
-	if (!row->procedure || row->facility || row->nr_places != 1 || row->unread ||
-	    analysis_image_open(a, row->places[0].image, &img, NULL) < 0)
+	if (!row->procedure || row->facility || row->nr_places != 1 || row->unread)
 		return false;
-	symbol = image_symbol_at(img, row->places[0].vaddr);
-	if (symbol && analysis_code_hash(img, symbol, true, &hash) >= 0) {
-		base_buf_clear(key);
-		ok = base_buf_append(key, &hash, sizeof(hash)) >= 0 &&
-		     base_buf_append(key, image, strlen(image)) >= 0;
-	}
-	image_close(img);
-	return ok;
+	img = analysis_opened_image(o, row->places[0].image);
+	symbol = img ? image_symbol_at(img, row->places[0].vaddr) : NULL;
+	if (!symbol || analysis_code_hash(img, symbol, true, &hash) < 0)
+		return false;
+	base_buf_clear(key);
+	return base_buf_append(key, &hash, sizeof(hash)) >= 0 &&
+	       base_buf_append(key, image, strlen(image)) >= 0;
 }
 
-static int note_codes(struct renaming *n, struct analysis *const a[2],
+static int note_codes(struct renaming *n, struct analysis_opened o[2],
 		      const struct regress_routines *x, struct base_buf *key)
 {
 	int r = 0;
@@ -55,7 +52,7 @@ static int note_codes(struct renaming *n, struct analysis *const a[2],
 		void *value = (void *)(uintptr_t)(i + 1);
 
 		if ((state != REGRESS_NEW && state != REGRESS_VANISHED) ||
-		    !code_key(a[set], d, set, key))
+		    !code_key(&o[set], d, set, key))
 			continue;
 		if (base_map_get(&n->by_code[set], key->data, key->len))
 			value = several;
@@ -80,16 +77,16 @@ static void rename_routine(struct regress_routines *x, size_t to, size_t from)
 }
 
 /* A vanished routine and a new one whose code is equal, each the only one with it, are one. */
-static int join_renamed(struct analysis *const a[2], struct regress_routines *x)
+static int join_renamed(struct analysis_opened o[2], struct regress_routines *x)
 {
 	struct renaming n = { 0 };
 	struct base_buf key = { 0 };
-	int r = note_codes(&n, a, x, &key);
+	int r = note_codes(&n, o, x, &key);
 
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
 		void *at[2];
 
-		if (x->v[i].state != REGRESS_VANISHED || !code_key(a[0], &x->diff.v[i], 0, &key))
+		if (x->v[i].state != REGRESS_VANISHED || !code_key(&o[0], &x->diff.v[i], 0, &key))
 			continue;
 		for (int set = 0; set < 2; set++)
 			at[set] = base_map_get(&n.by_code[set], key.data, key.len);
@@ -120,29 +117,17 @@ static int note_images(struct base_map *by_name, const struct regress_routines *
 	return r;
 }
 
-struct other {
-	struct analysis_image *of;
-	struct image *img;
-};
-
-static bool has_routine(struct analysis *a, struct analysis_image *ai, const char *name,
-			struct other *o)
+static bool has_routine(struct analysis_opened *o, struct analysis_image *ai, const char *name)
 {
+	struct image *img = analysis_opened_image(o, ai);
 	size_t pos = 0;
 
-	if (o->of != ai) {
-		image_close(o->img);
-		o->img = NULL;
-		o->of = ai;
-		analysis_image_open(a, ai, &o->img, NULL);
-	}
-	return o->img && image_symbol_find(o->img, name, &pos);
+	return img && image_symbol_find(img, name, &pos);
 }
 
 /* A routine without samples in a set is compared where that set's image has it. */
-static int find_states(struct analysis *const a[2], struct regress_routines *x)
+static int find_states(struct analysis_opened o[2], struct regress_routines *x)
 {
-	struct other other[2] = { { 0 } };
 	struct base_map by_name[2] = { { 0 } };
 	int r = note_images(&by_name[0], x, 0);
 
@@ -157,14 +142,11 @@ static int find_states(struct analysis *const a[2], struct regress_routines *x)
 
 		if (!name)
 			x->v[i].state = REGRESS_OTHER;
-		else if ((!d->row[0] || !d->row[1]) &&
-			 !(ai && has_routine(a[without], ai, name, &other[without])))
+		else if ((!d->row[0] || !d->row[1]) && !(ai && has_routine(&o[without], ai, name)))
 			x->v[i].state = without ? REGRESS_VANISHED : REGRESS_NEW;
 	}
-	for (int set = 0; set < 2; set++) {
-		image_close(other[set].img);
-		base_map_release(&by_name[set]);
-	}
+	base_map_release(&by_name[0]);
+	base_map_release(&by_name[1]);
 	return r;
 }
 
@@ -386,6 +368,7 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 {
 	struct analysis *const a[2] = { sets[0].a, sets[1].a };
 	struct analysis_rows *const rows[2] = { &sets[0].rows, &sets[1].rows };
+	struct analysis_opened opened[2] = { { .a = a[0] }, { .a = a[1] } };
 	int r = analysis_diff_rows(a, rows, event, &x->diff);
 
 	if (r >= 0) {
@@ -397,9 +380,11 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++)
 		x->v[i].counts_as = i;
 	if (r >= 0)
-		r = find_states(a, x);
+		r = find_states(opened, x);
 	if (r >= 0)
-		r = join_renamed(a, x);
+		r = join_renamed(opened, x);
+	image_close(opened[0].image);
+	image_close(opened[1].image);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot compare");
 	return read_counts(sets, event, x, err);

@@ -98,30 +98,26 @@ static void diff_moved_release(struct diff_moved *m)
  * names: a hash in Rust's names depends on the compiler's version and on the program's.
  */
 
-/* The image that was opened last, by set. */
-struct opened {
-	struct analysis *a;
-	const struct analysis_image *of;
-	struct image *image;
-};
-
 struct renaming {
-	struct opened opened[2];
-	struct base_map only_a; /* image and readable name: index in the rows + 1 */
+	struct analysis_opened opened[2]; /* by set */
+	struct base_map only_a;		  /* image and readable name: index in the rows + 1 */
 };
 
-/* Opens the row's image; NULL: it cannot be read. */
-static struct image *opened_image(struct opened *o, const struct analysis_row *row)
+struct image *analysis_opened_image(struct analysis_opened *o, struct analysis_image *ai)
 {
-	if (!row->nr_places)
-		return NULL;
-	if (o->of != row->places[0].image) {
+	if (o->of != ai) {
 		image_close(o->image);
 		o->image = NULL;
-		o->of = row->places[0].image;
-		analysis_image_open(o->a, row->places[0].image, &o->image, NULL);
+		o->of = ai;
+		analysis_image_open(o->a, ai, &o->image, NULL);
 	}
 	return o->image;
+}
+
+/* NULL: the row's image cannot be read. */
+static struct image *image_of_row(struct analysis_opened *o, const struct analysis_row *row)
+{
+	return row->nr_places ? analysis_opened_image(o, row->places[0].image) : NULL;
 }
 
 static bool has(struct image *img, const char *name)
@@ -134,7 +130,7 @@ static bool has(struct image *img, const char *name)
 /* Is it one procedure in two builds? Then neither build has a procedure of the other's name. */
 static bool renamed(struct renaming *x, const struct analysis_row *a, const struct analysis_row *b)
 {
-	struct image *in_a = opened_image(&x->opened[0], a), *in_b = opened_image(&x->opened[1], b);
+	struct image *in_a = image_of_row(&x->opened[0], a), *in_b = image_of_row(&x->opened[1], b);
 
 	return in_a && in_b && !base_id_equal(image_id(in_a), image_id(in_b)) &&
 	       !has(in_b, a->procedure) && !has(in_a, b->procedure);
@@ -440,28 +436,24 @@ static int differing(const struct analysis_diff *d, int set, struct analysis_pla
 	return r;
 }
 
-/* Masks the code of one set; each image is opened once, as its symbols cost more than the code. */
+/* Masks the code of one set, image by image. */
 static int mask_set(struct pair *p, int set)
 {
 	struct analysis_place **v = NULL;
-	struct image *img = NULL;
+	struct analysis_opened opened = { .a = p->a[set] };
 	size_t nr = 0;
 	int r = differing(p->out, set, &v, &nr);
 
 	for (size_t i = 0; i < nr && r >= 0; i++) {
+		struct image *img = analysis_opened_image(&opened, v[i]->image);
 		const struct image_symbol *symbol;
 
-		if (!i || v[i]->image != v[i - 1]->image) {
-			image_close(img);
-			img = NULL;
-			analysis_image_open(p->a[set], v[i]->image, &img, NULL);
-		}
 		symbol = img ? image_symbol_at(img, v[i]->vaddr) : NULL;
 		v[i]->masked = v[i]->hash;
 		if (symbol && (r = analysis_code_hash(img, symbol, true, &v[i]->masked)) != -ENOMEM)
 			r = 0;
 	}
-	image_close(img);
+	image_close(opened.image);
 	free(v);
 	return r;
 }
