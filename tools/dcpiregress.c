@@ -121,49 +121,52 @@ static int choose_event(struct report *x, struct base_err *err)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-static const char *verdict_of(const struct report *x, size_t i)
+/* In the order of the table; routines from UNCHANGED on are shown with -every alone. */
+enum verdict { SLOWER, FASTER, NEW, VANISHED, UNCHANGED, TOO_FEW, NOT_COMPARED };
+
+static const char *const words[] = {
+	[SLOWER] = "slower",
+	[FASTER] = "faster",
+	[NEW] = "new",
+	[VANISHED] = "vanished",
+	[UNCHANGED] = "same",
+	[TOO_FEW] = "too few",
+	[NOT_COMPARED] = "not compared",
+};
+
+static enum verdict verdict_of_row(const struct regress_row *row)
 {
-	switch (x->r.v[i].state) {
-	case REGRESS_NEW:
-		return "new";
-	case REGRESS_VANISHED:
-		return "vanished";
-	case REGRESS_OTHER:
-		return "not compared";
-	case REGRESS_BOTH:
-		break;
-	}
-	switch (x->r.test.v[i].verdict) {
-	case REGRESS_SLOWER:
-		return "slower";
-	case REGRESS_FASTER:
-		return "faster";
-	case REGRESS_FEW:
-		return "too few";
-	case REGRESS_SAME:
-	case REGRESS_UNTESTED:
-		break;
-	}
-	return "same";
+	static const enum verdict verdicts[] = {
+		[REGRESS_SAME] = UNCHANGED,	   [REGRESS_SLOWER] = SLOWER,
+		[REGRESS_FASTER] = FASTER,	   [REGRESS_FEW] = TOO_FEW,
+		[REGRESS_UNTESTED] = NOT_COMPARED,
+	};
+
+	return verdicts[row->verdict];
 }
 
-/* Slower, faster, new, vanished ones, and the rest. */
+static enum verdict verdict_of(const struct report *x, size_t i)
+{
+	enum regress_state state = x->r.v[i].state;
+
+	if (state == REGRESS_BOTH)
+		return verdict_of_row(&x->r.test.v[i]);
+	return state == REGRESS_NEW ? NEW : state == REGRESS_VANISHED ? VANISHED : NOT_COMPARED;
+}
+
+/* Unchanged ones and those that could not be compared are sorted by samples alone. */
 static int group_of(const struct report *x, size_t i)
 {
-	static const char *const groups[] = { "slower", "faster", "new", "vanished" };
-	const char *verdict = verdict_of(x, i);
+	enum verdict v = verdict_of(x, i);
 
-	for (int g = 0; g < 4; g++)
-		if (strcmp(groups[g], verdict) == 0)
-			return g;
-	return 4;
+	return v < UNCHANGED ? (int)v : UNCHANGED;
 }
 
 static int by_verdict(const void *pa, const void *pb, void *ctx)
 {
 	const struct report *x = ctx;
 	size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
-	const uint64_t *ca = x->r.v[a].d.count, *cb = x->r.v[b].d.count;
+	const uint64_t *ca = x->r.diff.v[a].count, *cb = x->r.diff.v[b].count;
 	int ga = group_of(x, a), gb = group_of(x, b);
 
 	if (ga != gb)
@@ -175,12 +178,12 @@ static int by_verdict(const void *pa, const void *pb, void *ctx)
 
 static bool has_row(const struct report *x, size_t i)
 {
-	return x->r.v[i].d.row[0] || x->r.v[i].d.row[1];
+	return x->r.diff.v[i].row[0] || x->r.diff.v[i].row[1];
 }
 
 static bool shown(const struct report *x, size_t i)
 {
-	return has_row(x, i) && (every || group_of(x, i) < 4);
+	return has_row(x, i) && (every || verdict_of(x, i) < UNCHANGED);
 }
 
 static int sort(struct report *x, struct base_err *err)
@@ -210,7 +213,7 @@ static void hidden(const struct report *x, uint64_t count[2])
 	count[0] = count[1] = 0;
 	for (size_t i = 0; i < x->r.test.nr; i++)
 		for (int set = 0; set < 2 && !shown(x, i); set++)
-			count[set] += has_row(x, i) ? x->r.v[i].d.count[set] : 0;
+			count[set] += has_row(x, i) ? x->r.diff.v[i].count[set] : 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -230,7 +233,7 @@ static void print_head(const struct report *x)
 		putchar('\n');
 	}
 	printf("replicates %zu in A, %zu in B", t->nr_replicates[0], t->nr_replicates[1]);
-	if (t->nr_replicates[0] + t->nr_replicates[1] > 2)
+	if (t->pooled_degrees > 0)
 		printf("; between them a routine varies by %.2f %%, beside chance\n",
 		       100 * sqrt(t->overdispersion));
 	else
@@ -239,9 +242,12 @@ static void print_head(const struct report *x)
 	       t->total[1] / t->total[0], t->nr_sized);
 	printf("tested     %zu routines; of runs in which nothing got slower %g %% have an alarm\n",
 	       t->nr_tested, rate);
-	for (int i = 0; i < NR_LIMITS; i++)
-		printf("limit at %s samples: %.2g %%\n", limits_text[i],
-		       100 * regress_limit(t, limits_at[i]));
+	for (int i = 0; i < NR_LIMITS; i++) {
+		double limit = 100 * regress_limit(t, limits_at[i]);
+
+		printf("limit at %s samples: %.*g %%\n", limits_text[i], limit < 100 ? 2 : 15,
+		       limit < 100 ? limit : round(limit));
+	}
 	printf("slower %zu, faster %zu\n\n", nr_of(t, REGRESS_SLOWER), nr_of(t, REGRESS_FASTER));
 }
 
@@ -256,19 +262,20 @@ static void put_percent(struct table *t, double part, bool sign)
 static void put_row(const struct report *x, struct table *t, size_t i)
 {
 	const struct regress_routine *v = &x->r.v[i];
+	const struct analysis_diff_row *d = &x->r.diff.v[i];
 	const struct regress_row *row = &x->r.test.v[i];
-	const char *image = analysis_diff_image(&v->d), *label = analysis_diff_label(&v->d);
+	const char *image = analysis_diff_image(d), *label = analysis_diff_label(d);
 	bool tested = !row->excluded;
 
-	table_cell(t, "%" PRIu64, v->d.count[0]);
-	table_cell(t, "%" PRIu64, v->d.count[1]);
+	table_cell(t, "%" PRIu64, d->count[0]);
+	table_cell(t, "%" PRIu64, d->count[1]);
 	put_percent(t, tested ? row->ratio - 1 : INFINITY, true);
 	put_percent(t, tested ? row->limit : INFINITY, false);
 	if (tested)
 		table_cell(t, "%.1e", row->p[row->ratio < 1]);
 	else
 		table_cell(t, "%s", "");
-	table_cell(t, "%s", verdict_of(x, i));
+	table_cell(t, "%s", words[verdict_of(x, i)]);
 	if (v->renamed)
 		table_cell(t, "%s (now %s)", demangle_shown(label), v->renamed);
 	else
@@ -286,28 +293,23 @@ static void put_sum(struct table *t, const uint64_t count[2], const char *name)
 	table_cell(t, "%s", "");
 }
 
-static const char *verdict_of_insn(const struct regress_row *row)
-{
-	return row->verdict == REGRESS_SLOWER ? "slower" : "faster";
-}
-
 static bool is_changed(const struct regress_row *row)
 {
-	return row->verdict == REGRESS_SLOWER || row->verdict == REGRESS_FASTER;
+	return verdict_of_row(row) < UNCHANGED;
 }
 
 static void put_insn(const struct report *x, struct table *t, size_t i)
 {
 	const struct regress_row *row = &x->r.insns.test.v[i];
 	const struct regress_insn *insn = &x->r.insns.v[i];
-	const struct analysis_diff_row *d = &x->r.v[insn->routine].d;
+	const struct analysis_diff_row *d = &x->r.diff.v[insn->routine];
 
 	table_cell(t, "%.0f", row->sum[0]);
 	table_cell(t, "%.0f", row->sum[1]);
 	put_percent(t, row->ratio - 1, true);
 	put_percent(t, row->limit, false);
 	table_cell(t, "%.1e", row->p[row->ratio < 1]);
-	table_cell(t, "%s", verdict_of_insn(row));
+	table_cell(t, "%s", words[verdict_of_row(row)]);
 	table_cell(t, "%s+0x%" PRIx64, demangle_shown(analysis_diff_label(d)), insn->off);
 	table_cell(t, "%s", analysis_diff_image(d));
 }
@@ -328,7 +330,7 @@ static int print_insns(const struct report *x)
 	for (size_t i = 0; i < in->nr; i++)
 		if (is_changed(&in->v[i]))
 			put_insn(x, &t, i);
-	printf("\n%zu instructions tested, slower %zu, faster %zu\n", in->nr ? in->nr_tested : 0,
+	printf("\n%zu instructions tested, slower %zu, faster %zu\n", in->nr_tested,
 	       nr_of(in, REGRESS_SLOWER), nr_of(in, REGRESS_FASTER));
 	r = table_print(&t, !no_header, stdout);
 	table_release(&t);
@@ -380,18 +382,19 @@ static struct json_object *json_finite(double value, bool known)
 static struct json_object *json_row(const struct report *x, size_t i)
 {
 	const struct regress_routine *v = &x->r.v[i];
+	const struct analysis_diff_row *d = &x->r.diff.v[i];
 	const struct regress_row *row = &x->r.test.v[i];
-	const struct analysis_row *any = v->d.row[0] ? v->d.row[0] : v->d.row[1];
+	const struct analysis_row *any = d->row[0] ? d->row[0] : d->row[1];
 	struct json_object *o = json_object_new_object();
 	bool tested = !row->excluded;
 
 	report_json_procedure(o, any->procedure);
 	json_object_object_add(o, "label",
-			       report_json_text(demangle_shown(analysis_diff_label(&v->d))));
+			       report_json_text(demangle_shown(analysis_diff_label(d))));
 	json_object_object_add(o, "renamed", report_json_text(v->renamed));
-	json_object_object_add(o, "image", report_json_text(analysis_diff_image(&v->d)));
-	json_object_object_add(o, "samples", json_counts(v->d.count));
-	json_object_object_add(o, "verdict", json_object_new_string(verdict_of(x, i)));
+	json_object_object_add(o, "image", report_json_text(analysis_diff_image(d)));
+	json_object_object_add(o, "samples", json_counts(d->count));
+	json_object_object_add(o, "verdict", json_object_new_string(words[verdict_of(x, i)]));
 	json_object_object_add(o, "change", json_finite(row->ratio - 1, tested));
 	json_object_object_add(o, "limit", json_finite(row->limit, tested));
 	json_object_object_add(o, "chance_slower", json_finite(row->p[0], tested));
@@ -419,7 +422,7 @@ static struct json_object *json_limits(const struct regress *t)
 
 		json_object_object_add(o, "samples", report_json_number(limits_at[i]));
 		json_object_object_add(o, "limit",
-				       report_json_number(regress_limit(t, limits_at[i])));
+				       json_finite(regress_limit(t, limits_at[i]), true));
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -429,7 +432,7 @@ static struct json_object *json_insn(const struct report *x, size_t i)
 {
 	const struct regress_row *row = &x->r.insns.test.v[i];
 	const struct regress_insn *insn = &x->r.insns.v[i];
-	const struct analysis_diff_row *d = &x->r.v[insn->routine].d;
+	const struct analysis_diff_row *d = &x->r.diff.v[insn->routine];
 	struct json_object *o = json_object_new_object();
 
 	report_json_procedure(o, d->row[0]->procedure);
@@ -438,7 +441,7 @@ static struct json_object *json_insn(const struct report *x, size_t i)
 	json_object_object_add(
 		o, "samples",
 		json_counts((uint64_t[2]){ (uint64_t)row->sum[0], (uint64_t)row->sum[1] }));
-	json_object_object_add(o, "verdict", json_object_new_string(verdict_of_insn(row)));
+	json_object_object_add(o, "verdict", json_object_new_string(words[verdict_of_row(row)]));
 	json_object_object_add(o, "change", json_finite(row->ratio - 1, true));
 	json_object_object_add(o, "limit", json_finite(row->limit, true));
 	json_object_object_add(o, "chance_slower", json_finite(row->p[0], true));
@@ -474,7 +477,8 @@ static int print_json(const struct report *x, struct base_err *err)
 	json_object_object_add(root, "least", report_json_number(t->least));
 	json_object_object_add(root, "tested", json_object_new_uint64(t->nr_tested));
 	json_object_object_add(root, "scale", report_json_number(t->total[1] / t->total[0]));
-	json_object_object_add(root, "overdispersion", report_json_number(t->overdispersion));
+	json_object_object_add(root, "overdispersion",
+			       json_finite(t->overdispersion, t->pooled_degrees > 0));
 	json_object_object_add(root, "limits", json_limits(t));
 	json_object_object_add(root, "slower", json_object_new_uint64(nr_of(t, REGRESS_SLOWER)));
 	json_object_object_add(root, "faster", json_object_new_uint64(nr_of(t, REGRESS_FASTER)));

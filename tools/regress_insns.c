@@ -18,47 +18,48 @@ struct reader {
 };
 
 /* Do instructions of the routine have the same places in both sets? */
-static bool has_equal_code(const struct regress_routine *v)
+static bool has_equal_code(const struct regress_routines *x, size_t i)
 {
-	const struct analysis_diff_row *d = &v->d;
+	const struct analysis_diff_row *d = &x->diff.v[i];
 
-	return v->state == REGRESS_BOTH && d->row[0] && d->row[1] && d->row[0]->nr_places == 1 &&
-	       d->row[1]->nr_places == 1 &&
+	return x->v[i].state == REGRESS_BOTH && d->row[0] && d->row[1] &&
+	       d->row[0]->nr_places == 1 && d->row[1]->nr_places == 1 &&
 	       (d->code == ANALYSIS_CODE_EQUAL || d->code == ANALYSIS_CODE_OPERANDS);
 }
 
-static size_t routine_of(struct reader *d, const struct image_symbol *symbol)
+static int find_routine(struct reader *d, const struct image_symbol *symbol)
 {
 	size_t at;
+	int r;
 
 	if (symbol == d->last)
-		return d->routine;
-	at = regress_index_of(d->names, d->image_name, symbol->name, &d->key);
+		return 0;
+	r = regress_find(d->names, d->image_name, symbol->name, &d->key, &at);
 	d->last = symbol;
-	d->routine = at && has_equal_code(&d->x->v[at - 1]) ? at : 0;
-	return d->routine;
+	d->routine = at && has_equal_code(d->x, at - 1) ? at : 0;
+	return r;
 }
 
 /* Finds or adds a row without samples. */
 static int find(struct regress_insns *in, const struct regress_insn *insn, size_t width, size_t *at)
 {
 	uint64_t key[2] = { insn->routine, insn->off };
+	size_t nr = in->test.nr;
 	int r;
 
 	*at = (size_t)(uintptr_t)base_map_get(&in->by_place, key, sizeof(key));
 	if (*at)
 		return 0;
-	r = base_grow(&in->v, &in->cap, in->nr + 1, sizeof(*in->v));
+	r = base_grow(&in->v, &in->cap, nr + 1, sizeof(*in->v));
 	if (r >= 0)
-		r = base_grow(&in->counts, &in->cap_counts, (in->nr + 1) * width,
-			      sizeof(*in->counts));
+		r = base_grow(&in->counts, &in->cap_counts, (nr + 1) * width, sizeof(*in->counts));
 	if (r >= 0)
-		r = base_map_set(&in->by_place, key, sizeof(key), (void *)(uintptr_t)(in->nr + 1));
+		r = base_map_set(&in->by_place, key, sizeof(key), (void *)(uintptr_t)(nr + 1));
 	if (r < 0)
 		return r;
-	memset(&in->counts[in->nr * width], 0, width * sizeof(*in->counts));
-	in->v[in->nr] = *insn;
-	*at = ++in->nr;
+	memset(&in->counts[nr * width], 0, width * sizeof(*in->counts));
+	in->v[nr] = *insn;
+	*at = ++in->test.nr;
 	return 0;
 }
 
@@ -72,8 +73,11 @@ static int add_entry(struct reader *d, struct image *img, uint64_t off, uint64_t
 	int r;
 
 	symbol = image_vaddr(img, off, &vaddr) < 0 ? NULL : image_symbol_at(img, vaddr);
-	if (!symbol || !count || !routine_of(d, symbol))
+	if (!symbol || !count)
 		return 0;
+	r = find_routine(d, symbol);
+	if (r < 0 || !d->routine)
+		return r;
 	insn = (struct regress_insn){ d->routine - 1, vaddr - symbol->vaddr };
 	r = find(in, &insn, d->width, &at);
 	if (r >= 0)
@@ -121,22 +125,23 @@ int regress_insns_add(struct regress_routines *x, const struct base_map *names, 
 int regress_insns_test(struct regress_routines *x, const bool *keep, size_t width)
 {
 	struct regress_insns *in = &x->insns;
+	size_t nr = in->test.nr;
 	int r;
 
-	in->test = (struct regress){ .nr = in->nr, .rate = x->test.rate, .least = x->test.least };
+	in->test = (struct regress){ .nr = nr, .rate = x->test.rate, .least = x->test.least };
 	memcpy(in->test.nr_replicates, x->test.nr_replicates, sizeof(in->test.nr_replicates));
-	in->test.v = calloc(in->nr + 1, sizeof(*in->test.v));
+	in->test.v = calloc(nr + 1, sizeof(*in->test.v));
 	if (!in->test.v)
 		return -ENOMEM;
-	if (in->nr)
-		regress_counts_drop(in->counts, in->nr, keep, width);
-	for (size_t i = 0; i < in->nr; i++)
+	if (nr)
+		regress_counts_drop(in->counts, nr, keep, width);
+	for (size_t i = 0; i < nr; i++)
 		in->test.v[i].count = &in->counts[i * width];
 	r = regress_make(&in->test);
 	if (r != -EINVAL)
 		return r;
 	/* No routine with equal code has samples in both sets: there is nothing to compare. */
-	in->nr = in->test.nr = 0;
+	in->test.nr = 0;
 	return 0;
 }
 

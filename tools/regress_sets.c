@@ -8,7 +8,7 @@
 #include "regress_sets.h"
 #include "report.h"
 
-/* More replicates say little more about how they vary, and each is read on its own. */
+/* More replicates say little more about how they vary. */
 enum { REPLICATES_MAX = 64 };
 
 /* ---- renamed routines ---------------------------------------------------------------------- */
@@ -20,30 +20,27 @@ struct renaming {
 static void *const several = (void *)UINTPTR_MAX;
 
 /* Hashes the code of a routine that is in one set alone. False: it is not known. */
-static bool code_key(struct analysis *a, const struct analysis_diff_row *d, int set,
+static bool code_key(struct analysis_opened *o, const struct analysis_diff_row *d, int set,
 		     struct base_buf *key)
 {
 	const struct analysis_row *row = d->row[set];
 	const char *image = analysis_diff_image(d);
 	const struct image_symbol *symbol;
-	struct image *img = NULL;
+	struct image *img;
 	uint64_t hash = 0;
-	bool ok = false;
 
-	if (!row->procedure || row->facility || row->nr_places != 1 || row->unread ||
-	    analysis_image_open(a, row->places[0].image, &img, NULL) < 0)
+	if (!row->procedure || row->facility || row->nr_places != 1 || row->unread)
 		return false;
-	symbol = image_symbol_at(img, row->places[0].vaddr);
-	if (symbol && analysis_code_hash(img, symbol, true, &hash) >= 0) {
-		base_buf_clear(key);
-		ok = base_buf_append(key, &hash, sizeof(hash)) >= 0 &&
-		     base_buf_append(key, image, strlen(image)) >= 0;
-	}
-	image_close(img);
-	return ok;
+	img = analysis_opened_image(o, row->places[0].image);
+	symbol = img ? image_symbol_at(img, row->places[0].vaddr) : NULL;
+	if (!symbol || analysis_code_hash(img, symbol, true, &hash) < 0)
+		return false;
+	base_buf_clear(key);
+	return base_buf_append(key, &hash, sizeof(hash)) >= 0 &&
+	       base_buf_append(key, image, strlen(image)) >= 0;
 }
 
-static int note_codes(struct renaming *n, struct analysis *const a[2],
+static int note_codes(struct renaming *n, struct analysis_opened o[2],
 		      const struct regress_routines *x, struct base_buf *key)
 {
 	int r = 0;
@@ -55,7 +52,7 @@ static int note_codes(struct renaming *n, struct analysis *const a[2],
 		void *value = (void *)(uintptr_t)(i + 1);
 
 		if ((state != REGRESS_NEW && state != REGRESS_VANISHED) ||
-		    !code_key(a[set], d, set, key))
+		    !code_key(&o[set], d, set, key))
 			continue;
 		if (base_map_get(&n->by_code[set], key->data, key->len))
 			value = several;
@@ -64,31 +61,38 @@ static int note_codes(struct renaming *n, struct analysis *const a[2],
 	return r;
 }
 
+/* Makes the vanished routine @to and the new one @from one. */
+static void rename_routine(struct regress_routines *x, size_t to, size_t from)
+{
+	struct analysis_diff_row *d = x->diff.v;
+
+	d[to].row[1] = d[from].row[1];
+	d[to].count[1] = d[from].count[1];
+	d[to].code = ANALYSIS_CODE_OPERANDS;
+	d[from].row[1] = NULL;
+	x->v[to].renamed = d[to].row[1]->procedure;
+	x->v[to].state = REGRESS_BOTH;
+	x->v[from].state = REGRESS_OTHER;
+	x->v[from].counts_as = to;
+}
+
 /* A vanished routine and a new one whose code is equal, each the only one with it, are one. */
-static int join_renamed(struct analysis *const a[2], struct regress_routines *x)
+static int join_renamed(struct analysis_opened o[2], struct regress_routines *x)
 {
 	struct renaming n = { 0 };
 	struct base_buf key = { 0 };
-	int r = note_codes(&n, a, x, &key);
+	int r = note_codes(&n, o, x, &key);
 
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		struct regress_routine *to = &x->v[i], *from;
 		void *at[2];
 
-		if (to->state != REGRESS_VANISHED || !code_key(a[0], &to->d, 0, &key))
+		if (x->v[i].state != REGRESS_VANISHED || !code_key(&o[0], &x->diff.v[i], 0, &key))
 			continue;
 		for (int set = 0; set < 2; set++)
 			at[set] = base_map_get(&n.by_code[set], key.data, key.len);
 		if (!at[1] || at[0] == several || at[1] == several)
 			continue;
-		from = &x->v[(uintptr_t)at[1] - 1];
-		to->d.row[1] = from->d.row[1];
-		to->d.count[1] = from->d.count[1];
-		to->d.code = ANALYSIS_CODE_OPERANDS;
-		to->renamed = to->d.row[1]->procedure;
-		to->state = REGRESS_BOTH;
-		from->d.row[1] = NULL;
-		from->state = REGRESS_OTHER;
+		rename_routine(x, i, (uintptr_t)at[1] - 1);
 	}
 	base_map_release(&n.by_code[0]);
 	base_map_release(&n.by_code[1]);
@@ -113,59 +117,46 @@ static int note_images(struct base_map *by_name, const struct regress_routines *
 	return r;
 }
 
-struct other {
-	struct analysis_image *of;
-	struct image *img;
-};
-
-static bool has_routine(struct analysis *a, struct analysis_image *ai, const char *name,
-			struct other *o)
+static bool has_routine(struct analysis_opened *o, struct analysis_image *ai, const char *name)
 {
+	struct image *img = analysis_opened_image(o, ai);
 	size_t pos = 0;
 
-	if (o->of != ai) {
-		image_close(o->img);
-		o->img = NULL;
-		o->of = ai;
-		analysis_image_open(a, ai, &o->img, NULL);
-	}
-	return o->img && image_symbol_find(o->img, name, &pos);
+	return img && image_symbol_find(img, name, &pos);
 }
 
 /* A routine without samples in a set is compared where that set's image has it. */
-static int find_states(struct analysis *const a[2], struct regress_routines *x)
+static int find_states(struct analysis_opened o[2], struct regress_routines *x)
 {
-	struct other other[2] = { { 0 } };
 	struct base_map by_name[2] = { { 0 } };
 	int r = note_images(&by_name[0], x, 0);
 
 	if (r >= 0)
 		r = note_images(&by_name[1], x, 1);
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		struct analysis_diff_row *d = &x->v[i].d;
+		const struct analysis_diff_row *d = &x->diff.v[i];
 		int without = d->row[0] != NULL;
 		const char *image = analysis_diff_image(d);
 		struct analysis_image *ai = base_map_get(&by_name[without], image, strlen(image));
-		const char *name = d->row[!without] ? d->row[!without]->procedure : NULL;
+		const char *name = d->row[!without]->procedure;
 
-		if (!(d->row[0] ? d->row[0] : d->row[1])->procedure)
+		if (!name)
 			x->v[i].state = REGRESS_OTHER;
-		else if ((!d->row[0] || !d->row[1]) &&
-			 !(ai && has_routine(a[without], ai, name, &other[without])))
+		else if ((!d->row[0] || !d->row[1]) && !(ai && has_routine(&o[without], ai, name)))
 			x->v[i].state = without ? REGRESS_VANISHED : REGRESS_NEW;
 	}
-	for (int set = 0; set < 2; set++) {
-		image_close(other[set].img);
-		base_map_release(&by_name[set]);
-	}
+	base_map_release(&by_name[0]);
+	base_map_release(&by_name[1]);
 	return r;
 }
 
 /* ---- replicates ---------------------------------------------------------------------------- */
 
-/* How a set is divided: by host and epoch; where that were too many, by host, or by epoch. */
+/* A set is divided by host and epoch. Where that were too many columns, each one has several
+ * epochs, and then several hosts. */
 struct division {
-	size_t platforms, epochs; /* numbers of parts; 1: all together */
+	size_t platforms, epochs; /* numbers of parts, which are read one by one */
+	size_t columns;		  /* at most so many as parts */
 };
 
 static struct division divide(const struct analysis *a)
@@ -173,12 +164,8 @@ static struct division divide(const struct analysis *a)
 	struct division d = { .platforms = a->nr_platforms, .epochs = a->nr_epochs };
 
 	if (d.platforms && d.epochs > REPLICATES_MAX / d.platforms)
-		d.epochs = d.platforms > REPLICATES_MAX ? REPLICATES_MAX
-							: REPLICATES_MAX / d.platforms;
-	if (d.platforms > REPLICATES_MAX)
-		d.platforms = 1;
-	if (d.epochs > a->nr_epochs)
-		d.epochs = a->nr_epochs;
+		d.epochs = d.platforms > REPLICATES_MAX ? 1 : REPLICATES_MAX / d.platforms;
+	d.columns = d.platforms > REPLICATES_MAX ? REPLICATES_MAX : d.platforms * d.epochs;
 	return d;
 }
 
@@ -191,39 +178,40 @@ static int append_key(struct base_buf *key, const char *image, const char *label
 		       : 0;
 }
 
-static int note_names(struct base_map *names, const struct regress_routines *x, int set)
+static const char *image_of(const struct analysis_row *row)
+{
+	return row->facility ? row->facility->name : row->image->name;
+}
+
+/* Each row has its name, also where several of them are one routine. */
+static int note_names(struct base_map *names, const struct regress_routines *x,
+		      const struct analysis_rows *rows)
 {
 	struct base_buf key = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		const struct analysis_diff_row *d = &x->v[i].d;
+	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
+		const struct analysis_row *row = &rows->v[i];
+		size_t at;
 
-		if (!d->row[set])
+		if (!row->compared)
 			continue;
-		r = append_key(&key, analysis_diff_image(d), analysis_row_label(d->row[set]));
+		at = x->v[row->compared - 1].counts_as;
+		r = append_key(&key, image_of(row), analysis_row_label(row));
 		if (r >= 0)
-			r = base_map_set(names, key.data, key.len, (void *)(uintptr_t)(i + 1));
+			r = base_map_set(names, key.data, key.len, (void *)(uintptr_t)(at + 1));
 	}
 	base_buf_release(&key);
 	return r;
 }
 
-/* Files may match by base name. */
-size_t regress_index_of(const struct base_map *names, const char *image, const char *label,
-			struct base_buf *key)
+int regress_find(const struct base_map *names, const char *image, const char *label,
+		 struct base_buf *key, size_t *at)
 {
-	const char *images[] = { image, base_path_name(image) };
+	int r = append_key(key, image, label);
 
-	for (int i = 0; i < 2; i++) {
-		void *at = append_key(key, images[i], label) < 0
-				   ? NULL
-				   : base_map_get(names, key->data, key->len);
-
-		if (at)
-			return (uintptr_t)at;
-	}
-	return 0;
+	*at = r < 0 ? 0 : (uintptr_t)base_map_get(names, key->data, key->len);
+	return r;
 }
 
 /* Adds a column of counts, of @x's replicate @to. */
@@ -232,19 +220,20 @@ static int take_column(struct regress_routines *x, const struct base_map *names,
 {
 	const struct analysis_rows *rows = &part->rows;
 	struct base_buf key = { 0 };
+	int r = 0;
 
-	for (size_t i = 0; i < rows->nr; i++) {
+	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
 		const struct analysis_row *row = &rows->v[i];
-		const char *image = row->facility ? row->facility->name : row->image->name;
-		size_t at = row->count[event]
-				    ? regress_index_of(names, image, analysis_row_label(row), &key)
-				    : 0;
+		size_t at;
 
+		if (!row->count[event])
+			continue;
+		r = regress_find(names, image_of(row), analysis_row_label(row), &key, &at);
 		if (at)
 			x->counts[(at - 1) * width + to] += row->count[event];
 	}
 	base_buf_release(&key);
-	return x->with_insns ? regress_insns_add(x, names, part->a, event, to, width) : 0;
+	return r < 0 || !x->with_insns ? r : regress_insns_add(x, names, part->a, event, to, width);
 }
 
 /* Reads one part of a set. -ENOENT without @err: it has no samples. */
@@ -271,33 +260,42 @@ static void close_part(struct set *s)
 	analysis_close(s->a);
 }
 
-static int read_set(struct set *of, size_t event, int set, const struct division *d,
+/* Reads part @i of a set into its column, which parts may share; @first is the set's first. */
+static int take_part(const struct set *of, const struct division *d, size_t i, const char *event,
+		     struct regress_routines *x, const struct base_map *names, size_t first,
+		     size_t width, struct base_err *err)
+{
+	size_t column = first + i % d->columns;
+	struct base_err why = { 0 };
+	struct set part;
+	int r = read_part(of, d, i, &part, &why);
+	int at = r < 0 || !part.a->nr_events ? -ENOENT : analysis_event_find(part.a, event, NULL);
+
+	if (at >= 0) {
+		r = take_column(x, names, &part, (size_t)at, column, width);
+		if (r < 0)
+			base_fail_errno(&why, r, "cannot compare");
+	}
+	if (r < 0 && r != -ENOENT && err)
+		*err = why;
+	close_part(&part);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int read_set(struct set *of, size_t event, const struct division *d,
 		    struct regress_routines *x, size_t first, size_t width, struct base_err *err)
 {
 	const char *name = of->a->events[event].name;
 	struct base_map names = { 0 };
 	size_t nr = d->platforms * d->epochs;
-	int r = note_names(&names, x, set);
+	int r = note_names(&names, x, &of->rows);
 
+	if (r >= 0 && nr == 1)
+		r = take_column(x, &names, of, event, first, width);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot compare");
-	if (nr == 1 && r >= 0)
-		r = take_column(x, &names, of, event, first, width);
-	for (size_t i = 0; i < nr && nr > 1 && r >= 0; i++) {
-		struct base_err why = { 0 };
-		struct set part;
-		int at;
-
-		r = read_part(of, d, i, &part, &why);
-		at = r < 0 || !part.a->nr_events ? -ENOENT
-						 : analysis_event_find(part.a, name, NULL);
-		if (at >= 0)
-			r = take_column(x, &names, &part, (size_t)at, first + i, width);
-		else if (r < 0 && r != -ENOENT && err)
-			*err = why;
-		close_part(&part);
-		r = r == -ENOENT ? 0 : r;
-	}
+	for (size_t i = 0; i < nr && nr > 1 && r >= 0; i++)
+		r = take_part(of, d, i, name, x, &names, first, width, err);
 	base_map_release(&names);
 	return r;
 }
@@ -349,16 +347,16 @@ static int read_counts(struct set sets[2], const size_t event[2], struct regress
 		       struct base_err *err)
 {
 	struct division d[2] = { divide(sets[0].a), divide(sets[1].a) };
-	size_t nr[2] = { d[0].platforms * d[0].epochs, d[1].platforms * d[1].epochs };
-	size_t width = nr[0] + nr[1];
+	size_t width = d[0].columns + d[1].columns;
 	int r = 0;
 
 	x->counts = calloc(x->diff.nr * width + 1, sizeof(*x->counts));
 	if (!x->counts)
 		return base_fail_errno(err, -ENOMEM, "cannot compare");
 	for (int set = 0; set < 2 && r >= 0; set++) {
-		x->test.nr_replicates[set] = nr[set];
-		r = read_set(&sets[set], event[set], set, &d[set], x, set ? nr[0] : 0, width, err);
+		x->test.nr_replicates[set] = d[set].columns;
+		r = read_set(&sets[set], event[set], &d[set], x, set ? d[0].columns : 0, width,
+			     err);
 	}
 	return r < 0 ? r : test(x, width, err);
 }
@@ -370,6 +368,7 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 {
 	struct analysis *const a[2] = { sets[0].a, sets[1].a };
 	struct analysis_rows *const rows[2] = { &sets[0].rows, &sets[1].rows };
+	struct analysis_opened opened[2] = { { .a = a[0] }, { .a = a[1] } };
 	int r = analysis_diff_rows(a, rows, event, &x->diff);
 
 	if (r >= 0) {
@@ -379,11 +378,13 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 		r = x->v && x->test.v ? 0 : -ENOMEM;
 	}
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++)
-		x->v[i].d = x->diff.v[i];
+		x->v[i].counts_as = i;
 	if (r >= 0)
-		r = find_states(a, x);
+		r = find_states(opened, x);
 	if (r >= 0)
-		r = join_renamed(a, x);
+		r = join_renamed(opened, x);
+	image_close(opened[0].image);
+	image_close(opened[1].image);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot compare");
 	return read_counts(sets, event, x, err);

@@ -17,8 +17,8 @@ enum regress_state {
 };
 
 struct regress_routine {
-	struct analysis_diff_row d;
 	const char *renamed; /* the name it has in B, where its code alone matches; else NULL */
+	size_t counts_as;    /* itself, or the routine that this one is in B by another name */
 	enum regress_state state;
 };
 
@@ -29,8 +29,8 @@ struct regress_insn {
 };
 
 struct regress_insns {
-	struct regress_insn *v;
-	size_t nr, cap, cap_counts;
+	struct regress_insn *v; /* as test.v, which there is from regress_insns_test on */
+	size_t cap, cap_counts;
 	struct base_map by_place; /* routine and offset: index + 1 */
 	uint64_t *counts;	  /* by instruction and replicate */
 	struct regress test;
@@ -38,8 +38,8 @@ struct regress_insns {
 
 struct regress_routines {
 	bool with_insns; /* the caller's: instructions are tested too, each kind at half the rate */
-	struct analysis_diff diff;
-	struct regress_routine *v; /* as test.v */
+	struct analysis_diff diff; /* a renamed routine's row in B is moved to its row in A */
+	struct regress_routine *v; /* as diff.v and test.v */
 	struct regress test;
 	uint64_t *counts; /* by routine and replicate */
 	struct regress_insns insns;
@@ -51,9 +51,10 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 			  struct base_err *err);
 void regress_routines_release(struct regress_routines *x);
 
-/* The index + 1 in @names of the routine @label of an image; 0: none. (regress_sets.c) */
-size_t regress_index_of(const struct base_map *names, const char *image, const char *label,
-			struct base_buf *key);
+/* Finds the index + 1 in @names of the routine @label of an image; 0: none. 0 or -ENOMEM.
+ * (regress_sets.c) */
+int regress_find(const struct base_map *names, const char *image, const char *label,
+		 struct base_buf *key, size_t *at);
 /* Adds the samples of @event in instructions to column @column of @width. 0 or -ENOMEM. */
 int regress_insns_add(struct regress_routines *x, const struct base_map *names, struct analysis *a,
 		      size_t event, size_t column, size_t width);

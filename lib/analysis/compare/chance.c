@@ -62,24 +62,43 @@ double chance_above(double t, double df)
 	return t > 0 ? half : 1 - half;
 }
 
+/* The logarithm of the probability above @t over @p, which is nearly straight between two values.
+ */
+static double over(double t, double df, double p)
+{
+	return log(fmax(chance_above(t, df), 1e-300) / p);
+}
+
+/* The Illinois method: a line between both ends meets 0, and an end that stays is weighed less. */
 double chance_quantile(double p, double df)
 {
-	double low = 0, high = 1;
+	double low = 0, high = 1, at_low = log(0.5 / p), at_high = over(high, df, p);
+	int stays = 0;
 
-	while (high < 1e12 && chance_above(high, df) > p)
-		high *= 2;
-	for (int i = 0; i < 100; i++) {
-		double t = (low + high) / 2;
+	for (; at_high > 0 && high < 1e12; high *= 2, at_high = over(high, df, p)) {
+		low = high;
+		at_low = at_high;
+	}
+	for (int i = 0; i < 200 && at_high < 0 && high - low > 1e-13 * high; i++) {
+		double t = (low * at_high - high * at_low) / (at_high - at_low);
+		double at = over(t, df, p);
+		int side = at > 0 ? 1 : -1;
 
-		if (chance_above(t, df) > p)
+		if (at > 0) {
 			low = t;
-		else
+			at_low = at;
+			at_high /= side == stays ? 2 : 1;
+		} else {
 			high = t;
+			at_high = at;
+			at_low /= side == stays ? 2 : 1;
+		}
+		stays = side;
 	}
 	return high;
 }
 
-/* Both shift @x up by the recurrence until the asymptotic series is exact. */
+/* The recurrence shifts @x up until the asymptotic series is exact. */
 double chance_digamma(double x)
 {
 	double sum = 0, inverse;

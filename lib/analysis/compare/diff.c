@@ -18,8 +18,6 @@ struct diff_moved {
 				     other set */
 };
 
-static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from);
-
 /* ---- programs that have another path ------------------------------------------------------- */
 
 /* The value of a base name that several files have. */
@@ -100,30 +98,26 @@ static void diff_moved_release(struct diff_moved *m)
  * names: a hash in Rust's names depends on the compiler's version and on the program's.
  */
 
-/* The image that was opened last, by set. */
-struct opened {
-	struct analysis *a;
-	const struct analysis_image *of;
-	struct image *image;
-};
-
 struct renaming {
-	struct opened opened[2];
-	struct base_map only_a; /* image and readable name: index in the rows + 1 */
+	struct analysis_opened opened[2]; /* by set */
+	struct base_map only_a;		  /* image and readable name: index in the rows + 1 */
 };
 
-/* Opens the row's image; NULL: it cannot be read. */
-static struct image *opened_image(struct opened *o, const struct analysis_row *row)
+struct image *analysis_opened_image(struct analysis_opened *o, struct analysis_image *ai)
 {
-	if (!row->nr_places)
-		return NULL;
-	if (o->of != row->places[0].image) {
+	if (o->of != ai) {
 		image_close(o->image);
 		o->image = NULL;
-		o->of = row->places[0].image;
-		analysis_image_open(o->a, row->places[0].image, &o->image, NULL);
+		o->of = ai;
+		analysis_image_open(o->a, ai, &o->image, NULL);
 	}
 	return o->image;
+}
+
+/* NULL: the row's image cannot be read. */
+static struct image *image_of_row(struct analysis_opened *o, const struct analysis_row *row)
+{
+	return row->nr_places ? analysis_opened_image(o, row->places[0].image) : NULL;
 }
 
 static bool has(struct image *img, const char *name)
@@ -136,7 +130,7 @@ static bool has(struct image *img, const char *name)
 /* Is it one procedure in two builds? Then neither build has a procedure of the other's name. */
 static bool renamed(struct renaming *x, const struct analysis_row *a, const struct analysis_row *b)
 {
-	struct image *in_a = opened_image(&x->opened[0], a), *in_b = opened_image(&x->opened[1], b);
+	struct image *in_a = image_of_row(&x->opened[0], a), *in_b = image_of_row(&x->opened[1], b);
 
 	return in_a && in_b && !base_id_equal(image_id(in_a), image_id(in_b)) &&
 	       !has(in_b, a->procedure) && !has(in_a, b->procedure);
@@ -172,13 +166,30 @@ static int note_only_a(struct renaming *x, const struct analysis_diff *d, struct
 	return r;
 }
 
+/* Adds the code of @from to @to, as both are one row of the comparison. 0 or -ENOMEM. */
+static int merge_row(struct analysis_row *to, struct analysis_row *from)
+{
+	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
+			  sizeof(*to->places));
+
+	if (r < 0)
+		return r;
+	if (from->nr_places)
+		memcpy(to->places + to->nr_places, from->places,
+		       from->nr_places * sizeof(*from->places));
+	to->nr_places += from->nr_places;
+	to->unread |= from->unread;
+	from->merged = to;
+	return 0;
+}
+
 /* Merges two rows; the second one is removed. */
 static int join(struct analysis_diff_row *to, struct analysis_diff_row *from, int set)
 {
 	int r = 0;
 
 	if (to->row[set])
-		r = analysis_row_join_places(to->row[set], from->row[set]);
+		r = merge_row(to->row[set], from->row[set]);
 	else
 		to->row[set] = from->row[set];
 	to->count[set] += from->count[set];
@@ -306,23 +317,6 @@ static int find(struct pair *p, const struct analysis_row *row, struct analysis_
 	return r;
 }
 
-/* Rows of equal name in one set (static functions) have the code of all of them. */
-/* Adds the code of @from to @to. 0 or -ENOMEM. */
-static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from)
-{
-	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
-			  sizeof(*to->places));
-
-	if (r < 0)
-		return r;
-	if (from->nr_places)
-		memcpy(to->places + to->nr_places, from->places,
-		       from->nr_places * sizeof(*from->places));
-	to->nr_places += from->nr_places;
-	to->unread |= from->unread;
-	return 0;
-}
-
 static int add_set(struct pair *p, int set)
 {
 	struct analysis_rows *rows = p->rows[set];
@@ -332,6 +326,8 @@ static int add_set(struct pair *p, int set)
 	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
 		struct analysis_row *row = &rows->v[i];
 
+		row->merged = NULL;
+		row->compared = 0;
 		if (!row->count[p->event[set]])
 			continue;
 		r = find(p, row, &d);
@@ -340,7 +336,7 @@ static int add_set(struct pair *p, int set)
 		d->count[set] += row->count[p->event[set]];
 		p->out->total[set] += row->count[p->event[set]];
 		if (d->row[set])
-			r = analysis_row_join_places(d->row[set], row);
+			r = merge_row(d->row[set], row);
 		else
 			d->row[set] = row;
 	}
@@ -440,28 +436,24 @@ static int differing(const struct analysis_diff *d, int set, struct analysis_pla
 	return r;
 }
 
-/* Masks the code of one set; each image is opened once, as its symbols cost more than the code. */
+/* Masks the code of one set, image by image. */
 static int mask_set(struct pair *p, int set)
 {
 	struct analysis_place **v = NULL;
-	struct image *img = NULL;
+	struct analysis_opened opened = { .a = p->a[set] };
 	size_t nr = 0;
 	int r = differing(p->out, set, &v, &nr);
 
 	for (size_t i = 0; i < nr && r >= 0; i++) {
+		struct image *img = analysis_opened_image(&opened, v[i]->image);
 		const struct image_symbol *symbol;
 
-		if (!i || v[i]->image != v[i - 1]->image) {
-			image_close(img);
-			img = NULL;
-			analysis_image_open(p->a[set], v[i]->image, &img, NULL);
-		}
 		symbol = img ? image_symbol_at(img, v[i]->vaddr) : NULL;
 		v[i]->masked = v[i]->hash;
 		if (symbol && (r = analysis_code_hash(img, symbol, true, &v[i]->masked)) != -ENOMEM)
 			r = 0;
 	}
-	image_close(img);
+	image_close(opened.image);
 	free(v);
 	return r;
 }
@@ -611,6 +603,22 @@ static int by_weight(const void *pa, const void *pb)
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
+static void number_rows(const struct analysis_diff *d, struct analysis_rows *const rows[2])
+{
+	for (size_t i = 0; i < d->nr; i++)
+		for (int set = 0; set < 2; set++)
+			if (d->v[i].row[set])
+				d->v[i].row[set]->compared = i + 1;
+	for (int set = 0; set < 2; set++)
+		for (size_t i = 0; i < rows[set]->nr; i++) {
+			const struct analysis_row *to = &rows[set]->v[i];
+
+			while (to->merged)
+				to = to->merged;
+			rows[set]->v[i].compared = to->compared;
+		}
+}
+
 int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
 		       const size_t event[2], struct analysis_diff *out)
 {
@@ -629,6 +637,8 @@ int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const 
 		weigh(out);
 	if (r >= 0 && out->nr)
 		qsort(out->v, out->nr, sizeof(*out->v), by_weight);
+	if (r >= 0)
+		number_rows(out, rows);
 	base_map_release(&p.by_name);
 	diff_moved_release(&p.moved);
 	return r < 0 ? r : 0;

@@ -36,15 +36,26 @@ struct analysis_diff {
 	double bound;
 };
 
+/* The image of @a that was opened last, which the caller closes. */
+struct analysis_opened {
+	struct analysis *a;
+	const struct analysis_image *of;
+	struct image *image;
+};
+
 /*
  * Compares the samples of @event[i] in @rows[i], which were gathered with @code and which the
  * caller keeps until analysis_diff_release. The result is sorted by size of change, then of
  * difference, then of share. Pseudo-images match by facility, other images by name; a file that is
- * in one set alone matches by base name if exactly one file of the other set does. 0 or -ENOMEM.
+ * in one set alone matches by base name if exactly one file of the other set does. Each of @rows
+ * gets its row of the result (@compared). 0 or -ENOMEM.
  */
 int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
 		       const size_t event[2], struct analysis_diff *out);
 void analysis_diff_release(struct analysis_diff *d);
+/* Opens the image, unless it is open, as its symbols cost more than the code of a procedure. NULL:
+ * it cannot be read. */
+struct image *analysis_opened_image(struct analysis_opened *o, struct analysis_image *ai);
 /* The facility or image, without process, or the base name of a moved file; and the name of the
  * procedure or the text in its place. */
 const char *analysis_diff_image(const struct analysis_diff_row *d);

@@ -26,6 +26,64 @@ static size_t first_of(const struct regress *x, int set)
 	return set ? x->nr_replicates[0] : 0;
 }
 
+/* ---- variance ------------------------------------------------------------------------------ */
+
+/* The part of the variance in one replicate that is not chance in sampling, of a routine with @n
+ * samples in both sets: routines are unlike in that part alone. */
+static double share_of(const struct regress *x, double n)
+{
+	double mean = n / (double)nr_all(x);
+
+	return x->overdispersion > 0 ? 1 - 1 / (1 + x->overdispersion * mean) : 1;
+}
+
+/* The degrees that the typical spread has for a routine with @n samples in both sets, more where
+ * the part is small that routines are unlike in. The part's square would do if they differed
+ * little. */
+static double prior_of(const struct regress *x, double n)
+{
+	return x->prior_degrees / share_of(x, n);
+}
+
+/* The spread of a row: its own, drawn to the typical one. */
+static double spread_of(const struct regress *x, const struct regress_row *row)
+{
+	double d0 = prior_of(x, row->sum[0] + row->sum[1]), d = row->degrees;
+
+	if (isinf(d0))
+		return x->prior;
+	return fmax(1, (d0 * x->prior + d * row->spread) / (d0 + d));
+}
+
+/* The degrees of freedom of the variance of a routine with @n samples in both sets, of which @own
+ * are its own. All routines' together bound them, as the typical spread is known no better. */
+static double degrees_of(const struct regress *x, double n, double own)
+{
+	return x->pooled_degrees > 0 ? fmin(prior_of(x, n) + own, x->pooled_degrees) : INFINITY;
+}
+
+/* The sum over a set's replicates of the squares of their parts. */
+static double parts_of(const struct regress *x, int set)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < x->nr_replicates[set]; i++) {
+		double part = x->size[first_of(x, set) + i] / x->total[set];
+
+		sum += part * part;
+	}
+	return sum;
+}
+
+/* The variance of the logarithm of a ratio of @b samples in B to @a in A, which is also that of
+ * their difference in multiples of their mean. */
+static double variance_of(const struct regress *x, double a, double b, double spread)
+{
+	double between = x->overdispersion * (parts_of(x, 0) + parts_of(x, 1));
+
+	return spread * (1 / a + 1 / b + between);
+}
+
 /* ---- sizes --------------------------------------------------------------------------------- */
 
 struct ratio {
@@ -71,14 +129,9 @@ static bool is_unchanged(const struct regress_row *row)
 	return !row->excluded && row->p[0] >= changed_p && row->p[1] >= changed_p;
 }
 
-/* The weight of a row's ratio is 1 / its standard deviation, as the median of variables of unequal
- * deviation wants it. */
-static double precision(const struct regress *x, double a, double b)
-{
-	return 1 / (1 / a + 1 / b + x->overdispersion);
-}
-
-/* The size of B over that of A. Returns by how much totals[1] / totals[0] is to be multiplied. */
+/* The size of B over that of A: the median of ratios, each weighted by 1 / its standard deviation,
+ * as the median of variables of unequal deviation wants it. Returns by how much totals[1] /
+ * totals[0] is to be multiplied. */
 static double settle_sets(struct regress *x, struct ratio *v)
 {
 	double ratio, information = 0;
@@ -91,7 +144,7 @@ static double settle_sets(struct regress *x, struct ratio *v)
 
 			if (!is_unchanged(row) || row->sum[0] < least || row->sum[1] < least)
 				continue;
-			w = precision(x, row->sum[0], row->sum[1]);
+			w = 1 / variance_of(x, row->sum[0], row->sum[1], spread_of(x, row));
 			information += w;
 			v[x->nr_sized++] = (struct ratio){ row->sum[1] / row->sum[0], sqrt(w) };
 		}
@@ -123,6 +176,7 @@ static void size_replicates(struct regress *x, int set, struct ratio *v)
 		}
 		if (nr)
 			x->size[r] = median(v, nr);
+		x->nr_sizing[set] = nr;
 		total += x->size[r];
 	}
 	x->total[set] = 0;
@@ -163,7 +217,9 @@ static double pearson(const struct regress *x, const struct regress_row *row, do
 			used++;
 			sum += off * off / (mean + dispersion * mean * mean);
 		}
-		*degrees += used > 1 ? (double)(used - 1) : 0;
+		/* The sizes were fitted to the same counts: a row's part of them is no freedom. */
+		if (used > 1)
+			*degrees += (double)(used - 1) * (1 - 1 / (double)x->nr_sizing[set]);
 	}
 	return sum;
 }
@@ -218,77 +274,68 @@ static double trigamma_inverse(double y)
 	return high;
 }
 
+/* The moments of the logarithms of spreads, less what chance makes them. */
+struct moments {
+	double n, sum, squares, within, weights, error;
+};
+
+static void add_moments(const struct regress *x, const struct regress_row *row, double mean,
+			struct moments *m)
+{
+	double half = row->degrees / 2, share = share_of(x, row->sum[0] + row->sum[1]),
+	       weight = share * share;
+	double e, within;
+
+	if (row->excluded || row->degrees == 0 || row->spread <= 0)
+		return;
+	e = log(row->spread) - chance_digamma(half) + log(half) - mean;
+	within = chance_trigamma(half);
+	m->n++;
+	m->sum += e;
+	m->squares += weight * (e * e - within);
+	m->weights += weight * weight;
+	m->error += 2 * weight * weight * within * within;
+}
+
+static struct moments moments_of(const struct regress *x, double mean)
+{
+	struct moments m = { 0 };
+
+	for (size_t i = 0; i < x->nr; i++)
+		add_moments(x, &x->v[i], mean, &m);
+	return m;
+}
+
 /* Fits the distribution of true spreads to those seen: moments of their logarithms (Smyth 2004). */
 static void fit_prior(struct regress *x)
 {
-	double sum = 0, squares = 0, within = 0, n = 0, mean, extra;
+	struct moments m;
+	double mean, extra;
 
 	for (size_t i = 0; i < x->nr; i++) {
 		struct regress_row *row = &x->v[i];
-		double half, e;
 
 		row->spread = pearson(x, row, x->overdispersion, &row->degrees);
+		x->pooled_degrees += row->excluded ? 0 : row->degrees;
 		if (row->degrees > 0)
 			row->spread /= row->degrees;
-		half = row->degrees / 2;
-		if (row->excluded || row->degrees == 0 || row->spread <= 0)
-			continue;
-		e = log(row->spread) - chance_digamma(half) + log(half);
-		n++;
-		sum += e;
-		squares += e * e;
-		within += chance_trigamma(half);
 	}
 	x->prior = 1;
 	x->prior_degrees = INFINITY;
-	if (n < 3)
+	m = moments_of(x, 0);
+	if (m.n < 3)
 		return;
-	mean = sum / n;
-	extra = (squares - n * mean * mean) / (n - 1) - within / n;
-	x->prior = exp(mean);
-	/* Three standard errors of a variance: less is no sign that rows differ. */
-	if (extra > 3 * within / n * sqrt(2 / n)) {
-		x->prior_degrees = 2 * trigamma_inverse(extra);
-		x->prior = exp(mean + chance_digamma(x->prior_degrees / 2) -
-			       log(x->prior_degrees / 2));
-	}
-	x->prior = fmax(1, x->prior);
-}
-
-/* The spread of a row: its own, drawn to the typical one. */
-static double spread_of(const struct regress *x, const struct regress_row *row)
-{
-	double d0 = x->prior_degrees, d = row->degrees;
-
-	if (isinf(d0))
-		return x->prior;
-	return fmax(1, (d0 * x->prior + d * row->spread) / (d0 + d));
+	mean = m.sum / m.n;
+	m = moments_of(x, mean);
+	extra = fmax(0, m.squares / m.weights * m.n / (m.n - 1));
+	/* One standard error more than is seen: rows that differ more than was thought are false
+	 * alarms, and the limit grows little by it where there are many. */
+	extra += sqrt(m.error) / m.weights + extra * sqrt(2 / m.n);
+	x->prior_degrees = 2 * trigamma_inverse(extra);
+	x->prior = fmax(1, exp(mean));
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
-
-/* The sum over a set's replicates of the squares of their parts. */
-static double parts_of(const struct regress *x, int set)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < x->nr_replicates[set]; i++) {
-		double part = x->size[first_of(x, set) + i] / x->total[set];
-
-		sum += part * part;
-	}
-	return sum;
-}
-
-/* The relative variance of B's rate less A's, of a routine with @n samples for each of size. */
-static double variance_of(const struct regress *x, double n, double spread)
-{
-	double each = 0;
-
-	for (int set = 0; set < 2; set++)
-		each += 1 / (n * x->total[set]) + x->overdispersion * parts_of(x, set);
-	return spread * each + x->size_error;
-}
 
 /* The larger of an exact test, given the sum, and of the test with the replicates' variance. */
 static double test(const struct regress *x, const struct regress_row *row, int way, double factor)
@@ -299,8 +346,9 @@ static double test(const struct regress *x, const struct regress_row *row, int w
 	exact = way ? chance_binomial(row->sum[0], n, a / (a + b))
 		    : chance_binomial(row->sum[1], n, b / (a + b));
 	t = (row->sum[1] / b - row->sum[0] / a) / mean;
-	t /= sqrt(variance_of(x, mean, spread_of(x, row)));
-	return fmax(exact, chance_above(way ? -t : t, x->prior_degrees + row->degrees));
+	t /= sqrt(variance_of(x, mean * x->total[0], mean * x->total[1], spread_of(x, row)) +
+		  x->size_error);
+	return fmax(exact, chance_above(way ? -t : t, degrees_of(x, n, row->degrees)));
 }
 
 static void test_all(struct regress *x, double factor)
@@ -380,21 +428,46 @@ static void decide(struct regress *x, int way, double *v)
 			x->v[i].verdict = way ? REGRESS_FASTER : REGRESS_SLOWER;
 }
 
-static double limit_of(const struct regress *x, double samples, double spread, double degrees)
+/* The deviations between no slow-down and one that is found. */
+static double reach_of(const struct regress *x, double degrees)
 {
-	double deviation = sqrt(variance_of(x, samples / x->total[0], spread));
-	double reach = chance_quantile(x->rate / (double)x->nr_tested, degrees) +
-		       chance_quantile(missed, degrees);
+	return chance_quantile(x->rate / (double)x->nr_tested, degrees) +
+	       chance_quantile(missed, degrees);
+}
+
+static double limit_of(const struct regress *x, double a, double spread, double reach)
+{
+	double b = a * x->total[1] / x->total[0];
+	double deviation = sqrt(variance_of(x, a, b, spread) + x->size_error);
 
 	return (1 + x->least) * exp(reach * deviation) - 1;
 }
 
 double regress_limit(const struct regress *x, double samples)
 {
-	double own = (double)(nr_all(x) - 2);
+	double own = (double)(nr_all(x) - 2), n = samples * (1 + x->total[1] / x->total[0]);
 
-	return limit_of(x, samples, x->prior,
-			isinf(x->prior_degrees) ? INFINITY : x->prior_degrees + own);
+	return limit_of(x, samples, x->prior, reach_of(x, degrees_of(x, n, own)));
+}
+
+/* Most rows have as many degrees as the one before them. */
+static void find_limits(struct regress *x)
+{
+	double last = 0, reach = 0;
+
+	for (size_t i = 0; i < x->nr; i++) {
+		struct regress_row *row = &x->v[i];
+		double n = row->sum[0] + row->sum[1];
+		double degrees = degrees_of(x, n, row->degrees);
+
+		row->limit = INFINITY;
+		if (row->excluded || row->sum[0] == 0)
+			continue;
+		if (degrees != last)
+			reach = reach_of(x, degrees);
+		last = degrees;
+		row->limit = limit_of(x, row->sum[0], spread_of(x, row), reach);
+	}
 }
 
 static void finish(struct regress *x, double *v)
@@ -405,11 +478,8 @@ static void finish(struct regress *x, double *v)
 		bool few = least_p(x, row) > x->rate / (double)x->nr_tested;
 
 		row->verdict = row->excluded ? REGRESS_UNTESTED : few ? REGRESS_FEW : REGRESS_SAME;
-		row->limit = INFINITY;
-		if (!row->excluded && row->sum[0] > 0)
-			row->limit = limit_of(x, row->sum[0], spread_of(x, row),
-					      x->prior_degrees + row->degrees);
 	}
+	find_limits(x);
 	decide(x, 0, v);
 	decide(x, 1, v);
 }

@@ -35,12 +35,14 @@ struct regress {
 	double rate;  /* probability of an alarm where nothing got slower, 0 to 0.5 */
 	double least; /* slow-downs up to this, 0.05 is 5 %, are no alarm */
 	/* Results. */
-	double *size;	   /* by replicate: samples that an unchanged routine of one sample has */
-	double total[2];   /* sums of @size */
-	double size_error; /* variance of the logarithm of total[1] / total[0] */
-	size_t nr_sized;   /* number of routines that the sizes rest on */
+	double *size;	     /* by replicate: samples that an unchanged routine of one sample has */
+	double total[2];     /* sums of @size */
+	double size_error;   /* variance of the logarithm of total[1] / total[0] */
+	size_t nr_sized;     /* number of routines that the sizes rest on */
+	size_t nr_sizing[2]; /* number of routines that the sizes within each set rest on */
 	double overdispersion;	     /* squared coefficient of variation between replicates */
 	double prior, prior_degrees; /* the typical row's spread, and how alike rows are in it */
+	double pooled_degrees;	     /* of freedom in all rows; 0: how they vary is not known */
 	size_t nr_tested;	     /* number of comparisons that the rate is divided by */
 };
 

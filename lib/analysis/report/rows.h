@@ -36,6 +36,10 @@ struct analysis_row {
 	const struct analysis_image *last; /* the image that was added last */
 	uint64_t *count;		   /* indexed by event */
 	uint64_t *total; /* the caller's, allocated: samples with it on their call path, by event */
+	/* After analysis_diff_rows: the row that it counts with, NULL if that is itself, and the
+	 * index + 1 of their row of the comparison; 0: none. */
+	struct analysis_row *merged;
+	size_t compared;
 };
 
 /*

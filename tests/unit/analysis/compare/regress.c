@@ -21,12 +21,19 @@ struct fixture {
 
 static struct fixture f;
 
+static uint64_t seed;
+
+static int begin(void **state)
+{
+	(void)state;
+	seed = 1;
+	return 0;
+}
+
 static double uniform(void)
 {
-	static uint64_t state = 1;
-
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
 }
 
 static double normal(void)
@@ -38,6 +45,11 @@ static double normal(void)
 static double size_of(size_t i)
 {
 	return 100.0 * NR / (double)(i + 1);
+}
+
+static uint64_t count_of(double mean)
+{
+	return (uint64_t)fmax(0, round(mean + sqrt(mean) * normal()));
 }
 
 /* @load: samples by replicate; @deviation: relative, beside chance. Every 50th routine from number
@@ -54,8 +66,7 @@ static void fill(size_t each, const double *load, double deviation, double slowe
 			if (r >= each && i % 50 == 3)
 				mean *= slower;
 			mean *= exp(deviation * normal());
-			f.counts[i * width + r] =
-				(uint64_t)fmax(0, round(mean + sqrt(mean) * normal()));
+			f.counts[i * width + r] = count_of(mean);
 		}
 		f.rows[i].count = &f.counts[i * width];
 	}
@@ -91,6 +102,73 @@ static void test_quiet(void **state)
 	assert_true(alarms <= 1);
 }
 
+/* Has one of @nr routines, the first one of @size samples, an alarm between sets of two replicates?
+ * They vary by @typical, and with @unlike some of them more than others, and most have few samples.
+ */
+static bool has_alarm(size_t nr, double size, bool unlike)
+{
+	bool alarm;
+
+	memset(&f, 0, sizeof(f));
+	for (size_t i = 0; i < nr; i++) {
+		double deviation = 0.02 * (unlike ? exp(0.5 * normal()) : 1);
+		double each = unlike ? size / (double)(i + 1) : size;
+
+		for (size_t r = 0; r < 4; r++)
+			f.counts[4 * i + r] = count_of(each * exp(deviation * normal()));
+		f.rows[i].count = &f.counts[4 * i];
+	}
+	f.x = (struct regress){ .v = f.rows, .nr = nr, .nr_replicates = { 2, 2 }, .rate = 0.01 };
+	assert_int_equal(regress_make(&f.x), 0);
+	alarm = nr_of(REGRESS_SLOWER) > 0;
+	regress_release(&f.x);
+	return alarm;
+}
+
+static void check_rate(size_t runs, size_t nr, bool unlike)
+{
+	size_t alarms = 0;
+
+	for (size_t run = 0; run < runs; run++)
+		alarms += has_alarm(nr, 1e5, unlike);
+	assert_true(chance_binomial((double)alarms, (double)runs, 0.01) > 1e-3);
+}
+
+/* A few routines tell little about how they vary. */
+static void test_few_routines(void **state)
+{
+	(void)state;
+	check_rate(800, 2, false);
+	check_rate(800, 3, false);
+	check_rate(200, 10, false);
+}
+
+/* Routines that vary more than the typical one are no alarm, also where two replicates cannot tell
+ * which ones these are. */
+static void test_unlike_routines(void **state)
+{
+	(void)state;
+	check_rate(100, 20, true);
+	check_rate(60, 100, true);
+}
+
+/* The median of many ratios has the variance of one, by the number of replicates, times pi / 2, by
+ * the number of ratios. */
+static void test_size_error(void **state)
+{
+	static const double equal[] = {
+		1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4
+	};
+	double each;
+
+	(void)state;
+	fill(6, equal, 0.02, 1);
+	each = f.x.overdispersion * 2 / 6;
+	assert_true(fabs(f.x.overdispersion / (0.02 * 0.02) - 1) < 0.2);
+	assert_true(fabs(f.x.size_error / (M_PI / 2 * each / NR) - 1) < 0.2);
+	regress_release(&f.x);
+}
+
 static void check_found(size_t each, const double *load, double deviation, double slower)
 {
 	size_t found = 0;
@@ -112,7 +190,7 @@ static void check_found(size_t each, const double *load, double deviation, doubl
 static void test_found(void **state)
 {
 	(void)state;
-	check_found(1, pair, 0, 1.05);
+	check_found(1, pair, 0, 1.15);
 	check_found(6, hosts, 0.02, 1.15);
 }
 
@@ -138,8 +216,8 @@ static void test_normaliser(void **state)
 }
 
 /*
- * Of equal sets the least probability of n samples is 2^-n: with 20 routines of 6 samples, and 3 of
- * many, 2^-6 is above 0.01 / k for each k, so that 3 comparisons remain.
+ * The least probability of n samples, of equal sets, is 2^-n: with 20 routines of 6 samples, and 3
+ * of many, 2^-6 is above 0.01 / k for each k, so that 3 comparisons remain.
  */
 static void test_tarone(void **state)
 {
@@ -174,8 +252,13 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quiet),	   cmocka_unit_test(test_found),
-		cmocka_unit_test(test_normaliser), cmocka_unit_test(test_tarone),
+		cmocka_unit_test_setup(test_quiet, begin),
+		cmocka_unit_test_setup(test_few_routines, begin),
+		cmocka_unit_test_setup(test_unlike_routines, begin),
+		cmocka_unit_test_setup(test_size_error, begin),
+		cmocka_unit_test_setup(test_found, begin),
+		cmocka_unit_test(test_normaliser),
+		cmocka_unit_test(test_tarone),
 		cmocka_unit_test(test_empty),
 	};
 
