@@ -83,7 +83,8 @@ if "$DCPI_BIN/dcpiprof" >&- 2>err; then
 	exit 1
 fi
 grep -q "^dcpiprof: cannot write the output: Bad file descriptor" err
-# A helper that says more than a pipe holds is read to its end.
+# A helper that says more than a pipe holds is read to its end. An emulator tells a program another place of its own.
+[ -z "${DCPI_EMULATOR:-}" ] || exit 0
 mkdir fetch
 cp "$DCPI_BIN/dcpi" fetch/dcpiprof
 printf '%s\n' '#!/bin/sh' 'echo "dcpifetch: no such store" >&2' 'head -c 200000 /dev/zero >&2' 'exit 1' >fetch/dcpifetch
