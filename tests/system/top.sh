@@ -11,7 +11,9 @@ for name in mine theirs; do
 done
 user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 mkdir "$work/user" && chown 65534 "$work/user" || fail "a folder for the user"
-tmux=(tmux -f /dev/null -S "$work/user/tmux")
+# One server for all screens: a server that ends with its last session still has its socket for a moment.
+echo 'set -g exit-empty off' >"$work/tmux.conf" || fail "a file"
+tmux=(tmux -f "$work/tmux.conf" -S "$work/user/tmux")
 loads=
 end_all()
 {
