@@ -186,7 +186,7 @@ static int take_failure(char *said, struct base_err *err)
 	return -DCPI_EHELPER;
 }
 
-/* Reads to the end, and keeps the beginning: a process whose output nobody reads does not end. */
+/* Reads the output to its end and keeps the beginning: a process with a full pipe would not end. */
 static void read_said(int from, char *said, size_t size)
 {
 	char part[512];

@@ -154,8 +154,8 @@ enum { BASE_OPT_RUN = 0, BASE_OPT_DONE = 1 };
  * out of limits, operand count).
  */
 int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct base_err *err);
-/* What is wrong with the operands that base_opt_parse left, with how the command is used as hint:
- * -DCPI_EUSAGE. */
+/* An error about the operands that base_opt_parse left: @what is wrong with them, and the hint is
+ * how the command is used. -DCPI_EUSAGE. */
 int base_opt_usage(const struct base_cmd *cmd, const char *what, struct base_err *err);
 /* Set one option that takes a value, as -name=@text would; @text must outlive it. 0 or
  * -DCPI_EUSAGE, -ENOMEM. */

@@ -304,7 +304,7 @@ done
 echo "names that are SQL are data"
 
 # ---- another store ---------------------------------------------------------------------------------
-# What was sent to one store is not known of another: the first epoch that goes there has its images and routines.
+# A second store has nothing of what the first one was sent: the first epoch that goes there has its images and routines.
 echo "== another store"
 make lambda 400 402
 send lambda

@@ -96,7 +96,7 @@ static int rename_bad(const struct sending *x, const char *name, const char **wh
 	return -EIO;
 }
 
-/* What the batch had may have been sent in no other one. */
+/* Images and routines of this batch may stand in no other one, so they count as not sent. */
 static void set_aside(struct sending *x, const char *name, const struct base_err *why)
 {
 	const char *what;

@@ -182,7 +182,7 @@ static void join(const char *dir)
 	profdb_close(db);
 }
 
-/* What -verify says where it need not ask the store; else there is none. */
+/* The answer of -verify where it need not ask the store; a store would be unreachable here. */
 static int verified(struct spool *s, const char *dir)
 {
 	const struct gather g = { .prog = "test" };
@@ -244,7 +244,7 @@ static void test_joined_first(void **state)
 	spool_close(s);
 }
 
-/* Of an open epoch that had no space nothing was sent: joined, it is not left out. */
+/* An open epoch that found no space does not count as begun; one that was sent before does. */
 static void test_full(void **state)
 {
 	const char *dir = scratch_path(*state, "db");
