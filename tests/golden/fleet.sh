@@ -64,11 +64,14 @@ ship 2>err && { echo "a store without tables is taken"; exit 1; }
 grep -q -- '-make-schema' err || { cat err server/log; exit 1; }
 ship -make-schema
 ship -make-schema # changes nothing
+"$DCPI_BIN/dcpiship" -quiet -db db -spool first -open # packs alone
 ship -open | grep -x '1 batches sent, .* MB' >sent
 ship -open
-# Once more from the start, and then the first upload again, late.
-mv db/ship first
+# Once more from the start, and then the first batch, late.
+rm -r db/ship
 ship -open >>sent
+"$DCPI_BIN/dcpiship" -relay first -to "$store" >>sent
+[ "$(grep -cx '1 batches sent, .* MB' sent)" = 3 ] || { cat sent; exit 1; }
 ship -verify >verified || { cat verified; exit 1; }
 grep -qx '1 epochs compared, 0 differ' verified
 same dcpiprof -i -epoch all
