@@ -10,13 +10,17 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -583,6 +587,58 @@ static void program_as_without(void **state)
 	assert_true(signals && others > 0);
 }
 
+/*
+ * From here on the kernel answers system call @nr with EACCES where its second argument is @second
+ * (0: whatever it is). An emulator that has no filters has no perf events either.
+ */
+static void refuse(unsigned int nr, unsigned int second)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, second ? 1 : 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* Whatever the kernel refuses of an event, the timer takes its place; or the error is told. */
+static void refused_events(void **state)
+{
+	static const unsigned int calls[][2] = { { SYS_perf_event_open, 0 },
+						 { SYS_ioctl, PERF_EVENT_IOC_ENABLE } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		int status, dup_of_next = dup(0);
+		pid_t child = fork();
+
+		if (child == 0) {
+			uint64_t runs = 0;
+			struct uvprof_counts counts;
+
+			refuse(calls[i][0], calls[i][1]);
+			if (start(count, &runs, UVPROF_PERF) == 0 ||
+			    start(count, &runs, UVPROF_ANY) < 0)
+				_exit(1);
+			while (!*(volatile uint64_t *)&runs)
+				burn(1);
+			uvprof_read(&counts);
+			uvprof_stop();
+			/* No descriptor of a refused event is left behind. */
+			_exit(counts.source == UVPROF_TIMER && dup(0) == dup_of_next + 1 ? 0 : 2);
+		}
+		close(dup_of_next);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
 static void refusals(void **state)
 {
 	struct uvprof_request request = { count, NULL, PERIOD, 99, UVPROF_ANY };
@@ -620,6 +676,7 @@ int main(void)
 		cmocka_unit_test(in_signal_handlers),
 		cmocka_unit_test(first_run_leaves),
 		cmocka_unit_test(program_as_without),
+		cmocka_unit_test(refused_events),
 		cmocka_unit_test(refusals),
 	};
 
