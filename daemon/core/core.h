@@ -108,6 +108,7 @@ struct daemon {
 	uint64_t resynced_ns; /* when /proc was read for lost events last */
 	uint64_t ranges_read_ns;
 	uint64_t watched_ns, watched_anew_ns; /* the last drain for a viewer, and for a new one */
+	uint64_t next_watched_ns;	      /* images are not written for viewers before */
 	uint64_t next_flush_ns;
 	uint64_t next_turn_ns;	      /* no epoch is begun by itself before */
 	bool status_kept;	      /* for those who ask while a turn takes long */

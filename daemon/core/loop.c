@@ -44,7 +44,7 @@
 /* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
 
-enum { DYN_FDS = 16 };
+enum { DYN_FDS = 16, WATCHED_PAUSE = 500 };
 
 /* ---- one drain ----------------------------------------------------------------------------- */
 
@@ -377,6 +377,22 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/*
+ * A viewer is shown routines by name before the next flush. The daemon spends at most one part in
+ * WATCHED_PAUSE of its time on that, however much code is new.
+ */
+static void write_for_viewers(struct daemon *d)
+{
+	uint64_t begin = base_now_ns(), pause_ns;
+	struct base_err err = { 0 };
+
+	if (begin < d->next_watched_ns || !watch_is_due(d->store.watch, UINT64_MAX))
+		return;
+	tell_dyn(d, dyn_write_watched(d->dyn, d->store.watch, &err), &err);
+	pause_ns = (base_now_ns() - begin) * WATCHED_PAUSE;
+	d->next_watched_ns = base_now_ns() + (pause_ns < SECOND_NS ? SECOND_NS : pause_ns);
+}
+
 static void tell_suspend(struct daemon *d)
 {
 	uint64_t ns = d->follow.live ? suspends_look(&d->suspends, base_boot_ahead_ns()) : 0;
@@ -451,6 +467,8 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	r = drain_for_turn(d, err);
 	if (r >= 0)
 		r = serve_dyn(d, err);
+	if (r >= 0)
+		write_for_viewers(d);
 	dyn_set_hasty(d->dyn, false);
 	if (r >= 0 && d->control)
 		control_serve(d->control);

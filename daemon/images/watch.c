@@ -87,6 +87,15 @@ bool watch_wants(const struct watch *w, uint32_t uid)
 	return false;
 }
 
+bool watch_shows(const struct watch *w, uint32_t uid)
+{
+	for (size_t i = 0; w && w->nr && i < WATCH_NR_VIEWERS; i++)
+		if (w->viewers[i].asked_ns &&
+		    (w->viewers[i].peer.all || w->viewers[i].peer.uid == uid))
+			return true;
+	return false;
+}
+
 /* ---- what it may see ------------------------------------------------------------------------- */
 
 /* How a sample is shown to a viewer. */

@@ -41,6 +41,8 @@ void watch_free(struct watch *w);
 bool watch_is_due(const struct watch *w, uint64_t ns);
 /* Is there a viewer of this user's that may not see all? False for root. */
 bool watch_wants(const struct watch *w, uint32_t uid);
+/* Is there a viewer that is shown the samples of this user's processes? @w may be NULL. */
+bool watch_shows(const struct watch *w, uint32_t uid);
 /* Samples of @img were stored. @w may be NULL. Where there is no memory, or no room, they count for
  * the names "left out", or are missing. */
 void watch_add(struct watch *w, const struct workloads *workloads, struct image *img,

@@ -8,6 +8,8 @@
 
 #include "track.h"
 
+struct watch;
+
 struct dyn;	   /* all clients */
 struct dyn_client; /* one registry of one process life (a fork's child shares its parent's until it
 		      has its own) */
@@ -191,6 +193,8 @@ int dyn_write_images(struct dyn *d, struct base_err *err);
  */
 bool dyn_read_waited(struct dyn *d);
 int dyn_write_waited(struct dyn *d, struct base_err *err);
+/* Between flushes, for viewers of the running daemon: the code that they are shown samples of. */
+int dyn_write_watched(struct dyn *d, const struct watch *watch, struct base_err *err);
 /*
  * The database is over its quota: what would make it larger is not written, but for routines that
  * got samples before; who waits for an image is told so.

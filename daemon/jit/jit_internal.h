@@ -629,11 +629,12 @@ struct dyn {
 	size_t nr_handed;
 	struct dyn_registry *registries;
 	struct dyn_merge *merges;
-	bool hasty;	       /* dyn_set_hasty */
-	bool unread;	       /* some registries' users have had their turn */
-	bool unwritten;	       /* the same of images */
-	uint64_t flush_ns;     /* dyn_begin_flush */
-	unsigned int nr_roots; /* descriptors of root folders, of DYN_ROOTS_MAX */
+	bool hasty;		   /* dyn_set_hasty */
+	bool unread;		   /* some registries' users have had their turn */
+	bool unwritten;		   /* the same of images */
+	uint64_t flush_ns;	   /* dyn_begin_flush */
+	const struct watch *watch; /* dyn_write_watched, while it runs */
+	unsigned int nr_roots;	   /* descriptors of root folders, of DYN_ROOTS_MAX */
 #define DYN_ROOTS_MAX 512
 #define DYN_AGAIN_NS  (10 * 1000000000ull)
 	uint64_t merge_after_ns; /* not before, but for a flush: the disk or memory failed */

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "jit_internal.h"
+#include "watch.h"
 
 /* Of a turn, for images of processes that have ended. */
 #define ENDED_NS 200000000ull
@@ -89,11 +90,14 @@ static void refuse_all(struct dyn *d, int why)
 	}
 }
 
-enum which { ALL, ENDED, WAITED };
+enum which { ALL, ENDED, WAITED, WATCHED };
 
-/* WAITED: its client waits for nothing but the writing. */
+/* WAITED: its client waits for nothing but the writing. WATCHED: it lives, and a viewer is shown
+ * its samples. */
 static bool is_among(const struct dyn_registry *reg, enum which which)
 {
+	if (which == WATCHED)
+		return !has_ended(reg) && watch_shows(reg->dyn->watch, reg->uid);
 	if (which == WAITED)
 		return dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
 	return which == ALL || has_ended(reg);
@@ -172,6 +176,16 @@ bool dyn_read_waited(struct dyn *d)
 int dyn_write_waited(struct dyn *d, struct base_err *err)
 {
 	return write_images(d, WAITED, UINT64_MAX, err);
+}
+
+int dyn_write_watched(struct dyn *d, const struct watch *watch, struct base_err *err)
+{
+	int r;
+
+	d->watch = watch;
+	r = write_images(d, WATCHED, UINT64_MAX, err);
+	d->watch = NULL;
+	return r;
 }
 
 int dyn_write_ended(struct dyn *d, struct base_err *err)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpitop beside programs of two users: its numbers are those that dcpiprof has of the same seconds; its screen at two
-# sizes, with keys for workloads, a filter, freezing and a listing; and an ordinary user sees own programs alone.
+# sizes, with keys for workloads, a filter, freezing and a listing; an ordinary user sees own programs
+# alone; and a JIT's routines have names long before the daemon's next flush.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -186,9 +187,23 @@ close_screen
 screen 80 24
 stop_daemon
 shows 'trying again'
-start_daemon
+start_daemon -flush 600
 shows 'space freeze'
 shows ' compute '
+
+# ---- code that a program makes while it is watched, long before the next flush ----------------------
+
+flushes=$(status_field flushes)
+"$DCPI_BUILD/bin/calc" -time 60 "$DCPI_SRC/examples/jit/calc/demo.calc" >/dev/null &
+loads="$loads $!"
+shows ' escape +calc'
+press /
+press escap Enter
+shows "with 'escap': [1-9]"
+press Enter
+shows 'of all, [0-9]+ samples: escape in'
+grep -qE '[0-9]% .* (addsd|mulsd|subsd|movsd|cmp|j)' "$work/shot" || fail "no hot instructions of a JIT's routine"
+[ "$(status_field flushes)" = "$flushes" ] || fail "the daemon has flushed meanwhile"
 close_screen
 
 account_holds "at the end"

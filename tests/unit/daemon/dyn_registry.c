@@ -19,6 +19,7 @@
 #include "fake_registry.h"
 #include "reader_internal.h"
 #include "tracker.h"
+#include "watch.h"
 
 static const uint8_t code[16] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
 static uint64_t handed_over_ns; /* when what was handed over last was made */
@@ -209,6 +210,32 @@ static void test_follow(void **state)
 	assert_int_equal(stats.clients, 1);
 	assert_int_equal(stats.routines, 1);
 	assert_int_equal(stats.records_bad, 0);
+}
+
+/* Between flushes code is written for viewers that are shown its samples, and for no others. */
+static void test_watched(void **state)
+{
+	struct watch_peer other = { .pid = 2, .uid = 65533, .sock = 3 };
+	struct watch_peer all = { .pid = 3, .uid = 65533, .sock = 4, .all = true };
+	struct watch *w = watch_new();
+	struct base_buf b = { 0 };
+	struct image *img = NULL;
+	TRACKER(state);
+
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "routine", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	assert_int_equal(dyn_write_watched(t->dyn, w, NULL), 0);
+	assert_int_equal(watch_take(w, &other, NULL, 0, 1, &b, NULL), 0);
+	assert_int_equal(dyn_write_watched(t->dyn, w, NULL), 0);
+	assert_true(img->behind);
+	assert_int_equal(watch_take(w, &all, NULL, 0, 1, &b, NULL), 0);
+	assert_int_equal(dyn_write_watched(t->dyn, w, NULL), 0);
+	assert_false(img->behind);
+	watch_free(w);
+	base_buf_release(&b);
 }
 
 static void test_image_grows(void **state)
@@ -1020,6 +1047,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_marker_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_words_not_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_watched, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_inherited_before, setup, teardown),
