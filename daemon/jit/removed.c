@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files that were removed while processes had them mapped: some runtimes let a compiler write a
- * library, load it, and remove it at once. Those with samples are copied into <db>/dyn, where the
- * tools look for them.
+ * Files that were removed while processes had them mapped, as some runtimes let a compiler write a
+ * library, load it, and remove it at once; and files that containers alone have. Those with samples
+ * are copied into <db>/dyn, where the tools look for them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -181,9 +181,12 @@ static int keep_once(struct dyn *d, struct dyn_file *f, const struct reader_remo
 
 static int look(struct dyn *d, struct dyn_file *f, struct base_err *err)
 {
-	struct reader_removed found = {
-		.pid = f->pid, .uid = f->uid, .start = f->start, .end = f->end, .id = f->image->id
-	};
+	struct reader_removed found = { .path = f->image->path,
+					.pid = f->pid,
+					.uid = f->uid,
+					.start = f->start,
+					.end = f->end,
+					.id = f->image->id };
 	int r = reader_removed_file(d->config.reader, &found, -1);
 
 	return r < 0 ? r : keep_once(d, f, &found, err);
@@ -198,8 +201,8 @@ static void tell(struct dyn *d, const struct dyn_file *f, int r, const struct ba
 					  : NULL;
 
 	if (why && budget_may_tell(d->config.budgets, f->uid))
-		base_log(BASE_LOG_WARN, "'%s', which was removed, is not kept: %s", f->image->path,
-			 why);
+		base_log(BASE_LOG_WARN, "'%s', which its path will not lead to, is not kept: %s",
+			 f->image->path, why);
 }
 
 /* False: it is forgotten, and another one stands in its place. */

@@ -447,6 +447,7 @@ static int open_file(const struct image_store *store, const struct image_query *
 		first = why;
 		named = q->paths[i];
 	}
+	why = (struct base_err){ 0 };
 	removed = try_removed(store, &search, &why);
 	if (removed >= 0)
 		return 0;

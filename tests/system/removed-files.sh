@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Libraries that their programs remove as soon as they are loaded: when both are gone the tools show the routines and
-# their instructions, to those alone who could read the files. What is too large is not kept.
+# Libraries that their programs remove as soon as they are loaded, and programs that a container alone has: when they are
+# gone the tools show the routines and their instructions, to those alone who could read the files. What is too large is
+# not kept.
 set -eu -o pipefail
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -47,6 +48,32 @@ loads+=($!)
 library 4 755
 truncate -s 65M "$work/tmp/lib4.so"
 load 4 3
+# program FACTOR FILE: the factor is in its code.
+program()
+{
+	printf '#include <time.h>\nvolatile long sink;\nvoid contained_loop(void) { for (long i = 0; i < 100000; i++) sink += i * %d; }\n
+		int main(void) { while (clock() < 3 * CLOCKS_PER_SEC) contained_loop(); }\n' "$1" |
+		gcc -O1 -Wl,--build-id -x c -o "$2" - || fail "gcc"
+}
+# contained NAME OWNER: such a program runs as $work/box/NAME, on a file system that goes with it.
+contained()
+{
+	unshare -m sh -c 'mount -t tmpfs -o mode=755 none "$1/box" && install -p -m 755 -o "$3" "$1/$2" "$1/box" &&
+		exec setpriv --reuid "$3" --regid "$3" --clear-groups "$1/box/$2"' contained "$work" "$@" &
+	loads+=($!)
+}
+mkdir -m 755 "$work/box"
+program 3 "$work/one"
+program 5 "$work/users"
+program 7 "$work/another"
+program 9 "$work/outside"
+contained one 0
+contained users 65534
+# Another program has its path outside, or the same one.
+install -m 755 /bin/true "$work/box/another"
+contained another 0
+install -p -m 755 "$work/outside" "$work/box"
+contained outside 0
 for pid in "${loads[@]}" $before; do
 	wait "$pid"
 done
@@ -55,9 +82,9 @@ for i in 0 1 2 4; do
 	[ -p "$work/tmp/lib$i.so" ] || fail "lib$i.so is there still"
 done
 ls -l "$db/dyn"
-[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 4 ] || fail "not four copies"
-[ "$(status_field files_kept)" = 4 ] || fail "not four of them are counted"
-grep -q "lib4.so', which was removed, is not kept: it is larger than 64 MiB" "$work/log" || fail "nothing is said of it"
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 7 ] || fail "not seven copies"
+[ "$(status_field files_kept)" = 7 ] || fail "not seven of them are counted"
+grep -q "lib4.so', which its path will not lead to, is not kept: it is larger than 64 MiB" "$work/log" || fail "nothing is said of it"
 tmp=$work/tmp
 for image in "$tmp/lib0.so" "$tmp/lib1.so" "$tmp/lib2.so" /memfd:removed; do
 	expect "$image" 0 removed_loop
@@ -65,6 +92,16 @@ for image in "$tmp/lib0.so" "$tmp/lib1.so" "$tmp/lib2.so" /memfd:removed; do
 	expect "$image" 65533 "(image not readable)"
 done
 expect "$tmp/lib4.so" 0 "(image"
+box=$work/box
+expect "$box/one" 0 contained_loop
+expect "$box/one" 65534 "(image not readable)"
+expect "$box/users" 65534 contained_loop
+expect "$box/users" 65533 "(image not readable)"
+expect "$box/another" 0 contained_loop
+expect "$box/another" 65533 "(image not readable)"
+expect "$box/outside" 65533 contained_loop
+"$DCPI_BIN/dcpilist" -asm -no_header contained_loop "$box/one" >"$work/list" || fail "dcpilist of a container's program"
+[ "$(awk '$1 > 0 && /0x/' "$work/list" | wc -l)" -ge 2 ] || fail "no instructions: $(cat "$work/list")"
 "$DCPI_BIN/dcpilist" -asm -no_header removed_loop "$tmp/lib1.so" >"$work/list" || fail "dcpilist"
 [ "$(awk '$1 > 0 && /0x/' "$work/list" | wc -l)" -ge 2 ] || fail "no instructions: $(cat "$work/list")"
 account_holds "with copies"
@@ -72,7 +109,7 @@ account_holds "with copies"
 # They go with the last epoch that has samples in them.
 "$DCPI_BIN/dcpictl" epoch >/dev/null
 "$DCPI_BIN/dcpid" -gc "$db" >/dev/null
-[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 4 ] || fail "a copy is gone whose samples are there"
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 7 ] || fail "a copy is gone whose samples are there"
 rm -r "$(find "$db" -maxdepth 1 -name '2*' | sort | sed -n 1p)"
 "$DCPI_BIN/dcpid" -gc "$db" >/dev/null
 [ "$(find "$db/dyn" -name '*.file' | wc -l)" = 0 ] || fail "copies that no epoch refers to"

@@ -62,9 +62,10 @@ int reader_image_id(struct reader *r, int32_t pid, uint32_t uid, const struct dr
 int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_id *text);
 /*
  * A file that process @pid has mapped executable at [@start, @end), and that no name leads to any
- * more. It is found by that mapping alone.
+ * more, or none outside of its container. It is found by that mapping alone.
  */
 struct reader_removed {
+	const char *path; /* under which its profile is kept */
 	int32_t pid;
 	uint32_t uid; /* the process's user, if it has ended */
 	uint64_t start, end;

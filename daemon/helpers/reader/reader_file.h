@@ -21,9 +21,10 @@ void reader_map_file(const struct reader_request *q, char path[64]);
 int reader_mapped_look(const struct reader_request *q);
 int reader_looked_open(int fd);
 /*
- * The file that mapping @q is of, if no name leads to it any more: looked at as above. *@st is its
- * status. -EEXIST: one does; -EREMOTE: on a file system on which reading it could wait; -EFBIG:
- * larger than READER_COPY_MAX.
+ * The file that mapping @q is of, if no name leads to it any more, or path @q->path leads to it in
+ * a container alone: looked at as above. *@st is its status, with the rights that users outside
+ * have. -EEXIST: it can be found; -EREMOTE: on a file system on which reading it could wait;
+ * -EFBIG: larger than READER_COPY_MAX.
  */
 int reader_removed_look(const struct reader_request *q, struct stat *st);
 /* Could root alone write into it? Not known of a file system that is not that of "/". */

@@ -30,8 +30,8 @@ enum reader_op {
 	READER_CODE_READ,  /* pid, addr, end -> long answer of bytes */
 	READER_CLOSE,	   /* descriptor */
 	READER_FILE_ID,	   /* descriptor (of a socket) -> id, text, extent */
-	READER_REMOVED, /* pid, addr, end, id; descriptor to copy to, or none -> mode, owner, size;
-			   text and roots where it was copied */
+	READER_REMOVED, /* pid, addr, end, id, path; descriptor to copy to, or none -> mode, owner,
+			   size; text and roots where it was copied */
 	READER_ROWS,	/* pid, addr, end, dev_*, inode or id, path, size; or descriptor
 			   -> long answer, an unwind table */
 	READER_CODE_ROWS, /* descriptor (of struct reader_routine, and struct wire_frame behind

@@ -213,8 +213,11 @@ int reader_removed_file(struct reader *r, struct reader_removed *f, int to)
 				    .end = f->end,
 				    .id = f->id };
 	struct reader_answer a;
-	int code = reader_call(r, &q, to, &a, NULL);
+	int code;
 
+	if (strlen(f->path) < sizeof(q.path))
+		strcpy(q.path, f->path);
+	code = reader_call(r, &q, to, &a, NULL);
 	if (code < 0)
 		return code;
 	if (a.text.len > sizeof(a.text.bytes))
