@@ -92,7 +92,7 @@ struct image_ranges {
  */
 int image_ranges_read(struct image_ranges *out, const struct image_elf *f);
 
-/* Addresses in data that the loader adds the image's place to (address.c). */
+/* Addresses in data that the loader adds the image's place to (pointers.c). */
 struct image_pointer {
 	uint64_t vaddr, value;
 };
@@ -104,6 +104,8 @@ struct image_pointers {
 /* 0 or -ENOMEM. */
 int image_pointers_read(struct image_pointers **out, const struct image_elf *f);
 void image_pointers_free(struct image_pointers *p);
+/* The value at @vaddr. False: no relocation puts one there. */
+bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_t *value);
 
 /* Where procedures are guessed to begin, and how far they can reach, ascending, into @out, which is
  * empty (guess.c). 0 or -ENOMEM. */
