@@ -309,7 +309,7 @@ struct dbgdyn_object {
 int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_object *from,
 		      uint64_t *handle);
 
-/* ---- doorbell (doorbell.c) ----------------------------------------------------------------- */
+/* ---- doorbell (dbgdyn.c) ------------------------------------------------------------------- */
 
 enum dbgdyn_reach {
 	DBGDYN_ABSENT,	/* no socket to be seen from here: no daemon, or another mount namespace */

@@ -5,9 +5,94 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "bound.h"
 #include "pseudoimg_internal.h"
+
+/* ---- contents of compressed sections --------------------------------------------------------- */
+
+enum { CHUNK = 64 << 10 };
+
+static int get_at(int fd, void *out, size_t len, uint64_t off)
+{
+	struct pseudoimg_job j;
+
+	pseudoimg_job_of_part(&j, fd, off, len);
+	return pseudoimg_job_read(&j, 0, out, len);
+}
+
+struct pseudoimg_inflater {
+	uint64_t at, end; /* in the file: what is not read yet */
+	z_stream z;
+	uint8_t in[CHUNK];
+};
+
+/* The part is a compressed section: read its head. 0 or negative. */
+static int pseudoimg_part_open(struct pseudoimg_part *part, int fd)
+{
+	Elf64_Chdr head;
+	int r;
+
+	if (part->len < sizeof(head))
+		return -DCPI_EFORMAT;
+	r = get_at(fd, &head, sizeof(head), part->off);
+	if (r < 0)
+		return r;
+	part->packed = part->len - sizeof(head);
+	part->off += sizeof(head);
+	part->len = head.ch_size;
+	/* No byte of deflate's becomes more than 1,032. */
+	if (head.ch_type != ELFCOMPRESS_ZLIB || !part->packed || part->len / 1032 > part->packed)
+		return -DCPI_EFORMAT;
+	return 0;
+}
+
+/* Begin to read the contents of a compressed part. NULL: no memory. */
+static struct pseudoimg_inflater *pseudoimg_inflater_new(const struct pseudoimg_part *part)
+{
+	struct pseudoimg_inflater *i = calloc(1, sizeof(*i));
+
+	if (!i || inflateInit(&i->z) != Z_OK) {
+		free(i);
+		return NULL;
+	}
+	i->at = part->off;
+	i->end = part->off + part->packed;
+	return i;
+}
+
+static void pseudoimg_inflater_free(struct pseudoimg_inflater *i)
+{
+	if (i)
+		inflateEnd(&i->z);
+	free(i);
+}
+
+/* The next @len bytes, all of them, or negative. */
+static int pseudoimg_inflate(struct pseudoimg_inflater *i, int fd, void *out, size_t len)
+{
+	int r, z;
+
+	i->z.next_out = out;
+	i->z.avail_out = (uInt)len;
+	while (i->z.avail_out) {
+		if (!i->z.avail_in && i->at < i->end) {
+			size_t n = i->end - i->at < CHUNK ? (size_t)(i->end - i->at) : CHUNK;
+
+			r = get_at(fd, i->in, n, i->at);
+			if (r < 0)
+				return r;
+			i->at += n;
+			i->z.next_in = i->in;
+			i->z.avail_in = (uInt)n;
+		}
+		z = inflate(&i->z, Z_NO_FLUSH);
+		if (z != Z_OK && (z != Z_STREAM_END || i->z.avail_out))
+			return -DCPI_EFORMAT;
+	}
+	return 0;
+}
 
 /* Position of the next byte, in the part. */
 static inline uint64_t pseudoimg_bytes_at(const struct pseudoimg_bytes *b)

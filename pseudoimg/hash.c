@@ -11,8 +11,6 @@
 #include "insn_x86.h"
 #include "pseudoimg_internal.h"
 
-/* ---- operands that tell of places ------------------------------------------------------------ */
-
 /* ---- x86-64 -------------------------------------------------------------------------------- */
 
 /* Zero @len bytes in @at, the distance from @next on that they hold, if it leaves the code. */

@@ -143,8 +143,6 @@ bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span
 	return true;
 }
 
-/* ---- records --------------------------------------------------------------------------------- */
-
 /* ---- reading records ------------------------------------------------------------------------- */
 
 static int add_run(struct pseudoimg_model *m, const struct wire_run *run, uint64_t order)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * From a job to an ELF file: the job becomes a model (model.c; DST by dst.c), the model has an
- * identity (ident.c), a layout of .text sections (layout.c), DWARF (dwarf.c) and becomes sections
+ * identity (ident.c), a layout of .text sections (write.c), DWARF (dwarf.c) and becomes sections
  * of a file (write.c, elf.c). Everything here works on bytes nobody vouches for.
  */
 #ifndef DCPI_PSEUDOIMG_INTERNAL_H
@@ -321,7 +321,7 @@ int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
  */
 bool pseudoimg_mask(uint32_t machine, uint8_t *code, size_t len);
 
-/* ---- layout (layout.c) ----------------------------------------------------------------------- */
+/* ---- layout (write.c) ------------------------------------------------------------------------ */
 
 /* A .text section. */
 struct pseudoimg_text {
@@ -332,11 +332,6 @@ struct pseudoimg_layout {
 	PSEUDOIMG_ARRAY(struct pseudoimg_text) text; /* ascending, disjoint */
 	uint64_t text_bytes;
 };
-
-/* 0, -ENOMEM, or -DCPI_ELIMIT where the code is scattered too widely for one file. */
-int pseudoimg_layout_make(struct pseudoimg_layout *l, const struct pseudoimg_model *m,
-			  struct base_err *err);
-void pseudoimg_layout_release(struct pseudoimg_layout *l);
 
 /* Fills traces of .text in ascending order of addresses. */
 struct pseudoimg_filler {
@@ -417,12 +412,6 @@ int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);
 
-/*
- * @s, whose bytes stand at the end of the file, becomes an SHF_COMPRESSED section there if that
- * saves something: its place, length, alignment and flags change. 0, or negative.
- */
-int pseudoimg_compress(int fd, struct pseudoimg_section *s);
-
 /* ---- DWARF (dwarf.c, dwarf_line.c) ----------------------------------------------------------- */
 
 /* Abbreviations: a kind, and what it has beside. */
@@ -464,13 +453,6 @@ struct pseudoimg_part {
 	uint64_t off, len; /* in the file; len 0: no such section */
 	uint64_t packed; /* packed length of a compressed part, whose len is that of its contents */
 };
-/* The part is a compressed section: read its head. 0 or negative. */
-int pseudoimg_part_open(struct pseudoimg_part *part, int fd);
-/* Begin to read the contents of a compressed part. NULL: no memory. */
-struct pseudoimg_inflater *pseudoimg_inflater_new(const struct pseudoimg_part *part);
-void pseudoimg_inflater_free(struct pseudoimg_inflater *i);
-/* The next @len bytes, all of them, or negative. */
-int pseudoimg_inflate(struct pseudoimg_inflater *i, int fd, void *out, size_t len);
 
 /* Bytes of a part, in order. Zeros, and @bad, behind the end. */
 struct pseudoimg_bytes {

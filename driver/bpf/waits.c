@@ -287,8 +287,6 @@ enum driver_wait bpf_wait_kind(const struct bpf_wait_kinds *k, enum wait_state s
 	return innermost ? innermost : nr_kernel ? DRIVER_WAIT_OTHER : DRIVER_WAIT_UNKNOWN;
 }
 
-/* ---- sums and their paths -------------------------------------------------------------------- */
-
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 /* A path has the hash of its frames in one life of a process. */

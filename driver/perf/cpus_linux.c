@@ -15,8 +15,6 @@
 
 #include "perf_internal.h"
 
-/* ---- one CPU --------------------------------------------------------------------------------- */
-
 /* ---- counters -------------------------------------------------------------------------------- */
 
 /* New periods break the running one off; at most a two-hundredth of all is lost by that. */

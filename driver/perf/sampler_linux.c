@@ -11,8 +11,6 @@
 #include "perf_internal.h"
 #include "wire.h"
 
-/* ---- statistics and description -------------------------------------------------------------- */
-
 /* ---- counting -------------------------------------------------------------------------------- */
 
 /* A clock that some mode stops goes on while its samples are kept back: nothing tells them. */

@@ -95,8 +95,6 @@ void image_unpacked_free(struct image *img)
 	free(img->unpacked.v);
 }
 
-/* ---- the DWARF ------------------------------------------------------------------------------- */
-
 /* ---- strings that end inside of their section ------------------------------------------------ */
 
 /* Is it .debug_KIND, or the same packed as was once usual, for a linker to come, or (@split) of a

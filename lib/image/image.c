@@ -145,8 +145,6 @@ static int image_place(int fd, uint64_t where[3])
 	return 0;
 }
 
-/* ---- which file ------------------------------------------------------------------------------ */
-
 /* ---- the database's own images ------------------------------------------------------------- */
 
 struct store_entry {
