@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * From a job to an ELF file: the job becomes a model (model.c; DST by dst.c), the model has an
- * identity (ident.c), a layout of .text sections (write.c), DWARF (dwarf.c) and becomes sections
+ * identity (ident.c), a layout of .text sections (layout.c), DWARF (dwarf.c) and becomes sections
  * of a file (write.c, elf.c). Everything here works on bytes nobody vouches for.
  */
 #ifndef DCPI_PSEUDOIMG_INTERNAL_H
@@ -321,7 +321,7 @@ int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
  */
 bool pseudoimg_mask(uint32_t machine, uint8_t *code, size_t len);
 
-/* ---- layout (write.c) ------------------------------------------------------------------------ */
+/* ---- layout (layout.c) ----------------------------------------------------------------------- */
 
 /* A .text section. */
 struct pseudoimg_text {
@@ -332,6 +332,11 @@ struct pseudoimg_layout {
 	PSEUDOIMG_ARRAY(struct pseudoimg_text) text; /* ascending, disjoint */
 	uint64_t text_bytes;
 };
+
+/* 0, -ENOMEM, or -DCPI_ELIMIT where the code is scattered too widely for one file. */
+int pseudoimg_layout_make(struct pseudoimg_layout *l, const struct pseudoimg_model *m,
+			  struct base_err *err);
+void pseudoimg_layout_release(struct pseudoimg_layout *l);
 
 /* Fills traces of .text in ascending order of addresses. */
 struct pseudoimg_filler {
