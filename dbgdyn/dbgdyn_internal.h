@@ -96,7 +96,7 @@ struct dbgdyn_layout {
 	size_t area_len;
 };
 
-/* Bytes of a registry that the process's limits of memory allow, and its limit of files, too. */
+/* Bytes of a registry that the process's limits of memory and of files allow. */
 size_t dbgdyn_layout_allowed(void);
 /* Share out @total_len bytes at most; false where the smallest registry has no room. */
 bool dbgdyn_layout_make(struct dbgdyn_layout *l, size_t total_len);

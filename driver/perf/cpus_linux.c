@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CPUs of a sampler: the events of each, opened and read; which are there, were taken away,
- * came back.
+ * The CPUs of a sampler: the events of each, opened, read and added up; which are there, were taken
+ * away, came back.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -237,6 +237,7 @@ static void read_event(int fd, struct perf_count *c, bool with_lost)
 		perf_count_read(c, &(struct perf_reading){ v[0], v[1], v[2], v[3] });
 }
 
+/* What cannot be read keeps its last value. */
 static void perf_cpu_read(struct perf_cpu *c, size_t nr_events, bool with_lost)
 {
 	for (size_t i = 0; i < nr_events; i++)
@@ -535,4 +536,78 @@ void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns)
 	}
 	if (changed)
 		perf_sampler_describe(s);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+/* A clock that some mode stops goes on while its samples are kept back: nothing tells them. */
+static bool tells_missed(const struct perf_sampler *s, size_t event)
+{
+	const struct event_spec *spec = &s->specs[event];
+
+	return spec->clock && s->pid < 0 && !spec->exclude_user && !spec->exclude_kernel;
+}
+
+static void account_event(struct perf_sampler *s, size_t event, bool received)
+{
+	uint64_t value = 0, running = 0, all_ns = 0, came = s->somewhere[event], lost = 0,
+		 missed = 0;
+	struct driver_stats *st = &s->d->stats;
+	struct driver_event *e = &s->d->events[event];
+
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct perf_count *c = &s->cpus[i].events[event].count;
+
+		if (received && tells_missed(s, event))
+			perf_count_miss(c);
+		missed += c->missed;
+		value += perf_count_value(c);
+		running += perf_count_running_ns(c);
+		if (!s->cpus[i].events[event].absent)
+			all_ns += perf_count_running_ns(&s->cpus[i].track);
+		came += c->received;
+		lost += perf_count_lost(c);
+	}
+	/* A sample received without its CPU counts as missed on that CPU. */
+	if (missed > st->missed[event] + s->somewhere[event])
+		st->missed[event] = missed - s->somewhere[event];
+	e->enabled = perf_count_enabled(running, all_ns);
+	if (received && !s->periods[event] && came + lost)
+		e->period = value / (came + lost);
+	if (s->in_kernel)
+		return;
+	/* The kernel counts records by event: samples but for a few notes of throttling. */
+	lost = (s->features & PERF_USE_LOST ? lost : s->lost_said[event]) + s->unsent[event];
+	st->lost_ring += lost;
+	st->received[event] = came + lost;
+}
+
+/* Before PERF_FORMAT_LOST, whatever a ring lost may have been a load event, a sample or not. */
+uint64_t perf_sampler_lost_load(const struct perf_sampler *s)
+{
+	uint64_t lost = s->load_bad;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		lost += perf_count_lost(&s->cpus[i].track);
+	for (size_t i = 0; i < s->d->nr_events && !(s->features & PERF_USE_LOST); i++)
+		lost += s->lost_said[i];
+	return lost;
+}
+
+void perf_sampler_account(struct perf_sampler *s, bool received)
+{
+	struct driver_stats *st = &s->d->stats;
+
+	s->counted = false;
+	st->lost_load = perf_sampler_lost_load(s);
+	st->held = s->order.nr_samples;
+	st->lost_ring = 0;
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (!s->specs[i].tick)
+			account_event(s, i, received);
+	}
+	/* The event of these samples is unknown. */
+	st->lost_bad = s->sample_bad;
+	if (!s->in_kernel)
+		st->received[0] += s->sample_bad;
 }

@@ -157,6 +157,8 @@ int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c);
 void perf_sampler_read_counters(struct perf_sampler *s);
 /* CPUs that are gone are closed once their rings were read, those that came back opened. */
 void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns);
+/* stats.lost_load, as the counters were last read. */
+uint64_t perf_sampler_lost_load(const struct perf_sampler *s);
 /* The period of an event from now on: drawn, or the nominal one. */
 uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
 

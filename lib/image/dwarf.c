@@ -73,6 +73,8 @@ static int unpack(struct image *img, const struct image_elf *f, Elf_Scn *scn, GE
 	return gelf_update_shdr(scn, sh) ? 0 : -DCPI_EFORMAT;
 }
 
+/* Unpack what libelf (0.188) cannot, before anything is read of it. 0, or negative: some of it
+ * stays packed. */
 static int image_unpack(struct image *img, const struct image_elf *f)
 {
 	GElf_Shdr sh;

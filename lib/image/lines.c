@@ -461,6 +461,10 @@ static struct image_program *live_program(struct image *img, Dwarf_Die *unit)
 	return p && p->skipped ? p : NULL;
 }
 
+/*
+ * The line of @vaddr in @unit, without sections that the linker discarded; the file as libdw names
+ * it. 0, -ENOENT, or -DCPI_EUNSUPPORTED: ask libdw.
+ */
 static int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr,
 			   struct image_line *out)
 {

@@ -271,6 +271,7 @@ void image_index_close(struct image_index *x)
 	free(x);
 }
 
+/* Some answer was false because a part of the file is damaged; none of it is to be used then. */
 static bool image_index_damaged(const struct image_index *x)
 {
 	return x->damaged;
