@@ -8,7 +8,7 @@
 #include "estimate.h"
 #include "export_internal.h"
 
-/* divide.c: the sampled instructions with their callers. */
+/* The sampled instructions with their callers. */
 struct divide {
 	struct export *x;
 	const struct callpath_tree *t;
