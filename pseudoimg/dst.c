@@ -431,7 +431,7 @@ static int pseudoimg_lines_run(struct pseudoimg_lines *l, struct pseudoimg_curso
 	return r;
 }
 
-/* ---- records --------------------------------------------------------------------------------- */
+/* ---- kinds of records ------------------------------------------------------------------------ */
 
 enum dst_type {
 	DST_SOURCE = 155,

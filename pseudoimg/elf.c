@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ELF64 files, little-endian, written front to back without libelf: a dozen fields and no more. */
+/* ELF64 files, little-endian, written front to back without libelf: a dozen fields and no more.
+ * Long sections are compressed. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * The hash of a routine, independent of its place: name, lines, inlined parts, bytes. Names as they
  * are written, lines from the first one on that has a source, so that an image that is read back
- * has the hashes that it was written with.
+ * has the hashes that it was written with. Operands that tell where code stands are masked.
  */
 #include <elf.h>
 #include <string.h>

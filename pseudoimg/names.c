@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of files and of inlined routines: each kept once, as it is written. */
+/* Names of files and of inlined routines: made safe for ELF and DWARF, each kept once. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The programs that run in the kernel: loaded, with their maps and constants; refusals said
- * plainly. */
+/*
+ * The programs that run in the kernel: loaded, with their maps, constants and the place of the
+ * scheduler's tick; refusals said plainly.
+ */
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traces of the source "bpf": on their way from the ring to the daemon, in order of time; the maps
- * of their program; what driver.h says of them. */
+/*
+ * Traces of the source "bpf": the blocks that they run through; on their way from the ring to the
+ * daemon, in order of time; the maps of their program; what driver.h says of them.
+ */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's sums of waiting and running threads get their paths, and are handed on in order of
- * time. No kernel is needed. */
+/*
+ * The kernel's sums of waiting and running threads get their paths, which tell what is waited for,
+ * and are handed on in order of time. No kernel is needed.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* "dcpid -check": what this machine offers for sampling, and how to get what lacks. */
+/*
+ * "dcpid -check": what this machine offers for sampling, what it costs on an idle CPU, and how to
+ * get what lacks.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

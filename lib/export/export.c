@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes stacks of the samples of a database: of its call paths, or of single instructions. */
+/*
+ * Makes stacks of the samples of a database: of its call paths, among which samples are divided, or
+ * of single instructions.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exporter of execution counts of source lines as the sample profile that clang reads. */
+/*
+ * The exporter of execution counts of source lines as the sample profiles that clang and gcc read.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -131,7 +131,7 @@ int elf_relocate(struct elf_object *o)
 	return r;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- names of files -------------------------------------------------------------------------- */
 
 /* A name of one letter, its end, and three numbers. */
 enum { FILE_MIN = 5 };

@@ -5,7 +5,9 @@
  *
  * What several debug files have in common stands in one more file, which .gnu_debugaltlink names
  * (dwz(1)). libdw (0.188) would open that name whatever it leads to, a FIFO too, and ask for no
- * build-id: so it is found here, and the name hidden from libdw.
+ * build-id: so it is found here, and the name hidden from libdw. Units that leave their routines in
+ * a file of their own are found here too, and sections that libelf (0.188) cannot unpack are
+ * unpacked.
  */
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>

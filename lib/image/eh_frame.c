@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Entries of .eh_frame are read here: it stays when symbols are stripped, and has a start, a length
- * and a program for each piece of code that a compiler made (Linux Standard Base, "Exception
- * Frames").
+ * Entries of .eh_frame are read, and their programs run, here: it stays when symbols are stripped,
+ * and has a start, a length and a program for each piece of code that a compiler made (Linux
+ * Standard Base, "Exception Frames").
  */
 #include <dwarf.h>
 #include <errno.h>

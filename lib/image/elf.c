@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One ELF file is opened, checked, and read by sections here. */
+/*
+ * One ELF file is opened, within a time where its file system may not answer, checked, and read by
+ * sections here.
+ */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The routines at an address are found here, inlined one into the other. */
+/* The units and routines at an address are found here, routines inlined one into the other. */
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An image is opened and closed here. */
+/* An image is opened and closed here: which file it is, by path, by build-id, in the database. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which symbol is meant: by address, by name, one after the other. */
+/*
+ * Which symbol is meant: by address, by name, one after the other; of a large image by an index
+ * that is kept.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <lzma.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file of source text is opened here, and its lines are found. */
+/* A file of source text is looked for and opened here, and its lines are found. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>

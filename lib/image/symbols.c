@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The symbols of an image are read from its sections, named, sorted and nested here. */
+/*
+ * The symbols of an image are read from its sections, from the linker's stubs and from .eh_frame;
+ * named, sorted and nested.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

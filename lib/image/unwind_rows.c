@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An unwind table is made from an ELF file here. */
+/*
+ * An unwind table is made from an ELF file here: from .eh_frame, the routines of its symbols, a
+ * CPython that it holds.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The model of a report: what its tables show, and what is not known. */
+/*
+ * The model of a report: what its tables, its tree of calls and its comparison show, and what is
+ * not known.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which mappings the ring was told of. What the loader knows is asked at every sample, so that a
- * library in another's place is seen at its first. */
+/*
+ * Which mappings the ring was told of. What the loader knows is asked at every sample, without its
+ * locks, so that a library in another's place is seen at its first.
+ */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the procedures at the frames of call paths, one image after the other. */
+/* Finds and names the procedures at the frames of call paths, one image after the other. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ int procedures_compare(const struct callpath_tree *t, uint32_t a, uint32_t b)
 	return r ? r : (p->vaddr > q->vaddr) - (p->vaddr < q->vaddr);
 }
 
-/* ---- procedures ------------------------------------------------------------------------------ */
+/* ---- which procedure ------------------------------------------------------------------------- */
 
 /* An image alone has its procedures by address, a facility by name; other code has neither. */
 static int make_key(struct base_buf *key, const struct analysis_image *ai, const char *facility,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the tree of procedures of the database's tree of frames, and sums over it. */
+/*
+ * Makes the tree of procedures of the database's tree of frames, divides samples among its leaves,
+ * and sums over it.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Puts the samples of workloads into groups by a key. */
+/* Adds up the samples of workloads, and puts them into groups by a key. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +72,6 @@ void workload_sum(const struct analysis *a, const struct profdb_workloads *w,
 	workload_events(a, w, s.event);
 	workload_visit(w, f, add_to_sum, &s);
 }
-
-/* ---- groups ---------------------------------------------------------------------------------- */
 
 struct by {
 	struct analysis *a;

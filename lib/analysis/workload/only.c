@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Restricts profiles to the samples of chosen workloads, and to chosen minutes. */
+/*
+ * Restricts profiles to the samples of chosen workloads, and to chosen minutes: divided, so that
+ * sums stay exact.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
