@@ -86,7 +86,7 @@ void dbgdyn_memory_page_free(void *page, size_t len);
 /* Whether @fd still is the object (@dev, @ino). */
 bool dbgdyn_memory_same(int fd, dev_t dev, ino_t ino);
 
-/* ---- layout (layout.c) ---------------------------------------------------------------------- */
+/* ---- layout (registry.c) -------------------------------------------------------------------- */
 
 /* The layout of the registry, and the size of the private area beside it. */
 struct dbgdyn_layout {
@@ -96,8 +96,7 @@ struct dbgdyn_layout {
 	size_t area_len;
 };
 
-/* Bytes of a registry that the process's limits of memory allow, and its limit of files, too. */
-size_t dbgdyn_layout_space(void);
+/* Bytes of a registry that the process's limits of memory and of files allow. */
 size_t dbgdyn_layout_allowed(void);
 /* Share out @total_len bytes at most; false where the smallest registry has no room. */
 bool dbgdyn_layout_make(struct dbgdyn_layout *l, size_t total_len);
@@ -279,7 +278,7 @@ int dbgdyn_change_commit(struct dbgdyn_change *c);
 /* Something could not be told. */
 int dbgdyn_dropped(struct dbgdyn_state *s);
 
-/* ---- ring (ring.c) ------------------------------------------------------------------------- */
+/* ---- ring (change.c) ----------------------------------------------------------------------- */
 
 /* With the lock held: room for a record of @len bytes (a multiple of 8), contiguous, or NULL. */
 void *dbgdyn_ring_reserve(struct dbgdyn_state *s, size_t len);
@@ -292,8 +291,7 @@ void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len);
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);
 
-/* ---- routine (routine.c, record.c), retire (retire.c), object (object.c) -----------------------
- */
+/* ---- routine (routine.c), object (object.c) -------------------------------------------------- */
 
 /* These return 1 where a doorbell is due. */
 int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
@@ -311,21 +309,7 @@ struct dbgdyn_object {
 int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_object *from,
 		      uint64_t *handle);
 
-/* Lengths of a routine's parts, as its record has them. */
-struct dbgdyn_parts {
-	size_t name_len, nr_lines, nr_inlines, strings_len, nr_frames;
-	size_t nr_defects; /* entries that are left out, or a part of them */
-};
-
-/* Check what the application passes; false: DBGDYN_EINVAL. */
-bool dbgdyn_record_measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts);
-/* 0 where it would be too long. */
-size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbgdyn_parts *parts,
-			 bool with_code);
-void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdyn_routine *r,
-			const struct dbgdyn_parts *parts, uint16_t flags);
-
-/* ---- doorbell (doorbell.c) ----------------------------------------------------------------- */
+/* ---- doorbell (dbgdyn.c) ------------------------------------------------------------------- */
 
 enum dbgdyn_reach {
 	DBGDYN_ABSENT,	/* no socket to be seen from here: no daemon, or another mount namespace */
@@ -340,10 +324,5 @@ enum dbgdyn_reach {
 enum dbgdyn_reach dbgdyn_hand_over(struct dbgdyn_state *s);
 /* One datagram on the message queue, never waited on; true if the queue exists. */
 bool dbgdyn_doorbell(const struct dbgdyn_state *s);
-
-/* ---- flush (flush.c) ----------------------------------------------------------------------- */
-
-/* Flush, or with @end close context @index first, and wait. */
-int dbgdyn_flush_wait(struct dbgdyn_state *s, uint32_t index, bool end);
 
 #endif

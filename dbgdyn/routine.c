@@ -1,6 +1,483 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Routines: registered, and moved. */
+/* Routines: measured and written as records, registered, moved, retired. */
+#include <stdio.h>
+
 #include "dbgdyn_internal.h"
+
+/* Lengths of a routine's parts, as its record has them. */
+struct dbgdyn_parts {
+	size_t name_len, nr_lines, nr_inlines, strings_len, nr_frames;
+	size_t nr_defects; /* entries that are left out, or a part of them */
+};
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/*
+ * Records of routines: measured and written. An entry of a table that makes no sense is left out,
+ * counted, and explained to who asks; the routine stays.
+ */
+
+/* ---- what is wrong --------------------------------------------------------------------------- */
+
+/* Entries that are left out, and a text of them where one is wanted. */
+struct defects {
+	size_t nr;
+	char *text;
+	size_t len, room; /* of the text */
+};
+
+static void append(struct defects *d, const char *table, size_t i, const char *why)
+{
+	int n = snprintf(d->text + d->len, d->room - d->len, "%s[%zu]: %s\n", table, i, why);
+
+	if (n > 0)
+		d->len += (size_t)n < d->room - d->len ? (size_t)n : d->room - d->len - 1;
+}
+
+static void leave_out(struct defects *d, const char *table, size_t i, const char *why)
+{
+	d->nr++;
+	if (d->text)
+		append(d, table, i, why);
+}
+
+/* Why the whole routine is refused; always DBGDYN_EINVAL. */
+static int refuse(struct defects *d, const char *why)
+{
+	if (d->text)
+		d->len = (size_t)snprintf(d->text, d->room, "%s\n", why);
+	return DBGDYN_EINVAL;
+}
+
+/* ---- structs of any version ------------------------------------------------------------------ */
+
+/*
+ * Structs grow at their end: what a caller compiled earlier does not have is none. The entries of
+ * the tables grew when the routine did, so that its size tells theirs.
+ */
+#define HAS(r, field) ((r)->size >= offsetof(struct dbgdyn_routine, field) + sizeof((r)->field))
+
+static size_t nr_inlines(const struct dbgdyn_routine *r)
+{
+	return HAS(r, nr_inlines) ? r->nr_inlines : 0;
+}
+
+static const void *bytes(const struct dbgdyn_routine *r)
+{
+	return HAS(r, bytes) && r->bytes ? r->bytes : r->code;
+}
+
+/* Before there were strides, a line ended with its file. */
+static size_t line_len(const struct dbgdyn_routine *r)
+{
+	return HAS(r, inline_stride) ? sizeof(struct dbgdyn_line)
+				     : offsetof(struct dbgdyn_line, column);
+}
+
+#define STRIDE(r, field, entry_len) (HAS(r, inline_stride) && (r)->field ? (r)->field : (entry_len))
+
+static const void *entry_at(const void *table, size_t i, size_t entry_len)
+{
+	return (const uint8_t *)table + i * entry_len;
+}
+
+static const struct dbgdyn_line *line_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->lines, i, STRIDE(r, line_stride, line_len(r)));
+}
+
+static const struct dbgdyn_string *file_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->files, i, STRIDE(r, file_stride, sizeof(*r->files)));
+}
+
+static const struct dbgdyn_inline *inline_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->inlines, i, STRIDE(r, inline_stride, sizeof(*r->inlines)));
+}
+
+static size_t nr_frames(const struct dbgdyn_routine *r)
+{
+	return HAS(r, nr_frames) ? r->nr_frames : 0;
+}
+
+static const struct dbgdyn_frame *frame_at(const struct dbgdyn_routine *r, size_t i)
+{
+	return entry_at(r->frames, i, r->frame_stride ? r->frame_stride : sizeof(*r->frames));
+}
+
+static bool stride_good(uint32_t asked, size_t entry_len, size_t alignment)
+{
+	return !asked || (asked >= entry_len && asked % alignment == 0);
+}
+
+static bool strides_good(const struct dbgdyn_routine *r)
+{
+	if (HAS(r, nr_frames) &&
+	    !stride_good(r->frame_stride, sizeof(*r->frames), _Alignof(struct dbgdyn_frame)))
+		return false;
+	return !HAS(r, inline_stride) ||
+	       (stride_good(r->line_stride, sizeof(*r->lines), _Alignof(struct dbgdyn_line)) &&
+		stride_good(r->file_stride, sizeof(*r->files), _Alignof(struct dbgdyn_string)) &&
+		stride_good(r->inline_stride, sizeof(*r->inlines), _Alignof(struct dbgdyn_inline)));
+}
+
+static size_t name_len(size_t len)
+{
+	return len < WIRE_NAME_MAX ? len : WIRE_NAME_MAX;
+}
+
+static size_t file_len(const struct dbgdyn_string *file)
+{
+	if (!file->text)
+		return 0;
+	return file->len < DBGDYN_FILE_MAX ? file->len : DBGDYN_FILE_MAX;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+struct line_walk {
+	size_t at;
+	uint32_t code_off; /* of the last good one */
+};
+
+/* The next good line; false: no more. One at the end of the code ends a table, as DWARF has it. */
+static bool line_next(const struct dbgdyn_routine *r, struct line_walk *w, struct wire_line *out,
+		      struct defects *d)
+{
+	for (; w->at < r->nr_lines; w->at++) {
+		const struct dbgdyn_line *l = line_at(r, w->at);
+
+		if (l->code_off >= r->code_len) {
+			if (l->code_off > r->code_len)
+				leave_out(d, "lines", w->at, "code_off is behind the code");
+			continue;
+		}
+		if (l->code_off < w->code_off) {
+			leave_out(d, "lines", w->at, "code_off is below that of a line before");
+			continue;
+		}
+		if (l->line && l->file >= r->nr_files) {
+			leave_out(d, "lines", w->at, "there is no such file");
+			continue;
+		}
+		*out = (struct wire_line){ .code_off = l->code_off };
+		if (l->line) {
+			out->line = l->line;
+			out->file = l->file;
+		}
+		if (l->line && HAS(r, inline_stride)) {
+			out->column = l->column;
+			out->discriminator = l->discriminator;
+		}
+		w->code_off = l->code_off;
+		w->at++;
+		return true;
+	}
+	return false;
+}
+
+/* ---- parts inlined --------------------------------------------------------------------------- */
+
+struct inline_walk {
+	size_t at;
+	uint64_t ends[WIRE_INLINE_DEPTH]; /* end of the open part at each depth */
+	uint64_t from;			  /* the next one at an open depth begins here or later */
+	uint32_t depth;			  /* how many are open */
+	uint32_t left_out;		  /* parts deeper than this are in one that is left out */
+};
+
+static void inline_begin(struct inline_walk *w)
+{
+	w->at = w->from = w->depth = 0;
+	w->left_out = WIRE_INLINE_DEPTH;
+}
+
+/* Why it cannot be, or NULL. */
+static const char *inline_why(const struct dbgdyn_routine *r, const struct inline_walk *w,
+			      const struct dbgdyn_inline *in)
+{
+	uint64_t end = (uint64_t)in->code_off + in->code_len;
+	uint64_t from = in->depth < w->depth ? w->ends[in->depth] : w->from;
+
+	if (!in->code_len)
+		return "it has no code";
+	if (!in->name.text || !in->name.len)
+		return "it has no name";
+	if (in->depth >= WIRE_INLINE_DEPTH)
+		return "depth is above 63";
+	if (in->depth > w->left_out)
+		return "it is in a part that is left out";
+	if (in->depth > w->depth)
+		return "no part one less deep is before it";
+	if (in->code_off < from)
+		return "it begins before the end of one at its depth, or before its outer part";
+	if (end > (in->depth ? w->ends[in->depth - 1] : r->code_len))
+		return "it ends behind its outer part";
+	return NULL;
+}
+
+/* The next good one, whose name is still to be numbered; NULL: no more. */
+static const struct dbgdyn_inline *inline_next(const struct dbgdyn_routine *r,
+					       struct inline_walk *w, struct defects *d)
+{
+	for (; w->at < nr_inlines(r); w->at++) {
+		const struct dbgdyn_inline *in = inline_at(r, w->at);
+		const char *why = inline_why(r, w, in);
+
+		if (why) {
+			leave_out(d, "inlines", w->at, why);
+			if (in->depth < w->left_out)
+				w->left_out = in->depth;
+			continue;
+		}
+		if (in->call_line && in->call_file >= r->nr_files)
+			leave_out(d, "inlines", w->at,
+				  "there is no such file: the line of its call");
+		w->left_out = WIRE_INLINE_DEPTH;
+		w->ends[in->depth] = (uint64_t)in->code_off + in->code_len;
+		w->from = in->code_off;
+		w->depth = in->depth + 1;
+		w->at++;
+		return in;
+	}
+	return NULL;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+struct frame_walk {
+	size_t at;
+	uint64_t from; /* the next one's code_off is this or above */
+};
+
+/* The next good frame; false: no more. */
+static bool frame_next(const struct dbgdyn_routine *r, struct frame_walk *w, struct wire_frame *out,
+		       struct defects *d)
+{
+	for (; w->at < nr_frames(r); w->at++) {
+		const struct dbgdyn_frame *f = frame_at(r, w->at);
+		const char *why;
+
+		*out = (struct wire_frame){ .code_off = f->code_off,
+					    .flags = f->flags,
+					    .cfa_off = f->cfa_off,
+					    .fp_off = f->fp_off,
+					    .link_off = f->link_off,
+					    .reserved = f->reserved };
+		why = f->code_off >= r->code_len       ? "code_off is behind the code"
+		      : f->flags & WIRE_FRAME_FALLBACK ? "flags has unknown bits"
+		      : f->code_off < w->from ? "code_off is not above that of a frame before"
+					      : wire_frame_fault(out);
+		if (why) {
+			leave_out(d, "frames", w->at, why);
+			continue;
+		}
+		w->from = (uint64_t)f->code_off + 1;
+		w->at++;
+		return true;
+	}
+	return false;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static void files_measure(const struct dbgdyn_routine *r, size_t *len, struct defects *d)
+{
+	for (size_t i = 0; i < r->nr_files && *len <= WIRE_RECORD_MAX; i++) {
+		const struct dbgdyn_string *file = file_at(r, i);
+
+		if (file->len > file_len(file))
+			leave_out(d, "files", i,
+				  file->text ? "its end, as it has more than 65535 bytes"
+					     : "it has a length, and no text");
+		*len += 2 + file_len(file);
+	}
+}
+
+/* 0 where it would be too long. */
+static size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbgdyn_parts *parts,
+				bool with_code)
+{
+	size_t len = wire_routine_len(parts->name_len, r->code_len, with_code, parts->nr_lines,
+				      parts->nr_inlines, parts->strings_len);
+
+	return wire_routine_frames_len(len, parts->nr_frames);
+}
+
+static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, struct defects *d)
+{
+	const struct dbgdyn_inline *in;
+	struct line_walk lines = { 0 };
+	struct inline_walk inlines;
+	struct frame_walk frames = { 0 };
+	struct wire_frame frame;
+	struct wire_line line;
+
+	if (!r || r->size < offsetof(struct dbgdyn_routine, inlines))
+		return refuse(d, "size is not that of the struct");
+	if (!r->name.text || !r->name.len)
+		return refuse(d, "it has no name");
+	if (!dbgdyn_range_good(r->code, r->code_len))
+		return refuse(d, "code and code_len are no range of addresses");
+	if (r->code_len > DBGDYN_CODE_MAX)
+		return refuse(d, "it is longer than 16 MiB");
+	if ((r->nr_lines && !r->lines) || (r->nr_files && !r->files) ||
+	    (nr_inlines(r) && !r->inlines) || (nr_frames(r) && !r->frames))
+		return refuse(d, "a table has entries, and no address");
+	if (r->nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line) ||
+	    r->nr_files > WIRE_RECORD_MAX / 2 ||
+	    nr_inlines(r) > WIRE_RECORD_MAX / sizeof(struct wire_inline) ||
+	    nr_frames(r) > WIRE_RECORD_MAX / sizeof(struct wire_frame))
+		return refuse(d, "a table has too many entries");
+	if (!strides_good(r))
+		return refuse(d,
+			      "a stride is below the size of its entries, or splits their words");
+	*parts = (struct dbgdyn_parts){ .name_len = name_len(r->name.len) };
+	files_measure(r, &parts->strings_len, d);
+	while (line_next(r, &lines, &line, d))
+		parts->nr_lines++;
+	inline_begin(&inlines);
+	while ((in = inline_next(r, &inlines, d))) {
+		parts->nr_inlines++;
+		parts->strings_len += 2 + name_len(in->name.len);
+	}
+	while (frame_next(r, &frames, &frame, d))
+		parts->nr_frames++;
+	parts->nr_defects = d->nr;
+	if (!dbgdyn_record_len(r, parts, false))
+		return refuse(d, "its tables and names are too long together");
+	return DBGDYN_OK;
+}
+
+/* Check what the application passes; false: DBGDYN_EINVAL. */
+static bool dbgdyn_record_measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts)
+{
+	return measure(r, parts, &(struct defects){ 0 }) == DBGDYN_OK;
+}
+
+int dbgdyn_check(const struct dbgdyn_routine *r, char *text, size_t len)
+{
+	struct defects d = { .text = len ? text : NULL, .room = len };
+	struct dbgdyn_parts parts;
+	int result;
+
+	if (d.text)
+		*d.text = '\0';
+	result = measure(r, &parts, &d);
+	if (result < 0)
+		return result;
+	return d.nr < INT32_MAX ? (int)d.nr : INT32_MAX;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static uint8_t *pad8(uint8_t *p)
+{
+	while ((uintptr_t)p % 8)
+		*p++ = 0;
+	return p;
+}
+
+static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r)
+{
+	struct defects d = { 0 };
+	struct line_walk w = { 0 };
+	struct wire_line l;
+
+	while (line_next(r, &w, &l, &d)) {
+		memcpy(p, &l, sizeof(l));
+		p += sizeof(l);
+	}
+	return p;
+}
+
+/* Their names stand behind those of the files. */
+static uint8_t *put_inlines(uint8_t *p, const struct dbgdyn_routine *r)
+{
+	uint32_t name = (uint32_t)r->nr_files;
+	const struct dbgdyn_inline *in;
+	struct defects d = { 0 };
+	struct inline_walk walk;
+
+	inline_begin(&walk);
+	while ((in = inline_next(r, &walk, &d))) {
+		bool known = in->call_line && in->call_file < r->nr_files;
+		struct wire_inline w = { .code_off = in->code_off,
+					 .code_len = in->code_len,
+					 .name = name++,
+					 .call_file = known ? in->call_file : 0,
+					 .call_line = known ? in->call_line : 0,
+					 .depth = in->depth };
+
+		memcpy(p, &w, sizeof(w));
+		p += sizeof(w);
+	}
+	return p;
+}
+
+static uint8_t *put_string(uint8_t *p, const char *text, size_t text_len)
+{
+	uint16_t len = (uint16_t)text_len;
+
+	memcpy(p, &len, sizeof(len));
+	p += sizeof(len);
+	if (len)
+		memcpy(p, text, len);
+	return p + len;
+}
+
+static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r)
+{
+	const struct dbgdyn_inline *in;
+	struct defects d = { 0 };
+	struct inline_walk w;
+
+	for (size_t i = 0; i < r->nr_files; i++)
+		p = put_string(p, file_at(r, i)->text, file_len(file_at(r, i)));
+	inline_begin(&w);
+	while ((in = inline_next(r, &w, &d)))
+		p = put_string(p, in->name.text, name_len(in->name.len));
+	return p;
+}
+
+static void put_frames(uint8_t *p, const struct dbgdyn_routine *r)
+{
+	struct frame_walk w = { 0 };
+	struct defects d = { 0 };
+	struct wire_frame f;
+
+	for (; frame_next(r, &w, &f, &d); p += sizeof(f))
+		memcpy(p, &f, sizeof(f));
+}
+
+static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdyn_routine *r,
+			       const struct dbgdyn_parts *parts, uint16_t flags)
+{
+	uint8_t *p = (uint8_t *)(rec + 1);
+
+	if (parts->nr_frames)
+		flags |= WIRE_ROUTINE_FRAMES;
+	rec->head =
+		(struct wire_head){ .len = (uint32_t)len, .type = WIRE_ROUTINE, .flags = flags };
+	rec->part = 0;
+	rec->addr = (uintptr_t)r->code;
+	rec->code_len = r->code_len;
+	rec->name_len = (uint32_t)parts->name_len;
+	rec->nr_lines = (uint32_t)parts->nr_lines;
+	rec->nr_files = (uint32_t)(r->nr_files + parts->nr_inlines);
+	rec->nr_inlines = (uint32_t)parts->nr_inlines;
+	memcpy(p, r->name.text, parts->name_len);
+	p += parts->name_len;
+	if (flags & WIRE_ROUTINE_CODE) {
+		memcpy(p, bytes(r), r->code_len);
+		p += r->code_len;
+	}
+	p = put_inlines(put_lines(pad8(p), r), r);
+	put_frames(pad8(put_strings(p, r)), r);
+}
+
+/* ---- registered and moved -------------------------------------------------------------------- */
 
 struct job {
 	const struct dbgdyn_routine *r;
@@ -179,5 +656,74 @@ int dbgdyn_routine_move(struct dbgdyn_state *s, uint32_t facility, uint64_t hand
 		return result;
 	}
 	move(&c, n, (uintptr_t)code);
+	return dbgdyn_change_commit(&c);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+/* @handle 0: what begins in [addr, addr + len). */
+static void tell_end(struct dbgdyn_change *c, uint64_t handle, uint64_t addr, uint64_t len)
+{
+	struct wire_retire *rec = dbgdyn_change_reserve(c, sizeof(*rec));
+
+	if (!rec)
+		return;
+	*rec = (struct wire_retire){ .head = { sizeof(*rec), WIRE_RETIRE, 0 },
+				     .facility = c->facility,
+				     .seq = c->seq,
+				     .handle = handle,
+				     .addr = addr,
+				     .code_len = len };
+	dbgdyn_change_tell(c, sizeof(*rec));
+}
+
+int dbgdyn_routine_retire(struct dbgdyn_state *s, uint32_t facility, uint64_t handle)
+{
+	struct dbgdyn_change c;
+	struct dbgdyn_node *n;
+	int result = dbgdyn_change_begin(&c, s, facility);
+
+	if (result < 0)
+		return result;
+	n = dbgdyn_handle_find(s, facility, handle, &result);
+	if (!n) {
+		dbgdyn_unlock(s);
+		return result;
+	}
+	dbgdyn_change_number(&c);
+	dbgdyn_live_remove(s, n);
+	tell_end(&c, n->seq, n->addr, n->code_len);
+	n->next = 0;
+	dbgdyn_change_close(&c, (uint32_t)(n - s->nodes) + 1);
+	return dbgdyn_change_commit(&c);
+}
+
+int dbgdyn_code_retire(struct dbgdyn_state *s, uint32_t facility, const void *code, size_t len)
+{
+	struct dbgdyn_change c;
+	uint32_t chain;
+	bool unlisted;
+	int result;
+
+	if (!dbgdyn_range_good(code, len))
+		return DBGDYN_EINVAL;
+	result = dbgdyn_change_begin(&c, s, facility);
+	if (result < 0)
+		return result;
+	chain = dbgdyn_live_take_of(s, facility, (uintptr_t)code, len);
+	/* Code that did not fit into the heap may be at any address that was ever used. */
+	unlisted = s->nr_unlisted && dbgdyn_used_find(s, (uintptr_t)code, len);
+	if (!chain && !unlisted) {
+		dbgdyn_unlock(s);
+		return DBGDYN_OK;
+	}
+	dbgdyn_change_number(&c);
+	tell_end(&c, 0, (uintptr_t)code, len);
+	dbgdyn_change_close(&c, chain);
+	if (unlisted) {
+		dbgdyn_used_move(s, (uintptr_t)code, len, c.seq);
+		if (!c.announced)
+			dbgdyn_dropped(s);
+	}
 	return dbgdyn_change_commit(&c);
 }

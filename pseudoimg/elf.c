@@ -1,12 +1,139 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ELF64 files, little-endian, written front to back without libelf: a dozen fields and no more. */
+/* ELF64 files, little-endian, written front to back without libelf: a dozen fields and no more.
+ * Long sections are compressed. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "pseudoimg_internal.h"
+
+/* ---- sections made shorter ------------------------------------------------------------------- */
+
+/*
+ * Sections as SHF_COMPRESSED ones, by zlib, which every reader of ELF knows. The bytes are in the
+ * file already, as they were made: what they become is written behind them, and moved.
+ */
+
+enum { CHUNK = 64 << 10, LEVEL = 1 };
+/* Less saves no block of a disk. */
+enum { LEAST = 4096 };
+
+static int get_at(int fd, void *out, size_t len, uint64_t off)
+{
+	struct pseudoimg_job j;
+
+	pseudoimg_job_of_part(&j, fd, off, len);
+	return pseudoimg_job_read(&j, 0, out, len);
+}
+
+struct press {
+	int fd;
+	uint64_t from, end; /* range of the source that is not read yet */
+	uint64_t to, most;  /* where the next bytes go; they must not reach it */
+	z_stream z;
+	uint8_t in[CHUNK], out[CHUNK];
+};
+
+/* 1: there was no more; 0. */
+static int feed(struct press *p)
+{
+	size_t n = p->end - p->from < CHUNK ? (size_t)(p->end - p->from) : CHUNK;
+	int r = get_at(p->fd, p->in, n, p->from);
+
+	p->z.next_in = p->in;
+	p->z.avail_in = (uInt)n;
+	p->from += n;
+	return r < 0 ? r : p->from == p->end;
+}
+
+/* 1: all of it is written; 0: it does not get shorter. */
+static int squeeze(struct press *p)
+{
+	int r, last, z = Z_OK;
+
+	do {
+		last = feed(p);
+		if (last < 0)
+			return last;
+		do {
+			p->z.next_out = p->out;
+			p->z.avail_out = CHUNK;
+			z = deflate(&p->z, last ? Z_FINISH : Z_NO_FLUSH);
+			if (p->most - p->to <= CHUNK - p->z.avail_out)
+				return 0;
+			r = pseudoimg_put_at(p->fd, p->out, CHUNK - p->z.avail_out, p->to);
+			if (r < 0)
+				return r;
+			p->to += CHUNK - p->z.avail_out;
+		} while (!p->z.avail_out);
+	} while (!last);
+	return z == Z_STREAM_END ? 1 : -EIO;
+}
+
+static int move_back(struct press *p, uint64_t from, uint64_t to)
+{
+	int r = 0;
+
+	while (r >= 0 && from < p->to) {
+		size_t n = p->to - from < CHUNK ? (size_t)(p->to - from) : CHUNK;
+
+		r = get_at(p->fd, p->in, n, from);
+		if (r >= 0)
+			r = pseudoimg_put_at(p->fd, p->in, n, to);
+		from += n;
+		to += n;
+	}
+	return r;
+}
+
+/*
+ * @s, whose bytes stand at the end of the file, becomes an SHF_COMPRESSED section there if that
+ * saves something: its place, length, alignment and flags change. 0, or negative.
+ */
+static int pseudoimg_compress(int fd, struct pseudoimg_section *s)
+{
+	const Elf64_Chdr head = { .ch_type = ELFCOMPRESS_ZLIB,
+				  .ch_size = s->len,
+				  .ch_addralign = s->align };
+	uint64_t off = base_align_up(s->file_off, _Alignof(Elf64_Chdr)),
+		 behind = s->file_off + s->len;
+	struct press *p;
+	int r;
+
+	if (s->len < LEAST)
+		return 0;
+	p = calloc(1, sizeof(*p));
+	if (!p || deflateInit(&p->z, LEVEL) != Z_OK) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->fd = fd;
+	p->from = s->file_off;
+	p->end = p->to = behind;
+	p->most = behind + (behind - off) - sizeof(head);
+	r = squeeze(p);
+	/* The descriptor is for writing alone. */
+	if (r == -EBADF)
+		r = 0;
+	if (r > 0) {
+		s->file_off = off;
+		s->len = sizeof(head) + (p->to - behind);
+		s->flags |= SHF_COMPRESSED;
+		s->align = _Alignof(Elf64_Chdr);
+		r = pseudoimg_put_at(fd, &head, sizeof(head), off);
+		if (r >= 0)
+			r = move_back(p, behind, off + sizeof(head));
+	}
+	deflateEnd(&p->z);
+	free(p);
+	/* Bytes written behind the end would show in gaps between sections. */
+	if (r >= 0 && ftruncate(fd, (off_t)(s->file_off + s->len)) < 0)
+		r = -errno;
+	return r;
+}
 
 enum { PAGE = 4096, TRACE = 256 << 10 };
 

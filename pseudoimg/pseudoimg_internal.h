@@ -31,7 +31,7 @@ static inline uint64_t pseudoimg_span_end(const struct pseudoimg_span *s)
 int pseudoimg_span_compare(const void *a, const void *b);
 /* Sort @array (elements start with a span) and drop overlapping ones. Returns how many are left. */
 size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len);
-/* The last of ascending  that starts at  or before, or NULL; it may end before . */
+/* The last of ascending @v that starts at @addr or before, or NULL; it may end before @addr. */
 const struct pseudoimg_span *pseudoimg_span_find(const struct pseudoimg_span *v, size_t nr,
 						 uint64_t addr);
 
@@ -112,7 +112,7 @@ static inline const char *pseudoimg_names_text(const struct pseudoimg_names *n, 
 }
 void pseudoimg_names_release(struct pseudoimg_names *n);
 
-/* ---- DST (dst.c, dst_line.c, dst_source.c) --------------------------------------------------- */
+/* ---- DST (dst.c) ----------------------------------------------------------------------------- */
 
 #define PSEUDOIMG_DST_RECORD_MAX 65536u
 #define PSEUDOIMG_DST_DEPTH_MAX	 256u
@@ -154,21 +154,6 @@ struct pseudoimg_cursor {
 	const uint8_t *p;
 	size_t left;
 };
-bool pseudoimg_cursor_skip(struct pseudoimg_cursor *c, size_t len);
-bool pseudoimg_cursor_uint(struct pseudoimg_cursor *c, size_t len, uint64_t *out); /* 1..8 bytes */
-bool pseudoimg_cursor_counted(struct pseudoimg_cursor *c, struct pseudoimg_str *out);
-
-/* The @len bytes before @c hold an address of the process. 0 or -ENOMEM. */
-static inline int pseudoimg_dst_absolute(struct pseudoimg_dst *out,
-					 const struct pseudoimg_cursor *c, size_t len)
-{
-	struct pseudoimg_str *where = PSEUDOIMG_PUSH(&out->absolute);
-
-	if (!where)
-		return -ENOMEM;
-	*where = (struct pseudoimg_str){ .p = (const char *)c->p - len, .len = len };
-	return 0;
-}
 
 /* A module's SOURCE commands: listing lines first … first + nr - 1 are records of a file. */
 struct pseudoimg_source_lines {
@@ -197,20 +182,7 @@ bool pseudoimg_source_find(const struct pseudoimg_source *s, uint32_t listing, u
 			   uint32_t *line);
 void pseudoimg_source_release(struct pseudoimg_source *s);
 
-/* State of a module's LINE_NUM commands. */
-struct pseudoimg_lines {
-	uint64_t start, pc;
-	uint32_t line, stmt, incr;
-	bool stmt_mode, open;
-	uint32_t module_file; /* stands in where no SOURCE command names a file */
-};
-
-void pseudoimg_lines_begin(struct pseudoimg_lines *l, uint64_t start, uint32_t module_file);
-/* Commands of one record, whose absolute addresses count from @base, as above. Errors as above. */
-int pseudoimg_lines_run(struct pseudoimg_lines *l, struct pseudoimg_cursor commands, uint64_t base,
-			const struct pseudoimg_source *source, struct pseudoimg_dst *out);
-
-/* ---- model (model.c, model_dst.c, runs.c) -------------------------------------------------- */
+/* ---- model (model.c, model_dst.c) ---------------------------------------------------------- */
 
 /*
  * A routine: 16 bytes, since there may be millions. All else is read from the job when it is
@@ -317,21 +289,18 @@ size_t pseudoimg_model_from(const struct pseudoimg_model *m, uint64_t vaddr);
 /* Order by image offset: longer ones first, then in the job's order. */
 int pseudoimg_span_by_off(const void *a, const void *b);
 
-/* Bad runs dropped, the rest sorted, neighbours merged. 0 or -ENOMEM; counts what was refused. */
-int pseudoimg_runs_settle(struct pseudoimg_model *m);
 /* The run that holds @vaddr, or NULL. */
 const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m, uint64_t vaddr);
 /* All of @at stands in runs (an empty one: its start): sets its img_off. */
 bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span *at);
 
-/* Sort nodes by vaddr; of those that overlap refuse and count the later ones. */
-void pseudoimg_nodes_settle(struct pseudoimg_model *m);
+/* Sort nodes by vaddr. */
 void pseudoimg_nodes_sort(struct pseudoimg_model *m);
 
 /* The DST ranges that were sent become routines and sequences (model_dst.c). */
 int pseudoimg_model_dst(struct pseudoimg_model *m);
 
-/* ---- identity (ident.c, hash.c, mask.c) ------------------------------------------------------ */
+/* ---- identity (ident.c, hash.c) -------------------------------------------------------------- */
 
 /*
  * Invariant 7: what the image holds, nothing of where and when. On the way files get their numbers,
@@ -379,15 +348,13 @@ void pseudoimg_fill_from(struct pseudoimg_filler *f, uint64_t addr);
 /* 1; 0 where nothing stands in the trace, which is undefined then; or a negative. */
 int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *trace, size_t len);
 
-/* ---- names (name.c) -------------------------------------------------------------------------- */
+/* ---- names (names.c) ------------------------------------------------------------------------- */
 
 /*
  * Append @name with a NUL: control characters and bytes that are no UTF-8 escaped (\n, \t, \r,
  * \xNN), so that line-oriented tools stay sane. 0 or -ENOMEM.
  */
 int pseudoimg_name_put(struct base_buf *b, const char *name, size_t len);
-/* Likewise of a file or inlined routine, no longer than fits a record once it is escaped. */
-int pseudoimg_file_name_put(struct base_buf *b, const char *name, size_t len);
 /* Likewise of a routine: one without a name has a stand-in. */
 int pseudoimg_symbol_name_put(struct base_buf *b, const struct pseudoimg_str *name);
 
@@ -450,27 +417,6 @@ int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);
 
-/* Names among the strings by their hashes; where there are too many a later one takes the place of
- * another. Released by free(slots). */
-struct pseudoimg_named {
-	uint8_t sum[16];
-	uint32_t at; /* 0: free */
-};
-struct pseudoimg_strings {
-	struct pseudoimg_named *slots;
-	size_t nr; /* a power of two */
-};
-int pseudoimg_strings_init(struct pseudoimg_strings *n, size_t nr_symbols);
-/* @out: where the name stands behind @start, mostly once. 0, -ENOMEM, -DCPI_ELIMIT, -errno. */
-int pseudoimg_strings_put(struct pseudoimg_strings *n, const struct pseudoimg_str *name,
-			  struct pseudoimg_sink *s, uint64_t start, uint32_t *out);
-
-/*
- * @s, whose bytes stand at the end of the file, becomes an SHF_COMPRESSED section there if that
- * saves something: its place, length, alignment and flags change. 0, or negative.
- */
-int pseudoimg_compress(int fd, struct pseudoimg_section *s);
-
 /* ---- DWARF (dwarf.c, dwarf_line.c) ----------------------------------------------------------- */
 
 /* Abbreviations: a kind, and what it has beside. */
@@ -506,19 +452,12 @@ int pseudoimg_dwarf_line(struct pseudoimg_sink *s, struct pseudoimg_model *m,
 
 int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
 
-/* ---- reading images back (elf_read.c, dwarf_read.c, read.c), folding (fold.c) ---------------- */
+/* ---- reading images back (elf_read.c, read.c), merging (merge.c) ----------------------------- */
 
 struct pseudoimg_part {
 	uint64_t off, len; /* in the file; len 0: no such section */
 	uint64_t packed; /* packed length of a compressed part, whose len is that of its contents */
 };
-/* The part is a compressed section: read its head. 0 or negative. */
-int pseudoimg_part_open(struct pseudoimg_part *part, int fd);
-/* Begin to read the contents of a compressed part. NULL: no memory. */
-struct pseudoimg_inflater *pseudoimg_inflater_new(const struct pseudoimg_part *part);
-void pseudoimg_inflater_free(struct pseudoimg_inflater *i);
-/* The next @len bytes, all of them, or negative. */
-int pseudoimg_inflate(struct pseudoimg_inflater *i, int fd, void *out, size_t len);
 
 /* Bytes of a part, in order. Zeros, and @bad, behind the end. */
 struct pseudoimg_bytes {
@@ -531,22 +470,13 @@ struct pseudoimg_bytes {
 	bool bad;
 };
 void pseudoimg_bytes_close(struct pseudoimg_bytes *b);
-/* Position of the next byte, in the part. */
-static inline uint64_t pseudoimg_bytes_at(const struct pseudoimg_bytes *b)
-{
-	return b->at + b->pos;
-}
 /* Go on at byte @at of a part that is not compressed. */
 void pseudoimg_bytes_seek(struct pseudoimg_bytes *b, uint64_t at);
 /* The next @len bytes. 0, or -DCPI_ETRUNCATED, -DCPI_EFORMAT, -errno. */
 int pseudoimg_bytes_get(struct pseudoimg_bytes *b, void *out, size_t len);
 uint8_t pseudoimg_bytes_u8(struct pseudoimg_bytes *b);
-uint64_t pseudoimg_bytes_uint(struct pseudoimg_bytes *b, size_t len);
-uint64_t pseudoimg_bytes_uleb(struct pseudoimg_bytes *b);
-int64_t pseudoimg_bytes_sleb(struct pseudoimg_bytes *b);
 /* Append up to and with the NUL. 0, -ENOMEM, -DCPI_EFORMAT where there is none in 256 KiB. */
 int pseudoimg_bytes_string(struct pseudoimg_bytes *b, struct base_buf *out);
-bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b);
 
 /* The file's sections that count. */
 struct pseudoimg_file {

@@ -2,8 +2,8 @@
 /*
  * The JVM's agent (libdcpi-jvmti.so): what the JVM tells through JVMTI of its compiled methods and
  * stubs goes to libdbgdyn. agent.c is loaded and called by the JVM, method.c makes a routine of a
- * compiled method, stub.c of any other code; known.c keeps what the JVM said of a method; names.c,
- * options.c and frames.c know no JVM.
+ * compiled method, stub.c of any other code; known.c keeps what the JVM said of a method, with
+ * names as a person can read them; options.c and frames.c know no JVM.
  *
  * Source: the JVM Tool Interface's specification, jvmti.h and jvmticmlr.h of OpenJDK 17.
  */
@@ -33,7 +33,7 @@ struct jvmti_options {
  */
 int jvmti_options_parse(const char *text, struct jvmti_options *out, char *err, size_t err_len);
 
-/* ---- names (names.c) ------------------------------------------------------------------------- */
+/* ---- names (known.c) ------------------------------------------------------------------------- */
 
 #define JVMTI_NAME_MAX 4095 /* bytes; the rest is cut, as libdbgdyn does */
 

@@ -1,11 +1,303 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The functions of OProfile's agent library call libdbgdyn. */
-#include "opagent_internal.h"
-
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <search.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "dbgdyn.h"
+#include "opagent.h"
+
+/* Lines as they were told, copied: files' names follow the entries. */
+struct opagent_lines {
+	struct debug_line_info *entries;
+	size_t nr_entries;
+};
+
+/* The data given with one code pointer. name is NULL while there are only lines. */
+struct opagent_code {
+	uintptr_t code; /* the key: the given pointer, or vma */
+	uint64_t vma;
+	size_t code_len;
+	char *name;
+	struct opagent_lines lines;
+};
+
+/* ---- memory that can be read ----------------------------------------------------------------- */
+
+#define PAGE 4096u
+
+/*
+ * False only where the kernel says that some of it cannot be read. The kernel reads a byte of each
+ * page into a pipe, and says where it cannot.
+ */
+static bool opagent_readable(const void *addr, size_t len)
+{
+	int before = errno, fds[2];
+	bool good = true;
+
+	/* Where a sandbox forbids that, the code is taken for what it should be. */
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0) {
+		for (size_t at = 0; good && at < len; at += PAGE - ((uintptr_t)addr + at) % PAGE)
+			good = write(fds[1], (const char *)addr + at, 1) == 1 || errno != EFAULT;
+		close(fds[0]);
+		close(fds[1]);
+	}
+	errno = before;
+	return good;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void opagent_lines_release(struct opagent_lines *l)
+{
+	free(l->entries);
+	*l = (struct opagent_lines){ 0 };
+}
+
+static bool same_file(const struct debug_line_info *a, const struct debug_line_info *b)
+{
+	return a->filename == b->filename ||
+	       (a->filename && b->filename && !strcmp(a->filename, b->filename));
+}
+
+/* Room for the names, each once for as long as it goes on. */
+static size_t names_len(const struct debug_line_info *entries, size_t nr)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (entries[i].filename && (!i || !same_file(&entries[i], &entries[i - 1])))
+			len += strlen(entries[i].filename) + 1;
+	return len;
+}
+
+/* A copy; -ENOMEM: @to is as before. What it held is freed. */
+static int opagent_lines_set(struct opagent_lines *to, const struct debug_line_info *entries,
+			     size_t nr)
+{
+	struct debug_line_info *copy;
+	size_t len;
+	char *name;
+
+	if (__builtin_mul_overflow(nr, sizeof(*copy), &len) ||
+	    __builtin_add_overflow(len, names_len(entries, nr), &len))
+		return -ENOMEM;
+	copy = malloc(len);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, entries, nr * sizeof(*copy));
+	name = (char *)(copy + nr);
+	for (size_t i = 0; i < nr; i++) {
+		if (i && same_file(&entries[i], &entries[i - 1])) {
+			copy[i].filename = copy[i - 1].filename;
+		} else if (entries[i].filename) {
+			copy[i].filename = name;
+			name = stpcpy(name, entries[i].filename) + 1;
+		}
+	}
+	opagent_lines_release(to);
+	*to = (struct opagent_lines){ copy, nr };
+	return 0;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct dbgdyn_string *x = a, *y = b;
+
+	return strcmp(x->text, y->text);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct dbgdyn_line *x = a, *y = b;
+
+	return (x->code_off > y->code_off) - (x->code_off < y->code_off);
+}
+
+/* All names, each once, sorted. Returns how many. */
+static size_t files_put(const struct opagent_lines *l, struct dbgdyn_string *files)
+{
+	size_t nr = 0, kept = 0;
+
+	for (size_t i = 0; i < l->nr_entries; i++) {
+		const char *name = l->entries[i].filename;
+
+		if (name && (!i || name != l->entries[i - 1].filename))
+			files[nr++] = (struct dbgdyn_string){ name, strlen(name) };
+	}
+	if (nr)
+		qsort(files, nr, sizeof(*files), by_file);
+	for (size_t i = 0; i < nr; i++)
+		if (!kept || strcmp(files[i].text, files[kept - 1].text))
+			files[kept++] = files[i];
+	return kept;
+}
+
+/* Where in the code of @c an entry stands; its address may be that of the bytes, too. */
+static bool offset_of(const struct opagent_code *c, uint64_t addr, uint32_t *off)
+{
+	uint64_t base = addr - c->vma < c->code_len ? c->vma : c->code;
+
+	*off = (uint32_t)(addr - base);
+	return addr - base < c->code_len;
+}
+
+static size_t entries_put(const struct opagent_code *c, struct dbgdyn_line *lines,
+			  const struct dbgdyn_string *files, size_t nr_files)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < c->lines.nr_entries; i++) {
+		const struct debug_line_info *e = &c->lines.entries[i];
+		struct dbgdyn_string key = { e->filename, 0 }, *file = NULL;
+
+		if (!offset_of(c, e->vma, &lines[nr].code_off))
+			continue;
+		if (e->filename)
+			file = bsearch(&key, files, nr_files, sizeof(*files), by_file);
+		lines[nr].line = file ? e->lineno : 0;
+		lines[nr++].file = file ? (uint32_t)(file - files) : 0;
+	}
+	if (nr)
+		qsort(lines, nr, sizeof(*lines), by_offset);
+	return nr;
+}
+
+/*
+ * Put the lines of @c into @r. They and *@room, which the caller frees, must last as long as @r.
+ * -ENOMEM.
+ */
+static int opagent_lines_put(const struct opagent_code *c, struct dbgdyn_routine *r, void **space)
+{
+	size_t nr = c->lines.nr_entries;
+	struct dbgdyn_string *files;
+	struct dbgdyn_line *lines;
+
+	*space = NULL;
+	if (!nr)
+		return 0;
+	files = calloc(nr, sizeof(*files) + sizeof(*lines));
+	if (!files)
+		return -ENOMEM;
+	lines = (struct dbgdyn_line *)(files + nr);
+	r->files = files;
+	r->nr_files = files_put(&c->lines, files);
+	r->lines = lines;
+	r->nr_lines = entries_put(c, lines, files, r->nr_files);
+	*space = files;
+	return 0;
+}
+
+/* ---- known code ------------------------------------------------------------------------------ */
+
+/* entries with a name are in both trees */
+static void *by_code, *by_vma;
+
+static int order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_code(const void *a, const void *b)
+{
+	return order(((const struct opagent_code *)a)->code,
+		     ((const struct opagent_code *)b)->code);
+}
+
+static int compare_vma(const void *a, const void *b)
+{
+	return order(((const struct opagent_code *)a)->vma, ((const struct opagent_code *)b)->vma);
+}
+
+static struct opagent_code *find(uintptr_t code)
+{
+	struct opagent_code key = { .code = code }, **found = tfind(&key, &by_code, compare_code);
+
+	return found ? *found : NULL;
+}
+
+/* That code, made where there is none; NULL: no memory. */
+static struct opagent_code *opagent_known_get(uintptr_t code)
+{
+	struct opagent_code *c = find(code);
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->code = code;
+	if (tsearch(c, &by_code, compare_code))
+		return c;
+	free(c);
+	return NULL;
+}
+
+static void forget_name(struct opagent_code *c)
+{
+	if (!c->name)
+		return;
+	tdelete(c, &by_vma, compare_vma);
+	free(c->name);
+	c->name = NULL;
+}
+
+static void remove_one(struct opagent_code *c)
+{
+	forget_name(c);
+	tdelete(c, &by_code, compare_code);
+	opagent_lines_release(&c->lines);
+	free(c);
+}
+
+static void opagent_known_remove(uintptr_t code)
+{
+	struct opagent_code *c = find(code);
+
+	if (c)
+		remove_one(c);
+}
+
+/* Forget the one with that vma, or with that code pointer. */
+static void opagent_known_remove_vma(uint64_t vma)
+{
+	struct opagent_code key = { .vma = vma }, **found = tfind(&key, &by_vma, compare_vma);
+
+	if (found)
+		remove_one(*found);
+}
+
+/* Give it a name, of code at @vma. -ENOMEM: it is as before. */
+static int opagent_known_name(struct opagent_code *c, const char *name, uint64_t vma,
+			      size_t code_len)
+{
+	struct opagent_code key = { .vma = vma }, **found = tfind(&key, &by_vma, compare_vma);
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -ENOMEM;
+	if (found && *found != c)
+		remove_one(*found);
+	/* Its lines were those of what stood there. */
+	if (c->name)
+		opagent_lines_release(&c->lines);
+	forget_name(c);
+	c->vma = vma;
+	c->code_len = code_len;
+	c->name = copy;
+	if (tsearch(c, &by_vma, compare_vma))
+		return 0;
+	c->name = NULL;
+	free(copy);
+	return -ENOMEM;
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
 
 #define FACILITY "opagent"
 

@@ -150,10 +150,6 @@ int bpf_programs_tick(struct bpf_programs *p, bool on);
 /* Say why BPF was refused: @what failed with @error (negative). */
 int bpf_refused(struct base_err *err, int error, const char *what);
 
-/* Where the scheduler's tick can be found (tick_linux.c). -DCPI_EUNSUPPORTED with the reason.
- */
-int bpf_tick_find(uint64_t *function, int32_t *irq_regs_delta, bool *can_cast,
-		  struct base_err *err);
 /* The function of its timer, from what @kallsyms lists. -ENOENT; -EPERM: addresses are hidden. */
 int bpf_tick_function(FILE *kallsyms, uint64_t *function);
 /* Nanoseconds between two ticks. */

@@ -10,7 +10,7 @@
 #include "driver.h"
 #include "kernel/waits.h"
 
-/* ---- kinds of waits (wait_kinds.c) ----------------------------------------------------------- */
+/* ---- kinds of waits (waits.c) ---------------------------------------------------------------- */
 
 /* Functions of the kernel that tell for what a thread waits: addresses, ascending. */
 struct bpf_wait_kinds {

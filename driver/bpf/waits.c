@@ -1,13 +1,293 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's sums of waiting and running threads get their paths, and are handed on in order of
- * time. No kernel is needed. */
-#include "bpf_waits.h"
-
+/*
+ * The kernel's sums of waiting and running threads get their paths, which tell what is waited for,
+ * and are handed on in order of time. No kernel is needed.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf_waits.h"
 #include "kernel/callpaths.h"
+
+/* ---- kinds of waits -------------------------------------------------------------------------- */
+
+/* The function that switches threads: found beside the others. */
+#define KIND_SCHEDULE DRIVER_NR_WAITS
+
+/*
+ * Names without what a compiler adds behind a dot. Functions that several kinds go through (as
+ * schedule_timeout) tell nothing and are not here.
+ */
+static const struct {
+	const char *name;
+	enum driver_wait kind;
+} known[] = {
+	{ "__schedule", KIND_SCHEDULE },
+
+	{ "asm_exc_page_fault", DRIVER_WAIT_FAULT },
+	{ "exc_page_fault", DRIVER_WAIT_FAULT },
+	{ "do_user_addr_fault", DRIVER_WAIT_FAULT },
+	{ "do_page_fault", DRIVER_WAIT_FAULT },
+	{ "do_translation_fault", DRIVER_WAIT_FAULT },
+	{ "do_mem_abort", DRIVER_WAIT_FAULT },
+	{ "handle_mm_fault", DRIVER_WAIT_FAULT },
+	{ "handle_userfault", DRIVER_WAIT_FAULT },
+	{ "faultin_page", DRIVER_WAIT_FAULT },
+
+	{ "hrtimer_nanosleep", DRIVER_WAIT_SLEEP },
+	{ "do_nanosleep", DRIVER_WAIT_SLEEP },
+	{ "common_nsleep", DRIVER_WAIT_SLEEP },
+	{ "common_nsleep_timens", DRIVER_WAIT_SLEEP },
+	{ "alarmtimer_do_nsleep", DRIVER_WAIT_SLEEP },
+	{ "msleep", DRIVER_WAIT_SLEEP },
+	{ "msleep_interruptible", DRIVER_WAIT_SLEEP },
+	{ "usleep_range_state", DRIVER_WAIT_SLEEP },
+	{ "timerfd_read", DRIVER_WAIT_SLEEP },
+	{ "timerfd_read_iter", DRIVER_WAIT_SLEEP },
+
+	{ "do_futex", DRIVER_WAIT_LOCK },
+	{ "futex_wait", DRIVER_WAIT_LOCK },
+	{ "__futex_wait", DRIVER_WAIT_LOCK },
+	{ "futex_wait_queue", DRIVER_WAIT_LOCK },
+	{ "futex_wait_queue_me", DRIVER_WAIT_LOCK },
+	{ "futex_do_wait", DRIVER_WAIT_LOCK },
+	{ "futex_wait_multiple", DRIVER_WAIT_LOCK },
+	{ "futex_wait_requeue_pi", DRIVER_WAIT_LOCK },
+	{ "futex_lock_pi", DRIVER_WAIT_LOCK },
+	{ "rt_mutex_slowlock", DRIVER_WAIT_LOCK },
+	{ "mutex_lock", DRIVER_WAIT_LOCK },
+	{ "__mutex_lock", DRIVER_WAIT_LOCK },
+	{ "__mutex_lock_slowpath", DRIVER_WAIT_LOCK },
+	{ "__mutex_lock_killable_slowpath", DRIVER_WAIT_LOCK },
+	{ "__mutex_lock_interruptible_slowpath", DRIVER_WAIT_LOCK },
+	{ "__ww_mutex_lock", DRIVER_WAIT_LOCK },
+	{ "rwsem_down_read_slowpath", DRIVER_WAIT_LOCK },
+	{ "rwsem_down_write_slowpath", DRIVER_WAIT_LOCK },
+	{ "percpu_rwsem_wait", DRIVER_WAIT_LOCK },
+	{ "percpu_down_write", DRIVER_WAIT_LOCK },
+	{ "__down", DRIVER_WAIT_LOCK },
+	{ "__down_common", DRIVER_WAIT_LOCK },
+	{ "__down_interruptible", DRIVER_WAIT_LOCK },
+	{ "__down_killable", DRIVER_WAIT_LOCK },
+	{ "__down_timeout", DRIVER_WAIT_LOCK },
+	{ "posix_lock_inode_wait", DRIVER_WAIT_LOCK },
+	{ "flock_lock_inode_wait", DRIVER_WAIT_LOCK },
+	{ "locks_lock_inode_wait", DRIVER_WAIT_LOCK },
+	{ "do_lock_file_wait", DRIVER_WAIT_LOCK },
+	{ "fcntl_setlk", DRIVER_WAIT_LOCK },
+	{ "do_semtimedop", DRIVER_WAIT_LOCK },
+	{ "__do_semtimedop", DRIVER_WAIT_LOCK },
+
+	{ "pipe_read", DRIVER_WAIT_PIPE },
+	{ "pipe_write", DRIVER_WAIT_PIPE },
+	{ "anon_pipe_read", DRIVER_WAIT_PIPE },
+	{ "anon_pipe_write", DRIVER_WAIT_PIPE },
+	{ "fifo_pipe_read", DRIVER_WAIT_PIPE },
+	{ "fifo_pipe_write", DRIVER_WAIT_PIPE },
+	{ "fifo_open", DRIVER_WAIT_PIPE },
+	{ "wait_for_partner", DRIVER_WAIT_PIPE },
+	{ "pipe_wait_readable", DRIVER_WAIT_PIPE },
+	{ "pipe_wait_writable", DRIVER_WAIT_PIPE },
+	{ "splice_to_pipe", DRIVER_WAIT_PIPE },
+	{ "do_poll", DRIVER_WAIT_PIPE },
+	{ "do_sys_poll", DRIVER_WAIT_PIPE },
+	{ "do_select", DRIVER_WAIT_PIPE },
+	{ "core_sys_select", DRIVER_WAIT_PIPE },
+	{ "ep_poll", DRIVER_WAIT_PIPE },
+	{ "do_epoll_wait", DRIVER_WAIT_PIPE },
+	{ "ep_send_events", DRIVER_WAIT_PIPE },
+	{ "eventfd_read", DRIVER_WAIT_PIPE },
+	{ "eventfd_write", DRIVER_WAIT_PIPE },
+	{ "unix_stream_read_generic", DRIVER_WAIT_PIPE },
+	{ "unix_stream_data_wait", DRIVER_WAIT_PIPE },
+	{ "unix_wait_for_peer", DRIVER_WAIT_PIPE },
+	{ "unix_stream_connect", DRIVER_WAIT_PIPE },
+	{ "unix_accept", DRIVER_WAIT_PIPE },
+	{ "sock_alloc_send_pskb", DRIVER_WAIT_PIPE },
+	{ "sk_wait_data", DRIVER_WAIT_PIPE },
+	{ "sk_stream_wait_memory", DRIVER_WAIT_PIPE },
+	{ "sk_stream_wait_connect", DRIVER_WAIT_PIPE },
+	{ "sk_stream_wait_close", DRIVER_WAIT_PIPE },
+	{ "tcp_recvmsg", DRIVER_WAIT_PIPE },
+	{ "tcp_recvmsg_locked", DRIVER_WAIT_PIPE },
+	{ "tcp_sendmsg_locked", DRIVER_WAIT_PIPE },
+	{ "inet_csk_accept", DRIVER_WAIT_PIPE },
+	{ "inet_csk_wait_for_connect", DRIVER_WAIT_PIPE },
+	{ "__inet_stream_connect", DRIVER_WAIT_PIPE },
+	{ "inet_wait_for_connect", DRIVER_WAIT_PIPE },
+	{ "__skb_wait_for_more_packets", DRIVER_WAIT_PIPE },
+	{ "__skb_recv_datagram", DRIVER_WAIT_PIPE },
+	{ "__skb_recv_udp", DRIVER_WAIT_PIPE },
+	{ "vsock_connectible_recvmsg", DRIVER_WAIT_PIPE },
+	{ "__sock_recvmsg", DRIVER_WAIT_PIPE },
+	{ "sock_recvmsg", DRIVER_WAIT_PIPE },
+	{ "sock_read_iter", DRIVER_WAIT_PIPE },
+	{ "sock_write_iter", DRIVER_WAIT_PIPE },
+	{ "__sys_recvfrom", DRIVER_WAIT_PIPE },
+	{ "__sys_sendto", DRIVER_WAIT_PIPE },
+	{ "___sys_recvmsg", DRIVER_WAIT_PIPE },
+	{ "___sys_sendmsg", DRIVER_WAIT_PIPE },
+	{ "do_accept", DRIVER_WAIT_PIPE },
+	{ "__sys_accept4", DRIVER_WAIT_PIPE },
+	{ "__sys_connect", DRIVER_WAIT_PIPE },
+	{ "wq_sleep", DRIVER_WAIT_PIPE },
+	{ "do_msgrcv", DRIVER_WAIT_PIPE },
+	{ "do_msgsnd", DRIVER_WAIT_PIPE },
+
+	{ "io_schedule", DRIVER_WAIT_DISK },
+	{ "io_schedule_timeout", DRIVER_WAIT_DISK },
+	{ "folio_wait_bit_common", DRIVER_WAIT_DISK },
+	{ "folio_wait_writeback", DRIVER_WAIT_DISK },
+	{ "submit_bio_wait", DRIVER_WAIT_DISK },
+	{ "blk_execute_rq", DRIVER_WAIT_DISK },
+	{ "blkdev_issue_flush", DRIVER_WAIT_DISK },
+	{ "jbd2_log_wait_commit", DRIVER_WAIT_DISK },
+	{ "__wait_on_buffer", DRIVER_WAIT_DISK },
+};
+
+enum { NR_KNOWN = sizeof(known) / sizeof(known[0]) };
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int kind_by_function(const char *name)
+{
+	size_t len = strcspn(name, ".");
+
+	for (size_t i = 0; i < NR_KNOWN; i++)
+		if (strncmp(known[i].name, name, len) == 0 && !known[i].name[len])
+			return (int)known[i].kind;
+	return DRIVER_WAIT_NONE;
+}
+
+/* A line of code: its address, and its name in @line without the newline. NULL: it is none. */
+static char *parse(char *line, uint64_t *addr)
+{
+	char *at, *name;
+
+	*addr = strtoull(line, &at, 16);
+	if (at == line || at[0] != ' ' || !at[1] || !strchr("tTwW", at[1]) || at[2] != ' ')
+		return NULL;
+	name = at + 3;
+	name[strcspn(name, "\t\n")] = '\0';
+	return name;
+}
+
+/* Order by address; at one address the function whose kind is known comes last. */
+static int by_start(const void *a, const void *b)
+{
+	const struct bpf_wait_range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (int)x->kind - (int)y->kind;
+}
+
+static int read_all(struct bpf_wait_kinds *k, FILE *kallsyms)
+{
+	char line[1024];
+	size_t cap = 0;
+
+	while (fgets(line, sizeof(line), kallsyms)) {
+		uint64_t addr;
+		char *name = parse(line, &addr);
+
+		if (!name)
+			continue;
+		if (base_grow(&k->items, &cap, k->nr + 1, sizeof(*k->items)) < 0)
+			return -ENOMEM;
+		k->items[k->nr++] =
+			(struct bpf_wait_range){ .start = addr,
+						 .kind = (enum driver_wait)kind_by_function(name) };
+	}
+	return 0;
+}
+
+/* A function ends where the next one begins. What tells no kind goes. */
+static void keep_known(struct bpf_wait_kinds *k)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < k->nr; i++) {
+		struct bpf_wait_range r = k->items[i];
+		size_t next = i + 1;
+
+		while (next < k->nr && k->items[next].start == r.start)
+			next++;
+		r.end = next < k->nr ? k->items[next].start : r.start;
+		if ((int)r.kind == KIND_SCHEDULE) {
+			k->schedule = r.start;
+			k->schedule_end = r.end;
+		} else if (r.kind) {
+			k->items[kept++] = r;
+		}
+	}
+	k->nr = kept;
+}
+
+int bpf_wait_kinds_read(struct bpf_wait_kinds *k, FILE *kallsyms)
+{
+	int r;
+
+	*k = (struct bpf_wait_kinds){ 0 };
+	r = read_all(k, kallsyms);
+	if (r < 0)
+		return r;
+	if (k->nr)
+		qsort(k->items, k->nr, sizeof(*k->items), by_start);
+	/* Hidden addresses are all 0. */
+	if (!k->nr || !k->items[k->nr - 1].start)
+		return -EPERM;
+	keep_known(k);
+	return 0;
+}
+
+void bpf_wait_kinds_release(struct bpf_wait_kinds *k)
+{
+	free(k->items);
+	*k = (struct bpf_wait_kinds){ 0 };
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* A return address may be the first one behind its function. */
+static enum driver_wait kind_at(const struct bpf_wait_kinds *k, uint64_t frame)
+{
+	uint64_t addr = frame - 1;
+	size_t from = 0, to = k->nr;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (k->items[mid].start <= addr)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from && addr < k->items[from - 1].end ? k->items[from - 1].kind : DRIVER_WAIT_NONE;
+}
+
+enum driver_wait bpf_wait_kind(const struct bpf_wait_kinds *k, enum wait_state state,
+			       const uint64_t *frames, size_t nr_kernel)
+{
+	enum driver_wait innermost = DRIVER_WAIT_NONE;
+
+	if (state == WAIT_RUNS)
+		return DRIVER_WAIT_RUNS;
+	if (state == WAIT_RUNNABLE)
+		return DRIVER_WAIT_RUNNABLE;
+	for (size_t i = 0; i < nr_kernel; i++) {
+		enum driver_wait kind = kind_at(k, frames[i]);
+
+		if (kind == DRIVER_WAIT_FAULT)
+			return kind;
+		if (!innermost)
+			innermost = kind;
+	}
+	if (state == WAIT_IO)
+		return DRIVER_WAIT_DISK;
+	return innermost ? innermost : nr_kernel ? DRIVER_WAIT_OTHER : DRIVER_WAIT_UNKNOWN;
+}
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parts of the check: events (events_linux.c), sources, rights and limits (check_linux.c), and the
- * cost of samples (check_cost_linux.c, check_bpf_linux.c, check_idle_linux.c).
+ * Parts of the check: events (events_linux.c), sources, rights, limits and the cost on an idle CPU
+ * (check_linux.c), the cost of samples on a busy one (cost_linux.c).
  */
 #ifndef DCPI_CHECK_INTERNAL_H
 #define DCPI_CHECK_INTERNAL_H
@@ -42,10 +42,6 @@ struct check_cost {
 
 /* One second of a spinning loop, half of it sampled by cpu-clock. 0 or -errno. */
 int check_cost_measure(struct check_cost *out);
-/* Stay on this CPU; where one was before is put into @old. 0 or -errno. */
-int check_pin(cpu_set_t *old);
-/* Spin on this CPU for that long. */
-void check_spin(uint64_t ns);
 
 struct check_program {
 	uint64_t ns;	/* run time for each sample, empty programs' taken off */
@@ -59,17 +55,5 @@ int check_bpf_load(void);
 /* Run time of the source bpf's programs with @event, over half a second on a busy CPU. 0, -errno,
  * or -DCPI_ENOEVENTS: the source cannot be opened. */
 int check_bpf_measure(const char *event, struct check_program *out);
-
-struct check_idle {
-	bool measured;
-	int cpu;
-	double idle, idle_on;	/* part of the time that it was idle; sampled */
-	double samples;		/* samples in an idle second */
-	double wakes, wakes_on; /* times a second that it came out of idling; sampled */
-};
-
-/* The CPU that idles most, sampled and not, a third of a second each. -EBUSY: other work came up,
- * each of three times; -errno. */
-int check_idle_measure(uint64_t frequency, struct check_idle *out);
 
 #endif

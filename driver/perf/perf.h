@@ -17,7 +17,7 @@
 #include "event.h"
 #include "source.h"
 
-/* ---- counters of one event on one CPU (cpu_linux.c)
+/* ---- counters of one event on one CPU (cpus_linux.c)
  * ---------------------------------------------- */
 
 /* As the kernel counts, from an event's opening on. */
@@ -268,8 +268,6 @@ int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct 
  * tables; perf: all of the rings), so that missed and periods can be.
  */
 void perf_sampler_account(struct perf_sampler *s, bool received);
-/* stats.lost_load, as the counters were last read. */
-uint64_t perf_sampler_lost_load(const struct perf_sampler *s);
 
 /* ---- records (record.c) ---------------------------------------------------------------------- */
 

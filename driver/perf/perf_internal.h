@@ -5,7 +5,8 @@
 
 #include "perf.h"
 
-/* ---- what is asked of the kernel (attr.c) ---------------------------------------------------- */
+/* ---- what is asked of the kernel (open_linux.c) -------------------------------------------------
+ */
 
 /* The same for all events, so that every record of a ring ends alike. */
 #define PERF_SAMPLES (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
@@ -63,8 +64,7 @@ uint64_t perf_period_mean(uint64_t nominal, uint64_t least);
  */
 uint64_t perf_least_period(const struct event_spec *spec, uint64_t max_rate);
 
-/* ---- counters (cpu_linux.c)
- * ---------------------------------------------------------------------- */
+/* ---- counters (cpus_linux.c) ----------------------------------------------------------------- */
 
 /* Store a new reading; values that would shrink stay. */
 void perf_count_read(struct perf_count *c, const struct perf_reading *r);
@@ -82,8 +82,7 @@ uint64_t perf_count_lost(const struct perf_count *c);
 /* @running of @all: near 1 is 1, as what lies between two calls is no multiplexing. */
 double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
 
-/* ---- rings (cpu_linux.c)
- * -------------------------------------------------------------------------- */
+/* ---- rings (cpus_linux.c) -------------------------------------------------------------------- */
 
 /*
  * The record at the tail, made contiguous in @scratch (PERF_RECORD_LEN_MAX bytes) where it wraps.
@@ -117,20 +116,12 @@ int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max);
 /* @nr below 0: none. */
 bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr);
 
-/* ---- one CPU's events (cpu_linux.c) ---------------------------------------------------------- */
+/* ---- one CPU's events (cpus_linux.c) --------------------------------------------------------- */
 
 /* Not open. @events: as many as there are, the sampler's. */
 void perf_cpu_init(struct perf_cpu *c, unsigned int cpu, struct perf_event *events, size_t nr);
-/* The tracking event and its ring. 0, or -errno; *@mapping: of mmap. Closed on failure. */
-int perf_cpu_track(struct perf_cpu *c, const struct perf_event_attr *attr, int32_t pid,
-		   size_t ring_len, bool *mapping);
-/* An event beside it, with @program (-1: into the ring). 0 or -errno. */
-int perf_cpu_sample(struct perf_cpu *c, size_t event, const struct perf_event_attr *attr,
-		    int32_t pid, int program);
 /* The counts stay. */
 void perf_cpu_close(struct perf_cpu *c, size_t nr_events);
-/* Read the counters; what cannot be read keeps its last value. */
-void perf_cpu_read(struct perf_cpu *c, size_t nr_events, bool with_lost);
 int perf_event_enable(int fd, bool on);
 /* 0 or -errno. */
 int perf_event_period(struct perf_event *e, uint64_t period);
@@ -166,6 +157,8 @@ int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c);
 void perf_sampler_read_counters(struct perf_sampler *s);
 /* CPUs that are gone are closed once their rings were read, those that came back opened. */
 void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns);
+/* stats.lost_load, as the counters were last read. */
+uint64_t perf_sampler_lost_load(const struct perf_sampler *s);
 /* The period of an event from now on: drawn, or the nominal one. */
 uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sampler, once it is open: started, turned, read, counted. */
+/* The sampler, once it is open: described, started, turned, read. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -9,6 +10,77 @@
 
 #include "perf_internal.h"
 #include "wire.h"
+
+/* ---- description ----------------------------------------------------------------------------- */
+
+/* CPUs whose kind has no such event. */
+static size_t nr_absent(const struct perf_sampler *s, size_t event)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		nr += s->cpus[i].track_fd >= 0 && s->cpus[i].events[event].absent;
+	return nr;
+}
+
+static size_t describe_event(const struct perf_sampler *s, size_t event, char *to, size_t len)
+{
+	const struct event_spec *spec = &s->specs[event];
+	int n;
+	char often[32] = "", where[48] = "";
+
+	if (spec->period)
+		snprintf(often, sizeof(often), " each %" PRIu64, spec->period);
+	else if (!spec->tick)
+		snprintf(often, sizeof(often), " at %" PRIu64 " Hz", s->frequency);
+	if (nr_absent(s, event))
+		snprintf(where, sizeof(where), " (not on %zu)", nr_absent(s, event));
+	n = snprintf(to, len, "%s%s%s", spec->name, often, where);
+	return n < 0 ? len : (size_t)n;
+}
+
+static size_t describe_events(const struct perf_sampler *s, char *to, size_t len)
+{
+	size_t at = 0;
+
+	to[0] = '\0';
+	for (uint32_t slot = 0; slot < s->turn.nr_slots; slot++) {
+		const char *between = slot ? ", " : "";
+
+		for (size_t i = 0; i < s->d->nr_events && at < len; i++) {
+			if (!(s->specs[i].slots >> slot & 1))
+				continue;
+			at += (size_t)snprintf(to + at, len - at, "%s", between);
+			if (at < len)
+				at += describe_event(s, i, to + at, len - at);
+			between = " + ";
+		}
+	}
+	return at;
+}
+
+static void describe_place(const struct perf_sampler *s, char *to, size_t len)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		open += s->cpus[i].track_fd >= 0;
+	if (s->pid > 0)
+		snprintf(to, len, "of process %d", s->pid);
+	else
+		snprintf(to, len, "on %zu CPU%s", open, open == 1 ? "" : "s");
+}
+
+void perf_sampler_describe(struct perf_sampler *s)
+{
+	char events[192], place[32];
+
+	if (describe_events(s, events, sizeof(events)) >= sizeof(events))
+		snprintf(events, sizeof(events), "%zu events", s->d->nr_events);
+	describe_place(s, place, sizeof(place));
+	snprintf(s->d->describe, sizeof(s->d->describe), "%s: %s %s%s%s%s",
+		 s->in_kernel ? "bpf" : "perf", events, place, s->why, s->trouble, s->d->refused);
+}
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 

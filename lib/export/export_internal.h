@@ -19,22 +19,6 @@ int places_read(struct export *x, struct analysis *a, const struct callpath_tree
 		uint32_t *procedures);
 int places_mark(struct export *x, const char *name, uint32_t *out);
 
-/* divide.c: the sampled instructions with their callers. */
-struct divide {
-	struct export *x;
-	const struct callpath_tree *t;
-	const struct profdb_callpaths *paths;
-	const uint32_t *place;	   /* indexed by node of the paths */
-	const uint32_t *procedure; /* indexed by place */
-	uint64_t *due;		   /* [node * nr_events + event]: samples on its path */
-	uint64_t *left;		   /* [place * nr_events + event]: samples without a path so far */
-};
-/* Samples that the tree has for the path of each node, by event, into d->due. */
-int divide_due(struct divide *d);
-int divide_make(struct divide *d);
-/* @n samples of a stack more. 0 or -ENOMEM. */
-int export_add(struct export *x, uint32_t place, uint32_t caller, size_t event, uint64_t n);
-
 /* json.c: a text as JSON has it; arrays of numbers. */
 void json_text(FILE *to, const char *text);
 

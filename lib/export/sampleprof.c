@@ -1,11 +1,59 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exporter of execution counts of source lines as the sample profile that clang reads. */
+/*
+ * The exporter of execution counts of source lines as the sample profiles that clang and gcc read.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampleprof_internal.h"
+#include "sampleprof.h"
+
+struct sampleprof_place {
+	uint32_t line, block;
+};
+
+struct sampleprof_spot {
+	struct sampleprof_place at;
+	uint32_t owner; /* the procedure that it comes from */
+	uint64_t count;
+};
+
+struct sampleprof_target {
+	struct sampleprof_place at;
+	char *name;
+	uint64_t count;
+};
+
+struct sampleprof_part {
+	struct sampleprof_place at;
+	struct sampleprof_routine *routine;
+};
+
+/* A procedure, or an inlined copy of one. */
+struct sampleprof_routine {
+	char *name;
+	uint64_t head, total;
+	struct sampleprof_spot *spots;
+	size_t nr_spots, cap_spots;
+	struct sampleprof_target *targets;
+	size_t nr_targets, cap_targets;
+	struct sampleprof_part *parts;
+	size_t nr_parts, cap_parts;
+};
+
+struct sampleprof {
+	struct sampleprof_routine **v;
+	size_t nr, cap;
+	struct base_map by_name;
+	uint32_t nr_owners;
+};
+
+static inline bool sampleprof_same(const struct sampleprof_place *a,
+				   const struct sampleprof_place *b)
+{
+	return a->line == b->line && a->block == b->block;
+}
 
 /* The format has 16 bits for a line. */
 enum { LINE_MASK = 0xffff };
@@ -443,6 +491,12 @@ static int put_spot(struct base_buf *out, int depth, const struct sampleprof_rou
 	return r < 0 ? r : base_buf_printf(out, "\n");
 }
 
+/* An empty routine was created for a place that proved to be unknown. */
+static bool sampleprof_empty(const struct sampleprof_routine *r)
+{
+	return !r->nr_spots && !r->nr_parts;
+}
+
 static int put_body(struct base_buf *out, int depth, const struct sampleprof_routine *in)
 {
 	size_t target = 0;
@@ -464,17 +518,13 @@ static int put_body(struct base_buf *out, int depth, const struct sampleprof_rou
 	return r;
 }
 
-void sampleprof_sum(struct sampleprof *s)
+/* Adds up and sorts all that was added, once; functions with the largest counts first. */
+static void sampleprof_sum(struct sampleprof *s)
 {
 	for (size_t i = 0; i < s->nr; i++)
 		sum_routine(s->v[i]);
 	if (s->nr)
 		qsort(s->v, s->nr, sizeof(struct sampleprof_routine *), by_total);
-}
-
-bool sampleprof_empty(const struct sampleprof_routine *r)
-{
-	return !r->nr_spots && !r->nr_parts;
 }
 
 int sampleprof_format(struct sampleprof *s, struct base_buf *out)
@@ -492,5 +542,197 @@ int sampleprof_format(struct sampleprof *s, struct base_buf *out)
 		if (r >= 0)
 			r = put_body(out, 1, root);
 	}
+	return r;
+}
+
+/* ---- gcc's file ------------------------------------------------------------------------------ */
+
+#define MAGIC	    0x67636461 /* "gcda" */
+#define VERSION	    2
+#define TAG_NAMES   0xaa000000
+#define TAG_ROUTINE 0xac000000
+#define TAG_MODULES 0xae000000
+#define COUNT_MAX   ((uint64_t)1 << 48)
+#define HIST_CALLS  7 /* a histogram of the targets of calls; gcc does not look at the number */
+
+struct gcov {
+	struct base_buf names; /* the table of strings, without its head */
+	struct base_map by_name;
+	uint32_t nr_names;
+	struct base_buf routines;
+	uint32_t nr_routines;
+};
+
+static int put32(struct base_buf *out, uint32_t value)
+{
+	return base_buf_append(out, &value, sizeof(value));
+}
+
+/* gcc adds counts up in 64 bits with a sign, and keeps 61. */
+static uint64_t bounded(uint64_t count)
+{
+	return count < COUNT_MAX ? count : COUNT_MAX;
+}
+
+static int put64(struct base_buf *out, uint64_t value)
+{
+	int r = put32(out, (uint32_t)value);
+
+	return r < 0 ? r : put32(out, (uint32_t)(value >> 32));
+}
+
+/* The number of @name in the table, which it is added to. */
+static int put_name(struct gcov *g, struct base_buf *out, const char *name, bool is_long)
+{
+	uintptr_t known = (uintptr_t)base_map_get(&g->by_name, name, strlen(name));
+	uint32_t len = (uint32_t)strlen(name) + 1;
+	int r = 0;
+
+	if (!known) {
+		known = ++g->nr_names;
+		r = base_map_set(&g->by_name, name, len - 1, (void *)known);
+		if (r >= 0)
+			r = put32(&g->names, len);
+		if (r >= 0)
+			r = base_buf_append(&g->names, name, len);
+	}
+	if (r < 0)
+		return r;
+	return is_long ? put64(out, known - 1) : put32(out, (uint32_t)known - 1);
+}
+
+/* A line's place; where its code lies in parts, they have one count. */
+static uint32_t offset_of(const struct sampleprof_place *at)
+{
+	return at->line << 16;
+}
+
+static size_t nr_of_line(const struct sampleprof_routine *in, size_t i, uint64_t *count)
+{
+	size_t first = i;
+
+	*count = 0;
+	for (; i < in->nr_spots && in->spots[i].at.line == in->spots[first].at.line; i++)
+		*count = *count > in->spots[i].count ? *count : in->spots[i].count;
+	return i - first;
+}
+
+static uint32_t nr_lines(const struct sampleprof_routine *in)
+{
+	uint32_t nr = 0;
+	uint64_t count;
+
+	for (size_t i = 0; i < in->nr_spots; i += nr_of_line(in, i, &count))
+		nr++;
+	return nr;
+}
+
+/* Targets are sorted by line, as counts are; those of a line without a count are left out. */
+static int put_targets(struct gcov *g, const struct sampleprof_routine *in, uint32_t line,
+		       uint64_t count)
+{
+	size_t from = 0, to;
+	int r;
+
+	while (from < in->nr_targets && in->targets[from].at.line < line)
+		from++;
+	for (to = from; to < in->nr_targets && in->targets[to].at.line == line;)
+		to++;
+	r = put32(&g->routines, (uint32_t)(to - from));
+	if (r >= 0)
+		r = put64(&g->routines, bounded(count));
+	for (; from < to && r >= 0; from++) {
+		r = put32(&g->routines, HIST_CALLS);
+		if (r >= 0)
+			r = put_name(g, &g->routines, in->targets[from].name, true);
+		if (r >= 0)
+			r = put64(&g->routines, bounded(in->targets[from].count));
+	}
+	return r;
+}
+
+static uint32_t nr_parts(const struct sampleprof_routine *in)
+{
+	uint32_t nr = 0;
+
+	for (size_t i = 0; i < in->nr_parts; i++)
+		nr += !sampleprof_empty(in->parts[i].routine);
+	return nr;
+}
+
+static int put_routine(struct gcov *g, const struct sampleprof_routine *in)
+{
+	struct base_buf *out = &g->routines;
+	int r = put_name(g, out, in->name, false);
+	size_t nr;
+
+	if (r >= 0)
+		r = put32(out, nr_lines(in));
+	if (r >= 0)
+		r = put32(out, nr_parts(in));
+	for (size_t i = 0; i < in->nr_spots && r >= 0; i += nr) {
+		uint64_t count;
+
+		nr = nr_of_line(in, i, &count);
+		r = put32(out, offset_of(&in->spots[i].at));
+		if (r >= 0)
+			r = put_targets(g, in, in->spots[i].at.line, count);
+	}
+	for (size_t i = 0; i < in->nr_parts && r >= 0; i++) {
+		if (sampleprof_empty(in->parts[i].routine))
+			continue;
+		r = put32(out, offset_of(&in->parts[i].at));
+		if (r >= 0)
+			r = put_routine(g, in->parts[i].routine);
+	}
+	return r;
+}
+
+static int put_section(struct base_buf *out, uint32_t tag, uint32_t nr, const struct base_buf *v)
+{
+	int r = put32(out, tag);
+
+	if (r >= 0)
+		r = put32(out, (uint32_t)(v->len / 4 + 1));
+	if (r >= 0)
+		r = put32(out, nr);
+	return r < 0 ? r : base_buf_append(out, v->data, v->len);
+}
+
+static int put_all(const struct gcov *g, struct base_buf *out)
+{
+	static const struct base_buf none;
+	int r = put32(out, MAGIC);
+
+	if (r >= 0)
+		r = put32(out, VERSION);
+	if (r >= 0)
+		r = put32(out, 0);
+	if (r >= 0)
+		r = put_section(out, TAG_NAMES, g->nr_names, &g->names);
+	if (r >= 0)
+		r = put_section(out, TAG_ROUTINE, g->nr_routines, &g->routines);
+	return r < 0 ? r : put_section(out, TAG_MODULES, 0, &none);
+}
+
+int sampleprof_format_gcov(struct sampleprof *s, struct base_buf *out)
+{
+	struct gcov g = { 0 };
+	int r = 0;
+
+	sampleprof_sum(s);
+	for (size_t i = 0; i < s->nr && r >= 0; i++) {
+		if (sampleprof_empty(s->v[i]))
+			continue;
+		g.nr_routines++;
+		r = put64(&g.routines, bounded(s->v[i]->head));
+		if (r >= 0)
+			r = put_routine(&g, s->v[i]);
+	}
+	if (r >= 0)
+		r = put_all(&g, out);
+	base_map_release(&g.by_name);
+	base_buf_release(&g.names);
+	base_buf_release(&g.routines);
 	return r;
 }

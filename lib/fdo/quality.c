@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fdo_internal.h"
+#include "fdo.h"
 
 #define LEAST_TRACES 50	  /* fewer tell nothing of how many more it takes */
 #define FALLS	     0.85 /* the power of the number of traces, see fdo.h */

@@ -2,7 +2,7 @@
 /* Branches and ranges are written here as llvm-bolt and llvm-profgen read them. */
 #include <inttypes.h>
 
-#include "fdo_internal.h"
+#include "fdo.h"
 
 static uint64_t count_of(const struct fdo_edge *e)
 {

@@ -50,26 +50,20 @@ struct elf_object {
 	struct base_map folders; /* folders of relative names, by their place in memory */
 };
 
-/* elf_file.c: 0, -DCPI_EFORMAT, -ENOMEM; release what is there after a failure too. */
+/* elf_object.c: 0, -DCPI_EFORMAT, -ENOMEM; release what is there after a failure too. */
 int elf_file_open(struct elf_object *o, const struct foreign_object *from);
 void elf_file_release(struct elf_object *o);
 /* Its name; "" where it has none. */
 const char *elf_file_section_name(const struct elf_object *o, const GElf_Shdr *sh);
 
-/* elf_symbols.c: 0, -DCPI_ELIMIT (there were more), -ENOMEM. */
-int elf_symbols_read(struct elf_object *o);
 /* Index of the routine that @vaddr lies in, or -1. */
 ssize_t elf_symbols_find(const struct elf_object *o, uint64_t vaddr);
 
-/* elf_relocate.c: fill in what the DWARF of a relocatable file refers to. 0; negative: its DWARF is
+/* elf_dwarf.c: fill in what the DWARF of a relocatable file refers to. 0; negative: its DWARF is
  * of no use. */
 int elf_relocate(struct elf_object *o);
 
-/* elf_lines.c: bytes of memory that libdw takes at most for the names of files in the line table
- * (versions 2 to 4; 0 for others) at @off, which puts the directory before each of them. */
-uint64_t elf_lines_cost(const uint8_t *section, size_t len, uint64_t off, size_t unit_dir_len);
-
-/* elf_dwarf.c: rows and parts, as far as they can be read. 0 or -ENOMEM. */
+/* Rows and parts, as far as they can be read. 0 or -ENOMEM. */
 int elf_dwarf_read(struct elf_object *o);
 
 #endif

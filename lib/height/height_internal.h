@@ -8,7 +8,7 @@
 #include "base.h"
 #include "height.h"
 
-/* ---- states (state.c) ------------------------------------------------------------------------ */
+/* ---- states (flow.c) ------------------------------------------------------------------------- */
 
 enum height_kind {
 	HEIGHT_ANYTHING,
@@ -50,11 +50,6 @@ struct height_states {
 /* Before the first instruction after a call. */
 void height_state_entry(struct height_state *s);
 void height_state_drop_copy(struct height_state *s);
-/* Keep of *@s as much as holds where *@with may be too. */
-void height_state_meet(struct height_state *s, const struct height_state *with);
-void height_states_clear(struct height_states *t);
-/* The number of the state; 0: there are too many. */
-uint16_t height_states_add(struct height_states *t, const struct height_state *s);
 static inline const struct height_state *height_states_at(const struct height_states *t, uint16_t n)
 {
 	return &t->v[n];
@@ -211,13 +206,7 @@ void height_prove_told(struct height *h);
 void height_keep(struct height *h);
 /* The same of those that no rule was kept for, and whose state an end proves. How many bytes. */
 size_t height_keep_trial(struct height *h);
-/* Find rules for code that is not reached from the entry (trial.c). 0 or -ENOMEM. */
-int height_trials(struct height *h);
 
-/* All of it, where the runtime has told the entries (told.c). 0 or -ENOMEM. */
-int height_told(struct height *h);
-/* Find rules for a routine whose frame another one makes (use.c). 0 or -ENOMEM. */
-int height_use(struct height *h);
 /* Keep the rules of all instructions, which have a frame pointer (rules.c). */
 void height_keep_use(struct height *h);
 

@@ -5,17 +5,99 @@
  *
  * What several debug files have in common stands in one more file, which .gnu_debugaltlink names
  * (dwz(1)). libdw (0.188) would open that name whatever it leads to, a FIFO too, and ask for no
- * build-id: so it is found here, and the name hidden from libdw.
+ * build-id: so it is found here, and the name hidden from libdw. Units that leave their routines in
+ * a file of their own are found here too, and sections that libelf (0.188) cannot unpack are
+ * unpacked.
  */
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <elfutils/libdwelf.h>
+#include <unistd.h>
+#include <zstd.h>
 
 #include "image_internal.h"
+
+/* ---- unpacking ------------------------------------------------------------------------------- */
+
+enum {
+	PACKED_BY_ZSTD = 2,  /* ELFCOMPRESS_ZSTD, which older elf.h lack */
+	RATIO_MAX = 1 << 10, /* limit of the compression ratio: a higher claim only makes us take
+				memory */
+};
+
+static int keep(struct image *img, void *bytes)
+{
+	int r = base_grow(&img->unpacked.v, &img->unpacked.cap, img->unpacked.nr + 1,
+			  sizeof(*img->unpacked.v));
+
+	if (r >= 0)
+		img->unpacked.v[img->unpacked.nr++] = bytes;
+	return r;
+}
+
+static void replace(Elf_Data *data, void *bytes, size_t len)
+{
+	data->d_buf = bytes;
+	data->d_size = len;
+	data->d_type = ELF_T_BYTE;
+}
+
+/* In libelf's memory alone. It hands out a section as it is and as the machine reads it. */
+static int unpack(struct image *img, const struct image_elf *f, Elf_Scn *scn, GElf_Shdr *sh,
+		  uint64_t len)
+{
+	size_t head = gelf_getclass(f->elf) == ELFCLASS32 ? sizeof(Elf32_Chdr) : sizeof(Elf64_Chdr);
+	Elf_Data *raw = elf_rawdata(scn, NULL), *data = elf_getdata(scn, NULL);
+	void *bytes;
+	int r;
+
+	if (!raw || !data || !raw->d_buf || raw->d_size <= head || !len ||
+	    len / RATIO_MAX > raw->d_size)
+		return -DCPI_EFORMAT;
+	bytes = malloc(len);
+	if (!bytes)
+		return -ENOMEM;
+	r = ZSTD_decompress(bytes, len, (const char *)raw->d_buf + head, raw->d_size - head) == len
+		    ? keep(img, bytes)
+		    : -DCPI_EFORMAT;
+	if (r < 0) {
+		free(bytes);
+		return r;
+	}
+	replace(raw, bytes, len);
+	replace(data, bytes, len);
+	sh->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+	sh->sh_size = len;
+	return gelf_update_shdr(scn, sh) ? 0 : -DCPI_EFORMAT;
+}
+
+/* Unpack what libelf (0.188) cannot, before anything is read of it. 0, or negative: some of it
+ * stays packed. */
+static int image_unpack(struct image *img, const struct image_elf *f)
+{
+	GElf_Shdr sh;
+	GElf_Chdr packed;
+	int r = 0;
+
+	for (Elf_Scn *scn = NULL; r >= 0 && (scn = elf_nextscn(f->elf, scn));) {
+		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_COMPRESSED) &&
+		    !(sh.sh_flags & SHF_ALLOC) && gelf_getchdr(scn, &packed) &&
+		    packed.ch_type == PACKED_BY_ZSTD)
+			r = unpack(img, f, scn, &sh, packed.ch_size);
+	}
+	return r;
+}
+
+void image_unpacked_free(struct image *img)
+{
+	for (size_t i = 0; i < img->unpacked.nr; i++)
+		free(img->unpacked.v[i]);
+	free(img->unpacked.v);
+}
 
 /* ---- strings that end inside of their section ------------------------------------------------ */
 
@@ -48,12 +130,14 @@ static bool ends_in_zero(Elf_Scn *scn, const GElf_Shdr *sh)
 }
 
 /*
- * libdw (0.188) takes the length of a string by strlen, up to whatever follows the section: where
- * one is not ended inside of it, the file is damaged and none of its lines are used. Of several
- * sections of one name libdw takes the first that it can unpack, and none of a group: each is
- * looked at. Asked once the DWARF is open: what was packed is then unpacked in place.
+ * Does each of its sections of strings and types end in a zero, and if it is of a @split unit,
+ * those of units too? Else there must be but one of these. Of a file whose DWARF was opened. libdw
+ * (0.188) takes the length of a string by strlen, up to whatever follows the section: where one is
+ * not ended inside of it, the file is damaged and none of its lines are used. Of several sections
+ * of one name libdw takes the first that it can unpack, and none of a group: each is looked at.
+ * Asked once the DWARF is open: what was packed is then unpacked in place.
  */
-bool image_strings_end(const struct image_elf *f, bool split)
+static bool image_strings_end(const struct image_elf *f, bool split)
 {
 	unsigned int nr_info = 0;
 	GElf_Shdr sh;
@@ -203,4 +287,124 @@ Dwarf *image_dwarf(struct image *img)
 		img->dwarf.own = NULL;
 	}
 	return img->dwarf.own;
+}
+
+/* ---- units in files of their own ------------------------------------------------------------- */
+
+/*
+ * Units whose routines were left in a file of their own, NAME.dwo (-gsplit-dwarf): what is in the
+ * image itself tells of their addresses and lines alone. libdw (0.188) finds the file, beside the
+ * image's and in the folder where it was compiled, but opens that name whatever it leads to, and
+ * takes the length of strings by strlen, up to whatever follows the section.
+ */
+
+struct split {
+	bool found;
+	Dwarf_Die skeleton, unit;
+};
+
+static const char *text_of(Dwarf_Die *unit, unsigned int name, unsigned int older)
+{
+	Dwarf_Attribute attr;
+
+	if (!dwarf_attr(unit, name, &attr) && !(older && dwarf_attr(unit, older, &attr)))
+		return NULL;
+	return dwarf_formstring(&attr);
+}
+
+/* Nothing there is good too: libdw goes on to the next place. */
+static bool harmless(const char *path)
+{
+	uint64_t len;
+	int fd = image_open_timeout(path, &len);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd == -ENOENT || fd == -ENOTDIR;
+}
+
+static bool may_seek(const struct image *img, Dwarf_Die *unit)
+{
+	const char *name = text_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name);
+	const char *folder = text_of(unit, DW_AT_comp_dir, 0);
+	bool own = dwarf_getelf(img->dwarf.own) == img->main.elf;
+	char *beside = realpath(own ? img->main.path : img->debug.path, NULL), path[PATH_MAX];
+	bool good = false;
+	int len;
+
+	if (!name || !beside)
+		goto out;
+	len = (int)(base_path_name(beside) - beside);
+	good = snprintf(path, sizeof(path), "%.*s%s", *name == '/' ? 0 : len, beside, name) <
+		       (int)sizeof(path) &&
+	       harmless(path);
+	if (!good || !folder || *name == '/')
+		goto out;
+	good = snprintf(path, sizeof(path), "%.*s%s/%s", *folder == '/' ? 0 : len, beside, folder,
+			name) < (int)sizeof(path) &&
+	       harmless(path);
+out:
+	free(beside);
+	return good;
+}
+
+static bool seek(struct image *img, Dwarf_Die *unit, Dwarf_Die *out)
+{
+	struct image_elf f = { 0 };
+
+	if (!may_seek(img, unit) ||
+	    dwarf_cu_info(unit->cu, NULL, NULL, NULL, out, NULL, NULL, NULL) != 0 || !out->addr)
+		return false;
+	f.elf = dwarf_getelf(dwarf_cu_getdwarf(out->cu));
+	return f.elf && image_strings_end(&f, true);
+}
+
+static struct split *split_of(struct image *img, Dwarf_Die *unit)
+{
+	Dwarf_Off off = dwarf_dieoffset(unit);
+	struct split *split = base_map_get(&img->splits.by_off, &off, sizeof(off));
+
+	if (split)
+		return split;
+	split = calloc(1, sizeof(*split));
+	if (!split || base_map_set(&img->splits.by_off, &off, sizeof(off), split) < 0) {
+		free(split);
+		return NULL;
+	}
+	split->skeleton = *unit;
+	split->found = seek(img, unit, &split->unit);
+	if (split->found)
+		base_map_set(&img->splits.by_rest, &split->unit.cu, sizeof(split->unit.cu), split);
+	return split;
+}
+
+void image_unit_whole(struct image *img, Dwarf_Die *unit)
+{
+	struct split *split;
+	uint8_t type;
+
+	if (dwarf_cu_info(unit->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) != 0 ||
+	    type != DW_UT_skeleton)
+		return;
+	split = split_of(img, unit);
+	if (split && split->found)
+		*unit = split->unit;
+}
+
+void image_unit_files(struct image *img, Dwarf_Die *unit)
+{
+	struct split *split = base_map_get(&img->splits.by_rest, &unit->cu, sizeof(unit->cu));
+
+	if (split)
+		*unit = split->skeleton;
+}
+
+void image_splits_release(struct image *img)
+{
+	void *split;
+
+	for (size_t i = 0; base_map_next(&img->splits.by_off, &i, &split);)
+		free(split);
+	base_map_release(&img->splits.by_off);
+	base_map_release(&img->splits.by_rest);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Entries of .eh_frame, from within lib/image (eh_frame.c). */
+/* Entries of .eh_frame and their programs, from within lib/image (eh_frame.c). */
 #ifndef DCPI_IMAGE_EH_FRAME_H
 #define DCPI_IMAGE_EH_FRAME_H
 
 #include "image_internal.h"
+#include "rule.h"
 
 /* Bytes of a section, read in order; past the end all is zero and bad. */
 struct image_cursor {
@@ -13,12 +14,6 @@ struct image_cursor {
 	unsigned int word; /* bytes of an address */
 	bool bad;
 };
-
-/* @len: at most 8. Numbers are little-endian. */
-uint64_t image_cursor_fixed(struct image_cursor *c, size_t len);
-uint64_t image_cursor_leb(struct image_cursor *c, bool is_signed);
-/* An address as @encoding (DW_EH_PE) writes it. */
-uint64_t image_cursor_pointer(struct image_cursor *c, uint8_t encoding);
 
 /* A common entry: what pieces of code share. */
 struct image_cie {
@@ -51,5 +46,17 @@ bool image_eh_frame_open(struct image_eh_frame *eh, const struct image_elf *f);
 /* The first good piece at or behind *@at, which moves behind it; @fde holds until the next call.
  * False: no more. */
 bool image_eh_frame_next(struct image_eh_frame *eh, size_t *at, struct image_fde *fde);
+
+/* Called for places of code, ascending: from @vaddr on @rule holds. Negative: stop. */
+typedef int image_cfa_fn(void *ctx, uint64_t vaddr, const struct unwind_rule *rule);
+
+/*
+ * Run the programs of a piece of code of @machine (EM_X86_64, EM_AARCH64). Rows begin at its start;
+ * a place that no rule can describe has UNWIND_NONE, as has all behind what is damaged. Each
+ * instruction is taken from *@budget; -DCPI_ELIMIT: it is spent. Else 0, or what @fn returned below
+ * 0.
+ */
+int image_cfa_run(const struct image_fde *fde, uint16_t machine, uint64_t *budget, image_cfa_fn *fn,
+		  void *ctx);
 
 #endif

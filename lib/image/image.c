@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An image is opened and closed here. */
+/* An image is opened and closed here: which file it is, by path, by build-id, in the database. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "image_internal.h"
+
+/* ---- image ----------------------------------------------------------------------------------- */
 
 static int read_segments(struct image *img)
 {
@@ -75,14 +85,11 @@ void image_close(struct image *img)
 		return;
 	image_close(img->code);
 	image_splits_release(img);
-	image_paths_release(img);
+	image_lines_release(img);
 	dwarf_end(img->dwarf.own);
 	dwarf_end(img->dwarf.alt);
-	image_spans_free(img->frames.spans);
-	image_units_free(img->units.by_addr);
+	image_frames_release(img);
 	free(img->code_ranges.v);
-	image_program_free(img->lines.program);
-	image_live_programs_release(img);
 	image_pointers_free(img->pointers);
 	image_symbols_release(&img->lookup.symbols);
 	image_symbols_release(&img->lookup.given_up);
@@ -94,4 +101,509 @@ void image_close(struct image *img)
 	image_elf_close(&img->main);
 	image_unpacked_free(img);
 	free(img);
+}
+
+/* ---- the place of a file --------------------------------------------------------------------- */
+
+/* The place of our own mapping at @at. */
+static int listed(const void *at, uint64_t where[3])
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uint64_t start = 0;
+	char *line = NULL;
+	size_t cap = 0;
+	int r = -ENOENT;
+
+	while (maps && r < 0 && getline(&line, &cap, maps) > 0)
+		if (sscanf(line, "%" SCNx64 "-%*x %*s %*x %" SCNx64 ":%" SCNx64 " %" SCNu64, &start,
+			   &where[0], &where[1], &where[2]) == 4 &&
+		    start == (uintptr_t)at)
+			r = 0;
+	free(line);
+	if (maps)
+		fclose(maps);
+	return r;
+}
+
+/*
+ * Device (major, minor) and inode of an open file, as the kernel tells them of its mappings . 0 or
+ * -errno. On file systems with several devices, and on stacked ones, stat gives other numbers.
+ */
+static int image_place(int fd, uint64_t where[3])
+{
+	void *at = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	int r = at == MAP_FAILED ? -errno : listed(at, where);
+	struct stat st;
+
+	if (at != MAP_FAILED)
+		munmap(at, 1);
+	if (r == 0 || fstat(fd, &st) < 0)
+		return r;
+	where[0] = major(st.st_dev);
+	where[1] = minor(st.st_dev);
+	where[2] = st.st_ino;
+	return 0;
+}
+
+/* ---- the database's own images ------------------------------------------------------------- */
+
+struct store_entry {
+	struct base_id id;
+	char *name;
+};
+
+struct store_dir {
+	int fd;
+	bool indexed;
+	struct store_entry *v;
+	size_t nr, cap;
+};
+
+struct image_store {
+	struct store_dir dyn, kernel;
+	int index_fds[2]; /* the database's, which is not ours; the user's */
+	char *images;	  /* a folder with .build-id/xx/yyy in it, or NULL */
+};
+
+int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out)
+{
+	struct image_store *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->dyn.fd = dyn_fd;
+	s->kernel.fd = kernel_fd;
+	s->index_fds[0] = s->index_fds[1] = -1;
+	*out = s;
+	return 0;
+}
+
+static void dir_release(struct store_dir *d)
+{
+	for (size_t i = 0; i < d->nr; i++)
+		free(d->v[i].name);
+	free(d->v);
+}
+
+void image_store_close(struct image_store *store)
+{
+	if (!store)
+		return;
+	dir_release(&store->dyn);
+	dir_release(&store->kernel);
+	if (store->index_fds[1] >= 0)
+		close(store->index_fds[1]);
+	free(store->images);
+	free(store);
+}
+
+int image_store_images(struct image_store *store, const char *dir)
+{
+	char *copy = strdup(dir);
+
+	if (!copy)
+		return -ENOMEM;
+	free(store->images);
+	store->images = copy;
+	return 0;
+}
+
+/* Made where it is missing; negative: it cannot be. */
+static int user_cache(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char path[PATH_MAX];
+	int n = -1;
+
+	if (cache && *cache == '/')
+		n = snprintf(path, sizeof(path), "%s", cache);
+	else if (home && *home == '/')
+		n = snprintf(path, sizeof(path), "%s/.cache", home);
+	if (n < 0 || (size_t)n + sizeof("/dcpi") > sizeof(path))
+		return -1;
+	mkdir(path, 0700);
+	strcpy(path + n, "/dcpi");
+	mkdir(path, 0700);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void image_store_index(struct image_store *store, int dir_fd)
+{
+	store->index_fds[0] = dir_fd;
+	if (store->index_fds[1] < 0 && (dir_fd < 0 || faccessat(dir_fd, ".", W_OK, 0) < 0))
+		store->index_fds[1] = user_cache();
+}
+
+static int dir_add(struct store_dir *d, const struct base_id *id, const char *name)
+{
+	int r;
+
+	if (!id->len)
+		return 0;
+	r = base_grow(&d->v, &d->cap, d->nr + 1, sizeof(*d->v));
+	if (r < 0)
+		return r;
+	d->v[d->nr].id = *id;
+	d->v[d->nr].name = strdup(name);
+	if (!d->v[d->nr].name)
+		return -ENOMEM;
+	d->nr++;
+	return 0;
+}
+
+/* A file that cannot be read is not in the index: whoever asks for it by name hears why. */
+static int dir_add_file(struct store_dir *d, const char *name)
+{
+	struct image_note note = { 0 };
+	struct image_elf f;
+	int r;
+
+	if (image_elf_open(&f, d->fd, name, NULL) < 0)
+		return 0;
+	r = dir_add(d, &f.id, name);
+	if (image_note_read(&note, &f, NULL) >= 0)
+		for (size_t i = 0; i < note.nr_replaces && r >= 0; i++) {
+			struct base_id id;
+
+			image_replaces_id(note.replaces[i], &id);
+			r = dir_add(d, &id, name);
+		}
+	image_note_release(&note);
+	image_elf_close(&f);
+	return r;
+}
+
+static int dir_index(struct store_dir *d)
+{
+	struct dirent *entry;
+	struct base_id id;
+	DIR *dir;
+	int r;
+
+	if (d->indexed || d->fd < 0)
+		return 0;
+	d->indexed = true;
+	r = base_dir_open(d->fd, ".", &dir);
+	if (r < 0)
+		return r;
+	/* Copies of files may have any build-id: their names tell what they are. */
+	while (r >= 0 && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && base_copy_id(entry->d_name, &id) < 0)
+			r = dir_add_file(d, entry->d_name);
+	closedir(dir);
+	return r;
+}
+
+static bool has_head_id(const struct image *img, const struct base_id *id)
+{
+	void *head = malloc(BASE_ID_HEAD_LEN);
+	struct base_id mine = { 0 };
+
+	if (head)
+		base_id_of_head(&mine, img->main.len, head,
+				image_elf_read(&img->main, 0, head, BASE_ID_HEAD_LEN));
+	free(head);
+	return mine.len && base_id_equal(&mine, id);
+}
+
+/* The path may lead to another file by now, or, for a path of a container, to one of the host. */
+static bool has_place_id(const struct image *img, const struct base_id *id)
+{
+	struct base_id mine = { 0 };
+	uint64_t where[3];
+
+	if (image_place(img->main.fd, where) == 0)
+		base_id_of_place(&mine, where, img->main.path);
+	return mine.len && base_id_equal(&mine, id);
+}
+
+enum image_known image_known_by(const char *word)
+{
+	return word && strcmp(word, "path") == 0    ? IMAGE_BY_PATH
+	       : word && strcmp(word, "place") == 0 ? IMAGE_BY_PLACE
+						    : IMAGE_BY_ID;
+}
+
+/* Anybody may write a build-id into a file. Shorter words than a hash tell nothing of the code. */
+static bool has_text(const struct image *img, const struct image_query *q)
+{
+	char text[BASE_ID_TEXT_LEN];
+	struct base_id mine;
+
+	if (!q->text || strlen(q->text) != IMAGE_TEXT_LEN)
+		return true;
+	return base_id_of_text(&mine, img->main.fd) == 0 &&
+	       strcmp(base_id_text(&mine, text), q->text) == 0;
+}
+
+static bool is_it(struct image *img, const struct image_query *q)
+{
+	if (q->kind == IMAGE_FILE && q->known == IMAGE_BY_PLACE)
+		return has_place_id(img, &q->id);
+	if (!q->id.len || (q->kind == IMAGE_FILE && q->known == IMAGE_BY_PATH))
+		return true;
+	if (base_id_equal(&img->main.id, &q->id))
+		return has_text(img, q);
+	img->asked = image_note_replaces(&img->note, &q->id);
+	if (img->asked)
+		return true;
+	/* It may have one all the same: the kernel looks only where program headers say. */
+	return q->kind == IMAGE_FILE && has_head_id(img, &q->id) && has_text(img, q);
+}
+
+/* "X@end" beside the kernel's "X.elf", if it belongs to it: its note names the kernel by build-id.
+ */
+static int try_code(struct image *img, int dir_fd, const char *end)
+{
+	static const char from[] = ".elf";
+	size_t len = strlen(img->main.path);
+	char path[PATH_MAX], id[BASE_ID_TEXT_LEN];
+	const struct image_process *p;
+	struct image_elf f;
+
+	if (len < sizeof(from) || strcmp(img->main.path + len - (sizeof(from) - 1), from) != 0 ||
+	    (size_t)snprintf(path, sizeof(path), "%.*s%s", (int)(len - (sizeof(from) - 1)),
+			     img->main.path, end) >= sizeof(path))
+		return -ENOENT;
+	if (image_elf_open(&f, dir_fd, path, NULL) < 0 ||
+	    image_new(&f, IMAGE_DYNAMIC, &img->code, NULL) < 0)
+		return -ENOENT;
+	p = image_process(img->code);
+	if (p && f.header.e_machine == img->main.header.e_machine &&
+	    strcmp(p->facility, base_id_text(&img->main.id, id)) == 0)
+		return 0;
+	image_close(img->code);
+	img->code = NULL;
+	return -ESTALE;
+}
+
+/* All of it, as dcpikdiff keeps it, or the routines that had samples, as dcpid does. The code
+ * differs from boot to boot, its offsets do not. */
+static void find_code(struct image *img, int dir_fd)
+{
+	if (try_code(img, dir_fd, ".text") < 0)
+		try_code(img, dir_fd, ".code");
+}
+
+/* Open and compare: 0, -ESTALE where it is another one, or what image_elf_open says. */
+static int try_file(int dir_fd, const char *path, const struct image_query *q, struct image **out,
+		    struct base_err *err)
+{
+	struct image_elf f;
+	struct image *img;
+	int r = dir_fd == AT_FDCWD ? image_elf_open_timeout(&f, path, err)
+				   : image_elf_open(&f, dir_fd, path, err);
+
+	if (r >= 0)
+		r = image_new(&f, q->kind, &img, err);
+	if (r < 0)
+		return r;
+	if (is_it(img, q)) {
+		if (q->kind == IMAGE_KERNEL)
+			find_code(img, dir_fd);
+		*out = img;
+		return 0;
+	}
+	image_close(img);
+	return -ESTALE;
+}
+
+static int not_in_store(const struct store_dir *d, const struct image_query *q,
+			struct base_err *err)
+{
+	const char *path = q->paths && q->paths[0] ? q->paths[0] : "";
+	const char *folder = q->kind == IMAGE_DYNAMIC ? "dyn/" : "kernel/";
+	char id[BASE_ID_TEXT_LEN];
+
+	if (d->fd < -1 && d->fd != -ENOENT)
+		return base_fail_errno(err, d->fd, "cannot open image '%s' in the database's %s",
+				       path, folder);
+	base_fail(err, -DCPI_ENOIMAGE, "image '%s' with build-id %s is not in the database's %s",
+		  path, base_id_text(&q->id, id), folder);
+	base_hint(err, "copy the whole database, its dyn/ and kernel/ folders included%s",
+		  q->kind == IMAGE_DYNAMIC
+			  ? ""
+			  : "; what was replayed (dcpid -replay) has the kernel's "
+			    "names once a daemon of that machine wrote into the same database");
+	return -DCPI_ENOIMAGE;
+}
+
+/* The name is a hint that spares the index; a damaged file of that name is the answer. */
+static int open_stored(struct store_dir *d, const struct image_query *q, struct image **out,
+		       struct base_err *err)
+{
+	const char *name = q->paths && q->paths[0] ? base_path_name(q->paths[0]) : "";
+	int r = -ENOENT;
+
+	if (d->fd < 0)
+		return not_in_store(d, q, err);
+	if (*name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+		struct base_err first = { 0 };
+
+		r = try_file(d->fd, name, q, out, &first);
+		if (r < 0 && r != -ENOENT && r != -ESTALE) {
+			if (err && !err->code)
+				*err = first;
+			return r;
+		}
+	}
+	if (r >= 0)
+		return 0;
+	if (!q->id.len)
+		return not_in_store(d, q, err);
+	if ((r = dir_index(d)) < 0)
+		return base_fail_errno(err, r, "cannot read the database's images");
+	for (size_t i = 0; i < d->nr; i++)
+		if (base_id_equal(&d->v[i].id, &q->id))
+			return try_file(d->fd, d->v[i].name, q, out, err);
+	return not_in_store(d, q, err);
+}
+
+/* ---- ordinary files ------------------------------------------------------------------------ */
+
+struct file_search {
+	const struct image_query *query;
+	struct image **out;
+};
+
+/* Copies of other machines' files: only an agreeing identity makes one of them the image. */
+static int try_copy(const char *path, const struct file_search *s)
+{
+	if (s->query->known != IMAGE_BY_ID || !s->query->id.len ||
+	    try_file(AT_FDCWD, path, s->query, s->out, NULL) < 0)
+		return -ENOENT;
+	return 0;
+}
+
+/* The daemon's copy of a file that was removed. By its whole path, beside which debug files may be.
+ */
+static int try_removed(const struct image_store *store, const struct file_search *s,
+		       struct base_err *err)
+{
+	const struct image_query *q = s->query;
+	const char *word = q->text && !q->text_of_other ? q->text : "";
+	char name[BASE_COPY_NAME_LEN], path[BASE_COPY_NAME_LEN + 32];
+	struct base_id text = { 0 };
+
+	if (!store || store->dyn.fd < 0 || q->known != IMAGE_BY_ID || !q->id.len ||
+	    (*word && base_id_parse(&text, word, strlen(word)) < 0))
+		return -ENOENT;
+	base_copy_name(&q->id, &text, name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", store->dyn.fd, name);
+	return try_file(AT_FDCWD, path, q, s->out, err);
+}
+
+static int try_debug_dir(const char *dir, void *ctx)
+{
+	const struct file_search *s = ctx;
+	char path[PATH_MAX];
+	int r = -ENOENT;
+
+	if (s->query->id.len > 1) {
+		image_id_path(path, sizeof(path), dir, &s->query->id, "");
+		r = try_copy(path, s);
+	}
+	for (size_t i = 0; r == -ENOENT && s->query->paths && s->query->paths[i]; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, s->query->paths[i]);
+		r = try_copy(path, s);
+	}
+	return r;
+}
+
+static int try_fetched(const struct file_search *s)
+{
+	char *path = s->query->known != IMAGE_BY_ID ? NULL : image_fetch(&s->query->id, false);
+	int r = path ? try_copy(path, s) : -ENOENT;
+
+	free(path);
+	return r;
+}
+
+/* The symbols of a file that stands on other machines (dcpifetch): offsets are its addresses. */
+static int try_symbols(const struct image_store *store, const struct file_search *s)
+{
+	struct image_query q = *s->query;
+	char id[BASE_ID_TEXT_LEN], name[BASE_ID_TEXT_LEN + sizeof(".symbols")];
+
+	if (!store || store->kernel.fd < 0 || q.known != IMAGE_BY_ID || !q.id.len)
+		return -ENOENT;
+	q.kind = IMAGE_KERNEL;
+	snprintf(name, sizeof(name), "%s.symbols", base_id_text(&q.id, id));
+	return try_file(store->kernel.fd, name, &q, s->out, NULL);
+}
+
+static int file_failed(const struct image_query *q, int code, const char *path,
+		       const struct base_err *first, struct base_err *err)
+{
+	char id[BASE_ID_TEXT_LEN], with_id[BASE_ID_TEXT_LEN + 16] = "";
+
+	base_id_text(&q->id, id);
+	if (q->id.len > 1 && q->known == IMAGE_BY_ID)
+		snprintf(with_id, sizeof(with_id), " with build-id %s", id);
+	if (code == -ESTALE) {
+		base_fail(err, code, "image '%s' has changed since it was profiled%s", path,
+			  with_id);
+	} else if (code == -ENOENT) {
+		code = -DCPI_ENOIMAGE;
+		base_fail(err, code, "image '%s'%s is not here any more", path, with_id);
+	} else {
+		if (err && !err->code)
+			*err = *first;
+		return code;
+	}
+	if (q->id.len && q->known == IMAGE_BY_ID)
+		base_hint(err,
+			  "put the file with build-id %.16s… under a folder of DCPI_DEBUG_PATH",
+			  id);
+	return code;
+}
+
+static int open_file(const struct image_store *store, const struct image_query *q,
+		     struct image **out, struct base_err *err)
+{
+	const char *named = q->paths && q->paths[0] ? q->paths[0] : "";
+	struct file_search search = { q, out };
+	struct base_err first = { 0 }, why = { 0 };
+	int code = -ENOENT, removed;
+
+	for (size_t i = 0; q->paths && q->paths[i]; i++) {
+		int r = -ENOENT;
+
+		why = (struct base_err){ 0 };
+		/* "[heap]", "//anon": names of mappings that are no files */
+		if (q->paths[i][0] == '/')
+			r = try_file(AT_FDCWD, q->paths[i], q, out, &why);
+		if (r >= 0)
+			return 0;
+		if (code != -ENOENT || r == -ENOENT || r == -ENOTDIR)
+			continue;
+		code = r;
+		first = why;
+		named = q->paths[i];
+	}
+	why = (struct base_err){ 0 };
+	removed = try_removed(store, &search, &why);
+	if (removed >= 0)
+		return 0;
+	if (removed == -EACCES) {
+		code = removed;
+		first = why;
+	}
+	if ((store && store->images && try_debug_dir(store->images, &search) >= 0) ||
+	    image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0 ||
+	    try_symbols(store, &search) >= 0)
+		return 0;
+	return file_failed(q, code, named, &first, err);
+}
+
+int image_open(struct image_store *store, const struct image_query *query, struct image **out,
+	       struct base_err *err)
+{
+	int r = query->kind == IMAGE_FILE      ? open_file(store, query, out, err)
+		: query->kind == IMAGE_DYNAMIC ? open_stored(&store->dyn, query, out, err)
+					       : open_stored(&store->kernel, query, out, err);
+
+	if (r >= 0)
+		memcpy((*out)->lookup.index_fds, store->index_fds, sizeof(store->index_fds));
+	return r;
 }

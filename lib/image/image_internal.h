@@ -25,16 +25,11 @@ struct image_elf {
 int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
 /* The same, but -ETIMEDOUT where the file system does not answer. */
 int image_elf_open_timeout(struct image_elf *f, const char *path, struct base_err *err);
-/* Device (major, minor) and inode of an open file, as the kernel tells them of its mappings
- * (place.c). 0 or -errno. */
-int image_place(int fd, uint64_t where[3]);
 /* Open an ELF file by its descriptor, which is consumed also on failure. */
 int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
 		   struct base_err *err);
 void image_elf_close(struct image_elf *f);
-/* A descriptor, and the file's length; -EINVAL: not a regular file (patient.c). */
-int image_regular_open(int dir_fd, const char *path, uint64_t *len);
-/* The same within 5 s, else -ETIMEDOUT (patient.c). */
+/* The same within 5 s, else -ETIMEDOUT (elf.c). */
 int image_open_timeout(const char *path, uint64_t *len);
 /*
  * Find a section by name; NULL: absent or empty. Sections of groups, which an unlinked file may
@@ -79,7 +74,8 @@ void image_replaces_id(const struct wire_replaces *rec, struct base_id *id);
 
 #define IMAGE_HASH_SECTION ".dcpi.hashes" /* as of pseudoimg/pseudoimg.h */
 
-/* ---- procedures without symbols (unwind.c) --------------------------------------------------- */
+/* ---- procedures without symbols (symbols.c) ---------------------------------------------------
+ */
 
 struct image_range {
 	uint64_t vaddr, len;
@@ -115,15 +111,6 @@ bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_
  * empty (guess.c). 0 or -ENOMEM. */
 int image_starts_read(struct image_ranges *out, const struct image_elf *f);
 
-/* ---- the linker's stubs (plt.c) ---------------------------------------------------------------
- */
-
-/* @name, "memcpy@plt", is the callee's to free. */
-typedef int image_stub_fn(void *ctx, char *name, uint64_t vaddr, uint64_t len);
-/* Calls @fn for each stub whose procedure is known: x86-64, aarch64, riscv64. 0, -ENOMEM, or what
- * @fn returned below 0. */
-int image_stubs_read(const struct image_elf *f, image_stub_fn *fn, void *ctx);
-
 /* ---- symbols (symbols.c) ------------------------------------------------------------------- */
 
 struct image_symbol_entry {
@@ -158,28 +145,17 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       struct base_err *err);
 void image_symbols_release(struct image_symbols *s);
 
-/* ---- the index of large images (index.c) ------------------------------------------------------
+/* ---- the index of large images (lookup.c) ------------------------------------------------------
  */
 
 struct image_index;
 
-/*
- * The index of the symbols of @main and @debug (NULL: none), made by whom we are, in the first
- * folder that has it; negative descriptors are none. NULL: there is none, it is of other files, or
- * its head is damaged.
- */
-struct image_index *image_index_open(const int dir_fds[2], const struct image_elf *main,
-				     const struct image_elf *debug, uint32_t kind);
 /* The same from a file, which is taken over, also on failure. */
 struct image_index *image_index_read(int fd, const struct image_elf *main,
 				     const struct image_elf *debug, uint32_t kind);
 void image_index_close(struct image_index *x);
-/* Some answer below was false because a part of the file is damaged; none of it is to be used then.
- */
-bool image_index_damaged(const struct image_index *x);
 size_t image_index_nr_symbols(const struct image_index *x);
 size_t image_index_nr_names(const struct image_index *x);
-bool image_index_guessed(const struct image_index *x);
 /* Strings are the index's. @i is below the number. */
 bool image_index_vaddr(struct image_index *x, size_t i, uint64_t *vaddr);
 bool image_index_symbol(struct image_index *x, size_t i, struct image_symbol_entry *out);
@@ -215,13 +191,13 @@ struct image_dwarf {
 	Dwarf *alt;		   /* DWARF of that file; NULL: none */
 };
 
-/* Sections that were unpacked here, of all files of an image (unpack.c). */
+/* Sections that were unpacked here, of all files of an image (dwarf.c). */
 struct image_unpacked {
 	void **v;
 	size_t nr, cap;
 };
 
-/* The lines of an image (lines.c, program.c). */
+/* The lines of an image (lines.c). */
 struct image_line_tables {
 	struct image_program *program; /* line program of a pseudo-image; NULL: use libdw */
 	bool program_sought;
@@ -230,7 +206,7 @@ struct image_line_tables {
 		paths; /* paths by folder and name: the two as one path (image_whole_path) */
 };
 
-/* The compilation units of an image (units.c). */
+/* The compilation units of an image (frames.c). */
 struct image_unit_tables {
 	struct image_units *by_addr; /* made by the first question */
 	uint64_t discarded_reach;    /* how far units say that discarded sections go */
@@ -241,7 +217,7 @@ struct image_unit_tables {
 	} names, alt_names;
 };
 
-/* Units whose routines are in a file of their own (split.c). */
+/* Units whose routines are in a file of their own (dwarf.c). */
 struct image_splits {
 	struct base_map by_off;	 /* by a unit's offset: its other facts */
 	struct base_map by_rest; /* the same by the rest's Dwarf_CU */
@@ -278,43 +254,23 @@ struct image {
 
 /* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
 Dwarf *image_dwarf(struct image *img);
-/* Unpack what libelf (0.188) cannot, before anything is read of it (unpack.c). 0, or negative: some
- * of it stays packed. */
-int image_unpack(struct image *img, const struct image_elf *f);
 void image_unpacked_free(struct image *img);
-/* Does each of its sections of strings and types end in a zero, and if it is of a @split unit,
- * those of units too? Else there must be but one of these. Of a file whose DWARF was opened. */
-bool image_strings_end(const struct image_elf *f, bool split);
 /* The path of a file of @unit, as libdw names it (lines.c): with its compilation folder. */
 const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);
-void image_paths_release(struct image *img);
-/*
- * The line of a pseudo-image's address (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: ask libdw.
- */
-int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out);
-/*
- * The line of @vaddr in @unit, without sections that the linker discarded (program.c); the file as
- * libdw names it. Errors as image_program_line.
- */
-int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out);
-void image_live_programs_release(struct image *img);
-void image_program_free(struct image_program *p);
+void image_lines_release(struct image *img);
 /* Does code stand there, as far as its headers tell (code.c)? Of what the linker threw away DWARF
  * says that it begins where none does: at 0, mostly. */
 bool image_is_code(struct image *img, uint64_t vaddr);
 /* The units that may hold @vaddr: start with *pos 0; false: no more. */
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
-void image_units_free(struct image_units *units);
 /* Replaces a unit of which only addresses and lines are here by that with its routines, where that
- * is found (split.c). */
+ * is found (dwarf.c). */
 void image_unit_whole(struct image *img, Dwarf_Die *unit);
 /* The way back, to the unit whose table of lines names its files: libdw (0.188) would take one that
  * clang leaves beside the routines for types alone. */
 void image_unit_files(struct image *img, Dwarf_Die *unit);
 void image_splits_release(struct image *img);
-void image_spans_free(struct image_spans *spans);
-/* Does the unit of @die end where names in it are ended by a zero? Else none of it is read. */
-bool image_unit_ends(struct image *img, Dwarf_Die *die);
+void image_frames_release(struct image *img);
 /* Was it compiled by clang, or another front end of LLVM? */
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit);
 
@@ -335,18 +291,11 @@ const char *image_fetch_failure(void);
 int image_package_remedy(const char *info, const char *path, const struct base_id *id,
 			 struct base_buf *to);
 
-/* Whether a source stands at that path: negative to look further. */
-typedef int image_source_fn(void *ctx, const char *path);
-/* Call @fn with each path where the source of that @name may be until it returns 0 or more. Returns
- * that, or what it returned for @name itself, or -ENOMEM. */
-int image_source_find(const char *name, image_source_fn *fn, void *ctx);
 /* "DIR/.build-id/xx/yyyy@suffix" */
 void image_id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
 		   const char *suffix);
 /* The file of that build-id (@debug: its debug file) from $DEBUGINFOD_URLS: a path to be freed, or
  * NULL, also where no server has said anything for 10 s (fetch.c). */
 char *image_fetch(const struct base_id *id, bool debug);
-/* The ELF file in .gnu_debugdata (mini.c). -ENOENT where @f has none, or other errors. */
-int image_mini_open(struct image_elf *out, const struct image_elf *f);
 
 #endif

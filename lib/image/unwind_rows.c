@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An unwind table is made from an ELF file here. */
+/*
+ * An unwind table is made from an ELF file here: from .eh_frame, the routines of its symbols, a
+ * CPython that it holds.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,12 +11,195 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cfa.h"
+#include "eh_frame.h"
 #include "height.h"
-#include "python_find.h"
-#include "routines.h"
-#include "unwind_rows.h"
+#include "python.h"
+#include "python_layout.h"
 #include "unwind.h"
+#include "unwind_rows.h"
+
+/* ---- routines by symbols --------------------------------------------------------------------- */
+
+struct image_routine {
+	uint64_t vaddr, len;
+};
+
+struct image_routines {
+	struct image_routine *v; /* ascending, disjoint */
+	size_t nr, cap;
+};
+
+enum { MAX_ROUTINES = 1 << 22 };
+
+static int add(struct image_routines *r, const GElf_Sym *sym)
+{
+	int e;
+
+	if (GELF_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF || !sym->st_size ||
+	    sym->st_size > UINT64_MAX - sym->st_value)
+		return 0;
+	if (r->nr == MAX_ROUTINES)
+		return -DCPI_ELIMIT;
+	e = base_grow(&r->v, &r->cap, r->nr + 1, sizeof(*r->v));
+	if (e >= 0)
+		r->v[r->nr++] = (struct image_routine){ sym->st_value, sym->st_size };
+	return e;
+}
+
+static int add_table(struct image_routines *r, Elf_Scn *scn, const GElf_Shdr *sh)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t nr = data && sh->sh_entsize ? data->d_size / sh->sh_entsize : 0;
+	GElf_Sym sym;
+	int e = 0;
+
+	for (size_t i = 1; i < nr && i < INT32_MAX && e >= 0; i++)
+		if (gelf_getsym(data, (int)i, &sym))
+			e = add(r, &sym);
+	return e;
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct image_routine *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return (x->len > y->len) - (x->len < y->len);
+}
+
+/* One name of several stays for a routine. */
+static void sort(struct image_routines *r)
+{
+	size_t kept = 0;
+	uint64_t end = 0;
+
+	if (r->nr)
+		qsort(r->v, r->nr, sizeof(*r->v), by_vaddr);
+	for (size_t i = 0; i < r->nr; i++) {
+		if (r->v[i].vaddr < end)
+			continue;
+		end = r->v[i].vaddr + r->v[i].len;
+		r->v[kept++] = r->v[i];
+	}
+	r->nr = kept;
+}
+
+/* Symbols of functions that have a length; none is no error. 0, -ENOMEM, or -DCPI_ELIMIT. */
+static int image_routines_read(struct image_routines *r, const struct image_elf *f)
+{
+	GElf_Shdr sh;
+	int e = 0;
+
+	*r = (struct image_routines){ 0 };
+	for (Elf_Scn *scn = NULL; e >= 0 && (scn = elf_nextscn(f->elf, scn));)
+		if (gelf_getshdr(scn, &sh) &&
+		    (sh.sh_type == SHT_SYMTAB || sh.sh_type == SHT_DYNSYM))
+			e = add_table(r, scn, &sh);
+	sort(r);
+	return e;
+}
+
+/* The index of the first one that begins at @vaddr or behind it. */
+static size_t image_routines_find(const struct image_routines *r, uint64_t vaddr)
+{
+	size_t from = 0, to = r->nr;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (r->v[mid].vaddr < vaddr)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static void image_routines_release(struct image_routines *r)
+{
+	free(r->v);
+	*r = (struct image_routines){ 0 };
+}
+
+/* ---- CPython --------------------------------------------------------------------------------- */
+
+/* Bytes at an address of the file, as far as it has them. */
+static size_t read_at(const struct image_elf *f, uint64_t vaddr, void *to, size_t len)
+{
+	size_t nr = 0;
+	GElf_Phdr ph;
+
+	if (elf_getphdrnum(f->elf, &nr) != 0)
+		return 0;
+	for (size_t i = 0; i < nr && gelf_getphdr(f->elf, (int)i, &ph); i++) {
+		uint64_t in = vaddr - ph.p_vaddr;
+
+		if (ph.p_type != PT_LOAD || vaddr < ph.p_vaddr || in >= ph.p_filesz)
+			continue;
+		return image_elf_read(f, ph.p_offset + in, to,
+				      len < ph.p_filesz - in ? len : (size_t)(ph.p_filesz - in));
+	}
+	return 0;
+}
+
+static void take(const struct image_elf *f, const char *name, const GElf_Sym *sym,
+		 struct python_part *parts)
+{
+	for (size_t k = 0; k < PYTHON_NR_SYMBOLS; k++) {
+		struct python_part *p = &parts[k];
+		size_t len = sym->st_size < sizeof(p->bytes) ? sym->st_size : sizeof(p->bytes);
+
+		if (strcmp(name, python_symbol_name((enum python_symbol)k)) != 0)
+			continue;
+		p->vaddr = sym->st_value;
+		p->size = sym->st_size;
+		p->len = read_at(f, sym->st_value, p->bytes, len);
+	}
+}
+
+static void take_table(const struct image_elf *f, Elf_Scn *scn, const GElf_Shdr *sh,
+		       struct python_part *parts)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t nr = data && sh->sh_entsize ? data->d_size / sh->sh_entsize : 0;
+	GElf_Sym sym;
+
+	for (size_t i = 1; i < nr && i < INT32_MAX && gelf_getsym(data, (int)i, &sym); i++) {
+		const char *name = elf_strptr(f->elf, sh->sh_link, sym.st_name);
+
+		if (name && sym.st_shndx != SHN_UNDEF &&
+		    (!strncmp(name, "Py", 2) || !strncmp(name, "_Py", 3)))
+			take(f, name, &sym, parts);
+	}
+}
+
+/*
+ * *@out describes the CPython in the file, if there is a known one, for its executable segment,
+ * whose addresses are @above offsets in the file. Else its version is 0.
+ */
+static void image_python_find(const struct image_elf *f, uint64_t above, struct unwind_python *out)
+{
+	struct python_part parts[PYTHON_NR_SYMBOLS] = { 0 };
+	GElf_Shdr sh;
+
+	*out = (struct unwind_python){ 0 };
+	if (f->header.e_machine != EM_X86_64)
+		return;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));)
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_DYNSYM)
+			take_table(f, scn, &sh, parts);
+	python_layout(parts, out);
+	if (!out->version)
+		return;
+	out->main -= above;
+	out->current -= out->current ? above : 0;
+	out->code_type -= above;
+	out->code -= out->code ? above : 0;
+	out->code_end -= out->code_end ? above : 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum {
 	MAX_SEGMENTS = 64,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of a page's model, each in a file of its own. */
+/* The parts of a page's model. */
 #ifndef DCPI_PAGE_INTERNAL_H
 #define DCPI_PAGE_INTERNAL_H
 
@@ -18,13 +18,5 @@ struct page {
 
 /* code.c: the listings of the hottest procedures, in about @size bytes. */
 int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *err);
-/* calls.c: the tree of calls, in about @size bytes. */
-int page_calls(struct page *p, struct jwrite *j, size_t size, struct base_err *err);
-/* changes.c: the comparison with o->before. */
-int page_changes(struct page *p, struct jwrite *j, struct base_err *err);
-/* model.c: a row for each procedure, or image, with samples. 0 or -ENOMEM. */
-int page_rows(struct analysis *a, bool by_image, struct analysis_rows *rows);
-/* The places from which a model comes. */
-void page_source(struct jwrite *j, const struct analysis *a);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The translator of A64, from the encodings themselves: aarch64.c (immediates, branches, system),
- * aarch64_register.c, aarch64_memory.c, aarch64_vector.c, aarch64_operand.c. Source: Arm
+ * The translator of A64, from the encodings themselves: aarch64.c (general registers, immediates,
+ * branches, system), aarch64_memory.c, aarch64_vector.c, aarch64_operand.c. Source: Arm
  * Architecture Reference Manual for A-profile, "A64 Base Instruction Descriptions" and what follows
  * it.
  *
@@ -64,12 +64,10 @@ void a64_shift(struct vtrace_maker *m, uint8_t w, uint8_t dst, uint8_t reg, uint
  */
 uint8_t a64_extend(struct vtrace_maker *m, uint8_t reg, uint32_t option);
 
-bool a64_register(struct vtrace_maker *m, uint32_t word);
 bool a64_memory(struct vtrace_maker *m, uint32_t word);
 bool a64_vector(struct vtrace_maker *m, uint32_t word);
 
 /* All that an instruction without a translation may write. */
-void a64_register_unknown(struct vtrace_maker *m, uint32_t word);
 void a64_memory_unknown(struct vtrace_maker *m, uint32_t word);
 void a64_vector_unknown(struct vtrace_maker *m, uint32_t word);
 

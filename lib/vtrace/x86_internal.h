@@ -77,35 +77,22 @@ struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t
 
 /* Whatever it writes is unknown. */
 void x86_unknown(struct x86 *k);
-/* A register that is modelled, memory or an immediate value. */
-bool x86_is_modelled(const ZydisDecodedOperand *op);
 
 /* ---- families; false: it is none of them -------------------------------------------------------
  */
 
 bool x86_arithmetic(struct x86 *k); /* x86_alu.c */
 bool x86_bits(struct x86 *k);
-bool x86_moves(struct x86 *k);	     /* x86_move.c */
-bool x86_flow(struct x86 *k);	     /* x86_flow.c */
-bool x86_conditional(struct x86 *k); /* jumps, moves and results that a condition decides on */
 
 /* Of what changes its first operand the class is @class, in memory another. */
 void x86_class_of_change(struct x86 *k, enum vtrace_class class);
-void x86_select_move(struct x86 *k, uint8_t cc);
-void x86_set_condition(struct x86 *k, uint8_t cc);
-void x86_push_value(struct x86 *k, uint8_t w, uint8_t value);
 
 /* ---- vectors (x86_vector.c) ------------------------------------------------------------------ */
 
-/* Of what kind X86_NOTHING is, where operand @i is no register. */
-struct x86_register x86_vector_register(const struct x86 *k, int i);
 /* Chunk @c of operand @i, of which @w bytes count. */
 uint8_t x86_chunk(struct x86 *k, int i, uint8_t c, uint8_t w);
-/* Chunks from @from on become 0, where the instruction is of those that write all of a register. */
-void x86_zero_above(struct x86 *k, uint8_t reg, uint8_t from);
 /* false: it is none that is known there. */
 bool x86_vector(struct x86 *k);
-bool x86_shuffle(struct x86 *k);	/* x86_shuffle.c */
 bool x86_string_compare(struct x86 *k); /* x86_string.c */
 
 /* Masks, and moves and comparisons of vectors under them (x86_evex.c). */

@@ -4,7 +4,6 @@
 add_library(dcpirun_agent SHARED
 	agent.c
 	agent_map.c
-	agent_object.c
 	agent_ring.c
 	agent_signal.c
 	${ticks})

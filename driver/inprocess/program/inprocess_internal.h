@@ -112,22 +112,8 @@ int inprocess_copy_to(uint64_t vaddr, const void *from, size_t len);
 /* Signals from timers carry this address, unique to this copy of the machinery. */
 extern char inprocess_cookie;
 
-/*
- * Functions that arm check under the lock whether ticks are on; those that scan or stop may be
- * late. All but inprocess_threads_scan_due take the lock, with all signals blocked.
- */
-int inprocess_threads_arm_self(void); /* if it has no timer yet; 0 or -errno */
-void inprocess_threads_disarm_self(bool even_if_on);
+/* Both take the table's lock, with all signals blocked. */
 int inprocess_threads_scan(bool wait); /* arm all, forget dead ones; 0 or -errno */
-bool inprocess_threads_scan_due(void);
-void inprocess_threads_disarm_all(void);
-void inprocess_threads_forget(void);	    /* in a child: its timers never existed */
-void inprocess_threads_freeze(bool freeze); /* around fork: holds the lock */
-size_t inprocess_threads_nr(void);	    /* with a timer */
-
-/* From create.c: once per process, before ticks are switched on. */
-int inprocess_create_init(void);
-/* From ticks_linux.c: the signal if ticks are on in this process, else 0. */
-int inprocess_signo(void);
+size_t inprocess_threads_nr(void);     /* with a timer */
 
 #endif

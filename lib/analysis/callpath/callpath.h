@@ -9,7 +9,7 @@
 
 #include "samples.h"
 
-/* ---- procedures (procedures.c) --------------------------------------------------------------- */
+/* ---- procedures (frames.c) ------------------------------------------------------------------- */
 
 enum callpath_kind {
 	CALLPATH_PROCEDURE, /* a procedure of an image */
@@ -49,7 +49,7 @@ struct callpath_procedure {
 /* The name of its image, as reports show it; "" where it is in none. */
 const char *callpath_image_name(const struct callpath_procedure *p);
 
-/* ---- trees (nodes.c, tree.c) ----------------------------------------------------------------- */
+/* ---- trees (tree.c) -------------------------------------------------------------------------- */
 
 enum { CALLPATH_NO_NODE = UINT32_MAX };
 

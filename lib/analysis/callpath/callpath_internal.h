@@ -3,8 +3,9 @@
 #ifndef DCPI_CALLPATH_INTERNAL_H
 #define DCPI_CALLPATH_INTERNAL_H
 
-#include "called.h"
 #include "callpath.h"
+#include "image.h"
+#include "insn.h"
 
 /* The procedures that stand at one frame, innermost first, the one with the code last. */
 struct frame_chain {
@@ -26,6 +27,24 @@ int frames_resolve(struct callpath_tree *t, const struct profdb_callpaths *paths
 		   struct frames *out);
 void frames_release(struct frames *f);
 
+enum called {
+	CALLED_AGREES,	  /* a call stands there, and leads there if it says where it leads */
+	CALLED_UNCHECKED, /* nothing can be said: no bytes, a stub, an indirect jump on the way */
+	CALLED_CONTRADICTED, /* no call stands there, or it leads elsewhere */
+};
+
+/*
+ * Does the call in @caller whose last byte stands at @last lead to the procedure @to, or to one
+ * that jumps on to it? @here: @to is of @caller too; else only its name is compared, with stubs'.
+ * NULL: it is not known. @d decodes @caller's code. Code that is changed while it runs, as that of
+ * JITs, is asked for with @patched: only a missing call contradicts then.
+ */
+enum called analysis_called(struct insn_decoder *d, struct image *caller, uint64_t last,
+			    const struct image_symbol *to, bool here, bool patched);
+/* Does the code at @vaddr end a signal's handler? The caller of its frame was interrupted, and has
+ * called nothing. */
+bool analysis_is_sigreturn(const struct image *img, uint64_t vaddr);
+
 /*
  * check.c: enum called of each node of the paths into @verdict, whose elements stay as they are
  * where there is nothing to check. 0 or -ENOMEM.
@@ -33,31 +52,13 @@ void frames_release(struct frames *f);
 int callpath_check(struct callpath_tree *t, const struct profdb_callpaths *paths,
 		   const struct frames *frames, uint8_t *verdict);
 
-/* procedures.c */
+/* The procedures (frames.c). */
 int procedures_begin(struct callpath_tree *t);
-int procedures_group(struct callpath_tree *t, struct analysis_image *ai,
-		     struct callpath_group **out);
-/* The procedure of @symbol (NULL: none) in @ai; or an inlined function of that name. */
-int procedures_place(struct callpath_tree *t, struct callpath_group *group,
-		     struct analysis_image *ai, const struct image_symbol *symbol, uint32_t *out);
-int procedures_inlined(struct callpath_tree *t, struct callpath_group *group,
-		       struct analysis_image *ai, struct image *img, const char *name,
-		       uint32_t *out);
 /* The order of procedures with equal counts: by name, image and address. */
 int procedures_compare(const struct callpath_tree *t, uint32_t a, uint32_t b);
 void procedures_release(struct callpath_tree *t);
 
-/* nodes.c: a tree with its root alone; the child of a node, made where missing; room for the
- * numbers, all 0, once all nodes are there; totals from what each node has itself. */
-int nodes_begin(struct callpath_nodes *n, size_t nr_events);
-int nodes_child(struct callpath_nodes *n, uint32_t parent, uint32_t procedure, bool inlined,
-		uint32_t *out);
-int nodes_counts(struct callpath_nodes *n);
-void nodes_total(struct callpath_nodes *n);
 /* As callpath_children_make, in any order. */
 int nodes_children(const struct callpath_nodes *n, struct callpath_children *out);
-
-/* scale.c: t->count from t->raw, and from it what nodes have. */
-int scale_leaves(struct callpath_tree *t);
 
 #endif

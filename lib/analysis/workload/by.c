@@ -1,10 +1,77 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Puts the samples of workloads into groups by a key. */
+/* Adds up the samples of workloads, and puts them into groups by a key. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workload.h"
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static int visit_minutes(const struct profdb_workloads *w, const struct workload_filter *f,
+			 int (*fn)(void *ctx, uint32_t workload, uint32_t image,
+				   const uint64_t *count),
+			 void *ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < profdb_workloads_nr_minutes(w) && r >= 0; i++) {
+		struct profdb_workload_minute m = profdb_workloads_minute(w, i);
+
+		if (workload_filter_minute(f, m.minute))
+			r = fn(ctx, m.workload, m.image, m.count);
+	}
+	return r < 0 ? r : 0;
+}
+
+/*
+ * Calls @fn for each count, or where the filter chooses a time each of its minutes' counts: by
+ * event of @w. Stops at the first negative, and returns it.
+ */
+static int workload_visit(const struct profdb_workloads *w, const struct workload_filter *f,
+			  int (*fn)(void *ctx, uint32_t workload, uint32_t image,
+				    const uint64_t *count),
+			  void *ctx)
+{
+	int r = 0;
+
+	if (workload_filter_has_time(f))
+		return visit_minutes(w, f, fn, ctx);
+	for (size_t i = 0; i < profdb_workloads_nr_counts(w) && r >= 0; i++) {
+		struct profdb_workload_count c = profdb_workloads_count(w, i);
+
+		r = fn(ctx, c.workload, c.image, c.count);
+	}
+	return r < 0 ? r : 0;
+}
+
+struct sum {
+	size_t event[PROFDB_NR_EVENTS], nr_events;
+	const bool *chosen;
+	uint64_t *count;
+};
+
+static int add_to_sum(void *ctx, uint32_t workload, uint32_t image, const uint64_t *count)
+{
+	const struct sum *s = ctx;
+
+	(void)image;
+	for (size_t e = 0; e < s->nr_events; e++)
+		if ((!s->chosen || s->chosen[workload]) && s->event[e] != SIZE_MAX)
+			s->count[s->event[e]] += count[e];
+	return 0;
+}
+
+void workload_sum(const struct analysis *a, const struct profdb_workloads *w,
+		  const struct workload_filter *f, const bool *chosen, uint64_t *count)
+{
+	struct sum s = { .nr_events = profdb_workloads_nr_events(w),
+			 .chosen = chosen,
+			 .count = count };
+
+	workload_events(a, w, s.event);
+	workload_visit(w, f, add_to_sum, &s);
+}
 
 struct by {
 	struct analysis *a;

@@ -8,7 +8,7 @@
 
 #include "samples.h"
 
-/* ---- keys (keys.c, cgroup.c) ----------------------------------------------------------------- */
+/* ---- keys (keys.c) --------------------------------------------------------------------------- */
 
 enum workload_key {
 	WORKLOAD_COMM,
@@ -55,7 +55,7 @@ int workload_unit(const char *cgroup, struct base_buf *out);
 int workload_container(const char *cgroup, struct base_buf *out);
 int workload_pod(const char *cgroup, struct base_buf *out); /* uid of the Kubernetes pod */
 
-/* ---- the chosen ones (choose.c) -------------------------------------------------------------- */
+/* ---- the chosen ones (keys.c) ---------------------------------------------------------------- */
 
 /*
  * A workload is chosen if, of each key that has globs, one of them matches its text: fnmatch, where
@@ -84,7 +84,7 @@ bool workload_filter_minute(const struct workload_filter *f, int64_t minute);
 int workload_mark(const struct analysis *a, const struct profdb_workloads *w,
 		  const struct workload_filter *f, enum workload_key but, bool *chosen);
 
-/* ---- workloads of the chosen epochs (load.c, sum.c, only.c) ------------------------------------
+/* ---- workloads of the chosen epochs (load.c, only.c, by.c) ------------------------------------
  */
 
 /* The part of workloads that is read; without their minutes it takes half the time and memory. */
@@ -107,13 +107,6 @@ void workload_events(const struct analysis *a, const struct profdb_workloads *w,
 /* The image of @a that an image of @w is; 0 or negative. */
 int workload_image(struct analysis *a, const struct profdb_workloads *w, size_t image,
 		   struct analysis_image **out);
-/*
- * Calls @fn for each count, or where the filter chooses a time each of its minutes' counts: by
- * event of @w. Stops at the first negative, and returns it.
- */
-int workload_visit(const struct profdb_workloads *w, const struct workload_filter *f,
-		   int (*fn)(void *ctx, uint32_t workload, uint32_t image, const uint64_t *count),
-		   void *ctx);
 /* Adds the samples of the marked workloads (NULL: of all) within the filter's time to @count, by
  * event of @a. */
 void workload_sum(const struct analysis *a, const struct profdb_workloads *w,
@@ -127,7 +120,7 @@ void workload_sum(const struct analysis *a, const struct profdb_workloads *w,
 int workload_only(struct analysis *a, const struct profdb_workloads *w,
 		  const struct workload_filter *f, struct base_err *err);
 /* Divides @total in proportion to @count by largest remainders, the first of equal ones; nothing is
- * given where all counts are 0. @rest: room for @nr numbers. (divide.c) */
+ * given where all counts are 0. @rest: room for @nr numbers. */
 void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t *share,
 		     uint64_t *rest);
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "called.h"
+#include "callpath_internal.h"
 
 #define APART __attribute__((noinline, noclone))
 
