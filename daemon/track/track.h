@@ -72,7 +72,7 @@ struct process {
 				  less), or 0 */
 	struct process *later; /* a life after this one, of which only its hand-over has told */
 	struct ranges *announced; /* the driver's copy of its dynamic code, or NULL */
-	struct waiting *waiting;  /* its counts that wait for files (waiting.c), or NULL */
+	struct waiting *waiting;  /* its counts that wait for files (counts.c), or NULL */
 };
 
 /* ---- maps of a process (map.c) ------------------------------------------------------------- */
