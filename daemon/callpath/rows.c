@@ -175,8 +175,7 @@ static struct prints prints_of(const struct process *p, const struct driver_rows
 	return prints;
 }
 
-/* ---- places for what is missing ---------------------------------------------------------------
- */
+/* ---- places for what is missing -------------------------------------------------------------- */
 
 /* Code that waits already was forgotten meanwhile, and met again. */
 static bool waits(const struct callpath_rows *r, const struct driver_rows_missing *m)

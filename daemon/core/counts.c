@@ -283,8 +283,7 @@ static uint32_t whose_thread(struct counts *t, const struct driver_count *c)
 	return workload_thread(t->store->workloads, c->thread, driver_name, t->follow->driver);
 }
 
-/* ---- who may see it ----------------------------------------------------------------------------
- */
+/* ---- who may see it -------------------------------------------------------------------------- */
 
 /* Processes that are asked for in one drain; others are asked for in later ones. */
 enum { ASKS_MAX = 64 };

@@ -660,8 +660,7 @@ static inline void dyn_meanwhile(const struct dyn *d)
 		d->config.meanwhile(d->config.meanwhile_ctx);
 }
 
-/* ---- files that were removed (removed.c) -------------------------------------------------------
- */
+/* ---- files that were removed (removed.c) ----------------------------------------------------- */
 
 /* A file with samples, whose copy is to be kept if it is removed. */
 struct dyn_file {

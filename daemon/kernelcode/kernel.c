@@ -463,8 +463,7 @@ void kernel_live_check(struct kernel *k)
 			 err.code ? err.text : base_strerror(r));
 }
 
-/* ---- at the start ------------------------------------------------------------------------------
- */
+/* ---- at the start ---------------------------------------------------------------------------- */
 
 int kernel_fill_vdso(struct kernel *k, struct base_err *err)
 {
@@ -540,8 +539,7 @@ struct image *kernel_vdso(struct kernel *k)
 	return k->vdso;
 }
 
-/* ---- load events -------------------------------------------------------------------------------
- */
+/* ---- load events ----------------------------------------------------------------------------- */
 
 static void load_kernel(struct kernel *k, const struct driver_load *l, uint64_t end)
 {

@@ -141,8 +141,7 @@ bool instance_is_listed(const struct process *p, uint64_t instance);
 /* /proc was read, and tells from now on what @p is. */
 void instance_listed(struct process *p);
 
-/* ---- labels that users give to processes (label.c), also over a restart (label_keep.c) --------
- */
+/* ---- labels that users give to processes (label.c), also over a restart (label_keep.c) ------- */
 
 enum { LABEL_MAX = 64, LABELS_MAX = 1024, LABELS_OF_USER = 64 };
 
@@ -233,8 +232,7 @@ void identity_release_dump(struct identity *t, const struct reader_dump *dump);
 int identity_of_sent(struct identity *t, uint32_t uid, int sock, struct driver_load *l);
 void identity_forget(struct identity *t);
 
-/* ---- /proc (proc.c) ---------------------------------------------------------------------------
- */
+/* ---- /proc (proc.c) -------------------------------------------------------------------------- */
 
 /* Start time, parent, uid and name of @p. -ESTALE: that pid is another process's by now, and
  * nothing is written; -ESRCH where it is gone. */
@@ -286,8 +284,7 @@ bool proc_is_other_life(const struct process *p);
 /* /proc has the process no more. */
 bool proc_is_gone(const struct process *p);
 
-/* ---- mappings by their names (mapping.c) ------------------------------------------------------
- */
+/* ---- mappings by their names (mapping.c) ----------------------------------------------------- */
 
 enum mapping_kind {
 	MAPPING_FILE,
