@@ -238,7 +238,7 @@ void identity_forget(struct identity *t);
  * nothing is written; -ESRCH where it is gone. */
 int proc_describe(struct process *p);
 /*
- * Uid and cgroup of @p, and the path of its program where no event told that (cgroup.c): as its
+ * Uid and cgroup of @p, and the path of its program where no event told that (proc.c): as its
  * pid has them now, if that is still this process's, by @check, which is proc_check_name or
  * proc_check_life. 0, -ESTALE, -ESRCH, or -errno: all of them stay.
  */
@@ -248,12 +248,6 @@ int proc_place(struct process *p, int (*check)(const struct process *p));
  * root there, or is not there, the first other one that is not the root. NULL: none is told.
  */
 char *proc_parse_cgroup(char *text);
-/* The kernel writes a newline as \012 in lists of /proc; nothing else is escaped. */
-void proc_unescape(char *text);
-/* Read a small file of /proc/PID into @text; the length, or -errno. */
-ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap);
-/* Its uid as it is now, whoever has that pid. 0 or -errno. */
-int proc_read_uid(struct process *p);
 /* The pid of @p is its own still. 0, -ESTALE, -ESRCH, -errno. */
 int proc_check_life(const struct process *p);
 /* And it has the name that is known: after an exec whose event is still queued it has another one
