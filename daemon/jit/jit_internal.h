@@ -6,7 +6,7 @@
  * one pseudo-image: a list of runs (vaddr -> image offset) and the records that go into its file
  * (facility.c). Which routine lived at an address, and when, is one question for the whole
  * registry, answered by its lifetimes (lifetime.c). A client is what a process holds: its own
- * registry, if it has one, and what it inherited by fork.
+ * registry, if it has one (intake.c takes it over), and what it inherited by fork.
  *
  * Calls go one way. jit.c alone tells the kinds apart: registries are read by registry.c, what
  * others wrote by source.c and unnamed.c. What they read goes through apply.c and change.c into
@@ -466,6 +466,8 @@ void dyn_capacity_give_back(struct dyn_registry *reg, uint64_t len);
 
 /* ---- what tells of code without libdbgdyn (source.c) ------------------------------------- */
 
+/* One reference less; with the last one goes what it holds (jit.c). */
+void dyn_client_put(struct dyn_client *c);
 /* The client of @p, made where it has none yet. NULL: no memory. */
 struct dyn_client *dyn_client_of(struct process *p);
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
@@ -571,8 +573,12 @@ struct dyn_peer {
  * -EINPROGRESS, it said nothing yet, and waits; else it was refused (counted).
  */
 int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer);
-/* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
-int dyn_intake_check(int fd);
+/* Registries that wait for a turn are closed. */
+void dyn_handed_release(struct dyn *d);
+/* Does process @pid have @part of @file mapped? The list of its mappings is as long as its program
+ * wants. 1, 0, or negative: not known. */
+int dyn_has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
+		   const struct registry_part *part);
 
 /* ---- all of it (jit.c) --------------------------------------------------------------------- */
 
