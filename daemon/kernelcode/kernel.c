@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -463,12 +465,89 @@ void kernel_live_check(struct kernel *k)
 			 err.code ? err.text : base_strerror(r));
 }
 
+/* ---- the vdso ------------------------------------------------------------------------------ */
+
+/* Length of our mapping that begins at @start, 0 where there is none. */
+static size_t mapping_len(uintptr_t start)
+{
+	char *line = NULL, *p;
+	size_t cap = 0, len = 0;
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && !len && getline(&line, &cap, f) > 0) {
+		if (strtoull(line, &p, 16) == start && *p == '-')
+			len = (size_t)(strtoull(p + 1, NULL, 16) - start);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return len;
+}
+
+static int copy_of_vdso(const void *data, size_t len)
+{
+	int r, fd = memfd_create("vdso", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	r = base_write_all(fd, data, len);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+int kernel_vdso_open(void)
+{
+	uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	size_t len = start ? mapping_len(start) : 0;
+
+	return len ? copy_of_vdso((const void *)start, len) : -ENOENT;
+}
+
+/*
+ * The mapping comes from the kernel and is trusted; it is small, so a file in memory serves to find
+ * its id.
+ */
+static int vdso_id(const void *data, size_t len, struct base_id *id)
+{
+	int fd = copy_of_vdso(data, len), r;
+
+	if (fd < 0)
+		return fd;
+	r = registry_file_id(fd, id, NULL);
+	close(fd);
+	return r;
+}
+
+/* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none, or
+ * (logged) one that cannot be identified. */
+static int keep_vdso(struct kernel *k, struct base_id *id, struct base_err *err)
+{
+	uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	size_t len = start ? mapping_len(start) : 0;
+	char file[256];
+	int r;
+
+	if (!len)
+		return -ENOENT;
+	r = vdso_id((const void *)start, len, id);
+	if (r < 0) {
+		base_log(BASE_LOG_WARN, "going on without the vdso: %s", base_strerror(r));
+		return -ENOENT;
+	}
+	kernel_file_name(file, sizeof(file), "vdso", id, "so");
+	if (!k->config.db || kernel_file_renew(k, file))
+		return 0;
+	return base_file_write(profdb_kernel_fd(k->config.db), file, 0644, (const void *)start, len,
+			       err);
+}
+
 /* ---- at the start ---------------------------------------------------------------------------- */
 
 int kernel_fill_vdso(struct kernel *k, struct base_err *err)
 {
 	struct base_id id;
-	int r = kernel_file_write_vdso(k, &id, err);
+	int r = keep_vdso(k, &id, err);
 
 	if (r == -ENOENT)
 		return 0;
@@ -636,7 +715,7 @@ static int write_vdso(struct kernel *k, struct base_err *err)
 	int r = -ENOENT;
 
 	if (k->vdso && (k->vdso->dirty || k->vdso->values))
-		r = kernel_file_write_vdso(k, &id, err);
+		r = keep_vdso(k, &id, err);
 	return r == -ENOENT ? 0 : r;
 }
 

@@ -109,8 +109,4 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
  */
 int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 			  const struct base_buf *job, struct base_id *id, struct base_err *err);
-/* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none, or
- * (logged) one that cannot be identified. */
-int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err *err);
-
 #endif
