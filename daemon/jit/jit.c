@@ -288,19 +288,6 @@ bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns)
 	return read_any(reg, false);
 }
 
-void dyn_begin_with(struct dyn *d, struct dyn_registry *first)
-{
-	struct dyn_registry **end = &d->registries, **before = NULL;
-
-	if (!first || first == d->registries)
-		return;
-	for (; *end; end = &(*end)->next)
-		before = *end == first ? end : before;
-	*before = NULL;
-	*end = d->registries;
-	d->registries = first;
-}
-
 bool dyn_refresh(struct dyn *d, bool ranges)
 {
 	struct dyn_registry *first = NULL;

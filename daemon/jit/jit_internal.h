@@ -439,6 +439,9 @@ bool dyn_registry_is_put_off(const struct dyn_registry *reg);
 /* Something is new, and little enough to be read between turns; its header is read for that. */
 bool dyn_registry_is_soon_read(struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
+/* @first and those behind it, which had to wait, are the first ones the next time. NULL: none had
+ * to. */
+void dyn_begin_with(struct dyn *d, struct dyn_registry *first);
 /* A count that a client says: no more than makes sense. */
 static inline uint64_t dyn_believed(uint64_t nr)
 {
@@ -619,9 +622,6 @@ struct dyn {
 	uint64_t bad_gone, dropped_gone, left_out_gone,
 		missed_gone; /* counts of registries that are gone */
 };
-
-/* Those that had to wait are the first ones the next time; NULL: none had to. */
-void dyn_begin_with(struct dyn *d, struct dyn_registry *first);
 
 /* In loops that take long, each round of which may wait for the disk. */
 static inline void dyn_meanwhile(const struct dyn *d)
