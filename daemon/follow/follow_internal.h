@@ -18,7 +18,7 @@ void follow_mmap(struct follow *f, struct process *p, const struct driver_load *
 void follow_end(struct follow *f, struct process *p);
 /* A new life of @pid; an older one is over. NULL: no memory. */
 struct process *follow_begin(struct follow *f, int32_t pid);
-/* The same where no event told when. */
+/* Queue the end of a life of @pid of which no event told when. */
 void follow_end_lost(struct follow *f, int32_t pid);
 
 #endif

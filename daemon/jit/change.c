@@ -156,7 +156,8 @@ static int kept_routine(struct dyn_facility *f, const struct wire_routine_view *
 	return keep_routine(f, rec, hash, index);
 }
 
-/* Its code, if it came without: @rec is its record with it. 0, -EDQUOT, -ENOMEM, -errno. */
+/* Keep the code of a routine that came without: @rec is its record with it. 0, -EDQUOT, -ENOMEM,
+ * -errno. */
 static int keep_code(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec)
 {
 	struct dyn_routine *r = dyn_routine_get(&f->registry->lifetimes.routines, index);

@@ -277,7 +277,7 @@ static void refuse(struct dyn_registry *reg, int r)
 		 reg->kind == DYN_JITDUMP ? "jitdump" : "perf map", reg->pid, base_strerror(r));
 }
 
-/* It could not be read: not before some time, longer each time. */
+/* A source that could not be read is not read before some time, longer each time. */
 static void dyn_source_pause(struct dyn_registry *reg, int r)
 {
 	reg->pause_ns = reg->pause_ns ? reg->pause_ns * 2 : PAUSE_FIRST_NS;

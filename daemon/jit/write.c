@@ -148,7 +148,8 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	return tell_part(f, part, err);
 }
 
-/* It is newer than the last flush from now on. 0, -ENOENT, also where it was never written. */
+/* The image is newer than the last flush from now on. 0, -ENOENT, also where it was never written.
+ */
 static int dyn_image_spare(const struct dyn_facility *f)
 {
 	struct profdb *db = f->registry->dyn->config.db;

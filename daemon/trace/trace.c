@@ -136,7 +136,8 @@ static void place_mapped(const struct trace_config *c, const struct process *p,
 		s->where = TRACE_OPEN;
 }
 
-/* It is older than the reading of /proc that its process's mappings come from, or waits for one. */
+/* The trace is older than the poll of /proc that its process's mappings come from, or waits for
+ * one. */
 static bool is_unsettled(const struct trace_config *c, const struct process *p,
 			 const struct insn_trace *w)
 {

@@ -107,7 +107,7 @@ static int read_stat(const struct process *p, struct listed *now)
 	return is_other_start(p, now->start_time_ns) ? -ESTALE : 0;
 }
 
-/* Its uid as it is now, whoever has that pid. 0 or -errno. */
+/* Read the uid of the process that has that pid now. 0 or -errno. */
 static int proc_read_uid(struct process *p)
 {
 	char text[4096];

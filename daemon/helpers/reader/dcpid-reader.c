@@ -131,7 +131,7 @@ static void reader_known_add(const struct stat *st, const struct reader_known *k
 }
 
 /*
- * It may have other contents than it had at @since_ns (CLOCK_REALTIME; 0: false). A time of writing
+ * The file may have other contents than at @since_ns (CLOCK_REALTIME; 0: false). A time of writing
  * can be set back, that of change cannot; it moves with names and rights, too. Of what has no name
  * any more that was its removal. A time to come is another clock's.
  */
