@@ -164,8 +164,6 @@ void callpath_tree_clear(struct callpath_tree *t)
 	*t = (struct callpath_tree){ .nr_events = t->nr_events, .max = t->max, .seed = t->seed };
 }
 
-/* ---- what goes to disk ----------------------------------------------------------------------- */
-
 /* ---- images that changed --------------------------------------------------------------------- */
 
 static void move_frame(struct callpath_frame *f, const struct image *from,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts, load events and traces come in the order of time; each count is attributed, gets its
- * process, thread and minute, waits for files where these have to tell of its code, and is stored.
- */
+ * process, thread and minute, waits where files have yet to tell of its code, and is stored. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -174,9 +173,7 @@ void waiting_release(struct waitings *t)
 	*t = (struct waitings){ 0 };
 }
 
-/* ---- whose a count is ------------------------------------------------------------------------ */
-
-/* ---- the process ----------------------------------------------------------------------------- */
+/* ---- whose a count is: the process ----------------------------------------------------------- */
 
 /*
  * The process of a count of the kernel's; nothing that is known of it changes by that. NULL: it is
@@ -677,9 +674,12 @@ static void expect_lookup(const struct pendings *d, size_t i)
 {
 	static const size_t ahead[] = { 16, 8 };
 
-	for (unsigned int step = 0; step < 2; step++)
-		if (i + ahead[step] < d->nr)
-			attribute_expect(&d->items[i + ahead[step]], step);
+	for (unsigned int step = 0; step < 2; step++) {
+		size_t at = i + ahead[step];
+
+		if (at < d->nr)
+			dyn_expect(d->items[at].p, d->items[at].addr, step);
+	}
 }
 
 static bool resolve_waiting(void *ctx, struct sample *s)
