@@ -11,7 +11,7 @@
 
 enum { LIMIT_MS = 5000, LINE_MAX = 64 << 10, BYTES_MAX = 16 << 20 };
 
-/* A question so soon after another gets no newer samples (daemon/core/watch.c), and some room. */
+/* A question so soon after another gets no newer samples (daemon/core/command.c), and some room. */
 #define NO_DRAIN_NS UINT64_C(500000000)
 
 static int no_sense(struct base_err *err)

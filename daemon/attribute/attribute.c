@@ -136,11 +136,6 @@ struct verdict attribute_function(const struct attribute *a, const struct proces
 						  : ACCOUNT_BUCKET_DYNAMIC_UNKNOWN);
 }
 
-void attribute_expect(const struct sample *s, unsigned int step)
-{
-	dyn_expect(s->p, s->addr, step);
-}
-
 bool attribute_is_due(const struct process *p, uint64_t news)
 {
 	return p->exited || dyn_has_registry(p) || news != dyn_news(p);

@@ -71,8 +71,6 @@ struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bo
  * may be NULL). */
 struct verdict attribute_function(const struct attribute *a, const struct process *p, uint64_t key,
 				  uint32_t instr);
-/* The memory that a look-up of @s will read is asked for now, in two steps (0, 1). */
-void attribute_expect(const struct sample *s, unsigned int step);
 /* Looked up last at @news of @p's: may a look-up say something else now? Also of a process that
  * ended, or has a registry since. */
 bool attribute_is_due(const struct process *p, uint64_t news);

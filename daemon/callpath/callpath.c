@@ -522,7 +522,6 @@ void callpath_close(struct callpaths *t)
 	free(t->waiting);
 	callpath_tree_clear(&t->tree);
 	free(t->waits);
-	callpath_rows_release(&t->rows);
-	callpath_codes_release(&t->codes);
+	callpath_rows_release(&t->rows, &t->codes);
 	free(t);
 }

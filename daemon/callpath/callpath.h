@@ -2,7 +2,7 @@
 /*
  * Call paths in the daemon. The sampler gets the unwind tables that it lacks (rows.c); each frame
  * of a path is attributed as a sample is (callpath.c), and the paths are kept as a calling-context
- * tree (tree.c) until a flush writes them (written.c).
+ * tree until a flush writes them (tree.c).
  */
 #ifndef DCPI_DAEMON_CALLPATH_H
 #define DCPI_DAEMON_CALLPATH_H
@@ -101,7 +101,7 @@ bool callpath_serve(struct callpaths *t);
  * were not taken yet. */
 bool callpath_wants_events(struct callpaths *t);
 
-/* ---- what goes out (written.c) --------------------------------------------------------------- */
+/* ---- what goes out (tree.c) ------------------------------------------------------------------ */
 
 /* @from became part of @to, at the offsets that @map gives: so do its frames, those still to come
  * too. */

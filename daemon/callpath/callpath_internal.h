@@ -13,13 +13,6 @@ struct callpath_frame {
 
 /* ---- tree.c ---------------------------------------------------------------------------------- */
 
-/* A frame below its callers. Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends of paths. */
-struct callpath_node {
-	uint32_t parent; /* its caller's node, or an end's; lower than its own number */
-	uint32_t image;	 /* index in images */
-	uint64_t off;
-};
-
 /* Zero-initialize, and set nr_events, max and seed. */
 struct callpath_tree {
 	size_t nr_events;
@@ -40,10 +33,6 @@ struct callpath_tree {
  * is counted then. */
 int callpath_tree_add(struct callpath_tree *t, enum profdb_callpath_end end,
 		      const struct callpath_frame *frames, size_t nr, size_t event, uint64_t n);
-/* The number of an image, which gets a reference; or negative. */
-int callpath_tree_image(struct callpath_tree *t, struct image *image);
-/* The image or offset of nodes was changed. */
-void callpath_tree_rehash(struct callpath_tree *t);
 /* All but nr_events, max and seed. */
 void callpath_tree_clear(struct callpath_tree *t);
 
@@ -67,7 +56,7 @@ struct callpath_pending {
 	size_t nr_open;
 };
 
-/* ---- code.c ---------------------------------------------------------------------------------- */
+/* ---- rows.c ---------------------------------------------------------------------------------- */
 
 /* A part of a process's memory that the driver has a table of, or knows to have none. */
 struct callpath_code {
@@ -76,6 +65,18 @@ struct callpath_code {
 	uint64_t print; /* a hash of them */
 	uint64_t last;	/* the highest number of their registrations */
 	bool ahead;	/* it lies behind one that a path met, and was looked for */
+};
+
+/* A file that lacks its table. */
+struct callpath_file {
+	struct driver_rows_missing m;
+	uint64_t since_ns;	/* base_now_ns when it was told */
+	uint64_t next_ns;	/* it is not asked for before that time */
+	unsigned int nr_failed; /* requests that took too long, or of which a helper died */
+	char *path;		/* as an event said; NULL: none did */
+	struct base_id id;	/* likewise */
+	bool by_id;		/* the mapping did not lead there: by path and id */
+	uint32_t uid;		/* whose process it is; UINT32_MAX: not known */
 };
 
 struct callpath_codes {
@@ -96,31 +97,6 @@ struct callpath_codes {
 	uint64_t gathered_ns;	       /* … from then on */
 	bool no_memory;		       /* some of them are not there */
 	bool unsupported;
-};
-
-/* Ask for the table of the routines that a process has there now: as reader_code_rows_ask;
- * -ENODATA: none, or none that is known. */
-int callpath_code_ask(struct callpaths *t, const struct driver_rows_missing *m);
-/* It was made, or not (@r). False: that part is known no more. */
-bool callpath_code_done(struct callpaths *t, const struct driver_rows_missing *m, int r);
-/* There is no place for @m: callpath_code_check has it met again. */
-void callpath_code_later(struct callpaths *t, const struct driver_rows_missing *m);
-/* Tables of parts whose routines have changed since, or whose process has ended, are forgotten. */
-void callpath_code_check(struct callpaths *t);
-void callpath_codes_release(struct callpath_codes *c);
-
-/* ---- rows.c ---------------------------------------------------------------------------------- */
-
-/* A file that lacks its table. */
-struct callpath_file {
-	struct driver_rows_missing m;
-	uint64_t since_ns;	/* base_now_ns when it was told */
-	uint64_t next_ns;	/* it is not asked for before that time */
-	unsigned int nr_failed; /* requests that took too long, or of which a helper died */
-	char *path;		/* as an event said; NULL: none did */
-	struct base_id id;	/* likewise */
-	bool by_id;		/* the mapping did not lead there: by path and id */
-	uint32_t uid;		/* whose process it is; UINT32_MAX: not known */
 };
 
 enum { CALLPATH_USERS = 64 };
@@ -146,10 +122,7 @@ struct callpath_rows {
 	uint64_t wanted_ns;
 };
 
-void callpath_rows_release(struct callpath_rows *r);
-/* Have the table of code made again, which replaces the one that there is. False: there is no place
- * for one more. */
-bool callpath_rows_renew(struct callpaths *t, const struct driver_rows_missing *m);
+void callpath_rows_release(struct callpath_rows *r, struct callpath_codes *c);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 

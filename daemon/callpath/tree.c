@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calling-context tree holds the paths that are not on disk yet, by image and offset. */
+/* The calling-context tree holds the paths that are not on disk yet, by image and offset; a flush
+ * puts those of which all images are there, the others wait for the next one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "callpath_internal.h"
 
+/* A frame below its callers. Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends of paths. */
+struct callpath_node {
+	uint32_t parent; /* its caller's node, or an end's; lower than its own number */
+	uint32_t image;	 /* index in images */
+	uint64_t off;
+};
+
 enum { NR_ENDS = PROFDB_NR_CALLPATH_ENDS, SLOTS_MIN = 1024 };
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-int callpath_tree_image(struct callpath_tree *t, struct image *image)
+/* The number of an image, which gets a reference; or negative. */
+static int image_index(struct callpath_tree *t, struct image *image)
 {
 	uintptr_t number = (uintptr_t)base_map_get(&t->numbers, &image, sizeof(image));
 	int r;
@@ -51,8 +60,9 @@ static uint32_t *find(const struct callpath_tree *t, const struct callpath_node 
 	return &t->slots[i];
 }
 
-/* Nodes may have become equal: one of them is found from now on. */
-void callpath_tree_rehash(struct callpath_tree *t)
+/* The image or offset of nodes was changed. Nodes may have become equal: one of them is found from
+ * now on. */
+static void rehash(struct callpath_tree *t)
 {
 	memset(t->slots, 0, t->nr_slots * sizeof(*t->slots));
 	for (size_t i = NR_ENDS; i < t->nr; i++)
@@ -73,7 +83,7 @@ static int grow_slots(struct callpath_tree *t)
 	free(t->slots);
 	t->slots = slots;
 	t->nr_slots = nr;
-	callpath_tree_rehash(t);
+	rehash(t);
 	return 0;
 }
 
@@ -105,7 +115,7 @@ static int add_ends(struct callpath_tree *t)
 static int64_t node_get(struct callpath_tree *t, uint32_t parent,
 			const struct callpath_frame *frame)
 {
-	int image = callpath_tree_image(t, frame->image), r;
+	int image = image_index(t, frame->image), r;
 	struct callpath_node n = { .parent = parent, .image = (uint32_t)image, .off = frame->off };
 	uint32_t *slot;
 
@@ -152,4 +162,302 @@ void callpath_tree_clear(struct callpath_tree *t)
 	free(t->slots);
 	base_map_release(&t->numbers);
 	*t = (struct callpath_tree){ .nr_events = t->nr_events, .max = t->max, .seed = t->seed };
+}
+
+/* ---- images that changed --------------------------------------------------------------------- */
+
+static void move_frame(struct callpath_frame *f, const struct image *from,
+		       const struct wire_replaces *map, struct image *to)
+{
+	if (f->image != from)
+		return;
+	f->off = map ? wire_moved_off(map, f->off) : 0;
+	image_put(f->image);
+	f->image = image_get(to);
+}
+
+static void move_nodes(struct callpath_tree *t, uint32_t from, const struct wire_replaces *map,
+		       uint32_t to)
+{
+	for (size_t i = NR_ENDS; i < t->nr; i++) {
+		struct callpath_node *n = &t->nodes[i];
+
+		if (n->image != from)
+			continue;
+		n->off = map ? wire_moved_off(map, n->off) : 0;
+		n->image = to;
+	}
+}
+
+/* All frames in @from are in @to from now on; @map NULL: at offset 0. Where there is no memory for
+ * that, they stay. */
+static int move_all(struct callpaths *t, const struct image *from, const struct wire_replaces *map,
+		    struct image *to)
+{
+	uintptr_t number = (uintptr_t)base_map_get(&t->tree.numbers, &from, sizeof(from));
+	int index = number ? image_index(&t->tree, to) : 0;
+
+	if (index < 0)
+		return index;
+	if (number) {
+		move_nodes(&t->tree, (uint32_t)number - 1, map, (uint32_t)index);
+		rehash(&t->tree);
+	}
+	for (size_t i = 0; i < t->nr_waiting; i++)
+		for (size_t j = 0; t->waiting[i]->frames && j < t->waiting[i]->c.nr; j++)
+			move_frame(&t->waiting[i]->frames[j], from, map, to);
+	return 0;
+}
+
+void callpath_moved(struct callpaths *t, const struct image *from, const struct wire_replaces *map,
+		    struct image *to)
+{
+	/* The build-id of @from leads to @to all the same. */
+	(void)move_all(t, from, map, to);
+}
+
+int callpath_give_up(struct callpaths *t, bool all)
+{
+	struct image *to = images_bucket(t->config.attribute->images, ACCOUNT_BUCKET_REFUSED);
+	int nr = 0;
+
+	if (!to)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->tree.nr_images; i++) {
+		struct image *img = t->tree.images[i];
+
+		if (!img->refused && !(all && image_must_wait(img)))
+			continue;
+		if (move_all(t, img, NULL, to) < 0)
+			return -ENOMEM;
+		nr++;
+	}
+	return nr;
+}
+
+/* ---- the tree ------------------------------------------------------------------------------- */
+
+/* The frames of node @node, itself first, to @frames (DRIVER_NR_FRAMES); how many. */
+static size_t path_of(const struct callpath_tree *t, size_t node, struct callpath_frame *frames,
+		      enum profdb_callpath_end *end)
+{
+	size_t nr = 0;
+
+	for (; node >= NR_ENDS && nr < DRIVER_NR_FRAMES; node = t->nodes[node].parent)
+		frames[nr++] = (struct callpath_frame){ t->images[t->nodes[node].image],
+							t->nodes[node].off };
+	*end = (enum profdb_callpath_end)node;
+	return nr;
+}
+
+/* Counts at this very node, of the events from @first up to @end. */
+static uint64_t count_of(const struct callpath_tree *t, size_t node, size_t first, size_t end)
+{
+	uint64_t sum = 0;
+
+	for (size_t e = first; e < end; e++)
+		sum += t->counts[node * t->nr_events + e];
+	return sum;
+}
+
+/* ---- putting --------------------------------------------------------------------------------- */
+
+/* The tree on its way into the database. */
+struct putting {
+	const struct callpath_tree *tree;
+	const bool *waits; /* nodes: some image of their paths is not on disk */
+	struct profdb_callpaths *to;
+	int *images;	   /* numbers in @to of the tree's images; negative: not there yet */
+	size_t nr_sampled; /* events; the others count nanoseconds */
+	uint64_t nr, ns;   /* samples and nanoseconds that were put */
+};
+
+/* Each node stands behind its parent. */
+static bool *find_waiting(const struct callpath_tree *t)
+{
+	bool *waits = calloc(t->nr, sizeof(*waits));
+
+	for (size_t i = NR_ENDS; waits && i < t->nr; i++)
+		waits[i] =
+			waits[t->nodes[i].parent] || image_must_wait(t->images[t->nodes[i].image]);
+	return waits;
+}
+
+static int put_image(struct putting *p, uint32_t index)
+{
+	struct image *img = p->tree->images[index];
+	const struct profdb_image_ref i = {
+		.kind = img->kind,
+		.id = img->id,
+		.path = img->path,
+		.stem = img->kind == PROFDB_DYNAMIC ? img->stem : NULL,
+	};
+
+	if (p->images[index] < 0) {
+		p->images[index] = profdb_callpaths_image_add(p->to, &i);
+		img->put = true;
+	}
+	return p->images[index];
+}
+
+static int put_node(struct putting *p, size_t node)
+{
+	struct profdb_frame frames[DRIVER_NR_FRAMES];
+	size_t nr = 0, at = node, nr_events = p->tree->nr_events;
+	int r = 0;
+
+	for (; at >= NR_ENDS && nr < DRIVER_NR_FRAMES; at = p->tree->nodes[at].parent) {
+		const struct callpath_node *n = &p->tree->nodes[at];
+		int image = put_image(p, n->image);
+
+		if (image < 0)
+			return image;
+		frames[nr++] = (struct profdb_frame){ (uint32_t)image, n->off };
+	}
+	for (size_t e = 0; r >= 0 && e < nr_events; e++) {
+		uint64_t n = p->tree->counts[node * nr_events + e];
+
+		if (n)
+			r = profdb_callpaths_add(p->to, e, (enum profdb_callpath_end)at, frames, nr,
+						 n);
+	}
+	return r;
+}
+
+static int put_nodes(struct putting *p)
+{
+	int r = 0;
+
+	for (size_t i = NR_ENDS; r >= 0 && i < p->tree->nr; i++) {
+		uint64_t n = count_of(p->tree, i, 0, p->nr_sampled);
+		uint64_t ns = count_of(p->tree, i, p->nr_sampled, p->tree->nr_events);
+
+		if (!(n | ns) || p->waits[i])
+			continue;
+		r = put_node(p, i);
+		p->nr += n;
+		p->ns += ns;
+	}
+	return r;
+}
+
+static int put_events(const struct callpaths *t, const struct driver_event *events,
+		      struct profdb_callpaths *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < t->config.nr_events; i++)
+		r = profdb_callpaths_event_add(to, events[i].name, events[i].period);
+	return r;
+}
+
+static int begin(struct callpaths *t, const struct driver_event *events, struct putting *p)
+{
+	const struct callpath_tree *tree = &t->tree;
+
+	t->waits = find_waiting(tree);
+	p->tree = tree;
+	p->nr_sampled = t->config.nr_events - t->config.nr_timed;
+	p->waits = t->waits;
+	p->to = profdb_callpaths_new();
+	p->images = malloc(tree->nr_images * sizeof(*p->images));
+	if (!p->to || !p->images || !p->waits)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->nr_images; i++)
+		p->images[i] = -1;
+	return put_events(t, events, p->to);
+}
+
+/* Paths that do not fit are lost: the profiles beside them are not to wait for that. */
+static void lose_unfit(struct callpaths *t, const struct putting *p, struct base_err *err)
+{
+	base_log(BASE_LOG_ERROR, "call paths of %llu samples are lost: %s",
+		 (unsigned long long)p->nr, err->text);
+	t->nr_unfit = p->nr;
+	t->ns_unfit = p->ns;
+}
+
+/* The last callpath_put is undone, or on disk. */
+static void forget_put(struct callpaths *t)
+{
+	free(t->waits);
+	t->waits = NULL;
+	t->nr_unfit = t->ns_unfit = 0;
+}
+
+static int put_all(struct callpaths *t, struct putting *p, struct profdb *db, struct base_err *err)
+{
+	int r = put_nodes(p);
+
+	if (r >= 0 && (p->nr | p->ns))
+		r = profdb_flush_put_callpaths(db, p->to, err);
+	if (r > 0)
+		base_log(BASE_LOG_WARN, "%s", err->text);
+	if (r != -DCPI_EOVERFLOW && r != -DCPI_ELIMIT)
+		return r;
+	if (!err->code)
+		base_fail_errno(err, r, "cannot write call paths");
+	lose_unfit(t, p, err);
+	return 0;
+}
+
+int callpath_put(struct callpaths *t, struct profdb *db, const struct driver_event *events,
+		 struct base_err *err)
+{
+	struct putting p = { 0 };
+	struct base_err own = { 0 };
+	int r;
+
+	forget_put(t);
+	if (t->tree.nr <= NR_ENDS)
+		return 0;
+	r = begin(t, events, &p);
+	if (r >= 0)
+		r = put_all(t, &p, db, &own);
+	profdb_callpaths_free(p.to);
+	free(p.images);
+	if (r >= 0)
+		return 0;
+	if (!own.code)
+		base_fail_errno(&own, r, "cannot write call paths");
+	*err = own;
+	return r;
+}
+
+/* ---- afterwards ------------------------------------------------------------------------------ */
+
+/* Paths for which there is no memory now are lost. */
+static void keep_node(struct callpaths *t, const struct callpath_tree *from, size_t node)
+{
+	enum profdb_callpath_end end;
+	size_t nr = path_of(from, node, t->frames, &end);
+
+	for (size_t e = 0; e < from->nr_events; e++) {
+		uint64_t n = from->counts[node * from->nr_events + e];
+
+		if (!n || callpath_tree_add(&t->tree, end, t->frames, nr, e, n) == 0)
+			continue;
+		callpath_account(t, e)->stored -= n;
+		callpath_account(t, e)->lost[CALLPATH_LOST_MEMORY] += n;
+	}
+}
+
+void callpath_written(struct callpaths *t)
+{
+	struct callpath_tree from = t->tree;
+
+	if (!t->waits)
+		return;
+	t->stats.stored -= t->nr_unfit;
+	t->stats.lost[CALLPATH_LOST_UNFIT] += t->nr_unfit;
+	t->times.stored -= t->ns_unfit;
+	t->times.lost[CALLPATH_LOST_UNFIT] += t->ns_unfit;
+	t->tree = (struct callpath_tree){ .nr_events = from.nr_events,
+					  .max = from.max,
+					  .seed = from.seed };
+	for (size_t i = NR_ENDS; i < from.nr; i++)
+		if (t->waits[i])
+			keep_node(t, &from, i);
+	callpath_tree_clear(&from);
+	forget_put(t);
 }

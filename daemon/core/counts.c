@@ -1,9 +1,370 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts, load events and traces come in the order of time; each count is attributed and stored. */
+/* Counts, load events and traces come in the order of time; each count is attributed, gets its
+ * process, thread and minute, waits where files have yet to tell of its code, and is stored. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "counts.h"
+#include "registry.h"
+#include "watch.h"
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* So many more counts may wait one by one. */
+enum { WAITING_MAX = 32768 };
+
+static struct waiting *waiting_of(struct waitings *t, struct process *p)
+{
+	struct waiting *w;
+
+	if (p->waiting)
+		return p->waiting;
+	if (base_grow(&t->items, &t->cap, t->nr + 1, sizeof(*t->items)) < 0)
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	*w = (struct waiting){ .p = p, .first_ns = UINT64_MAX, .news = dyn_news(p) };
+	t->items[t->nr++] = w;
+	p->waiting = w;
+	return w;
+}
+
+static void free_one(struct waiting *w)
+{
+	w->p->waiting = NULL;
+	free(w->counts.items);
+	free(w);
+}
+
+int waiting_add(struct waitings *t, const struct sample *c)
+{
+	struct waiting *w = waiting_of(t, c->p);
+	struct pendings *d = w ? &w->counts : NULL;
+
+	if (!w || base_grow(&d->items, &d->cap, d->nr + 1, sizeof(*d->items)) < 0)
+		return -ENOMEM;
+	d->items[d->nr++] = *c;
+	w->first_ns = c->first_ns < w->first_ns ? c->first_ns : w->first_ns;
+	return 0;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/*
+ * Mappings that the process wrote over a file's have a time of their own, and a process with a
+ * registry waits for a second at most.
+ */
+static bool may_join(const struct sample *c)
+{
+	return c->dynamic && !dyn_has_registry(c->p);
+}
+
+/* A program that chooses the addresses must not choose which of them share a place. */
+static uint64_t hash_of(const struct sample *c, uint64_t seed)
+{
+	const uint64_t key[2] = { c->addr, (uint64_t)c->thread << 32 | c->event };
+
+	return base_hash64_seeded(seed, key, sizeof(key));
+}
+
+static void join(struct sample *to, const struct sample *c)
+{
+	to->first_ns = c->first_ns < to->first_ns ? c->first_ns : to->first_ns;
+	to->time_ns = c->time_ns > to->time_ns ? c->time_ns : to->time_ns;
+	to->count += c->count;
+}
+
+static bool is_same_place(const struct sample *a, const struct sample *b)
+{
+	return a->addr == b->addr && a->event == b->event && a->thread == b->thread;
+}
+
+/* Where @c's place stands in @seen, a table of indices + 1 with room, or would. */
+static uint32_t *place_of(uint32_t *seen, uint64_t mask, const struct sample *items,
+			  const struct sample *c, uint64_t seed)
+{
+	uint64_t at = hash_of(c, seed) & mask;
+
+	while (seen[at] && !is_same_place(&items[seen[at] - 1], c))
+		at = (at + 1) & mask;
+	return &seen[at];
+}
+
+/* Without memory for it they go on one by one. */
+static void join_all(struct pendings *d)
+{
+	uint64_t space = 64, seed = base_hash_u64((uintptr_t)d ^ base_now_ns());
+	uint32_t *seen;
+	size_t kept = 0;
+
+	while (space < 2 * d->nr)
+		space *= 2;
+	seen = d->nr < UINT32_MAX ? calloc(space, sizeof(*seen)) : NULL;
+	for (size_t i = 0; seen && i < d->nr; i++) {
+		const struct sample *c = &d->items[i];
+		uint32_t *at = may_join(c) ? place_of(seen, space - 1, d->items, c, seed) : NULL;
+
+		if (at && *at) {
+			join(&d->items[*at - 1], c);
+			continue;
+		}
+		d->items[kept++] = *c;
+		if (at)
+			*at = (uint32_t)kept;
+	}
+	d->nr = seen ? kept : d->nr;
+	free(seen);
+}
+
+/* ---- looking again --------------------------------------------------------------------------- */
+
+static void look(struct waiting *w, waiting_fn *fn, void *ctx)
+{
+	struct pendings *d = &w->counts;
+	size_t kept = 0;
+
+	w->first_ns = UINT64_MAX;
+	for (size_t i = 0; i < d->nr; i++) {
+		struct sample c = d->items[i];
+
+		if (fn(ctx, &c))
+			continue;
+		d->items[kept++] = c;
+		w->first_ns = c.first_ns < w->first_ns ? c.first_ns : w->first_ns;
+	}
+	d->nr = kept;
+	w->news = dyn_news(w->p);
+}
+
+void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx)
+{
+	size_t kept = 0, nr = 0;
+
+	for (size_t i = 0; i < t->nr; i++) {
+		struct waiting *w = t->items[i];
+
+		if (all || attribute_is_due(w->p, w->news))
+			look(w, fn, ctx);
+		else
+			dyn_wait(w->p, w->first_ns);
+		nr += w->counts.nr;
+		if (w->counts.nr)
+			t->items[kept++] = w;
+		else
+			free_one(w);
+	}
+	t->nr = kept;
+	t->joined_nr = nr < t->joined_nr ? nr : t->joined_nr;
+	if (nr <= t->joined_nr + WAITING_MAX)
+		return;
+	t->joined_nr = 0;
+	for (size_t i = 0; i < t->nr; i++) {
+		join_all(&t->items[i]->counts);
+		t->joined_nr += t->items[i]->counts.nr;
+	}
+}
+
+void waiting_release(struct waitings *t)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		free_one(t->items[i]);
+	free(t->items);
+	*t = (struct waitings){ 0 };
+}
+
+/* ---- whose a count is: the process ----------------------------------------------------------- */
+
+/*
+ * The process of a count of the kernel's; nothing that is known of it changes by that. NULL: it is
+ * not known, or idle. A sample in the kernel may be of the time between the exec of a process and
+ * the event that tells of it, or behind the one of its end: it says nothing about lives.
+ */
+static struct process *whose_process(struct counts *t, const struct driver_count *c)
+{
+	struct process *p;
+
+	if (!t->store->workloads || c->pid <= 0)
+		return NULL;
+	p = processes_find(t->follow->processes, c->pid);
+	if (!p)
+		p = processes_find_over(t->follow->processes, c->pid);
+	if (!p) {
+		p = follow_find(t->follow, c->pid, c->time_ns, 0);
+		counts_scanned(t);
+	}
+	return p;
+}
+
+static struct workload_who who_of(const struct process *p, const char *thread)
+{
+	return (struct workload_who){ .comm = p->comm[0] ? p->comm : thread,
+				      .exe = p->exe,
+				      .cgroup = p->cgroup,
+				      .label = p->label,
+				      .uid = p->uid_known ? p->uid : WORKLOAD_NO_UID,
+				      .pid = p->pid };
+}
+
+/*
+ * /proc is ahead of the events that are still queued: a process that has another name there may
+ * have another program. After so many drains the events are here, and the name is another one
+ * because its event was lost, or as a thread with a name of its own forked the process.
+ */
+enum { PLACE_TRIES = 8 };
+
+static bool is_placed(const struct counts *t, struct process *p)
+{
+	bool last = p->place_tries == PLACE_TRIES - 1;
+
+	if (!t->follow->live || p->exited)
+		return true;
+	p->place_drain = t->drain + 1;
+	return proc_place(p, last ? proc_check_life : proc_check_name) != -ESTALE || last;
+}
+
+/* Once in an epoch /proc is asked: a process gets another user or cgroup without an event. */
+static void place(const struct counts *t, struct process *p)
+{
+	if (p->placed == t->epoch + 1 || p->place_drain == t->drain + 1)
+		return;
+	if (!is_placed(t, p)) {
+		p->place_tries++;
+		return;
+	}
+	p->placed = t->epoch + 1;
+	p->place_tries = 0;
+}
+
+static uint32_t life_of(struct counts *t, struct process *p, uint32_t thread)
+{
+	struct workloads *w = t->store->workloads;
+	struct workload_who who;
+
+	place(t, p);
+	if (p->workload && p->identified)
+		return p->workload;
+	who = who_of(p, workload_thread_name(w, thread));
+	p->workload =
+		p->workload ? workload_life_change(w, p->workload, &who) : workload_life(w, &who);
+	p->identified = true;
+	return p->workload;
+}
+
+/* A process of which nothing is known has a thread with a name at best. */
+static uint32_t stranger(struct counts *t, int32_t pid, uint32_t thread)
+{
+	struct workloads *w = t->store->workloads;
+	const struct workload_who who = { .comm = workload_thread_name(w, thread),
+					  .uid = WORKLOAD_NO_UID };
+
+	if (pid == 0)
+		return WORKLOAD_IDLE;
+	return thread ? workload_group(w, &who) : WORKLOAD_NOBODY;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static const char *driver_name(const void *ctx, uint32_t thread)
+{
+	return driver_thread_name(ctx, thread);
+}
+
+/*
+ * The number of a thread's name. The idle task is one, whatever its thread on each CPU is called.
+ */
+static uint32_t whose_thread(struct counts *t, const struct driver_count *c)
+{
+	if (!t->store->workloads || !c->thread || !c->pid)
+		return 0;
+	return workload_thread(t->store->workloads, c->thread, driver_name, t->follow->driver);
+}
+
+/* ---- who may see it -------------------------------------------------------------------------- */
+
+/* Processes that are asked for in one drain; others are asked for in later ones. */
+enum { ASKS_MAX = 64 };
+
+/*
+ * Its user may see into it: all of its user ids are the user's, and the kernel says so too. What is
+ * asked now holds until its exec, so for its samples that are younger, but not for older ones: they
+ * may be those of the program that it was before.
+ */
+static void ask(struct counts *t, struct process *p)
+{
+	if (t->asks_drain != t->drain + 1)
+		t->nr_asks = 0;
+	t->asks_drain = t->drain + 1;
+	if (t->nr_asks++ >= ASKS_MAX)
+		return;
+	p->seen_into_ns =
+		registry_process_check(p->pid, p->uid) == 0 && registry_process_open(p->pid, p->uid)
+			? base_now_ns()
+			: UINT64_MAX;
+}
+
+uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns)
+{
+	if (!p || !p->uid_known || !watch_wants(t->store->watch, p->uid))
+		return 0;
+	if (!p->seen_into_ns && !p->exited && !p->placeholder && t->follow->live)
+		ask(t, p);
+	return p->seen_into_ns && first_ns > p->seen_into_ns ? p->uid : 0;
+}
+
+void whose_ask_again(struct counts *t)
+{
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
+		p->seen_into_ns = 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
+			    uint64_t time_ns)
+{
+	struct workload_where where = { 0 };
+
+	if (!t->store->workloads)
+		return where;
+	where.life = p ? life_of(t, p, thread) : stranger(t, pid, thread);
+	where.thread = thread;
+	where.minute = workload_clock_minute(&t->clock, time_ns);
+	return where;
+}
+
+static void forget_threads(struct pendings *d)
+{
+	for (size_t i = 0; i < d->nr; i++)
+		d->items[i].thread = 0;
+}
+
+/* They are counted anew, and get numbers of their own where these are free again. */
+static void leave_groups(struct counts *t)
+{
+	const struct workloads *w = t->store->workloads;
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
+		if (workload_is_group(w, p->workload))
+			p->workload = 0;
+}
+
+void whose_new_epoch(struct counts *t)
+{
+	t->epoch++;
+	leave_groups(t);
+	if (t->follow->driver)
+		driver_threads_forget(t->follow->driver);
+	if (!workload_new_epoch(t->store->workloads))
+		return;
+	forget_threads(&t->dynamic);
+	forget_threads(&t->unsettled);
+	for (size_t i = 0; i < t->waiting.nr; i++)
+		forget_threads(&t->waiting.items[i]->counts);
+}
 
 /* Counts that wait for /proc; what is more is charged as if no event had been lost. */
 enum { UNSETTLED_MAX = 1 << 17 };
@@ -313,9 +674,12 @@ static void expect_lookup(const struct pendings *d, size_t i)
 {
 	static const size_t ahead[] = { 16, 8 };
 
-	for (unsigned int step = 0; step < 2; step++)
-		if (i + ahead[step] < d->nr)
-			attribute_expect(&d->items[i + ahead[step]], step);
+	for (unsigned int step = 0; step < 2; step++) {
+		size_t at = i + ahead[step];
+
+		if (at < d->nr)
+			dyn_expect(d->items[at].p, d->items[at].addr, step);
+	}
 }
 
 static bool resolve_waiting(void *ctx, struct sample *s)

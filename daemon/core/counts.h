@@ -17,7 +17,7 @@ struct pendings {
 };
 
 /*
- * Counts that wait for files (waiting.c). Runtimes write them late, so some wait until the next
+ * Counts that wait for files (counts.c). Runtimes write them late, so some wait until the next
  * flush, and they are looked up again only when something new was told of their process. Those of
  * one place are joined when there are many: no more of them than there is code.
  */
@@ -66,13 +66,8 @@ struct counts {
 	uint32_t asks_drain, nr_asks; /* in this drain processes were asked who may see them */
 };
 
-/* ---- whose a count is (whose.c) -------------------------------------------------------------- */
+/* ---- whose a count is ----------------------------------------------------------------------- */
 
-/* The process of a count of the kernel's; nothing that is known of it changes by that. NULL: it is
- * not known, or idle. */
-struct process *whose_process(struct counts *t, const struct driver_count *c);
-/* The number of a thread's name. */
-uint32_t whose_thread(struct counts *t, const struct driver_count *c);
 /* The place of samples at @time_ns: they are of @p (NULL: @pid is not known, or 0), in @thread. */
 struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
 			    uint64_t time_ns);

@@ -1,17 +1,325 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dcpirun: run a program and sample it, and what it starts, into a database. No rights needed. */
-#include <errno.h>
+/*
+ * dcpirun: run a program and sample it, and what it starts, into a database. No rights needed. The
+ * program is started stopped, a source is chosen, both are then run to the program's end.
+ */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "core.h"
 #include "dcpirun.h"
+
+/* As env(1) has them; other than that the status is the program's. */
+enum { DCPIRUN_FAILED = 125, DCPIRUN_NOT_EXECUTABLE = 126, DCPIRUN_NOT_FOUND = 127 };
+
+static const char event_inside[] = "thread-clock";
+
+/* ---- the agent ------------------------------------------------------------------------------- */
+
+/* Path of the agent library. 0 or -DCPI_EHELPER with @err. */
+static int source_agent(char *path, size_t len, struct base_err *err)
+{
+	/* Where it is installed, and beside a build's bin/. */
+	static const char *const places[] = { DCPIRUN_AGENT, "../lib/libdcpirun.so",
+					      "libdcpirun.so" };
+	char exe[2048], plain[4096];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (n <= 0)
+		return base_fail_errno(err, n < 0 ? -errno : -ENOENT,
+				       "cannot find 'libdcpirun.so'");
+	exe[n] = '\0';
+	*strrchr(exe, '/') = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		char *real;
+
+		snprintf(plain, sizeof(plain), "%s/%s", exe, places[i]);
+		real = realpath(plain, NULL);
+		n = real ? snprintf(path, len, "%s", real) : -1;
+		free(real);
+		if (n < 0 || (size_t)n >= len)
+			continue;
+		/* A path with a separator of LD_PRELOAD cannot be put into it. */
+		if (!strpbrk(path, " :"))
+			return 0;
+		return base_fail(err, -DCPI_EHELPER,
+				 "cannot preload '%s': a blank or colon in its path", path);
+	}
+	base_fail(err, -DCPI_EHELPER, "cannot find 'libdcpirun.so'");
+	base_hint(err, "it belongs into '%s/%s'", exe, places[0]);
+	return -DCPI_EHELPER;
+}
+
+/* ---- where samples come from ----------------------------------------------------------------- */
+
+struct choice {
+	const char *source; /* "perf", "inprocess" */
+	char why[640];	    /* for people */
+};
+
+static bool paranoid(char *why, size_t len)
+{
+	struct base_buf text = { 0 };
+	int level, r;
+
+	r = base_file_read(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", 64, &text, NULL);
+	if (r >= 0)
+		r = base_buf_append(&text, "", 1);
+	level = r >= 0 ? atoi((const char *)text.data) : 0;
+	base_buf_release(&text);
+	/* Up to 2 one's own programs may be sampled: what refuses them then is something else. */
+	if (r < 0 || level <= 2)
+		return false;
+	snprintf(why, len, "kernel.perf_event_paranoid is %d", level);
+	return true;
+}
+
+static void choose_inside(struct choice *out, const char *cause, uint64_t per_second)
+{
+	out->source = "inprocess";
+	snprintf(out->why, sizeof(out->why),
+		 "%s%ssampling from inside the program, by its CPU time, %llu samples a second",
+		 cause, *cause ? ": " : "", (unsigned long long)per_second);
+}
+
+static int try_source(const char *source, const char *event, int64_t rate, int32_t pid,
+		      struct driver **d, struct base_err *err)
+{
+	const struct driver_config config = { .source = source,
+					      .slots = &event,
+					      .nr_slots = event ? 1 : 0,
+					      .frequency = (uint64_t)rate,
+					      .pid = pid,
+					      .run_dir = "/" };
+
+	return driver_open(&config, d, err);
+}
+
+static int try_inside(const char *event, int64_t rate, const char *cause, struct choice *out,
+		      struct base_err *err)
+{
+	struct driver *d = NULL;
+	int r = try_source("inprocess", event, rate, 0, &d, err);
+
+	if (r < 0)
+		return r;
+	choose_inside(out, cause, 1000000000u / driver_event_get(d, 0)->period);
+	driver_close(d);
+	return 0;
+}
+
+static int try_perf(const char *event, int64_t rate, int32_t pid, struct choice *out,
+		    struct base_err *err)
+{
+	struct driver *d = NULL;
+	int r = try_source("perf", event, rate, pid, &d, err);
+
+	if (r < 0)
+		return r;
+	out->source = "perf";
+	snprintf(out->why, sizeof(out->why), "perf events of your own programs are allowed: %s",
+		 driver_describe(d));
+	driver_close(d);
+	return 0;
+}
+
+/* @wanted, @event: as the user asked, or NULL. @pid: stopped. 0, or negative with @err. */
+static int source_choose(const char *wanted, const char *event, int64_t rate, int32_t pid,
+			 struct choice *out, struct base_err *err)
+{
+	struct base_err refused = { 0 };
+	char cause[sizeof(refused.text)] = "";
+	int r;
+
+	if (wanted && strcmp(wanted, "perf") != 0 && strcmp(wanted, "inprocess") != 0) {
+		base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", wanted);
+		base_hint(err, "sources are: perf, inprocess");
+		return -DCPI_EUSAGE;
+	}
+	if ((wanted && !strcmp(wanted, "inprocess")) ||
+	    (!wanted && event && !strcmp(event, event_inside)))
+		return try_inside(event, rate, "", out, err);
+	if (wanted && event && !strcmp(event, event_inside)) {
+		base_fail(err, -DCPI_EUSAGE, "'%s' is not of perf", event_inside);
+		base_hint(err, "it is sampled from inside the program: -source inprocess");
+		return -DCPI_EUSAGE;
+	}
+	r = try_perf(event, rate, pid, out, &refused);
+	/* An event that was asked for by name is not replaced by another. */
+	if (r >= 0 || wanted || event || r != -DCPI_ENOEVENTS) {
+		if (r < 0)
+			*err = refused;
+		return r;
+	}
+	if (!paranoid(cause, sizeof(cause)))
+		snprintf(cause, sizeof(cause), "%s", refused.text);
+	return try_inside(event, rate, cause, out, err);
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+struct child {
+	pid_t pid;    /* 0: none */
+	int go_fd;    /* a byte here lets it go; closed: it ends at once */
+	int error_fd; /* why it could not be executed comes from here */
+	bool ended;
+	int status; /* as wait(2) tells, once ended */
+	double cpu_seconds;
+};
+
+/* Additions to the program's environment. */
+struct child_env {
+	const char *run_dir;
+	char queue[64]; /* a queue that does not exist: not to ring a daemon of the system's */
+	char *preload;	/* LD_PRELOAD, with the agent; used if there is one when it is let go */
+};
+
+/* The start signal that the child waits for. */
+struct order {
+	char agent_env[3072]; /* "": no agent */
+};
+
+static bool set_environment(const struct child_env *env, struct order *o)
+{
+	if (setenv("DCPI_RUN", env->run_dir, 1) < 0 || setenv("DCPI_QUEUE", env->queue, 1) < 0)
+		return false;
+	return !o->agent_env[0] ||
+	       (setenv("LD_PRELOAD", env->preload, 1) == 0 && putenv(o->agent_env) == 0);
+}
+
+/* In the child. */
+static void become(char **argv, const struct child_env *env, const sigset_t *mask, int go,
+		   int error)
+{
+	pid_t above = getppid();
+	struct order o;
+	int e = ENOMEM;
+
+	if (base_read_all(go, &o, sizeof(o)) < 0)
+		_exit(DCPIRUN_FAILED);
+	/* Where only ancestors may read a process (Yama), our helper, a sibling, may too. */
+	prctl(PR_SET_PTRACER, (unsigned long)above, 0, 0, 0);
+	if (set_environment(env, &o)) {
+		sigprocmask(SIG_SETMASK, mask, NULL);
+		execvp(argv[0], argv);
+		e = errno;
+	}
+	if (write(error, &e, sizeof(e)) < 0)
+		_exit(DCPIRUN_FAILED);
+	_exit(e == ENOENT ? DCPIRUN_NOT_FOUND : DCPIRUN_NOT_EXECUTABLE);
+}
+
+/* Fork what will be the program; it waits. 0 or negative with @err. */
+static int child_start(struct child *c, char **argv, const struct child_env *env,
+		       const sigset_t *mask, struct base_err *err)
+{
+	int go[2] = { -1, -1 }, error[2] = { -1, -1 };
+
+	*c = (struct child){ .go_fd = -1, .error_fd = -1 };
+	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0)
+		goto fail;
+	c->pid = fork();
+	if (c->pid < 0)
+		goto fail;
+	if (c->pid == 0) {
+		close(go[1]);
+		become(argv, env, mask, go[0], error[1]);
+	}
+	close(go[0]);
+	close(error[1]);
+	c->go_fd = go[1];
+	c->error_fd = error[0];
+	return 0;
+fail:;
+	int r = base_fail_errno(err, -errno, "cannot start '%s'", argv[0]);
+
+	c->pid = 0;
+	for (int i = 0; i < 2; i++) {
+		if (go[i] >= 0)
+			close(go[i]);
+		if (error[i] >= 0)
+			close(error[i]);
+	}
+	return r;
+}
+
+static void close_pipes(struct child *c)
+{
+	if (c->go_fd >= 0)
+		close(c->go_fd);
+	if (c->error_fd >= 0)
+		close(c->error_fd);
+	c->go_fd = c->error_fd = -1;
+}
+
+/* Let it go, with @agent_env ("NAME=VALUE") and the agent, or with neither (NULL). 0, or -errno of
+ * its execve. */
+static int child_release(struct child *c, const char *agent_env)
+{
+	struct order o = { 0 };
+	int e = 0, r = 0;
+
+	if (agent_env &&
+	    snprintf(o.agent_env, sizeof(o.agent_env), "%s", agent_env) >= (int)sizeof(o.agent_env))
+		r = -ENAMETOOLONG;
+	else
+		r = base_write_all(c->go_fd, &o, sizeof(o));
+
+	/* Its end of the pipe closes when it is the program. */
+	if (r >= 0 && base_read_all(c->error_fd, &e, sizeof(e)) == 0)
+		r = -e;
+	close_pipes(c);
+	return r;
+}
+
+/* Has it ended? Does not wait. */
+static bool child_ended(struct child *c)
+{
+	struct rusage u;
+	pid_t pid;
+
+	if (c->ended)
+		return true;
+	pid = wait4(c->pid, &c->status, WNOHANG, &u);
+	if (pid == 0 || (pid < 0 && errno == EINTR))
+		return false;
+	if (pid == c->pid)
+		c->cpu_seconds = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+				 (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	c->ended = true;
+	return true;
+}
+
+/* End what was not let go. */
+static void child_abandon(struct child *c)
+{
+	int status;
+
+	close_pipes(c);
+	if (c->pid > 0 && !c->ended)
+		waitpid(c->pid, &status, 0);
+	c->ended = true;
+}
+
+/* For exit(3): 128 + signal where one ended it. */
+static int child_exit_code(const struct child *c)
+{
+	if (WIFSIGNALED(c->status))
+		return 128 + WTERMSIG(c->status);
+	return WEXITSTATUS(c->status);
+}
 
 enum {
 	DRAIN_MS = 100,

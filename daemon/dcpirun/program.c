@@ -3,12 +3,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base.h"
 #include "dcpirun.h"
 
 enum { LINE_MAX_LEN = 256, PHDRS_MAX = 256, SCRIPTS_MAX = 4 };

@@ -121,7 +121,7 @@ void follow_scan_known(struct follow *f);
 /* Forget processes that /proc no longer has (their end was lost). */
 void follow_sweep(struct follow *f);
 
-/* ---- the record of a stream (map.c) ---------------------------------------------------------- */
+/* ---- the record of a stream (load.c) --------------------------------------------------------- */
 
 /* Put a load event, or a count, into the record, if there is one. */
 void follow_record(struct follow *f, const struct driver_load *l);

@@ -5,7 +5,7 @@
 
 #include "follow.h"
 
-/* How a mapping became known (map.c). */
+/* How a mapping became known (load.c). */
 enum follow_how {
 	FOLLOW_EVENT,  /* it happened now: it covers what was there */
 	FOLLOW_LATE,   /* /proc was read after it: what that listed stays, its age is told */
@@ -14,13 +14,11 @@ enum follow_how {
 void follow_mmap(struct follow *f, struct process *p, const struct driver_load *l,
 		 enum follow_how how);
 
-/* A life is over, and the trace module is to know (map.c). */
+/* A life is over, and the trace module is to know (load.c). */
 void follow_end(struct follow *f, struct process *p);
 /* A new life of @pid; an older one is over. NULL: no memory. */
 struct process *follow_begin(struct follow *f, int32_t pid);
-/* Queue the end of @p (may be NULL), a life of @pid, for those who want it. */
-void follow_ended(struct follow *f, struct process *p, int32_t pid, uint64_t time_ns);
-/* The same where no event told when. */
+/* Queue the end of a life of @pid of which no event told when. */
 void follow_end_lost(struct follow *f, int32_t pid);
 
 #endif

@@ -329,8 +329,7 @@ int image_values_put(struct profdb *db, const struct image *img, uint64_t now_ns
 uint64_t image_values_total(const struct image *img);
 void image_values_clear(struct image *img);
 
-/* ---- files of pseudo-images, of dynamic code and of the kernel's (file.c) ---------------------
- */
+/* ---- files of pseudo-images, of dynamic code and of the kernel's (file.c) -------------------- */
 
 struct pseudoimg_result;
 struct pseudoimg_helper;

@@ -4,14 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "jit_internal.h"
-
-/* The bound of one call, so that a crowd at the socket does not hold up sampling. */
-enum { TAKE_MAX = 256 };
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
@@ -27,14 +22,6 @@ static void read_boot(struct dyn *d)
 	close(fd);
 	d->boot[n > 0 ? n : 0] = '\0';
 	d->boot[strcspn(d->boot, "\n")] = '\0';
-}
-
-/* Its memfd is closed, or somebody else's by now. */
-static void forget(struct dyn *d, struct dyn_handed *h)
-{
-	budget_give_back(d->config.budgets, h->peer.uid, BUDGET_HANDED, 1);
-	if (h->peer.pidfd >= 0)
-		close(h->peer.pidfd);
 }
 
 int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err)
@@ -86,10 +73,7 @@ void dyn_close(struct dyn *d)
 	dyn_files_release(d);
 	while (d->registries)
 		dyn_registry_free(d->registries);
-	for (size_t i = 0; i < d->nr_handed; i++) {
-		close(d->handed[i].fd);
-		forget(d, &d->handed[i]);
-	}
+	dyn_handed_release(d);
 	dyn_intake_close(&d->intake);
 	dyn_spool_close(&d->spool);
 	dyn_trace_release(&d->trace);
@@ -140,7 +124,7 @@ static void end_source(struct dyn_registry *reg)
 	dyn_registry_detach(reg);
 }
 
-static void client_put(struct dyn_client *c)
+void dyn_client_put(struct dyn_client *c)
 {
 	struct dyn_registry *reg;
 
@@ -158,333 +142,6 @@ static void client_put(struct dyn_client *c)
 		free(c);
 		c = up;
 	}
-}
-
-static struct dyn_registry *find_file(const struct dyn *d, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return NULL;
-	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		if (reg->kind == DYN_REGISTRY && reg->fd >= 0 && reg->dev == st.st_dev &&
-		    reg->ino == st.st_ino)
-			return reg;
-	return NULL;
-}
-
-/* Until the file is written to, which the library does not do, its last change is its making. */
-static uint64_t made_ns(int fd)
-{
-	struct timespec wall = { 0 };
-	struct stat st;
-	uint64_t now = base_now_ns();
-	int64_t age;
-
-	if (fstat(fd, &st) < 0)
-		return now;
-	clock_gettime(CLOCK_REALTIME, &wall);
-	age = (int64_t)(wall.tv_sec - st.st_ctim.tv_sec) * 1000000000 +
-	      (wall.tv_nsec - st.st_ctim.tv_nsec) - (int64_t)DYN_MADE_NS;
-	return age <= 0 || (uint64_t)age >= now ? now : now - (uint64_t)age;
-}
-
-/* ---- which process a registry is of ---------------------------------------------------------- */
-
-static bool is_alive(int pidfd)
-{
-	return pidfd >= 0 &&
-	       (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM);
-}
-
-/* The list of its mappings is as long as its program wants. 1, 0, or negative: not known. */
-static int has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
-		      const struct registry_part *part)
-{
-	int r = d->config.reader ? reader_mapped(d->config.reader, pid, file, part)
-				 : registry_process_maps(pid, file, part);
-
-	return r == -ESRCH ? 0 : r;
-}
-
-/*
- * A registry is of the process that handed it over while that runs the program that has it mapped,
- * for its own user, whose the memfd is: *@life is that program's. Where it has ended, or executes
- * another program of that user, *@life is 0, and nothing of its memory is read. -EPERM: it runs
- * with other rights by now, or never had those of the memfd's user. -EAGAIN: the reader did not
- * answer, for its user's budget is spent, or it was killed: it may the next time.
- */
-static int bind_to(const struct dyn *d, const struct dyn_peer *peer, int fd, uint64_t *life)
-{
-	const struct registry_part any = { 0 };
-	uint64_t before = 0, after = 0;
-	struct stat st;
-	int mapped, r;
-
-	*life = 0;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_uid != peer->uid)
-		return -EPERM;
-	if (registry_process_life(peer->pid, NULL, &before) < 0)
-		return 0;
-	mapped = is_alive(peer->pidfd) ? has_mapped(d, peer->pid, &st, &any) : 0;
-	if (mapped < 0)
-		return -EAGAIN;
-	if (!mapped && !registry_process_open(peer->pid, peer->uid))
-		return registry_process_life(peer->pid, NULL, NULL) < 0 ? 0 : -EPERM;
-	r = registry_process_check(peer->pid, peer->uid);
-	if (r < 0)
-		return r == -ESRCH ? 0 : r;
-	registry_process_life(peer->pid, NULL, &after);
-	/* That number was its own all the time. */
-	if (mapped && is_alive(peer->pidfd) && before == after)
-		*life = after;
-	return 0;
-}
-
-/* Its program hears nothing. A crowd of such does not fill the log. */
-static void refuse(struct dyn *d, const struct dyn_peer *peer, int error)
-{
-	d->intake.nr_refused++;
-	if (!budget_may_tell(d->config.budgets, peer->uid))
-		return;
-	base_log(BASE_LOG_WARN, "the registry of user %u's process %d is refused: %s", peer->uid,
-		 peer->pid, base_strerror(error));
-}
-
-/*
- * A registry of @p, bound to @life; @fd is taken over. -EEXIST: it is known already. -EPERM:
- * another one is, and a life of a process has one.
- */
-static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
-{
-	struct dyn_registry *reg;
-	uint64_t made = made_ns(fd);
-	bool fresh = !p->dyn;
-	int r = 0;
-
-	if (find_file(d, fd))
-		r = -EEXIST;
-	else if (p->dyn && p->dyn->own)
-		r = -EPERM;
-	else if (!dyn_client_of(p))
-		r = -ENOMEM;
-	if (r < 0) {
-		d->intake.nr_refused += r == -EPERM;
-		close(fd);
-		return r;
-	}
-	r = dyn_registry_new(d, p, DYN_REGISTRY, fd, &reg);
-	if (r < 0) {
-		if (fresh) {
-			client_put(p->dyn);
-			p->dyn = NULL;
-		}
-		d->intake.nr_refused++;
-		if (budget_may_tell(d->config.budgets, p->uid))
-			base_log(BASE_LOG_WARN, "cannot attach the registry of process %d: %s",
-				 p->pid, base_strerror(r));
-		return r;
-	}
-	/* No range that it tells of was there before it. */
-	reg->made_ns = made > DYN_MADE_NS ? made - DYN_MADE_NS : 0;
-	reg->served_ns = reg->made_ns;
-	reg->life = life;
-	reg->refs++;
-	p->dyn->own = reg;
-	return 0;
-}
-
-typedef struct process *find_fn(void *ctx, int32_t pid, uint64_t time_ns);
-
-/*
- * The registry @h, whose descriptor is taken over. 1: it is a new one, and adopted; 0; -EAGAIN: it
- * is not taken over, but is to be tried later.
- */
-static int take(struct dyn *d, const struct dyn_handed *h, find_fn *find, void *ctx)
-{
-	/* From before the process is asked: what it executes afterwards is not its. */
-	uint64_t made = made_ns(h->fd), life = 0;
-	bool known = find_file(d, h->fd) != NULL;
-	int r = known ? -EEXIST : bind_to(d, &h->peer, h->fd, &life);
-	bool stale = r == 0 && h->found && !life;
-	struct process *p = NULL;
-
-	if (r == -EAGAIN)
-		return r;
-	if (r < 0 && !known)
-		refuse(d, &h->peer, r);
-	if (r == 0 && !stale)
-		p = find(ctx, h->peer.pid, made);
-	if (!p) {
-		close(h->fd);
-		return 0;
-	}
-	p->uid = h->peer.uid;
-	return adopt(d, p, h->fd, life) == 0;
-}
-
-/* To find out whose registry it is, all that its process has mapped may have to be read. */
-static int take_one(struct dyn *d, struct dyn_handed *h, find_fn *find, void *ctx)
-{
-	uint64_t since_ns = budget_begin(d->config.budgets);
-	int taken = take(d, h, find, ctx);
-
-	if (taken == -EAGAIN)
-		h->again_ns = base_now_ns() + DYN_HANDED_PAUSE_NS;
-
-	budget_end(d->config.budgets, h->peer.uid, since_ns);
-	return taken;
-}
-
-static bool must_wait(const struct dyn *d, uint32_t uid)
-{
-	return d->hasty && !budget_has_turn(d->config.budgets, uid);
-}
-
-/* A process hands its registry over with each facility that it begins. */
-static bool is_put_off(const struct dyn *d, const struct dyn_handed *h)
-{
-	for (size_t i = 0; i < d->nr_handed; i++)
-		if (d->handed[i].dev == h->dev && d->handed[i].ino == h->ino &&
-		    d->handed[i].peer.pid == h->peer.pid)
-			return true;
-	return false;
-}
-
-/* Its user has had its turn, or the reader did not answer: a user's crowd does not take all the
- * room for such. */
-static void put_off(struct dyn *d, struct dyn_handed *h)
-{
-	struct stat st = { 0 };
-
-	fstat(h->fd, &st);
-	h->dev = st.st_dev;
-	h->ino = st.st_ino;
-	h->made_ns = made_ns(h->fd);
-	if (is_put_off(d, h)) {
-		close(h->fd);
-		if (h->peer.pidfd >= 0)
-			close(h->peer.pidfd);
-		return;
-	}
-	if (d->nr_handed < DYN_NR_HANDED &&
-	    budget_take(d->config.budgets, h->peer.uid, BUDGET_HANDED, 1, DYN_NR_HANDED)) {
-		d->handed[d->nr_handed++] = *h;
-		return;
-	}
-	refuse(d, &h->peer, -EDQUOT);
-	close(h->fd);
-	if (h->peer.pidfd >= 0)
-		close(h->peer.pidfd);
-}
-
-static bool is_pausing(const struct dyn_handed *h)
-{
-	return base_now_ns() < h->again_ns;
-}
-
-static int take_put_off(struct dyn *d, find_fn *find, void *ctx)
-{
-	size_t kept = 0;
-	int taken = 0, r;
-
-	for (size_t i = 0; i < d->nr_handed; i++) {
-		struct dyn_handed *h = &d->handed[i];
-
-		r = is_pausing(h) || must_wait(d, h->peer.uid) ? -EAGAIN
-							       : take_one(d, h, find, ctx);
-		if (r == -EAGAIN) {
-			d->handed[kept++] = *h;
-			continue;
-		}
-		taken += r;
-		forget(d, h);
-	}
-	d->nr_handed = kept;
-	return taken;
-}
-
-int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
-	     void *ctx)
-{
-	int taken = take_put_off(d, find, ctx), fd, r;
-	bool look;
-
-	if (dyn_intake_is_quiet(&d->intake))
-		return taken;
-	look = dyn_intake_drain_queue(&d->intake);
-	for (int i = 0; i < TAKE_MAX; i++) {
-		struct dyn_handed h = { .peer.pidfd = -1 };
-
-		h.fd = fd = dyn_intake_next(&d->intake, &h.peer);
-		if (fd == -EAGAIN)
-			break;
-		/* A client that asks again for what we have already wants to be looked at. */
-		look |= fd >= 0 || fd == -ENODATA;
-		r = 0;
-		if (fd >= 0)
-			r = must_wait(d, h.peer.uid) && !find_file(d, fd)
-				    ? -EAGAIN
-				    : take_one(d, &h, find, ctx);
-		if (r == -EAGAIN) {
-			put_off(d, &h);
-			continue;
-		}
-		taken += r;
-		if (h.peer.pidfd >= 0)
-			close(h.peer.pidfd);
-	}
-	for (struct dyn_registry *reg = d->registries; look && reg; reg = reg->next)
-		dyn_registry_peek(reg);
-	return taken;
-}
-
-/* The memfd's user made it, for a process of his own, or it is mapped as any file is. */
-static int bind_marker(const struct dyn *d, struct dyn_handed *h, uint64_t *life)
-{
-	struct stat st;
-	int r = dyn_intake_check(h->fd);
-
-	if (r == 0 && fstat(h->fd, &st) < 0)
-		r = -errno;
-	if (r < 0)
-		return r;
-	h->peer.uid = st.st_uid;
-	h->peer.pidfd = (int)syscall(SYS_pidfd_open, h->peer.pid, 0);
-	r = bind_to(d, &h->peer, h->fd, life);
-	return r == 0 && !*life ? -ESTALE : r;
-}
-
-void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
-{
-	struct dyn_handed h = { .peer = { .pid = p->pid, .pidfd = -1 }, .found = true };
-	uint64_t life;
-	int r;
-
-	/* Ours has been handed over already: reading its marker would tell nothing new. */
-	if (!d->config.reader || (p->dyn && p->dyn->own))
-		return;
-	h.fd = reader_registry_open(d->config.reader, p->pid, addr, addr + len);
-	r = h.fd < 0 ? h.fd : bind_marker(d, &h, &life);
-	if (r == -EAGAIN && h.fd >= 0) {
-		h.again_ns = base_now_ns() + DYN_HANDED_PAUSE_NS;
-		put_off(d, &h);
-		return;
-	}
-	if (h.peer.pidfd >= 0)
-		close(h.peer.pidfd);
-	if (r < 0) {
-		base_log(BASE_LOG_DEBUG, "cannot take the registry of process %d: %s", p->pid,
-			 base_strerror(r));
-		if (h.fd >= 0)
-			close(h.fd);
-		return;
-	}
-	/* A forked child's uid is its parent's until asked for. */
-	p->uid = h.peer.uid;
-	adopt(d, p, h.fd, life);
 }
 
 void dyn_watch(struct dyn *d, struct process *p)
@@ -553,7 +210,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 	to->dyn->own = c->own;
 	c->own = NULL;
 	if (!c->inherited && !c->nr_sources) {
-		client_put(c);
+		dyn_client_put(c);
 		from->dyn = NULL;
 	}
 	return 0;
@@ -574,7 +231,7 @@ void dyn_end(struct dyn *d, struct process *p)
 			snprintf(reg->exe, sizeof(reg->exe), "%s", p->exe);
 		dyn_registry_detach(reg);
 	}
-	client_put(p->dyn);
+	dyn_client_put(p->dyn);
 	p->dyn = NULL;
 }
 
@@ -629,19 +286,6 @@ bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns)
 	    !dyn_registry_is_soon_read(reg))
 		return false;
 	return read_any(reg, false);
-}
-
-void dyn_begin_with(struct dyn *d, struct dyn_registry *first)
-{
-	struct dyn_registry **end = &d->registries, **before = NULL;
-
-	if (!first || first == d->registries)
-		return;
-	for (; *end; end = &(*end)->next)
-		before = *end == first ? end : before;
-	*before = NULL;
-	*end = d->registries;
-	d->registries = first;
 }
 
 bool dyn_refresh(struct dyn *d, bool ranges)
@@ -840,9 +484,9 @@ static int words_stand(const struct dyn_registry *reg)
 	if (registry_process_check(reg->pid, reg->uid) < 0 ||
 	    !registry_process_open(reg->pid, reg->uid))
 		return 0;
-	r = has_mapped(reg->dyn, reg->pid, &file, &words);
+	r = dyn_has_mapped(reg->dyn, reg->pid, &file, &words);
 	if (r > 0 && h->seq_addr)
-		r = has_mapped(reg->dyn, reg->pid, &file, &seq);
+		r = dyn_has_mapped(reg->dyn, reg->pid, &file, &seq);
 	if (r <= 0)
 		return r;
 	return registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
@@ -995,7 +639,7 @@ bool dyn_is_catching_up(const struct dyn *d)
 	if (d->unread || (d->unwritten && wants_flush(d)))
 		return true;
 	for (size_t i = 0; i < d->nr_handed; i++)
-		if (!is_pausing(&d->handed[i]))
+		if (base_now_ns() >= d->handed[i].again_ns)
 			return true;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
 		if (dyn_registry_is_catching_up(reg) && !dyn_registry_is_put_off(reg))

@@ -6,12 +6,11 @@
  * one pseudo-image: a list of runs (vaddr -> image offset) and the records that go into its file
  * (facility.c). Which routine lived at an address, and when, is one question for the whole
  * registry, answered by its lifetimes (lifetime.c). A client is what a process holds: its own
- * registry, if it has one, and what it inherited by fork.
+ * registry, if it has one (intake.c takes it over), and what it inherited by fork.
  *
  * Calls go one way. jit.c alone tells the kinds apart: registries are read by registry.c, what
- * others wrote by source.c, gdb.c and unnamed.c. What they read goes through
- * apply.c and change.c into facilities and lifetimes, which image.c writes; when, and as
- * part of which image, is for write.c and merge.c to say.
+ * others wrote by source.c and unnamed.c. What they read goes through apply.c and change.c into
+ * facilities and lifetimes, which write.c writes; as part of which image is for merge.c to say.
  */
 #ifndef DCPI_DYN_INTERNAL_H
 #define DCPI_DYN_INTERNAL_H
@@ -25,7 +24,7 @@
 #include "pseudoimg.h"
 #include "registry.h"
 
-/* ---- facilities (facility.c, keep.c) ------------------------------------------------- */
+/* ---- facilities (facility.c, change.c) ------------------------------------------------- */
 
 /* Image offsets end here; ranges whose sum is larger are lies. */
 #define DYN_IMAGE_MAX (1ull << 60)
@@ -95,23 +94,7 @@ int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *r
 void dyn_facility_free(struct dyn_facility *f);
 /* Give image offsets to the pages of [elf, elf + len). 0, -ENOMEM, -DCPI_ELIMIT. */
 int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
-/*
- * The routine of these contents at this address: one that was kept before, or a new one that is
- * kept from now on. 0 or negative; -EDQUOT: its process has no room for more; -DCPI_ELIMIT: not
- * even for a nameless one.
- */
-int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v,
-			 uint32_t *index);
-/* Its code, if it came without: @rec is its record with it. 0, -EDQUOT, -ENOMEM, -errno. */
-int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec);
-/*
- * A routine there of which nothing is kept, for its process is over its quota; as such it is in no
- * image. 0, -ENOMEM, -DCPI_ELIMIT.
- */
-int dyn_facility_nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
-/* The same of what none of an object's routines covers. */
-int dyn_facility_hole(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
-/* Image offset of all samples of those. 0 or negative. */
+/* Image offset of all samples of routines of which nothing is kept. 0 or negative. */
 int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off);
 /*
  * A place in the ELF: for who lives its own address where no other routine of the facility has it,
@@ -153,7 +136,7 @@ bool dyn_merge_wants(const struct dyn_facility *f);
 /* A life that is over, is on disk, and that nobody looks up is forgotten. */
 void dyn_merge_settle(struct dyn_registry *reg);
 
-/* ---- changes that were not read (gap.c) ------------------------------------------------ */
+/* ---- changes that were not read (lifetime.c) ------------------------------------------------ */
 
 #define DYN_GAPS_MAX 4096
 
@@ -395,8 +378,8 @@ struct dyn_registry {
 	int32_t ns_pid;	   /* its number there */
 	uint64_t since_ns; /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
-	struct dyn_gdb *gdb;			  /* state of kind DYN_GDB (gdb.c) */
-	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: gdb.c, which calls us */
+	struct dyn_gdb *gdb;			  /* state of kind DYN_GDB (source.c) */
+	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: source.c, which calls us */
 	uint64_t list_ns;			  /* its list is read then at the soonest */
 
 	/* State of kind DYN_FUNCTIONS (function.c). */
@@ -456,6 +439,9 @@ bool dyn_registry_is_put_off(const struct dyn_registry *reg);
 /* Something is new, and little enough to be read between turns; its header is read for that. */
 bool dyn_registry_is_soon_read(struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
+/* @first and those behind it, which had to wait, are the first ones the next time. NULL: none had
+ * to. */
+void dyn_begin_with(struct dyn *d, struct dyn_registry *first);
 /* A count that a client says: no more than makes sense. */
 static inline uint64_t dyn_believed(uint64_t nr)
 {
@@ -475,16 +461,16 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 /* The change that word @generation of a sample means; it may not have been read yet. */
 uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
 
-/* ---- room (capacity.c) ----------------------------------------------------------------------- */
+/* ---- capacity (change.c) --------------------------------------------------------------------- */
 
-/* Bytes that its process may still keep. */
-uint64_t dyn_capacity_left(const struct dyn_registry *reg);
 /* Room for @len more bytes, taken from the registry's and the daemon's limits. */
 bool dyn_capacity_take(struct dyn_registry *reg, uint64_t len);
 void dyn_capacity_give_back(struct dyn_registry *reg, uint64_t len);
 
 /* ---- what tells of code without libdbgdyn (source.c) ------------------------------------- */
 
+/* One reference less; with the last one goes what it holds (jit.c). */
+void dyn_client_put(struct dyn_client *c);
 /* The client of @p, made where it has none yet. NULL: no memory. */
 struct dyn_client *dyn_client_of(struct process *p);
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
@@ -492,10 +478,6 @@ struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind k
  * also on failure. 0 or negative. */
 int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
 		   struct dyn_registry **out);
-/* A facility with the program's name, as its runtime does not say what it is. 0 or -ENOMEM. */
-int dyn_source_facility(struct dyn_registry *reg);
-/* It could not be read: not before some time, longer each time. */
-void dyn_source_pause(struct dyn_registry *reg, int r);
 /* When it is looked for, or read, again; the pause doubles. */
 void dyn_source_look_later(struct dyn_registry *reg);
 /* Look for a perf map of @p, which is a client. */
@@ -516,7 +498,7 @@ void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
 enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
 				struct image **image, uint64_t *off);
 
-/* ---- GDB's JIT interface (gdb.c) --------------------------------------------------------- */
+/* ---- GDB's JIT interface (source.c) --------------------------------------------------------- */
 
 /* @p has made memory for code: look for its descriptor. */
 void dyn_gdb_watch(struct dyn *d, struct process *p);
@@ -537,24 +519,11 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
 		       size_t len, const struct dyn_poll *when);
 
-/* ---- code changed in an owned range (patch.c) ------------------------------------------ */
+/* ---- code changed in an owned range (apply.c) ------------------------------------------ */
 
 /* Versions of pages of one registry; what changes more often is not told apart. */
 #define DYN_PATCHES_MAX 4096
 
-/* Did something that was there (not zero) become something else? Filling in zeros is growth. */
-bool dyn_patch_is_change(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_len);
-/* The part of a page that a range holds: as it was read first, and now. */
-struct dyn_page {
-	const uint8_t *old, *new;
-	size_t old_len, new_len;
-};
-/*
- * The page at @vaddr was read within @when. 0: it is what it was, or has grown. 1: it is another
- * one, or was, and the range keeps what was read first. -ENOMEM.
- */
-int dyn_patch_page(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr,
-		   const struct dyn_page *page, const struct dyn_poll *when);
 /* Where in the ELF that stands which stood there then: DYN_FOUND or DYN_REUSED. */
 enum dyn_where dyn_patch_find(const struct dyn_range *range, const struct dyn_ask *ask,
 			      uint64_t *elf);
@@ -607,8 +576,12 @@ struct dyn_peer {
  * -EINPROGRESS, it said nothing yet, and waits; else it was refused (counted).
  */
 int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer);
-/* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
-int dyn_intake_check(int fd);
+/* Registries that wait for a turn are closed. */
+void dyn_handed_release(struct dyn *d);
+/* Does process @pid have @part of @file mapped? The list of its mappings is as long as its program
+ * wants. 1, 0, or negative: not known. */
+int dyn_has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
+		   const struct registry_part *part);
 
 /* ---- all of it (jit.c) --------------------------------------------------------------------- */
 
@@ -651,9 +624,6 @@ struct dyn {
 		missed_gone; /* counts of registries that are gone */
 };
 
-/* Those that had to wait are the first ones the next time; NULL: none had to. */
-void dyn_begin_with(struct dyn *d, struct dyn_registry *first);
-
 /* In loops that take long, each round of which may wait for the disk. */
 static inline void dyn_meanwhile(const struct dyn *d)
 {
@@ -661,8 +631,7 @@ static inline void dyn_meanwhile(const struct dyn *d)
 		d->config.meanwhile(d->config.meanwhile_ctx);
 }
 
-/* ---- files that were removed (removed.c) -------------------------------------------------------
- */
+/* ---- files that were removed (removed.c) ----------------------------------------------------- */
 
 /* A file with samples, whose copy is to be kept if it is removed. */
 struct dyn_file {
@@ -681,7 +650,7 @@ void dyn_files_look(struct dyn *d);
 void dyn_files_spare(struct dyn *d);
 void dyn_files_release(struct dyn *d);
 
-/* ---- their images (image.c; images.h: any) -------------------------------------------- */
+/* ---- their images (write.c; images.h: any) -------------------------------------------- */
 
 /* Write the facility's image if it is behind (see there); durable when it returns 0. */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
@@ -690,8 +659,6 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
  * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.
  */
 void dyn_image_assure(struct dyn_facility *f);
-/* It is newer than the last flush from now on. 0, -ENOENT, also where it was never written. */
-int dyn_image_spare(const struct dyn_facility *f);
 /* Profiles may hold the build-id that it has: the next image names that. 0 or -ENOMEM. */
 int dyn_image_remember(struct dyn_facility *f);
 

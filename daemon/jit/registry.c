@@ -702,3 +702,16 @@ uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation)
 		return last + ahead;
 	return generation > last ? generation : last - (uint32_t)((uint32_t)last - generation);
 }
+
+void dyn_begin_with(struct dyn *d, struct dyn_registry *first)
+{
+	struct dyn_registry **end = &d->registries, **before = NULL;
+
+	if (!first || first == d->registries)
+		return;
+	for (; *end; end = &(*end)->next)
+		before = *end == first ? end : before;
+	*before = NULL;
+	*end = d->registries;
+	d->registries = first;
+}

@@ -388,8 +388,7 @@ void dyn_trace_release(struct dyn_trace *w)
 	base_buf_release(&w->bytes);
 }
 
-/* ---- room --------------------------------------------------------------------------------------
- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 bool dyn_spool_is_sparse(const struct dyn_store *st)
 {

@@ -29,8 +29,7 @@ struct kernel_code {
 	uint32_t nr_refused;
 };
 
-/* ---- what it is --------------------------------------------------------------------------------
- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 /* Names of what lies outside, each with a slot. */
 struct slots {

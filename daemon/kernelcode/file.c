@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,79 +105,4 @@ int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 	*id = (struct base_id){ .len = sizeof(result.build_id) };
 	memcpy(id->bytes, result.build_id, sizeof(result.build_id));
 	return r;
-}
-
-/* ---- the vdso ------------------------------------------------------------------------------ */
-
-/* Length of our mapping that begins at @start, 0 where there is none. */
-static size_t mapping_len(uintptr_t start)
-{
-	char *line = NULL, *p;
-	size_t cap = 0, len = 0;
-	FILE *f = fopen("/proc/self/maps", "re");
-
-	while (f && !len && getline(&line, &cap, f) > 0) {
-		if (strtoull(line, &p, 16) == start && *p == '-')
-			len = (size_t)(strtoull(p + 1, NULL, 16) - start);
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return len;
-}
-
-static int copy_of_vdso(const void *data, size_t len)
-{
-	int r, fd = memfd_create("vdso", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	r = base_write_all(fd, data, len);
-	if (r < 0)
-		close(fd);
-	return r < 0 ? r : fd;
-}
-
-int kernel_vdso_open(void)
-{
-	uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
-	size_t len = start ? mapping_len(start) : 0;
-
-	return len ? copy_of_vdso((const void *)start, len) : -ENOENT;
-}
-
-/*
- * The mapping comes from the kernel and is trusted; it is small, so a file in memory serves to find
- * its id.
- */
-static int vdso_id(const void *data, size_t len, struct base_id *id)
-{
-	int fd = copy_of_vdso(data, len), r;
-
-	if (fd < 0)
-		return fd;
-	r = registry_file_id(fd, id, NULL);
-	close(fd);
-	return r;
-}
-
-int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err *err)
-{
-	uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
-	size_t len = start ? mapping_len(start) : 0;
-	char file[256];
-	int r;
-
-	if (!len)
-		return -ENOENT;
-	r = vdso_id((const void *)start, len, id);
-	if (r < 0) {
-		base_log(BASE_LOG_WARN, "going on without the vdso: %s", base_strerror(r));
-		return -ENOENT;
-	}
-	kernel_file_name(file, sizeof(file), "vdso", id, "so");
-	if (!k->config.db || kernel_file_renew(k, file))
-		return 0;
-	return base_file_write(profdb_kernel_fd(k->config.db), file, 0644, (const void *)start, len,
-			       err);
 }

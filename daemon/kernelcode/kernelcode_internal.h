@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel's own code from within: which image stands at which address and since when (kernel.c),
- * what /proc and /sys tell of it (live.c), code that comes and goes (code.c,
- * bpf.c), the bytes of routines that got samples (text.c), and files (file.c).
+ * The kernel's own code from within: which image stands at which address and since when, and what
+ * /proc and /sys tell of it (kernel.c), code that comes and goes (code.c, bpf.c), the bytes of
+ * routines that got samples (text.c), and files (file.c).
  * No file holds a true address (lib/kernel).
  */
 #ifndef DCPI_KERNEL_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "kernel.h"
 #include "kernel_bpf.h"
 
-/* ---- areas (area.c) ------------------------------------------------------------------------ */
+/* ---- areas (kernel.c) ---------------------------------------------------------------------- */
 
 /* A stretch of kernel addresses that is one image, or a part of one. */
 struct kernel_area {
@@ -29,16 +29,6 @@ struct kernel_area {
 
 /* From @now_ns on; what stood there is gone. 0 or negative. @image NULL: -ENOMEM. */
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
-/* The code of a module is gone that begins in [start, end), wherever it ends. */
-void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
-/* End all areas within [start, end). */
-void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
-/* The first area behind *@pos, which moves behind it; or NULL. */
-struct kernel_area *kernel_area_next(const struct kernel *k, uint64_t *pos);
-/* From then on no sample can be of it. */
-uint64_t kernel_area_over_ns(const struct kernel_area *a);
-/* Forget areas that are gone for so long that no sample of them can come. */
-void kernel_area_forget(struct kernel *k);
 
 struct kernel {
 	struct kernel_config config;
@@ -47,7 +37,7 @@ struct kernel {
 	struct interval_tree areas;
 	struct image *vdso;
 
-	/* live.c */
+	/* kernel.c */
 	uint64_t checked_ns; /* when /proc/modules was read last */
 	struct kernel_module *modules;
 	size_t nr_modules;
@@ -63,10 +53,8 @@ struct kernel {
 	bool memory_sought;
 };
 
-/* ---- this machine (live.c) ------------------------------------------------------------ */
+/* ---- this machine (kernel.c) --------------------------------------------------------- */
 
-/* Areas and images of all that is there, and the images' files. 0 or negative with @err. */
-int kernel_live_open(struct kernel *k, struct base_err *err);
 /* Modules that came or went since the last look. */
 void kernel_live_check(struct kernel *k);
 
@@ -121,8 +109,4 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
  */
 int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 			  const struct base_buf *job, struct base_id *id, struct base_err *err);
-/* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none, or
- * (logged) one that cannot be identified. */
-int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err *err);
-
 #endif

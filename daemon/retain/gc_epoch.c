@@ -51,8 +51,7 @@ uint64_t gc_tree_len(int dir_fd, const char *name)
 	return tree_len(dir_fd, name, DEPTH);
 }
 
-/* ---- which ------------------------------------------------------------------------------------
- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 static int by_name(const void *name, const void *item)
 {

@@ -37,8 +37,7 @@ void quota_start(struct quota *q, bool wait);
 void quota_turn(struct quota *q);
 void quota_close(struct quota *q);
 
-/* ---- the day's maintenance (daily.c; dcpid -gc_daily) -----------------------------------------
- */
+/* ---- the day's maintenance (daily.c; dcpid -gc_daily) ---------------------------------------- */
 
 struct daily_clock {
 	int64_t last; /* UTC: it was done, or need not be done for what was before; 0: not known */

@@ -2,8 +2,8 @@
 /*
  * Traces, the next instructions behind a sample (lib/vtrace), in the daemon: what they met and
  * nobody has translated is translated (code.c); each is attributed as a count is, block by
- * block, by its process's mappings at that time (place.c), and becomes moves in the profiles of
- * the images it went through (edges.c).
+ * block, by its process's mappings at that time, and becomes edges in the profiles of the images
+ * it went through (trace.c); its values come from other processes (values.c).
  */
 #ifndef DCPI_DAEMON_TRACES_H
 #define DCPI_DAEMON_TRACES_H
@@ -88,21 +88,6 @@ struct trace_driver {
 	const struct vtrace_code *(*get)(const struct driver *d, uint32_t id);
 	void (*stats)(const struct driver *d, struct driver_trace_stats *out);
 };
-
-/*
- * The blocks of @w in the order in which they ran, and, where the last instruction was a transfer
- * that ran, the place that it led to. How many (at most TRACE_STEPS), or -DCPI_EFORMAT.
- */
-int trace_walk(vtrace_block_fn *get, void *ctx, const struct insn_trace *w, const uint64_t *words,
-	       struct trace_step *steps);
-/*
- * The moves (profdb.h) of the images in which @steps are PLACED; count is @count. Those of one
- * image that follow each other come in one call. Goes on when @fn fails, and returns its first
- * failure.
- */
-int trace_edges(const struct trace_step *steps, size_t nr, const uint64_t count[2],
-		int (*fn)(void *ctx, struct image *image, const struct profdb_edge *m, size_t nr),
-		void *ctx);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 

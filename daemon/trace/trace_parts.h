@@ -112,63 +112,18 @@ struct traces {
 /* The block of a word. */
 const struct vtrace_code *trace_block(void *ctx, uint32_t id);
 
-/* place.c */
+/* trace.c */
 
-/* The mappings of @p (NULL: the kernel's code) say where the blocks of @w are; what they do not say
- * stays OPEN. */
-void trace_place(const struct trace_config *c, struct process *p, const struct insn_trace *w,
-		 struct trace_step *steps, size_t nr);
-/* The registries of its process say it. False: a later poll may; not where @last. */
-bool trace_place_dynamic(const struct trace_config *c, const struct trace_pending *k,
-			 struct trace_step *s, bool last);
-/* It was, by what /proc listed and no event up to then has contradicted. */
+/* Its blocks are where /proc listed, which no event up to then has contradicted. */
 void trace_place_listed(const struct trace_config *c, struct trace_pending *k);
-/* It is older than the reading of /proc that its process's mappings come from, or waits for one. */
-bool trace_is_unsettled(const struct trace_config *c, const struct process *p,
-			const struct insn_trace *w);
-/* @s is in @image (may be NULL) from now on, as far as is known. */
-void trace_step_put(struct trace_step *s, struct image *image);
-
-/* stepped.c */
-
-static inline bool trace_is_stepped(const struct insn_trace *w)
-{
-	return w->has & INSN_TRACE_STEPPED;
-}
-
-/* Where @w is accounted for. */
-static inline struct trace_stats *trace_account(struct traces *t, const struct insn_trace *w)
-{
-	return trace_is_stepped(w) ? &t->stepped.stats : &t->stats;
-}
-
-/* The next one whose time is up to @time_ns, to be freed by the caller; or NULL. */
-struct trace_early *trace_stepped_next(struct traces *t, uint64_t time_ns);
-void trace_stepped_release(struct trace_stepped *s);
 
 /* code.c */
 
 void trace_code_release(struct trace_code *c);
 
-/* past.c */
-
-/* A life of a process that is over, while traces of it wait or values of it are to come. */
-struct trace_past {
-	uint32_t refs;
-	struct values_owner *owner; /* a reference, or NULL: nobody */
-	struct process p; /* its mappings alone; none where other code than the files' may have
-			     stood in them */
-};
-
-/* Keep the process @p, which ends; one reference. NULL: no memory. */
-struct trace_past *trace_past_new(const struct process *p, struct values_owner *owner);
-struct trace_past *trace_past_get(struct trace_past *past);
-void trace_past_put(struct trace_past *past);
-/* The mappings of the process of @k, also after its end; NULL: unknown. */
-const struct process *trace_mapped_by(const struct traces *t, const struct trace_ticket *k);
-
 /* values.c */
 
+void trace_past_put(struct trace_past *past);
 void trace_values_release(struct trace_values *v);
 /* All blocks of @k are placed or lost: its values are wanted. */
 void trace_values_add(struct traces *t, const struct trace_pending *k, const uint64_t *words);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Traces go to the process that runs value profilers as fast as that takes them; what it makes of
- * them comes back by ticket, and is put where the trace's blocks were found to be.
+ * them comes back by ticket, and is put where the trace's blocks were found to be. A ticket keeps
+ * what is known of a life that ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +12,60 @@
 
 #include "trace_parts.h"
 #include "registry.h"
+
+/* ---- lives that are over --------------------------------------------------------------------- */
+
+/* A life of a process that is over, while traces of it wait or values of it are to come. */
+struct trace_past {
+	uint32_t refs;
+	struct values_owner *owner; /* a reference, or NULL: nobody */
+	struct process p; /* its mappings alone; none where other code than the files' may have
+			     stood in them */
+};
+
+/* Keep the process @p, which ends; one reference. NULL: no memory. */
+static struct trace_past *past_new(const struct process *p, struct values_owner *owner)
+{
+	struct trace_past *past = calloc(1, sizeof(*past));
+
+	if (!past)
+		return NULL;
+	past->refs = 1;
+	past->owner = owner;
+	if (owner)
+		owner->refs++;
+	/* A process that announced code in a file's mapping can only be asked while it lives. */
+	if (!p->dyn && map_copy(&past->p, p) < 0) {
+		trace_past_put(past);
+		return NULL;
+	}
+	return past;
+}
+
+static struct trace_past *past_get(struct trace_past *past)
+{
+	if (past)
+		past->refs++;
+	return past;
+}
+
+void trace_past_put(struct trace_past *past)
+{
+	if (!past || --past->refs)
+		return;
+	values_owner_put(past->owner);
+	map_clear(&past->p);
+	free(past->p.maps);
+	free(past);
+}
+
+/* The mappings of the process of @k, also after its end; NULL: unknown. */
+static const struct process *mapped_by(const struct traces *t, const struct trace_ticket *k)
+{
+	if (k->over)
+		return k->past ? &k->past->p : NULL;
+	return processes_find(t->config.follow->processes, (int32_t)k->w.tgid);
+}
 
 /* Traces that wait to be sent: a drain brings those of seconds at once. */
 enum { QUEUE_MAX = 4096, THINNED_MAX = 32 };
@@ -107,7 +162,7 @@ static struct trace_ticket *make_ticket(const struct trace_pending *k, const uin
 	memcpy(t->steps, k->steps, k->nr * sizeof(*t->steps));
 	t->w = k->w;
 	t->over = k->p && k->p->exited;
-	t->past = trace_past_get(k->past);
+	t->past = past_get(k->past);
 	t->nr = k->nr;
 	for (size_t i = 0; i < t->nr; i++)
 		image_get(t->steps[i].image);
@@ -240,7 +295,7 @@ static struct image *place_context(const struct traces *t, const struct trace_ti
 		*off = s->off + (addr - s->pc);
 		return s->image;
 	}
-	p = addr && !s ? trace_mapped_by(t, k) : NULL;
+	p = addr && !s ? mapped_by(t, k) : NULL;
 	m = p ? map_find(p, addr) : NULL;
 	if (!m || m->kind != MAP_IMAGE || m->since_ns > k->w.time_ns || dyn_claims(p, addr))
 		return NULL;
@@ -382,4 +437,86 @@ void trace_values_release(struct trace_values *v)
 		values_owner_put(k);
 	base_map_release(&v->owners);
 	*v = (struct trace_values){ 0 };
+}
+
+/* ---- ends of lives --------------------------------------------------------------------------- */
+
+static void end_ticket(struct trace_ticket *k, int32_t tgid, struct trace_past *past)
+{
+	if (k->over || k->w.tgid != (uint32_t)tgid)
+		return;
+	k->over = true;
+	k->past = past_get(past);
+}
+
+/* Close the tickets: the addresses will belong to another process. @past may be NULL. */
+static void end_tickets(struct trace_values *v, int32_t tgid, struct trace_past *past)
+{
+	void *k;
+
+	for (struct trace_ticket *i = v->first; i; i = i->next)
+		end_ticket(i, tgid, past);
+	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
+		end_ticket(k, tgid, past);
+}
+
+/* All that will be known of @p is; a life that has not been listed since is as its events told. */
+static void end_waiting(struct traces *t, const struct process *p)
+{
+	for (size_t i = 0; t->unsettled_ns != UINT64_MAX && i < t->nr_waiting; i++)
+		if (t->waiting[i]->p == p && t->waiting[i]->unsettled)
+			trace_place_listed(&t->config, t->waiting[i]);
+}
+
+/* The life @p (may be NULL) of @tgid ended at @time_ns; what it had mapped is still known. */
+static void life_ended(struct traces *t, struct process *p, int32_t tgid, uint64_t time_ns)
+{
+	struct trace_values *v = &t->values;
+	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
+	struct trace_past *past = NULL;
+
+	if (o)
+		values_owner_end(o, time_ns);
+	/* A list read after the end belongs to another life. */
+	if (p && p->known_ns <= time_ns)
+		end_waiting(t, p);
+	if (p && p->known_ns <= time_ns && (v->nr_queued || v->nr_sent || t->nr_waiting))
+		past = past_new(p, o);
+	end_tickets(v, tgid, past);
+	for (size_t i = 0; past && i < t->nr_waiting; i++)
+		if (t->waiting[i]->p == p && !t->waiting[i]->past)
+			t->waiting[i]->past = past_get(past);
+	trace_past_put(past);
+	values_owner_put(o);
+}
+
+/*
+ * The life's last traces, and the question for its owner, may concern another process with that
+ * number.
+ */
+static void life_end_lost(struct traces *t, int32_t tgid)
+{
+	struct values_owner *o;
+
+	o = base_map_del(&t->values.owners, &tgid, sizeof(tgid));
+	if (o)
+		values_owner_end(o, 0);
+	end_tickets(&t->values, tgid, NULL);
+	values_owner_put(o);
+}
+
+void trace_take_ends(struct traces *t)
+{
+	const struct follow_ends *ends = &t->config.follow->ends;
+
+	for (size_t i = 0; i < ends->nr; i++) {
+		const struct follow_end *e = &ends->items[i];
+
+		if (e->lost)
+			life_end_lost(t, e->pid);
+		else
+			life_ended(t, e->p, e->pid, e->time_ns);
+	}
+	if (ends->lost)
+		trace_events_lost(t, t->config.follow->now_ns);
 }

@@ -72,7 +72,7 @@ struct process {
 				  less), or 0 */
 	struct process *later; /* a life after this one, of which only its hand-over has told */
 	struct ranges *announced; /* the driver's copy of its dynamic code, or NULL */
-	struct waiting *waiting;  /* its counts that wait for files (waiting.c), or NULL */
+	struct waiting *waiting;  /* its counts that wait for files (counts.c), or NULL */
 };
 
 /* ---- maps of a process (map.c) ------------------------------------------------------------- */
@@ -141,8 +141,7 @@ bool instance_is_listed(const struct process *p, uint64_t instance);
 /* /proc was read, and tells from now on what @p is. */
 void instance_listed(struct process *p);
 
-/* ---- labels that users give to processes (label.c), also over a restart (label_keep.c) --------
- */
+/* ---- labels that users give to processes (label.c), also over a restart (label_keep.c) ------- */
 
 enum { LABEL_MAX = 64, LABELS_MAX = 1024, LABELS_OF_USER = 64 };
 
@@ -233,14 +232,13 @@ void identity_release_dump(struct identity *t, const struct reader_dump *dump);
 int identity_of_sent(struct identity *t, uint32_t uid, int sock, struct driver_load *l);
 void identity_forget(struct identity *t);
 
-/* ---- /proc (proc.c) ---------------------------------------------------------------------------
- */
+/* ---- /proc (proc.c) -------------------------------------------------------------------------- */
 
 /* Start time, parent, uid and name of @p. -ESTALE: that pid is another process's by now, and
  * nothing is written; -ESRCH where it is gone. */
 int proc_describe(struct process *p);
 /*
- * Uid and cgroup of @p, and the path of its program where no event told that (cgroup.c): as its
+ * Uid and cgroup of @p, and the path of its program where no event told that (proc.c): as its
  * pid has them now, if that is still this process's, by @check, which is proc_check_name or
  * proc_check_life. 0, -ESTALE, -ESRCH, or -errno: all of them stay.
  */
@@ -250,12 +248,6 @@ int proc_place(struct process *p, int (*check)(const struct process *p));
  * root there, or is not there, the first other one that is not the root. NULL: none is told.
  */
 char *proc_parse_cgroup(char *text);
-/* The kernel writes a newline as \012 in lists of /proc; nothing else is escaped. */
-void proc_unescape(char *text);
-/* Read a small file of /proc/PID into @text; the length, or -errno. */
-ssize_t proc_read(int32_t pid, const char *name, char *text, size_t cap);
-/* Its uid as it is now, whoever has that pid. 0 or -errno. */
-int proc_read_uid(struct process *p);
 /* The pid of @p is its own still. 0, -ESTALE, -ESRCH, -errno. */
 int proc_check_life(const struct process *p);
 /* And it has the name that is known: after an exec whose event is still queued it has another one
@@ -286,8 +278,7 @@ bool proc_is_other_life(const struct process *p);
 /* /proc has the process no more. */
 bool proc_is_gone(const struct process *p);
 
-/* ---- mappings by their names (mapping.c) ------------------------------------------------------
- */
+/* ---- mappings by their names (mapping.c) ----------------------------------------------------- */
 
 enum mapping_kind {
 	MAPPING_FILE,

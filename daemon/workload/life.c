@@ -1,10 +1,133 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lives of processes have numbers, and share their names with those that are equal. */
+/* Lives of processes have numbers, and share their names with those that are equal; threads have
+ * numbers by their names. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workload_internal.h"
+
+/* ---- each user's share of names -------------------------------------------------------------- */
+
+/* Names that come again after a sweep are no new ones. */
+static bool is_known(const struct workloads *w, uint64_t hash)
+{
+	return base_map_get(&w->taken, &hash, sizeof(hash)) != NULL;
+}
+
+static bool take(struct workloads *w, uint32_t uid, size_t len)
+{
+	if (!budget_take(w->shares, uid, BUDGET_WORKLOADS, 1, WORKLOAD_NR_NAMES))
+		return false;
+	if (budget_take(w->shares, uid, BUDGET_WORKLOAD_TEXTS, len, WORKLOAD_TEXT_MAX))
+		return true;
+	budget_give_back(w->shares, uid, BUDGET_WORKLOADS, 1);
+	return false;
+}
+
+static void tell(struct workloads *w, uint32_t uid)
+{
+	char who[32] = "unknown users";
+
+	if (!budget_may_tell(w->shares, uid))
+		return;
+	if (uid != WORKLOAD_NO_UID)
+		snprintf(who, sizeof(who), "user %u", uid);
+	base_log(BASE_LOG_WARN,
+		 "the share of %s of the names of workloads is used up: further ones of this epoch "
+		 "have none",
+		 who);
+}
+
+/* @uid has new names, whose key is @key. False: that is beyond the user's share of the epoch. */
+static bool workload_share_take(struct workloads *w, uint32_t uid, const struct base_buf *key)
+{
+	uint64_t hash = base_hash64_seeded(w->seed, key->data, key->len);
+
+	if (is_known(w, hash))
+		return true;
+	if (!take(w, uid, key->len)) {
+		tell(w, uid);
+		return false;
+	}
+	/* Without memory it is taken again when it comes again. */
+	(void)base_map_set(&w->taken, &hash, sizeof(hash), w);
+	return true;
+}
+
+/* @uid has new names, whose key is @key. False: that is beyond the user's share of the epoch. */
+static void workload_shares_forget(struct workloads *w)
+{
+	base_map_release(&w->taken);
+	budget_clear(w->shares, BUDGET_WORKLOADS);
+	budget_clear(w->shares, BUDGET_WORKLOAD_TEXTS);
+}
+
+/* ---- names of threads ------------------------------------------------------------------------ */
+
+/* Names of threads have numbers that outlive the driver's, as counts may wait over an epoch's end.
+ */
+
+static uint32_t add(struct workloads *w, const char *name, size_t len)
+{
+	uint32_t number = (uint32_t)w->nr_threads;
+
+	if (w->nr_threads > WORKLOAD_NR_THREADS ||
+	    base_grow(&w->threads, &w->cap_threads, w->nr_threads + 1, sizeof(*w->threads)) < 0 ||
+	    base_map_set(&w->by_thread, name, len, (void *)(uintptr_t)number) < 0)
+		return 0;
+	memset(w->threads[number], 0, sizeof(*w->threads));
+	memcpy(w->threads[number], name, len);
+	w->nr_threads++;
+	return number;
+}
+
+static uint32_t number_of(struct workloads *w, const char *name)
+{
+	size_t len = strnlen(name, WORKLOAD_THREAD_LEN - 1);
+	uintptr_t number = len ? (uintptr_t)base_map_get(&w->by_thread, name, len) : 0;
+
+	return number || !len ? (uint32_t)number : add(w, name, len);
+}
+
+uint32_t workload_thread(struct workloads *w, uint32_t thread,
+			 const char *(*name)(const void *ctx, uint32_t thread), const void *ctx)
+{
+	uint32_t number;
+
+	if (!thread)
+		return 0;
+	if (thread < w->nr_of_driver && w->of_driver[thread])
+		return w->of_driver[thread] - 1;
+	number = number_of(w, name(ctx, thread));
+	if (base_grow(&w->of_driver, &w->cap_of_driver, (size_t)thread + 1, sizeof(*w->of_driver)) <
+	    0)
+		return number;
+	for (; w->nr_of_driver <= thread; w->nr_of_driver++)
+		w->of_driver[w->nr_of_driver] = 0;
+	w->of_driver[thread] = number + 1;
+	return number;
+}
+
+const char *workload_thread_name(const struct workloads *w, uint32_t number)
+{
+	return number < w->nr_threads ? w->threads[number] : "";
+}
+
+/* The driver's numbers are no more; where there are many names they are not either: true. */
+static bool workload_threads_forget(struct workloads *w)
+{
+	w->nr_of_driver = 0;
+	if (w->nr_threads <= WORKLOAD_NR_THREADS / 2)
+		return false;
+	for (struct workload_table *t = w->tables; t; t = t->next)
+		for (size_t i = 0; i < t->cap; i++)
+			t->places[i].thread = 0;
+	base_map_release(&w->by_thread);
+	w->nr_threads = 1;
+	return true;
+}
 
 enum { NR_TEXTS = 4, NR_FIXED = WORKLOAD_IDLE + 1 };
 

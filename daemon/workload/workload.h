@@ -58,7 +58,7 @@ void workload_sweep(struct workloads *w);
  */
 bool workload_new_epoch(struct workloads *w);
 
-/* ---- names of threads (thread.c) ------------------------------------------------------------- */
+/* ---- names of threads (life.c) --------------------------------------------------------------- */
 
 /* The number of the name that the driver calls @thread; @name tells it when it is not known yet. 0:
  * it has none, or there is no room. */
@@ -114,7 +114,7 @@ uint64_t workload_table_sum(const struct workload_table *t, uint32_t event);
 void workload_table_clear(struct workload_table *t); /* may be NULL */
 void workload_table_free(struct workload_table *t);
 
-/* ---- what goes out (put.c) ------------------------------------------------------------------- */
+/* ---- what goes out (table.c) ----------------------------------------------------------------- */
 
 struct workload_image {
 	struct profdb_image_ref ref;

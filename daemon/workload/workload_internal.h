@@ -96,15 +96,10 @@ enum workload_level {
 	WORKLOAD_NO_NAMES, /* all is one */
 };
 
-/* @uid has new names, whose key is @key. False: that is beyond the user's share of the epoch. */
-bool workload_share_take(struct workloads *w, uint32_t uid, const struct base_buf *key);
-void workload_shares_forget(struct workloads *w);
 /* The life that stands for all that have these names. WORKLOAD_NOBODY where @names is negative, or
  * there is no memory for it. */
 uint32_t workload_group_of(struct workloads *w, int64_t names);
 /* Its four names. */
 const char *workload_text(const struct workload_names *n, unsigned int index);
-/* The driver's numbers are no more; where there are many names they are not either: true. */
-bool workload_threads_forget(struct workloads *w);
 
 #endif

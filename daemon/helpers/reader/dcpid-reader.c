@@ -5,24 +5,283 @@
  * for people: it is started with its socket, its answers' memfd and its socket to the parser as
  * descriptors 3 to 5, and ends when one of the sockets is closed.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "parser.h"
 #include "reader_file.h"
 #include "reader_gdb.h"
-#include "reader_known.h"
-#include "reader_maps.h"
-#include "reader_memory.h"
 #include "registry.h"
+
+/* ---- lists of mappings ----------------------------------------------------------------------- */
+
+/* Far more than the mappings that the kernel lets a process have. */
+enum { STEP = 64 << 10, MAPS_MAX = 64 << 20 };
+
+static int read_all(const char *path, struct base_buf *out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
+	ssize_t n = 1;
+	void *to;
+
+	if (fd < 0)
+		return -errno;
+	while (r == 0 && n > 0 && out->len < MAPS_MAX) {
+		r = base_buf_extend(out, STEP, &to);
+		if (r < 0)
+			break;
+		n = read(fd, to, STEP);
+		out->len -= STEP - (n > 0 ? (size_t)n : 0);
+		r = n < 0 ? -errno : 0;
+	}
+	close(fd);
+	return r;
+}
+
+/* The text of /proc/@pid/maps onto @out; nothing where it has no address space. 0 or -errno. A main
+ * thread that has ended shows no mappings; its other threads show them. */
+static int reader_maps_read(int32_t pid, struct base_buf *out)
+{
+	char path[64], name[400];
+	struct dirent *entry;
+	DIR *task;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	r = read_all(path, out);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = r == 0 && !out->len ? opendir(path) : NULL;
+	while (task && !out->len && (entry = readdir(task))) {
+		snprintf(name, sizeof(name), "%s/%s/maps", path, entry->d_name);
+		if (entry->d_name[0] != '.')
+			read_all(name, out);
+	}
+	if (task)
+		closedir(task);
+	return r;
+}
+
+/* ---- what files were identified as ----------------------------------------------------------- */
+
+/* A later one takes the place of one that has the same number. */
+enum { KNOWN = 1024 };
+
+#define SECOND_NS 1000000000u
+
+struct reader_known {
+	struct base_id id;
+	struct base_id text; /* len 0: not asked for yet */
+	struct base_extent extent;
+	bool elf;
+};
+
+/* A file that is written anew has another time. */
+static struct known {
+	uint64_t dev, ino, len, changed_ns;
+	struct reader_known is;
+} known[KNOWN];
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * SECOND_NS + (uint64_t)t->tv_nsec;
+}
+
+static struct known *place_of(const struct stat *st)
+{
+	return &known[(base_hash_u64(st->st_dev) ^ base_hash_u64(st->st_ino + 1)) % KNOWN];
+}
+
+static bool reader_known_find(const struct stat *st, struct reader_known *out)
+{
+	const struct known *k = place_of(st);
+
+	if (!k->is.id.len || k->dev != st->st_dev || k->ino != st->st_ino ||
+	    k->len != (uint64_t)st->st_size || k->changed_ns != ns_of(&st->st_ctim))
+		return false;
+	*out = k->is;
+	return true;
+}
+
+/* @st is from before the file was read. What has changed just now is not remembered. */
+static void reader_known_add(const struct stat *st, const struct reader_known *k)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	/* Times of files move by ticks: within one it could be written again. */
+	if (ns_of(&st->st_ctim) + SECOND_NS > ns_of(&now))
+		return;
+	*place_of(st) = (struct known){ .dev = st->st_dev,
+					.ino = st->st_ino,
+					.len = (uint64_t)st->st_size,
+					.changed_ns = ns_of(&st->st_ctim),
+					.is = *k };
+}
+
+/*
+ * The file may have other contents than at @since_ns (CLOCK_REALTIME; 0: false). A time of writing
+ * can be set back, that of change cannot; it moves with names and rights, too. Of what has no name
+ * any more that was its removal. A time to come is another clock's.
+ */
+static bool reader_written_since(const struct stat *st, uint64_t since_ns)
+{
+	uint64_t changed_ns = ns_of(st->st_nlink ? &st->st_ctim : &st->st_mtim);
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return since_ns && changed_ns > since_ns && changed_ns <= ns_of(&now);
+}
+
+/* ---- files that may lie ---------------------------------------------------------------------- */
+
+/*
+ * Files may lie about their build-id. A file that root alone can place is believed; of any other
+ * one the code is hashed, so that those of one build-id that differ are told apart.
+ */
+
+static bool is_of_root(const struct stat *st)
+{
+	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Can root alone decide what stands at path @q->path, and is @st that file? A file system that a
+ * user has mounted may claim any owner: the path must stay on the first. */
+static bool reader_is_roots(const struct reader_request *q, const struct stat *st)
+{
+	char path[sizeof(q->path)];
+	struct stat at;
+	uint64_t dev;
+
+	snprintf(path, sizeof(path), "%s", q->path);
+	if (*path != '/' || !is_of_root(st) || lstat("/", &at) < 0 || !is_of_root(&at))
+		return false;
+	dev = at.st_dev;
+	for (char *end = strchr(path + 1, '/'); end; end = strchr(end + 1, '/')) {
+		*end = '\0';
+		if (lstat(path, &at) < 0 || !S_ISDIR(at.st_mode) || !is_of_root(&at) ||
+		    at.st_dev != dev)
+			return false;
+		*end = '/';
+	}
+	return lstat(path, &at) == 0 && at.st_dev == st->st_dev && at.st_dev == dev &&
+	       at.st_ino == st->st_ino;
+}
+
+/* Could root alone write into it? Not known of a file system that is not that of "/". */
+static bool reader_was_roots(const struct stat *st)
+{
+	struct stat at;
+
+	return is_of_root(st) && lstat("/", &at) == 0 && at.st_dev == st->st_dev;
+}
+
+/* The word by which profiles name a file whose code is too large to hash, or is none. */
+static void reader_text_of_file(const struct stat *st, struct base_id *text)
+{
+	const uint64_t file[] = { st->st_dev, st->st_ino, (uint64_t)st->st_size,
+				  (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec };
+	struct base_sha256 s;
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, file, sizeof(file));
+	base_id_of_sha256(text, &s);
+	text->len = READER_TEXT_FILE;
+}
+
+/* ---- memory of processes --------------------------------------------------------------------- */
+
+/*
+ * The memory of the process that a request is about, and of no other. It is opened once, and its
+ * credentials are read afterwards; after an exec the opened memory is the old one, or reads
+ * nothing, whatever the process has become.
+ */
+
+/* The last one that was opened: requests of one process follow each other. */
+static struct {
+	int fd; /* plus 1; 0: none */
+	int32_t pid;
+	uint32_t uid;
+	uint64_t life;
+	uint64_t dev, ino; /* of the registry that it has mapped; 0: it was not asked */
+} last;
+
+/* Is it so still? To be asked before what was read is given away. */
+static bool reader_memory_good(const struct reader_request *q)
+{
+	uint64_t life;
+
+	return q->life && registry_process_check(q->pid, q->uid) == 0 &&
+	       registry_process_open(q->pid, q->uid) &&
+	       registry_process_life(q->pid, NULL, &life) == 0 && life == q->life;
+}
+
+static bool is_last(const struct reader_request *q, const struct stat *file)
+{
+	return last.fd && last.pid == q->pid && last.uid == q->uid && last.life == q->life &&
+	       (!file->st_ino || (last.dev == file->st_dev && last.ino == file->st_ino));
+}
+
+/* The caller's, of whatever program @pid runs; or -errno. */
+static int reader_memory_open_any(int32_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static void keep(const struct reader_request *q, const struct stat *file, int fd)
+{
+	if (last.fd)
+		close(last.fd - 1);
+	last.fd = fd + 1;
+	last.pid = q->pid;
+	last.uid = q->uid;
+	last.life = q->life;
+	last.dev = file->st_dev;
+	last.ino = file->st_ino;
+}
+
+/*
+ * A descriptor of the memory of process @q, which stays this module's; -1 where it is not to be
+ * read: it is not that life any more, not user @q->uid's alone, not to be dumped, or, where
+ * @registry is not -1, has not mapped that file. All of that is asked after it was opened.
+ */
+static int reader_memory_open(const struct reader_request *q, int registry)
+{
+	const struct registry_part any = { 0 };
+	struct stat file = { 0 };
+	int fd;
+
+	if (registry >= 0 && fstat(registry, &file) < 0)
+		return -1;
+	if (is_last(q, &file))
+		return reader_memory_good(q) ? last.fd - 1 : -1;
+	fd = q->life ? reader_memory_open_any(q->pid) : -1;
+	if (fd < 0)
+		return -1;
+	if (!reader_memory_good(q) ||
+	    (registry >= 0 && !registry_process_maps(q->pid, &file, &any))) {
+		close(fd);
+		return -1;
+	}
+	keep(q, &file, fd);
+	return fd;
+}
 
 /* Code is read by so much at most. */
 enum { READER_PAGE = 4096, READER_CODE_MAX = 16 * READER_PAGE };

@@ -5,7 +5,16 @@
 #include <unistd.h>
 
 #include "parser.h"
-#include "reader_memory.h"
+
+ssize_t reader_memory_read(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	const int *fd = ctx;
+	ssize_t n = pread(*fd, to, len, (off_t)addr);
+
+	if (n < 0)
+		return -errno;
+	return n || !len ? n : -ESRCH;
+}
 
 static int send_memory(int memory, const struct parser_word *w)
 {

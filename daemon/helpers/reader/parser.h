@@ -46,5 +46,8 @@ struct parser_memory {
  * replaces both.
  */
 int parser_ask(const struct reader_request *q, int file, int memory, struct reader_answer *a);
+/* In the reader, as struct registry_memory has it: @ctx is a pointer to the descriptor. -ESRCH: the
+ * program is gone. */
+ssize_t reader_memory_read(void *ctx, uint64_t addr, void *to, size_t len);
 
 #endif

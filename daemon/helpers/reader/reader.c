@@ -29,18 +29,13 @@ static void close_fd(int *fd)
 }
 
 /* A reader held in the kernel may outlive its killing for a while: that is not waited for. */
-static void dismiss(struct reader *r)
+void reader_dismiss(struct reader *r)
 {
 	r->making.asked = false;
 	close_fd(&r->answers);
 	helper_end(&r->helper, true, END_MS);
 	helper_end(&r->parser, true, END_MS);
 	r->helper.held |= r->parser.held;
-}
-
-void reader_replace(struct reader *r)
-{
-	dismiss(r);
 }
 
 static int spawn_parser(struct reader *r)
@@ -70,7 +65,7 @@ static int spawn(struct reader *r)
 		close_fd(&r->parser.sock);
 	}
 	if (code < 0)
-		dismiss(r);
+		reader_dismiss(r);
 	return code;
 }
 
@@ -98,7 +93,7 @@ void reader_close(struct reader *r)
 {
 	if (!r)
 		return;
-	dismiss(r);
+	reader_dismiss(r);
 	helper_reap(&r->helper);
 	helper_reap(&r->parser);
 	free(r);
@@ -250,7 +245,7 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 	if (code == 0)
 		code = hear(r, wait_ms, a, fd_out, &before, &used);
 	if (code < 0)
-		dismiss(r);
+		reader_dismiss(r);
 	charge(r, q, since_ns, &used, a->len);
 	/* Many short requests are as long as one that takes long. */
 	if (r->meanwhile)
@@ -333,7 +328,7 @@ int reader_fetch(struct reader *r, const struct reader_answer *a, reader_check_f
 
 	if (code != -DCPI_EFORMAT && code != -DCPI_ETRUNCATED)
 		return code;
-	dismiss(r);
+	reader_dismiss(r);
 	return -DCPI_EHELPER;
 }
 

@@ -27,12 +27,6 @@ int reader_looked_open(int fd);
  * -EFBIG: larger than READER_COPY_MAX.
  */
 int reader_removed_look(const struct reader_request *q, struct stat *st);
-/* Could root alone write into it? Not known of a file system that is not that of "/". */
-bool reader_was_roots(const struct stat *st);
-/* Can root alone decide what stands at path @q->path, and is @st that file? */
-bool reader_is_roots(const struct reader_request *q, const struct stat *st);
-/* The word by which profiles name a file whose code is too large to hash, or is none. */
-void reader_text_of_file(const struct stat *st, struct base_id *text);
 /*
  * Is @fd one that its runtime writes code into, to be followed by dcpid: a jitdump file, as which
  * it

@@ -142,8 +142,8 @@ struct helper_effort reader_effort(const struct reader *r);
 struct helper_effort reader_effort_since(const struct helper_effort *from,
 					 const struct helper_effort *to);
 
-/* It answered what no reader answers. */
-void reader_replace(struct reader *r);
+/* End both helpers, which answered what no reader answers; the next request starts others. */
+void reader_dismiss(struct reader *r);
 
 /* Send and receive one message with at most one descriptor (-1: none). 0 or -errno; *@fd_out is -1
  * where none came. */

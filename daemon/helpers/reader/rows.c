@@ -33,7 +33,7 @@ static int ask(struct reader *r, const struct reader_request *q, int fd)
 		return -EBUSY;
 	code = reader_ask(r, q, fd, &before);
 	if (code < 0) {
-		reader_replace(r);
+		reader_dismiss(r);
 		return -DCPI_EHELPER;
 	}
 	r->making = (struct reader_making){ .asked = true,
@@ -121,7 +121,7 @@ static int late(const struct reader_making *m)
 
 static int give_up(struct reader *r, int code)
 {
-	reader_replace(r);
+	reader_dismiss(r);
 	/* Its file system holds even the killed one. */
 	return r->helper.held ? -EREMOTE : code;
 }
@@ -143,7 +143,7 @@ static int take_table(struct reader *r, const struct reader_answer *a, struct un
 		code = unwind_decode(bytes.data, bytes.len, out);
 	base_buf_release(&bytes);
 	if (code == -DCPI_EFORMAT || code == -DCPI_ETRUNCATED) {
-		reader_replace(r);
+		reader_dismiss(r);
 		code = -DCPI_EHELPER;
 	}
 	reader_trim(r);
@@ -174,6 +174,6 @@ int reader_rows_take(struct reader *r, unsigned int wait_ms, struct unwind_table
 		close(none);
 	if (code == 0)
 		return a.status < 0 ? a.status : take_table(r, &a, out);
-	reader_replace(r);
+	reader_dismiss(r);
 	return -DCPI_EHELPER;
 }

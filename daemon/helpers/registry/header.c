@@ -8,11 +8,6 @@
 #define RING_MAX (1ull << 30)
 #define HEAP_MAX (1ull << 30)
 
-bool registry_vaddr_good(uint64_t base, uint64_t len)
-{
-	return len && base < REGISTRY_VADDR_MAX && len <= REGISTRY_VADDR_MAX - base;
-}
-
 static bool within(uint64_t off, uint64_t len, uint64_t total)
 {
 	return off >= WIRE_PAGE && off % 8 == 0 && off <= total && len <= total - off;

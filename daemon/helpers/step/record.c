@@ -1,10 +1,385 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Single steps of a program become traces over translated blocks. */
+/* A program is stopped, its registers and memory are read, and its single steps become traces over
+ * translated blocks. */
+#include <cpuid.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "step_record.h"
+
+/* Code segment of 64-bit programs. */
+enum { CODE_64 = 0x33 };
+/* Where XSAVE says what it holds: as the kernel puts it there for debuggers. */
+enum { FEATURES_AT = 464 };
+enum { FEATURE_AVX = 2, FEATURE_MASKS = 5, FEATURE_UPPER = 7 };
+enum { XMM_AT = 160, TASKS_MAX = 4096 };
+
+/* ---- registers ------------------------------------------------------------------------------- */
+
+int step_regs_get(pid_t tid, struct step_regs *out)
+{
+	struct iovec v = { out->x, sizeof(out->x) };
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &out->u) < 0 ||
+	    ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, &v) < 0)
+		return -errno;
+	out->len = v.iov_len;
+	return 0;
+}
+
+int step_regs_put(pid_t tid, const struct step_regs *r)
+{
+	struct iovec v = { (void *)(uintptr_t)r->x, r->len };
+
+	if (ptrace(PTRACE_SETREGSET, tid, (void *)NT_X86_XSTATE, &v) < 0 ||
+	    ptrace(PTRACE_SETREGS, tid, NULL, &r->u) < 0)
+		return -errno;
+	return 0;
+}
+
+static void set(struct step_values *out, unsigned int reg, uint64_t value)
+{
+	out->r[reg] = value;
+	out->has[reg] = true;
+}
+
+/* Where XSAVE puts them, in a machine in which to ask costs more than a step. */
+static uint32_t offset_of(unsigned int nr)
+{
+	static uint32_t offsets[FEATURE_UPPER + 1];
+	unsigned int size, at, c, d;
+
+	if (!offsets[nr] && __get_cpuid_count(0xd, nr, &size, &at, &c, &d))
+		offsets[nr] = at;
+	return offsets[nr];
+}
+
+/* Where a feature's registers, of @len bytes, stand; NULL: this processor, or system, has none. */
+static const uint8_t *feature(const struct step_regs *r, unsigned int nr, size_t len)
+{
+	uint64_t has;
+	uint32_t at;
+
+	memcpy(&has, r->x + FEATURES_AT, sizeof(has));
+	at = has >> nr & 1 ? offset_of(nr) : 0;
+	return at && at + len <= r->len ? r->x + at : NULL;
+}
+
+/* @nr registers of @stride bytes, of which @nr_chunks chunks of eight are set from @chunk on. */
+static void set_chunks(struct step_values *out, unsigned int first, const uint8_t *from,
+		       unsigned int nr, unsigned int stride, unsigned int chunk,
+		       unsigned int nr_chunks)
+{
+	for (unsigned int v = 0; from && v < nr; v++) {
+		for (unsigned int i = 0; i < nr_chunks; i++) {
+			uint64_t value;
+
+			memcpy(&value, from + v * stride + 8 * i, sizeof(value));
+			set(out, VTRACE_VECTOR + 4 * (first + v) + chunk + i, value);
+		}
+	}
+}
+
+static void set_vectors(const struct step_regs *r, struct step_values *out)
+{
+	const uint8_t *masks = feature(r, FEATURE_MASKS, 8 * 8);
+
+	set_chunks(out, 0, r->x + XMM_AT, 16, 16, 0, 2);
+	set_chunks(out, 0, feature(r, FEATURE_AVX, 16 * 16), 16, 16, 2, 2);
+	set_chunks(out, 16, feature(r, FEATURE_UPPER, 16 * 64), 16, 64, 0, 4);
+	for (unsigned int i = 0; masks && i < 8; i++) {
+		uint64_t value;
+
+		memcpy(&value, masks + 8 * i, sizeof(value));
+		set(out, VTRACE_MASK + i, value);
+	}
+}
+
+static uint8_t flags_of(uint64_t e)
+{
+	return (uint8_t)((e & 1 ? VTRACE_C : 0) | (e & 4 ? VTRACE_P : 0) |
+			 (e & 0x40 ? VTRACE_Z : 0) | (e & 0x80 ? VTRACE_S : 0) |
+			 (e & 0x800 ? VTRACE_O : 0));
+}
+
+static void step_regs_values(const struct step_regs *r, struct step_values *out)
+{
+	const struct user_regs_struct *u = &r->u;
+	const uint64_t general[16] = { u->rax, u->rdx, u->rcx, u->rbx, u->rsi, u->rdi,
+				       u->rbp, u->rsp, u->r8,  u->r9,  u->r10, u->r11,
+				       u->r12, u->r13, u->r14, u->r15 };
+
+	memset(out->has, 0, sizeof(out->has));
+	for (unsigned int i = 0; i < 16; i++)
+		set(out, i, general[i]);
+	set(out, VTRACE_TLS, u->fs_base);
+	set(out, VTRACE_GS, u->gs_base);
+	out->flags = flags_of(u->eflags);
+	set_vectors(r, out);
+}
+
+/* ---- which process --------------------------------------------------------------------------- */
+
+/* A line of /proc/PID/status, behind its name; false: there is none. */
+static bool status_line(pid_t pid, const char *name, char *to, size_t cap)
+{
+	char path[64], line[256];
+	size_t len = strlen(name);
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = strncmp(line, name, len) == 0 && line[len] == ':';
+		if (found)
+			snprintf(to, cap, "%s", line + len + 1);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int fail(pid_t pid, int code, const char *why, struct base_err *err)
+{
+	return base_fail(err, code, "cannot step process %d: %s", (int)pid, why);
+}
+
+/* Check that none of its threads is traced by another process. */
+static int check_tracer(pid_t pid, struct base_err *err)
+{
+	char text[64], why[64];
+	long tracer;
+
+	if (!status_line(pid, "TracerPid", text, sizeof(text)))
+		return fail(pid, -ESRCH, "there is none", err);
+	tracer = strtol(text, NULL, 10);
+	if (!tracer)
+		return 0;
+	snprintf(why, sizeof(why), "process %ld traces it already", tracer);
+	return fail(pid, -EBUSY, why, err);
+}
+
+/* Looking is allowed to whom stopping is. */
+static int check_rights(const struct step_target *t, struct base_err *err)
+{
+	char byte;
+	struct iovec to = { &byte, 1 }, from = { NULL, 1 };
+
+	if (process_vm_readv(t->pid, &to, 1, &from, 1, 0) >= 0 || errno == EFAULT)
+		return 0;
+	if (errno == ESRCH)
+		return fail(t->pid, -ESRCH, "it has ended", err);
+	fail(t->pid, -EPERM, "this user may not", err);
+	base_hint(err, "whose it is may, with ptrace allowed, and root");
+	return -EPERM;
+}
+
+int step_target_open(pid_t pid, struct step_target *t, struct base_err *err)
+{
+	char text[64];
+	int r;
+
+	*t = (struct step_target){ .pid = pid, .fd = -1 };
+	if (!status_line(pid, "Tgid", text, sizeof(text)))
+		return fail(pid, -ESRCH, "there is none", err);
+	if (strtol(text, NULL, 10) != pid)
+		return fail(pid, -ESRCH, "that is a thread of another one", err);
+	if (!status_line(pid, "VmSize", text, sizeof(text)))
+		return fail(pid, -EINVAL, "it has no memory: a kernel thread, or ended", err);
+	r = check_tracer(pid, err);
+	if (r < 0)
+		return r;
+	t->fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (t->fd < 0)
+		return base_fail_errno(err, -errno, "cannot step process %d", (int)pid);
+	r = check_rights(t, err);
+	if (r < 0)
+		step_target_close(t);
+	return r;
+}
+
+void step_target_close(struct step_target *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t->tids);
+	free(t->maps);
+	*t = (struct step_target){ .fd = -1 };
+}
+
+static bool is_gone(const struct step_target *t)
+{
+	struct pollfd p = { .fd = t->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* ---- its threads ----------------------------------------------------------------------------- */
+
+static void list_threads(struct step_target *t)
+{
+	char path[64];
+	struct dirent *e;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	dir = opendir(path);
+	t->nr_tids = t->next = 0;
+	while (dir && t->nr_tids < TASKS_MAX && (e = readdir(dir))) {
+		if (!isdigit((unsigned char)e->d_name[0]) ||
+		    base_grow(&t->tids, &t->cap_tids, t->nr_tids + 1, sizeof(*t->tids)) < 0)
+			continue;
+		t->tids[t->nr_tids++] = (pid_t)strtol(e->d_name, NULL, 10);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* A system call that waits is not to be interrupted: some of them would tell. */
+static bool runs(const struct step_target *t, pid_t tid)
+{
+	char path[80], text[256];
+	const char *name_end;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)t->pid, (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	name_end = strrchr(text, ')');
+	return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
+/* A thread of it that runs now, each in its turn; 0: none does. */
+static pid_t step_target_next(struct step_target *t)
+{
+	if (t->next >= t->nr_tids)
+		list_threads(t);
+	while (t->next < t->nr_tids) {
+		pid_t tid = t->tids[t->next++];
+
+		if (runs(t, tid))
+			return tid;
+	}
+	return 0;
+}
+
+/* With @sig, if that is not 0. Of one that was killed meanwhile nobody else sees the end before us.
+ */
+static void let_go(pid_t tid, int sig)
+{
+	int status;
+
+	while (ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig) < 0 &&
+	       waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status))
+		;
+}
+
+/* Behind a system call, or of 32 bits, or stepping itself: nothing for us. */
+static bool is_fit(const struct step_regs *r)
+{
+	return (int64_t)r->u.orig_rax < 0 && r->u.cs == CODE_64 && !(r->u.eflags & 0x100);
+}
+
+/*
+ * Stop @tid. 1: it stands between two instructions of its own, and step_target_release is to let it
+ * go; 0: it does not, and goes on already; -errno: it was not stopped.
+ */
+static int step_target_stop(struct step_target *t, pid_t tid, struct step_regs *regs)
+{
+	int status;
+
+	t->has_maps = false;
+	t->nr_maps = 0;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+		return -errno;
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	if (waitpid(tid, &status, __WALL) < 0 || !WIFSTOPPED(status))
+		return -ESRCH;
+	/* It has a signal of its own, which it is to get, or somebody else stopped it. */
+	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_STOP << 8)) {
+		let_go(tid, status >> 16 ? 0 : WSTOPSIG(status));
+		return 0;
+	}
+	if (is_gone(t) || step_regs_get(tid, regs) < 0 || !is_fit(regs)) {
+		let_go(tid, 0);
+		return 0;
+	}
+	return 1;
+}
+
+static void step_target_release(pid_t tid)
+{
+	let_go(tid, 0);
+}
+
+/* ---- its memory ------------------------------------------------------------------------------ */
+
+int step_target_read(const struct step_target *t, void *to, size_t len, uint64_t addr)
+{
+	struct iovec local = { to, len }, remote = { (void *)(uintptr_t)addr, len };
+
+	return process_vm_readv(t->pid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
+}
+
+static int prot_of(const char *text)
+{
+	return (text[0] == 'r' ? PROT_READ : 0) | (text[1] == 'w' ? PROT_WRITE : 0) |
+	       (text[2] == 'x' ? PROT_EXEC : 0);
+}
+
+static void read_maps(struct step_target *t)
+{
+	char path[64], perms[8], *line = NULL;
+	struct step_map m;
+	size_t cap = 0;
+	FILE *f;
+
+	t->has_maps = true;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)t->pid);
+	f = fopen(path, "re");
+	while (f && getline(&line, &cap, f) > 0) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &m.start, &m.end, perms) != 3 ||
+		    base_grow(&t->maps, &t->cap_maps, t->nr_maps + 1, sizeof(*t->maps)) < 0)
+			continue;
+		m.prot = prot_of(perms);
+		t->maps[t->nr_maps++] = m;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+int step_target_prot(struct step_target *t, uint64_t addr)
+{
+	if (!t->has_maps)
+		read_maps(t);
+	for (size_t i = 0; i < t->nr_maps; i++)
+		if (addr >= t->maps[i].start && addr < t->maps[i].end)
+			return t->maps[i].prot;
+	return -EFAULT;
+}
 
 static int read_memory(void *ctx, void *to, size_t len, uint64_t addr)
 {

@@ -29,8 +29,6 @@ struct step_values {
 	uint8_t flags;
 };
 
-void step_regs_values(const struct step_regs *r, struct step_values *out);
-
 struct step_map {
 	uint64_t start, end;
 	int prot;
@@ -50,15 +48,6 @@ struct step_target {
  * else, it may not be looked at. */
 int step_target_open(pid_t pid, struct step_target *t, struct base_err *err);
 void step_target_close(struct step_target *t);
-/* A thread of it that runs now, each in its turn; 0: none does. */
-pid_t step_target_next(struct step_target *t);
-
-/*
- * Stop @tid. 1: it stands between two instructions of its own, and step_target_release is to let it
- * go; 0: it does not, and goes on already; -errno: it was not stopped.
- */
-int step_target_stop(struct step_target *t, pid_t tid, struct step_regs *regs);
-void step_target_release(pid_t tid);
 
 /* While one of its threads stands. 0, -EFAULT. */
 int step_target_read(const struct step_target *t, void *to, size_t len, uint64_t addr);

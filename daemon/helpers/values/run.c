@@ -1,14 +1,207 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process of value profilers runs each trace once more and lets the profilers choose. */
+/* The process of value profilers runs each trace once more, lets the profilers choose, and collects
+ * the values that they want. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
+#include "insn_word.h"
+#include "trace_internal.h"
 #include "values_args.h"
-#include "values_capture.h"
 #include "values_replay.h"
 #include "values_run.h"
+
+/* ---- capture --------------------------------------------------------------------------------- */
+
+/* The part of an instruction that is the same at each execution. */
+struct values_insn {
+	struct vtrace_operands operands;
+	uint32_t word;
+	uint8_t func;
+};
+
+/* The opcodes of profilers are the translator's classes, by number. */
+_Static_assert((int)TRACE_OP_LOAD == (int)VTRACE_CLASS_LOAD, "TRACE_OP_LOAD");
+_Static_assert((int)TRACE_OP_LEA == (int)VTRACE_CLASS_LEA, "TRACE_OP_LEA");
+_Static_assert((int)TRACE_OP_BRANCH == (int)VTRACE_CLASS_BRANCH, "TRACE_OP_BRANCH");
+_Static_assert((int)TRACE_OP_SYSTEM == (int)VTRACE_CLASS_SYSTEM, "TRACE_OP_SYSTEM");
+_Static_assert((int)TRACE_NR_OPS == (int)VTRACE_NR_CLASSES, "TRACE_NR_OPS");
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static int check_list(const struct trace_vlist *l, unsigned int opc, struct base_err *err)
+{
+	const char *name = vtrace_class_name((enum vtrace_class)opc);
+
+	if (l->too_many || l->nr > TRACE_MAX_VALUES)
+		return base_fail(err, -DCPI_ELIMIT,
+				 "it asks for more than %d values of an instruction (class '%s')",
+				 TRACE_MAX_VALUES, name);
+	if (l->unknown)
+		return base_fail(err, -DCPI_EFORMAT, "it asks for what is no value (class '%s')",
+				 name);
+	return 0;
+}
+
+/* Is the list one that can be captured? 0, -DCPI_ELIMIT (more than seven values), -DCPI_EFORMAT. */
+static int values_table_check(const struct trace_vlist_table *t, struct base_err *err)
+{
+	if (!t)
+		return base_fail(err, -DCPI_EFORMAT, "its prof_init returned no table");
+	if (t->layout != TRACE_LAYOUT)
+		return base_fail(err, -DCPI_EVERSION,
+				 "its libtrace.a is another release's, or its table is none");
+	for (unsigned int opc = 0; opc < TRACE_NR_OPS; opc++)
+		for (unsigned int func = 0; func < TRACE_NR_FUNCS; func++) {
+			int r = check_list(&t->lists[opc][func], opc, err);
+
+			if (r < 0)
+				return r;
+		}
+	return 0;
+}
+
+/* Does a list ask for @value? */
+static bool values_table_has(const struct trace_vlist_table *t, trace_value_t value)
+{
+	for (unsigned int opc = 0; opc < TRACE_NR_OPS; opc++)
+		for (unsigned int func = 0; func < TRACE_NR_FUNCS; func++)
+			for (unsigned int i = 0; i < t->lists[opc][func].nr; i++)
+				if (t->lists[opc][func].values[i] == value)
+					return true;
+	return false;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* VTRACE_ZERO: none. */
+static uint8_t register_of_dwarf(unsigned int n)
+{
+	if (VALUES_ARCH == VTRACE_AARCH64) {
+		if (n >= 64 && n < 96)
+			return (uint8_t)(VTRACE_VECTOR + 4 * (n - 64));
+		return n < 32 ? (uint8_t)n : VTRACE_ZERO;
+	}
+	if (n >= 17 && n < 33)
+		return (uint8_t)(VTRACE_VECTOR + 4 * (n - 17));
+	if (n >= 67 && n < 83)
+		return (uint8_t)(VTRACE_VECTOR + 4 * (n - 67 + 16));
+	return n < 16 ? (uint8_t)n : VTRACE_ZERO;
+}
+
+/* The low @width bytes. */
+static bool get_register(const struct vtrace_entry *e, uint8_t reg, unsigned int width,
+			 uint64_t *out)
+{
+	uint8_t w = width < 8 ? (uint8_t)width : 8;
+
+	if (reg == VTRACE_ZERO || !w || e->after->unknown[reg] & vtrace_bytes(w, 0))
+		return false;
+	*out = e->after->r[reg] & vtrace_mask(w);
+	return true;
+}
+
+static bool is_flow(uint8_t class)
+{
+	return class >= VTRACE_CLASS_BRANCH && class <= VTRACE_CLASS_RETURN;
+}
+
+/* The result of an instruction; for one that extends the sign of a byte the whole register. */
+static bool get_result(const struct vtrace_entry *e, const struct vtrace_operands *o, uint64_t *out)
+{
+	return get_register(e, o->result, o->result_width, out);
+}
+
+static bool get(trace_value_t value, const struct vtrace_entry *e, const struct vtrace_operands *o,
+		bool timed, uint64_t *out)
+{
+	switch (value) {
+	case TRACE_REGA:
+		return get_register(e, o->a, 8, out);
+	case TRACE_REGB:
+		return get_register(e, o->b, 8, out);
+	case TRACE_REGC:
+		return get_register(e, o->c, 8, out);
+	case TRACE_RESULT:
+		return get_result(e, o, out);
+	case TRACE_ADDRESS:
+		*out = e->addr;
+		return e->has_addr;
+	case TRACE_LATENCY:
+		*out = e->ns;
+		return timed && e->load.has_addr;
+	case TRACE_MEMORY:
+		*out = e->memory;
+		return e->has_addr && !e->memory_unknown;
+	case TRACE_TARGET:
+		*out = e->target;
+		return is_flow(e->class);
+	case TRACE_TAKEN:
+		*out = e->taken;
+		return is_flow(e->class);
+	default:
+		return value >= TRACE_REGISTERS &&
+		       get_register(e, register_of_dwarf(value - TRACE_REGISTERS), 8, out);
+	}
+}
+
+/* Contexts are the caller's. @timed: the trace has times. */
+static void values_capture(const struct trace_vlist *list, const struct vtrace_entry *e,
+			   const struct values_insn *insn, bool timed, struct trace_item *out)
+{
+	*out = (struct trace_item){
+		.pc = e->pc,
+		.nr = list->nr,
+		.opc = e->class,
+		.func = insn->func,
+		.len = e->len < sizeof(out->bytes) ? e->len : sizeof(out->bytes),
+		.inst = insn->word,
+	};
+	memcpy(out->bytes, e->code->block.code + e->code->insns[e->index].offset, out->len);
+	for (unsigned int i = 0; i < list->nr; i++) {
+		if (get(list->values[i], e, &insn->operands, timed, &out->values[i]))
+			out->known |= (uint8_t)(1u << i);
+		else
+			out->values[i] = 0;
+	}
+}
+
+/* ---- values.replay --------------------------------------------------------------------------- */
+
+static uint32_t find(const struct values_stores *s, const struct vtrace_access *load,
+		     uint32_t index, bool *covered)
+{
+	uint64_t end = load->addr + load->width;
+	uint32_t first = s->nr < VALUES_NR_STORES ? 0 : s->nr - VALUES_NR_STORES;
+
+	for (uint32_t i = s->nr; i > first; i--) {
+		uint32_t k = (i - 1) % VALUES_NR_STORES;
+
+		if (s->at[k].addr >= end || s->at[k].end <= load->addr)
+			continue;
+		*covered = s->at[k].addr <= load->addr && s->at[k].end >= end;
+		return index - s->at[k].index;
+	}
+	return 0;
+}
+
+uint32_t values_stores_add(struct values_stores *s, const struct vtrace_entry *e, uint32_t index,
+			   bool *covered)
+{
+	uint32_t distance = 0, k;
+
+	*covered = false;
+	if (e->load.width && e->load.has_addr)
+		distance = find(s, &e->load, index, covered);
+	if (e->store.width && e->store.has_addr) {
+		k = s->nr++ % VALUES_NR_STORES;
+		s->at[k].addr = e->store.addr;
+		s->at[k].end = e->store.addr + e->store.width;
+		s->at[k].index = index;
+	}
+	return distance;
+}
 
 /* profilers/vp-classic.c, under another name. */
 extern vp_dispatch_t values_classic;

@@ -1,17 +1,160 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dcpid sends traces to the process of value profilers, and takes its tuples. */
+/* dcpid runs the process of value profilers, sends traces to it, and takes its tuples. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "values_args.h"
 #include "values_internal.h"
 
 #define SECOND UINT64_C(1000000000)
+
+/* ---- the process's beginnings and ends ------------------------------------------------------- */
+
+/* One that was killed, or has crashed, is waited for so long; profilers have longer for their ends.
+ */
+enum { END_MS = 20, FINI_MS = 1000 };
+
+/* How it ended; one held in the kernel counts as killed. */
+static int end(struct values *v, bool kill_it, unsigned int wait_ms)
+{
+	int status = helper_end(&v->helper, kill_it, wait_ms);
+
+	if (v->who >= 0)
+		close(v->who);
+	v->who = -1;
+	v->state = VALUES_DEAD;
+	if (v->known)
+		memset(v->known, 0, v->cap_known * sizeof(*v->known));
+	v->nr_known = 0;
+	return status;
+}
+
+static int spawn(struct values *v)
+{
+	const char *args[VALUES_PROFILERS_MAX + 2] = { v->context ? "context" : "-" };
+	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
+					  .socket_fd = VALUES_SOCKET_FD,
+					  .more_fds = &v->who,
+					  .nr_more = 1,
+					  .args = args };
+
+	for (uint32_t i = 0; i < v->nr_profilers; i++)
+		args[i + 1] = v->profilers[i].stats.given_up ? "-" : v->profilers[i].given;
+	return helper_start(&v->helper, &how);
+}
+
+/* Begin a process, which will say when it is ready. 0 or -errno. */
+static int start(struct values *v)
+{
+	int r;
+
+	v->started_ns = v->looked_ns = base_now_ns();
+	v->waited_ns = 0;
+	v->who = memfd_create("dcpid-values", MFD_CLOEXEC);
+	r = v->who < 0 || ftruncate(v->who, 1) < 0 ? -errno : spawn(v);
+	if (r < 0) {
+		end(v, true, END_MS);
+		return r;
+	}
+	v->state = VALUES_STARTING;
+	v->stats.starts++;
+	return 0;
+}
+
+/* The last trace was: profilers come to their ends, for a second at most. It calls the profilers'
+ * prof_fini and fini, which may be without end: then it is killed. */
+static void finish(struct values *v)
+{
+	end(v, v->state != VALUES_RUNNING, v->state == VALUES_RUNNING ? FINI_MS : END_MS);
+}
+
+/* A profiler is not to be loaded again. */
+static void give_up(struct values *v, uint32_t profiler, const char *why)
+{
+	struct values_profiler *p = &v->profilers[profiler];
+
+	p->stats.given_up = true;
+	base_log(BASE_LOG_WARN, "value profiler '%s' is given up: %s",
+		 p->name[0] ? p->name : p->given, why);
+}
+
+bool values_any_left(const struct values *v)
+{
+	for (uint32_t i = 0; i < v->nr_profilers; i++)
+		if (!v->profilers[i].stats.given_up)
+			return true;
+	return false;
+}
+
+/* The profiler that was working; NULL: none. */
+static struct values_profiler *at_work(const struct values *v)
+{
+	uint8_t who = 0;
+
+	if (v->who < 0 || pread(v->who, &who, 1, 0) != 1 || !who || who > v->nr_profilers)
+		return NULL;
+	return &v->profilers[who - 1];
+}
+
+static void note_fault(struct values *v, struct values_profiler *p, const char *what)
+{
+	const char *name = p ? p->name[0] ? p->name : p->given : "";
+
+	if (!p) {
+		base_log(BASE_LOG_WARN, "dcpid-values %s; traces lost: %u", what, v->nr_pending);
+		return;
+	}
+	base_log(BASE_LOG_WARN, "value profiler '%s' %s; traces lost: %u", name, what,
+		 v->nr_pending);
+	if (p->stats.crashes + p->stats.hangs >= VALUES_FAULTS_MAX)
+		give_up(v, (uint32_t)(p - v->profilers), "this was the last time");
+}
+
+/* It has not answered, or is at its end: end it, and note whose fault it was. Traces stay pending,
+ * though nobody has them. */
+static void end_hung(struct values *v)
+{
+	struct values_profiler *p = at_work(v);
+
+	end(v, true, END_MS);
+	if (p)
+		p->stats.hangs++;
+	note_fault(v, p, "does not answer");
+}
+
+static void end_crashed(struct values *v)
+{
+	struct values_profiler *p = at_work(v);
+	char what[64];
+	int status = end(v, false, END_MS);
+
+	if (WIFSIGNALED(status))
+		snprintf(what, sizeof(what), "was ended by signal %d", WTERMSIG(status));
+	else
+		snprintf(what, sizeof(what), "has ended its process");
+	if (p)
+		p->stats.crashes++;
+	note_fault(v, p, what);
+}
+
+/* The next message, at most VALUES_MESSAGE_MAX bytes of it, never waiting: its length, 0: it has
+ * ended, -EAGAIN: there is none, -errno. */
+static ssize_t next_message(const struct values *v, void *to)
+{
+	ssize_t n;
+
+	do
+		n = recv(v->helper.sock, to, VALUES_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -104,7 +247,7 @@ static int wait_for_message(const struct values *v, uint64_t deadline)
 /* No word of it: one of the profilers is at fault. */
 static int fail_silent(struct values *v, bool hung, struct base_err *err)
 {
-	hung ? values_end_hung(v) : values_end_crashed(v);
+	hung ? end_hung(v) : end_crashed(v);
 	for (uint32_t i = 0; i < v->nr_profilers; i++)
 		if (v->profilers[i].stats.crashes || v->profilers[i].stats.hangs)
 			return base_fail(err, hung ? -ETIMEDOUT : -DCPI_EHELPER,
@@ -120,12 +263,12 @@ static int first_start(struct values *v, struct base_err *err)
 	static _Alignas(8) uint8_t message[VALUES_MESSAGE_MAX];
 	struct values_failed failed;
 	ssize_t n;
-	int r = values_start(v);
+	int r = start(v);
 
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot start '%s'", v->helper.program);
 	r = wait_for_message(v, base_now_ns() + VALUES_START_PATIENCE * v->patience_ns);
-	n = r < 0 ? 0 : values_next_message(v, message);
+	n = r < 0 ? 0 : next_message(v, message);
 	if (r < 0 || n <= 0)
 		return fail_silent(v, r == -ETIMEDOUT, err);
 	if (take_ready(v, message, (size_t)n) == 0)
@@ -173,7 +316,7 @@ void values_close(struct values *v)
 {
 	if (!v)
 		return;
-	values_finish(v);
+	finish(v);
 	free_all(v);
 }
 
@@ -387,10 +530,10 @@ static void take_start(struct values *v, const void *message, size_t len)
 	if (take_ready(v, message, len) == 0)
 		return;
 	if (take_failed(message, len, &failed) == 0 && failed.profiler < v->nr_profilers)
-		values_give_up(v, failed.profiler, failed.err.text);
+		give_up(v, failed.profiler, failed.err.text);
 	else
 		base_log(BASE_LOG_WARN, "'%s' gave no proper answer", v->helper.program);
-	values_dismiss(v);
+	end(v, true, END_MS);
 }
 
 /* All that has come. */
@@ -401,13 +544,13 @@ static int take_messages(struct values *v, struct receiver *to)
 	int r = 0;
 
 	while (r >= 0 && v->state != VALUES_DEAD) {
-		ssize_t n = values_next_message(v, message);
+		ssize_t n = next_message(v, message);
 
 		if (n == -EAGAIN)
 			return r;
 		v->waited_ns = 0;
 		if (n <= 0)
-			values_end_crashed(v);
+			end_crashed(v);
 		else if (n > VALUES_MESSAGE_MAX)
 			fault = true;
 		else if (v->state == VALUES_STARTING)
@@ -415,7 +558,7 @@ static int take_messages(struct values *v, struct receiver *to)
 		else
 			r = take_tuples(v, message, (size_t)n, to, &fault);
 		if (fault)
-			values_end_hung(v);
+			end_hung(v);
 	}
 	return r;
 }
@@ -431,7 +574,7 @@ static void look_at_the_clock(struct values *v)
 	v->waited_ns += since < v->patience_ns / 2 ? since : v->patience_ns / 2;
 	if (v->waited_ns >
 	    (v->state == VALUES_STARTING ? VALUES_START_PATIENCE : 1) * v->patience_ns)
-		values_end_hung(v);
+		end_hung(v);
 }
 
 static int lose_pending(struct values *v, struct receiver *to)
@@ -461,7 +604,7 @@ int values_receive(struct values *v,
 	if (r >= 0 && v->state == VALUES_DEAD)
 		r = lose_pending(v, &to);
 	if (r >= 0 && v->state == VALUES_DEAD && values_any_left(v) &&
-	    base_now_ns() - v->started_ns >= v->pause_ns && values_start(v) < 0)
+	    base_now_ns() - v->started_ns >= v->pause_ns && start(v) < 0)
 		base_log(BASE_LOG_WARN, "cannot start '%s'", v->helper.program);
 	return r < 0 ? r : to.calls;
 }

@@ -8,9 +8,14 @@
 #define DCPI_VALUES_ARGS_H
 
 #include "replay.h"
-#include "values_capture.h"
 
 #define VALUES_ARG "values.arg" /* and the number, from 0 */
+
+#if defined(__aarch64__)
+#define VALUES_ARCH VTRACE_AARCH64
+#else
+#define VALUES_ARCH VTRACE_X86_64
+#endif
 
 enum {
 	VALUES_NR_ARGS = VALUES_ARCH == VTRACE_AARCH64 ? 8 : 6,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client's parts: the process's life (life.c), traces and tuples (values.c). */
+/* The client from within. */
 #ifndef DCPI_VALUES_INTERNAL_H
 #define DCPI_VALUES_INTERNAL_H
 
@@ -49,23 +49,7 @@ int values_open_timeout(const char *helper_dir, const char *const *profilers, si
 			bool context, uint64_t patience_ns, struct values **out,
 			struct base_err *err);
 
-/* Begin a process, which will say when it is ready. 0 or -errno. */
-int values_start(struct values *v);
-/* It has not answered, or is at its end: end it, and note whose fault it was. Traces stay pending,
- * though nobody has them. */
-void values_end_hung(struct values *v);
-void values_end_crashed(struct values *v);
-/* End it and note nothing. */
-void values_dismiss(struct values *v);
-/* The last trace was: profilers come to their ends, for a second at most. */
-void values_finish(struct values *v);
-/* A profiler is not to be loaded again. */
-void values_give_up(struct values *v, uint32_t profiler, const char *why);
 /* Is a profiler left that is not given up? */
 bool values_any_left(const struct values *v);
-
-/* The next message, at most VALUES_MESSAGE_MAX bytes of it, never waiting: its length, 0: it has
- * ended, -EAGAIN: there is none, -errno. */
-ssize_t values_next_message(const struct values *v, void *to);
 
 #endif

@@ -17,7 +17,7 @@
 
 #include "fake_registry.h"
 #include "record.h"
-#include "values_capture.h"
+#include "values_args.h"
 #include "values_internal.h"
 #include "values_replay.h"
 
