@@ -300,6 +300,8 @@ int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platfo
 		r = base_fail(err, -EAGAIN, "epoch '%s' was written while it was read", epoch);
 	if (r >= 0)
 		r = store_batch_add(out, &batch);
+	if (r >= 0 && how->ver)
+		*how->ver = p->ver;
 	store_batch_release(&batch);
 	return r < 0 ? base_fail_errno(err, r, "cannot pack epoch '%s' of '%s'", epoch, platform)
 		     : 0;
