@@ -264,6 +264,8 @@ static int pack(struct store_pack *p)
 	p->ver = p->written > p->how->above ? p->written : p->how->above + 1;
 	r = profdb_walk(p->db, p->epoch, p->platform, take_profile, take_bad, p, p->err);
 	if (r >= 0)
+		r = store_pack_callers(p);
+	if (r >= 0)
 		r = store_pack_totals(p);
 	if (r >= 0)
 		r = store_pack_work(p);

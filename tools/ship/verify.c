@@ -2,9 +2,9 @@
 /* The sums of a database's epochs are compared with those that the store has of them. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ship.h"
 
@@ -184,12 +184,12 @@ static int check_again(struct checking *c, struct base_err *err)
 /* A server whose replica has not all rows yet has them soon; the last comparison tells. */
 static int check_later(struct checking *c, unsigned int seconds, struct base_err *err)
 {
-	unsigned int pause = 1, left = seconds;
+	uint64_t pause = 100, left = UINT64_C(1000) * seconds; /* ms */
 	int r = 0;
 
 	while (r >= 0 && c->wrong.len && left && !(c->g->stop && *c->g->stop)) {
 		pause = pause < left ? pause : left;
-		sleep(pause);
+		poll(NULL, 0, (int)pause);
 		left -= pause;
 		pause *= 2;
 		c->tell = !left;

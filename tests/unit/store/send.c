@@ -13,7 +13,9 @@
 struct shared {
 	volatile uint64_t requests, wrong; /* so many answers are wrong */
 	volatile bool trouble, drips, healed;
-	volatile uint64_t answer; /* to every question */
+	volatile uint64_t columns; /* the answer to questions about columns */
+	volatile uint64_t answer;  /* and to all others */
+	char log[1 << 16];	  /* all requests' bodies, a line each */
 };
 
 struct fixture {
@@ -65,13 +67,15 @@ static void refuse(int c, const char *text)
 			     strlen(text), text));
 }
 
-static void take(int c, struct shared *shared, bool question)
+static void take(int c, struct shared *shared, bool question, bool columns)
 {
 	char answer[256];
 	int len = snprintf(answer, sizeof(answer),
 			   "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n",
 			   question ? 8 : 0);
-	uint64_t number = shared->wrong ? 1 : shared->answer;
+	uint64_t number = columns	  ? shared->columns
+			  : shared->wrong ? 1
+					  : shared->answer;
 
 	shared->wrong -= shared->wrong > 0;
 	if (question)
@@ -90,6 +94,15 @@ static void drip(int c)
 		usleep(50000);
 }
 
+static void note(struct shared *shared, const char *request)
+{
+	const char *body = strstr(request, "\r\n\r\n");
+	size_t len = strlen(shared->log);
+
+	if (body)
+		snprintf(shared->log + len, sizeof(shared->log) - len, "%s\n", body + 4);
+}
+
 static void answer(int c, struct shared *shared)
 {
 	static char request[1 << 20];
@@ -98,6 +111,7 @@ static void answer(int c, struct shared *shared)
 	if (!len)
 		return;
 	shared->requests++;
+	note(shared, request);
 	if (shared->drips)
 		drip(c);
 	else if (shared->trouble)
@@ -107,7 +121,8 @@ static void answer(int c, struct shared *shared)
 	else if (!shared->healed && memmem(request, len, "POISON", 6))
 		refuse(c, "Code: 33, DB::Exception: Cannot read all data");
 	else
-		take(c, shared, memmem(request, len, "SELECT", 6));
+		take(c, shared, memmem(request, len, "SELECT", 6),
+		     memmem(request, len, "system.columns", 14));
 }
 
 static void serve(int fd, struct shared *shared)
@@ -418,6 +433,62 @@ static void test_verify(void **state)
 	assert_int_equal(verify(f->spool, f->server, dir, &g, 0, NULL), 0);
 }
 
+/* ---- versions of the tables ------------------------------------------------------------------ */
+
+static const struct store_step made_up[] = {
+	{ 2, STORE_PROF, "a", "UInt8" },
+	{ 3, STORE_WORK, "b", "UInt8 DEFAULT 7" },
+	{ 0, STORE_PROF, NULL, NULL },
+};
+
+/* The answer to "which version, and which mark?", of eight bytes: @version, and "abc". */
+static void set_version(struct fixture *f, uint64_t version)
+{
+	f->shared->answer = version | UINT64_C(3) << 32 | UINT64_C(0x636261) << 40;
+	f->shared->log[0] = 0;
+}
+
+static bool asked(const struct fixture *f, const char *text)
+{
+	return strstr(f->shared->log, text);
+}
+
+/* An older store gets what it lacks, the version last; one of now or later is left alone. */
+static void test_migrate(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_schema_how how = { .cluster = NULL }, cluster = { .cluster = "c" };
+	struct base_err err = { 0 };
+	const char *step;
+
+	set_version(f, 2);
+	assert_int_equal(store_schema_migrate(f->server, made_up, 3, &how, NULL), 0);
+	assert_false(asked(f, "ALTER TABLE prof"));
+	assert_true(asked(f, "CREATE TABLE IF NOT EXISTS totals"));
+	step = strstr(f->shared->log, "ALTER TABLE work ADD COLUMN b UInt8 DEFAULT 7\n");
+	assert_non_null(step);
+	assert_non_null(strstr(step, "INSERT INTO schema SELECT 3, any(id) FROM schema "));
+	set_version(f, 1);
+	assert_int_equal(store_schema_migrate(f->server, made_up, 3, &how, NULL), 0);
+	assert_true(asked(f, "ALTER TABLE prof ADD COLUMN a UInt8\n"));
+	assert_true(asked(f, "ALTER TABLE work ADD"));
+	/* A column that is there is left alone. */
+	set_version(f, 1);
+	f->shared->columns = 1;
+	assert_int_equal(store_schema_migrate(f->server, made_up, 3, &how, NULL), 0);
+	assert_false(asked(f, "ALTER"));
+	assert_true(asked(f, "INSERT INTO schema"));
+	set_version(f, 3);
+	assert_int_equal(store_schema_migrate(f->server, made_up, 3, &how, NULL), 0);
+	assert_false(asked(f, "ALTER"));
+	set_version(f, 4);
+	assert_int_equal(store_schema_migrate(f->server, made_up, 3, &how, &err), -DCPI_EVERSION);
+	assert_non_null(strstr(err.hint, "older"));
+	set_version(f, 1);
+	assert_int_equal(store_schema_migrate(f->server, made_up, 3, &cluster, NULL), -DCPI_EUSAGE);
+	assert_false(asked(f, "ALTER"));
+}
+
 int main(void)
 {
 #define server_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -425,6 +496,7 @@ int main(void)
 		server_test(test_poison),   server_test(test_trouble), server_test(test_silent),
 		server_test(test_folders),  server_test(test_deadline), server_test(test_stopped),
 		cmocka_unit_test(test_pauses), server_test(test_verify),
+		server_test(test_migrate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
