@@ -291,7 +291,7 @@ static void hint_at_trust(struct store_server *s, struct base_err *err)
 	else if (why >= 18 && why <= 21)
 		base_hint(err, "DCPI_STORE_CA names a file with the certificate of the authority "
 			       "that signed the server's");
-	else if (!why)
+	else if (why <= 1) /* libcurl has looked at the name alone, and failed */
 		base_hint(err, "the address must have a name that is in the server's certificate");
 }
 

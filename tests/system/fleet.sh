@@ -27,27 +27,7 @@ store() { echo "clickhouse://127.0.0.1:${fleet_http[${1:-0}]}/dcpi"; }
 
 # ---- databases -------------------------------------------------------------------------------------
 
-# epochs NAME FIRST LAST: with a few images each, one of another machine's too, and one of its own.
-epochs()
-{
-	local e i
-	echo "platform $1"
-	for ((e = $2; e < $3; e++)); do
-		echo "epoch $((1790000000 + 3600 * e))"
-		echo "profile file /opt/app/app $app"
-		printf 'event %s\n' 'cpu-clock 1000000' 'imiss 5000'
-		for i in 1 2 3 4 5; do echo "at $((4096 + 16 * (RANDOM % 40))) $((RANDOM * RANDOM % 100000 + 1)) $((RANDOM % 9))"; done
-		echo "profile file /opt/$1/own-$((RANDOM % 5))"
-		echo "id $(printf '%s' "$1" | od -An -tx1 | tr -d ' \n')$((RANDOM % 5 + 10))aabbccdd"
-		echo 'event cpu-clock 1000000'
-		for i in 1 2 3; do echo "at $((64 * (RANDOM % 100))) $((RANDOM % 100 + 1))"; done
-		echo "profile named (idle)"
-		echo 'event cpu-clock 1000000'
-		echo "at 0 $((RANDOM * 200000))"
-		echo finish
-	done
-}
-make() { mkdir -p "$work/$1" && "$mkdb" "$work/$1" </dev/null && epochs "$1" "$2" "$3" | "$mkdb" "$work/$1"; }
+make() { fleet_database "$mkdb" "$work/$1" "$1" "$2" "$3"; }
 
 # send NAME [OPTION…]
 send() { "$ship" -quiet -db "$work/$1" -to "$(store)" "${@:2}"; }
