@@ -21,7 +21,7 @@ struct store_server {
 	bool too_long;
 	long timeout_ms;
 	const volatile sig_atomic_t *stop; /* or NULL */
-	char said[CURL_ERROR_SIZE];	   /* what libcurl tells of the last failure */
+	char said[CURL_ERROR_SIZE];	   /* libcurl tells of the last failure here */
 };
 
 static size_t take_answer(char *data, size_t size, size_t nr, void *ctx)

@@ -59,12 +59,6 @@ static int make_groups(struct work *x)
 	return r;
 }
 
-/* A profile of that image, without counts. NULL: no memory. */
-static struct profdb_profile *profile_of(const struct profdb_image_ref *ref)
-{
-	return profdb_profile_new(ref->kind, &ref->id, ref->stem ? ref->stem : ref->path);
-}
-
 static int make_images(struct work *x)
 {
 	size_t nr = profdb_workloads_nr_images(x->w);
@@ -74,7 +68,8 @@ static int make_images(struct work *x)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		const struct profdb_image_ref *ref = profdb_workloads_image(x->w, i);
-		struct profdb_profile *p = profile_of(ref);
+		struct profdb_profile *p =
+			profdb_profile_new(ref->kind, &ref->id, ref->stem ? ref->stem : ref->path);
 
 		if (!p)
 			return -ENOMEM;
@@ -249,47 +244,5 @@ int store_pack_work(struct store_pack *p)
 		r = put_part(p, "workloads", profdb_workloads_bytes);
 	if (r >= 0)
 		r = put_part(p, "callpaths", profdb_callpaths_bytes);
-	return r;
-}
-
-/* ---- images on call paths ----------------------------------------------------------------------
- */
-
-/* Of files with one build-id but other code a call path does not tell which it means. */
-static bool is_forged(const struct store_pack *p, const struct profdb_image_ref *ref)
-{
-	for (size_t i = 0; i < p->nr_met; i++) {
-		const struct profdb_profile *h = p->met[i].header;
-
-		if (profdb_profile_word(h, "text") && profdb_profile_kind(h) == ref->kind &&
-		    base_id_equal(profdb_profile_image(h), &ref->id))
-			return true;
-	}
-	return false;
-}
-
-static int meet(struct store_pack *p, const struct profdb_image_ref *ref)
-{
-	struct profdb_profile *profile = profile_of(ref);
-	int r = profile ? store_pack_meet(p, profile) : -ENOMEM;
-
-	profdb_profile_free(profile);
-	return r;
-}
-
-int store_pack_callers(struct store_pack *p)
-{
-	struct profdb_callpaths *c;
-	int r = profdb_callpaths_load(p->db, p->epoch, p->platform, &c, NULL);
-
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	for (size_t i = 0; i < profdb_callpaths_nr_images(c) && r >= 0; i++) {
-		const struct profdb_image_ref *ref = profdb_callpaths_image(c, i);
-
-		if (!is_forged(p, ref))
-			r = meet(p, ref);
-	}
-	profdb_callpaths_free(c);
 	return r;
 }

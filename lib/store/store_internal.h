@@ -87,8 +87,6 @@ int store_pack_keyed(struct store_pack *p, enum store_table_nr t, size_t from);
 int store_pack_offered(struct store_pack *p, const void *key, size_t len);
 /* The image of this profile is in the epoch: notes it once. 0 or -ENOMEM. */
 int store_pack_meet(struct store_pack *p, const struct profdb_profile *profile);
-/* Meets the images that are on call paths alone, after those with samples. 0 or -ENOMEM. */
-int store_pack_callers(struct store_pack *p);
 /* Rows of images, their symbols, contents, and the sums of their routines. 0 or negative. */
 int store_pack_totals(struct store_pack *p);
 /* The row of the image @ai, which the store lacks; @img is NULL where it could not be opened. */

@@ -190,7 +190,7 @@ untrusted()
 	refused "$1" "$2" env DCPI_STORE_CA="$3" "$ship" -db "$work/epsilon" -credentials "$work/password" \
 		-to "clickhouses://shipper@localhost:$front_port/dcpi"
 	grep -q '^hint: ' "$work/said" || fail "$1: no hint: $(cat "$work/said")"
-	[ -z "$(grep -v '^front: ' "$work/front.log")" ] || fail "$1: something was sent: $(cat "$work/front.log")"
+	! grep -a -v -q '^front: ' "$work/front.log" || fail "$1: something was sent: $(cat "$work/front.log")"
 	[ "$(waiting epsilon)" = 5 ] || fail "$1: $(waiting epsilon) of 5 batches wait"
 }
 untrusted "an unknown authority" 'cannot be trusted.*' "$work/theirs.pem" good

@@ -200,11 +200,9 @@ static int send_from(struct store_server *s, int dir_fd, struct send *out, struc
 
 static int round_of(struct spool *sp, int dir_fd, struct send *out, struct base_err *err)
 {
-	struct gather g = { .prog = cmd.name,
-			    .platform = platform,
-			    .as = as,
-			    .open = open_too,
-			    .stop = &stopped };
+	struct gather g = {
+		.prog = cmd.name, .platform = platform, .as = as, .open = open_too, .stop = &stopped
+	};
 	struct store_server *s = NULL;
 	struct base_err why = { 0 };
 	int sent = to ? open_store(sp, &s, err) : 0;

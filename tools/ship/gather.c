@@ -98,8 +98,8 @@ static int write_keys(struct gathering *x, const char *epoch, const char *platfo
 }
 
 /*
- * The batch is made, then it is noted, then others may see it. A kill in between leaves a batch that
- * is finished at the next start, or one that is not noted: it is made anew then.
+ * The batch is made, then it is noted, then others may see it. A kill in between leaves a batch
+ * that is finished at the next start, or one that is not noted: it is made anew then.
  */
 static int put(struct gathering *x, const char *epoch, const char *platform,
 	       const struct gather_parts *parts, const struct store_batch *b, struct base_err *err)

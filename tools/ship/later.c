@@ -13,7 +13,7 @@ struct refused {
 	uint64_t turn;	/* the last one in which it was tried */
 	uint64_t tries; /* of turns in which the store took other batches */
 	int64_t tried, due;
-	bool seen; /* in this turn's list */
+	bool seen; /* this turn's list has it */
 };
 
 static struct refused *find(const struct later *l, const char *name)
@@ -66,7 +66,7 @@ struct later_rank later_rank(struct later *l, const char *name, int64_t now)
 		x->seen = true;
 	if (x && x->tries)
 		return (struct later_rank){ x->due > now ? LATER_NOT_YET : LATER_ALONE, x->due };
-	/* Of one folder those that were not tried come first. */
+	/* Batches that were not tried come before others of their folder. */
 	if (x)
 		return (struct later_rank){ LATER_BEHIND, (int64_t)(2 * x->turn + 1) };
 	return (struct later_rank){ first ? LATER_BEHIND : LATER_FIRST, (int64_t)(2 * first) };

@@ -28,9 +28,9 @@ struct sending {
 	int dir_fd;
 	struct names n;
 	struct send *out;
-	size_t refused; /* batches, one behind the other, that the store refused */
-	bool trouble;	/* so many, or it gives no answer: the turn is over */
-	bool stays;	/* one of all was not taken, and is still there */
+	size_t refused;	     /* batches, one behind the other, that the store refused */
+	bool trouble;	     /* so many, or it gives no answer: the turn is over */
+	bool stays;	     /* one of all was not taken, and is still there */
 	struct base_err why; /* the last refusal */
 };
 
@@ -57,9 +57,8 @@ static int add_name(struct names *n, const char *folder, const char *name)
 {
 	int r = base_grow(&n->v, &n->cap, n->nr + 1, sizeof(*n->v));
 
-	if (r < 0 ||
-	    asprintf(&n->v[n->nr].name, "%s%s%s", folder ? folder : "", folder ? "/" : "", name) <
-		    0)
+	if (r < 0 || asprintf(&n->v[n->nr].name, "%s%s%s", folder ? folder : "", folder ? "/" : "",
+			      name) < 0)
 		return -ENOMEM;
 	n->nr++;
 	return 0;
@@ -290,7 +289,7 @@ static ssize_t send_some(struct sending *x, size_t from, struct base_err *err)
 	return r < 0 ? r : to;
 }
 
-/* Those that come alone are the last. */
+/* Batches that are sent alone are the last. */
 static int send_all(struct sending *x, struct base_err *err)
 {
 	size_t at = 0, end = x->n.nr;

@@ -72,9 +72,9 @@ void spool_keys_name(const char *epoch, const char *platform, char name[128]);
 uint64_t spool_waiting(const struct spool *s, size_t *nr);
 /*
  * Writes a batch that lasts, beside all that wait, and that nobody sees yet: its name goes to
- * spool_show or spool_drop. One that a killed program had held is shown at the next spool_open where
- * its epoch is noted as shipped, or its version in the file of keys; else it is removed. -ENOSPC:
- * the spool's limit is reached.
+ * spool_show or spool_drop. One that a killed program had held is shown at the next spool_open
+ * where its epoch is noted as shipped, or its version in the file of keys; else it is removed.
+ * -ENOSPC: the spool's limit is reached.
  */
 #define SPOOL_NAME (PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 40)
 int spool_hold(struct spool *s, const char *epoch, const char *platform, uint64_t ver,
@@ -86,9 +86,9 @@ void spool_drop(struct spool *s, const char *name);
 
 struct gather {
 	const char *prog;
-	const char *platform; /* NULL: all of the database */
-	const char *as;	      /* its name in the store, or NULL */
-	bool open;	      /* epochs that are still written, too */
+	const char *platform;		   /* NULL: all of the database */
+	const char *as;			   /* its name in the store, or NULL */
+	bool open;			   /* epochs that are still written, too */
 	const volatile sig_atomic_t *stop; /* no further epoch where it is not 0; or NULL */
 	uint64_t packed;		   /* result: number of epochs */
 };

@@ -20,7 +20,7 @@ struct checking {
 	const struct gather *g;
 	struct sums here;
 	size_t checked;
-	bool tell; /* what differs is printed */
+	bool tell;	       /* differences are printed */
 	struct base_buf wrong; /* "EPOCH/PLATFORM" of those that differ, each ended by a 0 */
 };
 
@@ -162,7 +162,7 @@ static int check_epoch(struct checking *c, const char *epoch, struct base_err *e
 	return r;
 }
 
-/* Those that differed are compared once more. */
+/* Epochs that differed are compared once more. */
 static int check_again(struct checking *c, struct base_err *err)
 {
 	struct base_buf before = c->wrong;

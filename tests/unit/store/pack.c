@@ -487,8 +487,8 @@ static void test_callers(void **state)
 	assert_int_equal(profdb_flush_put_callpaths(db, c, NULL), 0);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 	b = pack(*state, db, &how);
-	assert_non_null(memmem(b.rows[STORE_IMAGE].data, b.rows[STORE_IMAGE].len, "vmlinux-test",
-			       12));
+	assert_non_null(
+		memmem(b.rows[STORE_IMAGE].data, b.rows[STORE_IMAGE].len, "vmlinux-test", 12));
 	assert_true(b.rows[STORE_CONTENT].len > 0);
 	assert_non_null(memmem(b.rows[STORE_CONTENT].data, b.rows[STORE_CONTENT].len, "second", 6));
 	profdb_callpaths_free(c);
@@ -543,8 +543,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_same),  scratch_test(test_routines), scratch_test(test_gone),
-		scratch_test(test_known), scratch_test(test_left_out),
-		scratch_test(test_callers),
+		scratch_test(test_known), scratch_test(test_left_out), scratch_test(test_callers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

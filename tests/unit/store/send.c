@@ -15,7 +15,7 @@ struct shared {
 	volatile bool trouble, drips, healed;
 	volatile uint64_t columns; /* the answer to questions about columns */
 	volatile uint64_t answer;  /* and to all others */
-	char log[1 << 16];	  /* all requests' bodies, a line each */
+	char log[1 << 16];	   /* all requests' bodies, a line each */
 };
 
 struct fixture {
@@ -62,9 +62,10 @@ static void refuse(int c, const char *text)
 	char answer[256];
 
 	say(c, answer,
-	    (size_t)snprintf(answer, sizeof(answer),
-			     "HTTP/1.1 500 Error\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
-			     strlen(text), text));
+	    (size_t)snprintf(
+		    answer, sizeof(answer),
+		    "HTTP/1.1 500 Error\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+		    strlen(text), text));
 }
 
 static void take(int c, struct shared *shared, bool question, bool columns)
@@ -73,9 +74,7 @@ static void take(int c, struct shared *shared, bool question, bool columns)
 	int len = snprintf(answer, sizeof(answer),
 			   "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n",
 			   question ? 8 : 0);
-	uint64_t number = columns	  ? shared->columns
-			  : shared->wrong ? 1
-					  : shared->answer;
+	uint64_t number = columns ? shared->columns : shared->wrong ? 1 : shared->answer;
 
 	shared->wrong -= shared->wrong > 0;
 	if (question)
@@ -276,7 +275,8 @@ static void test_poison(void **state)
 	assert_int_equal(code, 0);
 }
 
-/* A server in trouble is asked a few times a turn, and gets everything in one request afterwards. */
+/* A server in trouble is asked a few times a turn, and gets everything in one request afterwards.
+ */
 static void test_trouble(void **state)
 {
 	struct fixture *f = *state;
@@ -493,8 +493,9 @@ int main(void)
 {
 #define server_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		server_test(test_poison),   server_test(test_trouble), server_test(test_silent),
-		server_test(test_folders),  server_test(test_deadline), server_test(test_stopped),
+		server_test(test_poison),      server_test(test_trouble),
+		server_test(test_silent),      server_test(test_folders),
+		server_test(test_deadline),    server_test(test_stopped),
 		cmocka_unit_test(test_pauses), server_test(test_verify),
 		server_test(test_migrate),
 	};
