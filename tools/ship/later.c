@@ -7,6 +7,7 @@
 #include "ship.h"
 
 enum { PAUSE_FIRST = 60, PAUSE_MOST = 3600, PAUSES = 6, FORGET_AFTER = 3600 };
+enum { TROUBLES = 3, TROUBLE_MOST = 600, TROUBLE_PAUSES = 4 };
 
 struct refused {
 	char *name;
@@ -133,7 +134,30 @@ static void drop_old(struct later *l, int64_t now)
 	}
 }
 
-size_t later_end(struct later *l, bool took, int64_t now)
+int64_t later_pause(const struct later *l, int64_t now)
+{
+	int64_t left = l->not_before - now;
+
+	/* More than the longest is a clock that was set back. */
+	return left > 0 && left <= TROUBLE_MOST ? left : 0;
+}
+
+static void note_trouble(struct later *l, bool took, bool trouble, int64_t now)
+{
+	int64_t pause = TROUBLE_MOST;
+
+	if (took || !trouble) {
+		l->troubles = 0;
+		return;
+	}
+	if (++l->troubles < TROUBLES)
+		return;
+	if (l->troubles < TROUBLES + TROUBLE_PAUSES)
+		pause = (int64_t)PAUSE_FIRST << (l->troubles - TROUBLES);
+	l->not_before = now + pause;
+}
+
+size_t later_end(struct later *l, bool took, bool trouble, int64_t now)
 {
 	size_t blamed = 0;
 	void *value;
@@ -147,6 +171,7 @@ size_t later_end(struct later *l, bool took, int64_t now)
 		if (took)
 			blamed += blame(x, now);
 	}
+	note_trouble(l, took, trouble, now);
 	drop_old(l, now);
 	return blamed;
 }

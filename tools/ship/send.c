@@ -289,7 +289,7 @@ static ssize_t send_some(struct sending *x, size_t from, struct base_err *err)
 	return r < 0 ? r : to;
 }
 
-/* Batches that are sent alone are the last. */
+/* Batches that are sent alone are the last; those whose pause is not over were told of before. */
 static int send_all(struct sending *x, struct base_err *err)
 {
 	size_t at = 0, end = x->n.nr;
@@ -297,7 +297,6 @@ static int send_all(struct sending *x, struct base_err *err)
 
 	while (end && x->n.v[end - 1].rank.class == LATER_NOT_YET)
 		end--;
-	x->stays = end < x->n.nr;
 	while (r >= 0 && !x->trouble && at < end && x->n.v[at].rank.class < LATER_ALONE) {
 		r = send_some(x, at, err);
 		at = r < 0 ? at : (size_t)r;
@@ -324,13 +323,18 @@ static int begin(struct sending *x, struct base_err *err)
 int send_batches(struct store_server *s, int dir_fd, struct send *out, struct base_err *err)
 {
 	struct sending x = { .s = s, .dir_fd = dir_fd, .out = out };
+	int64_t pause = later_pause(&out->later, (int64_t)time(NULL));
 	int r;
 
 	out->batches = out->bytes = 0;
+	if (pause)
+		return base_fail(err, -EAGAIN,
+				 "the store took nothing: it is left alone for %lld s",
+				 (long long)pause);
 	r = begin(&x, err);
 	if (r >= 0)
 		r = send_all(&x, err);
-	if (later_end(&out->later, out->batches > 0, (int64_t)time(NULL)))
+	if (later_end(&out->later, out->batches > 0, x.trouble, (int64_t)time(NULL)))
 		forget_known(&x, "*");
 	names_release(&x.n);
 	if (r < 0 || !x.stays)

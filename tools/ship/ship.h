@@ -112,14 +112,17 @@ int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base
  * says nothing about one, and the next turn tries others first. A batch that is refused while
  * others are taken has a fault of its own: it is tried alone, behind the others, after pauses that
  * grow from a minute to an hour. Batches in a folder where one was refused come behind those of
- * other folders for an hour. All of it is forgotten at the end of the program, which costs a turn.
- * Zero-initialize.
+ * other folders for an hour. After three turns in a row in which it took none the store is left
+ * alone for a minute, and in the end for ten: a full ClickHouse keeps what it could not write for a
+ * day. All of it is forgotten at the end of the program, which costs a turn. Zero-initialize.
  */
 struct later {
 	struct base_map by_name;
 	struct base_map folders; /* the turn of the oldest of a folder's batches */
 	struct base_map skipped; /* folders with a batch that was refused in this turn */
 	uint64_t turn;
+	unsigned int troubles; /* turns in a row in which the store took none */
+	int64_t not_before;    /* the next turn that is more than a pause */
 };
 
 enum later_class {
@@ -134,10 +137,12 @@ struct later_rank {
 	int64_t when; /* within a class the lowest comes first */
 };
 
-/* A turn begins, or has ended, in which the store @took some batch. -ENOMEM; the number of batches
- * that have a fault of their own since now. */
+/* Seconds that the store is left alone for; 0: a turn may begin. */
+int64_t later_pause(const struct later *l, int64_t now);
+/* A turn begins, or has ended, in which the store @took some batch, or was in @trouble. -ENOMEM;
+ * the number of batches that have a fault of their own since now. */
 int later_begin(struct later *l);
-size_t later_end(struct later *l, bool took, int64_t now);
+size_t later_end(struct later *l, bool took, bool trouble, int64_t now);
 /* @name is "NAME", or "FOLDER/NAME". */
 struct later_rank later_rank(struct later *l, const char *name, int64_t now);
 /* It was refused in this turn. 0 or -ENOMEM. */
@@ -160,7 +165,7 @@ struct send {
  * One turn: sends the batches in the folder, several at once, and removes them. One that is damaged
  * is set aside, as NAME.bad, and told of; one that the store refuses is told of, and waits. What
  * was known of the store is forgotten in both cases, as its images may be in that batch alone.
- * Negative: some wait.
+ * Negative: some were refused, or not tried, and wait.
  */
 int send_batches(struct store_server *s, int dir_fd, struct send *out, struct base_err *err);
 

@@ -212,7 +212,7 @@ int verify(const struct spool *sp, struct store_server *s, const char *db, const
 {
 	struct checking c = { .sp = sp, .s = s, .g = g, .tell = !seconds };
 	char **epochs = NULL;
-	size_t wrong;
+	size_t wrong, waiting;
 	int r = profdb_open(db, false, &c.db, err);
 
 	if (r >= 0) {
@@ -230,5 +230,8 @@ int verify(const struct spool *sp, struct store_server *s, const char *db, const
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot compare '%s' with the store", db);
 	printf("%zu epochs compared, %zu differ\n", c.checked, wrong);
+	spool_waiting(sp, &waiting);
+	if (wrong && waiting)
+		printf("%zu batches wait, and are not in the store yet\n", waiting);
 	return !wrong;
 }
