@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 
 #include "store_internal.h"
 
-enum { ANSWER_MAX = 1 << 30, CONNECT_SECONDS = 10 };
+enum { ANSWER_MAX = 1 << 30, CONNECT_SECONDS = 10, SLOW_BYTES = 100 };
 
 struct store_server {
 	CURL *curl;
@@ -19,6 +20,8 @@ struct store_server {
 	struct base_buf answer;
 	bool too_long;
 	long timeout_ms;
+	const volatile sig_atomic_t *stop; /* or NULL */
+	char said[CURL_ERROR_SIZE];	   /* libcurl tells of the last failure here */
 };
 
 static size_t take_answer(char *data, size_t size, size_t nr, void *ctx)
@@ -27,6 +30,16 @@ static size_t take_answer(char *data, size_t size, size_t nr, void *ctx)
 
 	s->too_long = s->answer.len + size * nr > ANSWER_MAX;
 	return s->too_long || base_buf_append(&s->answer, data, size * nr) < 0 ? 0 : size * nr;
+}
+
+/* libcurl asks this once a second at least. */
+static int is_stopped(void *ctx, curl_off_t to_get, curl_off_t got, curl_off_t to_put,
+		      curl_off_t put)
+{
+	const struct store_server *s = ctx;
+
+	(void)to_get, (void)got, (void)to_put, (void)put;
+	return s->stop && *s->stop;
 }
 
 /* ---- credentials --------------------------------------------------------------------------- */
@@ -82,9 +95,17 @@ static int read_credentials(struct store_server *s, const char *path, struct bas
 
 /* ---- connections --------------------------------------------------------------------------- */
 
+/* One that is empty is not set. */
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
 static int prepare(struct store_server *s)
 {
-	const char *ca = getenv("DCPI_STORE_CA");
+	const char *ca = variable("DCPI_STORE_CA");
 	CURL *c = s->curl = curl_easy_init();
 
 	if (!c)
@@ -96,6 +117,15 @@ static int prepare(struct store_server *s)
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, s);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, s->said);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, is_stopped);
+	curl_easy_setopt(c, CURLOPT_XFERINFODATA, s);
+	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* A name that is still looked up does not hold up the end. */
+	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	if (ca)
 		curl_easy_setopt(c, CURLOPT_CAINFO, ca);
 	if (s->url.user || s->password) {
@@ -114,7 +144,7 @@ int store_open(const char *url, const char *credentials, struct store_server **o
 	int r = s ? store_url_parse(url, &s->url, err) : -ENOMEM;
 
 	if (!credentials)
-		credentials = getenv("DCPI_STORE_CREDENTIALS");
+		credentials = variable("DCPI_STORE_CREDENTIALS");
 	if (r >= 0 && credentials)
 		r = read_credentials(s, credentials, err);
 	if (r >= 0)
@@ -145,6 +175,12 @@ void store_set_timeout(struct store_server *s, unsigned int ms)
 {
 	s->timeout_ms = (long)ms;
 	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, s->timeout_ms);
+	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_TIME, s->timeout_ms / 1000 + 1);
+}
+
+void store_set_stop(struct store_server *s, const volatile sig_atomic_t *stop)
+{
+	s->stop = stop;
 }
 
 const char *store_database(const struct store_server *s)
@@ -168,9 +204,18 @@ static void clean_answer(struct store_server *s)
 	base_text_clean(text);
 }
 
+static int refused_now(struct store_server *s, const char *text, struct base_err *err)
+{
+	base_fail(err, -EAGAIN, "server '%s' cannot do it now: %s", s->url.server, text);
+	if (strstr(text, "o space left") || strstr(text, "NOT_ENOUGH_SPACE") ||
+	    strstr(text, "ot enough space"))
+		base_hint(err, "the server's disk is full; what is not sent waits");
+	return -EAGAIN;
+}
+
 /*
- * The numbers are those of ClickHouse's ErrorCodes. Only errors that are known to lie in the rows
- * are final: a number that is not listed here may pass, as ZooKeeper or a disk comes back.
+ * The numbers are those of ClickHouse's ErrorCodes. One that is not listed here may pass, as
+ * ZooKeeper or a disk comes back.
  */
 static int refused(struct store_server *s, long status, struct base_err *err)
 {
@@ -214,8 +259,7 @@ static int refused(struct store_server *s, long status, struct base_err *err)
 		return base_fail(err, -EPROTO, "server '%s' refuses the rows: %s", s->url.server,
 				 text);
 	default:
-		return base_fail(err, -EHOSTUNREACH, "server '%s' cannot do it now: %s",
-				 s->url.server, text);
+		return refused_now(s, text, err);
 	}
 }
 
@@ -236,6 +280,35 @@ static int make_address(struct store_server *s, const char *sql, struct base_buf
 	return r;
 }
 
+/* The numbers are OpenSSL's; other libraries have none, and get no hint. */
+static void hint_at_trust(struct store_server *s, struct base_err *err)
+{
+	long why = 0;
+
+	curl_easy_getinfo(s->curl, CURLINFO_SSL_VERIFYRESULT, &why);
+	if (why == 10)
+		base_hint(err, "the server's certificate has expired: renew it there");
+	else if (why >= 18 && why <= 21)
+		base_hint(err, "DCPI_STORE_CA names a file with the certificate of the authority "
+			       "that signed the server's");
+	else if (why <= 1) /* libcurl has looked at the name alone, and failed */
+		base_hint(err, "the address must have a name that is in the server's certificate");
+}
+
+static int no_answer(struct store_server *s, CURLcode c, struct base_err *err)
+{
+	const char *why = s->said[0] ? base_text_clean(s->said) : curl_easy_strerror(c);
+
+	if (c == CURLE_ABORTED_BY_CALLBACK)
+		return base_fail(err, -ECANCELED, "stopped while '%s' was asked", s->url.server);
+	if (c != CURLE_PEER_FAILED_VERIFICATION)
+		return base_fail(err, -EHOSTUNREACH, "server '%s' does not answer: %s",
+				 s->url.server, why);
+	base_fail(err, -EHOSTUNREACH, "server '%s' cannot be trusted: %s", s->url.server, why);
+	hint_at_trust(s, err);
+	return -EHOSTUNREACH;
+}
+
 static int perform(struct store_server *s, struct base_err *err)
 {
 	CURLcode c;
@@ -243,13 +316,13 @@ static int perform(struct store_server *s, struct base_err *err)
 
 	base_buf_clear(&s->answer);
 	s->too_long = false;
+	s->said[0] = 0;
 	c = curl_easy_perform(s->curl);
 	if (s->too_long)
 		return base_fail(err, -DCPI_ELIMIT, "the answer of '%s' is above %d MiB",
 				 s->url.server, ANSWER_MAX >> 20);
 	if (c != CURLE_OK)
-		return base_fail(err, -EHOSTUNREACH, "server '%s' does not answer: %s",
-				 s->url.server, curl_easy_strerror(c));
+		return no_answer(s, c, err);
 	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
 	return status == 200 ? 0 : refused(s, status, err);
 }
@@ -291,7 +364,8 @@ int store_do(struct store_server *s, const char *sql, struct base_err *err)
 	return request(s, NULL, sql, strlen(sql), err);
 }
 
-/* A slow line has a second for each 16 KiB, beside the usual time. */
+/* A slow line has a second for each 16 KiB, beside the usual time; a server that neither takes nor
+ * gives a byte has the usual time alone. */
 static int insert_rows(struct store_server *s, const char *sql, const struct base_buf *rows,
 		       struct base_err *err)
 {

@@ -252,6 +252,50 @@ static void take_bad(void *ctx, const char *file, const struct base_err *why)
 		p->how->bad(p->how->ctx, file, why);
 }
 
+/* ---- images on call paths alone ---------------------------------------------------------------
+ */
+
+/* A call path does not tell which file it means where files have one build-id but other code. */
+static bool is_forged(const struct store_pack *p, const struct profdb_image_ref *ref)
+{
+	for (size_t i = 0; i < p->nr_met; i++) {
+		const struct profdb_profile *h = p->met[i].header;
+
+		if (profdb_profile_word(h, "text") && profdb_profile_kind(h) == ref->kind &&
+		    base_id_equal(profdb_profile_image(h), &ref->id))
+			return true;
+	}
+	return false;
+}
+
+static int meet_ref(struct store_pack *p, const struct profdb_image_ref *ref)
+{
+	struct profdb_profile *profile =
+		profdb_profile_new(ref->kind, &ref->id, ref->stem ? ref->stem : ref->path);
+	int r = profile ? store_pack_meet(p, profile) : -ENOMEM;
+
+	profdb_profile_free(profile);
+	return r;
+}
+
+/* It follows the profiles, which know their images better. */
+static int meet_callers(struct store_pack *p)
+{
+	struct profdb_callpaths *c;
+	int r = profdb_callpaths_load(p->db, p->epoch, p->platform, &c, NULL);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < profdb_callpaths_nr_images(c) && r >= 0; i++) {
+		const struct profdb_image_ref *ref = profdb_callpaths_image(c, i);
+
+		if (!is_forged(p, ref))
+			r = meet_ref(p, ref);
+	}
+	profdb_callpaths_free(c);
+	return r;
+}
+
 /* ---- an epoch ----------------------------------------------------------------------------------
  */
 
@@ -263,6 +307,8 @@ static int pack(struct store_pack *p)
 	p->written = profdb_epoch_written(p->db, p->epoch, p->platform);
 	p->ver = p->written > p->how->above ? p->written : p->how->above + 1;
 	r = profdb_walk(p->db, p->epoch, p->platform, take_profile, take_bad, p, p->err);
+	if (r >= 0)
+		r = meet_callers(p);
 	if (r >= 0)
 		r = store_pack_totals(p);
 	if (r >= 0)
@@ -300,6 +346,8 @@ int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platfo
 		r = base_fail(err, -EAGAIN, "epoch '%s' was written while it was read", epoch);
 	if (r >= 0)
 		r = store_batch_add(out, &batch);
+	if (r >= 0 && how->ver)
+		*how->ver = p->ver;
 	store_batch_release(&batch);
 	return r < 0 ? base_fail_errno(err, r, "cannot pack epoch '%s' of '%s'", epoch, platform)
 		     : 0;

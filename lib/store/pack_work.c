@@ -68,7 +68,8 @@ static int make_images(struct work *x)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		const struct profdb_image_ref *ref = profdb_workloads_image(x->w, i);
-		struct profdb_profile *p = profdb_profile_new(ref->kind, &ref->id, ref->path);
+		struct profdb_profile *p =
+			profdb_profile_new(ref->kind, &ref->id, ref->stem ? ref->stem : ref->path);
 
 		if (!p)
 			return -ENOMEM;

@@ -114,6 +114,190 @@ static int has_ttl(struct store_server *s, bool *out, struct base_err *err)
 	return r;
 }
 
+static int do_each(struct store_server *s, const struct base_buf *sql, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t at = 0; r >= 0 && at < sql->len;) {
+		const char *one = (const char *)sql->data + at;
+
+		r = store_do(s, one, err);
+		at += strlen(one) + 1;
+	}
+	return r;
+}
+
+/* ---- versions -------------------------------------------------------------------------------- */
+
+/* The version of the store's tables and the mark of their making, or -DCPI_EVERSION. */
+static int ask_version(struct store_server *s, uint64_t *version, char id[64], struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = store_ask(s,
+			  "SELECT version, id FROM schema ORDER BY version DESC LIMIT 1 "
+			  "FORMAT RowBinary",
+			  &answer, err);
+	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+	size_t len = 0;
+	const char *text;
+
+	*version = r < 0 ? 0 : store_get_number(&reader, 4);
+	text = r < 0 ? NULL : store_get_string(&reader, &len);
+	if (r >= 0 && (!text || reader.at != reader.end || !len || len > 63))
+		r = base_fail(err, -DCPI_EVERSION, "'%s' is no store of profiles",
+			      store_database(s));
+	if (r >= 0) {
+		memcpy(id, text, len);
+		id[len] = 0;
+	}
+	base_buf_release(&answer);
+	return r;
+}
+
+static int fail_version(struct store_server *s, uint64_t version, unsigned int wanted,
+			struct base_err *err)
+{
+	base_fail(err, -DCPI_EVERSION, "store '%s' has version %u, not %u", store_database(s),
+		  (unsigned int)version, wanted);
+	base_hint(err, version > wanted
+			       ? "this program is older than the store"
+			       : "this program is newer than the store: 'dcpiship -make-schema' "
+				 "brings the tables to its version");
+	return -DCPI_EVERSION;
+}
+
+int store_schema_check(struct store_server *s, char id[64], struct base_err *err)
+{
+	uint64_t version;
+	int r = ask_version(s, &version, id, err);
+
+	return r >= 0 && version != STORE_SCHEMA ? fail_version(s, version, STORE_SCHEMA, err) : r;
+}
+
+/* ---- from one version to the next ------------------------------------------------------------ */
+
+/* Version 1 is the first. The tables that a later version adds are made before its columns. */
+static const struct store_step steps[] = { { 0, STORE_PROF, NULL, NULL } };
+
+/* A column that is there is not added, as a migration may be cut, or be made by another server.
+ * (ClickHouse 18 has no ADD COLUMN IF NOT EXISTS.) */
+static int has_column(struct store_server *s, const char *table, const char *column, bool *out,
+		      struct base_err *err)
+{
+	struct base_buf sql = { 0 }, answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(&sql,
+				"SELECT count() FROM system.columns WHERE database = '%s' AND "
+				"table = '%s' AND name = '%s' FORMAT RowBinary",
+				store_database(s), table, column);
+
+	if (r >= 0)
+		r = store_ask(s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	*out = r >= 0 && store_get_number(&reader, 8);
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
+}
+
+static int add_column(struct store_server *s, const char *table, const char *suffix,
+		      const struct store_step *step, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	char name[64];
+	bool has;
+	int r;
+
+	snprintf(name, sizeof(name), "%s%s", table, suffix);
+	r = has_column(s, name, step->column, &has, err);
+	if (r < 0 || has)
+		return r;
+	r = base_buf_printf(&sql, "ALTER TABLE %s ADD COLUMN %s %s", name, step->column,
+			    step->type);
+	if (r >= 0)
+		r = store_do(s, (const char *)sql.data, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/* The version comes last: what was cut is done once more. */
+static int set_version(struct store_server *s, unsigned int target, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql,
+				"INSERT INTO schema SELECT %u, any(id) FROM schema "
+				"HAVING max(version) < %u",
+				target, target);
+
+	if (r >= 0)
+		r = store_do(s, (const char *)sql.data, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+static int do_steps(struct store_server *s, const struct store_step *step, uint64_t from,
+		    unsigned int target, const struct store_schema_how *how, struct base_err *err)
+{
+	int r = 0;
+
+	for (; step->version && r >= 0; step++) {
+		const char *table = store_tables[step->table].name;
+
+		if (step->version <= from || step->version > target)
+			continue;
+		if (how->cluster)
+			r = add_column(s, table, "_here", step, err);
+		if (r >= 0)
+			r = add_column(s, table, "", step, err);
+	}
+	return r < 0 ? r : set_version(s, target, err);
+}
+
+/* On a cluster the rows are in other tables than on a server alone. */
+static int check_cluster(struct store_server *s, const char *id, const struct store_schema_how *how,
+			 struct base_err *err)
+{
+	char expected[64] = "";
+
+	if (how->cluster)
+		snprintf(expected, sizeof(expected), "cluster %.50s", how->cluster);
+	if (strncmp(id, "cluster ", 8) != 0 ? !how->cluster : strcmp(id, expected) == 0)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "store '%s' was not made with that -cluster",
+		  store_database(s));
+	if (strncmp(id, "cluster ", 8) == 0)
+		base_hint(err, "it was made with -cluster '%s'", id + 8);
+	return -DCPI_EUSAGE;
+}
+
+int store_schema_migrate(struct store_server *s, const struct store_step *all, unsigned int target,
+			 const struct store_schema_how *how, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	struct base_err why = { 0 };
+	uint64_t version;
+	char id[64];
+	int r = ask_version(s, &version, id, &why);
+
+	if (r == -ENOENT || (r == -DCPI_EVERSION && !version))
+		return 0; /* the tables are to be made first */
+	if (r < 0 && err)
+		*err = why;
+	if (r >= 0 && version > target)
+		r = fail_version(s, version, target, err);
+	if (r < 0 || version == target)
+		return r;
+	r = check_cluster(s, id, how, err);
+	if (r >= 0)
+		r = store_schema(store_database(s), how, &sql);
+	if (r >= 0)
+		r = do_each(s, &sql, err);
+	base_buf_release(&sql);
+	if (r >= 0)
+		r = do_steps(s, all, version, target, how, err);
+	return r;
+}
+
 int store_schema_make(struct store_server *s, const struct store_schema_how *how,
 		      struct base_err *err)
 {
@@ -122,46 +306,13 @@ int store_schema_make(struct store_server *s, const struct store_schema_how *how
 	int r = has_ttl(s, &full.ttl, err);
 
 	if (r >= 0)
+		r = store_schema_migrate(s, steps, STORE_SCHEMA, &full, err);
+	if (r >= 0)
 		r = store_schema(store_database(s), &full, &sql);
-	for (size_t at = 0; r >= 0 && at < sql.len;) {
-		const char *one = (const char *)sql.data + at;
-
-		r = store_do(s, one, err);
-		at += strlen(one) + 1;
-	}
+	if (r >= 0)
+		r = do_each(s, &sql, err);
 	base_buf_release(&sql);
 	return r < 0 ? base_fail_errno(err, r, "cannot make the tables") : 0;
-}
-
-int store_schema_check(struct store_server *s, char id[64], struct base_err *err)
-{
-	struct base_buf answer = { 0 };
-	int r = store_ask(s,
-			  "SELECT version, id FROM schema ORDER BY version DESC LIMIT 1 "
-			  "FORMAT RowBinary",
-			  &answer, err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
-	uint64_t version = r < 0 ? 0 : store_get_number(&reader, 4);
-	size_t len = 0;
-	const char *text = r < 0 ? NULL : store_get_string(&reader, &len);
-
-	if (r >= 0 && (!text || reader.at != reader.end || !len || len > 63)) {
-		r = base_fail(err, -DCPI_EVERSION, "'%s' is no store of profiles",
-			      store_database(s));
-	} else if (r >= 0 && version != STORE_SCHEMA) {
-		r = base_fail(err, -DCPI_EVERSION, "store '%s' has version %u, not %d",
-			      store_database(s), (unsigned int)version, STORE_SCHEMA);
-		base_hint(err, version > STORE_SCHEMA
-				       ? "this program is older than the store"
-				       : "this program is newer than the store: use another "
-					 "database, and 'dcpiship -make-schema'");
-	}
-	if (r >= 0) {
-		memcpy(id, text, len);
-		id[len] = 0;
-	}
-	base_buf_release(&answer);
-	return r;
 }
 
 /* ---- what is old ----------------------------------------------------------------------------- */

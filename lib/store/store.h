@@ -13,6 +13,8 @@
 #ifndef DCPI_STORE_H
 #define DCPI_STORE_H
 
+#include <signal.h>
+
 #include "base.h"
 
 /* ---- rows (rows.c) ------------------------------------------------------------------------- */
@@ -134,6 +136,7 @@ struct store_pack_how {
 	const struct store_row_key *before;
 	size_t nr_before;
 	uint64_t above; /* rows get a higher version than this */
+	uint64_t *ver;	/* result: the rows' version; may be NULL */
 	int (*row)(void *ctx, const struct store_row_key *key);		      /* may be NULL */
 	void (*bad)(void *ctx, const char *file, const struct base_err *err); /* may be NULL */
 	void *ctx;
@@ -163,12 +166,15 @@ struct store_server;
 int store_open(const char *url, const char *credentials, struct store_server **out,
 	       struct base_err *err);
 void store_close(struct store_server *s);
-/* Milliseconds that one request may take: 60,000 at first. */
+/* Milliseconds that a question may take, or an insert without progress: 60,000 at first. */
 void store_set_timeout(struct store_server *s, unsigned int ms);
+/* A request ends soon, with -ECANCELED, once *@stop is not 0. */
+void store_set_stop(struct store_server *s, const volatile sig_atomic_t *stop);
 /*
- * Errors: -EHOSTUNREACH (away, slow, garbage, any other error: ask again later), -EACCES (refused),
- * -DCPI_EVERSION (another schema), -ENOENT (no such database or table), -EPROTO (rows are
- * malformed).
+ * Errors: -EHOSTUNREACH (away, slow, not to be trusted, garbage), -EAGAIN (the server refuses, for
+ * any reason that is not listed here: ask again later), -EACCES (it refuses this user),
+ * -DCPI_EVERSION (another schema), -ENOENT (no such database or table), -EPROTO (it says that rows
+ * are malformed), -ECANCELED.
  */
 /* The answer of a question that ends with FORMAT RowBinary, whole. */
 int store_ask(struct store_server *s, const char *sql, struct base_buf *out, struct base_err *err);

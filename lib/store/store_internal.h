@@ -9,6 +9,22 @@
 
 const char *store_database(const struct store_server *s);
 
+/* ---- versions of the tables (schema.c) ------------------------------------------------------- */
+
+/* A column that a table has from @version on. */
+struct store_step {
+	unsigned int version; /* 0 ends a list */
+	enum store_table_nr table;
+	const char *column, *type; /* type: with its default, as SQL has it */
+};
+/*
+ * Brings the tables of an older store to version @target. A store that has none yet is left alone.
+ * 0, -DCPI_EVERSION (it is newer), -DCPI_EUSAGE (it was made with another cluster), or another
+ * error.
+ */
+int store_schema_migrate(struct store_server *s, const struct store_step *all, unsigned int target,
+			 const struct store_schema_how *how, struct base_err *err);
+
 enum {
 	STORE_SYMBOLS_MAX = 1 << 20,   /* of an image; the rest of a larger one is not sent */
 	STORE_CONTENT_MAX = 256 << 20, /* bytes of a content */

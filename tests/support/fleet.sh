@@ -5,6 +5,7 @@
 #   fleet_stop                        all of it
 #   fleet_kill I [SIGNAL], fleet_restart I   server I, from 0: shard I / REPLICAS, replica I % REPLICAS
 #   fleet_ask I SQL                   what server I answers; fails, with its message, where that is an error
+#   fleet_database MKDB DIR NAME FIRST LAST   a machine's database with the epochs FIRST to LAST - 1; RANDOM is its seed
 # Sets fleet_http, the servers' ports.
 
 fleet_http=() fleet_tcp=() fleet_inter=() fleet_pid=() fleet_zookeeper='' fleet_dir=''
@@ -170,3 +171,26 @@ fleet_tables()
 		"$1" -make-schema -to "clickhouse://127.0.0.1:${fleet_http[i]}/$2" "${more[@]}" || return 1
 	done
 }
+
+# fleet_epochs NAME FIRST LAST: with a few images each, one of another machine's too, and one of its own.
+fleet_epochs()
+{
+	local e i app=$DCPI_SRC/tests/data/app/app
+	echo "platform $1"
+	for ((e = $2; e < $3; e++)); do
+		echo "epoch $((1790000000 + 3600 * e))"
+		echo "profile file /opt/app/app $app"
+		printf 'event %s\n' 'cpu-clock 1000000' 'imiss 5000'
+		for i in 1 2 3 4 5; do echo "at $((4096 + 16 * (RANDOM % 40))) $((RANDOM * RANDOM % 100000 + 1)) $((RANDOM % 9))"; done
+		echo "profile file /opt/$1/own-$((RANDOM % 5))"
+		echo "id $(printf '%s' "$1" | od -An -tx1 | tr -d ' \n')$((RANDOM % 5 + 10))aabbccdd"
+		echo 'event cpu-clock 1000000'
+		for i in 1 2 3; do echo "at $((64 * (RANDOM % 100))) $((RANDOM % 100 + 1))"; done
+		echo "profile named (idle)"
+		echo 'event cpu-clock 1000000'
+		echo "at 0 $((RANDOM * 200000))"
+		echo finish
+	done
+}
+
+fleet_database() { mkdir -p "$2" && "$1" "$2" </dev/null && fleet_epochs "$3" "$4" "$5" | "$1" "$2"; }

@@ -13,7 +13,7 @@
 
 static const char *db, *to, *spool_path, *credentials, *relay, *as, *platform;
 static const char *cluster, *replicas;
-static int64_t every, jitter = -1, spool_limit = 1024;
+static int64_t every, jitter = -1, spool_limit = 1024, timeout = 60, wait_most = 30;
 static bool open_too, verify_only, make_schema, print_schema, expire, quiet;
 
 static const struct base_opt options[] = {
@@ -48,8 +48,16 @@ static const struct base_opt options[] = {
 	  "Wait up to so long before each time, another time on each machine (default: a tenth "
 	  "of -every).",
 	  0, 1 << 24 },
+	{ "timeout", BASE_OPT_INT, &timeout, "SECONDS",
+	  "An answer takes so long at most, and an upload makes no progress for so long "
+	  "(default: 60).",
+	  1, 3600 },
 	{ "verify", BASE_OPT_FLAG, &verify_only, NULL,
 	  "Compare the sums of what was sent with those of the store; 1 where some differ.", 0, 0 },
+	{ "wait", BASE_OPT_INT, &wait_most, "SECONDS",
+	  "With -verify: ask again for so long where sums differ, as a replica may lag behind "
+	  "(default: 30).",
+	  0, 86400 },
 	{ "make-schema", BASE_OPT_FLAG, &make_schema, NULL,
 	  "Make the store's tables, on the server of -to; on a cluster once for each server.", 0,
 	  0 },
@@ -94,6 +102,17 @@ static void stop(int sig)
 	stopped = 1;
 }
 
+static int open_server(struct store_server **s, struct base_err *err)
+{
+	int r = store_open(to, credentials, s, err);
+
+	if (r < 0)
+		return r;
+	store_set_timeout(*s, (unsigned int)timeout * 1000);
+	store_set_stop(*s, &stopped);
+	return 0;
+}
+
 /* ---- the schema --------------------------------------------------------------------------------
  */
 
@@ -120,7 +139,7 @@ static int schema_make(struct base_err *err)
 {
 	const struct store_schema_how how = { .cluster = cluster, .replicas = replicas };
 	struct store_server *s;
-	int r = store_open(to, credentials, &s, err);
+	int r = open_server(&s, err);
 
 	if (r >= 0) {
 		r = store_schema_make(s, &how, err);
@@ -139,7 +158,7 @@ static void on_removed(void *ctx, const char *table, const char *partition)
 static int expire_old(struct base_err *err)
 {
 	struct store_server *s;
-	int r = store_open(to, credentials, &s, err);
+	int r = open_server(&s, err);
 
 	if (r >= 0) {
 		r = store_expire(s, (int64_t)time(NULL), on_removed, NULL, err);
@@ -155,11 +174,10 @@ static int expire_old(struct base_err *err)
 static int open_store(struct spool *sp, struct store_server **s, struct base_err *err)
 {
 	char id[64];
-	int r = store_open(to, credentials, s, err);
+	int r = open_server(s, err);
 
 	if (r >= 0)
 		r = store_schema_check(*s, id, err);
-
 	if (r >= 0 && sp)
 		r = known_store(&sp->known, id, err);
 	if (r > 0)
@@ -170,19 +188,21 @@ static int open_store(struct spool *sp, struct store_server **s, struct base_err
 	return r < 0 ? r : 0;
 }
 
-static int send_from(struct store_server *s, int dir_fd, struct spool *sp, struct base_err *err)
+static int send_from(struct store_server *s, int dir_fd, struct send *out, struct base_err *err)
 {
-	struct send out = { .prog = cmd.name, .known = sp ? &sp->known : NULL };
-	int r = send_batches(s, dir_fd, &out, err);
+	int r = send_batches(s, dir_fd, out, err);
 
-	if (r >= 0 && !quiet && out.batches)
-		printf("%" PRIu64 " batches sent, %.1f MB\n", out.batches, (double)out.bytes / 1e6);
+	if (!quiet && out->batches)
+		printf("%" PRIu64 " batches sent, %.1f MB\n", out->batches,
+		       (double)out->bytes / 1e6);
 	return r;
 }
 
-static int round_of(struct spool *sp, int dir_fd, struct base_err *err)
+static int round_of(struct spool *sp, int dir_fd, struct send *out, struct base_err *err)
 {
-	struct gather g = { .prog = cmd.name, .platform = platform, .as = as, .open = open_too };
+	struct gather g = {
+		.prog = cmd.name, .platform = platform, .as = as, .open = open_too, .stop = &stopped
+	};
 	struct store_server *s = NULL;
 	struct base_err why = { 0 };
 	int sent = to ? open_store(sp, &s, err) : 0;
@@ -190,7 +210,7 @@ static int round_of(struct spool *sp, int dir_fd, struct base_err *err)
 
 	/* Batches are sent even where another epoch cannot be packed. */
 	if (to && sent >= 0)
-		sent = send_from(s, dir_fd, sp, err);
+		sent = send_from(s, dir_fd, out, err);
 	store_close(s);
 	if (r >= 0 || sent < 0) {
 		if (r < 0)
@@ -221,7 +241,7 @@ static void pause_for(unsigned int seconds)
 		seconds = sleep(seconds);
 }
 
-static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
+static int all_rounds(struct spool *sp, int dir_fd, struct send *out, struct base_err *err)
 {
 	uint64_t random = base_hash_seed();
 	int r;
@@ -231,9 +251,12 @@ static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
 			pause_for(wait_of(&random));
 		if (stopped)
 			return 0;
-		r = round_of(sp, dir_fd, err);
+		r = round_of(sp, dir_fd, out, err);
 		if (!every || (r < 0 && !again_helps(r)))
 			return r;
+		/* All that was under way is done again at the next start. */
+		if (stopped)
+			return 0;
 		if (r < 0)
 			base_err_print(err, cmd.name, stderr);
 		fflush(stdout);
@@ -244,18 +267,29 @@ static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
 	}
 }
 
+static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
+{
+	struct send out = { .prog = cmd.name, .known = sp ? &sp->known : NULL };
+	int r = all_rounds(sp, dir_fd, &out, err);
+
+	later_release(&out.later);
+	return r;
+}
+
 /* ---- the command -------------------------------------------------------------------------------
  */
 
 static int compare(struct spool *sp, struct base_err *err)
 {
-	const struct gather g = { .prog = cmd.name, .platform = platform, .as = as };
+	const struct gather g = {
+		.prog = cmd.name, .platform = platform, .as = as, .stop = &stopped
+	};
 	struct store_server *s;
-	int r = store_open(to, credentials, &s, err);
+	int r = open_server(&s, err);
 
 	if (r < 0)
 		return r;
-	r = verify(sp, s, db, &g, err);
+	r = verify(sp, s, db, &g, (unsigned int)wait_most, err);
 	store_close(s);
 	return r < 0 ? r : r ? BASE_EXIT_OK : BASE_EXIT_FAILED;
 }

@@ -97,37 +97,38 @@ static int write_keys(struct gathering *x, const char *epoch, const char *platfo
 	return r;
 }
 
-/* Keys without a batch would say that some of the epoch was sent. */
-static void remove_keys(const struct gathering *x, const char *epoch, const char *platform)
-{
-	char name[128];
-
-	spool_keys_name(epoch, platform, name);
-	unlinkat(x->s->dir_fd, name, 0);
-}
-
+/*
+ * The batch is made, then it is noted, then others may see it. A kill in between leaves a batch
+ * that is finished at the next start, or one that is not noted: it is made anew then.
+ */
 static int put(struct gathering *x, const char *epoch, const char *platform,
-	       const struct store_batch *b, struct base_err *err)
+	       const struct gather_parts *parts, const struct store_batch *b, struct base_err *err)
 {
-	uint64_t written = profdb_epoch_written(x->db, epoch, platform);
-	int r = 0;
+	char name[SPOOL_NAME];
+	int r = spool_hold(x->s, epoch, platform, x->ver, b, name, err);
 
-	x->ver = written > x->above ? written : x->above + 1;
-	if (x->g->open)
+	if (r < 0)
+		return r;
+	if (!parts)
 		r = write_keys(x, epoch, platform, err);
-	if (r >= 0)
-		r = spool_put(x->s, epoch, platform, x->ver, b, err);
-	if (r < 0 && x->g->open && !x->above)
-		remove_keys(x, epoch, platform);
-	if (r >= 0)
-		r = known_keep(&x->s->known, err);
-	return r;
+	else if (parts->nr)
+		r = spool_set_joined(x->s, epoch, platform, parts->nr, err);
+	else
+		r = spool_set_shipped(x->s, epoch, platform, err);
+	if (r < 0) {
+		spool_drop(x->s, name);
+		return r;
+	}
+	r = spool_show(x->s, name, err);
+	return r < 0 ? r : known_keep(&x->s->known, err);
 }
 
-/* Rows that earlier flushes sent stay among the keys, as a batch of theirs may come last. */
-static int pack(struct gathering *x, const char *epoch, const char *platform, struct base_err *err)
+/* Rows that earlier flushes sent stay among the keys, as a batch of theirs may come last. @parts is
+ * NULL of an epoch that is still written. */
+static int pack(struct gathering *x, const char *epoch, const char *platform,
+		const struct gather_parts *parts, struct base_err *err)
 {
-	struct store_pack_how how = { .row = note_row, .bad = on_bad, .ctx = x };
+	struct store_pack_how how = { .row = note_row, .bad = on_bad, .ver = &x->ver, .ctx = x };
 	struct store_batch b = { 0 };
 	struct base_buf before = { 0 };
 	char name[128];
@@ -142,7 +143,7 @@ static int pack(struct gathering *x, const char *epoch, const char *platform, st
 	if (r >= 0)
 		r = store_pack_epoch(x->pack, epoch, platform, &how, &b, err);
 	if (r >= 0)
-		r = put(x, epoch, platform, &b, err);
+		r = put(x, epoch, platform, parts, &b, err);
 	if (r < 0)
 		known_drop(&x->s->known);
 	store_batch_release(&b);
@@ -201,7 +202,7 @@ static int ship_open(struct gathering *x, const char *epoch, const char *platfor
 	flush_name(x, epoch, platform, key);
 	if (base_map_get(&x->s->shipped, key, strlen(key)))
 		return 0;
-	r = pack(x, epoch, platform, err);
+	r = pack(x, epoch, platform, NULL, err);
 	return r < 0 ? r : base_map_set(&x->s->shipped, key, strlen(key), x);
 }
 
@@ -218,11 +219,7 @@ static int ship_finished(struct gathering *x, const char *epoch, const char *pla
 		return leave_out(x, epoch, platform, &parts, err);
 	if (r < 0 || spool_is_shipped(x->s, epoch, platform))
 		return r;
-	r = pack(x, epoch, platform, err);
-	if (r < 0)
-		return r;
-	return parts.nr ? spool_set_joined(x->s, epoch, platform, parts.nr, err)
-			: spool_set_shipped(x->s, epoch, platform, err);
+	return pack(x, epoch, platform, &parts, err);
 }
 
 static int ship(struct gathering *x, const char *epoch, const char *platform, struct base_err *err)
@@ -289,7 +286,7 @@ int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base
 		epochs = profdb_epochs(x.db, err);
 		r = epochs ? 0 : -EIO;
 	}
-	for (size_t i = 0; r >= 0 && epochs[i]; i++)
+	for (size_t i = 0; r >= 0 && epochs[i] && !(g->stop && *g->stop); i++)
 		r = ship_platforms(&x, epochs[i], err);
 	free(epochs);
 	free(x.before);

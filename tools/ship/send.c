@@ -5,14 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ship.h"
 
 enum { BATCH_FILE_MAX = 1 << 28, AT_ONCE = 64 << 20, DAYS_AT_ONCE = 50, AWAY_AFTER = 3 };
 
+struct waiting {
+	char *name; /* "NAME", or of a machine's own folder "FOLDER/NAME"; NULL: it waits no more */
+	struct later_rank rank;
+};
+
 struct names {
-	char **v; /* "NAME", or of a machine's own folder "FOLDER/NAME" */
+	struct waiting *v;
 	size_t nr, cap;
 };
 
@@ -22,29 +28,37 @@ struct sending {
 	int dir_fd;
 	struct names n;
 	struct send *out;
-	size_t away; /* batches, one behind the other, for which the store was away */
-	bool stays;  /* one of all was not taken, and is still there */
+	size_t refused;	     /* batches, one behind the other, that the store refused */
+	bool trouble;	     /* so many, or it gives no answer: the turn is over */
+	bool stays;	     /* one of all was not taken, and is still there */
+	struct base_err why; /* the last refusal */
 };
 
 static void names_release(struct names *n)
 {
 	for (size_t i = 0; i < n->nr; i++)
-		free(n->v[i]);
+		free(n->v[i].name);
 	free(n->v);
 }
 
-/* The order is that of the last part of names, which begins with the epoch. */
-static int compare(const void *a, const void *b)
+/* Within a rank the order is that of the last part of names, which begins with the epoch. */
+static int compare(const void *pa, const void *pb)
 {
-	return strcmp(base_path_name(*(char *const *)a), base_path_name(*(char *const *)b));
+	const struct waiting *a = pa, *b = pb;
+
+	if (a->rank.class != b->rank.class)
+		return a->rank.class < b->rank.class ? -1 : 1;
+	if (a->rank.when != b->rank.when)
+		return a->rank.when < b->rank.when ? -1 : 1;
+	return strcmp(base_path_name(a->name), base_path_name(b->name));
 }
 
 static int add_name(struct names *n, const char *folder, const char *name)
 {
 	int r = base_grow(&n->v, &n->cap, n->nr + 1, sizeof(*n->v));
 
-	if (r < 0 ||
-	    asprintf(&n->v[n->nr], "%s%s%s", folder ? folder : "", folder ? "/" : "", name) < 0)
+	if (r < 0 || asprintf(&n->v[n->nr].name, "%s%s%s", folder ? folder : "", folder ? "/" : "",
+			      name) < 0)
 		return -ENOMEM;
 	n->nr++;
 	return 0;
@@ -97,15 +111,21 @@ static int rename_bad(const struct sending *x, const char *name, const char **wh
 }
 
 /* Images and routines of this batch may stand in no other one, so they count as not sent. */
+static void forget_known(const struct sending *x, const char *name)
+{
+	struct base_err err = { 0 };
+
+	if (x->out->known && known_forget(x->out->known, &err) < 0)
+		warn(x->out, name, "was not sent", &err);
+}
+
 static void set_aside(struct sending *x, const char *name, const struct base_err *why)
 {
 	const char *what;
-	struct base_err err = { 0 };
 
 	x->stays |= rename_bad(x, name, &what) < 0;
 	warn(x->out, name, what, why);
-	if (x->out->known && known_forget(x->out->known, &err) < 0)
-		warn(x->out, name, "was set aside", &err);
+	forget_known(x, name);
 }
 
 static bool is_bad(int r)
@@ -138,8 +158,8 @@ static int take(struct sending *x, const char *name, struct store_batch *to, str
 
 static void forget(struct sending *x, size_t at)
 {
-	free(x->n.v[at]);
-	x->n.v[at] = NULL;
+	free(x->n.v[at].name);
+	x->n.v[at].name = NULL;
 }
 
 /* The store has these: they are removed. */
@@ -149,25 +169,43 @@ static int done(struct sending *x, size_t from, size_t to, struct base_err *err)
 	int r = 0;
 
 	for (size_t i = from; i < to; i++) {
-		if (!x->n.v[i])
+		const char *name = x->n.v[i].name;
+
+		if (!name)
 			continue;
-		if (fstatat(x->dir_fd, x->n.v[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(x->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			x->out->bytes += (uint64_t)st.st_size;
-		if (unlinkat(x->dir_fd, x->n.v[i], 0) < 0)
-			r = base_fail_errno(err, -errno, "cannot remove '%s'", x->n.v[i]);
+		if (unlinkat(x->dir_fd, name, 0) < 0)
+			r = base_fail_errno(err, -errno, "cannot remove '%s'", name);
+		later_taken(&x->out->later, name);
 		x->out->batches++;
 	}
-	x->away = 0;
+	x->refused = 0;
 	return r;
 }
 
-/* One alone, after a request of several has failed. What the store refuses is set aside; where it
- * is away for several in turn, it is away for all. */
+/* The failure is neither one batch's nor one that a next batch could escape. */
+static bool is_of_all(int r)
+{
+	return r == -EACCES || r == -ENOENT || r == -DCPI_EVERSION || r == -ENOMEM ||
+	       r == -ECANCELED;
+}
+
+/* One that was refused alone waits. After several in turn, or without an answer, all do. */
+static int refuse(struct sending *x, const char *name, int r, const struct base_err *why)
+{
+	warn(x->out, name, "waits", why);
+	x->why = *why;
+	x->stays = true;
+	x->trouble = r == -EHOSTUNREACH || ++x->refused >= AWAY_AFTER;
+	return later_note(&x->out->later, name);
+}
+
 static int send_one(struct sending *x, size_t at, struct base_err *err)
 {
 	struct store_batch b = { 0 };
 	struct base_err why = { 0 };
-	int r = take(x, x->n.v[at], &b, &why);
+	int r = take(x, x->n.v[at].name, &b, &why);
 
 	if (r > 0)
 		r = store_send(x->s, &b, &why);
@@ -175,16 +213,13 @@ static int send_one(struct sending *x, size_t at, struct base_err *err)
 		forget(x, at);
 	store_batch_release(&b);
 	if (r >= 0)
-		return x->n.v[at] ? done(x, at, at + 1, err) : 0;
-	if (r == -EPROTO || r == -DCPI_ELIMIT) {
-		set_aside(x, x->n.v[at], &why);
-		return 0;
+		return x->n.v[at].name ? done(x, at, at + 1, err) : 0;
+	if (is_of_all(r)) {
+		*err = why;
+		return r;
 	}
-	x->stays = true;
-	if (r == -EHOSTUNREACH && ++x->away < AWAY_AFTER)
-		return 0;
-	*err = why;
-	return r;
+	r = refuse(x, x->n.v[at].name, r, &why);
+	return r < 0 ? base_fail_errno(err, r, "cannot send batches") : 0;
 }
 
 /* Batches from @from on that fit into one request, of not too many days, as servers refuse these;
@@ -197,13 +232,20 @@ static ssize_t take_some(struct sending *x, size_t from, struct store_batch *all
 	int r = 0;
 
 	for (; r >= 0 && to < x->n.nr && store_batch_len(all) < AT_ONCE; to++) {
-		const char *name = base_path_name(x->n.v[to]);
+		const char *name = base_path_name(x->n.v[to].name);
 
+		if (x->n.v[to].rank.class >= LATER_ALONE)
+			break;
 		days += strncmp(name, day, 8) != 0;
 		if (days > DAYS_AT_ONCE)
 			break;
 		day = name;
-		r = take(x, x->n.v[to], all, err);
+		if (later_skip(&x->out->later, x->n.v[to].name)) {
+			x->stays = true;
+			r = 0;
+		} else {
+			r = take(x, x->n.v[to].name, all, err);
+		}
 		if (r == 0) {
 			forget(x, to);
 			day = "";
@@ -216,12 +258,18 @@ static int send_each(struct sending *x, size_t from, size_t to, struct base_err 
 {
 	int r = 0;
 
-	for (size_t i = from; i < to && r >= 0; i++)
-		if (x->n.v[i])
+	for (size_t i = from; i < to && r >= 0 && !x->trouble; i++) {
+		const char *name = x->n.v[i].name;
+
+		if (name && later_skip(&x->out->later, name))
+			x->stays = true;
+		else if (name)
 			r = send_one(x, i, err);
+	}
 	return r;
 }
 
+/* Many at once, and where that fails one by one. */
 static ssize_t send_some(struct sending *x, size_t from, struct base_err *err)
 {
 	struct store_batch all = { 0 };
@@ -234,26 +282,69 @@ static ssize_t send_some(struct sending *x, size_t from, struct base_err *err)
 		return to;
 	if (r >= 0)
 		r = done(x, from, (size_t)to, err);
-	else if (r == -EACCES || r == -ENOENT || r == -DCPI_EVERSION)
+	else if (is_of_all(r))
 		*err = why;
 	else
 		r = send_each(x, from, (size_t)to, err);
 	return r < 0 ? r : to;
 }
 
+/* Batches that are sent alone are the last; those whose pause is not over were told of before. */
+static int send_all(struct sending *x, struct base_err *err)
+{
+	size_t at = 0, end = x->n.nr;
+	ssize_t r = 0;
+
+	while (end && x->n.v[end - 1].rank.class == LATER_NOT_YET)
+		end--;
+	while (r >= 0 && !x->trouble && at < end && x->n.v[at].rank.class < LATER_ALONE) {
+		r = send_some(x, at, err);
+		at = r < 0 ? at : (size_t)r;
+	}
+	x->refused = 0;
+	return r < 0 ? (int)r : send_each(x, at, end, err);
+}
+
+static int begin(struct sending *x, struct base_err *err)
+{
+	int r = list(x->dir_fd, NULL, &x->n);
+
+	if (r >= 0)
+		r = later_begin(&x->out->later);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot list batches");
+	for (size_t i = 0; i < x->n.nr; i++)
+		x->n.v[i].rank = later_rank(&x->out->later, x->n.v[i].name, (int64_t)time(NULL));
+	if (x->n.nr)
+		qsort(x->n.v, x->n.nr, sizeof(*x->n.v), compare);
+	return 0;
+}
+
 int send_batches(struct store_server *s, int dir_fd, struct send *out, struct base_err *err)
 {
 	struct sending x = { .s = s, .dir_fd = dir_fd, .out = out };
-	int r = list(dir_fd, NULL, &x.n);
-	ssize_t at = r < 0 ? base_fail_errno(err, r, "cannot list batches") : 0;
+	int64_t pause = later_pause(&out->later, (int64_t)time(NULL));
+	int r;
 
 	out->batches = out->bytes = 0;
-	if (at >= 0 && x.n.nr)
-		qsort(x.n.v, x.n.nr, sizeof(*x.n.v), compare);
-	while (at >= 0 && (size_t)at < x.n.nr)
-		at = send_some(&x, (size_t)at, err);
-	if (at >= 0 && x.stays)
-		at = base_fail(err, -EHOSTUNREACH, "the store did not take all batches");
+	if (pause)
+		return base_fail(err, -EAGAIN,
+				 "the store took nothing: it is left alone for %lld s",
+				 (long long)pause);
+	r = begin(&x, err);
+	if (r >= 0)
+		r = send_all(&x, err);
+	if (later_end(&out->later, out->batches > 0, x.trouble, (int64_t)time(NULL)))
+		forget_known(&x, "*");
 	names_release(&x.n);
-	return at < 0 ? (int)at : 0;
+	if (r < 0 || !x.stays)
+		return r;
+	if (x.trouble) {
+		*err = x.why;
+		return x.why.code;
+	}
+	base_fail(err, -EAGAIN, "the store did not take all batches: some wait");
+	if (x.why.hint[0])
+		base_hint(err, "%s", x.why.hint);
+	return -EAGAIN;
 }

@@ -12,6 +12,7 @@
 #include "ship.h"
 
 #define SHIPPED_FILE "shipped"
+#define HELD	     ".held-"
 enum { SHIPPED_MAX = 1 << 26 };
 
 static int lock(struct spool *s, struct base_err *err)
@@ -38,71 +39,6 @@ static int read_shipped(struct spool *s)
 		r = base_map_set(&s->shipped, line, strlen(line), s);
 	base_buf_release(&names);
 	return r;
-}
-
-/* Removes files that a killed dcpiship has begun; under the lock. */
-static void remove_begun(const struct spool *s)
-{
-	struct dirent *e;
-	DIR *d;
-
-	if (base_dir_open(s->dir_fd, ".", &d) < 0)
-		return;
-	while ((e = readdir(d)))
-		if (strncmp(e->d_name, ".tmp-", 5) == 0)
-			unlinkat(s->dir_fd, e->d_name, 0);
-	closedir(d);
-}
-
-static int own(struct spool *s, struct base_err *err)
-{
-	int r = lock(s, err);
-
-	if (r >= 0)
-		remove_begun(s);
-	return r;
-}
-
-static int open_spool(const char *path, uint64_t limit, bool look, struct spool **out,
-		      struct base_err *err)
-{
-	struct spool *s = calloc(1, sizeof(*s));
-	int r = 0;
-
-	if (!s || !(s->path = strdup(path))) {
-		free(s);
-		return base_fail_errno(err, -ENOMEM, "cannot open '%s'", path);
-	}
-	s->limit = limit;
-	s->lock_fd = -1;
-	if (!look && mkdir(path, 0700) < 0 && errno != EEXIST)
-		r = base_fail_errno(err, -errno, "cannot make '%s'", path);
-	s->dir_fd = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r >= 0 && s->dir_fd < 0)
-		r = base_fail_errno(err, -errno, "cannot open '%s'", path);
-	if (r >= 0 && !look)
-		r = own(s, err);
-	if (r >= 0)
-		r = known_open(&s->known, s->dir_fd, err);
-	if (r >= 0)
-		r = read_shipped(s);
-	if (r < 0) {
-		base_fail_errno(err, r, "cannot open '%s'", path);
-		spool_close(s);
-		return r;
-	}
-	*out = s;
-	return 0;
-}
-
-int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err)
-{
-	return open_spool(path, limit, false, out, err);
-}
-
-int spool_look(const char *path, struct spool **out, struct base_err *err)
-{
-	return open_spool(path, 0, true, out, err);
 }
 
 void spool_close(struct spool *s)
@@ -201,12 +137,13 @@ bool spool_is_begun(const struct spool *s, const char *epoch, const char *platfo
 	       faccessat(s->dir_fd, keys, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* The note of the first part ends that of a joined epoch. */
 bool spool_is_joined(const struct spool *s, const char *epoch, const char *platform, size_t nr)
 {
 	char name[NAME_LEN];
 
 	name_of_joined(epoch, platform, nr, name);
-	return is_noted(s, name);
+	return is_noted(s, name) && spool_is_shipped(s, epoch, platform);
 }
 
 /* The note of the first part comes last: alone it would say that a part was sent before. */
@@ -282,11 +219,22 @@ static int check_limit(const struct spool *s, size_t more, struct base_err *err)
 	return -ENOSPC;
 }
 
-int spool_put(struct spool *s, const char *epoch, const char *platform, uint64_t ver,
-	      const struct store_batch *b, struct base_err *err)
+static void held_name(const char *name, char held[SPOOL_NAME + 8])
 {
-	char name[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 40];
+	snprintf(held, SPOOL_NAME + 8, HELD "%s", name);
+}
+
+static bool exists(const struct spool *s, const char *name)
+{
+	return faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int spool_hold(struct spool *s, const char *epoch, const char *platform, uint64_t ver,
+	       const struct store_batch *b, char name[SPOOL_NAME], struct base_err *err)
+{
+	char held[SPOOL_NAME + 8];
 	struct base_buf file = { 0 };
+	unsigned int i = 0;
 	int r = store_batch_format(b, &file);
 
 	if (r < 0)
@@ -294,14 +242,143 @@ int spool_put(struct spool *s, const char *epoch, const char *platform, uint64_t
 	if (r >= 0)
 		r = check_limit(s, file.len, err);
 	/* One that waits may have images that this one takes for known. */
-	for (unsigned int i = 0;; i++) {
-		snprintf(name, sizeof(name), "%s-%s-%016" PRIx64 "-%03u" SHIP_SUFFIX, epoch,
-			 platform, ver, i);
-		if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-			break;
-	}
+	do
+		snprintf(name, SPOOL_NAME, "%s-%s-%016" PRIx64 "-%03u" SHIP_SUFFIX, epoch, platform,
+			 ver, i++);
+	while (exists(s, name));
+	held_name(name, held);
 	if (r >= 0)
-		r = base_file_write(s->dir_fd, name, 0600, file.data, file.len, err);
+		r = base_file_write(s->dir_fd, held, 0600, file.data, file.len, err);
 	base_buf_release(&file);
 	return r;
+}
+
+int spool_show(struct spool *s, const char *name, struct base_err *err)
+{
+	char held[SPOOL_NAME + 8];
+
+	held_name(name, held);
+	if (renameat(s->dir_fd, held, s->dir_fd, name) < 0)
+		return base_fail_errno(err, -errno, "cannot finish batch '%s'", name);
+	return 0;
+}
+
+void spool_drop(struct spool *s, const char *name)
+{
+	char held[SPOOL_NAME + 8];
+
+	held_name(name, held);
+	unlinkat(s->dir_fd, held, 0);
+}
+
+/* ---- what a killed dcpiship has left -----------------------------------------------------------
+ */
+
+/* Splits a batch's name behind its epoch, which has no '-', and before its version. */
+static bool take_name(char *name, char **platform, uint64_t *ver)
+{
+	char *at = strchr(name, '-'), *tail = strrchr(name, '-');
+
+	if (!at || tail == at)
+		return false;
+	*at = 0;
+	*tail = 0;
+	*platform = at + 1;
+	tail = strrchr(*platform, '-');
+	if (!tail)
+		return false;
+	*tail = 0;
+	*ver = strtoull(tail + 1, NULL, 16);
+	return true;
+}
+
+/* The version that the file of an open epoch's keys begins with is @ver. */
+static bool keys_are_of(const struct spool *s, const char *epoch, const char *platform,
+			uint64_t ver)
+{
+	struct base_buf file = { 0 };
+	uint64_t noted = 0;
+	char keys[128];
+
+	spool_keys_name(epoch, platform, keys);
+	if (base_file_read(s->dir_fd, keys, 1 << 28, &file, NULL) >= 0 && file.len >= sizeof(noted))
+		memcpy(&noted, file.data, sizeof(noted));
+	base_buf_release(&file);
+	return noted == ver;
+}
+
+static void finish_held(struct spool *s, const char *name)
+{
+	char parts[SPOOL_NAME + 8], *platform;
+	uint64_t ver;
+
+	snprintf(parts, sizeof(parts), "%s", name);
+	if (take_name(parts, &platform, &ver) &&
+	    (spool_is_shipped(s, parts, platform) || keys_are_of(s, parts, platform, ver)))
+		spool_show(s, name, NULL);
+	else
+		spool_drop(s, name);
+}
+
+static void finish_begun(struct spool *s)
+{
+	struct dirent *e;
+	DIR *d;
+
+	if (base_dir_open(s->dir_fd, ".", &d) < 0)
+		return;
+	while ((e = readdir(d))) {
+		if (strncmp(e->d_name, HELD, strlen(HELD)) == 0)
+			finish_held(s, e->d_name + strlen(HELD));
+		else if (strncmp(e->d_name, ".tmp-", 5) == 0)
+			unlinkat(s->dir_fd, e->d_name, 0);
+	}
+	closedir(d);
+}
+
+/* ---- opening -----------------------------------------------------------------------------------
+ */
+
+static int open_spool(const char *path, uint64_t limit, bool look, struct spool **out,
+		      struct base_err *err)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+	int r = 0;
+
+	if (!s || !(s->path = strdup(path))) {
+		free(s);
+		return base_fail_errno(err, -ENOMEM, "cannot open '%s'", path);
+	}
+	s->limit = limit;
+	s->lock_fd = -1;
+	if (!look && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = base_fail_errno(err, -errno, "cannot make '%s'", path);
+	s->dir_fd = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r >= 0 && s->dir_fd < 0)
+		r = base_fail_errno(err, -errno, "cannot open '%s'", path);
+	if (r >= 0 && !look)
+		r = lock(s, err);
+	if (r >= 0)
+		r = known_open(&s->known, s->dir_fd, err);
+	if (r >= 0)
+		r = read_shipped(s);
+	if (r >= 0 && !look)
+		finish_begun(s);
+	if (r < 0) {
+		base_fail_errno(err, r, "cannot open '%s'", path);
+		spool_close(s);
+		return r;
+	}
+	*out = s;
+	return 0;
+}
+
+int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err)
+{
+	return open_spool(path, limit, false, out, err);
+}
+
+int spool_look(const char *path, struct spool **out, struct base_err *err)
+{
+	return open_spool(path, 0, true, out, err);
 }

@@ -2,6 +2,7 @@
 /* The sums of a database's epochs are compared with those that the store has of them. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,9 @@ struct checking {
 	struct profdb *db;
 	const struct gather *g;
 	struct sums here;
-	size_t checked, wrong;
+	size_t checked;
+	bool tell;	       /* differences are printed */
+	struct base_buf wrong; /* "EPOCH/PLATFORM" of those that differ, each ended by a 0 */
 };
 
 static int add(struct sums *s, const struct profdb_event *e)
@@ -85,7 +88,7 @@ static bool is_over(const struct store_table *table, const char *epoch)
 }
 
 static int compare(struct checking *c, const char *epoch, const char *platform,
-		   const struct profdb_event *e, struct base_err *err)
+		   const struct profdb_event *e, bool *good, struct base_err *err)
 {
 	static const struct {
 		const char *sum, *what;
@@ -97,7 +100,6 @@ static int compare(struct checking *c, const char *epoch, const char *platform,
 		{ "sum(arraySum(n))", "routines", STORE_TOTALS },
 	};
 	const char *as = c->g->as ? c->g->as : platform;
-	bool good = true;
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(*sums) && r >= 0; i++) {
@@ -109,12 +111,28 @@ static int compare(struct checking *c, const char *epoch, const char *platform,
 		r = ask(c, sums[i].sum, table->name, e->name, epoch, as, &there, err);
 		if (r < 0 || there == e->sum)
 			continue;
-		good = false;
+		*good = false;
+		if (!c->tell)
+			break;
 		printf("%s/%s %s: %" PRIu64 " samples, by %s %" PRIu64 " in the store\n", epoch,
 		       platform, e->name, e->sum, sums[i].what, there);
 	}
-	c->wrong += !good;
 	return r;
+}
+
+static int check_sums(struct checking *c, const char *epoch, const char *platform,
+		      struct base_err *err)
+{
+	bool good = true;
+	int r;
+
+	c->here.nr = 0;
+	r = profdb_walk(c->db, epoch, platform, take, NULL, c, err);
+	for (size_t i = 0; i < c->here.nr && r >= 0; i++)
+		r = compare(c, epoch, platform, &c->here.v[i], &good, err);
+	if (r >= 0 && !good)
+		r = base_buf_printf(&c->wrong, "%s/%s", epoch, platform);
+	return r < 0 || good ? r : base_buf_append(&c->wrong, "", 1);
 }
 
 static int check(struct checking *c, const char *epoch, const char *platform, struct base_err *err)
@@ -128,12 +146,8 @@ static int check(struct checking *c, const char *epoch, const char *platform, st
 	if (parts.nr ? !spool_is_joined(c->sp, epoch, platform, parts.nr)
 		     : !spool_is_shipped(c->sp, epoch, platform))
 		return 0;
-	c->here.nr = 0;
-	r = profdb_walk(c->db, epoch, platform, take, NULL, c, err);
 	c->checked++;
-	for (size_t i = 0; i < c->here.nr && r >= 0; i++)
-		r = compare(c, epoch, platform, &c->here.v[i], err);
-	return r;
+	return check_sums(c, epoch, platform, err);
 }
 
 static int check_epoch(struct checking *c, const char *epoch, struct base_err *err)
@@ -148,11 +162,57 @@ static int check_epoch(struct checking *c, const char *epoch, struct base_err *e
 	return r;
 }
 
-int verify(const struct spool *sp, struct store_server *s, const char *db, const struct gather *g,
-	   struct base_err *err)
+/* Epochs that differed are compared once more. */
+static int check_again(struct checking *c, struct base_err *err)
 {
-	struct checking c = { .sp = sp, .s = s, .g = g };
+	struct base_buf before = c->wrong;
+	char *name, *slash;
+	int r = 0;
+
+	memset(&c->wrong, 0, sizeof(c->wrong));
+	for (size_t at = 0, len; r >= 0 && at < before.len; at += len) {
+		name = (char *)before.data + at;
+		len = strlen(name) + 1;
+		slash = strchr(name, '/');
+		*slash = 0;
+		r = check_sums(c, name, slash + 1, err);
+	}
+	base_buf_release(&before);
+	return r;
+}
+
+/* A server whose replica has not all rows yet has them soon; the last comparison tells. */
+static int check_later(struct checking *c, unsigned int seconds, struct base_err *err)
+{
+	uint64_t pause = 100, left = UINT64_C(1000) * seconds; /* ms */
+	int r = 0;
+
+	while (r >= 0 && c->wrong.len && left && !(c->g->stop && *c->g->stop)) {
+		pause = pause < left ? pause : left;
+		poll(NULL, 0, (int)pause);
+		left -= pause;
+		pause *= 2;
+		c->tell = !left;
+		r = check_again(c, err);
+	}
+	return r;
+}
+
+static size_t nr_wrong(const struct checking *c)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < c->wrong.len; i++)
+		nr += !c->wrong.data[i];
+	return nr;
+}
+
+int verify(const struct spool *sp, struct store_server *s, const char *db, const struct gather *g,
+	   unsigned int seconds, struct base_err *err)
+{
+	struct checking c = { .sp = sp, .s = s, .g = g, .tell = !seconds };
 	char **epochs = NULL;
+	size_t wrong, waiting;
 	int r = profdb_open(db, false, &c.db, err);
 
 	if (r >= 0) {
@@ -161,10 +221,17 @@ int verify(const struct spool *sp, struct store_server *s, const char *db, const
 	}
 	for (size_t i = 0; r >= 0 && epochs[i]; i++)
 		r = check_epoch(&c, epochs[i], err);
+	if (r >= 0)
+		r = check_later(&c, seconds, err);
+	wrong = nr_wrong(&c);
+	base_buf_release(&c.wrong);
 	free(epochs);
 	profdb_close(c.db);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot compare '%s' with the store", db);
-	printf("%zu epochs compared, %zu differ\n", c.checked, c.wrong);
-	return !c.wrong;
+	printf("%zu epochs compared, %zu differ\n", c.checked, wrong);
+	spool_waiting(sp, &waiting);
+	if (wrong && waiting)
+		printf("%zu batches wait, and are not in the store yet\n", waiting);
+	return !wrong;
 }

@@ -403,6 +403,8 @@ static void test_gone(void **state)
 	struct store_batch b;
 	struct profdb *db;
 	char *before, *after;
+	uint64_t ver = 0;
+	const uint8_t *row;
 
 	memcpy(strstr(gone, "TIME"), &begin, 4);
 	make_database(dir);
@@ -411,12 +413,13 @@ static void test_gone(void **state)
 	assert_true(keys.nr > 5);
 	store_batch_release(&b);
 	keys.v[keys.nr++] = (struct store_row_key){ STORE_PROF, gone, sizeof(gone) - 1 };
-	how = (struct store_pack_how){ .before = keys.v, .nr_before = keys.nr };
+	how = (struct store_pack_how){ .before = keys.v, .nr_before = keys.nr, .ver = &ver };
 	b = pack(dir, db, &how);
 	profdb_close(db);
 	/* One row more, which adds nothing. */
-	assert_non_null(
-		memmem(b.rows[STORE_PROF].data, b.rows[STORE_PROF].len, gone, sizeof(gone) - 1));
+	row = memmem(b.rows[STORE_PROF].data, b.rows[STORE_PROF].len, gone, sizeof(gone) - 1);
+	assert_non_null(row);
+	assert_memory_equal(row + sizeof(gone) - 1, &ver, sizeof(ver));
 	fetch_offsets(&b, to);
 	before = description(dir);
 	after = description(to);
@@ -457,6 +460,40 @@ static void test_known(void **state)
 	store_pack_close(p);
 	profdb_close(db);
 	store_batch_release(&b);
+}
+
+/* The kernel is on a call path alone: its row and its bytes are in the batch all the same. */
+static void test_callers(void **state)
+{
+	const struct store_pack_how how = { .above = 0 };
+	const struct profdb_image_ref images[] = {
+		{ .kind = PROFDB_FILE,
+		  .id = { .len = 2, .bytes = { 0xab, 1 } },
+		  .path = "/bin/prog" },
+		{ .kind = PROFDB_KERNEL, .id = kernel_id, .path = "vmlinux-test" },
+	};
+	const struct profdb_frame frames[] = { { 0, 16 }, { 1, 0x210 } };
+	struct profdb_callpaths *c = profdb_callpaths_new();
+	struct profdb *db = scratch_writer(*state);
+	struct store_batch b;
+
+	write_kernel(db);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(profdb_callpaths_image_add(c, &images[i]), i);
+	assert_int_equal(profdb_callpaths_event_add(c, "cycles", 62000), 0);
+	assert_int_equal(profdb_callpaths_add(c, 0, PROFDB_CALLPATH_COMPLETE, frames, 2, 7), 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "/bin/prog", 1, 10);
+	assert_int_equal(profdb_flush_put_callpaths(db, c, NULL), 0);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	b = pack(*state, db, &how);
+	assert_non_null(
+		memmem(b.rows[STORE_IMAGE].data, b.rows[STORE_IMAGE].len, "vmlinux-test", 12));
+	assert_true(b.rows[STORE_CONTENT].len > 0);
+	assert_non_null(memmem(b.rows[STORE_CONTENT].data, b.rows[STORE_CONTENT].len, "second", 6));
+	profdb_callpaths_free(c);
+	store_batch_release(&b);
+	profdb_close(db);
 }
 
 static void put_part(struct base_buf *rows, const char *platform, const char *kind)
@@ -506,7 +543,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_same),  scratch_test(test_routines), scratch_test(test_gone),
-		scratch_test(test_known), scratch_test(test_left_out),
+		scratch_test(test_known), scratch_test(test_left_out), scratch_test(test_callers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,15 @@ static void put_row(struct store_batch *b, size_t len)
 	base_buf_release(&bytes);
 }
 
+static int put_batch(struct spool *s, uint64_t ver, const struct store_batch *b,
+		     struct base_err *err)
+{
+	char name[SPOOL_NAME];
+	int r = spool_hold(s, "202611280100", "box", ver, b, name, err);
+
+	return r < 0 ? r : spool_show(s, name, err);
+}
+
 static struct spool *open_spool(const char *path, uint64_t limit)
 {
 	struct base_err err = { 0 };
@@ -85,8 +94,8 @@ static void test_limit(void **state)
 
 	put_row(&b, 40000);
 	for (unsigned int i = 0; i < 2; i++)
-		assert_int_equal(spool_put(s, "202611280100", "box", i, &b, NULL), 0);
-	assert_int_equal(spool_put(s, "202611280100", "box", 2, &b, &err), -ENOSPC);
+		assert_int_equal(put_batch(s, i, &b, NULL), 0);
+	assert_int_equal(put_batch(s, 2, &b, &err), -ENOSPC);
 	assert_non_null(strstr(err.hint, "database"));
 	assert_true(spool_waiting(s, &nr) > 80000);
 	assert_int_equal(nr, 2);
@@ -107,7 +116,7 @@ static void test_away(void **state)
 	put_row(&b, 80);
 	known_add(&s->known, key, sizeof(key));
 	assert_int_equal(known_keep(&s->known, NULL), 0);
-	assert_int_equal(spool_put(s, "202611280100", "box", 1, &b, NULL), 0);
+	assert_int_equal(put_batch(s, 1, &b, NULL), 0);
 	scratch_write(*state, "spool/202611280000-box-1.batch", "DCPIBAT1 and not more", 21);
 	/* No server listens there. */
 	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &server, NULL), 0);
@@ -120,6 +129,7 @@ static void test_away(void **state)
 	assert_false(known_has(&s->known, key, sizeof(key)));
 	assert_int_equal(faccessat(s->dir_fd, "keys", F_OK, 0), -1);
 	assert_int_equal(out.bytes, 0);
+	later_release(&out.later);
 	store_close(server);
 	store_batch_release(&b);
 	spool_close(s);
@@ -191,7 +201,7 @@ static int verified(struct spool *s, const char *dir)
 	int r;
 
 	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &server, NULL), 0);
-	r = verify(s, server, dir, &g, &err);
+	r = verify(s, server, dir, &g, 0, &err);
 	store_close(server);
 	return r;
 }
@@ -267,6 +277,69 @@ static void test_full(void **state)
 	spool_close(s);
 }
 
+/* The only batch is held again, as if its program had been killed before it was shown. */
+static void hold_again(struct spool *s)
+{
+	char held[300], name[256] = "";
+	struct dirent *e;
+	DIR *d;
+
+	assert_int_equal(base_dir_open(s->dir_fd, ".", &d), 0);
+	while ((e = readdir(d)))
+		if (spool_is_batch(e->d_name))
+			snprintf(name, sizeof(name), "%s", e->d_name);
+	closedir(d);
+	assert_true(name[0]);
+	snprintf(held, sizeof(held), ".held-%s", name);
+	assert_int_equal(renameat(s->dir_fd, name, s->dir_fd, held), 0);
+}
+
+static struct spool *reopen(struct spool *s, const char *path, size_t *nr)
+{
+	spool_close(s);
+	s = open_spool(path, 1 << 20);
+	spool_waiting(s, nr);
+	return s;
+}
+
+/* Wherever dcpiship is killed, a batch that is noted is sent, and one that is not is made again. */
+static void test_killed(void **state)
+{
+	const char *dir = scratch_path(*state, "db"), *path = scratch_path(*state, "spool");
+	struct profdb *db = scratch_writer(dir);
+	struct spool *s = open_spool(path, 1 << 20);
+	size_t nr;
+
+	flush(db, 10);
+	assert_int_equal(packed(s, dir, true), 1);
+	hold_again(s);
+	s = reopen(s, path, &nr);
+	assert_int_equal(nr, 1);
+	assert_true(spool_is_begun(s, SCRATCH_EPOCH, "box"));
+	/* Its keys were not written yet. */
+	hold_again(s);
+	scratch_write(*state, "spool/open-" SCRATCH_EPOCH "-box", "12345678", 8);
+	s = reopen(s, path, &nr);
+	assert_int_equal(nr, 0);
+	assert_int_equal(unlinkat(s->dir_fd, "open-" SCRATCH_EPOCH "-box", 0), 0);
+	/* A finished one. */
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	assert_int_equal(packed(s, dir, false), 1);
+	hold_again(s);
+	s = reopen(s, path, &nr);
+	assert_int_equal(nr, 1);
+	assert_int_equal(packed(s, dir, false), 0);
+	/* It was not noted yet. */
+	hold_again(s);
+	assert_int_equal(unlinkat(s->dir_fd, "shipped", 0), 0);
+	s = reopen(s, path, &nr);
+	assert_int_equal(nr, 0);
+	assert_false(spool_is_begun(s, SCRATCH_EPOCH, "box"));
+	assert_int_equal(packed(s, dir, false), 1);
+	profdb_close(db);
+	spool_close(s);
+}
+
 /* Rows of two machines must not get one name: they would replace each other. */
 static void test_one_name(void **state)
 {
@@ -299,7 +372,7 @@ int main(void)
 		scratch_test(test_limit),	 scratch_test(test_away),
 		scratch_test(test_gather),	 scratch_test(test_joined),
 		scratch_test(test_joined_first), scratch_test(test_full),
-		scratch_test(test_one_name),
+		scratch_test(test_one_name),	 scratch_test(test_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
