@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of a method: its lines, and its name and file as a person can read them. */
+/* A method's lines, and its name and file as a person can read them. */
 #include <stdlib.h>
 #include <string.h>
 

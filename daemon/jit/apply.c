@@ -372,7 +372,7 @@ static int put_back(struct base_buf *to, size_t at, const uint8_t *old, size_t l
 	return r;
 }
 
-/* What was read first is what the image shows. */
+/* The image shows the bytes that were read first. */
 static int keep_first(struct dyn_registry *reg, struct dyn_range *range, struct base_buf *fresh,
 		      const struct dyn_poll *when)
 {

@@ -47,7 +47,7 @@ const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
 {
 	struct dyn *d = f->registry->dyn;
 
-	/* What stood there when it was filled need not be what stands there now. */
+	/* Other code may stand there now than when it was filled. */
 	base_buf_clear(&d->trace.bytes);
 	return dyn_spool_get(&d->spool, r->record, &d->trace, 1024);
 }
@@ -230,7 +230,7 @@ int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool space)
 
 	if (r->place != DYN_PLACE_NONE || r->flags & DYN_NAMELESS)
 		return 0;
-	/* Who lives is disjoint from it: only the dead can have its address. */
+	/* Routines that live are disjoint from it: only ended ones can have its address. */
 	if (r->flags & DYN_LIVE &&
 	    !dyn_routine_overlap(&t->routines, t->dead[f->index], r->addr, r->addr + r->len))
 		r->place = DYN_PLACE_OWN;

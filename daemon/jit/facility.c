@@ -10,12 +10,12 @@
 
 /* Bytes; and units of the spool. */
 enum { JOB_PIECE = 256 << 10, JOB_NEAR = 4096 };
-/* Of runs: HINTS, kept where there are HINTS_FROM; among fewer a search is as fast. */
+/* Hints to runs are kept where there are HINTS_FROM; among fewer a search is as fast. */
 enum { HINTS = 512, HINTS_FROM = 8 };
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* What is fit for a file name everywhere; nothing hidden, nothing empty, no option. */
+/* The result is fit for a file name everywhere: not hidden, not empty, no option. */
 static void clean(const char *from, size_t len, char *to, size_t max)
 {
 	size_t n = 0;
@@ -151,7 +151,8 @@ static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 	if (end - start > DYN_IMAGE_MAX - f->next_off)
 		return -DCPI_ELIMIT;
 	widen(f->registry, start, end);
-	/* Whatever follows in both address and offset is one run; it may grow, never change. */
+	/* Pages that follow each other in both address and offset are one run; it may grow, never
+	 * change. */
 	if (run && run->node.end == start &&
 	    run->img_off + (run->node.end - run->node.start) == f->next_off) {
 		run->node.end = end;
@@ -177,7 +178,7 @@ static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Those of several threads come by turns. */
+/* Pages of several threads come by turns. */
 static const struct dyn_run *run_at(const struct dyn_facility *f, uint64_t elf)
 {
 	const struct dyn_run **hint =

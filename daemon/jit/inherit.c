@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process inherited by a fork of which no event told: it is older than the daemon. */
+/* A process older than the daemon inherited code by a fork of which no event told. */
 #include <errno.h>
 
 #include "jit_internal.h"
@@ -26,7 +26,7 @@ static bool inherited_read(struct dyn_registry *from, const struct process *chil
 	return true;
 }
 
-/* By CLOCK_MONOTONIC, to a tick. */
+/* The time is CLOCK_MONOTONIC's, to a tick. */
 static uint64_t began_ns(const struct process *child)
 {
 	uint64_t ahead = base_boot_ahead_ns();

@@ -264,7 +264,7 @@ static void drop_waiting(struct dyn_intake *in, size_t i)
 	in->waiting[i] = in->waiting[--in->nr_waiting];
 }
 
-/* Those that said nothing at first. */
+/* Peers that said nothing at first. */
 static int next_waiting(struct dyn_intake *in, struct dyn_peer *peer)
 {
 	uint64_t now = base_now_ns();

@@ -148,7 +148,7 @@ void dyn_watch(struct dyn *d, struct process *p)
 {
 	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX || dyn_has_registry(p))
 		return;
-	/* What the next process of its pid writes does not tell of its code. */
+	/* A file that the next process of its pid writes does not tell of its code. */
 	if ((!p->start_time_ns || !p->known_ns) && proc_describe(p) == -ESTALE)
 		return;
 	p->watched = true;
@@ -205,7 +205,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 		return 0;
 	if (!dyn_client_of(to))
 		return -ENOMEM;
-	/* Who was forked from @from before cannot have it either. */
+	/* Processes forked from @from before cannot have it either. */
 	c->own->lifetimes.nr_forks = 0;
 	to->dyn->own = c->own;
 	c->own = NULL;
@@ -524,7 +524,7 @@ static enum dyn_where not_yet(enum dyn_where where, const struct dyn_query *q)
 	return where;
 }
 
-/* What one registry says: by the sample's generation, by time, or as of a fork. */
+/* One registry answers: by the sample's generation, by time, or as of a fork. */
 static enum dyn_where look(struct dyn_registry *reg, const struct dyn_ask *ask, bool last,
 			   struct image **image, uint64_t *off, bool *sure)
 {
@@ -588,7 +588,7 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 {
 	enum dyn_where where = lookup(p->dyn, q, image, off);
 
-	/* Who writes files writes them late. */
+	/* Runtimes write files late. */
 	if (where == DYN_NONE && q->dynamic && !dyn_has_registry(p))
 		where = q->last || !p->dyn ? dyn_unnamed_find(d, p, q, image, off) : DYN_LATER;
 	if (where == DYN_LATER && !q->last)

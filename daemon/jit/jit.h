@@ -231,7 +231,7 @@ void dyn_set_hasty(struct dyn *d, bool hasty);
 bool dyn_wants_merge(const struct dyn *d);
 /* A new epoch has its own images of those that end in it. */
 void dyn_merge_forget(struct dyn *d);
-/* What was written is not on disk any more: images that can be made again are behind. */
+/* Images that were written are not on disk any more: those that can be made again are behind. */
 void dyn_images_lost(struct dyn *d);
 struct dyn_stats {
 	uint64_t clients, facilities, routines, images_written, records_bad, records_dropped;

@@ -232,7 +232,7 @@ static void miss(struct dyn_lifetimes *t, uint64_t from, const struct dyn_interv
 
 void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced)
 {
-	/* Of those that were missed no time is told; and they may live still. */
+	/* No time is told of changes that were missed; and those routines may live still. */
 	uint64_t lo = m->lo < t->reading.lo ? m->lo : t->reading.lo;
 	uint64_t hi = m->hi > t->reading.hi ? m->hi : t->reading.hi;
 	struct dyn_interval to = { announced ? m->seq - 1 : m->seq, lo, hi };

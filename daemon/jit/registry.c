@@ -10,11 +10,12 @@
 #include "jit_internal.h"
 #include "registry.h"
 
-/* Of one reading: the rest comes with the next, so that one client does not hold up the others. */
+/* One reading takes so many: the rest comes with the next, so that one client does not hold up the
+ * others. */
 enum { READS_MAX = 16 };
 /* No more changes than these come between two readings. */
 #define AHEAD_MAX (1u << 24)
-/* Of one client: sums of so many stay far from the end of 64 bits. */
+/* A client's budget: sums of so many stay far from the end of 64 bits. */
 #define BUDGET_NS      200000000ull
 #define FLUSH_MAX_NS   (60 * 1000000000ull)
 #define PAUSE_FIRST_NS 1000000000ull
@@ -257,7 +258,7 @@ static void reached(struct dyn_registry *reg)
 	if (m.seq < UINT64_MAX)
 		dyn_lifetime_reached(t, &m, false);
 	dyn_lifetime_sweep(t, &m);
-	/* Nobody can tell what lives. */
+	/* It cannot be told what lives. */
 	if (!reg->h.heap_len)
 		t->wants_list = false;
 	if (t->wants_list && !t->list_ended && reg->place.list_at == REGISTRY_NO_LIST) {
@@ -408,7 +409,7 @@ static void note_flush(struct dyn_registry *reg)
 	reg->flush_until_ns = base_now_ns() + FLUSH_MAX_NS;
 }
 
-/* What became of all changes up to @seq is known, as far as it ever will be. */
+/* The outcome of all changes up to @seq is known, as far as it ever will be. */
 static bool knows(const struct dyn_registry *reg, uint64_t seq)
 {
 	const struct dyn_lifetimes *t = &reg->lifetimes;
@@ -669,7 +670,7 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 	uint64_t elf = ask->addr;
 	enum dyn_where where;
 
-	/* What its program did after the last reading will never be told. */
+	/* The program's changes after the last reading will never be told. */
 	if (reg->refused && ask->time_ns > reg->read_ns)
 		return DYN_NONE;
 	where = find(reg, ask, &index, sure);

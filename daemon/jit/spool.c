@@ -274,7 +274,7 @@ int dyn_spool_put(struct dyn_spool *sp, struct dyn_store *st, const struct wire_
 		if (r < 0)
 			return r;
 		at = (uint64_t)first * DYN_SPOOL_SEGMENT;
-		/* What follows a large record begins anew. */
+		/* Records behind a large one begin anew. */
 		st->at = at;
 		st->end = at + (span > 1 ? rec->len : DYN_SPOOL_SEGMENT);
 	}
@@ -329,7 +329,7 @@ static size_t read_at(const struct dyn_spool *sp, uint64_t at, uint8_t *to, size
 	size_t done = 0, piece, n = 0;
 	int fd;
 
-	/* What is written late covers what the file has. */
+	/* Bytes that are written late cover what the file has. */
 	for (piece = 0; done < len && n == piece; done += n) {
 		piece = piece_at(sp, at + done, len - done, &fd);
 		n = base_read_part(fd, at + done, to + done, piece);

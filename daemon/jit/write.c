@@ -169,7 +169,7 @@ void dyn_image_assure(struct dyn_facility *f)
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-/* Of a turn, for images of processes that have ended. */
+/* A turn has so long for images of processes that have ended. */
 #define ENDED_NS 200000000ull
 
 static int write_one(struct dyn_facility *f, bool full, struct base_err *err)
@@ -215,7 +215,7 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 			continue;
 		if (!f->image->refused && image_file_refusal(r))
 			base_log(BASE_LOG_WARN, "%s", why.text);
-		/* What one client said is no reason to call everybody's flush failed. */
+		/* One client's words are no reason to call everybody's flush failed. */
 		if (image_file_refusal(r) || r == -EDQUOT) {
 			refused = r;
 			continue;
@@ -274,7 +274,8 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 	int first = 0, lock = -1;
 
 	d->unwritten = false;
-	/* Nobody removes an image between our look at it and the profile that refers to it. */
+	/* The lock keeps images from being removed between our look and the profile that refers to
+	 * them. */
 	if (d->config.db && d->registries)
 		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
 	if (lock < 0 && d->config.db && d->registries) {
@@ -297,7 +298,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 			dyn_registry_read(reg, true);
 		r = write_registry(reg, &answer, err);
 		if (answer != -EAGAIN) {
-			/* Of one that was not read, or is merged later, something is left. */
+			/* Something is left of one that was not read, or is merged later. */
 			if (!reg->skipped && !merges_some(reg))
 				reg->served_ns = base_now_ns();
 			dyn_registry_answer(reg, answer);
@@ -387,7 +388,7 @@ void dyn_spare_images(struct dyn *d)
 				dyn_image_spare(reg->facilities[i]);
 }
 
-/* What was folded cannot be made again: its records are gone. */
+/* Folded images cannot be made again: their records are gone. */
 void dyn_images_lost(struct dyn *d)
 {
 	dyn_merge_forget(d);

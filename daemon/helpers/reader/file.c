@@ -214,7 +214,7 @@ int reader_removed_look(const struct reader_request *q, struct stat *st)
 		r = -EREMOTE;
 	else if (st->st_size > READER_COPY_MAX)
 		r = -EFBIG;
-	/* Of a file that only its container has, others here could read nothing. */
+	/* Users outside of the container could read nothing of such a file. */
 	if (r == 0 && st->st_nlink)
 		st->st_mode &= ~(mode_t)S_IRWXO;
 	if (r == 0)

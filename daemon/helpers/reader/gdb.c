@@ -82,7 +82,7 @@ static int ask(const struct search *s, const struct reader_request *map, uint64_
 	return 0;
 }
 
-/* Those that were asked and had none, which are most, are not opened. */
+/* Files that were asked and had none, which are most, are not opened. */
 static int ask_map(const struct search *s, const struct reader_request *map, uint64_t file_off)
 {
 	int fd = reader_mapped_look(map), readable, r = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What /proc tells of a client: which life it is, whom it acts for, what it has mapped. */
+/* /proc tells of a client which life it is, whom it acts for, and what it has mapped. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -85,7 +85,7 @@ static int keep(struct walk *w, uint64_t vaddr, const uint8_t *data, size_t len)
 	return r;
 }
 
-/* What was read of [vaddr, …), cut at page boundaries, so that gaps are seen. */
+/* The bytes that were read of [vaddr, …) are cut at page boundaries, so that gaps are seen. */
 static int keep_pages(struct walk *w, uint64_t vaddr, const uint8_t *data, size_t len)
 {
 	int r = 0;

@@ -268,7 +268,7 @@ static int put_object(struct parse *p, const struct wire_head *head)
 	return r;
 }
 
-/* What is put from now on happened at @time_ns; 0: some time before now. 0 or -ENOMEM. */
+/* Records put from now on happened at @time_ns; 0: some time before now. 0 or -ENOMEM. */
 static int put_time(struct parse *p, uint64_t time_ns)
 {
 	struct wire_time *rec;
@@ -518,7 +518,7 @@ static int put_slot(struct heap *h, uint8_t *bytes, uint32_t len)
 	if (!head)
 		return 0;
 	seq = seq_of(head);
-	/* Whose place it took the ring tells, after this list; or a new list is asked for. */
+	/* The ring tells whose place it took, after this list; or a new list is asked for. */
 	if (seq > h->list_seq)
 		return 0;
 	flags = head->flags;
@@ -662,7 +662,7 @@ static uint64_t used(struct parse *p)
 					     : p->h.heap_len;
 }
 
-/* What lives, from @place->list_at on, with WIRE_LISTED when it comes to its end. */
+/* Routines that live, from @place->list_at on, with WIRE_LISTED when the list comes to its end. */
 static int list_heap(struct parse *p, struct registry_place *place)
 {
 	struct heap h = { .p = p, .end = used(p), .known_seq = place->known_seq };

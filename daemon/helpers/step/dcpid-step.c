@@ -41,7 +41,7 @@ static int keep_one_right(struct base_err *err)
 {
 	int r = base_rights_keep(1ull << CAP_SYS_PTRACE, err);
 
-	/* What passes here is a program's. Without that right it is this user's own. */
+	/* The data that pass here are a program's. Without that right it is this user's own. */
 	if (r > 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = base_fail_errno(err, -errno, "cannot forbid inspection");
 	return r;

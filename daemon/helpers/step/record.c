@@ -641,7 +641,7 @@ int step_record(struct step_recorder *r)
 		end = run(r);
 	step_target_release(tid);
 	r->out.head.stopped_ns = base_now_ns() - r->stopped_ns;
-	/* Whatever failed, another shadow may succeed. */
+	/* Another shadow may succeed, whatever failed. */
 	if (end < 0) {
 		step_shadow_close(&r->shadow);
 		return 0;
