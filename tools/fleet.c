@@ -21,8 +21,7 @@ static struct copy {
 
 static bool is_store(const char *db)
 {
-	return db &&
-	       (strncmp(db, "clickhouse://", 13) == 0 || strncmp(db, "clickhouses://", 14) == 0);
+	return db && profdb_is_store(db);
 }
 
 const char *fleet_name(const char *path)
@@ -43,12 +42,7 @@ bool fleet_has_replicates(const char *path)
 
 int fleet_refuse(const struct select *s, struct base_err *err)
 {
-	if (!is_store(s->db))
-		return 0;
-	base_fail(err, -DCPI_EUSAGE, "'%s' is the store of a fleet, and no database", s->db);
-	base_hint(err, "-db DIR names a database; 'dcpifetch -o DIR' copies a part of a store "
-		       "into one");
-	return -DCPI_EUSAGE;
+	return s->db ? profdb_refuse_store(s->db, err) : 0;
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */

@@ -50,6 +50,14 @@ static const struct base_id *identity_of(const struct analysis_image *ai)
 	return known ? id : NULL;
 }
 
+static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t e = 0; e < a->nr_events; e++)
+		if (ai->count[e])
+			return true;
+	return false;
+}
+
 static int note_identities(struct finding *f, int set)
 {
 	const struct analysis *a = f->sets[set].a;
@@ -58,7 +66,7 @@ static int note_identities(struct finding *f, int set)
 	for (size_t i = 0; i < a->nr_images && r >= 0; i++) {
 		const struct base_id *id = identity_of(a->images[i]);
 
-		if (id)
+		if (id && has_samples(a, a->images[i]))
 			r = base_map_set(&f->by_id[set], id->bytes, id->len, a->images[i]);
 	}
 	return r;
