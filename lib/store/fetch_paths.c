@@ -17,12 +17,19 @@
  * many bytes. */
 enum { CHOSEN = 500, AT_ONCE = 20, BYTES = 256 << 20 };
 enum { FRAMES_MAX = 4096 };
+/* Pseudo-images that one question asks for, and bytes of each: an answer may have 1 GiB. */
+enum { CONTENTS = 32, CONTENT_MAX = 16 << 20 };
 
-/* A pseudo-image of a chosen machine. @img is open while its machine's paths are read. */
+/* A pseudo-image of a chosen machine. */
 struct jit {
 	char *platform;
 	struct store_key key;
-	struct image *img;
+};
+
+/* The call paths of one machine and epoch. */
+struct one {
+	char *platform;
+	struct profdb_callpaths *c;
 };
 
 struct hour {
@@ -36,6 +43,12 @@ struct gathering {
 	size_t nr_hours, cap_hours;
 	struct jit *jits;
 	size_t nr_jits, cap_jits;
+	/* Those that are merged next, and the contents that they refer to. */
+	struct one ones[AT_ONCE];
+	size_t nr_ones;
+	struct image **images;
+	size_t nr_images, cap_images;
+	struct base_map by_content;
 	uint64_t bytes;
 	bool full; /* there are as many paths as a file may have */
 	struct base_err *err;
@@ -179,9 +192,25 @@ static int find_jits(struct gathering *g)
 	return r;
 }
 
-/* An image that cannot be opened has no names. */
-static int open_jit(struct jit *j, const char *bytes, size_t len)
+static const struct fetch_image *find_jit(const struct gathering *g, const char *platform,
+					  const char *stem)
 {
+	for (size_t i = 0; i < g->nr_jits; i++) {
+		const struct fetch_image *image = strcmp(g->jits[i].platform, platform) == 0
+							  ? fetch_image_of(g->f, &g->jits[i].key)
+							  : NULL;
+
+		if (image && strcmp(image->stem, stem) == 0)
+			return image;
+	}
+	return NULL;
+}
+
+/* An image that cannot be opened has no names. */
+static int open_content(struct gathering *g, const struct store_key *key, const char *bytes,
+			size_t len)
+{
+	struct image *img = NULL;
 	char path[32];
 	int fd = memfd_create("code", MFD_CLOEXEC), r;
 
@@ -190,9 +219,17 @@ static int open_jit(struct jit *j, const char *bytes, size_t len)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = base_write_all(fd, bytes, len);
 	if (r >= 0)
-		image_open_path(path, IMAGE_DYNAMIC, &j->img, NULL);
+		image_open_path(path, IMAGE_DYNAMIC, &img, NULL);
 	close(fd);
-	return r;
+	if (r < 0 || !img)
+		return r;
+	r = base_grow(&g->images, &g->cap_images, g->nr_images + 1, sizeof(struct image *));
+	if (r < 0) {
+		image_close(img);
+		return r;
+	}
+	g->images[g->nr_images++] = img;
+	return base_map_set(&g->by_content, key, sizeof(*key), img);
 }
 
 static int take_content(struct gathering *g, struct store_reader *r)
@@ -201,69 +238,71 @@ static int take_content(struct gathering *g, struct store_reader *r)
 	const void *key = store_get_bytes(r, STORE_KEY);
 	size_t len;
 	const char *bytes = store_get_string(r, &len);
-	int result = 0;
 
 	if (!key || !bytes)
 		return 0;
 	store_content_key(bytes, len, &sum);
-	for (size_t i = 0; i < g->nr_jits && result >= 0; i++) {
-		const struct fetch_image *image = fetch_image_of(g->f, &g->jits[i].key);
+	return memcmp(&sum, key, sizeof(sum)) ? 0 : open_content(g, &sum, bytes, len);
+}
 
-		if (image && !g->jits[i].img && memcmp(&sum, key, sizeof(sum)) == 0 &&
-		    memcmp(&image->content, &sum, sizeof(sum)) == 0)
-			result = open_jit(&g->jits[i], bytes, len);
+/* The contents of the pseudo-images of one's paths, once each. */
+static int list_contents(struct gathering *g, const struct one *one, struct base_map *seen,
+			 struct base_buf *keys)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < profdb_callpaths_nr_images(one->c) && r >= 0; i++) {
+		const struct profdb_image_ref *ref = profdb_callpaths_image(one->c, i);
+		const struct fetch_image *image =
+			ref->kind == PROFDB_DYNAMIC ? find_jit(g, one->platform, ref->stem) : NULL;
+
+		if (!image || base_map_get(seen, &image->content, STORE_KEY))
+			continue;
+		r = base_map_set(seen, &image->content, STORE_KEY, g);
+		if (r >= 0)
+			r = base_buf_append(keys, image->content.bytes, STORE_KEY);
 	}
-	return result;
+	return r;
 }
 
-static bool is_of(const struct gathering *g, const struct jit *j, size_t from, size_t nr)
+static int ask_contents(struct gathering *g, const uint8_t *keys, size_t nr)
 {
-	for (size_t i = from; i < from + nr; i++)
-		if (strcmp(g->hours[i].platform, j->platform) == 0)
-			return true;
-	return false;
-}
-
-static int open_jits(struct gathering *g, size_t from, size_t nr)
-{
-	struct base_buf sql = { 0 }, keys = { 0 };
+	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql, "SELECT content, bytes FROM content FINAL WHERE content ");
 
-	for (size_t i = 0; i < g->nr_jits && r >= 0; i++) {
-		const struct fetch_image *image = fetch_image_of(g->f, &g->jits[i].key);
-
-		if (image && is_of(g, &g->jits[i], from, nr))
-			r = base_buf_append(&keys, image->content.bytes, STORE_KEY);
-	}
 	if (r >= 0)
-		r = fetch_keys(&sql, keys.data, keys.len / STORE_KEY);
-	if (r >= 0 && keys.len)
+		r = fetch_keys(&sql, keys, nr);
+	if (r >= 0)
+		r = base_buf_printf(&sql, " AND length(bytes) <= %d", CONTENT_MAX);
+	if (r >= 0)
 		r = ask(g, &sql, take_content);
 	base_buf_release(&sql);
+	return r;
+}
+
+static int open_contents(struct gathering *g)
+{
+	struct base_buf keys = { 0 };
+	struct base_map seen = { 0 };
+	size_t nr;
+	int r = 0;
+
+	for (size_t i = 0; i < g->nr_ones && r >= 0; i++)
+		r = list_contents(g, &g->ones[i], &seen, &keys);
+	nr = keys.len / STORE_KEY;
+	for (size_t i = 0; i < nr && r >= 0; i += CONTENTS)
+		r = ask_contents(g, keys.data + i * STORE_KEY,
+				 nr - i < CONTENTS ? nr - i : CONTENTS);
+	base_map_release(&seen);
 	base_buf_release(&keys);
 	return r;
 }
 
-static void close_jits(struct gathering *g)
+static struct image *open_jit(const struct gathering *g, const char *platform, const char *stem)
 {
-	for (size_t i = 0; i < g->nr_jits; i++) {
-		image_close(g->jits[i].img);
-		g->jits[i].img = NULL;
-	}
-}
+	const struct fetch_image *image = find_jit(g, platform, stem);
 
-static struct image *find_jit(const struct gathering *g, const char *platform, const char *stem)
-{
-	for (size_t i = 0; i < g->nr_jits; i++) {
-		const struct jit *j = &g->jits[i];
-		const struct fetch_image *image = j->img && strcmp(j->platform, platform) == 0
-							  ? fetch_image_of(g->f, &j->key)
-							  : NULL;
-
-		if (image && strcmp(image->stem, stem) == 0)
-			return j->img;
-	}
-	return NULL;
+	return image ? base_map_get(&g->by_content, &image->content, STORE_KEY) : NULL;
 }
 
 /* ---- frames ------------------------------------------------------------------------------------
@@ -273,56 +312,59 @@ static struct image *find_jit(const struct gathering *g, const char *platform, c
 struct merging {
 	struct gathering *g;
 	const struct profdb_callpaths *from;
-	struct image **jit; /* by image; NULL: not dynamic, or not known */
-	int *image;	    /* by image; of dynamic ones where no name is known */
+	struct image **jit;	    /* by image; NULL: not dynamic, or not known */
+	struct store_key *facility; /* by image, of those */
+	int *number;		    /* and the number of its facility among images, + 1 */
+	int *image;		    /* by image; of dynamic ones where no name is known */
 	int event[PROFDB_NR_EVENTS];
 	struct profdb_frame frames[FRAMES_MAX];
 };
 
-/* The facility of a pseudo-image; NULL: the store has none of that name. */
-static struct fetch_image *facility_of(struct merging *m, const struct image *img,
-				       struct store_key *key)
+/* Finds the facility of a pseudo-image, and its number. -ENOENT: the store has none of that name.
+ */
+static int find_facility(struct merging *m, size_t index)
 {
-	const struct image_process *p = image_process(img);
+	const struct image_process *p = image_process(m->jit[index]);
+	struct store_key *key = &m->facility[index];
 	struct base_buf one = { 0 };
-	struct fetch_image *i = NULL;
+	struct fetch_image *i;
+	int r = 0;
 
 	if (!p)
-		return NULL;
+		return -ENOENT;
 	store_facility_key(p->facility, key);
 	i = fetch_image_of(m->g->f, key);
-	if (!i && base_buf_append(&one, key->bytes, STORE_KEY) >= 0 &&
-	    fetch_images_of(m->g->f, &one, false, m->g->err) >= 0)
-		i = fetch_image_of(m->g->f, key);
+	if (!i)
+		r = base_buf_append(&one, key->bytes, STORE_KEY);
+	if (r >= 0 && !i)
+		r = fetch_images_of(m->g->f, &one, false, m->g->err);
 	base_buf_release(&one);
-	return i;
-}
-
-static int add_facility(struct merging *m, struct fetch_image *i)
-{
-	const struct profdb_image_ref ref = { .kind = PROFDB_FILE, .id = i->id, .path = i->path };
-
+	i = r < 0 ? NULL : fetch_image_of(m->g->f, key);
+	if (!i)
+		return r < 0 ? r : -ENOENT;
 	i->used = true;
-	return profdb_callpaths_image_add(m->g->f->paths, &ref);
+	r = profdb_callpaths_image_add(m->g->f->paths,
+				       &(const struct profdb_image_ref){
+					       .kind = PROFDB_FILE, .id = i->id, .path = i->path });
+	m->number[index] = r + 1;
+	return r;
 }
 
 /* A frame in a pseudo-image becomes one in its facility, where routines of all machines are. */
-static int place_dynamic(struct merging *m, struct image *img, uint64_t off,
-			 struct profdb_frame *out)
+static int place_dynamic(struct merging *m, size_t index, uint64_t off, struct profdb_frame *out)
 {
-	struct store_key key;
-	struct fetch_image *i = facility_of(m, img, &key);
+	struct image *img = m->jit[index];
 	const struct image_symbol *symbol = NULL;
-	int number = i ? add_facility(m, i) : -ENOENT;
 	uint64_t vaddr;
+	int r = m->number[index] ? 0 : find_facility(m, index);
 
-	if (number < 0)
-		return number == -ENOENT ? 0 : number;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
 	if (image_vaddr(img, off, &vaddr) >= 0)
 		symbol = image_symbol_at(img, vaddr);
-	*out = (struct profdb_frame){ (uint32_t)number, FETCH_OUTSIDE };
+	*out = (struct profdb_frame){ (uint32_t)m->number[index] - 1, FETCH_OUTSIDE };
 	if (symbol && *symbol->name)
-		out->off = fetch_place(m->g->f, &key, symbol->name);
+		out->off = fetch_place(m->g->f, &m->facility[index], symbol->name);
 	return out->off ? 0 : -ENOMEM;
 }
 
@@ -333,7 +375,7 @@ static int add_image(struct merging *m, const char *platform, size_t index)
 							 .path = "dynamic code without names" };
 
 	if (ref->kind == PROFDB_DYNAMIC)
-		m->jit[index] = find_jit(m->g, platform, ref->stem);
+		m->jit[index] = open_jit(m->g, platform, ref->stem);
 	m->image[index] = profdb_callpaths_image_add(m->g->f->paths,
 						     ref->kind == PROFDB_DYNAMIC ? &unknown : ref);
 	return m->image[index];
@@ -347,12 +389,11 @@ static ssize_t list_frames(struct merging *m, size_t node, enum profdb_callpath_
 
 	for (; node >= PROFDB_NR_CALLPATH_ENDS && nr < FRAMES_MAX && r >= 0; nr++) {
 		struct profdb_callpath_node n = profdb_callpaths_node(m->from, node);
-		struct image *img = m->jit[n.frame.image];
 
 		m->frames[nr] =
 			(struct profdb_frame){ (uint32_t)m->image[n.frame.image], n.frame.off };
-		if (img)
-			r = place_dynamic(m, img, n.frame.off, &m->frames[nr]);
+		if (m->jit[n.frame.image])
+			r = place_dynamic(m, n.frame.image, n.frame.off, &m->frames[nr]);
 		node = n.parent;
 	}
 	*end = node < PROFDB_NR_CALLPATH_ENDS ? (enum profdb_callpath_end)node
@@ -408,9 +449,14 @@ static int merge(struct gathering *g, const char *platform, const struct profdb_
 		*m = (struct merging){ .g = g,
 				       .from = from,
 				       .jit = calloc(nr, sizeof(*m->jit)),
+				       .facility = calloc(nr, sizeof(*m->facility)),
+				       .number = calloc(nr, sizeof(*m->number)),
 				       .image = calloc(nr, sizeof(*m->image)) };
-		r = m->jit && m->image ? merge_all(m, platform) : -ENOMEM;
+		r = m->jit && m->facility && m->number && m->image ? merge_all(m, platform)
+								   : -ENOMEM;
 		free(m->jit);
+		free(m->facility);
+		free(m->number);
 		free(m->image);
 	}
 	free(m);
@@ -425,39 +471,62 @@ static int merge(struct gathering *g, const char *platform, const struct profdb_
 
 static int take_paths(struct gathering *g, struct store_reader *r)
 {
+	struct one *one = &g->ones[g->nr_ones];
 	char *platform = get_text(r);
 	size_t len;
 	const char *bytes = store_get_string(r, &len);
-	struct profdb_callpaths *one = NULL;
-	int result = platform ? 0 : -ENOMEM;
 
-	if (result >= 0 && bytes && !g->full &&
-	    profdb_callpaths_parse(bytes, len, &one, NULL) >= 0) {
-		g->f->with_paths++;
-		g->bytes += len;
-		result = merge(g, platform, one);
-	} else if (bytes && !g->full) {
+	if (!platform || !bytes || g->nr_ones >= AT_ONCE ||
+	    profdb_callpaths_parse(bytes, len, &one->c, NULL) < 0) {
 		g->f->skipped++; /* any machine may have sent it */
+		free(platform);
+		return platform ? 0 : -ENOMEM;
 	}
-	profdb_callpaths_free(one);
-	free(platform);
-	return result;
+	one->platform = platform;
+	g->nr_ones++;
+	g->bytes += len;
+	return 0;
+}
+
+static void forget_ones(struct gathering *g)
+{
+	for (size_t i = 0; i < g->nr_ones; i++) {
+		free(g->ones[i].platform);
+		profdb_callpaths_free(g->ones[i].c);
+	}
+	for (size_t i = 0; i < g->nr_images; i++)
+		image_close(g->images[i]);
+	base_map_release(&g->by_content);
+	g->by_content = (struct base_map){ 0 };
+	g->nr_ones = g->nr_images = 0;
+}
+
+static int merge_ones(struct gathering *g)
+{
+	int r = open_contents(g);
+
+	for (size_t i = 0; i < g->nr_ones && r >= 0 && !g->full; i++) {
+		r = merge(g, g->ones[i].platform, g->ones[i].c);
+		g->f->with_paths += r >= 0;
+	}
+	forget_ones(g);
+	return r;
 }
 
 static int read_some(struct gathering *g, size_t from, size_t nr)
 {
 	struct base_buf sql = { 0 };
-	int r = open_jits(g, from, nr);
+	int r = base_buf_printf(&sql, "SELECT platform, bytes " KEPT " AND ",
+				fetch_text(&g->f->where));
 
-	if (r >= 0)
-		r = base_buf_printf(&sql, "SELECT platform, bytes " KEPT " AND ",
-				    fetch_text(&g->f->where));
 	if (r >= 0)
 		r = add_hours(g, from, nr, &sql);
 	if (r >= 0)
 		r = ask(g, &sql, take_paths);
-	close_jits(g);
 	base_buf_release(&sql);
+	if (r >= 0)
+		return merge_ones(g);
+	forget_ones(g);
 	return r;
 }
 
@@ -506,6 +575,7 @@ static void release(struct gathering *g)
 		free(g->jits[i].platform);
 	free(g->hours);
 	free(g->jits);
+	free(g->images);
 }
 
 int fetch_paths(struct fetch *f, struct base_err *err)
