@@ -158,17 +158,28 @@ static void epochs_head(const struct analysis *a, FILE *to)
 			a->epochs[i].open ? " (open: shows its last flush)" : "");
 }
 
+/* Of many platforms the first and the last are shown. */
+static void platforms_head(const struct analysis *a, FILE *to)
+{
+	enum { MANY = 20 };
+	size_t nr = a->nr_platforms;
+
+	fprintf(to, "\nplatform%s  ", nr == 1 ? " " : "s");
+	for (size_t i = 0; i<nr; i += nr> MANY && i == 0 ? nr - 1 : 1) {
+		fputs(i == 0 ? "" : nr > MANY ? ", …, " : ", ", to);
+		report_print_clean(to, a->platforms[i]);
+	}
+	if (nr > MANY)
+		fprintf(to, " (%zu)", nr);
+	fputc('\n', to);
+}
+
 void report_head(const struct analysis *a, FILE *to)
 {
 	fputs("database   ", to);
 	report_print_clean(to, analysis_database(a));
 	epochs_head(a, to);
-	fprintf(to, "\nplatform%s  ", a->nr_platforms == 1 ? " " : "s");
-	for (size_t i = 0; i < a->nr_platforms; i++) {
-		fputs(i ? ", " : "", to);
-		report_print_clean(to, a->platforms[i]);
-	}
-	fputc('\n', to);
+	platforms_head(a, to);
 	for (size_t i = 0; i < a->labels.nr; i++) {
 		fputs(i ? ", " : a->labels.nr == 1 ? "label      " : "labels     ", to);
 		report_print_clean(to, a->labels.v[i]);

@@ -6,9 +6,9 @@
 
 #include "fetch.h"
 
-/* Files of machines that are copied at most; and up to which call paths are copied with all that
- * machines have. */
-enum { PARTS_MAX = 5000, PARTS_FEW = 500 };
+/* Epochs of machines that are copied as they are at most; and up to which that is done for call
+ * paths. */
+enum { HOURS_MAX = 2500, HOURS_FEW = 250 };
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
@@ -422,11 +422,14 @@ static int by_workload(struct fetch *f, struct base_err *err)
 /* ---- files -------------------------------------------------------------------------------------
  */
 
-static int count_parts(struct fetch *f, uint64_t *nr, struct base_err *err)
+/* How many epochs of machines are meant. */
+static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
 {
 	struct base_buf sql = { 0 }, answer = { 0 };
 	struct store_reader reader;
-	int r = base_buf_printf(&sql, "SELECT count() FROM part FINAL WHERE %s FORMAT RowBinary",
+	int r = base_buf_printf(&sql,
+				"SELECT uniqExact(platform, epoch) FROM totals WHERE %s "
+				"FORMAT RowBinary",
 				fetch_text(&f->where));
 
 	if (r >= 0)
@@ -454,19 +457,19 @@ static int files(struct fetch *f, struct base_err *err)
 	return r;
 }
 
-/* What files tell is asked for where they are few. Else call paths come with sums. */
+/* What machines have is copied where they are few. Else call paths come with sums. */
 static int choose_files(struct fetch *f, struct store_want *w, struct base_err *err)
 {
 	uint64_t nr;
-	int r = count_parts(f, &nr, err);
+	int r = count_hours(f, &nr, err);
 
-	if (r >= 0 && w->detail == STORE_PATHS && nr <= PARTS_FEW)
+	if (r >= 0 && w->detail == STORE_PATHS && nr <= HOURS_FEW)
 		w->detail = STORE_FILES;
-	if (r < 0 || w->detail == STORE_PATHS || nr <= PARTS_MAX)
+	if (r < 0 || w->detail == STORE_PATHS || nr <= HOURS_MAX)
 		return r;
 	r = base_fail(err, -DCPI_ELIMIT,
-		      "%llu files of workloads and call paths are meant, more than %d",
-		      (unsigned long long)nr, PARTS_MAX);
+		      "the workloads of %llu epochs of machines are meant, %d may be read",
+		      (unsigned long long)nr, HOURS_MAX);
 	base_hint(err, "choose fewer machines or hours: -platform, -since, -epoch");
 	return r;
 }
