@@ -7,7 +7,7 @@
 
 #include "select.h"
 
-/* What a report needs of a store. */
+/* The detail that a report needs of a store. */
 enum fleet_detail {
 	FLEET_PLATFORM,	       /* samples of each machine */
 	FLEET_WORKLOAD,	       /* samples by workload, without pids and threads */

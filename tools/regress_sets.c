@@ -110,10 +110,10 @@ static int join_renamed(struct analysis_opened o[2], struct regress_routines *x)
 struct division {
 	size_t platforms, epochs;   /* numbers of parts, which are read one by one */
 	size_t columns;		    /* at most so many as parts */
-	struct profdb_workloads *w; /* of a store: all parts, by column */
+	struct profdb_workloads *w; /* all parts of a store's answer, by column */
 };
 
-/* Of more hosts than columns each one's name tells its column. */
+/* A host's name tells its column where there are more hosts than columns. */
 static size_t column_of(const struct analysis *a, const struct division *d, size_t part)
 {
 	const char *platform = a->platforms[part / d->epochs];

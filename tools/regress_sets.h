@@ -66,7 +66,7 @@ struct regress_reader {
 	size_t event, column, width;
 	const char *image_name;
 	const struct image_symbol *last;
-	size_t routine; /* of @last: its index + 1, or 0 */
+	size_t routine; /* @last's index + 1, or 0 */
 	struct base_buf key;
 };
 /* Adds samples at an offset of an open image to a column, where its routine's code is equal in both

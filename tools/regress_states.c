@@ -12,9 +12,9 @@ struct finding {
 	struct set *sets;
 	struct analysis_opened *opened;
 	struct regress_routines *x;
-	/* By set: images by the name that rows match by, and identities of images. */
+	/* For each set: images by the name that rows match by, and identities of images. */
 	struct base_map by_name[2], by_id[2];
-	/* By set, where it is a copy of a store's sums: symbols of images, and the last one of
+	/* For each set that is a copy of a store's sums: symbols of images, and the last one of
 	 * them. */
 	char folder[2][PATH_MAX];
 	const struct analysis_image *of[2];

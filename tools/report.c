@@ -158,7 +158,7 @@ static void epochs_head(const struct analysis *a, FILE *to)
 			a->epochs[i].open ? " (open: shows its last flush)" : "");
 }
 
-/* Of many platforms the first and the last are shown. */
+/* The first and the last of many platforms are shown. */
 static void platforms_head(const struct analysis *a, FILE *to)
 {
 	enum { MANY = 20 };

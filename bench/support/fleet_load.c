@@ -27,7 +27,7 @@ struct load {
 	uint64_t sums[FLEET_IMAGES];
 	uint32_t machine, hour;
 	struct base_map seen;	 /* images that were sent */
-	struct base_map numbers; /* of routines that were sent */
+	struct base_map numbers; /* routines that were sent */
 };
 
 static uint32_t epoch_of(const struct load *x)

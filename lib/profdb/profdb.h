@@ -439,7 +439,8 @@ struct profdb;
 bool profdb_is_store(const char *path);
 /* -DCPI_EUSAGE, with a hint, where @path is such an address. Else 0. */
 int profdb_refuse_store(const char *path, struct base_err *err);
-/* -DCPI_EUSAGE: it is the address of a store. @create: make the folder (an empty or missing one becomes a database), else -DCPI_ENOTDB. */
+/* -DCPI_EUSAGE: it is the address of a store. @create: make the folder (an empty or missing one
+ * becomes a database), else -DCPI_ENOTDB. */
 int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err);
 void profdb_close(struct profdb *db);
 const char *profdb_path(const struct profdb *db);

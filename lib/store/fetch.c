@@ -457,7 +457,7 @@ static int files(struct fetch *f, struct base_err *err)
 	return r;
 }
 
-/* What machines have is copied where they are few. Else call paths come with sums. */
+/* Few machines' profiles are copied as they are. Else call paths come with sums. */
 static int choose_files(struct fetch *f, struct store_want *w, struct base_err *err)
 {
 	uint64_t nr;

@@ -43,7 +43,7 @@ struct gathering {
 	size_t nr_hours, cap_hours;
 	struct jit *jits;
 	size_t nr_jits, cap_jits;
-	/* Those that are merged next, and the contents that they refer to. */
+	/* The paths that are merged next, and the contents that they refer to. */
 	struct one ones[AT_ONCE];
 	size_t nr_ones;
 	struct image **images;
@@ -312,10 +312,10 @@ static struct image *open_jit(const struct gathering *g, const char *platform, c
 struct merging {
 	struct gathering *g;
 	const struct profdb_callpaths *from;
-	struct image **jit;	    /* by image; NULL: not dynamic, or not known */
-	struct store_key *facility; /* by image, of those */
+	struct image **jit;	    /* an image's code; NULL: not dynamic, or not known */
+	struct store_key *facility; /* its facility's key */
 	int *number;		    /* and the number of its facility among images, + 1 */
-	int *image;		    /* by image; of dynamic ones where no name is known */
+	int *image; /* its number among all; a dynamic one's where no name is known */
 	int event[PROFDB_NR_EVENTS];
 	struct profdb_frame frames[FRAMES_MAX];
 };

@@ -80,7 +80,7 @@ static int add_epochs(struct fetch *f, const struct base_buf *epochs, size_t per
 	return r < 0 ? r : base_buf_printf(&f->replicate, ")");
 }
 
-/* Of more machines than replicates each one's name tells its replicate. */
+/* A machine's name tells its replicate where there are more machines than replicates. */
 static int add_hash(struct fetch *f)
 {
 	return base_buf_printf(&f->replicate,

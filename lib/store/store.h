@@ -227,7 +227,8 @@ struct store_want {
 	const char *const *labels, *const *images; /* images: as tools name them */
 	size_t nr_labels, nr_images;		   /* 0: all */
 	bool by_platform, by_epoch; /* these stay apart, else they are added up by the server */
-	bool replicates; /* by offset and by routine, where platforms and epochs are added up */
+	bool replicates; /* for details by offset and by routine, where platforms and epochs are
+			    added up */
 	bool symbols; /* by routine: images get all their symbols, not those with samples alone */
 };
 
