@@ -60,23 +60,20 @@ static int add_machine(struct fetch *f, const char *names, size_t nr, size_t per
 	return r < 0 ? r : base_buf_printf(&f->replicate, "], 0)");
 }
 
-/* arrayCount(b -> b <= epoch, [BEGINS]): how many of the machine's replicates are earlier. */
+/* + (epoch >= BEGIN) …: how many of the machine's replicates are earlier. Version 18 does not find
+ * a column that only a lambda names. */
 static int add_epochs(struct fetch *f, const struct base_buf *epochs, size_t per)
 {
 	size_t nr = epochs->len / 4;
-	int r = per > 1 ? base_buf_printf(&f->replicate,
-					  " + arrayCount(b -> b <= toUInt32(epoch), [")
-			: 0;
+	int r = 0;
 
 	for (size_t i = 1; i < per && r >= 0; i++) {
 		const uint8_t *at = epochs->data + i * nr / per * 4;
 		struct store_reader reader = { at, at + 4, false };
 
-		r = base_buf_printf(&f->replicate, "%s%u", i > 1 ? ", " : "",
+		r = base_buf_printf(&f->replicate, " + (toUInt32(epoch) >= %u)",
 				    (unsigned int)store_get_number(&reader, 4));
 	}
-	if (r >= 0 && per > 1)
-		r = base_buf_printf(&f->replicate, "])");
 	return r < 0 ? r : base_buf_printf(&f->replicate, ")");
 }
 
