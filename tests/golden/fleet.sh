@@ -279,7 +279,8 @@ for shape in '3 30' '70 2'; do
 	rm machine-*
 	"$DCPI_BIN/dcpiship" -make-schema -to "$store"
 	"$DCPI_BIN/dcpiship" -quiet -db "$base" -to "$store"
-	middle=$(date -u -d "@$((app_epoch - $2 / 2 * 3600))" +%Y-%m-%dT%H:%M:00Z)
+	half=$(($2 / 2))
+	middle=$(date -u -d "@$((app_epoch - half * 3600))" +%Y-%m-%dT%H:%M:00Z)
 	same_sets dcpiregress -every -set -until "$middle" -set -since "$middle"
 	grep -q 'new .*late' both
 	grep -q 'vanished .*early' both
