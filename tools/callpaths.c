@@ -148,7 +148,7 @@ int callpaths_open(const struct select *sel, const struct callpaths_options *o,
 
 	whole.whole = true;
 	if (r >= 0)
-		r = fleet_use(&whole, FLEET_FILES, 0, NULL, err);
+		r = fleet_use(&whole, FLEET_PATHS, 0, NULL, err);
 	if (r >= 0)
 		r = report_open(&whole, &out->a, err);
 	out->full_names = o->full_names;

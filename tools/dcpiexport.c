@@ -218,9 +218,8 @@ static int run(int nr, char **what, struct base_err *err)
 		base_hint(err, "-o FILE writes a file");
 	}
 	sel.elsewhere = output != NULL;
-	/* Call paths are in machines' files. */
 	if (r >= 0)
-		r = fleet_use(&sel, flat ? FLEET_OFFSET : FLEET_FILES, 0, NULL, err);
+		r = fleet_use(&sel, flat ? FLEET_OFFSET : FLEET_PATHS, 0, NULL, err);
 	if (r >= 0)
 		r = report_open(&sel, &a, err);
 	if (r >= 0)

@@ -494,7 +494,7 @@ static int print_json(const struct report *x, struct base_err *err)
 
 static int compare(struct report *x, struct base_err *err)
 {
-	enum fleet_detail detail = insns ? FLEET_FILES : FLEET_REPLICATES;
+	enum fleet_detail detail = insns ? FLEET_INSN_REPLICATES : FLEET_REPLICATES;
 	int r = 0;
 
 	for (size_t i = 0; i < 2 && r >= 0; i++) {

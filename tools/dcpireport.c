@@ -69,11 +69,11 @@ static int choose_event(struct sources *s, struct base_err *err)
 	return 0;
 }
 
-/* A machine's files have its call paths. @sel keeps the store, for -diff_epoch. */
+/* @sel keeps the store, for -diff_epoch. */
 static int open_now(struct sources *s, struct base_err *err)
 {
 	struct select own = sel;
-	int r = fleet_use(&own, FLEET_FILES, 0, NULL, err);
+	int r = fleet_use(&own, FLEET_PATHS, 0, NULL, err);
 
 	return r < 0 ? r : report_open(&own, &s->a, err);
 }

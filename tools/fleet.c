@@ -15,13 +15,13 @@
 static struct copy {
 	char path[PATH_MAX];
 	const char *store;
+	bool replicates;
 	struct copy *next;
 } * copies;
 
 static bool is_store(const char *db)
 {
-	return db &&
-	       (strncmp(db, "clickhouse://", 13) == 0 || strncmp(db, "clickhouses://", 14) == 0);
+	return db && profdb_is_store(db);
 }
 
 const char *fleet_name(const char *path)
@@ -32,14 +32,17 @@ const char *fleet_name(const char *path)
 	return NULL;
 }
 
+bool fleet_has_replicates(const char *path)
+{
+	for (const struct copy *c = copies; c; c = c->next)
+		if (strcmp(c->path, path) == 0)
+			return c->replicates;
+	return false;
+}
+
 int fleet_refuse(const struct select *s, struct base_err *err)
 {
-	if (!is_store(s->db))
-		return 0;
-	base_fail(err, -DCPI_EUSAGE, "'%s' is the store of a fleet, and no database", s->db);
-	base_hint(err, "-db DIR names a database; 'dcpifetch -o DIR' copies a part of a store "
-		       "into one");
-	return -DCPI_EUSAGE;
+	return s->db ? profdb_refuse_store(s->db, err) : 0;
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -125,13 +128,19 @@ static void add_option(struct words *w, const char *option, const char *value)
 	add_word(w, value);
 }
 
+static bool divides(enum fleet_detail detail)
+{
+	return detail == FLEET_REPLICATES || detail == FLEET_INSN_REPLICATES;
+}
+
 static void add_options(struct words *w, const struct select *s, enum fleet_detail detail,
 			const char *into)
 {
 	static const char *const details[] = {
-		[FLEET_PLATFORM] = "platform",	[FLEET_WORKLOAD] = "workload",
-		[FLEET_ROUTINE] = "routine",	[FLEET_OFFSET] = "offset",
-		[FLEET_REPLICATES] = "routine", [FLEET_FILES] = "files",
+		[FLEET_PLATFORM] = "platform", [FLEET_WORKLOAD] = "workload",
+		[FLEET_ROUTINE] = "routine",   [FLEET_REPLICATES] = "routine",
+		[FLEET_OFFSET] = "offset",     [FLEET_INSN_REPLICATES] = "offset",
+		[FLEET_PATHS] = "paths",       [FLEET_FILES] = "files",
 	};
 
 	add_word(w, "dcpifetch");
@@ -139,11 +148,8 @@ static void add_options(struct words *w, const struct select *s, enum fleet_deta
 	add_option(w, "-from", s->db);
 	add_option(w, "-o", into);
 	add_option(w, "-detail", details[detail]);
-	if (detail == FLEET_REPLICATES) {
-		add_word(w, "-hosts");
-		add_word(w, "-epochs");
-		add_word(w, "-symbols");
-	}
+	if (divides(detail))
+		add_word(w, "-replicates");
 	add_option(w, "-epoch", s->epoch);
 	add_option(w, "-platform", s->platform);
 	add_option(w, "-since", s->since);
@@ -256,10 +262,10 @@ static int fetch(const struct select *s, enum fleet_detail detail, int nr, char 
 	return r < 0 ? base_fail_errno(err, r, "cannot read store '%s'", s->db) : 0;
 }
 
-/* Call paths, pids and threads are in machines' files alone, workloads also in sums by workload. */
+/* Pids and threads are in machines' files alone, workloads also in sums by workload. */
 static bool needs_files(const struct select *s, enum fleet_detail detail)
 {
-	return s->callers.nr || s->globs[WORKLOAD_PID].nr || s->globs[WORKLOAD_THREAD].nr ||
+	return s->globs[WORKLOAD_PID].nr || s->globs[WORKLOAD_THREAD].nr ||
 	       (detail != FLEET_WORKLOAD && select_workload(s));
 }
 
@@ -271,11 +277,13 @@ int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *w
 
 	if (!is_store(s->db))
 		return 0;
-	if (needs_files(s, detail)) {
+	if (needs_files(s, detail))
 		detail = FLEET_FILES;
-		/* Callers lie in other images; the head tells a workload's share of them all. */
+	else if (s->callers.nr)
+		detail = FLEET_PATHS;
+	/* Callers lie in other images; the head tells a workload's share of them all. */
+	if (detail >= FLEET_PATHS)
 		nr = 0;
-	}
 	c = calloc(1, sizeof(*c));
 	r = c ? make_folder(c->path, err) : base_fail_errno(err, -ENOMEM, "cannot start");
 	if (r >= 0)
@@ -285,13 +293,36 @@ int fleet_use(struct select *s, enum fleet_detail detail, int nr, char *const *w
 		return r;
 	}
 	c->store = s->db;
+	c->replicates = divides(detail);
 	c->next = copies;
 	copies = c;
 	s->db = c->path;
 	s->epoch = "all";
 	s->platform = s->since = s->until = NULL;
-	/* Sums have no label any more: those that were chosen are of it. */
+	/* Sums by routine have no label any more: those that were chosen are of it. */
 	if (detail <= FLEET_REPLICATES)
 		s->labels.nr = 0; /* a set frees the items */
 	return 0;
+}
+
+int fleet_symbols(const char *path, size_t nr, char *const *ids, char folder[PATH_MAX],
+		  struct base_err *err)
+{
+	const char *store = fleet_name(path);
+	struct words w = { 0 };
+	int r = make_folder(folder, err);
+
+	add_word(&w, "dcpifetch");
+	add_word(&w, "-quiet");
+	add_option(&w, "-from", store);
+	add_option(&w, "-o", folder);
+	add_option(&w, "-detail", "symbols");
+	add_word(&w, "--");
+	for (size_t i = 0; i < nr; i++)
+		add_word(&w, ids[i]);
+	add_word(&w, NULL);
+	if (r >= 0)
+		r = w.failed ? -ENOMEM : run(&w, err);
+	free(w.v);
+	return r < 0 ? base_fail_errno(err, r, "cannot read store '%s'", store) : 0;
 }

@@ -6,17 +6,6 @@
 
 #include "regress_sets.h"
 
-/* The image that is read, and the procedure that was found last. */
-struct reader {
-	struct regress_routines *x;
-	const struct base_map *names;
-	size_t event, column, width;
-	const char *image_name;
-	const struct image_symbol *last;
-	size_t routine; /* of @last: its index + 1, or 0 */
-	struct base_buf key;
-};
-
 /* Do instructions of the routine have the same places in both sets? */
 static bool has_equal_code(const struct regress_routines *x, size_t i)
 {
@@ -27,7 +16,7 @@ static bool has_equal_code(const struct regress_routines *x, size_t i)
 	       (d->code == ANALYSIS_CODE_EQUAL || d->code == ANALYSIS_CODE_OPERANDS);
 }
 
-static int find_routine(struct reader *d, const struct image_symbol *symbol)
+static int find_routine(struct regress_reader *d, const struct image_symbol *symbol)
 {
 	size_t at;
 	int r;
@@ -63,7 +52,8 @@ static int find(struct regress_insns *in, const struct regress_insn *insn, size_
 	return 0;
 }
 
-static int add_entry(struct reader *d, struct image *img, uint64_t off, uint64_t count)
+int regress_insns_count(struct regress_reader *d, struct image *img, uint64_t off, size_t column,
+			uint64_t count)
 {
 	struct regress_insns *in = &d->x->insns;
 	const struct image_symbol *symbol;
@@ -81,11 +71,11 @@ static int add_entry(struct reader *d, struct image *img, uint64_t off, uint64_t
 	insn = (struct regress_insn){ d->routine - 1, vaddr - symbol->vaddr };
 	r = find(in, &insn, d->width, &at);
 	if (r >= 0)
-		in->counts[(at - 1) * d->width + d->column] += count;
+		in->counts[(at - 1) * d->width + column] += count;
 	return r;
 }
 
-static int add_image(struct reader *d, struct analysis *a, struct analysis_image *ai)
+static int add_image(struct regress_reader *d, struct analysis *a, struct analysis_image *ai)
 {
 	uint64_t *count = calloc(a->nr_events + 1, sizeof(*count));
 	struct image *img = NULL;
@@ -100,7 +90,7 @@ static int add_image(struct reader *d, struct analysis *a, struct analysis_image
 
 		memset(count, 0, a->nr_events * sizeof(*count));
 		analysis_entry_add(ai, e, count, NULL);
-		r = add_entry(d, img, e->off, count[d->event]);
+		r = regress_insns_count(d, img, e->off, d->column, count[d->event]);
 	}
 	image_close(img);
 	free(count);
@@ -110,7 +100,7 @@ static int add_image(struct reader *d, struct analysis *a, struct analysis_image
 int regress_insns_add(struct regress_routines *x, const struct base_map *names, struct analysis *a,
 		      size_t event, size_t column, size_t width)
 {
-	struct reader d = {
+	struct regress_reader d = {
 		.x = x, .names = names, .event = event, .column = column, .width = width
 	};
 	int r = 0;

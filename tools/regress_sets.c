@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "code.h"
+#include "fleet.h"
 #include "regress_sets.h"
 #include "report.h"
 
@@ -100,64 +101,32 @@ static int join_renamed(struct analysis_opened o[2], struct regress_routines *x)
 	return r;
 }
 
-/* ---- new and vanished routines ------------------------------------------------------------- */
-
-/* Images by the name that rows of both sets match by. */
-static int note_images(struct base_map *by_name, const struct regress_routines *x, int set)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		const struct analysis_diff_row *d = &x->diff.v[i];
-		const char *name = analysis_diff_image(d);
-
-		if (d->row[set])
-			r = base_map_set(by_name, name, strlen(name), d->row[set]->image);
-	}
-	return r;
-}
-
-static bool has_routine(struct analysis_opened *o, struct analysis_image *ai, const char *name)
-{
-	struct image *img = analysis_opened_image(o, ai);
-	size_t pos = 0;
-
-	return img && image_symbol_find(img, name, &pos);
-}
-
-/* A routine without samples in a set is compared where that set's image has it. */
-static int find_states(struct analysis_opened o[2], struct regress_routines *x)
-{
-	struct base_map by_name[2] = { { 0 } };
-	int r = note_images(&by_name[0], x, 0);
-
-	if (r >= 0)
-		r = note_images(&by_name[1], x, 1);
-	for (size_t i = 0; i < x->diff.nr && r >= 0; i++) {
-		const struct analysis_diff_row *d = &x->diff.v[i];
-		int without = d->row[0] != NULL;
-		const char *image = analysis_diff_image(d);
-		struct analysis_image *ai = base_map_get(&by_name[without], image, strlen(image));
-		const char *name = d->row[!without]->procedure;
-
-		if (!name)
-			x->v[i].state = REGRESS_OTHER;
-		else if ((!d->row[0] || !d->row[1]) && !(ai && has_routine(&o[without], ai, name)))
-			x->v[i].state = without ? REGRESS_VANISHED : REGRESS_NEW;
-	}
-	base_map_release(&by_name[0]);
-	base_map_release(&by_name[1]);
-	return r;
-}
-
 /* ---- replicates ---------------------------------------------------------------------------- */
 
-/* A set is divided by host and epoch. Where that were too many columns, each one has several
- * epochs, and then several hosts. */
+/*
+ * A set is divided by host and epoch. Where that were too many columns, each one has several
+ * epochs, and then several hosts. A store divides in the same way (lib/store/fetch_replicates.c).
+ */
 struct division {
-	size_t platforms, epochs; /* numbers of parts, which are read one by one */
-	size_t columns;		  /* at most so many as parts */
+	size_t platforms, epochs;   /* numbers of parts, which are read one by one */
+	size_t columns;		    /* at most so many as parts */
+	struct profdb_workloads *w; /* all parts of a store's answer, by column */
 };
+
+/* A host's name tells its column where there are more hosts than columns. */
+static size_t column_of(const struct analysis *a, const struct division *d, size_t part)
+{
+	const char *platform = a->platforms[part / d->epochs];
+	struct base_sha256 s;
+	uint8_t sum[32];
+
+	if (d->platforms <= REPLICATES_MAX)
+		return part;
+	base_sha256_init(&s);
+	base_sha256_add(&s, platform, strlen(platform));
+	base_sha256_end(&s, sum);
+	return sum[0] % REPLICATES_MAX;
+}
 
 static struct division divide(const struct analysis *a)
 {
@@ -265,7 +234,7 @@ static int take_part(const struct set *of, const struct division *d, size_t i, c
 		     struct regress_routines *x, const struct base_map *names, size_t first,
 		     size_t width, struct base_err *err)
 {
-	size_t column = first + i % d->columns;
+	size_t column = first + column_of(of->a, d, i);
 	struct base_err why = { 0 };
 	struct set part;
 	int r = read_part(of, d, i, &part, &why);
@@ -290,11 +259,13 @@ static int read_set(struct set *of, size_t event, const struct division *d,
 	size_t nr = d->platforms * d->epochs;
 	int r = note_names(&names, x, &of->rows);
 
-	if (r >= 0 && nr == 1)
+	if (r >= 0 && d->w)
+		r = regress_replicates_take(x, &names, of->a, name, d->w, first, width);
+	else if (r >= 0 && nr == 1)
 		r = take_column(x, &names, of, event, first, width);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot compare");
-	for (size_t i = 0; i < nr && nr > 1 && r >= 0; i++)
+	for (size_t i = 0; i < nr && nr > 1 && !d->w && r >= 0; i++)
 		r = take_part(of, d, i, name, x, &names, first, width, err);
 	base_map_release(&names);
 	return r;
@@ -343,10 +314,9 @@ static int test(struct regress_routines *x, size_t width, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot compare") : 0;
 }
 
-static int read_counts(struct set sets[2], const size_t event[2], struct regress_routines *x,
-		       struct base_err *err)
+static int read_columns(struct set sets[2], const size_t event[2], const struct division d[2],
+			struct regress_routines *x, struct base_err *err)
 {
-	struct division d[2] = { divide(sets[0].a), divide(sets[1].a) };
 	size_t width = d[0].columns + d[1].columns;
 	int r = 0;
 
@@ -359,6 +329,22 @@ static int read_counts(struct set sets[2], const size_t event[2], struct regress
 			     err);
 	}
 	return r < 0 ? r : test(x, width, err);
+}
+
+static int read_counts(struct set sets[2], const size_t event[2], struct regress_routines *x,
+		       struct base_err *err)
+{
+	struct division d[2] = { divide(sets[0].a), divide(sets[1].a) };
+	int r = 0;
+
+	for (int i = 0; i < 2 && r >= 0; i++)
+		if (fleet_has_replicates(sets[i].sel.db))
+			r = regress_replicates_load(&sets[i], &d[i].w, &d[i].columns, err);
+	if (r >= 0)
+		r = read_columns(sets, event, d, x, err);
+	profdb_workloads_free(d[0].w);
+	profdb_workloads_free(d[1].w);
+	return r;
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
@@ -380,7 +366,7 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 	for (size_t i = 0; i < x->diff.nr && r >= 0; i++)
 		x->v[i].counts_as = i;
 	if (r >= 0)
-		r = find_states(opened, x);
+		r = regress_find_states(sets, opened, x, err);
 	if (r >= 0)
 		r = join_renamed(opened, x);
 	image_close(opened[0].image);

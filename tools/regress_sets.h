@@ -51,10 +51,28 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 			  struct base_err *err);
 void regress_routines_release(struct regress_routines *x);
 
+/* Finds which routines are new in B, or gone. 0, or negative, with @err where a store cannot be
+ * asked. (regress_states.c) */
+int regress_find_states(struct set sets[2], struct analysis_opened opened[2],
+			struct regress_routines *x, struct base_err *err);
 /* Finds the index + 1 in @names of the routine @label of an image; 0: none. 0 or -ENOMEM.
  * (regress_sets.c) */
 int regress_find(const struct base_map *names, const char *image, const char *label,
 		 struct base_buf *key, size_t *at);
+/* The image that is read, and the procedure that was found last. Its key is released. */
+struct regress_reader {
+	struct regress_routines *x;
+	const struct base_map *names;
+	size_t event, column, width;
+	const char *image_name;
+	const struct image_symbol *last;
+	size_t routine; /* @last's index + 1, or 0 */
+	struct base_buf key;
+};
+/* Adds samples at an offset of an open image to a column, where its routine's code is equal in both
+ * sets. 0 or -ENOMEM. (regress_insns.c) */
+int regress_insns_count(struct regress_reader *d, struct image *img, uint64_t off, size_t column,
+			uint64_t count);
 /* Adds the samples of @event in instructions to column @column of @width. 0 or -ENOMEM. */
 int regress_insns_add(struct regress_routines *x, const struct base_map *names, struct analysis *a,
 		      size_t event, size_t column, size_t width);
@@ -64,5 +82,15 @@ int regress_insns_test(struct regress_routines *x, const bool *keep, size_t widt
 void regress_insns_release(struct regress_insns *in);
 /* Removes the columns whose @keep is false. */
 void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width);
+
+/* The replicates of a set that was copied from a store, which are its workloads; @nr: columns. 0 or
+ * negative with @err. (regress_store.c) */
+int regress_replicates_load(const struct set *s, struct profdb_workloads **out, size_t *nr,
+			    struct base_err *err);
+/* Adds the samples of event @event in all replicates to the columns from @first on. 0 or -ENOMEM.
+ */
+int regress_replicates_take(struct regress_routines *x, const struct base_map *names,
+			    struct analysis *a, const char *event, const struct profdb_workloads *w,
+			    size_t first, size_t width);
 
 #endif

@@ -137,20 +137,49 @@ static void report_callers(const struct analysis *a, FILE *to)
 		fputc('\n', to);
 }
 
-void report_head(const struct analysis *a, FILE *to)
+/* A store's sums stand under the first of the epochs that were added up. */
+static bool is_sum(const struct analysis *a)
 {
-	fputs("database   ", to);
-	report_print_clean(to, analysis_database(a));
+	static const char sum[] = "fleet-of-";
+
+	return profdb_is_store(analysis_database(a)) && a->nr_epochs == 1 && a->nr_platforms == 1 &&
+	       strncmp(a->platforms[0], sum, strlen(sum)) == 0;
+}
+
+static void epochs_head(const struct analysis *a, FILE *to)
+{
+	if (is_sum(a)) {
+		fprintf(to, "\nepochs     from %s on", a->epochs[0].name);
+		return;
+	}
 	fprintf(to, "\nepoch%s     ", a->nr_epochs == 1 ? " " : "s");
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		fprintf(to, "%s%s%s", i ? ", " : "", a->epochs[i].name,
 			a->epochs[i].open ? " (open: shows its last flush)" : "");
-	fprintf(to, "\nplatform%s  ", a->nr_platforms == 1 ? " " : "s");
-	for (size_t i = 0; i < a->nr_platforms; i++) {
-		fputs(i ? ", " : "", to);
+}
+
+/* The first and the last of many platforms are shown. */
+static void platforms_head(const struct analysis *a, FILE *to)
+{
+	enum { MANY = 20 };
+	size_t nr = a->nr_platforms;
+
+	fprintf(to, "\nplatform%s  ", nr == 1 ? " " : "s");
+	for (size_t i = 0; i<nr; i += nr> MANY && i == 0 ? nr - 1 : 1) {
+		fputs(i == 0 ? "" : nr > MANY ? ", …, " : ", ", to);
 		report_print_clean(to, a->platforms[i]);
 	}
+	if (nr > MANY)
+		fprintf(to, " (%zu)", nr);
 	fputc('\n', to);
+}
+
+void report_head(const struct analysis *a, FILE *to)
+{
+	fputs("database   ", to);
+	report_print_clean(to, analysis_database(a));
+	epochs_head(a, to);
+	platforms_head(a, to);
 	for (size_t i = 0; i < a->labels.nr; i++) {
 		fputs(i ? ", " : a->labels.nr == 1 ? "label      " : "labels     ", to);
 		report_print_clean(to, a->labels.v[i]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fleet.h"
+#include "store_internal.h"
 
 enum { AT_ONCE = 64 << 20 };
 
@@ -25,7 +26,8 @@ struct load {
 	size_t nr_totals, cap_totals;
 	uint64_t sums[FLEET_IMAGES];
 	uint32_t machine, hour;
-	struct base_map seen; /* images and routines that were sent */
+	struct base_map seen;	 /* images that were sent */
+	struct base_map numbers; /* routines that were sent */
 };
 
 static uint32_t epoch_of(const struct load *x)
@@ -99,6 +101,28 @@ static int put_routine(struct load *x, const struct fleet_routine *t, uint64_t n
 	if (r >= 0)
 		r = base_buf_append_le(row, t->len, 8);
 	return r < 0 ? r : base_buf_append_le(row, 1, 8);
+}
+
+/* A routine's number, which readers of a store check; its row is put at the first time. */
+static int number_of(struct load *x, const struct fleet_routine *t, uint64_t version,
+		     size_t routine, uint64_t *number)
+{
+	const uint64_t key[2] = { version, routine };
+	struct base_buf owner = { 0 };
+	struct store_key image;
+	int r;
+
+	*number = (uintptr_t)base_map_get(&x->numbers, key, sizeof(key));
+	if (*number)
+		return 0;
+	r = put_key(&owner, version);
+	if (r >= 0) {
+		memcpy(image.bytes, owner.data, sizeof(image.bytes));
+		*number = store_routine_key(&image, t->name, t->off);
+		r = base_map_set(&x->numbers, key, sizeof(key), (void *)(uintptr_t)*number);
+	}
+	base_buf_release(&owner);
+	return r < 0 ? r : put_routine(x, t, *number, version);
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */
@@ -177,15 +201,16 @@ static int add_total(struct load *x, size_t image, uint64_t version, size_t rout
 	/* Routines of pseudo-images are told apart by their names alone. */
 	bool dynamic = x->f->images[image].source->kind == PROFDB_DYNAMIC;
 	uint64_t owner = dynamic ? fleet_mix(77, image) : version;
-	uint64_t number = fleet_mix(owner, routine + 1000000);
+	uint64_t number;
 	int r = base_grow(&x->totals, &x->cap_totals, x->nr_totals + 1, sizeof(*x->totals));
 
-	if (r < 0)
-		return r;
-	x->totals[x->nr_totals++] = (struct total){ number, n };
-	if (dynamic && is_new(x, owner))
+	if (r >= 0 && dynamic && is_new(x, owner))
 		r = put_image(x, image, owner);
-	return r >= 0 && is_new(x, number) ? put_routine(x, t, number, owner) : r;
+	if (r >= 0)
+		r = number_of(x, t, owner, routine, &number);
+	if (r >= 0)
+		x->totals[x->nr_totals++] = (struct total){ number, n };
+	return r;
 }
 
 static int add_totals(struct load *x, size_t image, uint64_t version)
@@ -398,6 +423,7 @@ int fleet_load(const struct fleet *f, struct store_server *s, struct fleet_load 
 		r = send(&x, s, err);
 	store_batch_release(&x.b);
 	base_map_release(&x.seen);
+	base_map_release(&x.numbers);
 	free(x.count);
 	free(x.totals);
 	return r < 0 ? base_fail_errno(err, r, "cannot load the store") : 0;

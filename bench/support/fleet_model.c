@@ -10,7 +10,7 @@
 
 /* MEAN: of two to the power of a level, over images and hours. SPREAD: of the logarithms of
  * routines' weights. */
-enum { MEAN = 64, SPREAD = 2, SMALL = 60, MANY = 40 };
+enum { MEAN = 76, SPREAD = 2, SMALL = 60 };
 
 uint64_t fleet_mix(uint64_t a, uint64_t b)
 {
@@ -157,12 +157,6 @@ static bool may_be_copied(const struct fleet_source *s)
 	return (s->kind == PROFDB_FILE || s->kind == PROFDB_DYNAMIC) && s->nr_routines <= SMALL;
 }
 
-/* A machine runs some routines of an image, about MANY of those of a large one. */
-static bool is_used(const struct fleet_source *s, size_t index, uint32_t routine)
-{
-	return s->nr_routines <= MANY || fleet_mix(index + 500, routine) % s->nr_routines < MANY;
-}
-
 /* Later copies of an image have fewer samples, and each has other routines that are hot. */
 static int add_image(struct fleet *f, size_t index)
 {
@@ -179,8 +173,7 @@ static int add_image(struct fleet *f, size_t index)
 		return -ENOMEM;
 	memcpy(i->places, s->places, s->nr_places * sizeof(*i->places));
 	for (size_t k = 0; k < s->nr_places; k++)
-		i->places[k].rate *= is_used(s, index, i->places[k].routine) *
-				     exp(SPREAD * normal(fleet_mix(index, i->places[k].routine))) /
+		i->places[k].rate *= exp(SPREAD * normal(fleet_mix(index, i->places[k].routine))) /
 				     (1 + (double)copy);
 	return 0;
 }

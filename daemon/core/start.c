@@ -599,7 +599,8 @@ static void restrict_readers(const struct daemon *d)
 static int open_folder(struct daemon *d, struct base_err *err)
 {
 	char folder[PATH_MAX], path[2 * PATH_MAX];
-	bool relative = d->follow.live && *d->opt.database != '/' && getcwd(folder, sizeof(folder));
+	bool relative = d->follow.live && *d->opt.database != '/' &&
+			!profdb_is_store(d->opt.database) && getcwd(folder, sizeof(folder));
 	int n = relative ? snprintf(path, sizeof(path), "%s/%s", folder, d->opt.database) : -1, r;
 	const char *name = n > 0 && n < PATH_MAX ? path : d->opt.database;
 	bool makes = faccessat(AT_FDCWD, name, F_OK, AT_EACCESS) < 0 && errno == ENOENT;

@@ -170,8 +170,29 @@ static int open_database(const char *path, enum how how, struct profdb **out, st
 	return 0;
 }
 
+bool profdb_is_store(const char *path)
+{
+	return strncmp(path, "clickhouse://", 13) == 0 || strncmp(path, "clickhouses://", 14) == 0;
+}
+
+int profdb_refuse_store(const char *path, struct base_err *err)
+{
+	if (!profdb_is_store(path))
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "'%s' is the store of a fleet, and no database", path);
+	base_hint(err,
+		  "name a folder, by -db where there is such an option; 'dcpifetch -o DIR' copies "
+		  "a part of a store into one");
+	return -DCPI_EUSAGE;
+}
+
 int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err)
 {
+	int r = profdb_refuse_store(path, err);
+
+	*out = NULL;
+	if (r < 0)
+		return r;
 	return open_database(path, create ? CREATE : READ, out, err);
 }
 

@@ -435,7 +435,12 @@ int profdb_values_format(const struct profdb_values *v, struct base_buf *out, st
 
 struct profdb;
 
-/* @create: make the folder (an empty or missing one becomes a database), else -DCPI_ENOTDB. */
+/* Is it the address of a fleet's store (lib/store), which DCPIDB may name for the tools? */
+bool profdb_is_store(const char *path);
+/* -DCPI_EUSAGE, with a hint, where @path is such an address. Else 0. */
+int profdb_refuse_store(const char *path, struct base_err *err);
+/* -DCPI_EUSAGE: it is the address of a store. @create: make the folder (an empty or missing one
+ * becomes a database), else -DCPI_ENOTDB. */
 int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err);
 void profdb_close(struct profdb *db);
 const char *profdb_path(const struct profdb *db);

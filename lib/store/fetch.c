@@ -6,13 +6,14 @@
 
 #include "fetch.h"
 
-enum { PARTS_MAX = 5000 };
+/* Epochs of machines that are copied as they are at most; and up to which that is done for call
+ * paths. */
+enum { HOURS_MAX = 2500, HOURS_FEW = 250 };
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* Has each row read by @row until the answer ends. */
-static int take_rows(struct fetch *f, const struct base_buf *answer,
-		     int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
+int fetch_rows(struct fetch *f, const struct base_buf *answer,
+	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
 {
 	struct store_reader reader = { answer->data, answer->data + answer->len, false };
 	int r = 0;
@@ -28,8 +29,8 @@ static int take_rows(struct fetch *f, const struct base_buf *answer,
 	return r;
 }
 
-static int ask(struct fetch *f, struct base_buf *sql,
-	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
+int fetch_ask(struct fetch *f, struct base_buf *sql,
+	      int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
 {
 	struct base_buf answer = { 0 };
 	int r = base_buf_printf(sql, " FORMAT RowBinary");
@@ -37,7 +38,7 @@ static int ask(struct fetch *f, struct base_buf *sql,
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql->data, &answer, err);
 	if (r >= 0)
-		r = take_rows(f, &answer, row, err);
+		r = fetch_rows(f, &answer, row, err);
 	base_buf_release(&answer);
 	base_buf_clear(sql);
 	return r;
@@ -57,17 +58,18 @@ static int name_fleet(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, &answer, err);
 	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	snprintf(f->fleet, sizeof(f->fleet), "'fleet-of-%llu'",
+	snprintf(f->fleet, sizeof(f->fleet), "fleet-of-%llu",
 		 r < 0 ? 0ULL : (unsigned long long)store_get_number(&reader, 8));
+	snprintf(f->quoted_fleet, sizeof(f->quoted_fleet), "'%s'", f->fleet);
 	base_buf_release(&sql);
 	base_buf_release(&answer);
 	return r;
 }
 
 /* The columns that keep rows apart, or constants in their place. */
-static const char *platform_column(const struct fetch *f)
+const char *fetch_platform_column(const struct fetch *f)
 {
-	return f->w->by_platform ? "platform" : f->fleet;
+	return f->w->by_platform ? "platform" : f->quoted_fleet;
 }
 
 static const char *epoch_column(const struct fetch *f)
@@ -75,10 +77,31 @@ static const char *epoch_column(const struct fetch *f)
 	return f->w->by_epoch ? "toUInt32(epoch)" : "toUInt32(min(epoch))";
 }
 
-static const char *group_more(const struct fetch *f)
+const char *fetch_group_more(const struct fetch *f)
 {
 	return f->w->by_platform ? (f->w->by_epoch ? ", platform, epoch" : ", platform")
 				 : (f->w->by_epoch ? ", epoch" : "");
+}
+
+const char *fetch_counts_column(const struct fetch *f)
+{
+	return f->replicate.len ? "toString(replicate)" : fetch_platform_column(f);
+}
+
+const char *fetch_counts_group(const struct fetch *f)
+{
+	return f->replicate.len ? ", replicate" : fetch_group_more(f);
+}
+
+/* Replicates are told for each row, as a server would else do it for each element. */
+int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
+	       const char *where, const char *arrays)
+{
+	if (!f->replicate.len)
+		return base_buf_printf(sql, "%s ARRAY JOIN %s WHERE %s", table, arrays, where);
+	return base_buf_printf(
+		sql, "(SELECT %s, %s AS replicate FROM %s WHERE %s) ARRAY JOIN %s WHERE 1", columns,
+		fetch_text(&f->replicate), table, where, arrays);
 }
 
 /* The same of the counts by offset, whose epoch need not be told where they are added up. */
@@ -100,7 +123,7 @@ static int ask_events(struct fetch *f, struct base_err *err)
 		PROFDB_NR_EVENTS);
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_event, err);
+		r = fetch_ask(f, &sql, fetch_take_event, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -118,8 +141,9 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 		"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof FINAL "
 		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
 		"ORDER BY sum(samples) DESC, image, label FORMAT RowBinary",
-		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event),
-		fetch_text(&f->labels), fetch_text(&f->images), group_more(f));
+		fetch_platform_column(f), epoch_column(f), fetch_text(&f->where),
+		fetch_text(&f->event), fetch_text(&f->labels), fetch_text(&f->images),
+		fetch_group_more(f));
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, answer, err);
@@ -127,22 +151,27 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 	return r;
 }
 
-#define PLACES "ARRAY JOIN arrayConcat(off, far) AS place, arrayConcat(n, nfar) AS c"
+#define PLACES "arrayConcat(off, far) AS place, arrayConcat(n, nfar) AS c"
 
 static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql,
-				"SELECT event, image, label, %s, %s, place, sum(c) "
-				"FROM prof FINAL " PLACES " WHERE %s%s%s%s "
-				"GROUP BY event, image, label, place%s",
-				platform_column(f), epoch_or_none(f), fetch_text(&f->where),
-				fetch_text(&f->event), fetch_text(&f->labels),
-				fetch_text(&f->images), group_more(f));
+	struct base_buf sql = { 0 }, where = { 0 };
+	int r = base_buf_printf(&where, "%s%s%s%s", fetch_text(&f->where), fetch_text(&f->event),
+				fetch_text(&f->labels), fetch_text(&f->images));
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_count, err);
+		r = base_buf_printf(&sql, "SELECT event, image, label, %s, %s, place, sum(c) FROM ",
+				    fetch_counts_column(f), epoch_or_none(f));
+	if (r >= 0)
+		r = fetch_from(f, &sql, "prof FINAL", "event, image, label, off, far, n, nfar",
+			       (const char *)where.data, PLACES);
+	if (r >= 0)
+		r = base_buf_printf(&sql, " GROUP BY event, image, label, place%s",
+				    fetch_counts_group(f));
+	if (r >= 0)
+		r = fetch_ask(f, &sql, fetch_take_count, err);
 	base_buf_release(&sql);
+	base_buf_release(&where);
 	return r;
 }
 
@@ -150,18 +179,25 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
 		      struct base_err *err)
 {
-	struct base_buf sql = { 0 };
+	struct base_buf sql = { 0 }, where = { 0 };
 	int r = base_buf_printf(
-		&sql,
-		"SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, place, sum(c) "
-		"FROM prof FINAL " PLACES " WHERE event = e AND image = i "
-		"AND label = l AND %s GROUP BY place%s",
-		event, image, label, platform_column(f), epoch_or_none(f), fetch_text(&f->where),
-		group_more(f));
+		&where, "event = %s AND image = toFixedString(%s, 16) AND label = %s AND %s", event,
+		image, label, fetch_text(&f->where));
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_count, err);
+		r = base_buf_printf(&sql,
+				    "SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, "
+				    "place, sum(c) FROM ",
+				    event, image, label, fetch_counts_column(f), epoch_or_none(f));
+	if (r >= 0)
+		r = fetch_from(f, &sql, "prof FINAL", "off, far, n, nfar", (const char *)where.data,
+			       PLACES);
+	if (r >= 0)
+		r = base_buf_printf(&sql, " GROUP BY place%s", fetch_counts_group(f));
+	if (r >= 0)
+		r = fetch_ask(f, &sql, fetch_take_count, err);
 	base_buf_release(&sql);
+	base_buf_release(&where);
 	return r;
 }
 
@@ -221,7 +257,7 @@ static int list_heads(const struct base_buf *answer, struct quoted *heads, size_
 	return r;
 }
 
-static int ask_images(struct fetch *f, bool symbols, const char *which, struct base_err *err)
+int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
@@ -233,13 +269,14 @@ static int ask_images(struct fetch *f, bool symbols, const char *which, struct b
 					  "emptyArrayUInt64() AS no_len",
 				which);
 
+	f->symbols = symbols;
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_image, err);
+		r = fetch_ask(f, &sql, fetch_take_image, err);
 	base_buf_release(&sql);
 	return r;
 }
 
-static int ask_contents(struct fetch *f, const char *which, struct base_err *err)
+int fetch_contents(struct fetch *f, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	int r = base_buf_printf(&sql,
@@ -248,7 +285,7 @@ static int ask_contents(struct fetch *f, const char *which, struct base_err *err
 				which);
 
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_content, err);
+		r = fetch_ask(f, &sql, fetch_take_content, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -315,223 +352,15 @@ static int by_offset(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = which_images(f, &heads, &which, err);
 	if (r >= 0)
-		r = ask_images(f, true, (const char *)which.data, err);
+		r = fetch_images(f, true, (const char *)which.data, err);
 	if (r >= 0)
-		r = ask_contents(f, (const char *)which.data, err);
+		r = fetch_contents(f, (const char *)which.data, err);
 	if (r >= 0)
-		r = take_rows(f, &heads, fetch_take_head, err);
+		r = fetch_rows(f, &heads, fetch_take_head, err);
 	if (r >= 0)
 		r = ask_profiles(f, &heads, err);
 	base_buf_release(&heads);
 	base_buf_release(&which);
-	return r;
-}
-
-/* ---- by routine ------------------------------------------------------------------------------ */
-
-/* Numbers of routines in one question, which a server takes up to 256 KiB long. */
-enum { NUMBERS_AT_ONCE = 8000 };
-
-/* Facts of an event's rows that are known before their arrays are read, which is little work. */
-struct facts {
-	uint32_t epoch; /* the first */
-	uint64_t samples;
-};
-
-static int ask_facts(struct fetch *f, const char *event, bool final, struct facts *out,
-		     struct base_err *err)
-{
-	struct base_buf sql = { 0 }, answer = { 0 };
-	struct store_reader reader;
-	int r = base_buf_printf(
-		&sql,
-		"SELECT toUInt32(min(epoch)), sum(samples) FROM totals%s WHERE event = %s AND %s%s "
-		"FORMAT RowBinary",
-		final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels));
-
-	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	out->epoch = (uint32_t)store_get_number(&reader, 4);
-	out->samples = store_get_number(&reader, 8);
-	base_buf_release(&sql);
-	base_buf_release(&answer);
-	return r;
-}
-
-/* The epoch is a constant where rows of all epochs are added up. */
-static int ask_sums(struct fetch *f, const char *event, const struct facts *facts, bool final,
-		    struct base_buf *answer, struct base_err *err)
-{
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql, "SELECT %s AS e, %s, ", event, platform_column(f));
-
-	if (r >= 0 && f->w->by_epoch)
-		r = base_buf_printf(&sql, "toUInt32(epoch)");
-	else if (r >= 0)
-		r = base_buf_printf(&sql, "toUInt32(%u)", facts->epoch);
-	if (r >= 0)
-		r = base_buf_printf(&sql,
-				    ", rr, sum(c) FROM totals%s ARRAY JOIN r AS rr, n AS c WHERE "
-				    "event = %s AND %s%s%s "
-				    "GROUP BY rr%s ORDER BY sum(c) DESC, rr FORMAT RowBinary",
-				    final ? " FINAL" : "", event, fetch_text(&f->where),
-				    fetch_text(&f->labels), fetch_text(&f->routines),
-				    group_more(f));
-	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, answer, err);
-	base_buf_release(&sql);
-	return r;
-}
-
-/*
- * Each event is asked for apart: a server adds up much faster where the key is one number. FINAL
- * costs as much again and is left out where no row has an older one: as long as the rows' own sum
- * is that which it has with FINAL. @event is quoted; the answer is kept, as names come between.
- */
-static int ask_totals(struct fetch *f, const char *event, struct base_buf *answer,
-		      struct base_err *err)
-{
-	struct facts facts, plain, after;
-	int r = ask_facts(f, event, true, &facts, err);
-	bool once;
-
-	if (r >= 0)
-		r = ask_facts(f, event, false, &plain, err);
-	if (r < 0)
-		return r;
-	once = facts.samples == plain.samples;
-	r = ask_sums(f, event, &facts, !once, answer, err);
-	if (r < 0 || !once)
-		return r;
-	r = ask_facts(f, event, false, &after, err);
-	if (r >= 0 && after.samples != plain.samples)
-		r = ask_sums(f, event, &facts, true, answer, err);
-	return r;
-}
-
-/* The totals of all events, each in a buffer of its own. */
-static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS],
-			  struct base_err *err)
-{
-	struct base_buf quoted = { 0 };
-	int r = 0;
-
-	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
-		base_buf_clear(&quoted);
-		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
-		if (r >= 0)
-			r = ask_totals(f, (const char *)quoted.data, &totals[i], err);
-	}
-	base_buf_release(&quoted);
-	return r;
-}
-
-/* The routines of an answer, once each. */
-static int note_wanted(struct fetch *f, const struct base_buf *answer, struct base_buf *numbers)
-{
-	struct store_reader reader = { answer->data, answer->data + answer->len, false };
-	size_t len;
-	int r = 0;
-
-	while (r >= 0 && reader.at < reader.end && !reader.bad) {
-		uint64_t number;
-
-		store_get_string(&reader, &len);
-		store_get_string(&reader, &len);
-		store_get_number(&reader, 4);
-		number = store_get_number(&reader, 8);
-		store_get_bytes(&reader, 8);
-		if (reader.bad || base_map_get(&f->wanted, &number, sizeof(number)))
-			continue;
-		r = base_map_set(&f->wanted, &number, sizeof(number), f);
-		if (r >= 0)
-			r = base_buf_append(numbers, &number, sizeof(number));
-	}
-	return r;
-}
-
-/* The names of the routines that @which, a condition, is true of, and their images. */
-static int ask_routines(struct fetch *f, const char *which, struct base_err *err)
-{
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql, "GLOBAL IN (SELECT image FROM routine WHERE %s)", which);
-
-	if (r >= 0)
-		r = ask_images(f, f->w->symbols, (const char *)sql.data, err);
-	if (r >= 0 && f->w->symbols)
-		r = ask_contents(f, (const char *)sql.data, err);
-	base_buf_clear(&sql);
-	if (r >= 0)
-		r = base_buf_printf(&sql,
-				    "SELECT r, image, symbol, off, len FROM routine FINAL "
-				    "WHERE %s",
-				    which);
-	if (r >= 0)
-		r = ask(f, &sql, fetch_take_routine, err);
-	base_buf_release(&sql);
-	return r;
-}
-
-static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr,
-			     struct base_err *err)
-{
-	struct base_buf which = { 0 };
-	int r = base_buf_printf(&which, "r IN (");
-
-	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = base_buf_printf(&which, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
-	if (r >= 0)
-		r = base_buf_printf(&which, ")");
-	if (r >= 0)
-		r = ask_routines(f, (const char *)which.data, err);
-	base_buf_release(&which);
-	return r;
-}
-
-static int count_routines(struct fetch *f, uint64_t *out, struct base_err *err)
-{
-	struct base_buf answer = { 0 };
-	int r = store_ask(f->s, "SELECT count() FROM routine FORMAT RowBinary", &answer, err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
-
-	*out = store_get_number(&reader, 8);
-	base_buf_release(&answer);
-	return r;
-}
-
-/* Where many of the store's routines are meant, all are asked for: that is one question. */
-static int ask_names(struct fetch *f, const struct base_buf *numbers, struct base_err *err)
-{
-	const uint64_t *v = (const uint64_t *)numbers->data;
-	size_t nr = numbers->len / sizeof(*v);
-	uint64_t all;
-	int r = count_routines(f, &all, err);
-
-	if (r >= 0 && nr > NUMBERS_AT_ONCE && nr > all / 8)
-		return ask_routines(f, "1", err);
-	for (size_t i = 0; i < nr && r >= 0; i += NUMBERS_AT_ONCE)
-		r = ask_some_routines(f, v + i, nr - i < NUMBERS_AT_ONCE ? nr - i : NUMBERS_AT_ONCE,
-				      err);
-	return r;
-}
-
-static int by_routine(struct fetch *f, struct base_err *err)
-{
-	struct base_buf totals[PROFDB_NR_EVENTS] = { { 0 } }, numbers = { 0 };
-	size_t nr = f->nr_events;
-	int r = ask_all_totals(f, totals, err);
-
-	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = note_wanted(f, &totals[i], &numbers);
-	if (r >= 0)
-		r = ask_names(f, &numbers, err);
-	for (size_t i = 0; i < nr; i++) {
-		if (r >= 0)
-			r = take_rows(f, &totals[i], fetch_take_total, err);
-		base_buf_release(&totals[i]);
-	}
-	base_buf_release(&numbers);
 	return r;
 }
 
@@ -548,14 +377,14 @@ static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store
 				"SELECT event, %s, %s, %s AS nr "
 				"FROM totals FINAL%s WHERE %s%s%s%s GROUP BY event%s HAVING nr > 0 "
 				"ORDER BY nr DESC",
-				platform_column(f), epoch_column(f),
+				fetch_platform_column(f), epoch_column(f),
 				part ? "sum(c)" : "sum(samples)",
 				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
-				fetch_text(&f->routines), group_more(f));
+				fetch_text(&f->routines), fetch_group_more(f));
 
 	if (r >= 0)
-		r = ask(f, &sql, row, err);
+		r = fetch_ask(f, &sql, row, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -568,7 +397,8 @@ static int by_workload(struct fetch *f, struct base_err *err)
 		"SELECT event, %s, %s, comm[k + 1] AS a, exe[k + 1] AS b, cgroup[k + 1] AS g, "
 		"label[k + 1] AS l, uid[k + 1] AS u, sum(c) "
 		"FROM work FINAL ARRAY JOIN w AS k, image AS i, n AS c WHERE %s%s",
-		platform_column(f), epoch_column(f), fetch_text(&f->where), fetch_text(&f->event));
+		fetch_platform_column(f), epoch_column(f), fetch_text(&f->where),
+		fetch_text(&f->event));
 
 	if (r >= 0 && f->labels.len) /* " AND label IN (…)" */
 		r = base_buf_printf(&sql, " AND label[k + 1]%s",
@@ -582,15 +412,34 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	}
 	if (r >= 0)
 		r = base_buf_printf(&sql, " GROUP BY event, a, b, g, l, u%s ORDER BY sum(c) DESC",
-				    group_more(f));
+				    fetch_group_more(f));
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_workload, err);
+		r = fetch_ask(f, &sql, fetch_take_workload, err);
 	base_buf_release(&sql);
 	return r < 0 ? r : by_platform(f, fetch_take_rest, err);
 }
 
 /* ---- files -------------------------------------------------------------------------------------
  */
+
+/* How many epochs of machines are meant. */
+static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
+{
+	struct base_buf sql = { 0 }, answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(&sql,
+				"SELECT uniqExact(platform, epoch) FROM totals WHERE %s "
+				"FORMAT RowBinary",
+				fetch_text(&f->where));
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	*nr = store_get_number(&reader, 8);
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
+}
 
 static int files(struct fetch *f, struct base_err *err)
 {
@@ -600,17 +449,67 @@ static int files(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = base_buf_printf(&sql,
 				    "SELECT platform, toUInt32(epoch), kind, bytes FROM part FINAL "
-				    "WHERE %s LIMIT %d",
-				    fetch_text(&f->where), PARTS_MAX + 1);
+				    "WHERE %s",
+				    fetch_text(&f->where));
 	if (r >= 0)
-		r = ask(f, &sql, fetch_take_part, err);
+		r = fetch_ask(f, &sql, fetch_take_part, err);
 	base_buf_release(&sql);
-	if (r >= 0 && f->nr_parts > PARTS_MAX) {
-		r = base_fail(err, -DCPI_ELIMIT,
-			      "more than %d files of workloads and call paths are meant",
-			      PARTS_MAX);
-		base_hint(err, "choose fewer machines or hours: -platform, -since, -epoch");
+	return r;
+}
+
+/* Few machines' profiles are copied as they are. Else call paths come with sums. */
+static int choose_files(struct fetch *f, struct store_want *w, struct base_err *err)
+{
+	uint64_t nr;
+	int r = count_hours(f, &nr, err);
+
+	if (r >= 0 && w->detail == STORE_PATHS && nr <= HOURS_FEW)
+		w->detail = STORE_FILES;
+	if (r < 0 || w->detail == STORE_PATHS || nr <= HOURS_MAX)
+		return r;
+	r = base_fail(err, -DCPI_ELIMIT,
+		      "the workloads of %llu epochs of machines are meant, %d may be read",
+		      (unsigned long long)nr, HOURS_MAX);
+	base_hint(err, "choose fewer machines or hours: -platform, -since, -epoch");
+	return r;
+}
+
+/* ---- symbols -----------------------------------------------------------------------------------
+ */
+
+/* An identity may be that of a file, a kernel, or a vdso. */
+static int add_identity(const char *text, struct base_buf *keys, struct base_err *err)
+{
+	static const enum profdb_kind kinds[] = { PROFDB_FILE, PROFDB_KERNEL, PROFDB_VDSO };
+	struct base_id id = { 0 };
+	int r = base_id_parse(&id, text, strlen(text));
+
+	if (r < 0 || !id.len) {
+		base_fail(err, -DCPI_EUSAGE, "'%s' is no identity of an image", text);
+		base_hint(err, "'-detail symbols' takes whole build-ids");
+		return -DCPI_EUSAGE;
 	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && r >= 0; i++) {
+		struct store_key key;
+
+		store_file_key(profdb_kind_name(kinds[i]), &id, NULL, NULL, &key);
+		r = base_buf_append(keys, key.bytes, sizeof(key.bytes));
+	}
+	return r;
+}
+
+static int symbols(struct fetch *f, struct base_err *err)
+{
+	struct base_buf keys = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < f->w->nr_images && r >= 0; i++)
+		r = add_identity(f->w->images[i], &keys, err);
+	if (r >= 0)
+		r = fetch_images_of(f, &keys, true, err);
+	for (size_t i = 0; i < f->nr; i++)
+		f->v[i].used = true;
+	base_buf_release(&keys);
 	return r;
 }
 
@@ -623,15 +522,37 @@ static int gather(struct fetch *f, struct base_err *err)
 	case STORE_BY_OFFSET:
 		return by_offset(f, err);
 	case STORE_BY_ROUTINE:
-		return by_routine(f, err);
+		return fetch_by_routine(f, err);
 	case STORE_BY_PLATFORM:
 		return by_platform(f, fetch_take_platform, err);
 	case STORE_BY_WORKLOAD:
 		return by_workload(f, err);
 	case STORE_FILES:
 		return files(f, err);
+	case STORE_PATHS:
+		return fetch_paths(f, err);
+	case STORE_SYMBOLS:
+		return symbols(f, err);
 	}
 	return -EINVAL;
+}
+
+/* Finds out which rows are meant, and how they are to be added up. */
+static int prepare(struct fetch *f, struct store_want *w, struct base_err *err)
+{
+	int r = fetch_conditions(f, err);
+
+	if (r >= 0 && (w->detail == STORE_FILES || w->detail == STORE_PATHS))
+		r = choose_files(f, w, err);
+	w->by_platform |= w->detail == STORE_BY_PLATFORM || w->detail == STORE_FILES;
+	w->by_epoch |= w->detail == STORE_FILES;
+	if (r >= 0 && !w->by_platform)
+		r = name_fleet(f, err);
+	if (r >= 0 && w->replicates)
+		r = fetch_find_replicates(f, err);
+	if (r >= 0 && w->detail != STORE_BY_OFFSET && w->detail != STORE_FILES)
+		r = ask_events(f, err); /* by offset the heads tell it */
+	return r;
 }
 
 int store_fetch(struct store_server *s, const struct store_want *w, const char *path,
@@ -644,16 +565,8 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 
 	if (r >= 0)
 		r = store_schema_check(s, id, err);
-	if (want.detail == STORE_BY_PLATFORM || want.detail == STORE_FILES)
-		want.by_platform = true;
-	if (want.detail == STORE_FILES)
-		want.by_epoch = true;
-	if (r >= 0)
-		r = fetch_conditions(&f, err);
-	if (r >= 0 && !want.by_platform)
-		r = name_fleet(&f, err);
-	if (r >= 0 && want.detail != STORE_BY_OFFSET && want.detail != STORE_FILES)
-		r = ask_events(&f, err); /* by offset the heads tell it */
+	if (r >= 0 && want.detail != STORE_SYMBOLS)
+		r = prepare(&f, &want, err);
 	if (r >= 0)
 		r = gather(&f, err);
 	if (r >= 0)

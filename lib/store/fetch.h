@@ -6,6 +6,9 @@
 #include "pseudoimg.h"
 #include "store_internal.h"
 
+/* Where samples outside every routine are put: no image has code there. */
+#define FETCH_OUTSIDE (UINT64_C(1) << 62)
+
 /* An image of the store. */
 struct fetch_image {
 	struct store_key key, content;
@@ -13,6 +16,7 @@ struct fetch_image {
 	struct base_id id;
 	char *path, *text, *stem;	  /* "": none */
 	bool used;			  /* a profile is of it */
+	bool whole;			  /* all its symbols are here */
 	struct pseudoimg_symbol *symbols; /* their names are allocated */
 	size_t nr_symbols, cap_symbols;
 };
@@ -29,6 +33,7 @@ struct fetch_profile {
 	uint32_t epoch; /* 0: that of the whole database */
 	struct profdb_profile *p;
 	struct profdb_workloads *w;
+	int replicated; /* number of its image among those of replicates, + 1 */
 };
 
 struct fetch_part {
@@ -50,8 +55,15 @@ struct fetch {
 	/* Events of the chosen rows: mean period, and part of the time that they were counted. */
 	struct profdb_event events[PROFDB_NR_EVENTS];
 	size_t nr_events;
+	bool symbols;	  /* images are asked for with theirs */
 	uint64_t skipped; /* rows that no machine of ours has made */
-	char fleet[48];	  /* the name of all platforms that are added up, quoted */
+	/* the name of all platforms that are added up, and that as SQL has it */
+	char fleet[48], quoted_fleet[52];
+	struct base_buf replicate; /* SQL: the number of a row's replicate; "": they are not told */
+	struct fetch_replicates {
+		struct profdb_workloads *w;
+		int workload[STORE_REPLICATES]; /* number + 1 */
+	} replicates;
 	struct fetch_image *v;
 	size_t nr, cap;
 	struct fetch_routine *r;
@@ -62,6 +74,9 @@ struct fetch {
 	size_t nr_profiles, cap_profiles;
 	struct fetch_part *parts;
 	size_t nr_parts, cap_parts;
+	struct profdb_callpaths *paths;
+	uint64_t with_paths, have_paths; /* as store_fetched has them */
+	struct base_map placed;		 /* a facility's key and a routine's name: its offset */
 	struct base_map by_key, by_routine, by_profile, by_content; /* index + 1 */
 	struct base_map wanted; /* numbers of routines that have samples */
 	uint32_t begin;		/* the first epoch */
@@ -69,6 +84,46 @@ struct fetch {
 
 /* "" where nothing was printed. */
 const char *fetch_text(const struct base_buf *b);
+
+/* ---- questions (fetch.c, fetch_routines.c) ------------------------------------------------- */
+
+/* Has each row of the answer read by @row. 0 or negative with @err. */
+int fetch_rows(struct fetch *f, const struct base_buf *answer,
+	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err);
+/* Asks @sql, which becomes empty, and has each row read by @row. 0 or negative with @err. */
+int fetch_ask(struct fetch *f, struct base_buf *sql,
+	      int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err);
+/* The columns that keep rows apart, or constants in their place; and what to group by for them. */
+const char *fetch_platform_column(const struct fetch *f);
+const char *fetch_group_more(const struct fetch *f);
+/* The same of counts, which replicates may keep apart. */
+const char *fetch_counts_column(const struct fetch *f);
+const char *fetch_counts_group(const struct fetch *f);
+/* Appends what a question about counts is put to, with its arrays joined. 0 or -ENOMEM. */
+int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
+	       const char *where, const char *arrays);
+/* Images of which @which ("IN …") is true, with their symbols or without; and their contents. 0 or
+ * negative with @err. */
+int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err);
+int fetch_contents(struct fetch *f, const char *which, struct base_err *err);
+/* The images of these keys; with symbols also their contents. */
+int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
+		    struct base_err *err);
+/* Profiles whose routines have all samples at their first instruction. */
+int fetch_by_routine(struct fetch *f, struct base_err *err);
+
+/* Makes the expression that numbers the replicates of rows (fetch_replicates.c). 0 or negative with
+ * @err. */
+int fetch_find_replicates(struct fetch *f, struct base_err *err);
+/* Adds samples of a profile to replicate number @text. 0 or negative. */
+int fetch_replicates_add(struct fetch *f, struct fetch_profile *p, const char *text, size_t event,
+			 uint64_t off, uint64_t n);
+
+/* Sums by routine, and call paths of machines and epochs that are chosen by chance (fetch_paths.c).
+ */
+int fetch_paths(struct fetch *f, struct base_err *err);
+
+/* ---- conditions (fetch_where.c) ------------------------------------------------------------ */
 
 /* Keys of images that a question names; where they are more, they are a question within it. */
 enum { FETCH_KEYS = 1000 };
@@ -78,6 +133,13 @@ int fetch_conditions(struct fetch *f, struct base_err *err);
 /* A question for the keys of the images that are wanted by name. 0 or -ENOMEM. */
 int fetch_image_names(struct fetch *f, struct base_buf *to);
 int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
+
+/* ---- answers (fetch_take.c) ---------------------------------------------------------------- */
+
+struct fetch_image *fetch_image_of(struct fetch *f, const struct store_key *key);
+/* The offset of a routine of a facility, whose routines stand nowhere: each gets one. 0: no memory.
+ */
+uint64_t fetch_place(struct fetch *f, const struct store_key *facility, const char *name);
 
 /* Each takes one row of the answer to the question of its name. 0 or negative. */
 int fetch_take_event(struct fetch *f, struct store_reader *r);
@@ -92,6 +154,8 @@ int fetch_take_workload(struct fetch *f, struct store_reader *r);
 /* As of platforms: what workloads have less of than that belongs to none. */
 int fetch_take_rest(struct fetch *f, struct store_reader *r);
 int fetch_take_part(struct fetch *f, struct store_reader *r);
+
+/* ---- the database (fetch_db.c) ------------------------------------------------------------- */
 
 /* Refuses a folder with files: samples of a database that is there would be added to. */
 int fetch_check_empty(const char *path, struct base_err *err);

@@ -98,6 +98,22 @@ static int add_profile(struct fetch *f, size_t index, struct outputs *o, struct 
 	return r;
 }
 
+static int add_replicates(struct fetch *f, struct outputs *o, struct base_err *err)
+{
+	struct base_buf bytes = { 0 };
+	int r = profdb_workloads_format(f->replicates.w, &bytes, err);
+
+	return r < 0 ? r : add_output(f, o, path_of(f, f->fleet, 0, "workloads"), &bytes, NULL);
+}
+
+static int add_paths(struct fetch *f, struct outputs *o, struct base_err *err)
+{
+	struct base_buf bytes = { 0 };
+	int r = profdb_callpaths_format(f->paths, &bytes, err);
+
+	return r < 0 ? r : add_output(f, o, path_of(f, f->fleet, 0, "callpaths"), &bytes, NULL);
+}
+
 static const struct base_buf *content_of(const struct fetch *f, const struct store_key *key)
 {
 	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_content, key, sizeof(*key));
@@ -152,6 +168,15 @@ static int add_symbols(struct fetch *f, struct fetch_image *i, struct outputs *o
 	return add_output(f, o, path, &bytes, NULL);
 }
 
+/* Where samples are told by routine, the file of an image without symbols would tell no more. */
+static bool is_known(const struct fetch *f, const struct fetch_image *i)
+{
+	bool by_routine = f->w->detail == STORE_BY_ROUTINE || f->w->detail == STORE_PATHS;
+
+	return i->nr_symbols ||
+	       (by_routine && (i->kind == PROFDB_FILE || i->kind == PROFDB_KERNEL));
+}
+
 static int add_image(struct fetch *f, struct fetch_image *i, struct outputs *o,
 		     struct base_err *err)
 {
@@ -165,7 +190,7 @@ static int add_image(struct fetch *f, struct fetch_image *i, struct outputs *o,
 		return add_output(f, o, path, NULL, bytes);
 	}
 	/* A file with another's build-id, which has a text, must not name that one's code. */
-	return i->nr_symbols && i->id.len && !*i->text ? add_symbols(f, i, o, err) : 0;
+	return is_known(f, i) && i->id.len && !*i->text ? add_symbols(f, i, o, err) : 0;
 }
 
 static int add_part(struct fetch *f, const struct fetch_part *part, struct outputs *o)
@@ -189,6 +214,10 @@ static int collect(struct fetch *f, struct outputs *o, struct base_err *err)
 	for (size_t i = 0; i < f->nr_profiles && r >= 0; i++)
 		if (f->profiles[i].p)
 			r = add_profile(f, i, o, err);
+	if (r >= 0 && f->replicates.w)
+		r = add_replicates(f, o, err);
+	if (r >= 0 && f->with_paths)
+		r = add_paths(f, o, err);
 	for (size_t i = 0; i < f->nr_parts && r >= 0; i++)
 		r = add_part(f, &f->parts[i], o);
 	return r;
@@ -247,6 +276,8 @@ static void count(const struct fetch *f, struct store_fetched *out)
 
 	memset(out, 0, sizeof(*out));
 	out->skipped = f->skipped;
+	out->with_paths = f->with_paths;
+	out->have_paths = f->have_paths;
 	for (size_t i = 0; i < f->nr_profiles; i++) {
 		const struct fetch_profile *p = &f->profiles[i];
 
@@ -305,7 +336,7 @@ int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, st
 	struct profdb *db = NULL;
 	int r;
 
-	if (!f->nr_profiles)
+	if (!f->nr_profiles && f->w->detail != STORE_SYMBOLS)
 		return nothing(f, err);
 	r = collect(f, &o, err);
 	if (r >= 0)

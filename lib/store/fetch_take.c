@@ -6,9 +6,9 @@
 
 #include "fetch.h"
 
-/* Where samples outside every routine are put: no image has code there. */
-#define OUTSIDE	   (UINT64_C(1) << 62)
 #define EVERYTHING "all images"
+/* Bytes that a routine without a place gets. */
+enum { PLACE = 16 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -98,6 +98,30 @@ static int add_image(struct fetch *f, const struct fetch_image *i)
 	return base_map_set(&f->by_key, &i->key, sizeof(i->key), (void *)(uintptr_t)f->nr);
 }
 
+/* Routines of pseudo-images have their facility in place of an image: it has symbols alone, as a
+ * file. */
+static bool is_facility(const struct fetch_image *i)
+{
+	return i->kind == PROFDB_DYNAMIC && !*i->stem;
+}
+
+static bool has_content(const struct fetch_image *i)
+{
+	static const struct store_key none;
+
+	return memcmp(&i->content, &none, sizeof(none)) != 0;
+}
+
+static void identify(struct fetch_image *i, const char *kind, const char *id)
+{
+	i->kind = kind_of(kind);
+	base_id_parse(&i->id, id, strlen(id));
+	if (is_facility(i)) {
+		i->id.len = sizeof(i->key.bytes);
+		memcpy(i->id.bytes, i->key.bytes, sizeof(i->key.bytes));
+	}
+}
+
 int fetch_take_image(struct fetch *f, struct store_reader *r)
 {
 	struct fetch_image i = { 0 };
@@ -120,8 +144,8 @@ int fetch_take_image(struct fetch *f, struct store_reader *r)
 	if (result >= 0)
 		result = get_symbols(r, &i);
 	if (result >= 0) {
-		i.kind = kind_of(kind);
-		base_id_parse(&i.id, id, strlen(id));
+		identify(&i, kind, id);
+		i.whole = i.nr_symbols || (f->symbols && has_content(&i));
 	}
 	if (result >= 0 && !r->bad && !base_map_get(&f->by_key, &i.key, sizeof(i.key)))
 		result = add_image(f, &i);
@@ -160,7 +184,7 @@ int fetch_take_content(struct fetch *f, struct store_reader *r)
 			    (void *)(uintptr_t)f->nr_contents);
 }
 
-static struct fetch_image *image_of(struct fetch *f, const struct store_key *key)
+struct fetch_image *fetch_image_of(struct fetch *f, const struct store_key *key)
 {
 	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_key, key, sizeof(*key));
 
@@ -172,7 +196,7 @@ static struct fetch_image *image_of(struct fetch *f, const struct store_key *key
 /* The store may lack an image that a profile is of, where its row is still on its way. */
 static struct profdb_profile *make_profile(struct fetch *f, const struct store_key *key)
 {
-	struct fetch_image *i = image_of(f, key);
+	struct fetch_image *i = fetch_image_of(f, key);
 	struct profdb_profile *p;
 	enum profdb_kind kind;
 	char missing[64] = "image ";
@@ -183,15 +207,10 @@ static struct profdb_profile *make_profile(struct fetch *f, const struct store_k
 		return profdb_profile_new(PROFDB_NAMED, &(const struct base_id){ 0 }, missing);
 	}
 	i->used = true;
-	/* Routines of pseudo-images have their facility in place of an image: it has symbols
-	 * alone, as a file. */
-	kind = i->kind == PROFDB_DYNAMIC && !*i->stem ? PROFDB_FILE : i->kind;
-	if (kind != i->kind) {
-		i->id.len = sizeof(key->bytes);
-		memcpy(i->id.bytes, key->bytes, sizeof(key->bytes));
-	}
+	kind = is_facility(i) ? PROFDB_FILE : i->kind;
 	p = profdb_profile_new(kind, &i->id, kind == PROFDB_DYNAMIC ? i->stem : i->path);
-	if (p && *i->text && profdb_profile_set_word(p, "text", i->text) < 0) {
+	if (p && ((*i->text && profdb_profile_set_word(p, "text", i->text) < 0) ||
+		  (is_facility(i) && profdb_profile_set_word(p, "facility", "1") < 0))) {
 		profdb_profile_free(p);
 		return NULL;
 	}
@@ -306,6 +325,20 @@ static void head_release(struct head *h)
 	free(h->platform);
 }
 
+/* In place of a platform's name, rows of counts may have the number of a replicate. */
+static const char *shown_platform(const struct fetch *f, const char *told)
+{
+	return f->replicate.len ? f->fleet : told;
+}
+
+static int add_samples(struct fetch *f, struct fetch_profile *p, const char *told, size_t event,
+		       uint64_t off, uint64_t n)
+{
+	int r = profdb_profile_add(p->p, off, event, n);
+
+	return r < 0 || !f->replicate.len ? r : fetch_replicates_add(f, p, told, event, off, n);
+}
+
 int fetch_take_head(struct fetch *f, struct store_reader *r)
 {
 	struct head h;
@@ -333,11 +366,12 @@ int fetch_take_count(struct fetch *f, struct store_reader *r)
 	uint64_t off = store_get_number(r, 8), n = store_get_number(r, 8);
 
 	if (result >= 0 && !r->bad)
-		result = profile_of(f, &h.image, h.label, h.platform, h.epoch, &p);
+		result = profile_of(f, &h.image, h.label, shown_platform(f, h.platform), h.epoch,
+				    &p);
 	if (result >= 0 && p)
 		result = e = profdb_profile_event_find(p->p, h.event);
 	if (e >= 0 && n)
-		result = profdb_profile_add(p->p, off, (size_t)e, n);
+		result = add_samples(f, p, h.platform, (size_t)e, off, n);
 	head_release(&h);
 	return result < 0 ? result : 0;
 }
@@ -355,21 +389,41 @@ static int add_symbol(struct fetch_image *i, const char *name, uint64_t off, uin
 	return 0;
 }
 
-/*
- * Routines of a facility stand nowhere: each gets an offset of its own. Those of files stand where
- * they stand.
- */
-static uint64_t place_routine(const struct fetch_image *i, uint64_t off, uint64_t *len)
+uint64_t fetch_place(struct fetch *f, const struct store_key *facility, const char *name)
 {
-	if (i->kind != PROFDB_DYNAMIC)
-		return off;
-	*len = 16;
-	return i->nr_symbols ? i->symbols[i->nr_symbols - 1].off + 16 : 16;
+	struct fetch_image *i = fetch_image_of(f, facility);
+	struct base_buf key = { 0 };
+	uint64_t off = 0;
+	int r = base_buf_append(&key, facility, sizeof(*facility));
+
+	if (r >= 0)
+		r = base_buf_append(&key, name, strlen(name));
+	if (r >= 0)
+		off = (uintptr_t)base_map_get(&f->placed, key.data, key.len);
+	if (r >= 0 && !off && i) {
+		off = i->nr_symbols ? i->symbols[i->nr_symbols - 1].off + PLACE : PLACE;
+		r = add_symbol(i, name, off, PLACE);
+		if (r >= 0)
+			r = base_map_set(&f->placed, key.data, key.len, (void *)(uintptr_t)off);
+	}
+	base_buf_release(&key);
+	return r < 0 ? 0 : off;
+}
+
+static int place_routine(struct fetch *f, const struct fetch_image *i, const char *name,
+			 uint64_t off, uint64_t len, struct fetch_routine *x)
+{
+	if (i->kind == PROFDB_DYNAMIC) {
+		x->off = fetch_place(f, &i->key, name);
+		return x->off ? 0 : -ENOMEM;
+	}
+	x->off = off;
+	return i->whole ? 0 : add_symbol(&f->v[i - f->v], name, off, len);
 }
 
 int fetch_take_routine(struct fetch *f, struct store_reader *r)
 {
-	struct fetch_routine x = { .number = store_get_number(r, 8), .off = OUTSIDE };
+	struct fetch_routine x = { .number = store_get_number(r, 8), .off = FETCH_OUTSIDE };
 	struct store_key key;
 	struct fetch_image *i;
 	char *name;
@@ -384,7 +438,7 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 	i = !base_map_get(&f->wanted, &x.number, sizeof(x.number)) ||
 			    base_map_get(&f->by_routine, &x.number, sizeof(x.number))
 		    ? NULL
-		    : image_of(f, &key);
+		    : fetch_image_of(f, &key);
 	if (name && !r->bad && store_routine_key(&key, name, off) != x.number) {
 		free(name);
 		return -EINVAL;
@@ -392,11 +446,8 @@ int fetch_take_routine(struct fetch *f, struct store_reader *r)
 	x.placed = i && name && *name;
 	if (!name)
 		result = -ENOMEM;
-	if (x.placed) {
-		x.off = place_routine(i, off, &len);
-		if (!f->w->symbols || i->kind == PROFDB_DYNAMIC)
-			result = add_symbol(i, name, x.off, len);
-	}
+	if (x.placed)
+		result = place_routine(f, i, name, off, len, &x);
 	free(name);
 	if (result < 0 || !i || r->bad)
 		return result;
@@ -413,11 +464,14 @@ static int add_total(struct fetch *f, const struct fetch_routine *x, const char 
 		     const char *platform, uint32_t epoch, uint64_t n)
 {
 	static const struct store_key unknown = { { 0 } };
+	/* Sums have the samples of all labels that were chosen. */
+	const char *label = f->w->detail == STORE_PATHS && f->w->nr_labels ? f->w->labels[0] : "";
 	struct fetch_profile *p;
-	int r = profile_of(f, x ? &f->v[x->image].key : &unknown, "", platform, epoch, &p);
+	int r = profile_of(f, x ? &f->v[x->image].key : &unknown, label,
+			   shown_platform(f, platform), epoch, &p);
 	int e = r < 0 ? r : event_of(f, p->p, event);
 
-	return e < 0 ? e : profdb_profile_add(p->p, x ? x->off : 0, (size_t)e, n);
+	return e < 0 ? e : add_samples(f, p, platform, (size_t)e, x ? x->off : 0, n);
 }
 
 int fetch_take_total(struct fetch *f, struct store_reader *r)
@@ -589,6 +643,8 @@ void fetch_release(struct fetch *f)
 		profdb_profile_free(f->profiles[i].p);
 		profdb_workloads_free(f->profiles[i].w);
 	}
+	profdb_workloads_free(f->replicates.w);
+	profdb_callpaths_free(f->paths);
 	for (size_t i = 0; i < f->nr_parts; i++) {
 		free(f->parts[i].platform);
 		free(f->parts[i].kind);
@@ -604,9 +660,11 @@ void fetch_release(struct fetch *f)
 	base_map_release(&f->by_profile);
 	base_map_release(&f->by_content);
 	base_map_release(&f->wanted);
+	base_map_release(&f->placed);
 	base_buf_release(&f->where);
 	base_buf_release(&f->event);
 	base_buf_release(&f->labels);
 	base_buf_release(&f->images);
 	base_buf_release(&f->routines);
+	base_buf_release(&f->replicate);
 }

@@ -214,7 +214,15 @@ enum store_detail {
 	STORE_BY_WORKLOAD, /* samples of workloads, without pids and threads, in one image */
 	STORE_BY_PLATFORM, /* samples of each platform, in one image */
 	STORE_FILES,	   /* as the machines have it: with call paths, and workloads whole */
+	/* The same where these files are few; else sums by routine, with call paths of some
+	 * machines and epochs, which are chosen by chance. */
+	STORE_PATHS,
+	STORE_SYMBOLS, /* all symbols of images, which are given by their identities; no samples */
 };
+
+/* Samples may be divided among so many replicates, by platform and epoch, which are the workloads
+ * of the database: their names are "replicate N". */
+enum { STORE_REPLICATES = 64 };
 
 struct store_want {
 	enum store_detail detail;
@@ -225,12 +233,16 @@ struct store_want {
 	const char *const *labels, *const *images; /* images: as tools name them */
 	size_t nr_labels, nr_images;		   /* 0: all */
 	bool by_platform, by_epoch; /* these stay apart, else they are added up by the server */
+	bool replicates; /* for details by offset and by routine, where platforms and epochs are
+			    added up */
 	bool symbols; /* by routine: images get all their symbols, not those with samples alone */
 };
 
 struct store_fetched {
 	uint64_t platforms, epochs, profiles;
 	uint64_t skipped; /* rows that no machine of ours has made, and that were left out */
+	/* Epochs of machines that call paths were taken of, and that have some; 0: of all. */
+	uint64_t with_paths, have_paths;
 };
 
 /* Fills the folder @path, empty or missing, with a database of what is wanted. */

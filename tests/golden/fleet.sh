@@ -30,8 +30,8 @@ done
 store=clickhouse://127.0.0.1:$port/fleet
 ship() { "$DCPI_BIN/dcpiship" -db db -to "$store" "$@"; }
 
-# The heads differ in the names of both; and processes of a JIT are one, where routines are added up.
-plain() { sed -E '/^(database|platform) /d; s|clickhouse://[0-9.:]*/||; s/hi\[4711\]/hi/; s/ +/ /g'; }
+# The heads differ in the names of both, and in the epochs that a store has added up; and processes of a JIT are one, where routines are added up.
+plain() { sed -E '/^(database|platforms?|epochs?) /d; s|clickhouse://[0-9.:]*/||; s/hi\[4711\]/hi/; s/ +/ /g'; }
 
 # ask DATABASE COMMAND…: what it prints, and its exit status. Of dcpiregress 1 is an answer.
 ask()
@@ -152,6 +152,39 @@ same_lines dcpiexport -flat -epoch all -event cpu-clock folded
 same dcpireport -unchecked -epoch all -json
 grep -q '"paths":{"number":64' both
 
+# The same on 512 machines: their files are too many to be copied. Sums are exact all the same, and call paths those of
+# 500 machines: procedures and callers of a routine are those of one, with about so many times the samples.
+question() { curl -sS "http://127.0.0.1:$port/?database=${store##*/}" --data-binary "$1"; }
+for n in 1 2 3 4 5 6 7 8 9; do
+	for table in prof totals work part; do
+		question "INSERT INTO $table SELECT * REPLACE (concat(platform, '$n') AS platform) FROM $table"
+	done
+done
+[ "$(question 'SELECT count() FROM part FORMAT RowBinary' | od -An -tu8 | tr -d ' ')" = 512 ] || { echo "there are not 512 machines"; exit 1; }
+# times FACTOR ONE BOTH: lines are the same, with FACTOR times the number, rounded in ONE; the sums are exact.
+times()
+{
+	awk -v f="$1" '{ n = $NF; $NF = "" } NR == FNR { one[$0] += n; a += n; next } { both[$0] += n; b += n }
+		END { for (l in both) one[l] += 0
+		for (l in one) if (both[l] < f * (one[l] - 4) || both[l] > f * (one[l] + 4)) { print l, one[l], both[l]; bad = 1 }
+		if (b != f * a) { print "the sum is", b, "not", f * a; bad = 1 } exit bad }' "$2" "$3"
+}
+# Of a routine of a JIT the sums do not know what was inlined into it, nor whether a file is missing.
+ask paths dcpiexport -unchecked -epoch all -event cpu-clock folded |
+	sed -E '/^exit/d; s/(;cube|;square\(int\))//g; s/\(image missing\)/(no symbol)/' >one
+ask "$store" dcpiexport -unchecked -epoch all -event cpu-clock folded | sed '/^exit/d' >both
+grep -q '^dcpifetch: warning: call paths are of 500 of 512 epochs of machines, chosen by chance$' err || { cat err; exit 1; }
+times 512 one both
+"$DCPI_BIN/dcpicallers" -db "$store" -unchecked -epoch all fib >both 2>err
+"$DCPI_BIN/dcpicallers" -db paths -unchecked -epoch all fib >one 2>err
+for file in one both; do sed -E '1,/^$/d; s/[0-9.%]+/N/g; s/ +/ /g; s/jit\[[0-9N]*\]/jit/' $file >$file.names; done
+diff one.names both.names || { echo "callers differ"; exit 1; }
+"$DCPI_BIN/dcpireport" -db "$store" -unchecked -epoch all -json 2>err >both
+grep -q '"paths":{"number":32000' both || { echo "the report has not 32000 paths"; exit 1; }
+code=0
+"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -comm none >out 2>err || code=$?
+[ $code = 1 ] || { echo "-comm exits $code: $(cat err)"; exit 1; }
+
 base=loads store=clickhouse://127.0.0.1:$port/loads
 mkdir loads
 "$mkdb" loads </dev/null
@@ -196,6 +229,73 @@ same dcpilist -comm two -epoch all -no_freq hot app
 same dcpiprof -by host -comm one -epoch all
 same_lines dcpiexport -comm one -epoch all folded
 
+# Replicates: two builds, of which each has a routine that the other lacks; few machines with more epochs than there may
+# be replicates for, and more machines than these.
+# builds MACHINES EPOCHS: a file for mkdb, whose second half of epochs has the second build
+builds()
+{
+	local n e build
+	for ((n = 0; n < $1; n++)); do
+		echo "platform m$n"
+		for ((e = 0; e < $2; e++)); do
+			build=$((e * 2 / $2))
+			cat <<-END
+				epoch $((app_epoch - ($2 - e) * 3600))
+				profile file $PWD/build$build/prog $PWD/build$build/prog
+				event cpu-clock 1000000
+				at steady $((1000 + 7 * n + 3 * e))
+				at spin $((1000 + 5 * n + e * 1000 / $2))
+				at $([ $build = 0 ] && echo early || echo late) $((200 + n + e))
+				finish
+			END
+		done
+	done
+}
+for n in 0 1; do
+	{ echo '__attribute__((noinline)) int steady(int i) { return i + 1; }'
+	  echo '__attribute__((noinline)) int spin(int i) { return i * 3; }'
+	  [ $n = 1 ] || echo 'int early(int i) { return i * 5; } int idle_in_b(int i) { return i * 7; }'
+	  [ $n = 0 ] || echo 'int late(int i) { return i - 9; }'
+	  echo 'int main(int c, char **v) { (void)v; return steady(spin(c)); }'; } >prog$n.c
+	mkdir build$n
+	gcc -O1 -g0 -o build$n/prog prog$n.c
+done
+# same_sets COMMAND…: the same but for the window of the head, which the store has applied.
+same_sets()
+{
+	ask "$base" "$@" | sed -E '/^(window|  *(whole|all of)) /d; /^ (whole|all of)/d' >one
+	ask "$store" "$@" >both
+	diff one both || { echo "$* differs"; exit 1; }
+}
+for shape in '3 30' '70 2'; do
+	set -- $shape
+	base=builds$1 store=clickhouse://127.0.0.1:$port/builds$1
+	"$mkdb" "$base" </dev/null
+	builds "$1" "$2" >made
+	csplit -sz -f machine- -n 3 made '/^platform/' '{*}'
+	for file in machine-*; do
+		[ -d "$file" ] || "$mkdb" "$base" <"$file"
+	done
+	rm machine-*
+	"$DCPI_BIN/dcpiship" -make-schema -to "$store"
+	"$DCPI_BIN/dcpiship" -quiet -db "$base" -to "$store"
+	half=$(($2 / 2))
+	middle=$(date -u -d "@$((app_epoch - half * 3600))" +%Y-%m-%dT%H:%M:00Z)
+	same_sets dcpiregress -every -set -until "$middle" -set -since "$middle"
+	grep -q 'new .*late' both
+	grep -q 'vanished .*early' both
+	same_sets dcpiregress -insns -set -until "$middle" -set -since "$middle"
+done
+
+# Of 20,000 routines the names are asked for in parts, and the symbols of their images once.
+question "INSERT INTO routine SELECT number + 1, (SELECT max(image) FROM image), 's', 0, 1, 1 FROM numbers(200000)"
+question "INSERT INTO totals SELECT event, 'many', epoch, platform, ver, period, enabled, 20000, range(1, 20001),
+	arrayMap(i -> 1, range(1, 20001)) FROM totals LIMIT 1"
+rm server/questions
+"$DCPI_BIN/dcpifetch" -quiet -from "$store" -o many -epoch all -label many -detail routine -symbols 2>err
+[ "$(grep -c 'FROM routine FINAL WHERE r IN' server/questions)" = 3 ] || { echo "names are not asked for in 3 parts"; exit 1; }
+[ "$(grep -c 'symbol, off, len FROM image' server/questions)" = 1 ] || { echo "symbols are not asked for once"; exit 1; }
+
 # Commands that change a database, or read its files, take no store.
 for command in "dcpitar x.tar.gz" "dcpitar -x x.tar.gz" "dcpikdiff -n" dcpikdiff "dcpicosts x.xct" "dcpitop -batch 1"; do
 	code=0
@@ -204,6 +304,12 @@ for command in "dcpitar x.tar.gz" "dcpitar -x x.tar.gz" "dcpikdiff -n" dcpikdiff
 		{ echo "$command exits $code: $(cat err)"; exit 1; }
 done
 [ ! -e x.tar.gz ]
+for command in "dcpirun true" "dcpid $store" "dcpid -gc $store"; do
+	code=0
+	DCPIDB=$store "$DCPI_BIN"/$command >out 2>err || code=$?
+	[ "$code" != 0 ] && grep -q "^${command%% *}: '$store' is the store of a fleet, and no database$" err &&
+		grep -q "^hint: name a folder" err || { echo "$command exits $code: $(cat err)"; exit 1; }
+done
 
 # Copies go with the tools that made them.
 mkdir copies

@@ -21,7 +21,9 @@ function insert(table, columns, rows) {
 	return ''
 }
 
+// FOLDER/questions has all questions that were asked.
 function select(sql) {
+	fs.appendFileSync(`${folder}/questions`, sql + '\n')
 	const file = `${folder}/rows-${files++}`
 	session.query(`INSERT INTO FUNCTION file('${file}', 'RowBinary') ${sql}`)
 	return fs.existsSync(file) ? fs.readFileSync(file) : ''

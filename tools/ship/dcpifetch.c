@@ -15,7 +15,7 @@
 static const char *from, *into, *credentials, *epoch, *platform, *event, *detail = "offset";
 static const char *since, *until;
 static struct base_opt_list labels;
-static bool hosts, epochs, symbols, quiet;
+static bool hosts, epochs, replicates, symbols, quiet;
 
 static const struct base_opt options[] = {
 	{ "from", BASE_OPT_STRING, &from, "STORE",
@@ -40,13 +40,18 @@ static const struct base_opt options[] = {
 	{ "label", BASE_OPT_LIST, &labels, "LABEL", "Only samples with this label. Repeatable.", 0,
 	  0 },
 	{ "detail", BASE_OPT_STRING, &detail, "WHAT",
-	  "offset (everything that profiles have), routine, workload, platform, or files (those "
-	  "of call paths and workloads too).",
+	  "offset (everything that profiles have), routine, workload, platform, files (those "
+	  "of call paths and workloads too), paths (routine with call paths), or symbols (of "
+	  "images that are given by whole build-ids, without samples).",
 	  0, 0 },
 	{ "hosts", BASE_OPT_FLAG, &hosts, NULL,
 	  "Platforms stay apart (default: they are added up as platform 'fleet-of-N').", 0, 0 },
 	{ "epochs", BASE_OPT_FLAG, &epochs, NULL,
 	  "Epochs stay apart (default: they are added up as the first one).", 0, 0 },
+	{ "replicates", BASE_OPT_FLAG, &replicates, NULL,
+	  "With '-detail routine' or 'offset': samples are divided among up to 64 workloads "
+	  "'replicate N', by platform and epoch.",
+	  0, 0 },
 	{ "symbols", BASE_OPT_FLAG, &symbols, NULL,
 	  "With '-detail routine': all symbols of the images, not of routines with samples alone.",
 	  0, 0 },
@@ -75,7 +80,8 @@ static int find_detail(enum store_detail *out, struct base_err *err)
 	static const char *const names[] = {
 		[STORE_BY_OFFSET] = "offset",	  [STORE_BY_ROUTINE] = "routine",
 		[STORE_BY_WORKLOAD] = "workload", [STORE_BY_PLATFORM] = "platform",
-		[STORE_FILES] = "files",
+		[STORE_FILES] = "files",	  [STORE_PATHS] = "paths",
+		[STORE_SYMBOLS] = "symbols",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -84,7 +90,8 @@ static int find_detail(enum store_detail *out, struct base_err *err)
 			return 0;
 		}
 	return base_fail(err, -DCPI_EUSAGE,
-			 "unknown -detail '%s': offset, routine, workload, platform, or files",
+			 "unknown -detail '%s': offset, routine, workload, platform, files, paths, "
+			 "or symbols",
 			 detail);
 }
 
@@ -115,6 +122,11 @@ static int fetch(const struct store_want *w, struct base_err *err)
 		fprintf(stderr,
 			"%s: warning: %" PRIu64 " malformed rows of the store are left out\n",
 			cmd.name, got.skipped);
+	if (r >= 0 && got.have_paths > got.with_paths)
+		fprintf(stderr,
+			"%s: warning: call paths are of %" PRIu64 " of %" PRIu64
+			" epochs of machines, chosen by chance\n",
+			cmd.name, got.with_paths, got.have_paths);
 	if (r >= 0 && !quiet)
 		printf("%" PRIu64 " profiles of %" PRIu64 " platforms and %" PRIu64
 		       " epochs in '%s'\n",
@@ -135,6 +147,7 @@ static int run(int nr, char **what, struct base_err *err)
 				.nr_images = (size_t)nr,
 				.by_platform = hosts,
 				.by_epoch = epochs,
+				.replicates = replicates,
 				.symbols = symbols };
 	int r;
 
@@ -145,6 +158,11 @@ static int run(int nr, char **what, struct base_err *err)
 				 from ? "no database to make" : "no store given",
 				 from ? "-o DIR" : "-from STORE");
 	r = find_detail(&w.detail, err);
+	if (r >= 0 && replicates &&
+	    (hosts || epochs || (w.detail != STORE_BY_ROUTINE && w.detail != STORE_BY_OFFSET)))
+		r = base_fail(err, -DCPI_EUSAGE,
+			      "-replicates is for '-detail routine' and 'offset', without -hosts "
+			      "and -epochs");
 	if (r >= 0)
 		r = find_times(&w, err);
 	/* The store may know the user, and not others here. */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sums by routine: servers add them up, and tell the names of the routines that have samples. */
+#include <string.h>
+
+#include "fetch.h"
+
+/* Numbers of routines in one question, which a server takes up to 256 KiB long. */
+enum { NUMBERS_AT_ONCE = 8000 };
+
+/* Facts of an event's rows that are known before their arrays are read, which is little work. */
+struct facts {
+	uint32_t epoch; /* the first */
+	uint64_t samples;
+};
+
+static int ask_facts(struct fetch *f, const char *event, bool final, struct facts *out,
+		     struct base_err *err)
+{
+	struct base_buf sql = { 0 }, answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(
+		&sql,
+		"SELECT toUInt32(min(epoch)), sum(samples) FROM totals%s WHERE event = %s AND %s%s "
+		"FORMAT RowBinary",
+		final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels));
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	out->epoch = (uint32_t)store_get_number(&reader, 4);
+	out->samples = store_get_number(&reader, 8);
+	base_buf_release(&sql);
+	base_buf_release(&answer);
+	return r;
+}
+
+/* The epoch is a constant where rows of all epochs are added up. */
+static int add_sums_columns(struct fetch *f, const char *event, const struct facts *facts,
+			    struct base_buf *sql)
+{
+	int r = base_buf_printf(sql, "SELECT %s AS e, %s, ", event, fetch_counts_column(f));
+
+	if (r >= 0 && f->w->by_epoch)
+		r = base_buf_printf(sql, "toUInt32(epoch)");
+	else if (r >= 0)
+		r = base_buf_printf(sql, "toUInt32(%u)", facts->epoch);
+	return r < 0 ? r : base_buf_printf(sql, ", rr, sum(c) FROM ");
+}
+
+static int ask_sums(struct fetch *f, const char *event, const struct facts *facts, bool final,
+		    struct base_buf *answer, struct base_err *err)
+{
+	struct base_buf sql = { 0 }, where = { 0 };
+	int r = base_buf_printf(&where, "event = %s AND %s%s", event, fetch_text(&f->where),
+				fetch_text(&f->labels));
+
+	if (r >= 0)
+		r = add_sums_columns(f, event, facts, &sql);
+	if (r >= 0)
+		r = fetch_from(f, &sql, final ? "totals FINAL" : "totals", "r, n",
+			       (const char *)where.data, "r AS rr, n AS c");
+	if (r >= 0)
+		r = base_buf_printf(&sql,
+				    "%s GROUP BY rr%s ORDER BY sum(c) DESC, rr "
+				    "FORMAT RowBinary",
+				    fetch_text(&f->routines), fetch_counts_group(f));
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	base_buf_release(&where);
+	return r;
+}
+
+/*
+ * Each event is asked for apart: a server adds up much faster where the key is one number. FINAL
+ * costs as much again and is left out where no row has an older one: as long as the rows' own sum
+ * is that which it has with FINAL. @event is quoted; the answer is kept, as names come between.
+ */
+static int ask_totals(struct fetch *f, const char *event, struct base_buf *answer,
+		      struct base_err *err)
+{
+	struct facts facts, plain, after;
+	int r = ask_facts(f, event, true, &facts, err);
+	bool once;
+
+	if (r >= 0)
+		r = ask_facts(f, event, false, &plain, err);
+	if (r < 0)
+		return r;
+	once = facts.samples == plain.samples;
+	r = ask_sums(f, event, &facts, !once, answer, err);
+	if (r < 0 || !once)
+		return r;
+	r = ask_facts(f, event, false, &after, err);
+	if (r >= 0 && after.samples != plain.samples)
+		r = ask_sums(f, event, &facts, true, answer, err);
+	return r;
+}
+
+/* The totals of all events, each in a buffer of its own. */
+static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS],
+			  struct base_err *err)
+{
+	struct base_buf quoted = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
+		base_buf_clear(&quoted);
+		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
+		if (r >= 0)
+			r = ask_totals(f, (const char *)quoted.data, &totals[i], err);
+	}
+	base_buf_release(&quoted);
+	return r;
+}
+
+/* The routines of an answer, once each. */
+static int note_wanted(struct fetch *f, const struct base_buf *answer, struct base_buf *numbers)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	size_t len;
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && !reader.bad) {
+		uint64_t number;
+
+		store_get_string(&reader, &len);
+		store_get_string(&reader, &len);
+		store_get_number(&reader, 4);
+		number = store_get_number(&reader, 8);
+		store_get_bytes(&reader, 8);
+		if (reader.bad || base_map_get(&f->wanted, &number, sizeof(number)))
+			continue;
+		r = base_map_set(&f->wanted, &number, sizeof(number), f);
+		if (r >= 0)
+			r = base_buf_append(numbers, &number, sizeof(number));
+	}
+	return r;
+}
+
+/* Names and images of the routines that @which, a condition, is true of; the answer is kept. */
+static int ask_routines(struct fetch *f, const char *which, struct base_buf *answer,
+			struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql,
+				"SELECT r, image, symbol, off, len FROM routine FINAL "
+				"WHERE %s FORMAT RowBinary",
+				which);
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr,
+			     struct base_buf *answer, struct base_err *err)
+{
+	struct base_buf which = { 0 };
+	int r = base_buf_printf(&which, "r IN (");
+
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = base_buf_printf(&which, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
+	if (r >= 0)
+		r = base_buf_printf(&which, ")");
+	if (r >= 0)
+		r = ask_routines(f, (const char *)which.data, answer, err);
+	base_buf_release(&which);
+	return r;
+}
+
+static int count_routines(struct fetch *f, uint64_t *out, struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = store_ask(f->s, "SELECT count() FROM routine FORMAT RowBinary", &answer, err);
+	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+
+	*out = store_get_number(&reader, 8);
+	base_buf_release(&answer);
+	return r;
+}
+
+/* Where many of the store's routines are meant, all are asked for: that is one question. */
+static int ask_names(struct fetch *f, const struct base_buf *numbers, struct base_buf *answer,
+		     struct base_err *err)
+{
+	const uint64_t *v = (const uint64_t *)numbers->data;
+	size_t nr = numbers->len / sizeof(*v);
+	uint64_t all;
+	int r = count_routines(f, &all, err);
+
+	if (r >= 0 && nr > NUMBERS_AT_ONCE && nr > all / 8)
+		return ask_routines(f, "1", answer, err);
+	for (size_t i = 0; i < nr && r >= 0; i += NUMBERS_AT_ONCE)
+		r = ask_some_routines(f, v + i, nr - i < NUMBERS_AT_ONCE ? nr - i : NUMBERS_AT_ONCE,
+				      answer, err);
+	return r;
+}
+
+/* ---- their images ------------------------------------------------------------------------------
+ */
+
+/* The images of routines that have samples, once each. */
+static int list_images(struct fetch *f, const struct base_buf *routines, struct base_buf *keys)
+{
+	struct store_reader reader = { routines->data, routines->data + routines->len, false };
+	struct base_map seen = { 0 };
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end && !reader.bad) {
+		uint64_t number = store_get_number(&reader, 8);
+		const void *key = store_get_bytes(&reader, STORE_KEY);
+		size_t len;
+
+		store_get_string(&reader, &len);
+		store_get_bytes(&reader, 8 + 8);
+		if (reader.bad || !base_map_get(&f->wanted, &number, sizeof(number)) ||
+		    base_map_get(&seen, key, STORE_KEY))
+			continue;
+		r = base_map_set(&seen, key, STORE_KEY, f);
+		if (r >= 0)
+			r = base_buf_append(keys, key, STORE_KEY);
+	}
+	base_map_release(&seen);
+	return r;
+}
+
+int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
+		    struct base_err *err)
+{
+	struct base_buf which = { 0 };
+	size_t nr = keys->len / STORE_KEY;
+	int r = 0;
+
+	for (size_t i = 0; i < nr && r >= 0; i += FETCH_KEYS) {
+		base_buf_clear(&which);
+		r = fetch_keys(&which, keys->data + i * STORE_KEY,
+			       nr - i < FETCH_KEYS ? nr - i : FETCH_KEYS);
+		if (r >= 0)
+			r = fetch_images(f, symbols, (const char *)which.data, err);
+		if (r >= 0 && symbols)
+			r = fetch_contents(f, (const char *)which.data, err);
+	}
+	base_buf_release(&which);
+	return r;
+}
+
+/* Images come before their routines. */
+static int take_names(struct fetch *f, const struct base_buf *routines, struct base_err *err)
+{
+	struct base_buf keys = { 0 };
+	int r = list_images(f, routines, &keys);
+
+	if (r >= 0)
+		r = fetch_images_of(f, &keys, f->w->symbols, err);
+	if (r >= 0)
+		r = fetch_rows(f, routines, fetch_take_routine, err);
+	base_buf_release(&keys);
+	return r;
+}
+
+int fetch_by_routine(struct fetch *f, struct base_err *err)
+{
+	struct base_buf totals[PROFDB_NR_EVENTS] = { { 0 } }, numbers = { 0 }, names = { 0 };
+	size_t nr = f->nr_events;
+	int r = ask_all_totals(f, totals, err);
+
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = note_wanted(f, &totals[i], &numbers);
+	if (r >= 0)
+		r = ask_names(f, &numbers, &names, err);
+	if (r >= 0)
+		r = take_names(f, &names, err);
+	base_buf_release(&names);
+	for (size_t i = 0; i < nr; i++) {
+		if (r >= 0)
+			r = fetch_rows(f, &totals[i], fetch_take_total, err);
+		base_buf_release(&totals[i]);
+	}
+	base_buf_release(&numbers);
+	return r;
+}
