@@ -110,7 +110,9 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 	struct dyn_registry *next, *waits = NULL;
 	int first = 0, lock = -1;
 
-	d->unwritten = false;
+	/* Images for viewers tell nothing of those that clients wait for. */
+	if (which != WATCHED)
+		d->unwritten = false;
 	/* Nobody removes an image between our look at it and the profile that refers to it. */
 	if (d->config.db && d->registries)
 		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
