@@ -237,6 +237,9 @@ void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 			report_is_clock(ev->name) ? "ns" : "events");
 	if (enabled < 0.9995)
 		fprintf(to, ", counted %.1f %% of the time", 100 * enabled);
+	/* The scheduler's own turns are in step with it (dcpid(8), Sources and rights). */
+	if (strcmp(ev->name, "tick") == 0)
+		fputs("\n           with more threads than CPUs shares may be off by a third", to);
 	fputc('\n', to);
 }
 

@@ -97,14 +97,17 @@ static void print_row(const struct timeline *t, const struct signs *s, const uin
 
 static void print_sum(const struct timeline *t, const struct signs *s, FILE *to)
 {
+	double seconds = report_seconds(t->a, NULL, t->event);
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < t->slices.nr; i++)
 		most = t->slices.total[i] > most ? t->slices.total[i] : most;
 	fprintf(to, "%7.2f %7s  ", 100.0, "");
 	print_bar(t, s, t->slices.total, NULL, most ? 1 : 0, most, to);
-	fprintf(to, "total: %" PRIu64 " samples, at most %" PRIu64 " in a slice\n", t->slices.sum,
-		most);
+	fprintf(to, "total: %" PRIu64 " samples, ", t->slices.sum);
+	if (seconds > 0)
+		fprintf(to, "%.2f seconds, ", (double)t->slices.sum * seconds);
+	fprintf(to, "at most %" PRIu64 " in a slice\n", most);
 }
 
 /* Times of the slices, one above its column each TICK. */

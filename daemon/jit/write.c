@@ -273,7 +273,9 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 	struct dyn_registry *next, *waits = NULL;
 	int first = 0, lock = -1;
 
-	d->unwritten = false;
+	/* Images for viewers tell nothing of those that clients wait for. */
+	if (which != WATCHED)
+		d->unwritten = false;
 	/* The lock keeps images from being removed between our look and the profile that refers to
 	 * them. */
 	if (d->config.db && d->registries)

@@ -48,18 +48,27 @@ loads+=($!)
 library 4 755
 truncate -s 65M "$work/tmp/lib4.so"
 load 4 3
-# program FACTOR FILE: the factor is in its code.
+# program FACTOR FILE [OPTION]: the factor is in its code.
 program()
 {
 	printf '#include <time.h>\nvolatile long sink;\nvoid contained_loop(void) { for (long i = 0; i < 100000; i++) sink += i * %d; }\n
-		int main(void) { while (clock() < 3 * CLOCKS_PER_SEC) contained_loop(); }\n' "$1" |
-		gcc -O1 -Wl,--build-id -x c -o "$2" - || fail "gcc"
+		int main(void) { while (clock() < 2 * CLOCKS_PER_SEC) contained_loop(); }\n' "$1" |
+		gcc -O1 -Wl,--build-id ${3:+"$3"} -x c -o "$2" - || fail "gcc"
 }
 # contained NAME OWNER: such a program runs as $work/box/NAME, on a file system that goes with it.
 contained()
 {
 	unshare -m sh -c 'mount -t tmpfs -o mode=755 none "$1/box" && install -p -m 755 -o "$3" "$1/$2" "$1/box" &&
 		exec setpriv --reuid "$3" --regid "$3" --clear-groups "$1/box/$2"' contained "$work" "$@" &
+	loads+=($!)
+}
+# rootless FILE: it runs as /app/sealed in a container as users make them: user, mount and PID namespaces, a root folder
+# that is an overlay.
+rootless()
+{
+	as 65534 unshare -Urmpf sh -c 'mount -t tmpfs none "$1" && cd "$1" && mkdir -p low/app low/old up work root &&
+		cp "$2" low/app/sealed && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none root && cd root &&
+		pivot_root . old && exec /app/sealed' rootless "$work/box" "$1" &
 	loads+=($!)
 }
 mkdir -m 755 "$work/box"
@@ -69,10 +78,21 @@ program 7 "$work/another"
 program 9 "$work/outside"
 contained one 0
 contained users 65534
-# Another program has its path outside, or the same one.
+# Two containers have different programs under one path.
+program 11 "$work/first" -static
+program 13 "$work/second" -static
+rootless "$work/first"
+rootless "$work/second"
+# Another program has its path outside, of another size, or of its size and time; or the same one at another time.
+program 25 "$work/alike"
+program 27 "$work/box/alike"
+touch -r "$work/alike" "$work/box/alike"
+[ "$(stat -c '%s %Y' "$work/alike")" = "$(stat -c '%s %Y' "$work/box/alike")" ] || fail "they are not alike"
+contained alike 0
 install -m 755 /bin/true "$work/box/another"
 contained another 0
-install -p -m 755 "$work/outside" "$work/box"
+install -m 755 "$work/outside" "$work/box"
+touch -d yesterday "$work/box/outside"
 contained outside 0
 for pid in "${loads[@]}" $before; do
 	wait "$pid"
@@ -82,8 +102,8 @@ for i in 0 1 2 4; do
 	[ -p "$work/tmp/lib$i.so" ] || fail "lib$i.so is there still"
 done
 ls -l "$db/dyn"
-[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 7 ] || fail "not seven copies"
-[ "$(status_field files_kept)" = 7 ] || fail "not seven of them are counted"
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 10 ] || fail "not ten copies"
+[ "$(status_field files_kept)" = 10 ] || fail "not ten of them are counted"
 grep -q "lib4.so', which its path will not lead to, is not kept: it is larger than 64 MiB" "$work/log" || fail "nothing is said of it"
 tmp=$work/tmp
 for image in "$tmp/lib0.so" "$tmp/lib1.so" "$tmp/lib2.so" /memfd:removed; do
@@ -99,6 +119,9 @@ expect "$box/users" 65534 contained_loop
 expect "$box/users" 65533 "(image not readable)"
 expect "$box/another" 0 contained_loop
 expect "$box/another" 65533 "(image not readable)"
+expect "$box/alike" 0 contained_loop
+expect /app/sealed 65534 contained_loop
+expect /app/sealed 65533 "(image not readable)"
 expect "$box/outside" 65533 contained_loop
 "$DCPI_BIN/dcpilist" -asm -no_header contained_loop "$box/one" >"$work/list" || fail "dcpilist of a container's program"
 [ "$(awk '$1 > 0 && /0x/' "$work/list" | wc -l)" -ge 2 ] || fail "no instructions: $(cat "$work/list")"
@@ -109,7 +132,7 @@ account_holds "with copies"
 # They go with the last epoch that has samples in them.
 "$DCPI_BIN/dcpictl" epoch >/dev/null
 "$DCPI_BIN/dcpid" -gc "$db" >/dev/null
-[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 7 ] || fail "a copy is gone whose samples are there"
+[ "$(find "$db/dyn" -name '*.file' | wc -l)" = 10 ] || fail "a copy is gone whose samples are there"
 rm -r "$(find "$db" -maxdepth 1 -name '2*' | sort | sed -n 1p)"
 "$DCPI_BIN/dcpid" -gc "$db" >/dev/null
 [ "$(find "$db/dyn" -name '*.file' | wc -l)" = 0 ] || fail "copies that no epoch refers to"

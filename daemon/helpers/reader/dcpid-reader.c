@@ -454,14 +454,26 @@ static int check_meant(const struct reader_request *q, int looked, struct reader
 	return r < 0 ? r : dump >= 0 || a->no_elf ? -ENOEXEC : 0;
 }
 
+/* The file outside, under the path of a container's file, has the same identity. */
+static bool is_found(const struct reader_request *q, int twin)
+{
+	struct reader_answer a = { 0 };
+
+	return twin >= 0 && q->id.len && check_meant(q, twin, &a) == 0;
+}
+
 static int removed_file(const struct reader_request *q, int to, struct reader_answer *a)
 {
 	struct stat st;
-	int looked = reader_removed_look(q, &st), r = 0;
+	int twin, looked = reader_removed_look(q, &st, &twin), r = 0;
 
 	if (looked < 0)
 		return looked;
-	if (to >= 0)
+	if (is_found(q, twin))
+		r = -EEXIST;
+	if (twin >= 0)
+		close(twin);
+	if (r == 0 && to >= 0)
 		r = check_meant(q, looked, a);
 	if (r == 0 && to >= 0)
 		r = copy(looked, to, st.st_size);

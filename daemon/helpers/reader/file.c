@@ -24,6 +24,8 @@
 #define FS_EXT	    0xef53u
 #define FS_RAMFS    0x858458f6u
 #define FS_BCACHEFS 0xca451a4eu
+#define FS_SQUASHFS 0x73717368u
+#define FS_EROFS    0xe0f5e1e2u
 
 /* Shorter than any image; a jitdump file's head alone is 40. */
 enum { SHORT_LEN = 40 };
@@ -169,6 +171,8 @@ static bool is_local(int fd)
 	case FS_F2FS:
 	case FS_ZFS:
 	case FS_OVERLAY:
+	case FS_SQUASHFS: /* images of containers; nobody but root mounts one */
+	case FS_EROFS:
 		return true;
 	}
 	return false;
@@ -190,25 +194,41 @@ static bool is_elsewhere(int32_t pid)
 	       readlink(path, root, sizeof(root)) != 1;
 }
 
-/* The path of its mapping leads to no such file here: packages give equal files equal times. */
-static bool is_hidden(const struct reader_request *q, const struct stat *st)
+/*
+ * Does the path of its mapping lead to no such file here? *@twin: another file of that size, which
+ * its identity alone tells from it, as builds and images may give all files one time; else -1.
+ */
+static bool is_hidden(const struct reader_request *q, const struct stat *st, int *twin)
 {
 	struct stat here;
+	int fd;
 
-	return q->path[0] == '/' && is_elsewhere(q->pid) &&
-	       (stat(q->path, &here) < 0 || here.st_size != st->st_size ||
-		here.st_mtim.tv_sec != st->st_mtim.tv_sec);
+	if (q->path[0] != '/' || !is_elsewhere(q->pid))
+		return false;
+	fd = look_at(q->path, &here);
+	if (fd < 0)
+		return true;
+	if (here.st_dev == st->st_dev && here.st_ino == st->st_ino) {
+		close(fd);
+		return false;
+	}
+	if (here.st_size == st->st_size && is_local(fd))
+		*twin = fd;
+	else
+		close(fd);
+	return true;
 }
 
-int reader_removed_look(const struct reader_request *q, struct stat *st)
+int reader_removed_look(const struct reader_request *q, struct stat *st, int *twin)
 {
 	int fd = look_at_map(q), r = 0;
 
+	*twin = -1;
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, st) < 0)
 		r = -errno;
-	else if (st->st_nlink && !is_hidden(q, st))
+	else if (st->st_nlink && !is_hidden(q, st, twin))
 		r = -EEXIST;
 	else if (!is_local(fd))
 		r = -EREMOTE;
@@ -219,6 +239,8 @@ int reader_removed_look(const struct reader_request *q, struct stat *st)
 		st->st_mode &= ~(mode_t)S_IRWXO;
 	if (r == 0)
 		return fd;
+	if (*twin >= 0)
+		close(*twin);
 	close(fd);
 	return r;
 }

@@ -23,10 +23,11 @@ int reader_looked_open(int fd);
 /*
  * The file that mapping @q is of, if no name leads to it any more, or path @q->path leads to it in
  * a container alone: looked at as above. *@st is its status, with the rights that users outside
- * have. -EEXIST: it can be found; -EREMOTE: on a file system on which reading it could wait;
- * -EFBIG: larger than READER_COPY_MAX.
+ * have. *@twin is -1, or the caller's: another file, looked at too, that the path leads to outside;
+ * if that one has the same identity, the file is no container's alone. -EEXIST: it can be found;
+ * -EREMOTE: on a file system on which reading it could wait; -EFBIG: larger than READER_COPY_MAX.
  */
-int reader_removed_look(const struct reader_request *q, struct stat *st);
+int reader_removed_look(const struct reader_request *q, struct stat *st, int *twin);
 /*
  * Is @fd one that its runtime writes code into, to be followed by dcpid: a jitdump file, as which
  * it
