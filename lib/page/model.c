@@ -305,6 +305,8 @@ static int put_parts(struct page *p, struct jwrite *j, struct base_err *err)
 	r = page_code(p, j, (size_t)(code_part * (double)size), err);
 	if (r >= 0)
 		r = page_calls(p, j, size / 8 + (used < size / 4 ? size / 8 : 0), err);
+	if (r >= 0)
+		r = page_whose(p, j, err);
 	if (r >= 0 && p->o->before)
 		r = page_changes(p, j, err);
 	return r;

@@ -22,6 +22,8 @@ int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *er
 int page_calls(struct page *p, struct jwrite *j, size_t size, struct base_err *err);
 /* changes.c: the comparison with o->before. */
 int page_changes(struct page *p, struct jwrite *j, struct base_err *err);
+/* whose.c: the samples by process, user, service and so on, and over time. */
+int page_whose(struct page *p, struct jwrite *j, struct base_err *err);
 /* model.c: a row for each procedure, or image, with samples. 0 or -ENOMEM. */
 int page_rows(struct analysis *a, bool by_image, struct analysis_rows *rows);
 /* The places from which a model comes. */
