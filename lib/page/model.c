@@ -240,7 +240,7 @@ static void put_image(struct jwrite *j, const struct page *p, const struct analy
 	jwrite_text(j, "name", analysis_row_image(row));
 	jwrite_text(j, "kind", profdb_kind_name(row->image->kind));
 	if (row->nr_images == 1 && id->len)
-		jwrite_text(j, "id", base_id_text(id, text));
+		jwrite_text(j, "build_id", base_id_text(id, text));
 	if (row->nr_images > 1)
 		jwrite_count(j, "images", row->nr_images);
 	if (row->nr_processes)
