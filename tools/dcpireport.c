@@ -8,6 +8,7 @@
 #include "report.h"
 #include "sets.h"
 #include "tools.h"
+#include "workloads.h"
 
 static struct select sel;
 static const char *output, *sort_event, *before_db, *before_epoch;
@@ -56,6 +57,7 @@ static const struct base_cmd cmd = {
 
 struct sources {
 	struct analysis *a, *before;
+	struct workloads w;
 	struct page_options o;
 };
 
@@ -75,7 +77,13 @@ static int open_now(struct sources *s, struct base_err *err)
 	struct select own = sel;
 	int r = fleet_use(&own, FLEET_PATHS, 0, NULL, err);
 
-	return r < 0 ? r : report_open(&own, &s->a, err);
+	if (r < 0)
+		return r;
+	own.read_minutes = true;
+	r = report_open_workloads(&own, &s->a, &s->w, err);
+	s->o.workloads = s->w.w;
+	s->o.filter = &s->w.filter;
+	return r;
 }
 
 static int open_before(struct sources *s, struct base_err *err)
@@ -148,6 +156,7 @@ static int run(int nr, char **what, struct base_err *err)
 		code = report_problems(cmd.name, s.a, stderr);
 	if (s.before && report_problems(cmd.name, s.before, stderr) != BASE_EXIT_OK)
 		code = BASE_EXIT_FAILED;
+	workloads_release(&s.w);
 	analysis_close(s.before);
 	analysis_close(s.a);
 	return r < 0 ? r : code;

@@ -17,6 +17,7 @@ struct select {
 	const char *since, *until;   /* as when_parse takes them; NULL: any time */
 	bool whole;		     /* the output has no minutes: whole epochs are chosen */
 	bool minutes;		     /* only what has minutes is shown */
+	bool read_minutes;	     /* minutes are read, whether or not they choose samples */
 	struct base_opt_list labels; /* -label: only samples with one of these */
 	/* -comm, -exe, …: only samples of workloads that match one of each; that of labels is
 	 * empty. */

@@ -139,12 +139,15 @@ static void find_widths(const struct table *t, size_t widest, bool heads, size_t
 	}
 }
 
-/* Names get equal parts of the room of a row, but none more than it needs, nor too few to read. */
+/*
+ * Names get equal parts of the room of a row, but none more than it needs. Where there is little
+ * room, the one in front still can be read and pasted, and the others have a few characters.
+ */
 static void fit_widths(const struct table *t, size_t room, size_t *widths)
 {
-	enum { LEAST = 12 };
+	enum { FRONT = 12, LEAST = 4 };
 	size_t taken = 2 * (t->nr_columns - 1), names = 0, part;
-	bool changed = true;
+	bool changed = true, front = true;
 	uint64_t open = t->left;
 
 	for (size_t c = 0; c < t->nr_columns; c++) {
@@ -168,8 +171,11 @@ static void fit_widths(const struct table *t, size_t room, size_t *widths)
 		if (!(open >> c & 1))
 			continue;
 		part = room / names--;
-		room -= part;
-		widths[c] = part > LEAST ? part : LEAST;
+		if (part < (front ? FRONT : LEAST))
+			part = front ? FRONT : LEAST;
+		room = room > part ? room - part : 0;
+		widths[c] = part;
+		front = false;
 	}
 }
 

@@ -242,7 +242,7 @@ int workloads_open(const struct select *s, struct analysis *a, struct workloads 
 		out->filter.since = a->window.since;
 		out->filter.until = a->window.until;
 	}
-	minutes = s->minutes || workload_filter_has_time(&out->filter);
+	minutes = s->minutes || s->read_minutes || workload_filter_has_time(&out->filter);
 	if (r >= 0)
 		r = workload_load(a, minutes ? WORKLOAD_MINUTES : WORKLOAD_COUNTS, &out->w, err);
 	if (r < 0)

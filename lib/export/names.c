@@ -8,10 +8,16 @@
 
 int export_text(struct export *x, const char *text, uint32_t *out)
 {
-	char *copy = strdup(text);
-	uintptr_t at;
+	uintptr_t at = (uintptr_t)base_map_get(&x->by_text, text, strlen(text));
+	char *copy;
 	int r;
 
+	/* A text that is kept is harmless, and most come many times. */
+	if (at) {
+		*out = (uint32_t)(at - 1);
+		return 0;
+	}
+	copy = strdup(text);
 	if (!copy)
 		return -ENOMEM;
 	base_text_clean(copy);

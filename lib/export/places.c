@@ -88,6 +88,9 @@ struct reading {
 	struct analysis_image *ai;
 	uint32_t image;
 	struct image *img; /* NULL: it could not be opened */
+	/* The procedure of the place before, and its function: places ascend. */
+	const struct image_symbol *symbol;
+	uint32_t function;
 };
 
 /* Where there is no procedure: "libx.so (no symbol)", or a bucket's name. */
@@ -118,26 +121,30 @@ static int named(const struct reading *d, const char *linkage, struct export_fun
 }
 
 /* A frame of a function that was inlined, or with @s the procedure itself. */
-static int read_frame(const struct reading *d, const struct image_frame *from,
+static int read_frame(struct reading *d, const struct image_frame *from,
 		      const struct image_symbol *s)
 {
-	struct export_image *image = &d->x->images[d->image];
 	struct export_function f = { .image = d->image, .begin = s ? s->vaddr : 0 };
-	struct export_frame frame = { .line = from->at.line };
+	struct export_frame frame = { .line = from->at.line, .function = d->function };
 	const char *name = s ? s->name : from->linkage ? from->linkage : from->name;
-	int r = name ? named(d, name, &f) : nameless(d, &f);
+	bool known = s && s == d->symbol && d->x->functions[d->function].begin == s->vaddr;
+	int r = known ? 0 : name ? named(d, name, &f) : nameless(d, &f);
 
 	if (r >= 0 && from->at.file)
 		r = export_text(d->x, from->at.file, &frame.file);
 	f.file = frame.file;
 	f.line = from->begins;
-	image->lines |= frame.line;
-	if (r >= 0)
+	d->x->images[d->image].lines |= frame.line;
+	if (r >= 0 && !known)
 		r = add_function(d->x, &f, &frame.function);
+	if (s) {
+		d->symbol = s;
+		d->function = frame.function;
+	}
 	return r < 0 ? r : add_frame(d->x, &frame);
 }
 
-static int read_frames(const struct reading *d, uint64_t vaddr, const struct image_symbol *s)
+static int read_frames(struct reading *d, uint64_t vaddr, const struct image_symbol *s)
 {
 	struct image_frame v[IMAGE_FRAMES_MAX] = { 0 };
 	size_t nr = d->img && s ? image_frames_at(d->img, vaddr, v, IMAGE_FRAMES_MAX) : 0;
@@ -155,7 +162,7 @@ static void widen(struct export_image *image, uint64_t begin, uint64_t end)
 	image->end = end > image->end ? end : image->end;
 }
 
-static int read_place(const struct reading *d, const struct callpath_tree *t, uint32_t at,
+static int read_place(struct reading *d, const struct callpath_tree *t, uint32_t at,
 		      uint32_t *procedures)
 {
 	const struct image_symbol *s = NULL;
@@ -207,6 +214,7 @@ static int read_image(struct reading *d, struct analysis *a, const struct callpa
 	int r;
 
 	d->img = NULL;
+	d->symbol = NULL;
 	if (d->ai->kind != PROFDB_NAMED)
 		analysis_image_open(a, d->ai, &d->img, NULL);
 	r = describe(d);

@@ -247,7 +247,7 @@ static void put_image(struct jwrite *j, const struct page *p, const struct analy
 	jwrite_text(j, "name", analysis_row_image(row));
 	jwrite_text(j, "kind", profdb_kind_name(row->image->kind));
 	if (row->nr_images == 1 && id->len)
-		jwrite_text(j, "id", base_id_text(id, text));
+		jwrite_text(j, "build_id", base_id_text(id, text));
 	if (row->nr_images > 1)
 		jwrite_count(j, "images", row->nr_images);
 	if (row->nr_processes)
@@ -557,6 +557,8 @@ static int put_parts(struct page *p, struct jwrite *j, struct base_err *err)
 	r = page_code(p, j, (size_t)(code_part * (double)size), err);
 	if (r >= 0)
 		r = page_calls(p, j, size / 8 + (used < size / 4 ? size / 8 : 0), err);
+	if (r >= 0)
+		r = page_whose(p, j, err);
 	if (r >= 0 && p->o->before)
 		r = page_changes(p, j, err);
 	return r;

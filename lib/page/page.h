@@ -8,6 +8,7 @@
 #define DCPI_PAGE_H
 
 #include "samples.h"
+#include "workload.h"
 
 struct page_options {
 	size_t event; /* the event that decides what is hot */
@@ -17,6 +18,10 @@ struct page_options {
 	/* Samples to compare with, and their event; or NULL. */
 	struct analysis *before;
 	size_t before_event;
+	/* Whose the samples of the first analysis are, with their minutes (NULL: not known), and
+	 * the filter that has chosen them. */
+	const struct profdb_workloads *workloads;
+	const struct workload_filter *filter;
 };
 
 /*

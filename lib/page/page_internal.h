@@ -18,5 +18,7 @@ struct page {
 
 /* code.c: the listings of the hottest procedures, in about @size bytes. */
 int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *err);
+/* whose.c: the samples by process, user, service and so on, and over time. */
+int page_whose(struct page *p, struct jwrite *j, struct base_err *err);
 
 #endif

@@ -122,6 +122,22 @@ gzip -dc all.json.gz | cmp - all.firefox
 "$DCPI_BIN/dcpiexport" pprof -unchecked 2>err >stdout.pb.gz
 cmp stdout.pb.gz all.pprof
 
+# The database of another user who lets nobody read it: that is said, and no file is left.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	mkdir -m 777 others
+	cp -r paths others/closed
+	cp "$DCPI_BIN/dcpi" others/dcpiexport
+	chmod 755 .
+	chmod 700 others/closed
+	for format in $formats; do
+		code=0
+		(cd others && setpriv --reuid 65534 --regid 65534 --clear-groups ./dcpiexport "$format" -db closed -o file) 2>err || code=$?
+		[ $code = 1 ] || { cat err; echo "$format of another user's database exits $code"; exit 1; }
+		grep -q "cannot open database 'closed': Permission denied" err || { cat err; exit 1; }
+		[ ! -e others/file ] || { echo "$format leaves a file"; exit 1; }
+	done
+fi
+
 # Names: what is read is inert, and is the same in all formats (in perf's text with other brackets).
 export_all bad -db bad
 for format in speedscope firefox otlp; do

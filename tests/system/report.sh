@@ -36,6 +36,10 @@ END
 	event cpu-clock 1000000
 	at 0x40 5
 	at 0x42 6
+	workload one comm=<b>evil</b> uid=4711
+	workload two comm=two uid=4711
+	w one cpu-clock 0 5 0x40@evil.box.1.dyn
+	w two cpu-clock 2 4 0x42@evil.box.1.dyn
 	profile file /opt/<b>bold</b>/$(printf '\342\200\256\377') $app/app
 	id eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee
 	event cpu-clock 1000000
@@ -129,8 +133,25 @@ try:
     is_so("/movl    %edx, %eax/.test(document.querySelectorAll('.panes tr.active')[1].textContent)")
     b.press("c")
     is_so("/Called by/.test(document.querySelector('main').textContent)")
-    # Calls: a frame enlarges, Esc shows all, search tells its part.
+    # Lines: the hottest one first, Enter leads to its hottest instruction.
     b.press("3")
+    see(rows + "[0].cells[2].textContent", "app.c:17")
+    see(rows + "[0].cells[0].textContent", "150")
+    is_so("/sum \\+= i \\* 3/.test(" + rows + "[0].cells[3].textContent)")
+    b.press("/")
+    b.type("16")
+    see(rows + ".length", 1)
+    b.press("Enter")
+    b.press("Enter")
+    is_so("/^#p0.i/.test(location.hash)")
+    see("[...document.querySelectorAll('.panes tr.active')].map((r) => r.cells[0].textContent).join()", "50,50")
+    # Whose the samples are, and when, this database does not have.
+    b.press("4")
+    is_so("/Not known: no processes and minutes were kept/.test(document.querySelector('main').textContent)")
+    b.press("5")
+    is_so("/Not known: no processes and minutes were kept/.test(document.querySelector('main').textContent)")
+    # Calls: a frame enlarges, Esc shows all, search tells its part.
+    b.press("6")
     see("location.hash", "#calls")
     see("document.querySelectorAll('.plane button')[0].textContent", "all samples")
     b.run("[...document.querySelectorAll('.plane button')].find((x) => x.textContent === 'warm').click()")
@@ -143,15 +164,15 @@ try:
     b.press("Escape")
     # Map: images, procedures, lines.
     b.run("document.activeElement.blur()")
-    b.press("4")
+    b.press("7")
     is_so("document.querySelectorAll('.plane a').length > 5")
     b.run("[...document.querySelectorAll('.plane a')].find((x) => /^hot/.test(x.title)).click()")
     is_so("[...document.querySelectorAll('.plane a')].some((x) => /app.c:17/.test(x.title))")
     # Changes: the largest first, with its size in points.
-    b.press("5")
+    b.press("8")
     see(rows + "[0].cells[4].textContent", "warm")
     is_so("/^-82.38/.test(" + rows + "[0].cells[2].textContent)")
-    b.press("6")
+    b.press("9")
     is_so("/lib.so/.test(document.querySelector('main').textContent)")
     is_so("/medium or higher confidence cover/.test(document.querySelector('main').textContent)")
     b.press("?")
@@ -160,7 +181,7 @@ try:
     is_so("!document.querySelector('dialog').open")
     # Narrow, and printed: nothing is wider than the page, all rows are there.
     b.size(390, 800)
-    for part in "procedures", "images", "p0", "map", "changes", "calls", "unknown":
+    for part in "procedures", "images", "lines", "p0", "map", "changes", "calls", "unknown":
         go(part)
         is_so("document.documentElement.scrollWidth <= innerWidth")
     b.run("location.hash = '#procedures'")
@@ -175,12 +196,29 @@ try:
     is_so("/a <U\\+202E> b <FF> <U\\+001B>/.test(document.querySelector('.panes').textContent)")
     see("document.querySelectorAll('img, b').length", 0)
     see("document.querySelectorAll('script').length", 2)
-    for part in "images", "map", "calls", "unknown", "p0/flow", "p0/calls", "p77", "p-1", "nonsense/%00<img>":
+    for part in "images", "lines", "workloads", "time", "map", "calls", "unknown", "p0/flow", "p0/calls", "p77", "p-1", "nonsense/%00<img>":
         go(part)
         see("document.querySelectorAll('img, b').length", 0)
+    # Workloads: rows by each key, and what is not recorded; they add up to the 18 samples of the database.
+    b.press("4")
+    see("[..." + rows + "].map((r) => r.cells[0].textContent + ' ' + r.cells[3].textContent).join()",
+        "9 (not recorded),5 <b>evil</b>,4 two")
+    b.run("const s = document.querySelector('select'); s.value = '1'; s.dispatchEvent(new Event('change'))")
+    see("[..." + rows + "].map((r) => r.cells[0].textContent + ' ' + r.cells[3].textContent).join()",
+        "9 4711,9 (not recorded)")
+    # Time: three minutes, one of them without samples; the picture has a table.
+    b.press("5")
+    see("document.querySelectorAll('.times rect').length", 2)
+    see("[...document.querySelectorAll('details tbody tr')].map((r) => [...r.cells].slice(1).map((c) => c.textContent).join()).join('|')",
+        "5,5,|not recorded,,|4,,4")
+    b.size(390, 800)
+    for part in "workloads", "time":
+        go(part)
+        is_so("document.documentElement.scrollWidth <= innerWidth")
+    b.size(1280, 800)
     # Without a difference nothing has changed; without samples that is said.
     b.open(here + "same.html")
-    b.press("5")
+    b.press("8")
     see(rows + "[0].cells[2].textContent", "~ 0.00")
     b.open(here + "none.html")
     is_so("/No samples/.test(document.querySelector('main').textContent)")

@@ -5,6 +5,9 @@
 const sections = [
 	{ id: "procedures", title: "Procedures", when: () => true, draw: drawProcedures },
 	{ id: "images", title: "Images", when: () => true, draw: drawImages },
+	{ id: "lines", title: "Lines", when: () => true, draw: drawLines },
+	{ id: "workloads", title: "Workloads", when: () => true, draw: drawWorkloads },
+	{ id: "time", title: "Time", when: () => true, draw: drawTime },
 	{ id: "calls", title: "Calls", when: () => true, draw: drawCalls },
 	{ id: "map", title: "Map", when: () => true, draw: drawMap },
 	{ id: "changes", title: "Changes", when: () => M.before, draw: drawChanges },
@@ -29,7 +32,7 @@ const help = make(
 				["↑ ↓ PgUp PgDn Home End", "move in the table"],
 				["Enter", "open the row"],
 				["Esc", "back: clear the search, then the list before"],
-				["1 … 6", "the sections"],
+				["1 … 9", "the sections"],
 				["h", "the hottest instruction"],
 				["s f c", "source, flow graph, callers of the procedure"],
 				["?", "this help"],

@@ -212,7 +212,7 @@ function drawImages(to) {
 			{
 				head: "build-id",
 				wide: true,
-				cell: (td, r) => make("span", { class: "mono dim", title: r.id || "" }, (r.id || "").slice(0, 12)),
+				cell: (td, r) => make("span", { class: "mono dim", title: r.build_id || "" }, (r.build_id || "").slice(0, 12)),
 			},
 			...otherEvents(),
 		],

@@ -62,6 +62,7 @@ function unknowns() {
 	if (M.values_denied)
 		list.push([count(M.values_denied) + " files of values belong to other users and were not read."]);
 	if (!M.paths) list.push(["Who called what is not known: " + (M.no_paths || "no call paths") + "."]);
+	if (M.no_workloads && E) list.push(["Whose the samples were, and when, is not known: " + M.no_workloads + "."]);
 	for (const c of M.code)
 		if (c.missing) list.push(["The code of " + procedures[c.p].name + " cannot be shown: " + c.missing + "."]);
 	for (const im of images)
