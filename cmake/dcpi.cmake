@@ -86,7 +86,7 @@ endfunction()
 # that it has no result while the machine stands still (tests/support/stood_still.c), as system tests. NATIVE: it
 # cannot run under user-mode emulation, which has no perf events, no BPF and no ptrace, and in which a program cannot
 # start another one of its kind (a helper); a cross build does without it. There are hundreds, so they are linked by the
-# linker that takes half the time, where it is.
+# linker that takes half the time, where it is. Names that DCPI_UNIT_LEFT_OUT matches are no tests here.
 include(CheckLinkerFlag)
 check_linker_flag(C -fuse-ld=gold DCPI_HAS_GOLD)
 function(dcpi_unit_test name)
@@ -100,7 +100,7 @@ function(dcpi_unit_test name)
 	if(DCPI_HAS_GOLD)
 		target_link_options(${target} PRIVATE -fuse-ld=gold)
 	endif()
-	if(A_NATIVE AND CMAKE_CROSSCOMPILING)
+	if((A_NATIVE AND CMAKE_CROSSCOMPILING) OR (DCPI_UNIT_LEFT_OUT AND name MATCHES "${DCPI_UNIT_LEFT_OUT}"))
 		set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
 		return()
 	endif()
@@ -122,6 +122,10 @@ function(dcpi_script_test kind name script)
 	if(CMAKE_CROSSCOMPILING)
 		set(emulate ${CMAKE_SOURCE_DIR}/tests/support/emulate)
 	endif()
+	set(writers)
+	if(DCPI_ANALYSIS_ONLY)
+		set(writers "DCPI_WRITERS=${CMAKE_SOURCE_DIR}/build-dev/tests;")
+	endif()
 	set(live)
 	if(kind STREQUAL system)
 		set(live stood_still)
@@ -136,7 +140,7 @@ function(dcpi_script_test kind name script)
 	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
 	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}"
 		TIMEOUT 600
-		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR};BASH_ENV=${CMAKE_SOURCE_DIR}/tests/support/errors.sh")
+		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR};${writers}BASH_ENV=${CMAKE_SOURCE_DIR}/tests/support/errors.sh")
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
 	endif()

@@ -28,6 +28,10 @@
 #define DBGDYN_SEEN_MS 3000
 #endif
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the registry's layout is little-endian"
+#endif
+
 /* ELF EM_* of the code made here. */
 #if defined(__x86_64__)
 #define DBGDYN_MACHINE 62u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls of driver.h, handed to the source that was opened. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -169,19 +170,68 @@ void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *o
 		d->traces->stats(d, out);
 }
 
-/* See docs/decisions/instruction-traces.md: with hardened usercopy such a read could lock up. */
-static int sample_reads_memory(const char *release, const char *what, struct base_err *err)
+enum { RELEASE_MAX = 512 };
+
+/*
+ * What the kernel that runs says of its version. A distribution's release, "6.1.0-56-amd64", names
+ * no stable version; Debian has it in the version, Ubuntu in a file.
+ */
+static const char *own_release(char text[RELEASE_MAX])
 {
 	struct utsname name = { 0 };
-	unsigned int major = 0, minor = 0;
+	char signature[128] = "";
+	FILE *f = fopen("/proc/version_signature", "re");
 
-	if (!release && uname(&name) == 0)
-		release = name.release;
-	if (release && sscanf(release, "%u.%u", &major, &minor) == 2 &&
-	    (major > 6 || (major == 6 && minor >= 2)))
+	if (f) {
+		if (!fgets(signature, sizeof(signature), f))
+			*signature = '\0';
+		fclose(f);
+	}
+	if (uname(&name) < 0)
+		return "?";
+	snprintf(text, RELEASE_MAX, "%s %s %s", name.release, name.version, signature);
+	return text;
+}
+
+/* The highest number behind "MAJOR.MINOR." that a word of @text begins with. */
+static unsigned int stable_number(const char *text, unsigned int major, unsigned int minor)
+{
+	unsigned int best = 0, number[3];
+
+	for (; *text; text += strcspn(text, " "), text += strspn(text, " "))
+		if (sscanf(text, "%u.%u.%u", &number[0], &number[1], &number[2]) == 3 &&
+		    number[0] == major && number[1] == minor && number[2] > best)
+			best = number[2];
+	return best;
+}
+
+/*
+ * Before that, a read of user memory could wait for a lock that the interrupted code holds, and
+ * used page tables that were being switched: docs/decisions/instruction-traces.md.
+ */
+static bool reads_safely(const char *release)
+{
+	unsigned int major, minor;
+
+	if (sscanf(release, "%u.%u", &major, &minor) != 2)
+		return false;
+	if (major == 6 && minor == 1)
+		return stable_number(release, major, minor) >= 36;
+	return major > 6 || (major == 6 && minor >= 4);
+}
+
+static int sample_reads_memory(const char *release, const char *what, struct base_err *err)
+{
+	char text[RELEASE_MAX];
+
+	if (!release)
+		release = own_release(text);
+	if (reads_safely(release))
 		return 0;
-	base_fail(err, -DCPI_EUNSUPPORTED, "no %s on Linux '%s'", what, release ? release : "?");
-	base_hint(err, "reading user memory in the sampling interrupt is safe from Linux 6.2 on");
+	base_fail(err, -DCPI_EUNSUPPORTED, "no %s on Linux '%.*s'", what,
+		  (int)strcspn(release, " "), release);
+	base_hint(err, "reading user memory in the sampling interrupt is safe from Linux 6.1.36 on "
+		       "in 6.1, and from 6.4 on");
 	return -DCPI_EUNSUPPORTED;
 }
 

@@ -429,8 +429,10 @@ struct driver_trace_stats {
 /* All only grow, but held and nr_blocks. All 0 where no traces were asked for. */
 void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *out);
 /*
- * 0, or why there can be no traces on Linux @release ("6.1.0-13-amd64"; NULL: the one that runs):
- * -DCPI_EUNSUPPORTED with a hint. Before 6.2 user memory must not be read in the interrupt.
+ * 0, or why there can be no traces on Linux @release, which is the release, the version and on
+ * Ubuntu its signature ("6.1.0-13-amd64 #1 SMP Debian 6.1.55-1"; NULL: the one that runs):
+ * -DCPI_EUNSUPPORTED with a hint. Before 6.1.36 in 6.1, and before 6.4 else, user memory must not
+ * be read in the interrupt.
  */
 int driver_traces_possible(const char *release, struct base_err *err);
 

@@ -20,6 +20,12 @@ DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libel
 # For emulated machines; their kernels, busybox-static and bash-static are unpacked, not installed.
 DCPI_MACHINE_PACKAGES="qemu-system-arm qemu-system-x86 cpio binutils"
 
+# Debian keeps s390x at other versions than the architectures of its long support, so nothing of it can be installed
+# beside these: all is unpacked. Zydis is built from its source, which Debian leaves out on big-endian machines.
+DCPI_S390X_PACKAGES="gcc-s390x-linux-gnu qemu-user"
+DCPI_S390X_UNPACKED="libc6-dev libc-bin libelf-dev libdw-dev liblzma-dev libjson-c-dev libcapstone-dev libarchive-dev
+	libzstd-dev zlib1g-dev libncurses-dev libcmocka-dev"
+
 # missing_packages NAME…: those of them that are not installed.
 missing_packages()
 {
@@ -83,5 +89,30 @@ need_unpacked()
 			for deb in ./*.deb; do dpkg-deb -x "$deb" files || exit; done && mv files "$folder"
 	) >"$to/log" 2>&1 || cat "$to/log" >&2
 	rm -rf "$to"
+	[ -d "$folder" ]
+}
+
+# need_sysroot FOLDER ARCH PACKAGE…: likewise of another architecture, with all that these depend on. This machine's
+# package system learns nothing of that architecture. Links to absolute paths become relative.
+need_sysroot()
+{
+	local folder=$1 arch=$2 apt deb link
+	shift 2
+	[ ! -d "$folder" ] || return 0
+	apt=$(mktemp -d)
+	mkdir -p "$apt"/{lists/partial,cache/archives/partial,debs,files} "${folder%/*}"
+	touch "$apt/status"
+	local options=(-qq -o APT::Sandbox::User=root -o "APT::Architecture=$arch" -o "APT::Architectures=$arch"
+		-o "Dir::State::status=$apt/status" -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache")
+	(
+		cd "$apt/debs" && apt-get update "${options[@]}" &&
+			apt-get download "${options[@]}" $(apt-cache depends "${options[@]}" --recurse --no-recommends \
+				--no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$@" | grep '^[a-z]' | sort -u) &&
+			cd "$apt/files" && for deb in "$apt"/debs/*.deb; do dpkg-deb -x "$deb" . || exit; done &&
+			find . -type l -lname '/*' | while read -r link; do
+				ln -sfr ".$(readlink "$link")" "$link" || exit
+			done && mv "$apt/files" "$folder"
+	) >"$apt/log" 2>&1 || cat "$apt/log" >&2
+	rm -rf "$apt"
 	[ -d "$folder" ]
 }

@@ -89,8 +89,8 @@ static const struct base_opt options[] = {
 	  "Size of each CPU's ring of records, a power of two (default: 128).", 1, 65536 },
 	{ "vwindows", BASE_OPT_INT, &opt.trace_every, "N",
 	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
-	  "the profiles, for dcpicalc and others. 0: of none. Needs source bpf, on Linux 6.2 or later "
-	  "(default there: as many as 32 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
+	  "the profiles, for dcpicalc and others. 0: of none. Needs source bpf, on Linux 6.1.36 or 6.4 "
+	  "or later (default there: as many as 32 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
 	{ "vprof", BASE_OPT_FLAG, &opt.values, NULL,
 	  "Keep the values that instructions make, the most frequent ones of each, for 'dcpilist "
 	  "-vprof' and others. Values are secrets: their files are root's to read, and the user's "
@@ -112,8 +112,8 @@ static const struct base_opt options[] = {
 	  "Follow instructions of samples in the kernel too.", 0, 0 },
 	{ "callpaths", BASE_OPT_INT, &opt.callpath_every, "N",
 	  "Keep of one sample in N who called the sampled code, up to the thread's first routine, for "
-	  "dcpicallers and others; 0: of none. Needs source bpf, on Linux 6.2 or later "
-	  "(default there: as many as 40 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
+	  "dcpicallers and others; 0: of none. Needs source bpf, on Linux 6.1.36 or 6.4 "
+	  "or later (default there: as many as 40 gives at -rate 1000; elsewhere 0).", 0, 1000000 },
 	{ "wait", BASE_OPT_FLAG, &opt.waits, NULL,
 	  "Measure how long threads wait, for what and where, and how long they run: the events 'wait' "
 	  "and 'run', in nanoseconds. Every switch of a thread is seen. Needs call paths.", 0, 0 },

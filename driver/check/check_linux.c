@@ -368,22 +368,33 @@ static void check_bpf(struct check_report *c)
 	put_hint(c, "%s", hint);
 }
 
-/* The program that interprets instructions is one that the kernel may find too much. */
-static void check_traces(struct check_report *c)
+/* The programs for these are some that the kernel may find too much. */
+static void check_part(struct check_report *c, const char *name, const struct driver_config *config,
+		       int (*possible)(const char *release, struct base_err *err))
 {
-	const struct driver_config config = { .source = "bpf",
-					      .frequency = c->frequency,
-					      .trace_every = 1 };
 	struct base_err err = { 0 };
 	struct driver *d = NULL;
-	int r = driver_traces_possible(NULL, &err);
+	int r = possible(NULL, &err);
 
 	if (r >= 0)
-		r = driver_open(&config, &d, &err);
+		r = driver_open(config, &d, &err);
 	driver_close(d);
-	check_item(c, "  traces", "%s%s", r < 0 ? "no: " : "yes", r < 0 ? err.text : "");
+	check_item(c, name, "%s%s", r < 0 ? "no: " : "yes", r < 0 ? err.text : "");
 	if (r < 0)
 		put_hint(c, "%s", err.hint);
+}
+
+static void check_parts(struct check_report *c)
+{
+	struct driver_config config = { .source = "bpf", .frequency = c->frequency };
+
+	config.trace_every = 1;
+	check_part(c, "  traces", &config, driver_traces_possible);
+	config.trace_every = 0;
+	config.callpath_every = 1;
+	check_part(c, "  call paths", &config, driver_callpaths_possible);
+	config.waits = true;
+	check_part(c, "  waits", &config, driver_callpaths_possible);
 }
 
 static void check_sources(struct check_report *c)
@@ -391,7 +402,7 @@ static void check_sources(struct check_report *c)
 	check_head(c, "sources of samples");
 	check_source(c, "bpf");
 	check_bpf(c);
-	check_traces(c);
+	check_parts(c);
 	check_source(c, "perf");
 }
 

@@ -215,6 +215,8 @@ struct base_sha256 {
 /* SHA-256 (FIPS 180-4), used for identities by content. */
 void base_sha256_init(struct base_sha256 *s);
 void base_sha256_add(struct base_sha256 *s, const void *data, size_t len);
+/* @v is added as eight bytes, little-endian, so that an identity is the same on all machines. */
+void base_sha256_add_number(struct base_sha256 *s, uint64_t v);
 void base_sha256_end(struct base_sha256 *s, uint8_t out[32]);
 /* 1: what is to be read of @fd, to its end, has this sum; 0: another. Or a negative errno. */
 int base_sha256_is(int fd, const uint8_t sum[32]);
@@ -322,7 +324,9 @@ void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, si
  * the device (major and minor number) and inode that the kernel told of the mapping.
  */
 void base_id_of_place(struct base_id *id, const uint64_t where[3], const char *path);
-/* The build-id in a block of ELF notes that stand at multiples of @align (8, else 4), or -ENOENT.
+/*
+ * The build-id in a block of ELF notes, of either byte order, that stand at multiples of @align (8,
+ * else 4), or -ENOENT.
  */
 int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
@@ -343,8 +347,8 @@ struct base_segment {
 	uint64_t vaddr;
 };
 /*
- * Calls @fn with each program header of the little-endian ELF file @fd, until one call does not
- * return 0: that is the result. Otherwise 0, -ENOENT (no such file) or -ENOMEM.
+ * Calls @fn with each program header of the ELF file @fd, of either byte order, until one call does
+ * not return 0: that is the result. Otherwise 0, -ENOENT (no such file) or -ENOMEM.
  */
 int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s), void *ctx);
 /*

@@ -80,7 +80,7 @@ void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, si
 
 	base_sha256_init(&s);
 	base_sha256_add(&s, "dcpi file", 9);
-	base_sha256_add(&s, &file_len, sizeof(file_len));
+	base_sha256_add_number(&s, file_len);
 	base_sha256_add(&s, head, head_len < BASE_ID_HEAD_LEN ? head_len : BASE_ID_HEAD_LEN);
 	base_id_of_sha256(id, &s);
 }
@@ -91,34 +91,47 @@ void base_id_of_place(struct base_id *id, const uint64_t where[3], const char *p
 
 	base_sha256_init(&s);
 	base_sha256_add(&s, "path", 4);
-	base_sha256_add(&s, where, 3 * sizeof(*where));
+	for (size_t i = 0; i < 3; i++)
+		base_sha256_add_number(&s, where[i]);
 	base_sha256_add(&s, path, strlen(path));
 	base_id_of_sha256(id, &s);
 }
 
-int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align)
+static uint32_t note_number(const uint8_t *p, bool big)
 {
-	const uint8_t *p = notes;
+	return big ? (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]
+		   : (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
+static int id_in_notes(struct base_id *id, const uint8_t *p, size_t len, size_t align, bool big)
+{
 	size_t pos = 0;
 
-	align = align == 8 ? 8 : 4;
 	while (pos <= len && len - pos >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr n;
-		uint64_t name, desc, next;
+		uint32_t name_len = note_number(p + pos, big);
+		uint32_t desc_len = note_number(p + pos + 4, big);
+		uint32_t type = note_number(p + pos + 8, big);
+		uint64_t name = pos + sizeof(Elf64_Nhdr);
+		uint64_t desc = base_align_up(name + name_len, align);
+		uint64_t next = base_align_up(desc + desc_len, align);
 
-		memcpy(&n, p + pos, sizeof(n));
-		name = pos + sizeof(n);
-		desc = base_align_up(name + n.n_namesz, align);
-		next = base_align_up(desc + n.n_descsz, align);
-		if (desc > len || n.n_descsz > len - desc)
+		if (desc > len || desc_len > len - desc)
 			break;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p + name, "GNU", 4) &&
-		    n.n_descsz && n.n_descsz <= sizeof(id->bytes)) {
-			*id = (struct base_id){ .len = (uint8_t)n.n_descsz };
-			memcpy(id->bytes, p + desc, n.n_descsz);
+		if (type == NT_GNU_BUILD_ID && name_len == 4 && !memcmp(p + name, "GNU", 4) &&
+		    desc_len && desc_len <= sizeof(id->bytes)) {
+			*id = (struct base_id){ .len = (uint8_t)desc_len };
+			memcpy(id->bytes, p + desc, desc_len);
 			return 0;
 		}
 		pos = next < len ? (size_t)next : len;
 	}
 	return -ENOENT;
+}
+
+int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align)
+{
+	align = align == 8 ? 8 : 4;
+	return id_in_notes(id, notes, len, align, false) == 0
+		       ? 0
+		       : id_in_notes(id, notes, len, align, true);
 }

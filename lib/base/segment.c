@@ -3,6 +3,7 @@
  * measured, here. */
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,43 +12,68 @@
 enum { PHDRS_MAX = 1024, CHUNK = 64 << 10 };
 
 struct table {
-	bool wide;
+	bool wide, big;
 	uint64_t off;
 	size_t nr, entry;
 };
 
+/* A number of the file, which need not be of this machine's byte order. */
+static uint64_t number(const uint8_t *p, size_t width, bool big)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < width; i++)
+		v |= (uint64_t)p[i] << 8 * (big ? width - 1 - i : i);
+	return v;
+}
+
+#define FIELD(p, t, type, field)                                                                   \
+	number((p) + offsetof(type, field), sizeof(((type *)0)->field), (t)->big)
+
 /* A file with more headers than any linker makes is refused. */
 static int table_find(int fd, struct table *t)
 {
-	Elf64_Ehdr w;
-	Elf32_Ehdr n;
+	uint8_t head[sizeof(Elf64_Ehdr)];
+	size_t entry;
 
-	if (base_read_part(fd, 0, &w, sizeof(w)) < sizeof(w) ||
-	    memcmp(w.e_ident, ELFMAG, SELFMAG) != 0 || w.e_ident[EI_DATA] != ELFDATA2LSB)
+	if (base_read_part(fd, 0, head, sizeof(head)) < sizeof(head) ||
+	    memcmp(head, ELFMAG, SELFMAG) != 0 ||
+	    (head[EI_DATA] != ELFDATA2LSB && head[EI_DATA] != ELFDATA2MSB))
 		return -ENOENT;
-	memcpy(&n, &w, sizeof(n));
-	t->wide = w.e_ident[EI_CLASS] == ELFCLASS64;
-	t->off = t->wide ? w.e_phoff : n.e_phoff;
-	t->nr = t->wide ? w.e_phnum : n.e_phnum;
+	t->wide = head[EI_CLASS] == ELFCLASS64;
+	t->big = head[EI_DATA] == ELFDATA2MSB;
+	if (t->wide) {
+		t->off = FIELD(head, t, Elf64_Ehdr, e_phoff);
+		t->nr = FIELD(head, t, Elf64_Ehdr, e_phnum);
+		entry = FIELD(head, t, Elf64_Ehdr, e_phentsize);
+	} else {
+		t->off = FIELD(head, t, Elf32_Ehdr, e_phoff);
+		t->nr = FIELD(head, t, Elf32_Ehdr, e_phnum);
+		entry = FIELD(head, t, Elf32_Ehdr, e_phentsize);
+	}
 	t->entry = t->wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
-	return t->entry == (t->wide ? w.e_phentsize : n.e_phentsize) && t->nr <= PHDRS_MAX
-		       ? 0
-		       : -ENOENT;
+	return t->entry == entry && t->nr <= PHDRS_MAX ? 0 : -ENOENT;
 }
 
-static struct base_segment segment_get(const uint8_t *p, bool wide)
+static struct base_segment segment_get(const uint8_t *p, const struct table *t)
 {
-	Elf64_Phdr w;
-	Elf32_Phdr n;
-
-	if (wide) {
-		memcpy(&w, p, sizeof(w));
-		return (struct base_segment){ w.p_type,	  w.p_flags & PF_X, w.p_offset,
-					      w.p_filesz, w.p_align,	    w.p_vaddr };
-	}
-	memcpy(&n, p, sizeof(n));
-	return (struct base_segment){ n.p_type,	  n.p_flags & PF_X, n.p_offset,
-				      n.p_filesz, n.p_align,	    n.p_vaddr };
+	if (t->wide)
+		return (struct base_segment){
+			.type = (uint32_t)FIELD(p, t, Elf64_Phdr, p_type),
+			.exec = FIELD(p, t, Elf64_Phdr, p_flags) & PF_X,
+			.off = FIELD(p, t, Elf64_Phdr, p_offset),
+			.len = FIELD(p, t, Elf64_Phdr, p_filesz),
+			.align = FIELD(p, t, Elf64_Phdr, p_align),
+			.vaddr = FIELD(p, t, Elf64_Phdr, p_vaddr),
+		};
+	return (struct base_segment){
+		.type = (uint32_t)FIELD(p, t, Elf32_Phdr, p_type),
+		.exec = FIELD(p, t, Elf32_Phdr, p_flags) & PF_X,
+		.off = FIELD(p, t, Elf32_Phdr, p_offset),
+		.len = FIELD(p, t, Elf32_Phdr, p_filesz),
+		.align = FIELD(p, t, Elf32_Phdr, p_align),
+		.vaddr = FIELD(p, t, Elf32_Phdr, p_vaddr),
+	};
 }
 
 int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s), void *ctx)
@@ -61,7 +87,7 @@ int base_elf_segments(int fd, int (*fn)(void *ctx, const struct base_segment *s)
 		return r < 0 ? r : -ENOMEM;
 	nr = base_read_part(fd, t.off, phdrs, t.nr * t.entry) / t.entry;
 	for (size_t i = 0; i < nr && r == 0; i++) {
-		struct base_segment s = segment_get(phdrs + i * t.entry, t.wide);
+		struct base_segment s = segment_get(phdrs + i * t.entry, &t);
 
 		r = fn(ctx, &s);
 	}
@@ -87,8 +113,8 @@ static int add_text(void *ctx, const struct base_segment *s)
 		return 0;
 	if (s->len > BASE_TEXT_MAX - t->len)
 		return -EFBIG;
-	base_sha256_add(&t->sum, &s->off, sizeof(s->off));
-	base_sha256_add(&t->sum, &s->len, sizeof(s->len));
+	base_sha256_add_number(&t->sum, s->off);
+	base_sha256_add_number(&t->sum, s->len);
 	while (done < s->len) {
 		size_t want = s->len - done < CHUNK ? (size_t)(s->len - done) : CHUNK;
 		size_t got = base_read_part(t->fd, s->off + done, t->chunk, want);

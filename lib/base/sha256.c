@@ -185,6 +185,15 @@ void base_sha256_add(struct base_sha256 *s, const void *data, size_t len)
 		memcpy(s->block + fill, p, len);
 }
 
+void base_sha256_add_number(struct base_sha256 *s, uint64_t v)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(v >> 8 * i);
+	base_sha256_add(s, bytes, sizeof(bytes));
+}
+
 void base_sha256_end(struct base_sha256 *s, uint8_t out[32])
 {
 	static const uint8_t pad[64] = { 0x80 };

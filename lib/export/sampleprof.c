@@ -563,9 +563,13 @@ struct gcov {
 	uint32_t nr_routines;
 };
 
+/* Little-endian, as gcc for the machines that are sampled. */
 static int put32(struct base_buf *out, uint32_t value)
 {
-	return base_buf_append(out, &value, sizeof(value));
+	const uint8_t bytes[] = { (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+				  (uint8_t)(value >> 24) };
+
+	return base_buf_append(out, bytes, sizeof(bytes));
 }
 
 /* gcc adds counts up in 64 bits with a sign, and keeps 61. */

@@ -115,6 +115,8 @@ static int read_stream(struct image_note *note, const void *data, size_t len)
 	if (!aligned)
 		return -ENOMEM;
 	memcpy(aligned, data, len);
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		wire_turn(aligned, len);
 	while (r >= 0 && (rec = wire_next(aligned, len, &pos)))
 		r = add_record(note, rec);
 	if (r >= 0 && pos != len)

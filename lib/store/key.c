@@ -7,9 +7,7 @@
 /* Its length comes before each part, so that no two lists of parts are one row of bytes. */
 static void add(struct base_sha256 *s, const void *data, size_t len)
 {
-	uint64_t nr = len;
-
-	base_sha256_add(s, &nr, sizeof(nr));
+	base_sha256_add_number(s, len);
 	base_sha256_add(s, data, len);
 }
 

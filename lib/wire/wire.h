@@ -3,8 +3,8 @@
  * Layouts that cross a process boundary: the registry that a JIT process shares, its records, the
  * doorbell, and the names of the control protocol. Fixed width, little-endian, versioned; every
  * size is asserted. libc only; used by libdbgdyn, the daemon and its helpers. Byte order: the
- * process's own CPU writes the registry. x86-64, aarch64 and riscv64 Linux are little-endian;
- * building for anything else is an error here.
+ * process's own CPU writes the registry, and x86-64, aarch64 and riscv64 Linux are little-endian.
+ * Only what reads databases is built for big-endian machines; it turns the notes of pseudo-images.
  */
 #ifndef DCPI_WIRE_H
 #define DCPI_WIRE_H
@@ -14,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the registry's layout is little-endian"
-#endif
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
@@ -437,6 +433,13 @@ static_assert(sizeof(struct wire_instance) == 32, "instance");
 const struct wire_head *wire_next(const void *data, size_t len, size_t *pos);
 #define WIRE_FOR_EACH(rec, data, len, pos)                                                         \
 	for (size_t pos = 0; ((rec) = wire_next((data), (len), &pos));)
+
+/*
+ * Turn the records of a pseudo-image's note, which are of the other byte order, into those of this
+ * machine, in place. Types that are no part of a note keep their bodies. A record whose length lies
+ * ends the work: wire_next then says so.
+ */
+void wire_turn(void *data, size_t len);
 
 /* The parts of a routine record, pointing into it. */
 struct wire_routine_view {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The checks of scripts/lint that look at one file each: clang-tidy, gcc -fanalyzer and shellcheck, as many at once as
-there are CPUs.
+"""The checks of scripts/lint that look at one file each: clang-tidy, gcc -fanalyzer, POSIX and shellcheck, as many at
+once as there are CPUs.
 
 usage: check.py BUILD FILE...
 
@@ -27,6 +27,21 @@ ANALYZER = ['-fanalyzer', '-Werror', '-o', '/dev/null',
 	'-Wno-analyzer-malloc-leak',
 	# It does not see that two tests of one condition agree.
 	'-Wno-analyzer-null-argument']
+
+# What runs on other systems too uses POSIX alone: it is compiled once more with nothing else in sight (posix).
+PORTABLE = re.compile(r'(lib|dbgdyn|pseudoimg|tools|driver/(event|replay|inprocess))/[^.]*(?<!_linux)\.c$')
+PROGRAM = 'driver/inprocess/program/'  # beside the program that samples itself, by its system's calls
+POSIX = ['-std=c17', '-U_GNU_SOURCE', '-D_XOPEN_SOURCE=700', '-fsyntax-only', '-Werror=implicit-function-declaration', '-include']
+BEYOND_POSIX = {
+	'driver/replay/input.c': 'fopencookie, which the BSDs have as funopen',
+	'lib/base/file.c': 'syncfs; fsync of each file would do',
+	'lib/export/gzip.c': 'fopencookie',
+	'lib/image/source_find.c': 'GLOB_ONLYDIR, a hint that saves time',
+	'lib/image/unwind_rows.c': 'memfd_create',
+	'lib/store/fetch_db.c': 'memfd_create',
+	'lib/vtrace/trace_parse.c': 'uint and ulong, which the interface of value profilers has from the original',
+	'tools/control.c': 'SO_PEERCRED, which tells who answers',
+}
 
 hashes = {}
 
@@ -87,6 +102,10 @@ def jobs_of_c(build, wanted):
 		# The build's -Werror is for gcc's warnings; of clang's, .clang-tidy says which count.
 		yield Job(['clang-tidy', '-p', build, '--quiet', '--warnings-as-errors=*', '--extra-arg=-Wno-error', path], read, clang,
 			config=['.clang-tidy'])
+		if PORTABLE.match(path) and not path.startswith(PROGRAM) and path not in BEYOND_POSIX:
+			command = [w for w in entry['command'].replace('\\"', '"').split() if not w.startswith(('-W', '-std=', '-D_GNU_SOURCE'))]
+			command = command[:command.index('-o')] + POSIX + [os.path.abspath('scripts/lint.d/posix'), entry['file']]
+			yield Job(command, read, gcc, entry['directory'], config=['scripts/lint.d/posix'])
 		if os.path.dirname(path) in ANALYZED:
 			command = entry['command'].replace('\\"', '"').split()
 			command = command[:command.index('-o')] + ANALYZER + ['-c', entry['file']]

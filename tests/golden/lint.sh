@@ -91,3 +91,36 @@ done
 must_fail . "$DCPI_BUILD" lib/base/buf.c lib/base/new0.c
 found "lib/base/buf.c:$(($(last lib/base/buf.c) - 3999)): comments_without_subject: opens with \"Of\""
 found 'lib/base/new0.c:1: files_without_purpose: no comment says what the file is for'
+
+# -- POSIX: a call that is Linux's own, in a portable file; one that POSIX has; and a file that says that it is Linux's
+fresh
+mkdir -p lib/new b/bin
+: >.clang-tidy
+printf '#!/bin/sh\necho stand-in\n' >b/bin/clang-tidy
+chmod 755 b/bin/clang-tidy
+sed "s/^\t//; s|TREE|$PWD|" >b/build.ninja <<'END'
+	rule cc
+	 command = gcc -D_GNU_SOURCE -MD -MF $out.d -c $in -o $out
+	 deps = gcc
+	 depfile = $out.d
+	build new.o: cc TREE/lib/new/new.c
+	build new_linux.o: cc TREE/lib/new/new_linux.c
+END
+
+# posix CALL: what the lint says of a program that makes it.
+posix()
+{
+	local name
+	for name in new new_linux; do
+		printf '#include <unistd.h>\nlong new(void);\nlong new(void)\n{\n\treturn %s;\n}\n' "$1" >lib/new/$name.c
+	done
+	(cd b && ninja >"$tmp/out" && ninja -t compdb >compile_commands.json) || fail "cannot build"
+	PATH=$PWD/b/bin:$PATH python3 scripts/lint.d/check.py b lib/new/new.c lib/new/new_linux.c >"$tmp/out" 2>&1
+}
+if posix 'gettid()'; then
+	fail "passes"
+fi
+found "lib/new/new.c:5:"
+found "gettid"
+[ "$(grep -c 'new_linux' "$tmp/out")" = 0 ] || fail "a file of Linux's is found"
+posix 'getpid()' || fail "POSIX does not pass"

@@ -76,7 +76,8 @@ make_root()
 	libraries "$root"/bin/* "$root"/bin/examples/* "$root"/lib/*.so "$root"/tests/*
 	$strip --strip-debug "$root"/bin/dcpi* "$root"/lib/*
 	cp -r tests/support tests/system "$root/src/tests"
-	mkdir -p "$root/src/examples/jit/calc"
+	mkdir -p "$root/src/examples/jit/calc" "$root/src/man"
+	cp man/dcpid.8.in "$root/src/man"
 	cp examples/jit/calc/demo.calc "$root/src/examples/jit/calc"
 	cp tests/machine/*.sh "$root/test"
 	cp tests/machine/init "$root/init"
@@ -116,7 +117,7 @@ flock 9
 # Not every program is for each architecture.
 here=$(for program in $programs; do [ ! -f "$tests/$program" ] || echo "$tests/$program"; done)
 if [ ! -f "$state/initrd" ] || [ -n "$(find tests/machine tests/support tests/system "$build/bin" "$build"/lib/*.so* \
-	examples/jit/calc/demo.calc $here -newer "$state/initrd")" ]; then
+	examples/jit/calc/demo.calc man/dcpid.8.in $here -newer "$state/initrd")" ]; then
 	make_root "$state/root"
 	(cd "$state/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$state/initrd.new"
 	mv "$state/initrd.new" "$state/initrd"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A child that gives up its rights: what it is left with, and that it does not get any back. */
 #include <errno.h>
-#include <linux/capability.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +15,19 @@
 #include <cmocka.h>
 
 #include "base.h"
+
+/* As linux/capability.h has them, which not every C library comes with. */
+struct cap_head {
+	uint32_t version;
+	int32_t pid;
+};
+
+struct cap_sets {
+	uint32_t effective, permitted, inheritable;
+};
+
+enum { CAP_SETGID = 6, CAP_SETUID = 7, CAP_SETPCAP = 8, CAP_SYS_PTRACE = 19, CAP_SYS_ADMIN = 21 };
+enum { CAP_VERSION = 0x20080522 };
 
 static int in_child(int (*act)(void))
 {
@@ -32,8 +44,8 @@ static int in_child(int (*act)(void))
 
 static bool has_capabilities(void)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
+	struct cap_head head = { .version = CAP_VERSION };
+	struct cap_sets data[2] = { 0 };
 
 	if (syscall(SYS_capget, &head, data) < 0)
 		return true;
@@ -66,8 +78,8 @@ static void test_rights(void **state)
 /* One right is left, of those that there are, and no other can come back by an exec. */
 static int act_keep(void)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
+	struct cap_head head = { .version = CAP_VERSION };
+	struct cap_sets data[2] = { 0 };
 	struct base_err err = { 0 };
 	int r = base_rights_keep(1ull << CAP_SYS_PTRACE, &err);
 
@@ -111,8 +123,8 @@ static void test_bound(void **state)
 /* Root as in a container that was given no right to become somebody else. */
 static int act_drop_bound(void)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
+	struct cap_head head = { .version = CAP_VERSION };
+	struct cap_sets data[2] = { 0 };
 	struct base_err err = { 0 };
 
 	if (geteuid() != 0)
@@ -136,8 +148,7 @@ static bool is_limited(int what, rlim_t value)
 {
 	struct rlimit l;
 
-	return getrlimit((__rlimit_resource_t)what, &l) == 0 && l.rlim_cur == value &&
-	       l.rlim_max == value;
+	return getrlimit(what, &l) == 0 && l.rlim_cur == value && l.rlim_max == value;
 }
 
 static int act_limit(void)

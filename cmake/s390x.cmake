@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Cross build for s390x, a big-endian machine: that it reads the same out of a database. Libraries come from packages that
+# are unpacked once (scripts/packages.sh); tests run under user-mode emulation.
+set(sysroot ${CMAKE_CURRENT_LIST_DIR}/../build-s390x/sysroot)
+cmake_path(NORMAL_PATH sysroot)
+if(NOT EXISTS ${sysroot}/qemu)
+	execute_process(COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/s390x-sysroot.sh ${sysroot} RESULT_VARIABLE status)
+	if(status)
+		message(FATAL_ERROR "the libraries for s390x cannot be had from Debian's archive")
+	endif()
+endif()
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR s390x)
+set(CMAKE_C_COMPILER s390x-linux-gnu-gcc)
+set(CMAKE_LIBRARY_ARCHITECTURE s390x-linux-gnu)
+set(CMAKE_SYSROOT ${sysroot})
+set(CMAKE_CROSSCOMPILING_EMULATOR ${sysroot}/qemu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${sysroot})
+set(ENV{PKG_CONFIG_LIBDIR} ${sysroot}/usr/lib/s390x-linux-gnu/pkgconfig:${sysroot}/usr/share/pkgconfig)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# machine: x86-64
+# programs: moves
+# Instruction traces on Linux 6.1: each that was received is stored, or lost by one name, and those of a JIT program, whose
+# routines are one loop each, go round these.
+. /src/tests/support/daemon.sh
+uname -rv
+start_daemon -source bpf -event cpu-clock -callpaths 0 -vwindows 1
+"$DCPI_BIN/examples/hello" 4 || fail "hello"
+"$DCPI_BIN/dcpiflush" >/dev/null || fail "flush"
+account_holds "traces"
+"$DCPI_BIN/dcpictl" status -json | tr ',{}' '\n\n\n' | awk -F: '
+	{ gsub(/"/, "", $1) }
+	$1 == "window_losses" { inside = 1; next }
+	$1 == "window_ends" { inside = 0 }
+	inside && $2 != "" { lost += $2 }
+	$1 ~ /^windows_/ { v[$1] = $2 }
+	END {
+		print "traces: received", v["windows_received"] + 0 ", stored", v["windows_stored"] + 0 ", pending",
+			v["windows_pending"] + 0 ", lost", lost + 0
+		exit v["windows_stored"] < 100 ||
+			v["windows_received"] != v["windows_stored"] + v["windows_pending"] + lost
+	}' || fail "the account of traces"
+"$DCPI_BIN/../tests/moves" "$db" hello >"$work/dyn" || fail "moves"
+stop_daemon
+awk '$2 != "-" && $3 != "-" {
+		sum += $4 + $5
+		if (substr($2, length($2)) == "3" && substr($3, length($3)) == "0") back += $4 + $5
+	}
+	END { print back + 0 " of " sum + 0 " edges of dynamic code go round"; exit !(sum > 100 && back > 0.99 * sum) }' \
+	"$work/dyn" || fail "the way of dynamic code: $(cat "$work/dyn")"
