@@ -37,6 +37,7 @@ struct sample {
 	int32_t pid;
 	uint32_t thread; /* number of its name in the workloads */
 	uint32_t event, generation;
+	uint32_t insn; /* what the hardware told of it: its number in core's pool; 0: nothing */
 	bool generation_read, generation_unread;
 	bool dynamic; /* it lies in a MAP_DYNAMIC mapping */
 };

@@ -48,11 +48,11 @@ int waiting_add(struct waitings *t, const struct sample *c)
 
 /*
  * Mappings that the process wrote over a file's have a time of their own, and a process with a
- * registry waits for a second at most.
+ * registry waits for a second at most. What the hardware told is of a single sample.
  */
 static bool may_join(const struct sample *c)
 {
-	return c->dynamic && !dyn_has_registry(c->p);
+	return c->dynamic && !c->insn && !dyn_has_registry(c->p);
 }
 
 /* A program that chooses the addresses must not choose which of them share a place. */
