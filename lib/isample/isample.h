@@ -144,7 +144,8 @@ int isample_spe_next(const uint8_t *data, size_t len, uint64_t offset, size_t *p
 
 /* "<bit>[^<bit>…][:<counter>]", or "count"; "!bit": it is not set. */
 struct isample_metric {
-	uint64_t want, set; /* samples that tell all bits of want, those of set being set */
+	uint64_t want, set; /* samples with all bits of want told, those of set being set */
+	uint64_t need;	    /* what samples must tell to be looked at: want, of a ratio both's */
 	int counter;	    /* whose sum it is; -1: their number */
 };
 

@@ -118,8 +118,11 @@ static int parse_column(struct isample_column *c, struct piece text, struct base
 	c->ratio = of.at[of.len] == '/';
 	/* Pieces of the copy end where they seem to. */
 	r = parse_metric(&c->of, (struct piece){ c->text, of.len }, err);
+	c->of.need = c->of.want;
 	if (r >= 0 && c->ratio)
 		r = parse_metric(&c->by, (struct piece){ c->text + of.len + 1, text.len }, err);
+	if (r >= 0 && c->ratio)
+		c->of.need = c->by.need = c->of.want | c->by.want;
 	return r;
 }
 
@@ -151,7 +154,7 @@ void isample_value_add(struct isample_value *v, const struct isample_metric *m, 
 {
 	uint64_t want = m->want & ISAMPLE_ALL_BITS;
 
-	if ((known & m->want) != m->want)
+	if ((known & m->need) != m->need)
 		return;
 	add(&v->told, count);
 	if ((bits & want) == m->set)
