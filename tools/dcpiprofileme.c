@@ -276,8 +276,6 @@ static int run(int nr, char **what, struct base_err *err)
 	struct profileme x = { 0 };
 	int code = BASE_EXIT_OK, r;
 
-	if (names)
-		return print_names();
 	r = gather(&x, nr, what, err);
 	if (r >= 0)
 		r = sel.json ? print_json(&x, err) : print_text(&x, err);
@@ -289,7 +287,19 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
+/* The names need no database. */
 int dcpiprofileme_main(int argc, char **argv)
 {
-	return report_main(&cmd, &sel, run, argc, argv);
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && names)
+		return print_names();
+	if (r >= 0)
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	return report_end(&cmd, r, &err);
 }

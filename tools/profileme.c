@@ -19,7 +19,7 @@ void profileme_cells(const struct isample_columns *c, const struct told_values *
 		if (isnan(value))
 			table_cell(t, "-");
 		else if (c->v[i].ratio)
-			table_cell(t, "%.4g", value);
+			table_cell(t, value < 1000 ? "%.4g" : "%.0f", value);
 		else
 			table_cell(t, "%" PRIu64, v->of[i].value);
 	}

@@ -63,8 +63,8 @@ PRINTED = {
     "ibs": [
         (r"^ibs_op_data:.*? CompToRetCtr +(\d+)", ":completed"), (r"^ibs_op_data:.*? TagToRetCtr +(\d+)", ":inflight"),
         (r"^ibs_op_data:.*? OpBrnTaken 1", "taken"), (r"^ibs_op_data:.*? OpBrnMisp 1", "mispredict"),
-        (r"^ibs_op_data:.*? OpReturn 1", "return"), (r"^ibs_op_data:.*? OpBrnRet 1", "branch"),
-        (r"^ibs_op_data:.*? OpMicrocode 1", "microcode"),
+        (r"^ibs_op_data:.*? OpReturn 1", "return"), (r"^ibs_op_data:.*? BrnRet 1", "branch"),
+        (r"^ibs_op_data:.*? Microcode 1", "microcode"),
         (r"^ibs_op_data3:.*? LdOp 1", "load"), (r"^ibs_op_data3:.*? StOp 1", "store"),
         (r"^ibs_op_data3:.*? DcMiss 1", "dcmiss"), (r"^ibs_op_data3:.*? DcL1TlbMiss 1", "dtbmiss"),
         (r"^ibs_op_data3:.*? DcL2TlbMiss 1", "dtb2miss"), (r"^ibs_op_data3:.*? DcMisAcc 1", "unaligned"),
@@ -76,30 +76,27 @@ PRINTED = {
     ],
     "spe": [
         (r" LAT (\d+) TOT", ":inflight"), (r" LAT (\d+) ISSUE", ":issue"), (r" LAT (\d+) XLAT", ":xlat"),
-        (r" EV .*?\bRETIRED|  RETIRED\b| EXCEPTION-GEN RETIRED", "retired"), (r"\bEXCEPTION-GEN", "trap"),
+        (r" EV .*?\bRETIRED", "retired"), (r"\bEXCEPTION-GEN", "trap"),
         (r"\bMISPRED", "mispredict"), (r"\bL1D-REFILL", "dcmiss"), (r"\bTLB-REFILL", "dtb2miss"),
         (r"\bLLC-REFILL", "llcmiss"), (r"\bREMOTE-ACCESS", "remote"), (r"\bALIGNMENT", "unaligned"),
-        (r" LD\b", "load"), (r" ST\b", "store"), (r"  B\b", "branch"), (r"  B COND", "cond"),
-        (r"  B.*\bIND\b", "indirect"),
+        (r" LD\b", "load"), (r" ST\b", "store"), (r" B(?: |$)", "branch"), (r" B COND", "cond"),
+        (r" B .*\bIND\b", "indirect"),
     ],
 }
 
 
 def printed_pebs(lines):
-    """perf prints the word of the source, and the three parts of the weight."""
+    """perf prints the word of the source with its meaning, the weight's first part, and its second. The last
+    sample's address is not exact."""
     sums = collections.Counter()
-    for line in lines:
+    for line in lines[:-1]:
         fields = line.split()
-        if len(fields) < 4:
-            continue
-        sums[":latency"] += int(fields[0])
-        sums[":inflight"] += int(fields[1])
-        source = " ".join(fields[2:])
-        sums["load"] += "|OP LOAD|" in source
-        sums["store"] += "|OP STORE|" in source
-        sums["locked"] += "|LCK Yes" in source
-        sums["modified"] += "|SNP HitM|" in source
-        sums["dtb2miss"] += "|TLB L2 miss" in source
+        sums[":latency"] += int(fields[-2])
+        sums[":inflight"] += int(fields[-1])
+        for text, bit in (("|OP LOAD|", "load"), ("|OP STORE|", "store"), ("|LCK Yes", "locked"),
+                          ("|SNP HitM|", "modified"), ("|TLB L2 miss", "dtb2miss"),
+                          ("|LVL L1 or L1 hit", "!dcmiss"), ("Remote", "remote")):
+            sums[bit] += text in line
     return sums
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Files of perf's with instruction samples, made from known facts: insn_files.py FOLDER ELF writes ibs.data, pebs.data
+Files of perf's with instruction samples, made from known facts: insn_files.py FOLDER ELF [good] writes ibs.data, pebs.data
 and spe.data, whose samples lie in two procedures of the file ELF, and beside each FACTS.json: for each sample its
 offset, the bits that its hardware tells, and its counters. The formats are those of AMD's and Arm's manuals and of
-<linux/perf_event.h>; nothing here knows how they are read.
+<linux/perf_event.h>; nothing here knows how they are read. With "good" no record is cut, and none lies.
 """
 import json
 import random
@@ -17,6 +17,7 @@ IP, TID, TIME, ADDR, CPU, PERIOD, RAW = 1, 2, 4, 8, 1 << 7, 1 << 8, 1 << 10
 WEIGHT_STRUCT, DATA_SRC, IDENTIFIER = 1 << 24, 1 << 15, 1 << 16
 USER, EXACT, BUILD_ID = 2, 1 << 14, 1 << 14
 IBS_FETCH, IBS_OP, SPE = 9, 10, 11
+GOOD = sys.argv[3:] == ["good"]
 
 
 def attr(kind, sample_type, config=0, period=1000):
@@ -179,7 +180,7 @@ def make_ibs(offsets, begin):
     for _ in range(400):
         off = random.choice(offsets)
         data, data2, data3, bits, counters = op_of_ibs()
-        regs = (1 << 17, BASE + off, data, data2, data3, 0x1000, 0x2000)
+        regs = (3 << 17, BASE + off, data, data2, data3, 0x1000, 0x2000)
         f.sample(op, off, raw(struct.pack("<I7Q", 0x1bf, *regs)))
         facts.add(off, bits, counters)
     for _ in range(100):
@@ -189,7 +190,7 @@ def make_ibs(offsets, begin):
         bits["ic2miss"] = bits["icmiss"] and l2
         bits["itb2miss"] = bits["itbmiss"] and tlb2
         counters = {"fetchlat": random.randrange(1 << 16), "itblat": random.randrange(1 << 16)}
-        ctl = 1 << 49 | counters["fetchlat"] << 32 | bits["fetched"] << 50 | bits["icmiss"] << 51
+        ctl = 3 << 48 | counters["fetchlat"] << 32 | bits["fetched"] << 50 | bits["icmiss"] << 51
         ctl |= bits["itbmiss"] << 55 | tlb2 << 56 | l2 << 58
         f.sample(fetch, off, raw(struct.pack("<I4Q", 0x3ff, ctl, BASE + off, 0x2000, counters["itblat"])))
         facts.add(off, bits, counters)
@@ -197,6 +198,8 @@ def make_ibs(offsets, begin):
     off = offsets[0]
     f.sample(op, off, raw(struct.pack("<I7Q", 0x1bf, 0, 0, 1 << 38, 0, 0, 0, 0)))
     facts.add(off, {"inexact": True}, {})
+    if GOOD:
+        return f, facts
     f.sample(op, off, raw(struct.pack("<I3Q", 0x1bf, 0, 0, 0)))
     facts.add(off, {"unreadable": True}, {})
     f.sample(fetch, off, struct.pack("<IIQ", 4096, 0x1bf, 0))
@@ -343,7 +346,7 @@ def elf_offsets(path, names):
 
 
 def main():
-    folder, path = sys.argv[1:]
+    folder, path = sys.argv[1:3]
     random.seed(5)
     places, build_id = elf_offsets(path, ("hot", "warm"))
     offsets = [places["hot"][i] for i in (0, 5, 12)] + [places["warm"][i] for i in (0, 8)]
