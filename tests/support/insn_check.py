@@ -93,7 +93,7 @@ def printed_pebs(lines):
         fields = line.split()
         sums[":latency"] += int(fields[-2])
         sums[":inflight"] += int(fields[-1])
-        for text, bit in (("|OP LOAD|", "load"), ("|OP STORE|", "store"), ("|LCK Yes", "locked"),
+        for text, bit in (("|OP LOAD|", "load"), ("|OP STORE|", "store"),
                           ("|SNP HitM|", "modified"), ("|TLB L2 miss", "dtb2miss"),
                           ("|LVL L1 or L1 hit", "!dcmiss"), ("Remote", "remote")):
             sums[bit] += text in line
