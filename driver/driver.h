@@ -149,8 +149,8 @@ struct driver_count {
 	bool generation_unread; /* its word could not be read */
 	uint64_t addr;
 	uint64_t count;
-	/* What the hardware told of the instruction at addr; valid during the call. NULL: nothing
-	 */
+	/* The attributes that the hardware told of the instruction at addr, valid during the call;
+	 * NULL: it told none. */
 	const struct isample *insn;
 };
 

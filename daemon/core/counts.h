@@ -45,8 +45,8 @@ void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx);
 void waiting_release(struct waitings *t);
 
 /*
- * What the hardware told of the instructions of counts that are on their way (insns.c); a sample
- * has the number of its own. Zero-initialize.
+ * The pool of instruction attributes, as the hardware told them, of counts that are on their way
+ * (insns.c); a sample has the number of its own. Zero-initialize.
  */
 struct insns {
 	struct isample *v;

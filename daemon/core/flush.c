@@ -55,7 +55,7 @@ static int make_space(struct image *to, const struct image *img)
 	return 0;
 }
 
-/* What the hardware told of them goes to the bucket's one offset too. There is room. */
+/* Instruction samples go to the bucket's one offset too. There is room for them. */
 static void give_up_insns(const struct profdb_profile *from, struct profdb_profile *to)
 {
 	for (size_t i = 0; i < profdb_profile_nr_insns(from); i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the hardware told of sampled instructions, while the samples are on their way. */
+/* The pool keeps what the hardware told of sampled instructions while the samples are on their way.
+ */
 #include <stdlib.h>
 
 #include "counts.h"

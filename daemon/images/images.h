@@ -199,7 +199,8 @@ struct store_count {
 	struct workload_where where; /* their owner and time */
 	uint32_t reader; /* the user other than root who may see them in the running daemon, or 0 */
 	bool kernel;	 /* they were in the kernel, for a process or not */
-	/* What the hardware told of their instruction; NULL: nothing. Valid during the call. */
+	/* The attributes that the hardware told of their instruction, valid during the call; NULL:
+	 * it told none. */
 	const struct isample *insn;
 };
 

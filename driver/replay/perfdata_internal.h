@@ -168,7 +168,7 @@ struct perfdata_record {
 	bool kernel; /* a mapping of the kernel's own; load.file_off is what perf says */
 	struct perfdata_event *event; /* NULL: none known */
 	uint64_t period;	      /* period of a sample; 0: unknown */
-	struct isample insn;	      /* of a sample; nothing known: the hardware told nothing */
+	struct isample insn;	      /* a sample's; nothing known: the hardware told nothing */
 };
 
 /*
@@ -196,7 +196,7 @@ int perfdata_pmus_parse(struct perfdata_pmus *t, struct perfdata_bytes *b);
 void perfdata_pmus_settle(const struct perfdata_pmus *t, struct perfdata_events *e);
 /* The first event of that hardware that samples, or NULL. */
 struct perfdata_event *perfdata_pmu_event(const struct perfdata_events *e, enum perfdata_pmu pmu);
-/* What a sample of @ev tells, in the fields @rest behind its period. */
+/* Decode the attributes of a sample of @ev, from the fields @rest behind its period. */
 void perfdata_insn_parse(const struct perfdata_event *ev, const struct perfdata_bytes *rest,
 			 uint16_t misc, struct isample *out);
 
@@ -209,8 +209,8 @@ struct perfdata;
 struct perfdata_spe {
 	struct perfdata_event *event; /* NULL: no trace is being read */
 	uint8_t *bytes;		      /* allocated */
-	size_t nr;		      /* of them read, and not yet decoded */
-	uint64_t offset;	      /* of the first of them in the trace's buffer */
+	size_t nr;		      /* bytes read, and not yet decoded */
+	uint64_t offset;	      /* where the first of them lies in the trace's buffer */
 	int32_t tid;		      /* -1: of all threads of a CPU */
 	/* How its times become those of the records; no mult: not known. */
 	uint64_t shift, mult, zero, cycles, mask;
@@ -292,7 +292,7 @@ struct perfdata {
 	struct perf_names names;
 	struct perfdata_pmus pmus;
 	struct perfdata_spe spe;
-	struct base_map process_of; /* by thread: number of its process + 1; of traces */
+	struct base_map process_of; /* each thread has the number of its process + 1 (traces) */
 	char release[64], host[64], version[64]; /* names of the machine and perf; may be empty */
 	uint64_t utc_ns;	    /* when it began, by the clock's feature; 0: unknown */
 	uint64_t first_ns, last_ns; /* times of its first and last sample; 0: unknown */

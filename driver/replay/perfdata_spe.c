@@ -107,7 +107,7 @@ static int next(const struct perfdata *p, size_t *pos, struct isample_spe *out)
 	return r;
 }
 
-/* What is left for the next piece moves to the front. */
+/* The bytes left for the next piece move to the front. */
 static void advance(struct perfdata_spe *t, size_t nr)
 {
 	memmove(t->bytes, t->bytes + nr, t->nr - nr);

@@ -123,7 +123,7 @@ void isample_weight(struct isample *s, uint64_t weight, bool split);
 struct isample_spe {
 	struct isample sample;
 	uint64_t pc;
-	uint64_t time; /* of the generic timer; with has_time */
+	uint64_t time; /* the generic timer's; with has_time */
 	uint32_t context;
 	uint8_t el; /* the exception level of the pc: 0 is user mode */
 	bool has_pc, has_time, has_context;
@@ -145,8 +145,8 @@ int isample_spe_next(const uint8_t *data, size_t len, uint64_t offset, size_t *p
 /* "<bit>[^<bit>…][:<counter>]", or "count"; "!bit": it is not set. */
 struct isample_metric {
 	uint64_t want, set; /* samples with all bits of want told, those of set being set */
-	uint64_t need;	    /* what samples must tell to be looked at: want, of a ratio both's */
-	int counter;	    /* whose sum it is; -1: their number */
+	uint64_t need; /* samples must tell this to be looked at: want, in a ratio that of both */
+	int counter;   /* whose sum it is; -1: their number */
 };
 
 /* A column: a metric, or the ratio of two, "A/B". */

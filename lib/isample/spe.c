@@ -26,7 +26,7 @@ enum kind {
 struct packet {
 	enum kind kind;
 	uint8_t head;	    /* without what the long form has before it */
-	unsigned int index; /* of addresses and counters */
+	unsigned int index; /* number of an address or counter */
 	uint64_t payload;
 	size_t len; /* all of it */
 };
@@ -57,7 +57,7 @@ static size_t payload_len(enum kind kind, uint8_t head)
 	return kind == PADDING || kind == END ? 0 : (size_t)1 << (head >> 4 & 3);
 }
 
-/* What fills up to a boundary of the buffer. */
+/* This packet fills up to a boundary of the buffer. */
 static void align(struct packet *p, uint8_t first, uint64_t at)
 {
 	uint64_t unit = UINT64_C(2) << (first & 0xf);
@@ -135,7 +135,7 @@ static void tell_operation(struct isample *s, uint8_t head, uint64_t v)
 	isample_tell(s, ISAMPLE_BRANCH, class == BRANCH);
 	isample_tell(s, ISAMPLE_COND, class == BRANCH && v & 1);
 	isample_tell(s, ISAMPLE_INDIRECT, class == BRANCH && v & 2);
-	/* Of an extended access: atomic, or exclusive. */
+	/* An extended access is atomic, or exclusive. */
 	isample_tell(s, ISAMPLE_LOCKED, class == ACCESS && (v & 0xe2) == 2 && v & 0xc);
 }
 
@@ -191,7 +191,7 @@ static void tell(struct isample_spe *out, const struct packet *p)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* What events say of branches is of no other instruction. */
+/* Events say of branches alone whether they were taken and predicted. */
 static void settle(struct isample_spe *out)
 {
 	struct isample *s = &out->sample;
