@@ -146,7 +146,7 @@ int isample_spe_next(const uint8_t *data, size_t len, uint64_t offset, size_t *p
 struct isample_metric {
 	uint64_t want, set; /* samples with all bits of want told, those of set being set */
 	uint64_t need; /* samples must tell this to be looked at: want, in a ratio that of both */
-	int counter;   /* whose sum it is; -1: their number */
+	int counter;   /* it is this counter's sum; -1: the number of samples */
 };
 
 /* A column: a metric, or the ratio of two, "A/B". */

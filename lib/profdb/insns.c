@@ -216,9 +216,9 @@ int profdb_insns_merge(struct profdb_profile *to, const struct profdb_profile *f
 /* ---- the section of a file ------------------------------------------------------------------- */
 
 /*
- * What is known has few values, which stand first. Samples follow, ascending: how far its offset
- * lies from the one before, event, number of what is known, the bits among these, count, counters.
- * docs/format/dcpiformat.md
+ * Words of what is known have few values, which stand first. Samples follow, ascending: how far its
+ * offset lies from the one before, event, number of what is known, the bits among these, count,
+ * counters. docs/format/dcpiformat.md
  */
 
 enum { NR_MASKS = PROFDB_NR_INSNS + 1 };

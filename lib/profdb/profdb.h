@@ -160,11 +160,11 @@ struct profdb_insn {
 	uint64_t off; /* PROFDB_OUTSIDE: there was no room for what was told; nothing is known */
 	uint64_t known, bits;
 	uint64_t count;
-	uint64_t sum[ISAMPLE_NR_COUNTERS]; /* of the known counters, at most 2^64 - 1 */
+	uint64_t sum[ISAMPLE_NR_COUNTERS]; /* sums of the known counters, at most 2^64 - 1 */
 	uint32_t event;
 };
 
-/* Those that a profile keeps with an offset. */
+/* A profile keeps so many with an offset. */
 #define PROFDB_NR_INSNS 200000
 
 /* Added to what is equal in off, event, known and bits. 0, -ENOMEM, -EINVAL. */

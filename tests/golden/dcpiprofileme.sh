@@ -42,6 +42,8 @@ facts ibs unpacked >checked
 	run dcpiprofileme -db spe -insns -n 3 -pm branch^taken,cbrmispredict/cond,:issue/count,icmiss
 	run dcpiprofileme -db ibs -procedure warm -event ibs_op// -pm 'count,load^!dcmiss:xlat/load^!dcmiss' app
 	run dcpiprofileme -db pebs -json -n 1 -pm count,mispredict,dcmiss/load -no_header
+	run dcpitopcounts -db ibs -no_header -n 2 -event ibs_op// -pm mispredict/branch,load^dcmiss app
+	run dcpitopcounts -db ibs -lines -pm count
 	run dcpiprofileme
 	run dcpiprofileme -db ibs nothing
 	run dcpiprofileme -db ibs -pm nyp

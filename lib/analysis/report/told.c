@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the hardware told of sampled instructions, added up by what it is of. */
+/* Instruction samples are added up by image, procedure or instruction. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void add_values(struct told_values *to, const struct told_values *v, size
 	}
 }
 
-/* Of an event that was chosen. */
+/* Its event was chosen. */
 static bool is_wanted(const struct analysis_image *ai, const struct profdb_insn *m)
 {
 	return ai->event_of[m->event] != SIZE_MAX;

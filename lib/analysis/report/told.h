@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the hardware told of sampled instructions (isample.h), added up as the columns that a user
- * has asked for: by image, by procedure, by instruction, or between two offsets.
+ * Instruction samples (isample.h) are added up as the columns that a user has asked for: by image,
+ * by procedure, by instruction, or between two offsets.
  */
 #ifndef DCPI_REPORT_TOLD_H
 #define DCPI_REPORT_TOLD_H
@@ -35,10 +35,10 @@ enum told_by { TOLD_BY_IMAGE, TOLD_BY_PROCEDURE, TOLD_BY_INSN };
 struct told_row {
 	struct analysis_image *image;
 	char *procedure;    /* or what stands for it; of an image NULL */
-	uint64_t vaddr;	    /* of the instruction, or the procedure */
-	uint64_t off, into; /* of the instruction: in its image, and from its procedure on */
+	uint64_t vaddr;	    /* the address of the instruction, or the procedure */
+	uint64_t off, into; /* where the instruction lies in its image, and in its procedure */
 	bool placed;	    /* the image has that address */
-	char *text;	    /* of the instruction, or "" */
+	char *text;	    /* the instruction, or "" */
 	char *file;	    /* its source line, or NULL */
 	unsigned int line;
 	struct told_values values;
@@ -48,14 +48,14 @@ struct told_row {
 struct told_rows {
 	struct told_row *v;
 	size_t nr, cap;
-	struct told_values total; /* of all rows */
+	struct told_values total; /* the sum of all rows */
 };
 
 /* Adds the rows of an image; @in (may be NULL): only instructions of these procedures. 0, -ENOMEM.
  */
 int told_rows_add(struct told_rows *rows, const struct isample_columns *c, struct analysis *a,
 		  struct analysis_image *ai, enum told_by by, const struct analysis_founds *in);
-/* By the first column, highest first; what is not told comes last. */
+/* Sorts by the first column, highest first; values that are not told come last. */
 void told_rows_sort(struct told_rows *rows, const struct isample_columns *c);
 /* The sum of all from @first on into *@out. */
 void told_rows_others(const struct told_rows *rows, const struct isample_columns *c, size_t first,
