@@ -12,6 +12,7 @@
 #include "base.h"
 #include "vtrace.h"
 #include "insn_trace.h"
+#include "isample.h"
 
 #define DRIVER_NR_EVENTS 16
 
@@ -148,6 +149,9 @@ struct driver_count {
 	bool generation_unread; /* its word could not be read */
 	uint64_t addr;
 	uint64_t count;
+	/* The attributes that the hardware told of the instruction at addr, valid during the call;
+	 * NULL: it told none. */
+	const struct isample *insn;
 };
 
 /* Why a call path ends where it does. */

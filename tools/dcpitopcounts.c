@@ -7,12 +7,13 @@
 
 #include "choose.h"
 #include "list.h"
+#include "profileme.h"
 #include "report.h"
 #include "tools.h"
 #include "top.h"
 
 static struct select sel;
-static const char *sort_event;
+static const char *sort_event, *metrics;
 static int64_t number = 100;
 static bool by_line, no_header;
 
@@ -25,6 +26,7 @@ static const struct base_opt options[] = {
 	SELECT_OPTION_SOURCE(image_source_path),
 	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
 	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },
+	PROFILEME_OPTION(metrics, "Columns of instruction samples too"),
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
 	{ 0 },
@@ -53,7 +55,8 @@ struct counts {
 	size_t nr_images;
 	size_t event; /* sorted by */
 	struct top top;
-	struct base_map sources[2]; /* opened ones by name, indexed by: public ones alone */
+	struct isample_columns columns; /* further ones, of instruction samples */
+	struct base_map sources[2];	/* opened ones by name, indexed by: public ones alone */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
@@ -93,10 +96,21 @@ static void release_sources(struct base_map *sources)
 	base_map_release(sources);
 }
 
+static int parse_metrics(struct counts *x, struct base_err *err)
+{
+	if (!metrics)
+		return 0;
+	if (by_line)
+		return base_fail(err, -DCPI_EUSAGE, "-pm and -lines exclude each other");
+	return isample_columns_parse(&x->columns, metrics, err);
+}
+
 static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 {
-	int r = report_open(&sel, &x->a, err), event = 0;
+	int r = parse_metrics(x, err), event = 0;
 
+	if (r >= 0)
+		r = report_open(&sel, &x->a, err);
 	if (r >= 0)
 		r = choose_images(x->a, nr, what, &x->images, &x->nr_images, err);
 	if (r >= 0 && sort_event)
@@ -126,6 +140,7 @@ static void put_heads(const struct counts *x, struct table *t)
 	for (size_t e = 0; e < x->a->nr_events; e++)
 		if (e != x->event)
 			table_column(t, false, x->a->events[e].name);
+	profileme_heads(&x->columns, t);
 }
 
 /* @sum: of this line and all above, NULL: of no use. */
@@ -202,6 +217,20 @@ static void put_line(struct counts *x, struct table *t, const struct top_row *ro
 		put_image(t, row);
 }
 
+/* @row: NULL for others, which have none. */
+static void put_metrics(const struct counts *x, struct table *t, const struct top_row *row)
+{
+	struct told_values v = { 0 };
+
+	if (row) {
+		told_add(&x->columns, row->image, row->off, row->off, &v);
+		profileme_cells(&x->columns, &v, t);
+		return;
+	}
+	for (size_t i = 0; i < x->columns.nr; i++)
+		table_cell(t, "%s", "");
+}
+
 static void put_row(struct counts *x, struct table *t, const struct top_row *row,
 		    const uint64_t *sum)
 {
@@ -211,6 +240,7 @@ static void put_row(struct counts *x, struct table *t, const struct top_row *row
 	else
 		put_insn(t, row);
 	put_other_events(x, t, row->count);
+	put_metrics(x, t, row);
 }
 
 static void put_sum(const struct counts *x, struct table *t, const uint64_t *count,
@@ -221,6 +251,7 @@ static void put_sum(const struct counts *x, struct table *t, const uint64_t *cou
 	for (int i = 0; i < (by_line ? 3 : 4); i++)
 		table_cell(t, "%s", "");
 	put_other_events(x, t, count);
+	put_metrics(x, t, NULL);
 }
 
 static int print_text(struct counts *x, struct base_err *err)
@@ -298,6 +329,12 @@ static struct json_object *json_row(struct counts *x, const struct top_row *row)
 	else
 		json_insn(row, o);
 	json_object_object_add(o, "samples", report_json_counts(x->a, row->count));
+	if (x->columns.nr) {
+		struct told_values v = { 0 };
+
+		told_add(&x->columns, row->image, row->off, row->off, &v);
+		json_object_object_add(o, "instruction_samples", profileme_json(&x->columns, &v));
+	}
 	return o;
 }
 

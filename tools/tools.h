@@ -34,6 +34,7 @@
 	X(dcpivlst, "list procedures with the values that passed at their instructions")           \
 	X(dcpivarg, "tell procedures' arguments and callers, constant blocks, and slow loads")     \
 	X(dcpildlatency, "tell which loads were far, and how often")                               \
+	X(dcpiprofileme, "show what the hardware told of sampled instructions")                    \
 	X(dcpivcat, "print value profiles")                                                        \
 	G("What has changed?")                                                                     \
 	X(dcpitimeline, "show how shares of the samples changed over time")                        \

@@ -37,6 +37,7 @@ struct sample {
 	int32_t pid;
 	uint32_t thread; /* number of its name in the workloads */
 	uint32_t event, generation;
+	uint32_t insn; /* number of its attributes in core's pool; 0: the hardware told none */
 	bool generation_read, generation_unread;
 	bool dynamic; /* it lies in a MAP_DYNAMIC mapping */
 };

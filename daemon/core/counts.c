@@ -53,11 +53,11 @@ int waiting_add(struct waitings *t, const struct sample *c)
 
 /*
  * Mappings that the process wrote over a file's have a time of their own, and a process with a
- * registry waits for a second at most.
+ * registry waits for a second at most. What the hardware told is of a single sample.
  */
 static bool may_join(const struct sample *c)
 {
-	return c->dynamic && !dyn_has_registry(c->p);
+	return c->dynamic && !c->insn && !dyn_has_registry(c->p);
 }
 
 /* A program that chooses the addresses must not choose which of them share a place. */
@@ -391,15 +391,18 @@ static void store_verdict(struct counts *t, const struct sample *s, const struct
 				       .n = s->count,
 				       .event = s->event,
 				       .where = whose(t, s->p, s->pid, s->thread, s->time_ns),
-				       .reader = whose_reader(t, s->p, s->first_ns) };
+				       .reader = whose_reader(t, s->p, s->first_ns),
+				       .insn = insns_get(&t->insns, s->insn) };
 
 	if (v->kind == VERDICT_IMAGE) {
 		if (v->image && v->image->kind == PROFDB_DYNAMIC && s->p)
 			store_label(v->image, s->p->label);
 		store_soon(t->store, v->image, &c);
+		insns_put(&t->insns, s->insn);
 		return;
 	}
 	store_named(t, v->bucket, s->p, &c);
+	insns_put(&t->insns, s->insn);
 	if (t->log_unknown && is_unknown(v->bucket))
 		base_log(BASE_LOG_INFO, "%s: %llu samples of pid %d (%s) at 0x%llx",
 			 account_bucket_name(v->bucket), (unsigned long long)s->count, s->pid,
@@ -410,6 +413,7 @@ static void pend(struct counts *t, struct pendings *to, const struct sample *s)
 {
 	if (base_grow(&to->items, &to->cap, to->nr + 1, sizeof(*to->items)) < 0) {
 		t->store->account.lost[ACCOUNT_LOST_MEMORY] += s->count;
+		insns_put(&t->insns, s->insn);
 		return;
 	}
 	to->items[to->nr++] = *s;
@@ -427,7 +431,8 @@ static struct store_count count_of_other(struct counts *t, const struct driver_c
 				     .event = c->event,
 				     .where = whose(t, p, c->pid, whose_thread(t, c), c->time_ns),
 				     .reader = whose_reader(t, p, c->first_ns),
-				     .kernel = true };
+				     .kernel = true,
+				     .insn = c->insn };
 }
 
 static void count_kernel(struct counts *t, const struct driver_count *c)
@@ -483,6 +488,7 @@ static void count_user(struct counts *t, const struct driver_count *c, struct pr
 			    .count = c->count,
 			    .thread = whose_thread(t, c),
 			    .event = c->event,
+			    .insn = insns_keep(&t->insns, c->insn),
 			    .generation = c->generation,
 			    .generation_read = c->generation_read,
 			    .generation_unread = c->generation_unread };
@@ -744,4 +750,5 @@ void counts_release(struct counts *t)
 	free(t->unsettled.items);
 	t->dynamic = t->unsettled = (struct pendings){ 0 };
 	waiting_release(&t->waiting);
+	insns_release(&t->insns);
 }

@@ -55,11 +55,28 @@ static int make_space(struct image *to, const struct image *img)
 	return 0;
 }
 
+/* Instruction samples go to the bucket's one offset too. There is room for them. */
+static void give_up_insns(const struct profdb_profile *from, struct profdb_profile *to)
+{
+	for (size_t i = 0; i < profdb_profile_nr_insns(from); i++) {
+		struct profdb_insn m = *profdb_profile_insn(from, i);
+		const struct profdb_event *ev = profdb_profile_event(from, m.event);
+		int event = profdb_profile_event_find(to, ev->name);
+
+		m.off = m.off == PROFDB_OUTSIDE ? m.off : 0;
+		m.event = (uint32_t)event;
+		if (event >= 0)
+			profdb_profile_insn_add(to, &m);
+	}
+}
+
 /* Move the counts of an image that will never be on disk to where they are told as such. */
 static int give_up(struct daemon *d, struct image *img, struct image *to)
 {
 	int r = make_space(to, img);
 
+	if (r >= 0)
+		r = profdb_profile_insns_reserve(to->counts, profdb_profile_nr_insns(img->counts));
 	if (r >= 0)
 		r = workload_table_reserve_from(img->workloads, &to->workloads,
 						workload_table_nr(img->workloads));
@@ -75,6 +92,7 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 	if (r < 0)
 		return r;
 	image_workloads_move(img, NULL, to);
+	give_up_insns(img->counts, to->counts);
 	profdb_profile_clear(img->counts);
 	if (d->traces)
 		trace_given_up(d->traces, img);

@@ -199,6 +199,9 @@ struct store_count {
 	struct workload_where where; /* their owner and time */
 	uint32_t reader; /* the user other than root who may see them in the running daemon, or 0 */
 	bool kernel;	 /* they were in the kernel, for a process or not */
+	/* The attributes that the hardware told of their instruction, valid during the call; NULL:
+	 * it told none. */
+	const struct isample *insn;
 };
 
 struct store {

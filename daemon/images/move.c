@@ -39,6 +39,21 @@ static int move_moves(const struct profdb_profile *from, const struct wire_repla
 	return r;
 }
 
+static int move_insns(const struct profdb_profile *from, const struct wire_replaces *map,
+		      const int *event, struct profdb_profile *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_insns(from); i++) {
+		struct profdb_insn m = *profdb_profile_insn(from, i);
+
+		m.off = moved(map, m.off);
+		m.event = (uint32_t)event[m.event];
+		r = profdb_profile_insn_add(to, &m);
+	}
+	return r;
+}
+
 int image_move_counts(const struct profdb_profile *from, const struct wire_replaces *map,
 		      struct profdb_profile *to)
 {
@@ -63,6 +78,8 @@ int image_move_counts(const struct profdb_profile *from, const struct wire_repla
 	}
 	if (r >= 0)
 		r = move_moves(from, map, to);
+	if (r >= 0)
+		r = move_insns(from, map, event, to);
 	return r < 0 ? r : 0;
 }
 

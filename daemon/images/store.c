@@ -18,17 +18,35 @@ static int add_events(const struct store *s, struct profdb_profile *p)
 	return 0;
 }
 
+/* There is room for it. */
+static void add_insn(struct profdb_profile *p, const struct store_count *c)
+{
+	struct profdb_insn m = { .off = c->off,
+				 .event = c->event,
+				 .known = c->insn->known,
+				 .bits = c->insn->bits,
+				 .count = c->n };
+
+	for (int i = 0; i < ISAMPLE_NR_COUNTERS; i++)
+		m.sum[i] = c->insn->counter[i] * c->n;
+	profdb_profile_insn_add(p, &m);
+}
+
 /* To both the profile and its workloads, or to none. */
 static int add_to(const struct store *s, struct image *img, const struct store_count *c)
 {
 	int r = add_events(s, img->counts);
 
+	if (r >= 0 && c->insn)
+		r = profdb_profile_insns_reserve(img->counts, 1);
 	if (r >= 0 && s->workloads)
 		r = workload_table_reserve(s->workloads, &img->workloads, 1);
 	if (r >= 0)
 		r = profdb_profile_add(img->counts, c->off, c->event, c->n);
 	if (r < 0)
 		return r;
+	if (c->insn)
+		add_insn(img->counts, c);
 	if (s->workloads)
 		workload_table_add(img->workloads, &c->where, c->off, c->event, c->n);
 	img->dirty = true;
@@ -94,7 +112,7 @@ void store_soon(struct store *s, struct image *img, const struct store_count *c)
 {
 	struct store_place *p;
 
-	if (!img || img->excluded) {
+	if (!img || img->excluded || c->insn) {
 		add(s, img, c);
 		return;
 	}

@@ -67,9 +67,17 @@ int perfdata_order_sample(struct perfdata_order *o, uint64_t time_ns,
 		.event = (uint8_t)count->event,
 		.mode = (uint8_t)count->mode,
 	};
-	int r = add(o, &item, 0);
+	size_t len = count->insn ? sizeof(*item.insn) : 0;
+	int r;
 
+	if (count->insn && !(item.insn = malloc(len)))
+		return -ENOMEM;
+	if (count->insn)
+		*item.insn = *count->insn;
+	r = add(o, &item, len);
 	o->nr_samples += r >= 0;
+	if (r < 0)
+		free(item.insn);
 	return r;
 }
 
@@ -122,9 +130,11 @@ static void drop_first(struct perfdata_order *o, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		struct perfdata_item *item = &o->items[i];
 
-		o->len -= sizeof(*item) + (item->load ? load_len(&item->load->load) : 0);
+		o->len -= sizeof(*item) + (item->load ? load_len(&item->load->load) : 0) +
+			  (item->insn ? sizeof(*item->insn) : 0);
 		o->nr_samples -= !item->load && !item->lost;
 		free(item->load);
+		free(item->insn);
 	}
 	o->nr -= nr;
 	if (o->nr)
@@ -234,6 +244,24 @@ static int keep_sample(struct perfdata *p, struct perfdata_record *rec)
 		return fail(p, r, "samples");
 	measure_period(p, rec);
 	return receive(p, rec, 1);
+}
+
+int perfdata_sample_keep(struct perfdata *p, const struct driver_count *count)
+{
+	int r = perfdata_order_sample(&p->order, count->time_ns, count);
+	uint64_t *received = &p->base.stats.received[count->event];
+
+	if (r < 0)
+		return fail(p, r, "samples");
+	return base_add_overflow(*received, 1, received) ? fail(p, -DCPI_EOVERFLOW, "samples") : 0;
+}
+
+int perfdata_sample_bad(struct perfdata *p, const struct perfdata_event *event)
+{
+	uint64_t *received = &p->base.stats.received[event->index];
+
+	p->base.stats.lost_bad++;
+	return base_add_overflow(*received, 1, received) ? fail(p, -DCPI_EOVERFLOW, "samples") : 0;
 }
 
 static int keep_load(struct perfdata *p, struct perfdata_record *rec)
@@ -352,6 +380,25 @@ static bool is_late(const struct perfdata *p, const struct perfdata_item *item)
 	return item->time_ns < p->handed_ns;
 }
 
+/* Traces name threads; of what process one is, the records of its names and forks tell. */
+static void note_process(struct perfdata *p, const struct driver_load *load)
+{
+	if (!perfdata_pmu_event(&p->events, PERFDATA_PMU_SPE) || load->pid < 0 || load->tid < 0)
+		return;
+	base_map_set(&p->process_of, &load->tid, sizeof(load->tid),
+		     (void *)(uintptr_t)((uint32_t)load->pid + 1));
+}
+
+static int32_t process_of(const struct perfdata *p, const struct perfdata_item *item)
+{
+	void *known;
+
+	if (item->pid != PERFDATA_PID_BY_THREAD)
+		return item->pid;
+	known = base_map_get(&p->process_of, &item->tid, sizeof(item->tid));
+	return known ? (int32_t)((uintptr_t)known - 1) : -1;
+}
+
 static int hand_load(struct perfdata *p, struct driver_load *load, bool late,
 		     const struct driver_sink *sink)
 {
@@ -360,6 +407,7 @@ static int hand_load(struct perfdata *p, struct driver_load *load, bool late,
 		load->time_ns = p->handed_ns;
 	}
 	perf_names_load(&p->names, load);
+	note_process(p, load);
 	return perf_threads_pass(&p->threads, load) ? sink->load(sink->ctx, load) : 0;
 }
 
@@ -369,13 +417,14 @@ static int hand_sample(const struct perfdata *p, const struct perfdata_item *ite
 	const struct driver_count count = {
 		.first_ns = item->time_ns,
 		.time_ns = late ? p->handed_ns : item->time_ns,
-		.pid = item->pid,
+		.pid = process_of(p, item),
 		.tid = item->tid,
 		.thread = perf_names_get(&p->names, item->tid),
 		.event = item->event,
 		.mode = (enum driver_mode)item->mode,
 		.addr = item->addr,
 		.count = 1,
+		.insn = item->insn,
 	};
 
 	return sink->count(sink->ctx, &count);
@@ -447,10 +496,16 @@ static int step(struct perfdata *p, const struct driver_sink *sink)
 	uint64_t until = 0;
 	const uint8_t *rec;
 	size_t len;
-	int r = next_record(p, &rec, &len, &p->failure), known = 0;
+	int r = 1, known = 0;
 
-	if (r > 0)
-		known = take_record(p, rec, len, &until);
+	if (p->spe.event) {
+		known = perfdata_spe_continue(p);
+		known = known < 0 ? known : perfdata_order_full(&p->order, &until);
+	} else {
+		r = next_record(p, &rec, &len, &p->failure);
+		if (r > 0)
+			known = take_record(p, rec, len, &until);
+	}
 	if (r == -ECANCELED)
 		p->failure = (struct base_err){ 0 };
 	if (r <= 0 || known < 0) {
@@ -525,6 +580,8 @@ static void perfdata_close(struct driver *d)
 	perfdata_order_release(&p->order);
 	perf_threads_forget(&p->threads);
 	perf_names_release(&p->names);
+	base_map_release(&p->process_of);
+	free(p->spe.bytes);
 	free(p->name);
 	free(p);
 }
@@ -571,6 +628,7 @@ static int announce(struct perfdata *p, struct base_err *err)
 	if (r < 0)
 		return base_fail(err, r, "cannot replay '%s': %s", p->name, why);
 	perfdata_events_announce(&p->events, &p->base);
+	perfdata_pmus_settle(&p->pmus, &p->events);
 	return 0;
 }
 

@@ -315,6 +315,7 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 			 struct perfdata_record *out)
 {
 	struct driver_count *c = &out->perf.count;
+	struct perfdata_bytes rest = s->body;
 	uint64_t task;
 
 	out->perf.what = PERF_SAMPLE;
@@ -330,6 +331,11 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 	sample_word(s, PERF_SAMPLE_IP, &c->addr);
 	sample_word(s, PERF_SAMPLE_PERIOD, &out->period);
 	out->has_time = sample_word(s, PERF_SAMPLE_TIME, &out->perf.time_ns);
+	rest.at += sample_len(s->type);
+	rest.len -= sample_len(s->type);
+	perfdata_insn_parse(out->event, &rest, misc, &out->insn);
+	if (out->insn.known)
+		c->insn = &out->insn;
 	if (sample_word(s, PERF_SAMPLE_TID, &task)) {
 		memcpy(&c->pid, &task, 4);
 		memcpy(&c->tid, (const uint8_t *)&task + 4, 4);

@@ -125,6 +125,7 @@ static bool perfdata_feature_wanted(unsigned int feature)
 	case PERFDATA_FEAT_OSRELEASE:
 	case PERFDATA_FEAT_VERSION:
 	case PERFDATA_FEAT_EVENT_DESC:
+	case PERFDATA_FEAT_PMU_MAPPINGS:
 	case PERFDATA_FEAT_SAMPLE_TIME:
 	case PERFDATA_FEAT_DIR_FORMAT:
 	case PERFDATA_FEAT_CLOCK_DATA:
@@ -235,6 +236,8 @@ static int parse(struct perfdata *p, uint64_t feature, struct perfdata_bytes *b)
 		return parse_text(b, p->version, sizeof(p->version));
 	case PERFDATA_FEAT_EVENT_DESC:
 		return parse_event_desc(p, b);
+	case PERFDATA_FEAT_PMU_MAPPINGS:
+		return perfdata_pmus_parse(&p->pmus, b);
 	case PERFDATA_FEAT_SAMPLE_TIME:
 		return parse_sample_time(p, b);
 	case PERFDATA_FEAT_CLOCK_DATA:
@@ -321,6 +324,10 @@ int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, s
 		r = parse_feature(p, &b, err);
 	else if (type == PERFDATA_BUILD_ID)
 		r = perfdata_build_id_add(&p->build_ids, rec, len);
+	else if (type == PERFDATA_TIME_CONV)
+		r = perfdata_spe_conversion(&p->spe, &b);
+	else if (type == PERFDATA_AUXTRACE)
+		r = perfdata_spe_begin(p, &b);
 	return r < 0 ? perfdata_fail(&p->stream, err, r, "a record of kind %u: %s", type,
 				     base_strerror(r))
 		     : 0;

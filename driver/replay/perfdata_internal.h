@@ -4,7 +4,8 @@
  * into a pipe. Bytes are cut into records, decompressed where they are packed (perfdata_stream.c);
  * the file's head and its features (perfdata_head.c) tell the events and build-ids; records of the
  * kernel's are parsed by the attributes of their event (perfdata_event.c), put in order of time and
- * handed on (perfdata.c).
+ * handed on (perfdata.c). What the hardware told of the sampled instructions is in the samples
+ * (perfdata_insn.c), or in traces of its own (perfdata_spe.c).
  *
  * Facts of the format: <linux/perf_event.h>, and the kernel's
  * tools/perf/Documentation/perf.data-file-format.txt.
@@ -40,6 +41,7 @@ enum perfdata_type {
 	PERFDATA_FINISHED_ROUND = 68,
 	PERFDATA_AUXTRACE = 71, /* bytes follow that its size does not count */
 	PERFDATA_EVENT_UPDATE = 78,
+	PERFDATA_TIME_CONV = 79,
 	PERFDATA_FEATURE = 80,
 	PERFDATA_COMPRESSED = 81,
 	PERFDATA_COMPRESSED2 = 83,
@@ -61,6 +63,7 @@ struct perfdata_stream {
 	uint64_t unpacked_len;	      /* length unpacked from it so far */
 	size_t part_len;	      /* length of a record that the next pack completes */
 	bool part_used;		      /* it was complete, and handed out */
+	uint64_t trail;		      /* bytes behind the current record that were not read yet */
 	_Alignas(8) uint8_t plain[PERFDATA_RECORD_MAX];
 	_Alignas(8) uint8_t part[PERFDATA_RECORD_MAX];
 };
@@ -77,13 +80,25 @@ int perfdata_read(struct perfdata_stream *s, void *to, size_t len, struct base_e
  */
 int perfdata_next(struct perfdata_stream *s, const uint8_t **rec, size_t *len,
 		  struct base_err *err);
+/* Up to @len of the bytes that follow an AUXTRACE record: how many, 0 at their end, or as
+ * perfdata_read. Without that the next record is behind them. */
+ssize_t perfdata_trail(struct perfdata_stream *s, void *to, size_t len, struct base_err *err);
 void perfdata_stream_close(struct perfdata_stream *s);
 
 /* ---- events (perfdata_event.c) -----------------------------------------------------------------
  */
 
+/* Hardware that tells more of a sampled instruction in records of its own. */
+enum perfdata_pmu {
+	PERFDATA_PMU_OTHER,
+	PERFDATA_PMU_IBS_OP,
+	PERFDATA_PMU_IBS_FETCH,
+	PERFDATA_PMU_SPE,
+};
+
 struct perfdata_event {
 	struct perf_event_attr attr;
+	enum perfdata_pmu pmu;
 	char name[128]; /* as perf calls it; empty: it did not say */
 	int index;	/* as announced by the driver; -1: it never samples */
 	uint64_t period_sum, nr_periods;
@@ -153,6 +168,7 @@ struct perfdata_record {
 	bool kernel; /* a mapping of the kernel's own; load.file_off is what perf says */
 	struct perfdata_event *event; /* NULL: none known */
 	uint64_t period;	      /* period of a sample; 0: unknown */
+	struct isample insn;	      /* a sample's; nothing known: the hardware told nothing */
 };
 
 /*
@@ -161,6 +177,51 @@ struct perfdata_record {
  */
 int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t len,
 			  struct perfdata_record *out);
+
+/* ---- instruction samples (perfdata_insn.c) -----------------------------------------------------
+ */
+
+enum { PERFDATA_NR_PMUS = 64 };
+
+/* Numbers that the recording machine gave to that hardware. */
+struct perfdata_pmus {
+	uint32_t type[PERFDATA_NR_PMUS];
+	enum perfdata_pmu pmu[PERFDATA_NR_PMUS];
+	size_t nr;
+};
+
+/* The feature that lists them. 0 or -DCPI_EFORMAT. */
+int perfdata_pmus_parse(struct perfdata_pmus *t, struct perfdata_bytes *b);
+/* Events that were announced get their hardware, by its number, else by their name. */
+void perfdata_pmus_settle(const struct perfdata_pmus *t, struct perfdata_events *e);
+/* The first event of that hardware that samples, or NULL. */
+struct perfdata_event *perfdata_pmu_event(const struct perfdata_events *e, enum perfdata_pmu pmu);
+/* Decode the attributes of a sample of @ev, from the fields @rest behind its period. */
+void perfdata_insn_parse(const struct perfdata_event *ev, const struct perfdata_bytes *rest,
+			 uint16_t misc, struct isample *out);
+
+/* ---- traces of Arm's SPE (perfdata_spe.c) ------------------------------------------------------
+ */
+
+struct perfdata;
+
+/* A trace that is being read, a piece at a time. */
+struct perfdata_spe {
+	struct perfdata_event *event; /* NULL: no trace is being read */
+	uint8_t *bytes;		      /* allocated */
+	size_t nr;		      /* bytes read, and not yet decoded */
+	uint64_t offset;	      /* where the first of them lies in the trace's buffer */
+	int32_t tid;		      /* -1: of all threads of a CPU */
+	/* How its times become those of the records; no mult: not known. */
+	uint64_t shift, mult, zero, cycles, mask;
+};
+
+/* A record of how times are converted. 0 or -DCPI_EFORMAT. */
+int perfdata_spe_conversion(struct perfdata_spe *t, struct perfdata_bytes *b);
+/* A trace begins: its record, without the head. 0, -DCPI_EFORMAT, -ENOMEM. */
+int perfdata_spe_begin(struct perfdata *p, struct perfdata_bytes *b);
+/* Decodes the next piece of it into the order. 0 or negative: p->failure. */
+int perfdata_spe_continue(struct perfdata *p);
 
 /* ---- order (perfdata.c) ------------------------------------------------------------------------
  */
@@ -171,11 +232,15 @@ struct perfdata_load {
 	uint8_t bytes[];
 };
 
+/* In a sample's pid: that of its thread's process, which is known when its turn comes. */
+#define PERFDATA_PID_BY_THREAD INT32_MIN
+
 struct perfdata_item {
 	uint64_t time_ns;
 	uint64_t seq; /* place in the file */
 	uint64_t addr;
 	struct perfdata_load *load; /* owned; NULL: a sample, or a mark that records were lost */
+	struct isample *insn;	    /* owned, of a sample; or NULL */
 	int32_t pid, tid;
 	uint8_t event, mode;
 	bool lost;
@@ -225,6 +290,9 @@ struct perfdata {
 	struct perfdata_order order;
 	struct perf_threads threads;
 	struct perf_names names;
+	struct perfdata_pmus pmus;
+	struct perfdata_spe spe;
+	struct base_map process_of; /* each thread has the number of its process + 1 (traces) */
 	char release[64], host[64], version[64]; /* names of the machine and perf; may be empty */
 	uint64_t utc_ns;	    /* when it began, by the clock's feature; 0: unknown */
 	uint64_t first_ns, last_ns; /* times of its first and last sample; 0: unknown */
@@ -244,10 +312,17 @@ enum perfdata_feature {
 	PERFDATA_FEAT_OSRELEASE = 4,
 	PERFDATA_FEAT_VERSION = 5,
 	PERFDATA_FEAT_EVENT_DESC = 12,
+	PERFDATA_FEAT_PMU_MAPPINGS = 16,
 	PERFDATA_FEAT_SAMPLE_TIME = 21,
 	PERFDATA_FEAT_DIR_FORMAT = 24,
 	PERFDATA_FEAT_CLOCK_DATA = 29,
 };
+
+/* A sample of @event that no record of the kernel's is: into the order, and received. @insn: not
+ * NULL. 0 or negative: p->failure. */
+int perfdata_sample_keep(struct perfdata *p, const struct driver_count *count);
+/* The same of one that makes no sense: lost. */
+int perfdata_sample_bad(struct perfdata *p, const struct perfdata_event *event);
 
 /* Magic, head, and of a file in full form events and features; leaves the stream at the records. */
 int perfdata_head_read(struct perfdata *p, struct base_err *err);

@@ -218,14 +218,38 @@ static int skip_trail(struct perfdata_stream *s, const struct perf_event_header 
 	}
 	if (!good)
 		return perfdata_fail(s, err, -DCPI_EFORMAT, "a record too short for its kind");
+	if (good && h->type == PERFDATA_AUXTRACE && len <= s->end - s->pos) {
+		s->trail = len;
+		return 0;
+	}
+	return skip_bytes(s, len, err);
+}
+
+ssize_t perfdata_trail(struct perfdata_stream *s, void *to, size_t len, struct base_err *err)
+{
+	int r;
+
+	len = len < s->trail ? len : (size_t)s->trail;
+	r = perfdata_read(s, to, len, err);
+	s->trail -= r < 0 ? 0 : len;
+	return r < 0 ? r : (ssize_t)len;
+}
+
+static int skip_unread(struct perfdata_stream *s, struct base_err *err)
+{
+	uint64_t len = s->trail;
+
+	s->trail = 0;
 	return skip_bytes(s, len, err);
 }
 
 int perfdata_next(struct perfdata_stream *s, const uint8_t **rec, size_t *len, struct base_err *err)
 {
 	struct perf_event_header h;
-	int r = 0;
+	int r = skip_unread(s, err);
 
+	if (r < 0)
+		return r;
 	for (;;) {
 		if (s->unpacking) {
 			r = unpack_next(s, len, err);

@@ -83,6 +83,20 @@ static int take_edge_counts(const struct profdb_payload *s, struct profdb_profil
 	return r < 0 ? base_fail_errno(err, r, "moves, after %zu of them", p->edge_counts.nr) : 0;
 }
 
+/* They are checked against the counts, which stand before them. */
+static int take_insns(const struct profdb_payload *s, struct profdb_profile *p,
+		      struct base_err *err)
+{
+	int r;
+
+	if (p->insns.nr)
+		return base_fail(err, -DCPI_EFORMAT, "section 'insn' stands twice");
+	r = profdb_insns_parse(p, s);
+	return r < 0 ? base_fail_errno(err, r, "instruction samples, after %zu of them",
+				       p->insns.nr)
+		     : 0;
+}
+
 static bool knows_section(const struct profdb_profile *p, const char tag[4])
 {
 	for (size_t i = 0; i < p->nr_sections; i++) {
@@ -113,6 +127,8 @@ static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
 {
 	if (profdb_section_is(s, "move"))
 		return take_edge_counts(s, p, err);
+	if (profdb_section_is(s, "insn"))
+		return take_insns(s, p, err);
 	if (profdb_section_is(s, "VALS")) {
 		base_fail(err, -DCPI_EVERSION, "it holds values, not samples");
 		base_hint(err, "dcpivcat prints such files");
@@ -226,6 +242,16 @@ static int put_edge_counts(const struct profdb_profile *p, struct base_buf *out)
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
+static int put_insns(const struct profdb_profile *p, struct base_buf *out)
+{
+	size_t at;
+	int r = profdb_section_begin(out, "insn", &at);
+
+	if (r >= 0)
+		r = profdb_insns_print((struct profdb_insns *)&p->insns, out);
+	return r < 0 ? r : profdb_section_end(out, at);
+}
+
 int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct base_buf *out,
 		       size_t start)
 {
@@ -257,6 +283,8 @@ int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out, s
 		r = put_counts(p, out);
 	if (r >= 0 && p->edge_counts.nr)
 		r = put_edge_counts(p, out);
+	if (r >= 0 && p->insns.nr)
+		r = put_insns(p, out);
 	if (r >= 0)
 		r = profdb_format1_end(p, p->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write a profile") : 0;

@@ -177,6 +177,8 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 		r = profdb_counts_reserve(&to->counts, from->counts.nr);
 	if (r >= 0)
 		r = profdb_moves_reserve(&to->edge_counts, &from->edge_counts);
+	if (r >= 0)
+		r = profdb_profile_insns_reserve(to, from->insns.nr);
 	for (size_t i = 0; r >= 0 && i < from->nr_paths; i++)
 		r = profdb_profile_add_path(to, from->paths[i]);
 	if (r >= 0)
@@ -188,6 +190,7 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	merge_counts(to, from, at);
 	/* The order is no part of what a profile says: sorting does not change a const one. */
 	profdb_moves_merge(&to->edge_counts, (struct profdb_edges *)&from->edge_counts);
+	profdb_insns_merge(to, from, at);
 	return 0;
 }
 

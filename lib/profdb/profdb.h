@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base.h"
+#include "isample.h"
 
 /* A name is YYYYMMDDHHMM, UTC; with seconds behind it for a further epoch that begins in a minute.
  */
@@ -100,7 +101,7 @@ void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigne
 /* All of @from into @to: events matched by name, paths united, words that @to lacks. Same errors.
  */
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);
-/* Drop all counts and moves, keep the header. */
+/* Drop all counts, moves and instruction samples, keep the header. */
 void profdb_profile_clear(struct profdb_profile *p);
 /* Drop all moves alone. */
 void profdb_profile_edges_clear(struct profdb_profile *p);
@@ -146,6 +147,35 @@ void profdb_profile_edges_fetch(const struct profdb_profile *p, const struct pro
 size_t profdb_profile_nr_edges(const struct profdb_profile *p);
 /* Ascending by start, from, to; valid until the next change. NULL past the end. */
 const struct profdb_edge *profdb_profile_edge(const struct profdb_profile *p, size_t index);
+
+/* ---- instruction samples: what the hardware told of sampled instructions ----------------------
+ */
+
+/*
+ * Samples of an offset and event of which the hardware told the same (isample.h). They are samples
+ * of the counts once more, so that those of an event are no more than its sum; samples of which it
+ * told nothing are not among them.
+ */
+struct profdb_insn {
+	uint64_t off; /* PROFDB_OUTSIDE: there was no room for what was told; nothing is known */
+	uint64_t known, bits;
+	uint64_t count;
+	uint64_t sum[ISAMPLE_NR_COUNTERS]; /* sums of the known counters, at most 2^64 - 1 */
+	uint32_t event;
+};
+
+/* A profile keeps so many with an offset. */
+#define PROFDB_NR_INSNS 200000
+
+/* Added to what is equal in off, event, known and bits. 0, -ENOMEM, -EINVAL. */
+int profdb_profile_insn_add(struct profdb_profile *p, const struct profdb_insn *m);
+/* Room for so many more, so that adding them cannot fail. 0 or -ENOMEM. */
+int profdb_profile_insns_reserve(struct profdb_profile *p, size_t more);
+/* Drop all of them alone. */
+void profdb_profile_insns_clear(struct profdb_profile *p);
+size_t profdb_profile_nr_insns(const struct profdb_profile *p);
+/* Ascending by off, event, known, bits; valid until the next change. NULL past the end. */
+const struct profdb_insn *profdb_profile_insn(const struct profdb_profile *p, size_t index);
 
 /* ---- images of files that are about all images (image_table.c) ------------------------------- */
 

@@ -184,6 +184,29 @@ void profdb_moves_merge(struct profdb_edges *to, struct profdb_edges *from);
 int profdb_moves_parse(struct profdb_edges *m, const struct profdb_payload *s);
 int profdb_moves_print(struct profdb_edges *m, struct base_buf *out);
 
+/* ---- instruction samples (insns.c) --------------------------------------------------------- */
+
+/* As moves. */
+struct profdb_insns {
+	struct profdb_insn *v;
+	size_t nr, cap;
+	size_t nr_placed; /* number of these that are of an offset */
+	uint32_t *slots;  /* index + 1, 0 where free; NULL: no hash now */
+	size_t nr_slots;  /* a power of two */
+	bool unsorted;
+};
+
+void profdb_insns_release(struct profdb_insns *t);
+void profdb_insns_clear(struct profdb_insns *t);
+/* All of @from, whose events are those of numbers @event in @to. Cannot fail where
+ * profdb_profile_insns_reserve made room. */
+int profdb_insns_merge(struct profdb_profile *to, const struct profdb_profile *from,
+		       const size_t *event);
+/* The payload of section "insn" into @p, which has its counts and no instruction samples. 0,
+ * -ENOMEM, -DCPI_EFORMAT, -DCPI_EVERSION. */
+int profdb_insns_parse(struct profdb_profile *p, const struct profdb_payload *s);
+int profdb_insns_print(struct profdb_insns *t, struct base_buf *out);
+
 /* ---- profiles (profile.c) ------------------------------------------------------------------ */
 
 struct profdb_line {
@@ -211,6 +234,7 @@ struct profdb_profile {
 	size_t nr_events;
 	struct profdb_counts counts;
 	struct profdb_edges edge_counts;
+	struct profdb_insns insns;
 };
 
 /* Append a line, whether or not the word is there already. 0, -EINVAL, -DCPI_ELIMIT or -ENOMEM. */

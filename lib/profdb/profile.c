@@ -259,6 +259,7 @@ void profdb_profile_free(struct profdb_profile *p)
 	free(p->sections);
 	counts_release(&p->counts);
 	profdb_moves_release(&p->edge_counts);
+	profdb_insns_release(&p->insns);
 	free(p);
 }
 
@@ -506,6 +507,7 @@ void profdb_profile_clear(struct profdb_profile *p)
 {
 	counts_clear(&p->counts);
 	profdb_profile_edges_clear(p);
+	profdb_profile_insns_clear(p);
 	for (size_t i = 0; i < p->nr_events; i++)
 		p->events[i].sum = 0;
 }

@@ -42,6 +42,17 @@ static void check_moves(const struct profdb_profile *p, const struct profdb_prof
 	}
 }
 
+static void check_insns(const struct profdb_profile *p, const struct profdb_profile *q)
+{
+	CHECK(profdb_profile_nr_insns(p) == profdb_profile_nr_insns(q));
+	for (size_t i = 0; i < profdb_profile_nr_insns(p); i++) {
+		const struct profdb_insn *a = profdb_profile_insn(p, i);
+
+		CHECK(!memcmp(a, profdb_profile_insn(q, i), sizeof(*a)));
+		CHECK(a->count && !(a->bits & ~a->known));
+	}
+}
+
 /* Printing is a normal form: the second time gives the same bytes. */
 static void check_version1(const struct profdb_profile *p)
 {
@@ -55,6 +66,7 @@ static void check_version1(const struct profdb_profile *p)
 	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
 		check_same(p, i, q, i);
 	check_moves(p, q);
+	check_insns(p, q);
 	CHECK(profdb_profile_format(q, PROFDB_FORMAT_1, 0, &second, NULL) >= 0);
 	CHECK(first.len == second.len && !memcmp(first.data, second.data, first.len));
 	base_buf_release(&first);

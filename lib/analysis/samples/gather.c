@@ -832,6 +832,8 @@ static int on_profile_again(void *ctx, const char *file, struct profdb_profile *
 {
 	if (((struct walk *)ctx)->a->moves_dropped)
 		profdb_profile_edges_clear(p);
+	if (((struct walk *)ctx)->a->moves_dropped)
+		profdb_profile_insns_clear(p);
 	return on_profile(ctx, file, p);
 }
 

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpiprofileme: what the hardware told of sampled instructions, by procedure or instruction. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "choose.h"
+#include "profileme.h"
+#include "told.h"
+#include "tools.h"
+
+static struct select sel;
+static int64_t number = 100;
+static const char *metrics, *procedure;
+static bool by_image, by_insn, no_header, names;
+
+static const struct base_opt options[] = {
+	SELECT_OPTIONS_DB_ALONE(sel),
+	SELECT_OPTIONS_FILES(sel.files, sel.maps),
+	{ "event", BASE_OPT_STRING, &sel.event, "EVENT", "Only samples of this event.", 0, 0 },
+	PROFILEME_OPTION(metrics, "The columns"),
+	{ "i", BASE_OPT_FLAG, &by_image, NULL, "A row for each image.", 0, 0 },
+	{ "insns", BASE_OPT_FLAG, &by_insn, NULL, "A row for each instruction.", 0, 0 },
+	{ "procedure", BASE_OPT_STRING, &procedure, "PROCEDURE|ADDRESS",
+	  "The instructions of this procedure alone, by address.", 0, 0 },
+	{ "n", BASE_OPT_INT, &number, "N", "How many rows (default: 100).", 1, 1000000 },
+	{ "names", BASE_OPT_FLAG, &names, NULL, "List bits and counters, and what they mean.", 0,
+	  0 },
+	SELECT_OPTION_MANGLED,
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpiprofileme",
+	.summary = "show what the hardware told of sampled instructions",
+	.operands = "[IMAGE …]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpiprofileme", "Mispredicted branches, cache misses and latencies by "
+					   "procedure." },
+			{ "dcpiprofileme -pm load^dcmiss,load^dcmiss:latency/load^dcmiss -insns "
+			  "a.out",
+			  "The loads that missed the cache most, and how long they took." },
+			{ "dcpiprofileme -procedure main a.out", "Instruction by instruction." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+};
+
+struct profileme {
+	struct analysis *a;
+	struct isample_columns columns;
+	struct analysis_founds in; /* with -procedure */
+	enum told_by by;
+	struct told_rows rows;
+};
+
+/* ---- gathering ------------------------------------------------------------------------------- */
+
+static int find_procedure(struct profileme *x, int nr, char **what, struct base_err *err)
+{
+	if (nr > 1)
+		return base_fail(err, -DCPI_EUSAGE, "-procedure takes one image at most");
+	return analysis_find(x->a, procedure, nr ? what[0] : NULL, analysis_event_default(x->a),
+			     &x->in, err);
+}
+
+static int gather(struct profileme *x, int nr, char **what, struct base_err *err)
+{
+	struct analysis_image **images = NULL;
+	size_t nr_images = 0;
+	int r;
+
+	sel.whole = true;
+	x->by = by_image ? TOLD_BY_IMAGE : by_insn || procedure ? TOLD_BY_INSN : TOLD_BY_PROCEDURE;
+	r = isample_columns_parse(&x->columns, metrics ? metrics : PROFILEME_DEFAULT, err);
+	if (r >= 0)
+		r = report_open(&sel, &x->a, err);
+	if (r >= 0)
+		r = choose_images(x->a, nr, what, &images, &nr_images, err);
+	if (r >= 0 && procedure)
+		r = find_procedure(x, nr, what, err);
+	for (size_t i = 0; r >= 0 && i < nr_images; i++) {
+		r = told_rows_add(&x->rows, &x->columns, x->a, images[i], x->by,
+				  procedure ? &x->in : NULL);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot gather instruction samples");
+	}
+	if (r >= 0 && !procedure)
+		told_rows_sort(&x->rows, &x->columns);
+	free(images);
+	return r;
+}
+
+static size_t nr_shown(const struct profileme *x)
+{
+	return x->rows.nr < (size_t)number ? x->rows.nr : (size_t)number;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_head(const struct profileme *x)
+{
+	bool any = false;
+
+	report_head(x->a, stdout);
+	for (size_t i = 0; i < x->a->nr_events; i++) {
+		struct told_event t = told_event(x->a, i);
+
+		if (!t.told && !t.roomless)
+			continue;
+		printf("%-10s %s: %" PRIu64 " of %" PRIu64 " samples", any ? "" : "told of",
+		       x->a->events[i].name, t.told, x->a->events[i].sum);
+		if (t.roomless)
+			printf(", and %" PRIu64 " for which profiles had no room", t.roomless);
+		putchar('\n');
+		any = true;
+	}
+	if (!any)
+		puts("told of    no sample: its events are of no hardware that tells");
+	putchar('\n');
+}
+
+static void put_heads(const struct profileme *x, struct table *t)
+{
+	static const char *const insns[] = { "procedure", "pc", "instruction", "image", "source" };
+
+	profileme_heads(&x->columns, t);
+	if (x->by == TOLD_BY_PROCEDURE)
+		table_column(t, true, "procedure");
+	for (size_t i = 0; x->by == TOLD_BY_INSN && i < sizeof(insns) / sizeof(*insns); i++)
+		table_column(t, true, insns[i]);
+	if (x->by != TOLD_BY_INSN)
+		table_column(t, true, "image");
+}
+
+static void put_insn(const struct told_row *row, struct table *t)
+{
+	table_cell(t, "%s", demangle_shown(row->procedure));
+	if (row->placed)
+		table_cell(t, "0x%" PRIx64, row->vaddr);
+	else
+		table_cell(t, "+0x%" PRIx64, row->off);
+	table_cell(t, "%s", row->text);
+	table_cell(t, "%s", row->image->name);
+	if (row->file)
+		table_cell(t, "%s:%u", base_path_name(row->file), row->line);
+	else
+		table_cell(t, "%s", "");
+}
+
+static void put_row(const struct profileme *x, const struct told_row *row, struct table *t)
+{
+	profileme_cells(&x->columns, &row->values, t);
+	if (x->by == TOLD_BY_INSN) {
+		put_insn(row, t);
+		return;
+	}
+	if (x->by == TOLD_BY_PROCEDURE)
+		table_cell(t, "%s", demangle_shown(row->procedure));
+	table_cell(t, "%s", row->image->name);
+}
+
+static void put_sum(const struct profileme *x, const struct told_values *v, const char *name,
+		    struct table *t)
+{
+	static const int nr_texts[] = { 1, 2, 5 };
+
+	profileme_cells(&x->columns, v, t);
+	table_cell(t, "%s", name);
+	for (int i = 1; i < nr_texts[x->by]; i++)
+		table_cell(t, "%s", "");
+}
+
+static int print_text(const struct profileme *x, struct base_err *err)
+{
+	struct told_values others;
+	struct table t = { 0 };
+	size_t shown = nr_shown(x);
+	int r;
+
+	if (!no_header)
+		print_head(x);
+	put_heads(x, &t);
+	for (size_t i = 0; i < shown; i++)
+		put_row(x, &x->rows.v[i], &t);
+	told_rows_others(&x->rows, &x->columns, shown, &others);
+	if (shown < x->rows.nr)
+		put_sum(x, &others, "others", &t);
+	put_sum(x, &x->rows.total, "total", &t);
+	r = table_print(&t, !no_header, stdout);
+	table_release(&t);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static struct json_object *json_row(const struct profileme *x, const struct told_row *row)
+{
+	struct json_object *o = profileme_json(&x->columns, &row->values);
+
+	if (x->by != TOLD_BY_IMAGE)
+		report_json_procedure(o, row->procedure);
+	json_object_object_add(o, "image", report_json_text(row->image->name));
+	if (x->by != TOLD_BY_INSN)
+		return o;
+	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);
+	json_object_object_add(o, "offset", json_object_new_uint64(row->off));
+	json_object_object_add(o, "into", json_object_new_uint64(row->into));
+	json_object_object_add(o, "instruction", report_json_text(row->text));
+	json_object_object_add(o, "file", report_json_text(row->file));
+	json_object_object_add(o, "line", row->file ? json_object_new_int64(row->line) : NULL);
+	return o;
+}
+
+static struct json_object *json_told(const struct profileme *x)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < x->a->nr_events; i++) {
+		struct json_object *o = json_object_new_object();
+		struct told_event t = told_event(x->a, i);
+
+		json_object_object_add(o, "event", report_json_text(x->a->events[i].name));
+		json_object_object_add(o, "samples", json_object_new_uint64(x->a->events[i].sum));
+		json_object_object_add(o, "told", json_object_new_uint64(t.told));
+		json_object_object_add(o, "without_room", json_object_new_uint64(t.roomless));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static int print_json(const struct profileme *x, struct base_err *err)
+{
+	uint64_t sums[ANALYSIS_NR_EVENTS];
+	struct json_object *root = report_json("dcpiprofileme/1", x->a, report_sums(x->a, sums));
+	struct json_object *rows = json_object_new_array();
+	struct told_values others;
+	int r;
+
+	for (size_t i = 0; i < nr_shown(x); i++)
+		json_object_array_add(rows, json_row(x, &x->rows.v[i]));
+	told_rows_others(&x->rows, &x->columns, nr_shown(x), &others);
+	json_object_object_add(root, "told_of", json_told(x));
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "others", profileme_json(&x->columns, &others));
+	json_object_object_add(root, "total", profileme_json(&x->columns, &x->rows.total));
+	r = report_json_print(root, x->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int print_names(void)
+{
+	puts("bits: ask for some by BIT^BIT, for those that are not set by !BIT");
+	for (int i = 0; i < ISAMPLE_NR_BITS; i++)
+		printf("  %-14s %s\n", isample_bit_name((enum isample_bit)i),
+		       isample_bit_text((enum isample_bit)i));
+	puts("counters, in cycles: their sum by BITS:COUNTER, their mean by BITS:COUNTER/BITS");
+	for (int i = 0; i < ISAMPLE_NR_COUNTERS; i++)
+		printf("  %-14s %s\n", isample_counter_name((enum isample_counter)i),
+		       isample_counter_text((enum isample_counter)i));
+	return BASE_EXIT_OK;
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct profileme x = { 0 };
+	int code = BASE_EXIT_OK, r;
+
+	r = gather(&x, nr, what, err);
+	if (r >= 0)
+		r = sel.json ? print_json(&x, err) : print_text(&x, err);
+	if (x.a)
+		code = report_bad(cmd.name, x.a, stderr);
+	told_rows_release(&x.rows);
+	analysis_founds_release(&x.in);
+	analysis_close(x.a);
+	return r < 0 ? r : code;
+}
+
+/* The names need no database. */
+int dcpiprofileme_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && names)
+		return print_names();
+	if (r >= 0)
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	return report_end(&cmd, r, &err);
+}
