@@ -36,9 +36,10 @@ BEYOND_POSIX = {
 	'driver/replay/input.c': 'fopencookie, which the BSDs have as funopen',
 	'lib/base/file.c': 'syncfs; fsync of each file would do',
 	'lib/export/gzip.c': 'fopencookie',
-	'lib/image/source_find.c': 'GLOB_ONLYDIR, a hint that saves time',
+	'lib/image/source.c': 'GLOB_ONLYDIR, a hint that saves time',
 	'lib/image/unwind_rows.c': 'memfd_create',
 	'lib/store/fetch_db.c': 'memfd_create',
+	'lib/store/fetch_paths.c': 'memfd_create',
 	'lib/vtrace/trace_parse.c': 'uint and ulong, which the interface of value profilers has from the original',
 	'tools/control.c': 'SO_PEERCRED, which tells who answers',
 }

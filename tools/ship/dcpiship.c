@@ -348,9 +348,11 @@ static int check(struct base_err *err)
 		db = getenv("DCPIDB");
 	if (!to && (relay || verify_only || make_schema || print_schema || expire))
 		return base_fail(err, -DCPI_EUSAGE, "no store given: use -to");
-	if (!relay && !make_schema && !print_schema && !expire && (!db || !*db))
+	if (relay || make_schema || print_schema || expire)
+		return 0;
+	if (!db || !*db)
 		return base_fail(err, -DCPI_EUSAGE, "no database given: use -db DIR or set DCPIDB");
-	return 0;
+	return profdb_refuse_store(db, err);
 }
 
 static int run(struct base_err *err)
