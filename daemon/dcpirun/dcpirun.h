@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpirun, the daemon's core run by a user for one program of theirs, asks of that program. */
+/* dcpirun is the daemon's core, run by a user for one program of theirs; this it asks of the
+ * program. */
 #ifndef DCPIRUN_H
 #define DCPIRUN_H
 

@@ -154,7 +154,7 @@ static void marker(struct follow *f, struct process *p, const struct driver_load
 {
 	if (how == FOLLOW_LATE || !f->dyn)
 		return;
-	/* A forked child has its parent's uid and no start time until somebody asks. What is in
+	/* A forked child has its parent's uid and no start time until /proc is asked. What is in
 	 * the memory of the next process of its pid is not its. */
 	if (f->live && proc_describe(p) == -ESTALE)
 		return;

@@ -171,7 +171,7 @@ static bool is_local(int fd)
 	case FS_F2FS:
 	case FS_ZFS:
 	case FS_OVERLAY:
-	case FS_SQUASHFS: /* images of containers; nobody but root mounts one */
+	case FS_SQUASHFS: /* images of containers; root alone mounts one */
 	case FS_EROFS:
 		return true;
 	}

@@ -175,7 +175,7 @@ static int check_tracer(pid_t pid, struct base_err *err)
 	return fail(pid, -EBUSY, why, err);
 }
 
-/* Looking is allowed to whom stopping is. */
+/* Users who may stop a process may look at it. */
 static int check_rights(const struct step_target *t, struct base_err *err)
 {
 	char byte;

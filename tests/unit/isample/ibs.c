@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Registers of AMD's IBS, as a raw sample has them, are decoded. */
 #include <string.h>
 
 #include "told.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Metrics are parsed, and computed of samples that tell what they ask. */
 #include <math.h>
 
 #include "told.h"

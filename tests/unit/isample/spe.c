@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets of Arm's SPE are decoded, cut and hostile ones too. */
 #include <string.h>
 
 #include "told.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The section of instruction samples is added up, bounded, written, read and merged. */
 #include <errno.h>
 #include <string.h>
 
