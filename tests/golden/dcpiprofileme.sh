@@ -30,10 +30,12 @@ done >checked
 480 values
 480 values" ] || { cat checked; exit 1; }
 
-# Packed and unpacked, a database tells the same.
-"$DCPI_BIN/dcpitar" -db ibs ibs.tar >pack.log 2>&1 || { cat pack.log; exit 1; }
-"$DCPI_BIN/dcpitar" -x ibs.tar unpacked >unpack.log 2>&1 || { cat unpack.log; exit 1; }
-facts ibs unpacked >checked
+# Packed and unpacked, a database tells the same. (Under an emulator the program that unpacks cannot be started.)
+if [ -z "${DCPI_EMULATOR:-}" ]; then
+	"$DCPI_BIN/dcpitar" -db ibs ibs.tar >pack.log 2>&1 || { cat pack.log; exit 1; }
+	"$DCPI_BIN/dcpitar" -x ibs.tar unpacked >unpack.log 2>&1 || { cat unpack.log; exit 1; }
+	facts ibs unpacked >checked
+fi
 
 # The times of epochs are those of the files; JSON's long part is left out.
 {
