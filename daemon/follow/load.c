@@ -177,8 +177,8 @@ static void dump_found(struct follow *f, struct process *p, const struct reader_
 
 /*
  * The kernel has another vdso for programs of 32 bits, of the same name and no build-id, below
- * 4 GiB, where it maps none of ours. What it holds a program may have changed: so it is code that
- * nobody named.
+ * 4 GiB, where it maps none of ours. What it holds a program may have changed: so it is code
+ * without a name.
  */
 static bool is_vdso_of_32_bits(const struct driver_load *l)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a poll brought is applied: records (those that change what lives go to change.c), and the
+ * The records of a poll are applied (those that change what lives go to change.c), and the
  * contents of ranges.
  */
 #include <errno.h>

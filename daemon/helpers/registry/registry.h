@@ -2,7 +2,7 @@
 /*
  * This part runs in the reader process and in its tests: parsing of a client's registry, contents
  * of the ranges a client owns, identity of mapped files. Every byte read here was written by
- * somebody else; nothing here trusts one, and each call does bounded work.
+ * another program; nothing here trusts one, and each call does bounded work.
  */
 #ifndef DCPI_REGISTRY_H
 #define DCPI_REGISTRY_H

@@ -285,7 +285,7 @@ static pid_t step_target_next(struct step_target *t)
 	return 0;
 }
 
-/* With @sig, if that is not 0. Of one that was killed meanwhile nobody else sees the end before us.
+/* With @sig, if that is not 0. The end of one that was killed meanwhile is seen here first.
  */
 static void let_go(pid_t tid, int sig)
 {
@@ -317,7 +317,7 @@ static int step_target_stop(struct step_target *t, pid_t tid, struct step_regs *
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	if (waitpid(tid, &status, __WALL) < 0 || !WIFSTOPPED(status))
 		return -ESRCH;
-	/* It has a signal of its own, which it is to get, or somebody else stopped it. */
+	/* It has a signal of its own, which it is to get, or another process stopped it. */
 	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_STOP << 8)) {
 		let_go(tid, status >> 16 ? 0 : WSTOPSIG(status));
 		return 0;

@@ -58,7 +58,7 @@ int step_block_take(const void *message, size_t len, struct vtrace_code **out)
 	c->block = m->block;
 	memcpy(c->uops, m + 1, uops);
 	memcpy(c->insns, (const char *)(m + 1) + uops, m->block.nr_insns * sizeof(*c->insns));
-	/* Its code is what it says: nobody here can look at the program's. */
+	/* Its code is what it says: the program's cannot be looked at here. */
 	if (!translator_block_is_sound(c)) {
 		free(c);
 		return -DCPI_EFORMAT;
