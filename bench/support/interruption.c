@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base.h"
 #include "driver.h"
 #include "jit_code.h"
 #include "perf_internal.h"
@@ -106,7 +107,13 @@ static int open_empty(struct kind *k, uint64_t hz)
 
 /* ---- ours ------------------------------------------------------------------------------------ */
 
-/* As dcpid says it of who uses libdbgdyn. */
+static bool stand_always(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+/* As dcpid says it of a process that uses libdbgdyn. 0 or -errno. */
 static int tell_client(struct driver *d)
 {
 	const uint64_t start = (uintptr_t)routines.arena;
@@ -117,7 +124,8 @@ static int tell_client(struct driver *d)
 					      .words = (uintptr_t)words,
 					      .nr_words = NR_WORDS,
 					      .words_ino = 1,
-					      .words_fd = words_fd };
+					      .words_fd = words_fd,
+					      .stands = stand_always };
 
 	return routines.arena ? driver_client_set(d, getpid(), &client) : 0;
 }
@@ -129,12 +137,16 @@ static int open_ours(struct kind *k, uint64_t hz)
 		.source = "bpf", .slots = &slot, .nr_slots = 1, .frequency = hz
 	};
 	struct base_err err = { 0 };
+	int r;
 
 	if (driver_open(&config, &k->driver, &err) < 0) {
 		fprintf(stderr, "interruption: %s\n", err.text);
 		return -1;
 	}
-	return tell_client(k->driver) < 0 ? fail("client") : 0;
+	r = tell_client(k->driver);
+	if (r < 0)
+		fprintf(stderr, "interruption: client: %s\n", base_strerror(r));
+	return r;
 }
 
 static int on_load(void *ctx, const struct driver_load *load)
