@@ -211,7 +211,7 @@ out:
  * Do paths of @pid lead elsewhere than root's, by a mount namespace or root folder of its own? A
  * process that is gone is taken for one that did not: nobody can ask any more.
  */
-static bool is_elsewhere(const struct identity *t, int32_t pid)
+static bool leads_elsewhere(const struct identity *t, int32_t pid)
 {
 	char path[64], root[2];
 	struct stat st;
@@ -222,6 +222,16 @@ static bool is_elsewhere(const struct identity *t, int32_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
 	return st.st_ino != t->home.st_ino || st.st_dev != t->home.st_dev ||
 	       readlink(path, root, sizeof(root)) != 1;
+}
+
+/* A mapping made before the last question has that one's answer: it is nearer than a new one. */
+static bool is_elsewhere(const struct identity *t, struct process *p, const struct driver_load *l)
+{
+	if (!l->time_ns || l->time_ns >= p->paths_asked_ns) {
+		p->paths_asked_ns = base_now_ns();
+		p->paths_elsewhere = leads_elsewhere(t, p->pid);
+	}
+	return p->paths_elsewhere;
 }
 
 /* NULL: no memory. */
@@ -236,7 +246,7 @@ static struct named *name(struct identity *t, const struct base_buf *key)
 	return n;
 }
 
-static void text_ask(struct identity *t, const struct process *p, const struct driver_load *l,
+static void text_ask(struct identity *t, struct process *p, const struct driver_load *l,
 		     const struct base_buf *key, struct base_id *text, struct base_extent *extent)
 {
 	struct named *n = base_map_get(&t->named, key->data, key->len);
@@ -246,7 +256,7 @@ static void text_ask(struct identity *t, const struct process *p, const struct d
 
 	*text = (struct base_id){ 0 };
 	*extent = n ? n->extent : (struct base_extent){ 0 };
-	if (n && n->roots && !is_elsewhere(t, p->pid))
+	if (n && n->roots && !is_elsewhere(t, p, l))
 		return;
 	r = ask_reader(t, p, l, &id, &found);
 	if (r >= 0 || r == -ETXTBSY)
@@ -264,7 +274,7 @@ static void text_ask(struct identity *t, const struct process *p, const struct d
 	n->roots = found.roots;
 }
 
-void identity_text(struct identity *t, const struct process *p, const struct driver_load *l,
+void identity_text(struct identity *t, struct process *p, const struct driver_load *l,
 		   struct base_id *text, struct base_extent *extent)
 {
 	struct base_buf key = { 0 };

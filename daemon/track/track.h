@@ -62,6 +62,9 @@ struct process {
 	uint64_t execed_ns; /* when its program began: ns since boot; or 0: not known, or as it was
 			       forked */
 	uint64_t known_ns;  /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
+	/* When it was asked last whether its paths lead elsewhere than root's (identity.c); or 0 */
+	uint64_t paths_asked_ns;
+	bool paths_elsewhere;
 	/* Which life it is, as counts tell (instance.c); a source that does not tell leaves it. */
 	uint64_t instance; /* 0: none told yet */
 	uint64_t born_ns;  /* it was forked by then: ns since boot; or 0 */
@@ -224,7 +227,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
  * reader process tells; of a process that is gone, what that build-id at that path had the last
  * time; and where it wants to be. One byte, 0: nothing tells.
  */
-void identity_text(struct identity *t, const struct process *p, const struct driver_load *l,
+void identity_text(struct identity *t, struct process *p, const struct driver_load *l,
 		   struct base_id *text, struct base_extent *extent);
 /* Closes the descriptor of a dump that is not wanted, as reader_release. */
 void identity_release_dump(struct identity *t, const struct reader_dump *dump);

@@ -195,7 +195,7 @@ static struct base_extent extent;
 
 static struct base_id text_of(int32_t pid, const char *path)
 {
-	const struct process who = { .pid = pid, .uid = 1000 };
+	struct process who = { .pid = pid, .uid = 1000 };
 	struct driver_load l = file(path, 0);
 	struct base_id text;
 
@@ -244,6 +244,28 @@ static void text_of_roots(void **state)
 	stand_ins.reader_roots = false;
 	stand_ins.reader_text = forged;
 	assert_true(text_is(getpid(), "/usr/bin/perl", &forged));
+}
+
+/* Where a process's paths lead is asked again for a mapping that is younger than the answer. */
+static void text_of_later_mappings(void **state)
+{
+	struct process moved = { .pid = getpid(), .paths_elsewhere = true, .paths_asked_ns = 10 };
+	struct driver_load l = file("/usr/bin/perl", 0);
+	struct base_id text;
+
+	(void)state;
+	l.id = trial_id(7);
+	l.time_ns = 9;
+	stand_ins.reader_roots = true;
+	for (int i = 0; i < 2; i++)
+		identity_text(t.follow.identity, &moved, &l, &text, &extent);
+	assert_int_equal(stand_ins.nr_asked, 2);
+	l.time_ns = 10;
+	for (int i = 0; i < 2; i++)
+		identity_text(t.follow.identity, &moved, &l, &text, &extent);
+	assert_int_equal(stand_ins.nr_asked, 2);
+	assert_false(moved.paths_elsewhere);
+	assert_true(moved.paths_asked_ns > 10);
 }
 
 /* A process that is gone: as it was the last time, else it is not known. */
@@ -303,6 +325,7 @@ int main(void)
 		TEST(asked_later),
 		TEST(without_reader),
 		TEST(written_over_since),
+		TEST(text_of_later_mappings),
 		TEST(text_of_others),
 		TEST(text_of_roots),
 		TEST(text_of_the_gone),
