@@ -15,6 +15,7 @@
 #include <linux/perf_event.h>
 
 #include "event.h"
+#include "isample.h"
 #include "source.h"
 
 /* ---- counters of one event on one CPU (cpus_linux.c)
@@ -271,6 +272,16 @@ void perf_sampler_account(struct perf_sampler *s, bool received);
 
 /* ---- records (record.c) ---------------------------------------------------------------------- */
 
+/* A piece of bytes, taken from its front. */
+struct perf_bytes {
+	const uint8_t *at;
+	size_t len;
+};
+
+/* False: fewer than @len are left, none is taken. */
+bool perf_take(struct perf_bytes *b, void *to, size_t len);
+bool perf_skip(struct perf_bytes *b, size_t len);
+
 enum perf_what {
 	PERF_SKIP,   /* a record to skip */
 	PERF_SAMPLE, /* count */
@@ -286,6 +297,8 @@ struct perf_record {
 	uint64_t id; /* id of the event that put it into the ring */
 	uint64_t nr;
 	struct driver_count count; /* without event */
+	uint16_t misc;		   /* of a sample's head */
+	struct perf_bytes rest;	   /* of a sample: what lies behind PERF_SAMPLES, in the record */
 	struct driver_load load;   /* path and data point into the record, data at any alignment */
 };
 
@@ -302,6 +315,17 @@ enum driver_mode perf_mode_of(uint16_t misc);
  */
 bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,
 			    struct perf_record *out);
+
+/* ---- instruction samples (insn.c) ------------------------------------------------------------ */
+
+/*
+ * Decodes what the hardware told of the instruction of a sample of the event @a: from the fields
+ * @rest behind its period, in the kernel's order. Nothing known: it told nothing.
+ */
+void perf_insn_parse(enum event_hardware hw, const struct perf_event_attr *a,
+		     const struct perf_bytes *rest, uint16_t misc, struct isample *out);
+/* Tells of a sample whether it was chosen by a count of all operations. */
+void perf_insn_chosen(enum event_hardware hw, const struct perf_event_attr *a, struct isample *out);
 
 /* ---- threads (threads.c) --------------------------------------------------------------------- */
 
