@@ -295,8 +295,9 @@ static struct json_object *json_insn(const struct profdb_profile *p, const struc
 
 	for (int i = 0; i < ISAMPLE_NR_BITS; i++)
 		if (m->known & ISAMPLE_BIT(i))
-			json_object_object_add(bits, isample_bit_name((enum isample_bit)i),
-					       json_object_new_boolean(m->bits & ISAMPLE_BIT(i)));
+			json_object_object_add(
+				bits, isample_bit_name((enum isample_bit)i),
+				json_object_new_boolean((m->bits & ISAMPLE_BIT(i)) != 0));
 	for (int i = 0; i < ISAMPLE_NR_COUNTERS; i++)
 		if (m->known & ISAMPLE_HAS(i))
 			json_object_object_add(sums, isample_counter_name((enum isample_counter)i),

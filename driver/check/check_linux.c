@@ -444,11 +444,11 @@ static void check_told(struct check_report *c)
 
 	event_sysfs_list(NULL, NULL, NULL, note_spe, &spe);
 	if (event_sysfs_number(NULL, "ibs_op", NULL, "type", UINT32_MAX, &max) == 0)
-		check_item(c, name, "yes: AMD's IBS, with -source perf");
+		check_item(c, name, "yes: AMD's IBS (ibs_op, ibs_fetch)");
 	else if (spe)
 		check_item(c, name, "in files of perf record alone: Arm's SPE");
 	else if (event_sysfs_number(NULL, "cpu", "caps", "max_precise", 3, &max) == 0 && max)
-		check_item(c, name, "yes: of precise events, with -source perf");
+		check_item(c, name, "yes: mem-loads:p, mem-stores:p");
 	else
 		check_item(c, name, "no: the hardware tells of none");
 }

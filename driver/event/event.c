@@ -331,6 +331,16 @@ static enum event_hardware hardware_of(const struct parts *p, const char *sysfs,
 	return EVENT_HW_OTHER;
 }
 
+/* IBS by its own name, and the events of Intel's that weigh loads and stores. */
+static bool is_told(const struct parts *p, const struct event_spec *e)
+{
+	const char *name = p->terms ? p->terms : p->head;
+
+	if (e->hardware != EVENT_HW_OTHER)
+		return p->terms && event_hardware_of(p->head) == e->hardware;
+	return e->precise && (!strncmp(name, "mem-loads", 9) || !strncmp(name, "mem-stores", 10));
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* "name=" of a PMU's terms is the name; the modifiers belong to it. */
@@ -374,6 +384,7 @@ int event_parse(const char *text, const char *sysfs, struct event_spec *out, str
 		r = make_precise(text, sysfs, out, err);
 	if (r >= 0)
 		out->hardware = hardware_of(&p, sysfs, out->type);
+	out->told = r >= 0 && is_told(&p, out);
 	return r < 0 ? r : take_name(&p, own_name, out, err);
 }
 

@@ -149,8 +149,8 @@ struct perf_sampler {
 	struct driver *d; /* the driver whose events, stats and description are updated */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint64_t periods[DRIVER_NR_EVENTS]; /* nominal; 0: by frequency */
-	bool in_kernel;			    /* samples run programs, and do not go into rings */
-	int programs[DRIVER_NR_EVENTS];	    /* -1: none */
+	bool in_kernel; /* samples run programs, and do not go into rings, but for some events' */
+	int programs[DRIVER_NR_EVENTS]; /* -1: none */
 	uint64_t frequency, max_rate;
 	size_t ring_len; /* length of the next ring */
 	bool ring_usual; /* no length was asked for, so smaller rings will do */
@@ -204,7 +204,8 @@ int perf_spec_probe(const struct event_spec *spec, int32_t pid, uint64_t frequen
 /*
  * Open @nr events on all CPUs, not yet counting, and announce them in @d (events, nr_events,
  * describe). Tick events get a number, but no perf event. @programs: for each event the descriptor
- * of a program to run (the caller's; it must outlive @s); NULL: samples go into the rings. @why
+ * of a program to run (the caller's; it must outlive @s), -1: its samples go into the rings; NULL:
+ * those of all do. @why
  * stands behind the description. Errors: -DCPI_EUSAGE, -DCPI_ENOEVENTS, with hints. Also after a
  * failure @s must be closed; zeroed memory may be, too.
  */

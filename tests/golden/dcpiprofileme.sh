@@ -61,7 +61,6 @@ fi
 	run dcpitopcounts -db ibs -lines -pm count
 	run dcpilist -db ibs -hot -source -pm load^dcmiss/load,:completed hot app
 	run dcpiprof -db spe -pm mispredict/branch,icmiss
-	run dcpiprof -db spe -i -inlined -pm count
 	run dcpiprof -db spe -by comm -pm count
 	run dcpiprof -db spe -comm app -pm count
 	run dcpilist -db spe -caller main -pm count hot app

@@ -202,14 +202,18 @@ static void hardware_that_tells_of_instructions_is_known(void **state)
 		enum tree tree;
 		const char *text;
 		enum event_hardware hardware;
+		bool told;
 	} of[] = {
-		{ ZEN3, "ibs_op/cnt_ctl=1/", EVENT_HW_IBS_OP },
-		{ ZEN3, "r0c1:p", EVENT_HW_IBS_OP },
-		{ ZEN3, "ibs_fetch//", EVENT_HW_IBS_FETCH },
-		{ ZEN3, "cycles", EVENT_HW_OTHER },
-		{ INTEL, "mem-loads:p", EVENT_HW_OTHER },
-		{ ARM, "arm_spe_0/ts_enable,name=spe/", EVENT_HW_SPE },
-		{ ARM, "cpu_cycles", EVENT_HW_OTHER },
+		{ ZEN3, "ibs_op/cnt_ctl=1/", EVENT_HW_IBS_OP, true },
+		{ ZEN3, "r0c1:p", EVENT_HW_IBS_OP, false },
+		{ ZEN3, "ibs_fetch//", EVENT_HW_IBS_FETCH, true },
+		{ ZEN3, "cycles", EVENT_HW_OTHER, false },
+		{ INTEL, "mem-loads:p", EVENT_HW_OTHER, true },
+		{ INTEL, "cpu/mem-loads,ldlat=30/pp", EVENT_HW_OTHER, true },
+		{ INTEL, "mem-stores", EVENT_HW_OTHER, false },
+		{ INTEL, "cycles:ppp", EVENT_HW_OTHER, false },
+		{ ARM, "arm_spe_0/ts_enable,name=spe/", EVENT_HW_SPE, true },
+		{ ARM, "cpu_cycles", EVENT_HW_OTHER, false },
 	};
 
 	(void)state;
@@ -218,6 +222,7 @@ static void hardware_that_tells_of_instructions_is_known(void **state)
 
 		assert_int_equal(event_parse(of[i].text, tree(of[i].tree), &e, NULL), 0);
 		assert_int_equal(e.hardware, of[i].hardware);
+		assert_int_equal(e.told, of[i].told);
 	}
 }
 

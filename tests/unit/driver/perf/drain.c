@@ -79,6 +79,7 @@ static int open_source(void **state)
 	s->d = &p->base;
 	s->pid = 1;
 	s->why = "";
+	s->programs[0] = -1;
 	s->epoll_fd = epoll_create1(0);
 	s->timer_fd = -1;
 	s->cpus = c = calloc(1, sizeof(*s->cpus));
@@ -319,6 +320,7 @@ static void a_loss_said_by_the_ring_may_be_a_load_event(void **state)
 	drain();
 	expect_stats(3, 3, 3, 0);
 	p->sampler.in_kernel = true;
+	p->sampler.programs[0] = 0;
 	p->base.stats = (struct driver_stats){ 0 };
 	say_lost(2);
 	drain();
@@ -360,6 +362,7 @@ static void a_ring_without_samples_loses_none(void **state)
 
 	(void)state;
 	p->sampler.in_kernel = true;
+	p->sampler.programs[0] = 0;
 	append_nonsense();
 	drain();
 	expect_stats(0, 0, 1, 0);
@@ -410,6 +413,7 @@ static void what_came_somewhere_is_not_missed(void **state)
 	(void)state;
 	s->pid = -1;
 	s->in_kernel = true;
+	s->programs[0] = 0;
 	s->specs[0].clock = true;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 10000;
@@ -430,6 +434,7 @@ static void a_clock_that_stops_misses_nothing(void **state)
 
 	(void)state;
 	s->in_kernel = true;
+	s->programs[0] = 0;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 10000;
 	for (int i = 0; i < 4; i++) {
@@ -449,6 +454,7 @@ static void a_period_is_of_readings_of_one_moment(void **state)
 
 	(void)state;
 	s->in_kernel = true;
+	s->programs[0] = 0;
 	s->events[0].count.now.value = 1000;
 	perf_sampler_received(s, 0, 0, 10);
 	perf_sampler_account(s, true);
