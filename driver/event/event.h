@@ -40,7 +40,7 @@ struct event_spec {
 	unsigned int precise; /* precise_ip, 0 to 3 */
 	bool exclude_user, exclude_kernel, exclude_hv;
 	enum event_hardware hardware;
-	bool told; /* asked for by a name that says that more is wanted than the address */
+	bool told;	/* asked for by a name that says that more is wanted than the address */
 	uint64_t slots; /* bit i: has its turn with slot i; events of one slot count together */
 };
 
