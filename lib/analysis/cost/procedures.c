@@ -48,8 +48,11 @@ static uint64_t retired(const struct analysis *a, const struct analysis_image *a
 
 static uint64_t samples(const struct analysis *a, const struct analysis_image *ai, size_t event)
 {
-	if (estimate_by_retired(a, event))
-		return retired(a, ai, event);
+	if (estimate_by_retired(a, event)) {
+		uint64_t nr = retired(a, ai, event);
+
+		return nr < ESTIMATE_MIN_SAMPLES ? 0 : nr;
+	}
 	return ai ? ai->count[event] : a->events[event].sum;
 }
 

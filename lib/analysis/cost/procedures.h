@@ -10,9 +10,9 @@
 
 /*
  * Returns the index in @a of the event that determines frequencies best: one of neither time nor
- * instructions for its retired instruction samples, else one of instructions, else the event of
- * time with the most samples in @ai, or in all images (@ai NULL, or without such samples). -ENOENT:
- * there is none.
+ * instructions for its retired instruction samples, if these are 25, else one of instructions, else
+ * the event of time with the most samples in @ai, or in all images (@ai NULL, or without such
+ * samples). -ENOENT: there is none.
  */
 int estimate_event(const struct analysis *a, const struct analysis_image *ai);
 /* Was this one, which that returned, chosen for its instruction samples? */

@@ -80,7 +80,7 @@ static void test_retired(void **state)
 					   { .name = "ibs_op/cnt_ctl=1/", .sum = 430 },
 					   { .name = "ibs_op//", .sum = 970 } };
 	uint64_t counts[] = { 5000, 430, 970 };
-	struct analysis_image ai = { .count = counts, .event_of = { 0, 1, 2 } };
+	struct analysis_image ai = { .count = counts, .event_of = { 0, 1, 2 } }, few = ai;
 	struct analysis_image *images[] = { &ai };
 	struct analysis a = { .events = events, .nr_events = 3, .images = images, .nr_images = 1 };
 
@@ -96,6 +96,14 @@ static void test_retired(void **state)
 	assert_int_equal(estimate_event(&a, NULL), 1);
 	assert_true(estimate_by_retired(&a, 1));
 	assert_false(estimate_by_retired(&a, 0));
+	/* Of an image that has too few of them, other events tell more. */
+	few.profile = profdb_profile_new(PROFDB_FILE, NULL, "/opt/app/few");
+	assert_non_null(few.profile);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(profdb_profile_event_add(few.profile, events[i].name, 1000), i);
+	assert_int_equal(profdb_profile_insn_add(few.profile, &told[1]), 0);
+	assert_int_equal(estimate_event(&a, &few), 0);
+	profdb_profile_free(few.profile);
 	/* Where the event is not chosen. */
 	ai.event_of[1] = SIZE_MAX;
 	assert_int_equal(estimate_event(&a, &ai), 0);
