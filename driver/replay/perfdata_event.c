@@ -33,6 +33,8 @@ static bool never_samples(const struct perf_event_attr *a)
 	return a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_DUMMY;
 }
 
+enum { CONFIG3_AT = 128 }; /* bytes from the beginning of the attributes (Linux 6.3) */
+
 int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len, const void *ids,
 			size_t nr_ids)
 {
@@ -51,6 +53,8 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 	ev = &e->v[e->nr++];
 	*ev = (struct perfdata_event){ .index = -1 };
 	memcpy(&ev->attr, attr, len < sizeof(ev->attr) ? len : sizeof(ev->attr));
+	if (len >= CONFIG3_AT + sizeof(ev->config3))
+		memcpy(&ev->config3, (const uint8_t *)attr + CONFIG3_AT, sizeof(ev->config3));
 	e->lost_counted |= (ev->attr.read_format & PERF_FORMAT_LOST) != 0;
 	e->has_build_ids |= ev->attr.build_id;
 	e->nr_sampling += !never_samples(&ev->attr);

@@ -80,6 +80,7 @@ void perfdata_stream_close(struct perfdata_stream *s);
 struct perfdata_event {
 	struct perf_event_attr attr;
 	enum event_hardware pmu; /* the hardware that it is of */
+	uint64_t config3;	 /* newer than the headers that this is built with */
 	char name[128];		 /* as perf calls it; empty: it did not say */
 	int index;		 /* as announced by the driver; -1: it never samples */
 	uint64_t period_sum, nr_periods;

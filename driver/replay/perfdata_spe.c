@@ -84,6 +84,9 @@ static int keep(struct perfdata *p, const struct isample_spe *s)
 	if (s->bad)
 		return perfdata_sample_bad(p, t->event);
 	perf_insn_chosen(t->event->pmu, &t->event->attr, &insn);
+	/* An inverse filter. */
+	if (t->event->config3)
+		isample_tell(&insn, ISAMPLE_BYCOUNT, false);
 	if (t->mult && s->has_time)
 		c.time_ns = time_of(t, s->time);
 	/* Thread 0 is the idle task, which never runs in user mode. */

@@ -7,7 +7,7 @@ set -eu
 support=$DCPI_SRC/tests/support
 python3 "$support/insn_files.py" . "$app/app" measured
 touch -d @1700000000 ./*.data
-for name in ops trace cycles; do
+for name in ops trace filtered cycles; do
 	"$DCPI_BIN/dcpid" -quiet -replay $name.data -platform test $name
 done
 {
@@ -23,6 +23,7 @@ done
 	run dcpi2bb -db ops app hot
 	run dcpiprof -db ops -pm count,taken,:inflight/count
 	run dcpiprof -db trace -i -csl -pm bycount^retired,bycount^!retired -keep 50
+	run dcpiprof -db filtered -no_header -pm bycount,!bycount
 	run dcpicat trace/202311142213/test/app.*
 } >out
 compare measured

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Files of perf's with instruction samples, made from known facts: insn_files.py FOLDER ELF [good] writes ibs.data, pebs.data
-and spe.data, whose samples lie in two procedures of the file ELF, and beside each FACTS.json: for each sample its
-offset, the bits that its hardware tells, and its counters. insn_files.py FOLDER ELF measured writes ops.data,
-cycles.data and trace.data: how often each instruction of a procedure ran is known, and how many cycles that took. The formats are those of AMD's and Arm's manuals and of
-<linux/perf_event.h>; nothing here knows how they are read. With "good" no record is cut, and none lies.
+Files of perf's with instruction samples, made from known facts: insn_files.py FOLDER ELF [good] writes ibs.data,
+pebs.data and spe.data, whose samples lie in two procedures of the file ELF, and beside each FACTS.json: for each sample
+its offset, the bits that its hardware tells, and its counters. insn_files.py FOLDER ELF measured writes ops.data,
+cycles.data, trace.data and filtered.data: how often each instruction of a procedure ran is known, and how many cycles
+that took. The formats are those of AMD's and Arm's manuals and of <linux/perf_event.h>; nothing here knows how they are
+read. With "good" no record is cut, and none lies.
 """
 import json
 import random
@@ -44,6 +45,7 @@ class File:
     def __init__(self, cpuid, arch):
         self.events, self.records, self.time = [], b"", 1000000
         self.cpuid, self.arch = cpuid, arch
+        self.more = b""  # of attributes, behind those of Linux 6.1
 
     def event(self, name, kind, sample_type, config=0):
         self.events.append((name, attr(kind, sample_type | IP | TID | TIME | CPU | PERIOD | IDENTIFIER, config),
@@ -70,9 +72,9 @@ class File:
         self.add(9, misc, body + more)
 
     def features(self):
-        desc = struct.pack("<II", len(self.events), 128)
+        desc = struct.pack("<II", len(self.events), 128 + len(self.more))
         for name, a, number in self.events:
-            desc += a + struct.pack("<I", 1) + text(name) + struct.pack("<Q", number)
+            desc += a + self.more + struct.pack("<I", 1) + text(name) + struct.pack("<Q", number)
         pmus = struct.pack("<I", 3) + b"".join(
             struct.pack("<I", n) + text(s)
             for n, s in ((IBS_FETCH, "ibs_fetch"), (IBS_OP, "ibs_op"), (SPE, "arm_spe_0")))
@@ -81,10 +83,10 @@ class File:
 
     def write(self, path):
         ids = b"".join(struct.pack("<Q", e[2]) for e in self.events)
-        attrs = b"".join(a + struct.pack("<QQ", 104 + 8 * i, 8) for i, (_, a, _) in enumerate(self.events))
+        attrs = b"".join(a + self.more + struct.pack("<QQ", 104 + 8 * i, 8) for i, (_, a, _) in enumerate(self.events))
         features, start = self.features(), 104 + len(ids) + len(attrs)
         bits = sum(1 << f for f in features)
-        head = b"PERFILE2" + struct.pack("<QQQQQQQQ", 104, 144, 104 + len(ids), len(attrs), start,
+        head = b"PERFILE2" + struct.pack("<QQQQQQQQ", 104, 144 + len(self.more), 104 + len(ids), len(attrs), start,
                                          len(self.records), 0, 0)
         head += struct.pack("<QQQQ", bits, 0, 0, 0)
         at, table, data = start + len(self.records) + 16 * len(features), b"", b""
@@ -356,9 +358,10 @@ def make_ops(start, begin, config):
     return f
 
 
-def make_trace(start, begin):
-    """One operation in 1,000, and of the loop's branch 500 that did not retire."""
+def make_trace(start, begin, config3=0):
+    """One operation in 1,000, and of the loop's branch 500 that did not retire. @config3: a filter of Linux 6.3."""
     f = File("0x00000000410fd0c0", "aarch64")
+    f.more = struct.pack("<Q", config3)
     f.event("arm_spe_0//", SPE, 0)
     cycles = f.event("cycles", 0, 0)
     f.add(70, 0, struct.pack("<IIQQ", 4, 0, SPE, 0))
@@ -379,6 +382,7 @@ def make_measured(folder, start, begin):
     make_ops(start, begin, 1 << 19).write(f"{folder}/ops.data")
     make_ops(start, begin, 0).write(f"{folder}/cycles.data")
     make_trace(start, begin).write(f"{folder}/trace.data")
+    make_trace(start, begin, 2).write(f"{folder}/filtered.data")
     with open(f"{folder}/ran.json", "w", encoding="utf-8") as out:
         json.dump({i: (1000 * ran, cycles / ran) for i, (ran, cycles) in RAN.items()}, out)
 
