@@ -15,7 +15,7 @@
 #include "tools.h"
 
 static struct {
-	bool json, edge_counts;
+	bool json, edge_counts, insns;
 	const char *event, *format, *output;
 } opt;
 
@@ -24,6 +24,10 @@ static const struct base_opt options[] = {
 	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print JSON (dcpijson(5)).", 0, 0 },
 	{ "moves", BASE_OPT_FLAG, &opt.edge_counts, NULL,
 	  "Also where traces went (dcpid -vwindows), each way with how often.", 0, 0 },
+	{ "insns", BASE_OPT_FLAG, &opt.insns, NULL,
+	  "Also what the hardware told of sampled instructions (dcpiprofileme), each combination "
+	  "with how often.",
+	  0, 0 },
 	{ "output", BASE_OPT_STRING, &opt.output, "FILE",
 	  "Print nothing; write a profile file. Several profiles of one image are added up.", 0,
 	  0 },
@@ -217,6 +221,112 @@ static void print_edges(const struct profdb_profile *p)
 	}
 }
 
+/* ---- instruction samples --------------------------------------------------------------------- */
+
+/* Those of an event. */
+struct insns_sum {
+	uint64_t samples, placeless;
+	size_t nr;
+};
+
+static struct insns_sum sum_insns(const struct profdb_profile *p, size_t event)
+{
+	struct insns_sum sum = { 0 };
+
+	for (size_t i = 0; i < profdb_profile_nr_insns(p); i++) {
+		const struct profdb_insn *m = profdb_profile_insn(p, i);
+
+		if (m->event != event)
+			continue;
+		sum.nr++;
+		sum.samples += m->count;
+		sum.placeless += m->off == PROFDB_OUTSIDE ? m->count : 0;
+	}
+	return sum;
+}
+
+static void print_insns_sums(const struct profdb_profile *p, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		struct insns_sum sum = sum_insns(p, i);
+
+		if (!sum.nr)
+			continue;
+		printf("%-10s %s: %" PRIu64 " samples told of, in %zu combinations", "insns",
+		       profdb_profile_event(p, i)->name, sum.samples, sum.nr);
+		if (sum.placeless)
+			printf("; for %" PRIu64 " there was no room", sum.placeless);
+		putchar('\n');
+	}
+}
+
+/* "retired !taken inflight=120" */
+static void print_told(const struct profdb_insn *m)
+{
+	for (int i = 0; i < ISAMPLE_NR_BITS; i++)
+		if (m->known & ISAMPLE_BIT(i))
+			printf(" %s%s", m->bits & ISAMPLE_BIT(i) ? "" : "!",
+			       isample_bit_name((enum isample_bit)i));
+	for (int i = 0; i < ISAMPLE_NR_COUNTERS; i++)
+		if (m->known & ISAMPLE_HAS(i))
+			printf(" %s=%" PRIu64, isample_counter_name((enum isample_counter)i),
+			       m->sum[i]);
+}
+
+static void print_insns(const struct profdb_profile *p, size_t first, size_t end)
+{
+	for (size_t i = 0; i < profdb_profile_nr_insns(p); i++) {
+		const struct profdb_insn *m = profdb_profile_insn(p, i);
+
+		if (m->event < first || m->event >= end)
+			continue;
+		fputs("insn ", stdout);
+		print_place(m->off);
+		printf("%s %" PRIu64, profdb_profile_event(p, m->event)->name, m->count);
+		print_told(m);
+		putchar('\n');
+	}
+}
+
+static struct json_object *json_insn(const struct profdb_profile *p, const struct profdb_insn *m)
+{
+	struct json_object *o = json_object_new_object(), *bits = json_object_new_object();
+	struct json_object *sums = json_object_new_object();
+
+	for (int i = 0; i < ISAMPLE_NR_BITS; i++)
+		if (m->known & ISAMPLE_BIT(i))
+			json_object_object_add(
+				bits, isample_bit_name((enum isample_bit)i),
+				json_object_new_boolean((m->bits & ISAMPLE_BIT(i)) != 0));
+	for (int i = 0; i < ISAMPLE_NR_COUNTERS; i++)
+		if (m->known & ISAMPLE_HAS(i))
+			json_object_object_add(sums, isample_counter_name((enum isample_counter)i),
+					       json_object_new_uint64(m->sum[i]));
+	json_object_object_add(o, "offset",
+			       m->off == PROFDB_OUTSIDE ? NULL : json_object_new_uint64(m->off));
+	json_object_object_add(o, "event", cat_text_json(profdb_profile_event(p, m->event)->name));
+	json_object_object_add(o, "samples", json_object_new_uint64(m->count));
+	json_object_object_add(o, "bits", bits);
+	json_object_object_add(o, "sums", sums);
+	return o;
+}
+
+static struct json_object *json_insns(const struct profdb_profile *p, size_t first, size_t end)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < profdb_profile_nr_insns(p); i++) {
+		const struct profdb_insn *m = profdb_profile_insn(p, i);
+
+		if (m->event >= first && m->event < end)
+			json_object_array_add(list, json_insn(p, m));
+	}
+	return list;
+}
+
+/* ---- counts ------------------------------------------------------------------------------------
+ */
+
 static bool has_counts(const struct profdb_entry *e, size_t first, size_t end)
 {
 	for (size_t i = first; i < end; i++) {
@@ -365,6 +475,8 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	json_object_object_add(o, "rows", json_rows(p, first, end));
 	if (profdb_profile_nr_edges(p))
 		json_object_object_add(o, "moves", json_edges(p));
+	if (opt.insns)
+		json_object_object_add(o, "insns", json_insns(p, first, end));
 	return o;
 }
 
@@ -443,9 +555,12 @@ static int show_profile(const char *file, const struct profdb_profile *p, struct
 	print_header(file, p);
 	print_events(p, first, end);
 	print_edges_sum(p);
+	print_insns_sums(p, first, end);
 	print_rows(p, first, end);
 	if (opt.edge_counts)
 		print_edges(p);
+	if (opt.insns)
+		print_insns(p, first, end);
 	return 0;
 }
 
@@ -672,9 +787,11 @@ int dcpicat_main(int argc, char **argv)
 		r = base_fail(&err, -DCPI_EUSAGE, "-format needs -output");
 		base_hint(&err, "give the file to be written: -output FILE");
 	}
-	if (r >= 0 && (opt.json || opt.edge_counts) && opt.output)
+	if (r >= 0 && (opt.json || opt.edge_counts || opt.insns) && opt.output)
 		r = base_fail(&err, -DCPI_EUSAGE, "%s prints, -output does not",
-			      opt.json ? "-json" : "-moves");
+			      opt.json	  ? "-json"
+			      : opt.insns ? "-insns"
+					  : "-moves");
 	if (r < 0)
 		return fail(&err);
 	return opt.output ? convert(argc, argv) : show_all(argc, argv);

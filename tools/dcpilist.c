@@ -8,6 +8,7 @@ static struct list_options opt = { .values = { VALUED_DEFAULTS } };
 
 static const struct base_opt options[] = {
 	LIST_OPTIONS(sel, opt),
+	PROFILEME_OPTION(opt.metrics, "Columns of instruction samples too"),
 	SELECT_OPTION_CALLER(sel),
 	SELECT_OPTION_UNCHECKED(sel),
 	{ 0 },

@@ -8,6 +8,7 @@
 #include "by.h"
 #include "fleet.h"
 #include "inclusive.h"
+#include "profileme.h"
 #include "progress.h"
 #include "report.h"
 #include "rows.h"
@@ -17,7 +18,7 @@ static struct select sel;
 static const char *sort_event;
 static double keep = 100;
 static bool by_image, inlined, no_header, csl, with_total, no_idle;
-static const char *by;
+static const char *by, *metrics;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -52,6 +53,7 @@ static const struct base_opt options[] = {
 	  "Only the first lines that make up PERCENT of the samples; the rest is one line "
 	  "'others'.",
 	  0, 100 },
+	PROFILEME_OPTION(metrics, "Columns of instruction samples too"),
 	TERMINAL_OPTION_ALL,
 	{ "csl", BASE_OPT_FLAG, &csl, NULL,
 	  "Print comma-separated values for spreadsheets: the table alone, its heads first.", 0,
@@ -81,6 +83,9 @@ static const struct base_cmd cmd = {
 			  "The procedures of a service and its children, kernel included." },
 			{ "dcpiprof -total -s total -keep 90",
 			  "The procedures with most samples in what they called." },
+			{ "dcpiprof -pm load^dcmiss/load,mispredict/branch",
+			  "How many of their loads missed the cache, and of their branches were "
+			  "predicted wrongly, where the hardware told." },
 			{ "dcpiprof hello",
 			  "The procedures of an image, or of all pseudo-images of the facility "
 			  "'hello'." },
@@ -92,8 +97,9 @@ static const struct base_cmd cmd = {
 struct profile {
 	struct analysis *a;
 	struct analysis_rows rows;
-	struct callpaths paths; /* with -total */
-	bool *used;		/* indexed by operand: it names an image */
+	struct callpaths paths;		/* with -total */
+	struct isample_columns columns; /* with -pm */
+	bool *used;			/* indexed by operand: it names an image */
 	int nr_operands;
 	char **operands;
 	size_t event;	/* sorted by */
@@ -142,6 +148,7 @@ static int collect(struct profile *p, struct base_err *err)
 
 	p->rows.apart = sel.apart;
 	p->rows.inlined = inlined;
+	p->rows.columns = p->columns.nr ? &p->columns : NULL;
 	for (size_t i = 0; i < p->a->nr_images && r >= 0; i++) {
 		struct analysis_image *ai = p->a->images[i];
 
@@ -218,6 +225,17 @@ static void put_counts(const struct profile *p, struct table *t, const uint64_t 
 			report_cells(t, count[e], total[e]);
 }
 
+/* The columns of instruction samples, of the rows from @from up to @to together. */
+static void put_told(const struct profile *p, struct table *t, size_t from, size_t to)
+{
+	struct told_values v = { 0 };
+
+	for (size_t i = from; i < to && p->columns.nr; i++)
+		if (p->rows.v[i].told)
+			told_join(&p->columns, p->rows.v[i].told, &v);
+	profileme_cells(&p->columns, &v, t);
+}
+
 static void put_names(struct table *t, const char *procedure, const char *image)
 {
 	if (!by_image)
@@ -244,6 +262,7 @@ static void put_heads(const struct profile *p, struct table *t)
 		table_column(t, false, a->events[e].name);
 		table_column(t, false, "%");
 	}
+	profileme_heads(&p->columns, t);
 	if (!by_image)
 		table_column(t, true, "procedure");
 	table_column(t, true, "image");
@@ -300,15 +319,18 @@ static void put_rows(const struct profile *p, struct table *t)
 
 		sum += row->count[p->event];
 		put_counts(p, t, row->count, row->total, &sum, seconds_of(p, row));
+		put_told(p, t, i, i + 1);
 		put_procedure(t, row);
 	}
 	if (p->nr_kept < p->rows.nr) {
 		others(p, rest);
 		sum += rest[p->event];
 		put_counts(p, t, rest, NULL, &sum, seconds_from(p, p->nr_kept));
+		put_told(p, t, p->nr_kept, p->rows.nr);
 		put_names(t, "others", "");
 	}
 	put_counts(p, t, p->rows.total, NULL, NULL, seconds_from(p, 0));
+	put_told(p, t, 0, p->rows.nr);
 	put_names(t, "total", "");
 }
 
@@ -341,6 +363,13 @@ static int print_text(const struct profile *p, struct base_err *err)
 static struct json_object *json_inlined(const struct analysis_row *row)
 {
 	return report_json_text(row->inlined ? demangle_shown(row->inlined) : NULL);
+}
+
+static struct json_object *json_told(const struct profile *p, const struct analysis_row *row)
+{
+	static const struct told_values none;
+
+	return profileme_json(&p->columns, row->told ? row->told : &none);
 }
 
 static struct json_object *json_row(const struct profile *p, const struct analysis_row *row)
@@ -377,6 +406,8 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 	json_object_object_add(o, "samples", report_json_counts(p->a, row->count));
 	if (with_total)
 		json_object_object_add(o, "total", report_json_counts(p->a, row->total));
+	if (p->columns.nr)
+		json_object_object_add(o, "instruction_samples", json_told(p, row));
 	return o;
 }
 
@@ -438,9 +469,10 @@ static int check(struct base_err *err)
 				 by_image ? "i"
 				 : by	  ? "by"
 					  : "total");
-	if (by && (by_image || with_total || sel.callers.nr || sel.apart))
+	if (by && (by_image || with_total || sel.callers.nr || sel.apart || metrics))
 		return base_fail(err, -DCPI_EUSAGE, "-by and -%s exclude each other",
 				 by_image	  ? "i"
+				 : metrics	  ? "pm"
 				 : with_total	  ? "total"
 				 : sel.callers.nr ? "caller"
 						  : "pids");
@@ -468,12 +500,14 @@ static int run(int nr, char **what, struct base_err *err)
 
 	if (r < 0 || by)
 		return r < 0 ? r : run_by(nr, what, err);
-	r = fleet_use(&sel, detail(), nr, what, err);
+	r = profileme_begin(&sel, metrics, &p.columns, err);
+	if (r >= 0)
+		r = fleet_use(&sel, detail(), nr, what, err);
 	if (r < 0)
 		return r;
 	p.used = calloc((size_t)nr + 1, sizeof(*p.used));
-	sel.sums = by_image && !with_total && !select_workload(&sel);
-	sel.whole = with_total;
+	sel.sums = by_image && !with_total && !metrics && !select_workload(&sel);
+	sel.whole = with_total || metrics;
 	r = p.used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)
 		r = choose_event(&p, err);

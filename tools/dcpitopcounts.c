@@ -98,11 +98,9 @@ static void release_sources(struct base_map *sources)
 
 static int parse_metrics(struct counts *x, struct base_err *err)
 {
-	if (!metrics)
-		return 0;
-	if (by_line)
+	if (metrics && by_line)
 		return base_fail(err, -DCPI_EUSAGE, "-pm and -lines exclude each other");
-	return isample_columns_parse(&x->columns, metrics, err);
+	return profileme_begin(&sel, metrics, &x->columns, err);
 }
 
 static int gather(struct counts *x, int nr, char **what, struct base_err *err)
@@ -222,13 +220,9 @@ static void put_metrics(const struct counts *x, struct table *t, const struct to
 {
 	struct told_values v = { 0 };
 
-	if (row) {
+	if (row)
 		told_add(&x->columns, row->image, row->off, row->off, &v);
-		profileme_cells(&x->columns, &v, t);
-		return;
-	}
-	for (size_t i = 0; i < x->columns.nr; i++)
-		table_cell(t, "%s", "");
+	profileme_cells(&x->columns, row ? &v : NULL, t);
 }
 
 static void put_row(struct counts *x, struct table *t, const struct top_row *row,

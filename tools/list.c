@@ -42,6 +42,12 @@ size_t list_sum_line(const struct list *x, size_t from, uint64_t *sum)
 	return i;
 }
 
+void list_tell(const struct list *x, const struct analysis_unit *u, struct told_values *sum)
+{
+	if (x->columns.nr)
+		told_add_unit(&x->columns, x->l, u, sum);
+}
+
 struct valued_insn list_insn(const struct list *x, const struct analysis_unit *u)
 {
 	uint64_t off = u ? u->vaddr - x->l->symbol.vaddr : 0;
@@ -269,8 +275,10 @@ static int run(const struct base_cmd *cmd, const struct select *sel, const struc
 	struct list x = { .opt = opt };
 	struct select own = *sel; /* it may be of a copy */
 	int from = opt->all || !nr ? 0 : 1;
-	int code = BASE_EXIT_OK, r = fleet_use(&own, FLEET_OFFSET, nr - from, what + from, err);
+	int code = BASE_EXIT_OK, r = profileme_begin(&own, opt->metrics, &x.columns, err);
 
+	if (r >= 0)
+		r = fleet_use(&own, FLEET_OFFSET, nr - from, what + from, err);
 	if (r >= 0)
 		r = report_open(&own, &x.a, err);
 	if (r >= 0 && valued_wanted(&opt->values))

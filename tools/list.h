@@ -7,6 +7,7 @@
 #define DCPI_LIST_H
 
 #include "listing_freq.h"
+#include "profileme.h"
 #include "report.h"
 #include "select.h"
 #include "valued.h"
@@ -19,8 +20,9 @@ struct list_source {
 struct list_options {
 	bool as_asm, as_source, as_both; /* else what is there decides */
 	bool in_order, bytes, freq, no_freq, hot, no_header;
-	bool all;    /* procedures of the images that are operands */
-	bool valued; /* values even where nobody says whose */
+	bool all;	     /* procedures of the images that are operands */
+	bool valued;	     /* values even where nobody says whose */
+	const char *metrics; /* columns of instruction samples; NULL: none */
 	struct valued_options values;
 };
 
@@ -79,6 +81,7 @@ struct list {
 	double freq_unit;	  /* by which it is multiplied there */
 	struct valued valued;
 	struct hotlists_listing values; /* v is NULL where they are not shown */
+	struct isample_columns columns; /* of instruction samples */
 	struct table t;
 	bool is_source;	       /* it is in order of source lines or shows them alone */
 	struct list_row *rows; /* those of the table */
@@ -93,6 +96,9 @@ bool list_source_text(const struct image_source *src, unsigned int line, size_t 
 		      size_t text_len);
 /* Sum of a line's units by event (ANALYSIS_NR_EVENTS); returns the index behind them. */
 size_t list_sum_line(const struct list *x, size_t from, uint64_t *sum);
+
+/* Adds what is told at the unit to @sum, where there are such columns. */
+void list_tell(const struct list *x, const struct analysis_unit *u, struct told_values *sum);
 
 /* The unit's bytes; @u may be NULL. */
 struct valued_insn list_insn(const struct list *x, const struct analysis_unit *u);

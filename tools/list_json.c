@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "list.h"
+#include "procedures.h"
 
 static struct json_object *json_place(const struct list *x, const struct analysis_unit *u,
 				      struct json_object *o)
@@ -61,6 +62,12 @@ static void json_values(struct list *x, const struct analysis_unit *u, struct js
 					   &x->values.v[u - x->l->units]));
 }
 
+static void json_told(const struct list *x, const struct told_values *told, struct json_object *o)
+{
+	if (x->columns.nr)
+		json_object_object_add(o, "instruction_samples", profileme_json(&x->columns, told));
+}
+
 static struct json_object *json_unit(struct list *x, const struct analysis_unit *u)
 {
 	static const char *const kinds[] = {
@@ -70,6 +77,7 @@ static struct json_object *json_unit(struct list *x, const struct analysis_unit 
 	};
 	struct json_object *o = json_object_new_object();
 	uint64_t off = u->vaddr - x->l->symbol.vaddr;
+	struct told_values told = { 0 };
 	char text[512], bytes[64] = "";
 
 	for (uint32_t i = 0; i < u->len && i < 16; i++)
@@ -87,11 +95,14 @@ static struct json_object *json_unit(struct list *x, const struct analysis_unit 
 		json_freq(x, &x->freq.v[u - x->l->units], o);
 	if (x->values.v)
 		json_values(x, u, o);
+	list_tell(x, u, &told);
+	json_told(x, &told, o);
 	return o;
 }
 
 static struct json_object *json_line(const struct list *x, const struct analysis_unit *u,
-				     const uint64_t *sum, const struct listing_freq_unit *freq)
+				     const uint64_t *sum, const struct listing_freq_unit *freq,
+				     const struct told_values *told)
 {
 	const struct image_source *src = x->sources[u->file].text;
 	struct json_object *o = json_place(x, u, json_object_new_object());
@@ -102,6 +113,7 @@ static struct json_object *json_line(const struct list *x, const struct analysis
 	json_object_object_add(o, "samples", report_json_counts(x->a, sum));
 	if (x->freq.v)
 		json_freq(x, freq, o);
+	json_told(x, told, o);
 	return o;
 }
 
@@ -115,6 +127,8 @@ static struct json_object *json_freq_head(const struct list *x)
 		return NULL;
 	o = json_object_new_object();
 	json_object_object_add(o, "from", report_json_text(x->a->events[f->event].name));
+	if (estimate_by_retired(x->a, f->event))
+		json_object_object_add(o, "measured", json_object_new_boolean(true));
 	json_object_object_add(o, "executions", json_object_new_boolean(f->absolute));
 	if (f->traces)
 		json_object_object_add(o, "windows", json_object_new_uint64(f->traces));
@@ -135,11 +149,14 @@ struct json_object *list_json(struct list *x)
 		json_object_array_add(units, json_unit(x, &x->l->units[i]));
 	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
 		struct listing_freq_unit freq = { 0 };
+		struct told_values told = { 0 };
 
 		next = list_sum_line(x, i, sum);
-		for (size_t k = i; k < next; k++)
+		for (size_t k = i; k < next; k++) {
 			list_join_freq(x, x->by_line[k], &freq);
-		json_object_array_add(lines, json_line(x, x->by_line[i], sum, &freq));
+			list_tell(x, x->by_line[k], &told);
+		}
+		json_object_array_add(lines, json_line(x, x->by_line[i], sum, &freq, &told));
 	}
 	report_json_procedure(root, x->l->symbol.name);
 	json_object_object_add(root, "address", report_json_hex(x->l->symbol.vaddr));

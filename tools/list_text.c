@@ -6,6 +6,7 @@
 
 #include "estimation.h"
 #include "list.h"
+#include "procedures.h"
 
 /* Source lines that are shown without code between two that have some. */
 enum { CONTEXT_LINES = 6 };
@@ -79,6 +80,12 @@ static void put_counts(struct list *x, const uint64_t *count, const struct listi
 	put_freq(x, f);
 }
 
+/* @told: NULL where the row stands for no samples. */
+static void put_told(struct list *x, const struct told_values *told)
+{
+	profileme_cells(&x->columns, told, &x->t);
+}
+
 static void put_bytes(struct list *x, const struct analysis_unit *u)
 {
 	char text[64] = "";
@@ -108,6 +115,7 @@ static void put_note(struct list *x, enum list_level level, const char *where, c
 {
 	note_row(x, level, NULL);
 	put_counts(x, NULL, NULL);
+	put_told(x, NULL);
 	table_cell(&x->t, "%s", where);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
@@ -116,10 +124,13 @@ static void put_note(struct list *x, enum list_level level, const char *where, c
 
 static void put_unit(struct list *x, const struct analysis_unit *u, const char *indent)
 {
+	struct told_values told = { 0 };
 	char text[512];
 
+	list_tell(x, u, &told);
 	note_row(x, LIST_BODY, u->count);
 	put_counts(x, u->count, x->freq.v ? &x->freq.v[u - x->l->units] : NULL);
+	put_told(x, &told);
 	table_cell(&x->t, "%s0x%" PRIx64 " +0x%" PRIx64, indent, u->vaddr,
 		   u->vaddr - x->l->symbol.vaddr);
 	put_bytes(x, u);
@@ -134,8 +145,15 @@ static enum list_level line_level(const struct list *x)
 	return x->opt->as_both ? LIST_LINE : LIST_BODY;
 }
 
-static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count,
-		     const struct listing_freq_unit *f)
+/* What the instructions of a source line come to. */
+struct line_sum {
+	uint64_t count[ANALYSIS_NR_EVENTS];
+	struct listing_freq_unit freq;
+	struct told_values told;
+};
+
+/* @sum: NULL of a line without code. */
+static void put_line(struct list *x, uint32_t file, unsigned int line, const struct line_sum *sum)
 {
 	const struct list_source *s = &x->sources[file];
 	char text[1024];
@@ -144,18 +162,20 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 		snprintf(text, sizeof(text), "(source not found)");
 	else if (!list_source_text(s->text, line, s->indent, text, sizeof(text)))
 		snprintf(text, sizeof(text), "(no such line in the source)");
-	note_row(x, line_level(x), count);
-	put_counts(x, count, f);
+	note_row(x, line_level(x), sum ? sum->count : NULL);
+	put_counts(x, sum ? sum->count : NULL, sum ? &sum->freq : NULL);
+	put_told(x, sum ? &sum->told : NULL);
 	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
 	put_values(x, NULL);
 }
 
-static void put_unlined(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
+static void put_unlined(struct list *x, const struct line_sum *sum, bool freq)
 {
-	note_row(x, line_level(x), count);
-	put_counts(x, count, f);
+	note_row(x, line_level(x), sum->count);
+	put_counts(x, sum->count, freq ? &sum->freq : NULL);
+	put_told(x, &sum->told);
 	table_cell(&x->t, "%s", "");
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", "(no source line)");
@@ -259,24 +279,31 @@ static void put_between(struct list *x, const struct analysis_unit *last,
 		return;
 	}
 	for (unsigned int line = last->line + 1; line < next->line; line++)
-		put_line(x, next->file, line, NULL, NULL);
+		put_line(x, next->file, line, NULL);
+}
+
+/* All but the counts. */
+static void join_unit(const struct list *x, const struct analysis_unit *u, struct line_sum *sum)
+{
+	list_join_freq(x, u, &sum->freq);
+	list_tell(x, u, &sum->told);
 }
 
 static void put_source(struct list *x, bool instructions)
 {
-	uint64_t sum[ANALYSIS_NR_EVENTS], none[ANALYSIS_NR_EVENTS] = { 0 };
 	const struct analysis_unit *last = NULL;
+	struct line_sum none = { 0 };
 	bool unlined = false;
 
 	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
 		const struct analysis_unit *u = x->by_line[i];
-		struct listing_freq_unit freq = { 0 };
+		struct line_sum sum = { 0 };
 
-		next = list_sum_line(x, i, sum);
+		next = list_sum_line(x, i, sum.count);
 		put_between(x, last, u);
 		for (size_t k = i; k < next; k++)
-			list_join_freq(x, x->by_line[k], &freq);
-		put_line(x, u->file, u->line, sum, &freq);
+			join_unit(x, x->by_line[k], &sum);
+		put_line(x, u->file, u->line, &sum);
 		if (instructions)
 			put_units(x, i, next);
 		last = u;
@@ -286,11 +313,13 @@ static void put_source(struct list *x, bool instructions)
 
 		unlined |= !u->line;
 		for (size_t e = 0; !u->line && u->count && e < x->a->nr_events; e++)
-			none[e] += u->count[e];
+			none.count[e] += u->count[e];
+		if (!u->line)
+			list_tell(x, u, &none.told);
 	}
 	if (!unlined)
 		return;
-	put_unlined(x, none, NULL);
+	put_unlined(x, &none, false);
 	for (size_t i = 0; instructions && i < x->l->nr_units; i++)
 		if (!x->l->units[i].line)
 			put_unit(x, &x->l->units[i], "  ");
@@ -315,19 +344,17 @@ static size_t sum_run(const struct list *x, size_t from, uint64_t *sum)
 
 static void put_order(struct list *x)
 {
-	uint64_t sum[ANALYSIS_NR_EVENTS];
-
 	for (size_t i = 0, next; i < x->l->nr_units; i = next) {
 		const struct analysis_unit *u = &x->l->units[i];
-		struct listing_freq_unit freq = { 0 };
+		struct line_sum sum = { 0 };
 
-		next = sum_run(x, i, sum);
+		next = sum_run(x, i, sum.count);
 		for (size_t k = i; k < next; k++)
-			list_join_freq(x, &x->l->units[k], &freq);
+			join_unit(x, &x->l->units[k], &sum);
 		if (u->line)
-			put_line(x, u->file, u->line, sum, &freq);
+			put_line(x, u->file, u->line, &sum);
 		else
-			put_unlined(x, sum, &freq);
+			put_unlined(x, &sum, true);
 		for (size_t k = i; k < next; k++)
 			put_unit(x, &x->l->units[k], "  ");
 	}
@@ -450,6 +477,10 @@ static void print_freq_head(const struct list *x)
 
 	if (f->traces)
 		printf("freq       from %" PRIu64 " traces of the image, ", f->traces);
+	else if (estimate_by_retired(x->a, f->event))
+		printf("freq       measured: retired instruction samples of %s times their "
+		       "period, ",
+		       x->a->events[f->event].name);
 	else
 		printf("freq       estimated from %s, ", x->a->events[f->event].name);
 	puts(!x->has_freq  ? "but known of no instruction well enough: see 'dcpicalc -conf_low'"
@@ -510,6 +541,7 @@ int list_print_text(struct list *x, struct base_err *err)
 	/* The available information decides the form unless an option does. */
 	bool plain = x->opt->as_asm || !x->nr_by_line ||
 		     (!x->opt->as_source && !x->opt->as_both && !any_source(x));
+	struct told_values told = { 0 };
 	int r;
 
 	x->is_source = !plain;
@@ -523,6 +555,7 @@ int list_print_text(struct list *x, struct base_err *err)
 		table_column(&x->t, false, "freq");
 	if (x->opt->freq)
 		table_column(&x->t, true, "C");
+	profileme_heads(&x->columns, &x->t);
 	table_column(&x->t, true, plain ? "address" : "where");
 	if (x->opt->bytes)
 		table_column(&x->t, true, "bytes");
@@ -541,6 +574,8 @@ int list_print_text(struct list *x, struct base_err *err)
 	if (x->opt->hot)
 		leave_out_cold(x);
 	put_counts(x, x->l->total, NULL);
+	list_tell(x, NULL, &told);
+	put_told(x, &told);
 	table_cell(&x->t, "%s", "total");
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", "");

@@ -3,7 +3,26 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "fleet.h"
 #include "profileme.h"
+
+int profileme_begin(struct select *s, const char *text, struct isample_columns *c,
+		    struct base_err *err)
+{
+	int r;
+
+	if (!text)
+		return 0;
+	r = isample_columns_parse(c, text, err);
+	if (r >= 0 && s->callers.nr)
+		r = base_fail(err, -DCPI_EUSAGE, "-pm and -caller exclude each other");
+	if (r >= 0)
+		r = select_refuse_workloads(s, "instruction samples", err);
+	if (r >= 0)
+		r = fleet_refuse(s, err);
+	s->whole = true;
+	return r;
+}
 
 void profileme_heads(const struct isample_columns *c, struct table *t)
 {
@@ -14,9 +33,11 @@ void profileme_heads(const struct isample_columns *c, struct table *t)
 void profileme_cells(const struct isample_columns *c, const struct told_values *v, struct table *t)
 {
 	for (size_t i = 0; i < c->nr; i++) {
-		double value = told_value(c, v, i);
+		double value = v ? told_value(c, v, i) : 0;
 
-		if (isnan(value))
+		if (!v)
+			table_cell(t, "%s", "");
+		else if (isnan(value))
 			table_cell(t, "-");
 		else if (c->v[i].ratio)
 			table_cell(t, value < 1000 ? "%.4g" : "%.0f", value);

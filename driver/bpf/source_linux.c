@@ -200,13 +200,19 @@ static void account_untabled(const struct bpf *b, struct driver_stats *st)
 	}
 }
 
+/* The sampler has accounted for the samples of such an event. */
+static bool is_in_ring(const struct bpf *b, size_t event)
+{
+	return event < b->base.nr_events && b->specs[event].told;
+}
+
 static void account(struct bpf *b, bool received)
 {
 	struct driver_stats *st = &b->base.stats;
 
 	perf_sampler_account(&b->sampler, received);
 	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++)
-		st->received[i] = b->taken.received[i];
+		st->received[i] = b->taken.received[i] + (is_in_ring(b, i) ? st->received[i] : 0);
 	st->lost_table = b->taken.lost_table;
 	st->lost_late = b->taken.lost_late;
 	st->lost_nested = b->taken.lost_nested;
@@ -557,8 +563,9 @@ static int open_sampler(struct bpf *b, const struct driver_config *config, size_
 {
 	int programs[DRIVER_NR_EVENTS], r;
 
+	/* No program reads what the hardware tells of an instruction: the ring has it. */
 	for (size_t i = 0; i < nr; i++)
-		programs[i] = bpf_programs_fd(&b->programs, i);
+		programs[i] = b->specs[i].told ? -1 : bpf_programs_fd(&b->programs, i);
 	r = perf_sampler_open(&b->sampler, &b->base, config, b->specs, nr, programs, why, err);
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		if (b->specs[i].tick)

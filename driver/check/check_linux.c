@@ -427,6 +427,32 @@ static void check_event(struct check_report *c, const char *event, const char *h
 		put_hint(c, "%s", hint);
 }
 
+static int note_spe(void *ctx, const char *pmu)
+{
+	bool *spe = ctx;
+
+	*spe |= event_hardware_of(pmu) == EVENT_HW_SPE;
+	return 0;
+}
+
+/* Does the hardware tell more of a sampled instruction than its address? */
+static void check_told(struct check_report *c)
+{
+	static const char name[] = "instruction samples";
+	bool spe = false;
+	uint64_t max = 0;
+
+	event_sysfs_list(NULL, NULL, NULL, note_spe, &spe);
+	if (event_sysfs_number(NULL, "ibs_op", NULL, "type", UINT32_MAX, &max) == 0)
+		check_item(c, name, "yes: AMD's IBS (ibs_op, ibs_fetch)");
+	else if (spe)
+		check_item(c, name, "in files of perf record alone: Arm's SPE");
+	else if (event_sysfs_number(NULL, "cpu", "caps", "max_precise", 3, &max) == 0 && max)
+		check_item(c, name, "yes: mem-loads:p, mem-stores:p");
+	else
+		check_item(c, name, "no: the hardware tells of none");
+}
+
 static void check_precise(struct check_report *c)
 {
 	uint64_t max = 0;
@@ -455,6 +481,7 @@ static void check_events(struct check_report *c)
 	check_head(c, "events (dcpid -list-events tries them all)");
 	check_event(c, "cycles", "where this is a virtual machine, its host may give it a PMU");
 	check_precise(c);
+	check_told(c);
 	check_event(c, "cpu-clock", "");
 	check_tick(c);
 }

@@ -305,6 +305,42 @@ static int make_precise(const char *text, const char *sysfs, struct event_spec *
 	return r;
 }
 
+/* ---- instruction samples --------------------------------------------------------------------- */
+
+enum event_hardware event_hardware_of(const char *pmu)
+{
+	if (!strncmp(pmu, "ibs_op", 6))
+		return EVENT_HW_IBS_OP;
+	if (!strncmp(pmu, "ibs_fetch", 9))
+		return EVENT_HW_IBS_FETCH;
+	return !strncmp(pmu, "arm_spe", 7) ? EVENT_HW_SPE : EVENT_HW_OTHER;
+}
+
+/* By the number of its PMU, as IBS stands in for events of other names. */
+static enum event_hardware hardware_of(const struct parts *p, const char *sysfs, uint32_t type)
+{
+	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };
+	uint64_t n;
+
+	if (p->terms && event_hardware_of(p->head) == EVENT_HW_SPE)
+		return EVENT_HW_SPE;
+	for (size_t i = 0; i < sizeof(pmus) / sizeof(*pmus); i++)
+		if (event_sysfs_number(sysfs, pmus[i], NULL, "type", UINT32_MAX, &n) == 0 &&
+		    n == type)
+			return event_hardware_of(pmus[i]);
+	return EVENT_HW_OTHER;
+}
+
+/* IBS by its own name, and the events of Intel's that weigh loads and stores. */
+static bool is_told(const struct parts *p, const struct event_spec *e)
+{
+	const char *name = p->terms ? p->terms : p->head;
+
+	if (e->hardware != EVENT_HW_OTHER)
+		return p->terms && event_hardware_of(p->head) == e->hardware;
+	return e->precise && (!strncmp(name, "mem-loads", 9) || !strncmp(name, "mem-stores", 10));
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* "name=" of a PMU's terms is the name; the modifiers belong to it. */
@@ -346,6 +382,9 @@ int event_parse(const char *text, const char *sysfs, struct event_spec *out, str
 		r = take_period(&p, out, err);
 	if (r >= 0)
 		r = make_precise(text, sysfs, out, err);
+	if (r >= 0)
+		out->hardware = hardware_of(&p, sysfs, out->type);
+	out->told = r >= 0 && is_told(&p, out);
 	return r < 0 ? r : take_name(&p, own_name, out, err);
 }
 

@@ -23,6 +23,12 @@ enum {
 /* Nanoseconds: the kernel's clocks go no faster. */
 enum { EVENT_CLOCK_LEAST = 10000 };
 
+/* Hardware that tells more of a sampled instruction in records of its own. */
+enum event_hardware { EVENT_HW_OTHER, EVENT_HW_IBS_OP, EVENT_HW_IBS_FETCH, EVENT_HW_SPE };
+
+/* By the name of its PMU, also where terms follow. */
+enum event_hardware event_hardware_of(const char *pmu);
+
 /* The event to sample, before any system call. Numbers as perf_event_open(2) takes them. */
 struct event_spec {
 	char name[32]; /* as announced and stored: the text without its period */
@@ -33,6 +39,8 @@ struct event_spec {
 	uint64_t period;      /* 0: by frequency */
 	unsigned int precise; /* precise_ip, 0 to 3 */
 	bool exclude_user, exclude_kernel, exclude_hv;
+	enum event_hardware hardware;
+	bool told;	/* asked for by a name that says that more is wanted than the address */
 	uint64_t slots; /* bit i: has its turn with slot i; events of one slot count together */
 };
 

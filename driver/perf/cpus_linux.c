@@ -574,7 +574,7 @@ static void account_event(struct perf_sampler *s, size_t event, bool received)
 	e->enabled = perf_count_enabled(running, all_ns);
 	if (received && !s->periods[event] && came + lost)
 		e->period = value / (came + lost);
-	if (s->in_kernel)
+	if (s->programs[event] >= 0)
 		return;
 	/* The kernel counts records by event: samples but for a few notes of throttling. */
 	lost = (s->features & PERF_USE_LOST ? lost : s->lost_said[event]) + s->unsent[event];

@@ -49,6 +49,14 @@ static void attr_common(struct perf_event_attr *attr, int32_t pid, unsigned int 
 	}
 }
 
+/* What the hardware tells of the sampled instruction stands behind what every sample has. */
+static uint64_t told_fields(const struct event_spec *spec)
+{
+	if (spec->hardware == EVENT_HW_IBS_OP || spec->hardware == EVENT_HW_IBS_FETCH)
+		return PERF_SAMPLE_RAW;
+	return spec->precise ? PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC : 0;
+}
+
 void perf_attr_sampling(struct perf_event_attr *attr, const struct event_spec *spec,
 			uint64_t period, uint64_t frequency, int32_t pid, unsigned int features)
 {
@@ -58,6 +66,7 @@ void perf_attr_sampling(struct perf_event_attr *attr, const struct event_spec *s
 	attr->config1 = spec->config1;
 	attr->config2 = spec->config2;
 	attr->precise_ip = spec->precise & 3;
+	attr->sample_type |= told_fields(spec);
 	attr->exclude_user |= spec->exclude_user;
 	attr->exclude_kernel |= spec->exclude_kernel;
 	attr->exclude_hv |= spec->exclude_hv;
@@ -526,12 +535,29 @@ static int open_polling(struct perf_sampler *s)
 	return s->timer_fd < 0 ? -errno : perf_sampler_poll_add(s, s->timer_fd);
 }
 
+/* The kernel would take such an event, and no sample of it would come into a ring. */
+static int refuse_traces(const struct event_spec *specs, size_t nr, struct base_err *err)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (specs[i].hardware != EVENT_HW_SPE)
+			continue;
+		base_fail(err, -DCPI_EUSAGE,
+			  "cannot sample '%s' live: its samples go into a trace of its own",
+			  specs[i].name);
+		base_hint(err, "'perf record' writes that trace, 'dcpid -replay' reads it");
+		return -DCPI_EUSAGE;
+	}
+	return 0;
+}
+
 int perf_sampler_open(struct perf_sampler *s, struct driver *d, const struct driver_config *config,
 		      const struct event_spec *specs, size_t nr, const int *programs,
 		      const char *why, struct base_err *err)
 {
 	int r = perf_config_check(config, err);
 
+	if (r >= 0)
+		r = refuse_traces(specs, nr, err);
 	if (r < 0)
 		return r;
 	s->d = d;

@@ -86,9 +86,11 @@ void perf_order_release(struct perf_order *o)
 	for (size_t i = 0; o->queues && i < o->nr_queues; i++) {
 		struct perf_queue *q = &o->queues[i];
 
-		for (size_t k = q->first; k < q->end; k++)
+		for (size_t k = q->first; k < q->end; k++) {
 			if (q->items[k].load)
 				perf_order_drop(o, q->items[k].load);
+			perf_order_drop_count(&q->items[k].count);
+		}
 		free(q->items);
 	}
 	free(o->queues);
@@ -96,6 +98,12 @@ void perf_order_release(struct perf_order *o)
 	free(o->chunk);
 	free(o->spare);
 	*o = (struct perf_order){ 0 };
+}
+
+/* A count owns what is told of its instruction. */
+void perf_order_drop_count(const struct driver_count *count)
+{
+	free((void *)count->insn);
 }
 
 /* Where an item of @time_ns goes, or NULL. */
@@ -120,12 +128,17 @@ static struct perf_item *place(struct perf_order *o, size_t queue, uint64_t time
 
 int perf_order_add(struct perf_order *o, size_t queue, const struct driver_count *count)
 {
-	struct perf_item *item = place(o, queue, count->time_ns);
+	struct isample *insn = count->insn ? malloc(sizeof(*insn)) : NULL;
+	struct perf_item *item = !insn == !count->insn ? place(o, queue, count->time_ns) : NULL;
 
-	if (!item)
+	if (!item) {
+		free(insn);
 		return -ENOMEM;
-	item->count = *count;
-	item->load = NULL;
+	}
+	if (insn)
+		*insn = *count->insn;
+	*item = (struct perf_item){ .count = *count };
+	item->count.insn = insn;
 	o->nr_samples += count->count;
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <linux/perf_event.h>
 
 #include "event.h"
+#include "isample.h"
 #include "source.h"
 
 /* ---- counters of one event on one CPU (cpus_linux.c)
@@ -148,8 +149,8 @@ struct perf_sampler {
 	struct driver *d; /* the driver whose events, stats and description are updated */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint64_t periods[DRIVER_NR_EVENTS]; /* nominal; 0: by frequency */
-	bool in_kernel;			    /* samples run programs, and do not go into rings */
-	int programs[DRIVER_NR_EVENTS];	    /* -1: none */
+	bool in_kernel; /* samples run programs, and do not go into rings, but for some events' */
+	int programs[DRIVER_NR_EVENTS]; /* -1: none */
 	uint64_t frequency, max_rate;
 	size_t ring_len; /* length of the next ring */
 	bool ring_usual; /* no length was asked for, so smaller rings will do */
@@ -203,7 +204,8 @@ int perf_spec_probe(const struct event_spec *spec, int32_t pid, uint64_t frequen
 /*
  * Open @nr events on all CPUs, not yet counting, and announce them in @d (events, nr_events,
  * describe). Tick events get a number, but no perf event. @programs: for each event the descriptor
- * of a program to run (the caller's; it must outlive @s); NULL: samples go into the rings. @why
+ * of a program to run (the caller's; it must outlive @s), -1: its samples go into the rings; NULL:
+ * those of all do. @why
  * stands behind the description. Errors: -DCPI_EUSAGE, -DCPI_ENOEVENTS, with hints. Also after a
  * failure @s must be closed; zeroed memory may be, too.
  */
@@ -271,6 +273,16 @@ void perf_sampler_account(struct perf_sampler *s, bool received);
 
 /* ---- records (record.c) ---------------------------------------------------------------------- */
 
+/* A piece of bytes, taken from its front. */
+struct perf_bytes {
+	const uint8_t *at;
+	size_t len;
+};
+
+/* False: fewer than @len are left, none is taken. */
+bool perf_take(struct perf_bytes *b, void *to, size_t len);
+bool perf_skip(struct perf_bytes *b, size_t len);
+
 enum perf_what {
 	PERF_SKIP,   /* a record to skip */
 	PERF_SAMPLE, /* count */
@@ -286,6 +298,8 @@ struct perf_record {
 	uint64_t id; /* id of the event that put it into the ring */
 	uint64_t nr;
 	struct driver_count count; /* without event */
+	uint16_t misc;		   /* of a sample's head */
+	struct perf_bytes rest;	   /* of a sample: what lies behind PERF_SAMPLES, in the record */
 	struct driver_load load;   /* path and data point into the record, data at any alignment */
 };
 
@@ -302,6 +316,17 @@ enum driver_mode perf_mode_of(uint16_t misc);
  */
 bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,
 			    struct perf_record *out);
+
+/* ---- instruction samples (insn.c) ------------------------------------------------------------ */
+
+/*
+ * Decodes what the hardware told of the instruction of a sample of the event @a: from the fields
+ * @rest behind its period, in the kernel's order. Nothing known: it told nothing.
+ */
+void perf_insn_parse(enum event_hardware hw, const struct perf_event_attr *a,
+		     const struct perf_bytes *rest, uint16_t misc, struct isample *out);
+/* Tells of a sample whether it was chosen by a count of all operations. */
+void perf_insn_chosen(enum event_hardware hw, const struct perf_event_attr *a, struct isample *out);
 
 /* ---- threads (threads.c) --------------------------------------------------------------------- */
 

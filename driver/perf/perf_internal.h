@@ -96,7 +96,7 @@ int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t
 int perf_order_init(struct perf_order *o, size_t nr_queues);
 /* Frees the loads that still wait. */
 void perf_order_release(struct perf_order *o);
-/* 0 or -ENOMEM. Stable for equal times of one queue. */
+/* 0 or -ENOMEM. Stable for equal times of one queue. What is told of its instruction is copied. */
 int perf_order_add(struct perf_order *o, size_t queue, const struct driver_count *count);
 /* The same with a copy of @load, its path and data. */
 int perf_order_add_load(struct perf_order *o, size_t queue, const struct driver_load *load);
@@ -105,6 +105,8 @@ void perf_order_settle(struct perf_order *o);
 /* Take the earliest item if it is older than @horizon or of that age, else NULL. It is there until
  * something is added, its load until perf_order_drop. */
 const struct perf_item *perf_order_take(struct perf_order *o, uint64_t horizon);
+/* Release a count that was taken, once for each. */
+void perf_order_drop_count(const struct driver_count *count);
 /* Release a load that was taken, once for each. */
 void perf_order_drop(struct perf_order *o, struct perf_load *load);
 

@@ -54,24 +54,25 @@ struct lost {
 	uint64_t id, nr;
 };
 
-/* The rest of a record. */
-struct body {
-	const uint8_t *at;
-	size_t len;
-};
-
-static bool take(struct body *b, void *to, size_t len)
+bool perf_take(struct perf_bytes *b, void *to, size_t len)
 {
 	if (b->len < len)
 		return false;
 	memcpy(to, b->at, len);
+	return perf_skip(b, len);
+}
+
+bool perf_skip(struct perf_bytes *b, size_t len)
+{
+	if (b->len < len)
+		return false;
 	b->at += len;
 	b->len -= len;
 	return true;
 }
 
 /* The rest of the body as a string, which the kernel pads with NULs. */
-static bool take_text(struct body *b, const char **out)
+static bool take_text(struct perf_bytes *b, const char **out)
 {
 	*out = (const char *)b->at;
 	return memchr(b->at, 0, b->len);
@@ -89,12 +90,12 @@ enum driver_mode perf_mode_of(uint16_t misc)
 	}
 }
 
-static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
+static bool parse_sample(struct perf_bytes *b, uint16_t misc, struct perf_record *out)
 {
 	struct sample s;
 
 	out->what = PERF_SAMPLE;
-	if (!take(b, &s, sizeof(s)))
+	if (!perf_take(b, &s, sizeof(s)))
 		return false;
 	/* The kernel says 0 for the idle task, and for tasks that our PID namespace does not show;
 	 * the idle task never runs in user mode. */
@@ -102,6 +103,8 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 		s.pid = s.tid = (uint32_t)-1;
 	out->time_ns = s.time_ns;
 	out->id = s.id;
+	out->misc = misc;
+	out->rest = *b;
 	out->count = (struct driver_count){
 		.first_ns = s.time_ns,
 		.time_ns = s.time_ns,
@@ -114,13 +117,13 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 	return true;
 }
 
-static bool parse_mmap2(struct body *b, uint16_t misc, struct perf_record *out)
+static bool parse_mmap2(struct perf_bytes *b, uint16_t misc, struct perf_record *out)
 {
 	struct driver_load *l = &out->load;
 	struct mmap2 m;
 
 	out->what = PERF_LOAD;
-	if (!take(b, &m, sizeof(m)) || !take_text(b, &l->path))
+	if (!perf_take(b, &m, sizeof(m)) || !take_text(b, &l->path))
 		return false;
 	if (!(m.prot & PROT_EXEC))
 		out->what = PERF_SKIP;
@@ -144,13 +147,13 @@ static bool parse_mmap2(struct body *b, uint16_t misc, struct perf_record *out)
 	return true;
 }
 
-static bool parse_task(struct body *b, enum driver_load_kind kind, struct perf_record *out)
+static bool parse_task(struct perf_bytes *b, enum driver_load_kind kind, struct perf_record *out)
 {
 	struct driver_load *l = &out->load;
 	struct task t;
 
 	out->what = PERF_LOAD;
-	if (!take(b, &t, sizeof(t)))
+	if (!perf_take(b, &t, sizeof(t)))
 		return false;
 	l->kind = kind;
 	l->pid = (int32_t)t.pid;
@@ -160,13 +163,13 @@ static bool parse_task(struct body *b, enum driver_load_kind kind, struct perf_r
 	return true;
 }
 
-static bool parse_comm(struct body *b, uint16_t misc, struct perf_record *out)
+static bool parse_comm(struct perf_bytes *b, uint16_t misc, struct perf_record *out)
 {
 	struct driver_load *l = &out->load;
 	struct comm c;
 
 	out->what = PERF_LOAD;
-	if (!take(b, &c, sizeof(c)) || !take_text(b, &l->path))
+	if (!perf_take(b, &c, sizeof(c)) || !take_text(b, &l->path))
 		return false;
 	l->kind = misc & PERF_RECORD_MISC_COMM_EXEC ? DRIVER_LOAD_EXEC : DRIVER_LOAD_COMM;
 	l->pid = (int32_t)c.pid;
@@ -174,13 +177,13 @@ static bool parse_comm(struct body *b, uint16_t misc, struct perf_record *out)
 	return true;
 }
 
-static bool parse_ksymbol(struct body *b, struct perf_record *out)
+static bool parse_ksymbol(struct perf_bytes *b, struct perf_record *out)
 {
 	struct driver_load *l = &out->load;
 	struct ksymbol k;
 
 	out->what = PERF_LOAD;
-	if (!take(b, &k, sizeof(k)) || !take_text(b, &l->path))
+	if (!perf_take(b, &k, sizeof(k)) || !take_text(b, &l->path))
 		return false;
 	l->kind = DRIVER_LOAD_KSYMBOL;
 	l->addr = k.addr;
@@ -190,13 +193,13 @@ static bool parse_ksymbol(struct body *b, struct perf_record *out)
 }
 
 /* Behind the head the old bytes, then the new ones. */
-static bool parse_poke(struct body *b, struct perf_record *out)
+static bool parse_poke(struct perf_bytes *b, struct perf_record *out)
 {
 	struct driver_load *l = &out->load;
 	uint16_t lens[2]; /* lengths of old and new */
 
 	out->what = PERF_LOAD;
-	if (!take(b, &l->addr, sizeof(l->addr)) || !take(b, lens, sizeof(lens)) ||
+	if (!perf_take(b, &l->addr, sizeof(l->addr)) || !perf_take(b, lens, sizeof(lens)) ||
 	    b->len < (size_t)lens[0] + lens[1])
 		return false;
 	l->kind = DRIVER_LOAD_POKE;
@@ -206,25 +209,25 @@ static bool parse_poke(struct body *b, struct perf_record *out)
 	return true;
 }
 
-static bool parse_lost(struct body *b, struct perf_record *out)
+static bool parse_lost(struct perf_bytes *b, struct perf_record *out)
 {
 	struct lost l;
 
 	out->what = PERF_LOST;
-	if (!take(b, &l, sizeof(l)))
+	if (!perf_take(b, &l, sizeof(l)))
 		return false;
 	out->nr = l.nr;
 	return true;
 }
 
-static bool parse_unsent(struct body *b, struct perf_record *out)
+static bool parse_unsent(struct perf_bytes *b, struct perf_record *out)
 {
 	out->what = PERF_UNSENT;
-	return take(b, &out->nr, sizeof(out->nr));
+	return perf_take(b, &out->nr, sizeof(out->nr));
 }
 
 /* @b: the record between head and trailer. */
-static bool parse_other(uint32_t type, uint16_t misc, struct body *b, struct perf_record *out)
+static bool parse_other(uint32_t type, uint16_t misc, struct perf_bytes *b, struct perf_record *out)
 {
 	switch (type) {
 	case PERF_RECORD_MMAP2:
@@ -254,7 +257,7 @@ static bool parse_other(uint32_t type, uint16_t misc, struct body *b, struct per
 bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,
 			    struct perf_record *out)
 {
-	struct body b = { body, len };
+	struct perf_bytes b = { body, len };
 
 	return parse_other(type, misc, &b, out);
 }
@@ -266,12 +269,12 @@ static bool is_of_process(enum driver_load_kind kind)
 
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out)
 {
-	struct body b = { rec, len };
+	struct perf_bytes b = { rec, len };
 	struct perf_event_header h;
 	struct trailer t;
 
 	*out = (struct perf_record){ .what = PERF_SKIP };
-	if (!take(&b, &h, sizeof(h)))
+	if (!perf_take(&b, &h, sizeof(h)))
 		return -DCPI_EFORMAT;
 	if (h.type == PERF_RECORD_SAMPLE)
 		return parse_sample(&b, h.misc, out) ? 0 : -DCPI_EFORMAT;

@@ -254,10 +254,21 @@ static void count_bad_sample(struct perf_sampler *s)
 		s->sample_bad++;
 }
 
+/* What the hardware told of the sampled instruction; nothing known: nothing. */
+static void tell_insn(const struct perf_sampler *s, size_t event, const struct perf_record *rec,
+		      struct isample *out)
+{
+	struct perf_event_attr attr;
+
+	perf_attr_sampling(&attr, &s->specs[event], 1, s->frequency, s->pid, s->features);
+	perf_insn_parse(s->specs[event].hardware, &attr, &rec->rest, rec->misc, out);
+}
+
 static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_record *rec)
 {
 	struct perf_cpu *c = &s->cpus[index];
 	struct driver_count count = rec->count;
+	struct isample insn;
 	int event = event_of(s, c, rec->id), r;
 
 	if (event < 0) {
@@ -265,6 +276,8 @@ static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_
 		return 0;
 	}
 	count.event = (uint32_t)event;
+	tell_insn(s, (size_t)event, rec, &insn);
+	count.insn = insn.known ? &insn : NULL;
 	r = perf_order_add(&s->order, index, &count);
 	if (r >= 0)
 		c->events[event].count.received++;
@@ -497,9 +510,13 @@ static int hand_load(struct perf_sampler *s, struct perf_load *load, const struc
 static int hand_count(struct perf_sampler *s, struct driver_count *count,
 		      const struct driver_sink *sink)
 {
+	int r;
+
 	if (!s->in_kernel)
 		count->thread = perf_names_get(&s->names, count->tid);
-	return sink->count(sink->ctx, count);
+	r = sink->count(sink->ctx, count);
+	perf_order_drop_count(count);
+	return r;
 }
 
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink)

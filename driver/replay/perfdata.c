@@ -383,7 +383,7 @@ static bool is_late(const struct perfdata *p, const struct perfdata_item *item)
 /* Traces name threads; of what process one is, the records of its names and forks tell. */
 static void note_process(struct perfdata *p, const struct driver_load *load)
 {
-	if (!perfdata_pmu_event(&p->events, PERFDATA_PMU_SPE) || load->pid < 0 || load->tid < 0)
+	if (!perfdata_pmu_event(&p->events, EVENT_HW_SPE) || load->pid < 0 || load->tid < 0)
 		return;
 	base_map_set(&p->process_of, &load->tid, sizeof(load->tid),
 		     (void *)(uintptr_t)((uint32_t)load->pid + 1));

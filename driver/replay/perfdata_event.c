@@ -33,6 +33,8 @@ static bool never_samples(const struct perf_event_attr *a)
 	return a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_DUMMY;
 }
 
+enum { CONFIG3_AT = 128 }; /* bytes from the beginning of the attributes (Linux 6.3) */
+
 int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len, const void *ids,
 			size_t nr_ids)
 {
@@ -51,6 +53,8 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 	ev = &e->v[e->nr++];
 	*ev = (struct perfdata_event){ .index = -1 };
 	memcpy(&ev->attr, attr, len < sizeof(ev->attr) ? len : sizeof(ev->attr));
+	if (len >= CONFIG3_AT + sizeof(ev->config3))
+		memcpy(&ev->config3, (const uint8_t *)attr + CONFIG3_AT, sizeof(ev->config3));
 	e->lost_counted |= (ev->attr.read_format & PERF_FORMAT_LOST) != 0;
 	e->has_build_ids |= ev->attr.build_id;
 	e->nr_sampling += !never_samples(&ev->attr);
@@ -271,7 +275,7 @@ static uint64_t word_at(const uint8_t *at)
 /* ---- samples --------------------------------------------------------------------------------- */
 
 struct sample {
-	struct perfdata_bytes body;
+	struct perf_bytes body;
 	uint64_t type; /* PERF_SAMPLE_* */
 };
 
@@ -315,7 +319,7 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 			 struct perfdata_record *out)
 {
 	struct driver_count *c = &out->perf.count;
-	struct perfdata_bytes rest = s->body;
+	struct perf_bytes rest = s->body;
 	uint64_t task;
 
 	out->perf.what = PERF_SAMPLE;
@@ -333,7 +337,7 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 	out->has_time = sample_word(s, PERF_SAMPLE_TIME, &out->perf.time_ns);
 	rest.at += sample_len(s->type);
 	rest.len -= sample_len(s->type);
-	perfdata_insn_parse(out->event, &rest, misc, &out->insn);
+	perf_insn_parse(out->event->pmu, &out->event->attr, &rest, misc, &out->insn);
 	if (out->insn.known)
 		c->insn = &out->insn;
 	if (sample_word(s, PERF_SAMPLE_TID, &task)) {
@@ -349,13 +353,13 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 
 /* ---- all others ------------------------------------------------------------------------------ */
 
-static bool take_path(struct perfdata_bytes *b, struct driver_load *l)
+static bool take_path(struct perf_bytes *b, struct driver_load *l)
 {
 	l->path = (const char *)b->at;
 	return memchr(b->at, 0, b->len);
 }
 
-static bool parse_mmap(struct perfdata_bytes *b, uint16_t misc, struct perf_record *out)
+static bool parse_mmap(struct perf_bytes *b, uint16_t misc, struct perf_record *out)
 {
 	struct {
 		uint32_t pid, tid;
@@ -364,7 +368,7 @@ static bool parse_mmap(struct perfdata_bytes *b, uint16_t misc, struct perf_reco
 	struct driver_load *l = &out->load;
 
 	out->what = PERF_LOAD;
-	if (!perfdata_take(b, &m, sizeof(m)) || !take_path(b, l))
+	if (!perf_take(b, &m, sizeof(m)) || !take_path(b, l))
 		return false;
 	if (misc & PERF_RECORD_MISC_MMAP_DATA)
 		out->what = PERF_SKIP;
@@ -378,8 +382,7 @@ static bool parse_mmap(struct perfdata_bytes *b, uint16_t misc, struct perf_reco
 	return true;
 }
 
-static bool parse_body(uint32_t type, uint16_t misc, struct perfdata_bytes *b,
-		       struct perf_record *out)
+static bool parse_body(uint32_t type, uint16_t misc, struct perf_bytes *b, struct perf_record *out)
 {
 	return type == PERF_RECORD_MMAP ? parse_mmap(b, misc, out)
 					: perf_record_parse_body(type, misc, b->at, b->len, out);
@@ -426,8 +429,8 @@ static void judge_load(uint16_t misc, struct perfdata_record *out)
 		l->kind = DRIVER_LOAD_EXEC;
 }
 
-static bool trail_word(const struct perfdata_bytes *b, const struct perf_event_attr *a,
-		       uint64_t field, uint64_t *out)
+static bool trail_word(const struct perf_bytes *b, const struct perf_event_attr *a, uint64_t field,
+		       uint64_t *out)
 {
 	size_t place = trail_place(a, field);
 
@@ -438,7 +441,7 @@ static bool trail_word(const struct perfdata_bytes *b, const struct perf_event_a
 }
 
 /* NULL: not told. Ids of 0 are of what perf itself wrote. */
-static struct perfdata_event *trail_event(struct perfdata_events *e, const struct perfdata_bytes *b)
+static struct perfdata_event *trail_event(struct perfdata_events *e, const struct perf_bytes *b)
 {
 	uint64_t id;
 
@@ -453,8 +456,7 @@ static struct perfdata_event *trail_event(struct perfdata_events *e, const struc
  * that nobody asked the kernel for, and those are of the usual lengths, which no device's major is.
  * What perf itself wrote is as any event asked.
  */
-static uint16_t fix_misc(const struct perf_event_header *h, bool asked,
-			 const struct perfdata_bytes *b)
+static uint16_t fix_misc(const struct perf_event_header *h, bool asked, const struct perf_bytes *b)
 {
 	enum { ID_LEN_AT = 32 };
 	uint8_t len = b->len > ID_LEN_AT ? b->at[ID_LEN_AT] : 0;
@@ -465,7 +467,7 @@ static uint16_t fix_misc(const struct perf_event_header *h, bool asked,
 }
 
 static bool parse_other(struct perfdata_events *e, const struct perf_event_header *h,
-			struct perfdata_bytes *b, struct perfdata_record *out)
+			struct perf_bytes *b, struct perfdata_record *out)
 {
 	struct perfdata_event *announced = trail_event(e, b);
 	bool good, asked = announced ? announced->attr.build_id : e->has_build_ids;
@@ -488,12 +490,12 @@ int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t 
 			  struct perfdata_record *out)
 {
 	struct perf_event_header h;
-	struct perfdata_bytes b = { rec, len };
+	struct perf_bytes b = { rec, len };
 	struct sample s;
 	bool good;
 
 	*out = (struct perfdata_record){ .perf.what = PERF_SKIP };
-	if (!perfdata_take(&b, &h, sizeof(h)))
+	if (!perf_take(&b, &h, sizeof(h)))
 		return -DCPI_EFORMAT;
 	s.body = b;
 	good = h.type == PERF_RECORD_SAMPLE ? parse_sample(e, &s, h.misc, out)

@@ -137,7 +137,7 @@ static bool perfdata_feature_wanted(unsigned int feature)
 
 /* ---- single facts ---------------------------------------------------------------------------- */
 
-static int parse_text(struct perfdata_bytes *b, char *to, size_t len)
+static int parse_text(struct perf_bytes *b, char *to, size_t len)
 {
 	const char *text = perfdata_take_string(b);
 
@@ -150,21 +150,19 @@ static int parse_text(struct perfdata_bytes *b, char *to, size_t len)
 	return 0;
 }
 
-static int parse_sample_time(struct perfdata *p, struct perfdata_bytes *b)
+static int parse_sample_time(struct perfdata *p, struct perf_bytes *b)
 {
-	return perfdata_take(b, &p->first_ns, 8) && perfdata_take(b, &p->last_ns, 8)
-		       ? 0
-		       : -DCPI_EFORMAT;
+	return perf_take(b, &p->first_ns, 8) && perf_take(b, &p->last_ns, 8) ? 0 : -DCPI_EFORMAT;
 }
 
-static int parse_clock_data(struct perfdata *p, struct perfdata_bytes *b)
+static int parse_clock_data(struct perfdata *p, struct perf_bytes *b)
 {
 	struct {
 		uint32_t version, clock;
 		uint64_t utc_ns, clock_ns;
 	} c;
 
-	if (!perfdata_take(b, &c, sizeof(c)))
+	if (!perf_take(b, &c, sizeof(c)))
 		return -DCPI_EFORMAT;
 	p->utc_ns = c.utc_ns;
 	return 0;
@@ -179,7 +177,7 @@ static void name_event(struct perfdata_event *ev, const char *name)
 }
 
 /* Identify it by its first id; without ids by its place. */
-static int parse_event_desc_one(struct perfdata *p, struct perfdata_bytes *b, uint32_t attr_len,
+static int parse_event_desc_one(struct perfdata *p, struct perf_bytes *b, uint32_t attr_len,
 				size_t place)
 {
 	struct perfdata_event *ev = place < p->events.nr ? &p->events.v[place] : NULL;
@@ -187,7 +185,7 @@ static int parse_event_desc_one(struct perfdata *p, struct perfdata_bytes *b, ui
 	uint32_t nr_ids;
 	uint64_t id;
 
-	if (!perfdata_skip(b, attr_len) || !perfdata_take(b, &nr_ids, sizeof(nr_ids)) ||
+	if (!perf_skip(b, attr_len) || !perf_take(b, &nr_ids, sizeof(nr_ids)) ||
 	    !(name = perfdata_take_string(b)) || nr_ids > b->len / 8)
 		return -DCPI_EFORMAT;
 	if (nr_ids) {
@@ -196,16 +194,16 @@ static int parse_event_desc_one(struct perfdata *p, struct perfdata_bytes *b, ui
 	}
 	if (ev)
 		name_event(ev, name);
-	perfdata_skip(b, (size_t)nr_ids * 8);
+	perf_skip(b, (size_t)nr_ids * 8);
 	return 0;
 }
 
-static int parse_event_desc(struct perfdata *p, struct perfdata_bytes *b)
+static int parse_event_desc(struct perfdata *p, struct perf_bytes *b)
 {
 	uint32_t nr, attr_len;
 	int r = 0;
 
-	if (!perfdata_take(b, &nr, sizeof(nr)) || !perfdata_take(b, &attr_len, sizeof(attr_len)))
+	if (!perf_take(b, &nr, sizeof(nr)) || !perf_take(b, &attr_len, sizeof(attr_len)))
 		return -DCPI_EFORMAT;
 	for (uint32_t i = 0; r >= 0 && i < nr; i++)
 		r = parse_event_desc_one(p, b, attr_len, i);
@@ -223,7 +221,7 @@ static int refuse_folder(struct perfdata *p, struct base_err *err)
 	return -DCPI_EUNSUPPORTED;
 }
 
-static int parse(struct perfdata *p, uint64_t feature, struct perfdata_bytes *b)
+static int parse(struct perfdata *p, uint64_t feature, struct perf_bytes *b)
 {
 	switch (feature) {
 	case PERFDATA_FEAT_BUILD_ID:
@@ -251,7 +249,7 @@ static int parse(struct perfdata *p, uint64_t feature, struct perfdata_bytes *b)
 static int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *data,
 				  size_t len, struct base_err *err)
 {
-	struct perfdata_bytes b = { data, len };
+	struct perf_bytes b = { data, len };
 	int r;
 
 	if (feature == PERFDATA_FEAT_DIR_FORMAT)
@@ -265,7 +263,7 @@ static int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const ui
 /* ---- records of a pipe ----------------------------------------------------------------------- */
 
 /* The attributes say themselves how long they are. */
-static int parse_attr(struct perfdata *p, struct perfdata_bytes *b, struct base_err *err)
+static int parse_attr(struct perfdata *p, struct perf_bytes *b, struct base_err *err)
 {
 	const uint8_t *attr = b->at;
 	uint32_t len;
@@ -279,18 +277,18 @@ static int parse_attr(struct perfdata *p, struct perfdata_bytes *b, struct base_
 	memcpy(&len, attr + offsetof(struct perf_event_attr, size), sizeof(len));
 	if (!len)
 		len = PERF_ATTR_SIZE_VER0;
-	if (!perfdata_skip(b, len) || b->len % 8)
+	if (!perf_skip(b, len) || b->len % 8)
 		return -DCPI_EFORMAT;
 	r = perfdata_events_add(&p->events, attr, len, b->at, b->len / 8);
 	return r < 0 ? perfdata_fail(&p->stream, err, r, "%s", perfdata_events_strerror(r)) : 0;
 }
 
-static int parse_update(struct perfdata *p, struct perfdata_bytes *b)
+static int parse_update(struct perfdata *p, struct perf_bytes *b)
 {
 	struct perfdata_event *ev;
 	uint64_t kind, id;
 
-	if (!perfdata_take(b, &kind, sizeof(kind)) || !perfdata_take(b, &id, sizeof(id)))
+	if (!perf_take(b, &kind, sizeof(kind)) || !perf_take(b, &id, sizeof(id)))
 		return -DCPI_EFORMAT;
 	if (kind != UPDATE_NAME || !memchr(b->at, 0, b->len))
 		return 0;
@@ -300,11 +298,11 @@ static int parse_update(struct perfdata *p, struct perfdata_bytes *b)
 	return 0;
 }
 
-static int parse_feature(struct perfdata *p, struct perfdata_bytes *b, struct base_err *err)
+static int parse_feature(struct perfdata *p, struct perf_bytes *b, struct base_err *err)
 {
 	uint64_t feature;
 
-	if (!perfdata_take(b, &feature, sizeof(feature)))
+	if (!perf_take(b, &feature, sizeof(feature)))
 		return -DCPI_EFORMAT;
 	return perfdata_feature_parse(p, feature, b->at, b->len, err);
 }
@@ -312,10 +310,10 @@ static int parse_feature(struct perfdata *p, struct perfdata_bytes *b, struct ba
 int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, size_t len,
 			struct base_err *err)
 {
-	struct perfdata_bytes b = { rec, len };
+	struct perf_bytes b = { rec, len };
 	int r = 0;
 
-	perfdata_skip(&b, sizeof(struct perf_event_header));
+	perf_skip(&b, sizeof(struct perf_event_header));
 	if (type == PERFDATA_ATTR && p->pipe)
 		r = parse_attr(p, &b, err);
 	else if (type == PERFDATA_EVENT_UPDATE)

@@ -16,19 +16,8 @@
 #include "perf.h"
 #include "replay_internal.h"
 
-/* ---- a piece of bytes, taken from its front ----------------------------------------------------
- */
-
-struct perfdata_bytes {
-	const uint8_t *at;
-	size_t len;
-};
-
-/* False: fewer than @len are left, none is taken. */
-bool perfdata_take(struct perfdata_bytes *b, void *to, size_t len);
-bool perfdata_skip(struct perfdata_bytes *b, size_t len);
 /* A string behind its length (u32), both within @b; NULL: there is none. */
-const char *perfdata_take_string(struct perfdata_bytes *b);
+const char *perfdata_take_string(struct perf_bytes *b);
 
 /* ---- records as bytes (perfdata_stream.c) ------------------------------------------------------
  */
@@ -52,18 +41,18 @@ enum { PERFDATA_RECORD_MAX = 65536 };
 #define PERFDATA_UNPACKED_MAX (128ull << 20)
 
 struct perfdata_stream {
-	FILE *in;	  /* owned */
-	const char *name; /* in messages */
-	uint64_t pos;	  /* position of the next byte to read */
-	uint64_t end;	  /* end of the records; UINT64_MAX: the file's end */
-	uint64_t at;	  /* where the current record began; of a packed one, its pack */
-	void *unpack;	  /* ZSTD_DStream; NULL until needed */
-	struct perfdata_bytes packed; /* bytes of the current pack, not yet unpacked */
-	bool unpacking;		      /* a pack is being unpacked */
-	uint64_t unpacked_len;	      /* length unpacked from it so far */
-	size_t part_len;	      /* length of a record that the next pack completes */
-	bool part_used;		      /* it was complete, and handed out */
-	uint64_t trail;		      /* bytes behind the current record that were not read yet */
+	FILE *in;		  /* owned */
+	const char *name;	  /* in messages */
+	uint64_t pos;		  /* position of the next byte to read */
+	uint64_t end;		  /* end of the records; UINT64_MAX: the file's end */
+	uint64_t at;		  /* where the current record began; of a packed one, its pack */
+	void *unpack;		  /* ZSTD_DStream; NULL until needed */
+	struct perf_bytes packed; /* bytes of the current pack, not yet unpacked */
+	bool unpacking;		  /* a pack is being unpacked */
+	uint64_t unpacked_len;	  /* length unpacked from it so far */
+	size_t part_len;	  /* length of a record that the next pack completes */
+	bool part_used;		  /* it was complete, and handed out */
+	uint64_t trail;		  /* bytes behind the current record that were not read yet */
 	_Alignas(8) uint8_t plain[PERFDATA_RECORD_MAX];
 	_Alignas(8) uint8_t part[PERFDATA_RECORD_MAX];
 };
@@ -88,19 +77,12 @@ void perfdata_stream_close(struct perfdata_stream *s);
 /* ---- events (perfdata_event.c) -----------------------------------------------------------------
  */
 
-/* Hardware that tells more of a sampled instruction in records of its own. */
-enum perfdata_pmu {
-	PERFDATA_PMU_OTHER,
-	PERFDATA_PMU_IBS_OP,
-	PERFDATA_PMU_IBS_FETCH,
-	PERFDATA_PMU_SPE,
-};
-
 struct perfdata_event {
 	struct perf_event_attr attr;
-	enum perfdata_pmu pmu;
-	char name[128]; /* as perf calls it; empty: it did not say */
-	int index;	/* as announced by the driver; -1: it never samples */
+	enum event_hardware pmu; /* the hardware that it is of */
+	uint64_t config3;	 /* newer than the headers that this is built with */
+	char name[128];		 /* as perf calls it; empty: it did not say */
+	int index;		 /* as announced by the driver; -1: it never samples */
 	uint64_t period_sum, nr_periods;
 };
 
@@ -186,19 +168,16 @@ enum { PERFDATA_NR_PMUS = 64 };
 /* Numbers that the recording machine gave to that hardware. */
 struct perfdata_pmus {
 	uint32_t type[PERFDATA_NR_PMUS];
-	enum perfdata_pmu pmu[PERFDATA_NR_PMUS];
+	enum event_hardware pmu[PERFDATA_NR_PMUS];
 	size_t nr;
 };
 
 /* The feature that lists them. 0 or -DCPI_EFORMAT. */
-int perfdata_pmus_parse(struct perfdata_pmus *t, struct perfdata_bytes *b);
+int perfdata_pmus_parse(struct perfdata_pmus *t, struct perf_bytes *b);
 /* Events that were announced get their hardware, by its number, else by their name. */
 void perfdata_pmus_settle(const struct perfdata_pmus *t, struct perfdata_events *e);
 /* The first event of that hardware that samples, or NULL. */
-struct perfdata_event *perfdata_pmu_event(const struct perfdata_events *e, enum perfdata_pmu pmu);
-/* Decode the attributes of a sample of @ev, from the fields @rest behind its period. */
-void perfdata_insn_parse(const struct perfdata_event *ev, const struct perfdata_bytes *rest,
-			 uint16_t misc, struct isample *out);
+struct perfdata_event *perfdata_pmu_event(const struct perfdata_events *e, enum event_hardware pmu);
 
 /* ---- traces of Arm's SPE (perfdata_spe.c) ------------------------------------------------------
  */
@@ -217,9 +196,9 @@ struct perfdata_spe {
 };
 
 /* A record of how times are converted. 0 or -DCPI_EFORMAT. */
-int perfdata_spe_conversion(struct perfdata_spe *t, struct perfdata_bytes *b);
+int perfdata_spe_conversion(struct perfdata_spe *t, struct perf_bytes *b);
 /* A trace begins: its record, without the head. 0, -DCPI_EFORMAT, -ENOMEM. */
-int perfdata_spe_begin(struct perfdata *p, struct perfdata_bytes *b);
+int perfdata_spe_begin(struct perfdata *p, struct perf_bytes *b);
 /* Decodes the next piece of it into the order. 0 or negative: p->failure. */
 int perfdata_spe_continue(struct perfdata *p);
 

@@ -11,20 +11,19 @@
 
 enum { PIECE = 256 << 10 };
 
-int perfdata_spe_conversion(struct perfdata_spe *t, struct perfdata_bytes *b)
+int perfdata_spe_conversion(struct perfdata_spe *t, struct perf_bytes *b)
 {
 	uint64_t v[3], more[2];
 	uint8_t caps[2];
 
-	if (!perfdata_take(b, v, sizeof(v)) || v[0] > 63)
+	if (!perf_take(b, v, sizeof(v)) || v[0] > 63)
 		return -DCPI_EFORMAT;
 	t->shift = v[0];
 	t->mult = v[1];
 	t->zero = v[2];
 	t->cycles = 0;
 	t->mask = UINT64_MAX;
-	if (perfdata_take(b, more, sizeof(more)) && perfdata_take(b, caps, sizeof(caps)) &&
-	    caps[1]) {
+	if (perf_take(b, more, sizeof(more)) && perf_take(b, caps, sizeof(caps)) && caps[1]) {
 		t->cycles = more[0];
 		t->mask = more[1];
 	}
@@ -40,7 +39,7 @@ static uint64_t time_of(const struct perfdata_spe *t, uint64_t cycles)
 	return t->zero + (cycles >> t->shift) * t->mult + (rest * t->mult >> t->shift);
 }
 
-int perfdata_spe_begin(struct perfdata *p, struct perfdata_bytes *b)
+int perfdata_spe_begin(struct perfdata *p, struct perf_bytes *b)
 {
 	struct {
 		uint64_t size, offset, reference;
@@ -48,9 +47,9 @@ int perfdata_spe_begin(struct perfdata *p, struct perfdata_bytes *b)
 		int32_t tid;
 	} trace;
 	struct perfdata_spe *t = &p->spe;
-	struct perfdata_event *ev = perfdata_pmu_event(&p->events, PERFDATA_PMU_SPE);
+	struct perfdata_event *ev = perfdata_pmu_event(&p->events, EVENT_HW_SPE);
 
-	if (!perfdata_take(b, &trace, sizeof(trace)))
+	if (!perf_take(b, &trace, sizeof(trace)))
 		return -DCPI_EFORMAT;
 	/* Traces of other hardware are skipped. */
 	if (!ev)
@@ -72,6 +71,7 @@ static enum driver_mode mode_of(uint8_t el)
 static int keep(struct perfdata *p, const struct isample_spe *s)
 {
 	const struct perfdata_spe *t = &p->spe;
+	struct isample insn = s->sample;
 	struct driver_count c = { .time_ns = p->read_ns,
 				  .pid = PERFDATA_PID_BY_THREAD,
 				  .tid = s->has_context ? (int32_t)s->context : t->tid,
@@ -79,10 +79,14 @@ static int keep(struct perfdata *p, const struct isample_spe *s)
 				  .mode = mode_of(s->el),
 				  .addr = s->pc,
 				  .count = 1,
-				  .insn = &s->sample };
+				  .insn = &insn };
 
 	if (s->bad)
 		return perfdata_sample_bad(p, t->event);
+	perf_insn_chosen(t->event->pmu, &t->event->attr, &insn);
+	/* An inverse filter. */
+	if (t->event->config3)
+		isample_tell(&insn, ISAMPLE_BYCOUNT, false);
 	if (t->mult && s->has_time)
 		c.time_ns = time_of(t, s->time);
 	/* Thread 0 is the idle task, which never runs in user mode. */

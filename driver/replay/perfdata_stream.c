@@ -12,32 +12,15 @@ enum { HEADER_LEN = sizeof(struct perf_event_header) };
 
 /* ---- pieces of bytes ------------------------------------------------------------------------- */
 
-bool perfdata_take(struct perfdata_bytes *b, void *to, size_t len)
-{
-	if (b->len < len)
-		return false;
-	memcpy(to, b->at, len);
-	return perfdata_skip(b, len);
-}
-
-bool perfdata_skip(struct perfdata_bytes *b, size_t len)
-{
-	if (b->len < len)
-		return false;
-	b->at += len;
-	b->len -= len;
-	return true;
-}
-
-const char *perfdata_take_string(struct perfdata_bytes *b)
+const char *perfdata_take_string(struct perf_bytes *b)
 {
 	const char *text;
 	uint32_t len;
 
-	if (!perfdata_take(b, &len, sizeof(len)))
+	if (!perf_take(b, &len, sizeof(len)))
 		return NULL;
 	text = (const char *)b->at;
-	if (!perfdata_skip(b, len) || !memchr(text, 0, len))
+	if (!perf_skip(b, len) || !memchr(text, 0, len))
 		return NULL;
 	return text;
 }
@@ -131,11 +114,11 @@ static int read_plain(struct perfdata_stream *s, struct perf_event_header *h, st
 static int unpack_begin(struct perfdata_stream *s, const struct perf_event_header *h,
 			struct base_err *err)
 {
-	struct perfdata_bytes b = { s->plain + HEADER_LEN, h->size - HEADER_LEN };
+	struct perf_bytes b = { s->plain + HEADER_LEN, h->size - HEADER_LEN };
 	uint64_t len;
 
 	if (h->type == PERFDATA_COMPRESSED2) {
-		if (!perfdata_take(&b, &len, sizeof(len)) || len > b.len)
+		if (!perf_take(&b, &len, sizeof(len)) || len > b.len)
 			return perfdata_fail(s, err, -DCPI_EFORMAT, "packed bytes do not fit");
 		b.len = (size_t)len;
 	}
@@ -165,7 +148,7 @@ static int unpack_to(struct perfdata_stream *s, size_t want, struct base_err *er
 			return perfdata_fail(s, err, -DCPI_EFORMAT, "cannot be unpacked: %s",
 					     ZSTD_getErrorName(r));
 	} while (in.pos + out.pos != before);
-	perfdata_skip(&s->packed, in.pos);
+	perf_skip(&s->packed, in.pos);
 	s->unpacked_len += out.pos - s->part_len;
 	s->part_len = out.pos;
 	if (s->unpacked_len > PERFDATA_UNPACKED_MAX)
@@ -206,15 +189,15 @@ static int unpack_next(struct perfdata_stream *s, size_t *len, struct base_err *
 static int skip_trail(struct perfdata_stream *s, const struct perf_event_header *h,
 		      struct base_err *err)
 {
-	struct perfdata_bytes b = { s->plain + HEADER_LEN, h->size - HEADER_LEN };
+	struct perf_bytes b = { s->plain + HEADER_LEN, h->size - HEADER_LEN };
 	uint64_t len = 0;
 	bool good = true;
 
 	if (h->type == PERFDATA_TRACING_DATA) {
-		good = perfdata_take(&b, &len, 4);
+		good = perf_take(&b, &len, 4);
 		len = base_align_up(len, 8);
 	} else if (h->type == PERFDATA_AUXTRACE) {
-		good = perfdata_take(&b, &len, 8);
+		good = perf_take(&b, &len, 8);
 	}
 	if (!good)
 		return perfdata_fail(s, err, -DCPI_EFORMAT, "a record too short for its kind");

@@ -50,7 +50,8 @@
 	X(ITBMISS, "itbmiss", "the fetch missed the first-level instruction TLB")                  \
 	X(ITB2MISS, "itb2miss", "the fetch missed all instruction TLBs")                           \
 	X(INEXACT, "inexact", "the address is not the instruction's: nothing else is told")        \
-	X(UNREADABLE, "unreadable", "the record made no sense: nothing else is told")
+	X(UNREADABLE, "unreadable", "the record made no sense: nothing else is told")              \
+	X(BYCOUNT, "bycount", "it was chosen by a count of all operations: the more it runs")
 
 /* Counters, likewise; in cycles. */
 #define ISAMPLE_COUNTERS(X)                                                                        \

@@ -24,6 +24,25 @@ static void use_load(struct perf_threads *t, const struct driver_load *l)
 		abort();
 }
 
+/* What stands behind the fields of a sample, as each hardware's, and with any fields before it; the
+ * last one into @out. */
+static void use_insn(const struct perf_record *rec, struct isample *out)
+{
+	uint64_t seed = rec->count.addr ^ rec->time_ns;
+	struct perf_event_attr attr = { .config = seed,
+					.sample_type = seed >> 8,
+					.read_format = seed & 31,
+					.branch_sample_type = seed >> 3,
+					.sample_regs_user = seed >> 5 };
+
+	for (enum event_hardware h = EVENT_HW_OTHER; h <= EVENT_HW_SPE; h++) {
+		attr.sample_type |= h == EVENT_HW_IBS_OP ? PERF_SAMPLE_RAW : 0;
+		perf_insn_parse(h, &attr, &rec->rest, rec->misc, out);
+		if (out->bits & ~out->known)
+			abort();
+	}
+}
+
 /* In a block of its own, so that reading past the record is seen. */
 static void use_record(struct perf_order *o, struct perf_threads *t, const uint8_t *bytes,
 		       size_t len, size_t nr)
@@ -40,7 +59,12 @@ static void use_record(struct perf_order *o, struct perf_threads *t, const uint8
 			abort();
 	} else {
 		struct driver_count count = rec.count;
+		struct isample insn;
 
+		if (rec.what == PERF_SAMPLE) {
+			use_insn(&rec, &insn);
+			count.insn = &insn;
+		}
 		count.time_ns = rec.time_ns;
 		if (perf_order_add(o, nr % QUEUES, &count) < 0)
 			abort();
@@ -75,6 +99,7 @@ static void use_order(struct perf_order *o, size_t nr)
 		last = item->count.time_ns;
 		if (item->load)
 			use_copy(o, item->load);
+		perf_order_drop_count(&item->count);
 	}
 	if (nr || o->nr_samples)
 		abort();

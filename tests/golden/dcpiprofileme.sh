@@ -26,9 +26,22 @@ for name in ibs pebs spe; do
 	"$DCPI_BIN/dcpid" -quiet -replay $name.data -platform test $name
 	facts $name $name
 done >checked
-[ "$(cat checked)" = "480 values
-480 values
-480 values" ] || { cat checked; exit 1; }
+[ "$(cat checked)" = "492 values
+492 values
+492 values" ] || { cat checked; exit 1; }
+
+# listed NAME: so do the columns of other tools, and what the file itself says.
+listed()
+{
+	"$DCPI_BIN/dcpilist" -db "$1" -json -pm "$(sed -n 1p metrics)" hot app >list.json
+	"$DCPI_BIN/dcpilist" -db "$1" -json -pm "$(sed -n 3p metrics)" warm app >list2.json
+	"$DCPI_BIN/dcpiprof" -db "$1" -json -pm "$(sed -n 2p metrics)" >prof.json
+	"$DCPI_BIN/dcpicat" -json -insns "$1"/202311142213/test/app.* >cat.json
+	python3 "$support/insn_check.py" listed "$1.json" list.json list2.json prof.json cat.json
+}
+for name in ibs pebs spe; do
+	listed $name
+done >checked
 
 # Packed and unpacked, a database tells the same. (Under an emulator the program that unpacks cannot be started.)
 if [ -z "${DCPI_EMULATOR:-}" ]; then
@@ -46,6 +59,12 @@ fi
 	run dcpiprofileme -db pebs -json -n 1 -pm count,mispredict,dcmiss/load -no_header
 	run dcpitopcounts -db ibs -no_header -n 2 -event ibs_op// -pm mispredict/branch,load^dcmiss app
 	run dcpitopcounts -db ibs -lines -pm count
+	run dcpilist -db ibs -hot -source -pm load^dcmiss/load,:completed hot app
+	run dcpiprof -db spe -pm mispredict/branch,icmiss
+	run dcpiprof -db spe -by comm -pm count
+	run dcpiprof -db spe -comm app -pm count
+	run dcpilist -db spe -caller main -pm count hot app
+	run dcpiprof -db clickhouse://127.0.0.1/none -pm count
 	run dcpiprofileme
 	run dcpiprofileme -db ibs nothing
 	run dcpiprofileme -db ibs -pm nyp

@@ -79,8 +79,8 @@ awk '
 	{
 		n = split($2, part, ".")
 		for (i = 1; i <= n; i++) {
-			split("EVENT CAUSE PART", outside, " ")
-			for (k = 1; k <= 3; k++) {
+			split("EVENT CAUSE PART BIT COUNTER", outside, " ")
+			for (k = 1; k <= 5; k++) {
 				way = $1 " "
 				for (j = 1; j <= n; j++)
 					way = way (j > 1 ? "." : "") (j == i ? outside[k] : part[j])
@@ -98,7 +98,7 @@ grep -oE '\b(json_object_object_add|add|add_count|add_known)\([a-z_>.-]+, "[a-z0
 [ "$(wc -l <named)" -gt 100 ]
 cut -d ' ' -f 2 told | tr . '\n' | sort -u | comm -13 - named | grep -vx schema |
 	sed 's/$/ is named in the sources, and not told/' >>complaints || true
-comm -23 told met | sed 's/.*[. ]//' | grep -vxE 'EVENT|CAUSE|PART' | sort -u | while read -r name; do
+comm -23 told met | sed 's/.*[. ]//' | grep -vxE 'EVENT|CAUSE|PART|BIT|COUNTER' | sort -u | while read -r name; do
 	grep -qF "\"$name\"" sources || echo "$name is told, and nowhere printed"
 done >>complaints
 cat complaints

@@ -5,6 +5,9 @@ insn_check.py facts FACTS.json ROWS.json…: the rows of "dcpiprofileme -json -i
 (insn_files.py) tells of each offset, to the sample. insn_check.py names NAMES: the metrics, 32 in a line, for all
 bits and counters that "dcpiprofileme -names" lists.
 insn_check.py perf FACTS.json SCRIPT: perf's own decoding of the same file comes to the same totals.
+insn_check.py listed FACTS.json LIST.json…: so has "dcpilist -json -pm" of the instructions that it lists, "dcpiprof -json
+-pm" of their sum, and "dcpicat -json -insns" of all.
+insn_check.py ran RAN.json LIST.json: "dcpilist -json" has each instruction's executions and CPI as RAN.json tells them.
 """
 import collections
 import json
@@ -56,6 +59,44 @@ def check_facts(path, rows):
             nr += check(by_offset[row["offset"]], f"{name}, offset {row['offset']:#x}", row)
         nr += check(sum(by_offset.values(), []), f"{name}, total", answer["total"])
     print(f"{nr} values")
+
+
+def check_listed(path, listings):
+    by_offset, nr = collections.defaultdict(list), 0
+    for f in json.load(open(path, encoding="utf-8")):
+        by_offset[f["offset"]].append(f)
+    for name in listings:
+        answer = json.load(open(name, encoding="utf-8"))
+        if answer["schema"].startswith("dcpicat"):
+            nr += check_cat(by_offset, name, answer["profiles"][0])
+        elif answer["schema"].startswith("dcpiprof"):
+            for row in answer["rows"]:
+                first = int(row["address"], 16) - 0x400000
+                last = first + {"hot": 0x24, "warm": 0x1f}[row["procedure"]]
+                mine = sum((v for k, v in by_offset.items() if first <= k < last), [])
+                nr += check(mine, f"{name}, {row['procedure']}", row["instruction_samples"])
+        else:
+            for unit in answer["instructions"]:
+                off = int(unit["address"], 16) - 0x400000
+                nr += check(by_offset[off], f"{name}, offset {off:#x}", unit["instruction_samples"])
+    print(f"{nr} values")
+
+
+def check_cat(by_offset, name, profile):
+    """Each bit that is told, set and not set, and each counter at each offset."""
+    told = collections.Counter()
+    for e in profile["insns"]:
+        for bit, is_set in e["bits"].items():
+            told[e["offset"], bit if is_set else "!" + bit] += e["samples"]
+        for counter, total in e["sums"].items():
+            told[e["offset"], ":" + counter] += total
+    for (off, metric), value in told.items():
+        if value != expected(by_offset[off], metric)[1]:
+            sys.exit(f"{name}, offset {off:#x}: {metric} {value}")
+    told = sum(e["samples"] for e in profile["insns"])
+    if told != sum(len(v) for v in by_offset.values()):
+        sys.exit(f"{name}: {told} samples")
+    return told
 
 
 # What perf's decoder prints: a pattern, of which the first group is a number, or none; and what it is in the facts.
@@ -119,8 +160,27 @@ def check_perf(path, script):
     print(f"{name}: {len(sums)} totals of perf's")
 
 
+def check_ran(path, listing):
+    ran = json.load(open(path, encoding="utf-8"))
+    answer = json.load(open(listing, encoding="utf-8"))
+    if not answer["estimate"].get("measured"):
+        sys.exit(f"{listing}: nothing was measured")
+    for insn in answer["instructions"]:
+        times, cpi = ran.pop(str(insn["offset"]))
+        told = insn["frequency"], insn["cpi"]
+        if abs(told[0] - times) > 1e-5 * times or abs((told[1] or 0) - cpi) > 1e-5 * cpi:
+            sys.exit(f"{listing}: {insn['text']} at {insn['offset']:#x} ran {told}, not {(times, cpi)}")
+    if ran:
+        sys.exit(f"{listing}: no instructions at {list(ran)}")
+    print(f"{len(answer['instructions'])} instructions as they ran")
+
+
 def main():
-    if sys.argv[1] == "names":
+    if sys.argv[1] == "ran":
+        check_ran(*sys.argv[2:4])
+    elif sys.argv[1] == "listed":
+        check_listed(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1] == "names":
         say_names(sys.argv[2])
     elif sys.argv[1] == "facts":
         check_facts(sys.argv[2], sys.argv[3:])

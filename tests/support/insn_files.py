@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Files of perf's with instruction samples, made from known facts: insn_files.py FOLDER ELF [good] writes ibs.data, pebs.data
-and spe.data, whose samples lie in two procedures of the file ELF, and beside each FACTS.json: for each sample its
-offset, the bits that its hardware tells, and its counters. The formats are those of AMD's and Arm's manuals and of
-<linux/perf_event.h>; nothing here knows how they are read. With "good" no record is cut, and none lies.
+Files of perf's with instruction samples, made from known facts: insn_files.py FOLDER ELF [good] writes ibs.data,
+pebs.data and spe.data, whose samples lie in two procedures of the file ELF, and beside each FACTS.json: for each sample
+its offset, the bits that its hardware tells, and its counters. insn_files.py FOLDER ELF measured writes ops.data,
+cycles.data, trace.data and filtered.data: how often each instruction of a procedure ran is known, and how many cycles
+that took. The formats are those of AMD's and Arm's manuals and of <linux/perf_event.h>; nothing here knows how they are
+read. With "good" no record is cut, and none lies.
 """
 import json
 import random
@@ -43,6 +45,7 @@ class File:
     def __init__(self, cpuid, arch):
         self.events, self.records, self.time = [], b"", 1000000
         self.cpuid, self.arch = cpuid, arch
+        self.more = b""  # of attributes, behind those of Linux 6.1
 
     def event(self, name, kind, sample_type, config=0):
         self.events.append((name, attr(kind, sample_type | IP | TID | TIME | CPU | PERIOD | IDENTIFIER, config),
@@ -69,9 +72,9 @@ class File:
         self.add(9, misc, body + more)
 
     def features(self):
-        desc = struct.pack("<II", len(self.events), 128)
+        desc = struct.pack("<II", len(self.events), 128 + len(self.more))
         for name, a, number in self.events:
-            desc += a + struct.pack("<I", 1) + text(name) + struct.pack("<Q", number)
+            desc += a + self.more + struct.pack("<I", 1) + text(name) + struct.pack("<Q", number)
         pmus = struct.pack("<I", 3) + b"".join(
             struct.pack("<I", n) + text(s)
             for n, s in ((IBS_FETCH, "ibs_fetch"), (IBS_OP, "ibs_op"), (SPE, "arm_spe_0")))
@@ -80,10 +83,10 @@ class File:
 
     def write(self, path):
         ids = b"".join(struct.pack("<Q", e[2]) for e in self.events)
-        attrs = b"".join(a + struct.pack("<QQ", 104 + 8 * i, 8) for i, (_, a, _) in enumerate(self.events))
+        attrs = b"".join(a + self.more + struct.pack("<QQ", 104 + 8 * i, 8) for i, (_, a, _) in enumerate(self.events))
         features, start = self.features(), 104 + len(ids) + len(attrs)
         bits = sum(1 << f for f in features)
-        head = b"PERFILE2" + struct.pack("<QQQQQQQQ", 104, 144, 104 + len(ids), len(attrs), start,
+        head = b"PERFILE2" + struct.pack("<QQQQQQQQ", 104, 144 + len(self.more), 104 + len(ids), len(attrs), start,
                                          len(self.records), 0, 0)
         head += struct.pack("<QQQQ", bits, 0, 0, 0)
         at, table, data = start + len(self.records) + 16 * len(features), b"", b""
@@ -151,7 +154,7 @@ def access_of_ibs(bits, counters):
 
 
 def op_of_ibs():
-    bits = {"retired": True, "valid": True, "fetch": False}
+    bits = {"retired": True, "valid": True, "fetch": False, "bycount": False}
     counters = {"completed": random.randrange(1 << 16), "inflight": random.randrange(1 << 16)}
     kind = random.choice(("branch", "load", "store", "both", "none"))
     bits["branch"] = kind == "branch"
@@ -278,6 +281,7 @@ def spe_record(off, time, bits, counters):
     bits.update(trap=chance(0.1), cond=False, indirect=False, locked=False, taken=False, mispredict=False)
     bits["retired"] = not bits["trap"]
     bits["valid"] = bits["retired"]
+    bits["bycount"] = True
     events, op = bits["trap"] | bits["retired"] << 1, (0x48, 0)
     if kind == "branch":
         bits.update(cond=chance(), indirect=chance(), taken=chance(), mispredict=chance())
@@ -322,6 +326,67 @@ def make_spe(offsets, begin):
     return f, facts
 
 
+# ---- how often it ran ------------------------------------------------------------------------------------------------
+
+# The instructions of hot by their offset in it: executions and cycles, in thousands. Its loop goes round ten times.
+RAN = {
+    0x00: (100, 50), 0x02: (100, 100),
+    0x04: (85, 17), 0x07: (85, 34), 0x0c: (85, 0),
+    0x11: (850, 170), 0x13: (850, 85), 0x16: (850, 85), 0x18: (850, 510),
+    0x1a: (100, 20), 0x1c: (100, 150),
+    0x1d: (15, 3), 0x22: (15, 30),
+}
+
+
+def add_cycles(f, event, start):
+    for into, (_, cycles) in RAN.items():
+        for _ in range(cycles):
+            f.sample(event, start + into, b"")
+
+
+def make_ops(start, begin, config):
+    """One operation in 1,000, or with @config 0 one cycle in 1,000, and cycles beside."""
+    f = File("AuthenticAMD,25,1,1", "x86_64")
+    op = f.event("ibs_op/cnt_ctl=1/" if config else "ibs_op//", IBS_OP, RAW, config)
+    cycles = f.event("cycles", 0, 0)
+    begin(f)
+    for into, (ran, _) in RAN.items():
+        body = raw(struct.pack("<I7Q", 0x1bf, 3 << 17, BASE + start + into, 20 << 16 | 5, 0, 0, 0, 0))
+        for _ in range(ran):
+            f.sample(op, start + into, body)
+    add_cycles(f, cycles, start)
+    return f
+
+
+def make_trace(start, begin, config3=0):
+    """One operation in 1,000, and of the loop's branch 500 that did not retire. @config3: a filter of Linux 6.3."""
+    f = File("0x00000000410fd0c0", "aarch64")
+    f.more = struct.pack("<Q", config3)
+    f.event("arm_spe_0//", SPE, 0)
+    cycles = f.event("cycles", 0, 0)
+    f.add(70, 0, struct.pack("<IIQQ", 4, 0, SPE, 0))
+    f.add(79, 0, struct.pack("<QQQQQBB6x", 0, 1, 0, 0, 2 ** 64 - 1, 1, 0))
+    begin(f)
+    data = b""
+    for into, events in [(i, 2) for i, (ran, _) in RAN.items() for _ in range(ran)] + 500 * [(0x18, 0)]:
+        f.time += 1000
+        one = b"\xb0" + struct.pack("<Q", BASE + start + into) + b"\x65" + struct.pack("<I", PID)
+        one += b"\x48\x00\x52" + struct.pack("<H", events) + b"\x71" + struct.pack("<Q", f.time)
+        data += one + bytes(-len(one) % 64)
+    f.records += record(71, 0, struct.pack("<QQQIiiI", len(data), 0, 1, 0, -1, 0, 0)) + data
+    add_cycles(f, cycles, start)
+    return f
+
+
+def make_measured(folder, start, begin):
+    make_ops(start, begin, 1 << 19).write(f"{folder}/ops.data")
+    make_ops(start, begin, 0).write(f"{folder}/cycles.data")
+    make_trace(start, begin).write(f"{folder}/trace.data")
+    make_trace(start, begin, 2).write(f"{folder}/filtered.data")
+    with open(f"{folder}/ran.json", "w", encoding="utf-8") as out:
+        json.dump({i: (1000 * ran, cycles / ran) for i, (ran, cycles) in RAN.items()}, out)
+
+
 # ---- where -----------------------------------------------------------------------------------------------------------
 
 def elf_offsets(path, names):
@@ -349,9 +414,13 @@ def main():
     folder, path = sys.argv[1:3]
     random.seed(5)
     places, build_id = elf_offsets(path, ("hot", "warm"))
+    begin = lambda f: f.begin("/opt/app/app", 0x10000, build_id)
+    if sys.argv[3:] == ["measured"]:
+        make_measured(folder, places["hot"][0], begin)
+        return
     offsets = [places["hot"][i] for i in (0, 5, 12)] + [places["warm"][i] for i in (0, 8)]
     for name, make in (("ibs", make_ibs), ("pebs", make_pebs), ("spe", make_spe)):
-        f, facts = make(offsets, lambda f: f.begin("/opt/app/app", 0x10000, build_id))
+        f, facts = make(offsets, begin)
         f.write(f"{folder}/{name}.data")
         facts.write(f"{folder}/{name}.json")
 

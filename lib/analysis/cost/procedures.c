@@ -9,24 +9,75 @@
 
 /* ---- the event ------------------------------------------------------------------------------- */
 
+bool estimate_is_retired(const struct profdb_insn *m)
+{
+	uint64_t want = ISAMPLE_BIT(ISAMPLE_RETIRED) | ISAMPLE_BIT(ISAMPLE_BYCOUNT);
+
+	return (m->known & m->bits & want) == want;
+}
+
+bool estimate_by_retired(const struct analysis *a, size_t event)
+{
+	return estimate_model(a->events[event].name) < 0;
+}
+
+static uint64_t retired_of(const struct analysis_image *ai, size_t event)
+{
+	size_t nr = ai->profile ? profdb_profile_nr_insns(ai->profile) : 0;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct profdb_insn *m = profdb_profile_insn(ai->profile, i);
+
+		if (ai->event_of[m->event] == event && estimate_is_retired(m))
+			sum += m->count;
+	}
+	return sum;
+}
+
+static uint64_t retired(const struct analysis *a, const struct analysis_image *ai, size_t event)
+{
+	uint64_t sum = 0;
+
+	if (ai)
+		return retired_of(ai, event);
+	for (size_t i = 0; i < a->nr_images; i++)
+		sum += retired_of(a->images[i], event);
+	return sum;
+}
+
 static uint64_t samples(const struct analysis *a, const struct analysis_image *ai, size_t event)
 {
+	if (estimate_by_retired(a, event)) {
+		uint64_t nr = retired(a, ai, event);
+
+		return nr < ESTIMATE_MIN_SAMPLES ? 0 : nr;
+	}
 	return ai ? ai->count[event] : a->events[event].sum;
+}
+
+/* How well an event tells frequencies. */
+static int rank_of(const struct analysis *a, size_t event)
+{
+	int model = estimate_model(a->events[event].name);
+
+	return model < 0 ? FREQ_INSTRUCTIONS + 1 : model;
 }
 
 int estimate_event(const struct analysis *a, const struct analysis_image *ai)
 {
-	int best = -ENOENT, best_model = -ENOENT;
+	int best = -ENOENT, best_rank = 0;
+	uint64_t most = 0;
 
 	for (size_t i = 0; i < a->nr_events; i++) {
-		int model = estimate_model(a->events[i].name);
+		uint64_t nr = samples(a, ai, i);
+		int rank = rank_of(a, i);
 
-		if (model < 0 || !samples(a, ai, i) || model < best_model)
+		if (!nr || rank < best_rank || (rank == best_rank && nr <= most))
 			continue;
-		if (model > best_model || samples(a, ai, i) > samples(a, ai, (size_t)best)) {
-			best = (int)i;
-			best_model = model;
-		}
+		best = (int)i;
+		best_rank = rank;
+		most = nr;
 	}
 	return best < 0 && ai ? estimate_event(a, NULL) : best;
 }
@@ -46,17 +97,12 @@ static int by_vaddr(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-static int add_entry(struct estimate_samples *s, const struct analysis_image *ai,
-		     const struct image *img, const struct profdb_entry *e, size_t event)
+static int add_at(struct estimate_samples *s, const struct image *img, uint64_t off, uint64_t count)
 {
-	struct estimate_sample sample = { 0 };
+	struct estimate_sample sample = { .count = count };
 	int r;
 
-	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++) {
-		if (ai->event_of[i] == event)
-			sample.count += e->count[i];
-	}
-	if (!sample.count || image_vaddr(img, e->off, &sample.vaddr) < 0)
+	if (!count || image_vaddr(img, off, &sample.vaddr) < 0)
 		return 0;
 	r = base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v));
 	if (r >= 0)
@@ -64,15 +110,53 @@ static int add_entry(struct estimate_samples *s, const struct analysis_image *ai
 	return r;
 }
 
+static int add_entry(struct estimate_samples *s, const struct analysis_image *ai,
+		     const struct image *img, const struct profdb_entry *e, size_t event)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++) {
+		if (ai->event_of[i] == event)
+			count += e->count[i];
+	}
+	return add_at(s, img, e->off, count);
+}
+
+static void begin(struct estimate_samples *s, const struct analysis *a,
+		  const struct analysis_image *ai, size_t event)
+{
+	s->period = analysis_sample_units(a, ai, event);
+	snprintf(s->event, sizeof(s->event), "%s", a->events[event].name);
+}
+
 int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a,
 			    const struct analysis_image *ai, const struct image *img, size_t event)
 {
 	int r = 0;
 
-	s->period = analysis_sample_units(a, ai, event);
-	snprintf(s->event, sizeof(s->event), "%s", a->events[event].name);
+	begin(s, a, ai, event);
 	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_entries(ai->profile); i++)
 		r = add_entry(s, ai, img, profdb_profile_entry(ai->profile, i), event);
+	if (r >= 0 && s->nr)
+		qsort(s->v, s->nr, sizeof(*s->v), by_vaddr);
+	return r;
+}
+
+int estimate_runs_gather(struct estimate_samples *s, const struct analysis *a,
+			 const struct analysis_image *ai, const struct image *img, size_t event)
+{
+	size_t nr = profdb_profile_nr_insns(ai->profile);
+	int r = 0;
+
+	if (!estimate_by_retired(a, event))
+		return estimate_samples_gather(s, a, ai, img, event);
+	begin(s, a, ai, event);
+	for (size_t i = 0; r >= 0 && i < nr; i++) {
+		const struct profdb_insn *m = profdb_profile_insn(ai->profile, i);
+
+		if (ai->event_of[m->event] == event && estimate_is_retired(m))
+			r = add_at(s, img, m->off, m->count);
+	}
 	if (r >= 0 && s->nr)
 		qsort(s->v, s->nr, sizeof(*s->v), by_vaddr);
 	return r;

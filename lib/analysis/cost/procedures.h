@@ -9,11 +9,17 @@
 #include "samples.h"
 
 /*
- * Returns the index in @a of the event that determines frequencies best: one of instructions, else
+ * Returns the index in @a of the event that determines frequencies best: one of neither time nor
+ * instructions for its retired instruction samples, if these are 25, else one of instructions, else
  * the event of time with the most samples in @ai, or in all images (@ai NULL, or without such
  * samples). -ENOENT: there is none.
  */
 int estimate_event(const struct analysis *a, const struct analysis_image *ai);
+/* Was this one, which that returned, chosen for its instruction samples? */
+bool estimate_by_retired(const struct analysis *a, size_t event);
+/* Did these retire, and were they chosen by a count of all operations? Then their number times the
+ * period is how often the instruction ran. */
+bool estimate_is_retired(const struct profdb_insn *m);
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -33,6 +39,10 @@ struct estimate_samples {
  * out. 0 or -ENOMEM. */
 int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a,
 			    const struct analysis_image *ai, const struct image *img, size_t event);
+/* The same of an event that estimate_event returned; its retired instruction samples alone, where
+ * it was chosen for these. */
+int estimate_runs_gather(struct estimate_samples *s, const struct analysis *a,
+			 const struct analysis_image *ai, const struct image *img, size_t event);
 void estimate_samples_release(struct estimate_samples *s);
 /* Adds the samples in the graph's instructions to @by_insn, which has f->nr_insns elements.
  * Returns the number of samples added. */

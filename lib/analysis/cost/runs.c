@@ -167,6 +167,7 @@ static int estimate(struct making *m, struct runs_procedure *p, const double *by
 	struct estimate_input in = { .flow = p->flow,
 				     .by_insn = by_insn,
 				     .event = m->samples.event,
+				     .retired = estimate_by_retired(m->r->a, m->r->event),
 				     .period = m->samples.period,
 				     .img = m->r->img,
 				     .costs = m->has_costs ? &m->costs : NULL,
@@ -224,7 +225,7 @@ static int gather(struct making *m, struct base_err *err)
 		rc = count_samples(&m->samples, r->exact, r->img, r->id);
 		return rc == -ENOENT ? uncounted(r, err) : rc;
 	}
-	rc = estimate_samples_gather(&m->samples, r->a, r->ai, r->img, r->event);
+	rc = estimate_runs_gather(&m->samples, r->a, r->ai, r->img, r->event);
 	if (rc >= 0)
 		rc = profdb_costs_read(r->a->db, image_id(r->img), m->samples.event, &m->costs,
 				       err);
@@ -237,15 +238,17 @@ static int gather(struct making *m, struct base_err *err)
 int runs_make(struct runs *r, struct base_err *err)
 {
 	struct making m = { .r = r };
+	bool sum;
 	int rc;
 
 	r->total = 0;
 	r->nr_known = r->nr_absolute = 0;
 	r->traces = 0;
 	rc = gather(&m, err);
-	for (size_t i = 0; r->exact && i < m.samples.nr; i++)
+	sum = r->exact || estimate_by_retired(r->a, r->event);
+	for (size_t i = 0; sum && i < m.samples.nr; i++)
 		r->total += (double)m.samples.v[i].count;
-	if (!r->exact)
+	if (!sum)
 		r->total = (double)r->ai->count[r->event];
 	if (rc >= 0)
 		rc = estimate_procedures(r->img, &m.samples, visit, &m, NULL, err);

@@ -248,6 +248,7 @@ static int estimate(struct walk *w, const struct flow *f, const double *by_insn,
 	struct estimate_input in = { .flow = f,
 				     .by_insn = by_insn,
 				     .event = w->a->events[w->freq].name,
+				     .retired = estimate_by_retired(w->a, w->freq),
 				     .period = analysis_sample_units(w->a, w->ai, w->freq),
 				     .img = w->img,
 				     .costs = w->has_costs ? &w->costs : NULL,
@@ -300,14 +301,16 @@ static int add_parts(struct walk *w, double all, const struct estimate_rest *res
 
 static int gather(struct walk *w, struct analysis *a, struct base_err *err)
 {
-	int event = estimate_event(a, NULL), r = 0;
+	int event = estimate_event(a, w->ai), r = 0;
 
 	w->freq = event < 0 ? w->o->event : (size_t)event;
 	w->of = calloc(a->nr_events + 1, sizeof(*w->of));
 	if (!w->of)
 		return -ENOMEM;
 	for (size_t i = 0; i < a->nr_events && r >= 0; i++)
-		if (i == w->o->event || i == w->freq || evidence_speaks(a->events[i].name))
+		if (i == w->freq)
+			r = estimate_runs_gather(&w->of[i], a, w->ai, w->img, i);
+		else if (i == w->o->event || evidence_speaks(a->events[i].name))
 			r = estimate_samples_gather(&w->of[i], a, w->ai, w->img, i);
 	if (r >= 0)
 		r = profdb_costs_read(a->db, image_id(w->img), a->events[w->freq].name, &w->costs,

@@ -74,6 +74,11 @@ double estimate_samples_of(const struct flow *f, uint32_t block, const double *b
 
 /* ---- frequencies ----------------------------------------------------------------------------- */
 
+static int model_of(const struct estimate_input *in)
+{
+	return in->retired ? FREQ_INSTRUCTIONS : estimate_model(in->event);
+}
+
 static const struct profdb_cost *kept_cost(const struct estimate_input *in, uint32_t block)
 {
 	const struct flow_block *b = &in->flow->blocks[block];
@@ -126,8 +131,7 @@ static void set_blocks(const struct estimate_input *in, struct freq_block *block
 		sum += blocks[i].samples;
 		measured += c ? blocks[i].samples : 0;
 	}
-	out->absolute =
-		estimate_model(in->event) == FREQ_INSTRUCTIONS || (sum > 0 && measured >= sum / 2);
+	out->absolute = model_of(in) == FREQ_INSTRUCTIONS || (sum > 0 && measured >= sum / 2);
 }
 
 /* Scales the traces' counts so that, over the samples of all blocks, they agree with those of
@@ -186,8 +190,8 @@ static int solve(const struct estimate_input *in, struct freq_block *blocks,
 		if (r != -ENOENT)
 			return r;
 	}
-	return freq_solve((enum freq_model)estimate_model(in->event), blocks, f->nr_blocks, edges,
-			  f->nr_edges, &out->freq, err);
+	return freq_solve((enum freq_model)model_of(in), blocks, f->nr_blocks, edges, f->nr_edges,
+			  &out->freq, err);
 }
 
 _Static_assert(FREQ_OUTSIDE == FLOW_OUTSIDE, "edges are handed on as they are");
@@ -205,7 +209,7 @@ int estimate_frequencies(const struct estimate_input *in, struct estimate *out,
 	out->measured = calloc((size_t)out->nr_blocks + 1, sizeof(*out->measured));
 	if (!blocks || !edges || !out->units || !out->measured)
 		base_fail_errno(err, r, "cannot estimate frequencies");
-	else if (estimate_model(in->event) < 0 || !(in->period > 0))
+	else if (model_of(in) < 0 || !(in->period > 0))
 		r = base_fail(err, -EINVAL, "samples of '%s' do not tell frequencies", in->event);
 	else
 		r = solve(in, blocks, edges, out, err);
@@ -231,6 +235,11 @@ void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf,
 			 traces, event);
 	else if (estimate_model(event) == FREQ_INSTRUCTIONS)
 		snprintf(buf, buf_len, "executions, estimated from samples of %s", event);
+	else if (absolute && estimate_model(event) < 0)
+		snprintf(buf, buf_len,
+			 "executions, measured: retired instruction samples of %s, times their "
+			 "period",
+			 event);
 	else if (absolute)
 		snprintf(buf, buf_len,
 			 "executions, estimated from samples of %s and measured costs of blocks",

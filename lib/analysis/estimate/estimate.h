@@ -43,7 +43,10 @@ struct estimate_input {
 	const struct flow *flow;
 	const double *by_insn; /* samples of each instruction */
 	const char *event; /* the event of the samples; neither time nor instructions: -EINVAL */
-	double period;	   /* units of the event in a sample */
+	/* @by_insn are retired instruction samples, chosen by a count of all operations: they are
+	 * in proportion to executions, whatever the event. */
+	bool retired;
+	double period;			  /* units of the event in a sample */
 	const struct image *img;	  /* the image whose offsets @costs has */
 	const struct profdb_costs *costs; /* costs of that event, or NULL */
 	const struct paths *paths;	  /* instruction traces of the image, or NULL */
@@ -80,7 +83,8 @@ int estimate_frequencies(const struct estimate_input *in, struct estimate *out,
 			 struct base_err *err);
 void estimate_release(struct estimate *e);
 
-/* Writes a description of estimates from samples of @event; @absolute and @traces as above. */
+/* Writes a description of estimates from samples of @event; @absolute and @traces as above. An
+ * event of neither time nor instructions is one whose instruction samples were used. */
 void estimate_text(const char *event, bool absolute, uint64_t traces, char *buf, size_t buf_len);
 /* Tells what to turn on where frequencies are known of too little; @traces as above. */
 const char *estimate_remedy(uint64_t traces);

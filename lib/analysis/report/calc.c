@@ -29,25 +29,36 @@ struct calc {
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
+/* Returns how many samples of an event a unit with samples has. */
+typedef uint64_t unit_samples(const struct analysis_listing *l, const struct analysis_unit *u,
+			      size_t event);
+
+static uint64_t all_samples(const struct analysis_listing *l, const struct analysis_unit *u,
+			    size_t event)
+{
+	(void)l;
+	return u->count[event];
+}
+
 static void place_part(const struct flow *flow, const struct analysis_listing *l, size_t event,
-		       double *by_insn)
+		       unit_samples *samples, double *by_insn)
 {
 	for (size_t i = 0; i < l->nr_units; i++) {
 		const struct analysis_unit *u = &l->units[i];
 		const struct insn *insn = u->count ? flow_insn_at(flow, u->vaddr) : NULL;
 
 		if (insn)
-			by_insn[insn - flow->insns] += (double)u->count[event];
+			by_insn[insn - flow->insns] += (double)samples(l, u, event);
 	}
 }
 
 /* The samples of @event by instruction of the flow, to be freed; NULL where memory lacks. */
-static double *samples_by_insn(const struct graph_flow *f, size_t event)
+static double *samples_by_insn(const struct graph_flow *f, size_t event, unit_samples *samples)
 {
 	double *by_insn = calloc((size_t)f->flow->nr_insns + 1, sizeof(*by_insn));
 
 	for (size_t i = 0; by_insn && i < f->nr_parts; i++)
-		place_part(f->flow, f->parts[i], event, by_insn);
+		place_part(f->flow, f->parts[i], event, samples, by_insn);
 	return by_insn;
 }
 
@@ -62,7 +73,7 @@ static int place_time(struct calc *c)
 {
 	if (c->event >= c->a->nr_events || estimate_model(c->a->events[c->event].name) != FREQ_TIME)
 		return 0;
-	c->by_insn = samples_by_insn(c->f, c->event);
+	c->by_insn = samples_by_insn(c->f, c->event, all_samples);
 	return c->by_insn ? 0 : -ENOMEM;
 }
 
@@ -154,11 +165,12 @@ static int estimate_all(struct calc *c, struct base_err *err)
 
 	if (event < 0)
 		return graph_text_add(&c->p->notes, "no event here tells how often code ran");
-	by_insn = samples_by_insn(c->f, (size_t)event);
+	by_insn = samples_by_insn(c->f, (size_t)event, analysis_unit_runs);
 	if (!by_insn)
 		return -ENOMEM;
 	in.by_insn = by_insn;
 	in.event = c->a->events[event].name;
+	in.retired = estimate_by_retired(c->a, (size_t)event);
 	in.period = analysis_sample_units(l->a, l->ai, (size_t)event);
 	r = profdb_costs_read(c->a->db, image_id(l->img), in.event, &costs, err);
 	if (r >= 0)
@@ -348,7 +360,7 @@ static int say_evidence(struct calc *c, const struct evidence *e)
 
 static double *samples_of(const void *context, size_t event)
 {
-	return samples_by_insn(context, event);
+	return samples_by_insn(context, event, all_samples);
 }
 
 static int tell_costs(struct calc *c)

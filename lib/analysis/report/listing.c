@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bound.h"
 #include "code.h"
 #include "demangle.h"
 #include "listing.h"
+#include "procedures.h"
 #include "search.h"
 
 enum { CODE_MAX = 16 << 20 };
@@ -52,6 +54,65 @@ static int by_vaddr(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
+/* ---- instruction samples --------------------------------------------------------------------- */
+
+static int tell(struct analysis_listing *l, const struct place *from, const struct profdb_insn *m)
+{
+	size_t event = from->image->event_of[m->event];
+	uint64_t vaddr;
+	int r;
+
+	if (m->off == PROFDB_OUTSIDE || event == SIZE_MAX ||
+	    image_vaddr(from->img, m->off, &vaddr) < 0 ||
+	    !stands_in(from->img, &from->symbol, vaddr))
+		return 0;
+	r = base_grow(&l->told, &l->cap_told, l->nr_told + 1, sizeof(*l->told));
+	if (r < 0)
+		return r;
+	vaddr = l->symbol.vaddr + (vaddr - from->symbol.vaddr);
+	l->told[l->nr_told++] = (struct analysis_told){ vaddr, m, event };
+	return 0;
+}
+
+static int collect_told(struct analysis_listing *l, const struct place *from)
+{
+	const struct profdb_profile *p = from->image->profile;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_insns(p); i++)
+		r = tell(l, from, profdb_profile_insn(p, i));
+	return r;
+}
+
+static int by_told_vaddr(const void *pa, const void *pb)
+{
+	const struct analysis_told *a = pa, *b = pb;
+
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+size_t analysis_told_at(const struct analysis_listing *l, uint64_t vaddr)
+{
+	return BASE_BOUND(i, l->nr_told, l->told[i].vaddr < vaddr);
+}
+
+uint64_t analysis_unit_runs(const struct analysis_listing *l, const struct analysis_unit *unit,
+			    size_t event)
+{
+	uint64_t sum = 0;
+
+	if (!estimate_by_retired(l->a, event))
+		return unit->count ? unit->count[event] : 0;
+	for (size_t i = analysis_told_at(l, unit->vaddr);
+	     i < l->nr_told && l->told[i].vaddr == unit->vaddr; i++)
+		if (l->told[i].event == event && estimate_is_retired(l->told[i].insn))
+			sum += l->told[i].insn->count;
+	return sum;
+}
+
+/* ---- places -----------------------------------------------------------------------------------
+ */
+
 /* Collects the samples of a place, at the corresponding addresses of the listed procedure. */
 static int collect(struct analysis_listing *l, const struct place *from, struct hits *hits)
 {
@@ -76,7 +137,7 @@ static int collect(struct analysis_listing *l, const struct place *from, struct 
 			return r;
 		hits->v[hits->nr++] = (struct hit){ vaddr, e, from->image };
 	}
-	return 0;
+	return collect_told(l, from);
 }
 
 static int collect_found(struct analysis_listing *l, const struct analysis_found *f,
@@ -109,6 +170,8 @@ static int collect_all(struct analysis_listing *l, const struct analysis_founds 
 		r = collect_found(l, &also->v[i], hits);
 	if (hits->nr)
 		qsort(hits->v, hits->nr, sizeof(*hits->v), by_vaddr);
+	if (l->nr_told)
+		qsort(l->told, l->nr_told, sizeof(*l->told), by_told_vaddr);
 	return r;
 }
 
@@ -332,6 +395,7 @@ void analysis_listing_close(struct analysis_listing *l)
 		free(l->stacks[i].v);
 	free(l->stacks);
 	free(l->places);
+	free(l->told);
 	free(l->units);
 	free(l->files);
 	free(l->code);

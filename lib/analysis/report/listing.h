@@ -23,6 +23,13 @@ struct analysis_unit {
 	uint64_t *count;   /* indexed by event; NULL: none */
 };
 
+/* Instruction samples of one address, as the listed procedure has it. */
+struct analysis_told {
+	uint64_t vaddr;
+	const struct profdb_insn *insn; /* the profile's */
+	size_t event;			/* index in the analysis */
+};
+
 /* The chain of inlined routines, innermost first; the last one is the procedure. */
 struct analysis_stack {
 	struct image_frame *v; /* the image owns the names */
@@ -43,7 +50,9 @@ struct analysis_listing {
 	size_t nr_stacks, cap_stacks;
 	char **files;
 	size_t nr_files, cap_files;
-	uint64_t *total; /* indexed by event, always the sum of the units */
+	uint64_t *total;	    /* indexed by event, always the sum of the units */
+	struct analysis_told *told; /* ascending by vaddr, each the address of a unit */
+	size_t nr_told, cap_told;
 	/* The places of the code whose samples these are, this place first; hashes are not set. */
 	struct analysis_place *places;
 	size_t nr_places, cap_places;
@@ -61,6 +70,11 @@ int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct 
 void analysis_listing_close(struct analysis_listing *l);
 /* Returns the image to the caller, who then owns it; called just before the listing is closed. */
 struct image *analysis_listing_take_image(struct analysis_listing *l);
+/* The first of the instruction samples at @vaddr or behind it; l->nr_told: none. */
+size_t analysis_told_at(const struct analysis_listing *l, uint64_t vaddr);
+/* The samples of a unit by which @event, chosen by estimate_event, tells how often it ran. */
+uint64_t analysis_unit_runs(const struct analysis_listing *l, const struct analysis_unit *unit,
+			    size_t event);
 /* Formats a unit, with branch targets as "name+0x12". */
 void analysis_unit_text(const struct analysis_listing *l, const struct analysis_unit *unit,
 			char *buf, size_t buf_len);

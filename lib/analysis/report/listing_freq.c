@@ -25,7 +25,7 @@ static int place_samples(struct work *w, const struct listing_freq *out)
 	int r;
 
 	if (l->nr_places <= 1) {
-		r = estimate_samples_gather(&w->samples, l->a, l->ai, l->img, out->event);
+		r = estimate_runs_gather(&w->samples, l->a, l->ai, l->img, out->event);
 		if (r >= 0)
 			estimate_samples_place(&w->samples, w->flow, w->by_insn);
 		return r;
@@ -35,7 +35,8 @@ static int place_samples(struct work *w, const struct listing_freq *out)
 
 		insn = u->count ? flow_insn_at(w->flow, u->vaddr) : NULL;
 		if (insn)
-			w->by_insn[insn - w->flow->insns] += (double)u->count[out->event];
+			w->by_insn[insn - w->flow->insns] +=
+				(double)analysis_unit_runs(l, u, out->event);
 	}
 	return 0;
 }
@@ -46,6 +47,7 @@ static int estimate(struct work *w, const struct listing_freq *out, struct base_
 	struct estimate_input in = { .flow = w->flow,
 				     .by_insn = w->by_insn,
 				     .event = ev->name,
+				     .retired = estimate_by_retired(w->l->a, out->event),
 				     .period = analysis_sample_units(w->l->a, w->l->ai, out->event),
 				     .img = w->l->img };
 	int r = profdb_costs_read(w->l->a->db, image_id(w->l->img), ev->name, &w->costs, err);

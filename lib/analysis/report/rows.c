@@ -6,6 +6,7 @@
 
 #include "code.h"
 #include "rows.h"
+#include "told.h"
 
 static int add_row(struct analysis_rows *rows, struct analysis *a, struct analysis_image *ai,
 		   const struct image_symbol *symbol, const char *inlined,
@@ -208,6 +209,61 @@ static int place(struct placing *p, const struct image_symbol *symbol, const cha
 	return r;
 }
 
+/* The innermost routine that a compiler put there; NULL: none. */
+static const char *inlined_at(struct image *img, uint64_t vaddr)
+{
+	struct image_frame v[IMAGE_FRAMES_MAX];
+
+	if (image_frames_at(img, vaddr, v, IMAGE_FRAMES_MAX) < 2)
+		return NULL;
+	return v[0].linkage ? v[0].linkage : v[0].name;
+}
+
+/* Finds or adds the row of what lies at @off. */
+static int row_at(struct placing *p, uint64_t off, struct analysis_row **out)
+{
+	const struct image_symbol *symbol = NULL;
+	uint64_t vaddr = 0;
+
+	if (p->img && image_vaddr(p->img, off, &vaddr) >= 0)
+		symbol = image_symbol_at(p->img, vaddr);
+	return place(p, symbol, symbol && p->rows->inlined ? inlined_at(p->img, vaddr) : NULL, out);
+}
+
+/* ---- instruction samples --------------------------------------------------------------------- */
+
+static int add_told(struct placing *p, struct analysis_row *row, const struct profdb_insn *m)
+{
+	if (!row->told && !(row->told = calloc(1, sizeof(*row->told))))
+		return -ENOMEM;
+	told_add_entry(p->rows->columns, p->ai, m, row->told);
+	return 0;
+}
+
+/* @row: of all; NULL: each sample is in the row of its procedure. */
+static int add_all_told(struct placing *p, struct analysis_row *row)
+{
+	const struct profdb_profile *profile = p->ai->profile;
+	size_t nr = p->rows->columns ? profdb_profile_nr_insns(profile) : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < nr && r >= 0; i++) {
+		const struct profdb_insn *m = profdb_profile_insn(profile, i);
+		struct analysis_row *to = row;
+
+		if (m->off == PROFDB_OUTSIDE || p->ai->event_of[m->event] == SIZE_MAX)
+			continue;
+		if (!to)
+			r = row_at(p, m->off, &to);
+		if (r >= 0)
+			r = add_told(p, to, m);
+	}
+	return r;
+}
+
+/* ---- images -----------------------------------------------------------------------------------
+ */
+
 int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 			    struct analysis_image *ai)
 {
@@ -225,18 +281,10 @@ int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 		row->count[i] += ai->count[i];
 		rows->total[i] += ai->count[i];
 	}
+	if (r >= 0)
+		r = add_all_told(&p, row);
 	image_close(p.img);
 	return r;
-}
-
-/* The innermost routine that a compiler put there; NULL: none. */
-static const char *inlined_at(struct image *img, uint64_t vaddr)
-{
-	struct image_frame v[IMAGE_FRAMES_MAX];
-
-	if (image_frames_at(img, vaddr, v, IMAGE_FRAMES_MAX) < 2)
-		return NULL;
-	return v[0].linkage ? v[0].linkage : v[0].name;
 }
 
 int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
@@ -244,29 +292,25 @@ int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
 {
 	struct placing p = { .rows = rows, .a = a, .ai = ai };
 	size_t nr = profdb_profile_nr_entries(ai->profile);
-	struct image *img = NULL;
 	int r;
 
-	analysis_image_open(a, ai, &img, NULL);
-	p.img = img;
+	if (analysis_image_open(a, ai, &p.img, NULL) < 0)
+		p.img = NULL;
 	r = facility_of(rows, ai, &p.facility);
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(ai->profile, i);
-		const struct image_symbol *symbol = NULL;
 		struct analysis_row *row;
-		uint64_t vaddr = 0;
 
 		if (!analysis_entry_wanted(ai, e))
 			continue;
-		if (img && image_vaddr(img, e->off, &vaddr) >= 0)
-			symbol = image_symbol_at(img, vaddr);
-		r = place(&p, symbol, symbol && rows->inlined ? inlined_at(img, vaddr) : NULL,
-			  &row);
+		r = row_at(&p, e->off, &row);
 		if (r >= 0)
 			analysis_entry_add(ai, e, row->count, rows->total);
 	}
+	if (r >= 0)
+		r = add_all_told(&p, NULL);
 	base_map_release(&p.by_vaddr);
-	image_close(img);
+	image_close(p.img);
 	return r;
 }
 
@@ -349,6 +393,7 @@ void analysis_rows_release(struct analysis_rows *rows)
 		free(rows->v[i].places);
 		free(rows->v[i].count);
 		free(rows->v[i].total);
+		free(rows->v[i].told);
 	}
 	release_facilities(rows);
 	base_map_release(&rows->by_name);

@@ -3,6 +3,7 @@
 #ifndef DCPI_REPORT_ROWS_H
 #define DCPI_REPORT_ROWS_H
 
+#include "isample.h"
 #include "samples.h"
 
 /* The pseudo-images of one facility that have rows, of any number of processes. */
@@ -17,6 +18,12 @@ struct analysis_place {
 	uint64_t vaddr;
 	uint64_t hash, masked; /* hash of its bytes, and of its bytes without operands that change
 				  when code moves */
+};
+
+/* What some samples come to in columns of instruction samples; indexed by column. */
+struct told_values {
+	struct isample_value of[ISAMPLE_NR_COLUMNS], by[ISAMPLE_NR_COLUMNS];
+	uint64_t count; /* samples of which anything is told */
 };
 
 struct analysis_row {
@@ -36,6 +43,7 @@ struct analysis_row {
 	const struct analysis_image *last; /* the image that was added last */
 	uint64_t *count;		   /* indexed by event */
 	uint64_t *total; /* the caller's, allocated: samples with it on their call path, by event */
+	struct told_values *told; /* with @columns: their values; NULL: nothing is told */
 	/* After analysis_diff_rows: the row that it counts with, NULL if that is itself, and the
 	 * index + 1 of their row of the comparison; 0: none. */
 	struct analysis_row *merged;
@@ -53,11 +61,12 @@ struct analysis_rows {
 	size_t nr_events;
 	uint64_t *total; /* indexed by event; always the sum of the rows */
 	bool apart;
-	bool inlined;		    /* set before the first image: rows for what is inlined */
-	bool code;		    /* set before the first image too: hash the procedures' code */
-	struct base_map facilities; /* name to struct analysis_facility */
-	struct base_map by_name;    /* facility and procedure: index of the row + 1 */
-	struct base_map counted;    /* row and file, for images that hold several processes */
+	bool inlined; /* set before the first image: rows for what is inlined */
+	bool code;    /* set before the first image too: hash the procedures' code */
+	const struct isample_columns *columns; /* likewise: add up these; NULL: none */
+	struct base_map facilities;	       /* name to struct analysis_facility */
+	struct base_map by_name;	       /* facility and procedure: index of the row + 1 */
+	struct base_map counted; /* row and file, for images that hold several processes */
 };
 
 /* Add one row for the image, or one for each of its procedures with samples. 0 or -ENOMEM. */

@@ -36,10 +36,10 @@ static void add_value(struct isample_value *to, const struct isample_value *v)
 	to->told += v->told;
 }
 
-static void add_values(struct told_values *to, const struct told_values *v, size_t nr)
+void told_join(const struct isample_columns *c, const struct told_values *v, struct told_values *to)
 {
 	to->count += v->count;
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < c->nr; i++) {
 		add_value(&to->of[i], &v->of[i]);
 		add_value(&to->by[i], &v->by[i]);
 	}
@@ -62,8 +62,24 @@ void told_add(const struct isample_columns *c, const struct analysis_image *ai, 
 
 		if (m->off > to)
 			break;
-		if (m->off != PROFDB_OUTSIDE && is_wanted(ai, m))
-			add_insn(c, m, v);
+		told_add_entry(c, ai, m, v);
+	}
+}
+
+void told_add_entry(const struct isample_columns *c, const struct analysis_image *ai,
+		    const struct profdb_insn *m, struct told_values *v)
+{
+	if (m->off != PROFDB_OUTSIDE && is_wanted(ai, m))
+		add_insn(c, m, v);
+}
+
+void told_add_unit(const struct isample_columns *c, const struct analysis_listing *l,
+		   const struct analysis_unit *u, struct told_values *v)
+{
+	for (size_t i = u ? analysis_told_at(l, u->vaddr) : 0; i < l->nr_told; i++) {
+		if (u && l->told[i].vaddr != u->vaddr)
+			break;
+		add_insn(c, l->told[i].insn, v);
 	}
 }
 
@@ -189,8 +205,8 @@ static int add_one(struct adding *x, const struct isample_columns *c, const stru
 	if (!row)
 		return -ENOMEM;
 	add_insn(c, m, &one);
-	add_values(&row->values, &one, c->nr);
-	add_values(&x->rows->total, &one, c->nr);
+	told_join(c, &one, &row->values);
+	told_join(c, &one, &x->rows->total);
 	return 0;
 }
 
@@ -273,7 +289,7 @@ void told_rows_others(const struct told_rows *rows, const struct isample_columns
 {
 	*out = (struct told_values){ 0 };
 	for (size_t i = first; i < rows->nr; i++)
-		add_values(out, &rows->v[i].values, c->nr);
+		told_join(c, &rows->v[i].values, out);
 }
 
 void told_rows_release(struct told_rows *rows)

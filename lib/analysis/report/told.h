@@ -7,20 +7,25 @@
 #define DCPI_REPORT_TOLD_H
 
 #include "isample.h"
+#include "listing.h"
 #include "samples.h"
 #include "search.h"
-
-/* The columns' values of some samples; indexed by column. */
-struct told_values {
-	struct isample_value of[ISAMPLE_NR_COLUMNS], by[ISAMPLE_NR_COLUMNS];
-	uint64_t count; /* samples of which anything is told */
-};
 
 /* NAN: the hardware does not tell it of these samples. */
 double told_value(const struct isample_columns *c, const struct told_values *v, size_t column);
 /* Adds the samples of @ai at offsets from @from up to @to, the last one included. */
 void told_add(const struct isample_columns *c, const struct analysis_image *ai, uint64_t from,
 	      uint64_t to, struct told_values *v);
+
+/* Adds those of a listing at the address of a unit; @u NULL: all. */
+void told_add_unit(const struct isample_columns *c, const struct analysis_listing *l,
+		   const struct analysis_unit *u, struct told_values *v);
+/* Adds those of one entry of @ai's profile, where its event is chosen and its place known. */
+void told_add_entry(const struct isample_columns *c, const struct analysis_image *ai,
+		    const struct profdb_insn *m, struct told_values *v);
+/* Adds the values of some samples to those of others. */
+void told_join(const struct isample_columns *c, const struct told_values *v,
+	       struct told_values *to);
 
 /* How much of the samples of an event of the analysis is told of. */
 struct told_event {

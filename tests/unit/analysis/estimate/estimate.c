@@ -64,6 +64,52 @@ static void test_events(void **state)
 	assert_int_equal(estimate_event(&a, NULL), -ENOENT);
 }
 
+/* Two events of hardware that follows instructions: 30 retired samples by a count of operations,
+ * beside some that did not retire; and 900 by a count of cycles, which say nothing. */
+static void test_retired(void **state)
+{
+	const uint64_t by = ISAMPLE_BIT(ISAMPLE_BYCOUNT), retired = ISAMPLE_BIT(ISAMPLE_RETIRED);
+	const struct profdb_insn told[] = {
+		{ .off = 16, .event = 1, .known = by | retired, .bits = by | retired, .count = 10 },
+		{ .off = 18, .event = 1, .known = by | retired, .bits = by | retired, .count = 20 },
+		{ .off = 18, .event = 1, .known = by | retired, .bits = by, .count = 400 },
+		{ .off = 18, .event = 2, .known = by | retired, .bits = retired, .count = 900 },
+		{ .off = 18, .event = 2, .known = retired, .bits = retired, .count = 70 },
+	};
+	struct analysis_event events[] = { { .name = "cycles", .sum = 5000 },
+					   { .name = "ibs_op/cnt_ctl=1/", .sum = 430 },
+					   { .name = "ibs_op//", .sum = 970 } };
+	uint64_t counts[] = { 5000, 430, 970 };
+	struct analysis_image ai = { .count = counts, .event_of = { 0, 1, 2 } }, few = ai;
+	struct analysis_image *images[] = { &ai };
+	struct analysis a = { .events = events, .nr_events = 3, .images = images, .nr_images = 1 };
+
+	(void)state;
+	ai.profile = profdb_profile_new(PROFDB_FILE, NULL, "/opt/app/app");
+	assert_non_null(ai.profile);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(profdb_profile_event_add(ai.profile, events[i].name, 1000), i);
+	assert_int_equal(estimate_event(&a, &ai), 0);
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+		assert_int_equal(profdb_profile_insn_add(ai.profile, &told[i]), 0);
+	assert_int_equal(estimate_event(&a, &ai), 1);
+	assert_int_equal(estimate_event(&a, NULL), 1);
+	assert_true(estimate_by_retired(&a, 1));
+	assert_false(estimate_by_retired(&a, 0));
+	/* Of an image that has too few of them, other events tell more. */
+	few.profile = profdb_profile_new(PROFDB_FILE, NULL, "/opt/app/few");
+	assert_non_null(few.profile);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(profdb_profile_event_add(few.profile, events[i].name, 1000), i);
+	assert_int_equal(profdb_profile_insn_add(few.profile, &told[1]), 0);
+	assert_int_equal(estimate_event(&a, &few), 0);
+	profdb_profile_free(few.profile);
+	/* Where the event is not chosen. */
+	ai.event_of[1] = SIZE_MAX;
+	assert_int_equal(estimate_event(&a, &ai), 0);
+	profdb_profile_free(ai.profile);
+}
+
 /* Samples between the blocks, and around them, are in neither. */
 static void test_place(void **state)
 {
@@ -186,9 +232,9 @@ static void test_remedy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events), cmocka_unit_test(test_place),
-		cmocka_unit_test(test_units),  cmocka_unit_test(test_costs),
-		cmocka_unit_test(test_remedy),
+		cmocka_unit_test(test_events), cmocka_unit_test(test_retired),
+		cmocka_unit_test(test_place),  cmocka_unit_test(test_units),
+		cmocka_unit_test(test_costs),  cmocka_unit_test(test_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,37 @@ static void texts_give_the_attributes(void **state)
 		check_good(&goods[i]);
 }
 
+/* IBS also where it stands in for an event of the core's. */
+static void hardware_that_tells_of_instructions_is_known(void **state)
+{
+	static const struct {
+		enum tree tree;
+		const char *text;
+		enum event_hardware hardware;
+		bool told;
+	} of[] = {
+		{ ZEN3, "ibs_op/cnt_ctl=1/", EVENT_HW_IBS_OP, true },
+		{ ZEN3, "r0c1:p", EVENT_HW_IBS_OP, false },
+		{ ZEN3, "ibs_fetch//", EVENT_HW_IBS_FETCH, true },
+		{ ZEN3, "cycles", EVENT_HW_OTHER, false },
+		{ INTEL, "mem-loads:p", EVENT_HW_OTHER, true },
+		{ INTEL, "cpu/mem-loads,ldlat=30/pp", EVENT_HW_OTHER, true },
+		{ INTEL, "mem-stores", EVENT_HW_OTHER, false },
+		{ INTEL, "cycles:ppp", EVENT_HW_OTHER, false },
+		{ ARM, "arm_spe_0/ts_enable,name=spe/", EVENT_HW_SPE, true },
+		{ ARM, "cpu_cycles", EVENT_HW_OTHER, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct event_spec e;
+
+		assert_int_equal(event_parse(of[i].text, tree(of[i].tree), &e, NULL), 0);
+		assert_int_equal(e.hardware, of[i].hardware);
+		assert_int_equal(e.told, of[i].told);
+	}
+}
+
 static void clocks_and_the_tick_are_told_apart(void **state)
 {
 	struct event_spec e;
@@ -433,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_give_the_attributes),
+		cmocka_unit_test(hardware_that_tells_of_instructions_is_known),
 		cmocka_unit_test(clocks_and_the_tick_are_told_apart),
 		cmocka_unit_test(bad_texts_are_explained),
 		cmocka_unit_test(long_texts_are_refused),

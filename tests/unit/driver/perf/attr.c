@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,6 +32,7 @@ static const struct event_spec precise = { .name = "ibs_op:u",
 					   .exclude_kernel = true,
 					   .exclude_hv = true };
 
+enum { TOLD = PERF_SAMPLE_RAW | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC };
 enum { TIMES = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING };
 
 /* What all events must have, or records of one ring would not end alike. */
@@ -72,6 +74,8 @@ static void specs_become_attributes(void **state)
 	assert_int_equal(attr.exclude_kernel | attr.exclude_user | attr.exclude_hv, 0);
 
 	perf_attr_sampling(&attr, &precise, 250000, 4000, -1, PERF_USE_ALL);
+	assert_int_equal(attr.sample_type & TOLD, PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC);
+	attr.sample_type &= ~(uint64_t)TOLD;
 	check_common();
 	assert_int_equal(attr.type, 11);
 	assert_int_equal(attr.config, 0x80001);
@@ -84,6 +88,42 @@ static void specs_become_attributes(void **state)
 
 	perf_attr_sampling(&attr, &of_kernel, 250000, 4000, -1, PERF_USE_ALL);
 	assert_true(attr.exclude_user && !attr.exclude_kernel && !attr.exclude_hv);
+}
+
+/* Behind what all samples have, the kernel gives what the hardware tells of the instruction. */
+static void attributes_ask_for_what_the_hardware_tells(void **state)
+{
+	struct event_spec ibs = precise;
+
+	(void)state;
+	ibs.precise = 0;
+	for (enum event_hardware h = EVENT_HW_IBS_OP; h <= EVENT_HW_IBS_FETCH; h++) {
+		ibs.hardware = h;
+		perf_attr_sampling(&attr, &ibs, 250000, 4000, -1, PERF_USE_ALL);
+		assert_int_equal(attr.sample_type & TOLD, PERF_SAMPLE_RAW);
+	}
+	perf_attr_sampling(&attr, &cycles, 0, 4000, -1, PERF_USE_ALL);
+	assert_int_equal(attr.sample_type & TOLD, 0);
+}
+
+/* The kernel takes it, and puts nothing into a ring. */
+static void traces_of_hardware_are_refused(void **state)
+{
+	static const struct event_spec spe = {
+		.name = "arm_spe_0//", .type = 9, .slots = 1, .hardware = EVENT_HW_SPE
+	};
+	const struct driver_config config = { 0 };
+	struct perf_sampler *s = calloc(1, sizeof(*s));
+	struct driver d = { 0 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(perf_sampler_open(s, &d, &config, &spe, 1, NULL, "", &err), -DCPI_EUSAGE);
+	assert_non_null(strstr(err.text, "cannot sample 'arm_spe_0//' live"));
+	assert_non_null(strstr(err.hint, "dcpid -replay"));
+	perf_sampler_close(s);
+	free(s);
 }
 
 static void periods_are_told_or_follow_from_the_rate(void **state)
@@ -271,6 +311,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(specs_become_attributes),
+		cmocka_unit_test(attributes_ask_for_what_the_hardware_tells),
+		cmocka_unit_test(traces_of_hardware_are_refused),
 		cmocka_unit_test(periods_are_told_or_follow_from_the_rate),
 		cmocka_unit_test(tracking_asks_for_all_load_events),
 		cmocka_unit_test(a_process_is_seen_in_user_mode_alone),

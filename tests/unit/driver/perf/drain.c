@@ -20,6 +20,8 @@ static struct perf_event_mmap_page page;
 static struct perf *p;
 static int exits; /* handed on, of PROCESS */
 static int losses_told, exits_before_loss;
+static int nr_counts;	    /* samples handed on */
+static struct isample told; /* what the last one has of its instruction */
 
 static int on_load(void *ctx, const struct driver_load *load)
 {
@@ -35,7 +37,8 @@ static int on_load(void *ctx, const struct driver_load *load)
 static int on_count(void *ctx, const struct driver_count *count)
 {
 	(void)ctx;
-	(void)count;
+	nr_counts++;
+	told = count->insn ? *count->insn : (struct isample){ 0 };
 	return 0;
 }
 
@@ -76,6 +79,7 @@ static int open_source(void **state)
 	s->d = &p->base;
 	s->pid = 1;
 	s->why = "";
+	s->programs[0] = -1;
 	s->epoll_fd = epoll_create1(0);
 	s->timer_fd = -1;
 	s->cpus = c = calloc(1, sizeof(*s->cpus));
@@ -202,6 +206,91 @@ static void a_refusal_is_told_for_a_while(void **state)
 	assert_null(strstr(p->base.describe, "refused"));
 }
 
+/* ---- instruction samples ----------------------------------------------------------------------
+ */
+
+enum { CAPS = 0x1bf, EXACT = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_EXACT_IP };
+
+/* A record of IBS: a taken branch, 300 cycles from its tag to its retirement; @nr registers of it.
+ */
+static void ibs_sample(uint16_t misc, size_t nr, uint32_t len)
+{
+	const uint64_t regs[] = {
+		3 << 17, 0x401000, UINT64_C(1) << 37 | UINT64_C(1) << 35 | 300 << 16, 0, 0, 0, 0
+	};
+	static uint64_t time_ns;
+	struct bytes b;
+
+	make_sample(&b, misc, PROCESS, 0x401000, ++time_ns);
+	put(&b, len, 4);
+	put(&b, CAPS, 4);
+	for (size_t i = 0; i < nr; i++)
+		put(&b, regs[i], 8);
+	put_size(&b);
+	append(&b);
+	drain();
+}
+
+static void open_ibs(void)
+{
+	nr_counts = 0;
+	p->sampler.specs[0].hardware = EVENT_HW_IBS_OP;
+	p->sampler.specs[0].config = 1 << 19; /* operations are counted */
+}
+
+static void a_sample_has_what_the_hardware_told(void **state)
+{
+	const uint64_t set = ISAMPLE_BIT(ISAMPLE_RETIRED) | ISAMPLE_BIT(ISAMPLE_TAKEN) |
+			     ISAMPLE_BIT(ISAMPLE_BRANCH) | ISAMPLE_BIT(ISAMPLE_BYCOUNT);
+
+	(void)state;
+	open_ibs();
+	ibs_sample(EXACT, 7, 60);
+	assert_int_equal(nr_counts, 1);
+	assert_int_equal(told.bits & set, set);
+	assert_false(told.bits & ISAMPLE_BIT(ISAMPLE_MISPREDICT));
+	assert_true(told.known & ISAMPLE_BIT(ISAMPLE_MISPREDICT));
+	assert_int_equal(told.counter[ISAMPLE_INFLIGHT], 300);
+	ibs_sample(PERF_RECORD_MISC_USER, 7, 60);
+	assert_int_equal(told.bits, ISAMPLE_BIT(ISAMPLE_INEXACT));
+}
+
+/* Each is a sample all the same: cut, or with a length that lies. */
+static void a_bad_raw_record_is_told_of_as_such(void **state)
+{
+	(void)state;
+	open_ibs();
+	ibs_sample(EXACT, 3, 28);
+	assert_int_equal(told.bits, ISAMPLE_BIT(ISAMPLE_UNREADABLE));
+	ibs_sample(EXACT, 7, UINT32_MAX);
+	assert_int_equal(told.bits, ISAMPLE_BIT(ISAMPLE_UNREADABLE));
+	ibs_sample(EXACT, 7, 0);
+	assert_int_equal(told.bits, ISAMPLE_BIT(ISAMPLE_UNREADABLE));
+	assert_int_equal(nr_counts, 3);
+	assert_int_equal(p->base.stats.received[0], 3);
+}
+
+/* Of an event that does not tell, nothing is looked at behind the sample. */
+static void other_events_tell_nothing(void **state)
+{
+	(void)state;
+	open_ibs();
+	p->sampler.specs[0].hardware = EVENT_HW_OTHER;
+	ibs_sample(EXACT, 7, 60);
+	assert_int_equal(nr_counts, 1);
+	assert_int_equal(told.known, 0);
+}
+
+/* The source ends while one waits: its copy goes with it. */
+static void a_sample_that_waits_is_released(void **state)
+{
+	const struct isample insn = { .known = 1, .bits = 1 };
+	const struct driver_count count = { .time_ns = UINT64_MAX, .count = 1, .insn = &insn };
+
+	(void)state;
+	assert_int_equal(perf_sampler_add(&p->sampler, &count), 0);
+}
+
 /* ---- what is told of losses ------------------------------------------------------------------ */
 
 static void expect_stats(uint64_t received, uint64_t lost_ring, uint64_t lost_load,
@@ -231,6 +320,7 @@ static void a_loss_said_by_the_ring_may_be_a_load_event(void **state)
 	drain();
 	expect_stats(3, 3, 3, 0);
 	p->sampler.in_kernel = true;
+	p->sampler.programs[0] = 0;
 	p->base.stats = (struct driver_stats){ 0 };
 	say_lost(2);
 	drain();
@@ -272,6 +362,7 @@ static void a_ring_without_samples_loses_none(void **state)
 
 	(void)state;
 	p->sampler.in_kernel = true;
+	p->sampler.programs[0] = 0;
 	append_nonsense();
 	drain();
 	expect_stats(0, 0, 1, 0);
@@ -322,6 +413,7 @@ static void what_came_somewhere_is_not_missed(void **state)
 	(void)state;
 	s->pid = -1;
 	s->in_kernel = true;
+	s->programs[0] = 0;
 	s->specs[0].clock = true;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 10000;
@@ -342,6 +434,7 @@ static void a_clock_that_stops_misses_nothing(void **state)
 
 	(void)state;
 	s->in_kernel = true;
+	s->programs[0] = 0;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 10000;
 	for (int i = 0; i < 4; i++) {
@@ -361,6 +454,7 @@ static void a_period_is_of_readings_of_one_moment(void **state)
 
 	(void)state;
 	s->in_kernel = true;
+	s->programs[0] = 0;
 	s->events[0].count.now.value = 1000;
 	perf_sampler_received(s, 0, 0, 10);
 	perf_sampler_account(s, true);
@@ -384,6 +478,10 @@ int main(void)
 		IN_SOURCE(a_thread_does_not_end_the_process),
 		IN_SOURCE(counts_of_that_drain_are_not_kept),
 		IN_SOURCE(a_refusal_is_told_for_a_while),
+		IN_SOURCE(a_sample_has_what_the_hardware_told),
+		IN_SOURCE(a_bad_raw_record_is_told_of_as_such),
+		IN_SOURCE(other_events_tell_nothing),
+		IN_SOURCE(a_sample_that_waits_is_released),
 		IN_SOURCE(a_loss_said_by_the_ring_may_be_a_load_event),
 		IN_SOURCE(a_loss_counted_by_the_kernel_is_told_once),
 		IN_SOURCE(a_rest_that_makes_no_sense_is_lost),
