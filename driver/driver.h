@@ -267,8 +267,9 @@ struct driver_stats {
 				 in it too) */
 	uint64_t lost_bad;    /* samples whose record made no sense */
 	/*
-	 * Missed samples of clocks: enabled time / period - received, never delivered. 0 for other
-	 * events, and for clocks of one mode or process, whose due number is unknown.
+	 * Samples that were never delivered: of a clock time enabled / period - received, of a
+	 * hardware event its count / period - received. 0 where the number due is unknown: events
+	 * by frequency, precise ones, other PMUs', of one process, and clocks of one mode.
 	 */
 	uint64_t missed[DRIVER_NR_EVENTS];
 	uint64_t throttled; /* times the kernel throttled an event; bpf: always 0, nobody tells */

@@ -116,3 +116,28 @@ need_sysroot()
 	rm -rf "$apt"
 	[ -d "$folder" ]
 }
+
+# need_kernel FOLDER ARCH SUITE: likewise the kernel that SUITE has for virtual machines now, whatever release this machine's
+# packages are of. Newer ones have the kernel itself in a package of its own.
+need_kernel()
+{
+	local folder=$1 arch=$2 suite=$3 apt image
+	[ ! -d "$folder" ] || return 0
+	apt=$(mktemp -d)
+	mkdir -p "$apt"/{lists/partial,cache/archives/partial,debs,files,parts} "${folder%/*}"
+	touch "$apt/status"
+	awk -v RS= -v suite="$suite" '!/security/ { sub(/Suites:[^\n]*/, "Suites: " suite); print; exit }' \
+		/etc/apt/sources.list.d/debian.sources >"$apt/parts/debian.sources"
+	(
+		cd "$apt/debs" && set -- -qq -o APT::Sandbox::User=root -o "APT::Architecture=$arch" \
+			-o "APT::Architectures=$arch" -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts" \
+			-o "Dir::State::status=$apt/status" -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" &&
+			apt-get update "$@" &&
+			image=$(apt-cache depends "$@" "linux-image-cloud-$arch" | sed -n 's/^ *Depends: \(linux-image-\)/\1/p') &&
+			apt-get download "$@" "$image" \
+				$(apt-cache depends "$@" "$image" | sed -n 's/^ *Depends: \(linux-binary-\)/\1/p') &&
+			for image in ./*.deb; do dpkg-deb -x "$image" ../files || exit; done && mv ../files "$folder"
+	) >"$apt/log" 2>&1 || cat "$apt/log" >&2
+	rm -rf "$apt"
+	[ -d "$folder" ]
+}

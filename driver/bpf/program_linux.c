@@ -181,6 +181,9 @@ static void hint_refused(struct base_err *err, int error)
 				       "report that, with the kernel's release (uname -r)");
 		else
 			base_hint(err, "%s or with CAP_BPF and CAP_PERFMON", driver_run_as_root());
+	} else if (error == -EINVAL) {
+		base_hint(err,
+			  "Linux 5.12 or later is needed; report a later one that refuses them");
 	} else if (error == -ENOMEM) {
 		base_hint(err, "ask for smaller tables (-table)");
 	} else if (error == -EMFILE || error == -ENFILE) {

@@ -34,10 +34,12 @@ void perf_count_read(struct perf_count *c, const struct perf_reading *r)
 	grow(&c->now.lost, r->lost);
 }
 
-/* A clock's value is the time that it ran; that of others says nothing of what was missed. */
 static uint64_t periods_since_draw(const struct perf_count *c)
 {
-	return c->period ? (c->now.running_ns - c->drawn.running_ns) / c->period : 0;
+	uint64_t counted = c->is_time ? c->now.running_ns - c->drawn.running_ns
+				      : c->now.value - c->drawn.value;
+
+	return c->period ? counted / c->period : 0;
 }
 
 bool perf_count_may_draw(const struct perf_count *c)
@@ -388,6 +390,7 @@ static int open_sampling(struct perf_sampler *s, struct perf_cpu *c, size_t i)
 		if (s->programs[i] >= 0)
 			attr.sample_type = 0;
 		c->events[i].count.period = period;
+		c->events[i].count.is_time = s->specs[i].clock;
 		r = perf_cpu_sample(c, i, &attr, s->pid, s->programs[i]);
 		if (r >= 0 || s->specs[i].type == PERF_TYPE_SOFTWARE)
 			return r;
@@ -540,12 +543,22 @@ void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* A clock that some mode stops goes on while its samples are kept back: nothing tells them. */
+/* A counter counts on behind an overflow whose interrupt waits, so that its value has those that
+ * it lost. What a PMU of another kind, or a precise event, counts may be less exact. */
+static bool counts_exactly(const struct event_spec *spec)
+{
+	return !spec->precise && (spec->type == PERF_TYPE_HARDWARE ||
+				  spec->type == PERF_TYPE_HW_CACHE || spec->type == PERF_TYPE_RAW);
+}
+
+/* A clock that some mode stops continues while its samples are kept back: nothing tells them. */
 static bool tells_missed(const struct perf_sampler *s, size_t event)
 {
 	const struct event_spec *spec = &s->specs[event];
 
-	return spec->clock && s->pid < 0 && !spec->exclude_user && !spec->exclude_kernel;
+	if (s->pid >= 0)
+		return false;
+	return spec->clock ? !spec->exclude_user && !spec->exclude_kernel : counts_exactly(spec);
 }
 
 static void account_event(struct perf_sampler *s, size_t event, bool received)

@@ -34,6 +34,7 @@ struct perf_count {
 	struct perf_reading now,
 		past;	 /* values of this opening; sums of earlier ones (without enabled) */
 	uint64_t period; /* since the last draw; 0: by frequency */
+	bool is_time;	 /* a clock: periods are of running time, else of the value */
 	struct perf_reading drawn; /* at the last draw, of this opening */
 	uint64_t due;		   /* whole periods in the intervals before the last draw */
 	uint64_t received, missed;

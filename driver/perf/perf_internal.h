@@ -74,7 +74,7 @@ bool perf_count_may_draw(const struct perf_count *c);
 void perf_count_draw(struct perf_count *c, uint64_t period);
 /* The opening ends; nothing more is read of it. */
 void perf_count_close(struct perf_count *c);
-/* Compute the missed samples of a clock: periods that passed less samples that came. */
+/* Compute the missed samples: periods that passed less samples that came. */
 void perf_count_miss(struct perf_count *c);
 uint64_t perf_count_value(const struct perf_count *c);
 uint64_t perf_count_running_ns(const struct perf_count *c);

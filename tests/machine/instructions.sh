@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # machine: aarch64 exact
+# shows: aarch64 1
 # A program of N instructions, sampled each P of them, has N / P samples, give or take one: ten N and P by the event
 # instructions, ten by cycles, each of which is an instruction here, five of them by the source perf.
 # QEMU 7.2 sees that a counter of instructions has run over at the next exception only, the tick at the latest, 4,000,000

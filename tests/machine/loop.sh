@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # machine: aarch64 exact twice
+# shows: aarch64 2, aarch64 5
 # Each of a loop's 100 instructions has one sample in a hundred, by arithmetic alone, as the period has no divisor in
 # common with it, and no other program comes between them: one more or less. Two boots leave the same database.
 . /test/oracle.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # machine: aarch64 exact
+# shows: aarch64 4
 # Two events more than the CPU has counters for them take turns: each says for what part of the time it was counted, and
 # its samples divided by that are those of a whole count, within three standard deviations of a number of samples.
 . /test/oracle.sh

@@ -4,10 +4,19 @@
 # holds our programs, the libraries that these need, a static bash and busybox, and the tests. usage: run.sh ARCH NAME
 # The test is NAME.sh of this folder; the line "# machine: WORD…" of it says on what it runs:
 #   aarch64, x86-64   architectures
-#   newest            with the newest kernel in the archive, not the release's own
+#   newest            with the newest kernel that the release has, not its usual one
+#   of-SUITE          with the kernel of another suite of Debian's (of-sid: the newest of all)
 #   exact             one CPU that executes an instruction each nanosecond of its own time: two boots are the same
 #   twice             two boots, whose /out must be equal
-# and "# programs: NAME…" which of build/tests it needs.
+#   back              the tools of this machine print of its database (/out/db) what its own did (images, listing)
+# "# programs: NAME…" which of build/tests it needs, and "# shows: ARCH N, …" for which of these it stands (scripts/test
+# --long machine counts them):
+#   aarch64 1  N events at period P give N / P samples     x86-64 1  the main job of scripts/demo
+#           2  each instruction of a loop has its share            2  code at one address in turn
+#           3  what is lost while interrupts are off               3  instruction traces
+#           4  more events than counters                           4  values
+#           5  two boots leave the same                            5  the tick
+#           6  the main job of scripts/demo                        6  what -check says is what dcpid(8) has
 # Its files of /out are then in build-machine/ARCH/NAME. Exit status: that of the test.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
@@ -33,6 +42,21 @@ kernel_package()
 	! has newest || meta=$(apt-cache search --names-only "^linux-image-[0-9.]+-cloud-$debian\$" |
 		cut -d' ' -f1 | grep -E '^linux-image-[0-9]+\.[0-9]+-' | sort -V | tail -n 1)
 	apt-cache depends "${meta:-linux-image-cloud-$debian}:$debian" | sed -n 's/^ *Depends: //p' | head -n 1
+}
+
+# need_image: the files of the kernel's package, in $kernel.
+need_image()
+{
+	local package suite=
+	[[ $words != *" of-"* ]] || suite=$(sed -E 's/.* of-([a-z]+) .*/\1/' <<<"$words")
+	if [ -n "$suite" ]; then
+		kernel=$state/kernel-of-$suite
+		need_kernel "$kernel" "$debian" "$suite"
+	else
+		package=$(kernel_package)
+		kernel=$state/${package%:*}
+		need_unpacked "$kernel" "$package"
+	fi
 }
 
 # libraries PROGRAM…: the libraries that these need, and the loader, go into $root/lib.
@@ -89,10 +113,8 @@ make_root()
 # boot FOLDER: its console is in FOLDER.console.
 boot()
 {
-	local package kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh"
-	package=$(kernel_package)
-	kernel=$state/${package%:*}
-	need_unpacked "$kernel" "$package"
+	local kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh"
+	need_image
 	case $arch in
 	aarch64) qemu=(qemu-system-aarch64 -M "virt,gic-version=3,dtb-randomness=off" -cpu cortex-a57) append+=" console=ttyAMA0" ;;
 	x86-64) qemu=(qemu-system-x86_64 -M q35 -cpu max) append+=" console=ttyS0" ;;
@@ -103,12 +125,21 @@ boot()
 	else
 		qemu+=(-smp 2)
 	fi
-	timeout 300 "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
-		-kernel "$kernel"/boot/vmlinuz-* -initrd "$state/initrd" -append "$append" </dev/null >"$1.console" || :
+	timeout 900 "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
+		-kernel "$(find "$kernel" -name 'vmlinuz*' -type f)" -initrd "$state/initrd" -append "$append" </dev/null >"$1.console" || :
 	rm -rf "$1"
 	mkdir "$1"
 	sed -n '/^== out ==/,/^== end ==/p' "$1.console" | tr -d '\r' | sed '1d;$d' | base64 -d 2>/dev/null |
-		tar -xzf - -C "$1" 2>/dev/null || { tail -n 30 "$1.console"; echo "the machine said no more within 300 s"; return 1; }
+		tar -xzf - -C "$1" 2>/dev/null || { tail -n 30 "$1.console"; echo "the machine said no more within 900 s"; return 1; }
+}
+
+# read_back: a database of another machine, and perhaps another architecture.
+read_back()
+{
+	local tools=$top/build-dev/bin
+	"$tools/dcpiprof" -db "$out/db" -i -no_header 2>/dev/null | diff "$out/images" - &&
+		"$tools/dcpilist" -db "$out/db" -asm -no_header escape "$(cat "$out/image")" | diff "$out/listing" - &&
+		echo "read here: $(grep -c . "$out/images") images, $(grep -c . "$out/listing") instructions, as there"
 }
 
 exec 9>"$state/lock"
@@ -128,5 +159,8 @@ status=$(cat "$out/status")
 if has twice && [ "$status" = 0 ]; then
 	boot "$out-again"
 	diff -r "$out" "$out-again" && echo "two boots left the same" || status=1
+fi
+if has back && [ "$status" = 0 ]; then
+	read_back || status=1
 fi
 exit "$status"

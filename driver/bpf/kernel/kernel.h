@@ -202,7 +202,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	int tgid, pid;
 	unsigned int __state;
-	int on_cpu;
+	unsigned int on_cpu; /* libbpf fits the width of unsigned members: a byte in Linux 7.2 */
 	unsigned int in_iowait : 1;
 	int exit_state;
 	uint32_t self_exec_id;

@@ -14,7 +14,7 @@ static struct perf_count c;
 static int reset(void **state)
 {
 	(void)state;
-	c = (struct perf_count){ .period = 1000 };
+	c = (struct perf_count){ .period = 1000, .is_time = true };
 	return 0;
 }
 
@@ -128,6 +128,23 @@ static void rare_events_are_not_starved(void **state)
 	assert_false(perf_count_may_draw(&c));
 }
 
+/* A counter counts on while its interrupt waits: the overflows that had none are missed. */
+static void a_counter_tells_what_it_lost(void **state)
+{
+	(void)state;
+	c.is_time = false;
+	perf_count_read(&c, &(struct perf_reading){ 10999, 500, 400, 0 });
+	c.received = 10;
+	expect_missed(0);
+	perf_count_read(&c, &(struct perf_reading){ 20999, 900, 800, 0 });
+	c.received = 13;
+	expect_missed(7);
+	perf_count_draw(&c, 500);
+	perf_count_read(&c, &(struct perf_reading){ 25999, 1000, 900, 0 });
+	c.received = 23;
+	expect_missed(7);
+}
+
 static void fractions_of_time(void **state)
 {
 	(void)state;
@@ -149,6 +166,7 @@ int main(void)
 		cmocka_unit_test_setup(an_absence_ends_a_draw, reset),
 		cmocka_unit_test_setup(readings_never_shrink, reset),
 		cmocka_unit_test_setup(rare_events_are_not_starved, reset),
+		cmocka_unit_test_setup(a_counter_tells_what_it_lost, reset),
 		cmocka_unit_test_setup(fractions_of_time, reset),
 	};
 

@@ -386,7 +386,7 @@ static void a_flush_while_it_runs_invents_no_misses(void **state)
 	(void)state;
 	s->pid = -1;
 	s->looked_ns = base_now_ns();
-	s->specs[0].clock = true;
+	s->specs[0].clock = c->is_time = true;
 	s->running = true;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 3000;
@@ -414,7 +414,7 @@ static void what_came_somewhere_is_not_missed(void **state)
 	s->pid = -1;
 	s->in_kernel = true;
 	s->programs[0] = 0;
-	s->specs[0].clock = true;
+	s->specs[0].clock = c->is_time = true;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 10000;
 	perf_sampler_received(s, 0, 0, 4);
@@ -426,9 +426,18 @@ static void what_came_somewhere_is_not_missed(void **state)
 	assert_int_equal(p->base.stats.missed[0], 1);
 }
 
-/* A clock that stops in some mode, or with its process, does not tell what it missed. */
+/* A clock that stops in some mode, or with its process, does not tell what it missed; nor does a
+ * counter that may not count exactly. */
 static void a_clock_that_stops_misses_nothing(void **state)
 {
+	static const struct event_spec specs[] = {
+		{ .clock = true },
+		{ .clock = true, .exclude_user = true },
+		{ .clock = true, .exclude_kernel = true },
+		{ .type = PERF_TYPE_HARDWARE, .precise = 1 },
+		{ .type = PERF_TYPE_SOFTWARE },
+		{ .type = PERF_TYPE_MAX },
+	};
 	struct perf_sampler *s = &p->sampler;
 	struct perf_count *c = &s->events[0].count;
 
@@ -437,14 +446,30 @@ static void a_clock_that_stops_misses_nothing(void **state)
 	s->programs[0] = 0;
 	c->period = s->periods[0] = 1000;
 	c->now.running_ns = c->now.value = 10000;
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
 		s->pid = i == 0 ? 1 : -1;
-		s->specs[0] = (struct event_spec){ .clock = i != 1,
-						   .exclude_user = i == 2,
-						   .exclude_kernel = i == 3 };
+		s->specs[0] = specs[i];
 		perf_sampler_account(s, true);
 		assert_int_equal(p->base.stats.missed[0], 0);
 	}
+}
+
+/* A PMU that loses interrupts counts all the same, in one mode too. */
+static void a_counter_tells_what_its_interrupts_missed(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+	struct perf_count *c = &s->events[0].count;
+
+	(void)state;
+	s->pid = -1;
+	s->in_kernel = true;
+	s->specs[0] = (struct event_spec){ .type = PERF_TYPE_HARDWARE, .exclude_kernel = true };
+	c->period = s->periods[0] = 1000;
+	c->now.value = 10000;
+	c->now.running_ns = 77;
+	perf_sampler_received(s, 0, 0, 4);
+	perf_sampler_account(s, true);
+	assert_int_equal(p->base.stats.missed[0], 6);
 }
 
 /* Of bpf, whose samples are told only when its tables are read, the counters at every drain. */
@@ -489,6 +514,7 @@ int main(void)
 		IN_SOURCE(a_flush_while_it_runs_invents_no_misses),
 		IN_SOURCE(what_came_somewhere_is_not_missed),
 		IN_SOURCE(a_clock_that_stops_misses_nothing),
+		IN_SOURCE(a_counter_tells_what_its_interrupts_missed),
 		IN_SOURCE(a_period_is_of_readings_of_one_moment),
 	};
 
