@@ -8,9 +8,9 @@ TREE is a copy of the source tree: its files are changed and built in TREE/build
 tests/data/mutants come first; then COUNT lines are drawn at random (DCPI_SEED repeats a run), from the
 files or folders PATH, or from all that the dev build compiles.
 
-A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests
-of the folder run first, then all other unit and golden tests. With DCPI_MUTANTS_SYSTEM=REGEX, the system
-tests of these names try what is left. A change that does not compile, or that leaves every object file
+A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests of
+the file run first, then those of its folder, the golden tests, and all other unit tests; each time, what
+these need is linked. With DCPI_MUTANTS_SYSTEM=REGEX, the system tests of these names try what is left. A change that does not compile, or that leaves every object file
 as it was, is no mutant, and is not counted.
 
 Not drawn: messages, asserts, declarations, growth of buffers, tests for a valid descriptor, what only releases memory or descriptors (the leak would be
@@ -67,8 +67,9 @@ class Tree:
     def __init__(self, path):
         self.path, self.build = path, os.path.join(path, 'build-dev')
         self.objects = self.find_objects()
-        # These compile examples, for minutes, and look at nothing that was built.
-        self.left_out = {'golden/jit-guide', 'golden/portability'}
+        # These compile examples, for minutes, or read sources and pages, and look at nothing that was built.
+        self.left_out = {'golden/' + n for n in ('dist', 'fleet', 'jit-guide', 'judges', 'lint', 'portability', 'recipes')}
+        self.targets = self.find_targets()
 
     def run(self, command, seconds):
         """(status, output); a time-out is status 124. Data and files are limited: a changed loop may take all."""
@@ -86,6 +87,13 @@ class Tree:
             if not re.match(r'(tests|bench|examples)/', source) and '__/' not in source:
                 found.setdefault(source, []).append(m.group().split(':')[0])
         return found
+
+    def find_targets(self):
+        """What is linked: unit tests by name, and all other programs and libraries, but for fuzz targets."""
+        _, text = self.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
+        linked = re.findall(r'^(\S+): C_(?:EXECUTABLE|SHARED_LIBRARY|SHARED_MODULE)_LINKER__', text, re.M)
+        units = [t for t in linked if t.startswith('tests/unit_')]
+        return {'unit': units, 'golden': [t for t in linked if not re.match('tests/(unit|fuzz)_', t)]}
 
     def digest(self, source):
         h = hashlib.sha256()
@@ -134,21 +142,24 @@ def judge(tree, source):
     yield
     if tree.make(tree.objects[source])[0] or tree.digest(source) == before:
         yield ''
-    folder = folder_of(source)
-    _, names = tree.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
-    targets = sorted(set(re.findall(r'^(unit_%s_\w+): phony' % re.escape(folder), names, re.M)))
-    if targets:
+    folder, stem = folder_of(source), os.path.basename(source)[:-2].replace('-', '_')
+    units = [t for t in tree.targets['unit'] if t.startswith('tests/unit_%s_' % folder)]
+    own = [t for t in units if t.endswith('_' + stem)]
+    steps = [(own, ['-R', '^unit/%s/(.*[/_])?%s$' % (re.escape(folder), re.escape(stem))], UNIT_SECONDS),
+             (units, ['-R', '^unit/%s/' % re.escape(folder)], UNIT_SECONDS),
+             (tree.targets['golden'], ['-L', 'golden'], ALL_SECONDS),
+             (tree.targets['unit'], ['-L', 'unit'], ALL_SECONDS)]
+    for targets, which, seconds in steps:
+        if not targets:
+            continue
         if tree.make(targets)[0]:
             yield ''
-        by = tree.tests(['-R', '^unit/%s/' % folder], UNIT_SECONDS)
+        by = tree.tests(which, seconds)
         if by:
             yield by
-    if tree.make()[0]:
-        yield ''
-    by = tree.tests(['-L', 'unit|golden'], ALL_SECONDS)
-    if not by and os.environ.get('DCPI_MUTANTS_SYSTEM'):
-        by = tree.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
-    yield by
+    if os.environ.get('DCPI_MUTANTS_SYSTEM'):
+        yield tree.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
+    yield None
 
 
 def attempt(tree, source, nr, line):
