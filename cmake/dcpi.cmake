@@ -83,7 +83,8 @@ endfunction()
 
 # dcpi_unit_test(NAME SOURCES … LINK …): a cmocka program, registered with ctest as unit/NAME.
 # Internal headers of a folder are reached by INCLUDE. LIVE: it compares samples or ticks with time, so
-# that it has no result while the machine stands still (tests/support/stood_still.c), as system tests. NATIVE: it
+# that it has no result while the machine stands still (tests/support/stood_still.c), as system tests; its label is
+# "live". NATIVE: it
 # cannot run under user-mode emulation, which has no perf events, no BPF and no ptrace, and in which a program cannot
 # start another one of its kind (a helper); a cross build does without it. There are hundreds, so they are linked by the
 # linker that takes half the time, where it is. Names that DCPI_UNIT_LEFT_OUT matches are no tests here.
@@ -109,7 +110,11 @@ function(dcpi_unit_test name)
 	else()
 		add_test(NAME unit/${name} COMMAND ${target})
 	endif()
-	set_tests_properties(unit/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS unit TIMEOUT 180
+	set(labels unit)
+	if(A_LIVE)
+		list(APPEND labels live)
+	endif()
+	set_tests_properties(unit/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}" TIMEOUT 180
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_SRC=${CMAKE_SOURCE_DIR}")
 endfunction()
 

@@ -118,11 +118,6 @@ const char *driver_agent_env(const struct driver *d)
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-bool driver_has_waits(const struct driver *d)
-{
-	return d->waits != NULL;
-}
-
 void driver_wait_stats_get(const struct driver *d, struct driver_wait_stats *out)
 {
 	*out = (struct driver_wait_stats){ 0 };

@@ -515,9 +515,6 @@ int driver_callpaths_possible(const char *release, struct base_err *err);
 
 /* ---- waiting and running threads ------------------------------------------------------------- */
 
-/* False: none was asked for. */
-bool driver_has_waits(const struct driver *d);
-
 /* In nanoseconds: received == handed to callpath() + held + lost. All but held only grow. */
 struct driver_wait_stats {
 	uint64_t received, held;

@@ -22,7 +22,7 @@ void daemon_connect(struct daemon *d)
 	d->counts.store = &d->store;
 	d->counts.traces = d->traces;
 	d->counts.callpaths = d->callpaths;
-	d->counts.exclude = &d->exclude;
+	d->counts.exclude = d->exclude.nr_pids ? &d->exclude : NULL;
 	d->quota.db = d->daily.db = d->db;
 	d->quota.path = d->daily.path = d->opt.database;
 	d->quota.max = (uint64_t)(d->opt.quota_mib ? d->opt.quota_mib : QUOTA_MIB) << 20;

@@ -545,7 +545,8 @@ static void advance(struct counts *t, uint64_t time_ns)
 	if (!t->clock.nr && time_ns)
 		workload_clock_look(&t->clock, time_ns, t->recorded_utc_ns);
 	follow_until(t->follow, time_ns);
-	counts_scanned(t);
+	if (t->follow->lives_ended)
+		counts_scanned(t);
 	if (t->unsettled.nr && time_ns >= t->unsettled_ns && !t->follow->events_lost)
 		settle_listed(t, time_ns);
 	if (t->traces)
@@ -565,10 +566,12 @@ int counts_count(void *ctx, const struct driver_count *c)
 	excluded = t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid);
 	if (c->mode == DRIVER_USER && c->pid > 0 && !excluded) {
 		p = follow_find(t->follow, c->pid, c->time_ns, c->instance);
-		counts_scanned(t);
+		if (t->follow->lives_ended)
+			counts_scanned(t);
 	}
 	/* Behind what that has read in /proc, so that a replay knows the process as well. */
-	follow_record_count(t->follow, c);
+	if (t->follow->record)
+		follow_record_count(t->follow, c);
 	if (excluded)
 		t->store->account.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
 	else if (c->mode == DRIVER_USER)

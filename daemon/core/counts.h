@@ -68,7 +68,7 @@ struct counts {
 	struct store *store;
 	struct traces *traces;	       /* NULL: no traces are wanted */
 	struct callpaths *callpaths;   /* NULL: no call paths are wanted */
-	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
+	const struct exclude *exclude; /* processes whose samples are not stored; NULL: none */
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
 	int64_t recorded_utc_ns;       /* when a recorded stream began */
 

@@ -123,8 +123,9 @@ void follow_sweep(struct follow *f);
 
 /* ---- the record of a stream (load.c) --------------------------------------------------------- */
 
-/* Put a load event, or a count, into the record, if there is one. */
+/* Put a load event into the record, if there is one. */
 void follow_record(struct follow *f, const struct driver_load *l);
+/* Put a count into the record, which is there. */
 void follow_record_count(struct follow *f, const struct driver_count *c);
 
 /* ---- where code changes, for the driver (ranges.c) ------------------------------------------- */

@@ -27,8 +27,7 @@ void follow_record(struct follow *f, const struct driver_load *l)
 
 void follow_record_count(struct follow *f, const struct driver_count *c)
 {
-	if (f->record)
-		recorded(f, driver_record_count(f->record, c));
+	recorded(f, driver_record_count(f->record, c));
 }
 
 /* ---- lives ----------------------------------------------------------------------------------- */

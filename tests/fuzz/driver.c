@@ -3,9 +3,9 @@
  * A small mutating driver for LLVMFuzzerTestOneInput, so that fuzz targets run with any compiler:
  *   fuzz_NAME [-seconds N] [-seed N] CORPUS-DIR-OR-FILE…
  * Every corpus file is run as it is, then mutations of them until the time is over: CPU time, so
- * that a busy machine tries as much, or four times as much of the clock's where a target waits. A
- * crash leaves the input in ./crash-NAME-SEED-N, because it is written before each run and removed
- * after.
+ * that a busy machine tries as much, or four times as much of the clock's where a target waits for
+ * something else than a CPU. A crash leaves the input in ./crash-NAME-SEED-N, because it is written
+ * before each run and removed after.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -158,12 +158,32 @@ static void mutate_once(uint8_t *d, size_t *len)
 	}
 }
 
-static bool is_over(long seconds, time_t end)
+/* Seconds in which this thread could have run, and other programs had the CPU; 0 where the kernel
+ * does not tell. */
+static long starved_s(void)
 {
+	unsigned long long ran, waited = 0;
+	FILE *f = fopen("/proc/self/schedstat", "re");
+
+	if (f && fscanf(f, "%llu %llu", &ran, &waited) != 2)
+		waited = 0;
+	if (f)
+		fclose(f);
+	return (long)(waited / 1000000000);
+}
+
+static bool is_over(long seconds, time_t begin)
+{
+	static long starved;
 	struct timespec t;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec >= seconds || time(NULL) >= end;
+	if (t.tv_sec >= seconds)
+		return true;
+	if (time(NULL) - begin < 4 * seconds + starved)
+		return false;
+	starved = starved_s();
+	return time(NULL) - begin >= 4 * seconds + starved;
 }
 
 int main(int argc, char **argv)
@@ -193,7 +213,7 @@ int main(int argc, char **argv)
 	signal(SIGFPE, on_crash);
 	for (size_t i = 0; i < nr_corpus; i++)
 		run(corpus[i].data, corpus[i].len);
-	for (time_t end = time(NULL) + 4 * seconds; !is_over(seconds, end); nr++) {
+	for (time_t begin = time(NULL); !is_over(seconds, begin); nr++) {
 		struct input *in = &corpus[rng() % nr_corpus];
 		size_t len = in->len;
 

@@ -92,6 +92,22 @@ must_fail . "$DCPI_BUILD" lib/base/buf.c lib/base/new0.c
 found "lib/base/buf.c:$(($(last lib/base/buf.c) - 3999)): comments_without_subject: opens with \"Of\""
 found 'lib/base/new0.c:1: files_without_purpose: no comment says what the file is for'
 
+# -- documents: a table of the life of a sample names a function that is not in its file, and has a row too many
+fresh
+mkdir docs
+life=docs/LIFE-OF-A-SAMPLE.md
+cp "$DCPI_SRC/$life" docs
+git init -q . && git add docs/LIFE-OF-A-SAMPLE.md
+scripts/lint.d/pages.py >"$tmp/out" || :
+[ "$(grep -cE ' no function |functions and|is row' "$tmp/out")" = 0 ] || fail "the life of a sample is not as it says"
+sed -i '0,/`counts_count`/s//`counts_gone`/; s/^| 2 | dbgdyn .*/&\n&/' $life
+if scripts/lint.d/pages.py >"$tmp/out"; then
+	fail "passes"
+fi
+found "$life:$(grep -n counts_gone $life | cut -d: -f1): no function 'counts_gone' in 'daemon/core/counts.c'"
+found 'row 2 is row 3'
+found "way 3 has $(($(grep -cE '^\| [0-9]+ \| .*: `' <(sed -n '/^### Table 3/,$p' $life)))) functions"
+
 # -- POSIX: a call that is Linux's own, in a portable file; one that POSIX has; and a file that says that it is Linux's
 fresh
 mkdir -p lib/new b/bin

@@ -8,9 +8,9 @@ TREE is a copy of the source tree: its files are changed and built in TREE/build
 tests/data/mutants come first; then COUNT lines are drawn at random (DCPI_SEED repeats a run), from the
 files or folders PATH, or from all that the dev build compiles.
 
-A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests
-of the folder run first, then all other unit and golden tests. With DCPI_MUTANTS_SYSTEM=REGEX, the system
-tests of these names try what is left. A change that does not compile, or that leaves every object file
+A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests of
+the file run first, then those of its folder, the golden tests, and all other unit tests; each time, what
+these need is linked. With DCPI_MUTANTS_SYSTEM=REGEX, the system tests of these names try what is left. A change that does not compile, or that leaves every object file
 as it was, is no mutant, and is not counted.
 
 Not drawn: messages, asserts, declarations, growth of buffers, tests for a valid descriptor, what only releases memory or descriptors (the leak would be
@@ -67,12 +67,15 @@ class Tree:
     def __init__(self, path):
         self.path, self.build = path, os.path.join(path, 'build-dev')
         self.objects = self.find_objects()
-        # These compile examples, for minutes, and look at nothing that was built.
-        self.left_out = {'golden/jit-guide', 'golden/portability'}
+        # These compile examples, for minutes, or read sources and pages, and look at nothing that was built.
+        self.left_out = {'golden/' + n for n in ('dist', 'fleet', 'jit-guide', 'judges', 'lint', 'portability', 'recipes')}
+        self.targets = self.find_targets()
 
     def run(self, command, seconds):
-        """(status, output); a time-out is status 124. Data and files are limited: a changed loop may take all."""
-        script = 'ulimit -f 8388608 -d 8388608 -c 0; exec timeout -k 10 %d "$@"' % seconds
+        """(status, output); a time-out is status 124. A changed loop may take all: files are limited, and what takes
+        memory ends before other programs. (Tests set the limits anew; the registry of a JIT is smaller below 64 GiB.)"""
+        script = 'ulimit -S -f 8388608 -d 67108864; ulimit -c 0; echo 1000 2>/dev/null >/proc/self/oom_score_adj; ' \
+            'exec timeout -k 10 %d "$@"' % seconds
         p = subprocess.run(['bash', '-c', script, 'bash'] + command, cwd=self.path, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return p.returncode, p.stdout.decode(errors='replace')
@@ -83,9 +86,18 @@ class Tree:
         found = {}
         for m in re.finditer(r'^(\S*?)CMakeFiles/[^/\s]+\.dir/(\S+\.c)\.o: C_COMPILER', text, re.M):
             source = m.group(1) + m.group(2)
-            if not re.match(r'(tests|bench|examples)/', source) and '__/' not in source:
+            # Not what the build itself writes (the page's style).
+            if not re.match(r'(tests|bench|examples)/', source) and '__/' not in source and \
+                    os.path.exists(os.path.join(self.path, source)):
                 found.setdefault(source, []).append(m.group().split(':')[0])
         return found
+
+    def find_targets(self):
+        """What is linked: unit tests by name, and all other programs and libraries, but for fuzz targets."""
+        _, text = self.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
+        linked = re.findall(r'^(\S+): C_(?:EXECUTABLE|SHARED_LIBRARY|SHARED_MODULE)_LINKER__', text, re.M)
+        units = [t for t in linked if t.startswith('tests/unit_')]
+        return {'unit': units, 'golden': [t for t in linked if not re.match('tests/(unit|fuzz)_', t)]}
 
     def digest(self, source):
         h = hashlib.sha256()
@@ -134,21 +146,24 @@ def judge(tree, source):
     yield
     if tree.make(tree.objects[source])[0] or tree.digest(source) == before:
         yield ''
-    folder = folder_of(source)
-    _, names = tree.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
-    targets = sorted(set(re.findall(r'^(unit_%s_\w+): phony' % re.escape(folder), names, re.M)))
-    if targets:
+    folder, stem = folder_of(source), os.path.basename(source)[:-2].replace('-', '_')
+    units = [t for t in tree.targets['unit'] if t.startswith('tests/unit_%s_' % folder)]
+    own = [t for t in units if t.endswith('_' + stem)]
+    steps = [(own, ['-R', '^unit/%s/(.*[/_])?%s$' % (re.escape(folder), re.escape(stem))], UNIT_SECONDS),
+             (units, ['-R', '^unit/%s/' % re.escape(folder)], UNIT_SECONDS),
+             (tree.targets['golden'], ['-L', 'golden'], ALL_SECONDS),
+             (tree.targets['unit'], ['-L', 'unit'], ALL_SECONDS)]
+    for targets, which, seconds in steps:
+        if not targets:
+            continue
         if tree.make(targets)[0]:
             yield ''
-        by = tree.tests(['-R', '^unit/%s/' % folder], UNIT_SECONDS)
+        by = tree.tests(which, seconds)
         if by:
             yield by
-    if tree.make()[0]:
-        yield ''
-    by = tree.tests(['-L', 'unit|golden'], ALL_SECONDS)
-    if not by and os.environ.get('DCPI_MUTANTS_SYSTEM'):
-        by = tree.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
-    yield by
+    if os.environ.get('DCPI_MUTANTS_SYSTEM'):
+        yield tree.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
+    yield None
 
 
 def attempt(tree, source, nr, line):

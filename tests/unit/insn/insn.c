@@ -486,6 +486,9 @@ static void test_riscv(void **state)
 		  NONE },
 		{ "\x01\xc5", 2, INSN_BRANCH, 0, 0x1008, { B(10), 0 }, { 0, 0 }, NONE },
 		{ "\xef\x00\x00\x01", 4, INSN_CALL, 0, 0x1010, { 0, 0 }, { B(1), 0 }, NONE },
+		/* c.addi a6, 1; c.li t6, 1: registers from 16 on */
+		{ "\x05\x08", 2, INSN_PLAIN, 0, 0, { B(16), 0 }, { B(16), 0 }, NONE },
+		{ "\x85\x4f", 2, INSN_PLAIN, 0, 0, { 0, 0 }, { B(31), 0 }, NONE },
 		{ "\xfd\xbf", 2, INSN_JUMP, 0, 0xffe, { 0, 0 }, { 0, 0 }, NONE },
 		{ "\x82\x87", 2, INSN_INDIRECT_JUMP, 0, 0, { B(15), 0 }, { 0, 0 }, NONE },
 		{ "\x82\x97", 2, INSN_INDIRECT_CALL, 0, 0, { B(15), 0 }, { B(1), 0 }, NONE },

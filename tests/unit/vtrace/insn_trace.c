@@ -666,6 +666,52 @@ static void names(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* xpaclri; svc 0 */
+static const uint8_t strip[64] = { 0xff, 0x20, 0x03, 0xd5, 0x01, 0x00, 0x00, 0xd4 };
+static uint64_t strip_at;
+
+static int read_strip(void *ctx, void *to, size_t len, uint64_t addr)
+{
+	(void)ctx;
+	if (addr < strip_at || addr + len > strip_at + sizeof(strip))
+		return -EFAULT;
+	memcpy(to, strip + (addr - strip_at), len);
+	return 0;
+}
+
+/* A signed pointer becomes one of the half of the address space in which its code stands. Of code
+ * that stands low it is not known how many bits were the signature. A user's top byte is a tag. */
+static void signed_pointers(void **state)
+{
+	static const struct {
+		uint64_t at, pointer;
+		bool known;
+	} e[] = {
+		{ 0x550000000000, 0xab00550000001234, true },
+		{ 0xffff800010000000, 0xffff550000001234, true },
+		{ 0x10000, 0, false },
+		{ 0xffffffff80000000, 0, false },
+	};
+	const struct vtrace_memory m = { read_strip, NULL };
+	static struct vtrace_state s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		struct vtrace_blocks *blocks;
+
+		assert_int_equal(vtrace_blocks_new(VTRACE_AARCH64, &blocks), 0);
+		memset(&s, 0, sizeof(s));
+		s.pc = strip_at = e[i].at;
+		s.r[30] = 0xabcd550000001234;
+		vtrace_begin(&s, 100);
+		assert_int_equal(vtrace_run(blocks, &m, &s), VTRACE_SYSTEM);
+		assert_int_equal(!s.unknown[30], e[i].known);
+		if (e[i].known)
+			assert_int_equal(s.r[30], e[i].pointer);
+		vtrace_blocks_free(blocks);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -691,6 +737,7 @@ int main(void)
 		TEST(changed_code),
 		TEST(end_of_memory),
 		TEST(a_block_elsewhere),
+		cmocka_unit_test(signed_pointers),
 		cmocka_unit_test(prefixed_jumps),
 		cmocka_unit_test(heads),
 		cmocka_unit_test(places),
