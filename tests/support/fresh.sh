@@ -17,8 +17,8 @@ fail()
 need_packages mmdebstrap debian-archive-keyring util-linux
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-mirror=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p; s/^deb [^h]*\(http[^ ]*\).*/\1/p' /etc/apt/sources.list.d/debian.sources \
-	/etc/apt/sources.list 2>/dev/null | sed -n 1p)
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null | sed -n 's/^URIs: *\([^ ]*\).*/\1/p
+	s/^deb .*\(http[^ ]*debian\) .*/\1/p' | sed -n 1p) || :
 [ -n "$mirror" ] || fail "no mirror of Debian's in apt's sources"
 
 # made NAME HOOK PACKAGE…: a system, whole or not at all; HOOK is run in it, where apt still has a network.
