@@ -84,10 +84,10 @@ inside "$root" sh -c 'lintian --fail-on error,warning --suppress-tags initial-up
 # ---- installed ------------------------------------------------------------------------------------
 # What the packages depend on, all but themselves: it is there before, as the comparison of names asks.
 needs=$(for deb in "$root"/one/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' | sed 's/^ *//; s/[ |(].*//' | sort -u |
-	grep -vE '^(dcpi|libdbgdyn|libsprofil|libuvprof|libopagent)' | tr '\n' ' ')
+	grep -vE '^(dcpi|libdbgdyn|libsprofil|libuvprof|libopagent)' | paste -sd, -)
 echo "$release: the packages need $needs"
 began=$SECONDS
-made run "apt-get -qq -y --no-install-recommends satisfy \"$(echo $needs | sed 's/ /, /g')\"" systemd man-db $depends
+made run "apt-get -qq -y --no-install-recommends satisfy \"$needs\"" systemd man-db $depends
 echo "$release: a system to run in, $((SECONDS - began)) s"
 DCPI_SRC=$source DCPI_SYSTEM=$folder/$release-run DCPI_DEBS=$root/one bash tests/system/package.sh ||
 	fail "installed, used and purged"
