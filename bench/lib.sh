@@ -4,7 +4,7 @@
 # Each measurement is appended as a number to $raw/NAME, a line each; a figure is the median of such a
 # file with its 95 % interval by order statistics (distribution-free: no assumption about the noise).
 
-bench_ok=0 bench_short=0 bench_names=' ' raw=
+bench_ok=0 bench_short=0 bench_not_judged=0 bench_names=' ' raw=
 
 # bench_options ARG…: --raw DIR keeps the raw measurements; DIR is of the folder that the bench was called in, which
 # each leaves once before.
@@ -127,9 +127,19 @@ figure()
 	fi
 }
 
+# not_judged NAME REASON: a figure that compares with another's tool, which does not work on this machine.
+not_judged()
+{
+	printf 'figure: %s none - reach - - not-judged (%s)\n' "$1" "$2"
+	bench_names=${bench_names/ $1 / }
+	bench_not_judged=$((bench_not_judged + 1))
+}
+
 figures_end()
 {
-	printf 'figures: %d ok, %d short\n' $bench_ok $bench_short
+	printf 'figures: %d ok, %d short' $bench_ok $bench_short
+	[ $bench_not_judged = 0 ] || printf ', %d not judged' $bench_not_judged
+	echo
 }
 
 calc() { awk "BEGIN { printf \"%.6g\\n\", $* }"; }

@@ -8,6 +8,8 @@
 struct dbgdyn_parts {
 	size_t name_len, nr_lines, nr_inlines, strings_len, nr_frames;
 	size_t nr_defects; /* entries that are left out, or a part of them */
+	size_t len;	   /* of the record without code */
+	bool lines_plain;
 };
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -177,6 +179,29 @@ static bool line_next(const struct dbgdyn_routine *r, struct line_walk *w, struc
 	return false;
 }
 
+static_assert(sizeof(struct dbgdyn_line) == sizeof(struct wire_line) &&
+		      offsetof(struct dbgdyn_line, discriminator) ==
+			      offsetof(struct wire_line, discriminator),
+	      "a table of lines without gaps is that of a record");
+
+/* Whether the table can be copied as it is: that takes a third of the time of a walk. */
+static bool lines_are_plain(const struct dbgdyn_routine *r)
+{
+	uint32_t last = 0, odd = 0;
+
+	if (!HAS(r, inline_stride) || (r->line_stride && r->line_stride != sizeof(*r->lines)))
+		return false;
+	for (size_t i = 0; i < r->nr_lines; i++) {
+		const struct dbgdyn_line *l = &r->lines[i];
+
+		odd |= l->code_off >= r->code_len || l->code_off < last;
+		odd |= l->line ? l->file >= r->nr_files
+			       : (l->file | l->column | l->discriminator) != 0;
+		last = l->code_off;
+	}
+	return !odd;
+}
+
 /* ---- parts inlined --------------------------------------------------------------------------- */
 
 struct inline_walk {
@@ -335,7 +360,10 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 			      "a stride is below the size of its entries, or splits their words");
 	*parts = (struct dbgdyn_parts){ .name_len = name_len(r->name.len) };
 	files_measure(r, &parts->strings_len, d);
-	while (line_next(r, &lines, &line, d))
+	parts->lines_plain = lines_are_plain(r);
+	if (parts->lines_plain)
+		parts->nr_lines = r->nr_lines;
+	while (!parts->lines_plain && line_next(r, &lines, &line, d))
 		parts->nr_lines++;
 	inline_begin(&inlines);
 	while ((in = inline_next(r, &inlines, d))) {
@@ -345,7 +373,8 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 	while (frame_next(r, &frames, &frame, d))
 		parts->nr_frames++;
 	parts->nr_defects = d->nr;
-	if (!dbgdyn_record_len(r, parts, false))
+	parts->len = dbgdyn_record_len(r, parts, false);
+	if (!parts->len)
 		return refuse(d, "its tables and names are too long together");
 	return DBGDYN_OK;
 }
@@ -379,12 +408,18 @@ static uint8_t *pad8(uint8_t *p)
 	return p;
 }
 
-static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r)
+static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r,
+			  const struct dbgdyn_parts *parts)
 {
+	size_t plain_len = parts->lines_plain ? parts->nr_lines * sizeof(struct wire_line) : 0;
 	struct defects d = { 0 };
 	struct line_walk w = { 0 };
 	struct wire_line l;
 
+	if (plain_len)
+		memcpy(p, r->lines, plain_len);
+	if (parts->lines_plain)
+		return p + plain_len;
 	while (line_next(r, &w, &l, &d)) {
 		memcpy(p, &l, sizeof(l));
 		p += sizeof(l);
@@ -473,7 +508,7 @@ static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struc
 		memcpy(p, bytes(r), r->code_len);
 		p += r->code_len;
 	}
-	p = put_inlines(put_lines(pad8(p), r), r);
+	p = put_inlines(put_lines(pad8(p), r, parts), r);
 	put_frames(pad8(put_strings(p, r)), r);
 }
 
@@ -503,7 +538,7 @@ static void tell(struct dbgdyn_change *c, const struct job *j)
 	rec = dbgdyn_change_reserve(c, len);
 	if (!rec) {
 		flags = j->flags;
-		len = dbgdyn_record_len(j->r, &j->parts, false);
+		len = j->parts.len;
 		rec = dbgdyn_change_reserve(c, len);
 	}
 	if (!rec) {
@@ -518,7 +553,7 @@ static void tell(struct dbgdyn_change *c, const struct job *j)
 /* Keep it among what lives, for a daemon that comes later. */
 static struct dbgdyn_node *list(struct dbgdyn_change *c, const struct job *j)
 {
-	size_t len = dbgdyn_record_len(j->r, &j->parts, false);
+	size_t len = j->parts.len;
 	struct dbgdyn_node *n = dbgdyn_heap_take(c->s, len);
 	struct wire_routine *rec;
 
@@ -549,7 +584,7 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 	uint64_t addr;
 	int result;
 
-	if (!dbgdyn_record_measure(r, &j.parts) || !dbgdyn_record_len(r, &j.parts, false))
+	if (!dbgdyn_record_measure(r, &j.parts))
 		return DBGDYN_EINVAL;
 	result = dbgdyn_change_begin(&c, s, facility);
 	if (result < 0)

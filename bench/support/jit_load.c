@@ -2,7 +2,8 @@
 /*
  * jit_load SECONDS [RATE [DIR]]: a busy JIT. A thread for each CPU makes routines in memory of its
  * own, 500 at once and RATE (1,000) more each second, registers them with libdbgdyn, or writes them
- * to DIR/jit-PID.dump, and runs them by turns. Prints how many times it ran one.
+ * to DIR/jit-PID.dump, and runs them by turns. Prints how many times it ran one, and on a
+ * second line how many nanoseconds it took on average to tell of one.
  */
 #include "jit_code.h"
 #include "jitdump.h"
@@ -22,6 +23,12 @@ static dbgdyn_context context;
 static double seconds, rate = 1000;
 static FILE *dump;
 
+struct worker {
+	pthread_t thread;
+	size_t calls, told;
+	double telling; /* seconds */
+};
+
 static double now(void)
 {
 	struct timespec t;
@@ -30,47 +37,50 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void make(struct jit_code *j)
+static void make(struct worker *w, struct jit_code *j)
 {
 	unsigned char *code = jit_code_make(j);
 	char name[32];
+	double start;
 	struct dbgdyn_routine r = {
 		.size = sizeof(r), .name = { name, 0 }, .code = code, .code_len = jit_code_len
 	};
 
 	r.name.len = (size_t)snprintf(name, sizeof(name), "routine_%p", (void *)code);
+	start = now();
 	if (dump)
 		jitdump_write(dump, code, jit_code_len, name, j->nr - 1);
 	else
 		dbgdyn_register(context, &r, NULL);
+	w->telling += now() - start;
+	w->told++;
 }
 
-static void *work(void *nr_calls)
+static void *work(void *arg)
 {
+	struct worker *w = arg;
 	double start = now(), t = start;
 	unsigned int seed = 1;
 	struct jit_code j;
-	size_t calls = 0;
 
 	if (jit_code_begin(&j) < 0)
 		return NULL;
 	while (j.nr < FIRST)
-		make(&j);
+		make(w, &j);
 	while ((t = now()) < start + seconds) {
 		while (j.nr < JIT_CODE_MAX && j.nr < FIRST + (size_t)((t - start) * rate))
-			make(&j);
-		for (int i = 0; i < 20; i++, calls++)
+			make(w, &j);
+		for (int i = 0; i < 20; i++, w->calls++)
 			jit_code_call(&j, 1000 + (unsigned long)rand_r(&seed) % 9000);
 	}
-	*(size_t *)nr_calls = calls;
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	long nr = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t calls[THREADS_MAX] = { 0 }, sum = 0;
-	pthread_t threads[THREADS_MAX];
+	static struct worker workers[THREADS_MAX];
+	struct worker sum = { 0 };
 
 	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
 		fputs("usage: jit_load SECONDS [RATE [DIR]]\n", stderr);
@@ -82,13 +92,15 @@ int main(int argc, char **argv)
 		return perror("jit_load: jitdump"), 1;
 	dbgdyn_begin("jit_load", strlen("jit_load"), NULL, &context);
 	for (long i = 0; i < nr; i++)
-		if (pthread_create(&threads[i], NULL, work, &calls[i]) != 0)
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
 			return 1;
 	for (long i = 0; i < nr; i++) {
-		pthread_join(threads[i], NULL);
-		sum += calls[i];
+		pthread_join(workers[i].thread, NULL);
+		sum.calls += workers[i].calls;
+		sum.told += workers[i].told;
+		sum.telling += workers[i].telling;
 	}
 	dbgdyn_end(context);
-	printf("%zu\n", sum);
+	printf("%zu\n%.0f\n", sum.calls, sum.telling * 1e9 / (double)sum.told);
 	return 0;
 }

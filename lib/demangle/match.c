@@ -15,6 +15,13 @@ static const char *behind_blanks(const char *at, const char *end)
 	return at;
 }
 
+static bool is_anything(const char *at, const char *end)
+{
+	size_t len = sizeof(anything) - 1;
+
+	return (size_t)(end - at) >= len && memcmp(at, anything, len) == 0;
+}
+
 /* Are the names equal, apart from blanks and what "…" stands for? @len: length of @name. */
 static bool same(const char *name, size_t len, const char *what)
 {
@@ -24,7 +31,7 @@ static bool same(const char *name, size_t len, const char *what)
 	for (;;) {
 		name = behind_blanks(name, end);
 		what = behind_blanks(what, what_end);
-		if (strncmp(what, anything, sizeof(anything) - 1) == 0) {
+		if (is_anything(what, what_end)) {
 			from = what += sizeof(anything) - 1;
 			mark = name;
 		} else if (name < end && what < what_end && *name == *what) {

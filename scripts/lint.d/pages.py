@@ -45,6 +45,8 @@ def prose(path, lines):
 def findings(path):
 	with open(path, encoding='utf-8') as file:
 		text = file.read()
+	if path.startswith('man/') and '\n.TS' in text and not text.startswith("'\\\" t"):
+		yield f"{path}:1: a page with tables begins with '\\\" t, so that man runs tbl"
 	for number, line in prose(path, text.split('\n')):
 		if len(line) > WIDTH:
 			yield f'{path}:{number}: {len(line)} columns'

@@ -83,6 +83,18 @@ bash whole >said
 [ "$(tail -n 2 said)" = "figures: 3 ok, 0 short
 cleaned" ] || fail "$(cat said)"
 
+# One that another's broken tool leaves open is neither ok nor short.
+sed 's/figure third.*/not_judged third "perf inject: exit status 139"/' whole >open
+bash open >said
+cat >expected <<'END'
+figure: first 1 ns reach <= 2 ok
+figure: second 1 ns reach <= 2 ok
+figure: third none - reach - - not-judged (perf inject: exit status 139)
+figures: 2 ok, 0 short, 1 not judged
+cleaned
+END
+diff expected said
+
 # ---- the benches ----------------------------------------------------------------------------------
 # Where nothing can be built there is no profiler, and no figure is ok.
 mkdir bin tree

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The Debian package: built, liked by lintian, installed into a copy of this machine that is thrown away, used
-# there, removed, purged; and then nothing of it is left.
+# there, removed, purged; and then nothing of it is left. DCPI_SYSTEM: a copy of that system, not of this machine;
+# DCPI_DEBS: the packages, built already (tests/support/fresh.sh).
 set -eu -o pipefail
 fail()
 {
@@ -23,19 +24,21 @@ if [ "${1:-}" = inside ]; then
 	work=$2
 	mount -t tmpfs tmpfs "$work/over"
 	mkdir "$work/over/upper" "$work/over/work" "$work/root"
-	mount -t overlay -o "lowerdir=/,upperdir=$work/over/upper,workdir=$work/over/work" overlay "$work/root"
+	mount -t overlay -o "lowerdir=${DCPI_SYSTEM:-/},upperdir=$work/over/upper,workdir=$work/over/work" overlay "$work/root"
 	for dir in proc sys dev; do
 		mount --rbind "/$dir" "$work/root/$dir"
 	done
 	mount -t tmpfs tmpfs "$work/root/run"
-	cp "$work"/*.deb "$work/main" "$work/root/root/"
-	exec chroot "$work/root" bash -eu "$work/script" # the script lies under /tmp, which is in the copy
+	mkdir -p "$work/root/root"
+	cp "$work"/*.deb "$work/main" "$work/script" "$work/root/root/"
+	exec chroot "$work/root" bash -eu /root/script
 fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-DEB_BUILD_OPTIONS=noautodbgsym "$DCPI_SRC/packaging/build-deb" "$DCPI_BUILD/deb"
-cp "$DCPI_BUILD"/deb/*.deb "$DCPI_SRC/packaging/debian/tests/main" "$work"
+debs=${DCPI_DEBS:-$DCPI_BUILD/deb}
+[ -n "${DCPI_DEBS:-}" ] || DEB_BUILD_OPTIONS=noautodbgsym "$DCPI_SRC/packaging/build-deb" "$debs"
+cp "$debs"/*.deb "$DCPI_SRC/packaging/debian/tests/main" "$work"
 version=$(sed -n 's/.*dcpi VERSION \([0-9.]*\).*/\1/p' "$DCPI_SRC/CMakeLists.txt")-1
 [ -f "$work/dcpi_${version}_$(dpkg --print-architecture).deb" ] || fail "the package is not of version $version"
 

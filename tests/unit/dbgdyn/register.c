@@ -203,6 +203,40 @@ static int odd_entries_are_left_out(void)
 	return 0;
 }
 
+/* A table that can be told as it is, and the same with an entry that cannot. */
+static int whole_tables_are_told_as_they_are(void)
+{
+	struct dbgdyn_line lines[] = {
+		{ 0, 0, 0, 0, 0 },
+		{ 2, 3, 1, 7, 2 },
+		{ 2, 4, 0, 65535, 65535 },
+		{ 7, 0, 0, 0, 0 },
+	};
+	static const struct dbgdyn_string files[] = { { "a", 1 }, { "bc", 2 } };
+	struct dbgdyn_routine r = fake_routine("f", code, 8);
+	struct wire_routine_view v;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.files = files;
+	r.nr_files = 2;
+	r.lines = lines;
+	r.nr_lines = 4;
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->nr_lines == 4 && !memcmp(v.lines, lines, sizeof(lines)));
+	/* Of no line, and yet a column: the column is not told. */
+	lines[3].column = 9;
+	CHECK(dbgdyn_check(&r, NULL, 0) == 0);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->nr_lines == 4 && !memcmp(v.lines, lines, 3 * sizeof(*lines)));
+	CHECK(v.lines[3].code_off == 7 && !v.lines[3].line && !v.lines[3].column);
+	lines[1].file = 2;
+	CHECK(dbgdyn_check(&r, NULL, 0) == 1);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->nr_lines == 3 && v.lines[1].line == 4 && v.lines[1].column == 65535);
+	fake_close(&fake);
+	return 0;
+}
+
 struct own_line {
 	struct dbgdyn_line line;
 	void *node;
@@ -575,6 +609,7 @@ FAKE_TEST(frames_are_told)
 FAKE_TEST(bytes_may_stand_elsewhere)
 FAKE_TEST(records_travel_when_somebody_has_the_registry)
 FAKE_TEST(odd_entries_are_left_out)
+FAKE_TEST(whole_tables_are_told_as_they_are)
 FAKE_TEST(bad_arguments_are_refused)
 FAKE_TEST(ring_goes_round)
 FAKE_TEST(a_full_ring_leaves_a_gap)
@@ -592,6 +627,7 @@ int main(void)
 		cmocka_unit_test(test_bytes_may_stand_elsewhere),
 		cmocka_unit_test(test_records_travel_when_somebody_has_the_registry),
 		cmocka_unit_test(test_odd_entries_are_left_out),
+		cmocka_unit_test(test_whole_tables_are_told_as_they_are),
 		cmocka_unit_test(test_entries_may_begin_larger_ones),
 		cmocka_unit_test(test_frames_are_told),
 		cmocka_unit_test(test_bad_arguments_are_refused),

@@ -118,6 +118,7 @@ static void test_meanings(void **state)
 		/* push, mov and cmp of 64 bits; mov of 32; and of 64 */
 		{ "\x68\x01\x02\x03\x84", true, false, true, false, false },
 		{ "\x48\xc7\xc7\x01\x02\x03\x84", true, false, true, false, false },
+		{ "\x48\xb8\x01\x02\x03\x04\x05\x06\x07\x08", true, false, true, false, false },
 		{ "\x48\x3d\x01\x02\x03\x84", true, false, true, false, false },
 		{ "\xb8\x01\x02\x03\x84", true, false, false, false, false },
 		{ "\x48\x25\x01\x02\x03\x84", true, false, false, false, false },
@@ -145,12 +146,78 @@ static void test_meanings(void **state)
 	}
 }
 
+/* As the decoder says. */
+static struct insn_x86_numbers decoded(const ZydisDecoder *d, const uint8_t *code, size_t len)
+{
+	struct insn_x86_numbers out = { 0 };
+	ZydisDecoderContext context;
+	ZydisDecodedInstruction i;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(d, &context, code, len, &i)))
+		return out;
+	out.len = i.length;
+	out.disp_at = i.raw.disp.offset;
+	out.disp_len = i.raw.disp.size / 8;
+	out.imm_at = i.raw.imm[0].offset;
+	out.imm_len = i.raw.imm[0].size / 8;
+	out.branch = i.raw.imm[0].is_relative;
+	out.no_base =
+		out.disp_len && (!(i.attributes & ZYDIS_ATTRIB_HAS_MODRM) || i.raw.modrm.mod == 0);
+	out.pc_relative =
+		out.no_base && i.attributes & ZYDIS_ATTRIB_HAS_MODRM && i.raw.modrm.rm == 5;
+	return out;
+}
+
+/* Of these bytes, whole and cut off. */
+static void compare(const ZydisDecoder *d, const uint8_t *code, size_t len)
+{
+	struct insn_x86_numbers want = decoded(d, code, len), got;
+	bool found = insn_x86_find_numbers(true, code, len, &got);
+
+	if (found == (want.len != 0) && (!found || got.len == want.len) &&
+	    got.disp_at == want.disp_at && got.disp_len == want.disp_len &&
+	    got.imm_at == want.imm_at && got.imm_len == want.imm_len && got.branch == want.branch &&
+	    got.no_base == want.no_base && got.pc_relative == want.pc_relative)
+		return;
+	print_error("%zu bytes: %02x %02x %02x %02x\n", len, code[0], code[1], code[2], code[3]);
+	fail();
+}
+
+/* What is found without the decoder is what it finds: each opcode of one byte and of two, each
+ * ModRM and base, without and with the prefixes that make operands wide or other registers. */
+static void test_common_ones_are_as_decoded(void **state)
+{
+	static const uint8_t prefixes[] = { 0, 0x40, 0x41, 0x44, 0x48, 0x4d, 0x4f, 0x66, 0xf3 };
+	uint8_t code[16] = { 0 };
+	ZydisDecoder d;
+
+	(void)state;
+	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (uint32_t n = 0; n < sizeof(prefixes) << 18; n++) {
+		size_t at = 0;
+
+		if (prefixes[n >> 18])
+			code[at++] = prefixes[n >> 18];
+		if (n >> 17 & 1)
+			code[at++] = 0x0f;
+		code[at++] = (uint8_t)(n >> 9);
+		code[at++] = (uint8_t)(n >> 1);
+		code[at++] = n & 1 ? 0x25 : 0x63;
+		memset(code + at, 0x11, sizeof(code) - at);
+		compare(&d, code, sizeof(code));
+		if (n % 16 < 2)
+			for (size_t len = 0; len < 9; len++)
+				compare(&d, code, len);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_meanings),
 		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_common_ones_are_as_decoded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
