@@ -44,7 +44,7 @@
 /* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
 
-enum { DYN_FDS = 16, WATCHED_PAUSE = 500 };
+enum { DYN_FDS = 16 };
 
 /* ---- one drain ----------------------------------------------------------------------------- */
 
@@ -377,20 +377,16 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-/*
- * A viewer is shown routines by name before the next flush. The daemon spends at most one part in
- * WATCHED_PAUSE of its time on that, however much code is new.
- */
+/* A viewer is shown routines by name before the next flush. */
 static void write_for_viewers(struct daemon *d)
 {
-	uint64_t begin = base_now_ns(), pause_ns;
+	uint64_t begin = base_now_ns();
 	struct base_err err = { 0 };
 
 	if (begin < d->next_watched_ns || !watch_is_due(d->store.watch, UINT64_MAX))
 		return;
 	tell_dyn(d, dyn_write_watched(d->dyn, d->store.watch, &err), &err);
-	pause_ns = (base_now_ns() - begin) * WATCHED_PAUSE;
-	d->next_watched_ns = base_now_ns() + (pause_ns < SECOND_NS ? SECOND_NS : pause_ns);
+	d->next_watched_ns = base_now_ns() + watch_write_pause(base_now_ns() - begin);
 }
 
 static void tell_suspend(struct daemon *d)
