@@ -389,13 +389,22 @@ static void write_for_viewers(struct daemon *d)
 	d->next_watched_ns = base_now_ns() + watch_write_pause(base_now_ns() - begin);
 }
 
+void daemon_note(struct daemon *d, enum profdb_note_kind kind, int64_t n)
+{
+	const struct profdb_note note = { .utc = (int64_t)time(NULL), .kind = kind, .n = n };
+
+	workload_note(d->workloads, &note);
+}
+
 static void tell_suspend(struct daemon *d)
 {
 	uint64_t ns = d->follow.live ? suspends_look(&d->suspends, base_boot_ahead_ns()) : 0;
 
-	if (ns)
-		base_log(BASE_LOG_INFO, "the machine was suspended for %llu s",
-			 (unsigned long long)(ns / SECOND_NS));
+	if (!ns)
+		return;
+	base_log(BASE_LOG_INFO, "the machine was suspended for %llu s",
+		 (unsigned long long)(ns / SECOND_NS));
+	daemon_note(d, PROFDB_NOTE_SUSPEND, (int64_t)(ns / SECOND_NS));
 }
 
 static void tell_clock(struct daemon *d)
@@ -406,9 +415,11 @@ static void tell_clock(struct daemon *d)
 	if (d->follow.live)
 		by = clock_sets_look(&d->clock_sets, before_ns, utc_ns,
 				     base_clock_ns(CLOCK_BOOTTIME));
-	if (by)
-		base_log(BASE_LOG_INFO, "the clock was set %s by %lld s", by < 0 ? "back" : "ahead",
-			 (long long)(by < 0 ? -by : by));
+	if (!by)
+		return;
+	base_log(BASE_LOG_INFO, "the clock was set %s by %lld s", by < 0 ? "back" : "ahead",
+		 (long long)(by < 0 ? -by : by));
+	daemon_note(d, PROFDB_NOTE_CLOCK, by);
 }
 
 void daemon_keep_status(struct daemon *d, bool anew)
