@@ -294,8 +294,10 @@ void callpaths_head(const struct callpaths *x, FILE *to)
 {
 	report_head(x->a, to);
 	report_events(x->a, x->tree->nodes.total, to);
-	if (x->a->nr_events)
+	if (x->a->nr_events) {
+		report_seconds_line(x->a, x->event, x->tree->nodes.total[x->event], to);
 		callpaths_print(x, to);
+	}
 }
 
 void callpaths_json(const struct callpaths *x, struct json_object *root)

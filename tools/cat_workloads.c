@@ -83,12 +83,50 @@ static void print_minutes(const struct profdb_workloads *w, size_t first, size_t
 	}
 }
 
+static const char *const note_kinds[PROFDB_NR_NOTE_KINDS] = {
+	[PROFDB_NOTE_START] = "started",
+	[PROFDB_NOTE_SUSPEND] = "suspended",
+	[PROFDB_NOTE_CLOCK] = "clock",
+	[PROFDB_NOTE_IDLE] = "idle",
+};
+
+/* "2026-11-20T07:54:03Z"; times beyond the calendar's as a number of seconds. */
+static const char *second_text(int64_t utc, char text[32])
+{
+	time_t t = (time_t)utc;
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) || tm.tm_year > 9999 - 1900)
+		snprintf(text, 32, "%" PRId64, utc);
+	else
+		strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return text;
+}
+
+/* Seconds; of idle CPUs milliseconds, and of how many. */
+static void print_notes(const struct profdb_workloads *w)
+{
+	char text[32];
+
+	for (size_t i = 0; i < profdb_workloads_nr_notes(w); i++) {
+		const struct profdb_note *n = profdb_workloads_note_at(w, i);
+
+		printf("%-10s %s %s", "note", second_text(n->utc, text), note_kinds[n->kind]);
+		if (n->kind == PROFDB_NOTE_IDLE)
+			printf(" %" PRId64 " of %" PRIu64, n->n, n->of);
+		else if (n->kind != PROFDB_NOTE_START)
+			printf(" %" PRId64, n->n);
+		putchar('\n');
+	}
+}
+
 void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t end)
 {
 	for (size_t i = 0; i < profdb_workloads_nr_images(w); i++)
 		cat_image_print(profdb_workloads_image(w, i), i);
 	for (size_t i = 0; i < profdb_workloads_nr(w); i++)
 		print_workload(profdb_workloads_workload(w, i), i);
+	print_notes(w);
 	print_places(w, first, end);
 	print_minutes(w, first, end);
 }
@@ -158,6 +196,25 @@ static struct json_object *json_minutes(const struct profdb_workloads *w, size_t
 	return minutes;
 }
 
+static struct json_object *json_notes(const struct profdb_workloads *w)
+{
+	struct json_object *notes = json_object_new_array();
+	char text[32];
+
+	for (size_t i = 0; i < profdb_workloads_nr_notes(w); i++) {
+		const struct profdb_note *n = profdb_workloads_note_at(w, i);
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "at", json_object_new_string(second_text(n->utc, text)));
+		json_object_object_add(o, "what", json_object_new_string(note_kinds[n->kind]));
+		json_object_object_add(o, "n", json_object_new_int64(n->n));
+		if (n->kind == PROFDB_NOTE_IDLE)
+			json_object_object_add(o, "of", json_object_new_uint64(n->of));
+		json_object_array_add(notes, o);
+	}
+	return notes;
+}
+
 void cat_workloads_json(const struct profdb_workloads *w, size_t first, size_t end,
 			struct json_object *o)
 {
@@ -169,6 +226,7 @@ void cat_workloads_json(const struct profdb_workloads *w, size_t first, size_t e
 		json_object_array_add(workloads, json_workload(profdb_workloads_workload(w, i)));
 	json_object_object_add(o, "images", images);
 	json_object_object_add(o, "workloads", workloads);
+	json_object_object_add(o, "notes", json_notes(w));
 	json_object_object_add(o, "places", json_places(w, first, end));
 	json_object_object_add(o, "minutes", json_minutes(w, first, end));
 }

@@ -260,6 +260,7 @@ static void print_head(const struct diff *x)
 		printf("set %c\n", 'A' + i);
 		report_head(s->a, stdout);
 		report_event(&s->a->events[x->event[i]], x->d.total[i], stdout);
+		report_seconds_line(s->a, x->event[i], x->d.total[i], stdout);
 		putchar('\n');
 	}
 	printf("Shares are percent of a set's samples, diff and change are B - A in points. A "

@@ -13,6 +13,7 @@
 #include "report.h"
 #include "rows.h"
 #include "tools.h"
+#include "workloads.h"
 
 static struct select sel;
 static const char *sort_event;
@@ -343,6 +344,8 @@ static int print_text(const struct profile *p, struct base_err *err)
 	if (heads) {
 		report_head(p->a, stdout);
 		report_events(p->a, p->rows.total, stdout);
+		if (p->ticks)
+			workloads_idle_head(p->a, stdout);
 		if (p->ticks && !by_image)
 			printf("seconds    %.2f of %s\n", seconds_from(p, 0),
 			       p->a->events[p->event].name);
@@ -404,6 +407,8 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 			       row->nr_processes ? json_object_new_uint64(row->nr_processes)
 						 : NULL);
 	json_object_object_add(o, "samples", report_json_counts(p->a, row->count));
+	json_object_object_add(o, "seconds",
+			       p->ticks ? report_json_number(seconds_of(p, row)) : NULL);
 	if (with_total)
 		json_object_object_add(o, "total", report_json_counts(p->a, row->total));
 	if (p->columns.nr)
@@ -426,6 +431,8 @@ static int print_json(const struct profile *p, struct base_err *err)
 		callpaths_json(&p->paths, root);
 	json_object_object_add(root, "by",
 			       json_object_new_string(by_image ? "image" : "procedure"));
+	if (p->ticks)
+		workloads_idle_json(p->a, root);
 	json_object_object_add(root, "sorted_by",
 			       p->a->nr_events ? json_object_new_string(p->a->events[p->event].name)
 					       : NULL);

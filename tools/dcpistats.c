@@ -77,7 +77,8 @@ struct report {
 	struct stats stats;
 	bool *hidden; /* indexed by row: not shown */
 	size_t nr_hidden;
-	double *others; /* sums of the hidden rows, by set */
+	double *others;	 /* sums of the hidden rows, by set */
+	double *seconds; /* of a sample of each set; NULL: not all are of clocks */
 };
 
 /* ---- gathering ----------------------------------------------------------------------------- */
@@ -145,6 +146,28 @@ static int choose_event(struct report *x, size_t i, struct base_err *err)
 	return 0;
 }
 
+/* Sets may have other periods; seconds beside numbers of cycles would be no sum. */
+static int find_seconds(struct report *x)
+{
+	bool clocks = true;
+
+	x->seconds = calloc(x->sets.nr, sizeof(*x->seconds));
+	if (!x->seconds)
+		return -ENOMEM;
+	for (size_t i = 0; i < x->sets.nr; i++) {
+		const struct analysis *a = x->sets.v[i].a;
+
+		x->seconds[i] = report_seconds(a, NULL, x->from[i].event);
+		clocks = clocks &&
+			 (!a->nr_events || report_is_clock(a->events[x->from[i].event].name));
+	}
+	if (clocks)
+		return 0;
+	free(x->seconds);
+	x->seconds = NULL;
+	return 0;
+}
+
 static int gather(struct report *x, struct base_err *err)
 {
 	int r = 0;
@@ -161,6 +184,8 @@ static int gather(struct report *x, struct base_err *err)
 		if (r >= 0)
 			r = choose_event(x, i, err);
 	}
+	if (r >= 0 && (r = find_seconds(x)) < 0)
+		base_fail_errno(err, r, "cannot compare");
 	if (r >= 0 && (r = stats_make(x->from, x->sets.nr, by_image, normalized, &x->stats)) < 0)
 		base_fail_errno(err, r, "cannot compare");
 	return r;
@@ -243,20 +268,25 @@ static void put_images(struct table *t, const struct set *s)
 
 static int print_sets(const struct report *x)
 {
-	static const char *const heads[] = { "set",   "samples",  "factor",
-					     "event", "database", "epoch" };
+	static const char *const heads[] = { "event", "database", "epoch", "images" };
 	struct table t = { 0 };
 	int r;
 
+	table_column(&t, false, "set");
+	table_column(&t, false, "samples");
+	if (x->seconds)
+		table_column(&t, false, "seconds");
+	table_column(&t, false, "factor");
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		table_column(&t, i > 2, heads[i]);
-	table_column(&t, true, "images");
+		table_column(&t, true, heads[i]);
 	for (size_t i = 0; i < x->sets.nr; i++) {
 		const struct set *s = &x->sets.v[i];
+		uint64_t samples = s->rows.total ? s->rows.total[x->from[i].event] : 0;
 
 		table_cell(&t, "%zu", i + 1);
-		table_cell(&t, "%" PRIu64,
-			   s->rows.total ? s->rows.total[x->from[i].event] : (uint64_t)0);
+		table_cell(&t, "%" PRIu64, samples);
+		if (x->seconds)
+			table_cell(&t, "%.2f", (double)samples * x->seconds[i]);
 		table_cell(&t, "%g", s->factor);
 		table_cell(&t, "%s", s->a->events[x->from[i].event].name);
 		table_cell(&t, "%s", analysis_database(s->a));
@@ -287,12 +317,24 @@ static void put_part(struct table *t, double part, double whole)
 		table_cell(t, "%s", "");
 }
 
-static void put_spread(struct table *t, const struct stats *s, const struct stats_spread *p,
-		       double total)
+/* Of what was counted in all sets, each times its factor. */
+static double seconds_of(const struct report *x, const double *count)
 {
-	put_part(t, p->range, normalized ? p->sum : s->total_ranges);
+	double sum = 0;
+
+	for (size_t i = 0; i < x->stats.nr_sets; i++)
+		sum += count[i] * x->seconds[i];
+	return sum;
+}
+
+static void put_spread(struct table *t, const struct report *x, const double *count,
+		       const struct stats_spread *p, double total)
+{
+	put_part(t, p->range, normalized ? p->sum : x->stats.total_ranges);
 	put_count(t, p->sum);
 	put_part(t, p->sum, total);
+	if (x->seconds)
+		table_cell(t, "%.2f", seconds_of(x, count));
 	table_cell(t, "%zu", p->nr);
 	table_cell(t, "%.2f", p->mean);
 	table_cell(t, "%.2f", p->deviation);
@@ -300,12 +342,12 @@ static void put_spread(struct table *t, const struct stats *s, const struct stat
 	put_count(t, p->max);
 }
 
-static void put_row(struct table *t, const struct stats *s, const struct stats_row *row,
+static void put_row(struct table *t, const struct report *x, const struct stats_row *row,
 		    double total)
 {
 	struct base_buf images = { 0 };
 
-	put_spread(t, s, &row->spread, total);
+	put_spread(t, x, row->count, &row->spread, total);
 	table_cell(t, "%s", demangle_shown(row->name));
 	for (size_t i = 0; i < row->nr_images && show_images; i++)
 		base_buf_printf(&images, "%s%s", i ? ", " : "", row->images[i]);
@@ -314,13 +356,13 @@ static void put_row(struct table *t, const struct stats *s, const struct stats_r
 	base_buf_release(&images);
 }
 
-static void put_sum(struct table *t, const struct stats *s, const double *count, double total,
+static void put_sum(struct table *t, const struct report *x, const double *count, double total,
 		    const char *name)
 {
 	struct stats_spread spread;
 
-	stats_spread(count, s->nr_sets, &spread);
-	put_spread(t, s, &spread, total);
+	stats_spread(count, x->stats.nr_sets, &spread);
+	put_spread(t, x, count, &spread, total);
 	table_cell(t, "%s", name);
 	if (show_images)
 		table_cell(t, "%s", "");
@@ -337,23 +379,24 @@ static double sum_of(const struct stats *s)
 
 static int print_text(const struct report *x, struct base_err *err)
 {
-	static const char *const heads[] = { "range%", "sum",	  "sum%", "N",
+	static const char *const heads[] = { "range%", "sum",	  "sum%", "seconds", "N",
 					     "mean",   "std-dev", "min",  "max" };
 	const struct stats *s = &x->stats;
 	struct table t = { .cut = true, .foot = 1 };
 	int r = no_header ? 0 : print_sets(x);
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		table_column(&t, false, heads[i]);
+		if (x->seconds || strcmp(heads[i], "seconds") != 0)
+			table_column(&t, false, heads[i]);
 	table_column(&t, true, by_image ? "image" : "procedure");
 	if (show_images)
 		table_column(&t, true, "images");
 	for (size_t i = 0; i < s->nr; i++)
 		if (!x->hidden[i])
-			put_row(&t, s, &s->v[i], sum_of(s));
+			put_row(&t, x, &s->v[i], sum_of(s));
 	if (x->nr_hidden)
-		put_sum(&t, s, x->others, sum_of(s), "others");
-	put_sum(&t, s, s->total, sum_of(s), "total");
+		put_sum(&t, x, x->others, sum_of(s), "others");
+	put_sum(&t, x, s->total, sum_of(s), "total");
 	if (r >= 0)
 		r = table_print(&t, !no_header, stdout);
 	table_release(&t);
@@ -370,9 +413,10 @@ static struct json_object *json_number(double value)
 	return json_object_new_double_s(value, text);
 }
 
-static void json_spread(struct json_object *o, const double *count, size_t nr)
+static void json_spread(struct json_object *o, const struct report *x, const double *count)
 {
 	struct json_object *list = json_object_new_array();
+	size_t nr = x->stats.nr_sets;
 	struct stats_spread p;
 
 	stats_spread(count, nr, &p);
@@ -380,6 +424,7 @@ static void json_spread(struct json_object *o, const double *count, size_t nr)
 		json_object_array_add(list, json_number(count[i]));
 	json_object_object_add(o, "samples", list);
 	json_object_object_add(o, "sum", json_number(p.sum));
+	json_object_object_add(o, "seconds", x->seconds ? json_number(seconds_of(x, count)) : NULL);
 	json_object_object_add(o, "sets", json_object_new_uint64(p.nr));
 	json_object_object_add(o, "mean", json_number(p.mean));
 	json_object_object_add(o, "standard_deviation", json_number(p.deviation));
@@ -388,15 +433,15 @@ static void json_spread(struct json_object *o, const double *count, size_t nr)
 	json_object_object_add(o, "range", json_number(p.range));
 }
 
-static struct json_object *json_sum(const double *count, size_t nr)
+static struct json_object *json_sum(const struct report *x, const double *count)
 {
 	struct json_object *o = json_object_new_object();
 
-	json_spread(o, count, nr);
+	json_spread(o, x, count);
 	return o;
 }
 
-static struct json_object *json_row(const struct stats *s, const struct stats_row *row)
+static struct json_object *json_row(const struct report *x, const struct stats_row *row)
 {
 	struct json_object *o = json_object_new_object(), *images = json_object_new_array();
 
@@ -407,7 +452,7 @@ static struct json_object *json_row(const struct stats *s, const struct stats_ro
 	else
 		report_json_procedure(o, row->name);
 	json_object_object_add(o, "images", images);
-	json_spread(o, row->count, s->nr_sets);
+	json_spread(o, x, row->count);
 	return o;
 }
 
@@ -430,15 +475,15 @@ static int print_json(const struct report *x, struct base_err *err)
 	}
 	for (size_t i = 0; i < s->nr; i++)
 		if (!x->hidden[i])
-			json_object_array_add(rows, json_row(s, &s->v[i]));
+			json_object_array_add(rows, json_row(x, &s->v[i]));
 	json_object_object_add(root, "schema", json_object_new_string("dcpistats/1"));
 	json_object_object_add(root, "sets", sets);
 	json_object_object_add(root, "by",
 			       json_object_new_string(by_image ? "image" : "procedure"));
 	json_object_object_add(root, "ranges", json_number(s->total_ranges));
 	json_object_object_add(root, "rows", rows);
-	json_object_object_add(root, "others", json_sum(x->others, s->nr_sets));
-	json_object_object_add(root, "total", json_sum(s->total, s->nr_sets));
+	json_object_object_add(root, "others", json_sum(x, x->others));
+	json_object_object_add(root, "total", json_sum(x, s->total));
 	r = report_json_put(root, stdout);
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
@@ -458,6 +503,7 @@ static int run(struct report *x, struct base_err *err)
 	free(x->from);
 	free(x->hidden);
 	free(x->others);
+	free(x->seconds);
 	return r < 0 ? r : code;
 }
 

@@ -381,6 +381,8 @@ static int print_text(const struct timeline *t, struct base_err *err)
 		if (!no_header) {
 			print_span(t);
 			print_left_out(t);
+			if (report_seconds(t->a, NULL, t->event) > 0)
+				workloads_idle_head(t->a, stdout);
 			putchar('\n');
 		}
 		r = timeline_print(t, utf8, stdout);
@@ -461,6 +463,9 @@ static int print_json(const struct timeline *t, struct base_err *err)
 			       t->a->nr_events ? report_json_text(t->a->events[t->event].name)
 					       : NULL);
 	json_object_object_add(root, "left_out", json_left_out(t));
+	if (report_seconds(t->a, NULL, t->event) > 0)
+		workloads_idle_json(t->a, root);
+	json_object_object_add(root, "notes", timeline_json_notes(t));
 	json_object_object_add(root, "slice_seconds", json_object_new_int64(t->slices.span));
 	json_object_object_add(root, "slices", json_slices(t));
 	json_object_object_add(root, "rows", rows);
@@ -499,7 +504,7 @@ static int run(int nr, char **what, struct base_err *err)
 	sel.minutes = true;
 	if (r >= 0)
 		r = report_open_workloads(&sel, &t.a, &w, err);
-	x.w = w.w;
+	x.w = t.w = w.w;
 	if (r >= 0)
 		r = gather(&t, &x, &w.filter, nr, what, err);
 	if (r >= 0)

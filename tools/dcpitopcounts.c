@@ -53,7 +53,8 @@ struct counts {
 	struct analysis *a;
 	struct analysis_image **images; /* the images that the user selected */
 	size_t nr_images;
-	size_t event; /* sorted by */
+	size_t event;	/* sorted by */
+	double seconds; /* of a sample of that, on average; 0: it is no clock */
 	struct top top;
 	struct isample_columns columns; /* further ones, of instruction samples */
 	struct base_map sources[2];	/* opened ones by name, indexed by: public ones alone */
@@ -116,12 +117,23 @@ static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 	if (r < 0)
 		return r;
 	x->event = sort_event ? (size_t)event : analysis_event_default(x->a);
+	x->seconds = report_seconds(x->a, NULL, x->event);
 	r = (by_line ? top_make_lines : top_make)(x->a, x->images, x->nr_images, x->event,
 						  (size_t)number, &x->top);
 	return r < 0 ? base_fail_errno(err, r, "cannot find what has most samples") : 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
+
+/* A narrow terminal needs its room for what cannot be computed; there a line of the head has the
+ * seconds of all. */
+static bool has_seconds(const struct counts *x)
+{
+	enum { NARROW = 100 };
+	size_t width = terminal_width();
+
+	return x->seconds > 0 && (!width || width >= NARROW);
+}
 
 static void put_heads(const struct counts *x, struct table *t)
 {
@@ -133,6 +145,8 @@ static void put_heads(const struct counts *x, struct table *t)
 	table_column(t, false, x->a->events[x->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
+	if (has_seconds(x))
+		table_column(t, false, "seconds");
 	for (size_t i = 0; i < nr; i++)
 		table_column(t, true, heads[i]);
 	for (size_t e = 0; e < x->a->nr_events; e++)
@@ -141,9 +155,15 @@ static void put_heads(const struct counts *x, struct table *t)
 	profileme_heads(&x->columns, t);
 }
 
+/* Images of several epochs may have other periods. @ai: NULL: of several images. */
+static double seconds_of(const struct counts *x, const struct analysis_image *ai, uint64_t count)
+{
+	return (double)count * (ai ? report_seconds(x->a, ai, x->event) : x->seconds);
+}
+
 /* @sum: of this line and all above, NULL: of no use. */
-static void put_sort_event(const struct counts *x, struct table *t, uint64_t count,
-			   const uint64_t *sum)
+static void put_sort_event(const struct counts *x, struct table *t, const struct analysis_image *ai,
+			   uint64_t count, const uint64_t *sum)
 {
 	uint64_t total = x->top.total[x->event];
 
@@ -152,6 +172,8 @@ static void put_sort_event(const struct counts *x, struct table *t, uint64_t cou
 		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total);
 	else
 		table_cell(t, "%s", "");
+	if (has_seconds(x))
+		table_cell(t, "%.2f", seconds_of(x, ai, count));
 }
 
 static void put_other_events(const struct counts *x, struct table *t, const uint64_t *count)
@@ -228,7 +250,7 @@ static void put_metrics(const struct counts *x, struct table *t, const struct to
 static void put_row(struct counts *x, struct table *t, const struct top_row *row,
 		    const uint64_t *sum)
 {
-	put_sort_event(x, t, row->count[x->event], sum);
+	put_sort_event(x, t, row->image, row->count[x->event], sum);
 	if (by_line)
 		put_line(x, t, row);
 	else
@@ -240,7 +262,7 @@ static void put_row(struct counts *x, struct table *t, const struct top_row *row
 static void put_sum(const struct counts *x, struct table *t, const uint64_t *count,
 		    const uint64_t *sum, const char *name)
 {
-	put_sort_event(x, t, count[x->event], sum);
+	put_sort_event(x, t, NULL, count[x->event], sum);
 	table_cell(t, "%s", name);
 	for (int i = 0; i < (by_line ? 3 : 4); i++)
 		table_cell(t, "%s", "");
@@ -257,6 +279,8 @@ static int print_text(struct counts *x, struct base_err *err)
 	if (!no_header) {
 		report_head(x->a, stdout);
 		report_events(x->a, x->top.total, stdout);
+		if (!has_seconds(x))
+			report_seconds_line(x->a, x->event, x->top.total[x->event], stdout);
 	}
 	if (x->a->nr_events && x->top.total[x->event]) {
 		if (!no_header)
@@ -314,6 +338,12 @@ static void json_line(struct counts *x, const struct top_row *row, struct json_o
 			       report_json_text(ai->facility ? ai->facility : ai->name));
 }
 
+static struct json_object *json_seconds(const struct counts *x, const struct analysis_image *ai,
+					const uint64_t *count)
+{
+	return x->seconds > 0 ? report_json_number(seconds_of(x, ai, count[x->event])) : NULL;
+}
+
 static struct json_object *json_row(struct counts *x, const struct top_row *row)
 {
 	struct json_object *o = json_object_new_object();
@@ -323,6 +353,7 @@ static struct json_object *json_row(struct counts *x, const struct top_row *row)
 	else
 		json_insn(row, o);
 	json_object_object_add(o, "samples", report_json_counts(x->a, row->count));
+	json_object_object_add(o, "seconds", json_seconds(x, row->image, row->count));
 	if (x->columns.nr) {
 		struct told_values v = { 0 };
 
@@ -347,6 +378,7 @@ static int print_json(struct counts *x, struct base_err *err)
 	json_object_object_add(root, "rows", rows);
 	json_object_object_add(root, "others", report_json_counts(x->a, x->top.others));
 	json_object_object_add(root, "total", report_json_counts(x->a, x->top.total));
+	json_object_object_add(root, "seconds", json_seconds(x, NULL, x->top.total));
 	r = report_json_print(root, x->a, stdout);
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }

@@ -520,6 +520,8 @@ static void print_head(struct list *x)
 	if (x->l->nr_places > 1)
 		printf("places     %zu, in the images of its facility\n", x->l->nr_places);
 	report_events(x->a, x->l->total, stdout);
+	for (size_t e = 0; e < x->a->nr_events; e++)
+		report_seconds_line(x->a, e, x->l->total[e], stdout);
 	if (x->freq.v)
 		print_freq_head(x);
 	if (x->values.v)

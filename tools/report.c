@@ -221,6 +221,15 @@ double report_seconds(const struct analysis *a, const struct analysis_image *ai,
 	return sum > 0 ? units / sum / NS_PER_S : 0;
 }
 
+void report_seconds_line(const struct analysis *a, size_t event, uint64_t sum, FILE *to)
+{
+	double seconds = report_seconds(a, NULL, event);
+
+	if (seconds > 0)
+		fprintf(to, "seconds    %.2f of %s\n", (double)sum * seconds,
+			a->events[event].name);
+}
+
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 {
 	double enabled = event_enabled(ev);

@@ -45,6 +45,8 @@ const uint64_t *report_sums(const struct analysis *a, uint64_t *sums);
 /* Seconds that a sample of @event in @ai (NULL: in all images, on the average) stands for, where
  * that is a clock or the tick; else 0. */
 double report_seconds(const struct analysis *a, const struct analysis_image *ai, size_t event);
+/* The line of a head that says so of @sum samples of @event; nothing of what is no clock. */
+void report_seconds_line(const struct analysis *a, size_t event, uint64_t sum, FILE *to);
 /* Does a sample of this event stand for time? */
 bool report_is_clock(const char *event);
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to);

@@ -128,26 +128,6 @@ static void print_axis(const struct timeline *t, FILE *to)
 	fprintf(to, "  %s\n", t->by);
 }
 
-/* Ranges of slices in which nothing was recorded. */
-static void print_gaps(const struct timeline *t, const struct signs *s, FILE *to)
-{
-	const struct slices *v = &t->slices;
-	char from[WHEN_TEXT], until[WHEN_TEXT];
-	const char *head = "not recorded";
-	size_t end;
-
-	for (size_t i = 0; i < v->nr; i = end + 1) {
-		for (end = i; end < v->nr && !v->recorded[end];)
-			end++;
-		if (end == i)
-			continue;
-		fprintf(to, "%-12s  %s  %s to %s\n", head, s->unrecorded,
-			when_text(v->begin + (int64_t)i * v->span, from),
-			when_text(v->begin + (int64_t)end * v->span, until));
-		head = "";
-	}
-}
-
 int timeline_print(const struct timeline *t, bool utf8, FILE *to)
 {
 	const struct signs *s = utf8 ? &blocks : &ascii;
@@ -164,7 +144,7 @@ int timeline_print(const struct timeline *t, bool utf8, FILE *to)
 	if (t->nr_shown < t->nr)
 		print_row(t, s, others, sum, "others", NULL, to);
 	print_sum(t, s, to);
-	print_gaps(t, s, to);
+	timeline_print_notes(t, s->unrecorded, to);
 	free(others);
 	return 0;
 }

@@ -301,3 +301,34 @@ void workloads_json(const struct analysis *a, struct json_object *root)
 	json_object_object_add(root, "only_of", report_json_counts(a, a->kept_of));
 	json_object_object_add(root, "remarks", list);
 }
+
+/* ---- idle CPUs ------------------------------------------------------------------------------- */
+
+static bool knows_idle(struct analysis *a, struct workload_idle *idle)
+{
+	return !a->nr_kept && !a->labels.nr && !a->nr_callers && workload_idle(a, idle);
+}
+
+void workloads_idle_head(struct analysis *a, FILE *to)
+{
+	struct workload_idle idle;
+
+	if (knows_idle(a, &idle))
+		fprintf(to,
+			"idle       %.1f %% of the CPUs' time (%.2f of %.2f s), computed from the "
+			"kernel's account\n",
+			100 * idle.idle_s / idle.all_s, idle.idle_s, idle.all_s);
+}
+
+void workloads_idle_json(struct analysis *a, struct json_object *root)
+{
+	struct workload_idle idle;
+	struct json_object *o;
+
+	if (!knows_idle(a, &idle))
+		return;
+	o = json_object_new_object();
+	json_object_object_add(o, "idle_seconds", report_json_number(idle.idle_s));
+	json_object_object_add(o, "cpu_seconds", report_json_number(idle.all_s));
+	json_object_object_add(root, "idle", o);
+}

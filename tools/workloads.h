@@ -30,4 +30,9 @@ void workloads_release(struct workloads *x);
 void workloads_head(const struct analysis *a, FILE *to);
 void workloads_json(const struct analysis *a, struct json_object *root);
 
+/* A line of the head, and a member of the object, that say what the kernel told of idle CPUs; none
+ * where samples of some workloads, labels or callers alone are shown. */
+void workloads_idle_head(struct analysis *a, FILE *to);
+void workloads_idle_json(struct analysis *a, struct json_object *root);
+
 #endif

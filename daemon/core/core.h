@@ -14,6 +14,12 @@
 /* MHz: the highest of the first CPU, as @root (a folder with "sys" and "proc", "" for /) names it;
  * 0: it does not. */
 uint64_t machine_cpu_mhz(const char *root);
+/* Time of all CPUs since the machine was booted, and the part of it that they idled. */
+struct machine_idle {
+	uint64_t idle_ms, all_ms;
+};
+/* As /proc below @root says it; false: it does not. */
+bool machine_idle(const char *root, struct machine_idle *out);
 
 struct daemon;
 
@@ -102,6 +108,7 @@ struct daemon {
 	struct daily daily;
 	struct suspends suspends;
 	struct clock_sets clock_sets;
+	struct machine_idle idle; /* as it was noted last */
 	struct exclude exclude;
 	struct service service;
 
@@ -136,6 +143,8 @@ struct daemon {
 int daemon_open(struct daemon *d, struct base_err *err);
 /* The parts that are open get to know each other; again when there are more of them. */
 void daemon_connect(struct daemon *d);
+/* What happens now to the time of a live daemon's samples, for those who read the database. */
+void daemon_note(struct daemon *d, enum profdb_note_kind kind, int64_t n);
 /* Begin to sample, and read what runs already. */
 int daemon_start(struct daemon *d, struct base_err *err);
 /* 0, or negative: the record (-record) is not complete, which is logged. */

@@ -333,6 +333,24 @@ static struct workload_image workload_image(const struct image *img)
 	};
 }
 
+/* The kernel knows how long CPUs idled where no sample can tell. */
+static void note_idle(struct daemon *d)
+{
+	struct machine_idle now, last = d->idle;
+	struct profdb_note n = { .utc = (int64_t)time(NULL), .kind = PROFDB_NOTE_IDLE };
+
+	if (!d->follow.live || !machine_idle("", &now))
+		return;
+	d->idle = now;
+	/* A CPU that went offline takes its time along. */
+	if (!last.all_ms || now.all_ms <= last.all_ms || now.idle_ms < last.idle_ms)
+		return;
+	n.n = (int64_t)(now.idle_ms - last.idle_ms);
+	n.of = now.all_ms - last.all_ms;
+	if ((uint64_t)n.n <= n.of)
+		workload_note(d->workloads, &n);
+}
+
 /* The profiles that were put bring their tables, no others do: the sums are the same. */
 static int put_workloads(struct daemon *d, const struct batch *b, struct base_err *err)
 {
@@ -343,6 +361,7 @@ static int put_workloads(struct daemon *d, const struct batch *b, struct base_er
 
 	if (!d->workloads || !b->nr)
 		return 0;
+	note_idle(d);
 	images = malloc(b->nr * sizeof(*images));
 	if (!images)
 		return base_fail_errno(err, -ENOMEM, "cannot write workloads");

@@ -44,7 +44,7 @@
 /* A replay that a signal ends: its writer may have got it too, and has some words left. */
 #define STOP_NS (2 * SECOND_NS)
 
-enum { DYN_FDS = 16, WATCHED_PAUSE = 500 };
+enum { DYN_FDS = 16 };
 
 /* ---- one drain ----------------------------------------------------------------------------- */
 
@@ -377,29 +377,34 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	return r;
 }
 
-/*
- * A viewer is shown routines by name before the next flush. The daemon spends at most one part in
- * WATCHED_PAUSE of its time on that, however much code is new.
- */
+/* A viewer is shown routines by name before the next flush. */
 static void write_for_viewers(struct daemon *d)
 {
-	uint64_t begin = base_now_ns(), pause_ns;
+	uint64_t begin = base_now_ns();
 	struct base_err err = { 0 };
 
 	if (begin < d->next_watched_ns || !watch_is_due(d->store.watch, UINT64_MAX))
 		return;
 	tell_dyn(d, dyn_write_watched(d->dyn, d->store.watch, &err), &err);
-	pause_ns = (base_now_ns() - begin) * WATCHED_PAUSE;
-	d->next_watched_ns = base_now_ns() + (pause_ns < SECOND_NS ? SECOND_NS : pause_ns);
+	d->next_watched_ns = base_now_ns() + watch_write_pause(base_now_ns() - begin);
+}
+
+void daemon_note(struct daemon *d, enum profdb_note_kind kind, int64_t n)
+{
+	const struct profdb_note note = { .utc = (int64_t)time(NULL), .kind = kind, .n = n };
+
+	workload_note(d->workloads, &note);
 }
 
 static void tell_suspend(struct daemon *d)
 {
 	uint64_t ns = d->follow.live ? suspends_look(&d->suspends, base_boot_ahead_ns()) : 0;
 
-	if (ns)
-		base_log(BASE_LOG_INFO, "the machine was suspended for %llu s",
-			 (unsigned long long)(ns / SECOND_NS));
+	if (!ns)
+		return;
+	base_log(BASE_LOG_INFO, "the machine was suspended for %llu s",
+		 (unsigned long long)(ns / SECOND_NS));
+	daemon_note(d, PROFDB_NOTE_SUSPEND, (int64_t)(ns / SECOND_NS));
 }
 
 static void tell_clock(struct daemon *d)
@@ -410,9 +415,11 @@ static void tell_clock(struct daemon *d)
 	if (d->follow.live)
 		by = clock_sets_look(&d->clock_sets, before_ns, utc_ns,
 				     base_clock_ns(CLOCK_BOOTTIME));
-	if (by)
-		base_log(BASE_LOG_INFO, "the clock was set %s by %lld s", by < 0 ? "back" : "ahead",
-			 (long long)(by < 0 ? -by : by));
+	if (!by)
+		return;
+	base_log(BASE_LOG_INFO, "the clock was set %s by %lld s", by < 0 ? "back" : "ahead",
+		 (long long)(by < 0 ? -by : by));
+	daemon_note(d, PROFDB_NOTE_CLOCK, by);
 }
 
 void daemon_keep_status(struct daemon *d, bool anew)

@@ -701,6 +701,10 @@ int daemon_start(struct daemon *d, struct base_err *err)
 
 	if (r < 0)
 		return r;
+	if (d->follow.live) {
+		daemon_note(d, PROFDB_NOTE_START, 0);
+		machine_idle("", &d->idle);
+	}
 	base_log(BASE_LOG_INFO, "%s", driver_describe(d->driver));
 	if (d->no_callpaths.code && !d->opt.replay)
 		base_log(BASE_LOG_INFO, "without call paths: %s", d->no_callpaths.text);

@@ -22,6 +22,14 @@ struct watch {
 	size_t nr;
 };
 
+uint64_t watch_write_pause(uint64_t took_ns)
+{
+	uint64_t most_ns = WATCH_WRITE_MAX_NS / WATCH_WRITE_PART;
+	uint64_t ns = (took_ns < most_ns ? took_ns : most_ns) * WATCH_WRITE_PART;
+
+	return ns < WATCH_WRITE_MIN_NS ? WATCH_WRITE_MIN_NS : ns;
+}
+
 struct watch *watch_new(void)
 {
 	return calloc(1, sizeof(struct watch));

@@ -35,6 +35,16 @@ struct watch_peer {
 	bool all; /* it may see the samples of all users */
 };
 
+/*
+ * Images are written for viewers, and then not for so long, by how long it took: one part in
+ * WATCH_WRITE_PART of the time is spent on that. A busy machine makes it seem long, and what runs
+ * only now is to be named while its viewer looks: so the pause has an end.
+ */
+enum { WATCH_WRITE_PART = 500 };
+#define WATCH_WRITE_MIN_NS UINT64_C(1000000000)
+#define WATCH_WRITE_MAX_NS UINT64_C(5000000000)
+uint64_t watch_write_pause(uint64_t took_ns);
+
 struct watch *watch_new(void); /* NULL: no memory */
 void watch_free(struct watch *w);
 /* Is there a viewer that asked last before @ns? @w may be NULL. */

@@ -463,5 +463,6 @@ void workloads_free(struct workloads *w)
 	free(w->free_lives);
 	free(w->threads);
 	free(w->of_driver);
+	free(w->notes);
 	free(w);
 }

@@ -392,6 +392,8 @@ static int build(struct putting *p, const struct profdb_event *events, size_t nr
 		r = profdb_workloads_event_add(p->to, events[i].name, events[i].period);
 	for (size_t i = 0; r >= 0 && i < nr; i++)
 		r = put_table(p, &images[i]);
+	for (size_t i = 0; r >= 0 && i < p->w->nr_notes; i++)
+		r = profdb_workloads_note(p->to, &p->w->notes[i]);
 	return r < 0 ? r : 0;
 }
 
@@ -402,6 +404,8 @@ static int put_once(struct putting *p, struct profdb *db, const struct profdb_ev
 		    struct base_err *err)
 {
 	int r = build(p, events, nr_events, images, nr);
+
+	p->w->nr_noted = p->nr ? p->w->nr_notes : 0;
 	if (r >= 0 && p->nr)
 		r = profdb_flush_put_workloads(db, p->to, err);
 	if (r > 0)
@@ -465,6 +469,21 @@ int workload_put(struct workloads *w, struct profdb *db, const struct profdb_eve
 	return r;
 }
 
+void workload_note(struct workloads *w, const struct profdb_note *n)
+{
+	if (w->nr_notes < WORKLOAD_NR_NOTES &&
+	    base_grow(&w->notes, &w->cap_notes, w->nr_notes + 1, sizeof(*w->notes)) >= 0)
+		w->notes[w->nr_notes++] = *n;
+}
+
+static void notes_written(struct workloads *w)
+{
+	w->nr_notes -= w->nr_noted;
+	if (w->nr_noted && w->nr_notes)
+		memmove(w->notes, w->notes + w->nr_noted, w->nr_notes * sizeof(*w->notes));
+	w->nr_noted = 0;
+}
+
 void workload_written(struct workloads *w)
 {
 	for (size_t i = 1; i < w->nr_lives; i++) {
@@ -477,6 +496,7 @@ void workload_written(struct workloads *w)
 	}
 	w->lost += w->losing;
 	w->losing = 0;
+	notes_written(w);
 }
 
 void workload_stats_get(const struct workloads *w, struct workload_stats *out)

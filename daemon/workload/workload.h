@@ -129,6 +129,9 @@ struct workload_image {
 int workload_put(struct workloads *w, struct profdb *db, const struct profdb_event *events,
 		 size_t nr_events, const struct workload_image *images, size_t nr,
 		 struct base_err *err);
+/* The next flush with samples brings this note along, as profdb_workloads_note takes it; where
+ * there is no room or memory it is dropped. */
+void workload_note(struct workloads *w, const struct profdb_note *n);
 /* The tables that were put are on disk. The caller clears the tables, then sweeps. */
 void workload_written(struct workloads *w);
 

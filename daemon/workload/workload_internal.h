@@ -16,6 +16,7 @@ enum {
 	/* Names of an epoch, as the file holds as many again that differ in pid or thread. */
 	WORKLOAD_NR_NAMES = PROFDB_NR_WORKLOADS / 2,
 	WORKLOAD_THREAD_LEN = 16,
+	WORKLOAD_NR_NOTES = 4096, /* that wait for a flush; further ones are not kept */
 };
 
 /* Processes that are equal but for their pid. */
@@ -81,6 +82,10 @@ struct workloads {
 	size_t nr_counts;     /* in all of them */
 	uint32_t full_minute; /* minute of all counts that are too many; 0: there are none */
 	uint64_t seed;	      /* seed of their hashes: programs choose the addresses */
+
+	struct profdb_note
+		*notes; /* for the next flush; the first nr_noted of them are in this one */
+	size_t nr_notes, cap_notes, nr_noted;
 
 	unsigned int level; /* enum workload_level */
 	uint64_t lost, losing;

@@ -319,6 +319,15 @@ static int list_all(struct base_buf *out, struct base_buf *bad, struct listing *
 	return r;
 }
 
+/* docs/decisions/default-event.md has the measurements. */
+static const char biases[] =
+	"\nwith many more threads than CPUs\n"
+	"  by tick, shares of programs may be off by a third: the scheduler is in step with it\n"
+	"  by cpu-clock and task-clock they hold; code with interrupts off counts where they come "
+	"on\n"
+	"  by counters they hold, of what is counted: cycles are no time where CPUs change their "
+	"speed\n";
+
 int driver_list_events(uint64_t frequency, struct base_buf *out, struct base_err *err)
 {
 	struct base_buf good = { 0 }, bad = { 0 };
@@ -331,6 +340,8 @@ int driver_list_events(uint64_t frequency, struct base_buf *out, struct base_err
 				    "user mode (dcpirun);\nroot or CAP_PERFMON samples all.\n\n");
 	if (r >= 0)
 		r = append(out, &good);
+	if (r >= 0 && good.len)
+		r = base_buf_printf(out, "%s", biases);
 	if (r >= 0 && bad.len)
 		r = base_buf_printf(out, "%snot here\n", good.len ? "\n" : "");
 	if (r >= 0)

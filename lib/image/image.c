@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "image_internal.h"
@@ -155,6 +156,8 @@ struct store_entry {
 struct store_dir {
 	int fd;
 	bool indexed;
+	bool young;	      /* the folder changed so shortly before that it may change unseen */
+	struct timespec seen; /* its time of change before it was indexed */
 	struct store_entry *v;
 	size_t nr, cap;
 };
@@ -178,10 +181,16 @@ int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out)
 	return 0;
 }
 
+static void dir_forget(struct store_dir *d)
+{
+	while (d->nr)
+		free(d->v[--d->nr].name);
+	d->indexed = false;
+}
+
 static void dir_release(struct store_dir *d)
 {
-	for (size_t i = 0; i < d->nr; i++)
-		free(d->v[i].name);
+	dir_forget(d);
 	free(d->v);
 }
 
@@ -273,6 +282,37 @@ static int dir_add_file(struct store_dir *d, const char *name)
 	return r;
 }
 
+static int64_t ns_since(const struct timespec *from, const struct timespec *to)
+{
+	return (int64_t)(to->tv_sec - from->tv_sec) * 1000000000 + to->tv_nsec - from->tv_nsec;
+}
+
+/* Before its entries are read: a file system's time has steps of up to 10 ms. */
+static void dir_look(struct store_dir *d)
+{
+	enum { STEP_NS = 20000000 };
+	struct timespec now = { 0 };
+	struct stat st;
+
+	if (fstat(d->fd, &st) < 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	d->seen = st.st_ctim;
+	d->young = ns_since(&d->seen, &now) < STEP_NS;
+}
+
+/* Forgets what a folder had that has changed since; false: it has not. */
+static bool dir_changed(struct store_dir *d)
+{
+	struct stat st;
+
+	if (d->fd < 0 || fstat(d->fd, &st) < 0 ||
+	    (!d->young && ns_since(&d->seen, &st.st_ctim) == 0))
+		return false;
+	dir_forget(d);
+	return true;
+}
+
 static int dir_index(struct store_dir *d)
 {
 	struct dirent *entry;
@@ -283,6 +323,7 @@ static int dir_index(struct store_dir *d)
 	if (d->indexed || d->fd < 0)
 		return 0;
 	d->indexed = true;
+	dir_look(d);
 	r = base_dir_open(d->fd, ".", &dir);
 	if (r < 0)
 		return r;
@@ -428,6 +469,44 @@ static int not_in_store(const struct store_dir *d, const struct image_query *q,
 	return -DCPI_ENOIMAGE;
 }
 
+/* -ENOENT: the index has none of that build-id, or what it has is gone. */
+static int try_index(struct store_dir *d, const struct image_query *q, struct image **out,
+		     struct base_err *err)
+{
+	int r = dir_index(d);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read the database's images");
+	for (size_t i = 0; i < d->nr; i++)
+		if (base_id_equal(&d->v[i].id, &q->id))
+			return try_file(d->fd, d->v[i].name, q, out, err);
+	return -ENOENT;
+}
+
+/*
+ * A daemon may merge images beside us: the one that took the others is in place before these are
+ * removed, so an index that was begun behind the removal has it.
+ */
+static int open_indexed(struct store_dir *d, const struct image_query *q, struct image **out,
+			struct base_err *err)
+{
+	enum { ATTEMPTS = 5 };
+	struct base_err why = { 0 };
+	int r = -ENOENT;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		why = (struct base_err){ 0 };
+		r = try_index(d, q, out, &why);
+		if ((r != -ENOENT && r != -ESTALE) || !dir_changed(d))
+			break;
+	}
+	if (r == -ENOENT)
+		return not_in_store(d, q, err);
+	if (r < 0 && err && !err->code)
+		*err = why;
+	return r;
+}
+
 /* The name is a hint that spares the index; a damaged file of that name is the answer. */
 static int open_stored(struct store_dir *d, const struct image_query *q, struct image **out,
 		       struct base_err *err)
@@ -449,14 +528,7 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 	}
 	if (r >= 0)
 		return 0;
-	if (!q->id.len)
-		return not_in_store(d, q, err);
-	if ((r = dir_index(d)) < 0)
-		return base_fail_errno(err, r, "cannot read the database's images");
-	for (size_t i = 0; i < d->nr; i++)
-		if (base_id_equal(&d->v[i].id, &q->id))
-			return try_file(d->fd, d->v[i].name, q, out, err);
-	return not_in_store(d, q, err);
+	return q->id.len ? open_indexed(d, q, out, err) : not_in_store(d, q, err);
 }
 
 /* ---- ordinary files ------------------------------------------------------------------------ */

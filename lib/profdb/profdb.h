@@ -304,6 +304,25 @@ struct profdb_workload_minute {
 	const uint64_t *count;
 };
 
+/* Why time has no samples, or twice as many; and what the kernel says of idle CPUs. */
+enum profdb_note_kind {
+	PROFDB_NOTE_START,   /* the daemon was started: none of it ran before that */
+	PROFDB_NOTE_SUSPEND, /* the machine was suspended, up to then for n seconds */
+	PROFDB_NOTE_CLOCK, /* the clock was set to that time, by n seconds ahead (below 0: back) */
+	PROFDB_NOTE_IDLE,  /* since the note before, n ms of all CPUs' @of were idle */
+	PROFDB_NR_NOTE_KINDS
+};
+
+struct profdb_note {
+	int64_t utc; /* seconds since 1970, as the clock showed it */
+	enum profdb_note_kind kind;
+	int64_t n;
+	uint64_t of; /* of PROFDB_NOTE_IDLE alone */
+};
+
+/* Further ones of a file are left out. */
+enum { PROFDB_NR_NOTES = 1 << 18 };
+
 struct profdb_workloads; /* opaque */
 
 struct profdb_workloads *profdb_workloads_new(void); /* NULL: no memory */
@@ -327,6 +346,11 @@ const struct profdb_workload *profdb_workloads_workload(const struct profdb_work
  * -DCPI_ELIMIT (nothing changed). */
 int profdb_workloads_add(struct profdb_workloads *w, uint32_t workload, uint32_t image,
 			 uint64_t off, size_t event, int64_t minute, uint64_t n);
+/* Keeps a note. 0, -EINVAL (no such kind or time), -ENOMEM. */
+int profdb_workloads_note(struct profdb_workloads *w, const struct profdb_note *n);
+size_t profdb_workloads_nr_notes(const struct profdb_workloads *w);
+/* Ascending by time; NULL beyond the last one. Valid until the next change. */
+const struct profdb_note *profdb_workloads_note_at(const struct profdb_workloads *w, size_t index);
 /* All of @from into @to. Same errors. Where @to would have more than PROFDB_NR_WORKLOADS, those for
  * which there is no room lose their pid; or the thread, too; or all but their counts. */
 int profdb_workloads_merge(struct profdb_workloads *to, const struct profdb_workloads *from);

@@ -428,6 +428,13 @@ int profdb_workload_rows_add(struct profdb_workload_rows *t,
 /* Ascending by minute, image, offset, workload. */
 void profdb_workload_rows_sort(struct profdb_workload_rows *t);
 
+/* Notes (workload_notes.c); zero-initialize. */
+struct profdb_notes {
+	struct profdb_note *v;
+	size_t nr, cap;
+	bool sorted;
+};
+
 struct profdb_workloads {
 	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
 	struct profdb_image_table images;
@@ -436,6 +443,7 @@ struct profdb_workloads {
 	struct base_map texts;	/* text -> itself, allocated */
 	struct base_map by_key; /* key is what makes workloads equal -> number + 1 */
 	struct profdb_workload_rows counts, minutes;
+	struct profdb_notes notes;
 	bool no_minutes;	/* they were not read, or are not there for all that was merged */
 	struct base_buf stored; /* parts of its file that stay as they are: their sections */
 	uint64_t nr_stored;	/* counts in these */
@@ -500,6 +508,14 @@ int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_b
 int profdb_workload_minutes_parse(struct profdb_workload_part *part,
 				  const struct profdb_payload *s);
 int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out);
+
+/* Their section, which a reader that does not know it may skip. */
+#define PROFDB_NOTES_TAG "note"
+/* 0, -ENOMEM, -DCPI_EFORMAT: malformed, or the second section. */
+int profdb_notes_parse(struct profdb_workloads *w, const struct profdb_payload *s);
+/* Nothing where there are none. */
+int profdb_notes_print(const struct profdb_workloads *w, struct base_buf *out);
+int profdb_notes_merge(struct profdb_workloads *to, const struct profdb_workloads *from);
 
 /*
  * Counts that are read and written again at once, in a flush or when an epoch ends, which holds up

@@ -40,6 +40,7 @@ void profdb_workloads_free(struct profdb_workloads *w)
 	profdb_workload_rows_release(&w->counts);
 	profdb_workload_rows_release(&w->minutes);
 	base_buf_release(&w->stored);
+	free(w->notes.v);
 	profdb_profile_free(w->header);
 	free(w);
 }
@@ -344,6 +345,8 @@ int profdb_workloads_merge(struct profdb_workloads *to, const struct profdb_work
 		r = profdb_workload_rows_reserve(&to->minutes, from->minutes.nr);
 	if (r >= 0)
 		r = map_workloads(to, from, &map);
+	if (r >= 0)
+		r = profdb_notes_merge(to, from);
 	if (r >= 0)
 		r = profdb_profile_merge(to->header, from->header);
 	if (r >= 0) {

@@ -168,6 +168,13 @@ static int take_minutes(struct reader *r, const struct profdb_payload *s)
 	return 0;
 }
 
+static int take_notes(struct reader *r, const struct profdb_payload *s)
+{
+	int e = profdb_notes_parse(r->w, s);
+
+	return e < 0 ? base_fail_errno(r->err, e, "notes of workloads") : 0;
+}
+
 static int take_section(struct reader *r, const struct profdb_payload *s)
 {
 	if (profdb_section_is(s, images_tag))
@@ -178,6 +185,8 @@ static int take_section(struct reader *r, const struct profdb_payload *s)
 		return take_counts(r, s);
 	if (profdb_section_is(s, minutes_tag))
 		return take_minutes(r, s);
+	if (profdb_section_is(s, PROFDB_NOTES_TAG))
+		return take_notes(r, s);
 	return profdb_section_keep(r->w->header, s, r->err);
 }
 
@@ -509,6 +518,8 @@ int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *o
 		r = put_images(w, out);
 	if (r >= 0)
 		r = put_workloads(w, out);
+	if (r >= 0)
+		r = profdb_notes_print(w, out);
 	if (r >= 0)
 		r = put_parts(w, out);
 	if (r >= 0)

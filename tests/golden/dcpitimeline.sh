@@ -110,6 +110,38 @@ END
 touch -d '2023-11-14 23:10:02' second/202311142300/box/.commit
 touch -d '2023-11-14 23:20:02' second/20231114230030/box/.commit
 
+# The same load, and the daemon noted what happened: no daemon ran up to 23:40, the clock was set back, the machine slept
+# for less than a slice, and a daemon was started again at once. The first start is no news.
+"$mkdb" noted <<-END
+	platform box
+	epoch 1700002800
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 3000
+	workload alpha comm=alpha exe=/opt/alpha uid=1000 pid=10
+	$(minutes alpha 0 20 100 hot+22@libapp.so)
+	$(minutes alpha 40 50 100 hot+22@libapp.so)
+	note start 1
+	note idle 600 300000 1200000
+	note start 2399
+	note idle 2460 30000 120000
+	note clock 2500 -90
+	note suspend 2700 20
+	note start 2710
+	finish
+	epoch 1700006400
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 1000
+	workload alpha comm=alpha exe=/opt/alpha uid=1000 pid=10
+	$(minutes alpha 10 20 100 hot+22@libapp.so)
+	note suspend 600 480
+	note clock 601 540
+	finish
+END
+touch -d '2023-11-14 23:50:02' noted/202311142300/box/.commit
+touch -d '2023-11-15 00:20:02' noted/202311150000/box/.commit
+
 cp -a two mixed
 cp -a old/202311142300 mixed/202311142200
 
@@ -131,6 +163,11 @@ export DCPIDB=two
 	run dcpitimeline -db old
 	on dcpitimeline -db mixed -epoch all -slice 30m
 	run dcpitimeline libnone.so
+	on dcpitimeline -db noted -epoch all -slice 5m
+	on dcpitimeline -db noted -epoch all -no_header -slice 1h
+	on dcpitimeline -db noted -epoch all -json -slice 30m | sed -n '/"notes"/,/\]/p'
+	run dcpicat noted/202311142300/box/workloads | sed -n '/^note/p'
+	run dcpicat -json noted/202311150000/box/workloads | sed -n '/"notes"/,/\]/p'
 	on dcpitimeline -no_header -epoch all -slice 10m -comm beta
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25' -i -comm beta
 	on dcpiprof -since '2023-11-14 23:15' -until '2023-11-14 23:25' -by comm -no_header

@@ -32,6 +32,8 @@
  *	w NAME EVENT MINUTE COUNT WHERE@PATH
  *	                              samples of that workload, in the epoch's minute of that number,
  *	                              from 0; they are not added to the profile
+ *	note KIND SECOND [N [OF]]     a note beside workloads (start, suspend, clock, idle), in the
+ *	                              epoch's second of that number
  *	flush                         put the profiles since the last one on disk
  *	finish                        flush, and finish the epoch; else it stays open
  */
@@ -465,6 +467,20 @@ static int do_w(struct mkdb *m, char **w)
 						strtoull(w[4], NULL, 0));
 }
 
+static int do_note(struct mkdb *m, char **w, size_t nr)
+{
+	static const char *const kinds[] = { "start", "suspend", "clock", "idle" };
+	struct profdb_note n = { .utc = m->epoch + strtoll(w[2], NULL, 0) };
+
+	while (n.kind < PROFDB_NR_NOTE_KINDS && strcmp(kinds[n.kind], w[1]) != 0)
+		n.kind++;
+	n.n = nr > 3 ? strtoll(w[3], NULL, 0) : 0;
+	n.of = nr > 4 ? strtoull(w[4], NULL, 0) : 0;
+	if (!m->workloads)
+		m->workloads = profdb_workloads_new();
+	return m->workloads ? profdb_workloads_note(m->workloads, &n) : -ENOMEM;
+}
+
 static int do_symbol(struct mkdb *m, char **w)
 {
 	char *name = strdup(w[1]);
@@ -522,6 +538,8 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return do_workload(m, w, nr);
 	if (strcmp(w[0], "w") == 0 && nr == 6)
 		return do_w(m, w);
+	if (strcmp(w[0], "note") == 0 && nr >= 3 && nr <= 5)
+		return do_note(m, w, nr);
 	if (strcmp(w[0], "context") == 0 && nr == 3 && m->nr_values) {
 		r = base_id_parse(&id, w[2], strlen(w[2]));
 		return r < 0 ? r

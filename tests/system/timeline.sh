@@ -93,5 +93,15 @@ holds two -120
 holds three 0
 holds four 600
 holds five 1200
+# said_between FROM TO CAUSE: the slices between have no samples for that reason.
+said_between()
+{
+	sed -n "s/.* $(clock_of "$1") UTC to $(clock_of "$2") UTC: //p" "$work/slices" >"$work/cause"
+	grep -F "$3" "$work/cause" >/dev/null || fail "no cause '$3' of the gap at $1: $(cat "$work/cause")"
+}
+said_between 120 600 "the machine was suspended for"
+said_between 720 1200 "no daemon ran"
+# The clock of this test is set before each phase.
+grep -E "the clock was set ahead by [0-9]+ s" "$work/slices" >/dev/null || fail "nothing is said of the clock"
 grep -qF "$(clock_of 120) UTC to $(clock_of 600) UTC" "$work/slices" || fail "nothing is said of the sleep"
 grep -qF "$(clock_of 720) UTC to $(clock_of 1200) UTC" "$work/slices" || fail "nothing is said of the time without a daemon"

@@ -24,7 +24,11 @@ in_cgroup()
 	sh -c '[ -z "$0" ] || echo $$ >"$0/cgroup.procs"; exec "$@"' "$cgroup" "$@"
 }
 
+# idle_cs: hundredths of a second that CPUs were idle since the machine was booted, by the kernel.
+idle_cs() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%d\n", ($5 + $6) * 100 / hz }' /proc/stat; }
+idle_from=$(idle_cs)
 start_daemon
+idle_within=$(idle_cs)
 in_cgroup setpriv --reuid 65534 --regid 65534 --clear-groups "$work/one" 900000000 alpha beta >"$work/one.ns" &
 "$work/two" 1500000000 gamma >"$work/two.ns" &
 # Programs that end after a flush, and whose code is one pseudo-image then.
@@ -38,11 +42,17 @@ wait %1 %2 %3 %4 %5 || fail "a run"
 for ((i = 0; i < 40; i++)); do
 	"$work/brief" 3000000 brief || fail "a run"
 done >"$work/brief.ns"
+idle_within=$(($(idle_cs) - idle_within))
 flush_stored "workloads"
 missed=$(missed)
 [ -z "$cgroup" ] || rmdir "$cgroup" || fail "rmdir $cgroup"
 epoch=$(status_field epoch) platform=$(status_field platform)
 stop_daemon
+# What the daemon noted is of the time between the two inner looks at least, and of that between the outer ones at most.
+idle_from=$(($(idle_cs) - idle_from))
+noted=$("$DCPI_BIN/dcpiprof" -db "$db" -i | sed -nE 's/^idle .*\(([0-9]+)\.([0-9]+) of .* s\), computed.*/\1\2/p')
+echo "idle: $noted hundredths of a second noted, from $idle_within to $idle_from by the kernel"
+[ "${noted:?no idle time is noted}" -ge $((idle_within - 10)) ] && [ "$noted" -le $((idle_from + 10)) ] || fail "the idle time"
 "$DCPI_BUILD/tests/workload_sums" "$db" "$epoch" "$platform" >"$work/sums" 2>"$work/err" ||
 	fail "the sums are not the profiles': $(head -n 5 "$work/err" | tr '\n' ';')"
 cut -f 1-9 "$work/sums" | sort -rn | head -n 12

@@ -124,6 +124,17 @@ int workload_only(struct analysis *a, const struct profdb_workloads *w,
 void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t *share,
 		     uint64_t *rest);
 
+/* ---- idle CPUs (idle.c) ---------------------------------------------------------------------- */
+
+/* CPU time of all CPUs, and the part of it in which they were idle, by the kernel's own account. */
+struct workload_idle {
+	double idle_s, all_s;
+};
+/* Of more epochs a file each would be read for a line of a report. */
+enum { WORKLOAD_IDLE_EPOCHS = 48 };
+/* Of the epochs, platforms and window of @a; false: nothing noted it, or there are more epochs. */
+bool workload_idle(struct analysis *a, struct workload_idle *out);
+
 /* ---- windows of time (window.c) ---------------------------------------------------------------
  */
 

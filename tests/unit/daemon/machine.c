@@ -59,9 +59,29 @@ static void test_speed(void **state)
 	assert_int_equal(system(line), 0);
 }
 
+static void test_idle(void **state)
+{
+	char root[] = "/tmp/dcpi-machine-XXXXXX", line[64];
+	struct machine_idle idle;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	assert_false(machine_idle(root, &idle));
+	make_folders(root, "/proc");
+	write_text(root, "/proc/stat", "cpu  100 20 30 4000\ncpu0 1 2 3 4 5 6 7 8\n");
+	assert_false(machine_idle(root, &idle));
+	write_text(root, "/proc/stat", "cpu  100 20 30 4000 500 6 7 8 90 1\ncpu0 1 2 3 4\n");
+	assert_true(machine_idle(root, &idle));
+	assert_int_equal(idle.idle_ms, 4500 * (1000 / sysconf(_SC_CLK_TCK)));
+	assert_int_equal(idle.all_ms, 4671 * (1000 / sysconf(_SC_CLK_TCK)));
+	snprintf(line, sizeof(line), "rm -rf %s", root);
+	assert_int_equal(system(line), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_speed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_speed),
+					    cmocka_unit_test(test_idle) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

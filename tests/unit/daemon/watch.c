@@ -302,6 +302,17 @@ static void test_forget(void **state)
 	profdb_workloads_free(w);
 }
 
+/* A name is not late by more than that, however busy the machine is. */
+static void test_pause(void **state)
+{
+	(void)state;
+	assert_int_equal(watch_write_pause(0), 1000000000);
+	assert_int_equal(watch_write_pause(1000000), 1000000000);
+	assert_int_equal(watch_write_pause(4000000), 2000000000);
+	assert_int_equal(watch_write_pause(40000000), 5000000000);
+	assert_int_equal(watch_write_pause(UINT64_MAX), 5000000000);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -315,6 +326,7 @@ int main(void)
 		T(test_images_are_held),
 		T(test_places),
 		T(test_forget),
+		T(test_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -616,6 +616,33 @@ static void many_that_sleep(void **state)
 	assert_int_equal(s.apart, 3 + WORKLOAD_NR_APART_NS);
 }
 
+/* A note goes out with the samples of the next flush that succeeds, and once. */
+static void notes(void **state)
+{
+	struct profdb_note n = { .utc = 5, .kind = PROFDB_NOTE_START };
+
+	(void)state;
+	workload_note(w, &n);
+	assert_true(flush(true));
+	assert_int_equal(profdb_workloads_nr_notes(file), 0);
+	add(&a, life("x", 5), 0, 1, 1);
+	put_result = -EIO;
+	assert_false(flush(true));
+	put_result = 0;
+	assert_true(flush(true));
+	assert_int_equal(profdb_workloads_nr_notes(file), 1);
+	add(&a, life("x", 5), 0, 1, 1);
+	n.utc = 6;
+	for (int i = 0; i < 2 * WORKLOAD_NR_NOTES; i++)
+		workload_note(w, &n);
+	assert_true(flush(true));
+	assert_int_equal(profdb_workloads_nr_notes(file), 1 + WORKLOAD_NR_NOTES);
+	assert_int_equal(profdb_workloads_note_at(file, 1)->utc, 6);
+	add(&a, life("x", 5), 0, 1, 1);
+	assert_true(flush(true));
+	assert_int_equal(profdb_workloads_nr_notes(file), 1 + WORKLOAD_NR_NOTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -636,6 +663,7 @@ int main(void)
 		T(more_counts_than_are_kept),
 		T(far_more_counts_than_are_kept),
 		T(a_file_that_is_full),
+		T(notes),
 		cmocka_unit_test(minutes),
 		cmocka_unit_test(minutes_across_steps),
 	};

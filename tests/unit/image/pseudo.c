@@ -214,13 +214,26 @@ static void test_reused(void **state)
 	remove_image("a.dyn");
 }
 
+/* A reader that knows what the folder had is told what it has now: first all of it is listed. */
+static void list_store(struct image_store *store)
+{
+	struct base_id none = { .len = 20 };
+	struct image *img;
+
+	assert_int_equal(image_open(store,
+				    &(struct image_query){ .kind = IMAGE_DYNAMIC, .id = none },
+				    &img, NULL),
+			 -DCPI_ENOIMAGE);
+}
+
 /* By the id that the second one had before it was folded, its offsets are found. */
 static void test_folded(void **state)
 {
 	struct base_buf job = { 0 }, maps = { 0 };
-	struct image_store *store;
+	struct image_store *store, *reader;
 	struct pseudoimg_result result;
 	struct base_err err = { 0 };
+	static const char *const paths[] = { "b.dyn", NULL };
 	struct image *before, *img;
 	struct base_id id;
 	uint64_t vaddr;
@@ -241,12 +254,24 @@ static void test_folded(void **state)
 	put(&job, 0x5000, "first", 1);
 	put(&job, 0x5100, "shared", 2);
 	image_close(open_job(&job, "a.dyn"));
+	assert_int_equal(image_store_open(dir_fd, -1, &reader), 0);
+	list_store(reader);
 	fds.base_fd = openat(dir_fd, "a.dyn", O_RDONLY | O_CLOEXEC);
 	fds.job_fd = openat(dir_fd, "b.dyn", O_RDONLY | O_CLOEXEC);
 	fds.out_fd = openat(dir_fd, "ab.dyn", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(pseudoimg_merge(&fds, &result, &maps, &err), 0);
 	remove_image("a.dyn");
 	remove_image("b.dyn");
+	/* Beside a reader, who has the name from a profile. */
+	assert_int_equal(
+		image_open(reader,
+			   &(struct image_query){ .kind = IMAGE_DYNAMIC, .id = id, .paths = paths },
+			   &img, &err),
+		0);
+	assert_string_equal(image_path(img), "ab.dyn");
+	image_close(img);
+	list_store(reader);
+	image_store_close(reader);
 
 	assert_int_equal(image_store_open(dir_fd, -1, &store), 0);
 	assert_int_equal(image_open(store, &(struct image_query){ .kind = IMAGE_DYNAMIC, .id = id },

@@ -430,6 +430,109 @@ static void test_texts_have_a_limit(void **state)
 	assert_int_equal(parse_texts((size_t)5 * PROFDB_NR_WORKLOADS + 1), -DCPI_EFORMAT);
 }
 
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+static const struct profdb_note notes[] = {
+	{ .utc = 1700000000, .kind = PROFDB_NOTE_START },
+	{ .utc = 1700000060, .kind = PROFDB_NOTE_IDLE, .n = 60000, .of = 120000 },
+	{ .utc = 1700000060, .kind = PROFDB_NOTE_IDLE, .n = 60001, .of = 120000 },
+	{ .utc = 1700000070, .kind = PROFDB_NOTE_SUSPEND, .n = 3600 },
+	{ .utc = 1700000070, .kind = PROFDB_NOTE_CLOCK, .n = -7200 },
+	{ .utc = INT64_MAX / 4, .kind = PROFDB_NOTE_CLOCK, .n = INT64_MAX / 4 },
+};
+enum { NR_NOTES = sizeof(notes) / sizeof(notes[0]) };
+
+static void has_notes(const struct profdb_workloads *w, size_t nr)
+{
+	assert_int_equal(profdb_workloads_nr_notes(w), nr);
+	for (size_t i = 0; i < nr; i++)
+		assert_memory_equal(profdb_workloads_note_at(w, i), &notes[i], sizeof(notes[i]));
+	assert_null(profdb_workloads_note_at(w, nr));
+}
+
+/* They come back by time, from files, merges and counts alone. */
+static void test_notes_come_back(void **state)
+{
+	struct profdb_workloads *w = make(), *other = make(), *read;
+
+	(void)state;
+	assert_int_equal(profdb_workloads_note(w, &notes[5]), 0);
+	assert_int_equal(profdb_workloads_note(w, &notes[0]), 0);
+	assert_int_equal(profdb_workloads_note(w, &notes[2]), 0);
+	for (size_t i = 1; i < 5; i += i == 1 ? 2 : 1)
+		assert_int_equal(profdb_workloads_note(other, &notes[i]), 0);
+	assert_int_equal(profdb_workloads_merge(w, other), 0);
+	read = again(w);
+	has_notes(w, NR_NOTES);
+	has_notes(read, NR_NOTES);
+	profdb_workloads_free(read);
+	profdb_workloads_free(other);
+	profdb_workloads_free(w);
+}
+
+static void test_odd_notes_are_refused(void **state)
+{
+	static const struct profdb_note odd[] = {
+		{ .utc = -1, .kind = PROFDB_NOTE_START },
+		{ .utc = INT64_MAX, .kind = PROFDB_NOTE_START },
+		{ .utc = 1, .kind = PROFDB_NR_NOTE_KINDS },
+		{ .utc = 1, .kind = PROFDB_NOTE_SUSPEND, .n = -1 },
+		{ .utc = 1, .kind = PROFDB_NOTE_CLOCK, .n = INT64_MIN },
+		{ .utc = 1, .kind = PROFDB_NOTE_CLOCK, .n = 1, .of = 1 },
+		{ .utc = 1, .kind = PROFDB_NOTE_IDLE, .n = 2, .of = 1 },
+		{ .utc = 1, .kind = PROFDB_NOTE_IDLE, .n = -1, .of = 1 },
+		{ .utc = 1, .kind = PROFDB_NOTE_IDLE, .of = UINT64_MAX },
+	};
+	struct profdb_workloads *w = make();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		assert_int_equal(profdb_workloads_note(w, &odd[i]), -EINVAL);
+	has_notes(w, 0);
+	profdb_workloads_free(w);
+}
+
+/* The bytes of a section of notes, in an empty file. */
+static int parse_notes(const char *bytes, size_t len)
+{
+	struct profdb_workloads *w = profdb_workloads_new(), *read;
+	struct base_buf file = { 0 }, bad = { 0 };
+	uint8_t head[16] = "note";
+	size_t start, end;
+	int r;
+
+	assert_int_equal(profdb_workloads_format(w, &file, NULL), 0);
+	start = section(&file, "WCNT", &end);
+	set(head + 8, 8, len);
+	assert_int_equal(base_buf_append(&bad, file.data, start), 0);
+	assert_int_equal(base_buf_append(&bad, head, sizeof(head)), 0);
+	assert_int_equal(base_buf_append(&bad, bytes, len), 0);
+	assert_int_equal(base_buf_extend(&bad, (size_t)base_align_up(len, 8) - len, NULL), 0);
+	assert_int_equal(base_buf_append(&bad, file.data + start, file.len - start), 0);
+	seal(&bad);
+	r = profdb_workloads_parse(bad.data, bad.len, &read, NULL);
+	profdb_workloads_free(read);
+	base_buf_release(&file);
+	base_buf_release(&bad);
+	profdb_workloads_free(w);
+	return r;
+}
+
+static void test_bad_notes(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_notes("\5\0\0\1\1\4", 6), 0);
+	assert_int_equal(parse_notes("", 0), -DCPI_EFORMAT);
+	assert_int_equal(parse_notes("\5\0", 2), -DCPI_EFORMAT);
+	assert_int_equal(parse_notes("\5\4\0", 3), -DCPI_EFORMAT);
+	assert_int_equal(parse_notes("\5\1\3", 3), -DCPI_EFORMAT);
+	assert_int_equal(parse_notes("\5\3\4", 3), -DCPI_EFORMAT);
+	assert_int_equal(parse_notes("\5\3\4\1", 4), -DCPI_EFORMAT);
+	assert_int_equal(parse_notes("\5\3\4\2", 4), 0);
+	assert_int_equal(parse_notes("\xff\xff\xff\xff\xff\xff\xff\xff\x7f\0\0", 11),
+			 -DCPI_EFORMAT);
+}
+
 /* ---- flushes --------------------------------------------------------------------------------- */
 
 static int put(struct profdb *db, uint64_t n, struct base_err *err)
@@ -699,6 +802,9 @@ int main(void)
 		cmocka_unit_test(test_merged_ones_add_up),
 		cmocka_unit_test(test_damaged_files_are_refused),
 		cmocka_unit_test(test_texts_have_a_limit),
+		cmocka_unit_test(test_notes_come_back),
+		cmocka_unit_test(test_odd_notes_are_refused),
+		cmocka_unit_test(test_bad_notes),
 		scratch_test(test_flushes_add_up),
 		scratch_test(test_parts_become_one),
 		scratch_test(test_a_long_part_stays),
