@@ -56,30 +56,36 @@ struct counts {
 	size_t event; /* sorted by */
 	struct top top;
 	struct isample_columns columns; /* further ones, of instruction samples */
-	struct base_map sources[2];	/* opened ones by name, indexed by: public ones alone */
+	struct base_map sources[2];	/* opened ones by name and program, indexed by: public ones
+					   alone */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
 /* NULL: it is not there; then it is looked for again, which is soon known. */
-static const struct image_source *source_of(struct counts *x, const char *file, bool public)
+static const struct image_source *source_of(struct counts *x, const struct top_row *row)
 {
-	struct base_map *known = &x->sources[public];
-	struct image_source *src = base_map_get(known, file, strlen(file));
+	const char *program = row->program ? row->program : "";
+	struct base_map *known = &x->sources[!row->trusted];
+	struct image_source *src = NULL;
+	struct base_buf key = { 0 };
 
-	if (src || image_source_open(file, public, &src, NULL) < 0)
-		return src;
-	if (base_map_set(known, file, strlen(file), src) < 0) {
+	if (base_buf_printf(&key, "%s\n%s", program, row->file) >= 0)
+		src = base_map_get(known, key.data, key.len);
+	if (!src &&
+	    image_source_open(row->file, row->program, !row->trusted, &src, NULL) >= 0 &&
+	    base_map_set(known, key.data, key.len, src) < 0) {
 		image_source_close(src);
-		return NULL;
+		src = NULL;
 	}
+	base_buf_release(&key);
 	return src;
 }
 
 /* The text of a row's line without what it is indented by, or false. */
 static bool line_text(struct counts *x, const struct top_row *row, char *text, size_t len)
 {
-	const struct image_source *src = row->file ? source_of(x, row->file, !row->trusted) : NULL;
+	const struct image_source *src = row->file ? source_of(x, row) : NULL;
 
 	if (!src || !list_source_text(src, row->line, 0, text, len))
 		return false;
@@ -292,17 +298,12 @@ static void json_source(const struct top_row *row, struct json_object *o)
 
 static void json_insn(const struct top_row *row, struct json_object *o)
 {
-	const struct base_id *id = profdb_profile_image(row->image->profile);
-	char text[BASE_ID_TEXT_LEN];
-
 	report_json_procedure(o, row->procedure);
 	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);
 	json_object_object_add(o, "into", row->placed ? json_object_new_uint64(row->into) : NULL);
 	json_object_object_add(o, "offset", json_object_new_uint64(row->off));
 	json_object_object_add(o, "instruction", report_json_text(row->text));
-	json_object_object_add(o, "image", report_json_text(row->image->name));
-	json_object_object_add(o, "build_id",
-			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+	report_json_image(o, row->image);
 	json_source(row, o);
 }
 
@@ -318,6 +319,8 @@ static void json_line(struct counts *x, const struct top_row *row, struct json_o
 	json_object_object_add(o, "procedures", json_object_new_uint64(row->nr_procedures));
 	json_object_object_add(o, "image",
 			       report_json_text(ai->facility ? ai->facility : ai->name));
+	/* A facility may have several. */
+	report_json_build_id(o, ai->facility ? NULL : ai);
 }
 
 static struct json_object *json_row(struct counts *x, const struct top_row *row)
