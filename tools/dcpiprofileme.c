@@ -208,7 +208,7 @@ static struct json_object *json_row(const struct profileme *x, const struct told
 
 	if (x->by != TOLD_BY_IMAGE)
 		report_json_procedure(o, row->procedure);
-	json_object_object_add(o, "image", report_json_text(row->image->name));
+	report_json_image(o, row->image);
 	if (x->by != TOLD_BY_INSN)
 		return o;
 	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);

@@ -215,7 +215,7 @@ static struct json_object *json_row(const struct stall_report *x, const struct s
 	report_json_procedure(o, insn->procedure);
 	json_object_object_add(o, "file", report_json_text(insn->file));
 	json_object_object_add(o, "line", insn->file ? json_object_new_int64(insn->line) : NULL);
-	json_object_object_add(o, "image", report_json_text(insn->image->name));
+	report_json_image(o, insn->image);
 	return o;
 }
 

@@ -291,6 +291,22 @@ void report_json_procedure(struct json_object *o, const char *linkage)
 		json_object_object_add(o, "linkage", report_json_text(linkage));
 }
 
+void report_json_build_id(struct json_object *o, const struct analysis_image *ai)
+{
+	const struct base_id *id = ai ? profdb_profile_image(ai->profile) : NULL;
+	char text[BASE_ID_TEXT_LEN];
+
+	json_object_object_add(
+		o, "build_id",
+		id && id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+}
+
+void report_json_image(struct json_object *o, const struct analysis_image *ai)
+{
+	json_object_object_add(o, "image", report_json_text(ai ? ai->name : NULL));
+	report_json_build_id(o, ai);
+}
+
 struct json_object *report_json_hex(uint64_t value)
 {
 	char text[24];

@@ -58,6 +58,10 @@ struct json_object *report_json_counts(const struct analysis *a, const uint64_t 
 struct json_object *report_json_text(const char *text);
 /* Into @o its "procedure", as shown, and where the linker's name is another, that as "linkage". */
 void report_json_procedure(struct json_object *o, const char *linkage);
+/* Into @o the "build_id" of its image, or, of NULL and of an image without one, null. */
+void report_json_build_id(struct json_object *o, const struct analysis_image *ai);
+/* The image's name as "image", and that. */
+void report_json_image(struct json_object *o, const struct analysis_image *ai);
 struct json_object *report_json_hex(uint64_t value);
 /* To ten digits, without those that computing made. */
 struct json_object *report_json_number(double value);
