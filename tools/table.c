@@ -139,43 +139,51 @@ static void find_widths(const struct table *t, size_t widest, bool heads, size_t
 	}
 }
 
+/* The one in front, which is read and pasted, gets twice as much as others: mostly paths, whose end
+ * tells them apart. */
+static size_t weight(const struct table *t, size_t column)
+{
+	uint64_t before = t->left & ((UINT64_C(1) << column) - 1);
+
+	return !(t->left >> column & 1) ? 0 : before ? 1 : 2;
+}
+
 /*
- * Names get equal parts of the room of a row, but none more than it needs. Where there is little
- * room, the one in front still can be read and pasted, and the others have a few characters.
+ * Names share the room of a row by their weights, but none gets more than it needs. Where there is
+ * little room, the one in front still can be read, and the others have a few characters.
  */
 static void fit_widths(const struct table *t, size_t room, size_t *widths)
 {
 	enum { FRONT = 12, LEAST = 4 };
 	size_t taken = 2 * (t->nr_columns - 1), names = 0, part;
-	bool changed = true, front = true;
+	bool changed = true;
 	uint64_t open = t->left;
 
 	for (size_t c = 0; c < t->nr_columns; c++) {
 		taken += t->left >> c & 1 ? 0 : widths[c];
-		names += t->left >> c & 1;
+		names += weight(t, c);
 	}
 	room = room > taken ? room - taken : 0;
 	while (changed && names) {
 		changed = false;
-		part = room / names;
 		for (size_t c = 0; c < t->nr_columns && names; c++) {
-			if (!(open >> c & 1) || widths[c] > part)
+			if (!(open >> c & 1) || widths[c] > room * weight(t, c) / names)
 				continue;
 			open &= ~(1ull << c);
 			room -= widths[c];
-			names--;
+			names -= weight(t, c);
 			changed = true;
 		}
 	}
 	for (size_t c = 0; c < t->nr_columns && names; c++) {
 		if (!(open >> c & 1))
 			continue;
-		part = room / names--;
-		if (part < (front ? FRONT : LEAST))
-			part = front ? FRONT : LEAST;
+		part = room * weight(t, c) / names;
+		names -= weight(t, c);
+		if (part < (weight(t, c) == 2 ? FRONT : LEAST))
+			part = weight(t, c) == 2 ? FRONT : LEAST;
 		room = room > part ? room - part : 0;
 		widths[c] = part;
-		front = false;
 	}
 }
 
