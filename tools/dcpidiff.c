@@ -327,8 +327,9 @@ static struct json_object *json_build_ids(const struct analysis_diff_row *row)
 
 	for (int i = 0; i < 2; i++) {
 		const struct analysis_row *own = row->row[i];
-		const struct base_id *id =
-			own && own->nr_images == 1 ? profdb_profile_image(own->image->profile) : NULL;
+		const struct base_id *id = own && own->nr_images == 1
+						   ? profdb_profile_image(own->image->profile)
+						   : NULL;
 
 		json_object_object_add(
 			o, i ? "b" : "a",

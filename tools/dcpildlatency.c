@@ -237,7 +237,7 @@ static void put_heads(struct table *t)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		table_column(t, false, numbers[i]);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		table_column(t, true, texts[i]);
+		report_column(t, texts[i]);
 }
 
 static double share(double part, const struct load *l)

@@ -136,7 +136,7 @@ static void put_heads(const struct profileme *x, struct table *t)
 	if (x->by == TOLD_BY_PROCEDURE)
 		table_column(t, true, "procedure");
 	for (size_t i = 0; x->by == TOLD_BY_INSN && i < sizeof(insns) / sizeof(*insns); i++)
-		table_column(t, true, insns[i]);
+		report_column(t, insns[i]);
 	if (x->by != TOLD_BY_INSN)
 		table_column(t, true, "image");
 }

@@ -72,8 +72,7 @@ static const struct image_source *source_of(struct counts *x, const struct top_r
 
 	if (base_buf_printf(&key, "%s\n%s", program, row->file) >= 0)
 		src = base_map_get(known, key.data, key.len);
-	if (!src &&
-	    image_source_open(row->file, row->program, !row->trusted, &src, NULL) >= 0 &&
+	if (!src && image_source_open(row->file, row->program, !row->trusted, &src, NULL) >= 0 &&
 	    base_map_set(known, key.data, key.len, src) < 0) {
 		image_source_close(src);
 		src = NULL;
@@ -141,8 +140,9 @@ static void put_heads(const struct counts *x, struct table *t)
 	table_column(t, false, x->a->events[x->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
+	table_spare(t);
 	for (size_t i = 0; i < nr; i++)
-		table_column(t, true, heads[i]);
+		report_column(t, heads[i]);
 	for (size_t e = 0; e < x->a->nr_events; e++)
 		if (e != x->event)
 			table_column(t, false, x->a->events[e].name);

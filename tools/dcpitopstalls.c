@@ -96,10 +96,10 @@ static void put_heads(const struct stall_report *x, struct table *t)
 	table_column(t, true, "C");
 	table_column(t, false, "avg");
 	table_column(t, true, "blame");
-	table_column(t, true, "pc");
+	report_column(t, "pc");
 	table_column(t, true, "procedure");
 	table_column(t, true, "file:line");
-	table_column(t, true, "image");
+	report_column(t, "image");
 }
 
 static void put_stalled(const struct stall_report *x, struct table *t, double stalled, double sum)

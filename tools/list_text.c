@@ -533,6 +533,7 @@ int list_print_text(struct list *x, struct base_err *err)
 		     plain	       ? "instruction"
 		     : x->opt->as_both ? "source and instructions"
 				       : "source");
+	table_code(&x->t);
 	if (x->values.v)
 		valued_columns(&x->t);
 	if (plain)

@@ -81,6 +81,9 @@ int report_problems(const char *prog, const struct analysis *a, FILE *to);
 int report_bad(const char *prog, const struct analysis *a, FILE *to);
 /* Two cells of a table: samples and percent of @total, empty where there are none. */
 void report_cells(struct table *t, uint64_t count, uint64_t total);
+/* A column of text with one of the heads that tables of instructions and lines have: on a terminal
+ * "pc" is never shortened, "instruction" and "text" are code, "image" is spare. */
+void report_column(struct table *t, const char *head);
 /* Per event heads: its name and "%". */
 void report_columns(struct table *t, const struct analysis *a);
 

@@ -17,10 +17,13 @@ int select_check(struct select *s, struct base_err *err)
 	if (!s->db || !*s->db) {
 		base_fail(err, -DCPI_EUSAGE, "no database given");
 		if (access(service, R_OK | X_OK) == 0)
-			base_hint(err, "use '-db DIR' or set DCPIDB; the service's is '%s'", service);
+			base_hint(err, "use '-db DIR' or set DCPIDB; the service's is '%s'",
+				  service);
 		else
-			base_hint(err, "use '-db DIR' or set DCPIDB; 'dcpirun PROGRAM' samples a "
-				       "program into '%s' here", here);
+			base_hint(err,
+				  "use '-db DIR' or set DCPIDB; 'dcpirun PROGRAM' samples a "
+				  "program into '%s' here",
+				  here);
 		return -DCPI_EUSAGE;
 	}
 	return 0;

@@ -72,7 +72,7 @@ struct export_owner {
 /* Samples of a stack that are of one workload. */
 struct export_part {
 	uint32_t stack;
-	uint32_t owner; /* EXPORT_NONE: it is not known */
+	uint32_t owner;	    /* EXPORT_NONE: it is not known */
 	uint32_t estimated; /* 1: that they are of this stack is not known */
 };
 
@@ -108,7 +108,7 @@ struct export
 	uint32_t estimated; /* the tag that estimated parts have */
 	size_t deepest;	    /* places of the longest stack */
 	bool paths;	    /* there are call paths */
-	uint32_t *events; /* the events that formats write, in this order */
+	uint32_t *events;   /* the events that formats write, in this order */
 	size_t nr_events;
 };
 

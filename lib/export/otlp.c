@@ -23,10 +23,10 @@ struct otlp {
 	uint32_t *mapping; /* indexed by image; 0: none */
 	uint32_t *places;
 	uint32_t keys[WORKLOAD_NR_KEYS + 1]; /* names of tags */
-	size_t *stack;	   /* indexed by stack: its number in the table */
-	uint32_t build_id; /* the number of that attribute's name */
-	uint32_t ids;	   /* attributes that are build-ids; tags stand behind them */
-	int r;		   /* the first failure */
+	size_t *stack;			     /* indexed by stack: its number in the table */
+	uint32_t build_id;		     /* the number of that attribute's name */
+	uint32_t ids; /* attributes that are build-ids; tags stand behind them */
+	int r;	      /* the first failure */
 };
 
 /* The number of another text. */

@@ -18,7 +18,8 @@ struct share {
 	uint64_t left;
 };
 
-/* A stack, and the program that is on it: the outermost image that a workload has as its program. */
+/* A stack, and the program that is on it: the outermost image that a workload has as its program.
+ */
 struct where {
 	uint32_t place, program, stack;
 };
@@ -254,10 +255,10 @@ static int make_stacks(struct whose *d)
 			program[i] = outer(x->callers[i].caller, program,
 					   program_at(d, x->callers[i].place));
 	for (uint32_t i = 0; i < x->nr_stacks; i++)
-		d->stacks[i] = (struct where){ x->stacks[i].place,
-					       outer(x->stacks[i].caller, program,
-						     program_at(d, x->stacks[i].place)),
-					       i };
+		d->stacks[i] = (struct where){
+			x->stacks[i].place,
+			outer(x->stacks[i].caller, program, program_at(d, x->stacks[i].place)), i
+		};
 	if (x->nr_stacks)
 		qsort(d->stacks, x->nr_stacks, sizeof(*d->stacks), by_place);
 	free(program);
@@ -354,7 +355,8 @@ static int meet(struct whose *d)
 		bool unsure;
 
 		for (m.nr_h = 1; m.h + m.nr_h < d->shares + d->nr &&
-				 m.h[m.nr_h].place == m.h->place && m.h[m.nr_h].event == m.h->event;)
+				 m.h[m.nr_h].place == m.h->place &&
+				 m.h[m.nr_h].event == m.h->event;)
 			m.nr_h++;
 		while (m.s < end && m.s->place < m.h->place)
 			m.s++;

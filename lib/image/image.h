@@ -310,9 +310,10 @@ extern const char *image_source_path;
  * folders for its last part alone. @public: only one that everybody may read, else -EACCES. 0, or
  * negative with @err.
  */
-int image_source_open(const char *path, const char *program, bool public,
-		      struct image_source **out, struct base_err *err);
-/* The program that ran the code of a pseudo-image, as image_source_open asks; NULL: another image. */
+int image_source_open(const char *path, const char *program, bool public, struct image_source **out,
+		      struct base_err *err);
+/* The program that ran the code of a pseudo-image, as image_source_open asks; NULL: another image.
+ */
 const char *image_program(const struct image *img);
 void image_source_close(struct image_source *src);
 /*

@@ -343,8 +343,8 @@ static int read_text(const char *path, const char *program, bool public, struct 
 	return r;
 }
 
-int image_source_open(const char *path, const char *program, bool public,
-		      struct image_source **out, struct base_err *err)
+int image_source_open(const char *path, const char *program, bool public, struct image_source **out,
+		      struct base_err *err)
 {
 	struct image_source *src = calloc(1, sizeof(*src));
 	int r = src ? read_text(path, program, public, src, err) : -ENOMEM;

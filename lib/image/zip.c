@@ -69,8 +69,8 @@ static int read_directory(int fd, uint64_t size, struct base_buf *out)
 	if (r < 0)
 		return r;
 	/* The comment is the rest of the file, so that a mark in it is no end record. */
-	for (at = tail - END; !is_mark(out->data + at, "\5\6") ||
-			      get16(out->data + at + 20) != tail - END - at;
+	for (at = tail - END;
+	     !is_mark(out->data + at, "\5\6") || get16(out->data + at + 20) != tail - END - at;
 	     at--)
 		if (!at)
 			return -DCPI_EFORMAT;

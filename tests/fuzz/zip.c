@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static const char *const names[] = { "java/lang/Text.java", "java.desktop/java/awt/Stored.java",
-					     "Plain.java", "" };
+	static const char *const names[] = { "java/lang/Text.java",
+					     "java.desktop/java/awt/Stored.java", "Plain.java",
+					     "" };
 	enum { MOST = 1 << 16 };
 	struct base_buf out = { 0 };
 	uint64_t where;

@@ -80,6 +80,11 @@ show()
 	NO_COLOR=1 show 80 dcpiprof -no_header -wide -keep 90
 	NO_COLOR=1 show 80 dcpilist push_back
 	NO_COLOR=1 show 80 dcpiprof -no_header -db both
+	# Code is cut at its end, addresses are whole, and images and sums go first where there is little room.
+	NO_COLOR=1 show 80 dcpitopcounts -no_header -n 3 -db both
+	NO_COLOR=1 show 150 dcpitopcounts -no_header -n 3 -db both
+	NO_COLOR=1 show 60 dcpitopcounts -no_header -lines -n 3 -db both
+	NO_COLOR=1 show 40 dcpilist -no_header -source -db both hot
 	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof -no_header -keep 90
 	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof no-such-image
 	# The terminal has its columns behind a pager too, an interrupted command waits for its pager, and an answer that goes

@@ -330,10 +330,9 @@ static int count_lines(struct lines *x, struct analysis_image *ai)
 	int r = 0;
 
 	for (size_t i = 0; i < profdb_profile_nr_entries(ai->profile) && r >= 0; i++) {
-		struct placed p = {
-			ai,    profdb_profile_entry(ai->profile, i), label(ai), { 0 }, program,
-			trusted
-		};
+		struct placed p = { ai,	       profdb_profile_entry(ai->profile, i),
+				    label(ai), { 0 },
+				    program,   trusted };
 		const struct image_symbol *s = NULL;
 		uint64_t vaddr;
 

@@ -196,8 +196,8 @@ static void test_rustup(void **state)
 	put("rustup/toolchains/old/lib/rustlib/src/rust/library/std/src/io.rs");
 	put("rustup/toolchains/new/lib/rustlib/multirust-channel-manifest.toml");
 	put("rustup/toolchains/old/lib/rustlib/multirust-channel-manifest.toml");
-	snprintf(whole, sizeof(whole), "%s/toolchains/old/lib/rustlib/multirust-channel-manifest.toml",
-		 home);
+	snprintf(whole, sizeof(whole),
+		 "%s/toolchains/old/lib/rustlib/multirust-channel-manifest.toml", home);
 	f = fopen(whole, "w");
 	assert_non_null(f);
 	fprintf(f, "[pkg.rust]\nversion = \"1.97.0 (012345678 2026-05-19)\"\n");
@@ -212,8 +212,7 @@ static void test_rustup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order),
-					    cmocka_unit_test(test_out),
-					    cmocka_unit_test(test_jdk),
+					    cmocka_unit_test(test_out), cmocka_unit_test(test_jdk),
 					    cmocka_unit_test(test_members),
 					    cmocka_unit_test(test_rustup) };
 
