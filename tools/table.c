@@ -178,7 +178,8 @@ static bool is_front(const struct table *t, size_t column)
 	return is_name(t, column) && !(names & ((UINT64_C(1) << column) - 1));
 }
 
-/* Names in front, and code, get twice as much as others: mostly paths, whose end tells them apart. */
+/* Names in front, and code, get twice as much as others: mostly paths, whose end tells them apart.
+ */
 static size_t weight(const struct table *t, size_t column)
 {
 	if (!is_name(t, column))
@@ -209,8 +210,7 @@ static void hide_spare(const struct table *t, size_t room, size_t *widths)
 	size_t names;
 
 	for (size_t c = t->nr_columns; c--;)
-		if (t->spare >> c & 1 &&
-		    room_for_names(t, room, widths, &names) < READABLE * names)
+		if (t->spare >> c & 1 && room_for_names(t, room, widths, &names) < READABLE * names)
 			widths[c] = HIDDEN;
 }
 

@@ -17,10 +17,10 @@ struct table {
 	/* Bits per column, of what a terminal has too little room for: */
 	uint64_t code;	  /* text whose end is cut, as its beginning says most */
 	uint64_t address; /* what is of no use in part */
-	uint64_t spare;	  /* left out before others become too short to be read, the last one first */
-	size_t foot;   /* number of last rows that stay where a terminal shows the first ones */
-	bool cut;      /* a terminal shows the first ones (terminal_rows) */
-	bool failed;   /* out of memory once; told by table_print */
+	uint64_t spare; /* left out before others become too short to be read, the last one first */
+	size_t foot;	/* number of last rows that stay where a terminal shows the first ones */
+	bool cut;	/* a terminal shows the first ones (terminal_rows) */
+	bool failed;	/* out of memory once; told by table_print */
 };
 
 /* A column, its head being the first row. At most 64; all of them before the first cell. */
