@@ -97,6 +97,12 @@ def looked_at():
             found = seen.contrast(b)
             assert (found["back"] < 0.05) == dark, (part, found)
             checks += 2
+        # Frames above an enlarged one.
+        go("calls")
+        b.run("[...document.querySelectorAll('.plane button')].find((x) => x.textContent === 'warm').click()")
+        is_so("document.querySelectorAll('.plane .faded').length > 0")
+        seen.contrast(b)
+        b.press("Escape")
     # On paper: black on white whatever the screen has, without what can only be pressed, and with all rows.
     b.media(paper=True, dark=True)
     for part in PARTS:
