@@ -347,4 +347,5 @@ void callpaths_json_procedure(const struct callpath_procedure *p, struct json_ob
 		o, "image",
 		p->image ? report_json_text(bucket ? p->image->name : callpath_image_name(p))
 			 : NULL);
+	report_json_build_id(o, p->group && p->group->nr_images > 1 ? NULL : p->image);
 }

@@ -238,6 +238,7 @@ static void tell(struct json_object *announced, const struct graph_proc *p,
 	if (p->linkage)
 		json_object_object_add(o, "linkage", report_json_text(p->linkage));
 	json_object_object_add(o, "image", report_json_text(p->image));
+	json_object_object_add(o, "build_id", report_json_text(p->id));
 	json_object_object_add(o, "file", report_json_text(path));
 	json_object_object_add(o, "blocks", json_object_new_int64(counts->blocks));
 	json_object_object_add(o, "small_blocks", json_object_new_int64(counts->small));

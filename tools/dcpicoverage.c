@@ -218,7 +218,7 @@ static void json_procedure(struct report *x, const struct image_symbol *s, const
 		json_object_array_add(files, json_file(c, i));
 	report_json_procedure(o, s->name);
 	json_object_object_add(o, "address", report_json_hex(s->vaddr));
-	json_object_object_add(o, "image", report_json_text(x->ai->name));
+	report_json_image(o, x->ai);
 	json_object_object_add(o, "executed", json_object_new_boolean(c->any_ran));
 	json_object_object_add(o, "code", json_object_new_boolean(!c->no_code));
 	json_object_object_add(o, "files", files);

@@ -11,10 +11,11 @@
 #include "fleet.h"
 #include "report.h"
 #include "tools.h"
+#include "workloads.h"
 
 static struct select sel;
 static const char *output;
-static bool flat;
+static bool flat, untagged;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(sel),
@@ -26,6 +27,8 @@ static const struct base_opt options[] = {
 	SELECT_OPTION_MANGLED,
 	{ "flat", BASE_OPT_FLAG, &flat, NULL,
 	  "Leave out who called the sampled code, also where call paths tell.", 0, 0 },
+	{ "untagged", BASE_OPT_FLAG, &untagged, NULL,
+	  "pprof and otlp: leave out whose the samples are, which makes the file smaller.", 0, 0 },
 	{ "o", BASE_OPT_STRING, &output, "FILE",
 	  "Write this file (default: standard output); compressed where its name ends with '.gz'.",
 	  0, 0 },
@@ -41,6 +44,9 @@ static const struct base_cmd cmd = {
 		(const struct base_example[]){
 			{ "dcpiexport pprof -o all.pb.gz; go tool pprof -http :8080 all.pb.gz",
 			  "Graphs, flame graphs and source lines in a browser." },
+			{ "dcpiexport pprof -o all.pb.gz; go tool pprof -top -tagfocus comm=nginx "
+			  "all.pb.gz",
+			  "Of one program's processes, kernel included; -tags lists others." },
 			{ "dcpiexport firefox -o all.json.gz",
 			  "A file that https://profiler.firefox.com opens." },
 			{ "dcpiexport callgrind -o all.callgrind; kcachegrind all.callgrind",
@@ -56,16 +62,17 @@ struct format {
 	export_write *write;
 	bool gzip;   /* always compressed */
 	bool single; /* it holds one event */
+	bool tags;   /* it says whose samples are */
 };
 
 static const struct format formats[] = {
-	{ "pprof", export_pprof, true, false },
-	{ "folded", export_folded, false, true },
-	{ "speedscope", export_speedscope, false, false },
-	{ "firefox", export_firefox, false, false },
-	{ "callgrind", export_callgrind, false, false },
-	{ "perf", export_perf, false, true },
-	{ "otlp", export_otlp, false, false },
+	{ "pprof", export_pprof, true, false, true },
+	{ "folded", export_folded, false, true, false },
+	{ "speedscope", export_speedscope, false, false, false },
+	{ "firefox", export_firefox, false, false, false },
+	{ "callgrind", export_callgrind, false, false, false },
+	{ "perf", export_perf, false, true, false },
+	{ "otlp", export_otlp, false, false, true },
 };
 
 static int find_format(const char *name, const struct format **out, struct base_err *err)
@@ -190,7 +197,8 @@ static int write_export(const struct export *x, const struct format *f, struct b
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int make(struct analysis *a, const struct format *f, struct base_err *err)
+static int make(struct analysis *a, const struct workloads *w, const struct format *f,
+		struct base_err *err)
 {
 	const struct export_how how = { .flat = flat, .unchecked = sel.unchecked };
 	struct export *x = NULL;
@@ -198,6 +206,8 @@ static int make(struct analysis *a, const struct format *f, struct base_err *err
 
 	if (r >= 0)
 		r = export_make(a, &how, &x, err);
+	if (r >= 0 && f->tags)
+		r = export_whose(x, a, w->w, &w->filter, err);
 	if (r >= 0)
 		r = choose_events(x, f, err);
 	if (r >= 0)
@@ -210,6 +220,7 @@ static int run(int nr, char **what, struct base_err *err)
 {
 	const struct format *f;
 	struct analysis *a = NULL;
+	struct workloads w = { 0 };
 	int code = BASE_EXIT_OK, r = find_format(what[0], &f, err);
 
 	(void)nr;
@@ -221,12 +232,13 @@ static int run(int nr, char **what, struct base_err *err)
 	if (r >= 0)
 		r = fleet_use(&sel, flat ? FLEET_OFFSET : FLEET_PATHS, 0, NULL, err);
 	if (r >= 0)
-		r = report_open(&sel, &a, err);
+		r = report_open_workloads(&sel, &a, f->tags && !untagged ? &w : NULL, err);
 	if (r >= 0)
-		r = make(a, f, err);
+		r = make(a, &w, f, err);
 	if (a)
 		code = r < 0 ? report_bad(cmd.name, a, stderr)
 			     : report_problems(cmd.name, a, stderr);
+	workloads_release(&w);
 	analysis_close(a);
 	return r < 0 ? r : code;
 }

@@ -237,7 +237,7 @@ static void put_heads(struct table *t)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		table_column(t, false, numbers[i]);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		table_column(t, true, texts[i]);
+		report_column(t, texts[i]);
 }
 
 static double share(double part, const struct load *l)
@@ -319,7 +319,7 @@ static struct json_object *json_load(const struct load *l)
 	json_object_object_add(o, "pc", l->placed ? report_json_hex(l->vaddr) : NULL);
 	json_object_object_add(o, "into", json_object_new_uint64(l->into));
 	json_object_object_add(o, "instruction", report_json_text(l->text));
-	json_object_object_add(o, "image", report_json_text(l->ai->name));
+	report_json_image(o, l->ai);
 	json_object_object_add(o, "file", report_json_text(l->file));
 	json_object_object_add(o, "line", l->file ? json_object_new_int64(l->line) : NULL);
 	return o;

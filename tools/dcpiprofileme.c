@@ -136,7 +136,7 @@ static void put_heads(const struct profileme *x, struct table *t)
 	if (x->by == TOLD_BY_PROCEDURE)
 		table_column(t, true, "procedure");
 	for (size_t i = 0; x->by == TOLD_BY_INSN && i < sizeof(insns) / sizeof(*insns); i++)
-		table_column(t, true, insns[i]);
+		report_column(t, insns[i]);
 	if (x->by != TOLD_BY_INSN)
 		table_column(t, true, "image");
 }
@@ -208,7 +208,7 @@ static struct json_object *json_row(const struct profileme *x, const struct told
 
 	if (x->by != TOLD_BY_IMAGE)
 		report_json_procedure(o, row->procedure);
-	json_object_object_add(o, "image", report_json_text(row->image->name));
+	report_json_image(o, row->image);
 	if (x->by != TOLD_BY_INSN)
 		return o;
 	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);

@@ -84,8 +84,8 @@ static int open_source(const char *name, struct image_source **out, struct base_
 	const char *given = given_for(name);
 
 	if (given)
-		return image_source_open(given, false, out, err);
-	image_source_open(name, false, out, NULL);
+		return image_source_open(given, NULL, false, out, err);
+	image_source_open(name, NULL, false, out, NULL);
 	return 0;
 }
 

@@ -57,30 +57,35 @@ struct counts {
 	double seconds; /* of a sample of that, on average; 0: it is no clock */
 	struct top top;
 	struct isample_columns columns; /* further ones, of instruction samples */
-	struct base_map sources[2];	/* opened ones by name, indexed by: public ones alone */
+	struct base_map sources[2];	/* opened ones by name and program, indexed by: public ones
+					   alone */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
 /* NULL: it is not there; then it is looked for again, which is soon known. */
-static const struct image_source *source_of(struct counts *x, const char *file, bool public)
+static const struct image_source *source_of(struct counts *x, const struct top_row *row)
 {
-	struct base_map *known = &x->sources[public];
-	struct image_source *src = base_map_get(known, file, strlen(file));
+	const char *program = row->program ? row->program : "";
+	struct base_map *known = &x->sources[!row->trusted];
+	struct image_source *src = NULL;
+	struct base_buf key = { 0 };
 
-	if (src || image_source_open(file, public, &src, NULL) < 0)
-		return src;
-	if (base_map_set(known, file, strlen(file), src) < 0) {
+	if (base_buf_printf(&key, "%s\n%s", program, row->file) >= 0)
+		src = base_map_get(known, key.data, key.len);
+	if (!src && image_source_open(row->file, row->program, !row->trusted, &src, NULL) >= 0 &&
+	    base_map_set(known, key.data, key.len, src) < 0) {
 		image_source_close(src);
-		return NULL;
+		src = NULL;
 	}
+	base_buf_release(&key);
 	return src;
 }
 
 /* The text of a row's line without what it is indented by, or false. */
 static bool line_text(struct counts *x, const struct top_row *row, char *text, size_t len)
 {
-	const struct image_source *src = row->file ? source_of(x, row->file, !row->trusted) : NULL;
+	const struct image_source *src = row->file ? source_of(x, row) : NULL;
 
 	if (!src || !list_source_text(src, row->line, 0, text, len))
 		return false;
@@ -125,16 +130,6 @@ static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-/* A narrow terminal needs its room for what cannot be computed; there a line of the head has the
- * seconds of all. */
-static bool has_seconds(const struct counts *x)
-{
-	enum { NARROW = 100 };
-	size_t width = terminal_width();
-
-	return x->seconds > 0 && (!width || width >= NARROW);
-}
-
 static void put_heads(const struct counts *x, struct table *t)
 {
 	static const char *const insns[] = { "procedure", "pc", "instruction", "image", "source" };
@@ -145,10 +140,13 @@ static void put_heads(const struct counts *x, struct table *t)
 	table_column(t, false, x->a->events[x->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
-	if (has_seconds(x))
+	table_spare(t);
+	if (x->seconds > 0) {
 		table_column(t, false, "seconds");
+		table_spare(t);
+	}
 	for (size_t i = 0; i < nr; i++)
-		table_column(t, true, heads[i]);
+		report_column(t, heads[i]);
 	for (size_t e = 0; e < x->a->nr_events; e++)
 		if (e != x->event)
 			table_column(t, false, x->a->events[e].name);
@@ -172,7 +170,7 @@ static void put_sort_event(const struct counts *x, struct table *t, const struct
 		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total);
 	else
 		table_cell(t, "%s", "");
-	if (has_seconds(x))
+	if (x->seconds > 0)
 		table_cell(t, "%.2f", seconds_of(x, ai, count));
 }
 
@@ -279,8 +277,7 @@ static int print_text(struct counts *x, struct base_err *err)
 	if (!no_header) {
 		report_head(x->a, stdout);
 		report_events(x->a, x->top.total, stdout);
-		if (!has_seconds(x))
-			report_seconds_line(x->a, x->event, x->top.total[x->event], stdout);
+		report_seconds_line(x->a, x->event, x->top.total[x->event], stdout);
 	}
 	if (x->a->nr_events && x->top.total[x->event]) {
 		if (!no_header)
@@ -310,17 +307,12 @@ static void json_source(const struct top_row *row, struct json_object *o)
 
 static void json_insn(const struct top_row *row, struct json_object *o)
 {
-	const struct base_id *id = profdb_profile_image(row->image->profile);
-	char text[BASE_ID_TEXT_LEN];
-
 	report_json_procedure(o, row->procedure);
 	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);
 	json_object_object_add(o, "into", row->placed ? json_object_new_uint64(row->into) : NULL);
 	json_object_object_add(o, "offset", json_object_new_uint64(row->off));
 	json_object_object_add(o, "instruction", report_json_text(row->text));
-	json_object_object_add(o, "image", report_json_text(row->image->name));
-	json_object_object_add(o, "build_id",
-			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+	report_json_image(o, row->image);
 	json_source(row, o);
 }
 
@@ -336,6 +328,8 @@ static void json_line(struct counts *x, const struct top_row *row, struct json_o
 	json_object_object_add(o, "procedures", json_object_new_uint64(row->nr_procedures));
 	json_object_object_add(o, "image",
 			       report_json_text(ai->facility ? ai->facility : ai->name));
+	/* A facility may have several. */
+	report_json_build_id(o, ai->facility ? NULL : ai);
 }
 
 static struct json_object *json_seconds(const struct counts *x, const struct analysis_image *ai,

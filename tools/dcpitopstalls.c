@@ -96,10 +96,10 @@ static void put_heads(const struct stall_report *x, struct table *t)
 	table_column(t, true, "C");
 	table_column(t, false, "avg");
 	table_column(t, true, "blame");
-	table_column(t, true, "pc");
+	report_column(t, "pc");
 	table_column(t, true, "procedure");
 	table_column(t, true, "file:line");
-	table_column(t, true, "image");
+	report_column(t, "image");
 }
 
 static void put_stalled(const struct stall_report *x, struct table *t, double stalled, double sum)
@@ -215,7 +215,7 @@ static struct json_object *json_row(const struct stall_report *x, const struct s
 	report_json_procedure(o, insn->procedure);
 	json_object_object_add(o, "file", report_json_text(insn->file));
 	json_object_object_add(o, "line", insn->file ? json_object_new_int64(insn->line) : NULL);
-	json_object_object_add(o, "image", report_json_text(insn->image->name));
+	report_json_image(o, insn->image);
 	return o;
 }
 

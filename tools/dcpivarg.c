@@ -134,7 +134,7 @@ static struct json_object *json_title(const struct varg *x, const struct hotlist
 
 	report_json_procedure(o, p->symbol->name);
 	json_object_object_add(o, "address", report_json_hex(p->symbol->vaddr));
-	json_object_object_add(o, "image", report_json_text(x->ai->name));
+	report_json_image(o, x->ai);
 	json_object_object_add(o, "samples", json_object_new_uint64(p->samples));
 	return o;
 }

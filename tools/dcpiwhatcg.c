@@ -268,7 +268,7 @@ static struct json_object *json_procedures(const struct stall_report *x, enum st
 		o = json_object_new_object();
 		report_json_procedure(o, p->name);
 		json_object_object_add(o, "address", report_json_hex(p->vaddr));
-		json_object_object_add(o, "image", report_json_text(p->image->name));
+		report_json_image(o, p->image);
 		json_range(o, &s);
 		json_object_array_add(list, o);
 	}

@@ -431,7 +431,7 @@ static struct json_object *json_set(const struct pair *x, int i)
 
 	report_json_procedure(o, l->symbol.name);
 	json_object_object_add(o, "address", report_json_hex(l->symbol.vaddr));
-	json_object_object_add(o, "image", report_json_text(l->ai->name));
+	report_json_image(o, l->ai);
 	json_object_object_add(o, "event", report_json_text(l->a->events[x->event[i]].name));
 	json_object_object_add(o, "freq", json_freq(&x->compare, i));
 	report_json_problems(o, l->a);

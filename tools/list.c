@@ -130,7 +130,8 @@ static int open_sources(struct list *x, struct base_err *err)
 	/* One that is not there is no error: its lines are shown by number. */
 	for (size_t i = 0; i < l->nr_files && !x->opt->as_asm; i++) {
 		x->sources[i].indent = SIZE_MAX;
-		image_source_open(l->files[i], false, &x->sources[i].text, NULL);
+		image_source_open(l->files[i], image_program(l->img), false, &x->sources[i].text,
+				  NULL);
 	}
 	for (size_t i = 0; i < x->nr_by_line; i++)
 		note_indent(x, x->by_line[i]);

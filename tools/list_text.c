@@ -465,10 +465,13 @@ static void print_covered(const struct list *x)
 	for (size_t i = 0; i < x->l->nr_units; i++)
 		if (list_is_known(&f->v[i]) && x->l->units[i].count)
 			sum += x->l->units[i].count[f->cost_event];
-	if (x->has_freq && sum < all - all / 2)
-		printf("           known for %.2f %% of the samples alone: %s; 'dcpicalc "
-		       "-conf_low' takes any\n",
-		       100 * (double)sum / (double)all, estimate_remedy(f->traces));
+	/* Without code no event helps. */
+	if (sum >= all - all / 2 || !x->l->disasm)
+		return;
+	fputs("           ", stdout);
+	if (x->has_freq)
+		printf("known for %.2f %% of the samples alone: ", 100 * (double)sum / (double)all);
+	printf("%s; 'dcpicalc -conf_low' takes any\n", estimate_remedy(f->traces));
 }
 
 static void print_freq_head(const struct list *x)
@@ -483,7 +486,7 @@ static void print_freq_head(const struct list *x)
 		       x->a->events[f->event].name);
 	else
 		printf("freq       estimated from %s, ", x->a->events[f->event].name);
-	puts(!x->has_freq  ? "but known of no instruction well enough: see 'dcpicalc -conf_low'"
+	puts(!x->has_freq  ? "but known of no instruction well enough"
 	     : f->traces   ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
@@ -565,6 +568,7 @@ int list_print_text(struct list *x, struct base_err *err)
 		     plain	       ? "instruction"
 		     : x->opt->as_both ? "source and instructions"
 				       : "source");
+	table_code(&x->t);
 	if (x->values.v)
 		valued_columns(&x->t);
 	if (plain)

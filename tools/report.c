@@ -300,6 +300,22 @@ void report_json_procedure(struct json_object *o, const char *linkage)
 		json_object_object_add(o, "linkage", report_json_text(linkage));
 }
 
+void report_json_build_id(struct json_object *o, const struct analysis_image *ai)
+{
+	const struct base_id *id = ai ? profdb_profile_image(ai->profile) : NULL;
+	char text[BASE_ID_TEXT_LEN];
+
+	json_object_object_add(o, "build_id",
+			       id && id->len ? json_object_new_string(base_id_text(id, text))
+					     : NULL);
+}
+
+void report_json_image(struct json_object *o, const struct analysis_image *ai)
+{
+	json_object_object_add(o, "image", report_json_text(ai ? ai->name : NULL));
+	report_json_build_id(o, ai);
+}
+
 struct json_object *report_json_hex(uint64_t value)
 {
 	char text[24];
@@ -596,6 +612,17 @@ void report_cells(struct table *t, uint64_t count, uint64_t total)
 	}
 	table_cell(t, "%" PRIu64, count);
 	table_cell(t, "%.2f%%", 100.0 * (double)count / (double)total);
+}
+
+void report_column(struct table *t, const char *head)
+{
+	table_column(t, true, head);
+	if (strcmp(head, "pc") == 0)
+		table_address(t);
+	if (strcmp(head, "image") == 0)
+		table_spare(t);
+	if (strcmp(head, "instruction") == 0 || strcmp(head, "text") == 0)
+		table_code(t);
 }
 
 void report_columns(struct table *t, const struct analysis *a)

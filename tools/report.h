@@ -60,6 +60,10 @@ struct json_object *report_json_counts(const struct analysis *a, const uint64_t 
 struct json_object *report_json_text(const char *text);
 /* Into @o its "procedure", as shown, and where the linker's name is another, that as "linkage". */
 void report_json_procedure(struct json_object *o, const char *linkage);
+/* Into @o the "build_id" of its image, or, of NULL and of an image without one, null. */
+void report_json_build_id(struct json_object *o, const struct analysis_image *ai);
+/* The image's name as "image", and that. */
+void report_json_image(struct json_object *o, const struct analysis_image *ai);
 struct json_object *report_json_hex(uint64_t value);
 /* To ten digits, without those that computing made. */
 struct json_object *report_json_number(double value);
@@ -79,6 +83,9 @@ int report_problems(const char *prog, const struct analysis *a, FILE *to);
 int report_bad(const char *prog, const struct analysis *a, FILE *to);
 /* Two cells of a table: samples and percent of @total, empty where there are none. */
 void report_cells(struct table *t, uint64_t count, uint64_t total);
+/* A column of text with one of the heads that tables of instructions and lines have: on a terminal
+ * "pc" is never shortened, "instruction" and "text" are code, "image" is spare. */
+void report_column(struct table *t, const char *head);
 /* Per event heads: its name and "%". */
 void report_columns(struct table *t, const struct analysis *a);
 

@@ -6,6 +6,7 @@
 #include "select.h"
 
 static const char here[] = "dcpi.db"; /* where dcpirun puts it */
+static const char service[] = "/var/lib/dcpi";
 
 int select_check(struct select *s, struct base_err *err)
 {
@@ -15,7 +16,14 @@ int select_check(struct select *s, struct base_err *err)
 		s->db = here;
 	if (!s->db || !*s->db) {
 		base_fail(err, -DCPI_EUSAGE, "no database given");
-		base_hint(err, "use '-db DIR' or set DCPIDB");
+		if (access(service, R_OK | X_OK) == 0)
+			base_hint(err, "use '-db DIR' or set DCPIDB; the service's is '%s'",
+				  service);
+		else
+			base_hint(err,
+				  "use '-db DIR' or set DCPIDB; 'dcpirun PROGRAM' samples a "
+				  "program into '%s' here",
+				  here);
 		return -DCPI_EUSAGE;
 	}
 	return 0;

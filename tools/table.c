@@ -34,6 +34,26 @@ void table_column(struct table *t, bool left, const char *head)
 	add(t, strdup(head));
 }
 
+static uint64_t last_column(const struct table *t)
+{
+	return UINT64_C(1) << (t->nr_columns - 1);
+}
+
+void table_code(struct table *t)
+{
+	t->code |= last_column(t);
+}
+
+void table_address(struct table *t)
+{
+	t->address |= last_column(t);
+}
+
+void table_spare(struct table *t)
+{
+	t->spare |= last_column(t);
+}
+
 void table_cell(struct table *t, const char *fmt, ...)
 {
 	char *text = NULL;
@@ -81,6 +101,9 @@ void table_leave_out(struct table *t, const bool *keep,
 	free(old);
 }
 
+/* In place of a width: the column is left out. */
+#define HIDDEN SIZE_MAX
+
 /* The share that a cell is, or 0. */
 static double share(const struct table *t, size_t column, const char *cell)
 {
@@ -91,13 +114,16 @@ static void print_row(const struct table *t, char *const *cells, const size_t *w
 {
 	size_t last = t->nr_columns, owed = 0;
 
-	while (last && !*cells[last - 1])
+	while (last && (!*cells[last - 1] || widths[last - 1] == HIDDEN))
 		last--;
 	for (size_t c = 0; c < last; c++) {
 		const char *cell = cells[c];
 		size_t is = base_text_width(cell), pad = is < widths[c] ? widths[c] - is : 0;
 		bool left = t->left >> c & 1;
 		double heat = share(t, c, cell);
+
+		if (widths[c] == HIDDEN)
+			continue;
 
 		fprintf(to, "%*s%s%s%s%s", (int)(owed + (left ? 0 : pad)), "", terminal_heat(heat),
 			cell, terminal_plain(heat), c + 1 < last ? "  " : "");
@@ -139,52 +165,99 @@ static void find_widths(const struct table *t, size_t widest, bool heads, size_t
 	}
 }
 
+static bool is_name(const struct table *t, size_t column)
+{
+	return (t->left & ~t->address) >> column & 1;
+}
+
+/* The first name, which is read and pasted. */
+static bool is_front(const struct table *t, size_t column)
+{
+	uint64_t names = t->left & ~t->address;
+
+	return is_name(t, column) && !(names & ((UINT64_C(1) << column) - 1));
+}
+
+/* Names in front, and code, get twice as much as others: mostly paths, whose end tells them apart.
+ */
+static size_t weight(const struct table *t, size_t column)
+{
+	if (!is_name(t, column))
+		return 0;
+	return is_front(t, column) || t->code >> column & 1 ? 2 : 1;
+}
+
+/* The room for names, and into *@names the sum of their weights. */
+static size_t room_for_names(const struct table *t, size_t room, const size_t *widths,
+			     size_t *names)
+{
+	size_t taken = 0;
+
+	*names = 0;
+	for (size_t c = 0; c < t->nr_columns; c++) {
+		if (widths[c] == HIDDEN)
+			continue;
+		taken += (taken ? 2 : 0) + (weight(t, c) ? 0 : widths[c]);
+		*names += weight(t, c);
+	}
+	return room > taken ? room - taken : 0;
+}
+
+/* Leaves out spare columns as long as a name has less than ten characters. */
+static void hide_spare(const struct table *t, size_t room, size_t *widths)
+{
+	enum { READABLE = 10 };
+	size_t names;
+
+	for (size_t c = t->nr_columns; c--;)
+		if (t->spare >> c & 1 && room_for_names(t, room, widths, &names) < READABLE * names)
+			widths[c] = HIDDEN;
+}
+
 /*
- * Names get equal parts of the room of a row, but none more than it needs. Where there is little
- * room, the one in front still can be read and pasted, and the others have a few characters.
+ * Names share the room of a row by their weights, but none gets more than it needs. Where there is
+ * little room, the one in front still can be read, and the others have a few characters.
  */
 static void fit_widths(const struct table *t, size_t room, size_t *widths)
 {
 	enum { FRONT = 12, LEAST = 4 };
-	size_t taken = 2 * (t->nr_columns - 1), names = 0, part;
-	bool changed = true, front = true;
-	uint64_t open = t->left;
+	size_t names, part;
+	bool changed = true;
+	uint64_t open = t->left & ~t->address;
 
-	for (size_t c = 0; c < t->nr_columns; c++) {
-		taken += t->left >> c & 1 ? 0 : widths[c];
-		names += t->left >> c & 1;
-	}
-	room = room > taken ? room - taken : 0;
+	for (size_t c = 0; c < t->nr_columns; c++)
+		open &= widths[c] == HIDDEN ? ~(UINT64_C(1) << c) : UINT64_MAX;
+	room = room_for_names(t, room, widths, &names);
 	while (changed && names) {
 		changed = false;
-		part = room / names;
 		for (size_t c = 0; c < t->nr_columns && names; c++) {
-			if (!(open >> c & 1) || widths[c] > part)
+			if (!(open >> c & 1) || widths[c] > room * weight(t, c) / names)
 				continue;
 			open &= ~(1ull << c);
 			room -= widths[c];
-			names--;
+			names -= weight(t, c);
 			changed = true;
 		}
 	}
 	for (size_t c = 0; c < t->nr_columns && names; c++) {
 		if (!(open >> c & 1))
 			continue;
-		part = room / names--;
-		if (part < (front ? FRONT : LEAST))
-			part = front ? FRONT : LEAST;
+		part = room * weight(t, c) / names;
+		names -= weight(t, c);
+		if (part < (is_front(t, c) ? FRONT : LEAST))
+			part = is_front(t, c) ? FRONT : LEAST;
 		room = room > part ? room - part : 0;
 		widths[c] = part;
-		front = false;
 	}
 }
 
 static int shorten(const struct table *t, const size_t *widths, char **cells)
 {
 	for (size_t c = 0; c < t->nr_columns; c++) {
-		if (!(t->left >> c & 1) || base_text_width(cells[c]) <= widths[c])
+		if (!weight(t, c) || widths[c] == HIDDEN || base_text_width(cells[c]) <= widths[c])
 			continue;
-		cells[c] = demangle_shorten(cells[c], widths[c]);
+		cells[c] = t->code >> c & 1 ? demangle_cut(cells[c], widths[c])
+					    : demangle_shorten(cells[c], widths[c]);
 		if (!cells[c])
 			return -ENOMEM;
 	}
@@ -236,8 +309,10 @@ int table_print(const struct table *t, bool heads, FILE *to)
 	if (!t->failed && widths) {
 		/* One name of a hundred characters must not push all else off the screen. */
 		find_widths(t, room ? SIZE_MAX : TABLE_WIDEST, heads, widths);
-		if (room && t->nr_columns)
+		if (room && t->nr_columns) {
+			hide_spare(t, room, widths);
 			fit_widths(t, room, widths);
+		}
 		r = print_rows(t, heads, widths, to);
 	}
 	free(widths);

@@ -14,13 +14,21 @@ struct table {
 	size_t nr_columns;
 	uint64_t left; /* bit per column: aligned to the left */
 	uint64_t heat; /* bit per column: shares, coloured on a terminal */
-	size_t foot;   /* number of last rows that stay where a terminal shows the first ones */
-	bool cut;      /* a terminal shows the first ones (terminal_rows) */
-	bool failed;   /* out of memory once; told by table_print */
+	/* Bits per column, of what a terminal has too little room for: */
+	uint64_t code;	  /* text whose end is cut, as its beginning says most */
+	uint64_t address; /* what is of no use in part */
+	uint64_t spare; /* left out before others become too short to be read, the last one first */
+	size_t foot;	/* number of last rows that stay where a terminal shows the first ones */
+	bool cut;	/* a terminal shows the first ones (terminal_rows) */
+	bool failed;	/* out of memory once; told by table_print */
 };
 
 /* A column, its head being the first row. At most 64; all of them before the first cell. */
 void table_column(struct table *t, bool left, const char *head);
+/* What the column added last is, as above. */
+void table_code(struct table *t);
+void table_address(struct table *t);
+void table_spare(struct table *t);
 /* The next cell. Control characters become '?': names come from outside. */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
@@ -30,7 +38,7 @@ void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(pri
 void table_leave_out(struct table *t, const bool *keep,
 		     void (*gap)(void *ctx, size_t from, size_t to), void *ctx);
 /* 0 or -ENOMEM (nothing printed). Heads only with @heads. No blanks at the ends of lines. On a
- * terminal names are shortened until rows fit. */
+ * terminal names are shortened, and spare columns left out, until rows fit. */
 int table_print(const struct table *t, bool heads, FILE *to);
 /* The same comma-separated, as RFC 4180 has it; empty cells are kept. */
 int table_print_csl(const struct table *t, bool heads, FILE *to);

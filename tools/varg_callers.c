@@ -262,7 +262,7 @@ static void add_json(const struct callers *all, struct json_object *o)
 				       c->name ? json_object_new_uint64(c->into) : NULL);
 		json_object_object_add(one, "address",
 				       c->placed ? report_json_hex(c->vaddr) : NULL);
-		json_object_object_add(one, "image", report_json_text(c->ai ? c->ai->name : NULL));
+		report_json_image(one, c->ai);
 		json_object_array_add(list, one);
 	}
 	json_object_object_add(o, "callers_from",

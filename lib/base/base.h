@@ -444,7 +444,10 @@ int base_dir_open(int dir_fd, const char *name, DIR **out);
  * such kind without blocking. */
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,
 		   struct base_err *err);
-/* The same of a file that everybody may read, through all folders above it; -EACCES of another. */
+/* As base_regular_open of a file that everybody may read, through all folders above it; -EACCES of
+ * another. */
+int base_public_open(const char *path, struct stat *st);
+/* As base_file_read of such a file. */
 int base_file_read_public(const char *path, size_t max, struct base_buf *out, struct base_err *err);
 
 /*

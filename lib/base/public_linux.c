@@ -35,17 +35,41 @@ static bool is_public(int fd, const char *link)
 	return may_be_reached(path);
 }
 
+/* A link to it that others cannot change; @fd to be closed behind. 0 or negative. */
+static int public_link(const char *path, char link[32], int *fd)
+{
+	*fd = open(path, O_PATH | O_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	snprintf(link, 32, "/proc/self/fd/%d", *fd);
+	if (is_public(*fd, link))
+		return 0;
+	close(*fd);
+	return -EACCES;
+}
+
+int base_public_open(const char *path, struct stat *st)
+{
+	char link[32];
+	int fd, r = public_link(path, link, &fd);
+
+	if (r < 0)
+		return r;
+	r = base_regular_open(AT_FDCWD, link, st);
+	close(fd);
+	return r;
+}
+
 int base_file_read_public(const char *path, size_t max, struct base_buf *out, struct base_err *err)
 {
-	int r, fd = open(path, O_PATH | O_CLOEXEC);
 	char link[32];
+	int fd, r = public_link(path, link, &fd);
 
-	if (fd < 0)
-		return base_fail_errno(err, -errno, "cannot open '%s'", path);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	r = is_public(fd, link)
-		    ? base_file_read(AT_FDCWD, link, max, out, err)
-		    : base_fail_errno(err, -EACCES, "not everybody may read '%s'", path);
+	if (r == -EACCES)
+		return base_fail_errno(err, r, "not everybody may read '%s'", path);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot open '%s'", path);
+	r = base_file_read(AT_FDCWD, link, max, out, err);
 	close(fd);
 	return r;
 }

@@ -57,6 +57,8 @@ char *demangle_short(const char *name);
  * no memory.
  */
 char *demangle_shorten(const char *name, size_t width);
+/* A line of code in at most @width characters (0: as it is), with "…" at its end; likewise. */
+char *demangle_cut(const char *text, size_t width);
 
 extern bool demangle_off; /* show the linker's names: -mangled */
 

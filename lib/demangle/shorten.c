@@ -120,6 +120,19 @@ static void collapse_to(const char *name, const char *brackets, size_t width, ch
 	collapse(name, brackets, fits, text);
 }
 
+char *demangle_cut(const char *text, size_t width)
+{
+	/* One character becomes another, of three bytes. */
+	char *out = malloc(strlen(text) + sizeof(left_out));
+
+	if (!out)
+		return NULL;
+	strcpy(out, text);
+	if (width && base_text_width(out) > width)
+		strcpy(behind(out, width - 1), left_out);
+	return out;
+}
+
 char *demangle_shorten(const char *name, size_t width)
 {
 	static const char *const brackets[] = { "<>", "()" };

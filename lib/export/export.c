@@ -226,9 +226,9 @@ struct making {
 			    up */
 };
 
-static size_t image_number(const struct analysis *a, const struct analysis_image *ai)
+uint32_t export_image_number(const struct analysis *a, const struct analysis_image *ai)
 {
-	size_t i = 0;
+	uint32_t i = 0;
 
 	while (i < a->nr_images && a->images[i] != ai)
 		i++;
@@ -245,7 +245,7 @@ static int image_of(struct making *m, uint32_t of, uint32_t *out)
 	if (m->image[of] == EXPORT_NONE) {
 		r = analysis_image_of(m->a, i->kind, &i->id, i->stem ? i->stem : i->path, &ai);
 		if (r >= 0)
-			m->image[of] = (uint32_t)image_number(m->a, ai);
+			m->image[of] = export_image_number(m->a, ai);
 	}
 	*out = m->image[of];
 	return r;
@@ -501,6 +501,11 @@ void export_free(struct export *x)
 	free(x->callers);
 	free(x->stacks);
 	free(x->counts);
+	free(x->parts);
+	free(x->part_counts);
+	free(x->owners);
+	free(x->tags);
+	free(x->owner_tags);
 	free(x->events);
 	free(x);
 }

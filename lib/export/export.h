@@ -8,6 +8,7 @@
 #define DCPI_EXPORT_H
 
 #include "samples.h"
+#include "workload.h"
 
 enum { EXPORT_NONE = UINT32_MAX };
 
@@ -57,6 +58,24 @@ struct export_stack {
 	uint32_t caller; /* EXPORT_NONE: none is known */
 };
 
+/* The number of WORKLOAD_NR_KEYS as key: which of several stacks is whose is an estimate. */
+struct export_tag {
+	uint32_t key; /* enum workload_key */
+	uint32_t text;
+};
+
+/* The tags of a workload: numbers of x->tags. */
+struct export_owner {
+	uint32_t first, nr; /* in x->owner_tags */
+};
+
+/* Samples of a stack that are of one workload. */
+struct export_part {
+	uint32_t stack;
+	uint32_t owner;	    /* EXPORT_NONE: it is not known */
+	uint32_t estimated; /* 1: that they are of this stack is not known */
+};
+
 struct export
 {
 	const struct analysis *a;
@@ -79,9 +98,17 @@ struct export
 	uint64_t *counts; /* [stack * a->nr_events + event] */
 	size_t nr_stacks, cap_stacks, cap_counts;
 	struct base_map by_stack;
-	size_t deepest;	  /* places of the longest stack */
-	bool paths;	  /* there are call paths */
-	uint32_t *events; /* the events that formats write, in this order */
+	struct export_part *parts; /* of export_whose; together all samples of all stacks */
+	uint64_t *part_counts;	   /* as counts */
+	size_t nr_parts;
+	struct export_owner *owners; /* indexed by workload; NULL: none are known */
+	struct export_tag *tags;
+	uint32_t *owner_tags;
+	size_t nr_tags, nr_owner_tags;
+	uint32_t estimated; /* the tag that estimated parts have */
+	size_t deepest;	    /* places of the longest stack */
+	bool paths;	    /* there are call paths */
+	uint32_t *events;   /* the events that formats write, in this order */
 	size_t nr_events;
 };
 
@@ -98,6 +125,12 @@ struct export_how {
 int export_make(struct analysis *a, const struct export_how *how, struct export **out,
 		struct base_err *err);
 void export_free(struct export *x);
+/*
+ * Makes the parts: divides samples among workloads @w (NULL: none are known) as @f has chosen them
+ * of @a. The sum of a workload at an instruction is exact. 0 or negative with @err.
+ */
+int export_whose(struct export *x, struct analysis *a, const struct profdb_workloads *w,
+		 const struct workload_filter *f, struct base_err *err);
 
 /* The places of a stack, innermost first, into @out (x->deepest of them); returns how many. */
 size_t export_places(const struct export *x, size_t stack, uint32_t *out);
@@ -106,6 +139,10 @@ uint64_t export_sum(const struct export *x, size_t event);
 static inline uint64_t export_count(const struct export *x, size_t stack, size_t event)
 {
 	return x->counts[stack * x->a->nr_events + event];
+}
+static inline uint64_t export_part_count(const struct export *x, size_t part, size_t event)
+{
+	return x->part_counts[part * x->a->nr_events + event];
 }
 /* Has the stack samples of an event that is written? */
 bool export_wanted(const struct export *x, size_t stack);
@@ -119,7 +156,8 @@ uint64_t export_begin(const struct export *x);
 /* ---- formats, a file each ----------------------------------------------------------------------
  */
 
-/* Writes all of @x->events to @to: 0, or negative. What @to refuses is found in its error flag. */
+/* Writes all of @x->events to @to: 0, or negative. What @to refuses is found in its error flag.
+ * pprof and OTLP ask for export_whose before. */
 typedef int export_write(const struct export *x, FILE *to);
 
 export_write export_pprof, export_folded, export_speedscope, export_firefox, export_callgrind,

@@ -19,6 +19,9 @@ int places_read(struct export *x, struct analysis *a, const struct callpath_tree
 		uint32_t *procedures);
 int places_mark(struct export *x, const char *name, uint32_t *out);
 
+/* The number of an image of @a. */
+uint32_t export_image_number(const struct analysis *a, const struct analysis_image *ai);
+
 /* json.c: a text as JSON has it; arrays of numbers. */
 void json_text(FILE *to, const char *text);
 

@@ -22,8 +22,11 @@ struct otlp {
 	size_t nr_more;
 	uint32_t *mapping; /* indexed by image; 0: none */
 	uint32_t *places;
-	uint32_t build_id; /* the number of that attribute's name */
-	int r;		   /* the first failure */
+	uint32_t keys[WORKLOAD_NR_KEYS + 1]; /* names of tags */
+	size_t *stack;			     /* indexed by stack: its number in the table */
+	uint32_t build_id;		     /* the number of that attribute's name */
+	uint32_t ids; /* attributes that are build-ids; tags stand behind them */
+	int r;	      /* the first failure */
 };
 
 /* The number of another text. */
@@ -66,21 +69,56 @@ static void put_type(struct otlp *o, const char *field, const char *type, const 
 }
 
 /* Stacks are numbered in the order in which put_stacks() writes them. */
+static void number_stacks(struct otlp *o)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < o->x->nr_stacks; i++)
+		if (export_wanted(o->x, i))
+			o->stack[i] = ++nr;
+}
+
+static void number_mappings(struct otlp *o)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < o->x->nr_images; i++) {
+		if (!export_has_image(o->x, i))
+			continue;
+		o->mapping[i] = ++nr;
+		o->ids += *o->x->images[i].id != 0;
+	}
+}
+
+static void put_tags(struct otlp *o, const struct export_part *part)
+{
+	const struct export_owner *w =
+		part->owner == EXPORT_NONE ? NULL : &o->x->owners[part->owner];
+	const char *sep = ",\"attributeIndices\":[";
+
+	for (uint32_t i = 0; w && i < w->nr; i++, sep = ",")
+		fprintf(o->to, "%s%" PRIu32, sep, o->ids + 1 + o->x->owner_tags[w->first + i]);
+	if (part->estimated)
+		fprintf(o->to, "%s%" PRIu32, sep, o->ids + 1 + o->x->estimated);
+	if (part->estimated || (w && w->nr))
+		fputc(']', o->to);
+}
+
 static void put_samples(struct otlp *o, size_t event)
 {
 	const struct export *x = o->x;
 	const char *sep = "\n";
-	size_t stack = 0;
 
 	fputs("\"samples\":[", o->to);
-	for (size_t i = 0; i < x->nr_stacks; i++) {
-		uint64_t n = export_count(x, i, event);
+	for (size_t i = 0; i < x->nr_parts; i++) {
+		uint64_t n = export_part_count(x, i, event);
 
-		stack += export_wanted(x, i);
 		if (!n)
 			continue;
-		fprintf(o->to, "%s{\"stackIndex\":%zu,\"values\":[\"%" PRIu64 "\"]}", sep, stack,
-			n);
+		fprintf(o->to, "%s{\"stackIndex\":%zu,\"values\":[\"%" PRIu64 "\"]", sep,
+			o->stack[x->parts[i].stack], n);
+		put_tags(o, &x->parts[i]);
+		fputc('}', o->to);
 		sep = ",\n";
 	}
 	fputs("]}", o->to);
@@ -120,10 +158,41 @@ static void put_profiles(struct otlp *o)
 
 /* ---- what they refer to ---------------------------------------------------------------------- */
 
+/* Names are those of OpenTelemetry's conventions, where these have one. */
+static const struct {
+	const char *name;
+	bool number;
+} conventions[] = {
+	[WORKLOAD_COMM] = { "dcpi.comm", false },
+	[WORKLOAD_EXE] = { "process.executable.path", false },
+	[WORKLOAD_PID] = { "process.pid", true },
+	[WORKLOAD_UID] = { "process.user.id", true },
+	[WORKLOAD_CGROUP] = { "process.linux.cgroup", false },
+	[WORKLOAD_UNIT] = { "dcpi.unit", false },
+	[WORKLOAD_CONTAINER] = { "container.id", false },
+	[WORKLOAD_THREAD] = { "thread.name", false },
+	[WORKLOAD_LABEL] = { "dcpi.label", false },
+	[WORKLOAD_NR_KEYS] = { "dcpi.workload", false },
+};
+
+static void put_tag(const struct otlp *o, const struct export_tag *t)
+{
+	const char *value = o->x->texts[t->text];
+
+	fprintf(o->to, ",\n{\"keyStrindex\":%" PRIu32 ",\"value\":{", o->keys[t->key]);
+	if (conventions[t->key].number) {
+		fprintf(o->to, "\"intValue\":\"%s\"}}", value);
+		return;
+	}
+	fputs("\"stringValue\":", o->to);
+	json_text(o->to, value);
+	fputs("}}", o->to);
+}
+
 static void put_mappings(struct otlp *o)
 {
 	const struct export *x = o->x;
-	uint32_t nr = 0, attributes = 0;
+	uint32_t attributes = 0;
 
 	fputs("\"dictionary\":{\"mappingTable\":[{}", o->to);
 	for (uint32_t i = 0; i < x->nr_images; i++) {
@@ -131,7 +200,6 @@ static void put_mappings(struct otlp *o)
 
 		if (!export_has_image(x, i))
 			continue;
-		o->mapping[i] = ++nr;
 		fprintf(o->to,
 			",\n{\"memoryStart\":\"%" PRIu64 "\",\"memoryLimit\":\"%" PRIu64
 			"\",\"fileOffset\":\"%" PRIu64 "\",\"filenameStrindex\":%" PRIu32,
@@ -147,6 +215,8 @@ static void put_mappings(struct otlp *o)
 				",\n{\"keyStrindex\":%" PRIu32
 				",\"value\":{\"stringValue\":\"%s\"}}",
 				o->build_id, x->images[i].id);
+	for (size_t i = 0; i < x->nr_tags; i++)
+		put_tag(o, &x->tags[i]);
 	fputs("],\n", o->to);
 }
 
@@ -215,9 +285,14 @@ int export_otlp(const struct export *x, FILE *to)
 
 	o.mapping = calloc(x->nr_images + 1, sizeof(*o.mapping));
 	o.places = calloc(x->deepest + 1, sizeof(*o.places));
-	o.r = o.mapping && o.places ? 0 : -ENOMEM;
+	o.stack = calloc(x->nr_stacks + 1, sizeof(*o.stack));
+	o.r = o.mapping && o.places && o.stack ? 0 : -ENOMEM;
 	if (o.r >= 0) {
 		o.build_id = text(&o, "process.executable.build_id.gnu");
+		for (size_t i = 0; i <= WORKLOAD_NR_KEYS && x->owners; i++)
+			o.keys[i] = text(&o, conventions[i].name);
+		number_stacks(&o);
+		number_mappings(&o);
 		put_profiles(&o);
 		put_mappings(&o);
 		fputs("\"locationTable\":[{}", to);
@@ -231,5 +306,6 @@ int export_otlp(const struct export *x, FILE *to)
 	base_buf_release(&o.more);
 	free(o.mapping);
 	free(o.places);
+	free(o.stack);
 	return o.r;
 }

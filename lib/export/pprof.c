@@ -36,11 +36,13 @@ struct pprof {
 	const struct export *x;
 	FILE *to;
 	struct base_buf message, part; /* the message that is being put together */
-	struct base_buf labels;	       /* labels that all samples have, as fields of a sample */
+	struct base_buf all, chosen;   /* labels, as fields of a sample, of all samples; those of
+					  what was chosen, where it is not known whose they are */
 	struct base_buf more;	       /* texts that x->texts lacks, each with its 0 */
 	size_t nr_more;
 	uint32_t *mapping; /* indexed by image; 0: none */
 	uint32_t *places;
+	uint64_t keys[WORKLOAD_NR_KEYS + 1]; /* names of tags */
 	bool clock; /* values have nanoseconds behind samples of the first event */
 	int r;	    /* the first failure */
 };
@@ -142,12 +144,12 @@ static void put_head(struct pprof *p)
 	put_comments(p);
 }
 
-static void add_label(struct pprof *p, const char *key, const char *label)
+static void add_label(struct pprof *p, struct base_buf *to, uint64_t key, uint64_t label)
 {
 	base_buf_clear(&p->part);
-	failed(p, protobuf_number(&p->part, 1, text(p, key)));
-	failed(p, protobuf_number(&p->part, 2, text(p, label)));
-	failed(p, protobuf_bytes(&p->labels, SAMPLE_LABEL, p->part.data, p->part.len));
+	failed(p, protobuf_number(&p->part, 1, key));
+	failed(p, protobuf_number(&p->part, 2, label));
+	failed(p, protobuf_bytes(to, SAMPLE_LABEL, p->part.data, p->part.len));
 }
 
 /* A choice is told apart where a reader adds several files up. */
@@ -156,12 +158,38 @@ static void make_labels(struct pprof *p)
 	const struct analysis *a = p->x->a;
 
 	if (a->labels.nr == 1)
-		add_label(p, "label", a->labels.v[0]);
+		add_label(p, &p->chosen, text(p, "label"), text(p, a->labels.v[0]));
 	for (size_t i = 0; i < a->nr_kept; i++)
 		if (a->kept[i].nr == 1)
-			add_label(p, a->kept[i].name, a->kept[i].v[0]);
+			add_label(p, &p->chosen, text(p, a->kept[i].name),
+				  text(p, a->kept[i].v[0]));
 	if (a->nr_platforms == 1)
-		add_label(p, "platform", a->platforms[0]);
+		add_label(p, &p->all, text(p, "platform"), text(p, a->platforms[0]));
+	for (uint32_t i = 0; i < WORKLOAD_NR_KEYS && p->x->owners; i++)
+		p->keys[i] = text(p, workload_key_name(i));
+	if (p->x->owners)
+		p->keys[WORKLOAD_NR_KEYS] = text(p, "workload");
+}
+
+static void put_tag(struct pprof *p, uint32_t tag)
+{
+	const struct export_tag *t = &p->x->tags[tag];
+
+	add_label(p, &p->message, p->keys[t->key], t->text);
+}
+
+static void put_labels(struct pprof *p, const struct export_part *part)
+{
+	const struct export_owner *o =
+		part->owner == EXPORT_NONE ? NULL : &p->x->owners[part->owner];
+
+	failed(p, base_buf_append(&p->message, p->all.data, p->all.len));
+	if (!o)
+		failed(p, base_buf_append(&p->message, p->chosen.data, p->chosen.len));
+	for (uint32_t i = 0; o && i < o->nr; i++)
+		put_tag(p, p->x->owner_tags[o->first + i]);
+	if (part->estimated)
+		put_tag(p, p->x->estimated);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -186,10 +214,18 @@ static uint64_t nanoseconds(struct pprof *p, size_t stack, uint64_t n)
 	return units < 0x1p63 ? (uint64_t)units : UINT64_MAX;
 }
 
-static void put_sample(struct pprof *p, size_t stack)
+static bool is_wanted(const struct export *x, size_t part)
+{
+	for (size_t i = 0; i < x->nr_events; i++)
+		if (export_part_count(x, part, x->events[i]))
+			return true;
+	return false;
+}
+
+static void put_sample(struct pprof *p, size_t part)
 {
 	const struct export *x = p->x;
-	size_t nr = export_places(x, stack, p->places);
+	size_t stack = x->parts[part].stack, nr = export_places(x, stack, p->places);
 
 	base_buf_clear(&p->part);
 	for (size_t i = 0; i < nr; i++)
@@ -197,14 +233,14 @@ static void put_sample(struct pprof *p, size_t stack)
 	failed(p, protobuf_bytes(&p->message, SAMPLE_LOCATIONS, p->part.data, p->part.len));
 	base_buf_clear(&p->part);
 	for (size_t i = 0; i < x->nr_events; i++) {
-		uint64_t n = export_count(x, stack, x->events[i]);
+		uint64_t n = export_part_count(x, part, x->events[i]);
 
 		value(p, n);
 		if (!i && p->clock)
 			value(p, nanoseconds(p, stack, n));
 	}
 	failed(p, protobuf_bytes(&p->message, SAMPLE_VALUES, p->part.data, p->part.len));
-	failed(p, base_buf_append(&p->message, p->labels.data, p->labels.len));
+	put_labels(p, &x->parts[part]);
 	put(p, PROFILE_SAMPLE);
 }
 
@@ -317,8 +353,8 @@ int export_pprof(const struct export *x, FILE *to)
 		put_head(&p);
 	if (p.r >= 0)
 		make_labels(&p);
-	for (size_t i = 0; i < x->nr_stacks && p.r >= 0; i++)
-		if (export_wanted(x, i))
+	for (size_t i = 0; i < x->nr_parts && p.r >= 0; i++)
+		if (is_wanted(x, i))
 			put_sample(&p, i);
 	if (p.r >= 0)
 		put_mappings(&p);
@@ -331,7 +367,8 @@ int export_pprof(const struct export *x, FILE *to)
 	base_buf_release(&p.message);
 	base_buf_release(&p.part);
 	base_buf_release(&p.more);
-	base_buf_release(&p.labels);
+	base_buf_release(&p.all);
+	base_buf_release(&p.chosen);
 	free(p.mapping);
 	free(p.places);
 	return p.r;

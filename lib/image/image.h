@@ -305,12 +305,16 @@ extern const char *image_source_path;
  * Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. The folders of
  * image_source_path are searched first, all of them for the name, then for it without its first
  * folder, and so on, as long as it has a folder and no ".."; then the name itself; then DIR/<path>
- * of $DCPI_DEBUG_PATH, and where packages put the sources of Rust's and Java's libraries; last the
+ * of $DCPI_DEBUG_PATH, and where packages put the sources of Rust's and Java's libraries, of the
+ * latter first src.zip of the JDK whose @program ran the code (its path; NULL: not known); last the
  * folders for its last part alone. @public: only one that everybody may read, else -EACCES. 0, or
  * negative with @err.
  */
-int image_source_open(const char *path, bool public, struct image_source **out,
+int image_source_open(const char *path, const char *program, bool public, struct image_source **out,
 		      struct base_err *err);
+/* The program that ran the code of a pseudo-image, as image_source_open asks; NULL: another image.
+ */
+const char *image_program(const struct image *img);
 void image_source_close(struct image_source *src);
 /*
  * A program names any file as its source, and its user shall not get those from us that root alone

@@ -176,7 +176,8 @@ static int put_file(struct code *c, const char *name, unsigned int *room)
 {
 	struct image_source *src = NULL;
 	size_t nr = lines_of(c, name, room);
-	int r = image_source_open(name, !image_source_trusted(c->f->parts[0]->img), &src, NULL);
+	struct image *img = c->f->parts[0]->img;
+	int r = image_source_open(name, image_program(img), !image_source_trusted(img), &src, NULL);
 
 	jwrite_open(&c->j, NULL, '{');
 	jwrite_text(&c->j, "name", name);

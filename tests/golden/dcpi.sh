@@ -83,6 +83,13 @@ if "$DCPI_BIN/dcpiprof" >&- 2>err; then
 	exit 1
 fi
 grep -q "^dcpiprof: cannot write the output: Bad file descriptor" err
+# Without a database newcomers are told how to make one, or where the service's is.
+mkdir empty
+code=0
+(cd empty && env -u DCPIDB "$DCPI_BIN/dcpiprof") 2>err || code=$?
+[ "$code" = 2 ]
+sed -n 1p err | grep -qx 'dcpiprof: no database given'
+sed -n 2p err | grep -qE "^hint: use '-db DIR' or set DCPIDB; ('dcpirun PROGRAM' samples a program into 'dcpi.db' here|the service's is '/var/lib/dcpi')$"
 # A helper that says more than a pipe holds is read to its end. An emulator tells a program another place of its own.
 [ -z "${DCPI_EMULATOR:-}" ] || exit 0
 mkdir fetch

@@ -86,7 +86,6 @@ sums() # sums READ: by event
 	run dcpiexport folded -o nowhere/x
 	run dcpiexport pprof -o .
 } 2>&1 | sed 's|dcpiexport-[0-9.]*|dcpiexport-VERSION|' >out
-compare dcpiexport
 
 # One event, as all formats hold it: the same stacks in all.
 export_all one -unchecked -event cpu-clock
@@ -121,6 +120,50 @@ cmp again.pb.gz all.pprof
 gzip -dc all.json.gz | cmp - all.firefox
 "$DCPI_BIN/dcpiexport" pprof -unchecked 2>err >stdout.pb.gz
 cmp stdout.pb.gz all.pprof
+
+# Whose samples are: a tag has the samples that dcpiprof has of it. Which path of the library was whose follows from the
+# program on it; of the two threads of one it does not.
+. "$DCPI_SRC/tests/support/whose-db.sh"
+export_tags() # export_tags NAME ARGUMENT…: both formats with tags, whose tags are the same
+{
+	for format in pprof otlp; do
+		"$DCPI_BIN/dcpiexport" $format -unchecked -o "$1.$format" -db whose "${@:2}" 2>err
+		"$DCPI_SRC/tests/support/export_read.py" $format "$1.$format"
+	done
+	sed -i 's/^samples /cpu-clock /; / platform /d' "$1.pprof.tags"
+	sed -i 's/^samples /cpu-clock /; / platform /d' "$1.pprof.stacks"
+	sed -i 's/ dcpi[.]/ /; s/ process[.]executable[.]path / exe /; s/ process[.]pid / pid /; s/ process[.]user[.]id / uid /
+		s/ process[.]linux[.]cgroup / cgroup /; s/ thread[.]name / thread /; s/ container[.]id / container /' \
+		"$1.otlp.tags" "$1.otlp.stacks"
+	diff <(sort "$1.pprof.tags") <(sort "$1.otlp.tags")
+	diff <(sort "$1.pprof.stacks") <(sort "$1.otlp.stacks")
+}
+{
+	echo "# whose samples are"
+	export_tags whose
+	sort whose.pprof.tags
+	echo "# paths of the library, by program; which of these are certain"
+	grep -E ' (comm|workload) .*lib[.]so' whose.pprof.stacks | sort
+	for choice in "-comm app" "-thread two" "-flat" "-since 2023-11-14T22:14:00Z"; do
+		echo "# $choice"
+		# shellcheck disable=SC2086 # they are words
+		export_tags chosen $choice
+		sort chosen.pprof.tags | grep -E ' (thread|uid|workload) '
+	done
+	export_tags untagged -untagged
+	[ ! -s untagged.pprof.tags ]
+} >>out
+for key in comm exe pid uid cgroup unit thread label; do
+	"$DCPI_BIN/dcpiprof" -db whose -by $key -json 2>err >by.json
+	python3 - $key <<-'END' || { echo "tags of $key are not what dcpiprof -by has"; exit 1; }
+		import json, sys
+		key, rows = sys.argv[1], json.load(open("by.json"))["rows"]
+		want = sum(r["samples"]["cpu-clock"] for r in rows if r.get("name"))
+		got = sum(int(x.split()[1]) for x in open("whose.pprof.tags") if x.split()[0] == "cpu-clock" and x.split()[2] == key)
+		assert want == got and got, (want, got, rows)
+	END
+done
+compare dcpiexport
 
 # The database of another user who lets nobody read it: that is said, and no file is left. (An emulator does not find the
 # name of a program that was copied.)

@@ -72,7 +72,22 @@ traced()
 	traced 1700002800
 	traced 1700006400
 } | "$mkdb" traced
+# Most of the time is in a block that no equation ties to the others.
+"$mkdb" low <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot 300
+	at hot+4 60
+	at hot+17 60
+	at hot+26 90
+	finish
+END
 {
+	# Where less than half is known, the head says so, and what to turn on.
+	run dcpilist -freq -source -db low hot
+	run dcpilist -source -db low hot
 	# 250 samples * 1000 = 250,000 times around; 500 cycles samples * 1000 on the branch: 2.0 each.
 	run dcpilist -freq -both -db counted hot app
 	run dcpilist -freq -asm -no_header -db counted hot libapp.so

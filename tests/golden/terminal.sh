@@ -47,6 +47,21 @@ done
 	seq 0 59 | sed 's/.*/w idle cpu-clock & 10 0@idle/'
 	echo finish
 } | "$mkdb" hour
+# Names and paths that are both too long: names get more of the row.
+"$mkdb" both </dev/null
+cp names/dyn/cxx.box.1.dyn both/dyn/
+"$mkdb" both <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic cxx.box.1.dyn
+	event cpu-clock 1000000
+	at $vector 400
+	at $find 20
+	profile file /usr/lib/a-runtime-17-amd64/lib/server/of-its-own/libjvm.so $app/app
+	event cpu-clock 1000000
+	at hot+17 60
+	finish
+END
 export DCPIDB=names
 
 on() # on COLUMNS COMMAND [ARGUMENT …]
@@ -64,6 +79,12 @@ show()
 	NO_COLOR=1 show 110 dcpiprof -no_header
 	NO_COLOR=1 show 80 dcpiprof -no_header -wide -keep 90
 	NO_COLOR=1 show 80 dcpilist push_back
+	NO_COLOR=1 show 80 dcpiprof -no_header -db both
+	# Code is cut at its end, addresses are whole, and images and sums go first where there is little room.
+	NO_COLOR=1 show 80 dcpitopcounts -no_header -n 3 -db both
+	NO_COLOR=1 show 150 dcpitopcounts -no_header -n 3 -db both
+	NO_COLOR=1 show 60 dcpitopcounts -no_header -lines -n 3 -db both
+	NO_COLOR=1 show 40 dcpilist -no_header -source -db both hot
 	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof -no_header -keep 90
 	DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 80 dcpiprof no-such-image
 	# The terminal has its columns behind a pager too, an interrupted command waits for its pager, and an answer that goes

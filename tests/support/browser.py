@@ -66,15 +66,15 @@ class Chromium(Tab):
         for domain in "Page", "Runtime", "Log", "Network", "Performance":
             self.ask(domain + ".enable")
         self.size(width, height)
-        self.dark(dark)
+        self.media(dark)
 
     def size(self, width, height):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                  mobile=width < 600)
         self.ask("Emulation.setTouchEmulationEnabled", enabled=width < 600)
 
-    def dark(self, dark):
-        self.ask("Emulation.setEmulatedMedia",
+    def media(self, dark=False, paper=False):
+        self.ask("Emulation.setEmulatedMedia", media="print" if paper else "",
                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def receive(self, deadline):

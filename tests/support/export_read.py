@@ -3,7 +3,8 @@
 """export_read.py FORMAT FILE [FORMAT FILE]…: what files of dcpiexport have, as their formats' own rules say.
 
 Writes into FILE.read "EVENT SAMPLES STACK" for each stack, the outermost function first, sorted, and before them of
-pprof's file "tags: " and those of its samples. callgrind's file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION"
+pprof's file "tags: " and those of its samples; into FILE.tags "EVENT SAMPLES KEY VALUE" for each tag, into FILE.stacks
+"EVENT SAMPLES KEY VALUE STACK" for each tag of each stack. callgrind's file has no stacks: "EVENT SAMPLES ADDRESS LINE FUNCTION"
 for each instruction. Structure that a reader could stumble over, and text that is not inert, is an error.
 """
 import collections
@@ -15,6 +16,7 @@ import unicodedata
 
 rows = collections.Counter()
 tags = set()
+tagged, stacks = collections.Counter(), collections.Counter()
 
 
 def check(name):
@@ -30,6 +32,12 @@ def check(name):
 def add(event, count, stack):
     assert count >= 0
     rows[event, ";".join(check(name) for name in stack)] += count
+
+
+def tag(event, count, pairs, stack):
+    for key, value in pairs:
+        tagged[event, f"{key} {check(value)}"] += count
+        stacks[event, f"{key} {value} {';'.join(stack)}"] += count
 
 
 # ---- pprof: the wire format, and messages as {field: [value]} ------------------------------------------------------
@@ -93,10 +101,13 @@ def pprof(path):
         stack = [name for i in packed(sample[1][0]) for name in locations[i]]
         values = list(packed(sample[2][0]))
         assert len(values) == len(types) and all(v < 1 << 63 for v in values)
-        tags.add(" ".join(texts[number(message(x), i)] for x in sample[3] for i in (1, 2)))
+        pairs = [[texts[number(message(x), i)] for i in (1, 2)] for x in sample[3]]
+        assert len({key for key, _ in pairs}) == len(pairs)
+        tags.add(" ".join(word for pair in pairs for word in pair))
         for (name, unit), value in zip(types, values):
             if unit == "count":
                 add(name, value, reversed(stack))
+                tag(name, value, pairs, stack[::-1])
             else:
                 assert value == values[0] * number(top, 12), "nanoseconds are not samples times the period"
 
@@ -209,6 +220,11 @@ def otlp(path):
     top = load(path)
     tables = top["dictionary"]
     texts, locations, functions = tables["stringTable"], tables["locationTable"], tables["functionTable"]
+    attributes = []
+    for attribute in tables["attributeTable"]:
+        (value,) = attribute["value"].values() if attribute else ("",)
+        attributes.append((texts[attribute["keyStrindex"]], value) if attribute else None)
+    assert len(set(attributes)) == len(attributes)
     assert texts[0] == "" and all(tables[t][0] == {} for t in tables if t != "stringTable")
     for mapping in tables["mappingTable"][1:]:
         assert int(mapping["memoryStart"]) <= int(mapping["memoryLimit"]) and texts[mapping["filenameStrindex"]]
@@ -233,12 +249,15 @@ def otlp(path):
                 assert locations[i]["lines"] and all(line["functionIndex"] for line in locations[i]["lines"])
                 stack += [texts[functions[line["functionIndex"]]["nameStrindex"]] for line in locations[i]["lines"]]
             add(texts[kind["typeStrindex"]], int(count), reversed(stack))
+            assert all(sample.get("attributeIndices", []))
+            tag(texts[kind["typeStrindex"]], int(count), [attributes[i] for i in sample.get("attributeIndices", [])],
+                stack[::-1])
     assert used == set(range(1, len(tables["stackTable"]))), "a stack without samples, or samples of none"
 
 
 def read(form, path):
-    rows.clear()
-    tags.clear()
+    for table in rows, tags, tagged, stacks:
+        table.clear()
     globals()[form](path)
     with open(path + ".read", "w", encoding="utf-8") as out:
         if tags:
@@ -246,6 +265,11 @@ def read(form, path):
         for (event, stack), count in sorted(rows.items()):
             if count:
                 print(event, count, stack, file=out)
+    for name, table in (".tags", tagged), (".stacks", stacks):
+        with open(path + name, "w", encoding="utf-8") as out:
+            for (event, text), count in sorted(table.items()):
+                if count:
+                    print(event, count, text, file=out)
 
 
 for form, path in zip(sys.argv[1::2], sys.argv[2::2]):

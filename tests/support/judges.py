@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""judges.py FOLDER EVENT: EVENT.pprof, EVENT.folded, … in the tools they are for, which lie in FOLDER: each has for each
+"""judges.py FOLDER NAME tags KEY…: pprof's tags in NAME.pprof have for each KEY the samples of dcpiprof -by, KEY.json.
+
+judges.py FOLDER EVENT: EVENT.pprof, EVENT.folded, … in the tools they are for, which lie in FOLDER: each has for each
 function the samples that EVENT.want has (lines "SAMPLES NAME"), and no more. Says how many samples each has."""
 import base64
 import json
@@ -15,7 +17,8 @@ import jsonschema
 from browser import Chromium
 
 kept, event = os.path.abspath(sys.argv[1]), sys.argv[2]
-WANT = {name: int(n) for n, name in (line.rstrip("\n").split(" ", 1) for line in open(event + ".want"))}
+WANT = {} if sys.argv[3:] else {
+    name: int(n) for n, name in (line.rstrip("\n").split(" ", 1) for line in open(event + ".want"))}
 
 
 def judged(judge, found):
@@ -77,6 +80,30 @@ def firefox(kind):
     judged("Firefox's importer of " + kind, found)
 
 
+def tags(keys):
+    def go(*how):
+        return subprocess.run(["go", "tool", "pprof", *how, "-sample_index=0", "-unit=count", event + ".pprof"],
+                              check=True, capture_output=True, text=True).stdout
+
+    text = go("-tags")
+    for key in keys:
+        part = re.search(rf"^ *{key}: Total (\d+).*\n((?: .*\n)*)", text, re.M)
+        found = {name: int(n) for n, name in re.findall(r"^ *(\d+)(?:\.0)? \([ \d.]+%\): (.*)$", part[2], re.M)}
+        rows = [(r["name"], r["samples"]["cpu-clock"]) for r in json.load(open(key + ".json"))["rows"]]
+        want = {name: n for name, n in rows if name and n}
+        # Names that are not harmless have other letters there.
+        if sorted(found.values()) != sorted(want.values()):
+            sys.exit(f"pprof's tags {key} are {found}, not {want}")
+        for name in (n for n in want if n in found):
+            shown = re.search(r"accounting for (\d+)", go("-top", f"-tagfocus={key}=^{re.escape(name)}$"))
+            if found[name] != want[name] or int(shown[1]) != want[name]:
+                sys.exit(f"pprof has {shown[1]} samples of {key} {name}, not {want[name]}")
+        print(f"pprof: {sum(found.values())} samples in {len(found)} tags {key}")
+
+
+if sys.argv[3:]:
+    tags(sys.argv[4:])
+    sys.exit()
 pprof()
 speedscope()
 for kind in "firefox", "folded", "perf":

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The page of dcpireport in Chromium and Firefox: no complaint in its console and no request of anything; search, order, filter,
 # the way down to an instruction, source beside it, flow graph, calls, map, comparison, keyboard, narrow and printed;
-# names and sources that would be markup, scripts or controls elsewhere are text.
+# names and sources that would be markup, scripts or controls elsewhere are text. In Chromium, of each section: contrast in
+# light, in dark and on paper, what a screen reader is told, and what a finger meets on a phone.
 set -eu
 for tool in chromium firefox-esr python3; do
 	command -v $tool >/dev/null || { echo "skip: needs $tool"; exit 77; }
@@ -57,6 +58,7 @@ for browser in Chromium Firefox; do
 PYTHONPATH=$DCPI_SRC/tests/support PYTHONDONTWRITEBYTECODE=1 python3 - "$work" $browser <<'END'
 import sys
 import browser
+import seen
 
 b = getattr(browser, sys.argv[2])()
 here = "file://" + sys.argv[1] + "/"
@@ -78,6 +80,69 @@ def is_so(code):
 def go(part):
     b.run("location.hash = '#" + part + "'")
     is_so("document.querySelector('main').dataset.shown === location.hash")
+
+
+PARTS = ("procedures", "images", "lines", "workloads", "time", "calls", "map", "changes", "unknown", "p0", "p0/flow",
+         "p0/calls", "p7")
+
+
+# All sections as people meet them, whatever their eyes, hands and machines.
+def looked_at():
+    global checks
+    b.size(1280, 800)
+    for dark in True, False:
+        b.media(dark=dark)
+        for part in PARTS:
+            go(part)
+            found = seen.contrast(b)
+            assert (found["back"] < 0.05) == dark, (part, found)
+            checks += 2
+        # Frames above an enlarged one.
+        go("calls")
+        b.run("[...document.querySelectorAll('.plane button')].find((x) => x.textContent === 'warm').click()")
+        is_so("document.querySelectorAll('.plane .faded').length > 0")
+        seen.contrast(b)
+        b.press("Escape")
+    # On paper: black on white whatever the screen has, without what can only be pressed, and with all rows.
+    b.media(paper=True, dark=True)
+    for part in PARTS:
+        go(part)
+        b.run("dispatchEvent(new Event('beforeprint'))")
+        found = seen.contrast(b, 7)
+        assert found["back"] > 0.95, (part, found)
+        is_so("[...document.querySelectorAll('nav, .bar, dialog')].every((e) => !e.getClientRects().length)")
+        is_so("[...document.querySelectorAll('[role=grid]')].every((e) => e.querySelectorAll('tbody tr').length === e.rows.length - 1)")
+        is_so("[...document.querySelectorAll('.scroll')].every((e) => e.scrollHeight <= e.clientHeight + 1)")
+        b.run("dispatchEvent(new Event('afterprint'))")
+    b.media()
+    # A screen reader: all that can have the focus has a name, tables have rows and heads, pictures have tables.
+    for part in PARTS:
+        go(part)
+        found = seen.spoken(b)
+        checks += 1
+    go("procedures")
+    b.run("document.querySelector('[role=grid]').focus()")
+    b.press("ArrowDown")
+    found = seen.tree(b)
+    (grid,) = [x for x in found if x[0] == "grid"]
+    assert grid[1] == "procedures by samples" and grid[2].get("focused") and "activedescendant" in grid[2], grid
+    heads = [name for role, name, *_ in found if role == "columnheader"]
+    assert "procedure" in heads and "cpu-clock" in heads, heads
+    assert any(role == "gridcell" and name == "hot" for role, name, *_ in found)
+    assert any(role == "status" for role, *_ in found)
+    go("p0/flow")
+    assert len([1 for role, name, *_ in seen.tree(b) if role == "link" and name.startswith("block ")]) == 5
+    go("calls")
+    assert any(role == "button" and name.startswith("warm, ") for role, name, *_ in seen.tree(b))
+    # A phone of 320 pixels: nothing is wider, and a finger meets what is to be pressed.
+    b.size(320, 640)
+    for part in PARTS:
+        go(part)
+        is_so("document.documentElement.scrollWidth <= innerWidth")
+        small = b.run(seen.SMALL)
+        assert not small, (part, small)
+        checks += 1
+    checks += 5
 
 
 try:
@@ -188,6 +253,8 @@ try:
     is_so("document.querySelector('[role=grid]')")
     assert len(b.printed()) > 10000
 
+    if hasattr(b, "media"):
+        looked_at()
     b.size(1280, 800)
     b.open(here + "hostile.html")
     is_so("/^<img\\/src=x/.test(document.querySelector('tbody a').textContent)")

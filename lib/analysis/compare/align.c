@@ -53,7 +53,8 @@ static const struct image_source *source_of(struct texts *t, int set, uint32_t f
 
 	if (!s->tried) {
 		image_source_path = t->source_path[set];
-		if (image_source_open(t->l[set]->files[file], false, &s->text, NULL) < 0)
+		if (image_source_open(t->l[set]->files[file], image_program(t->l[set]->img), false,
+				      &s->text, NULL) < 0)
 			s->text = NULL;
 		image_source_path = own;
 		s->tried = true;

@@ -37,6 +37,7 @@ static void row_release(struct top_row *row)
 	free(row->procedure);
 	free(row->text);
 	free(row->file);
+	free(row->program);
 	free(row->count);
 }
 
@@ -222,6 +223,7 @@ struct placed {
 	const struct profdb_entry *entry;
 	const char *procedure; /* or the text in its place */
 	struct image_line line;
+	const char *program;
 	bool trusted;
 };
 
@@ -249,6 +251,7 @@ static int add_line(struct lines *x, const struct placed *p, size_t *at)
 	row.count = calloc(t->nr_events + 1, sizeof(*row.count));
 	row.procedure = strdup(p->procedure);
 	row.file = p->line.file ? strdup(p->line.file) : NULL;
+	row.program = p->program ? strdup(p->program) : NULL;
 	if (r < 0 || !row.count || !row.procedure || (p->line.file && !row.file)) {
 		row_release(&row);
 		return -ENOMEM;
@@ -295,6 +298,15 @@ static int note_procedure(struct lines *x, size_t at, const char *name, uint64_t
 	return row->procedure ? 0 : -ENOMEM;
 }
 
+static void note_image(struct top_row *row, const struct placed *p)
+{
+	row->trusted &= p->trusted;
+	if (row->program && (!p->program || strcmp(row->program, p->program) != 0)) {
+		free(row->program);
+		row->program = NULL;
+	}
+}
+
 static int count_line(struct lines *x, const struct placed *p)
 {
 	uint64_t before, *count;
@@ -303,7 +315,7 @@ static int count_line(struct lines *x, const struct placed *p)
 
 	if (r < 0)
 		return r;
-	x->t->v[at - 1].trusted &= p->trusted;
+	note_image(&x->t->v[at - 1], p);
 	count = x->t->v[at - 1].count;
 	before = count[x->event];
 	analysis_entry_add(p->image, p->entry, count, x->t->total);
@@ -314,12 +326,13 @@ static int count_lines(struct lines *x, struct analysis_image *ai)
 {
 	struct image *img = NULL;
 	bool trusted = analysis_image_open(x->a, ai, &img, NULL) >= 0 && image_source_trusted(img);
+	const char *program = img ? image_program(img) : NULL;
 	int r = 0;
 
 	for (size_t i = 0; i < profdb_profile_nr_entries(ai->profile) && r >= 0; i++) {
-		struct placed p = {
-			ai, profdb_profile_entry(ai->profile, i), label(ai), { 0 }, trusted
-		};
+		struct placed p = { ai,	       profdb_profile_entry(ai->profile, i),
+				    label(ai), { 0 },
+				    program,   trusted };
 		const struct image_symbol *s = NULL;
 		uint64_t vaddr;
 

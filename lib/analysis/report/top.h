@@ -18,6 +18,7 @@ struct top_row {
 	char *text;	      /* the instruction, or "(reason for its absence)"; NULL: not placed */
 	char *file;	      /* NULL: no line */
 	unsigned int line;
+	char *program;	 /* of a line: the one that ran all its code (image_program), or NULL */
 	bool trusted;	 /* of a line: all images that it is of are (image_source_trusted) */
 	uint64_t *count; /* indexed by event */
 };

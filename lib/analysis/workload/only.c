@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Restricts profiles to the samples of chosen workloads, and to chosen minutes: divided, so that
- * sums stay exact.
+ * The samples of chosen workloads, and of chosen minutes, divided so that sums stay exact; profiles
+ * restricted to them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,29 +54,20 @@ void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t 
 
 /* ---- the chosen ones ------------------------------------------------------------------------- */
 
-struct only {
-	struct analysis *a;
+struct each {
 	const struct profdb_workloads *w;
 	const struct workload_filter *f;
-	bool *chosen;			/* indexed by workload */
-	struct analysis_image **images; /* indexed by image of @w */
-	size_t event[PROFDB_NR_EVENTS]; /* indexed by event of @w */
+	bool *chosen; /* indexed by workload */
+	workload_each_fn *fn;
+	void *ctx;
 };
 
-static int put(struct only *x, uint32_t image, uint64_t off, size_t e, uint64_t n)
+static int put(const struct each *x, const struct profdb_workload_count *c, size_t e, uint64_t n)
 {
-	const struct analysis_event *ev;
-	struct profdb_profile *p = x->images[image]->profile;
-	int r;
-
-	if (!n || x->event[e] == SIZE_MAX)
-		return 0;
-	ev = &x->a->events[x->event[e]];
-	r = profdb_profile_event_add(p, ev->name, ev->period);
-	return r < 0 ? r : profdb_profile_add(p, off, (size_t)r, n);
+	return n ? x->fn(x->ctx, c, e, n) : 0;
 }
 
-static int put_all(struct only *x)
+static int put_all(const struct each *x)
 {
 	size_t nr_events = profdb_workloads_nr_events(x->w);
 	int r = 0;
@@ -86,7 +77,7 @@ static int put_all(struct only *x)
 
 		if (x->chosen[c.workload])
 			for (size_t e = 0; e < nr_events && r >= 0; e++)
-				r = put(x, c.image, c.off, e, c.count[e]);
+				r = put(x, &c, e, c.count[e]);
 	}
 	return r;
 }
@@ -103,7 +94,7 @@ struct block {
 	uint64_t count[PROFDB_NR_EVENTS];
 };
 
-static int add_minute(struct only *x, const struct profdb_workload_minute *m,
+static int add_minute(const struct each *x, const struct profdb_workload_minute *m,
 		      struct base_map *blocks)
 {
 	struct block_key key = { m->block, m->image, m->workload };
@@ -121,7 +112,7 @@ static int add_minute(struct only *x, const struct profdb_workload_minute *m,
 	return r;
 }
 
-static int add_minutes(struct only *x, struct base_map *blocks)
+static int add_minutes(const struct each *x, struct base_map *blocks)
 {
 	int r = 0;
 
@@ -165,7 +156,7 @@ static int room(struct run *run)
 }
 
 /* The first @nr at @at are of one workload. */
-static int put_run(struct only *x, struct run *run, const struct item *at, size_t nr,
+static int put_run(const struct each *x, struct run *run, const struct item *at, size_t nr,
 		   const struct block *b)
 {
 	int r = 0;
@@ -177,13 +168,13 @@ static int put_run(struct only *x, struct run *run, const struct item *at, size_
 		for (size_t i = 0; i < nr && r >= 0; i++) {
 			struct profdb_workload_count c = profdb_workloads_count(x->w, at[i].at);
 
-			r = put(x, c.image, c.off, e, run->share[i]);
+			r = put(x, &c, e, run->share[i]);
 		}
 	}
 	return r;
 }
 
-static const struct block *block_of(const struct only *x, const struct base_map *blocks, size_t at)
+static const struct block *block_of(const struct each *x, const struct base_map *blocks, size_t at)
 {
 	struct profdb_workload_count c = profdb_workloads_count(x->w, at);
 	struct block_key key = { c.off / PROFDB_MINUTE_BLOCK, c.image, c.workload };
@@ -191,7 +182,7 @@ static const struct block *block_of(const struct only *x, const struct base_map 
 	return base_map_get(blocks, &key, sizeof(key));
 }
 
-static int put_block(struct only *x, struct run *run, const struct base_map *blocks)
+static int put_block(const struct each *x, struct run *run, const struct base_map *blocks)
 {
 	int r = room(run);
 
@@ -211,7 +202,7 @@ static int put_block(struct only *x, struct run *run, const struct base_map *blo
 
 /* The counts from @from of one block, which stand together: those of chosen workloads into @run.
  * Returns the number of the first count behind them, or negative. */
-static ssize_t take_block(const struct only *x, struct run *run, size_t from)
+static ssize_t take_block(const struct each *x, struct run *run, size_t from)
 {
 	struct profdb_workload_count first = profdb_workloads_count(x->w, from);
 	uint64_t block = first.off / PROFDB_MINUTE_BLOCK;
@@ -233,7 +224,7 @@ static ssize_t take_block(const struct only *x, struct run *run, size_t from)
 	return (ssize_t)i;
 }
 
-static int put_blocks(struct only *x, struct run *run, const struct base_map *blocks)
+static int put_blocks(const struct each *x, struct run *run, const struct base_map *blocks)
 {
 	ssize_t i = 0;
 	int r = 0;
@@ -246,7 +237,7 @@ static int put_blocks(struct only *x, struct run *run, const struct base_map *bl
 	return i < 0 ? (int)i : r;
 }
 
-static int put_window(struct only *x)
+static int put_window(const struct each *x)
 {
 	struct base_map blocks = { 0 };
 	struct run run = { 0 };
@@ -266,47 +257,69 @@ static int put_window(struct only *x)
 	return r;
 }
 
-/* ---- all together ---------------------------------------------------------------------------- */
-
-static int find_images(struct only *x)
+int workload_each(const struct analysis *a, const struct profdb_workloads *w,
+		  const struct workload_filter *f, workload_each_fn *fn, void *ctx)
 {
-	int r = 0;
+	struct each x = { w, f, calloc(profdb_workloads_nr(w) + 1, sizeof(bool)), fn, ctx };
+	int r = x.chosen ? workload_mark(a, w, f, WORKLOAD_NR_KEYS, x.chosen) : -ENOMEM;
 
-	for (size_t i = 0; i < profdb_workloads_nr_images(x->w) && r >= 0; i++)
-		r = workload_image(x->a, x->w, i, &x->images[i]);
+	if (r >= 0)
+		r = workload_filter_has_time(f) ? put_window(&x) : put_all(&x);
+	free(x.chosen);
 	return r;
 }
 
-static int restrict_all(struct only *x)
-{
-	int r = workload_mark(x->a, x->w, x->f, WORKLOAD_NR_KEYS, x->chosen);
+/* ---- profiles restricted --------------------------------------------------------------------- */
 
-	if (r >= 0)
-		r = find_images(x);
+struct only {
+	struct analysis *a;
+	struct analysis_image **images; /* indexed by image of the workloads */
+	size_t event[PROFDB_NR_EVENTS]; /* indexed by event of the workloads */
+};
+
+static int add(void *ctx, const struct profdb_workload_count *c, size_t e, uint64_t n)
+{
+	const struct only *x = ctx;
+	struct profdb_profile *p = x->images[c->image]->profile;
+	const struct analysis_event *ev;
+	int r;
+
+	if (x->event[e] == SIZE_MAX)
+		return 0;
+	ev = &x->a->events[x->event[e]];
+	r = profdb_profile_event_add(p, ev->name, ev->period);
+	return r < 0 ? r : profdb_profile_add(p, c->off, (size_t)r, n);
+}
+
+static int restrict_all(struct only *x, const struct profdb_workloads *w,
+			const struct workload_filter *f)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < profdb_workloads_nr_images(w) && r >= 0; i++)
+		r = workload_image(x->a, w, i, &x->images[i]);
 	if (r < 0)
 		return r;
-	workload_events(x->a, x->w, x->event);
+	workload_events(x->a, w, x->event);
 	for (size_t i = 0; i < x->a->nr_images; i++) {
 		struct profdb_profile *p = x->a->images[i]->profile;
 
 		x->a->moves_dropped = x->a->moves_dropped || profdb_profile_nr_edges(p);
 		profdb_profile_clear(p);
 	}
-	r = workload_filter_has_time(x->f) ? put_window(x) : put_all(x);
+	r = workload_each(x->a, w, f, add, x);
 	return r < 0 ? r : analysis_sum(x->a);
 }
 
 int workload_only(struct analysis *a, const struct profdb_workloads *w,
 		  const struct workload_filter *f, struct base_err *err)
 {
-	struct only x = { .a = a, .w = w, .f = f };
+	struct only x = { .a = a };
 	int r = -ENOMEM;
 
-	x.chosen = calloc(profdb_workloads_nr(w) + 1, sizeof(*x.chosen));
 	x.images = calloc(profdb_workloads_nr_images(w) + 1, sizeof(*x.images));
-	if (x.chosen && x.images)
-		r = restrict_all(&x);
-	free(x.chosen);
+	if (x.images)
+		r = restrict_all(&x, w, f);
 	free(x.images);
 	return r < 0 ? base_fail_errno(err, r, "cannot choose samples by their workload") : 0;
 }

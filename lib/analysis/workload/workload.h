@@ -111,6 +111,14 @@ int workload_image(struct analysis *a, const struct profdb_workloads *w, size_t 
  * event of @a. */
 void workload_sum(const struct analysis *a, const struct profdb_workloads *w,
 		  const struct workload_filter *f, const bool *chosen, uint64_t *count);
+/* @n samples at @c's place and of its workload; @event is one of the workloads, and @c->count are
+ * those of all the epoch. Negative ends it. */
+typedef int workload_each_fn(void *ctx, const struct profdb_workload_count *c, size_t event,
+			     uint64_t n);
+/* Calls @fn for the samples that the filter chooses, divided as workload_only says. 0, -ENOMEM, or
+ * what @fn returned below 0. */
+int workload_each(const struct analysis *a, const struct profdb_workloads *w,
+		  const struct workload_filter *f, workload_each_fn *fn, void *ctx);
 /*
  * Replaces the counts of all images by those that the filter chooses, and sums again; moves of
  * traces are dropped, as they are not kept by workload. Times choose minutes, which keep blocks of

@@ -129,7 +129,7 @@ function drawKnown(to, code) {
 				null,
 				list.map((x) => make("li", null, x)),
 			),
-			code.summary.length ? make("pre", { tabindex: 0 }, code.summary.join("\n")) : "",
+			code.summary.length ? make("pre", { tabindex: 0, role: "region", "aria-label": "where its time went" }, code.summary.join("\n")) : "",
 		),
 	);
 }

@@ -153,7 +153,7 @@ function drawFlow(to, code) {
 		width,
 		height,
 		viewBox: -pad + " 0 " + width + " " + height,
-		role: "img",
+		role: "group",
 		"aria-label": "flow graph; the tables below have the same blocks and edges",
 	});
 	const most = Math.max(1, ...code.edges.map((e) => e[3] || 0));
@@ -219,7 +219,7 @@ function drawFlow(to, code) {
 					: ""),
 		),
 	);
-	to.append(make("div", { class: "graph", tabindex: 0 }, art), flowTables(code));
+	to.append(make("div", { class: "graph", tabindex: 0, role: "region", "aria-label": "flow graph" }, art), flowTables(code));
 }
 
 function box(code, i, n) {

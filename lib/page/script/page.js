@@ -129,6 +129,7 @@ function show() {
 	else if (one) drawProcedure(main, Number(one[1]), part || "");
 	else section.draw(main);
 	if (!one) last = section.id;
+	main.setAttribute("aria-label", one && procedures[one[1]] ? procedures[one[1]].name : section.title);
 	main.dataset.shown = location.hash;
 	const first = main.querySelector("[role=grid]");
 	if (first && !matchMedia("(pointer: coarse)").matches)

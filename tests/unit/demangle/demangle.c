@@ -444,6 +444,31 @@ static void test_shorten(void **state)
 	}
 }
 
+/* Code keeps its brackets and its beginning. */
+static void test_cut(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t width;
+		const char *is;
+	} lines[] = {
+		{ "if (a < b)", 10, "if (a < b)" },
+		{ "if (a < b)", 9, "if (a < …" },
+		{ "if (a < b)", 1, "…" },
+		{ "if (a < b)", 0, "if (a < b)" },
+		{ "\xc3\xa4\xc3\xa4\xc3\xa4", 2, "\xc3\xa4…" },
+		{ "", 4, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		char *is = demangle_cut(lines[i].text, lines[i].width);
+
+		assert_string_equal(is, lines[i].is);
+		free(is);
+	}
+}
+
 /* A hostile name: @text again and again, up to the longest that there may be. */
 static void shorten_many(const char *text, size_t width)
 {
@@ -497,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_match),	cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_short),	cmocka_unit_test(test_shorten),
 		cmocka_unit_test(test_fit),	cmocka_unit_test(test_shorten_hostile),
+		cmocka_unit_test(test_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void check_source(const char *text, size_t nr, const char *const lines[])
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
-	assert_int_equal(image_source_open(path, false, &src, NULL), 0);
+	assert_int_equal(image_source_open(path, NULL, false, &src, NULL), 0);
 	unlink(path);
 	for (size_t i = 0; i < nr; i++) {
 		const char *line = image_source_line(src, (unsigned int)i + 1, &len);
@@ -156,7 +156,7 @@ static void test_source_same(void **state)
 			assert_int_equal(symlink(path[0], path[1]), 0);
 		else
 			close(open(path[i], O_CREAT | O_WRONLY, 0600));
-		assert_int_equal(image_source_open(path[i], false, &src[i], NULL), 0);
+		assert_int_equal(image_source_open(path[i], NULL, false, &src[i], NULL), 0);
 	}
 	assert_true(image_source_same(src[0], src[1]));
 	assert_false(image_source_same(src[0], src[2]));
@@ -203,7 +203,7 @@ static void test_lines(void **state)
 		seen[line.line] = true;
 	}
 	assert_true(seen[10]);
-	assert_int_equal(image_source_open(FIXTURE_SOURCE, false, &src, &err), 0);
+	assert_int_equal(image_source_open(FIXTURE_SOURCE, NULL, false, &src, &err), 0);
 	text = image_source_line(src, 10, &len);
 	assert_int_equal(len, strlen("\treturn x * 3; /* line 10 */"));
 	assert_memory_equal(text, "\treturn x * 3; /* line 10 */", len);
@@ -211,7 +211,7 @@ static void test_lines(void **state)
 	assert_null(image_source_line(src, 100000, &len));
 	image_source_close(src);
 	image_close(img);
-	assert_true(image_source_open(FIXTURES, false, &src, &err) < 0);
+	assert_true(image_source_open(FIXTURES, NULL, false, &src, &err) < 0);
 }
 
 static void test_bytes(void **state)

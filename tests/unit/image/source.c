@@ -13,6 +13,7 @@
 #include "image.h"
 
 static char dir[] = "/tmp/dcpi-unit-XXXXXX", folders[256];
+static const char *program; /* that ran the code */
 
 /* A file below @dir whose text is its path there. */
 static void put(const char *path)
@@ -39,7 +40,7 @@ static void expect(const char *name, const char *found)
 	const char *text;
 	size_t len = 0;
 
-	assert_int_equal(image_source_open(name, false, &src, NULL), found ? 0 : -ENOENT);
+	assert_int_equal(image_source_open(name, program, false, &src, NULL), found ? 0 : -ENOENT);
 	if (!found)
 		return;
 	text = image_source_line(src, 1, &len);
@@ -105,10 +106,115 @@ static void test_out(void **state)
 	expect("../x/y", "one/x/y");
 }
 
+/* A copy of a JDK's archive of sources, whose members have their own paths as first line. */
+static void put_archive(const char *path, size_t len)
+{
+	char whole[256];
+	FILE *from = fopen(SOURCES_ZIP, "r"), *to;
+	static char data[4096];
+	size_t n;
+
+	put(path);
+	snprintf(whole, sizeof(whole), "%s/%s", dir, path);
+	to = fopen(whole, "w");
+	assert_non_null(from);
+	assert_non_null(to);
+	n = fread(data, 1, sizeof(data), from);
+	assert_true(n > 0 && n < sizeof(data));
+	assert_true(fwrite(data, 1, len && len < n ? len : n, to) > 0);
+	fclose(from);
+	assert_int_equal(fclose(to), 0);
+}
+
+/* The sources of a JDK are those of the JDK whose java ran the code, and no other's. */
+static void test_jdk(void **state)
+{
+	char java[256];
+
+	(void)state;
+	put_archive("jdk/lib/src.zip", 0);
+	put("other/lib/src.zip");
+	snprintf(java, sizeof(java), "%s/jdk/bin/java", dir);
+	expect("java/lang/Text.java", NULL);
+	program = java;
+	expect("java/lang/Text.java", "java.base/java/lang/Text.java");
+	expect("java/awt/Stored.java", "java.desktop/java/awt/Stored.java");
+	expect("Plain.java", "old/Plain.java");
+	expect("lang/Text.java", NULL);
+	expect("java/lang/Nothing.java", NULL);
+	expect("../old/Plain.java", NULL);
+	/* Its own files come first. */
+	put("one/java/lang/Text.java");
+	expect("java/lang/Text.java", "one/java/lang/Text.java");
+	/* The old place: beside the folder of the runtime alone. */
+	put("jdk8/jre/bin/java");
+	put_archive("jdk8/src.zip", 0);
+	snprintf(java, sizeof(java), "%s/jdk8/jre/bin/java", dir);
+	expect("java/awt/Stored.java", "java.desktop/java/awt/Stored.java");
+	/* What is no archive, or a part of one. */
+	snprintf(java, sizeof(java), "%s/other/bin/java", dir);
+	expect("java/awt/Stored.java", NULL);
+	for (size_t len = 1; len < 400; len += 7) {
+		put_archive("other/lib/src.zip", len);
+		expect("java/awt/Stored.java", NULL);
+	}
+	program = NULL;
+}
+
+/* Two members of an archive are two sources. */
+static void test_members(void **state)
+{
+	static const char *const names[] = { "java/awt/Stored.java", "Plain.java",
+					     "java/awt/Stored.java" };
+	struct image_source *v[3];
+	char java[256];
+
+	(void)state;
+	put_archive("jdk/lib/src.zip", 0);
+	snprintf(java, sizeof(java), "%s/jdk/bin/java", dir);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(image_source_open(names[i], java, false, &v[i], NULL), 0);
+	assert_false(image_source_same(v[0], v[1]));
+	assert_true(image_source_same(v[0], v[2]));
+	/* Nobody else may read what lies in this folder. */
+	image_source_close(v[0]);
+	assert_int_equal(image_source_open(names[0], java, true, &v[0], NULL), -ENOENT);
+	image_source_close(v[1]);
+	image_source_close(v[2]);
+}
+
+/* Of several toolchains of rustup the one whose compiler it was. */
+static void test_rustup(void **state)
+{
+	char home[256], whole[512];
+	FILE *f;
+
+	(void)state;
+	snprintf(home, sizeof(home), "%s/rustup", dir);
+	setenv("RUSTUP_HOME", home, 1);
+	put("rustup/toolchains/new/lib/rustlib/src/rust/library/std/src/io.rs");
+	put("rustup/toolchains/old/lib/rustlib/src/rust/library/std/src/io.rs");
+	put("rustup/toolchains/new/lib/rustlib/multirust-channel-manifest.toml");
+	put("rustup/toolchains/old/lib/rustlib/multirust-channel-manifest.toml");
+	snprintf(whole, sizeof(whole),
+		 "%s/toolchains/old/lib/rustlib/multirust-channel-manifest.toml", home);
+	f = fopen(whole, "w");
+	assert_non_null(f);
+	fprintf(f, "[pkg.rust]\nversion = \"1.97.0 (012345678 2026-05-19)\"\n");
+	fclose(f);
+	expect("/rustc/0123456789abcdef0123456789abcdef01234567/library/std/src/io.rs",
+	       "rustup/toolchains/old/lib/rustlib/src/rust/library/std/src/io.rs");
+	expect("/rustc/0123456799abcdef0123456789abcdef01234567/library/std/src/io.rs", NULL);
+	expect("/rustc//library/std/src/io.rs", NULL);
+	unsetenv("RUSTUP_HOME");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order),
-					    cmocka_unit_test(test_out) };
+					    cmocka_unit_test(test_out), cmocka_unit_test(test_jdk),
+					    cmocka_unit_test(test_members),
+					    cmocka_unit_test(test_rustup) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
