@@ -16,19 +16,22 @@
 
 enum {
 	NR_THREADS = 32,
-	NR_OWN = 4,   /* threads of these that do not close what clients sent */
-	OF_USER = 2,  /* threads that close what one user's clients sent */
-	HELD_MAX = 8, /* descriptors of a user that may wait */
+	NR_OWN = 4,	 /* threads of these that do not close what clients sent */
+	OF_USER = 2,	 /* threads that close what one user's clients sent */
+	HELD_MAX = 8,	 /* descriptors of a user that may wait when one has waited for long */
+	SENT_MAX = 4096, /* at any time */
 };
 /* A signal comes after so long, and again and again as long as that did not help. */
 #define LINGER_NS 1000000
 #define AGAIN_NS  50000000
+#define LONG_NS	  1000000000u
 #define SAY_NS	  (60 * 1000000000ull)
 
 struct task {
 	int fd;
 	bool sent; /* by a client, of this user */
 	uint32_t uid;
+	uint64_t since_ns;
 	struct task *next;
 };
 
@@ -179,7 +182,7 @@ static void add(int fd, bool sent, uint32_t uid)
 		said = true;
 		return;
 	}
-	*t = (struct task){ .fd = fd, .sent = sent, .uid = uid };
+	*t = (struct task){ .fd = fd, .sent = sent, .uid = uid, .since_ns = base_now_ns() };
 	pthread_mutex_lock(&lock);
 	*last = t;
 	last = &t->next;
@@ -211,18 +214,30 @@ static void say(uint32_t uid)
 		 uid);
 }
 
+static void count(const struct task *t, uint32_t uid, size_t *nr, uint64_t *first_ns)
+{
+	if (!t || !t->sent || t->uid != uid)
+		return;
+	(*nr)++;
+	*first_ns = t->since_ns < *first_ns ? t->since_ns : *first_ns;
+}
+
 bool closer_is_held(uint32_t uid)
 {
-	size_t nr;
+	uint64_t now = base_now_ns(), first_ns = now;
+	size_t nr = 0;
+	bool held;
 
 	pthread_mutex_lock(&lock);
-	nr = nr_busy(false, uid);
+	for (size_t i = 0; i < nr_threads; i++)
+		count(threads[i].task, uid, &nr, &first_ns);
 	for (const struct task *t = waiting; t; t = t->next)
-		nr += t->sent && t->uid == uid;
-	pthread_mutex_unlock(&lock);
-	if (nr >= HELD_MAX)
+		count(t, uid, &nr, &first_ns);
+	held = nr >= SENT_MAX || (nr >= HELD_MAX && now - first_ns > LONG_NS);
+	if (held)
 		say(uid);
-	return nr >= HELD_MAX;
+	pthread_mutex_unlock(&lock);
+	return held;
 }
 
 ssize_t closer_recv(int sock, void *data, size_t len, uint32_t uid)
