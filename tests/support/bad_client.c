@@ -35,6 +35,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -375,8 +376,14 @@ static int lingering(unsigned int seconds)
 		int control = client_dial(WIRE_CONTROL_NAME, SOCK_STREAM);
 		int dyn = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET);
 
-		if (lingering_send(control, line, sizeof(line) - 1, &at, LINGERING_MAX) < 0 ||
-		    lingering_send(dyn, &bell, sizeof(bell), &at, LINGERING_MAX) < 0)
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(lingering_send(control, line, sizeof(line) - 1, &at, LINGERING_MAX) <
+				      0 ||
+			      lingering_send(dyn, &bell, sizeof(bell), &at, LINGERING_MAX) < 0);
+		if (pid < 0 || waitpid(pid, &status, 0) < 0 || status)
 			return die("send");
 	}
 	puts("sent");

@@ -41,8 +41,10 @@ static int lingering_socket(const struct sockaddr_in *at)
 	return fd;
 }
 
-/* Send @len bytes with @nr such sockets, of which this process keeps none. The number of bytes, or
- * -1. */
+/*
+ * Send @len bytes with @nr such sockets, which stay open here: their last close must be another
+ * one. The end of a process does not linger. The number of bytes, or -1.
+ */
 static ssize_t lingering_send(int sock, const void *data, size_t len, const struct sockaddr_in *at,
 			      int nr)
 {
@@ -53,7 +55,6 @@ static ssize_t lingering_send(int sock, const void *data, size_t len, const stru
 	struct iovec v = { (void *)(uintptr_t)data, len };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &c };
 	int fds[LINGERING_MAX];
-	ssize_t n;
 
 	for (int i = 0; i < nr; i++)
 		fds[i] = lingering_socket(at);
@@ -64,10 +65,7 @@ static ssize_t lingering_send(int sock, const void *data, size_t len, const stru
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)nr);
 	memcpy(CMSG_DATA(h), fds, sizeof(int) * (size_t)nr);
-	n = sendmsg(sock, &m, MSG_NOSIGNAL);
-	for (int i = 0; n >= 0 && i < nr; i++)
-		close(fds[i]);
-	return n;
+	return sendmsg(sock, &m, MSG_NOSIGNAL);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -43,6 +44,18 @@ static bool are_closed(unsigned int before)
 	return fake_nr_descriptors() <= before;
 }
 
+/* From a process that has ended. */
+static void send_lingering(int sock, int nr)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(lingering_send(sock, "x", 1, &at, nr) != 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void what_lingers_is_closed(void **state)
 {
 	unsigned int before = fake_nr_descriptors();
@@ -64,7 +77,7 @@ static void messages_are_received_at_once(void **state)
 	char byte;
 
 	(void)state;
-	assert_int_equal(lingering_send(pair[0], "x", 1, &at, LINGERING_MAX), 1);
+	send_lingering(pair[0], LINGERING_MAX);
 	assert_int_equal(closer_recv(pair[1], &byte, 1, 1000), 1);
 	assert_true(base_now_ns() - since_ns < 60 * 1000000000ull);
 	assert_true(are_closed(before));
@@ -80,7 +93,7 @@ static void connections_are_closed(void **state)
 		int ends[2];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-		assert_int_equal(lingering_send(ends[0], "x", 1, &at, 4), 1);
+		send_lingering(ends[0], 4);
 		closer_close(ends[1]);
 		close(ends[0]);
 	}
