@@ -274,6 +274,7 @@ static int run(const struct pseudoimg_helper *helper, const struct pseudoimg_mer
 		base_fail_errno(err, r, "cannot start helper '%s'", program);
 		goto out;
 	}
+	base_group_join(pid);
 	close_fd(&c.fds[STDERR_FILENO]);
 	from.fd = c.from;
 	got = read_answer(&from, &answer, sizeof(answer));

@@ -206,7 +206,7 @@ static int client_line(struct control *c, struct client *cl)
 		return 0;
 	base_buf_clear(&cl->in);
 	cl->whole = false;
-	if (r >= 0 && closer_recv(cl->fd, &newline, 1) != 1)
+	if (r >= 0 && closer_recv(cl->fd, &newline, 1, cl->peer.uid) != 1)
 		r = -ESHUTDOWN;
 	return r < 0 ? r : 1;
 }
@@ -219,8 +219,11 @@ static int client_line(struct control *c, struct client *cl)
 static int client_read(struct client *cl)
 {
 	char bytes[16 << 10], *end;
-	ssize_t n = recv(cl->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_PEEK);
+	ssize_t n;
 
+	if (closer_is_held(cl->peer.uid))
+		return -EDQUOT;
+	n = recv(cl->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_PEEK);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
@@ -229,7 +232,7 @@ static int client_read(struct client *cl)
 	end = memchr(bytes, '\n', (size_t)n);
 	cl->whole = end != NULL;
 	n = end ? end - bytes : n;
-	if (n > 0 && closer_recv(cl->fd, bytes, (size_t)n) != n)
+	if (n > 0 && closer_recv(cl->fd, bytes, (size_t)n, cl->peer.uid) != n)
 		return -EIO;
 	return base_buf_append(&cl->in, bytes, (size_t)n);
 }

@@ -139,6 +139,11 @@ struct daemon {
 	bool finished;		      /* everything is on disk, the epoch is finished */
 };
 
+/*
+ * A file or folder that a daemon of the whole machine has made gets this mode, the group dcpi if
+ * there is one, and whoever called sudo as a reader. 0 or -errno.
+ */
+int daemon_restrict(int fd, mode_t mode);
 /* Open everything; on failure daemon_close releases what there is. */
 int daemon_open(struct daemon *d, struct base_err *err);
 /* The parts that are open get to know each other; again when there are more of them. */

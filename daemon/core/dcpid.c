@@ -229,11 +229,14 @@ static struct daemon daemon_state;
 /* Where what is said goes until there is a file for it: standard error, or what that was. */
 static FILE *terminal;
 
-/* To open a FIFO would wait for who reads it; to write into one may. */
+/*
+ * To open a FIFO would wait for who reads it; to write into one may. The log names processes,
+ * addresses and files of all users: a new one has the readers of a database.
+ */
 static FILE *open_append(const char *path)
 {
-	int fd =
-		open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+	const int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	int made = open(path, how | O_EXCL, 0640), fd = made < 0 ? open(path, how, 0640) : made;
 	int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
 	FILE *to = NULL;
 
@@ -241,6 +244,9 @@ static FILE *open_append(const char *path)
 		to = fdopen(fd, "a");
 	if (!to && fd >= 0)
 		close(fd);
+	/* One of a replay is its user's. */
+	if (to && made >= 0 && !opt.replay)
+		(void)daemon_restrict(made, 0640);
 	return to;
 }
 

@@ -15,6 +15,7 @@
 
 #include "budget.h"
 #include "core.h"
+#include "group.h"
 #include "step.h"
 #include "values.h"
 #include "trace.h"
@@ -571,22 +572,29 @@ static bool find_sudo_user(uint32_t *uid)
 	return true;
 }
 
+int daemon_restrict(int fd, mode_t mode)
+{
+	const struct group *g = getgrnam("dcpi");
+	int r = 0;
+	uint32_t uid;
+
+	if (fchmod(fd, mode) < 0)
+		r = -errno;
+	if (g && fchown(fd, (uid_t)-1, g->gr_gid) < 0 && r == 0)
+		r = -errno;
+	if (find_sudo_user(&uid) && r == 0)
+		r = base_reader_set(fd, uid, true);
+	return r;
+}
+
 /*
  * Other users may not read the counts by address of a user's programs, as perf_event_paranoid 2
  * would refuse them too. A folder that was there before keeps its mode.
  */
 static void restrict_readers(const struct daemon *d)
 {
-	const struct group *g = getgrnam("dcpi");
-	int fd = profdb_dir_fd(d->db), r = 0;
-	uint32_t uid;
+	int r = daemon_restrict(profdb_dir_fd(d->db), 0750);
 
-	if (fchmod(fd, 0750) < 0)
-		r = -errno;
-	if (g && fchown(fd, (uid_t)-1, g->gr_gid) < 0 && r == 0)
-		r = -errno;
-	if (find_sudo_user(&uid) && r == 0)
-		r = base_reader_set(fd, uid, true);
 	if (r < 0)
 		base_log(BASE_LOG_WARN, "cannot set who may read database '%s': %s",
 			 profdb_path(d->db), base_strerror(r));
@@ -646,6 +654,24 @@ static void raise_descriptors(void)
 	}
 }
 
+/* A helper that takes too much is what ends then, not dcpid. */
+static void divide_group(const struct daemon *d)
+{
+	struct base_err err = { 0 };
+	char path[PATH_MAX];
+	int fd;
+
+	if (d->opt.replay || d->opt.own || !group_own("/sys/fs/cgroup", path, sizeof(path)))
+		return;
+	fd = group_divide(path, &err);
+	if (fd < 0 && err.code)
+		base_log(BASE_LOG_WARN, "helpers have no limits of their own: %s", err.text);
+	if (fd < 0)
+		return;
+	base_group_set(fd);
+	base_log(BASE_LOG_INFO, "helpers have a control group of their own");
+}
+
 int daemon_open(struct daemon *d, struct base_err *err)
 {
 	int r = choose_platform(d, err);
@@ -654,6 +680,7 @@ int daemon_open(struct daemon *d, struct base_err *err)
 		r = exclude_read(&d->exclude, d->opt.exclusions, err);
 	if (!d->opt.replay)
 		raise_descriptors();
+	divide_group(d);
 	if (r >= 0)
 		r = find_helpers(d, err);
 	/* Before the database: what cannot sample leaves no empty one behind. */

@@ -55,6 +55,7 @@ static void become(const struct helper *h, const struct helper_start *how, char 
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	base_group_join(0);
 	for (size_t i = 0; i < how->nr_more; i++)
 		fds[1 + i] = how->more_fds[i];
 	if (place(fds, 1 + how->nr_more, how->socket_fd))

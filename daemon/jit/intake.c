@@ -164,9 +164,6 @@ int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queu
 	*in = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	if (!run_dir && !queue_name)
 		return 0;
-	r = closer_open();
-	if (r < 0)
-		return base_fail_errno(err, r, "cannot make a pipe");
 	in->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (in->epoll < 0)
 		return base_fail_errno(err, -errno, "cannot make an epoll descriptor");
@@ -242,15 +239,19 @@ static int hear(int sock, struct dyn_peer *peer)
 	struct wire_doorbell bell;
 	struct ucred who;
 	socklen_t len = sizeof(who);
-	int fd, r = reader_receive_from(sock, &bell, sizeof(bell), &fd, closer_close);
+	int fd, r;
 
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		return -errno;
+	if (closer_is_held(who.uid))
+		return -EDQUOT;
+	r = reader_receive_from(sock, &bell, sizeof(bell), &fd, closer_close_sent, who.uid);
 	if (r < 0)
 		return r;
 	if (fd < 0)
 		return -ENODATA;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.pid <= 0 ||
-	    bell.magic != WIRE_DOORBELL_MAGIC || is_sealed(fd) < 0) {
-		closer_close(fd);
+	if (who.pid <= 0 || bell.magic != WIRE_DOORBELL_MAGIC || is_sealed(fd) < 0) {
+		closer_close_sent(fd, who.uid);
 		return -EPERM;
 	}
 	*peer = (struct dyn_peer){ who.pid, who.uid, peer_pidfd(sock, &who) };

@@ -234,7 +234,13 @@ static void hint_rights(int32_t pid, struct base_err *err)
 
 	if (level != -2)
 		snprintf(is, sizeof(is), ", it is %d", level);
-	if (level == -2 || level > most)
+	/* Debian's kernels know 3, and begin with it: then that right is not enough. */
+	if (level > 2 && pid <= 0)
+		base_hint(err,
+			  "%s, or set kernel.perf_event_paranoid to 2, it is %d, and run with "
+			  "CAP_PERFMON%s",
+			  driver_run_as_root(), level, else_do);
+	else if (level == -2 || level > most)
 		base_hint(err,
 			  "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to %d%s%s",
 			  driver_run_as_root(), most, is, else_do);

@@ -480,12 +480,27 @@ int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err 
 int base_rights_keep(uint64_t keep, struct base_err *err);
 /* Likewise, but programs that root executes have those of @keep too. */
 int base_rights_bound(uint64_t keep, struct base_err *err);
+/* The user and the group that helpers are which root starts: no program of others has these ids. */
+enum { BASE_HELPER_ID = 2147440000 };
 /*
- * For good: no capability, nobody's ids instead of root's (where root may take them: not in every
- * container), none to be had by executing a program, and no inspection by others of its user. 0 or
- * -errno.
+ * For good: these ids instead of root's, or nobody's in a container that does not have them.
+ * Whoever is not root stays who it is. 0, -EPERM, or -EINVAL where there is neither.
+ */
+int base_ids_drop(void);
+/*
+ * For good: no capability, base_ids_drop (where root may: not in every container), none to be had
+ * by executing a program, and no inspection by others of its user. 0 or -errno.
  */
 int base_rights_drop(struct base_err *err);
+
+/*
+ * The control group of helper programs: @fd is its "cgroup.procs", open for writing, and stays
+ * open; -1, as in the beginning: they have none.
+ */
+void base_group_set(int fd);
+/* @pid goes into it; 0: this process. Where the group takes no more, it stays where it is. Safe
+ * between fork and exec. */
+void base_group_join(pid_t pid);
 
 /* The jail of a helper that parses bytes of others (jail_linux.c). */
 struct base_jail {

@@ -9,7 +9,12 @@
 
 #include "base.h"
 
-enum { NOBODY = 65534 };
+/*
+ * Processes of one user may end, stop and slow down each other, and services and containers run as
+ * nobody. So helpers are a user of their own: a number that systems give to no one. A container
+ * may not have it.
+ */
+enum { HELPERS = BASE_HELPER_ID, NOBODY = 65534 };
 
 static int limit(int what, rlim_t value)
 {
@@ -41,20 +46,31 @@ int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err 
 	return 0;
 }
 
+static int become(uid_t id)
+{
+	if (setgroups(0, NULL) == 0 && setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0)
+		return 0;
+	return -errno;
+}
+
+int base_ids_drop(void)
+{
+	int r = geteuid() == 0 ? become(HELPERS) : 0;
+
+	return r == -EINVAL ? become(NOBODY) : r;
+}
+
 /*
  * The root of a container may lack the right (EPERM), or there is no such id in it (EINVAL): then
  * it goes on as who it is, without capabilities, as anybody else does.
  */
 static int drop_ids(struct base_err *err)
 {
-	if (geteuid() != 0)
-		return 0;
-	if (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
-	    setresuid(NOBODY, NOBODY, NOBODY) == 0)
-		return 0;
-	if (errno == EPERM || errno == EINVAL)
-		return 0;
-	return base_fail_errno(err, -errno, "cannot become nobody");
+	int r = base_ids_drop();
+
+	if (r < 0 && r != -EPERM && r != -EINVAL)
+		return base_fail_errno(err, r, "cannot become another user");
+	return 0;
 }
 
 /* As linux/capability.h has it, which not every C library comes with. */

@@ -8,6 +8,7 @@
 #   of-SUITE          with the kernel of another suite of Debian's (of-sid: the newest of all)
 #   exact             one CPU that executes an instruction each nanosecond of its own time: two boots are the same
 #   twice             two boots, whose /out must be equal
+#   systemd           systemd is the first process, and the test a unit of it
 #   back              the tools of this machine print of its database (/out/db) what its own did (images, listing)
 # "# programs: NAME…" which of build/tests it needs, and "# shows: ARCH N, …" for which of these it stands (scripts/test
 # --long machine counts them):
@@ -69,7 +70,7 @@ libraries()
 		for library in $(readelf -dlW "$file" 2>/dev/null |
 			sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p; s/.*interpreter: .*\/(.*)\]/\1/p'); do
 			[ ! -e "$root/lib/$library" ] || continue
-			for from in "$build/lib" "/usr/$triplet/lib" "/lib/$triplet" "/usr/lib/$triplet"; do
+			for from in "$build/lib" "/usr/$triplet/lib" "/lib/$triplet" "/usr/lib/$triplet" "/usr/lib/$triplet/systemd" /lib/systemd; do
 				if [ -e "$from/$library" ]; then
 					cp "$from/$library" "$root/lib/$library"
 					todo+=("$root/lib/$library")
@@ -100,6 +101,7 @@ make_root()
 	libraries "$root"/bin/* "$root"/bin/examples/* "$root"/lib/*.so "$root"/tests/*
 	$strip --strip-debug "$root"/bin/dcpi* "$root"/lib/*
 	cp -r tests/support tests/system "$root/src/tests"
+	cp SECURITY.md "$root/src"
 	mkdir -p "$root/src/examples/jit/calc" "$root/src/man"
 	cp man/dcpid.8.in "$root/src/man"
 	cp examples/jit/calc/demo.calc "$root/src/examples/jit/calc"
@@ -108,17 +110,52 @@ make_root()
 	chmod 755 "$root/init"
 	echo root:x:0:0:root:/root:/bin/sh >"$root/etc/passwd"
 	echo nobody:x:65534:65534:nobody:/:/bin/sh >>"$root/etc/passwd"
+	echo dcpi:x:990:990:dcpi:/var/lib/dcpi:/bin/sh >>"$root/etc/passwd"
+	echo dcpi:x:990: >"$root/etc/group"
+}
+
+# make_systemd FOLDER: what systemd needs beside that, and dcpid's unit as it is installed, but for its paths.
+make_systemd()
+{
+	local root=$1 target
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,lib/systemd/system,etc/dcpi}
+	cp /lib/systemd/systemd "$root/lib/systemd"
+	cp "$(command -v systemctl)" "$root/bin"
+	libraries "$root/lib/systemd/systemd" "$root/bin/systemctl"
+	for target in sysinit basic shutdown; do
+		printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target >"$root/lib/systemd/system/$target.target"
+	done
+	cat >"$root/lib/systemd/system/test.service" <<-'EOF'
+		[Unit]
+		Description=The test
+		DefaultDependencies=no
+		[Service]
+		Type=oneshot
+		EnvironmentFile=/etc/test
+		ExecStart=/init
+		StandardOutput=file:/dev/console
+	EOF
+	sed 's|^ExecStart=[^ ]* -config [^ ]*|ExecStart=/bin/dcpid -config /etc/dcpi/dcpid.json|' \
+		"$build/packaging/dcpid.service" >"$root/lib/systemd/system/dcpid.service"
+	cp packaging/dcpid.json "$root/etc/dcpi"
 }
 
 # boot FOLDER: its console is in FOLDER.console.
 boot()
 {
-	local kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh"
+	local kernel qemu=() append="loglevel=4 panic=-1 TEST=$name.sh" disk=$state/initrd
 	need_image
 	case $arch in
 	aarch64) qemu=(qemu-system-aarch64 -M "virt,gic-version=3,dtb-randomness=off" -cpu cortex-a57) append+=" console=ttyAMA0" ;;
 	x86-64) qemu=(qemu-system-x86_64 -M q35 -cpu max) append+=" console=ttyS0" ;;
 	esac
+	if has systemd; then
+		append+=" SYSTEMD=1 systemd.show_status=no"
+		disk=$state/initrd-systemd
+		make_systemd "$state/systemd"
+		(cat "$state/initrd" && cd "$state/systemd" && find . | cpio -o -H newc --quiet | gzip -1) >"$disk"
+	fi
 	if has exact; then
 		qemu+=(-icount "shift=0,sleep=off" -rtc "base=2026-01-01,clock=vm" -seed 1)
 		append+=" nokaslr"
@@ -126,7 +163,7 @@ boot()
 		qemu+=(-smp 2)
 	fi
 	timeout 900 "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
-		-kernel "$(find "$kernel" -name 'vmlinuz*' -type f)" -initrd "$state/initrd" -append "$append" </dev/null >"$1.console" || :
+		-kernel "$(find "$kernel" -name 'vmlinuz*' -type f)" -initrd "$disk" -append "$append" </dev/null >"$1.console" || :
 	rm -rf "$1"
 	mkdir "$1"
 	sed -n '/^== out ==/,/^== end ==/p' "$1.console" | tr -d '\r' | sed '1d;$d' | base64 -d 2>/dev/null |
@@ -148,7 +185,7 @@ flock 9
 # Not every program is for each architecture.
 here=$(for program in $programs; do [ ! -f "$tests/$program" ] || echo "$tests/$program"; done)
 if [ ! -f "$state/initrd" ] || [ -n "$(find tests/machine tests/support tests/system "$build/bin" "$build"/lib/*.so* \
-	examples/jit/calc/demo.calc man/dcpid.8.in $here -newer "$state/initrd")" ]; then
+	examples/jit/calc/demo.calc man/dcpid.8.in SECURITY.md $here -newer "$state/initrd")" ]; then
 	make_root "$state/root"
 	(cd "$state/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$state/initrd.new"
 	mv "$state/initrd.new" "$state/initrd"

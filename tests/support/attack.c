@@ -48,6 +48,7 @@ enum {
 	WILD = 6,	  /* processes with wild registries */
 	SLOW = 24,	  /* processes with memory that answers slowly */
 	CROWD = 100,	  /* processes with WIRE_NR_FACILITIES each */
+	VIEWERS = 8,	  /* processes that watch as dcpitop does */
 	RENAMED = 4,	  /* processes that get another name all the time */
 	MAPPINGS = 64000, /* of one process */
 	FILLERS = 4,	  /* processes, which fill FILL bytes together */
@@ -439,6 +440,27 @@ static void be_asking(int index)
 static int control(void)
 {
 	return keep_children(16, be_asking);
+}
+
+/* As dcpitop does, but without a pause; some do not read what they asked for. */
+static void be_viewing(int index)
+{
+	static const char line[] = "{\"cmd\":\"watch\"}\n";
+	int sock = client_dial(WIRE_CONTROL_NAME, SOCK_STREAM | SOCK_NONBLOCK);
+
+	arrive(VIEWERS);
+	for (uint64_t n = 1 + draw(200); n && sock >= 0; n--) {
+		client_send(sock, line, sizeof(line) - 1, -1);
+		if (index % 2)
+			keep_answer(sock);
+		usleep((unsigned int)draw(20000));
+	}
+	close(sock);
+}
+
+static int viewers(void)
+{
+	return keep_children(VIEWERS, be_viewing);
 }
 
 static void be_connecting(int index)
@@ -910,17 +932,10 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } kinds[] = {
-	{ "registries", registries },
-	{ "memory", memory },
-	{ "crowd", crowd },
-	{ "renames", renames },
-	{ "control", control },
-	{ "connections", connections },
-	{ "maps", maps },
-	{ "files", files },
-	{ "perfmaps", perfmaps },
-	{ "jitdumps", jitdumps },
-	{ "disk", disk },
+	{ "registries", registries }, { "memory", memory },	{ "crowd", crowd },
+	{ "renames", renames },	      { "control", control },	{ "connections", connections },
+	{ "viewers", viewers },	      { "maps", maps },		{ "files", files },
+	{ "perfmaps", perfmaps },     { "jitdumps", jitdumps }, { "disk", disk },
 };
 
 static int attack(const char *kind)

@@ -15,7 +15,7 @@ RANDOM=$((DCPI_SEED % 32768))
 . "$DCPI_SRC/tests/support/truth.sh"
 . "$DCPI_SRC/tests/support/forge.sh"
 kinds=(registries machines suid switch memory crowd renames connections doorbells control daemons maps files perfmaps
-	jitdumps fuse buildids disk)
+	jitdumps fuse buildids disk viewers removed python kills lingering)
 [ -z "${ATTACK_KINDS:-}" ] || read -ra kinds <<<"$ATTACK_KINDS"
 # Those that say "full" when they have their size; the others have it by starting.
 LANES=2
@@ -29,6 +29,7 @@ mkdir "$evil" "$secrets" "$suid" "$rounds" "$results" "$work/lib" "$work/forged"
 chown 65534 "$evil"
 cp -P "$tests"/../lib/libdbgdyn.so* "$work/lib"
 cp "$tests"/{attack,attack_watch,bad_client,setuid_hole,spin_slot_0,spin_slot_1,fuse_hang} "$work/bin"
+gcc -O1 -rdynamic -pthread -D_GNU_SOURCE -o "$work/bin/hostile_python" "$DCPI_SRC/tests/support/hostile_python.c"
 forge_code "$work/bin/spin_slot_1" # equal code is one image, whatever its data are
 mount -t tmpfs -o suid,mode=755 none "$suid"
 cp "$tests/setuid_hole" "$suid/vault"
@@ -122,6 +123,37 @@ kind_doorbells()
 		(while :; do "$0" $how 1000000; done >/dev/null 2>&1) & done; wait' "$work/bin/bad_client"
 }
 
+# Programs that are gone while they run, each with a file of its own, the largest ones above what is copied.
+kind_removed()
+{
+	hostile "$1" "$2" bash -c 'echo full; exec 3>/dev/null 4>/dev/null; n=0
+		while :; do n=$((n + 1)); file=gone-$$-$n; cp "$0" "$file"; truncate -s $((RANDOM % 80 + 1))M "$file"
+		"./$file" 3 30000000 & sleep 0.05; rm -f "$file"; [ $((n % 8)) != 0 ] || wait; done' "$work/bin/spin_slot_1"
+}
+
+# Interpreters whose frames lie, one for each CPU.
+kind_python()
+{
+	hostile "$1" "$2" bash -c 'echo full; for i in 1 2; do (while :; do "$0" 0.5 >/dev/null; done) & done; wait' \
+		"$work/bin/hostile_python"
+}
+
+# Messages full of sockets whose close lasts an hour.
+kind_lingering()
+{
+	hostile "$1" "$2" bash -c 'echo full; for i in 1 2; do
+		(while :; do "$0" lingering 1 >/dev/null 2>&1; done) & done; wait' "$work/bin/bad_client"
+}
+
+# Signals to dcpid and its helpers, and the lowest priority: root started them, and other services are nobody too.
+kind_kills()
+{
+	hostile "$1" "$2" bash -c 'echo full; while :; do
+		for p in $0 $(cat /proc/$0/task/*/children); do
+			renice 19 $p; kill -STOP $p && sleep 0.3; kill -CONT $p; kill -KILL $p; done; sleep 0.05
+		done >/dev/null 2>&1' "$daemon"
+}
+
 # Another daemon, with a run folder and a queue of its own, as tests have it.
 kind_daemons()
 {
@@ -173,7 +205,7 @@ kind_buildids()
 begin_round()
 {
 	case $1 in
-	machines | suid | switch | doorbells | daemons | fuse | buildids) "kind_$1" "$2" "$3" "$4" ;;
+	machines | suid | switch | doorbells | daemons | fuse | buildids | removed | python | kills | lingering) "kind_$1" "$2" "$3" "$4" ;;
 	*) hostile "$2" "$3" "$work/bin/attack" "$1" "$2" ;;
 	esac
 	local status=$?

@@ -14,6 +14,8 @@
  *	bad_client slow COUNT FILE so many JITs of another user, each with an owned range that is
  *				   mapped from FILE, which no program has read; a line when all
  *				   of them have begun; they end when its input does
+ *	bad_client lingering SECONDS  messages with as many descriptors as can be, whose close
+ *				   lasts an hour; a line when all are sent
  *	bad_client crowd COUNT     so many processes of another user, one after the other or side
  *				   by side, each with 64 facilities that it ends at once
  */
@@ -33,11 +35,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client.h"
 #include "fake_registry.h"
+#include "lingering.h"
 #include "truth_jit.h"
 #include "wire.h"
 
@@ -355,6 +359,39 @@ static int machine(uint32_t number, double seconds)
 	return 0;
 }
 
+/* The sockets that linger do so as long as their other ends are here. */
+static int lingering(unsigned int seconds)
+{
+	static const char line[] = "{\"cmd\":\"status\"}\n";
+	struct wire_doorbell bell = { WIRE_DOORBELL_MAGIC, WIRE_REGISTRY_VERSION,
+				      (uint32_t)getpid(), 0 };
+	struct sockaddr_in at;
+
+	/* Its own end lingers too where it is the last one. */
+	alarm(seconds + 20);
+	for (int i = 0; i < 6; i++) {
+		/* One has room for two messages. */
+		if (lingering_listener(&at) < 0)
+			return die("listen");
+		int control = client_dial(WIRE_CONTROL_NAME, SOCK_STREAM);
+		int dyn = client_dial(WIRE_DYN_NAME, SOCK_SEQPACKET);
+
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(lingering_send(control, line, sizeof(line) - 1, &at, LINGERING_MAX) <
+				      0 ||
+			      lingering_send(dyn, &bell, sizeof(bell), &at, LINGERING_MAX) < 0);
+		if (pid < 0 || waitpid(pid, &status, 0) < 0 || status)
+			return die("send");
+	}
+	puts("sent");
+	fflush(stdout);
+	sleep(seconds);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -365,6 +402,8 @@ int main(int argc, char **argv)
 		return make_queue(atol(argv[2]));
 	if (!strcmp(what, "sockets"))
 		return sockets(atol(argv[2]));
+	if (!strcmp(what, "lingering"))
+		return lingering((unsigned int)atol(argv[2]));
 	if (!strcmp(what, "hang"))
 		return hang(atol(argv[2]));
 	if (!strcmp(what, "silent"))

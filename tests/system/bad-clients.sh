@@ -64,6 +64,26 @@ prompt "forged hand-overs"
 [ "$(status_field records_bad)" -gt 0 ] || fail "what was refused is not counted"
 honest "forged hand-overs"
 
+# Sockets that linger for an hour when they are closed, more in a message than a receiver expects.
+"$tests/bad_client" lingering 100 >"$work/lingering" &
+lingering=$!
+for _ in {1..300}; do
+	[ ! -s "$work/lingering" ] || break
+	sleep 0.1
+done
+[ -s "$work/lingering" ] || fail "bad_client lingering"
+timeout 30 "$DCPI_BIN/dcpiflush" >/dev/null || fail "dcpid waits for sockets that linger"
+prompt "sockets that linger"
+for _ in {1..300}; do
+	open=$(ls "/proc/$daemon/fd" | wc -l)
+	[ "$open" -gt 300 ] || break
+	sleep 0.1
+done
+[ "$open" -le 300 ] || fail "$open descriptors stay open"
+honest "sockets that linger"
+kill $lingering
+wait $lingering
+
 "$tests/bad_client" hang "$hung" <"$work/log" >/dev/null || fail "those that end"
 sleep 100 | "$tests/bad_client" hang "$hung" >"$work/hang" &
 for _ in {1..600}; do

@@ -25,6 +25,10 @@ stop_daemon
 mode=$(stat -c %a "$db")
 [ "$mode" = 750 ] || fail "the database's mode is $mode"
 may_read 0 || fail "root may not read it: $(cat "$work/said")"
+mode=$(stat -c %a "$work/log")
+[ "$mode" = 640 ] || fail "the log's mode is $mode"
+! as 65534 cat "$work/log" 2>/dev/null || fail "everybody may read the log"
+as 65533 cat "$work/log" >/dev/null || fail "who called sudo may not read the log"
 may_read 65533 || fail "who called sudo may not read it: $(cat "$work/said")"
 ! may_read 65534 || fail "everybody may read it"
 grep -qi 'permission denied' "$work/said" || fail "no cause is given: $(cat "$work/said")"

@@ -4,12 +4,13 @@
 # readiness and life, a log for the journal. And the unit itself, judged by systemd.
 set -eu -o pipefail
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/rights.sh"
 need_root
 reachable_programs
 tests=$DCPI_BUILD/tests
 unit=$DCPI_BUILD/packaging/dcpid.service
-capabilities=$(sed -n 's/^AmbientCapabilities=//p' "$unit" | tr 'A-Z' 'a-z')
-sets=$(for c in $capabilities; do printf ',+%s' "${c#cap_}"; done)
+capabilities=$(sed -n 's/^AmbientCapabilities=//p' "$unit")
+sets=$(for c in $capabilities; do c=${c,,} && printf ',+%s' "${c#cap_}"; done)
 own=$work/own
 mkdir -m 755 "$own"
 chown 65534:65534 "$own"
@@ -30,26 +31,6 @@ wait_for()
 	fail "no '$1' in ${2##*/}: $(cat "$2")"
 }
 
-# has_rights PID NAME MASK: its effective set is that and no more.
-has_rights()
-{
-	local has
-	has=$(sed -n 's/^CapEff:[[:space:]]*//p' "/proc/$1/status")
-	[ "$((16#$has))" = "$(($3))" ] || fail "$2 has the rights $has"
-	echo "$2: rights $has"
-}
-
-# helper_of NAME [PARENT]: its pid, when it has been started, the daemon's or PARENT's: a minute.
-helper_of()
-{
-	local i
-	for ((i = 0; i < 600; i++)); do
-		! pgrep -o -P "${2:-$daemon}" -x "$1" || return 0
-		sleep 0.1
-	done
-	fail "no $1"
-}
-
 run_service() # SOURCE [OPTION…]
 {
 	rm -f "$work/log" "$work/notify"
@@ -66,19 +47,15 @@ run_service() # SOURCE [OPTION…]
 
 	"$DCPI_BIN/examples/hello" >/dev/null
 	sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
-	has_rights "$daemon" dcpid 0x1c400080004
-	has_rights "$(helper_of dcpid-reader)" dcpid-reader 0x10000080004
-	has_rights "$(helper_of dcpid-parse)" dcpid-parse 0
-	case " $* " in
-	*" -vprof "*)
-		for helper in dcpid-translate dcpid-values; do
-			has_rights "$(helper_of $helper)" $helper 0
-		done
-		has_rights "$(helper_of dcpid-step)" dcpid-step 0x80000
-		# The one it steps with, which has the name of its parent.
-		has_rights "$(helper_of dcpid-step "$(helper_of dcpid-step)")" "dcpid-step's child" 0
-		;;
-	esac
+	row=dcpid
+	is "$daemon" CapEff "$(mask "$capabilities")"
+	local helpers="dcpid-reader dcpid-parse" helper
+	case " $* " in *" -vprof "*) helpers+=" dcpid-translate dcpid-values dcpid-step" ;; esac
+	for helper in $helpers; do
+		row_holds "$(helper_of $helper)" $helper 65534
+	done
+	# The one it steps with, which has the name of its parent.
+	case " $* " in *" -vprof "*) row_holds "$(helper_of dcpid-step "$(helper_of dcpid-step)")" "dcpid-step's child" 65534 ;; esac
 	account_holds "$1"
 	wait_for "WATCHDOG=1.* samples stored" "$work/heard"
 
@@ -131,6 +108,8 @@ systemd-analyze verify --man=no "$work/dcpid.service" >"$work/verify" 2>&1 || fa
 systemd-analyze security --offline=true --threshold=20 --no-pager "$work/dcpid.service" >"$work/security" ||
 	fail "$(cat "$work/security")"
 tail -n 1 "$work/security"
+level=$(sed -nE 's/.*exposure level[^:]*: ([0-9.]+).*/\1/p' "$work/security")
+grep -q "^\*\*The unit.\*\* .* says $level\.\( \|$\)" "$DCPI_SRC/SECURITY.md" || fail "SECURITY.md has another level than $level"
 # Each item that is left has its reason.
 sed -nE 's/^✗ ([^ ]+) .*/\1/p' "$work/security" >"$work/left"
 [ -s "$work/left" ] || fail "no item is left: $(cat "$work/security")"

@@ -289,13 +289,34 @@ int reader_root_open(const struct reader_request *q, int32_t *ns_pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Links on the way stay below @root; the file itself must be none. */
-static int look_below(int root, const char *name)
+/* Without the call below: then no link is followed on the way either. */
+static int look_in_tmp(int root, const char *name)
 {
+	int tmp = openat(root, "tmp", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd;
+
+	if (tmp < 0)
+		return -errno;
+	fd = openat(tmp, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	close(tmp);
+	return fd;
+}
+
+/*
+ * Links on the way stay below @root; the file itself must be none. A service that may make no
+ * set-user-ID files (RestrictSUIDSGID= of a unit) is told that there is no such call.
+ */
+static int look_below(int root, const char *base)
+{
+	char name[64];
 	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+	int fd;
 
+	snprintf(name, sizeof(name), "tmp/%s", base);
+	fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+	if (fd < 0 && errno == ENOSYS)
+		return look_in_tmp(root, base);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -307,11 +328,11 @@ static bool is_older(const struct stat *st, uint64_t since_ns)
 
 int reader_perfmap_open(const struct reader_request *q, int root)
 {
-	char name[64];
+	char name[48];
 	struct stat st;
 	int fd, r = 0;
 
-	snprintf(name, sizeof(name), "tmp/perf-%d.map", q->ns_pid);
+	snprintf(name, sizeof(name), "perf-%d.map", q->ns_pid);
 	fd = look_below(root, name);
 	if (fd < 0)
 		return fd;

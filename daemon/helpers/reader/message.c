@@ -5,11 +5,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "reader_internal.h"
 
 union control {
 	struct cmsghdr head;
-	char space[CMSG_SPACE(sizeof(int) * 4)];
+	char space[CMSG_SPACE(sizeof(int) * CLOSER_NR_SENT)];
 };
 
 int reader_send(int sock, const void *data, size_t len, int fd)
@@ -35,13 +36,14 @@ int reader_send(int sock, const void *data, size_t len, int fd)
 	return n < 0 ? -errno : n == (ssize_t)len ? 0 : -EIO;
 }
 
-static void close_here(int fd)
+static void close_here(int fd, uint32_t uid)
 {
+	(void)uid;
 	close(fd);
 }
 
 /* The first descriptor is kept, whatever else came with it is closed. */
-static int take_descriptors(struct msghdr *m, void (*close_fd)(int fd))
+static int take_descriptors(struct msghdr *m, void (*close_fd)(int fd, uint32_t uid), uint32_t uid)
 {
 	int kept = -1, fd;
 
@@ -54,7 +56,7 @@ static int take_descriptors(struct msghdr *m, void (*close_fd)(int fd))
 			if (kept < 0)
 				kept = fd;
 			else
-				close_fd(fd);
+				close_fd(fd, uid);
 		}
 	}
 	return kept;
@@ -71,16 +73,17 @@ int reader_peek_fd(int sock)
 	int fd = -1;
 
 	if (recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_PEEK) == 1)
-		fd = take_descriptors(&m, close_here);
+		fd = take_descriptors(&m, close_here, 0);
 	return fd < 0 ? -ENODATA : fd;
 }
 
 int reader_receive(int sock, void *data, size_t len, int *fd_out)
 {
-	return reader_receive_from(sock, data, len, fd_out, close_here);
+	return reader_receive_from(sock, data, len, fd_out, close_here, 0);
 }
 
-int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*close_fd)(int fd))
+int reader_receive_from(int sock, void *data, size_t len, int *fd_out,
+			void (*close_fd)(int fd, uint32_t uid), uint32_t uid)
 {
 	union control c;
 	struct iovec v = { data, len };
@@ -95,11 +98,11 @@ int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*cl
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	*fd_out = take_descriptors(&m, close_fd);
+	*fd_out = take_descriptors(&m, close_fd, uid);
 	if (n == (ssize_t)len && !(m.msg_flags & MSG_TRUNC))
 		return 0;
 	if (*fd_out >= 0)
-		close_fd(*fd_out);
+		close_fd(*fd_out, uid);
 	*fd_out = -1;
 	return n ? -EPROTO : -EPIPE;
 }

@@ -150,7 +150,8 @@ void reader_dismiss(struct reader *r);
 int reader_send(int sock, const void *data, size_t len, int fd);
 int reader_receive(int sock, void *data, size_t len, int *fd_out);
 /* The same from a peer that is not trusted: @close_fd closes what is not wanted. */
-int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*close_fd)(int fd));
+int reader_receive_from(int sock, void *data, size_t len, int *fd_out,
+			void (*close_fd)(int fd, uint32_t uid), uint32_t uid);
 /* A long answer goes into the file @fd, in place of the one before; @a, whose status is that of the
  * request, gets its length, or why it could not be written. */
 void reader_put_answer(int fd, const struct base_buf *out, struct reader_answer *a);

@@ -4,7 +4,6 @@
  * ptrace. Whenever it is killed, the thread that it stopped goes on.
  */
 #include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +18,6 @@
 #include "step_record.h"
 
 enum {
-	NOBODY = 65534,
 	SHARE = 20,	   /* a thread stands for at most this part of the time */
 	PAUSE_MS = 20,	   /* at least, and so much more by chance, that it may not keep in step */
 	TRANSLATE_MS = 50, /* while a thread stands */
@@ -27,14 +25,11 @@ enum {
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-static int become_nobody(struct base_err *err)
+static int give_up_root(struct base_err *err)
 {
-	if (geteuid() != 0)
-		return 0;
-	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
-	    setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		return base_fail_errno(err, -errno, "cannot become nobody");
-	return 0;
+	int r = prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 ? -errno : base_ids_drop();
+
+	return r < 0 ? base_fail_errno(err, r, "cannot become another user") : 0;
 }
 
 static int keep_one_right(struct base_err *err)
@@ -148,7 +143,7 @@ static void serve(struct step_recorder *r)
 static int begin(struct step_recorder *r, const char *helpers, const char *pid,
 		 struct base_err *err)
 {
-	int ret = become_nobody(err);
+	int ret = give_up_root(err);
 
 	if (ret >= 0)
 		ret = keep_one_right(err);

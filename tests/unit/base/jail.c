@@ -222,7 +222,7 @@ static void test_rights_are_gone(void **state)
 		    sscanf(line, "CapPrm: %llx", &caps) == 1)
 			seen += caps == 0;
 		if (sscanf(line, "Uid: %u", &id) == 1)
-			seen += getuid() == 0 ? id == 65534 : id == getuid();
+			seen += getuid() == 0 ? id == BASE_HELPER_ID : id == getuid();
 		if (sscanf(line, "NoNewPrivs: %u", &id) == 1)
 			seen += id == 1;
 		if (sscanf(line, "Seccomp: %u", &id) == 1)
