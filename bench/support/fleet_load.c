@@ -374,9 +374,9 @@ static int put_hour(struct load *x)
 }
 
 /* Rows that a store would take: those of a machine and hour behind @from. */
-static int check(const struct load *x, const size_t from[STORE_NR_TABLES], struct base_err *err)
+static int check(const struct load *x, const size_t from[STORE_NR_SENT], struct base_err *err)
 {
-	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+	for (size_t t = 0; t < STORE_NR_SENT; t++)
 		if (store_rows_check(&store_tables[t], x->b.rows[t].data + from[t],
 				     x->b.rows[t].len - from[t], NULL) < 0)
 			return base_fail(err, -DCPI_EFORMAT, "rows of '%s' are malformed",
@@ -386,10 +386,10 @@ static int check(const struct load *x, const size_t from[STORE_NR_TABLES], struc
 
 static int add_hour(struct load *x, struct base_err *err)
 {
-	size_t from[STORE_NR_TABLES];
+	size_t from[STORE_NR_SENT];
 	int r;
 
-	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+	for (size_t t = 0; t < STORE_NR_SENT; t++)
 		from[t] = x->b.rows[t].len;
 	r = put_hour(x);
 	return r < 0 ? r : check(x, from, err);
@@ -399,7 +399,7 @@ static int send(struct load *x, struct store_server *s, struct base_err *err)
 {
 	int r = store_send(s, &x->b, err);
 
-	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+	for (size_t t = 0; t < STORE_NR_SENT; t++)
 		base_buf_clear(&x->b.rows[t]);
 	return r;
 }

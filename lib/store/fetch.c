@@ -367,6 +367,25 @@ static int by_offset(struct fetch *f, struct base_err *err)
 /* ---- by platform and by workload ---------------------------------------------------------------
  */
 
+/* Samples of chosen images: those of their routines. */
+static int by_platform_of_images(struct fetch *f, struct base_err *err)
+{
+	struct base_buf quoted = { 0 }, answer = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
+		base_buf_clear(&quoted);
+		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
+		if (r >= 0)
+			r = fetch_sums(f, (const char *)quoted.data, false, &answer, err);
+		if (r >= 0)
+			r = fetch_rows(f, &answer, fetch_take_platform, err);
+	}
+	base_buf_release(&quoted);
+	base_buf_release(&answer);
+	return r;
+}
+
 /* @row takes the sums of all workloads together. */
 static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store_reader *r),
 		       struct base_err *err)
@@ -441,6 +460,30 @@ static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
 	return r;
 }
 
+/* Images may be on call paths alone. A file of paths that cannot be read is copied all the same. */
+static int name_callers(struct fetch *f, struct base_err *err)
+{
+	struct base_map seen = { 0 };
+	struct base_buf keys = { 0 };
+	struct profdb_callpaths *c;
+	int r = 0;
+
+	for (size_t i = 0; i < f->nr_parts && r >= 0; i++) {
+		const struct fetch_part *part = &f->parts[i];
+
+		if (strcmp(part->kind, "callpaths") != 0 ||
+		    profdb_callpaths_parse(part->bytes.data, part->bytes.len, &c, NULL) < 0)
+			continue;
+		r = fetch_list_callers(f, c, part->platform, &seen, &keys);
+		profdb_callpaths_free(c);
+	}
+	if (r >= 0)
+		r = fetch_callers(f, &keys, err);
+	base_map_release(&seen);
+	base_buf_release(&keys);
+	return r;
+}
+
 static int files(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
@@ -453,6 +496,8 @@ static int files(struct fetch *f, struct base_err *err)
 				    fetch_text(&f->where));
 	if (r >= 0)
 		r = fetch_ask(f, &sql, fetch_take_part, err);
+	if (r >= 0)
+		r = name_callers(f, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -524,7 +569,8 @@ static int gather(struct fetch *f, struct base_err *err)
 	case STORE_BY_ROUTINE:
 		return fetch_by_routine(f, err);
 	case STORE_BY_PLATFORM:
-		return by_platform(f, fetch_take_platform, err);
+		return f->w->nr_images ? by_platform_of_images(f, err)
+				       : by_platform(f, fetch_take_platform, err);
 	case STORE_BY_WORKLOAD:
 		return by_workload(f, err);
 	case STORE_FILES:

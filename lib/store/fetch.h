@@ -50,8 +50,9 @@ struct fetch_content {
 struct fetch {
 	struct store_server *s;
 	const struct store_want *w;
-	/* conditions of SQL: times and platforms; " AND …" of the others */
-	struct base_buf where, event, labels, images, routines;
+	/* conditions of SQL: times and platforms; " AND …" of the others; platforms alone */
+	struct base_buf where, event, labels, images, routines, platforms;
+	int64_t from, to; /* the times of @where, UTC seconds: @to is outside */
 	/* Events of the chosen rows: mean period, and part of the time that they were counted. */
 	struct profdb_event events[PROFDB_NR_EVENTS];
 	size_t nr_events;
@@ -60,6 +61,7 @@ struct fetch {
 	/* the name of all platforms that are added up, and that as SQL has it */
 	char fleet[48], quoted_fleet[52];
 	struct base_buf replicate; /* SQL: the number of a row's replicate; "": they are not told */
+	bool replicate_epochs;	   /* it differs within a machine */
 	struct fetch_replicates {
 		struct profdb_workloads *w;
 		int workload[STORE_REPLICATES]; /* number + 1 */
@@ -112,6 +114,14 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 /* Profiles whose routines have all samples at their first instruction. */
 int fetch_by_routine(struct fetch *f, struct base_err *err);
 
+/*
+ * The sums of an event, which is quoted: rows (event, platform, epoch, routine, samples), or without
+ * @routines the same without these; several may be of one. Only routines that the conditions name. Each event is asked for apart: a server adds up much faster
+ * where the key is one number. 0 or negative with @err.
+ */
+int fetch_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
+	       struct base_err *err);
+
 /* Makes the expression that numbers the replicates of rows (fetch_replicates.c). 0 or negative with
  * @err. */
 int fetch_find_replicates(struct fetch *f, struct base_err *err);
@@ -122,6 +132,12 @@ int fetch_replicates_add(struct fetch *f, struct fetch_profile *p, const char *t
 /* Sums by routine, and call paths of machines and epochs that are chosen by chance (fetch_paths.c).
  */
 int fetch_paths(struct fetch *f, struct base_err *err);
+/* The images of call paths of @platform, once each, where their symbols are not here yet: a caller
+ * may be any procedure of its image. 0 or -ENOMEM. */
+int fetch_list_callers(struct fetch *f, const struct profdb_callpaths *c, const char *platform,
+		       struct base_map *seen, struct base_buf *keys);
+/* Asks for these, which have no samples themselves. 0 or negative with @err. */
+int fetch_callers(struct fetch *f, const struct base_buf *keys, struct base_err *err);
 
 /* ---- conditions (fetch_where.c) ------------------------------------------------------------ */
 

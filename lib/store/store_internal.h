@@ -30,6 +30,22 @@ enum {
 	STORE_CONTENT_MAX = 256 << 20, /* bytes of a content */
 };
 
+/* ---- spans of time (sums.c) ------------------------------------------------------------------ */
+
+/* Seconds that a row of STORE_SUMS stands for, the longest first. */
+enum { STORE_NR_SPANS = 2 };
+extern const uint32_t store_spans[STORE_NR_SPANS];
+/* The number that stands for a row of STORE_TOTALS. Those of the rows that were added up give, added
+ * up themselves, the fingerprint of a row of STORE_SUMS. */
+#define STORE_PRINT "cityHash64(label, toUInt32(epoch), ver, samples)"
+/*
+ * Appends a question for (platform, b) of spans (b: UTC seconds) whose sums are not those of the
+ * rows there are. @totals, @sums: conditions of the rows that are compared; @final: " FINAL" where
+ * the totals may have older rows, or "". 0 or -ENOMEM.
+ */
+int store_sums_bad(struct base_buf *sql, uint32_t span, const char *totals, const char *sums,
+		   const char *final);
+
 /* ---- keys (key.c) -------------------------------------------------------------------------- */
 
 struct store_key {
@@ -42,6 +58,8 @@ struct store_key {
  * pseudo-image, which grows, of its machine's name and its file's.
  */
 void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out);
+/* The same of an image that call paths refer to, which tell no hash of code. */
+void store_ref_key(const struct profdb_image_ref *ref, const char *platform, struct store_key *out);
 /* The same of all but pseudo-images, which a batch is checked by. @text may be NULL. */
 void store_file_key(const char *kind, const struct base_id *id, const char *text, const char *path,
 		    struct store_key *out);

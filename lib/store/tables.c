@@ -96,6 +96,19 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.shard = "cityHash64(content)",
 		.mark = 4,
 	},
+	[STORE_SUMS] = {
+		.name = "sums",
+		.columns = COLUMNS{ { "event", "String", 0 }, { "span", "UInt32", 0 },
+				    { "epoch", "DateTime", 0 }, { "platform", "String", 0 },
+				    { "label", "String", 0 }, { "ver", "UInt64", 0 },
+				    { "print", "UInt64", 0 }, { "samples", "UInt64", 0 },
+				    { "r", "Array(UInt64)", 1 }, { "n", "Array(UInt64)", 1 }, { 0 } },
+		.order = "event, span, epoch, platform, label",
+		.partition = "toMonday(epoch)",
+		.shard = "cityHash64(platform)",
+		.keep_days = 400,
+		.mark = 64,
+	},
 };
 
 int store_columns(const struct store_table *t, struct base_buf *to)

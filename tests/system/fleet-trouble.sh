@@ -44,8 +44,29 @@ same()
 	for db; do
 		"$ship" -verify -db "$work/$db" -to "$store" >"$work/verified" || fail "$what: -verify: $(cat "$work/verified")"
 	done
+	by_routine "$what: by routine"
+	for _ in 1 2 3; do
+		"$ship" -quiet -sum -to "$store" 2>/dev/null &
+		other=$!
+		sleep 0.0$((RANDOM % 10))
+		kill -KILL $other 2>/dev/null || :
+		wait $other 2>/dev/null || :
+		other=
+	done
+	by_routine "$what: while sums were made"
+	"$ship" -quiet -sum -to "$store" || fail "$what: -sum"
+	by_routine "$what: with sums"
 	echo "$what: $(awk '{ s += $NF } END { print s }' "$work/should") samples in $(wc -l <"$work/should") counts are the same"
 }
+
+# by_routine WHAT: sums by routine, which are read from other rows, have the same samples for each event.
+by_routine()
+{
+	rm -rf "$work/got-sums"
+	"$fetch" -quiet -from "$store" -epoch all -detail routine -o "$work/got-sums"
+	[ "$(sums "$work/got-sums" | per_event)" = "$(per_event <"$work/should")" ] || fail "$1: other sums"
+}
+per_event() { awk '{ s[$(NF - 1)] += $NF } END { for (e in s) print e, s[e] }' | sort; }
 
 # refused WHAT WORDS COMMAND…: fails, and says so. A command that hangs is ended.
 refused()

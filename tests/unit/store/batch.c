@@ -33,7 +33,7 @@ static void test_back(void **state)
 	put_content(&b, "two");
 	assert_int_equal(store_batch_format(&b, &file), 0);
 	assert_int_equal(store_batch_parse(file.data, file.len, &again, NULL), 0);
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
 		assert_int_equal(again.rows[i].len, b.rows[i].len);
 	assert_memory_equal(again.rows[STORE_CONTENT].data, b.rows[STORE_CONTENT].data,
 			    b.rows[STORE_CONTENT].len);

@@ -45,7 +45,7 @@ static struct store_batch pack(const char *dir, struct profdb *db, const struct 
 	if (store_pack_epoch(p, SCRATCH_EPOCH, "box", how, &b, &err) < 0)
 		fail_msg("%s", err.text);
 	store_pack_close(p);
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
 		if (store_rows_check(&store_tables[i], b.rows[i].data, b.rows[i].len, NULL) < 0)
 			fail_msg("rows of %s are malformed", store_tables[i].name);
 	return b;
