@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A batch as a file: "DCPIBAT1", the SHA-256 of what follows, and that: compressed by zstd, for
+ * A batch as a file: "DCPIBAT2", the SHA-256 of what follows, and that: compressed by zstd, for
  * each table the length of its rows (8 bytes), then the rows. Batches of untrusted machines pass a
  * relay, so each row is checked before a server sees it.
  */
@@ -12,7 +12,7 @@
 
 #include "store_internal.h"
 
-static const char magic[] = "DCPIBAT1";
+static const char magic[] = "DCPIBAT2";
 enum { MAGIC = 8, SUM = 32, LEVEL = 3 };
 #define BATCH_MAX ((size_t)512 << 20)
 

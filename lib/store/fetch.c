@@ -151,7 +151,10 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 	return r;
 }
 
-#define PLACES "arrayConcat(off, far) AS place, arrayConcat(n, nfar) AS c"
+#define PLACES                                                                                     \
+	"arrayConcat(arrayMap((v1, v2) -> 65536 * v2 + v1, lo, hi), off, far) AS place, "              \
+	"arrayConcat(arrayMap((v1, v2) -> 256 * v2 + v1, nlo, nhi), n, nfar) AS c"
+#define PLACES_OF "off, n, lo, hi, nlo, nhi, far, nfar"
 
 static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
@@ -163,7 +166,7 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 		r = base_buf_printf(&sql, "SELECT event, image, label, %s, %s, place, sum(c) FROM ",
 				    fetch_counts_column(f), epoch_or_none(f));
 	if (r >= 0)
-		r = fetch_from(f, &sql, "prof FINAL", "event, image, label, off, far, n, nfar",
+		r = fetch_from(f, &sql, "prof FINAL", "event, image, label, " PLACES_OF,
 			       (const char *)where.data, PLACES);
 	if (r >= 0)
 		r = base_buf_printf(&sql, " GROUP BY event, image, label, place%s",
@@ -190,7 +193,7 @@ static int ask_counts(struct fetch *f, const char *event, const char *image, con
 				    "place, sum(c) FROM ",
 				    event, image, label, fetch_counts_column(f), epoch_or_none(f));
 	if (r >= 0)
-		r = fetch_from(f, &sql, "prof FINAL", "off, far, n, nfar", (const char *)where.data,
+		r = fetch_from(f, &sql, "prof FINAL", PLACES_OF, (const char *)where.data,
 			       PLACES);
 	if (r >= 0)
 		r = base_buf_printf(&sql, " GROUP BY place%s", fetch_counts_group(f));

@@ -176,8 +176,12 @@ int store_schema_check(struct store_server *s, char id[64], struct base_err *err
 
 /* ---- from one version to the next ------------------------------------------------------------ */
 
-/* Version 2 added the table of sums. Tables are made before a version's columns. */
-static const struct store_step steps[] = { { 0, STORE_PROF, NULL, NULL } };
+/* Version 2 also added a table, of sums. Tables are made before a version's columns. */
+static const struct store_step steps[] = {
+	{ 2, STORE_PROF, "lo", "Array(UInt16)" }, { 2, STORE_PROF, "hi", "Array(UInt16)" },
+	{ 2, STORE_PROF, "nlo", "Array(UInt8)" }, { 2, STORE_PROF, "nhi", "Array(UInt8)" },
+	{ 0, STORE_PROF, NULL, NULL },
+};
 
 /* A column that is there is not added, as a migration may be cut, or be made by another server.
  * (ClickHouse 18 has no ADD COLUMN IF NOT EXISTS.) */

@@ -32,6 +32,15 @@ struct image;
 /* An image's symbols, as its row ends with them: names, offsets, lengths. @img NULL: none. */
 int store_put_symbols(struct base_buf *row, struct image *img);
 
+/* Offsets and counts, as a row of STORE_PROF ends with them. Zero-initialize. */
+struct store_offsets {
+	struct base_buf lo, hi, nlo, nhi, far, nfar;
+	uint64_t nr, nr_far;
+};
+int store_offsets_add(struct store_offsets *x, uint64_t off, uint64_t count);
+int store_offsets_put(const struct store_offsets *x, struct base_buf *row);
+void store_offsets_release(struct store_offsets *x);
+
 /* Reads values again. After the first that is not there everything is 0 or empty, and @bad set. */
 struct store_reader {
 	const uint8_t *at, *end;
