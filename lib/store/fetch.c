@@ -151,23 +151,22 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 	return r;
 }
 
-#define PLACES                                                                                     \
-	"arrayConcat(arrayMap((v1, v2) -> 65536 * v2 + v1, lo, hi), off, far) AS place, "              \
-	"arrayConcat(arrayMap((v1, v2) -> 256 * v2 + v1, nlo, nhi), n, nfar) AS c"
-#define PLACES_OF "off, n, lo, hi, nlo, nhi, far, nfar"
-
 static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
-	struct base_buf sql = { 0 }, where = { 0 };
+	const struct store_source *source = &store_sources[STORE_BY_PLACE];
+	struct base_buf sql = { 0 }, where = { 0 }, columns = { 0 };
 	int r = base_buf_printf(&where, "%s%s%s%s", fetch_text(&f->where), fetch_text(&f->event),
 				fetch_text(&f->labels), fetch_text(&f->images));
+
+	if (r >= 0)
+		r = base_buf_printf(&columns, "event, image, label, %s", source->columns);
 
 	if (r >= 0)
 		r = base_buf_printf(&sql, "SELECT event, image, label, %s, %s, place, sum(c) FROM ",
 				    fetch_counts_column(f), epoch_or_none(f));
 	if (r >= 0)
-		r = fetch_from(f, &sql, "prof FINAL", "event, image, label, " PLACES_OF,
-			       (const char *)where.data, PLACES);
+		r = fetch_from(f, &sql, "prof FINAL", (const char *)columns.data,
+			       (const char *)where.data, source->arrays);
 	if (r >= 0)
 		r = base_buf_printf(&sql, " GROUP BY event, image, label, place%s",
 				    fetch_counts_group(f));
@@ -175,6 +174,7 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 		r = fetch_ask(f, &sql, fetch_take_count, err);
 	base_buf_release(&sql);
 	base_buf_release(&where);
+	base_buf_release(&columns);
 	return r;
 }
 
@@ -182,25 +182,29 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
 		      struct base_err *err)
 {
-	struct base_buf sql = { 0 }, where = { 0 };
-	int r = base_buf_printf(
-		&where, "event = %s AND image = toFixedString(%s, 16) AND label = %s AND %s", event,
-		image, label, fetch_text(&f->where));
+	struct base_buf which = { 0 }, columns = { 0 }, answer = { 0 };
+	int r = base_buf_printf(&which,
+				"event = %s AND image = toFixedString(%s, 16) AND label = %s",
+				event, image, label);
 
 	if (r >= 0)
-		r = base_buf_printf(&sql,
-				    "SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, "
-				    "place, sum(c) FROM ",
-				    event, image, label, fetch_counts_column(f), epoch_or_none(f));
+		r = base_buf_printf(&columns, "%s AS e, toFixedString(%s, 16) AS i, %s AS l, %s",
+				    event, image, label, fetch_counts_column(f));
+	if (r >= 0) {
+		const struct fetch_sums q = { .source = &store_sources[STORE_BY_PLACE],
+					      .which = (const char *)which.data,
+					      .columns = (const char *)columns.data,
+					      .numbers = "",
+					      .apart = true,
+					      .no_epoch = true };
+
+		r = fetch_ask_sums(f, &q, &answer, err);
+	}
 	if (r >= 0)
-		r = fetch_from(f, &sql, "prof FINAL", PLACES_OF, (const char *)where.data,
-			       PLACES);
-	if (r >= 0)
-		r = base_buf_printf(&sql, " GROUP BY place%s", fetch_counts_group(f));
-	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_count, err);
-	base_buf_release(&sql);
-	base_buf_release(&where);
+		r = fetch_rows(f, &answer, fetch_take_count, err);
+	base_buf_release(&which);
+	base_buf_release(&columns);
+	base_buf_release(&answer);
 	return r;
 }
 
@@ -373,18 +377,14 @@ static int by_offset(struct fetch *f, struct base_err *err)
 /* Samples of chosen images: those of their routines. */
 static int by_platform_of_images(struct fetch *f, struct base_err *err)
 {
-	struct base_buf quoted = { 0 }, answer = { 0 };
+	struct base_buf answer = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
-		base_buf_clear(&quoted);
-		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
-		if (r >= 0)
-			r = fetch_sums(f, (const char *)quoted.data, false, &answer, err);
+		r = fetch_event_sums(f, f->events[i].name, false, &answer, err);
 		if (r >= 0)
 			r = fetch_rows(f, &answer, fetch_take_platform, err);
 	}
-	base_buf_release(&quoted);
 	base_buf_release(&answer);
 	return r;
 }
@@ -401,7 +401,7 @@ static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store
 				"ORDER BY nr DESC",
 				fetch_platform_column(f), epoch_column(f),
 				part ? "sum(c)" : "sum(samples)",
-				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
+				part ? " ARRAY JOIN r AS place, n AS c" : "", fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
 				fetch_text(&f->routines), fetch_group_more(f));
 

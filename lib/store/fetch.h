@@ -114,13 +114,26 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 /* Profiles whose routines have all samples at their first instruction. */
 int fetch_by_routine(struct fetch *f, struct base_err *err);
 
+/* A question for sums of rows that are alike in all but their epoch and machine (fetch_sums.c). */
+struct fetch_sums {
+	const struct store_source *source;
+	const char *which;   /* a condition that is true of these rows */
+	const char *columns; /* what the answer's rows begin with */
+	const char *numbers; /* " AND place …": those that are meant, or "" */
+	bool apart;	     /* the answer has a sum for each number */
+	bool no_epoch;	     /* the answer has 0 in place of the first epoch */
+};
 /*
- * The sums of an event, which is quoted: rows (event, platform, epoch, routine, samples), or without
- * @routines the same without these; several may be of one. Only routines that the conditions name. Each event is asked for apart: a server adds up much faster
- * where the key is one number. 0 or negative with @err.
+ * Rows (columns, epoch, number where they are apart, samples); a number may have several. Each
+ * event and image is asked for apart: a server adds up much faster where the key is one number.
+ * 0 or negative with @err.
  */
-int fetch_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
-	       struct base_err *err);
+int fetch_ask_sums(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
+		   struct base_err *err);
+/* The same of an event's routines: rows (event, platform, epoch, routine, samples), without
+ * @routines not apart. */
+int fetch_event_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
+		     struct base_err *err);
 
 /* Makes the expression that numbers the replicates of rows (fetch_replicates.c). 0 or negative with
  * @err. */

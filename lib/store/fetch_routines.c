@@ -11,16 +11,10 @@ enum { NUMBERS_AT_ONCE = 8000 };
 static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS],
 			  struct base_err *err)
 {
-	struct base_buf quoted = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
-		base_buf_clear(&quoted);
-		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
-		if (r >= 0)
-			r = fetch_sums(f, (const char *)quoted.data, true, &totals[i], err);
-	}
-	base_buf_release(&quoted);
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++)
+		r = fetch_event_sums(f, f->events[i].name, true, &totals[i], err);
 	return r;
 }
 

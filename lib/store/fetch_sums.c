@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sums by routine of one event. Of whole days, and of whole parts of a day, the store has rows
- * that were added up before (sums.c); they are read where they are of the rows that the store has
+ * Sums by routine of one event, or by offset of one image. Of whole days, and of whole parts of a
+ * day, the store has rows that were added up before (sums.c); they are read where they are of the rows that the store has
  * now. The rest of the time, and machines that have no such rows, are read hour by hour.
  */
 #include <errno.h>
@@ -21,17 +21,16 @@ struct facts {
 	uint64_t samples, print;
 };
 
-static int ask_facts(struct fetch *f, const char *event, bool final, struct facts *out,
+static int ask_facts(struct fetch *f, const struct fetch_sums *q, bool final, struct facts *out,
 		     struct base_err *err)
 {
 	struct base_buf sql = { 0 }, answer = { 0 };
 	struct store_reader reader;
 	int r = base_buf_printf(&sql,
 				"SELECT toUInt32(min(epoch)), toUInt32(max(epoch)), sum(samples), "
-				"sum(" STORE_PRINT ") FROM totals%s WHERE event = %s AND %s%s "
-				"FORMAT RowBinary",
-				final ? " FINAL" : "", event, fetch_text(&f->where),
-				fetch_text(&f->labels));
+				"sum(%s) FROM %s%s WHERE %s AND %s FORMAT RowBinary",
+				q->source->print, q->source->hours, final ? " FINAL" : "", q->which,
+				fetch_text(&f->where));
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, &answer, err);
@@ -56,16 +55,15 @@ struct ranges {
 	size_t nr, cap;
 };
 
-/* The rows of one table that are read. */
+/* The rows of one table that are read: of hours, or of sums. */
 struct piece {
-	const char *table;
+	bool sums;
 	struct base_buf where;
 };
 
 struct plan {
-	const char *event;   /* quoted */
+	const struct fetch_sums *q;
 	const char *final;   /* " FINAL" where the hours' rows need it */
-	bool routines;	     /* as fetch_sums has it */
 	struct ranges left;  /* times that no piece has yet */
 	struct base_buf lag; /* " OR (platform, …) IN (…)": machines that lack rows of sums */
 	size_t nr_apart;
@@ -155,16 +153,14 @@ static int ask_bad(struct fetch *f, const struct plan *p, uint32_t span, const s
 		   struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf where = { 0 }, bad = { 0 }, sql = { 0 };
-	int r = base_buf_printf(&where, "event = %s AND ", p->event);
+	int r = base_buf_printf(&where, "%s AND ", p->q->which);
 
 	if (r >= 0)
 		r = print_ranges(&where, whole, "");
 	if (r >= 0)
-		r = base_buf_printf(&where, "%s%s", fetch_text(&f->platforms),
-				    fetch_text(&f->labels));
+		r = base_buf_printf(&where, "%s", fetch_text(&f->platforms));
 	if (r >= 0)
-		r = store_sums_bad(&bad, span, (const char *)where.data, (const char *)where.data,
-				   p->final);
+		r = store_sums_bad(&bad, p->q->source, span, (const char *)where.data, p->final);
 	if (r >= 0)
 		r = base_buf_printf(&sql,
 				    "SELECT b, count(), groupArray(%d)(platform) FROM (%s) "
@@ -241,14 +237,13 @@ static int add_span_piece(struct fetch *f, struct plan *p, uint32_t span,
 {
 	struct piece *piece = &p->pieces[p->nr++];
 	struct base_buf *where = &piece->where;
-	int r = base_buf_printf(where, "event = %s AND span = %u AND ", p->event, span);
+	int r = base_buf_printf(where, "%s AND span = %u AND ", p->q->which, span);
 
-	piece->table = "sums";
+	piece->sums = true;
 	if (r >= 0)
 		r = print_ranges(where, whole, "");
 	if (r >= 0)
-		r = base_buf_printf(where, "%s%s", fetch_text(&f->platforms),
-				    fetch_text(&f->labels));
+		r = base_buf_printf(where, "%s", fetch_text(&f->platforms));
 	if (r < 0 || !list->len)
 		return r;
 	r = base_buf_printf(where, " AND (platform, toUInt32(epoch)) NOT IN (%s)",
@@ -292,17 +287,14 @@ static int plan_span(struct fetch *f, struct plan *p, uint32_t span, struct base
 static int add_hours(struct fetch *f, struct plan *p)
 {
 	struct piece *piece = &p->pieces[p->nr++];
-	int r = base_buf_printf(&piece->where, "event = %s AND ", p->event);
+	int r = base_buf_printf(&piece->where, "%s AND ", p->q->which);
 
-	piece->table = "totals";
 	if (r >= 0 && p->nr > 1)
 		r = print_ranges(&piece->where, &p->left, fetch_text(&p->lag));
-	else if (r >= 0)
-		r = base_buf_printf(&piece->where, "%s", fetch_text(&f->where));
-	return r < 0 ? r
-		     : base_buf_printf(&piece->where, "%s%s",
-				       p->nr > 1 ? fetch_text(&f->platforms) : "",
-				       fetch_text(&f->labels));
+	if (r >= 0)
+		r = base_buf_printf(&piece->where, "%s",
+				    fetch_text(p->nr > 1 ? &f->platforms : &f->where));
+	return r;
 }
 
 /* @spans: rows of sums may be read; else the hours are read alone. */
@@ -320,6 +312,11 @@ static int make_plan(struct fetch *f, struct plan *p, const struct facts *facts,
 
 /* ---- reading them ---------------------------------------------------------------------------- */
 
+static const char *table_of(const struct plan *p, const struct piece *piece)
+{
+	return piece->sums ? p->q->source->sums : p->q->source->hours;
+}
+
 /* The samples that the pieces have, before their arrays are read. */
 static int ask_samples(struct fetch *f, const struct plan *p, const char *final, uint64_t *out,
 		       struct base_err *err)
@@ -333,7 +330,7 @@ static int ask_samples(struct fetch *f, const struct plan *p, const char *final,
 
 		base_buf_clear(&sql);
 		r = base_buf_printf(&sql, "SELECT sum(samples) FROM %s%s WHERE %s FORMAT RowBinary",
-				    p->pieces[i].table, final,
+				    table_of(p, &p->pieces[i]), final,
 				    (const char *)p->pieces[i].where.data);
 		if (r >= 0)
 			r = store_ask(f->s, (const char *)sql.data, &answer, err);
@@ -349,34 +346,34 @@ static int ask_samples(struct fetch *f, const struct plan *p, const char *final,
 static int add_columns(struct fetch *f, const struct plan *p, const struct facts *facts,
 		       struct base_buf *sql)
 {
-	int r = base_buf_printf(sql, "SELECT %s AS e, %s, ", p->event, fetch_counts_column(f));
+	int r = base_buf_printf(sql, "SELECT %s, ", p->q->columns);
 
 	if (r >= 0 && f->w->by_epoch)
 		r = base_buf_printf(sql, "toUInt32(epoch)");
 	else if (r >= 0)
-		r = base_buf_printf(sql, "toUInt32(%u)", facts->first);
-	return r < 0 ? r : base_buf_printf(sql, "%s, sum(c) FROM ", p->routines ? ", rr" : "");
+		r = base_buf_printf(sql, "toUInt32(%u)", p->q->no_epoch ? 0 : facts->first);
+	return r < 0 ? r : base_buf_printf(sql, "%s, sum(c) FROM ", p->q->apart ? ", place" : "");
 }
 
 static int ask_piece(struct fetch *f, const struct plan *p, const struct piece *piece,
 		     const struct facts *facts, const char *final, struct base_buf *answer,
 		     struct base_err *err)
 {
+	const struct store_source *source = p->q->source;
 	const char *group = fetch_counts_group(f); /* of platforms it is never empty */
 	struct base_buf sql = { 0 };
 	char table[32];
 	int r = add_columns(f, p, facts, &sql);
 
-	group += p->routines ? 0 : strlen(", ");
-
-	snprintf(table, sizeof(table), "%s%s", piece->table, final);
+	group += p->q->apart ? 0 : strlen(", ");
+	snprintf(table, sizeof(table), "%s%s", table_of(p, piece), final);
 	if (r >= 0)
-		r = fetch_from(f, &sql, table, "r, n", (const char *)piece->where.data,
-			       "r AS rr, n AS c");
+		r = fetch_from(f, &sql, table, piece->sums ? source->sums_columns : source->columns,
+			       (const char *)piece->where.data,
+			       piece->sums ? source->sums_arrays : source->arrays);
 	if (r >= 0)
-		r = base_buf_printf(&sql, "%s GROUP BY %s%s ORDER BY sum(c) DESC%s FORMAT RowBinary",
-				    fetch_text(&f->routines), p->routines ? "rr" : "", group,
-				    p->routines ? ", rr" : "");
+		r = base_buf_printf(&sql, "%s GROUP BY %s%s FORMAT RowBinary", p->q->numbers,
+				    p->q->apart ? "place" : "", group);
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, answer, err);
 	base_buf_release(&sql);
@@ -405,18 +402,18 @@ static int ask_pieces(struct fetch *f, const struct plan *p, const struct facts 
  * sum is that which they have with FINAL. Rows may come between the questions: 1 where what was
  * read is what there was before and after it, 0 where it is to be read again.
  */
-static int try(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
+static int try(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
 	       struct base_err *err)
 {
-	struct plan p = { .event = event, .final = "", .routines = routines };
+	struct plan p = { .q = q, .final = "" };
 	bool spans = !f->w->by_epoch && !f->replicate_epochs;
 	struct facts facts, plain = { 0 }, after;
 	uint64_t samples = 0;
 	bool once = false, alone = false;
-	int r = ask_facts(f, event, true, &facts, err);
+	int r = ask_facts(f, q, true, &facts, err);
 
 	if (r >= 0)
-		r = ask_facts(f, event, false, &plain, err);
+		r = ask_facts(f, q, false, &plain, err);
 	if (r >= 0 && plain.samples != facts.samples)
 		p.final = " FINAL";
 	if (r >= 0)
@@ -426,11 +423,11 @@ static int try(struct fetch *f, const char *event, bool routines, struct base_bu
 	once = samples == facts.samples;
 	if (r >= 0 && !once)
 		r = ask_samples(f, &p, " FINAL", &samples, err);
-	alone = !once && p.nr == 1 && strcmp(p.pieces[0].table, "totals") == 0;
+	alone = !once && p.nr == 1 && !p.pieces[0].sums;
 	if (r >= 0 && (alone || samples == facts.samples))
 		r = ask_pieces(f, &p, &facts, once ? "" : " FINAL", answer, err);
 	if (r >= 0)
-		r = ask_facts(f, event, false, &after, err);
+		r = ask_facts(f, q, false, &after, err);
 	plan_release(&p);
 	if (r < 0)
 		return r;
@@ -438,12 +435,12 @@ static int try(struct fetch *f, const char *event, bool routines, struct base_bu
 }
 
 /* One statement that reads the hours with FINAL is right whatever comes meanwhile. */
-static int ask_final(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
+static int ask_final(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
 		     struct base_err *err)
 {
-	struct plan p = { .event = event, .final = " FINAL", .routines = routines };
+	struct plan p = { .q = q, .final = " FINAL" };
 	struct facts facts;
-	int r = ask_facts(f, event, true, &facts, err);
+	int r = ask_facts(f, q, true, &facts, err);
 
 	if (r >= 0)
 		r = make_plan(f, &p, &facts, false, err);
@@ -453,12 +450,39 @@ static int ask_final(struct fetch *f, const char *event, bool routines, struct b
 	return r;
 }
 
-int fetch_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
-	       struct base_err *err)
+int fetch_ask_sums(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
+		   struct base_err *err)
 {
 	int r = 0;
 
 	for (int i = 0; i < TRIES && r == 0; i++)
-		r = try(f, event, routines, answer, err);
-	return r < 0 ? r : r ? 0 : ask_final(f, event, routines, answer, err);
+		r = try(f, q, answer, err);
+	return r < 0 ? r : r ? 0 : ask_final(f, q, answer, err);
+}
+
+int fetch_event_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
+		     struct base_err *err)
+{
+	struct base_buf quoted = { 0 }, which = { 0 }, columns = { 0 };
+	int r = store_quote(&quoted, event, strlen(event));
+
+	if (r >= 0)
+		r = base_buf_printf(&which, "event = %s%s", (const char *)quoted.data,
+				    fetch_text(&f->labels));
+	if (r >= 0)
+		r = base_buf_printf(&columns, "%s AS e, %s", (const char *)quoted.data,
+				    fetch_counts_column(f));
+	if (r >= 0) {
+		const struct fetch_sums q = { .source = &store_sources[STORE_BY_NUMBER],
+					      .which = (const char *)which.data,
+					      .columns = (const char *)columns.data,
+					      .numbers = fetch_text(&f->routines),
+					      .apart = routines };
+
+		r = fetch_ask_sums(f, &q, answer, err);
+	}
+	base_buf_release(&quoted);
+	base_buf_release(&which);
+	base_buf_release(&columns);
+	return r;
 }

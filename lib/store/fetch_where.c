@@ -238,7 +238,7 @@ static int make_images(struct fetch *f, struct base_err *err)
 	r = add_images(f, err);
 	if (r >= 0)
 		r = base_buf_printf(&f->routines,
-				    " AND rr GLOBAL IN (SELECT r FROM routine WHERE 1%s)",
+				    " AND place GLOBAL IN (SELECT r FROM routine WHERE 1%s)",
 				    (const char *)f->images.data);
 	return r;
 }

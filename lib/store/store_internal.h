@@ -35,16 +35,26 @@ enum {
 /* Seconds that a row of STORE_SUMS stands for, the longest first. */
 enum { STORE_NR_SPANS = 2 };
 extern const uint32_t store_spans[STORE_NR_SPANS];
-/* The number that stands for a row of STORE_TOTALS. Those of the rows that were added up give, added
- * up themselves, the fingerprint of a row of STORE_SUMS. */
-#define STORE_PRINT "cityHash64(label, toUInt32(epoch), ver, samples)"
+/* Rows of hours that are added up, and the table of their sums. */
+struct store_source {
+	const char *hours, *sums;
+	/* The number that stands for a row of hours. Those of the rows that were added up give,
+	 * added up themselves, the fingerprint of their sums. */
+	const char *print;
+	const char *key; /* "image, " where sums are of an image, or "" */
+	/* Numbers and counts, as arrays of 64 bits: of hours, of sums; and the columns for that. */
+	const char *arrays, *sums_arrays, *columns, *sums_columns;
+};
+enum { STORE_BY_NUMBER, STORE_BY_PLACE, STORE_NR_SOURCES };
+extern const struct store_source store_sources[STORE_NR_SOURCES];
 /*
  * Appends a question for (platform, b) of spans (b: UTC seconds) whose sums are not those of the
- * rows there are. @totals, @sums: conditions of the rows that are compared; @final: " FINAL" where
- * the totals may have older rows, or "". 0 or -ENOMEM.
+ * rows there are, with the source's key before it. @which: a condition of the rows that are
+ * compared, true of hours and of sums; @final: " FINAL" where hours may have older rows, or "".
+ * 0 or -ENOMEM.
  */
-int store_sums_bad(struct base_buf *sql, uint32_t span, const char *totals, const char *sums,
-		   const char *final);
+int store_sums_bad(struct base_buf *sql, const struct store_source *source, uint32_t span,
+		   const char *which, const char *final);
 
 /* ---- keys (key.c) -------------------------------------------------------------------------- */
 

@@ -112,6 +112,22 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.keep_days = 400,
 		.mark = 64,
 	},
+	[STORE_PROFSUMS] = {
+		.name = "profsums",
+		.columns = COLUMNS{ { "event", "String", 0 }, { "image", "FixedString(16)", 0 },
+				    { "span", "UInt32", 0 }, { "epoch", "DateTime", 0 },
+				    { "platform", "String", 0 }, { "label", "String", 0 },
+				    { "ver", "UInt64", 0 }, { "print", "UInt64", 0 },
+				    { "samples", "UInt64", 0 }, { "lo", "Array(UInt16)", 2 },
+				    { "hi", "Array(UInt16)", 2 }, { "nlo", "Array(UInt8)", 2 },
+				    { "nhi", "Array(UInt8)", 2 }, { "far", "Array(UInt64)", 3 },
+				    { "nfar", "Array(UInt64)", 3 }, { 0 } },
+		.order = "event, image, span, epoch, platform, label",
+		.partition = "toDate(epoch)",
+		.shard = "cityHash64(image)",
+		.keep_days = 30,
+		.mark = 256,
+	},
 };
 
 int store_columns(const struct store_table *t, struct base_buf *to)

@@ -39,7 +39,7 @@ replicated()
 	local i t tries
 	for i in 0 1 2 3; do
 		[ -n "${fleet_pid[i]}" ] && [ -n "${fleet_pid[i ^ 1]}" ] || continue
-		for t in prof totals work part image routine content sums; do
+		for t in prof totals work part image routine content sums profsums; do
 			tries=0
 			# A server that has just started refuses this.
 			until fleet_ask $i "SYSTEM SYNC REPLICA dcpi.${t}_here" 2>"$work/refusal"; do

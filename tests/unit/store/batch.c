@@ -82,9 +82,9 @@ static void test_bad(void **state)
 	memcpy(copy, file.data, file.len);
 	for (size_t cut = 0; cut < file.len; cut++)
 		check_refused(copy, cut, cut < 40 ? -DCPI_EFORMAT : -DCPI_ECHECKSUM);
-	copy[7] = '2';
+	copy[7] = '3';
 	check_refused(copy, file.len, -DCPI_EVERSION);
-	copy[7] = '1';
+	copy[7] = '2';
 	copy[file.len - 1] ^= 1;
 	check_refused(copy, file.len, -DCPI_ECHECKSUM);
 	copy[0] = 'X';
