@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sums by routine of one event, or by offset of one image. Of whole days, and of whole parts of a
- * day, the store has rows that were added up before (sums.c); they are read where they are of the rows that the store has
- * now. The rest of the time, and machines that have no such rows, are read hour by hour.
+ * day, the store has rows that were added up before (sums.c); they are read where they are of the
+ * rows that the store has now. The rest of the time, and machines that have no such rows, are read
+ * hour by hour.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ enum { TRIES = 3 };
 struct facts {
 	uint32_t first, last; /* epochs */
 	uint64_t samples, print;
+	bool once; /* no row is an older one of another */
 };
 
 static int ask_facts(struct fetch *f, const struct fetch_sums *q, bool final, struct facts *out,
@@ -28,9 +30,10 @@ static int ask_facts(struct fetch *f, const struct fetch_sums *q, bool final, st
 	struct store_reader reader;
 	int r = base_buf_printf(&sql,
 				"SELECT toUInt32(min(epoch)), toUInt32(max(epoch)), sum(samples), "
-				"sum(%s) FROM %s%s WHERE %s AND %s FORMAT RowBinary",
-				q->source->print, q->source->hours, final ? " FINAL" : "", q->which,
-				fetch_text(&f->where));
+				"sum(%s), count() = uniqExact(%s) FROM %s%s WHERE %s AND %s "
+				"FORMAT RowBinary",
+				q->source->print, q->source->own, q->source->hours,
+				final ? " FINAL" : "", q->which, fetch_text(&f->where));
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, &answer, err);
@@ -39,6 +42,7 @@ static int ask_facts(struct fetch *f, const struct fetch_sums *q, bool final, st
 	out->last = (uint32_t)store_get_number(&reader, 4);
 	out->samples = store_get_number(&reader, 8);
 	out->print = store_get_number(&reader, 8);
+	out->once = store_get_number(&reader, 1);
 	base_buf_release(&sql);
 	base_buf_release(&answer);
 	return r;
@@ -95,8 +99,7 @@ static int print_ranges(struct base_buf *sql, const struct ranges *ranges, const
 	int r = base_buf_printf(sql, "(");
 
 	for (size_t i = 0; i < ranges->nr && r >= 0; i++)
-		r = base_buf_printf(sql,
-				    "%sepoch >= toDateTime(%lld) AND epoch < toDateTime(%lld)",
+		r = base_buf_printf(sql, "%sepoch >= toDateTime(%lld) AND epoch < toDateTime(%lld)",
 				    i ? " OR " : "", (long long)ranges->v[i].from,
 				    (long long)ranges->v[i].to);
 	if (r >= 0 && !ranges->nr)
@@ -220,8 +223,7 @@ static int take_bad(struct plan *p, struct store_reader *reader, uint32_t span,
 	int r = print_apart(reader, told, begin, &names);
 
 	if (r >= 0 && apart)
-		r = base_buf_printf(list, "%s%s", list->len ? ", " : "",
-				    (const char *)names.data);
+		r = base_buf_printf(list, "%s%s", list->len ? ", " : "", (const char *)names.data);
 	else if (r >= 0)
 		r = take_out(whole, begin, span);
 	if (r >= 0 && !apart)
@@ -398,8 +400,8 @@ static int ask_pieces(struct fetch *f, const struct plan *p, const struct facts 
 }
 
 /*
- * FINAL costs as much again and is left out where no row has an older one: as long as the rows' own
- * sum is that which they have with FINAL. Rows may come between the questions: 1 where what was
+ * FINAL costs as much again and is left out where the rows' own sum is that which they have with
+ * FINAL: no row has an older one then. Rows may come between the questions: 1 where what was
  * read is what there was before and after it, 0 where it is to be read again.
  */
 static int try(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
@@ -407,15 +409,16 @@ static int try(struct fetch *f, const struct fetch_sums *q, struct base_buf *ans
 {
 	struct plan p = { .q = q, .final = "" };
 	bool spans = !f->w->by_epoch && !f->replicate_epochs;
-	struct facts facts, plain = { 0 }, after;
+	struct facts plain, facts, after;
 	uint64_t samples = 0;
 	bool once = false, alone = false;
-	int r = ask_facts(f, q, true, &facts, err);
+	int r = ask_facts(f, q, false, &plain, err);
 
-	if (r >= 0)
-		r = ask_facts(f, q, false, &plain, err);
-	if (r >= 0 && plain.samples != facts.samples)
+	facts = plain;
+	if (r >= 0 && !plain.once) {
 		p.final = " FINAL";
+		r = ask_facts(f, q, true, &facts, err);
+	}
 	if (r >= 0)
 		r = make_plan(f, &p, &facts, spans, err);
 	if (r >= 0)

@@ -267,15 +267,15 @@ static int refused(struct store_server *s, long status, struct base_err *err)
  * The address of a request: settings, and the statement where rows are the body. Rows that are
  * taken are in the tables of all shards then: by default a server would only promise to send them.
  */
-static int make_address(struct store_server *s, const char *sql, bool writes, struct base_buf *to)
+static int make_address(struct store_server *s, const char *sql, struct base_buf *to)
 {
 	char *escaped = sql ? curl_easy_escape(s->curl, sql, 0) : NULL;
 	int r = sql && !escaped ? -ENOMEM : 0;
 
 	if (r >= 0)
-		r = base_buf_printf(to, "%s?database=%s&wait_end_of_query=1%s%s%s", s->url.server,
-				    s->url.database, writes ? "&insert_distributed_sync=1" : "",
-				    sql ? "&query=" : "", sql ? escaped : "");
+		r = base_buf_printf(to, "%s?database=%s&wait_end_of_query=1%s%s", s->url.server,
+				    s->url.database, sql ? "&insert_distributed_sync=1&query=" : "",
+				    sql ? escaped : "");
 	curl_free(escaped);
 	return r;
 }
@@ -327,12 +327,12 @@ static int perform(struct store_server *s, struct base_err *err)
 	return status == 200 ? 0 : refused(s, status, err);
 }
 
-static int request(struct store_server *s, const char *sql, bool writes, const void *body,
-		   size_t len, struct base_err *err)
+static int request(struct store_server *s, const char *sql, const void *body, size_t len,
+		   struct base_err *err)
 {
 	struct base_buf address = { 0 };
 	struct curl_slist *heads = curl_slist_append(NULL, "Expect:");
-	int r = heads ? make_address(s, sql, writes, &address) : -ENOMEM;
+	int r = heads ? make_address(s, sql, &address) : -ENOMEM;
 
 	if (r >= 0) {
 		curl_easy_setopt(s->curl, CURLOPT_URL, (const char *)address.data);
@@ -349,7 +349,7 @@ static int request(struct store_server *s, const char *sql, bool writes, const v
 
 int store_ask(struct store_server *s, const char *sql, struct base_buf *out, struct base_err *err)
 {
-	int r = request(s, NULL, false, sql, strlen(sql), err);
+	int r = request(s, NULL, sql, strlen(sql), err);
 
 	if (r >= 0) {
 		base_buf_release(out);
@@ -361,7 +361,7 @@ int store_ask(struct store_server *s, const char *sql, struct base_buf *out, str
 
 int store_do(struct store_server *s, const char *sql, struct base_err *err)
 {
-	return request(s, NULL, true, sql, strlen(sql), err);
+	return request(s, NULL, sql, strlen(sql), err);
 }
 
 /* A slow line has a second for each 16 KiB, beside the usual time; a server that neither takes nor
@@ -372,7 +372,7 @@ static int insert_rows(struct store_server *s, const char *sql, const struct bas
 	int r;
 
 	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, s->timeout_ms + (long)(rows->len / 16));
-	r = request(s, sql, true, rows->data, rows->len, err);
+	r = request(s, sql, rows->data, rows->len, err);
 	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, s->timeout_ms);
 	return r;
 }

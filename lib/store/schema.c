@@ -178,8 +178,10 @@ int store_schema_check(struct store_server *s, char id[64], struct base_err *err
 
 /* Version 2 also added a table, of sums. Tables are made before a version's columns. */
 static const struct store_step steps[] = {
-	{ 2, STORE_PROF, "lo", "Array(UInt16)" }, { 2, STORE_PROF, "hi", "Array(UInt16)" },
-	{ 2, STORE_PROF, "nlo", "Array(UInt8)" }, { 2, STORE_PROF, "nhi", "Array(UInt8)" },
+	{ 2, STORE_PROF, "lo", "Array(UInt16)" },
+	{ 2, STORE_PROF, "hi", "Array(UInt16)" },
+	{ 2, STORE_PROF, "nlo", "Array(UInt8)" },
+	{ 2, STORE_PROF, "nhi", "Array(UInt8)" },
 	{ 0, STORE_PROF, NULL, NULL },
 };
 

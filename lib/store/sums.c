@@ -4,6 +4,7 @@
  * questions about many hours read few rows. The rows of sums are copies: nothing is known from them
  * alone.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ const struct store_source store_sources[STORE_NR_SOURCES] = {
 	[STORE_BY_NUMBER] = { .hours = "totals",
 			      .sums = "sums",
 			      .print = "cityHash64(label, toUInt32(epoch), ver, samples)",
+			      .own = "label, platform, epoch",
+			      .own_text = "toString(toUInt32(epoch))",
 			      .key = "",
 			      .arrays = "r AS place, n AS c",
 			      .sums_arrays = "r AS place, n AS c",
@@ -27,6 +30,8 @@ const struct store_source store_sources[STORE_NR_SOURCES] = {
 	[STORE_BY_PLACE] = { .hours = "prof",
 			     .sums = "profsums",
 			     .print = "cityHash64(file, label, toUInt32(epoch), ver, samples)",
+			     .own = "file, platform, epoch",
+			     .own_text = "concat(file, '/', toString(toUInt32(epoch)))",
 			     .key = "image, ",
 			     .arrays = "arrayConcat(" PLACES ", off, far) AS place, "
 				       "arrayConcat(" COUNTS ", n, nfar) AS c",
@@ -72,9 +77,10 @@ struct sum {
 
 static uint64_t number_at(const uint8_t *values, size_t i)
 {
-	struct store_reader r = { values + 8 * i, values + 8 * i + 8, false };
+	uint64_t v;
 
-	return store_get_number(&r, 8);
+	memcpy(&v, values + 8 * i, sizeof(v));
+	return le64toh(v);
 }
 
 /* Adds @nr counts whose numbers ascend. */
@@ -139,11 +145,14 @@ struct summing {
 	struct sum *v;
 	size_t nr, cap;
 	struct base_map by_key; /* index + 1 */
+	struct base_map seen;	/* rows that were added up */
+	bool twice;		/* one of them has an older one */
 	struct base_buf out;	/* rows that are to be inserted */
 	struct base_err *err;
 };
 
-/* An answer has some hundred megabytes at most, and a question's text less than ClickHouse takes. */
+/* An answer has some hundred megabytes at most, and a question's text less than ClickHouse takes.
+ */
 enum { MACHINES = 50, IMAGES = 1000, TEXT = 60000, OUT = 32 << 20 };
 
 static int malformed(struct summing *x)
@@ -187,25 +196,56 @@ static int ask_missing(struct summing *x, struct base_buf *answer)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int find_sum(struct summing *x, const void *image, const char *platform, size_t platform_len,
-		    const char *label, size_t label_len, struct sum **out)
+static void forget(struct summing *x)
+{
+	for (size_t i = 0; i < x->nr; i++) {
+		free(x->v[i].platform);
+		free(x->v[i].label);
+		free(x->v[i].v);
+	}
+	x->nr = 0;
+	base_map_release(&x->by_key);
+	x->by_key = (struct base_map){ 0 };
+	base_map_release(&x->seen);
+	x->seen = (struct base_map){ 0 };
+}
+
+/* What tells rows apart, and their sums. */
+struct text {
+	const char *v;
+	size_t len;
+};
+
+/* Is it the first row with all of these? Among the rows of a group no other question has a part of
+ * them. */
+static int note_row(struct summing *x, struct base_buf *key, const struct text *own)
+{
+	int r = store_put_string(key, own->v, own->len);
+
+	if (r >= 0 && base_map_get(&x->seen, key->data, key->len))
+		x->twice = true;
+	return r < 0 ? r : base_map_set(&x->seen, key->data, key->len, x);
+}
+
+static int find_sum(struct summing *x, const void *image, const struct text *platform,
+		    const struct text *label, const struct text *own, struct sum **out)
 {
 	struct base_buf key = { 0 };
 	int r = image ? base_buf_append(&key, image, STORE_KEY) : 0;
 	size_t at;
 
 	if (r >= 0)
-		r = store_put_string(&key, platform, platform_len);
+		r = store_put_string(&key, platform->v, platform->len);
 	if (r >= 0)
-		r = store_put_string(&key, label, label_len);
+		r = store_put_string(&key, label->v, label->len);
 	at = r < 0 ? 0 : (size_t)(uintptr_t)base_map_get(&x->by_key, key.data, key.len);
 	if (r >= 0 && !at) {
 		r = base_grow(&x->v, &x->cap, x->nr + 1, sizeof(*x->v));
 		if (r >= 0) {
 			struct sum *s = &x->v[x->nr++];
 
-			*s = (struct sum){ .platform = strndup(platform, platform_len),
-					   .label = strndup(label, label_len) };
+			*s = (struct sum){ .platform = strndup(platform->v, platform->len),
+					   .label = strndup(label->v, label->len) };
 			if (image)
 				memcpy(s->image, image, STORE_KEY);
 			at = x->nr;
@@ -214,20 +254,29 @@ static int find_sum(struct summing *x, const void *image, const char *platform, 
 						    : -ENOMEM;
 		}
 	}
+	if (r >= 0)
+		r = note_row(x, &key, own);
 	base_buf_release(&key);
 	*out = r < 0 ? NULL : &x->v[at - 1];
 	return r;
 }
 
+static struct text get_text(struct store_reader *r)
+{
+	struct text t;
+
+	t.v = store_get_string(r, &t.len);
+	return t;
+}
+
 static int take_row(struct summing *x, struct store_reader *r)
 {
 	const void *image = of_images(x) ? store_get_bytes(r, STORE_KEY) : NULL;
-	size_t platform_len, label_len, nr;
-	const char *platform = store_get_string(r, &platform_len);
-	const char *label = store_get_string(r, &label_len);
+	struct text platform = get_text(r), label = get_text(r), own = get_text(r);
 	uint64_t print = store_get_number(r, 8), samples = store_get_number(r, 8);
 	const uint8_t *numbers, *counts;
 	struct sum *s;
+	size_t nr;
 	int result;
 
 	nr = store_get_count(r, 8);
@@ -236,7 +285,7 @@ static int take_row(struct summing *x, struct store_reader *r)
 	counts = store_get_bytes(r, 8 * nr);
 	if (r->bad)
 		return malformed(x);
-	result = find_sum(x, image, platform, platform_len, label, label_len, &s);
+	result = find_sum(x, image, &platform, &label, &own, &s);
 	if (result < 0)
 		return result;
 	s->print += print;
@@ -245,14 +294,15 @@ static int take_row(struct summing *x, struct store_reader *r)
 }
 
 /* The shortest span is made of hours, and others of those: fingerprints add up likewise. */
-static int make_question(struct summing *x, struct base_buf *sql)
+static int make_question(struct summing *x, const char *final, struct base_buf *sql)
 {
 	const struct store_source *s = x->source;
 	struct group *g = &x->group;
 	bool hours = x->level == STORE_NR_SPANS - 1;
-	int r = base_buf_printf(sql, "SELECT %splatform, label, %s, samples, %s FROM %s FINAL WHERE ",
-				s->key, hours ? s->print : "print",
-				hours ? s->arrays : s->sums_arrays, hours ? s->hours : s->sums);
+	int r = base_buf_printf(
+		sql, "SELECT %splatform, label, %s, %s, samples, %s FROM %s%s WHERE ", s->key,
+		hours ? s->own_text : "toString(toUInt32(epoch))", hours ? s->print : "print",
+		hours ? s->arrays : s->sums_arrays, hours ? s->hours : s->sums, final);
 
 	if (r >= 0 && !hours)
 		r = base_buf_printf(sql, "span = %u AND ", store_spans[x->level + 1]);
@@ -272,20 +322,32 @@ static int make_question(struct summing *x, struct base_buf *sql)
 	return r < 0 ? r : base_buf_printf(sql, " FORMAT RowBinary");
 }
 
-static int read_group(struct summing *x)
+static int read_rows(struct summing *x, const char *final)
 {
 	struct base_buf sql = { 0 }, answer = { 0 };
 	struct store_reader reader;
-	int r = make_question(x, &sql);
+	int r = make_question(x, final, &sql);
 
+	x->twice = false;
 	if (r >= 0)
 		r = store_ask(x->s, (const char *)sql.data, &answer, x->err);
 	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	while (r >= 0 && reader.at < reader.end)
+	while (r >= 0 && reader.at < reader.end && !x->twice)
 		r = take_row(x, &reader);
 	base_buf_release(&sql);
 	base_buf_release(&answer);
 	return r;
+}
+
+/* FINAL costs as much again, and few rows have an older one. */
+static int read_group(struct summing *x)
+{
+	int r = read_rows(x, "");
+
+	if (r < 0 || !x->twice)
+		return r;
+	forget(x);
+	return read_rows(x, " FINAL");
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -349,18 +411,6 @@ static int insert(struct summing *x)
 
 	base_buf_clear(&x->out);
 	return r;
-}
-
-static void forget(struct summing *x)
-{
-	for (size_t i = 0; i < x->nr; i++) {
-		free(x->v[i].platform);
-		free(x->v[i].label);
-		free(x->v[i].v);
-	}
-	x->nr = 0;
-	base_map_release(&x->by_key);
-	x->by_key = (struct base_map){ 0 };
 }
 
 /* Rows and their fingerprints come from one reading of the table, and so belong together. */
@@ -494,11 +544,9 @@ static void release(struct summing *x)
 int store_sum(struct store_server *s, int64_t since, int64_t now, uint64_t *rows,
 	      struct base_err *err)
 {
-	struct summing x = { .s = s,
-			     .since = since,
-			     .now = now,
-			     .ver = (uint64_t)now * 1000000000,
-			     .err = err };
+	struct summing x = {
+		.s = s, .since = since, .now = now, .ver = (uint64_t)now * 1000000000, .err = err
+	};
 	struct base_buf answer = { 0 };
 	int r = ask_events(&x, &answer);
 	struct store_reader reader = { answer.data, answer.data + answer.len, false };

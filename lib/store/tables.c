@@ -145,12 +145,8 @@ static size_t type_len(const char *type)
 	static const struct {
 		const char *name;
 		size_t len;
-	} types[] = { { "UInt8", 1 },
-		      { "UInt16", 2 },
-		      { "UInt32", 4 },
-		      { "UInt64", 8 },
-		      { "DateTime", 4 },
-		      { "FixedString(16)", 16 } };
+	} types[] = { { "UInt8", 1 },  { "UInt16", 2 },	  { "UInt32", 4 },
+		      { "UInt64", 8 }, { "DateTime", 4 }, { "FixedString(16)", 16 } };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (strncmp(type, types[i].name, strlen(types[i].name)) == 0)

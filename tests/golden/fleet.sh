@@ -312,14 +312,16 @@ diff one both || { echo "a program that only calls has no names"; exit 1; }
 # Sums of six hours and of days are read in place of hours, and answers are the same: without them, with them, with a row
 # that came after them, and made anew. (60 machines without any are too many to be read apart.)
 store=clickhouse://127.0.0.1:$port/builds3
-added_up() { grep -c 'FROM sums ARRAY JOIN' server/questions || :; }
+added_up() { grep -c "FROM $1 ARRAY JOIN" server/questions || :; }
 ask "$store" dcpiprof -epoch all >before
+ask "$store" dcpitopcounts -epoch all prog >>before
 "$DCPI_BIN/dcpiship" -sum -to "$store" | grep -qx '[0-9]* sums made'
 [ -z "$("$DCPI_BIN/dcpiship" -sum -to "$store")" ] || { echo "sums are made twice"; exit 1; }
 rm server/questions
 ask "$store" dcpiprof -epoch all >after
+ask "$store" dcpitopcounts -epoch all prog >>after
 diff before after || { echo "sums differ"; exit 1; }
-[ "$(added_up)" -ge 1 ] || { echo "no sums are read"; exit 1; }
+[ "$(added_up sums)" -ge 1 ] && [ "$(added_up profsums)" -ge 1 ] || { echo "no sums are read"; exit 1; }
 had=$(total)
 question "INSERT INTO totals SELECT event, label, epoch, platform, ver + 1, period, enabled, samples + 7000, r,
 	arrayMap((c, i) -> i = 1 ? c + 7000 : c, n, arrayEnumerate(n)) FROM totals WHERE platform = 'm1' ORDER BY epoch LIMIT 1"

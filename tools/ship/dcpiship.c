@@ -69,8 +69,9 @@ static const struct base_opt options[] = {
 	  "19.6, daily and on each server.",
 	  0, 0 },
 	{ "sum", BASE_OPT_FLAG, &sum, NULL,
-	  "Have the store add up what machines had by routine in six hours and in a day, where it "
-	  "has not, so that questions about many hours take less; with -every again and again.",
+	  "Add up what machines had by routine and by offset in six hours and in a day, where that "
+	  "is "
+	  "not done, so that questions about many hours take less; with -every again and again.",
 	  0, 0 },
 	{ "cluster", BASE_OPT_STRING, &cluster, "NAME",
 	  "The tables are distributed over this cluster of the server's configuration.", 0, 0 },
