@@ -140,7 +140,7 @@ struct summing {
 	const struct store_table *table;
 	const char *event; /* not quoted */
 	struct base_buf quoted_event;
-	size_t level;
+	size_t level, most; /* most: of a group */
 	struct group group;
 	struct sum *v;
 	size_t nr, cap;
@@ -153,7 +153,7 @@ struct summing {
 
 /* An answer has some hundred megabytes at most, and a question's text less than ClickHouse takes.
  */
-enum { MACHINES = 50, IMAGES = 1000, TEXT = 60000, OUT = 32 << 20 };
+enum { MACHINES = 50, IMAGES = 500, TEXT = 60000, OUT = 32 << 20 };
 
 static int malformed(struct summing *x)
 {
@@ -471,7 +471,44 @@ static bool is_full(const struct summing *x)
 {
 	const struct group *g = &x->group;
 
-	return g->nr == (of_images(x) ? IMAGES : MACHINES) || g->list.len + g->images.len > TEXT;
+	return g->nr >= x->most || g->list.len + g->images.len > TEXT;
+}
+
+/* The next machine that lacks sums, unless it is for another group: 1 where it is added, 0. */
+static int take_machine(struct summing *x, struct store_reader *reader)
+{
+	const struct store_reader before = *reader;
+	const void *image = of_images(x) ? store_get_bytes(reader, STORE_KEY) : NULL;
+	struct text platform = get_text(reader);
+	uint32_t begin = (uint32_t)store_get_number(reader, 4);
+	int r;
+
+	if (reader->bad)
+		return malformed(x);
+	if (x->group.nr && (begin != x->group.begin || is_full(x))) {
+		*reader = before;
+		return 0;
+	}
+	r = add_machine(&x->group, image, begin, platform.v, platform.len);
+	return r < 0 ? r : 1;
+}
+
+/* Where an answer would be too long, smaller groups are made from there on. */
+static int take_group(struct summing *x, struct store_reader *reader)
+{
+	const struct store_reader before = *reader;
+	size_t nr;
+	int r = 1;
+
+	while (r > 0 && reader->at < reader->end)
+		r = take_machine(x, reader);
+	nr = x->group.nr;
+	r = r < 0 ? r : make_group(x);
+	if (r != -DCPI_ELIMIT || nr == 1)
+		return r;
+	x->most = nr / 8 + 1;
+	*reader = before;
+	return 0;
 }
 
 static int make_missing(struct summing *x)
@@ -480,21 +517,9 @@ static int make_missing(struct summing *x)
 	int r = ask_missing(x, &answer);
 	struct store_reader reader = { answer.data, answer.data + answer.len, false };
 
-	while (r >= 0 && reader.at < reader.end) {
-		const void *image = of_images(x) ? store_get_bytes(&reader, STORE_KEY) : NULL;
-		size_t len;
-		const char *platform = store_get_string(&reader, &len);
-		uint32_t begin = (uint32_t)store_get_number(&reader, 4);
-
-		if (reader.bad)
-			r = malformed(x);
-		if (r >= 0 && x->group.nr && (begin != x->group.begin || is_full(x)))
-			r = make_group(x);
-		if (r >= 0)
-			r = add_machine(&x->group, image, begin, platform, len);
-	}
-	if (r >= 0)
-		r = make_group(x);
+	x->most = of_images(x) ? IMAGES : MACHINES;
+	while (r >= 0 && reader.at < reader.end)
+		r = take_group(x, &reader);
 	if (r >= 0)
 		r = insert(x);
 	base_buf_release(&answer);
