@@ -95,15 +95,6 @@ int fetch_rows(struct fetch *f, const struct base_buf *answer,
 /* Asks @sql, which becomes empty, and has each row read by @row. 0 or negative with @err. */
 int fetch_ask(struct fetch *f, struct base_buf *sql,
 	      int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err);
-/* The columns that keep rows apart, or constants in their place; and what to group by for them. */
-const char *fetch_platform_column(const struct fetch *f);
-const char *fetch_group_more(const struct fetch *f);
-/* The same of counts, which replicates may keep apart. */
-const char *fetch_counts_column(const struct fetch *f);
-const char *fetch_counts_group(const struct fetch *f);
-/* Appends what a question about counts is put to, with its arrays joined. 0 or -ENOMEM. */
-int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
-	       const char *where, const char *arrays);
 /* Images of which @which ("IN …") is true, with their symbols or without; and their contents. 0 or
  * negative with @err. */
 int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err);
@@ -162,6 +153,15 @@ int fetch_conditions(struct fetch *f, struct base_err *err);
 /* A question for the keys of the images that are wanted by name. 0 or -ENOMEM. */
 int fetch_image_names(struct fetch *f, struct base_buf *to);
 int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
+/* The columns that keep rows apart, or constants in their place; and what to group by for them. */
+const char *fetch_platform_column(const struct fetch *f);
+const char *fetch_group_more(const struct fetch *f);
+/* The same of counts, which replicates may keep apart. */
+const char *fetch_counts_column(const struct fetch *f);
+const char *fetch_counts_group(const struct fetch *f);
+/* Appends what a question about counts is put to, with its arrays joined. 0 or -ENOMEM. */
+int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
+	       const char *where, const char *arrays);
 
 /* ---- answers (fetch_take.c) ---------------------------------------------------------------- */
 

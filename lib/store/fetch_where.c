@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A user's wishes become conditions of SQL: times, platforms, labels, images. */
+/* A user's wishes become parts of SQL: conditions of times, platforms, labels, images, and columns.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,4 +249,40 @@ int fetch_conditions(struct fetch *f, struct base_err *err)
 	int r = make_where(f, err);
 
 	return r < 0 ? r : make_images(f, err);
+}
+
+/* ---- columns ----------------------------------------------------------------------------------
+ */
+
+/* The columns that keep rows apart, or constants in their place. */
+const char *fetch_platform_column(const struct fetch *f)
+{
+	return f->w->by_platform ? "platform" : f->quoted_fleet;
+}
+
+const char *fetch_group_more(const struct fetch *f)
+{
+	return f->w->by_platform ? (f->w->by_epoch ? ", platform, epoch" : ", platform")
+				 : (f->w->by_epoch ? ", epoch" : "");
+}
+
+const char *fetch_counts_column(const struct fetch *f)
+{
+	return f->replicate.len ? "toString(replicate)" : fetch_platform_column(f);
+}
+
+const char *fetch_counts_group(const struct fetch *f)
+{
+	return f->replicate.len ? ", replicate" : fetch_group_more(f);
+}
+
+/* Replicates are told for each row, as a server would else do it for each element. */
+int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
+	       const char *where, const char *arrays)
+{
+	if (!f->replicate.len)
+		return base_buf_printf(sql, "%s ARRAY JOIN %s WHERE %s", table, arrays, where);
+	return base_buf_printf(
+		sql, "(SELECT %s, %s AS replicate FROM %s WHERE %s) ARRAY JOIN %s WHERE 1", columns,
+		fetch_text(&f->replicate), table, where, arrays);
 }

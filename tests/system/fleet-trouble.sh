@@ -95,7 +95,7 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 # ---- the disk is full ------------------------------------------------------------------------------
 echo "== full"
 mkdir -p "$work/disk" "$work/servers/server0"
-mount -t tmpfs -o size=24m tmpfs "$work/disk"
+mount -t tmpfs -o size=128m tmpfs "$work/disk"
 mkdir "$work/disk/data"
 ln -s "$work/disk/data" "$work/servers/server0/data"
 fleet_start "$work/servers" 1 1 || fail "the server does not start"
