@@ -149,10 +149,12 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
 		      struct base_err *err)
 {
-	struct base_buf which = { 0 }, columns = { 0 }, answer = { 0 };
-	int r = base_buf_printf(&which,
-				"event = %s AND image = toFixedString(%s, 16) AND label = %s",
-				event, image, label);
+	struct base_buf which = { 0 }, of_label = { 0 }, columns = { 0 }, answer = { 0 };
+	int r = base_buf_printf(&which, "event = %s AND image = toFixedString(%s, 16)", event,
+				image);
+
+	if (r >= 0)
+		r = base_buf_printf(&of_label, " AND label = %s", label);
 
 	if (r >= 0)
 		r = base_buf_printf(&columns, "%s AS e, toFixedString(%s, 16) AS i, %s AS l, %s",
@@ -160,6 +162,7 @@ static int ask_counts(struct fetch *f, const char *event, const char *image, con
 	if (r >= 0) {
 		const struct fetch_sums q = { .source = &store_sources[STORE_BY_PLACE],
 					      .which = (const char *)which.data,
+					      .label = (const char *)of_label.data,
 					      .columns = (const char *)columns.data,
 					      .numbers = "",
 					      .apart = true,
@@ -170,6 +173,7 @@ static int ask_counts(struct fetch *f, const char *event, const char *image, con
 	if (r >= 0)
 		r = fetch_rows(f, &answer, fetch_take_count, err);
 	base_buf_release(&which);
+	base_buf_release(&of_label);
 	base_buf_release(&columns);
 	base_buf_release(&answer);
 	return r;

@@ -109,6 +109,7 @@ int fetch_by_routine(struct fetch *f, struct base_err *err);
 struct fetch_sums {
 	const struct store_source *source;
 	const char *which;   /* a condition that is true of these rows */
+	const char *label;   /* " AND label …": those of them that are meant, or "" */
 	const char *columns; /* what the answer's rows begin with */
 	const char *numbers; /* " AND place …": those that are meant, or "" */
 	bool apart;	     /* the answer has a sum for each number */

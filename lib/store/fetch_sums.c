@@ -23,17 +23,21 @@ struct facts {
 	bool once; /* no row is an older one of another */
 };
 
+/* A row of one label may have become one of another, or of none, where it is empty now: so rows of
+ * all labels are looked at. */
 static int ask_facts(struct fetch *f, const struct fetch_sums *q, bool final, struct facts *out,
 		     struct base_err *err)
 {
 	struct base_buf sql = { 0 }, answer = { 0 };
 	struct store_reader reader;
+	const char *label = q->label;
 	int r = base_buf_printf(&sql,
-				"SELECT toUInt32(min(epoch)), toUInt32(max(epoch)), sum(samples), "
-				"sum(%s), count() = uniqExact(%s) FROM %s%s WHERE %s AND %s "
-				"FORMAT RowBinary",
-				q->source->print, q->source->own, q->source->hours,
-				final ? " FINAL" : "", q->which, fetch_text(&f->where));
+				"SELECT toUInt32(minIf(epoch, 1%s)), toUInt32(maxIf(epoch, 1%s)), "
+				"sumIf(samples, 1%s), sumIf(%s, 1%s), count() = uniqExact(%s) "
+				"FROM %s%s WHERE %s AND %s FORMAT RowBinary",
+				label, label, label, q->source->print, label, q->source->own,
+				q->source->hours, final ? " FINAL" : "", q->which,
+				fetch_text(&f->where));
 
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, &answer, err);
@@ -156,7 +160,7 @@ static int ask_bad(struct fetch *f, const struct plan *p, uint32_t span, const s
 		   struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf where = { 0 }, bad = { 0 }, sql = { 0 };
-	int r = base_buf_printf(&where, "%s AND ", p->q->which);
+	int r = base_buf_printf(&where, "%s%s AND ", p->q->which, p->q->label);
 
 	if (r >= 0)
 		r = print_ranges(&where, whole, "");
@@ -239,7 +243,7 @@ static int add_span_piece(struct fetch *f, struct plan *p, uint32_t span,
 {
 	struct piece *piece = &p->pieces[p->nr++];
 	struct base_buf *where = &piece->where;
-	int r = base_buf_printf(where, "%s AND span = %u AND ", p->q->which, span);
+	int r = base_buf_printf(where, "%s%s AND span = %u AND ", p->q->which, p->q->label, span);
 
 	piece->sums = true;
 	if (r >= 0)
@@ -289,7 +293,7 @@ static int plan_span(struct fetch *f, struct plan *p, uint32_t span, struct base
 static int add_hours(struct fetch *f, struct plan *p)
 {
 	struct piece *piece = &p->pieces[p->nr++];
-	int r = base_buf_printf(&piece->where, "%s AND ", p->q->which);
+	int r = base_buf_printf(&piece->where, "%s%s AND ", p->q->which, p->q->label);
 
 	if (r >= 0 && p->nr > 1)
 		r = print_ranges(&piece->where, &p->left, fetch_text(&p->lag));
@@ -470,14 +474,14 @@ int fetch_event_sums(struct fetch *f, const char *event, bool routines, struct b
 	int r = store_quote(&quoted, event, strlen(event));
 
 	if (r >= 0)
-		r = base_buf_printf(&which, "event = %s%s", (const char *)quoted.data,
-				    fetch_text(&f->labels));
+		r = base_buf_printf(&which, "event = %s", (const char *)quoted.data);
 	if (r >= 0)
 		r = base_buf_printf(&columns, "%s AS e, %s", (const char *)quoted.data,
 				    fetch_counts_column(f));
 	if (r >= 0) {
 		const struct fetch_sums q = { .source = &store_sources[STORE_BY_NUMBER],
 					      .which = (const char *)which.data,
+					      .label = fetch_text(&f->labels),
 					      .columns = (const char *)columns.data,
 					      .numbers = fetch_text(&f->routines),
 					      .apart = routines };

@@ -42,7 +42,7 @@ struct store_source {
 	 * added up themselves, the fingerprint of their sums. */
 	const char *print;
 	const char *own;      /* columns that tell rows of one event and image apart */
-	const char *own_text; /* the same of one machine and label, too, as a text */
+	const char *own_text; /* the same of one machine, too, as a text */
 	const char *key;      /* "image, " where sums are of an image, or "" */
 	/* Numbers and counts, as arrays of 64 bits: of hours, of sums; and the columns for that. */
 	const char *arrays, *sums_arrays, *columns, *sums_columns;

@@ -13,15 +13,16 @@
 
 const uint32_t store_spans[STORE_NR_SPANS] = { 86400, 21600 };
 
-#define PLACES "arrayMap((v1, v2) -> toUInt64(65536 * v2 + v1), lo, hi)"
-#define COUNTS "arrayMap((v1, v2) -> toUInt64(256 * v2 + v1), nlo, nhi)"
+#define LABEL_OWN "concat(label, '/', toString(toUInt32(epoch)))"
+#define PLACES	  "arrayMap((v1, v2) -> toUInt64(65536 * v2 + v1), lo, hi)"
+#define COUNTS	  "arrayMap((v1, v2) -> toUInt64(256 * v2 + v1), nlo, nhi)"
 
 const struct store_source store_sources[STORE_NR_SOURCES] = {
 	[STORE_BY_NUMBER] = { .hours = "totals",
 			      .sums = "sums",
 			      .print = "cityHash64(label, toUInt32(epoch), ver, samples)",
 			      .own = "label, platform, epoch",
-			      .own_text = "toString(toUInt32(epoch))",
+			      .own_text = LABEL_OWN,
 			      .key = "",
 			      .arrays = "r AS place, n AS c",
 			      .sums_arrays = "r AS place, n AS c",
@@ -216,46 +217,60 @@ struct text {
 	size_t len;
 };
 
-/* Is it the first row with all of these? Among the rows of a group no other question has a part of
- * them. */
-static int note_row(struct summing *x, struct base_buf *key, const struct text *own)
+static int make_key(struct base_buf *key, const void *image, const struct text *platform,
+		    const struct text *rest)
 {
-	int r = store_put_string(key, own->v, own->len);
+	int r = image ? base_buf_append(key, image, STORE_KEY) : 0;
 
-	if (r >= 0 && base_map_get(&x->seen, key->data, key->len))
+	if (r >= 0)
+		r = store_put_string(key, platform->v, platform->len);
+	return r < 0 ? r : store_put_string(key, rest->v, rest->len);
+}
+
+/* An older row may have another label than the newer one of its file. */
+static int note_row(struct summing *x, const void *image, const struct text *platform,
+		    const struct text *own)
+{
+	struct base_buf key = { 0 };
+	int r = make_key(&key, image, platform, own);
+
+	if (r >= 0 && base_map_get(&x->seen, key.data, key.len))
 		x->twice = true;
-	return r < 0 ? r : base_map_set(&x->seen, key->data, key->len, x);
+	if (r >= 0)
+		r = base_map_set(&x->seen, key.data, key.len, x);
+	base_buf_release(&key);
+	return r;
+}
+
+static int add_sum(struct summing *x, const void *image, const struct text *platform,
+		   const struct text *label)
+{
+	struct sum *s;
+	int r = base_grow(&x->v, &x->cap, x->nr + 1, sizeof(*x->v));
+
+	if (r < 0)
+		return r;
+	s = &x->v[x->nr++];
+	*s = (struct sum){ .platform = strndup(platform->v, platform->len),
+			   .label = strndup(label->v, label->len) };
+	if (image)
+		memcpy(s->image, image, STORE_KEY);
+	return s->platform && s->label ? 0 : -ENOMEM;
 }
 
 static int find_sum(struct summing *x, const void *image, const struct text *platform,
-		    const struct text *label, const struct text *own, struct sum **out)
+		    const struct text *label, struct sum **out)
 {
 	struct base_buf key = { 0 };
-	int r = image ? base_buf_append(&key, image, STORE_KEY) : 0;
-	size_t at;
+	int r = make_key(&key, image, platform, label);
+	size_t at = r < 0 ? 0 : (size_t)(uintptr_t)base_map_get(&x->by_key, key.data, key.len);
 
-	if (r >= 0)
-		r = store_put_string(&key, platform->v, platform->len);
-	if (r >= 0)
-		r = store_put_string(&key, label->v, label->len);
-	at = r < 0 ? 0 : (size_t)(uintptr_t)base_map_get(&x->by_key, key.data, key.len);
 	if (r >= 0 && !at) {
-		r = base_grow(&x->v, &x->cap, x->nr + 1, sizeof(*x->v));
-		if (r >= 0) {
-			struct sum *s = &x->v[x->nr++];
-
-			*s = (struct sum){ .platform = strndup(platform->v, platform->len),
-					   .label = strndup(label->v, label->len) };
-			if (image)
-				memcpy(s->image, image, STORE_KEY);
-			at = x->nr;
-			r = s->platform && s->label ? base_map_set(&x->by_key, key.data, key.len,
-								   (void *)(uintptr_t)at)
-						    : -ENOMEM;
-		}
+		r = add_sum(x, image, platform, label);
+		at = x->nr;
+		if (r >= 0)
+			r = base_map_set(&x->by_key, key.data, key.len, (void *)(uintptr_t)at);
 	}
-	if (r >= 0)
-		r = note_row(x, &key, own);
 	base_buf_release(&key);
 	*out = r < 0 ? NULL : &x->v[at - 1];
 	return r;
@@ -285,7 +300,9 @@ static int take_row(struct summing *x, struct store_reader *r)
 	counts = store_get_bytes(r, 8 * nr);
 	if (r->bad)
 		return malformed(x);
-	result = find_sum(x, image, &platform, &label, &own, &s);
+	result = note_row(x, image, &platform, &own);
+	if (result >= 0)
+		result = find_sum(x, image, &platform, &label, &s);
 	if (result < 0)
 		return result;
 	s->print += print;
@@ -301,7 +318,7 @@ static int make_question(struct summing *x, const char *final, struct base_buf *
 	bool hours = x->level == STORE_NR_SPANS - 1;
 	int r = base_buf_printf(
 		sql, "SELECT %splatform, label, %s, %s, samples, %s FROM %s%s WHERE ", s->key,
-		hours ? s->own_text : "toString(toUInt32(epoch))", hours ? s->print : "print",
+		hours ? s->own_text : LABEL_OWN, hours ? s->print : "print",
 		hours ? s->arrays : s->sums_arrays, hours ? s->hours : s->sums, final);
 
 	if (r >= 0 && !hours)
