@@ -74,25 +74,31 @@ static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr
 	return r;
 }
 
-static int count_routines(struct fetch *f, uint64_t *out, struct base_err *err)
+static int count_rows(struct fetch *f, const char *table, uint64_t *out, struct base_err *err)
 {
-	struct base_buf answer = { 0 };
-	int r = store_ask(f->s, "SELECT count() FROM routine FORMAT RowBinary", &answer, err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+	struct base_buf sql = { 0 }, answer = { 0 };
+	int r = base_buf_printf(&sql, "SELECT count() FROM %s FORMAT RowBinary", table);
+	struct store_reader reader;
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
 
 	*out = store_get_number(&reader, 8);
+	base_buf_release(&sql);
 	base_buf_release(&answer);
 	return r;
 }
 
-/* Where many of the store's routines are meant, all are asked for: that is one question. */
+/* Where many of the store's routines are meant, all are asked for: that is one question. The same
+ * is done with images, but for their symbols, which may be too long an answer. */
 static int ask_names(struct fetch *f, const struct base_buf *numbers, struct base_buf *answer,
 		     struct base_err *err)
 {
 	const uint64_t *v = (const uint64_t *)numbers->data;
 	size_t nr = numbers->len / sizeof(*v);
 	uint64_t all;
-	int r = count_routines(f, &all, err);
+	int r = count_rows(f, "routine", &all, err);
 
 	if (r >= 0 && nr > NUMBERS_AT_ONCE && nr > all / 8)
 		return ask_routines(f, "1", answer, err);
@@ -135,8 +141,11 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 {
 	struct base_buf which = { 0 };
 	size_t nr = keys->len / STORE_KEY;
-	int r = 0;
+	uint64_t all = 0;
+	int r = nr > FETCH_KEYS && !symbols ? count_rows(f, "image", &all, err) : 0;
 
+	if (r >= 0 && all && nr > all / 8)
+		return fetch_images(f, false, "!= toFixedString('', 16)", err);
 	for (size_t i = 0; i < nr && r >= 0; i += FETCH_KEYS) {
 		base_buf_clear(&which);
 		r = fetch_keys(&which, keys->data + i * STORE_KEY,

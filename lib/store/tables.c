@@ -122,11 +122,11 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "hi", "Array(UInt16)", 2 }, { "nlo", "Array(UInt8)", 2 },
 				    { "nhi", "Array(UInt8)", 2 }, { "far", "Array(UInt64)", 3 },
 				    { "nfar", "Array(UInt64)", 3 }, { 0 } },
-		.order = "event, image, span, epoch, platform, label",
+		.order = "event, span, image, epoch, platform, label",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(image)",
 		.keep_days = 30,
-		.mark = 256,
+		.mark = 64,
 	},
 };
 
