@@ -144,7 +144,7 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 	uint64_t all = 0;
 	int r = nr > FETCH_KEYS && !symbols ? count_rows(f, "image", &all, err) : 0;
 
-	if (r >= 0 && all && nr > all / 8)
+	if (r >= 0 && all && nr > all / 16)
 		return fetch_images(f, false, "!= toFixedString('', 16)", err);
 	for (size_t i = 0; i < nr && r >= 0; i += FETCH_KEYS) {
 		base_buf_clear(&which);
