@@ -127,38 +127,20 @@ static int number_of(struct load *x, const struct fleet_routine *t, uint64_t ver
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* The largest count that fits beside offsets of 32 bits; others stand apart. */
-enum { WIDE = UINT16_MAX };
-
-/* Entries with wide counts, or those with narrow ones: offsets, then counts. */
-static int put_some(const struct fleet_image *i, const uint32_t *count, bool wide,
-		    struct base_buf *row)
-{
-	size_t off = wide ? 8 : 4, n = wide ? 8 : 2;
-	uint64_t nr = 0;
-	int r = 0;
-
-	for (size_t k = 0; k < i->source->nr_places; k++)
-		nr += count[k] && (count[k] > WIDE) == wide;
-	for (int column = 0; column < 2 && r >= 0; column++) {
-		r = base_buf_append_leb128(row, nr);
-		for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
-			if (count[k] && (count[k] > WIDE) == wide)
-				r = column ? base_buf_append_le(row, count[k], n)
-					   : base_buf_append_le(row, i->places[k].off, off);
-	}
-	return r;
-}
-
-/* Offsets here have less than 32 bits. */
 static int put_entries(const struct fleet_image *i, const uint32_t *count, uint64_t *entries,
 		       struct base_buf *row)
 {
-	int r = put_some(i, count, false, row);
+	struct store_offsets x = { .nr = 0 };
+	int r = base_buf_append(row, "\0", 2); /* off and n, which version 1 had */
 
-	for (size_t k = 0; k < i->source->nr_places; k++)
-		*entries += count[k] != 0;
-	return r < 0 ? r : put_some(i, count, true, row);
+	for (size_t k = 0; k < i->source->nr_places && r >= 0; k++)
+		if (count[k])
+			r = store_offsets_add(&x, i->places[k].off, count[k]);
+	*entries += x.nr + x.nr_far;
+	if (r >= 0)
+		r = store_offsets_put(&x, row);
+	store_offsets_release(&x);
+	return r;
 }
 
 static int put_profile(struct load *x, size_t image, uint64_t version, uint64_t sum)
@@ -374,9 +356,9 @@ static int put_hour(struct load *x)
 }
 
 /* Rows that a store would take: those of a machine and hour behind @from. */
-static int check(const struct load *x, const size_t from[STORE_NR_TABLES], struct base_err *err)
+static int check(const struct load *x, const size_t from[STORE_NR_SENT], struct base_err *err)
 {
-	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+	for (size_t t = 0; t < STORE_NR_SENT; t++)
 		if (store_rows_check(&store_tables[t], x->b.rows[t].data + from[t],
 				     x->b.rows[t].len - from[t], NULL) < 0)
 			return base_fail(err, -DCPI_EFORMAT, "rows of '%s' are malformed",
@@ -386,10 +368,10 @@ static int check(const struct load *x, const size_t from[STORE_NR_TABLES], struc
 
 static int add_hour(struct load *x, struct base_err *err)
 {
-	size_t from[STORE_NR_TABLES];
+	size_t from[STORE_NR_SENT];
 	int r;
 
-	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+	for (size_t t = 0; t < STORE_NR_SENT; t++)
 		from[t] = x->b.rows[t].len;
 	r = put_hour(x);
 	return r < 0 ? r : check(x, from, err);
@@ -399,7 +381,7 @@ static int send(struct load *x, struct store_server *s, struct base_err *err)
 {
 	int r = store_send(s, &x->b, err);
 
-	for (size_t t = 0; t < STORE_NR_TABLES; t++)
+	for (size_t t = 0; t < STORE_NR_SENT; t++)
 		base_buf_clear(&x->b.rows[t]);
 	return r;
 }

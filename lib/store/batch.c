@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A batch as a file: "DCPIBAT1", the SHA-256 of what follows, and that: compressed by zstd, for
+ * A batch as a file: "DCPIBAT2", the SHA-256 of what follows, and that: compressed by zstd, for
  * each table the length of its rows (8 bytes), then the rows. Batches of untrusted machines pass a
  * relay, so each row is checked before a server sees it.
  */
@@ -12,13 +12,13 @@
 
 #include "store_internal.h"
 
-static const char magic[] = "DCPIBAT1";
+static const char magic[] = "DCPIBAT2";
 enum { MAGIC = 8, SUM = 32, LEVEL = 3 };
 #define BATCH_MAX ((size_t)512 << 20)
 
 void store_batch_release(struct store_batch *b)
 {
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
 		base_buf_release(&b->rows[i]);
 }
 
@@ -26,7 +26,7 @@ size_t store_batch_len(const struct store_batch *b)
 {
 	size_t len = 0;
 
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
 		len += b->rows[i].len;
 	return len;
 }
@@ -35,7 +35,7 @@ int store_batch_add(struct store_batch *to, const struct store_batch *from)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++)
+	for (size_t i = 0; i < STORE_NR_SENT && r >= 0; i++)
 		if (from->rows[i].len)
 			r = base_buf_append(&to->rows[i], from->rows[i].data, from->rows[i].len);
 	return r;
@@ -72,7 +72,7 @@ int store_batch_format(const struct store_batch *b, struct base_buf *out)
 	struct base_buf plain = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++) {
+	for (size_t i = 0; i < STORE_NR_SENT && r >= 0; i++) {
 		r = base_buf_append_le(&plain, b->rows[i].len, 8);
 		if (r >= 0 && b->rows[i].len)
 			r = base_buf_append(&plain, b->rows[i].data, b->rows[i].len);
@@ -218,7 +218,7 @@ static int take_rows(const struct base_buf *plain, struct store_batch *out)
 	/* The clocks of machines differ by a day at most. */
 	struct store_rows_facts facts = { .ver_max = ((uint64_t)time(NULL) + 86400) * 1000000000 };
 
-	for (size_t i = 0; i < STORE_NR_TABLES; i++) {
+	for (size_t i = 0; i < STORE_NR_SENT; i++) {
 		size_t len = store_get_number(&reader, 8);
 		const void *rows = store_get_bytes(&reader, len);
 

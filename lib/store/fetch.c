@@ -66,42 +66,9 @@ static int name_fleet(struct fetch *f, struct base_err *err)
 	return r;
 }
 
-/* The columns that keep rows apart, or constants in their place. */
-const char *fetch_platform_column(const struct fetch *f)
-{
-	return f->w->by_platform ? "platform" : f->quoted_fleet;
-}
-
 static const char *epoch_column(const struct fetch *f)
 {
 	return f->w->by_epoch ? "toUInt32(epoch)" : "toUInt32(min(epoch))";
-}
-
-const char *fetch_group_more(const struct fetch *f)
-{
-	return f->w->by_platform ? (f->w->by_epoch ? ", platform, epoch" : ", platform")
-				 : (f->w->by_epoch ? ", epoch" : "");
-}
-
-const char *fetch_counts_column(const struct fetch *f)
-{
-	return f->replicate.len ? "toString(replicate)" : fetch_platform_column(f);
-}
-
-const char *fetch_counts_group(const struct fetch *f)
-{
-	return f->replicate.len ? ", replicate" : fetch_group_more(f);
-}
-
-/* Replicates are told for each row, as a server would else do it for each element. */
-int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
-	       const char *where, const char *arrays)
-{
-	if (!f->replicate.len)
-		return base_buf_printf(sql, "%s ARRAY JOIN %s WHERE %s", table, arrays, where);
-	return base_buf_printf(
-		sql, "(SELECT %s, %s AS replicate FROM %s WHERE %s) ARRAY JOIN %s WHERE 1", columns,
-		fetch_text(&f->replicate), table, where, arrays);
 }
 
 /* The same of the counts by offset, whose epoch need not be told where they are added up. */
@@ -151,20 +118,22 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 	return r;
 }
 
-#define PLACES "arrayConcat(off, far) AS place, arrayConcat(n, nfar) AS c"
-
 static int ask_all_counts(struct fetch *f, struct base_err *err)
 {
-	struct base_buf sql = { 0 }, where = { 0 };
+	const struct store_source *source = &store_sources[STORE_BY_PLACE];
+	struct base_buf sql = { 0 }, where = { 0 }, columns = { 0 };
 	int r = base_buf_printf(&where, "%s%s%s%s", fetch_text(&f->where), fetch_text(&f->event),
 				fetch_text(&f->labels), fetch_text(&f->images));
+
+	if (r >= 0)
+		r = base_buf_printf(&columns, "event, image, label, %s", source->columns);
 
 	if (r >= 0)
 		r = base_buf_printf(&sql, "SELECT event, image, label, %s, %s, place, sum(c) FROM ",
 				    fetch_counts_column(f), epoch_or_none(f));
 	if (r >= 0)
-		r = fetch_from(f, &sql, "prof FINAL", "event, image, label, off, far, n, nfar",
-			       (const char *)where.data, PLACES);
+		r = fetch_from(f, &sql, "prof FINAL", (const char *)columns.data,
+			       (const char *)where.data, source->arrays);
 	if (r >= 0)
 		r = base_buf_printf(&sql, " GROUP BY event, image, label, place%s",
 				    fetch_counts_group(f));
@@ -172,6 +141,7 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 		r = fetch_ask(f, &sql, fetch_take_count, err);
 	base_buf_release(&sql);
 	base_buf_release(&where);
+	base_buf_release(&columns);
 	return r;
 }
 
@@ -179,25 +149,33 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
 		      struct base_err *err)
 {
-	struct base_buf sql = { 0 }, where = { 0 };
-	int r = base_buf_printf(
-		&where, "event = %s AND image = toFixedString(%s, 16) AND label = %s AND %s", event,
-		image, label, fetch_text(&f->where));
+	struct base_buf which = { 0 }, of_label = { 0 }, columns = { 0 }, answer = { 0 };
+	int r = base_buf_printf(&which, "event = %s AND image = toFixedString(%s, 16)", event,
+				image);
 
 	if (r >= 0)
-		r = base_buf_printf(&sql,
-				    "SELECT %s AS e, toFixedString(%s, 16) AS i, %s AS l, %s, %s, "
-				    "place, sum(c) FROM ",
-				    event, image, label, fetch_counts_column(f), epoch_or_none(f));
+		r = base_buf_printf(&of_label, " AND label = %s", label);
+
 	if (r >= 0)
-		r = fetch_from(f, &sql, "prof FINAL", "off, far, n, nfar", (const char *)where.data,
-			       PLACES);
+		r = base_buf_printf(&columns, "%s AS e, toFixedString(%s, 16) AS i, %s AS l, %s",
+				    event, image, label, fetch_counts_column(f));
+	if (r >= 0) {
+		const struct fetch_sums q = { .source = &store_sources[STORE_BY_PLACE],
+					      .which = (const char *)which.data,
+					      .label = (const char *)of_label.data,
+					      .columns = (const char *)columns.data,
+					      .numbers = "",
+					      .apart = true,
+					      .no_epoch = true };
+
+		r = fetch_ask_sums(f, &q, &answer, err);
+	}
 	if (r >= 0)
-		r = base_buf_printf(&sql, " GROUP BY place%s", fetch_counts_group(f));
-	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_count, err);
-	base_buf_release(&sql);
-	base_buf_release(&where);
+		r = fetch_rows(f, &answer, fetch_take_count, err);
+	base_buf_release(&which);
+	base_buf_release(&of_label);
+	base_buf_release(&columns);
+	base_buf_release(&answer);
 	return r;
 }
 
@@ -367,6 +345,21 @@ static int by_offset(struct fetch *f, struct base_err *err)
 /* ---- by platform and by workload ---------------------------------------------------------------
  */
 
+/* Samples of chosen images: those of their routines. */
+static int by_platform_of_images(struct fetch *f, struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
+		r = fetch_event_sums(f, f->events[i].name, false, &answer, err);
+		if (r >= 0)
+			r = fetch_rows(f, &answer, fetch_take_platform, err);
+	}
+	base_buf_release(&answer);
+	return r;
+}
+
 /* @row takes the sums of all workloads together. */
 static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store_reader *r),
 		       struct base_err *err)
@@ -379,7 +372,7 @@ static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store
 				"ORDER BY nr DESC",
 				fetch_platform_column(f), epoch_column(f),
 				part ? "sum(c)" : "sum(samples)",
-				part ? " ARRAY JOIN r AS rr, n AS c" : "", fetch_text(&f->where),
+				part ? " ARRAY JOIN r AS place, n AS c" : "", fetch_text(&f->where),
 				fetch_text(&f->event), fetch_text(&f->labels),
 				fetch_text(&f->routines), fetch_group_more(f));
 
@@ -441,6 +434,30 @@ static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
 	return r;
 }
 
+/* Images may be on call paths alone. A file of paths that cannot be read is copied all the same. */
+static int name_callers(struct fetch *f, struct base_err *err)
+{
+	struct base_map seen = { 0 };
+	struct base_buf keys = { 0 };
+	struct profdb_callpaths *c;
+	int r = 0;
+
+	for (size_t i = 0; i < f->nr_parts && r >= 0; i++) {
+		const struct fetch_part *part = &f->parts[i];
+
+		if (strcmp(part->kind, "callpaths") != 0 ||
+		    profdb_callpaths_parse(part->bytes.data, part->bytes.len, &c, NULL) < 0)
+			continue;
+		r = fetch_list_callers(f, c, part->platform, &seen, &keys);
+		profdb_callpaths_free(c);
+	}
+	if (r >= 0)
+		r = fetch_callers(f, &keys, err);
+	base_map_release(&seen);
+	base_buf_release(&keys);
+	return r;
+}
+
 static int files(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
@@ -453,6 +470,8 @@ static int files(struct fetch *f, struct base_err *err)
 				    fetch_text(&f->where));
 	if (r >= 0)
 		r = fetch_ask(f, &sql, fetch_take_part, err);
+	if (r >= 0)
+		r = name_callers(f, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -524,7 +543,8 @@ static int gather(struct fetch *f, struct base_err *err)
 	case STORE_BY_ROUTINE:
 		return fetch_by_routine(f, err);
 	case STORE_BY_PLATFORM:
-		return by_platform(f, fetch_take_platform, err);
+		return f->w->nr_images ? by_platform_of_images(f, err)
+				       : by_platform(f, fetch_take_platform, err);
 	case STORE_BY_WORKLOAD:
 		return by_workload(f, err);
 	case STORE_FILES:

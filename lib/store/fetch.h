@@ -50,8 +50,9 @@ struct fetch_content {
 struct fetch {
 	struct store_server *s;
 	const struct store_want *w;
-	/* conditions of SQL: times and platforms; " AND …" of the others */
-	struct base_buf where, event, labels, images, routines;
+	/* conditions of SQL: times and platforms; " AND …" of the others; platforms alone */
+	struct base_buf where, event, labels, images, routines, platforms;
+	int64_t from, to; /* the times of @where, UTC seconds: @to is outside */
 	/* Events of the chosen rows: mean period, and part of the time that they were counted. */
 	struct profdb_event events[PROFDB_NR_EVENTS];
 	size_t nr_events;
@@ -60,6 +61,7 @@ struct fetch {
 	/* the name of all platforms that are added up, and that as SQL has it */
 	char fleet[48], quoted_fleet[52];
 	struct base_buf replicate; /* SQL: the number of a row's replicate; "": they are not told */
+	bool replicate_epochs;	   /* it differs within a machine */
 	struct fetch_replicates {
 		struct profdb_workloads *w;
 		int workload[STORE_REPLICATES]; /* number + 1 */
@@ -93,15 +95,6 @@ int fetch_rows(struct fetch *f, const struct base_buf *answer,
 /* Asks @sql, which becomes empty, and has each row read by @row. 0 or negative with @err. */
 int fetch_ask(struct fetch *f, struct base_buf *sql,
 	      int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err);
-/* The columns that keep rows apart, or constants in their place; and what to group by for them. */
-const char *fetch_platform_column(const struct fetch *f);
-const char *fetch_group_more(const struct fetch *f);
-/* The same of counts, which replicates may keep apart. */
-const char *fetch_counts_column(const struct fetch *f);
-const char *fetch_counts_group(const struct fetch *f);
-/* Appends what a question about counts is put to, with its arrays joined. 0 or -ENOMEM. */
-int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
-	       const char *where, const char *arrays);
 /* Images of which @which ("IN …") is true, with their symbols or without; and their contents. 0 or
  * negative with @err. */
 int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err);
@@ -111,6 +104,28 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 		    struct base_err *err);
 /* Profiles whose routines have all samples at their first instruction. */
 int fetch_by_routine(struct fetch *f, struct base_err *err);
+
+/* A question for sums of rows that are alike in all but their epoch and machine (fetch_sums.c). */
+struct fetch_sums {
+	const struct store_source *source;
+	const char *which;   /* a condition that is true of these rows */
+	const char *label;   /* " AND label …": those of them that are meant, or "" */
+	const char *columns; /* what the answer's rows begin with */
+	const char *numbers; /* " AND place …": those that are meant, or "" */
+	bool apart;	     /* the answer has a sum for each number */
+	bool no_epoch;	     /* the answer has 0 in place of the first epoch */
+};
+/*
+ * Rows (columns, epoch, number where they are apart, samples); a number may have several. Each
+ * event and image is asked for apart: a server adds up much faster where the key is one number.
+ * 0 or negative with @err.
+ */
+int fetch_ask_sums(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
+		   struct base_err *err);
+/* The same of an event's routines: rows (event, platform, epoch, routine, samples), without
+ * @routines not apart. */
+int fetch_event_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
+		     struct base_err *err);
 
 /* Makes the expression that numbers the replicates of rows (fetch_replicates.c). 0 or negative with
  * @err. */
@@ -122,6 +137,12 @@ int fetch_replicates_add(struct fetch *f, struct fetch_profile *p, const char *t
 /* Sums by routine, and call paths of machines and epochs that are chosen by chance (fetch_paths.c).
  */
 int fetch_paths(struct fetch *f, struct base_err *err);
+/* The images of call paths of @platform, once each, where their symbols are not here yet: a caller
+ * may be any procedure of its image. 0 or -ENOMEM. */
+int fetch_list_callers(struct fetch *f, const struct profdb_callpaths *c, const char *platform,
+		       struct base_map *seen, struct base_buf *keys);
+/* Asks for these, which have no samples themselves. 0 or negative with @err. */
+int fetch_callers(struct fetch *f, const struct base_buf *keys, struct base_err *err);
 
 /* ---- conditions (fetch_where.c) ------------------------------------------------------------ */
 
@@ -133,6 +154,15 @@ int fetch_conditions(struct fetch *f, struct base_err *err);
 /* A question for the keys of the images that are wanted by name. 0 or -ENOMEM. */
 int fetch_image_names(struct fetch *f, struct base_buf *to);
 int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
+/* The columns that keep rows apart, or constants in their place; and what to group by for them. */
+const char *fetch_platform_column(const struct fetch *f);
+const char *fetch_group_more(const struct fetch *f);
+/* The same of counts, which replicates may keep apart. */
+const char *fetch_counts_column(const struct fetch *f);
+const char *fetch_counts_group(const struct fetch *f);
+/* Appends what a question about counts is put to, with its arrays joined. 0 or -ENOMEM. */
+int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
+	       const char *where, const char *arrays);
 
 /* ---- answers (fetch_take.c) ---------------------------------------------------------------- */
 

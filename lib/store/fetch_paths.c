@@ -539,30 +539,52 @@ static int read_paths(struct gathering *g)
 	return r;
 }
 
-/* Callers may be any procedure of their images. */
-static int name_callers(struct gathering *g)
+int fetch_list_callers(struct fetch *f, const struct profdb_callpaths *c, const char *platform,
+		       struct base_map *seen, struct base_buf *keys)
 {
-	const struct profdb_callpaths *c = g->f->paths;
-	struct base_buf keys = { 0 };
-	struct store_key key;
 	int r = 0;
 
 	for (size_t i = 0; i < profdb_callpaths_nr_images(c) && r >= 0; i++) {
 		const struct profdb_image_ref *ref = profdb_callpaths_image(c, i);
+		const struct fetch_image *image;
+		struct store_key key;
 
-		store_file_key(profdb_kind_name(ref->kind), &ref->id, NULL, ref->path, &key);
-		r = base_buf_append(&keys, key.bytes, STORE_KEY);
+		store_ref_key(ref, platform, &key);
+		image = fetch_image_of(f, &key);
+		if ((image && image->whole) || base_map_get(seen, &key, sizeof(key)))
+			continue;
+		r = base_map_set(seen, &key, sizeof(key), f);
+		if (r >= 0)
+			r = base_buf_append(keys, key.bytes, STORE_KEY);
 	}
-	if (r >= 0)
-		r = fetch_images_of(g->f, &keys, true, g->err);
-	for (size_t i = 0; i < keys.len && r >= 0; i += STORE_KEY) {
-		struct fetch_image *image;
+	return r;
+}
 
-		memcpy(key.bytes, keys.data + i, STORE_KEY);
-		image = fetch_image_of(g->f, &key);
+int fetch_callers(struct fetch *f, const struct base_buf *keys, struct base_err *err)
+{
+	int r = fetch_images_of(f, keys, true, err);
+
+	for (size_t i = 0; i < keys->len && r >= 0; i += STORE_KEY) {
+		struct fetch_image *image;
+		struct store_key key;
+
+		memcpy(key.bytes, keys->data + i, STORE_KEY);
+		image = fetch_image_of(f, &key);
 		if (image)
 			image->used = true;
 	}
+	return r;
+}
+
+static int name_callers(struct gathering *g)
+{
+	struct base_buf keys = { 0 };
+	struct base_map seen = { 0 };
+	int r = fetch_list_callers(g->f, g->f->paths, "", &seen, &keys);
+
+	if (r >= 0)
+		r = fetch_callers(g->f, &keys, g->err);
+	base_map_release(&seen);
 	base_buf_release(&keys);
 	return r;
 }

@@ -93,6 +93,7 @@ static int divide(struct fetch *f, const char *names, size_t nr, struct base_err
 
 	if (per > STORE_REPLICATES / nr)
 		per = STORE_REPLICATES / nr;
+	f->replicate_epochs = per > 1;
 	if (r >= 0)
 		r = add_machine(f, names, nr, per);
 	if (r >= 0)

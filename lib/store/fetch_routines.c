@@ -7,110 +7,14 @@
 /* Numbers of routines in one question, which a server takes up to 256 KiB long. */
 enum { NUMBERS_AT_ONCE = 8000 };
 
-/* Facts of an event's rows that are known before their arrays are read, which is little work. */
-struct facts {
-	uint32_t epoch; /* the first */
-	uint64_t samples;
-};
-
-static int ask_facts(struct fetch *f, const char *event, bool final, struct facts *out,
-		     struct base_err *err)
-{
-	struct base_buf sql = { 0 }, answer = { 0 };
-	struct store_reader reader;
-	int r = base_buf_printf(
-		&sql,
-		"SELECT toUInt32(min(epoch)), sum(samples) FROM totals%s WHERE event = %s AND %s%s "
-		"FORMAT RowBinary",
-		final ? " FINAL" : "", event, fetch_text(&f->where), fetch_text(&f->labels));
-
-	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	out->epoch = (uint32_t)store_get_number(&reader, 4);
-	out->samples = store_get_number(&reader, 8);
-	base_buf_release(&sql);
-	base_buf_release(&answer);
-	return r;
-}
-
-/* The epoch is a constant where rows of all epochs are added up. */
-static int add_sums_columns(struct fetch *f, const char *event, const struct facts *facts,
-			    struct base_buf *sql)
-{
-	int r = base_buf_printf(sql, "SELECT %s AS e, %s, ", event, fetch_counts_column(f));
-
-	if (r >= 0 && f->w->by_epoch)
-		r = base_buf_printf(sql, "toUInt32(epoch)");
-	else if (r >= 0)
-		r = base_buf_printf(sql, "toUInt32(%u)", facts->epoch);
-	return r < 0 ? r : base_buf_printf(sql, ", rr, sum(c) FROM ");
-}
-
-static int ask_sums(struct fetch *f, const char *event, const struct facts *facts, bool final,
-		    struct base_buf *answer, struct base_err *err)
-{
-	struct base_buf sql = { 0 }, where = { 0 };
-	int r = base_buf_printf(&where, "event = %s AND %s%s", event, fetch_text(&f->where),
-				fetch_text(&f->labels));
-
-	if (r >= 0)
-		r = add_sums_columns(f, event, facts, &sql);
-	if (r >= 0)
-		r = fetch_from(f, &sql, final ? "totals FINAL" : "totals", "r, n",
-			       (const char *)where.data, "r AS rr, n AS c");
-	if (r >= 0)
-		r = base_buf_printf(&sql,
-				    "%s GROUP BY rr%s ORDER BY sum(c) DESC, rr "
-				    "FORMAT RowBinary",
-				    fetch_text(&f->routines), fetch_counts_group(f));
-	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, answer, err);
-	base_buf_release(&sql);
-	base_buf_release(&where);
-	return r;
-}
-
-/*
- * Each event is asked for apart: a server adds up much faster where the key is one number. FINAL
- * costs as much again and is left out where no row has an older one: as long as the rows' own sum
- * is that which it has with FINAL. @event is quoted; the answer is kept, as names come between.
- */
-static int ask_totals(struct fetch *f, const char *event, struct base_buf *answer,
-		      struct base_err *err)
-{
-	struct facts facts, plain, after;
-	int r = ask_facts(f, event, true, &facts, err);
-	bool once;
-
-	if (r >= 0)
-		r = ask_facts(f, event, false, &plain, err);
-	if (r < 0)
-		return r;
-	once = facts.samples == plain.samples;
-	r = ask_sums(f, event, &facts, !once, answer, err);
-	if (r < 0 || !once)
-		return r;
-	r = ask_facts(f, event, false, &after, err);
-	if (r >= 0 && after.samples != plain.samples)
-		r = ask_sums(f, event, &facts, true, answer, err);
-	return r;
-}
-
 /* The totals of all events, each in a buffer of its own. */
 static int ask_all_totals(struct fetch *f, struct base_buf totals[PROFDB_NR_EVENTS],
 			  struct base_err *err)
 {
-	struct base_buf quoted = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
-		base_buf_clear(&quoted);
-		r = store_quote(&quoted, f->events[i].name, strlen(f->events[i].name));
-		if (r >= 0)
-			r = ask_totals(f, (const char *)quoted.data, &totals[i], err);
-	}
-	base_buf_release(&quoted);
+	for (size_t i = 0; i < f->nr_events && r >= 0; i++)
+		r = fetch_event_sums(f, f->events[i].name, true, &totals[i], err);
 	return r;
 }
 
@@ -170,25 +74,31 @@ static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr
 	return r;
 }
 
-static int count_routines(struct fetch *f, uint64_t *out, struct base_err *err)
+static int count_rows(struct fetch *f, const char *table, uint64_t *out, struct base_err *err)
 {
-	struct base_buf answer = { 0 };
-	int r = store_ask(f->s, "SELECT count() FROM routine FORMAT RowBinary", &answer, err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
+	struct base_buf sql = { 0 }, answer = { 0 };
+	int r = base_buf_printf(&sql, "SELECT count() FROM %s FORMAT RowBinary", table);
+	struct store_reader reader;
+
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
 
 	*out = store_get_number(&reader, 8);
+	base_buf_release(&sql);
 	base_buf_release(&answer);
 	return r;
 }
 
-/* Where many of the store's routines are meant, all are asked for: that is one question. */
+/* Where many of the store's routines are meant, all are asked for: that is one question. The same
+ * is done with images, but for their symbols, which may be too long an answer. */
 static int ask_names(struct fetch *f, const struct base_buf *numbers, struct base_buf *answer,
 		     struct base_err *err)
 {
 	const uint64_t *v = (const uint64_t *)numbers->data;
 	size_t nr = numbers->len / sizeof(*v);
 	uint64_t all;
-	int r = count_routines(f, &all, err);
+	int r = count_rows(f, "routine", &all, err);
 
 	if (r >= 0 && nr > NUMBERS_AT_ONCE && nr > all / 8)
 		return ask_routines(f, "1", answer, err);
@@ -231,8 +141,11 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 {
 	struct base_buf which = { 0 };
 	size_t nr = keys->len / STORE_KEY;
-	int r = 0;
+	uint64_t all = 0;
+	int r = nr > FETCH_KEYS && !symbols ? count_rows(f, "image", &all, err) : 0;
 
+	if (r >= 0 && all && nr > all / 16)
+		return fetch_images(f, false, "!= toFixedString('', 16)", err);
 	for (size_t i = 0; i < nr && r >= 0; i += FETCH_KEYS) {
 		base_buf_clear(&which);
 		r = fetch_keys(&which, keys->data + i * STORE_KEY,

@@ -664,6 +664,7 @@ void fetch_release(struct fetch *f)
 	base_buf_release(&f->where);
 	base_buf_release(&f->event);
 	base_buf_release(&f->labels);
+	base_buf_release(&f->platforms);
 	base_buf_release(&f->images);
 	base_buf_release(&f->routines);
 	base_buf_release(&f->replicate);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A user's wishes become conditions of SQL: times, platforms, labels, images. */
+/* A user's wishes become parts of SQL: conditions of times, platforms, labels, images, and columns.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,23 @@ const char *fetch_text(const struct base_buf *b)
 
 /* ---- which rows ------------------------------------------------------------------------------ */
 
-static int add_time(struct base_buf *where, const char *op, int64_t s)
+static int64_t time_of(int64_t s)
 {
-	return base_buf_printf(where, " AND epoch %s toDateTime(%lld)", op,
-			       (long long)(s < 0	    ? 0
-					   : s > UINT32_MAX ? UINT32_MAX
-							    : s));
+	return s < 0 ? 0 : s > UINT32_MAX ? UINT32_MAX : s;
+}
+
+/* The times that are wanted begin at @s, or later. */
+static int add_from(struct fetch *f, int64_t s)
+{
+	f->from = time_of(s) > f->from ? time_of(s) : f->from;
+	return base_buf_printf(&f->where, " AND epoch >= toDateTime(%lld)", (long long)time_of(s));
+}
+
+/* And end before @s, or earlier. */
+static int add_to(struct fetch *f, int64_t s)
+{
+	f->to = time_of(s) < f->to ? time_of(s) : f->to;
+	return base_buf_printf(&f->where, " AND epoch < toDateTime(%lld)", (long long)time_of(s));
 }
 
 /* The digits of an epoch's name: the first time that it may mean, or (@end) the one after the last.
@@ -48,7 +60,7 @@ static int epoch_time(const char *digits, size_t len, bool end, int64_t *out, st
 	return 0;
 }
 
-static int add_epochs(struct base_buf *where, const char *spec, struct base_err *err)
+static int add_epochs(struct fetch *f, const char *spec, struct base_err *err)
 {
 	const char *dots = strstr(spec, ".."), *to = dots ? dots + 2 : spec;
 	size_t from_len = dots ? (size_t)(dots - spec) : strlen(spec);
@@ -59,11 +71,11 @@ static int add_epochs(struct base_buf *where, const char *spec, struct base_err 
 		return 0;
 	if (from_len) {
 		r = epoch_time(spec, from_len, false, &at, err);
-		r = r < 0 ? r : add_time(where, ">=", at);
+		r = r < 0 ? r : add_from(f, at);
 	}
 	if (r >= 0 && *to) {
 		r = epoch_time(to, strlen(to), true, &at, err);
-		r = r < 0 ? r : add_time(where, "<", at);
+		r = r < 0 ? r : add_to(f, at);
 	}
 	return r;
 }
@@ -80,7 +92,7 @@ static int add_last_day(struct fetch *f, struct base_err *err)
 	int64_t last = r < 0 ? 0 : (int64_t)store_get_number(&reader, 4);
 
 	base_buf_release(&answer);
-	return r < 0 ? r : add_time(&f->where, ">", last - DAY);
+	return r < 0 ? r : add_from(f, last - DAY + 1);
 }
 
 static int add_equal(struct base_buf *where, const char *column, const char *text)
@@ -130,18 +142,22 @@ static int make_where(struct fetch *f, struct base_err *err)
 	bool timed = w->since != INT64_MIN || w->until != INT64_MAX;
 	int r = base_buf_printf(&f->where, "1");
 
+	f->to = INT64_MAX;
+
 	if (r >= 0 && w->epoch && strcmp(w->epoch, "latest") != 0)
-		r = add_epochs(&f->where, w->epoch, err);
+		r = add_epochs(f, w->epoch, err);
 	else if (r >= 0 && !timed)
 		r = add_last_day(f, err);
 	if (r >= 0 && w->since != INT64_MIN)
-		r = add_time(&f->where, ">=", w->since);
+		r = add_from(f, w->since);
 	if (r >= 0 && w->until != INT64_MAX)
-		r = add_time(&f->where, "<", w->until);
+		r = add_to(f, w->until);
 	if (r >= 0 && w->event)
 		r = add_equal(&f->event, "event", w->event);
 	if (r >= 0 && w->platform)
-		r = add_glob(&f->where, "platform", w->platform);
+		r = add_glob(&f->platforms, "platform", w->platform);
+	if (r >= 0)
+		r = base_buf_printf(&f->where, "%s", fetch_text(&f->platforms));
 	return r < 0 ? r : add_labels(f);
 }
 
@@ -223,7 +239,7 @@ static int make_images(struct fetch *f, struct base_err *err)
 	r = add_images(f, err);
 	if (r >= 0)
 		r = base_buf_printf(&f->routines,
-				    " AND rr GLOBAL IN (SELECT r FROM routine WHERE 1%s)",
+				    " AND place GLOBAL IN (SELECT r FROM routine WHERE 1%s)",
 				    (const char *)f->images.data);
 	return r;
 }
@@ -233,4 +249,40 @@ int fetch_conditions(struct fetch *f, struct base_err *err)
 	int r = make_where(f, err);
 
 	return r < 0 ? r : make_images(f, err);
+}
+
+/* ---- columns ----------------------------------------------------------------------------------
+ */
+
+/* The columns that keep rows apart, or constants in their place. */
+const char *fetch_platform_column(const struct fetch *f)
+{
+	return f->w->by_platform ? "platform" : f->quoted_fleet;
+}
+
+const char *fetch_group_more(const struct fetch *f)
+{
+	return f->w->by_platform ? (f->w->by_epoch ? ", platform, epoch" : ", platform")
+				 : (f->w->by_epoch ? ", epoch" : "");
+}
+
+const char *fetch_counts_column(const struct fetch *f)
+{
+	return f->replicate.len ? "toString(replicate)" : fetch_platform_column(f);
+}
+
+const char *fetch_counts_group(const struct fetch *f)
+{
+	return f->replicate.len ? ", replicate" : fetch_group_more(f);
+}
+
+/* Replicates are told for each row, as a server would else do it for each element. */
+int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
+	       const char *where, const char *arrays)
+{
+	if (!f->replicate.len)
+		return base_buf_printf(sql, "%s ARRAY JOIN %s WHERE %s", table, arrays, where);
+	return base_buf_printf(
+		sql, "(SELECT %s, %s AS replicate FROM %s WHERE %s) ARRAY JOIN %s WHERE 1", columns,
+		fetch_text(&f->replicate), table, where, arrays);
 }

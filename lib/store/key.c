@@ -37,21 +37,32 @@ void store_file_key(const char *kind, const struct base_id *id, const char *text
 	end(&s, out);
 }
 
-void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out)
+static void dynamic_key(const char *stem, const char *platform, struct store_key *out)
 {
-	const char *kind = profdb_kind_name(profdb_profile_kind(p));
 	struct base_sha256 s;
 
-	if (profdb_profile_kind(p) != PROFDB_DYNAMIC) {
-		store_file_key(kind, profdb_profile_image(p), profdb_profile_word(p, "text"),
-			       profdb_profile_path(p, 0), out);
-		return;
-	}
 	base_sha256_init(&s);
-	add_text(&s, kind);
+	add_text(&s, profdb_kind_name(PROFDB_DYNAMIC));
 	add_text(&s, platform);
-	add_text(&s, profdb_profile_path(p, 0));
+	add_text(&s, stem);
 	end(&s, out);
+}
+
+void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out)
+{
+	if (profdb_profile_kind(p) == PROFDB_DYNAMIC)
+		dynamic_key(profdb_profile_path(p, 0), platform, out);
+	else
+		store_file_key(profdb_kind_name(profdb_profile_kind(p)), profdb_profile_image(p),
+			       profdb_profile_word(p, "text"), profdb_profile_path(p, 0), out);
+}
+
+void store_ref_key(const struct profdb_image_ref *ref, const char *platform, struct store_key *out)
+{
+	if (ref->kind == PROFDB_DYNAMIC)
+		dynamic_key(ref->stem ? ref->stem : ref->path, platform, out);
+	else
+		store_file_key(profdb_kind_name(ref->kind), &ref->id, NULL, ref->path, out);
 }
 
 void store_facility_key(const char *facility, struct store_key *out)

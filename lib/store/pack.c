@@ -132,7 +132,7 @@ static int put_empty(struct store_pack *p, const struct store_row_key *key)
 {
 	static const uint8_t nothing[32];
 	struct base_buf *row = &p->out->rows[key->table];
-	size_t len = key->table == STORE_PROF ? 8 + 4 + 1 + 8 + 4 : 8 + 4 + 8 + 2;
+	size_t len = key->table == STORE_PROF ? 8 + 4 + 1 + 8 + 8 : 8 + 4 + 8 + 2;
 	int r = base_buf_append(row, key->data, key->len);
 
 	if (r >= 0)
@@ -155,48 +155,22 @@ static int put_gone(struct store_pack *p)
 
 /* ---- rows of profiles ------------------------------------------------------------------------ */
 
-/* Four arrays, two of equal length each. */
-struct entries {
-	struct base_buf off, n, far, nfar;
-	uint64_t nr, nr_far;
-};
-
-static int put_entry(struct entries *x, uint64_t off, uint64_t count)
-{
-	bool far = off > UINT32_MAX || count > UINT16_MAX;
-	int r = far ? base_buf_append_le(&x->far, off, 8) : base_buf_append_le(&x->off, off, 4);
-
-	if (r >= 0)
-		r = far ? base_buf_append_le(&x->nfar, count, 8)
-			: base_buf_append_le(&x->n, count, 2);
-	x->nr += !far;
-	x->nr_far += far;
-	return r;
-}
-
 static int put_entries(const struct profdb_profile *profile, size_t event, struct base_buf *row)
 {
-	struct entries x = { .nr = 0 };
+	struct store_offsets x = { .nr = 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < profdb_profile_nr_entries(profile) && r >= 0; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(profile, i);
 
 		if (e->count[event])
-			r = put_entry(&x, e->off, e->count[event]);
+			r = store_offsets_add(&x, e->off, e->count[event]);
 	}
 	if (r >= 0)
-		r = store_put_array(row, x.nr, &x.off);
+		r = base_buf_append(row, "\0", 2); /* off and n, which version 1 had */
 	if (r >= 0)
-		r = store_put_array(row, x.nr, &x.n);
-	if (r >= 0)
-		r = store_put_array(row, x.nr_far, &x.far);
-	if (r >= 0)
-		r = store_put_array(row, x.nr_far, &x.nfar);
-	base_buf_release(&x.off);
-	base_buf_release(&x.n);
-	base_buf_release(&x.far);
-	base_buf_release(&x.nfar);
+		r = store_offsets_put(&x, row);
+	store_offsets_release(&x);
 	return r;
 }
 

@@ -74,3 +74,49 @@ const char *store_get_string(struct store_reader *r, size_t *len)
 	*len = store_get_count(r, 1);
 	return store_get_bytes(r, *len);
 }
+
+/* ---- offsets --------------------------------------------------------------------------------- */
+
+int store_offsets_add(struct store_offsets *x, uint64_t off, uint64_t count)
+{
+	bool far = off > UINT32_MAX || count > UINT16_MAX;
+	int r;
+
+	if (far) {
+		x->nr_far++;
+		r = base_buf_append_le(&x->far, off, 8);
+		return r < 0 ? r : base_buf_append_le(&x->nfar, count, 8);
+	}
+	x->nr++;
+	r = base_buf_append_le(&x->lo, off & UINT16_MAX, 2);
+	if (r >= 0)
+		r = base_buf_append_le(&x->hi, off >> 16, 2);
+	if (r >= 0)
+		r = base_buf_append_le(&x->nlo, count & UINT8_MAX, 1);
+	return r < 0 ? r : base_buf_append_le(&x->nhi, count >> 8, 1);
+}
+
+int store_offsets_put(const struct store_offsets *x, struct base_buf *row)
+{
+	int r = store_put_array(row, x->nr, &x->lo);
+
+	if (r >= 0)
+		r = store_put_array(row, x->nr, &x->hi);
+	if (r >= 0)
+		r = store_put_array(row, x->nr, &x->nlo);
+	if (r >= 0)
+		r = store_put_array(row, x->nr, &x->nhi);
+	if (r >= 0)
+		r = store_put_array(row, x->nr_far, &x->far);
+	return r < 0 ? r : store_put_array(row, x->nr_far, &x->nfar);
+}
+
+void store_offsets_release(struct store_offsets *x)
+{
+	base_buf_release(&x->lo);
+	base_buf_release(&x->hi);
+	base_buf_release(&x->nlo);
+	base_buf_release(&x->nhi);
+	base_buf_release(&x->far);
+	base_buf_release(&x->nfar);
+}

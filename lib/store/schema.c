@@ -176,8 +176,14 @@ int store_schema_check(struct store_server *s, char id[64], struct base_err *err
 
 /* ---- from one version to the next ------------------------------------------------------------ */
 
-/* Version 1 is the first. The tables that a later version adds are made before its columns. */
-static const struct store_step steps[] = { { 0, STORE_PROF, NULL, NULL } };
+/* Version 2 also added a table, of sums. Tables are made before a version's columns. */
+static const struct store_step steps[] = {
+	{ 2, STORE_PROF, "lo", "Array(UInt16)" },
+	{ 2, STORE_PROF, "hi", "Array(UInt16)" },
+	{ 2, STORE_PROF, "nlo", "Array(UInt8)" },
+	{ 2, STORE_PROF, "nhi", "Array(UInt8)" },
+	{ 0, STORE_PROF, NULL, NULL },
+};
 
 /* A column that is there is not added, as a migration may be cut, or be made by another server.
  * (ClickHouse 18 has no ADD COLUMN IF NOT EXISTS.) */
@@ -399,13 +405,13 @@ int store_expire(struct store_server *s, int64_t now,
 /* Rows come behind all that they refer to. */
 int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err)
 {
-	static const enum store_table_nr order[STORE_NR_TABLES] = {
+	static const enum store_table_nr order[STORE_NR_SENT] = {
 		STORE_CONTENT, STORE_IMAGE, STORE_ROUTINE, STORE_PART,
 		STORE_WORK,    STORE_PROF,  STORE_TOTALS,
 	};
 	int r = 0;
 
-	for (size_t i = 0; i < STORE_NR_TABLES && r >= 0; i++)
+	for (size_t i = 0; i < STORE_NR_SENT && r >= 0; i++)
 		r = store_insert(s, &store_tables[order[i]], &b->rows[order[i]], err);
 	return r;
 }

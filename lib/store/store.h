@@ -32,6 +32,15 @@ struct image;
 /* An image's symbols, as its row ends with them: names, offsets, lengths. @img NULL: none. */
 int store_put_symbols(struct base_buf *row, struct image *img);
 
+/* Offsets and counts, as a row of STORE_PROF ends with them. Zero-initialize. */
+struct store_offsets {
+	struct base_buf lo, hi, nlo, nhi, far, nfar;
+	uint64_t nr, nr_far;
+};
+int store_offsets_add(struct store_offsets *x, uint64_t off, uint64_t count);
+int store_offsets_put(const struct store_offsets *x, struct base_buf *row);
+void store_offsets_release(struct store_offsets *x);
+
 /* Reads values again. After the first that is not there everything is 0 or empty, and @bad set. */
 struct store_reader {
 	const uint8_t *at, *end;
@@ -56,6 +65,9 @@ enum store_table_nr {
 	STORE_IMAGE,   /* an image and its symbols */
 	STORE_ROUTINE, /* a routine that had samples */
 	STORE_CONTENT, /* the bytes of a pseudo-image, or of a kernel's */
+	STORE_NR_SENT, /* machines send rows of those above; servers make the others' rows */
+	STORE_SUMS = STORE_NR_SENT, /* totals of some hours or a day of a machine, added up */
+	STORE_PROFSUMS,		    /* and profiles */
 	STORE_NR_TABLES,
 };
 
@@ -92,7 +104,7 @@ ssize_t store_rows_check(const struct store_table *t, const void *rows, size_t l
 
 /* Rows for each table, on their way to a server. Zero-initialize. */
 struct store_batch {
-	struct base_buf rows[STORE_NR_TABLES];
+	struct base_buf rows[STORE_NR_SENT];
 };
 
 void store_batch_release(struct store_batch *b);
@@ -184,7 +196,7 @@ int store_insert(struct store_server *s, const struct store_table *t, const stru
 /* A text as SQL has it, quoted. 0 or -ENOMEM. */
 int store_quote(struct base_buf *to, const char *text, size_t len);
 
-enum { STORE_SCHEMA = 1 };
+enum { STORE_SCHEMA = 2 };
 struct store_schema_how {
 	const char *cluster;  /* NULL: one server */
 	const char *replicas; /* path in ZooKeeper: tables are replicated; NULL: they are not */
@@ -205,6 +217,18 @@ int store_expire(struct store_server *s, int64_t now,
 		 struct base_err *err);
 /* Every table's rows of the batch, images first. */
 int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err);
+
+/* ---- sums of many hours (sums.c) ----------------------------------------------------------- */
+
+/*
+ * Adds up what machines had by routine and by offset in each span of time that begins at @since or
+ * later and has ended at @now, both UTC seconds, where no row of sums is of the rows that the store
+ * has. Readers take a row of sums only if its fingerprint is that of the rows which
+ * it stands for: so it may be missing, late or old, and be made by two servers at once. @rows:
+ * result, how many rows were made.
+ */
+int store_sum(struct store_server *s, int64_t since, int64_t now, uint64_t *rows,
+	      struct base_err *err);
 
 /* ---- answers (fetch.c) --------------------------------------------------------------------- */
 

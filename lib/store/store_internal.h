@@ -30,6 +30,34 @@ enum {
 	STORE_CONTENT_MAX = 256 << 20, /* bytes of a content */
 };
 
+/* ---- spans of time (sums.c) ------------------------------------------------------------------ */
+
+/* Seconds that a row of STORE_SUMS stands for, the longest first. */
+enum { STORE_NR_SPANS = 2 };
+extern const uint32_t store_spans[STORE_NR_SPANS];
+/* Rows of hours that are added up, and the table of their sums. */
+struct store_source {
+	const char *hours, *sums;
+	/* The number that stands for a row of hours. Those of the rows that were added up give,
+	 * added up themselves, the fingerprint of their sums. */
+	const char *print;
+	const char *own;      /* columns that tell rows of one event and image apart */
+	const char *own_text; /* the same of one machine, too, as a text */
+	const char *key;      /* "image, " where sums are of an image, or "" */
+	/* Numbers and counts, as arrays of 64 bits: of hours, of sums; and the columns for that. */
+	const char *arrays, *sums_arrays, *columns, *sums_columns;
+};
+enum { STORE_BY_NUMBER, STORE_BY_PLACE, STORE_NR_SOURCES };
+extern const struct store_source store_sources[STORE_NR_SOURCES];
+/*
+ * Appends a question for (platform, b) of spans (b: UTC seconds) whose sums are not those of the
+ * rows there are, with the source's key before it. @which: a condition of the rows that are
+ * compared, true of hours and of sums; @final: " FINAL" where hours may have older rows, or "".
+ * 0 or -ENOMEM.
+ */
+int store_sums_bad(struct base_buf *sql, const struct store_source *source, uint32_t span,
+		   const char *which, const char *final);
+
 /* ---- keys (key.c) -------------------------------------------------------------------------- */
 
 struct store_key {
@@ -42,6 +70,8 @@ struct store_key {
  * pseudo-image, which grows, of its machine's name and its file's.
  */
 void store_image_key(const struct profdb_profile *p, const char *platform, struct store_key *out);
+/* The same of an image that call paths refer to, which tell no hash of code. */
+void store_ref_key(const struct profdb_image_ref *ref, const char *platform, struct store_key *out);
 /* The same of all but pseudo-images, which a batch is checked by. @text may be NULL. */
 void store_file_key(const char *kind, const struct base_id *id, const char *text, const char *path,
 		    struct store_key *out);

@@ -8,9 +8,10 @@
 #define COLUMNS (const struct store_column[])
 
 /*
- * Offsets (off) are 32 bits wide and their counts (n) 16, as most of them are small. What does not
- * fit stands in far and nfar. Offsets as they are compress better than differences to the one
- * before, as neighbouring rows have the same ones.
+ * Offsets are 32 bits wide and their counts 16, as most of them are small. Each stands in two
+ * columns, of its low half (lo, nlo) and its high one (hi, nhi), as high halves compress to nearly
+ * nothing apart. What does not fit stands in far and nfar. Rows of version 1 have off and n in
+ * place of the halves. Rows of one image and machine are neighbours, as they are much alike.
  */
 const struct store_table store_tables[STORE_NR_TABLES] = {
 	[STORE_PROF] = {
@@ -21,8 +22,10 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "period", "UInt64", 0 }, { "enabled", "UInt32", 0 },
 				    { "label", "String", 0 }, { "samples", "UInt64", 0 },
 				    { "off", "Array(UInt32)", 1 }, { "n", "Array(UInt16)", 1 },
-				    { "far", "Array(UInt64)", 2 }, { "nfar", "Array(UInt64)", 2 }, { 0 } },
-		.order = "event, image, epoch, platform, file",
+				    { "lo", "Array(UInt16)", 2 }, { "hi", "Array(UInt16)", 2 },
+				    { "nlo", "Array(UInt8)", 2 }, { "nhi", "Array(UInt8)", 2 },
+				    { "far", "Array(UInt64)", 3 }, { "nfar", "Array(UInt64)", 3 }, { 0 } },
+		.order = "event, image, platform, epoch, file",
 		.partition = "toDate(epoch)",
 		.shard = "cityHash64(image)",
 		.keep_days = 30,
@@ -77,7 +80,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 				    { "off", "Array(UInt64)", 1 }, { "len", "Array(UInt64)", 1 }, { 0 } },
 		.order = "image",
 		.shard = "cityHash64(image)",
-		.mark = 16,
+		.mark = 1,
 	},
 	[STORE_ROUTINE] = {
 		.name = "routine",
@@ -96,6 +99,35 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.shard = "cityHash64(content)",
 		.mark = 4,
 	},
+	[STORE_SUMS] = {
+		.name = "sums",
+		.columns = COLUMNS{ { "event", "String", 0 }, { "span", "UInt32", 0 },
+				    { "epoch", "DateTime", 0 }, { "platform", "String", 0 },
+				    { "label", "String", 0 }, { "ver", "UInt64", 0 },
+				    { "print", "UInt64", 0 }, { "samples", "UInt64", 0 },
+				    { "r", "Array(UInt64)", 1 }, { "n", "Array(UInt64)", 1 }, { 0 } },
+		.order = "event, span, epoch, platform, label",
+		.partition = "toMonday(epoch)",
+		.shard = "cityHash64(platform)",
+		.keep_days = 400,
+		.mark = 64,
+	},
+	[STORE_PROFSUMS] = {
+		.name = "profsums",
+		.columns = COLUMNS{ { "event", "String", 0 }, { "image", "FixedString(16)", 0 },
+				    { "span", "UInt32", 0 }, { "epoch", "DateTime", 0 },
+				    { "platform", "String", 0 }, { "label", "String", 0 },
+				    { "ver", "UInt64", 0 }, { "print", "UInt64", 0 },
+				    { "samples", "UInt64", 0 }, { "lo", "Array(UInt16)", 2 },
+				    { "hi", "Array(UInt16)", 2 }, { "nlo", "Array(UInt8)", 2 },
+				    { "nhi", "Array(UInt8)", 2 }, { "far", "Array(UInt64)", 3 },
+				    { "nfar", "Array(UInt64)", 3 }, { 0 } },
+		.order = "event, span, image, epoch, platform, label",
+		.partition = "toDate(epoch)",
+		.shard = "cityHash64(image)",
+		.keep_days = 30,
+		.mark = 64,
+	},
 };
 
 int store_columns(const struct store_table *t, struct base_buf *to)
@@ -113,11 +145,8 @@ static size_t type_len(const char *type)
 	static const struct {
 		const char *name;
 		size_t len;
-	} types[] = { { "UInt16", 2 },
-		      { "UInt32", 4 },
-		      { "UInt64", 8 },
-		      { "DateTime", 4 },
-		      { "FixedString(16)", 16 } };
+	} types[] = { { "UInt8", 1 },  { "UInt16", 2 },	  { "UInt32", 4 },
+		      { "UInt64", 8 }, { "DateTime", 4 }, { "FixedString(16)", 16 } };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (strncmp(type, types[i].name, strlen(types[i].name)) == 0)
@@ -125,7 +154,7 @@ static size_t type_len(const char *type)
 	return 0;
 }
 
-enum { NR_TOGETHER = 3 };
+enum { NR_TOGETHER = 4 };
 
 static void check_array(struct store_reader *r, const struct store_column *c,
 			size_t lengths[NR_TOGETHER])
@@ -170,7 +199,7 @@ static void check_text(const struct store_column *c, const char *text, size_t le
 static void check_row(struct store_reader *r, const struct store_table *t,
 		      struct store_rows_facts *f)
 {
-	size_t lengths[NR_TOGETHER] = { SIZE_MAX, SIZE_MAX, SIZE_MAX }, len;
+	size_t lengths[NR_TOGETHER] = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX }, len;
 	bool other = false;
 
 	for (const struct store_column *c = t->columns; c->name && !r->bad; c++) {

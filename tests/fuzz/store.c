@@ -41,7 +41,7 @@ static void try_sealed(const uint8_t *data, size_t len)
 	struct base_sha256 s;
 
 	CHECK(file);
-	memcpy(file, "DCPIBAT1", 8);
+	memcpy(file, "DCPIBAT2", 8);
 	bound = ZSTD_compress(file + HEAD, bound, data, len, 1);
 	CHECK(!ZSTD_isError(bound));
 	base_sha256_init(&s);

@@ -287,6 +287,56 @@ for shape in '3 30' '70 2'; do
 	same_sets dcpiregress -insns -set -until "$middle" -set -since "$middle"
 done
 
+# A program that only calls has its symbols, though its file is gone.
+base=callers store=clickhouse://127.0.0.1:$port/callers
+mkdir callers
+"$mkdb" callers <<-END
+	platform box
+	epoch $app_epoch
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+17 150
+	profile file $PWD/build0/prog $PWD/build0/prog
+	callpath cpu-clock complete 12 hot+17@app spin+1@prog
+	finish
+END
+"$DCPI_BIN/dcpiship" -make-schema -to "$store"
+"$DCPI_BIN/dcpiship" -quiet -db callers -to "$store"
+ask callers dcpicallers -unchecked -epoch all hot >one
+grep -q spin one
+mv build0/prog build0/gone
+ask "$store" dcpicallers -unchecked -epoch all hot >both
+mv build0/gone build0/prog
+diff one both || { echo "a program that only calls has no names"; exit 1; }
+
+# Sums of six hours and of days are read in place of hours, and answers are the same: without them, with them, with a row
+# that came after them, and made anew. (60 machines without any are too many to be read apart.)
+store=clickhouse://127.0.0.1:$port/builds3
+added_up() { grep -c "FROM $1 ARRAY JOIN" server/questions || :; }
+ask "$store" dcpiprof -epoch all >before
+ask "$store" dcpitopcounts -epoch all prog >>before
+"$DCPI_BIN/dcpiship" -sum -to "$store" | grep -qx '[0-9]* sums made'
+[ -z "$("$DCPI_BIN/dcpiship" -sum -to "$store")" ] || { echo "sums are made twice"; exit 1; }
+rm server/questions
+ask "$store" dcpiprof -epoch all >after
+ask "$store" dcpitopcounts -epoch all prog >>after
+diff before after || { echo "sums differ"; exit 1; }
+[ "$(added_up sums)" -ge 1 ] && [ "$(added_up profsums)" -ge 1 ] || { echo "no sums are read"; exit 1; }
+had=$(total)
+question "INSERT INTO totals SELECT event, label, epoch, platform, ver + 1, period, enabled, samples + 7000, r,
+	arrayMap((c, i) -> i = 1 ? c + 7000 : c, n, arrayEnumerate(n)) FROM totals WHERE platform = 'm1' ORDER BY epoch LIMIT 1"
+[ "$(total)" = $((had + 7000)) ] || { echo "a row that came later: $(total), not $had + 7000"; exit 1; }
+[ "$(total -platform m1)" -gt 7000 ]
+"$DCPI_BIN/dcpiship" -sum -to "$store" | grep -qx '2 sums made'
+[ "$(total)" = $((had + 7000)) ] || { echo "sums that were made anew: $(total), not $had + 7000"; exit 1; }
+question "INSERT INTO sums SELECT event, span, epoch, platform, label, ver + 1, print, samples, r, n FROM sums"
+[ "$(total)" = $((had + 7000)) ] || { echo "sums that are there twice: $(total), not $had + 7000"; exit 1; }
+store=clickhouse://127.0.0.1:$port/builds70
+question "INSERT INTO totals SELECT event, label, epoch - 172800, platform, ver, period, enabled, samples, r, n FROM totals"
+had=$(total)
+"$DCPI_BIN/dcpiship" -quiet -sum -to "$store"
+[ "$(total)" = "$had" ]
+
 # Of 20,000 routines the names are asked for in parts, and the symbols of their images once.
 question "INSERT INTO routine SELECT number + 1, (SELECT max(image) FROM image), 's', 0, 1, 1 FROM numbers(200000)"
 question "INSERT INTO totals SELECT event, 'many', epoch, platform, ver, period, enabled, 20000, range(1, 20001),

@@ -44,8 +44,26 @@ same()
 	for db; do
 		"$ship" -verify -db "$work/$db" -to "$store" >"$work/verified" || fail "$what: -verify: $(cat "$work/verified")"
 	done
+	by_routine "$what: by routine"
+	"$ship" -quiet -sum -to "$store" 2>/dev/null &
+	other=$!
+	sleep 0.0$((RANDOM % 10))
+	kill -KILL $other 2>/dev/null || :
+	wait $other 2>/dev/null || :
+	other=
+	by_routine "$what: with some sums"
+	"$ship" -quiet -sum -to "$store" || fail "$what: -sum"
 	echo "$what: $(awk '{ s += $NF } END { print s }' "$work/should") samples in $(wc -l <"$work/should") counts are the same"
 }
+
+# by_routine WHAT: sums by routine, which are read from other rows, have the same samples for each event.
+by_routine()
+{
+	rm -rf "$work/got-sums"
+	"$fetch" -quiet -from "$store" -epoch all -detail routine -o "$work/got-sums"
+	[ "$(sums "$work/got-sums" | per_event)" = "$(per_event <"$work/should")" ] || fail "$1: other sums"
+}
+per_event() { awk '{ s[$(NF - 1)] += $NF } END { for (e in s) print e, s[e] }' | sort; }
 
 # refused WHAT WORDS COMMAND…: fails, and says so. A command that hangs is ended.
 refused()
@@ -74,7 +92,7 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 # ---- the disk is full ------------------------------------------------------------------------------
 echo "== full"
 mkdir -p "$work/disk" "$work/servers/server0"
-mount -t tmpfs -o size=24m tmpfs "$work/disk"
+mount -t tmpfs -o size=128m tmpfs "$work/disk"
 mkdir "$work/disk/data"
 ln -s "$work/disk/data" "$work/servers/server0/data"
 fleet_start "$work/servers" 1 1 || fail "the server does not start"

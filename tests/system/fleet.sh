@@ -39,7 +39,7 @@ replicated()
 	local i t tries
 	for i in 0 1 2 3; do
 		[ -n "${fleet_pid[i]}" ] && [ -n "${fleet_pid[i ^ 1]}" ] || continue
-		for t in prof totals work part image routine content; do
+		for t in prof totals work part image routine content sums profsums; do
 			tries=0
 			# A server that has just started refuses this.
 			until fleet_ask $i "SYSTEM SYNC REPLICA dcpi.${t}_here" 2>"$work/refusal"; do
@@ -48,6 +48,17 @@ replicated()
 				sleep 1
 			done
 		done
+	done
+}
+
+# by_routine SERVER FILE: counts by routine of all epochs, of some that begin and end within a day, and of some machines.
+by_routine()
+{
+	: >"$work/$2"
+	for choice in "-epoch all" "-epoch 2026092116..2026092302" "-epoch 20260922 -platform *eta -hosts"; do
+		rm -rf "$work/got-sums"
+		(set -f && "$fetch" -quiet -from "$(store "$1")" $choice -detail routine -o "$work/got-sums") || fail "$choice"
+		{ echo "$choice"; sums "$work/got-sums"; } >>"$work/$2"
 	done
 }
 
@@ -75,6 +86,8 @@ same()
 	[ "$(sums "$got" | awk '{ s[$(NF - 1)] += $NF } END { for (e in s) print e, s[e] }' | sort)" = \
 		"$(awk '{ s[$(NF - 1)] += $NF } END { for (e in s) print e, s[e] }' "$work/should" | sort)" ] ||
 		fail "$what: other sums by routine"
+	# Sums of many hours are old here, as of the time before; what is read with them is that of the next time.
+	"$ship" -quiet -sum -to "$(store "$server")" || fail "$what: -sum"
 	echo "$what: $(awk '{ s += $NF } END { print s }' "$work/should") samples in $(wc -l <"$work/should") counts are the same"
 }
 
@@ -246,6 +259,12 @@ for i in $(seq 40); do
 done
 cp -r "$work/full/spool" "$work/iota/ship"
 send theta
+replicated
+by_routine 2 before # without the sums of these
+"$ship" -quiet -sum -to "$(store 2)"
+replicated
+by_routine 2 after
+cmp "$work/before" "$work/after" || fail "-sum changes answers: $(diff "$work/before" "$work/after" | sed -n 1,5p)"
 same "after all that" 2 alpha beta gamma delta epsilon zeta eta theta iota
 
 # ---- names -----------------------------------------------------------------------------------------

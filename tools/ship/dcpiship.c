@@ -14,7 +14,7 @@
 static const char *db, *to, *spool_path, *credentials, *relay, *as, *platform;
 static const char *cluster, *replicas;
 static int64_t every, jitter = -1, spool_limit = 1024, timeout = 60, wait_most = 30;
-static bool open_too, verify_only, make_schema, print_schema, expire, quiet;
+static bool open_too, verify_only, make_schema, print_schema, expire, sum, quiet;
 
 static const struct base_opt options[] = {
 	{ "db", BASE_OPT_STRING, &db, "DIR", "The database (default: $DCPIDB).", 0, 0 },
@@ -68,6 +68,11 @@ static const struct base_opt options[] = {
 	  "before "
 	  "19.6, daily and on each server.",
 	  0, 0 },
+	{ "sum", BASE_OPT_FLAG, &sum, NULL,
+	  "Add up what machines had by routine and by offset in six hours and in a day, where that "
+	  "is "
+	  "not done, so that questions about many hours take less; with -every again and again.",
+	  0, 0 },
 	{ "cluster", BASE_OPT_STRING, &cluster, "NAME",
 	  "The tables are distributed over this cluster of the server's configuration.", 0, 0 },
 	{ "replicas", BASE_OPT_STRING, &replicas, "PATH",
@@ -89,6 +94,8 @@ static const struct base_cmd cmd = {
 			  "Make the tables of a store, once." },
 			{ "dcpiship -db /var/lib/dcpi -to clickhouse://db.example/dcpi -every 600",
 			  "Send each epoch when it is finished." },
+			{ "dcpiship -sum -to clickhouse://db.example/dcpi -every 600",
+			  "Keep the sums of hours and days, once for each store." },
 			{ "dcpiship -relay /srv/batches -to clickhouse://db.example/dcpi -every 10",
 			  "Send what many machines have put into a folder, in large requests." },
 			{ NULL, NULL } },
@@ -164,6 +171,38 @@ static int expire_old(struct base_err *err)
 		r = store_expire(s, (int64_t)time(NULL), on_removed, NULL, err);
 		store_close(s);
 	}
+	return r;
+}
+
+/* ---- sums of many hours ------------------------------------------------------------------------
+ */
+
+/* All days are looked at in the first turn of a day, and in others those that may still change. */
+static int64_t sum_since(int64_t now)
+{
+	static int64_t looked = -1;
+	bool all = looked != now / 86400;
+
+	looked = now / 86400;
+	return all ? 0 : now - 2 * 86400;
+}
+
+static int sum_store(struct base_err *err)
+{
+	int64_t now = (int64_t)time(NULL);
+	struct store_server *s;
+	uint64_t rows = 0;
+	char id[64];
+	int r = open_server(&s, err);
+
+	if (r < 0)
+		return r;
+	r = store_schema_check(s, id, err);
+	if (r >= 0)
+		r = store_sum(s, sum_since(now), now, &rows, err);
+	store_close(s);
+	if (!quiet && rows)
+		printf("%" PRIu64 " sums made\n", rows);
 	return r;
 }
 
@@ -251,7 +290,7 @@ static int all_rounds(struct spool *sp, int dir_fd, struct send *out, struct bas
 			pause_for(wait_of(&random));
 		if (stopped)
 			return 0;
-		r = round_of(sp, dir_fd, out, err);
+		r = sum ? sum_store(err) : round_of(sp, dir_fd, out, err);
 		if (!every || (r < 0 && !again_helps(r)))
 			return r;
 		/* All that was under way is done again at the next start. */
@@ -346,9 +385,13 @@ static int check(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "'%s' cannot be a platform's name", as);
 	if (!db)
 		db = getenv("DCPIDB");
-	if (!to && (relay || verify_only || make_schema || print_schema || expire))
+	if (sum && (relay || spool_path || platform || as || open_too || verify_only))
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-sum adds up what a store has: -relay, -spool, -platform, -as, "
+				 "-open and -verify are for what is sent");
+	if (!to && (relay || verify_only || make_schema || print_schema || expire || sum))
 		return base_fail(err, -DCPI_EUSAGE, "no store given: use -to");
-	if (relay || make_schema || print_schema || expire)
+	if (relay || make_schema || print_schema || expire || sum)
 		return 0;
 	if (!db || !*db)
 		return base_fail(err, -DCPI_EUSAGE, "no database given: use -db DIR or set DCPIDB");
@@ -371,6 +414,8 @@ static int run(struct base_err *err)
 		return schema_make(err);
 	if (expire)
 		return expire_old(err);
+	if (sum)
+		return rounds(NULL, -1, err);
 	return relay ? run_relay(err) : run_database(err);
 }
 

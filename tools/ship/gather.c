@@ -55,7 +55,7 @@ static int take_keys(struct gathering *x, const struct base_buf *bytes)
 	while (r >= 0 && bytes->len > at && bytes->len - at >= sizeof(head)) {
 		memcpy(head, bytes->data + at, sizeof(head));
 		at += sizeof(head);
-		if (head[0] >= STORE_NR_TABLES || head[1] > bytes->len - at)
+		if (head[0] >= STORE_NR_SENT || head[1] > bytes->len - at)
 			break;
 		r = base_grow(&x->before, &x->cap_before, x->nr_before + 1, sizeof(*x->before));
 		if (r >= 0) {

@@ -95,7 +95,8 @@ static int compare(struct checking *c, const char *epoch, const char *platform,
 		enum store_table_nr table;
 	} sums[] = {
 		{ "sum(samples)", "files", STORE_PROF },
-		{ "sum(arraySum(n) + arraySum(nfar))", "offsets", STORE_PROF },
+		{ "sum(arraySum(n) + arraySum(nlo) + 256 * arraySum(nhi) + arraySum(nfar))",
+		  "offsets", STORE_PROF },
 		{ "sum(samples)", "epochs", STORE_TOTALS },
 		{ "sum(arraySum(n))", "routines", STORE_TOTALS },
 	};

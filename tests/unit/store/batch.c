@@ -33,7 +33,7 @@ static void test_back(void **state)
 	put_content(&b, "two");
 	assert_int_equal(store_batch_format(&b, &file), 0);
 	assert_int_equal(store_batch_parse(file.data, file.len, &again, NULL), 0);
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
 		assert_int_equal(again.rows[i].len, b.rows[i].len);
 	assert_memory_equal(again.rows[STORE_CONTENT].data, b.rows[STORE_CONTENT].data,
 			    b.rows[STORE_CONTENT].len);
@@ -82,9 +82,9 @@ static void test_bad(void **state)
 	memcpy(copy, file.data, file.len);
 	for (size_t cut = 0; cut < file.len; cut++)
 		check_refused(copy, cut, cut < 40 ? -DCPI_EFORMAT : -DCPI_ECHECKSUM);
-	copy[7] = '2';
+	copy[7] = '3';
 	check_refused(copy, file.len, -DCPI_EVERSION);
-	copy[7] = '1';
+	copy[7] = '2';
 	copy[file.len - 1] ^= 1;
 	check_refused(copy, file.len, -DCPI_ECHECKSUM);
 	copy[0] = 'X';

@@ -236,8 +236,9 @@ static void schema(const char *body, size_t len, int code, const char *says)
 static void test_schema(void **state)
 {
 	(void)state;
-	schema("\1\0\0\0\4abcd", 9, 0, "abcd");
-	schema("\2\0\0\0\4abcd", 9, -DCPI_EVERSION, "version 2");
+	schema("\2\0\0\0\4abcd", 9, 0, "abcd");
+	schema("\1\0\0\0\4abcd", 9, -DCPI_EVERSION, "version 1");
+	schema("\3\0\0\0\4abcd", 9, -DCPI_EVERSION, "version 3");
 	schema("\1\0\0\0\4abc", 8, -DCPI_EVERSION, "no store");
 	schema("\1\0\0\0\4abcde", 10, -DCPI_EVERSION, "no store");
 	schema("", 0, -DCPI_EVERSION, "no store");
@@ -247,7 +248,7 @@ static void test_schema(void **state)
 static void test_cut_heads(void **state)
 {
 	static const struct answer answers[] = {
-		{ "\1\0\0\0\4abcd", 9 },   /* the schema */
+		{ "\2\0\0\0\4abcd", 9 },   /* the schema */
 		{ "\2\0\0\0\0\0\0\0", 8 }, /* machines */
 		{ "\6cycles01234", 12 },   /* heads */
 	};

@@ -45,7 +45,7 @@ static struct store_batch pack(const char *dir, struct profdb *db, const struct 
 	if (store_pack_epoch(p, SCRATCH_EPOCH, "box", how, &b, &err) < 0)
 		fail_msg("%s", err.text);
 	store_pack_close(p);
-	for (size_t i = 0; i < STORE_NR_TABLES; i++)
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
 		if (store_rows_check(&store_tables[i], b.rows[i].data, b.rows[i].len, NULL) < 0)
 			fail_msg("rows of %s are malformed", store_tables[i].name);
 	return b;
@@ -81,7 +81,7 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		char *platform = text(&r), *file = text(&r), *label;
 		double period, enabled;
 		uint64_t bits;
-		const uint8_t *off, *n, *far, *nfar;
+		const uint8_t *lo, *hi, *nlo, *nhi, *far, *nfar;
 		size_t nr, nr_far;
 
 		store_get_number(&r, 8);
@@ -89,10 +89,16 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 		enabled = (double)store_get_number(&r, 4);
 		label = text(&r);
 		samples = store_get_number(&r, 8);
-		nr = store_get_count(&r, 4);
-		off = store_get_bytes(&r, 4 * nr);
+		assert_int_equal(store_get_count(&r, 4), 0); /* version 1's */
+		assert_int_equal(store_get_count(&r, 2), 0);
+		nr = store_get_count(&r, 2);
+		lo = store_get_bytes(&r, 2 * nr);
 		assert_int_equal(store_get_count(&r, 2), nr);
-		n = store_get_bytes(&r, 2 * nr);
+		hi = store_get_bytes(&r, 2 * nr);
+		assert_int_equal(store_get_count(&r, 1), nr);
+		nlo = store_get_bytes(&r, nr);
+		assert_int_equal(store_get_count(&r, 1), nr);
+		nhi = store_get_bytes(&r, nr);
 		nr_far = store_get_count(&r, 8);
 		far = store_get_bytes(&r, 8 * nr_far);
 		assert_int_equal(store_get_count(&r, 8), nr_far);
@@ -110,11 +116,11 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 			base_buf_append_le(heads, bits, 8);
 		}
 		for (size_t i = 0; i < nr; i++) {
-			uint32_t o;
-			uint16_t c;
+			uint64_t o = lo[2 * i] + (lo[2 * i + 1] << 8) +
+				     (uint64_t)hi[2 * i] * 65536 +
+				     (uint64_t)hi[2 * i + 1] * 65536 * 256;
+			uint64_t c = nlo[i] + 256U * nhi[i];
 
-			memcpy(&o, off + 4 * i, 4);
-			memcpy(&c, n + 2 * i, 2);
 			samples -= c;
 			base_buf_append(counts, key.data, key.len);
 			base_buf_append_le(counts, o, 8);

@@ -183,10 +183,11 @@ static void test_schema(void **state)
 		"CREATE TABLE IF NOT EXISTS prof_here (event String, image FixedString(16), "
 		"epoch DateTime, platform String, file String, ver UInt64, period UInt64, "
 		"enabled UInt32, label String, samples UInt64, off Array(UInt32), "
-		"n Array(UInt16), far Array(UInt64), nfar Array(UInt64)) ENGINE = "
+		"n Array(UInt16), lo Array(UInt16), hi Array(UInt16), nlo Array(UInt8), "
+		"nhi Array(UInt8), far Array(UInt64), nfar Array(UInt64)) ENGINE = "
 		"ReplicatedReplacingMergeTree("
 		"'/clickhouse/tables/{shard}/d/prof', '{replica}', ver) PARTITION BY toDate(epoch) "
-		"ORDER BY (event, image, epoch, platform, file) TTL toDate(epoch) + 30 "
+		"ORDER BY (event, image, platform, epoch, file) TTL toDate(epoch) + 30 "
 		"SETTINGS index_granularity = 1024");
 	base_buf_release(&plain);
 	base_buf_release(&cluster);

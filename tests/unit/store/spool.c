@@ -117,7 +117,7 @@ static void test_away(void **state)
 	known_add(&s->known, key, sizeof(key));
 	assert_int_equal(known_keep(&s->known, NULL), 0);
 	assert_int_equal(put_batch(s, 1, &b, NULL), 0);
-	scratch_write(*state, "spool/202611280000-box-1.batch", "DCPIBAT1 and not more", 21);
+	scratch_write(*state, "spool/202611280000-box-1.batch", "DCPIBAT2 and not more", 21);
 	/* No server listens there. */
 	assert_int_equal(store_open("clickhouse://127.0.0.1:1/d", NULL, &server, NULL), 0);
 	assert_int_equal(send_batches(server, s->dir_fd, &out, &err), -EHOSTUNREACH);
