@@ -148,7 +148,7 @@ int daemon_restrict(int fd, mode_t mode);
 int daemon_open(struct daemon *d, struct base_err *err);
 /* The parts that are open get to know each other; again when there are more of them. */
 void daemon_connect(struct daemon *d);
-/* What happens now to the time of a live daemon's samples, for those who read the database. */
+/* The database keeps that this happens now to the time of a live daemon's samples. */
 void daemon_note(struct daemon *d, enum profdb_note_kind kind, int64_t n);
 /* Begin to sample, and read what runs already. */
 int daemon_start(struct daemon *d, struct base_err *err);

@@ -51,7 +51,7 @@ bool group_own(const char *root, char *path, size_t size)
 
 	if (read_text(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
 		return false;
-	/* Of hierarchies of version 1 the numbers are higher. */
+	/* The hierarchy of version 2 is number 0. */
 	at = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
 	if (!at)
 		return false;

@@ -84,7 +84,7 @@ static struct task *take(void)
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* What lingers, lingers until a signal comes. */
+/* A close that lingers ends when a signal comes. */
 static void on_signal(int sig)
 {
 	(void)sig;
@@ -154,7 +154,7 @@ static void add_thread(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Who has nothing to do begins with what is new, or another thread. */
+/* An idle thread begins with a task, or a new thread does. */
 static void begin(const struct task *t)
 {
 	bool idle = false;

@@ -161,8 +161,7 @@ static int add_version(struct dyn_registry *reg, struct dyn_range *range, struct
 	return 0;
 }
 
-/* Did something that was there (not zero) become something else? Filling in zeros is growth. Did
- * something that was there (not zero) become something else? Filling in zeros is growth. */
+/* True if a byte that was not zero became another one: bytes that were zero are filled in. */
 static bool dyn_patch_is_change(const uint8_t *old, size_t old_len, const uint8_t *new,
 				size_t new_len)
 {

@@ -326,7 +326,7 @@ static void drop(struct dyn_registry *reg, uint32_t index)
 	r->record = 0;
 	f->nr_routines--;
 	reg->dyn->stats.routines--;
-	/* An offset once on disk is nobody else's. */
+	/* An offset that was on disk once is given to no other routine. */
 	if (r->place == DYN_PLACE_OWN && r->flags & DYN_WRITTEN)
 		return;
 	if (r->place == DYN_PLACE_OWN)

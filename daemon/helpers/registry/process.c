@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* /proc tells of a client which life it is, whom it acts for, and what it has mapped. */
+/* A client as /proc tells it: its life, its user, and what it has mapped. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

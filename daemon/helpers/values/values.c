@@ -117,8 +117,8 @@ static void note_fault(struct values *v, struct values_profiler *p, const char *
 		give_up(v, (uint32_t)(p - v->profilers), "this was the last time");
 }
 
-/* It has not answered, or is at its end: end it, and note whose fault it was. Traces stay pending,
- * though nobody has them. */
+/* It has not answered, or is at its end: end it, and note whose fault it was. Its
+ * traces stay pending. */
 static void end_hung(struct values *v)
 {
 	struct values_profiler *p = at_work(v);

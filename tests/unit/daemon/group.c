@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Groups of helpers and their limits, in folders that stand for /sys/fs/cgroup. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
