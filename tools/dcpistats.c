@@ -317,14 +317,15 @@ static void put_part(struct table *t, double part, double whole)
 		table_cell(t, "%s", "");
 }
 
-/* Of what was counted in all sets, each times its factor. */
+/* Seconds of the counts of all sets. Nanoseconds are whole numbers as a rule, whose sums are equal
+ * on all machines. */
 static double seconds_of(const struct report *x, const double *count)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < x->stats.nr_sets; i++)
-		sum += count[i] * x->seconds[i];
-	return sum;
+		sum += count[i] * (x->seconds[i] * 1e9);
+	return sum / 1e9;
 }
 
 static void put_spread(struct table *t, const struct report *x, const double *count,
