@@ -316,7 +316,7 @@ enum event_hardware event_hardware_of(const char *pmu)
 	return !strncmp(pmu, "arm_spe", 7) ? EVENT_HW_SPE : EVENT_HW_OTHER;
 }
 
-/* By the number of its PMU, as IBS stands in for events of other names. */
+/* The number of an event's PMU tells its hardware, as IBS stands in for events of other names. */
 static enum event_hardware hardware_of(const struct parts *p, const char *sysfs, uint32_t type)
 {
 	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };

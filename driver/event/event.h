@@ -26,7 +26,7 @@ enum { EVENT_CLOCK_LEAST = 10000 };
 /* Hardware that tells more of a sampled instruction in records of its own. */
 enum event_hardware { EVENT_HW_OTHER, EVENT_HW_IBS_OP, EVENT_HW_IBS_FETCH, EVENT_HW_SPE };
 
-/* By the name of its PMU, also where terms follow. */
+/* The name of a PMU tells its hardware, also where terms follow. */
 enum event_hardware event_hardware_of(const char *pmu);
 
 /* The event to sample, before any system call. Numbers as perf_event_open(2) takes them. */

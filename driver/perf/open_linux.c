@@ -49,7 +49,7 @@ static void attr_common(struct perf_event_attr *attr, int32_t pid, unsigned int 
 	}
 }
 
-/* What the hardware tells of the sampled instruction stands behind what every sample has. */
+/* The fields that the hardware tells of the sampled instruction follow those of every sample. */
 static uint64_t told_fields(const struct event_spec *spec)
 {
 	if (spec->hardware == EVENT_HW_IBS_OP || spec->hardware == EVENT_HW_IBS_FETCH)

@@ -254,7 +254,7 @@ static void count_bad_sample(struct perf_sampler *s)
 		s->sample_bad++;
 }
 
-/* What the hardware told of the sampled instruction; nothing known: nothing. */
+/* Fill in @out what the hardware told of the sampled instruction, if anything. */
 static void tell_insn(const struct perf_sampler *s, size_t event, const struct perf_record *rec,
 		      struct isample *out)
 {

@@ -17,7 +17,7 @@
 int estimate_event(const struct analysis *a, const struct analysis_image *ai);
 /* Was this one, which that returned, chosen for its instruction samples? */
 bool estimate_by_retired(const struct analysis *a, size_t event);
-/* Did these retire, and were they chosen by a count of all operations? Then their number times the
+/* True if these retired and were chosen by a count of all operations: then their number times the
  * period is how often the instruction ran. */
 bool estimate_is_retired(const struct profdb_insn *m);
 

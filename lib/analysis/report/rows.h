@@ -20,7 +20,7 @@ struct analysis_place {
 				  when code moves */
 };
 
-/* What some samples come to in columns of instruction samples; indexed by column. */
+/* Sums of some samples in columns of instruction samples; indexed by column. */
 struct told_values {
 	struct isample_value of[ISAMPLE_NR_COLUMNS], by[ISAMPLE_NR_COLUMNS];
 	uint64_t count; /* samples of which anything is told */

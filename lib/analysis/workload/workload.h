@@ -138,9 +138,10 @@ void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t 
 struct workload_idle {
 	double idle_s, all_s;
 };
-/* Of more epochs a file each would be read for a line of a report. */
+/* A file is read for each epoch; for a line of a report more would take too long. */
 enum { WORKLOAD_IDLE_EPOCHS = 48 };
-/* Of the epochs, platforms and window of @a; false: nothing noted it, or there are more epochs. */
+/* Idle time in the epochs, platforms and window of @a; false: nothing noted it, or there are more
+ * epochs. */
 bool workload_idle(struct analysis *a, struct workload_idle *out);
 
 /* ---- windows of time (window.c) ---------------------------------------------------------------
