@@ -75,7 +75,7 @@ static int add_tag(struct whose *d, uint32_t key, const char *text)
 	return r < 0 ? r : find_tag(d, key, text, &x->owner_tags[x->nr_owner_tags++]);
 }
 
-/* What is not known of a workload has no tag. */
+/* A workload has no tag for what is not known of it. */
 static int add_tags(struct whose *d, const struct profdb_workload *k)
 {
 	struct base_buf text = { 0 };
@@ -267,7 +267,7 @@ static int make_stacks(struct whose *d)
 
 /* ---- stacks and shares of one place ---------------------------------------------------------- */
 
-/* Those of one place, and of one program or all; the shares are of one event. */
+/* Workloads of one place, and of one program or all; the shares are of one event. */
 struct meeting {
 	const struct where *s;
 	struct share *h;
@@ -305,7 +305,7 @@ static int pair(struct whose *d, const struct meeting *m, bool unsure)
 	return r;
 }
 
-/* Those of equal programs, each of which stands together. */
+/* Workloads of equal programs, each of which stands together. */
 static int pair_programs(struct whose *d, const struct meeting *all)
 {
 	struct meeting m = { .s = all->s };

@@ -145,7 +145,7 @@ static enum form form_of_second(uint8_t op)
 	return ANY;
 }
 
-/* What a ModRM byte at @at says of memory: the end of that, or 0 where it is cut off. */
+/* The end of the memory operand that the ModRM byte at @at begins, or 0 where it is cut off. */
 static size_t memory_end(const uint8_t *code, size_t at, size_t len, struct insn_x86_numbers *out)
 {
 	uint8_t mod, base;
@@ -169,7 +169,7 @@ static size_t memory_end(const uint8_t *code, size_t at, size_t len, struct insn
 	return pos + out->disp_len;
 }
 
-/* Of 64-bit code. False: ask the decoder. */
+/* Decode 64-bit code. False: ask the decoder. */
 static bool find_common(const uint8_t *code, size_t len, struct insn_x86_numbers *out)
 {
 	bool wide = len && (code[0] & 0xf8) == 0x48, rex = len && (code[0] & 0xf0) == 0x40;

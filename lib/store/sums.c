@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What machines had by routine and by offset in some hours and in a day is added up, so that
+ * Counts of machines by routine and by offset are added up for some hours and for a day, so that
  * questions about many hours read few rows. The rows of sums are copies: nothing is known from them
  * alone.
  */
