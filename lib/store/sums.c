@@ -211,7 +211,7 @@ static void forget(struct summing *x)
 	x->seen = (struct base_map){ 0 };
 }
 
-/* What tells rows apart, and their sums. */
+/* The columns that tell rows apart, and their sums. */
 struct text {
 	const char *v;
 	size_t len;

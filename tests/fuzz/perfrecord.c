@@ -24,7 +24,7 @@ static void use_load(struct perf_threads *t, const struct driver_load *l)
 		abort();
 }
 
-/* What stands behind the fields of a sample, as each hardware's, and with any fields before it; the
+/* The bytes behind the fields of a sample, as each hardware's, and with any fields before it; the
  * last one into @out. */
 static void use_insn(const struct perf_record *rec, struct isample *out)
 {

@@ -121,7 +121,7 @@ gzip -dc all.json.gz | cmp - all.firefox
 "$DCPI_BIN/dcpiexport" pprof -unchecked 2>err >stdout.pb.gz
 cmp stdout.pb.gz all.pprof
 
-# Whose samples are: a tag has the samples that dcpiprof has of it. Which path of the library was whose follows from the
+# Workloads as tags: a tag has the samples that dcpiprof has of it. Which path of the library was whose follows from the
 # program on it; of the two threads of one it does not.
 . "$DCPI_SRC/tests/support/whose-db.sh"
 export_tags() # export_tags NAME ARGUMENT…: both formats with tags, whose tags are the same
@@ -165,7 +165,7 @@ for key in comm exe pid uid cgroup unit thread label; do
 done
 compare dcpiexport
 
-# The database of another user who lets nobody read it: that is said, and no file is left. (An emulator does not find the
+# The database of another user that no one else may read: that is said, and no file is left. (An emulator does not find the
 # name of a program that was copied.)
 if [ "$(id -u)" = 0 ] && [ -z "${DCPI_EMULATOR:-}" ]; then
 	mkdir -m 777 others

@@ -26,7 +26,7 @@ for event in cpu-clock imiss; do
 	awk '{ n += $1 } END { print n }' $event.want | diff total -
 	python3 "$DCPI_SRC/tests/support/judges.py" "$kept" $event
 done
-# Whose samples are, as pprof's tags.
+# Workloads are pprof's tags.
 . "$DCPI_SRC/tests/support/whose-db.sh"
 "$DCPI_BIN/dcpiexport" pprof -db whose -unchecked -event cpu-clock -o whose.pprof 2>err
 for key in comm uid thread; do
