@@ -258,10 +258,14 @@ static void count_bad_sample(struct perf_sampler *s)
 static void tell_insn(const struct perf_sampler *s, size_t event, const struct perf_record *rec,
 		      struct isample *out)
 {
+	const struct event_spec *spec = &s->specs[event];
 	struct perf_event_attr attr;
 
-	perf_attr_sampling(&attr, &s->specs[event], 1, s->frequency, s->pid, s->features);
-	perf_insn_parse(s->specs[event].hardware, &attr, &rec->rest, rec->misc, out);
+	*out = (struct isample){ 0 };
+	if (spec->hardware == EVENT_HW_OTHER && !spec->precise)
+		return;
+	perf_attr_sampling(&attr, spec, 1, s->frequency, s->pid, s->features);
+	perf_insn_parse(spec->hardware, &attr, &rec->rest, rec->misc, out);
 }
 
 static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_record *rec)
