@@ -106,6 +106,8 @@ struct driver_load {
 	uint64_t addr, len, file_off;
 	uint64_t cursor; /* FORK: the parent's at that instant, see struct driver_client */
 	uint32_t prot;	 /* PROT_*; MMAP */
+	/* FORK, EXEC: how long it lives from then on, as its end was read too; 0: not known. */
+	uint64_t lives_ns;
 	uint32_t dev_major, dev_minor; /* MMAP without build-id */
 	uint64_t inode;
 	struct base_id id;   /* build-id; len 0: the file has none, or the kernel did not tell */

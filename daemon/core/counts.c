@@ -203,7 +203,9 @@ static struct workload_who who_of(const struct process *p, const char *thread)
 				      .cgroup = p->cgroup,
 				      .label = p->label,
 				      .uid = p->uid_known ? p->uid : WORKLOAD_NO_UID,
-				      .pid = p->pid };
+				      .pid = p->pid,
+				      .brief = !p->begins && p->lives_ns &&
+					       p->lives_ns < WORKLOAD_BRIEF_NS };
 }
 
 /*
@@ -217,7 +219,7 @@ static bool is_placed(const struct counts *t, struct process *p)
 {
 	bool last = p->place_tries == PLACE_TRIES - 1;
 
-	if (!t->follow->live || p->exited)
+	if (!t->follow->live || p->exited || p->lives_ns)
 		return true;
 	p->place_drain = t->drain + 1;
 	return proc_place(p, last ? proc_check_life : proc_check_name) != -ESTALE || last;

@@ -438,6 +438,7 @@ static void on_fork(struct follow *f, const struct driver_load *l)
 	if (!p)
 		return;
 	boot_ns = since_boot(f, l->time_ns);
+	p->lives_ns = l->lives_ns;
 	p->began_ns = began(f, boot_ns);
 	p->seen_ns = l->time_ns;
 	instance_fork(p, parent, boot_ns);
@@ -476,6 +477,7 @@ static void on_exec(struct follow *f, const struct driver_load *l)
 	p = follow_begin(f, l->pid);
 	if (!p)
 		return;
+	p->lives_ns = l->lives_ns;
 	p->seen_ns = l->time_ns;
 	p->execed_ns = since_boot(f, l->time_ns);
 	instance_exec(p, old, p->execed_ns);

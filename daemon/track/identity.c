@@ -227,6 +227,8 @@ static bool leads_elsewhere(const struct identity *t, int32_t pid)
 /* A mapping made before the last question has that one's answer: it is nearer than a new one. */
 static bool is_elsewhere(const struct identity *t, struct process *p, const struct driver_load *l)
 {
+	if (p->lives_ns)
+		return false;
 	if (!l->time_ns || l->time_ns >= p->paths_asked_ns) {
 		p->paths_asked_ns = base_now_ns();
 		p->paths_elsewhere = leads_elsewhere(t, p->pid);

@@ -61,7 +61,10 @@ struct process {
 			    */
 	uint64_t execed_ns; /* when its program began: ns since boot; or 0: not known, or as it was
 			       forked */
-	uint64_t known_ns;  /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
+	/* How long it lives from fork or exec on, of one that ended before that was drained: /proc
+	 * is not asked of it; 0: not known. */
+	uint64_t lives_ns;
+	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
 	/* When it was asked last whether its paths lead elsewhere than root's (identity.c); or 0 */
 	uint64_t paths_asked_ns;
 	bool paths_elsewhere;

@@ -286,7 +286,7 @@ uint32_t workload_life(struct workloads *w, const struct workload_who *who)
 	int64_t names = names_of(w, who);
 	uint32_t number;
 
-	if (w->nr_lives - w->nr_free_lives < WORKLOAD_NR_LIVES)
+	if (!who->brief && w->nr_lives - w->nr_free_lives < WORKLOAD_NR_LIVES)
 		return new_life(w, names, who->pid);
 	number = workload_group_of(w, names);
 	w->lives[number].processes++;
@@ -298,15 +298,17 @@ uint32_t workload_life_change(struct workloads *w, uint32_t number, const struct
 	struct workload_one *one = &w->lives[number];
 	int64_t names;
 
-	if (!one->pid)
+	if (!one->pid) {
+		one->processes -= one->processes > one->telling;
 		return workload_life(w, who);
+	}
 	names = names_of(w, who);
 	if (names < 0 || (uint32_t)names == one->names)
 		return number;
 	/* It is a process of others now, also where it was one of the old ones. */
 	one->names = (uint32_t)names;
 	one->processes = 1;
-	return number;
+	return who->brief ? workload_group_of(w, names) : number;
 }
 
 bool workload_is_group(const struct workloads *w, uint32_t number)

@@ -24,17 +24,21 @@ void workloads_free(struct workloads *w);
 enum { WORKLOAD_NOBODY = 1, WORKLOAD_IDLE = 2 };
 
 #define WORKLOAD_NO_UID UINT32_MAX
+/* A process that lives no longer is brief: its samples would be few, and all at other places. */
+#define WORKLOAD_BRIEF_NS 10000000
 
 /* One life of a process; its names may be NULL, or as long as they like. */
 struct workload_who {
 	const char *comm, *exe, *cgroup, *label;
 	uint32_t uid; /* or WORKLOAD_NO_UID */
 	int32_t pid;
+	bool brief; /* it was gone so soon that its pid is not kept */
 };
 
 /*
  * The number of a new life. WORKLOAD_NOBODY where there is no memory for it; where there are too
- * many, that of all processes that are equal but for their pid, as of workload_group.
+ * many, or it is brief, that of all processes that are equal but for their pid, as of
+ * workload_group.
  */
 uint32_t workload_life(struct workloads *w, const struct workload_who *who);
 /* All processes that are equal to @who but for their pid; none is counted by that. */

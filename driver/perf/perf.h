@@ -126,6 +126,9 @@ struct perf_turn {
  */
 struct perf_threads {
 	struct base_map counts; /* pid -> number, as the value itself */
+	/* pid -> time of the exit of its main thread, which was read and is to come (the last of
+	 * these), as the value itself */
+	struct base_map ends;
 };
 
 /* ---- names of threads (names.c) -------------------------------------------------------------- */
@@ -331,6 +334,10 @@ void perf_insn_chosen(enum event_hardware hw, const struct perf_event_attr *a, s
 
 /* ---- threads (threads.c) --------------------------------------------------------------------- */
 
+/* An event was read, and is to be passed when its turn comes. */
+void perf_threads_read(struct perf_threads *t, const struct driver_load *load);
+/* When the process that has this pid now ends by such an event; 0: that is not known. */
+uint64_t perf_threads_end(const struct perf_threads *t, int32_t pid);
 /* Feed every load event in order of time. False: it is about a mere thread, do not hand it on. */
 bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load);
 /* Events were lost: forget the counts, which may be wrong now. */

@@ -352,6 +352,7 @@ static int keep(struct perf_sampler *s, size_t index, const struct perf_record *
 	case PERF_LOAD:
 		s->nr_loads++;
 		s->code_seen |= announces_code(s, &rec->load);
+		perf_threads_read(&s->threads, &rec->load);
 		return perf_order_add_load(&s->order, index, &rec->load);
 	case PERF_LOST:
 		s->lost_said[loser(s, index, rec->id)] += rec->nr;
@@ -499,14 +500,27 @@ static int tell_loss(struct perf_sampler *s, const struct driver_sink *sink)
 	return sink->load(sink->ctx, &l);
 }
 
+/* How long a process lives that begins by @l, whose end was read with it; or 0. */
+static uint64_t lives(const struct perf_sampler *s, const struct driver_load *l)
+{
+	uint64_t end;
+
+	if (l->kind != DRIVER_LOAD_FORK && l->kind != DRIVER_LOAD_EXEC)
+		return 0;
+	end = perf_threads_end(&s->threads, l->pid);
+	return end > l->time_ns ? end - l->time_ns : 0;
+}
+
 static int hand_load(struct perf_sampler *s, struct perf_load *load, const struct driver_sink *sink)
 {
 	int r = 0;
 
 	if (!s->in_kernel)
 		perf_names_load(&s->names, &load->load);
-	if (perf_threads_pass(&s->threads, &load->load))
+	if (perf_threads_pass(&s->threads, &load->load)) {
+		load->load.lives_ns = lives(s, &load->load);
 		r = sink->load(sink->ctx, &load->load);
+	}
 	perf_order_drop(&s->order, load);
 	return r;
 }

@@ -27,9 +27,36 @@ static bool pass_fork(struct perf_threads *t, const struct driver_load *load)
 	return false;
 }
 
+static bool is_end(const struct driver_load *load)
+{
+	return load->kind == DRIVER_LOAD_EXIT && load->tid == load->pid;
+}
+
+/* Without memory for it nothing is known of that end until it comes. */
+void perf_threads_read(struct perf_threads *t, const struct driver_load *load)
+{
+	if (is_end(load))
+		(void)base_map_set(&t->ends, &load->pid, sizeof(load->pid),
+				   (void *)(uintptr_t)load->time_ns);
+}
+
+uint64_t perf_threads_end(const struct perf_threads *t, int32_t pid)
+{
+	return (uintptr_t)base_map_get(&t->ends, &pid, sizeof(pid));
+}
+
+static void pass_end(struct perf_threads *t, const struct driver_load *load)
+{
+	if (perf_threads_end(t, load->pid) == load->time_ns)
+		base_map_del(&t->ends, &load->pid, sizeof(load->pid));
+}
+
 static bool pass_exit(struct perf_threads *t, const struct driver_load *load)
 {
 	uintptr_t nr = count_get(t, load->pid);
+
+	if (is_end(load))
+		pass_end(t, load);
 
 	if (!nr)
 		return load->tid == load->pid;
@@ -58,5 +85,6 @@ bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load)
 void perf_threads_forget(struct perf_threads *t)
 {
 	base_map_release(&t->counts);
-	t->counts = (struct base_map){ 0 };
+	base_map_release(&t->ends);
+	*t = (struct perf_threads){ 0 };
 }

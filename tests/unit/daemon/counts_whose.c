@@ -117,6 +117,39 @@ static void by_process(void **state)
 	assert_int_equal(FOUND(.uid = WORKLOAD_NO_UID), 4);
 }
 
+static void event_of_life(enum driver_load_kind kind, int32_t pid, int32_t ppid, uint64_t lives_ns)
+{
+	const struct driver_load l = { .kind = kind,
+				       .time_ns = ++t.time_ns,
+				       .pid = pid,
+				       .tid = pid,
+				       .ppid = ppid,
+				       .path = "x",
+				       .lives_ns = lives_ns };
+
+	assert_int_equal(counts_load(&t.counts, &l), 0);
+}
+
+/* Forked or not, one whose end comes soon has no pid; before its program is mapped nothing is
+ * decided. */
+static void by_brief_process(void **state)
+{
+	(void)state;
+	event_of_life(DRIVER_LOAD_EXEC, 10, 0, WORKLOAD_BRIEF_NS);
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/x", 1);
+	trial_sample(&t, 10, 0x1000);
+	assert_int_equal(FOUND(.comm = "x", .exe = "/bin/x", .pid = 10), 1);
+	event_of_life(DRIVER_LOAD_EXEC, 11, 0, WORKLOAD_BRIEF_NS - 1);
+	kernel_sample(11, 0x9100);
+	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "/bin/x", 1);
+	trial_sample(&t, 11, 0x1000);
+	event_of_life(DRIVER_LOAD_FORK, 12, 10, 1);
+	trial_sample(&t, 12, 0x1000);
+	assert_int_equal(FOUND(.comm = "x", .exe = "/bin/x", .pid = 11), 1);
+	assert_int_equal(FOUND(.pid = 12), 0);
+	assert_int_equal(FOUND(.comm = "x", .exe = "/bin/x"), 4);
+}
+
 /* A process that was asked at a time: what came before may be of another program that it was. */
 static void by_reader(void **state)
 {
@@ -402,11 +435,22 @@ static void excluded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(by_process),	  T(by_minute),	      T(by_reader),
-		T(in_the_kernel), T(children),	      T(another_life_in_the_kernel),
-		T(inherited),	  T(of_this_machine), T(of_another_name),
-		T(counted_anew),  T(labels),	      T(a_label_that_is_told_late),
-		T(of_nobody),	  T(that_waited),     T(excluded),
+		T(by_process),
+		T(by_brief_process),
+		T(by_minute),
+		T(by_reader),
+		T(in_the_kernel),
+		T(children),
+		T(another_life_in_the_kernel),
+		T(inherited),
+		T(of_this_machine),
+		T(of_another_name),
+		T(counted_anew),
+		T(labels),
+		T(a_label_that_is_told_late),
+		T(of_nobody),
+		T(that_waited),
+		T(excluded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -369,6 +369,51 @@ static void known_better(void **state)
 	assert_true(workload_life_change(w, WORKLOAD_NOBODY, &who) > WORKLOAD_IDLE);
 }
 
+static struct workload_who brief_who(const char *exe)
+{
+	return (struct workload_who){
+		.comm = "x", .exe = exe, .cgroup = "/c", .uid = 1000, .pid = 9, .brief = true
+	};
+}
+
+/* They share a number, and each of them counts once, whatever is known of it later. */
+static void brief_ones(void **state)
+{
+	const struct workload_who first = brief_who("/bin/x"), second = brief_who("/bin/y");
+	uint32_t x = workload_life(w, &first), y;
+
+	(void)state;
+	assert_int_equal(workload_life(w, &first), x);
+	add(&a, x, 0, 1, 100);
+	y = workload_life_change(w, x, &second);
+	assert_int_not_equal(y, x);
+	add(&a, y, 0, 1, 100);
+	assert_true(flush(true));
+	assert_int_equal(find_comm("x").nr, 2);
+	assert_int_equal(find_pid(9).nr, 0);
+	assert_int_equal(find(&(struct profdb_workload){ .exe = "/bin/x", .pid = -1 }).processes,
+			 1);
+	assert_int_equal(find(&(struct profdb_workload){ .exe = "/bin/y", .pid = -1 }).processes,
+			 1);
+}
+
+/* Samples before it was known whose they are count as the later ones do. */
+static void brief_but_known_late(void **state)
+{
+	const struct workload_who who = brief_who("/bin/y");
+	uint32_t x = life("x", 9), y;
+
+	(void)state;
+	add(&a, x, 0, 1, 1);
+	y = workload_life_change(w, x, &who);
+	assert_true(workload_is_group(w, y));
+	add(&a, y, 0, 1, 100);
+	assert_true(flush(true));
+	assert_int_equal(find_comm("x").nr, 1);
+	assert_int_equal(find_comm("x").samples, 101);
+	assert_int_equal(find_comm("x").processes, 1);
+}
+
 static void more_lives_than_are_kept(void **state)
 {
 	uint32_t x;
@@ -657,6 +702,8 @@ int main(void)
 		T(threads),
 		T(too_many_threads),
 		T(known_better),
+		T(brief_ones),
+		T(brief_but_known_late),
 		T(more_lives_than_are_kept),
 		T(names_without_end),
 		T(a_process_that_renames_itself),

@@ -100,6 +100,43 @@ static void forgotten_counts_are_not_trusted(void **state)
 	assert_true(exit_(10, 10));
 }
 
+static void read(enum driver_load_kind kind, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	const struct driver_load load = {
+		.kind = kind, .time_ns = time_ns, .pid = pid, .tid = tid
+	};
+
+	perf_threads_read(&t, &load);
+}
+
+static void exit_at(int32_t pid, uint64_t time_ns)
+{
+	const struct driver_load load = {
+		.kind = DRIVER_LOAD_EXIT, .time_ns = time_ns, .pid = pid, .ppid = 1, .tid = pid
+	};
+
+	perf_threads_pass(&t, &load);
+}
+
+/* An end is known from its reading until its turn comes; of a number that is used again the last
+ * one is. */
+static void ends_that_are_to_come(void **state)
+{
+	(void)state;
+	read(DRIVER_LOAD_EXIT, 10, 11, 50);
+	read(DRIVER_LOAD_EXEC, 10, 10, 60);
+	assert_int_equal(perf_threads_end(&t, 10), 0);
+	read(DRIVER_LOAD_EXIT, 10, 10, 100);
+	read(DRIVER_LOAD_EXIT, 10, 10, 200);
+	assert_int_equal(perf_threads_end(&t, 10), 200);
+	assert_int_equal(perf_threads_end(&t, 11), 0);
+	exit_at(10, 100);
+	assert_int_equal(perf_threads_end(&t, 10), 200);
+	exit_at(10, 200);
+	assert_int_equal(perf_threads_end(&t, 10), 0);
+	assert_int_equal(t.ends.nr, 0);
+}
+
 static void only_main_threads_name_the_process(void **state)
 {
 	(void)state;
@@ -118,6 +155,7 @@ int main(void)
 		cmocka_unit_test_setup(exec_leaves_one_thread, reset),
 		cmocka_unit_test_setup(a_number_is_used_again, reset),
 		cmocka_unit_test_setup(forgotten_counts_are_not_trusted, reset),
+		cmocka_unit_test_setup(ends_that_are_to_come, reset),
 		cmocka_unit_test_setup(only_main_threads_name_the_process, reset),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
