@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cat_callpaths.h"
-#include "cat_images.h"
-#include "cat_workloads.h"
+#include "cat_whole.h"
 #include "image_text.h"
 #include "profdb.h"
 #include "tools.h"
