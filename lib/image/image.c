@@ -45,7 +45,9 @@ static int read_segments(struct image *img)
 	return 0;
 }
 
-int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err)
+/* Takes over @f, also on failure. */
+static int image_new(struct image_elf *f, enum image_kind kind, struct image **out,
+		     struct base_err *err)
 {
 	struct image *img = calloc(1, sizeof(*img));
 	int r;

@@ -274,8 +274,6 @@ void image_frames_release(struct image *img);
 /* Was it compiled by clang, or another front end of LLVM? */
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit);
 
-/* Takes over @f, also on failure. */
-int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);
 /*
  * Seeks the separate debug file at the first question (debug.c); NULL: none. One with the image's
  * build-id; of an image without, the one whose CRC its .gnu_debuglink has.

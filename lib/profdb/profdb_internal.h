@@ -196,7 +196,6 @@ struct profdb_insns {
 };
 
 void profdb_insns_release(struct profdb_insns *t);
-void profdb_insns_clear(struct profdb_insns *t);
 /* All of @from, whose events are those of numbers @event in @to. Cannot fail where
  * profdb_profile_insns_reserve made room. */
 int profdb_insns_merge(struct profdb_profile *to, const struct profdb_profile *from,
