@@ -221,7 +221,7 @@ static void print_edges(const struct profdb_profile *p)
 
 /* ---- instruction samples --------------------------------------------------------------------- */
 
-/* Those of an event. */
+/* The counts of an event. */
 struct insns_sum {
 	uint64_t samples, placeless;
 	size_t nr;

@@ -78,7 +78,7 @@ static uint64_t values_seen(const struct hotlists *v, const struct analysis_imag
 	return all;
 }
 
-/* Those of arguments may be missing, and those of instructions; not both. */
+/* Values of arguments may be missing, and those of instructions; not both. */
 static int open_values(struct varg *x, struct base_err *err)
 {
 	struct base_err none = { 0 }, why = { 0 };

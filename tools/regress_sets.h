@@ -8,7 +8,7 @@
 #include "regress.h"
 #include "sets.h"
 
-/* Of one routine, beside its row of the test. */
+/* The state of a routine, beside its row of the test. */
 enum regress_state {
 	REGRESS_BOTH,	  /* it is in both sets, or could be */
 	REGRESS_NEW,	  /* B's image has it, A's has not, or A has no such image */

@@ -367,7 +367,8 @@ enum image_known image_known_by(const char *word)
 						    : IMAGE_BY_ID;
 }
 
-/* Anybody may write a build-id into a file. Shorter words than a hash tell nothing of the code. */
+/* Every user may write a build-id into a file. Shorter words than a hash tell nothing of the code.
+ */
 static bool has_text(const struct image *img, const struct image_query *q)
 {
 	char text[BASE_ID_TEXT_LEN];
