@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A table is printed with its columns aligned, or with commas. */
+/* A table is printed with its columns aligned, or with commas, as the terminal can show it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The folder where batches wait, and the list of epochs that became some. */
+/* The folder where batches wait, the list of epochs that became some, and how they do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
