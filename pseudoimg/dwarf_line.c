@@ -117,7 +117,7 @@ static int set_column(struct program *p, uint32_t column)
 	return r;
 }
 
-/* Of the next row alone. */
+/* It holds for the next row alone. */
 static int set_discriminator(struct program *p, uint32_t discriminator)
 {
 	const uint8_t head[] = { 0,

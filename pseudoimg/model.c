@@ -33,7 +33,7 @@ void pseudoimg_nodes_sort(struct pseudoimg_model *m)
 		}
 }
 
-/* Of nodes that overlap the later ones are refused and counted. */
+/* Nodes that overlap earlier ones are refused and counted. */
 static void pseudoimg_nodes_settle(struct pseudoimg_model *m)
 {
 	struct pseudoimg_node *v = m->nodes.v;

@@ -298,7 +298,7 @@ static bool nests(const struct pseudoimg_node *outer, const struct pseudoimg_nod
 	       end_of(inner) <= end_of(outer);
 }
 
-/* Of routines that overlap without nesting, refuse those that DST brought later. */
+/* Refuse routines that overlap without nesting, those that DST brought later. */
 static int refuse_overlaps(struct pseudoimg_model *m)
 {
 	size_t *open = calloc(m->nodes.nr + 1, sizeof(*open)), depth = 0, kept = 0;

@@ -35,12 +35,4 @@ int control_check(struct json_object *answer, struct base_err *err);
 /* A string member; "" where there is none. */
 const char *control_text(struct json_object *o, const char *name);
 
-/*
- * Parse the words after "dcpictl register": PID [START SIZE IMAGEID] IMAGE NAME. Missing values are
- * read from the image's file; its descriptor, opened for reading, goes to *@file. The members are
- * added to @request. -DCPI_EUSAGE, or an error of image_open_path.
- */
-int registration_read(int nr, char **words, struct json_object *request, int *file,
-		      struct base_err *err);
-
 #endif

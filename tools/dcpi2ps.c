@@ -366,7 +366,5 @@ int dcpi2ps_main(int argc, char **argv)
 	if (r >= 0)
 		r = json ? draw_and_tell(g, &err) : draw(g, NULL, &err);
 	graph_free(g);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+	return report_end(&cmd, r, &err);
 }

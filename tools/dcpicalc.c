@@ -139,14 +139,5 @@ static int check(int nr, struct base_err *err)
 
 int dcpicalc_main(int argc, char **argv)
 {
-	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
-
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
-		r = check(argc, &err);
-	if (r >= 0)
-		r = run(argc, argv, &err);
-	return report_end(&cmd, r, &err);
+	return report_command(&cmd, check, run, argc, argv);
 }

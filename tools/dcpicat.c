@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cat_callpaths.h"
-#include "cat_images.h"
-#include "cat_workloads.h"
+#include "cat_whole.h"
 #include "image_text.h"
 #include "profdb.h"
 #include "tools.h"
@@ -223,7 +221,7 @@ static void print_edges(const struct profdb_profile *p)
 
 /* ---- instruction samples --------------------------------------------------------------------- */
 
-/* Those of an event. */
+/* The counts of an event. */
 struct insns_sum {
 	uint64_t samples, placeless;
 	size_t nr;

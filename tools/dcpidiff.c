@@ -302,16 +302,6 @@ static int print_text(const struct diff *x, struct base_err *err)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* Numbers of A and of B, where a set is not asked apart. */
-static struct json_object *json_counts(const uint64_t count[2])
-{
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "a", json_object_new_uint64(count[0]));
-	json_object_object_add(o, "b", json_object_new_uint64(count[1]));
-	return o;
-}
-
 static struct json_object *json_share(double share)
 {
 	char text[32];
@@ -352,7 +342,7 @@ static struct json_object *json_row(const struct analysis_diff_row *row)
 	json_object_object_add(o, "build_id", json_build_ids(row));
 	json_object_object_add(o, "kind",
 			       json_object_new_string(profdb_kind_name(any->image->kind)));
-	json_object_object_add(o, "samples", json_counts(row->count));
+	json_object_object_add(o, "samples", sets_json_counts(row->count));
 	json_object_object_add(share, "a", json_share(row->share[0]));
 	json_object_object_add(share, "b", json_share(row->share[1]));
 	json_object_object_add(o, "share", share);
@@ -390,8 +380,8 @@ static int print_json(const struct diff *x, struct base_err *err)
 	json_object_object_add(root, "event", report_json_text(a->events[x->event[0]].name));
 	json_object_object_add(root, "bound", json_share(x->d.bound));
 	json_object_object_add(root, "rows", rows);
-	json_object_object_add(root, "others", json_counts(rest));
-	json_object_object_add(root, "total", json_counts(x->d.total));
+	json_object_object_add(root, "others", sets_json_counts(rest));
+	json_object_object_add(root, "total", sets_json_counts(x->d.total));
 	r = report_json_put(root, stdout);
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }

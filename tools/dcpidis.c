@@ -380,7 +380,5 @@ int dcpidis_main(int argc, char **argv)
 	insn_disasm_close(x.disasm);
 	image_close(x.img);
 	fflush(stdout);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+	return report_end(&cmd, r, &err);
 }

@@ -365,15 +365,6 @@ static int print_text(const struct report *x, struct base_err *err)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static struct json_object *json_counts(const uint64_t count[2])
-{
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "a", json_object_new_uint64(count[0]));
-	json_object_object_add(o, "b", json_object_new_uint64(count[1]));
-	return o;
-}
-
 static struct json_object *json_finite(double value, bool known)
 {
 	return known && isfinite(value) ? report_json_number(value) : NULL;
@@ -393,7 +384,7 @@ static struct json_object *json_row(const struct report *x, size_t i)
 			       report_json_text(demangle_shown(analysis_diff_label(d))));
 	json_object_object_add(o, "renamed", report_json_text(v->renamed));
 	json_object_object_add(o, "image", report_json_text(analysis_diff_image(d)));
-	json_object_object_add(o, "samples", json_counts(d->count));
+	json_object_object_add(o, "samples", sets_json_counts(d->count));
 	json_object_object_add(o, "verdict", json_object_new_string(words[verdict_of(x, i)]));
 	json_object_object_add(o, "change", json_finite(row->ratio - 1, tested));
 	json_object_object_add(o, "limit", json_finite(row->limit, tested));
@@ -440,7 +431,7 @@ static struct json_object *json_insn(const struct report *x, size_t i)
 	json_object_object_add(o, "offset", json_object_new_uint64(insn->off));
 	json_object_object_add(
 		o, "samples",
-		json_counts((uint64_t[2]){ (uint64_t)row->sum[0], (uint64_t)row->sum[1] }));
+		sets_json_counts((uint64_t[2]){ (uint64_t)row->sum[0], (uint64_t)row->sum[1] }));
 	json_object_object_add(o, "verdict", json_object_new_string(words[verdict_of_row(row)]));
 	json_object_object_add(o, "change", json_finite(row->ratio - 1, true));
 	json_object_object_add(o, "limit", json_finite(row->limit, true));
@@ -484,8 +475,8 @@ static int print_json(const struct report *x, struct base_err *err)
 	json_object_object_add(root, "faster", json_object_new_uint64(nr_of(t, REGRESS_FASTER)));
 	json_object_object_add(root, "rows", rows);
 	json_object_object_add(root, "instructions", insns ? json_insns(x) : NULL);
-	json_object_object_add(root, "others", json_counts(rest));
-	json_object_object_add(root, "total", json_counts(x->r.diff.total));
+	json_object_object_add(root, "others", sets_json_counts(rest));
+	json_object_object_add(root, "total", sets_json_counts(x->r.diff.total));
 	r = report_json_put(root, stdout);
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }

@@ -260,21 +260,17 @@ static int run(int nr, char **what, struct base_err *err)
 	return r;
 }
 
+static int check(int nr, struct base_err *err)
+{
+	progress |= isatty(STDERR_FILENO) != 0;
+	if (nr || maps.nr)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "nothing to scan");
+	base_hint(err, "name folders, such as /usr /opt");
+	return -DCPI_EUSAGE;
+}
+
 int dcpiscan_main(int argc, char **argv)
 {
-	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
-
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0 && argc == 0 && !maps.nr) {
-		r = base_fail(&err, -DCPI_EUSAGE, "nothing to scan");
-		base_hint(&err, "name folders, such as /usr /opt");
-	}
-	progress |= isatty(STDERR_FILENO) != 0;
-	if (r >= 0)
-		r = run(argc, argv, &err);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+	return report_command(&cmd, check, run, argc, argv);
 }

@@ -345,14 +345,14 @@ static int add_sources(struct graph_proc *p, const struct maps *maps, struct bas
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int run(const char *path, struct base_err *err)
+static int run(int nr, char **words, struct base_err *err)
 {
 	struct maps maps = { 0 };
 	struct graph *g = NULL;
 	int r = open_maps(&maps, err);
 
 	if (r >= 0)
-		r = graph_file_read(path, &g, err);
+		r = graph_file_read(nr ? words[0] : NULL, &g, err);
 	if (r >= 0)
 		r = check_given(g, &maps, err);
 	if (r >= 0)
@@ -369,14 +369,5 @@ static int run(const char *path, struct base_err *err)
 
 int dcpisource_main(int argc, char **argv)
 {
-	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
-
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
-		r = run(argc ? argv[0] : NULL, &err);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+	return report_command(&cmd, NULL, run, argc, argv);
 }

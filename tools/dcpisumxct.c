@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "done.h"
+#include "report.h"
 #include "tools.h"
 
 static const char *output;
@@ -71,15 +72,5 @@ static int run(int nr, char **files, struct base_err *err)
 
 int dcpisumxct_main(int argc, char **argv)
 {
-	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
-
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
-		r = run(argc, argv, &err);
-	if (r >= 0)
-		return BASE_EXIT_OK;
-	base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
+	return report_command(&cmd, NULL, run, argc, argv);
 }

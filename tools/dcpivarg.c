@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "choose.h"
+#include "report.h"
 #include "tools.h"
 #include "varg.h"
 
@@ -77,7 +78,7 @@ static uint64_t values_seen(const struct hotlists *v, const struct analysis_imag
 	return all;
 }
 
-/* Those of arguments may be missing, and those of instructions; not both. */
+/* Values of arguments may be missing, and those of instructions; not both. */
 static int open_values(struct varg *x, struct base_err *err)
 {
 	struct base_err none = { 0 }, why = { 0 };
@@ -382,21 +383,12 @@ static int check(int nr, struct base_err *err)
 	if (opt.number && !opt.top_loads)
 		return base_fail(err, -DCPI_EUSAGE, "-n goes with -top_loads");
 	r = check_shown(err);
-	return r < 0 ? r : valued_check(&values, &sel, err);
+	if (r >= 0)
+		r = valued_check(&values, &sel, err);
+	return r < 0 ? r : select_check(&sel, err);
 }
 
 int dcpivarg_main(int argc, char **argv)
 {
-	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
-
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
-		r = check(argc, &err);
-	if (r >= 0)
-		r = select_check(&sel, &err);
-	if (r >= 0)
-		r = run(argc, argv, &err);
-	return report_end(&cmd, r, &err);
+	return report_command(&cmd, check, run, argc, argv);
 }

@@ -318,15 +318,6 @@ static int print_text(const struct pair *x, struct base_err *err)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static struct json_object *json_counts(const uint64_t count[2])
-{
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "a", json_object_new_uint64(count[0]));
-	json_object_object_add(o, "b", json_object_new_uint64(count[1]));
-	return o;
-}
-
 static struct json_object *json_line(unsigned int line)
 {
 	return line ? json_object_new_int64(line) : NULL;
@@ -367,7 +358,7 @@ static struct json_object *json_row(const struct pair *x, const struct parts_row
 	struct json_object *o = json_object_new_object();
 
 	json_object_object_add(o, "range", json_range(row->range));
-	json_object_object_add(o, "samples", json_counts(row->count));
+	json_object_object_add(o, "samples", sets_json_counts(row->count));
 	json_place(x, row, o);
 	return o;
 }
@@ -385,7 +376,7 @@ static struct json_object *json_measured(const struct pair *x, const struct comp
 					       row->place->sum[i].confidence)));
 	}
 	json_object_object_add(o, "confidence", sure);
-	json_object_object_add(o, "samples", json_counts(row->place->at.count));
+	json_object_object_add(o, "samples", sets_json_counts(row->place->at.count));
 	json_place(x, &row->place->at, o);
 	return o;
 }
@@ -462,7 +453,7 @@ static int print_json(const struct pair *x, struct base_err *err)
 				       json_object_new_string(align_text(x->align)));
 	json_object_object_add(root, "measures", measures);
 	json_object_object_add(root, "rows", rows);
-	json_object_object_add(root, "total", json_counts(x->parts.total));
+	json_object_object_add(root, "total", sets_json_counts(x->parts.total));
 	if (r >= 0)
 		r = report_json_put(root, stdout);
 	else

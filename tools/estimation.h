@@ -26,9 +26,6 @@ struct estimation {
 	  "(there, for values that the calling convention hands over).", 0, 0 }
 /* clang-format on */
 
-/* The confidence that is sure enough, @usual without an option. 0 or -DCPI_EUSAGE with @err. */
-int estimation_least(const struct estimation *e, enum freq_confidence usual,
-		     enum freq_confidence *least, struct base_err *err);
 /* A frequency with one digit more than is known at that confidence. */
 void estimation_text(double freq, enum freq_confidence confidence, char *buf, size_t buf_len);
 /* 0 or -DCPI_EUSAGE with @err. Call after parsing. */

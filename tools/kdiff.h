@@ -1,43 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The code of the running kernel, routine by routine, as it may be shown (lib/kernel), and where it
- * differs from the same kernel's code elsewhere.
- */
+/* Where two states of a routine of the kernel differ (kdiff_place.c). */
 #ifndef DCPI_KDIFF_H
 #define DCPI_KDIFF_H
 
-#include "kernel.h"
-
-struct kdiff_routine {
-	const char *name; /* name of the symbols */
-	uint64_t off;	  /* from the kernel's base */
-	size_t len;
-	const uint8_t *code; /* in the text; NULL: it could not be read, or shown */
-};
-
-struct kdiff_kernel {
-	char name[128]; /* "vmlinux-RELEASE" */
-	struct base_id id;
-	struct kernel_symbols symbols;
-	uint64_t start, len; /* its text; start is a true address */
-	uint8_t *text;
-	struct kdiff_routine *routines; /* ascending */
-	size_t nr_routines, nr_unread;
-};
-
-/* The kernel that runs here. -EPERM: its addresses or its memory are hidden from this user. */
-int kdiff_read(struct kdiff_kernel *k, struct base_err *err);
-void kdiff_release(struct kdiff_kernel *k);
-/*
- * Code of routine @r as it is elsewhere, where the kernel would begin at @start, as it may be
- * shown: in place.
- */
-void kdiff_show(const struct kdiff_kernel *k, const struct kdiff_routine *r, uint64_t start,
-		uint8_t *code);
-/* Its pseudo-image (docs/format/pseudoimg.md) into @fd. 0 or negative with @err. */
-int kdiff_write(const struct kdiff_kernel *k, int fd, struct base_err *err);
-/* Its symbols alone, as the daemon keeps them. */
-int kdiff_write_symbols(const struct kdiff_kernel *k, int fd, struct base_err *err);
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* Why the kernel changed its code, as far as the instructions tell. */
 enum kdiff_cause {

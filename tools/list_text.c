@@ -145,7 +145,7 @@ static enum list_level line_level(const struct list *x)
 	return x->opt->as_both ? LIST_LINE : LIST_BODY;
 }
 
-/* What the instructions of a source line come to. */
+/* The sum of the instructions of a source line. */
 struct line_sum {
 	uint64_t count[ANALYSIS_NR_EVENTS];
 	struct listing_freq_unit freq;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The live view: what the running daemon tells (live_feed.c), the sums of the last seconds
- * (live_sums.c), what is shown of them as lines of text, and what keys change (live_view.c,
- * live_list.c), and the terminal (live_screen.c).
+ * (live_sums.c), what is shown of them as lines of text, and what keys change (live_view.c), and
+ * the terminal (live_screen.c).
  */
 #ifndef DCPI_LIVE_H
 #define DCPI_LIVE_H
@@ -116,11 +116,8 @@ void live_sums_release(struct live_sums *s);
 
 /* A path that the daemon did not tell. */
 #define LIVE_UNTOLD "(file)"
-/* Images without a path that are mapped by the processes of @w get it (live_own.c). */
-void live_own_find(struct live_sums *s, const struct profdb_workloads *w);
 
-/* ---- the view (live_view.c, live_list.c) -------------------------------------------------------
- */
+/* ---- the view (live_view.c) ------------------------------------------------------------------ */
 
 /* Keys that are no characters. */
 enum {
@@ -184,15 +181,6 @@ enum live_style live_view_line(const struct live_view *v, unsigned int y, char *
 /* Cut off in place what has no room in so many columns of the terminal, as the locale counts them.
  */
 void live_text_cut(char *text, size_t width);
-
-/* Open the listing of the selected row (live_list.c). -ENOENT: it has no code to list. */
-int live_list_open(struct live_view *v, const struct live_row *row);
-/* Its counts again, of what is shown now. */
-int live_list_count(struct live_view *v);
-void live_list_close(struct live_view *v);
-enum live_style live_list_line(const struct live_view *v, unsigned int y, char *out, size_t size);
-/* Rows of the screen between heads and help. */
-unsigned int live_view_body(const struct live_view *v);
 
 /* ---- the terminal (live_screen.c) ---------------------------------------------------------------
  */

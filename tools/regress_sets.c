@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Puts routines of two sets side by side, with their counts on each host and in each epoch. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,268 @@
 #include "regress_sets.h"
 #include "report.h"
 
-/* More replicates say little more about how they vary. */
+static int regress_insns_count(struct regress_reader *d, struct image *img, uint64_t off,
+			       size_t column, uint64_t count);
+static int regress_find(const struct base_map *names, const char *image, const char *label,
+			struct base_buf *key, size_t *at);
+
+/* Reads the replicates that a store has divided the samples among: they come as workloads. */
+
+/* Numbers that a store may give (STORE_REPLICATES of lib/store/store.h). */
 enum { REPLICATES_MAX = 64 };
+
+/* "replicate N" is number N. */
+static int number_of(const struct profdb_workload *k, size_t *out)
+{
+	unsigned int number;
+
+	if (sscanf(k->comm, "replicate %u", &number) != 1 || number >= REPLICATES_MAX)
+		return -EINVAL;
+	*out = number;
+	return 0;
+}
+
+/* The replicates of a set that was copied from a store, which are its workloads; @nr: columns. 0 or
+ * negative with @err. */
+static int regress_replicates_load(const struct set *s, struct profdb_workloads **out, size_t *nr,
+				   struct base_err *err)
+{
+	const struct analysis *a = s->a;
+	int r = profdb_workloads_load_counts(a->db, a->epochs[0].name, a->platforms[0], out, err);
+	size_t number;
+
+	*nr = 0;
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read the replicates");
+	for (size_t i = 0; i < profdb_workloads_nr(*out) && r >= 0; i++) {
+		r = number_of(profdb_workloads_workload(*out, i), &number);
+		if (r >= 0 && number >= *nr)
+			*nr = number + 1;
+	}
+	return r < 0 ? base_fail(err, r, "the store's answer has no replicates") : 0;
+}
+
+/* The image whose counts are read. */
+struct place {
+	struct regress_reader d;
+	struct analysis_image *ai;
+	struct image *img; /* NULL: its routines are not known */
+	size_t first;
+};
+
+static int begin_image(struct place *p, struct analysis *a, const struct profdb_image_ref *ref)
+{
+	int r = analysis_image_of(a, ref->kind, &ref->id, ref->stem ? ref->stem : ref->path,
+				  &p->ai);
+
+	image_close(p->img);
+	p->img = NULL;
+	if (r < 0)
+		return r;
+	if (ref->kind != PROFDB_NAMED)
+		analysis_image_open(a, p->ai, &p->img, NULL);
+	p->d.image_name = p->ai->facility ? p->ai->facility : p->ai->name;
+	p->d.last = NULL;
+	return 0;
+}
+
+static int add_count(struct place *p, const struct profdb_workload *k, uint64_t off, uint64_t n)
+{
+	const struct image_symbol *symbol = NULL;
+	struct regress_routines *x = p->d.x;
+	size_t number, at;
+	uint64_t vaddr;
+	int r;
+
+	if (number_of(k, &number) < 0)
+		return 0;
+	if (p->img && image_vaddr(p->img, off, &vaddr) >= 0)
+		symbol = image_symbol_at(p->img, vaddr);
+	r = regress_find(p->d.names, p->d.image_name,
+			 symbol ? symbol->name : analysis_image_label(p->ai), &p->d.key, &at);
+	if (at)
+		x->counts[(at - 1) * p->d.width + p->first + number] += n;
+	return r < 0 || !x->with_insns || !p->img
+		       ? r
+		       : regress_insns_count(&p->d, p->img, off, p->first + number, n);
+}
+
+static int find_event(const struct profdb_workloads *w, const char *name)
+{
+	return profdb_profile_event_find(profdb_workloads_header(w), name);
+}
+
+/* Adds the samples of event @event in all replicates to the columns from @first on. 0 or -ENOMEM.
+ */
+static int regress_replicates_take(struct regress_routines *x, const struct base_map *names,
+				   struct analysis *a, const char *event,
+				   const struct profdb_workloads *w, size_t first, size_t width)
+{
+	struct place p = { .d = { .x = x, .names = names, .width = width }, .first = first };
+	int e = find_event(w, event), r = 0;
+	uint32_t last = UINT32_MAX;
+
+	for (size_t i = 0; i < profdb_workloads_nr_counts(w) && e >= 0 && r >= 0; i++) {
+		struct profdb_workload_count c = profdb_workloads_count(w, i);
+
+		if (c.image != last)
+			r = begin_image(&p, a, profdb_workloads_image(w, c.image));
+		last = c.image;
+		if (r >= 0 && c.count[e])
+			r = add_count(&p, profdb_workloads_workload(w, c.workload), c.off,
+				      c.count[e]);
+	}
+	image_close(p.img);
+	base_buf_release(&p.d.key);
+	return r;
+}
+
+static void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width);
+
+/* Counts and tests the instructions of routines whose code is equal in both sets. */
+
+/* Do instructions of the routine have the same places in both sets? */
+static bool has_equal_code(const struct regress_routines *x, size_t i)
+{
+	const struct analysis_diff_row *d = &x->diff.v[i];
+
+	return x->v[i].state == REGRESS_BOTH && d->row[0] && d->row[1] &&
+	       d->row[0]->nr_places == 1 && d->row[1]->nr_places == 1 &&
+	       (d->code == ANALYSIS_CODE_EQUAL || d->code == ANALYSIS_CODE_OPERANDS);
+}
+
+static int find_routine(struct regress_reader *d, const struct image_symbol *symbol)
+{
+	size_t at;
+	int r;
+
+	if (symbol == d->last)
+		return 0;
+	r = regress_find(d->names, d->image_name, symbol->name, &d->key, &at);
+	d->last = symbol;
+	d->routine = at && has_equal_code(d->x, at - 1) ? at : 0;
+	return r;
+}
+
+/* Finds or adds a row without samples. */
+static int find(struct regress_insns *in, const struct regress_insn *insn, size_t width, size_t *at)
+{
+	uint64_t key[2] = { insn->routine, insn->off };
+	size_t nr = in->test.nr;
+	int r;
+
+	*at = (size_t)(uintptr_t)base_map_get(&in->by_place, key, sizeof(key));
+	if (*at)
+		return 0;
+	r = base_grow(&in->v, &in->cap, nr + 1, sizeof(*in->v));
+	if (r >= 0)
+		r = base_grow(&in->counts, &in->cap_counts, (nr + 1) * width, sizeof(*in->counts));
+	if (r >= 0)
+		r = base_map_set(&in->by_place, key, sizeof(key), (void *)(uintptr_t)(nr + 1));
+	if (r < 0)
+		return r;
+	memset(&in->counts[nr * width], 0, width * sizeof(*in->counts));
+	in->v[nr] = *insn;
+	*at = ++in->test.nr;
+	return 0;
+}
+
+/* Adds samples at an offset of an open image to a column, where its routine's code is equal in both
+ * sets. 0 or -ENOMEM. */
+static int regress_insns_count(struct regress_reader *d, struct image *img, uint64_t off,
+			       size_t column, uint64_t count)
+{
+	struct regress_insns *in = &d->x->insns;
+	const struct image_symbol *symbol;
+	struct regress_insn insn;
+	uint64_t vaddr;
+	size_t at;
+	int r;
+
+	symbol = image_vaddr(img, off, &vaddr) < 0 ? NULL : image_symbol_at(img, vaddr);
+	if (!symbol || !count)
+		return 0;
+	r = find_routine(d, symbol);
+	if (r < 0 || !d->routine)
+		return r;
+	insn = (struct regress_insn){ d->routine - 1, vaddr - symbol->vaddr };
+	r = find(in, &insn, d->width, &at);
+	if (r >= 0)
+		in->counts[(at - 1) * d->width + column] += count;
+	return r;
+}
+
+static int add_image(struct regress_reader *d, struct analysis *a, struct analysis_image *ai)
+{
+	uint64_t *count = calloc(a->nr_events + 1, sizeof(*count));
+	struct image *img = NULL;
+	int r = count ? 0 : -ENOMEM;
+
+	if (r == 0)
+		analysis_image_open(a, ai, &img, NULL);
+	d->image_name = ai->facility ? ai->facility : ai->name;
+	d->last = NULL;
+	for (size_t i = 0; img && i < profdb_profile_nr_entries(ai->profile) && r >= 0; i++) {
+		const struct profdb_entry *e = profdb_profile_entry(ai->profile, i);
+
+		memset(count, 0, a->nr_events * sizeof(*count));
+		analysis_entry_add(ai, e, count, NULL);
+		r = regress_insns_count(d, img, e->off, d->column, count[d->event]);
+	}
+	image_close(img);
+	free(count);
+	return r;
+}
+
+/* Adds the samples of @event in instructions to column @column of @width. 0 or -ENOMEM. */
+static int regress_insns_add(struct regress_routines *x, const struct base_map *names,
+			     struct analysis *a, size_t event, size_t column, size_t width)
+{
+	struct regress_reader d = {
+		.x = x, .names = names, .event = event, .column = column, .width = width
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < a->nr_images && r >= 0; i++)
+		if (a->images[i]->count[event] && a->images[i]->kind != PROFDB_NAMED)
+			r = add_image(&d, a, a->images[i]);
+	base_buf_release(&d.key);
+	return r;
+}
+
+static int regress_insns_test(struct regress_routines *x, const bool *keep, size_t width)
+{
+	struct regress_insns *in = &x->insns;
+	size_t nr = in->test.nr;
+	int r;
+
+	in->test = (struct regress){ .nr = nr, .rate = x->test.rate, .least = x->test.least };
+	memcpy(in->test.nr_replicates, x->test.nr_replicates, sizeof(in->test.nr_replicates));
+	in->test.v = calloc(nr + 1, sizeof(*in->test.v));
+	if (!in->test.v)
+		return -ENOMEM;
+	if (nr)
+		regress_counts_drop(in->counts, nr, keep, width);
+	for (size_t i = 0; i < nr; i++)
+		in->test.v[i].count = &in->counts[i * width];
+	r = regress_make(&in->test);
+	if (r != -EINVAL)
+		return r;
+	/* No routine with equal code has samples in both sets: there is nothing to compare. */
+	in->test.nr = 0;
+	return 0;
+}
+
+/* Makes the tests, after routines were tested; columns whose @keep is false are no replicates. 0 or
+ * -ENOMEM. */
+static void regress_insns_release(struct regress_insns *in)
+{
+	regress_release(&in->test);
+	base_map_release(&in->by_place);
+	free(in->test.v);
+	free(in->v);
+	free(in->counts);
+}
 
 /* ---- renamed routines ---------------------------------------------------------------------- */
 
@@ -174,8 +435,10 @@ static int note_names(struct base_map *names, const struct regress_routines *x,
 	return r;
 }
 
-int regress_find(const struct base_map *names, const char *image, const char *label,
-		 struct base_buf *key, size_t *at)
+/* Finds the index + 1 in @names of the routine @label of an image; 0: none. 0 or -ENOMEM.
+ * (regress_sets.c) */
+static int regress_find(const struct base_map *names, const char *image, const char *label,
+			struct base_buf *key, size_t *at)
 {
 	int r = append_key(key, image, label);
 
@@ -271,7 +534,8 @@ static int read_set(struct set *of, size_t event, const struct division *d,
 	return r;
 }
 
-void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width)
+/* Removes the columns whose @keep is false. */
+static void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width)
 {
 	for (size_t i = 0; i < nr; i++)
 		for (size_t c = 0, to = 0; c < width; c++)

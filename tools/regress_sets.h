@@ -8,7 +8,7 @@
 #include "regress.h"
 #include "sets.h"
 
-/* Of one routine, beside its row of the test. */
+/* The state of a routine, beside its row of the test. */
 enum regress_state {
 	REGRESS_BOTH,	  /* it is in both sets, or could be */
 	REGRESS_NEW,	  /* B's image has it, A's has not, or A has no such image */
@@ -55,10 +55,6 @@ void regress_routines_release(struct regress_routines *x);
  * asked. (regress_states.c) */
 int regress_find_states(struct set sets[2], struct analysis_opened opened[2],
 			struct regress_routines *x, struct base_err *err);
-/* Finds the index + 1 in @names of the routine @label of an image; 0: none. 0 or -ENOMEM.
- * (regress_sets.c) */
-int regress_find(const struct base_map *names, const char *image, const char *label,
-		 struct base_buf *key, size_t *at);
 /* The image that is read, and the procedure that was found last. Its key is released. */
 struct regress_reader {
 	struct regress_routines *x;
@@ -69,28 +65,5 @@ struct regress_reader {
 	size_t routine; /* @last's index + 1, or 0 */
 	struct base_buf key;
 };
-/* Adds samples at an offset of an open image to a column, where its routine's code is equal in both
- * sets. 0 or -ENOMEM. (regress_insns.c) */
-int regress_insns_count(struct regress_reader *d, struct image *img, uint64_t off, size_t column,
-			uint64_t count);
-/* Adds the samples of @event in instructions to column @column of @width. 0 or -ENOMEM. */
-int regress_insns_add(struct regress_routines *x, const struct base_map *names, struct analysis *a,
-		      size_t event, size_t column, size_t width);
-/* Makes the tests, after routines were tested; columns whose @keep is false are no replicates. 0 or
- * -ENOMEM. */
-int regress_insns_test(struct regress_routines *x, const bool *keep, size_t width);
-void regress_insns_release(struct regress_insns *in);
-/* Removes the columns whose @keep is false. */
-void regress_counts_drop(uint64_t *counts, size_t nr, const bool *keep, size_t width);
-
-/* The replicates of a set that was copied from a store, which are its workloads; @nr: columns. 0 or
- * negative with @err. (regress_store.c) */
-int regress_replicates_load(const struct set *s, struct profdb_workloads **out, size_t *nr,
-			    struct base_err *err);
-/* Adds the samples of event @event in all replicates to the columns from @first on. 0 or -ENOMEM.
- */
-int regress_replicates_take(struct regress_routines *x, const struct base_map *names,
-			    struct analysis *a, const char *event, const struct profdb_workloads *w,
-			    size_t first, size_t width);
 
 #endif

@@ -26,6 +26,21 @@ int report_end(const struct base_cmd *cmd, int r, const struct base_err *err)
 	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
 
+int report_command(const struct base_cmd *cmd, int (*check)(int nr, struct base_err *err),
+		   int (*run)(int nr, char **words, struct base_err *err), int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && check)
+		r = check(argc, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	return report_end(cmd, r, &err);
+}
+
 int report_main(const struct base_cmd *cmd, struct select *sel,
 		int (*run)(int nr, char **what, struct base_err *err), int argc, char **argv)
 {

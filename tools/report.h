@@ -12,6 +12,10 @@
 
 /* A command's exit code for what it returned; below 0, @err is printed. */
 int report_end(const struct base_cmd *cmd, int r, const struct base_err *err);
+/* A command as a whole: its options are parsed, @check (NULL: nothing) looks at them and at how
+ * many operands there are, and @run gets these. Returns the exit code. */
+int report_command(const struct base_cmd *cmd, int (*check)(int nr, struct base_err *err),
+		   int (*run)(int nr, char **words, struct base_err *err), int argc, char **argv);
 /*
  * The main function of a command that is its options, those of @sel among them, and @run, which
  * gets the operands and returns an exit code or negative with @err.

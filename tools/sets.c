@@ -169,6 +169,15 @@ int sets_event_find(const struct analysis *a, const char *event, const char *set
 	return at;
 }
 
+struct json_object *sets_json_counts(const uint64_t count[2])
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "a", json_object_new_uint64(count[0]));
+	json_object_object_add(o, "b", json_object_new_uint64(count[1]));
+	return o;
+}
+
 int sets_problems(const char *prog, const struct sets *s)
 {
 	int code = BASE_EXIT_OK;

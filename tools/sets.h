@@ -3,6 +3,8 @@
 #ifndef DCPI_SETS_H
 #define DCPI_SETS_H
 
+#include <json.h>
+
 #include "rows.h"
 #include "select.h"
 
@@ -45,6 +47,8 @@ int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err);
  * ("set B") that lacks it. */
 int sets_event_find(const struct analysis *a, const char *event, const char *set,
 		    struct base_err *err);
+/* Numbers of A and of B, where a set is not asked apart. */
+struct json_object *sets_json_counts(const uint64_t count[2]);
 /* For each set. Returns the exit code. */
 int sets_problems(const char *prog, const struct sets *s);
 void sets_release(struct sets *s);

@@ -25,7 +25,7 @@ struct table {
 
 /* A column, its head being the first row. At most 64; all of them before the first cell. */
 void table_column(struct table *t, bool left, const char *head);
-/* What the column added last is, as above. */
+/* They say what the column added last is, as above. */
 void table_code(struct table *t);
 void table_address(struct table *t);
 void table_spare(struct table *t);

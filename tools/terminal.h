@@ -31,15 +31,7 @@ void terminal_begin(void);
 /* Waits until the user has left the pager. To be called when everything was printed. */
 void terminal_end(void);
 
-/* Columns into which rows are to fit; 0: no limit. */
-size_t terminal_width(void);
 /* Columns that it has, whatever the pager is; 0: it is none. */
 size_t terminal_columns(void);
-/* Rows that a long table is cut to; 0: no limit. */
-size_t terminal_rows(void);
-/* The text that begins, and that ends, a share of the samples of @percent: colours by heat, or "".
- */
-const char *terminal_heat(double percent);
-const char *terminal_plain(double percent);
 
 #endif

@@ -22,15 +22,9 @@ struct timeline {
 	size_t nr_shown; /* the others are summed up in a row */
 };
 
-/* Slices that find room in @columns columns of a terminal. */
-size_t timeline_room(size_t columns);
-/* The table: a bar for each row, of blocks or (not @utf8) of ASCII characters. 0 or -ENOMEM. */
-int timeline_print(const struct timeline *t, bool utf8, FILE *to);
 /* Lines on the slices without samples, which the table marks by @sign, and on what the daemon noted
  * (timeline_notes.c); the notes as a list. */
 void timeline_print_notes(const struct timeline *t, const char *sign, FILE *to);
 struct json_object *timeline_json_notes(const struct timeline *t);
-/* Samples of the rows that are not shown, by slice; their sum. Allocated; NULL: no memory. */
-uint64_t *timeline_others(const struct timeline *t, uint64_t *sum);
 
 #endif

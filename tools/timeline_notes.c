@@ -110,7 +110,7 @@ static bool is_news(const struct timeline *t, const struct profdb_note *n)
 		profdb_workloads_minute(t->w, 0).minute < n->utc / 60);
 }
 
-/* Those that explain no gap. */
+/* Notes that explain no gap. */
 static void print_notes(const struct timeline *t, FILE *to)
 {
 	char text[WHEN_TEXT];

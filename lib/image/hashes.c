@@ -13,7 +13,7 @@ static uint64_t symbol_vaddr(Elf_Data *symbols, size_t index)
 	return gelf_getsym(symbols, (int)index, &sym) ? sym.st_value : UINT64_MAX;
 }
 
-/* Of several symbols at one address (nested procedures) the one with that length, or nr. */
+/* Several symbols may be at one address (nested procedures): the one with that length, or nr. */
 static size_t find(Elf_Data *symbols, size_t nr, const struct image_symbol *wanted)
 {
 	/* The symbol 0 names nothing. */

@@ -45,7 +45,9 @@ static int read_segments(struct image *img)
 	return 0;
 }
 
-int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err)
+/* Takes over @f, also on failure. */
+static int image_new(struct image_elf *f, enum image_kind kind, struct image **out,
+		     struct base_err *err)
 {
 	struct image *img = calloc(1, sizeof(*img));
 	int r;
@@ -365,7 +367,8 @@ enum image_known image_known_by(const char *word)
 						    : IMAGE_BY_ID;
 }
 
-/* Anybody may write a build-id into a file. Shorter words than a hash tell nothing of the code. */
+/* Every user may write a build-id into a file. Shorter words than a hash tell nothing of the code.
+ */
 static bool has_text(const struct image *img, const struct image_query *q)
 {
 	char text[BASE_ID_TEXT_LEN];

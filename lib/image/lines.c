@@ -174,7 +174,7 @@ static bool get_unit_header(struct image_program *p)
 	return get_rules(p, &at, version);
 }
 
-/* Of all rows below the range only the last one counts. */
+/* Only the last one of all rows below the range counts. */
 static bool add_row(struct image_program *p, const struct row *row)
 {
 	bool below = row->addr < p->low;

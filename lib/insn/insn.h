@@ -26,7 +26,7 @@ enum insn_flow {
 	INSN_DATA, /* no instruction */
 };
 
-/* What an instruction does, as far as it may cost time. */
+/* The work of an instruction, as far as it may cost time. */
 enum insn_kind {
 	INSN_LOAD = 1 << 0,
 	INSN_STORE = 1 << 1,

@@ -8,7 +8,7 @@
 
 #include "insn.h"
 
-/* Of what is computed nothing is known. */
+/* Nothing is known of the value that is computed. */
 #define INSN_OP_UNKNOWN                                                                            \
 	{                                                                                          \
 		.dst = INSN_NO_REGISTER, .a = INSN_NO_REGISTER, .b = INSN_NO_REGISTER,             \

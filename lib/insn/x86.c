@@ -93,7 +93,8 @@ static bool is_moved_only(const char *s)
 	return false;
 }
 
-/* By the name, as the manuals name floating-point instructions: what, then ss, sd, ps or pd. */
+/* The name tells, as the manuals name floating-point instructions: the work, then ss, sd, ps or pd.
+ */
 static uint16_t vector_kinds(const char *name)
 {
 	const char *s = *name == 'v' ? name + 1 : name;

@@ -21,7 +21,7 @@ void profdb_insns_release(struct profdb_insns *t)
 	*t = (struct profdb_insns){ 0 };
 }
 
-void profdb_insns_clear(struct profdb_insns *t)
+static void profdb_insns_clear(struct profdb_insns *t)
 {
 	drop_hash(t);
 	*t = (struct profdb_insns){ .v = t->v, .cap = t->cap };

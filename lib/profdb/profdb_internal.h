@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * profdb from within: a profile in memory (profile.c, its moves in moves.c),
- * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
- * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), call paths
- * (callpaths.c, their tree in calltree.c, callpaths_file.c), workloads (workloads.c, their rows in
- * workload_rows.c, workloads_file.c with workload_counts.c and workload_minutes.c), the database
+ * profdb from within: a profile in memory (profile.c, its edge counts in edges.c), its files
+ * (header.c the ASCII part, format.c the binary parts), value profiles (values.c, values_file.c),
+ * call paths (callpaths.c, callpaths_file.c), workloads (workloads.c, workloads_file.c with
+ * workload_counts.c, workload_minutes.c, workload_notes.c and workload_rows.c), the database
  * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
  * (flush.c, flush_values.c, flush_whole.c and whole.c, commit.c the redo log, name.c the files'
  * names), and readers (walk.c).
@@ -161,7 +160,7 @@ int profdb_range_open(struct profdb_range_decoder *d, const uint8_t *data, size_
 /* 0 or -DCPI_EFORMAT: no number, or it is cut. */
 int profdb_range_get(struct profdb_range_decoder *d, struct profdb_range_model *m, uint64_t *out);
 
-/* ---- moves (moves.c) --------------------------------------------------------------------- */
+/* ---- edge counts (edges.c) ------------------------------------------------------------------- */
 
 /* As counts: a hash only while moves do not come in order, sorted when somebody looks. */
 struct profdb_edges {
@@ -197,7 +196,6 @@ struct profdb_insns {
 };
 
 void profdb_insns_release(struct profdb_insns *t);
-void profdb_insns_clear(struct profdb_insns *t);
 /* All of @from, whose events are those of numbers @event in @to. Cannot fail where
  * profdb_profile_insns_reserve made room. */
 int profdb_insns_merge(struct profdb_profile *to, const struct profdb_profile *from,
@@ -261,17 +259,12 @@ int profdb_kind_find(const char *name); /* or -ENOENT */
 /* @event of @p alone, with the whole header. NULL: no memory. */
 struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event);
 
-/* ---- value profiles (hotlist.c, values.c, values_file.c) ----------------------------------- */
+/* ---- value profiles (values.c, values_file.c) ------------------------------------------------ */
 
 struct profdb_coins {
 	uint64_t state;
 };
 
-void profdb_hotlist_add(struct profdb_hotlist *l, uint64_t value, struct profdb_coins *c);
-/* Merge two lists of one place; the sum of both vtot must fit. */
-void profdb_hotlist_merge(struct profdb_hotlist *to, const struct profdb_hotlist *from,
-			  struct profdb_coins *c);
-void profdb_hotlist_sort(struct profdb_hotlist *l); /* most frequent first */
 /* <0, 0, >0 by offset and contexts. */
 int profdb_hotlist_compare(const struct profdb_hotlist *a, const struct profdb_hotlist *b);
 
@@ -323,7 +316,7 @@ int profdb_image_table_get(struct profdb_image_table *t, const struct profdb_pay
 			   size_t *pos);
 int profdb_image_put(const struct profdb_image_ref *i, struct base_buf *out);
 
-/* ---- call paths (calltree.c, callpaths.c, callpaths_file.c) ---------------------------------- */
+/* ---- call paths (callpaths.c, callpaths_file.c) ---------------------------------------------- */
 
 /* Their file's name, and what its header has in place of a path. */
 #define PROFDB_CALLPATHS "callpaths"
@@ -345,15 +338,8 @@ struct profdb_calltree {
 	uint64_t seed;
 };
 
-int profdb_calltree_init(struct profdb_calltree *t); /* 0 or -ENOMEM; to be released */
-void profdb_calltree_release(struct profdb_calltree *t);
 /* Counts of so many events. 0 or -ENOMEM. */
 int profdb_calltree_widen(struct profdb_calltree *t, size_t nr_events);
-/* Room for @more nodes, so that as many profdb_calltree_node cannot fail. 0, -ENOMEM, -DCPI_ELIMIT.
- */
-int profdb_calltree_reserve(struct profdb_calltree *t, size_t more);
-/* The number of a node, made without samples where missing. */
-uint32_t profdb_calltree_node(struct profdb_calltree *t, const struct profdb_callnode *n);
 /* Add a node that the tree does not have, as a file's reader does: not after profdb_calltree_node.
  * 0, -ENOMEM, -DCPI_ELIMIT.
  */
@@ -452,24 +438,6 @@ struct profdb_workloads {
 	uint8_t level;		/* of the part that counts and minutes become */
 };
 
-/* The sums of minutes, block after block: for each workload with counts in a block, ascending.
- */
-struct profdb_workload_blocks {
-	struct profdb_workload_key *rows;
-	uint64_t *sums; /* nr rows of so many numbers: */
-	size_t nr_events;
-	size_t nr, cap_rows, cap_sums;
-	size_t at; /* counts before it have been */
-	struct base_sort_item *items;
-	size_t cap_items;
-};
-
-/* @counts: sorted; zero-initialize @b but for nr_events. 1: the next block; 0: there is none; or
- * -ENOMEM. */
-int profdb_workload_blocks_next(struct profdb_workload_blocks *b,
-				const struct profdb_workload_rows *counts);
-void profdb_workload_blocks_release(struct profdb_workload_blocks *b);
-
 /* Writes or reads the rows of a section. */
 struct profdb_workload_coder {
 	bool writes; /* numbers go out, else they come in */
@@ -537,12 +505,10 @@ int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown
 				 enum profdb_workload_read how, struct profdb_workloads **out,
 				 struct base_err *err);
 
-/* ---- headers (header.c, word.c) ------------------------------------------------------------ */
+/* ---- headers (header.c) ---------------------------------------------------------------------- */
 
 /* Check the value of @word: 0, or -EINVAL. Words with functions of their own are refused. */
 int profdb_word_check(const char *word, const char *value);
-/* Whether values of @word have a meaning here; those of other words are kept byte for byte. */
-bool profdb_word_is_known(const char *word);
 bool profdb_event_name_ok(const char *name);
 /* All of @text in @base (10 or 16), digits only. */
 int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
@@ -550,8 +516,6 @@ int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
 bool profdb_epoch_name_ok(const char *name);
 /* The same, or with seconds behind. */
 bool profdb_epoch_time_ok(const char *time);
-/* Normalize 10 (century guessed), 12 or 14 digits to 12 or 14. 0 or -EINVAL. */
-int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1]);
 /* Name an epoch by UTC seconds. 0 or -EINVAL: beyond the calendar. */
 int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1]);
 
@@ -568,20 +532,8 @@ int profdb_header_parse(const uint8_t *data, size_t len, struct profdb_profile *
 int profdb_header_print(const struct profdb_profile *p, enum profdb_format format, size_t event,
 			struct base_buf *out, struct base_err *err);
 
-/* ---- binary parts (format0.c, format1.c) --------------------------------------------------- */
+/* ---- binary parts (format.c) ----------------------------------------------------------------- */
 
-int profdb_format0_parse(const uint8_t *data, size_t len, struct profdb_profile *p,
-			 struct base_err *err);
-int profdb_format0_print(const struct profdb_profile *p, size_t event, struct base_buf *out,
-			 struct base_err *err);
-/* The payload of CNTD (dense.c). 0, -ENOMEM; of parse also -DCPI_EFORMAT. */
-int profdb_range_coded_print(const struct profdb_profile *p, struct base_buf *out);
-int profdb_range_coded_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
-/* @file: the whole file, whose checksum it is; @binary: where its binary part begins. */
-int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
-			 struct base_err *err);
-int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out,
-			 struct base_err *err);
 /* The footer of a file, checked but for its totals; @nr_events: as its header has it. */
 int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t nr_events,
 			  struct profdb_payload *foot, struct base_err *err);
@@ -861,9 +813,6 @@ int profdb_remove_tree(int dir_fd, const char *name, int depth);
 int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names *out);
 /* Take the valid lines of the file's @text, which is changed. 0 or -ENOMEM. */
 int profdb_joined_parse(struct base_buf *text, struct profdb_names *out);
-/* That of all these becomes part of the epoch whose folder is @epoch_fd. 0 or negative. */
-int profdb_joined_write(struct profdb *db, int epoch_fd, const struct profdb_names *epochs,
-			struct base_err *err);
 /* Complete what was committed, remove what was not. */
 int profdb_join_recover(struct profdb *db, struct base_err *err);
 

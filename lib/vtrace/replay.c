@@ -282,7 +282,7 @@ int vtrace_replay_next(struct vtrace_replay *r, struct vtrace_entry *out)
 	}
 	if (ret > 0)
 		ret = run_insn(r, out);
-	/* Whatever the reason, the trace cannot continue behind it. */
+	/* The trace cannot continue behind it, for whatever reason. */
 	if (ret <= 0) {
 		r->code = NULL;
 		r->at = r->w->nr_words;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What computes: sums, products, bits. */
+/* Instructions that compute become micro-ops here: sums, products, bits. */
 #include "x86_internal.h"
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
@@ -26,7 +26,7 @@ static void alu(struct x86 *k, enum vtrace_op op, enum vtrace_set set, enum vtra
 	uint8_t w = x86_size(k, 0), dst = x86_target(k, 0), a;
 
 	x86_class_of_change(k, class);
-	/* Of any value the result is 0. */
+	/* The result is 0 for any value. */
 	if (is_same_register(k) && (op == VTRACE_XOR || op == VTRACE_SUB)) {
 		vtrace_make(k->m, op, w, dst, VTRACE_ZERO, VTRACE_ZERO)->set = set;
 	} else {

@@ -262,7 +262,7 @@ static void move(struct vtrace_maker *m, const struct vex *v, bool store)
 				 : VTRACE_CLASS_LOAD_FP;
 }
 
-/* Of a register of 64 bytes the upper half is not modelled, but what it stores is stored. */
+/* The upper half of a register of 64 bytes is not modelled, but what it stores is stored. */
 static void move_wide(struct vtrace_maker *m, const struct vex *v, bool store)
 {
 	uint8_t unknown = vtrace_temp(m);

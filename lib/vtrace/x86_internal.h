@@ -75,7 +75,7 @@ uint8_t x86_target(struct x86 *k, int i);
 struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t dst, uint8_t a,
 			    int i);
 
-/* Whatever it writes is unknown. */
+/* All that it writes is unknown. */
 void x86_unknown(struct x86 *k);
 
 /* ---- families; false: it is none of them -------------------------------------------------------
@@ -84,7 +84,7 @@ void x86_unknown(struct x86 *k);
 bool x86_arithmetic(struct x86 *k); /* x86_alu.c */
 bool x86_bits(struct x86 *k);
 
-/* Of what changes its first operand the class is @class, in memory another. */
+/* An instruction that changes its first operand has the class @class, in memory another. */
 void x86_class_of_change(struct x86 *k, enum vtrace_class class);
 
 /* ---- vectors (x86_vector.c) ------------------------------------------------------------------ */

@@ -33,7 +33,7 @@ static struct string read_string(struct x86 *k, int i, uint8_t t)
 	return s;
 }
 
-/* What stands behind the set is none of it: as zeros, which the string has not before its end. */
+/* Bytes behind the set are none of it: as zeros, which the string has not before its end. */
 static void equal_any(struct x86 *k, const struct string *set, const struct string *s, uint8_t sum,
 		      uint8_t t)
 {
@@ -122,7 +122,7 @@ bool x86_string_compare(struct x86 *k)
 	imm = k->op[2]->imm.value.u;
 	how = imm >> 2 & 3;
 	polarity = imm >> 4 & 3;
-	/* Of words, of ranges, of parts, and the last index, nobody uses any. */
+	/* No library uses the forms for words, ranges and parts, or the last index. */
 	if (imm & 0x41 || (how != EQUAL_ANY && how != EQUAL_EACH))
 		return false;
 	compare(k, how, polarity);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What string routines and compilers do with vectors of integers, in chunks of eight bytes. */
+/* Vectors of integers, as string routines and compilers use them, in chunks of eight bytes. */
 #include "x86_internal.h"
 
 /* Forms with a v in front write all of the register, others the low 16 bytes. */
@@ -8,7 +8,7 @@ static bool is_vex(const struct x86 *k)
 	return k->head->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY;
 }
 
-/* Of what kind X86_NOTHING is, where operand @i is no register. */
+/* The kind that X86_NOTHING has, where operand @i is no register. */
 static struct x86_register x86_vector_register(const struct x86 *k, int i)
 {
 	return k->op[i]->type == ZYDIS_OPERAND_TYPE_REGISTER ? x86_register(k->op[i]->reg.value)

@@ -92,7 +92,7 @@ awk '
 grep ' is not told$' met >complaints || true
 
 # What the sources name; those of requests to the daemon are another page's.
-find "$DCPI_SRC/tools" -name '*.[ch]' ! -name control.c ! -name dcpictl.c ! -name registration.c -exec cat {} + | tr -s ' \n\t' ' ' >sources
+find "$DCPI_SRC/tools" -name '*.[ch]' ! -name control.c ! -name dcpictl.c -exec cat {} + | tr -s ' \n\t' ' ' >sources
 grep -oE '\b(json_object_object_add|add|add_count|add_known)\([a-z_>.-]+, "[a-z0-9_]+"' sources |
 	sed 's/.*, "//; s/"$//' | sort -u >named
 [ "$(wc -l <named)" -gt 100 ]

@@ -61,13 +61,8 @@ int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
 bool spool_is_begun(const struct spool *s, const char *epoch, const char *platform);
 /* The same of a joined epoch of @nr parts, which has the name of its first part. */
 bool spool_is_joined(const struct spool *s, const char *epoch, const char *platform, size_t nr);
-int spool_set_joined(struct spool *s, const char *epoch, const char *platform, size_t nr,
-		     struct base_err *err);
 /* A joined epoch is not sent, as parts of it were. */
 bool spool_is_left_out(const struct spool *s, const char *epoch, const char *platform);
-int spool_leave_out(struct spool *s, const char *epoch, const char *platform, struct base_err *err);
-/* The name of the file that has the keys of an open epoch's rows. */
-void spool_keys_name(const char *epoch, const char *platform, char name[128]);
 /* Bytes of the batches that wait, and their number. */
 uint64_t spool_waiting(const struct spool *s, size_t *nr);
 /*
@@ -80,9 +75,8 @@ uint64_t spool_waiting(const struct spool *s, size_t *nr);
 int spool_hold(struct spool *s, const char *epoch, const char *platform, uint64_t ver,
 	       const struct store_batch *b, char name[SPOOL_NAME], struct base_err *err);
 int spool_show(struct spool *s, const char *name, struct base_err *err);
-void spool_drop(struct spool *s, const char *name);
 
-/* ---- packing (gather.c) ---------------------------------------------------------------------- */
+/* ---- packing (spool.c) ---------------------------------------------------------------------- */
 
 struct gather {
 	const char *prog;
@@ -105,7 +99,7 @@ int gather_check_name(const struct gather *g, const char *epoch, char *const *pl
 /* Every epoch that is finished, or with @open has changed, goes into the spool. */
 int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base_err *err);
 
-/* ---- what is tried later (later.c) ----------------------------------------------------------- */
+/* ---- what is tried later (send.c) ------------------------------------------------------------ */
 
 /*
  * Batches that a store did not take, though each was sent alone. A turn in which it took no batch
@@ -137,8 +131,6 @@ struct later_rank {
 	int64_t when; /* within a class the lowest comes first */
 };
 
-/* Seconds that the store is left alone for; 0: a turn may begin. */
-int64_t later_pause(const struct later *l, int64_t now);
 /* A turn begins, or has ended, in which the store @took some batch, or was in @trouble. -ENOMEM;
  * the number of batches that have a fault of their own since now. */
 int later_begin(struct later *l);
@@ -149,7 +141,6 @@ struct later_rank later_rank(struct later *l, const char *name, int64_t now);
 int later_note(struct later *l, const char *name);
 /* Another one of its folder was refused in this turn: it waits for the next. */
 bool later_skip(const struct later *l, const char *name);
-void later_taken(struct later *l, const char *name);
 void later_release(struct later *l);
 
 /* ---- sending (send.c) ------------------------------------------------------------------------ */

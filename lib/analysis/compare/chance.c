@@ -35,7 +35,8 @@ static double fraction(double x, double a, double b)
 	return h;
 }
 
-double chance_beta(double x, double a, double b)
+/* The regularised incomplete beta function I_x(a, b); a, b above 0, x from 0 to 1. */
+static double chance_beta(double x, double a, double b)
 {
 	double front;
 

@@ -3,8 +3,6 @@
 #ifndef DCPI_COMPARE_CHANCE_H
 #define DCPI_COMPARE_CHANCE_H
 
-/* The regularised incomplete beta function I_x(a, b); a, b above 0, x from 0 to 1. */
-double chance_beta(double x, double a, double b);
 /* The probability that of @n samples, each with probability @p, at least @k fall into a set. */
 double chance_binomial(double k, double n, double p);
 /* The probability that a variable of Student's t with @df degrees (INFINITY: a normal one) is above

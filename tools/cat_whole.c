@@ -1,13 +1,172 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Workloads are printed by place and by minute, or as JSON. */
-#include "cat_workloads.h"
-
+/* dcpicat prints files about all images, as text or JSON: call paths, and workloads. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "cat_images.h"
+#include "cat_whole.h"
+
+/* ---- images and counts ----------------------------------------------------------------------- */
+
+char *cat_clean(const char *text)
+{
+	char *out = malloc(4 * strlen(text) + 1), *to = out;
+
+	while (out && *text) {
+		uint32_t c = 0;
+		size_t len = base_utf8(text, strlen(text), &c);
+
+		if (len && !base_utf8_acts(c)) {
+			memcpy(to, text, len);
+			to += len;
+		} else {
+			to += sprintf(to, "\\x%02x", (unsigned char)*text);
+			len = 1;
+		}
+		text += len;
+	}
+	if (out)
+		*to = '\0';
+	return out;
+}
+
+/* "image 3 file ab01 /bin/prog" */
+static void cat_image_print(const struct profdb_image_ref *i, size_t number)
+{
+	char id[BASE_ID_TEXT_LEN], *path = cat_clean(i->stem ? i->stem : i->path);
+
+	printf("%-10s %zu %s %s %s\n", "image", number, profdb_kind_name(i->kind),
+	       i->id.len ? base_id_text(&i->id, id) : "0", path ? path : "");
+	free(path);
+}
+
+/* Some event from @first to @end has samples. */
+static bool cat_counts_any(const uint64_t *count, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		if (count[i])
+			return true;
+	return false;
+}
+
+static void cat_counts_print(const uint64_t *count, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		printf(" %" PRIu64, count[i]);
+	putchar('\n');
+}
+
+struct json_object *cat_text_json(const char *text)
+{
+	char *copy = cat_clean(text);
+	struct json_object *o = json_object_new_string(copy ? copy : "");
+
+	free(copy);
+	return o;
+}
+
+/* A line, or an object. */
+static struct json_object *cat_image_json(const struct profdb_image_ref *i)
+{
+	struct json_object *o = json_object_new_object();
+	char id[BASE_ID_TEXT_LEN];
+
+	json_object_object_add(o, "kind", json_object_new_string(profdb_kind_name(i->kind)));
+	json_object_object_add(o, "image",
+			       i->id.len ? json_object_new_string(base_id_text(&i->id, id)) : NULL);
+	json_object_object_add(o, "path", cat_text_json(i->path));
+	if (i->stem)
+		json_object_object_add(o, "dyn", cat_text_json(i->stem));
+	return o;
+}
+
+/* Counts of events from @first to @end: the rest of a line, or an array. */
+static struct json_object *cat_counts_json(const uint64_t *count, size_t first, size_t end)
+{
+	struct json_object *counts = json_object_new_array();
+
+	for (size_t i = first; i < end; i++)
+		json_object_array_add(counts, json_object_new_uint64(count[i]));
+	return counts;
+}
+
+/* ---- call paths: a tree, callers above what they call ---------------------------------------- */
+
+/* Level, image, offset, counts; a level is a blank. */
+static void print_node(const struct profdb_callpath_node *n, uint32_t level, size_t first,
+		       size_t end)
+{
+	printf("%*s%u 0x%012" PRIx64, (int)level, "", n->frame.image, n->frame.off);
+	cat_counts_print(n->count, first, end);
+}
+
+/* Files have each node behind its parent, in the order of a tree's lines; nodes below an end stand
+ * together. */
+static void print_nodes(const struct profdb_callpaths *c, uint32_t *level, size_t first, size_t end)
+{
+	uint32_t last = PROFDB_NR_CALLPATH_ENDS;
+
+	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(c); i++) {
+		struct profdb_callpath_node n = profdb_callpaths_node(c, i);
+
+		level[i] = level[n.parent] + 1;
+		if (n.parent < PROFDB_NR_CALLPATH_ENDS && n.parent != last) {
+			last = n.parent;
+			printf("%-10s %s\n", "paths",
+			       profdb_callpath_end_word((enum profdb_callpath_end)last));
+		}
+		print_node(&n, level[i], first, end);
+	}
+}
+
+int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t end)
+{
+	uint32_t *level = calloc(profdb_callpaths_nr_nodes(c), sizeof(*level));
+
+	if (!level)
+		return -ENOMEM;
+	for (size_t i = 0; i < profdb_callpaths_nr_images(c); i++)
+		cat_image_print(profdb_callpaths_image(c, i), i);
+	print_nodes(c, level, first, end);
+	free(level);
+	return 0;
+}
+
+/* The parent is a node's number, from 0 on, or how the path ends. */
+static struct json_object *json_node(const struct profdb_callpath_node *n, size_t first, size_t end)
+{
+	struct json_object *o = json_object_new_object();
+	bool outermost = n->parent < PROFDB_NR_CALLPATH_ENDS;
+
+	json_object_object_add(
+		o, "parent",
+		outermost ? json_object_new_string(
+				    profdb_callpath_end_word((enum profdb_callpath_end)n->parent))
+			  : json_object_new_uint64(n->parent - PROFDB_NR_CALLPATH_ENDS));
+	json_object_object_add(o, "image", json_object_new_uint64(n->frame.image));
+	json_object_object_add(o, "offset", json_object_new_uint64(n->frame.off));
+	json_object_object_add(o, "counts", cat_counts_json(n->count, first, end));
+	return o;
+}
+
+void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t end,
+			struct json_object *o)
+{
+	struct json_object *images = json_object_new_array(), *nodes = json_object_new_array();
+
+	for (size_t i = 0; i < profdb_callpaths_nr_images(c); i++)
+		json_object_array_add(images, cat_image_json(profdb_callpaths_image(c, i)));
+	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(c); i++) {
+		struct profdb_callpath_node n = profdb_callpaths_node(c, i);
+
+		json_object_array_add(nodes, json_node(&n, first, end));
+	}
+	json_object_object_add(o, "images", images);
+	json_object_object_add(o, "nodes", nodes);
+}
 
 /* "2026-11-20T07:54Z"; years beyond the calendar's as a number of minutes. */
 static const char *minute_text(int64_t minute, char text[32])
@@ -22,7 +181,7 @@ static const char *minute_text(int64_t minute, char text[32])
 	return text;
 }
 
-/* ---- text ------------------------------------------------------------------------------------ */
+/* ---- workloads, by place and by minute ------------------------------------------------------- */
 
 /* "label ci": what is not known has no line. */
 static void print_name(const char *word, const char *text)
@@ -130,8 +289,6 @@ void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t 
 	print_places(w, first, end);
 	print_minutes(w, first, end);
 }
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_workload(const struct profdb_workload *k)
 {
