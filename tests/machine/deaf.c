@@ -2,11 +2,14 @@
 /*
  * For tests/machine/deaf.sh: deaf PROGRAM ARGUMENT… runs it while a timer's interrupt, every two
  * milliseconds, keeps its CPU from all other interrupts by a BPF program, "deaf", that computes.
- * Prints how often that was, and how long in all, in ns.
+ * Prints how often that was, and how long in all, in ns; then a line for each of the program's
+ * instructions that were interrupted so: its number (of 128, by its address), and how often.
  */
+#include <asm/ptrace.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TURNS = 20000, EVERY_NS = 2000000 };
+enum { TURNS = 20000, EVERY_NS = 2000000, PLACES = 128 };
 
 struct told {
 	uint64_t times, ns;
+	uint64_t at[PLACES];
 };
 
 static int bpf(int cmd, union bpf_attr *attr)
@@ -32,10 +36,14 @@ static int bpf(int cmd, union bpf_attr *attr)
 	}
 #define TIMES_3(r) INSN(BPF_ALU64 | BPF_MUL | BPF_K, r, 0, 0, 3)
 
-/* r8 = now; r6 = TURNS; do r7 *= 3, some times, while (--r6); the map counts the time since r8. */
+/*
+ * r9 = the interrupted address; r8 = now; r6 = TURNS; do r7 *= 3, some times, while (--r6); the map
+ * counts the time since r8, and, where r9 is one of a static program's, the instruction there.
+ */
 static int load(int map)
 {
 	const struct bpf_insn code[] = {
+		INSN(BPF_LDX | BPF_MEM | BPF_DW, 9, 1, offsetof(struct user_pt_regs, pc), 0),
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ktime_get_ns),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 8, 0, 0, 0),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 7, 0, 0, 0),
@@ -57,6 +65,14 @@ static int load(int map)
 		INSN(BPF_STX | BPF_ATOMIC | BPF_DW, 1, 0, 8, BPF_ADD),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, 1),
 		INSN(BPF_STX | BPF_ATOMIC | BPF_DW, 1, 2, 0, BPF_ADD),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 3, 9, 0, 0),
+		INSN(BPF_ALU64 | BPF_RSH | BPF_K, 3, 0, 0, 32),
+		INSN(BPF_JMP | BPF_JNE | BPF_K, 3, 0, 5, 0),
+		INSN(BPF_ALU64 | BPF_RSH | BPF_K, 9, 0, 0, 2),
+		INSN(BPF_ALU64 | BPF_AND | BPF_K, 9, 0, 0, PLACES - 1),
+		INSN(BPF_ALU64 | BPF_LSH | BPF_K, 9, 0, 0, 3),
+		INSN(BPF_ALU64 | BPF_ADD | BPF_X, 1, 9, 0, 0),
+		INSN(BPF_STX | BPF_ATOMIC | BPF_DW, 1, 2, offsetof(struct told, at), BPF_ADD),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0),
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
@@ -142,5 +158,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("%llu %llu\n", (unsigned long long)told.times, (unsigned long long)told.ns);
+	for (unsigned int i = 0; i < PLACES; i++)
+		if (told.at[i])
+			printf("%u %llu\n", i, (unsigned long long)told.at[i]);
 	return 0;
 }

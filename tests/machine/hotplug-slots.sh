@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# machine: aarch64 x86-64
+# machine: aarch64 x86-64 two-cpus
 # A CPU goes away inside the turn of a slot, stays away while turns change, and comes back in another one's: the account holds,
 # each event is sampled there again in its turns, and the profile keeps what part of the time each was counted.
 . /src/tests/support/daemon.sh

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# machine: aarch64 x86-64
+# machine: aarch64 x86-64 two-cpus
 # A CPU goes away and comes back under dcpid: the account holds at each step, and the CPU is sampled again.
 . /src/tests/support/daemon.sh
 cpu=/sys/devices/system/cpu/cpu1/online

@@ -7,6 +7,8 @@
 #   newest            with the newest kernel that the release has, not its usual one
 #   of-SUITE          with the kernel of another suite of Debian's (of-sid: the newest of all)
 #   exact             one CPU that executes an instruction each nanosecond of its own time: two boots are the same
+#   two-cpus          two CPUs whose time is the host's; all others have one that executes an instruction each 8 ns of its
+#                     own time, however busy the host is
 #   twice             two boots, whose /out must be equal
 #   systemd           systemd is the first process, and the test a unit of it
 #   back              the tools of this machine print of its database (/out/db) what its own did (images, listing)
@@ -159,8 +161,10 @@ boot()
 	if has exact; then
 		qemu+=(-icount "shift=0,sleep=off" -rtc "base=2026-01-01,clock=vm" -seed 1)
 		append+=" nokaslr"
-	else
+	elif has two-cpus; then
 		qemu+=(-smp 2)
+	else
+		qemu+=(-icount "shift=3,sleep=off")
 	fi
 	timeout 900 "${qemu[@]}" -accel tcg -m 3072 -nodefaults -no-reboot -display none -monitor none -serial stdio \
 		-kernel "$(find "$kernel" -name 'vmlinuz*' -type f)" -initrd "$disk" -append "$append" </dev/null >"$1.console" || :

@@ -138,15 +138,6 @@ static unsigned int wait_ms_of(const struct reader *r, const struct reader_reque
 	return r->budgets ? budget_wait_ms(r->budgets, q->uid) : r->timeout_ms;
 }
 
-static void charge(const struct reader *r, const struct reader_request *q, uint64_t since_ns,
-		   const struct helper_effort *used, uint64_t bytes)
-{
-	uint64_t took_ns = base_now_ns() - since_ns;
-
-	took_ns = used->ready_ns < took_ns ? took_ns - used->ready_ns : 0;
-	budget_waited(r->budgets, q->uid, took_ns, used->ran_ns, bytes);
-}
-
 struct helper_effort reader_effort(const struct reader *r)
 {
 	struct helper_effort reader = helper_effort(&r->helper);
@@ -169,50 +160,71 @@ struct helper_effort reader_effort_since(const struct helper_effort *from,
 				       grown(from->ready_ns, to->ready_ns) };
 }
 
+/* How an answer was waited for. */
+struct waited {
+	struct helper_effort used;
+	unsigned int idle_ms; /* the helpers neither worked nor waited for a CPU */
+	uint64_t all_ns;      /* by the clock */
+};
+
+/* The helpers may have worked before this process waited, on its CPU. */
+static void charge(const struct reader *r, const struct reader_request *q, uint64_t since_ns,
+		   const struct waited *w, uint64_t bytes)
+{
+	uint64_t all_ns = base_now_ns() - since_ns, ran_ns = w->used.ran_ns;
+	uint64_t took_ns = all_ns - w->all_ns + ran_ns + w->idle_ms * UINT64_C(1000000);
+	uint64_t most_ns = w->used.ready_ns < all_ns ? all_ns - w->used.ready_ns : 0;
+
+	budget_waited(r->budgets, q->uid, took_ns < most_ns ? took_ns : most_ns, ran_ns, bytes);
+}
+
+static bool is_ready(const struct reader *r)
+{
+	return helper_is_ready(&r->helper) || helper_is_ready(&r->parser);
+}
+
 /* Time in which the helpers work, or wait for a CPU, is not their client's to answer for. */
-static unsigned int waited_ms(const struct reader *r, const struct helper_effort *e,
-			      unsigned int step_ms)
+static unsigned int idle_ms_of(const struct helper_effort *e, unsigned int took_ms)
 {
 	uint64_t ms = (e->ran_ns + e->ready_ns) / 1000000;
 
-	if (ms >= step_ms || helper_is_ready(&r->helper) || helper_is_ready(&r->parser))
-		return 0;
-	return step_ms - (unsigned int)ms;
+	return ms < took_ms ? took_ms - (unsigned int)ms : 0;
 }
 
-/* *@used gets the helpers' effort since it was *@start. */
-static int wait_for_answer(struct reader *r, unsigned int left_ms,
-			   const struct helper_effort *start, struct helper_effort *used)
+/* The helpers' effort was *@start. Where this process, or the host, is late itself, each step is no
+ * longer for that. */
+static int wait_for_answer(struct reader *r, unsigned int wait_ms,
+			   const struct helper_effort *start, struct waited *w)
 {
-	struct helper_effort last = { 0 }, step;
+	uint64_t since_ns = base_now_ns();
 	int code = -ETIMEDOUT;
 
-	*used = last;
-	for (unsigned int all_ms = 0;
-	     code == -ETIMEDOUT && left_ms && all_ms < WAIT_MAX_MS && used->ran_ns < WORK_MAX_NS;) {
+	for (unsigned int all_ms = 0; code == -ETIMEDOUT && w->idle_ms < wait_ms &&
+				      all_ms < WAIT_MAX_MS && w->used.ran_ns < WORK_MAX_NS;) {
+		unsigned int left_ms = wait_ms - w->idle_ms;
 		unsigned int step_ms = left_ms < MEANWHILE_MS ? left_ms : MEANWHILE_MS;
 		unsigned int rest_ms = step_ms;
-		struct helper_effort now;
+		struct helper_effort now, used, step;
 
 		code = base_wait_readable(r->helper.sock, &rest_ms);
 		now = reader_effort(r);
-		*used = reader_effort_since(start, &now);
-		if (code != -ETIMEDOUT)
-			break;
-		step = reader_effort_since(&last, used);
-		left_ms -= waited_ms(r, &step, step_ms);
+		used = reader_effort_since(start, &now);
+		step = reader_effort_since(&w->used, &used);
+		w->used = used;
+		if (code != -ETIMEDOUT || !is_ready(r))
+			w->idle_ms += idle_ms_of(&step, step_ms - rest_ms);
 		all_ms += step_ms;
-		last = *used;
-		if (r->meanwhile)
+		if (code == -ETIMEDOUT && r->meanwhile)
 			r->meanwhile(r->ctx);
 	}
+	w->all_ns = base_now_ns() - since_ns;
 	return code;
 }
 
 static int hear(struct reader *r, unsigned int wait_ms, struct reader_answer *a, int *fd_out,
-		const struct helper_effort *before, struct helper_effort *used)
+		const struct helper_effort *before, struct waited *w)
 {
-	int none, code = wait_for_answer(r, wait_ms, before, used);
+	int none, code = wait_for_answer(r, wait_ms, before, w);
 
 	if (code == 0)
 		code = reader_receive(r->helper.sock, a, sizeof(*a), fd_out ? fd_out : &none);
@@ -230,7 +242,8 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 {
 	unsigned int wait_ms = wait_ms_of(r, q);
 	uint64_t since_ns = base_now_ns();
-	struct helper_effort before, used = { 0 };
+	struct helper_effort before;
+	struct waited w = { 0 };
 	int code;
 
 	*a = (struct reader_answer){ 0 };
@@ -243,10 +256,10 @@ static int call(struct reader *r, const struct reader_request *q, int fd, bool g
 	if (gives)
 		close(fd);
 	if (code == 0)
-		code = hear(r, wait_ms, a, fd_out, &before, &used);
+		code = hear(r, wait_ms, a, fd_out, &before, &w);
 	if (code < 0)
 		reader_dismiss(r);
-	charge(r, q, since_ns, &used, a->len);
+	charge(r, q, since_ns, &w, a->len);
 	/* Many short requests are as long as one that takes long. */
 	if (r->meanwhile)
 		r->meanwhile(r->ctx);

@@ -1403,6 +1403,36 @@ static void test_meanwhile(void **state)
 	reader_set_meanwhile(r, NULL, NULL);
 }
 
+static void late_host(void *ctx)
+{
+	const struct reader *r = ctx;
+
+	ahead_ns += 5000000000ull;
+	kill(r->helper.pid, SIGCONT);
+}
+
+/* A user owes nothing for seconds in which the host took the CPUs away. */
+static void test_late_host(void **state)
+{
+	struct budgets *b = budgets_new();
+	unsigned int nr = 0;
+	READER(state);
+
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), 0);
+	reader_share(r, b);
+	reader_set_meanwhile(r, late_host, r);
+	kill(r->helper.pid, SIGSTOP);
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), 0);
+	reader_set_meanwhile(r, NULL, NULL);
+	assert_in_range(budget_wait_ms(b, geteuid()), 300, 400);
+	/* A helper that stands still by itself is waited for on its user's account. */
+	kill(r->helper.pid, SIGSTOP);
+	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), -ETIMEDOUT);
+	assert_in_range(budget_wait_ms(b, geteuid()), 0, 100);
+	reader_share(r, NULL);
+	budgets_free(b);
+}
+
 /* Of a user who has spent all, nothing is read, and nobody waits. */
 static void test_mappings_over_budget(void **state)
 {
@@ -1450,6 +1480,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy_machine, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_daemon, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_host, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
 #if defined(__x86_64__)
