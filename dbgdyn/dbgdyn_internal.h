@@ -297,8 +297,7 @@ void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len);
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);
 
-/* ---- routine (routine.c, end.c), object (object.c)
- * -------------------------------------------------- */
+/* ---- routine (routine.c, end.c), object (object.c) ---------------------------------------- */
 
 /* These return 1 where a doorbell is due. */
 int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,

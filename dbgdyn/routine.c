@@ -622,7 +622,7 @@ static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struc
 	put_frames(pad8(put_strings(p, r)), r);
 }
 
-/* ---- registered -------------------------------------------------------------------- */
+/* ---- registered ------------------------------------------------------------------------------ */
 
 struct job {
 	const struct dbgdyn_routine *r;

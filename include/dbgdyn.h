@@ -251,8 +251,9 @@ struct dbgdyn_routine {
  * itself, or overlaps the routine or a part before. A line at code_len, as the rows
  * that end DWARF's tables, is left out too, and not counted. dbgdyn_check says what it would be.
  *
- * The handle is of the routine with its parts. Code that is registered over one of them ends that
- * one alone.
+ * The handle is of the routine with its parts. Code that is registered over one of these ranges
+ * ends that one alone; over the first, the handle too: what is left of the routine ends likewise,
+ * or by dbgdyn_retire_code.
  *
  * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, with too
  * many entries, or with a stride below their size), _EFULL, _EREFUSED.
