@@ -148,6 +148,19 @@ void dbgdyn_change_tell(struct dbgdyn_change *c, size_t len)
 	c->bell |= dbgdyn_ring_commit(c->s, when_len(c) + len);
 }
 
+/* Its routine's other ranges live without it. */
+static void leave_siblings(struct dbgdyn_state *s, struct dbgdyn_node *n)
+{
+	uint32_t me = (uint32_t)(n - s->nodes) + 1, before = n->sibling;
+
+	if (!before)
+		return;
+	while (s->nodes[before - 1].sibling != me)
+		before = s->nodes[before - 1].sibling;
+	s->nodes[before - 1].sibling = n->sibling == before ? 0 : n->sibling;
+	n->sibling = 0;
+}
+
 void dbgdyn_change_close(struct dbgdyn_change *c, uint32_t chain)
 {
 	while (chain) {
@@ -158,6 +171,7 @@ void dbgdyn_change_close(struct dbgdyn_change *c, uint32_t chain)
 		dbgdyn_slot_end(c->s, n);
 		dbgdyn_words_move(c->s, n->addr, n->code_len, c->seq);
 		chain = n->next;
+		leave_siblings(c->s, n);
 		dbgdyn_heap_give(c->s, n);
 	}
 }

@@ -282,12 +282,16 @@ static bool options_good(const struct dbgdyn_options *o)
 	       first_range_good(o->dst_base, o->dst_len);
 }
 
-/* Have the daemon hold the descriptor. */
+/*
+ * Have the daemon hold the descriptor. Where no socket is to be seen there is mostly no daemon, and
+ * to look for its queue is a tenth of what begin costs; one elsewhere finds the marker.
+ */
 static void announce(struct dbgdyn_state *s)
 {
-	if (!dbgdyn_attached(s) && !__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
-		dbgdyn_hand_over(s);
-	dbgdyn_doorbell(s);
+	bool known = dbgdyn_attached(s) || __atomic_load_n(&s->handed, __ATOMIC_RELAXED);
+
+	if (known || dbgdyn_hand_over(s) != DBGDYN_ABSENT)
+		dbgdyn_doorbell(s);
 }
 
 static int begin(const char *name, size_t name_len, const struct dbgdyn_options *opts,

@@ -53,6 +53,7 @@
 #define DBGDYN_OBJECT_MAX  (1u << 30) /* bytes that the code of an object spans */
 #define DBGDYN_TIMEOUT_MS  10000u
 #define DBGDYN_CODE_MAX	   WIRE_CODE_MAX
+#define DBGDYN_PARTS_MAX   64u
 #define DBGDYN_FILE_MAX	   65535u /* a record counts a file name's bytes in 16 bits */
 #define DBGDYN_ATTACH_MS   1000u  /* for a daemon that has a queue to attach */
 #define DBGDYN_REPROBE_MS  500u	  /* between looks whether the daemon still listens */
@@ -122,6 +123,7 @@ struct dbgdyn_node {
 	uint16_t facility;
 	uint16_t type;	  /* type of its record: WIRE_ROUTINE or WIRE_OBJECT */
 	uint32_t version; /* version of its slot; the shared one is never read back */
+	uint32_t sibling; /* the next range of its routine, and of the last the first; 0: none */
 };
 
 #define DBGDYN_NR_LEVELS  6
@@ -150,7 +152,7 @@ struct dbgdyn_state {
 	uint32_t check_pid; /* fork does not wipe this page here: compare pid */
 	uint32_t pid;
 	uint32_t no_syscalls; /* some facility may make none */
-	size_t area_len;      /* length of the private area behind this page; 0: none */
+	size_t area_len;      /* length of the private area before this page; 0: none */
 
 	uint32_t *words;
 	uint32_t nr_words;
@@ -295,7 +297,7 @@ void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len);
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);
 
-/* ---- routine (routine.c), object (object.c) -------------------------------------------------- */
+/* ---- routine (routine.c, end.c), object (object.c) ---------------------------------------- */
 
 /* These return 1 where a doorbell is due. */
 int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,

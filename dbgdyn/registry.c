@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The registry: laid out, made, opened in a child of fork, closed; the ranges of its facilities. */
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dbgdyn_internal.h"
@@ -63,12 +62,15 @@ static uint32_t nodes_for(size_t heap_len)
 	return (uint32_t)n;
 }
 
+/* Whole pages. */
 static size_t area_for(const struct dbgdyn_layout *l)
 {
 	/* Bits of 16 bytes; chains at all levels are less than two for each node and 64 a level. */
-	return (size_t)l->nr_words * 32 + DBGDYN_NR_ARENAS * sizeof(struct dbgdyn_arena) +
-	       (size_t)l->nr_nodes * sizeof(struct dbgdyn_node) +
-	       (2 * (size_t)l->nr_nodes + 64 * DBGDYN_NR_LEVELS) * sizeof(uint32_t);
+	return whole_pages((size_t)l->nr_words * 32 +
+			   DBGDYN_NR_ARENAS * sizeof(struct dbgdyn_arena) +
+			   (size_t)l->nr_nodes * sizeof(struct dbgdyn_node) +
+			   (2 * (size_t)l->nr_nodes + 64 * DBGDYN_NR_LEVELS) * sizeof(uint32_t) +
+			   WIRE_PAGE - 1);
 }
 
 bool dbgdyn_layout_make(struct dbgdyn_layout *l, size_t total_len)
@@ -101,16 +103,15 @@ static struct dbgdyn_memory inherited = { .fd = -1 };
 /* Fork copies it, and does not wipe it. */
 static _Alignas(16) struct wire_inherited inherited_code;
 
-/* Differs between processes, so that a context does not pass fork. 56 bits, never 0. */
-static uint64_t make_generation(uint32_t pid)
+/*
+ * Differs between processes, so that a context does not pass fork. 56 bits, never 0. The registry's
+ * inode number is of no other one that lives; a clock would cost a page fault or two.
+ */
+static uint64_t make_generation(const struct dbgdyn_state *s)
 {
-	struct timespec now = { 0 };
-	uint64_t v;
+	uint64_t v = (uint64_t)s->memory.ino ^ (uint64_t)s->pid << 40 ^ (uintptr_t)s->reg;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	v = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	v = (v ^ (uint64_t)pid << 40) * 0x9e3779b97f4a7c15ull;
-	return v >> 8 | 1;
+	return v * 0x9e3779b97f4a7c15ull >> 8 | 1;
 }
 
 /* The private area: what came with the state where that is large enough, else one of its own. */
@@ -120,7 +121,7 @@ static void *area_take(struct dbgdyn_state *s, const struct dbgdyn_layout *l)
 
 	if (!s->area_len || s->area_len < l->area_len)
 		return dbgdyn_memory_page(l->area_len, &wiped);
-	return (uint8_t *)s + WIRE_PAGE;
+	return (uint8_t *)s - s->area_len;
 }
 
 /* Map @fd, which is taken, with a private area beside it. */
@@ -249,7 +250,7 @@ int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *op
 	s->all_used = inherited_code.registry != 0;
 	state_init(s, &l);
 	area_init(s, &l, area);
-	number = make_generation(s->pid);
+	number = make_generation(s);
 	header_init(s, &l, number);
 	dbgdyn_inherited_announce(0);
 	__atomic_store_n(&inherited_code.registry, number, __ATOMIC_RELEASE);

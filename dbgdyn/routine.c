@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Routines: measured and written as records, registered, moved, retired. */
+/* Routines: measured, written as records, registered. */
 #include <stdio.h>
 
 #include "dbgdyn_internal.h"
@@ -10,6 +10,8 @@ struct dbgdyn_parts {
 	size_t nr_defects; /* entries that are left out, or a part of them */
 	size_t len;	   /* of the record without code */
 	bool lines_plain;
+	uint8_t suffix_len; /* the end of the name, where that is not the routine's */
+	char suffix[14];
 };
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -26,12 +28,17 @@ struct defects {
 	size_t nr;
 	char *text;
 	size_t len, room; /* of the text */
+	size_t part;	  /* from 1: that part of the routine is looked at; 0: itself */
 };
 
 static void append(struct defects *d, const char *table, size_t i, const char *why)
 {
-	int n = snprintf(d->text + d->len, d->room - d->len, "%s[%zu]: %s\n", table, i, why);
+	char part[32] = "";
+	int n;
 
+	if (d->part)
+		snprintf(part, sizeof(part), "parts[%zu].", d->part - 1);
+	n = snprintf(d->text + d->len, d->room - d->len, "%s%s[%zu]: %s\n", part, table, i, why);
 	if (n > 0)
 		d->len += (size_t)n < d->room - d->len ? (size_t)n : d->room - d->len - 1;
 }
@@ -43,10 +50,16 @@ static void leave_out(struct defects *d, const char *table, size_t i, const char
 		append(d, table, i, why);
 }
 
-/* Why the whole routine is refused; always DBGDYN_EINVAL. */
+/* Why the whole routine is refused, or a part of it left out; always DBGDYN_EINVAL. */
 static int refuse(struct defects *d, const char *why)
 {
-	if (d->text)
+	size_t part = d->part;
+
+	if (part) {
+		d->part = 0;
+		leave_out(d, "parts", part - 1, why);
+		d->part = part;
+	} else if (d->text)
 		d->len = (size_t)snprintf(d->text, d->room, "%s\n", why);
 	return DBGDYN_EINVAL;
 }
@@ -106,6 +119,26 @@ static size_t nr_frames(const struct dbgdyn_routine *r)
 static const struct dbgdyn_frame *frame_at(const struct dbgdyn_routine *r, size_t i)
 {
 	return entry_at(r->frames, i, r->frame_stride ? r->frame_stride : sizeof(*r->frames));
+}
+
+static size_t nr_parts(const struct dbgdyn_routine *r)
+{
+	return HAS(r, nr_parts) ? r->nr_parts : 0;
+}
+
+/* Part @i as a routine of its own: true where it has a name, else it gets the routine's. */
+static bool part_get(const struct dbgdyn_routine *r, size_t i, struct dbgdyn_routine *part)
+{
+	size_t len = r->parts->size < sizeof(*part) ? r->parts->size : sizeof(*part);
+
+	*part = (struct dbgdyn_routine){ 0 };
+	memcpy(part, entry_at(r->parts, i, r->parts->size), len);
+	part->size = len;
+	part->nr_parts = 0;
+	if (part->name.len)
+		return true;
+	part->name = r->name;
+	return false;
 }
 
 static bool stride_good(uint32_t asked, size_t entry_len, size_t alignment)
@@ -330,7 +363,25 @@ static size_t dbgdyn_record_len(const struct dbgdyn_routine *r, const struct dbg
 	return wire_routine_frames_len(len, parts->nr_frames);
 }
 
-static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, struct defects *d)
+/* Whether part @i overlaps the routine or a part before it. */
+static bool part_overlaps(const struct dbgdyn_routine *r, size_t i,
+			  const struct dbgdyn_routine *part)
+{
+	uintptr_t addr = (uintptr_t)part->code;
+	const struct dbgdyn_routine *other = r;
+
+	for (size_t k = 0; k <= i; k++) {
+		uintptr_t from = (uintptr_t)other->code;
+
+		if (addr < from + other->code_len && from < addr + part->code_len)
+			return true;
+		other = entry_at(r->parts, k, r->parts->size);
+	}
+	return false;
+}
+
+static int measure_alone(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts,
+			 struct defects *d)
 {
 	const struct dbgdyn_inline *in;
 	struct line_walk lines = { 0 };
@@ -372,11 +423,68 @@ static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, s
 	}
 	while (frame_next(r, &frames, &frame, d))
 		parts->nr_frames++;
-	parts->nr_defects = d->nr;
 	parts->len = dbgdyn_record_len(r, parts, false);
 	if (!parts->len)
 		return refuse(d, "its tables and names are too long together");
 	return DBGDYN_OK;
+}
+
+/* Its name is the routine's with this behind it. */
+static void add_suffix(struct dbgdyn_parts *parts, const struct dbgdyn_routine *part, size_t i)
+{
+	int len = i ? snprintf(parts->suffix, sizeof(parts->suffix), ".cold.%u", (unsigned int)i)
+		    : snprintf(parts->suffix, sizeof(parts->suffix), ".cold");
+
+	parts->suffix_len = (uint8_t)len;
+	parts->name_len = name_len(parts->name_len + (size_t)len);
+	parts->len = dbgdyn_record_len(part, parts, false);
+}
+
+/* Part @i of @r goes into @part, to be registered by itself. DBGDYN_EINVAL: it is left out. */
+static int part_measure(const struct dbgdyn_routine *r, size_t i, struct dbgdyn_routine *part,
+			struct dbgdyn_parts *parts, struct defects *d)
+{
+	bool named = part_get(r, i, part);
+	int result;
+
+	d->part = i + 1;
+	result = measure_alone(part, parts, d);
+	if (result == DBGDYN_OK && part_overlaps(r, i, part))
+		result = refuse(d, "it overlaps the routine, or a part before");
+	if (result == DBGDYN_OK && !named)
+		add_suffix(parts, part, i);
+	if (result == DBGDYN_OK && !parts->len)
+		result = refuse(d, "its tables and names are too long together");
+	d->part = 0;
+	return result;
+}
+
+static int parts_measure(const struct dbgdyn_routine *r, struct defects *d)
+{
+	const struct dbgdyn_routine *first = r->parts;
+
+	if (!first || first->size < offsetof(struct dbgdyn_routine, inlines) ||
+	    first->size % _Alignof(struct dbgdyn_routine))
+		return refuse(d, "its parts have no address, or no size of the struct");
+	if (nr_parts(r) > DBGDYN_PARTS_MAX)
+		return refuse(d, "it has more than 64 parts");
+	for (size_t i = 0; i < nr_parts(r); i++) {
+		struct dbgdyn_parts parts;
+		struct dbgdyn_routine part;
+
+		part_measure(r, i, &part, &parts, d);
+	}
+	return DBGDYN_OK;
+}
+
+static int measure(const struct dbgdyn_routine *r, struct dbgdyn_parts *parts, struct defects *d)
+{
+	int result = measure_alone(r, parts, d);
+
+	if (result == DBGDYN_OK && nr_parts(r))
+		result = parts_measure(r, d);
+	parts->nr_defects = d->nr;
+	return result;
 }
 
 /* Check what the application passes; false: DBGDYN_EINVAL. */
@@ -502,8 +610,10 @@ static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struc
 	rec->nr_lines = (uint32_t)parts->nr_lines;
 	rec->nr_files = (uint32_t)(r->nr_files + parts->nr_inlines);
 	rec->nr_inlines = (uint32_t)parts->nr_inlines;
-	memcpy(p, r->name.text, parts->name_len);
-	p += parts->name_len;
+	memcpy(p, r->name.text, parts->name_len - parts->suffix_len);
+	p += parts->name_len - parts->suffix_len;
+	memcpy(p, parts->suffix, parts->suffix_len);
+	p += parts->suffix_len;
 	if (flags & WIRE_ROUTINE_CODE) {
 		memcpy(p, bytes(r), r->code_len);
 		p += r->code_len;
@@ -512,7 +622,7 @@ static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struc
 	put_frames(pad8(put_strings(p, r)), r);
 }
 
-/* ---- registered and moved -------------------------------------------------------------------- */
+/* ---- registered ------------------------------------------------------------------------------ */
 
 struct job {
 	const struct dbgdyn_routine *r;
@@ -574,14 +684,65 @@ static struct dbgdyn_node *list(struct dbgdyn_change *c, const struct job *j)
 	return n;
 }
 
+/* One range, with the number of its own: its node, or NULL where it is not listed. */
+static struct dbgdyn_node *put(struct dbgdyn_change *c, struct job *j)
+{
+	uint64_t addr = (uintptr_t)j->r->code, len = j->r->code_len;
+	struct dbgdyn_state *s = c->s;
+	struct dbgdyn_node *n;
+	uint32_t replaced;
+
+	dbgdyn_change_number(c);
+	c->announced = false;
+	replaced = dbgdyn_live_take(s, addr, len);
+	if (dbgdyn_used_mark(s, addr, len))
+		j->flags = WIRE_ROUTINE_REUSES;
+	c->bell |= dbgdyn_arena_tell(s, c->facility, addr, len) && c->asked;
+	tell(c, j);
+	dbgdyn_change_close(c, replaced);
+	n = list(c, j);
+	if (j->flags)
+		dbgdyn_words_move(s, addr, len, c->seq);
+	return n;
+}
+
+/* Both are ranges of one routine from now on. */
+static void join(struct dbgdyn_state *s, struct dbgdyn_node *first, struct dbgdyn_node *part)
+{
+	uint32_t index = (uint32_t)(first - s->nodes) + 1;
+
+	part->sibling = first->sibling ? first->sibling : index;
+	first->sibling = (uint32_t)(part - s->nodes) + 1;
+}
+
+/* Whether all of its parts were told or listed, but for what is left out. */
+static bool put_parts(struct dbgdyn_change *c, const struct dbgdyn_routine *r,
+		      struct dbgdyn_node *first)
+{
+	bool whole = true;
+
+	for (size_t i = 0; i < nr_parts(r); i++) {
+		struct dbgdyn_routine part;
+		struct job j = { .r = &part };
+		struct dbgdyn_node *n;
+
+		if (part_measure(r, i, &part, &j.parts, &(struct defects){ 0 }) < 0)
+			continue;
+		n = put(c, &j);
+		if (n && first)
+			join(c->s, first, n);
+		whole &= n || c->announced;
+	}
+	return whole;
+}
+
 int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
 		       uint64_t *handle)
 {
 	struct job j = { .r = r };
 	struct dbgdyn_change c;
 	struct dbgdyn_node *n;
-	uint32_t replaced;
-	uint64_t addr;
+	bool whole;
 	int result;
 
 	if (!dbgdyn_record_measure(r, &j.parts))
@@ -591,174 +752,12 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 		return result;
 	if (j.parts.nr_defects)
 		__atomic_fetch_add(&s->reg->nr_left_out, j.parts.nr_defects, __ATOMIC_RELAXED);
-	dbgdyn_change_number(&c);
-	addr = (uintptr_t)r->code;
-	replaced = dbgdyn_live_take(s, addr, r->code_len);
-	if (dbgdyn_used_mark(s, addr, r->code_len))
-		j.flags = WIRE_ROUTINE_REUSES;
-	c.bell = dbgdyn_arena_tell(s, facility, addr, r->code_len) && c.asked;
-	tell(&c, &j);
-	dbgdyn_change_close(&c, replaced);
-	n = list(&c, &j);
-	if (j.flags)
-		dbgdyn_words_move(s, addr, r->code_len, c.seq);
+	n = put(&c, &j);
+	whole = n || c.announced;
 	if (handle)
-		*handle = n || c.announced ? dbgdyn_handle_make(s, n, c.seq) : 0;
+		*handle = whole ? dbgdyn_handle_make(s, n, c.seq) : 0;
+	if (nr_parts(r))
+		whole &= put_parts(&c, r, n);
 	result = dbgdyn_change_commit(&c);
-	return n || c.announced ? result : dbgdyn_dropped(s);
-}
-
-static void tell_move(struct dbgdyn_change *c, const struct dbgdyn_node *n, uint64_t to,
-		      uint16_t flags)
-{
-	size_t code_len = n->code_len, len = (sizeof(struct wire_move) + code_len + 7) & ~(size_t)7;
-	struct wire_move *m;
-
-	if (!c->asked)
-		return;
-	m = dbgdyn_change_reserve(c, len);
-	if (!m) {
-		code_len = 0;
-		len = sizeof(*m);
-		m = dbgdyn_change_reserve(c, len);
-	}
-	if (!m) {
-		dbgdyn_change_turn(c, len);
-		return;
-	}
-	if (code_len)
-		flags |= WIRE_ROUTINE_CODE;
-	memset((uint8_t *)m + len - 8, 0, 8); /* padding */
-	*m = (struct wire_move){ .head = { (uint32_t)len, WIRE_MOVE, flags },
-				 .facility = c->facility,
-				 .seq = c->seq,
-				 .handle = n->seq,
-				 .from = n->addr,
-				 .to = to,
-				 .code_len = n->code_len };
-	memcpy(m + 1, (const void *)(uintptr_t)to, code_len);
-	dbgdyn_change_tell(c, len);
-}
-
-/* The slot's record from now on: the same at another place. */
-static void list_move(struct dbgdyn_change *c, struct dbgdyn_node *n, uint64_t to, uint16_t flags)
-{
-	struct wire_routine *rec = dbgdyn_slot_begin(c->s, n);
-
-	rec->head.flags = flags | (rec->head.flags & WIRE_ROUTINE_FRAMES);
-	rec->seq = c->seq;
-	rec->addr = to;
-	dbgdyn_slot_end(c->s, n);
-	dbgdyn_words_move(c->s, n->addr, n->code_len, c->seq);
-	n->addr = to;
-	n->seq = c->seq;
-	dbgdyn_live_add(c->s, n);
-}
-
-static void move(struct dbgdyn_change *c, struct dbgdyn_node *n, uint64_t to)
-{
-	struct dbgdyn_state *s = c->s;
-	uint16_t flags = 0;
-	uint32_t replaced;
-
-	dbgdyn_change_number(c);
-	dbgdyn_live_remove(s, n);
-	replaced = dbgdyn_live_take(s, to, n->code_len);
-	if (dbgdyn_used_mark(s, to, n->code_len))
-		flags = WIRE_ROUTINE_REUSES;
-	c->bell = dbgdyn_arena_tell(s, c->facility, to, n->code_len) && c->asked;
-	tell_move(c, n, to, flags);
-	dbgdyn_change_close(c, replaced);
-	list_move(c, n, to, flags);
-	if (flags)
-		dbgdyn_words_move(s, to, n->code_len, c->seq);
-}
-
-int dbgdyn_routine_move(struct dbgdyn_state *s, uint32_t facility, uint64_t handle,
-			const void *code)
-{
-	struct dbgdyn_change c;
-	struct dbgdyn_node *n;
-	int result = dbgdyn_change_begin(&c, s, facility);
-
-	if (result < 0)
-		return result;
-	n = dbgdyn_handle_find(s, facility, handle, &result);
-	if (n && (n->type != WIRE_ROUTINE || !dbgdyn_range_good(code, n->code_len)))
-		result = DBGDYN_EINVAL;
-	if (result < 0) {
-		dbgdyn_unlock(s);
-		return result;
-	}
-	move(&c, n, (uintptr_t)code);
-	return dbgdyn_change_commit(&c);
-}
-
-/* ---- ends ------------------------------------------------------------------------------------ */
-
-/* @handle 0: what begins in [addr, addr + len). */
-static void tell_end(struct dbgdyn_change *c, uint64_t handle, uint64_t addr, uint64_t len)
-{
-	struct wire_retire *rec = dbgdyn_change_reserve(c, sizeof(*rec));
-
-	if (!rec)
-		return;
-	*rec = (struct wire_retire){ .head = { sizeof(*rec), WIRE_RETIRE, 0 },
-				     .facility = c->facility,
-				     .seq = c->seq,
-				     .handle = handle,
-				     .addr = addr,
-				     .code_len = len };
-	dbgdyn_change_tell(c, sizeof(*rec));
-}
-
-int dbgdyn_routine_retire(struct dbgdyn_state *s, uint32_t facility, uint64_t handle)
-{
-	struct dbgdyn_change c;
-	struct dbgdyn_node *n;
-	int result = dbgdyn_change_begin(&c, s, facility);
-
-	if (result < 0)
-		return result;
-	n = dbgdyn_handle_find(s, facility, handle, &result);
-	if (!n) {
-		dbgdyn_unlock(s);
-		return result;
-	}
-	dbgdyn_change_number(&c);
-	dbgdyn_live_remove(s, n);
-	tell_end(&c, n->seq, n->addr, n->code_len);
-	n->next = 0;
-	dbgdyn_change_close(&c, (uint32_t)(n - s->nodes) + 1);
-	return dbgdyn_change_commit(&c);
-}
-
-int dbgdyn_code_retire(struct dbgdyn_state *s, uint32_t facility, const void *code, size_t len)
-{
-	struct dbgdyn_change c;
-	uint32_t chain;
-	bool unlisted;
-	int result;
-
-	if (!dbgdyn_range_good(code, len))
-		return DBGDYN_EINVAL;
-	result = dbgdyn_change_begin(&c, s, facility);
-	if (result < 0)
-		return result;
-	chain = dbgdyn_live_take_of(s, facility, (uintptr_t)code, len);
-	/* Code that did not fit into the heap may be at any address that was ever used. */
-	unlisted = s->nr_unlisted && dbgdyn_used_find(s, (uintptr_t)code, len);
-	if (!chain && !unlisted) {
-		dbgdyn_unlock(s);
-		return DBGDYN_OK;
-	}
-	dbgdyn_change_number(&c);
-	tell_end(&c, 0, (uintptr_t)code, len);
-	dbgdyn_change_close(&c, chain);
-	if (unlisted) {
-		dbgdyn_used_move(s, (uintptr_t)code, len, c.seq);
-		if (!c.announced)
-			dbgdyn_dropped(s);
-	}
-	return dbgdyn_change_commit(&c);
+	return whole ? result : dbgdyn_dropped(s);
 }

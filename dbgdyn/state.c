@@ -21,14 +21,20 @@ static struct dbgdyn_state *state_new(void)
 	bool wiped = false;
 	struct dbgdyn_layout l;
 	struct dbgdyn_state *s = NULL;
+	uint8_t *area = NULL;
 
-	/* The area that the registry will want, in one piece with the state where it can be had. */
+	/*
+	 * The area that the registry will want, in one piece with the state where it can be had.
+	 * The state comes last, near what the process has mapped: page tables are there already.
+	 */
 	if (dbgdyn_layout_make(&l, dbgdyn_layout_allowed()))
-		s = dbgdyn_memory_page(WIRE_PAGE + l.area_len, &wiped);
-	if (s)
+		area = dbgdyn_memory_page(l.area_len + WIRE_PAGE, &wiped);
+	if (area) {
+		s = (void *)(area + l.area_len);
 		s->area_len = l.area_len;
-	else
+	} else {
 		s = dbgdyn_memory_page(WIRE_PAGE, &wiped);
+	}
 	if (s && !wiped) {
 		s->pid = (uint32_t)getpid();
 		s->check_pid = 1;
@@ -51,7 +57,7 @@ struct dbgdyn_state *dbgdyn_state_get(bool make)
 	if (__atomic_compare_exchange_n(&state, &s, fresh, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return fresh;
-	dbgdyn_memory_page_free(fresh, WIRE_PAGE + fresh->area_len);
+	dbgdyn_memory_page_free((uint8_t *)fresh - fresh->area_len, fresh->area_len + WIRE_PAGE);
 	return s;
 }
 

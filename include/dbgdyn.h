@@ -217,6 +217,14 @@ struct dbgdyn_routine {
 	uint32_t line_stride, file_stride, inline_stride, frame_stride;
 	const struct dbgdyn_frame *frames; /* may be NULL: it is called, and returns */
 	size_t nr_frames;
+	/*
+	 * Ranges of its code that stand elsewhere, as what seldom runs: at most 64. Each has tables
+	 * of its own, whose offsets count from its own start. One without a name is NAME.cold, the
+	 * ones behind it NAME.cold.1 and so on, as compilers have it. Their sizes are that of the
+	 * first; parts of parts are passed over.
+	 */
+	const struct dbgdyn_routine *parts; /* may be NULL */
+	size_t nr_parts;
 };
 
 /*
@@ -239,8 +247,13 @@ struct dbgdyn_routine {
  * number), and the routine is registered without it: a line behind the code, below one before, or
  * of a file that is not there; an inlined part without code or name, or not nested, with all that
  * is inlined into it; a frame behind the code, not above the one before, or whose offsets are none;
- * the end of a file's name above 65,535 bytes. A line at code_len, as the rows
+ * the end of a file's name above 65,535 bytes; of its parts one that could not be registered by
+ * itself, or overlaps the routine or a part before. A line at code_len, as the rows
  * that end DWARF's tables, is left out too, and not counted. dbgdyn_check says what it would be.
+ *
+ * The handle is of the routine with its parts. Code that is registered over one of these ranges
+ * ends that one alone; over the first, the handle too: what is left of the routine ends likewise,
+ * or by dbgdyn_retire_code.
  *
  * DBGDYN_OK, _EINVAL (no name, no code, or longer than 16 MiB; a table without address, with too
  * many entries, or with a stride below their size), _EFULL, _EREFUSED.
@@ -266,9 +279,9 @@ DBGDYN_API int dbgdyn_register_many(dbgdyn_context context, const struct dbgdyn_
 DBGDYN_API int dbgdyn_check(const struct dbgdyn_routine *routine, char *text, size_t len);
 
 /*
- * The code of @handle is gone, or about to be overwritten: the call falls after its last
- * instruction can execute. Samples at its addresses from then on belong to the next routine
- * registered there. DBGDYN_OK, _EINVAL (no such routine, or retired, moved over or replaced
+ * The code of @handle, with its parts, is gone, or about to be overwritten: the call falls after
+ * its last instruction can execute. Samples at its addresses from then on belong to the next
+ * routine registered there. DBGDYN_OK, _EINVAL (no such routine, or retired, moved over or replaced
  * already), _EFULL (nothing is known of its place any more: retire it by its address), _EREFUSED.
  */
 DBGDYN_API int dbgdyn_retire(dbgdyn_context context, dbgdyn_handle handle);
@@ -282,7 +295,7 @@ DBGDYN_API int dbgdyn_retire_code(dbgdyn_context context, const void *code, size
 /*
  * The routine runs at @code from now on, and no longer where it was: its code is there already, of
  * the same length, with whatever relocation asked for. The handle goes on. As dbgdyn_retire, then
- * dbgdyn_register.
+ * dbgdyn_register. DBGDYN_EINVAL too where it has parts: they are retired and registered instead.
  */
 DBGDYN_API int dbgdyn_move(dbgdyn_context context, dbgdyn_handle handle, const void *code);
 

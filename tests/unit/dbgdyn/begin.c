@@ -127,7 +127,7 @@ static int a_full_queue_does_not_matter(void)
 	struct fake f;
 	dbgdyn_context c;
 
-	fake_open(&f, FAKE_QUEUE);
+	fake_open(&f, FAKE_SOCKET | FAKE_QUEUE);
 	for (int i = 0; i < 20; i++)
 		CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
 	CHECK(fake_bells(&f) == 10);

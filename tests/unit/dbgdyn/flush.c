@@ -247,7 +247,7 @@ static int a_queue_left_behind_is_not_waited_on_for_long(void)
 	seconds = -fake_seconds();
 	CHECK(dbgdyn_flush(context) == DBGDYN_ENODAEMON);
 	CHECK(seconds + fake_seconds() >= 0.05);
-	CHECK(fake_bells(&fake) == 2);
+	CHECK(fake_bells(&fake) == 1); /* of flush: begin saw no socket */
 	fake_close(&fake);
 	return 0;
 }

@@ -352,10 +352,137 @@ static int frames_are_told(void)
 	return 0;
 }
 
+/* The next one of the ring's records, parsed. */
+static int next_of(size_t len, size_t *pos, struct wire_routine_view *v)
+{
+	const struct wire_head *h = fake_next(stream, len, pos);
+
+	CHECK(h && h->type == WIRE_ROUTINE && wire_routine_parse(h, v) == 0);
+	return 0;
+}
+
+static bool is_named(const struct wire_routine_view *v, const char *name)
+{
+	return v->rec->name_len == strlen(name) && !memcmp(v->name, name, strlen(name));
+}
+
+/* How many routines the heap lists. */
+static int listed(void)
+{
+	static _Alignas(8) uint8_t heap[64 << 10];
+	struct wire_registry reg;
+	int nr = 0;
+
+	fake_header(&fake, &reg);
+	if (pread(fake.fd, heap, reg.heap_end, (off_t)reg.heap_off) != (ssize_t)reg.heap_end)
+		return -1;
+	for (uint64_t at = 0; at < reg.heap_end;) {
+		const struct wire_slot *slot = (const void *)(heap + at);
+
+		nr += ((const struct wire_head *)(slot + 1))->type == WIRE_ROUTINE;
+		at += slot->len;
+	}
+	return nr;
+}
+
+/* A routine in several ranges has one handle, and a name for each. */
+static int parts_are_of_one_routine(void)
+{
+	static const struct dbgdyn_line lines[] = { { 0, 7, 0, 0, 0 }, { 4, 8, 0, 0, 0 } };
+	static const struct dbgdyn_string file = { "a", 1 };
+	struct dbgdyn_routine parts[] = {
+		{ .size = sizeof(*parts),
+		  .code = code + 4096,
+		  .code_len = 8,
+		  .lines = lines,
+		  .nr_lines = 2,
+		  .files = &file,
+		  .nr_files = 1 },
+		fake_routine("slow path", code + 8192, 16),
+		{ .size = sizeof(*parts), .code = code, .code_len = 4 },
+		{ .size = sizeof(*parts), .code = code + 12288, .code_len = 8 }
+	};
+	struct dbgdyn_routine r = fake_routine("f", code, 8);
+	struct wire_routine_view v;
+	struct wire_registry reg;
+	size_t len, pos = 0;
+	dbgdyn_handle handle;
+	char why[200];
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.parts = parts;
+	r.nr_parts = 4;
+	CHECK(dbgdyn_check(&r, why, sizeof(why)) == 1);
+	CHECK(!strcmp(why, "parts[2]: it overlaps the routine, or a part before\n"));
+	CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK && handle.id);
+	len = fake_read(&fake, stream, sizeof(stream));
+	CHECK(next_of(len, &pos, &v) == 0 && is_named(&v, "f") && v.rec->seq == 1);
+	CHECK(next_of(len, &pos, &v) == 0 && is_named(&v, "f.cold") && v.rec->seq == 2);
+	CHECK(v.rec->addr == (uintptr_t)(code + 4096) && v.rec->nr_lines == 2 &&
+	      v.lines[1].line == 8 && v.code);
+	CHECK(next_of(len, &pos, &v) == 0 && is_named(&v, "slow path") && v.rec->seq == 3);
+	CHECK(next_of(len, &pos, &v) == 0 && is_named(&v, "f.cold.3") && pos == len);
+	fake_header(&fake, &reg);
+	CHECK(reg.seq == 4 && reg.nr_left_out == 1 && listed() == 4);
+	CHECK(dbgdyn_move(context, handle, code + 64) == DBGDYN_EINVAL);
+	/* All but one that other code took go with the handle. */
+	r = fake_routine("g", code + 8200, 4);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && listed() == 4);
+	CHECK(dbgdyn_retire(context, handle) == DBGDYN_OK && listed() == 1);
+	fake_header(&fake, &reg);
+	CHECK(reg.seq == 8 && dbgdyn_retire(context, handle) == DBGDYN_EINVAL);
+	fake_close(&fake);
+	return 0;
+}
+
+/* What is wrong with a part costs that part; what its tables hold is explained as its own. */
+static int odd_parts_are_left_out(void)
+{
+	static const struct dbgdyn_line odd[] = { { 9, 1, 0, 0, 0 } };
+	static char name[WIRE_NAME_MAX];
+	struct dbgdyn_routine parts[] = {
+		{ .size = sizeof(*parts),
+		  .code = code + 64,
+		  .code_len = 8,
+		  .lines = odd,
+		  .nr_lines = 1 },
+		{ .size = sizeof(*parts), .code = code + 128 },
+		{ .size = sizeof(*parts), .code = code + 71, .code_len = 2 },
+	};
+	struct dbgdyn_routine r = fake_routine("f", code, 8);
+	struct wire_routine_view v;
+	dbgdyn_handle handles[2];
+	size_t len, pos = 0;
+	char why[400];
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.parts = parts;
+	r.nr_parts = 3;
+	CHECK(dbgdyn_check(&r, why, sizeof(why)) == 3);
+	CHECK(!strcmp(why, "parts[0].lines[0]: code_off is behind the code\n"
+			   "parts[1]: code and code_len are no range of addresses\n"
+			   "parts[2]: it overlaps the routine, or a part before\n"));
+	memset(name, 'x', sizeof(name));
+	r.name = (struct dbgdyn_string){ name, sizeof(name) };
+	CHECK(dbgdyn_register(context, &r, &handles[0]) == DBGDYN_OK);
+	len = fake_read(&fake, stream, sizeof(stream));
+	CHECK(next_of(len, &pos, &v) == 0 && v.rec->name_len == sizeof(name));
+	CHECK(next_of(len, &pos, &v) == 0 && v.rec->name_len == sizeof(name) && pos == len);
+	CHECK(!memcmp(v.name + sizeof(name) - 6, "x.cold", 6) && !v.rec->nr_lines);
+	/* As a program that was compiled before there were parts. */
+	r.size = offsetof(struct dbgdyn_routine, parts);
+	CHECK(dbgdyn_check(&r, NULL, 0) == 0);
+	CHECK(dbgdyn_register(context, &r, &handles[1]) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(dbgdyn_retire(context, handles[1]) == DBGDYN_OK && listed() == 1);
+	fake_close(&fake);
+	return 0;
+}
+
 static int bad_arguments_are_refused(void)
 {
 	static const struct dbgdyn_line lines[] = { { 0, 1, 0, 0, 0 } };
 	static char long_name[70000], why[100];
+	static const struct dbgdyn_routine small = { .size = 16 };
 	struct dbgdyn_string file = { "a", 1 };
 	struct dbgdyn_routine good = fake_routine("f", code, 8), r;
 	struct wire_routine_view v;
@@ -391,6 +518,9 @@ static int bad_arguments_are_refused(void)
 	BAD(r.inline_stride = 4);
 	BAD(r.nr_frames = 1);
 	BAD(r.frame_stride = 20);
+	BAD(r.nr_parts = 1);
+	BAD((r.parts = &small, r.nr_parts = 1));
+	BAD((r.parts = &good, r.nr_parts = 65));
 	memset(long_name, 'x', sizeof(long_name));
 	good.name = (struct dbgdyn_string){ long_name, sizeof(long_name) };
 	file = (struct dbgdyn_string){ long_name, 65536 }; /* one too many */
@@ -610,6 +740,8 @@ FAKE_TEST(bytes_may_stand_elsewhere)
 FAKE_TEST(records_travel_when_somebody_has_the_registry)
 FAKE_TEST(odd_entries_are_left_out)
 FAKE_TEST(whole_tables_are_told_as_they_are)
+FAKE_TEST(parts_are_of_one_routine)
+FAKE_TEST(odd_parts_are_left_out)
 FAKE_TEST(bad_arguments_are_refused)
 FAKE_TEST(ring_goes_round)
 FAKE_TEST(a_full_ring_leaves_a_gap)
@@ -630,6 +762,8 @@ int main(void)
 		cmocka_unit_test(test_whole_tables_are_told_as_they_are),
 		cmocka_unit_test(test_entries_may_begin_larger_ones),
 		cmocka_unit_test(test_frames_are_told),
+		cmocka_unit_test(test_parts_are_of_one_routine),
+		cmocka_unit_test(test_odd_parts_are_left_out),
 		cmocka_unit_test(test_bad_arguments_are_refused),
 		cmocka_unit_test(test_ring_goes_round),
 		cmocka_unit_test(test_a_full_ring_leaves_a_gap),
