@@ -5,6 +5,7 @@
 
 #include "choose.h"
 #include "fdo_advise.h"
+#include "fdo_gather.h"
 #include "fdo_report.h"
 #include "line_profile.h"
 #include "report.h"
@@ -12,7 +13,8 @@
 
 static struct feedback feedback;
 static const char *output;
-static bool bolt, llvm, unsymbolized, gcc, advise;
+static bool bolt, llvm, unsymbolized, gcc, advise, versions;
+static double age;
 
 static const struct base_opt options[] = {
 	{ "bolt", BASE_OPT_FLAG, &bolt, NULL,
@@ -30,6 +32,13 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "advise", BASE_OPT_FLAG, &advise, NULL,
 	  "List which programs would gain by a profile, and whether theirs is enough.", 0, 0 },
+	{ "versions", BASE_OPT_FLAG, &versions, NULL,
+	  "Add what traces saw of other builds of IMAGE: of procedures of the same name, or of "
+	  "equal code, where their blocks are the same. IMAGE may be a new build without samples.",
+	  0, 0 },
+	{ "age", BASE_OPT_DOUBLE, &age, "DAYS",
+	  "Traces count half for each so many days that their epoch is older than the newest one.",
+	  0.001, 100000 },
 	{ "o", BASE_OPT_STRING, &output, "FILE",
 	  "Write the profile here (default: standard output).", 0, 0 },
 	SELECT_OPTIONS_DB(feedback.sel),
@@ -90,6 +99,18 @@ static int check(int nr, struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE,
 				 advise ? "-advise is about all images: it has no operands"
 					: "which image?");
+	if ((versions || age > 0) && (llvm || gcc || advise)) {
+		base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s",
+			  versions ? "versions" : "age",
+			  llvm	? "llvm"
+			  : gcc ? "gcc"
+				: "advise");
+		if (!advise)
+			base_hint(err,
+				  "-llvm_unsymbolized takes it; or write a profile of each build, "
+				  "and add them up: llvm-profdata merge --sample");
+		return -DCPI_EUSAGE;
+	}
 	if (form && nr > 1)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-%s is of a whole image: it takes no procedures", form->name);
@@ -99,10 +120,7 @@ static int check(int nr, struct base_err *err)
 /* ---- an image's traces ----------------------------------------------------------------------- */
 
 struct making {
-	struct analysis *a;
-	struct analysis_image *ai;
-	struct image *img;
-	struct fdo *f;
+	struct fdo_gather g;
 	struct fdo_quality quality;
 	char **names; /* procedures; none: all */
 	int nr_names;
@@ -123,20 +141,22 @@ static bool wanted(void *context, const struct image_symbol *s)
 static struct json_object *head_json(const struct making *m)
 {
 	uint64_t sums[ANALYSIS_NR_EVENTS];
-	struct json_object *root = report_json("dcpifdo/1", m->a, report_sums(m->a, sums));
+	struct json_object *root = report_json("dcpifdo/1", m->g.a, report_sums(m->g.a, sums));
 	char id[BASE_ID_TEXT_LEN];
 
-	json_object_object_add(root, "image", report_json_text(m->ai->name));
+	json_object_object_add(root, "image", report_json_text(m->g.ai->name));
 	json_object_object_add(
 		root, "build_id",
-		json_object_new_string(base_id_text(profdb_profile_image(m->ai->profile), id)));
+		json_object_new_string(base_id_text(profdb_profile_image(m->g.ai->profile), id)));
 	json_object_object_add(root, "quality", fdo_report_quality_json(&m->quality));
+	if (versions)
+		json_object_object_add(root, "versions", fdo_report_builds_json(&m->g));
 	return root;
 }
 
 static int print_json(const struct making *m, struct json_object *root, struct base_err *err)
 {
-	int r = report_json_print(root, m->a, stdout);
+	int r = report_json_print(root, m->g.a, stdout);
 
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
@@ -145,13 +165,13 @@ static int print_edges(struct making *m, struct base_err *err)
 {
 	struct json_object *root = head_json(m);
 
-	json_object_object_add(root, "procedures", fdo_report_edges(m->f, m->img, wanted, m));
+	json_object_object_add(root, "procedures", fdo_report_edges(m->g.f, m->g.img, wanted, m));
 	for (int i = 0; i < m->nr_names; i++)
 		if (!m->used[i]) {
 			json_object_put(root);
 			return base_fail(err, -DCPI_ENOSYMBOL,
 					 "procedure '%s' of '%s' has no traces", m->names[i],
-					 m->ai->name);
+					 m->g.ai->name);
 		}
 	return print_json(m, root, err);
 }
@@ -179,15 +199,16 @@ static int put(const struct base_buf *text, struct base_err *err)
 static int write_form(struct making *m, const struct form *form, struct base_err *err)
 {
 	struct base_buf text = { 0 };
-	int r = form->write(m->f, &text);
+	int r = form->write(m->g.f, &text);
 
 	r = r < 0 ? base_fail_errno(err, r, "cannot write the profile") : put(&text, err);
 	base_buf_release(&text);
 	if (r < 0)
 		return r;
-	fdo_report_quality(cmd.name, m->ai->name, &m->quality, stderr);
+	fdo_report_quality(cmd.name, m->g.ai->name, &m->quality, stderr);
+	fdo_report_builds(cmd.name, &m->g, stderr);
 	if (bolt)
-		fdo_report_relink(cmd.name, m->img, stderr);
+		fdo_report_relink(cmd.name, m->g.img, stderr);
 	return feedback.sel.json ? print_done(m, err) : 0;
 }
 
@@ -202,27 +223,27 @@ static int event_of(const struct analysis *a, const struct analysis_image *ai)
 static int make(struct making *m, struct base_err *err)
 {
 	const struct form *form = chosen_form();
-	int r = fdo_make(m->ai->profile, m->img, &m->f, err);
+	int r = fdo_gather(&m->g, err);
 
 	if (r < 0)
 		return r;
-	fdo_quality(m->f, m->img, m->ai->profile, event_of(m->a, m->ai), &m->quality);
+	fdo_quality(m->g.f, m->g.img, m->g.ai->profile, event_of(m->g.a, m->g.ai), &m->quality);
 	return form ? write_form(m, form, err) : print_edges(m, err);
 }
 
 static int of_image(struct making *m, const char *what, struct base_err *err)
 {
-	int r = choose_image(m->a, what, &m->ai, err);
+	int r = fdo_gather_choose(&m->g, what, err);
 
 	if (r < 0)
 		return r;
-	r = analysis_image_open(m->a, m->ai, &m->img, err);
+	r = analysis_image_open(m->g.a, m->g.ai, &m->g.img, err);
 	if (r >= 0)
 		r = make(m, err);
 	else
-		m->ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
-	fdo_free(m->f);
-	image_close(m->img);
+		m->g.ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
+	fdo_gather_release(&m->g);
+	image_close(m->g.img);
 	return r;
 }
 
@@ -262,21 +283,23 @@ static int run_lines(int nr, char **what, struct base_err *err)
 
 static int run(int nr, char **what, struct base_err *err)
 {
-	struct making m = { .names = what + 1, .nr_names = nr - 1 };
+	struct making m = { .g = { .sel = &feedback.sel, .age = age, .versions = versions },
+			    .names = what + 1,
+			    .nr_names = nr - 1 };
 	int code = BASE_EXIT_OK, r;
 
 	if (llvm || gcc)
 		return run_lines(nr, what, err);
 	feedback.sel.elsewhere = !advise;
-	r = report_open(&feedback.sel, &m.a, err);
+	r = report_open(&feedback.sel, &m.g.a, err);
 	m.used = r >= 0 ? calloc((size_t)nr + 1, sizeof(*m.used)) : NULL;
 	if (r >= 0 && !m.used)
 		r = base_fail_errno(err, -ENOMEM, "cannot start");
 	if (r >= 0)
-		r = advise ? fdo_advise(m.a, feedback.sel.json, err) : of_image(&m, what[0], err);
-	if (m.a)
-		code = report_problems(cmd.name, m.a, stderr);
-	analysis_close(m.a);
+		r = advise ? fdo_advise(m.g.a, feedback.sel.json, err) : of_image(&m, what[0], err);
+	if (m.g.a)
+		code = report_problems(cmd.name, m.g.a, stderr);
+	analysis_close(m.g.a);
 	free(m.used);
 	return r < 0 ? r : code;
 }

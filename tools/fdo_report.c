@@ -58,6 +58,26 @@ void fdo_report_quality(const char *prog, const char *image, const struct fdo_qu
 			prog, q->unplaced, 100 * (double)q->unplaced / all);
 }
 
+static double placed_part(const struct fdo_build *b)
+{
+	return b->carried.edges ? (double)b->carried.placed / (double)b->carried.edges : 0;
+}
+
+void fdo_report_builds(const char *prog, const struct fdo_gather *g, FILE *to)
+{
+	char id[BASE_ID_TEXT_LEN];
+
+	for (size_t i = 0; i < g->nr_builds; i++) {
+		const struct fdo_build *b = &g->builds[i];
+
+		fprintf(to,
+			"%s: build %s: %" PRIu32 " of %" PRIu32
+			" procedures and %.1f %% of %" PRIu64 " edges are found in this one\n",
+			prog, base_id_text(&b->id, id), b->found, b->procedures,
+			100 * placed_part(b), b->carried.edges);
+	}
+}
+
 void fdo_report_relink(const char *prog, const struct image *img, FILE *to)
 {
 	struct image_relink x;
@@ -100,6 +120,26 @@ struct json_object *fdo_report_quality_json(const struct fdo_quality *q)
 	add_known(o, "unseen_part", q->unseen);
 	add_known(o, "traces_wanted", q->wanted);
 	return o;
+}
+
+struct json_object *fdo_report_builds_json(const struct fdo_gather *g)
+{
+	struct json_object *all = json_object_new_array();
+	char id[BASE_ID_TEXT_LEN];
+
+	for (size_t i = 0; i < g->nr_builds; i++) {
+		const struct fdo_build *b = &g->builds[i];
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "build_id",
+				       json_object_new_string(base_id_text(&b->id, id)));
+		json_object_object_add(o, "procedures", json_object_new_uint64(b->procedures));
+		json_object_object_add(o, "found", json_object_new_uint64(b->found));
+		json_object_object_add(o, "edges", json_object_new_uint64(b->carried.edges));
+		json_object_object_add(o, "placed", json_object_new_uint64(b->carried.placed));
+		json_object_array_add(all, o);
+	}
+	return all;
 }
 
 static uint64_t offset_in(const struct image_symbol *s, uint64_t vaddr)

@@ -50,6 +50,24 @@ set -eu
 	at 0x116 3
 	move hot - 0x116 1 0
 END
+cp "$app/next" .
+# One day after them, and two: the program, and its next version.
+"$mkdb" db <<-END
+	platform box
+	epoch 1700090000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+17 30
+	move hot - hot+0x11 400 400
+	move hot hot+0x18 hot+0x11 400 400
+	finish
+	epoch 1700176400
+	profile file /opt/app/app $app/next
+	event cpu-clock 1000000
+	at 0x11c 30
+	move 0x11c - 0x11c 10 10
+	move 0x11c 0x122 0x12b 10 10
+END
 {
 	run dcpifdo -epoch 202311142313 -bolt app
 	run dcpifdo -epoch 202311142313 -llvm_unsymbolized app
@@ -69,6 +87,11 @@ END
 	run dcpifdo -epoch 202311142213 -bolt app
 	run dcpifdo -epoch 202311142213 -advise
 	run dcpifdo -epoch 202311142213 -llvm app
+	run dcpifdo -epoch 202311142313.. -bolt -versions ./next
+	run dcpifdo -epoch 202311142313.. -llvm_unsymbolized -versions -age 1 ./next
+	run dcpifdo -epoch 202311142313.. -json -versions ./next lukewarm
+	run dcpifdo -epoch 202311142313..202311162313 -bolt -age 0.5 0123456789abcdef0123456789abcdef01234567
+	run dcpifdo -epoch all -llvm -versions app
 	run dcpifdo -bolt nowhere
 	run dcpifdo -bolt -llvm app
 	run dcpifdo app

@@ -267,6 +267,119 @@ static void test_large(void **state)
 	end(&x);
 }
 
+/* ---- another build --------------------------------------------------------------------------- */
+
+static struct image *open_next(void)
+{
+	struct base_err err = { 0 };
+	struct image *img;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/tests/data/app/next", getenv("DCPI_SRC"));
+	assert_int_equal(image_open_path(path, IMAGE_FILE, &img, &err), 0);
+	return img;
+}
+
+static void stands_at(struct fdo_version *v, uint64_t vaddr, uint64_t expected)
+{
+	uint64_t place;
+
+	assert_int_equal(fdo_version_place(v, vaddr, &place), 0);
+	assert_int_equal(place, expected);
+}
+
+static void test_version(void **state)
+{
+	struct base_err err = { 0 };
+	struct image *next = open_next();
+	struct fdo_version *v;
+	struct fixture x;
+	uint32_t nr, found;
+
+	(void)state;
+	begin(&x, NULL, 0);
+	assert_int_equal(fdo_version_open(x.img, next, &v, &err), 0);
+	stands_at(v, 0x400116, 0x40012b); /* hot: behind the new branch */
+	stands_at(v, 0x40012e, 0x400143);
+	stands_at(v, 0x400138, 0x40014d);
+	stands_at(v, 0x400140, 0x400155); /* warm, which has another name */
+	stands_at(v, 0x40010c, 0x40010c); /* two are named helper: by the code */
+	stands_at(v, 0x40015b, 0x400170);
+	stands_at(v, 0x400164, 0x400179);
+	stands_at(v, 0x500000, FDO_NONE);
+	fdo_version_found(v, &nr, &found);
+	assert_int_equal(nr, 5);
+	assert_int_equal(found, 5);
+	fdo_version_close(v);
+	/* The other way round there is code that is not found. */
+	assert_int_equal(fdo_version_open(next, x.img, &v, &err), 0);
+	stands_at(v, 0x400122, FDO_NONE);
+	stands_at(v, 0x400116, FDO_NONE);
+	stands_at(v, 0x400143, 0x40012e);
+	fdo_version_close(v);
+	image_close(next);
+	end(&x);
+}
+
+/* The traces of app, and as many of the next build that count a quarter, as a profile of the
+ * latter.
+ */
+static void test_carried(void **state)
+{
+	static const struct profdb_edge own[] = {
+		{ 0x11c, OUT, 0x11c, { 8, 8 } },
+		{ 0x11c, 0x122, 0x12b, { 6, 8 } },
+		{ 0x11c, 0x122, 0x124, { 2, 0 } },
+		{ 0x11c, 0x143, 0x13c, { 1, 0 } },
+	};
+	struct profdb_profile *newer;
+	struct fdo_carried sum = { 0 };
+	struct base_err err = { 0 };
+	struct image *next = open_next();
+	struct fdo_making *m;
+	struct fdo_version *v;
+	struct fixture x;
+
+	(void)state;
+	begin(&x, warm, sizeof(warm) / sizeof(warm[0]));
+	newer = profdb_profile_new(PROFDB_FILE, image_id(next), "/next");
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		assert_int_equal(profdb_profile_edge_add(newer, &own[i]), 0);
+	assert_int_equal(fdo_begin(next, &m, &err), 0);
+	assert_int_equal(fdo_version_open(x.img, next, &v, &err), 0);
+	assert_int_equal(fdo_add_version(m, x.profile, 1, v, &sum, &err), 0);
+	assert_int_equal(fdo_add(m, newer, 0.25, &err), 0);
+	assert_int_equal(fdo_end(m, &x.f, &err), 0);
+	is_text(&x, fdo_write_bolt,
+		"B 400115 400165 2 0\n"
+		"B 400122 40012b 4 0\n"
+		"B 400143 40013c 6 0\n"
+		"B 400147 40015c 2 0\n"
+		"B 400155 400169 1 0\n"
+		"B 400157 40011c 3 0\n"
+		"B 400160 40010c 2 0\n"
+		"F 40010c 400115 2\n"
+		"F 40011c 400122 7\n"
+		"F 400122 400124 1\n"
+		"F 40012b 40012d 4\n"
+		"f 40012b 40012d 3\n"
+		"F 40012d 400143 3\n"
+		"F 40013c 40013e 1\n"
+		"F 40013c 400143 5\n"
+		"F 400143 400147 2\n"
+		"F 40014f 400155 4\n"
+		"F 400155 400157 3\n"
+		"f 40015c 400160 2\n"
+		"f 400165 40016d 2\n"
+		"F 400169 40016d 1\n");
+	assert_int_equal(sum.edges, 24);
+	assert_int_equal(sum.placed, 24);
+	fdo_version_close(v);
+	profdb_profile_free(newer);
+	image_close(next);
+	end(&x);
+}
+
 static void test_relink(void **state)
 {
 	struct image_relink relink;
@@ -290,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_ended_shares), cmocka_unit_test(test_quality),
 		cmocka_unit_test(test_more_traces),  cmocka_unit_test(test_none),
 		cmocka_unit_test(test_large),	     cmocka_unit_test(test_relink),
+		cmocka_unit_test(test_version),	     cmocka_unit_test(test_carried),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
