@@ -13,7 +13,7 @@
 
 static struct feedback feedback;
 static const char *output;
-static bool bolt, llvm, unsymbolized, gcc, advise, versions;
+static bool bolt, llvm, unsymbolized, gcc, advise, versions, raw;
 static double age;
 
 static const struct base_opt options[] = {
@@ -36,6 +36,8 @@ static const struct base_opt options[] = {
 	  "Add what traces saw of other builds of IMAGE: of procedures of the same name, or of "
 	  "equal code, where their blocks are the same. IMAGE may be a new build without samples.",
 	  0, 0 },
+	{ "raw", BASE_OPT_FLAG, &raw, NULL,
+	  "Counts are those of traces as they are: code that is slow has too many.", 0, 0 },
 	{ "age", BASE_OPT_DOUBLE, &age, "DAYS",
 	  "Traces count half for each so many days that their epoch is older than the newest one.",
 	  0.001, 100000 },
@@ -85,6 +87,22 @@ static const struct form *chosen_form(void)
 	return NULL;
 }
 
+/* Lines are not of traces alone, and -advise is about what there is. */
+static int refuse_sums(struct base_err *err)
+{
+	base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s",
+		  versions ? "versions"
+		  : raw	   ? "raw"
+			   : "age",
+		  llvm	? "llvm"
+		  : gcc ? "gcc"
+			: "advise");
+	if (!advise)
+		base_hint(err, "-llvm_unsymbolized takes it; or write a profile of each build, and "
+			       "add them up: llvm-profdata merge --sample");
+	return -DCPI_EUSAGE;
+}
+
 static int check(int nr, struct base_err *err)
 {
 	int nr_forms = bolt + llvm + unsymbolized + gcc + advise;
@@ -99,18 +117,8 @@ static int check(int nr, struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE,
 				 advise ? "-advise is about all images: it has no operands"
 					: "which image?");
-	if ((versions || age > 0) && (llvm || gcc || advise)) {
-		base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s",
-			  versions ? "versions" : "age",
-			  llvm	? "llvm"
-			  : gcc ? "gcc"
-				: "advise");
-		if (!advise)
-			base_hint(err,
-				  "-llvm_unsymbolized takes it; or write a profile of each build, "
-				  "and add them up: llvm-profdata merge --sample");
-		return -DCPI_EUSAGE;
-	}
+	if ((versions || age > 0 || raw) && (llvm || gcc || advise))
+		return refuse_sums(err);
 	if (form && nr > 1)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-%s is of a whole image: it takes no procedures", form->name);
@@ -283,9 +291,11 @@ static int run_lines(int nr, char **what, struct base_err *err)
 
 static int run(int nr, char **what, struct base_err *err)
 {
-	struct making m = { .g = { .sel = &feedback.sel, .age = age, .versions = versions },
-			    .names = what + 1,
-			    .nr_names = nr - 1 };
+	struct making m = {
+		.g = { .sel = &feedback.sel, .age = age, .versions = versions, .raw = raw },
+		.names = what + 1,
+		.nr_names = nr - 1
+	};
 	int code = BASE_EXIT_OK, r;
 
 	if (llvm || gcc)

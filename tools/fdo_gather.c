@@ -8,6 +8,7 @@
 
 #include "choose.h"
 #include "fdo_gather.h"
+#include "paths.h"
 #include "report.h"
 
 #define DAY 86400.0
@@ -92,15 +93,41 @@ static int open_build(struct fdo_gather *g, struct analysis_image *ai, struct fd
 	return 0;
 }
 
+static double correct(const void *paths, uint64_t vaddr)
+{
+	return paths_correction(paths, vaddr);
+}
+
+/* The traces of @ai, corrected by all that were chosen of that build. 0 or -ENOMEM. */
+static int traces_of(struct fdo_gather *g, struct analysis_image *ai, struct image *img,
+		     double weight, struct fdo_traces *out, struct base_err *err)
+{
+	const struct paths *paths = NULL;
+	int r = g->raw ? 0 : analysis_image_paths(among_all(g, ai), img, &paths, err);
+
+	*out = (struct fdo_traces){ ai->profile, weight, paths ? correct : NULL, paths };
+	return r;
+}
+
+static int add_own(struct fdo_gather *g, struct analysis_image *ai, double weight,
+		   struct base_err *err)
+{
+	struct fdo_traces t;
+	int r = traces_of(g, ai, g->img, weight, &t, err);
+
+	return r < 0 ? r : fdo_add(g->making, &t, err);
+}
+
 static int add_build(struct fdo_gather *g, struct analysis_image *ai, double weight,
 		     struct base_err *err)
 {
+	struct fdo_traces t;
 	struct fdo_build *b;
 	int r = open_build(g, ai, &b, err);
 
-	if (r < 0 || !b)
-		return r;
-	return fdo_add_version(g->making, ai->profile, weight, b->version, &b->carried, err);
+	if (r >= 0 && b)
+		r = traces_of(g, ai, b->img, weight, &t, err);
+	return r < 0 || !b ? r : fdo_add_version(g->making, &t, b->version, &b->carried, err);
 }
 
 /* ---- epochs ---------------------------------------------------------------------------------- */
@@ -115,7 +142,7 @@ static int add_images(struct fdo_gather *g, struct analysis *a, double weight, s
 		if (!profdb_profile_nr_edges(ai->profile))
 			continue;
 		if (is_own(ai, g))
-			r = fdo_add(g->making, ai->profile, weight, err);
+			r = add_own(g, ai, weight, err);
 		else if (g->versions && is_version(ai, g))
 			r = add_build(g, ai, weight, err);
 	}

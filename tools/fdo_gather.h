@@ -23,6 +23,7 @@ struct fdo_gather {
 	struct image *img;
 	double age;    /* days in which traces come to count half; 0: they stay as they are */
 	bool versions; /* other builds are taken */
+	bool raw;      /* counts are those of traces */
 	/* The result: */
 	struct fdo *f;
 	struct fdo_build *builds;

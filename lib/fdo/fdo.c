@@ -11,6 +11,7 @@
 struct adding {
 	uint64_t from, to;
 	double count[2];
+	double seen; /* their sum without corrections */
 	enum fdo_kind kind;
 };
 
@@ -57,6 +58,7 @@ static void merge_equal_edges(struct fdo_making *m)
 		}
 		last->count[0] += m->edges[i].count[0];
 		last->count[1] += m->edges[i].count[1];
+		last->seen += m->edges[i].seen;
 	}
 	m->nr_edges = nr;
 }
@@ -167,15 +169,25 @@ static int put_edge(struct fdo_making *m, const struct adding *e)
 	return r;
 }
 
-static struct adding counts_of(const struct profdb_edge *v, double weight)
+/* Begins and ends of traces are not corrected. @img: the build that ran. */
+static struct adding counts_of(const struct fdo_traces *t, const struct image *img,
+			       const struct profdb_edge *v)
 {
-	return (struct adding){ .count = { (double)v->count[0] * weight,
-					   (double)v->count[1] * weight } };
+	bool inside = v->from < PROFDB_ANY_START && v->to < PROFDB_ANY_START;
+	double factor = t->weight;
+	uint64_t from;
+
+	if (t->correct && inside && image_vaddr(img, v->from, &from) >= 0)
+		factor *= t->correct(t->context, from);
+	return (struct adding){
+		.count = { (double)v->count[0] * factor, (double)v->count[1] * factor },
+		.seen = ((double)v->count[0] + (double)v->count[1]) * t->weight,
+	};
 }
 
-static int take(struct fdo_making *m, const struct profdb_edge *v, double weight)
+static int take(struct fdo_making *m, const struct fdo_traces *t, const struct profdb_edge *v)
 {
-	struct adding e = counts_of(v, weight);
+	struct adding e = counts_of(t, m->img, v);
 	bool known = vaddr_of(m->img, v->from, &e.from);
 
 	known = vaddr_of(m->img, v->to, &e.to) && known;
@@ -233,12 +245,13 @@ static int put_inside(struct fdo_making *m, struct adding *e)
 	return r < 0 ? r : e->kind != FDO_CAME;
 }
 
-static int take_carried(struct fdo_making *m, const struct profdb_edge *v, double weight,
-			struct fdo_version *other, struct fdo_carried *sum)
+static int take_carried(struct fdo_making *m, const struct fdo_traces *t,
+			const struct profdb_edge *v, struct fdo_version *other,
+			struct fdo_carried *sum)
 {
 	bool inside = v->from < PROFDB_ANY_START && v->to < PROFDB_ANY_START;
 	uint64_t count = v->count[0] + v->count[1];
-	struct adding e = counts_of(v, weight);
+	struct adding e = counts_of(t, fdo_version_from(other), v);
 	int from = carry(other, v->from, &e.from), to = carry(other, v->to, &e.to), r;
 
 	if (from < 0 || to < 0)
@@ -263,6 +276,16 @@ static uint64_t rounded(double count)
 	return count >= (double)UINT64_MAX ? UINT64_MAX : (uint64_t)(count + 0.5);
 }
 
+/* False: traces so old that they count for nothing. A correction leaves something of each edge. */
+static bool round_counts(const struct adding *a, uint64_t count[2])
+{
+	count[0] = rounded(a->count[0]);
+	count[1] = rounded(a->count[1]);
+	if (!count[0] && !count[1] && rounded(a->seen))
+		count[a->count[0] < a->count[1]] = 1;
+	return count[0] || count[1];
+}
+
 /* The edges that were added, each once, with its kind. 0 or -ENOMEM. */
 static int fdo_make_edges(struct fdo_making *m)
 {
@@ -276,14 +299,11 @@ static int fdo_make_edges(struct fdo_making *m)
 		const struct adding *a = &m->edges[i];
 		struct fdo_edge e = { .from = a->from, .to = a->to, .kind = a->kind };
 
-		e.count[0] = rounded(a->count[0]);
-		e.count[1] = rounded(a->count[1]);
-		if (!e.count[0] && !e.count[1])
+		if (!round_counts(a, e.count))
 			continue;
 		if (e.kind == FDO_NR_KINDS)
 			e.kind = kind_of(m, a);
-		add_to(&f->sum[e.kind], e.count[0]);
-		add_to(&f->sum[e.kind], e.count[1]);
+		add_to(&f->sum[e.kind], rounded(a->seen));
 		f->edges[f->nr_edges++] = e;
 	}
 	return 0;
@@ -292,30 +312,26 @@ static int fdo_make_edges(struct fdo_making *m)
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 /*
- * The ranges of code between branches. A trace that comes to an address runs from there to the
- * next instruction that may branch, unless it ends before: all edges are known, so that both the
- * arrivals and the ends of a stretch of code are.
+ * The ranges of code between branches. Control that comes to an address runs from there to the
+ * next instruction that may branch, also where its trace ended before. A trace that begins within
+ * such a stretch of code continues, on the average, one that ended there: it adds nothing where
+ * control is known to have come in.
  */
 
 #define MAX_INSNS 4096 /* instructions in a range */
 
-/* Something that happened in a stretch of code: control came, or a trace ended. */
+/* Control came, in so many traces. */
 struct event {
 	uint64_t end; /* the instruction that ends its stretch */
 	uint64_t at;
-	uint64_t before; /* as struct fdo_range; of arrivals alone */
+	uint64_t before; /* as struct fdo_range */
 	uint64_t count;
-	bool after_call, stub;
+	bool after_call, stub, begun;
 };
 
 struct events {
 	struct event *v;
 	size_t nr, cap;
-};
-
-struct splitting {
-	struct fdo_making *m;
-	struct events came, ended;
 };
 
 /* The first instruction from @vaddr on that may go elsewhere; of code that ends otherwise, the last
@@ -352,20 +368,21 @@ static bool fdo_in_stub(const struct fdo_making *m, uint64_t vaddr)
 	return false;
 }
 
-static int add_event(struct splitting *s, struct events *to, const struct fdo_edge *e, uint64_t at)
+static int add_event(const struct fdo_making *m, struct events *to, const struct fdo_edge *e)
 {
 	bool fell = e->kind == FDO_FELL || e->kind == FDO_RESUMED;
 	int r = base_grow(&to->v, &to->cap, to->nr + 1, sizeof(*to->v));
 
 	if (r >= 0)
 		to->v[to->nr++] = (struct event){
-			.end = end_of(s->m, at),
-			.at = at,
-			.before = fell ? e->from : at,
+			.end = end_of(m, e->to),
+			.at = e->to,
+			.before = fell ? e->from : e->to,
 			.count = count_of(e),
 			.after_call = e->kind == FDO_RETURN || e->kind == FDO_STUB ||
 				      e->kind == FDO_ENTERED || e->kind == FDO_CAME,
-			.stub = fdo_in_stub(s->m, at),
+			.stub = fdo_in_stub(m, e->to),
+			.begun = e->kind == FDO_BEGUN,
 		};
 	return r;
 }
@@ -381,13 +398,15 @@ static int by_stretch(const void *pa, const void *pb)
 	int r = compare64(a->end, b->end);
 
 	if (!r)
+		r = (int)a->begun - (int)b->begun;
+	if (!r)
 		r = compare64(a->at, b->at);
 	if (!r)
 		r = compare64(a->before, b->before);
 	return r ? r : (int)a->after_call - (int)b->after_call;
 }
 
-static void merge_equal_ranges(struct events *e)
+static void merge_equal_events(struct events *e)
 {
 	size_t nr = 0;
 
@@ -398,66 +417,33 @@ static void merge_equal_ranges(struct events *e)
 
 		if (!last || by_stretch(last, &e->v[i]) != 0)
 			e->v[nr++] = e->v[i];
-		else if (base_add_overflow(last->count, e->v[i].count, &last->count))
-			last->count = UINT64_MAX;
+		else
+			add_to(&last->count, e->v[i].count);
 	}
 	e->nr = nr;
 }
 
-static int gather(struct splitting *s)
+static int gather(const struct fdo_making *m, struct events *came)
 {
-	const struct fdo *f = s->m->f;
+	const struct fdo *f = m->f;
 	int r = 0;
 
-	for (size_t i = 0; i < f->nr_edges && r >= 0; i++) {
-		const struct fdo_edge *e = &f->edges[i];
-
-		if (e->kind == FDO_ENDED)
-			r = add_event(s, &s->ended, e, e->from);
-		else if (e->kind != FDO_UNKNOWN)
-			r = add_event(s, &s->came, e, e->to);
-	}
-	merge_equal_ranges(&s->came);
-	merge_equal_ranges(&s->ended);
+	for (size_t i = 0; i < f->nr_edges && r >= 0; i++)
+		if (f->edges[i].kind != FDO_UNKNOWN && f->edges[i].kind != FDO_ENDED)
+			r = add_event(m, came, &f->edges[i]);
+	merge_equal_events(came);
 	return r;
 }
 
-static int add_range(struct fdo *f, const struct event *came, uint64_t to, uint64_t count)
+static int add_range(struct fdo *f, const struct event *came)
 {
-	int r = count ? base_grow(&f->ranges, &f->cap_ranges, f->nr_ranges + 1, sizeof(*f->ranges))
-		      : 0;
+	int r = base_grow(&f->ranges, &f->cap_ranges, f->nr_ranges + 1, sizeof(*f->ranges));
 
-	if (count && r >= 0)
+	if (r >= 0)
 		f->ranges[f->nr_ranges++] = (struct fdo_range){
-			came->at, to, count, came->before, came->after_call, came->stub,
+			came->at,     came->end,	came->count,
+			came->before, came->after_call, came->stub,
 		};
-	return r;
-}
-
-/*
- * The traces that ended at @ended came in by the arrivals before it, each by as many as its share
- * of these. A share is a difference of two rounded sums, so that they add up.
- */
-static int take_ended(struct fdo *f, struct event *came, size_t nr, const struct event *ended)
-{
-	double all = 0, sum = 0, part;
-	uint64_t given = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < nr && came[i].at <= ended->at; i++)
-		all += (double)came[i].count;
-	part = all > (double)ended->count ? (double)ended->count / all : 1;
-	for (size_t i = 0; i < nr && came[i].at <= ended->at && r >= 0; i++) {
-		uint64_t upto, count;
-
-		sum += (double)came[i].count;
-		upto = (uint64_t)(sum * part + 0.5);
-		count = upto > given ? upto - given : 0;
-		count = count < came[i].count ? count : came[i].count;
-		given += count;
-		came[i].count -= count;
-		r = add_range(f, &came[i], ended->at, count);
-	}
 	return r;
 }
 
@@ -473,26 +459,19 @@ static int range_by_place(const void *pa, const void *pb)
 	return r ? r : (int)a->after_call - (int)b->after_call;
 }
 
-static int split(struct splitting *s)
+/* Arrivals come first in a stretch, by address, and then what was begun. */
+static int add_ranges(struct fdo *f, const struct events *came)
 {
-	const struct events *ended = &s->ended;
-	struct fdo *f = s->m->f;
-	size_t next, e = 0;
+	const struct event *first = NULL;
 	int r = 0;
 
-	for (size_t i = 0; i < s->came.nr && r >= 0; i = next) {
-		struct event *came = &s->came.v[i];
+	for (size_t i = 0; i < came->nr && r >= 0; i++) {
+		const struct event *e = &came->v[i];
 
-		for (next = i; next < s->came.nr && s->came.v[next].end == came->end;)
-			next++;
-		while (e < ended->nr && ended->v[e].end < came->end)
-			e++;
-		/* A trace that ends at the last instruction has run all of it. */
-		for (; e < ended->nr && r >= 0 && ended->v[e].end == came->end; e++)
-			if (ended->v[e].at < came->end)
-				r = take_ended(f, came, next - i, &ended->v[e]);
-		for (size_t k = i; k < next && r >= 0; k++)
-			r = add_range(f, &s->came.v[k], came->end, s->came.v[k].count);
+		if (!first || first->end != e->end)
+			first = e;
+		if (!e->begun || first->begun || first->at > e->at)
+			r = add_range(f, e);
 	}
 	if (f->nr_ranges)
 		qsort(f->ranges, f->nr_ranges, sizeof(*f->ranges), range_by_place);
@@ -500,15 +479,14 @@ static int split(struct splitting *s)
 }
 
 /* The ranges between them. 0 or -ENOMEM. */
-static int fdo_make_ranges(struct fdo_making *m)
+static int fdo_make_ranges(const struct fdo_making *m)
 {
-	struct splitting s = { .m = m };
-	int r = gather(&s);
+	struct events came = { 0 };
+	int r = gather(m, &came);
 
 	if (r >= 0)
-		r = split(&s);
-	free(s.came.v);
-	free(s.ended.v);
+		r = add_ranges(m->f, &came);
+	free(came.v);
 	return r;
 }
 
@@ -560,25 +538,30 @@ int fdo_begin(struct image *img, struct fdo_making **out, struct base_err *err)
 	return 0;
 }
 
-int fdo_add(struct fdo_making *m, const struct profdb_profile *p, double weight,
-	    struct base_err *err)
+int fdo_add(struct fdo_making *m, const struct fdo_traces *t, struct base_err *err)
 {
-	size_t nr = profdb_profile_nr_edges(p);
+	size_t nr = profdb_profile_nr_edges(t->profile);
 	int r = 0;
 
-	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = take(m, profdb_profile_edge(p, i), weight);
+	for (size_t i = 0; i < nr && r >= 0; i++) {
+		const struct profdb_edge *v = profdb_profile_edge(t->profile, i);
+
+		r = take(m, t, v);
+	}
 	return failed(m, r, err);
 }
 
-int fdo_add_version(struct fdo_making *m, const struct profdb_profile *p, double weight,
-		    struct fdo_version *v, struct fdo_carried *sum, struct base_err *err)
+int fdo_add_version(struct fdo_making *m, const struct fdo_traces *t, struct fdo_version *v,
+		    struct fdo_carried *sum, struct base_err *err)
 {
-	size_t nr = profdb_profile_nr_edges(p);
+	size_t nr = profdb_profile_nr_edges(t->profile);
 	int r = 0;
 
-	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = take_carried(m, profdb_profile_edge(p, i), weight, v, sum);
+	for (size_t i = 0; i < nr && r >= 0; i++) {
+		const struct profdb_edge *e = profdb_profile_edge(t->profile, i);
+
+		r = take_carried(m, t, e, v, sum);
+	}
 	return failed(m, r, err);
 }
 
@@ -612,6 +595,7 @@ int fdo_end(struct fdo_making *m, struct fdo **out, struct base_err *err)
 int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out,
 	     struct base_err *err)
 {
+	const struct fdo_traces t = { .profile = p, .weight = 1 };
 	struct fdo_making *m;
 	int r, ended;
 
@@ -620,7 +604,7 @@ int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out
 	r = fdo_begin(img, &m, err);
 	if (r < 0)
 		return r;
-	r = fdo_add(m, p, 1, err);
+	r = fdo_add(m, &t, err);
 	ended = fdo_end(m, r < 0 ? NULL : out, err);
 	return r < 0 ? r : ended;
 }

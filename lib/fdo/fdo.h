@@ -4,10 +4,10 @@
  * the ranges of code that ran between them without one, and how good such a profile is. Formats:
  * docs/FDO.md.
  *
- * Addresses are those of the image's ELF. Counts are of traces, so they agree exactly: as often as
- * ranges begin at an address, branches lead there, fall through, come in from another image, or
- * traces begin there; as often as ranges end at an instruction, it branches, falls through, leaves
- * the image, or traces end there.
+ * Addresses are those of the image's ELF. Traces are joined where two meet: one that begins within
+ * code that control is known to have come to continues, on the average, one that ended there. So
+ * as often as branches lead to an address, fall through, or come in from another image, ranges
+ * begin there, and each ends at the next instruction that may branch.
  */
 #ifndef DCPI_FDO_H
 #define DCPI_FDO_H
@@ -55,7 +55,7 @@ struct fdo {
 	size_t nr_edges;
 	struct fdo_range *ranges; /* ascending by from, to, before */
 	size_t nr_ranges, cap_ranges;
-	uint64_t sum[FDO_NR_KINDS]; /* counts of edges, by kind */
+	uint64_t sum[FDO_NR_KINDS]; /* counts of edges, by kind, without corrections */
 };
 
 /*
@@ -68,25 +68,33 @@ void fdo_free(struct fdo *f);
 const char *fdo_kind_name(enum fdo_kind kind);
 
 /*
- * The same of several profiles: begin, add, end. @img must stay open. Each count is multiplied by
- * @weight, above 0, and rounded when all are added up. fdo_end fails where nothing was added, and
+ * The same of several profiles: begin, add, end. @img must stay open. Each count is multiplied,
+ * and rounded when all are added up. fdo_end fails where nothing was added, and
  * releases @m in any case.
  */
 struct fdo_making;
 struct fdo_version;
+struct fdo_traces {
+	const struct profdb_profile *profile;
+	double weight; /* above 0: of all counts */
+	/* And by this, of control that left the instruction at @vaddr for another place; NULL: 1.
+	 */
+	double (*correct)(const void *context, uint64_t vaddr);
+	const void *context;
+};
 struct fdo_carried {
-	uint64_t edges, placed; /* counts of edges between two instructions, before weights */
+	uint64_t edges,
+		placed; /* counts of edges between two instructions, as the profile has them */
 };
 int fdo_begin(struct image *img, struct fdo_making **m, struct base_err *err);
-int fdo_add(struct fdo_making *m, const struct profdb_profile *p, double weight,
-	    struct base_err *err);
+int fdo_add(struct fdo_making *m, const struct fdo_traces *t, struct base_err *err);
 /*
  * The same of another build's profile, whose addresses are found in @img by @v. What is not found
  * is left out; its counts are then no exact ones any more, as code behind it ran, but not the way
  * there. Adds to @sum.
  */
-int fdo_add_version(struct fdo_making *m, const struct profdb_profile *p, double weight,
-		    struct fdo_version *v, struct fdo_carried *sum, struct base_err *err);
+int fdo_add_version(struct fdo_making *m, const struct fdo_traces *t, struct fdo_version *v,
+		    struct fdo_carried *sum, struct base_err *err);
 /* @out NULL: @m is released, and that is all. */
 int fdo_end(struct fdo_making *m, struct fdo **out, struct base_err *err);
 
