@@ -152,7 +152,7 @@ static enum fdo_kind kind_at_end(const struct fdo_making *m, const struct adding
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* Of edges between two instructions the kind is told later, once for all starts. */
+/* The kind of an edge between two instructions is told later, once for all starts. */
 static enum fdo_kind kind_of_move(const struct fdo_making *m, const struct adding *e, bool outside)
 {
 	if (e->from == FDO_NONE && e->to == FDO_NONE)
@@ -208,8 +208,8 @@ static int carry(struct fdo_version *v, uint64_t off, uint64_t *vaddr)
 	return r < 0 ? r : *vaddr != FDO_NONE;
 }
 
-/* Of an edge that this build has not: a direct call or jump is one to where it leads now, and at
- * its old end control is only known to have come. 1: the call or jump is there; 0, or -ENOMEM. */
+/* This build has not the edge. A direct call or jump is one to where it leads now, and control is
+ * only known to have come to the edge's end. 1: the call or jump is there; 0, or -ENOMEM. */
 static int put_turned(struct fdo_making *m, struct adding *e)
 {
 	struct insn insn;

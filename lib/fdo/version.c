@@ -166,7 +166,7 @@ static int by_hash(const void *pa, const void *pb)
 	return (a->hash > b->hash) - (a->hash < b->hash);
 }
 
-/* Those without a twin, ascending by hash, and behind them an end. NULL: no memory. */
+/* Returns the hashes of blocks without a twin, ascending. NULL: no memory. */
 static struct key *keys_of(const struct code *c, bool near, size_t *nr)
 {
 	struct key *k = calloc(c->nr + 1, sizeof(*k));
@@ -270,7 +270,7 @@ static uint64_t hash_code(const struct code *c)
 	return hash;
 }
 
-/* Those of @to whose names @from has not, by their code; equal ones are told apart by nothing. */
+/* Procedures of @to whose names @from has not are found by their code, unless two are equal. */
 static int index_by_code(struct fdo_version *v)
 {
 	static const struct image_symbol several;
@@ -297,7 +297,7 @@ static int index_by_code(struct fdo_version *v)
 	return r;
 }
 
-/* Pairs the blocks of @a with those of @s. The number of pairs, or -ENOMEM. */
+/* Pairs the blocks of @a with those of @s. Returns the number of pairs, or -ENOMEM. */
 static int try_procedure(struct fdo_version *v, struct code *a, const struct image_symbol *s)
 {
 	struct code b = { 0 };
@@ -313,7 +313,8 @@ static int try_procedure(struct fdo_version *v, struct code *a, const struct ima
 	return r;
 }
 
-/* Of several procedures of one name that in which most blocks are found. The number of pairs. */
+/* Several procedures may have the name: the one in which most blocks are found is taken. Returns
+ * the number of pairs, or -ENOMEM. */
 static int try_name(struct fdo_version *v, struct code *a, const char *name)
 {
 	const struct image_symbol *s, *best = NULL, *last = NULL;

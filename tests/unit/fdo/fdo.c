@@ -171,7 +171,7 @@ static void test_counts_agree(void **state)
 	end(&x);
 }
 
-/* What ended within a stretch of code ran all of it; traces that begin there are what ended. */
+/* A trace that ended within a stretch of code ran all of it; one that begins there continues it. */
 static void test_joined(void **state)
 {
 	static const struct profdb_edge v[] = {
