@@ -69,7 +69,7 @@ awk '/ edges are found in this one/ { for (i = 1; i < NF; i++) if ($(i + 1) == "
 
 # ---- a JIT's routine ------------------------------------------------------------------------------
 pid=$("$DCPI_BIN/dcpiprof" -db "$db" -i -no_header | sed -n 's/.*calc\[\([0-9]*\)\].*/\1/p' | head -1)
-[ -n "$pid" ] || fail "no samples of calc's code"
+[ -n "$pid" ] || fail "no samples of calc's code: $("$DCPI_BIN/dcpiprof" -db "$db" -i -no_header | grep -i calc)"
 fdo -json "calc[$pid]" steps >jit.json
 edges jit.json | sort -n >jit.edges
 [ -s jit.edges ] || fail "no edges of steps"
