@@ -1,426 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dcpifdo: instruction traces as profiles for compilers, linkers and runtimes. */
 #include <errno.h>
-#include <inttypes.h>
-#include <json.h>
 #include <stdlib.h>
 
 #include "choose.h"
+#include "fdo_advise.h"
+#include "fdo_gather.h"
+#include "fdo_report.h"
 #include "line_profile.h"
 #include "report.h"
 #include "tools.h"
-#include "stalls.h"
-#include "samples.h"
-#include "fdo.h"
-
-static struct json_object *fdo_report_quality_json(const struct fdo_quality *q);
-
-/* dcpifdo -advise: what a new layout of each program's code may gain, and what it lacks. */
-
-#define LEAST_PART 0.01 /* of all samples: an image with fewer has no row */
-#define LITTLE	   0.05 /* of its time at branches and the front end: less is little */
-
-struct row {
-	const struct analysis_image *ai;
-	struct fdo_quality quality;
-	struct image_relink relink;
-	double part;	      /* of all samples */
-	double branch, front; /* parts of its own samples; below 0: not known */
-	double taken;	      /* part of its conditional branches; below 0: none */
-	uint64_t hot_bytes;   /* of code that its traces reach */
-	bool moves;	      /* a linker could lay it out: it is a file */
-};
-
-struct rows {
-	struct row *v;
-	size_t nr, cap;
-	size_t event;
-};
-
-static uint64_t hot_bytes(const struct fdo *f)
-{
-	uint64_t sum = 0, end = 0;
-
-	for (size_t i = 0; i < f->nr_ranges; i++) {
-		const struct fdo_range *r = &f->ranges[i];
-		uint64_t from = r->from > end ? r->from : end;
-
-		if (r->to < from)
-			continue;
-		sum += r->to - from + 1;
-		end = r->to + 1;
-	}
-	return sum;
-}
-
-/* ---- one image ------------------------------------------------------------------------------- */
-
-static int add_stalls(struct row *row, struct analysis *a, struct analysis_image *ai, size_t event,
-		      struct base_err *err)
-{
-	const struct stalls_options o = { .event = event,
-					  .least = FREQ_LOW,
-					  .outside = STALL_SELECTIVE };
-	struct stalls s = { 0 };
-	int r = stalls_add_image(&s, a, ai, &o, err);
-
-	if (r >= 0 && s.total.samples > 0) {
-		row->branch = s.total.cause[STALL_BRANCH].likely / s.total.samples;
-		row->front = s.total.cause[STALL_FRONT_END].likely / s.total.samples;
-	}
-	stalls_release(&s);
-	return r;
-}
-
-static int measure(struct row *row, struct image *img, struct base_err *err)
-{
-	const struct analysis_image *ai = row->ai;
-	struct fdo *f = NULL;
-	double all;
-	int r = fdo_make(ai->profile, img, &f, err);
-
-	if (r < 0)
-		return r;
-	fdo_quality(f, img, ai->profile, -1, &row->quality);
-	all = (double)f->sum[FDO_TAKEN] + (double)f->sum[FDO_FELL];
-	row->taken = all > 0 ? (double)f->sum[FDO_TAKEN] / all : -1;
-	row->hot_bytes = hot_bytes(f);
-	image_relink(img, &row->relink);
-	fdo_free(f);
-	return 0;
-}
-
-/* An image that cannot be opened has no row: the problems below the table name it. */
-static int add_image(struct rows *rows, struct analysis *a, struct analysis_image *ai, double part,
-		     struct base_err *err)
-{
-	struct row row = { .ai = ai, .part = part, .branch = -1, .front = -1 };
-	struct image *img;
-	int r;
-
-	if (analysis_image_open(a, ai, &img, &ai->why) < 0)
-		return 0;
-	row.moves = ai->kind == PROFDB_FILE;
-	r = measure(&row, img, err);
-	image_close(img);
-	if (r >= 0)
-		r = add_stalls(&row, a, ai, rows->event, err);
-	if (r >= 0)
-		r = base_grow(&rows->v, &rows->cap, rows->nr + 1, sizeof(*rows->v));
-	if (r >= 0)
-		rows->v[rows->nr++] = row;
-	return r;
-}
-
-static int by_part(const void *pa, const void *pb)
-{
-	const struct row *a = pa, *b = pb;
-
-	return (a->part < b->part) - (a->part > b->part);
-}
-
-static int gather(struct rows *rows, struct analysis *a, struct base_err *err)
-{
-	int event = estimate_event(a, NULL), r = 0;
-
-	if (event < 0)
-		return base_fail(err, event, "no samples of time or instructions are chosen");
-	rows->event = (size_t)event;
-	for (size_t i = 0; i < a->nr_images && r >= 0; i++) {
-		struct analysis_image *ai = a->images[i];
-		double part = (double)ai->count[event] / (double)a->events[event].sum;
-
-		if (part >= LEAST_PART && profdb_profile_nr_edges(ai->profile))
-			r = add_image(rows, a, ai, part, err);
-	}
-	if (rows->nr)
-		qsort(rows->v, rows->nr, sizeof(*rows->v), by_part);
-	return r;
-}
-
-/* ---- what to do ------------------------------------------------------------------------------ */
-
-/* The first thing that stands in the way; else that it would gain. */
-static const char *advice(const struct row *row)
-{
-	double cost = row->branch + row->front;
-
-	if (!row->moves)
-		return "made at run time: dcpifdo -json has its edges";
-	if (row->relink.packed)
-		return "packed: lay it out before";
-	if (row->branch >= 0 && cost < LITTLE)
-		return "little to gain";
-	if (row->quality.unseen < 0 || row->quality.unseen > FDO_UNSEEN_ENOUGH)
-		return "may gain; the profile is thin";
-	if (!row->relink.symbols)
-		return "may gain; stripped: build it anew";
-	if (!row->relink.relocations)
-		return "may gain; link it by -Wl,--emit-relocs";
-	return "may gain; the profile is enough";
-}
-
-static void put_percent(struct table *t, double part)
-{
-	if (part >= 0)
-		table_cell(t, "%.1f%%", 100 * part);
-	else
-		table_cell(t, "-");
-}
-
-static int print_table(const struct rows *rows, struct base_err *err)
-{
-	static const char *const heads[] = { "samples",	  "branches", "front end", "taken",
-					     "hot bytes", "traces",   "new" };
-	struct table t = { 0 };
-	int r;
-
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		table_column(&t, false, heads[i]);
-	table_column(&t, true, "image");
-	table_column(&t, true, "advice");
-	for (size_t i = 0; i < rows->nr; i++) {
-		const struct row *row = &rows->v[i];
-
-		put_percent(&t, row->part);
-		put_percent(&t, row->branch);
-		put_percent(&t, row->front);
-		put_percent(&t, row->taken);
-		table_cell(&t, "%" PRIu64, row->hot_bytes);
-		table_cell(&t, "%" PRIu64, row->quality.traces);
-		put_percent(&t, row->quality.unseen);
-		table_cell(&t, "%s", row->ai->name);
-		table_cell(&t, "%s", advice(row));
-	}
-	r = table_print(&t, true, stdout);
-	table_release(&t);
-	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
-}
-
-static void add_part(struct json_object *o, const char *key, double part)
-{
-	json_object_object_add(o, key, part >= 0 ? report_json_number(part) : NULL);
-}
-
-static struct json_object *row_json(const struct row *row)
-{
-	struct json_object *o = json_object_new_object();
-	char id[BASE_ID_TEXT_LEN];
-
-	json_object_object_add(o, "image", report_json_text(row->ai->name));
-	json_object_object_add(
-		o, "build_id",
-		json_object_new_string(base_id_text(profdb_profile_image(row->ai->profile), id)));
-	add_part(o, "samples_part", row->part);
-	add_part(o, "branch_part", row->branch);
-	add_part(o, "front_end_part", row->front);
-	add_part(o, "taken_part", row->taken);
-	json_object_object_add(o, "hot_bytes", json_object_new_uint64(row->hot_bytes));
-	json_object_object_add(o, "quality", fdo_report_quality_json(&row->quality));
-	json_object_object_add(o, "advice", json_object_new_string(advice(row)));
-	return o;
-}
-
-static int advice_json(const struct rows *rows, struct analysis *a, struct base_err *err)
-{
-	uint64_t sums[ANALYSIS_NR_EVENTS];
-	struct json_object *root = report_json("dcpifdo/1", a, report_sums(a, sums));
-	struct json_object *list = json_object_new_array();
-	int r;
-
-	for (size_t i = 0; i < rows->nr; i++)
-		json_object_array_add(list, row_json(&rows->v[i]));
-	json_object_object_add(root, "images", list);
-	r = report_json_print(root, a, stdout);
-	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
-}
-
-/* Prints a row for each image with traces, the one with most samples first; as the rows of
- * dcpifdo/1 where @json. 0, or negative with @err. */
-static int fdo_advise(struct analysis *a, bool json, struct base_err *err)
-{
-	struct rows rows = { 0 };
-	int r = gather(&rows, a, err);
-
-	if (r >= 0 && !rows.nr) {
-		r = base_fail(err, -ENOENT,
-			      "no program with a hundredth of the samples has traces");
-		base_hint(err, "dcpid -vwindows 10 makes traces, of one sample in ten");
-	} else if (r >= 0) {
-		r = json ? advice_json(&rows, a, err) : print_table(&rows, err);
-	}
-	free(rows.v);
-	return r;
-}
-
-/* The quality of a profile for compilers, and the edges of procedures as JSON. */
-
-#define PER_SECOND 100	/* traces of a busy program by dcpid -rate 1000 -vwindows 10 */
-#define UNPLACED   0.01 /* of all edges: more are worth a warning */
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-static void print_wanted(const struct fdo_quality *q, FILE *to)
-{
-	double more = q->wanted - (double)q->traces;
-
-	fprintf(to, "about %.0f traces make it %.0f %%", q->wanted, 100 * FDO_UNSEEN_ENOUGH);
-	fprintf(to, ": %.0f seconds more of the program at %d traces a second\n",
-		more / PER_SECOND + 1, PER_SECOND);
-}
-
-static void print_thin(const char *prog, const struct fdo_quality *q, FILE *to)
-{
-	if (q->unseen < 0) {
-		fprintf(to,
-			"%s: warning: the profile is too thin to say how good it is: %" PRIu64
-			" traces; some thousands make a good one, at %d a second a minute of the "
-			"program\n",
-			prog, q->traces, PER_SECOND);
-	} else if (q->unseen > FDO_UNSEEN_ENOUGH) {
-		fprintf(to,
-			"%s: warning: the profile is thin: %.1f %% of what runs next is not in "
-			"it; ",
-			prog, 100 * q->unseen);
-		print_wanted(q, to);
-	}
-}
-
-static void fdo_report_quality(const char *prog, const char *image, const struct fdo_quality *q,
-			       FILE *to)
-{
-	double all = (double)q->taken + (double)q->fell + (double)q->unplaced;
-
-	fprintf(to, "%s: ", prog);
-	report_print_clean(to, image);
-	fprintf(to, ": %" PRIu64 " traces, %" PRIu64 " taken branches", q->traces, q->taken);
-	if (q->text_bytes)
-		fprintf(to, " (%.3g for a byte of code)", (double)q->taken / (double)q->text_bytes);
-	if (q->samples_part >= 0)
-		fprintf(to, ", %.1f %% of the samples in code they reach", 100 * q->samples_part);
-	if (q->unseen >= 0)
-		fprintf(to, ", %.1f %% of further branches would be new", 100 * q->unseen);
-	fputc('\n', to);
-	print_thin(prog, q, to);
-	if (all > 0 && (double)q->unplaced > UNPLACED * all)
-		fprintf(to,
-			"%s: warning: %" PRIu64 " edges (%.1f %%) fit no instruction of the image: "
-			"its code is not what ran\n",
-			prog, q->unplaced, 100 * (double)q->unplaced / all);
-}
-
-/* Warns of all that keeps llvm-bolt from laying out this file anew. */
-static void fdo_report_relink(const char *prog, const struct image *img, FILE *to)
-{
-	struct image_relink x;
-
-	image_relink(img, &x);
-	if (x.packed)
-		fprintf(to,
-			"%s: warning: the image is packed, or writes its code: lay out the "
-			"program before it is packed\n",
-			prog);
-	if (!x.symbols)
-		fprintf(to,
-			"%s: warning: the image is stripped: llvm-bolt needs its symbols, so "
-			"give it the file before it was stripped\n",
-			prog);
-	if (!x.relocations)
-		fprintf(to,
-			"%s: warning: the image was linked without -Wl,--emit-relocs: "
-			"llvm-bolt cannot move its functions\n",
-			prog);
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void add_known(struct json_object *o, const char *key, double value)
-{
-	json_object_object_add(o, key, value >= 0 ? report_json_number(value) : NULL);
-}
-
-/* One line, and a warning for all that makes the profile worth less: too few traces, code that is
- * not what ran. */
-static struct json_object *fdo_report_quality_json(const struct fdo_quality *q)
-{
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "traces", json_object_new_uint64(q->traces));
-	json_object_object_add(o, "taken", json_object_new_uint64(q->taken));
-	json_object_object_add(o, "not_taken", json_object_new_uint64(q->fell));
-	json_object_object_add(o, "unplaced", json_object_new_uint64(q->unplaced));
-	json_object_object_add(o, "code_bytes", json_object_new_uint64(q->text_bytes));
-	add_known(o, "samples_part", q->samples_part);
-	add_known(o, "unseen_part", q->unseen);
-	add_known(o, "traces_wanted", q->wanted);
-	return o;
-}
-
-static uint64_t offset_in(const struct image_symbol *s, uint64_t vaddr)
-{
-	return s ? vaddr - s->vaddr : vaddr;
-}
-
-static struct json_object *edge_json(const struct fdo_edge *e, const struct image_symbol *from,
-				     const struct image_symbol *to)
-{
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "from", json_object_new_uint64(offset_in(from, e->from)));
-	json_object_object_add(o, "to", json_object_new_uint64(offset_in(to, e->to)));
-	if (to != from)
-		json_object_object_add(o, "to_procedure", report_json_text(to ? to->name : NULL));
-	json_object_object_add(o, "kind", json_object_new_string(fdo_kind_name(e->kind)));
-	json_object_object_add(o, "count", json_object_new_uint64(e->count[0] + e->count[1]));
-	return o;
-}
-
-static struct json_object *procedure_json(const struct image_symbol *s)
-{
-	struct json_object *o = json_object_new_object();
-
-	report_json_procedure(o, s->name);
-	json_object_object_add(o, "address", report_json_hex(s->vaddr));
-	json_object_object_add(o, "size", json_object_new_uint64(s->len));
-	json_object_object_add(o, "edges", json_object_new_array());
-	return o;
-}
-
-/*
- * The edges of the procedures that @wanted (of the symbol; NULL: all) accepts, by name and offset:
- * the value of "procedures" of dcpifdo/1.
- */
-static struct json_object *
-fdo_report_edges(const struct fdo *f, struct image *img,
-		 bool (*wanted)(void *context, const struct image_symbol *s), void *context)
-{
-	struct json_object *all = json_object_new_array(), *edges = NULL;
-	const struct image_symbol *last = NULL;
-
-	for (size_t i = 0; i < f->nr_edges; i++) {
-		const struct fdo_edge *e = &f->edges[i];
-		const struct image_symbol *s;
-
-		if (e->kind > FDO_STUB)
-			continue;
-		s = image_symbol_at(img, e->from);
-		if (!s || (wanted && !wanted(context, s)))
-			continue;
-		if (s != last) {
-			struct json_object *o = procedure_json(s);
-
-			json_object_array_add(all, o);
-			edges = json_object_object_get(o, "edges");
-			last = s;
-		}
-		json_object_array_add(edges, edge_json(e, s, image_symbol_at(img, e->to)));
-	}
-	return all;
-}
 
 static struct feedback feedback;
 static const char *output;
-static bool bolt, llvm, unsymbolized, gcc, advise;
+static bool bolt, llvm, unsymbolized, gcc, advise, versions, raw;
+static double age;
 
 static const struct base_opt options[] = {
 	{ "bolt", BASE_OPT_FLAG, &bolt, NULL,
@@ -438,6 +32,15 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "advise", BASE_OPT_FLAG, &advise, NULL,
 	  "List which programs would gain by a profile, and whether theirs is enough.", 0, 0 },
+	{ "versions", BASE_OPT_FLAG, &versions, NULL,
+	  "Add what traces saw of other builds of IMAGE: of procedures of the same name, or of "
+	  "equal code, where their blocks are the same. IMAGE may be a new build without samples.",
+	  0, 0 },
+	{ "raw", BASE_OPT_FLAG, &raw, NULL,
+	  "Counts are those of traces as they are: code that is slow has too many.", 0, 0 },
+	{ "age", BASE_OPT_DOUBLE, &age, "DAYS",
+	  "Traces count half for each so many days that their epoch is older than the newest one.",
+	  0.001, 100000 },
 	{ "o", BASE_OPT_STRING, &output, "FILE",
 	  "Write the profile here (default: standard output).", 0, 0 },
 	SELECT_OPTIONS_DB(feedback.sel),
@@ -484,6 +87,22 @@ static const struct form *chosen_form(void)
 	return NULL;
 }
 
+/* Lines are not of traces alone, and -advise is about what there is. */
+static int refuse_sums(struct base_err *err)
+{
+	base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s",
+		  versions ? "versions"
+		  : raw	   ? "raw"
+			   : "age",
+		  llvm	? "llvm"
+		  : gcc ? "gcc"
+			: "advise");
+	if (!advise)
+		base_hint(err, "-llvm_unsymbolized takes it; or write a profile of each build, and "
+			       "add them up: llvm-profdata merge --sample");
+	return -DCPI_EUSAGE;
+}
+
 static int check(int nr, struct base_err *err)
 {
 	int nr_forms = bolt + llvm + unsymbolized + gcc + advise;
@@ -498,6 +117,8 @@ static int check(int nr, struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE,
 				 advise ? "-advise is about all images: it has no operands"
 					: "which image?");
+	if ((versions || age > 0 || raw) && (llvm || gcc || advise))
+		return refuse_sums(err);
 	if (form && nr > 1)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-%s is of a whole image: it takes no procedures", form->name);
@@ -507,10 +128,7 @@ static int check(int nr, struct base_err *err)
 /* ---- an image's traces ----------------------------------------------------------------------- */
 
 struct making {
-	struct analysis *a;
-	struct analysis_image *ai;
-	struct image *img;
-	struct fdo *f;
+	struct fdo_gather g;
 	struct fdo_quality quality;
 	char **names; /* procedures; none: all */
 	int nr_names;
@@ -531,20 +149,22 @@ static bool wanted(void *context, const struct image_symbol *s)
 static struct json_object *head_json(const struct making *m)
 {
 	uint64_t sums[ANALYSIS_NR_EVENTS];
-	struct json_object *root = report_json("dcpifdo/1", m->a, report_sums(m->a, sums));
+	struct json_object *root = report_json("dcpifdo/1", m->g.a, report_sums(m->g.a, sums));
 	char id[BASE_ID_TEXT_LEN];
 
-	json_object_object_add(root, "image", report_json_text(m->ai->name));
+	json_object_object_add(root, "image", report_json_text(m->g.ai->name));
 	json_object_object_add(
 		root, "build_id",
-		json_object_new_string(base_id_text(profdb_profile_image(m->ai->profile), id)));
+		json_object_new_string(base_id_text(profdb_profile_image(m->g.ai->profile), id)));
 	json_object_object_add(root, "quality", fdo_report_quality_json(&m->quality));
+	if (versions)
+		json_object_object_add(root, "versions", fdo_report_builds_json(&m->g));
 	return root;
 }
 
 static int print_json(const struct making *m, struct json_object *root, struct base_err *err)
 {
-	int r = report_json_print(root, m->a, stdout);
+	int r = report_json_print(root, m->g.a, stdout);
 
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
@@ -553,13 +173,13 @@ static int print_edges(struct making *m, struct base_err *err)
 {
 	struct json_object *root = head_json(m);
 
-	json_object_object_add(root, "procedures", fdo_report_edges(m->f, m->img, wanted, m));
+	json_object_object_add(root, "procedures", fdo_report_edges(m->g.f, m->g.img, wanted, m));
 	for (int i = 0; i < m->nr_names; i++)
 		if (!m->used[i]) {
 			json_object_put(root);
 			return base_fail(err, -DCPI_ENOSYMBOL,
 					 "procedure '%s' of '%s' has no traces", m->names[i],
-					 m->ai->name);
+					 m->g.ai->name);
 		}
 	return print_json(m, root, err);
 }
@@ -587,15 +207,16 @@ static int put(const struct base_buf *text, struct base_err *err)
 static int write_form(struct making *m, const struct form *form, struct base_err *err)
 {
 	struct base_buf text = { 0 };
-	int r = form->write(m->f, &text);
+	int r = form->write(m->g.f, &text);
 
 	r = r < 0 ? base_fail_errno(err, r, "cannot write the profile") : put(&text, err);
 	base_buf_release(&text);
 	if (r < 0)
 		return r;
-	fdo_report_quality(cmd.name, m->ai->name, &m->quality, stderr);
+	fdo_report_quality(cmd.name, m->g.ai->name, &m->quality, stderr);
+	fdo_report_builds(cmd.name, &m->g, stderr);
 	if (bolt)
-		fdo_report_relink(cmd.name, m->img, stderr);
+		fdo_report_relink(cmd.name, m->g.img, stderr);
 	return feedback.sel.json ? print_done(m, err) : 0;
 }
 
@@ -610,27 +231,27 @@ static int event_of(const struct analysis *a, const struct analysis_image *ai)
 static int make(struct making *m, struct base_err *err)
 {
 	const struct form *form = chosen_form();
-	int r = fdo_make(m->ai->profile, m->img, &m->f, err);
+	int r = fdo_gather(&m->g, err);
 
 	if (r < 0)
 		return r;
-	fdo_quality(m->f, m->img, m->ai->profile, event_of(m->a, m->ai), &m->quality);
+	fdo_quality(m->g.f, m->g.img, m->g.ai->profile, event_of(m->g.a, m->g.ai), &m->quality);
 	return form ? write_form(m, form, err) : print_edges(m, err);
 }
 
 static int of_image(struct making *m, const char *what, struct base_err *err)
 {
-	int r = choose_image(m->a, what, &m->ai, err);
+	int r = fdo_gather_choose(&m->g, what, err);
 
 	if (r < 0)
 		return r;
-	r = analysis_image_open(m->a, m->ai, &m->img, err);
+	r = analysis_image_open(m->g.a, m->g.ai, &m->g.img, err);
 	if (r >= 0)
 		r = make(m, err);
 	else
-		m->ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
-	fdo_free(m->f);
-	image_close(m->img);
+		m->g.ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
+	fdo_gather_release(&m->g);
+	image_close(m->g.img);
 	return r;
 }
 
@@ -670,26 +291,39 @@ static int run_lines(int nr, char **what, struct base_err *err)
 
 static int run(int nr, char **what, struct base_err *err)
 {
-	struct making m = { .names = what + 1, .nr_names = nr - 1 };
+	struct making m = {
+		.g = { .sel = &feedback.sel, .age = age, .versions = versions, .raw = raw },
+		.names = what + 1,
+		.nr_names = nr - 1
+	};
 	int code = BASE_EXIT_OK, r;
 
 	if (llvm || gcc)
 		return run_lines(nr, what, err);
 	feedback.sel.elsewhere = !advise;
-	r = report_open(&feedback.sel, &m.a, err);
+	r = report_open(&feedback.sel, &m.g.a, err);
 	m.used = r >= 0 ? calloc((size_t)nr + 1, sizeof(*m.used)) : NULL;
 	if (r >= 0 && !m.used)
 		r = base_fail_errno(err, -ENOMEM, "cannot start");
 	if (r >= 0)
-		r = advise ? fdo_advise(m.a, feedback.sel.json, err) : of_image(&m, what[0], err);
-	if (m.a)
-		code = report_problems(cmd.name, m.a, stderr);
-	analysis_close(m.a);
+		r = advise ? fdo_advise(m.g.a, feedback.sel.json, err) : of_image(&m, what[0], err);
+	if (m.g.a)
+		code = report_problems(cmd.name, m.g.a, stderr);
+	analysis_close(m.g.a);
 	free(m.used);
 	return r < 0 ? r : code;
 }
 
 int dcpifdo_main(int argc, char **argv)
 {
-	return report_command(&cmd, check, run, argc, argv);
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = check(argc, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	return report_end(&cmd, r, &err);
 }

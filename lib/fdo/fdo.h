@@ -4,10 +4,10 @@
  * the ranges of code that ran between them without one, and how good such a profile is. Formats:
  * docs/FDO.md.
  *
- * Addresses are those of the image's ELF. Counts are of traces, so they agree exactly: as often as
- * ranges begin at an address, branches lead there, fall through, come in from another image, or
- * traces begin there; as often as ranges end at an instruction, it branches, falls through, leaves
- * the image, or traces end there.
+ * Addresses are those of the image's ELF. Traces are joined where two meet: one that begins within
+ * code that control is known to have come to continues, on the average, one that ended there. So
+ * as often as branches lead to an address, fall through, or come in from another image, ranges
+ * begin there, and each ends at the next instruction that may branch.
  */
 #ifndef DCPI_FDO_H
 #define DCPI_FDO_H
@@ -26,6 +26,8 @@ enum fdo_kind {
 	FDO_RESUMED, /* a call into another image, which returned to @to, the next instruction */
 	FDO_STUB,    /* a jump into another image, whose callee returned to @to */
 	FDO_BEGUN,   /* traces that begin at @to; @from is none */
+	FDO_CAME,    /* control came, in another build, from code that this one has not, or from
+			which it does not lead to @to; @from is none */
 	FDO_ENTERED, /* control came from another image to @to; @from is none */
 	FDO_ENDED,   /* traces whose last instruction in the image is @from; @to is none */
 	FDO_UNKNOWN, /* not placed: the code there is not what ran, or was not kept */
@@ -50,10 +52,10 @@ struct fdo_range {
 
 struct fdo {
 	struct fdo_edge *edges; /* ascending by from, to, kind */
-	size_t nr_edges, cap_edges;
+	size_t nr_edges;
 	struct fdo_range *ranges; /* ascending by from, to, before */
 	size_t nr_ranges, cap_ranges;
-	uint64_t sum[FDO_NR_KINDS]; /* counts of edges, by kind */
+	uint64_t sum[FDO_NR_KINDS]; /* counts of edges, by kind, without corrections */
 };
 
 /*
@@ -64,6 +66,55 @@ int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out
 	     struct base_err *err);
 void fdo_free(struct fdo *f);
 const char *fdo_kind_name(enum fdo_kind kind);
+
+/*
+ * The same of several profiles: begin, add, end. @img must stay open. Each count is multiplied,
+ * and rounded when all are added up. fdo_end fails where nothing was added, and
+ * releases @m in any case.
+ */
+struct fdo_making;
+struct fdo_version;
+struct fdo_traces {
+	const struct profdb_profile *profile;
+	double weight; /* above 0: of all counts */
+	/* And by this, of control that left the instruction at @vaddr for another place; NULL: 1.
+	 */
+	double (*correct)(const void *context, uint64_t vaddr);
+	const void *context;
+};
+struct fdo_carried {
+	uint64_t edges,
+		placed; /* counts of edges between two instructions, as the profile has them */
+};
+int fdo_begin(struct image *img, struct fdo_making **m, struct base_err *err);
+int fdo_add(struct fdo_making *m, const struct fdo_traces *t, struct base_err *err);
+/*
+ * The same of another build's profile, whose addresses are found in @img by @v. What is not found
+ * is left out; its counts are then no exact ones any more, as code behind it ran, but not the way
+ * there. Adds to @sum.
+ */
+int fdo_add_version(struct fdo_making *m, const struct fdo_traces *t, struct fdo_version *v,
+		    struct fdo_carried *sum, struct base_err *err);
+/* @out NULL: @m is released, and that is all. */
+int fdo_end(struct fdo_making *m, struct fdo **out, struct base_err *err);
+
+/* ---- version.c ------------------------------------------------------------------------------- */
+
+/*
+ * Where instructions of the build @from stand in the build @to. A procedure is that of the same
+ * name, or, where @to has none of that name, one of equal code. Its code is cut into blocks at what
+ * it branches to, and behind each instruction that may go elsewhere. Blocks are equal whose
+ * instructions read and write the same registers and do the same, whatever their constants and
+ * addresses; of those that occur more than once, neighbours decide. Both images must stay open.
+ */
+int fdo_version_open(struct image *from, struct image *to, struct fdo_version **out,
+		     struct base_err *err);
+void fdo_version_close(struct fdo_version *v);
+struct image *fdo_version_from(const struct fdo_version *v);
+/* The address in @to of the instruction at @vaddr of @from, or FDO_NONE. 0 or -ENOMEM. */
+int fdo_version_place(struct fdo_version *v, uint64_t vaddr, uint64_t *out);
+/* The procedures that were asked for, and those of them that are known in @to. */
+void fdo_version_found(const struct fdo_version *v, uint32_t *nr, uint32_t *found);
 
 /* ---- quality.c ------------------------------------------------------------------------------- */
 

@@ -50,25 +50,50 @@ set -eu
 	at 0x116 3
 	move hot - 0x116 1 0
 END
+cp "$app/next" .
+# One day after them, and two: the program, and its next version.
+"$mkdb" db <<-END
+	platform box
+	epoch 1700090000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+17 30
+	move hot - hot+0x11 400 400
+	move hot hot+0x18 hot+0x11 400 400
+	finish
+	epoch 1700176400
+	profile file /opt/app/app $app/next
+	event cpu-clock 1000000
+	at 0x11c 30
+	move 0x11c - 0x11c 10 10
+	move 0x11c 0x122 0x12b 10 10
+END
 {
-	run dcpifdo -epoch 202311142313 -bolt app
-	run dcpifdo -epoch 202311142313 -llvm_unsymbolized app
+	run dcpifdo -epoch 202311142313 -bolt -raw app
+	run dcpifdo -epoch 202311142313 -llvm_unsymbolized -raw app
 	run dcpifdo -epoch 202311142313 -llvm app
 	run dcpifdo -epoch 202311142313 -gcc -o app.afdo app
 	od -A n -t x4 app.afdo
 	run dcpifdo -epoch 202311142313 -bolt -json -o app.pa app
 	run dcpifdo -epoch 202311142313 -gcc -json -o app.afdo app
-	run dcpifdo -epoch 202311142313 -json 'hi[4711]' triple
-	run dcpifdo -epoch 202311142313 -json app warm
+	run dcpifdo -epoch 202311142313 -json -raw 'hi[4711]' triple
+	run dcpifdo -epoch 202311142313 -json -raw app warm
 	run dcpifdo -epoch 202311142313 -json app other
 	run dcpifdo -epoch 202311142313 -advise
 	run dcpifdo -epoch 202311142313 -advise -json
 	run dcpifdo -epoch 202311142313 -bolt lib.so
-	run dcpifdo -epoch all -bolt 0123456789abcdef0123456789abcdef01234567
+	run dcpifdo -epoch all -bolt -raw 0123456789abcdef0123456789abcdef01234567
 	run dcpifdo -epoch all -bolt app
 	run dcpifdo -epoch 202311142213 -bolt app
 	run dcpifdo -epoch 202311142213 -advise
 	run dcpifdo -epoch 202311142213 -llvm app
+	run dcpifdo -epoch 202311142313.. -bolt -raw -versions ./next
+	run dcpifdo -epoch 202311142313.. -llvm_unsymbolized -raw -versions -age 1 ./next
+	run dcpifdo -epoch 202311142313.. -json -raw -versions ./next lukewarm
+	run dcpifdo -epoch 202311142313..202311162313 -bolt -raw -age 0.5 0123456789abcdef0123456789abcdef01234567
+	run dcpifdo -epoch all -llvm -versions app
+	# The bias of where traces begin is corrected.
+	run dcpifdo -epoch 202311142313 -bolt app
 	run dcpifdo -bolt nowhere
 	run dcpifdo -bolt -llvm app
 	run dcpifdo app

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program whose branches go known ways, for tests/system/fdo.sh: it runs for so many seconds. */
+/* A program whose branches go known ways, for tests/system/fdo.sh: it runs for so many seconds.
+ * With NEXT it is its next version, with a new procedure and a new branch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 static volatile unsigned int sink;
+
+#ifdef NEXT
+__attribute__((noinline)) static unsigned int least(unsigned int n)
+{
+	return n ? n : 1;
+}
+#endif
 
 /* The second way of each branch is taken once in eight, and once in sixteen calls. */
 __attribute__((noinline)) void known(unsigned int n)
@@ -17,6 +25,10 @@ __attribute__((noinline)) void known(unsigned int n)
 	}
 	if (n & 1)
 		sink++;
+#ifdef NEXT
+	if (n > 1000)
+		sink = least(sink);
+#endif
 }
 
 static double now(void)

@@ -11,6 +11,8 @@
 #define MAX_INSNS  4096 /* instructions in a node */
 #define MAX_ROUNDS 4	/* rounds of finding the ends of nodes */
 
+#define MOST 8.0 /* what few traces say is not corrected by more */
+
 #define HALVES	      0.05
 #define ALIKE	      0.08
 #define SLOW_AND_FAST 0.10
@@ -49,6 +51,8 @@ struct node {
 	uint64_t vaddr, end;
 	uint8_t flow; /* enum insn_flow of the last instruction */
 	double answer[NR_ANSWERS];
+	double left;	   /* traces that went on elsewhere behind it */
+	double correction; /* paths_correction */
 };
 
 struct paths {
@@ -349,6 +353,47 @@ static int solve(struct paths *p, struct base_err *err)
 	return r;
 }
 
+static void count_left(struct paths *p)
+{
+	for (size_t i = 0; i < p->in.nr_edge_counts; i++) {
+		const struct chain_edge_count *e = &p->edge_counts[i];
+
+		if (e->from != CHAIN_OUTSIDE && e->to != CHAIN_OUTSIDE)
+			p->nodes[e->from].left += (double)e->count[0] + (double)e->count[1];
+	}
+}
+
+static void correct_group(struct paths *p, uint32_t from, uint32_t to)
+{
+	double visits = 0, answer = 0;
+
+	for (uint32_t i = from; i < to; i++) {
+		visits += chain_visits(p->chain, i) * p->of_chain[i].insns;
+		answer += p->nodes[i].answer[ANSWER] * p->of_chain[i].insns;
+	}
+	for (uint32_t i = from; i < to; i++) {
+		struct node *n = &p->nodes[i];
+		double by = n->left > 0 && answer > 0
+				    ? n->answer[ANSWER] * visits / answer / n->left
+				    : 1;
+
+		n->correction = fmin(fmax(by, 1 / MOST), MOST);
+	}
+}
+
+static void correct(struct paths *p)
+{
+	uint32_t to;
+
+	count_left(p);
+	for (uint32_t from = 0; from < p->in.nr_nodes; from = to) {
+		for (to = from;
+		     to < p->in.nr_nodes && p->of_chain[to].group == p->of_chain[from].group;)
+			to++;
+		correct_group(p, from, to);
+	}
+}
+
 int paths_make(const struct profdb_profile *profile, struct image *img, struct paths **out,
 	       struct base_err *err)
 {
@@ -366,6 +411,8 @@ int paths_make(const struct profdb_profile *profile, struct image *img, struct p
 		r = take_edge_counts(&m);
 	if (r >= 0)
 		r = solve(m.p, err);
+	if (r >= 0)
+		correct(m.p);
 	free(m.bounds);
 	insn_decoder_close(m.d);
 	if (r < 0) {
@@ -391,6 +438,13 @@ void paths_free(struct paths *p)
 uint64_t paths_traces(const struct paths *p)
 {
 	return p->traces;
+}
+
+double paths_correction(const struct paths *p, uint64_t vaddr)
+{
+	uint32_t at = node_at(p, vaddr);
+
+	return at == CHAIN_OUTSIDE ? 1 : p->nodes[at].correction;
 }
 
 /* ---- procedures ------------------------------------------------------------------------------ */

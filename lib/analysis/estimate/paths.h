@@ -27,6 +27,13 @@ void paths_free(struct paths *p);
 /* The number of traces that begin in the image or enter it. */
 uint64_t paths_traces(const struct paths *p);
 /*
+ * Returns the factor for the number of traces that left the instruction at @vaddr for another
+ * place, so that the numbers of a procedure are in proportion to its executions: slow code has too
+ * many traces, and what ran before a trace began, or after it ended, is in none. The sum of a
+ * procedure stays about the same. 1: not known.
+ */
+double paths_correction(const struct paths *p, uint64_t vaddr);
+/*
  * Fills @out, whose arrays the caller provides. Flow into a block equals flow out of it within some
  * percent.
  *

@@ -190,6 +190,51 @@ static void check(const struct fixture *x, const struct estimate *e)
 	}
 }
 
+/* Blocks with calls have edges of these too; what leaves the procedure here, and enters it, has no
+ * edge. */
+static bool is_plain(const struct flow *f, const struct flow_block *b)
+{
+	bool yes = !b->nr_calls;
+
+	for (uint32_t k = 0; k < b->nr_out; k++)
+		yes = yes && f->edges[f->out_of[b->out + k]].to != FLOW_OUTSIDE;
+	return yes;
+}
+
+/* Traces that left a block, corrected, are in proportion to its executions. */
+static void check_correction(const struct fixture *x, const struct paths *paths)
+{
+	double *left = calloc(x->f->nr_blocks + 1, sizeof(*left)), is = 0, truth = 0;
+	int compared = 0;
+
+	assert_non_null(left);
+	for (size_t i = 0; i < profdb_profile_nr_edges(x->profile); i++) {
+		const struct profdb_edge *e = profdb_profile_edge(x->profile, i);
+		uint64_t vaddr;
+
+		if (e->from == PROFDB_OUTSIDE || e->to == PROFDB_OUTSIDE)
+			continue;
+		assert_int_equal(image_vaddr(x->img, e->from, &vaddr), 0);
+		left[flow_block_at(x->f, vaddr)] +=
+			(double)(e->count[0] + e->count[1]) * paths_correction(paths, vaddr);
+	}
+	for (uint32_t i = 0; i < x->f->nr_blocks; i++) {
+		if (i == x->f->entry || !is_plain(x->f, &x->f->blocks[i]))
+			left[i] = 0;
+		is += left[i];
+		truth += left[i] > 0 ? x->truth[i] : 0;
+	}
+	for (uint32_t i = 0; i < x->f->nr_blocks; i++) {
+		if (left[i] <= 0 || x->truth[i] <= truth / 100)
+			continue;
+		compared++;
+		assert_true(fabs(left[i] / is * truth / x->truth[i] - 1) < 0.05);
+	}
+	assert_true(compared > 3);
+	assert_true(paths_correction(paths, 1) == 1);
+	free(left);
+}
+
 static void test_frequencies(void **state)
 {
 	struct fixture *x = *state;
@@ -216,6 +261,7 @@ static void test_frequencies(void **state)
 	assert_int_equal(e.traces, 20000);
 	assert_false(e.absolute);
 	check(x, &e);
+	check_correction(x, paths);
 	for (uint32_t i = 0; i < x->f->nr_blocks; i++)
 		high += e.freq.confidence[i] == FREQ_HIGH;
 	assert_true(high > 0);
