@@ -223,7 +223,7 @@ struct profile {
 	int nr_operands;
 	char **operands;
 	size_t event;	/* sorted by */
-	bool ticks;	/* that tells time: -i has a column of seconds, else the head a line */
+	bool ticks;	/* that tells time: there is a column of seconds */
 	bool by_total;	/* and by the totals of that event */
 	size_t nr_kept; /* rows before "others" */
 };
@@ -337,8 +337,10 @@ static void put_counts(const struct profile *p, struct table *t, const uint64_t 
 		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total[p->event]);
 	else
 		table_cell(t, "%s", "");
-	if (p->ticks && by_image)
+	if (p->ticks && count[p->event])
 		table_cell(t, "%.2f", seconds);
+	else if (p->ticks)
+		table_cell(t, "%s", "");
 	put_total(p, t, inclusive);
 	for (size_t e = 0; e < p->a->nr_events; e++)
 		if (e != p->event)
@@ -370,8 +372,10 @@ static void put_heads(const struct profile *p, struct table *t)
 	table_column(t, false, a->events[p->event].name);
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
-	if (p->ticks && by_image)
+	if (p->ticks) {
 		table_column(t, false, "seconds");
+		table_spare(t);
+	}
 	if (with_total) {
 		table_column(t, false, "total");
 		table_column(t, false, "%");
@@ -465,9 +469,6 @@ static int print_text(const struct profile *p, struct base_err *err)
 		report_events(p->a, p->rows.total, stdout);
 		if (p->ticks)
 			workloads_idle_head(p->a, stdout);
-		if (p->ticks && !by_image)
-			printf("seconds    %.2f of %s\n", seconds_from(p, 0),
-			       p->a->events[p->event].name);
 		if (with_total && p->a->nr_events)
 			callpaths_print(&p->paths, stdout);
 	}

@@ -112,7 +112,7 @@ for columns in 80 110; do
 		exit 1
 	fi
 	# Behind the shares is a name, up to two blanks; the last of these is a version of two.
-	sed -E 's/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +//; s/  .*//; 5q' all >pasted
+	sed -E 's/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +([0-9]+[.][0-9]+ +)?//; s/  .*//; 5q' all >pasted
 	while read -r name; do
 		"$DCPI_BIN/dcpilist" "$name" >listing || { echo "'$name' finds nothing"; exit 1; }
 	done <pasted

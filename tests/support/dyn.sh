@@ -7,15 +7,15 @@ share()
 	local name=$1
 	shift
 	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk -v name="$name" '
-		$4 == name { sum += $1 }
-		$3 == "total" { all += $1 }
+		$(NF - 1) == name { sum += $1 }
+		$NF == "total" { all += $1 }
 		END { printf "%.2f\n", all ? 100 * sum / all : 0 }'
 }
 
 # samples IMAGE…: all of them.
 samples()
 {
-	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk '$3 == "total" { print $1 }'
+	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk '$NF == "total" { print $1 }'
 }
 
 # truth FILE NAME: what the program measured itself.

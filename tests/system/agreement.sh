@@ -59,7 +59,7 @@ with_dcpid() # WHO OPTION…
 	"$shares" 6 >"$work/truth"
 	"$DCPI_BIN/dcpiflush" >/dev/null
 	"$DCPI_BIN/dcpiprof" -no_header shares libshares.so >"$work/table" 2>/dev/null
-	awk '{ print $1, $4 }' "$work/table" >"$work/seen"
+	awk '{ print $1, $(NF - 1) }' "$work/table" >"$work/seen"
 	[ "$(status_field balanced)" = true ] || fail "$who: the account is not balanced"
 	judge "$who" routine 27.9
 	"$DCPI_BIN/dcpiprof" -i -no_header shares libshares.so 2>/dev/null |

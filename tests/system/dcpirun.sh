@@ -92,7 +92,7 @@ shares()
 no_other()
 {
 	local other
-	other=$("$DCPI_BIN/dcpiprof" -no_header | awk '/unknown/ { sum += $1 } $3 == "total" { all = $1 }
+	other=$("$DCPI_BIN/dcpiprof" -no_header | awk '/unknown/ { sum += $1 } $NF == "total" { all = $1 }
 		END { print (100 * sum > 2 * all ? sum : 0) }')
 	[ "$other" = 0 ] || fail "$other samples unknown"
 }
@@ -240,7 +240,7 @@ for ((i = 0; i < 600; i++)); do [ -s "$work/user/status" ] && break || sleep 0.1
 procedures()
 {
 	"$DCPI_BIN/dcpiprof" -no_header "$work/user/run_work" 2>>"$work/err" |
-		sed -nE '/%/s/^.*%  ([^ ].*[^ ])  +\/.*$/\1/p' >"$work/list"
+		sed -nE '/%/s/^.*% +([0-9]+[.][0-9]+ +)?([^ ].*[^ ])  +\/.*$/\2/p' >"$work/list"
 }
 
 if [ "$paranoid" -le 2 ]; then

@@ -42,7 +42,7 @@ try()
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
 	"$DCPI_BIN/../tests/jit_reuse" 20 150 || fail "jit_reuse"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-	echo "fast turns: reused $(reused), told apart $("$DCPI_BIN/dcpiprof" reuse | awk '$3 == "total" { print $1 }')"
+	echo "fast turns: reused $(reused), told apart $("$DCPI_BIN/dcpiprof" reuse | awk '$NF == "total" { print $1 }')"
 	[ "$(reused)" -lt 30 ] || fail "fast turns: $(reused) samples are unsure"
 	for routine in "low ^[+]0x[0-5]\$" "high ^[+]0x(0|2[0-5])\$"; do
 		set -- $routine

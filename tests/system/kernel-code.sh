@@ -102,7 +102,7 @@ gdb -nx -batch -ex "disassemble $name" "$file" 2>&1 | grep -q 'Dump of assembler
 code=$(echo "$db"/kernel/vmlinux-*.code)
 [ -s "$code" ] || fail "the kernel's routines are without instructions"
 [ "$(stat -c %a "$code")" = 640 ] || fail "mode of '$code'"
-"$DCPI_BIN/dcpiprof" -no_header | awk '$NF ~ /^vmlinux/ { print $4, $5 }' | head -n 8 >"$work/hottest"
+"$DCPI_BIN/dcpiprof" -no_header | awk '$NF ~ /^vmlinux/ { print $(NF - 1), $NF }' | head -n 8 >"$work/hottest"
 nm "$db"/kernel/vmlinux-*.elf | awk '{ print $NF }' | sort | uniq -d >"$work/several"
 rounds=0
 while read -r routine image; do

@@ -17,7 +17,7 @@ lua=$DCPI_SRC/tests/support/lua
 counts()
 {
 	"$DCPI_BIN/dcpiprof" -no_header "$@" luajit 2>>"$work/notes" | awk '
-		$NF ~ /^luajit\[/ || $NF == "luajit" { n = $1; sub(/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +/, ""); sub(/ +[^ ]+$/, ""); print n "\t" $0 }'
+		$NF ~ /^luajit\[/ || $NF == "luajit" { n = $1; sub(/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +([0-9]+[.][0-9]+ +)?/, ""); sub(/ +[^ ]+$/, ""); print n "\t" $0 }'
 }
 
 # nr PATTERN: samples of the routines whose names it matches, in $work/counts.

@@ -66,7 +66,8 @@ dcpi_rows()
 {
 	"$DCPI_BIN/dcpiprof" "$@" -no_header 2>/dev/null |
 		awk '$NF == "total" { next }
-			{ image = $0; sub(/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +/, "", image); name = $4 }
+			{ image = $0; sub(/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +([0-9]+[.][0-9]+ +)?/, "", image)
+			  name = image; sub(/ .*/, "", name) }
 			image ~ /\((dynamic|unknown|reused|ambiguous)/ || $NF ~ /^(bpf|\[vdso\])$/ { image = "other" }
 			{ sub(/.*[ \/]/, "", image)
 			  n[image "|" (name ~ /^mix_/ ? name : "")] += $1 }

@@ -32,7 +32,7 @@ for columns in 80 110; do
 	on $columns dcpiprof -db db -all -no_header "$library" >rows || fail "dcpiprof of the library"
 	grep -q '…' rows || fail "no name was too long, so this shows nothing"
 	# Behind the shares is a name, up to two blanks. Addresses are no names.
-	sed -E 's/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +//; s/  .*//' rows | grep -vE '^(0x|[0-9])' | grep -E '^[^(]*::|…' | sed -n 1,12p >pasted
+	sed -E 's/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +([0-9]+[.][0-9]+ +)?//; s/  .*//' rows | grep -vE '^(0x|[0-9])' | grep -E '^[^(]*::|…' | sed -n 1,12p >pasted
 	[ "$(wc -l <pasted)" -ge 5 ] || fail "too few names of C++"
 	while IFS= read -r name; do
 		! "$DCPI_BIN/dcpilist" -db db -hot "$name" "$library" >listing 2>err || continue

@@ -40,7 +40,7 @@ for file in "$db"/dyn/work-*.dyn; do
 	lint_image "$file"
 done
 # One table, by routine.
-[ "$("$DCPI_BIN/dcpiprof" -epoch all work | awk '$3 == "total" { print $1 }')" = "$total" ] || fail "dcpiprof has another sum"
+[ "$("$DCPI_BIN/dcpiprof" -epoch all work | awk '$NF == "total" { print $1 }')" = "$total" ] || fail "dcpiprof has another sum"
 all=$total all_lost=$lost all_files=$(files) all_images=$images
 stop_daemon
 
