@@ -616,8 +616,10 @@ static bool settle(struct callpaths *t, struct callpath_file *f, int r,
 		t->calls->again(t->config.driver, &f->m.file);
 	else if (r < 0 || t->calls->put(t->config.driver, &f->m.file, table) < 0)
 		put_none(t, &f->m.file);
-	else
+	else {
 		t->rows.nr_put++;
+		callpath_know(t, f);
+	}
 	say(f, r);
 	return false;
 }
@@ -759,6 +761,7 @@ bool callpath_serve(struct callpaths *t)
 	if (!t->config.reader)
 		return false;
 	refill(r);
+	callpath_know_images(t);
 	check_codes(t);
 	t->calls->missing(t->config.driver, on_missing, t);
 	more = !r->is_asked || take(t, 0);
