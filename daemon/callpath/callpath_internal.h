@@ -126,7 +126,8 @@ struct callpath_rows {
 /* A file whose table the driver has, by the image that was mapped of it. */
 struct callpath_known {
 	struct driver_rows_missing m;
-	struct base_id id; /* len 0: its process was not known yet */
+	struct base_id id, text; /* the image's; id.len 0: its process was not known yet */
+	uint32_t uid;		 /* the process's user */
 	uint64_t put_ns;
 };
 

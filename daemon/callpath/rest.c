@@ -26,18 +26,18 @@ static bool learn(const struct callpaths *t, struct callpath_known *k)
 	if (!m || m->kind != MAP_IMAGE || m->image->kind != PROFDB_FILE)
 		return false;
 	k->id = m->image->id;
+	k->text = m->image->text;
 	return true;
 }
 
 /* The first one makes way where there are too many: files that are in use are put again. */
 void callpath_know(struct callpaths *t, const struct callpath_file *f)
 {
-	struct callpath_known k = { .m = f->m, .id = f->id, .put_ns = base_now_ns() };
+	struct callpath_known k = { .m = f->m, .uid = f->uid, .put_ns = base_now_ns() };
 
 	if (f->m.kind != DRIVER_ROWS_FILE)
 		return;
-	if (!k.id.len)
-		learn(t, &k);
+	learn(t, &k);
 	if (t->nr_known == KNOWN_MAX)
 		t->known[0] = t->known[--t->nr_known];
 	if (base_grow(&t->known, &t->cap_known, t->nr_known + 1, sizeof(*t->known)) == 0)
@@ -58,11 +58,21 @@ void callpath_know_images(struct callpaths *t)
 	t->nr_known = kept;
 }
 
+/* A process may have mapped another file there meanwhile: only root's count for other users. */
+static bool holds_for(const struct callpath_known *k, const struct process *p,
+		      const struct image *img)
+{
+	return k->id.len && base_id_equal(&k->id, &img->id) &&
+	       base_id_equal(&k->text, &img->text) &&
+	       (!k->uid || (p->uid_known && k->uid == p->uid));
+}
+
 /* The newest: a file may have been changed since the others. */
-static const struct driver_file *file_of(const struct callpaths *t, const struct base_id *id)
+static const struct driver_file *file_of(const struct callpaths *t, const struct process *p,
+					 const struct image *img)
 {
 	for (size_t i = t->nr_known; i--;)
-		if (base_id_equal(&t->known[i].id, id))
+		if (holds_for(&t->known[i], p, img))
 			return &t->known[i].m.file;
 	return NULL;
 }
@@ -113,7 +123,7 @@ static const struct unwind_rule *find_rule(void *ctx, uint64_t addr)
 
 	w->rule = (struct unwind_rule){ .how = UNWIND_NONE };
 	if (m && m->kind == MAP_IMAGE) {
-		file = file_of(w->t, &m->image->id);
+		file = file_of(w->t, w->p, m->image);
 		off = addr - m->start + m->file_off;
 	} else if (dyn_is_first(w->p, addr)) {
 		file = part_of(w->t, w->c->instance, w->c->pid, addr);
