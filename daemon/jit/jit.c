@@ -404,6 +404,14 @@ void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 	}
 }
 
+/* Another routine stood there that samples may still be of, or may have. */
+static bool has_past(const struct dyn_lifetimes *t, uint64_t addr)
+{
+	struct dyn_past_walk w = { .addr = addr };
+
+	return t->nr_missed || dyn_past_next(t, &w);
+}
+
 bool dyn_is_first(const struct process *p, uint64_t addr)
 {
 	const struct dyn_registry *reg;
@@ -416,7 +424,7 @@ bool dyn_is_first(const struct process *p, uint64_t addr)
 
 		if (n)
 			return !(dyn_routine_get(t, n)->flags & (DYN_HOLE | DYN_REUSES)) &&
-			       !reg->lifetimes.nr_missed;
+			       !has_past(&reg->lifetimes, addr);
 	}
 	return false;
 }
