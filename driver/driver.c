@@ -261,6 +261,12 @@ void driver_rows_forget(struct driver *d, const struct driver_file *files, size_
 		d->callpaths->forget(d, files, nr);
 }
 
+bool driver_rows_rule(struct driver *d, const struct driver_file *file, uint64_t off,
+		      struct unwind_rule *rule)
+{
+	return d->callpaths && d->callpaths->rule(d, file, off, rule);
+}
+
 void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out)
 {
 	*out = (struct driver_callpath_stats){ 0 };

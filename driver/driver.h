@@ -219,6 +219,12 @@ struct driver_callpath {
 	 * process. Of frames in the kernel the first is exact, without a flag; of an event that is
 	 * sampled precisely (":p") there are no others. */
 	uint16_t nr_kernel, nr;
+	/* Of a path that ends without rows in code that its program wrote: the last frame's state,
+	 * and so many bytes of the stack from its stack pointer on, valid during the call. Else
+	 * NULL. */
+	const struct unwind_state *state;
+	const uint64_t *stack;
+	uint32_t stack_len;
 };
 
 /* Characters as they lie in a process, perhaps cut: @len bytes, @kind of them (1: Latin-1, 2, 4) a
@@ -480,6 +486,8 @@ struct driver_rows_missing {
 int driver_rows_missing(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
 			void *ctx);
 struct unwind_table;
+struct unwind_state;
+struct unwind_rule;
 /*
  * Give the unwinder the table of this file, whose rows are by file offset; it is copied. NULL:
  * there is none to be had, and the file is not missing any more. -DCPI_ELIMIT: it is larger than
@@ -497,6 +505,11 @@ void driver_rows_again(struct driver *d, const struct driver_file *file);
 /* The tables of these @nr files are old: their code has changed, or is gone. They make way, and the
  * next path that meets one of them is told of. */
 void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr);
+
+/* The rule at an offset of a file's table, as it is now. False: it has no table, or no rule there.
+ */
+bool driver_rows_rule(struct driver *d, const struct driver_file *file, uint64_t off,
+		      struct unwind_rule *rule);
 
 struct driver_callpath_stats {
 	/* Samples whose turn it was: handed to callpath() + held + lost. */

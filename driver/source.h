@@ -26,6 +26,8 @@ struct driver_callpath_ops {
 		   const struct unwind_table *table);
 	void (*again)(struct driver *d, const struct driver_file *file);
 	void (*forget)(struct driver *d, const struct driver_file *files, size_t nr);
+	bool (*rule)(struct driver *d, const struct driver_file *file, uint64_t off,
+		     struct unwind_rule *rule);
 	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
 };
 

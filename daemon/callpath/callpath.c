@@ -15,6 +15,7 @@ static const struct callpath_driver real_calls = {
 	.put = driver_rows_put,
 	.again = driver_rows_again,
 	.forget = driver_rows_forget,
+	.rule = driver_rows_rule,
 	.stats = driver_callpath_stats_get,
 };
 
@@ -34,6 +35,10 @@ const char *callpath_loss_name(enum callpath_loss loss)
 void callpath_driver_stats_get(const struct callpaths *t, struct driver_callpath_stats *out)
 {
 	t->calls->stats(t->config.driver, out);
+	out->by_end[DRIVER_CALLPATH_NO_ROWS] -= t->continued;
+	for (size_t i = 0; i < DRIVER_NR_CALLPATH_ENDS; i++)
+		out->by_end[i] += t->continued_to[i];
+	out->frames += t->frames_found;
 }
 
 void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out)
@@ -376,6 +381,9 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 		wait_unsettled(t, &k, frames);
 		return;
 	}
+	frames = callpath_continue(t, k.p, &k.c, frames);
+	k.c.state = NULL;
+	k.c.stack = NULL;
 	nr_open = settle(t, &k, frames);
 	if (nr_open)
 		wait_dynamic(t, &k, nr_open);
@@ -523,5 +531,6 @@ void callpath_close(struct callpaths *t)
 	callpath_tree_clear(&t->tree);
 	free(t->waits);
 	callpath_rows_release(&t->rows, &t->codes);
+	free(t->known);
 	free(t);
 }

@@ -4,6 +4,7 @@
 #define DCPI_DAEMON_CALLPATH_INTERNAL_H
 
 #include "callpath.h"
+#include "unwind.h"
 
 /* A frame that was placed: at @off of @image. */
 struct callpath_frame {
@@ -122,6 +123,27 @@ struct callpath_rows {
 	uint64_t wanted_ns;
 };
 
+/* A file whose table the driver has, by the image that was mapped of it. */
+struct callpath_known {
+	struct driver_rows_missing m;
+	struct base_id id, text; /* the image's; id.len 0: its process was not known yet */
+	uint32_t uid;		 /* the process's user */
+	uint64_t put_ns;
+};
+
+/* ---- rest.c ---------------------------------------------------------------------------------- */
+
+/* The driver has the table of @f. */
+void callpath_know(struct callpaths *t, const struct callpath_file *f);
+/* Now and then: which images those are whose process was not known. */
+void callpath_know_images(struct callpaths *t);
+/*
+ * The frames behind those of @c, a path that ended in code without a table, by the tables that are
+ * there now. They are added to @c, and all of them returned, valid up to the next call.
+ */
+const uint64_t *callpath_continue(struct callpaths *t, const struct process *p,
+				  struct driver_callpath *c, const uint64_t *frames);
+
 void callpath_rows_release(struct callpath_rows *r, struct callpath_codes *c);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -137,6 +159,10 @@ struct callpaths {
 	uint64_t unsettled_ns; /* first of known_ns of those that are unsettled; UINT64_MAX */
 	struct callpath_rows rows;
 	struct callpath_codes codes;
+	struct callpath_known *known;
+	size_t nr_known, cap_known;
+	/* Paths that continued, and how they end now; their frames. */
+	uint64_t continued, continued_to[DRIVER_NR_CALLPATH_ENDS], frames_found;
 	bool *waits; /* nodes of the tree that callpath_put has left, up to callpath_written; or
 			NULL */
 	uint64_t nr_unfit; /* samples whose paths it could not put */
@@ -144,6 +170,9 @@ struct callpaths {
 	/* The path that is being placed uses these. */
 	struct callpath_frame frames[DRIVER_NR_FRAMES];
 	struct callpath_open open[DRIVER_NR_FRAMES];
+	/* One that continues uses these. */
+	uint64_t addrs[DRIVER_NR_FRAMES];
+	struct unwind_frame found[DRIVER_NR_FRAMES];
 };
 
 bool callpath_is_timed(const struct callpaths *t, size_t event);

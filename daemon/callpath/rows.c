@@ -599,6 +599,12 @@ static void say(const struct callpath_file *f, int r)
 		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
 }
 
+static void was_put(struct callpaths *t, const struct callpath_file *f)
+{
+	t->rows.nr_put++;
+	callpath_know(t, f);
+}
+
 /* There is @table, or @r says why not. True: it is to be asked for again. */
 static bool settle(struct callpaths *t, struct callpath_file *f, int r,
 		   const struct unwind_table *table)
@@ -617,7 +623,7 @@ static bool settle(struct callpaths *t, struct callpath_file *f, int r,
 	else if (r < 0 || t->calls->put(t->config.driver, &f->m.file, table) < 0)
 		put_none(t, &f->m.file);
 	else
-		t->rows.nr_put++;
+		was_put(t, f);
 	say(f, r);
 	return false;
 }
@@ -759,6 +765,7 @@ bool callpath_serve(struct callpaths *t)
 	if (!t->config.reader)
 		return false;
 	refill(r);
+	callpath_know_images(t);
 	check_codes(t);
 	t->calls->missing(t->config.driver, on_missing, t);
 	more = !r->is_asked || take(t, 0);

@@ -404,6 +404,31 @@ void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 	}
 }
 
+/* Another routine stood there that samples may still be of, or may have. */
+static bool has_past(const struct dyn_lifetimes *t, uint64_t addr)
+{
+	struct dyn_past_walk w = { .addr = addr };
+
+	return t->nr_missed || dyn_past_next(t, &w);
+}
+
+bool dyn_is_first(const struct process *p, uint64_t addr)
+{
+	const struct dyn_registry *reg;
+
+	for (size_t i = 0; p->dyn && (reg = held(p->dyn, i)); i++) {
+		const struct dyn_routines *t = &reg->lifetimes.routines;
+		uint32_t n = reg->kind < DYN_UNNAMED
+				     ? dyn_routine_overlap(t, t->live, addr, addr + 1)
+				     : 0;
+
+		if (n)
+			return !(dyn_routine_get(t, n)->flags & (DYN_HOLE | DYN_REUSES)) &&
+			       !has_past(&reg->lifetimes, addr);
+	}
+	return false;
+}
+
 static size_t frames_of(const struct dyn_registry *reg, const struct dyn_routine *r,
 			struct wire_frame *frames, size_t max)
 {

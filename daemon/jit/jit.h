@@ -123,6 +123,9 @@ bool dyn_claims(const struct process *p, uint64_t addr);
  * what it inherited and what is there since. */
 void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx);
+/* A routine of @p's own lives at @addr, and no sample that is not settled can be of another one
+ * there. */
+bool dyn_is_first(const struct process *p, uint64_t addr);
 /* The frames of one of them, as its runtime told, at most @max: how many. */
 struct wire_frame;
 size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,

@@ -42,6 +42,9 @@ struct bpf_rows_file {
 /* So many tables that were replaced stand at once. */
 enum { BPF_ROWS_REPLACED = 64 };
 
+/* Numbers of files that were looked up lately. */
+enum { BPF_ROWS_FOUND = 64 };
+
 struct bpf_rows {
 	const struct bpf_rows_ops *ops;
 	void *ctx;
@@ -51,6 +54,7 @@ struct bpf_rows {
 	uint32_t *banks[CALLPATH_NR_BANKS]; /* NULL: not made yet */
 	struct bpf_rows_file files[CALLPATH_NR_FILES];
 	bool taken[CALLPATH_NR_CHUNKS];
+	uint32_t found[BPF_ROWS_FOUND];
 	uint32_t version; /* of the table that was written last; 0 is no table's */
 	uint32_t replaced[BPF_ROWS_REPLACED]; /* numbers */
 	uint32_t nr_replaced;
@@ -69,6 +73,9 @@ bool bpf_rows_ask(struct bpf_rows *r, const struct driver_file *file, uint64_t n
 void bpf_rows_again(struct bpf_rows *r, const struct driver_file *file);
 /* As driver_rows_forget. */
 void bpf_rows_forget(struct bpf_rows *r, const struct driver_file *files, size_t nr);
+/* As driver_rows_rule. */
+bool bpf_rows_rule(struct bpf_rows *r, const struct driver_file *file, uint64_t off,
+		   struct unwind_rule *rule);
 /* The word of this number, as the program reads it. */
 uint32_t *bpf_rows_word(const struct bpf_rows *r, uint32_t number);
 

@@ -343,6 +343,12 @@ static void forget_files(struct driver *d, const struct driver_file *files, size
 	bpf_rows_forget(&source_of(d)->rows, files, nr);
 }
 
+static bool rule(struct driver *d, const struct driver_file *file, uint64_t off,
+		 struct unwind_rule *out)
+{
+	return bpf_rows_rule(&source_of(d)->rows, file, off, out);
+}
+
 /* Losses are read first: they may grow between, but are received before. */
 static void add_cpu(struct driver_callpath_stats *out, const volatile struct callpath_counts *c)
 {
@@ -375,5 +381,6 @@ static const struct driver_callpath_ops callpath_ops = {
 	.put = put,
 	.again = again,
 	.forget = forget_files,
+	.rule = rule,
 	.stats = stats,
 };

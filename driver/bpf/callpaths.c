@@ -16,7 +16,11 @@ _Static_assert((int)CALLPATH_COMPLETE == (int)DRIVER_CALLPATH_COMPLETE &&
 
 static bool is_sound(const struct callpath_record *w, size_t len)
 {
-	if (len < sizeof(*w) || len != sizeof(*w) + w->nr * sizeof(uint64_t))
+	size_t rest =
+		len < sizeof(*w) || !w->stack_len ? 0 : sizeof(struct unwind_state) + w->stack_len;
+
+	if (len < sizeof(*w) || w->stack_len > CALLPATH_STACK_LEN || w->stack_len % 8 ||
+	    len != sizeof(*w) + w->nr * sizeof(uint64_t) + rest)
 		return false;
 	return w->nr > 0 && w->nr <= CALLPATH_NR_FRAMES && w->nr_kernel <= w->nr &&
 	       w->end < DRIVER_NR_CALLPATH_ENDS && w->event < DRIVER_NR_EVENTS &&
@@ -40,6 +44,8 @@ static int hand(void *ctx, const uint64_t *record)
 {
 	const struct telling *t = ctx;
 	const struct callpath_record *w = (const void *)record;
+	const uint64_t *frames = record + sizeof(*w) / sizeof(*record);
+	const struct unwind_state *state = (const void *)(frames + w->nr);
 	const struct driver_callpath c = {
 		.first_ns = w->time_ns,
 		.time_ns = w->time_ns,
@@ -55,14 +61,15 @@ static int hand(void *ctx, const uint64_t *record)
 		.end = w->end,
 		.nr_kernel = w->nr_kernel,
 		.nr = w->nr,
+		.state = w->stack_len ? state : NULL,
+		.stack = w->stack_len ? (const void *)(state + 1) : NULL,
+		.stack_len = w->stack_len,
 	};
 
 	t->q->handed++;
 	t->q->by_end[w->end]++;
 	t->q->frames += w->nr;
-	return t->sink->callpath
-		       ? t->sink->callpath(t->sink->ctx, &c, record + sizeof(*w) / sizeof(*record))
-		       : 0;
+	return t->sink->callpath ? t->sink->callpath(t->sink->ctx, &c, frames) : 0;
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */

@@ -322,3 +322,56 @@ void bpf_rows_forget(struct bpf_rows *r, const struct driver_file *files, size_t
 	else if (nr)
 		r->ops->changed(r->ctx);
 }
+
+/* ---- lookup ---------------------------------------------------------------------------------- */
+
+static bool has_table(const struct bpf_rows *r, uint32_t number, const struct driver_file *file)
+{
+	const struct bpf_rows_file *f = &r->files[number];
+
+	return f->known && !f->replaced && f->nr_chunks && !memcmp(&f->file, file, sizeof(*file));
+}
+
+/* How many of the @nr rows from word @first on begin at @low or before. */
+static uint32_t rows_below(const struct bpf_rows *r, uint32_t first, uint32_t nr, uint32_t low)
+{
+	uint32_t from = 0;
+
+	while (from < nr) {
+		uint32_t mid = from + (nr - from) / 2;
+
+		if ((*bpf_rows_word(r, first + mid) & 0xffff) <= low)
+			from = mid + 1;
+		else
+			nr = mid;
+	}
+	return from;
+}
+
+static uint32_t rule_number(const struct bpf_rows *r, const struct callpath_table *t, uint64_t off)
+{
+	uint64_t page = (off >> UNWIND_PAGE_BITS) - t->first_page;
+	uint32_t from, to, below;
+
+	if (page >= t->nr_pages)
+		return 0;
+	from = *bpf_rows_word(r, t->pages + (uint32_t)page);
+	to = *bpf_rows_word(r, t->pages + (uint32_t)page + 1);
+	below = from + rows_below(r, t->rows + from, to - from, off & 0xffff);
+	return below ? *bpf_rows_word(r, t->rows + below - 1) >> 16 : 0;
+}
+
+bool bpf_rows_rule(struct bpf_rows *r, const struct driver_file *file, uint64_t off,
+		   struct unwind_rule *rule)
+{
+	uint32_t *found = &r->found[base_hash64(file, sizeof(*file)) % BPF_ROWS_FOUND], number;
+
+	if (!has_table(r, *found, file))
+		*found = find(r, file);
+	if (!has_table(r, *found, file))
+		return false;
+	number = rule_number(r, &r->tables[*found], off);
+	memcpy(rule, bpf_rows_word(r, r->tables[*found].rules + number * CALLPATH_RULE_WORDS),
+	       sizeof(*rule));
+	return number != 0;
+}

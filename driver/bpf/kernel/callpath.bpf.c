@@ -60,6 +60,7 @@ struct callpath_run {
 	uint64_t mm, root, vdso, instance;
 	uint32_t seq, epoch;
 	uint32_t unmapped; /* the first address lies in no mapping */
+	uint32_t in_code;  /* the last frame is in code that its program wrote */
 	struct python_run python;
 };
 
@@ -80,6 +81,7 @@ struct callpath_cpu {
 	uint64_t node[CALLPATH_NODE];
 	struct callpath_record w;
 	uint64_t frames[CALLPATH_NR_FRAMES];
+	uint8_t stack[CALLPATH_STACK_LEN];
 };
 
 struct {
@@ -556,6 +558,7 @@ static long callpath_step(uint32_t i, const uint32_t *cpu)
 		r->unmapped = 1;
 	}
 	push(c, c->state.pc | (c->state.exact ? CALLPATH_EXACT : 0));
+	r->in_code = m->code;
 	end = climb(c, r, m, addr);
 	c->w.end = end < 0 ? CALLPATH_ASTRAY : (uint8_t)end;
 	return end >= 0;
@@ -729,16 +732,53 @@ static __always_inline void begin_path(struct callpath_record *w, const struct c
 		   (k->what & COUNT_WHAT_UNREAD ? CALLPATH_UNREAD : 0);
 	w->end = CALLPATH_COMPLETE;
 	w->nr_kernel = w->nr = 0;
+	w->stack_len = 0;
+}
+
+/*
+ * Code that a program has just written has no table yet, but will have one soon: the stack of its
+ * callers is kept, and the path continues when that is there. Where the ring is half full, other
+ * paths need it more.
+ */
+static __always_inline void keep_stack(struct callpath_cpu *c)
+{
+	uint64_t from = c->state.reg[UNWIND_SP];
+
+	if (c->w.end != CALLPATH_NO_ROWS || !c->run.in_code ||
+	    !(c->state.known & 1u << UNWIND_SP) ||
+	    bpf_ringbuf_query(&callpaths, BPF_RB_AVAIL_DATA) > CALLPATH_RING_LEN / 2)
+		return;
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < CALLPATH_STACK_LEN; i += CALLPATH_STACK_PART) {
+		if (bpf_probe_read_user(c->stack + i, CALLPATH_STACK_PART, (void *)(from + i)))
+			return;
+		c->w.stack_len = i + CALLPATH_STACK_PART;
+	}
+}
+
+static __always_inline void write_stack(struct callpath_cpu *c, struct bpf_dynptr *record,
+					uint32_t at)
+{
+	uint32_t len = c->w.stack_len;
+
+	if (len > sizeof(c->stack))
+		len = sizeof(c->stack);
+	if (!len)
+		return;
+	bpf_dynptr_write(record, at, &c->state, sizeof(c->state), 0);
+	bpf_dynptr_write(record, at + sizeof(c->state), c->stack, len, 0);
 }
 
 static __always_inline void send_path(struct callpath_cpu *c)
 {
-	uint32_t len = c->w.nr * sizeof(c->frames[0]);
+	uint32_t len = c->w.nr * sizeof(c->frames[0]), all;
 	struct bpf_dynptr record;
 
 	if (len > sizeof(c->frames))
 		len = sizeof(c->frames);
-	if (bpf_ringbuf_reserve_dynptr(&callpaths, sizeof(c->w) + len, 0, &record) < 0) {
+	keep_stack(c);
+	all = sizeof(c->w) + len + (c->w.stack_len ? sizeof(c->state) + c->w.stack_len : 0);
+	if (bpf_ringbuf_reserve_dynptr(&callpaths, all, 0, &record) < 0) {
 		__sync_fetch_and_add(&c->counts.lost_ring, 1);
 		bpf_ringbuf_discard_dynptr(&record, BPF_RB_NO_WAKEUP);
 		return;
@@ -746,6 +786,7 @@ static __always_inline void send_path(struct callpath_cpu *c)
 	bpf_dynptr_write(&record, 0, &c->w, sizeof(c->w), 0);
 	if (len)
 		bpf_dynptr_write(&record, sizeof(c->w), c->frames, len, 0);
+	write_stack(c, &record, sizeof(c->w) + len);
 	bpf_ringbuf_submit_dynptr(&record, bpf_ringbuf_query(&callpaths, BPF_RB_AVAIL_DATA) <
 							   CALLPATH_RING_LEN / 2
 						   ? BPF_RB_NO_WAKEUP
@@ -830,6 +871,7 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 	bool kernel = COUNT_WHAT_MODE(k->what) != SAMPLE_USER;
 
 	begin_path(&c->w, k);
+	c->run.in_code = 0;
 	if (kernel) {
 		if (!looks)
 			kernel_path(ctx, c, k->addr);

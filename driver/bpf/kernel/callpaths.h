@@ -10,9 +10,12 @@
 
 #include "python.h"
 #include "rule.h"
+#include "state.h"
 
 enum {
 	CALLPATH_NR_FRAMES = 1024,
+	CALLPATH_STACK_PART = 512, /* bytes that are copied at once */
+	CALLPATH_STACK_LEN = 8 * CALLPATH_STACK_PART,
 	CALLPATH_RING_LEN = 1 << 20,
 	CALLPATH_MISSING_LEN = 64 << 10,
 	CALLPATH_NR_FILES = 4096, /* that are known, with a table or without */
@@ -70,14 +73,15 @@ struct callpath_table {
 
 _Static_assert(sizeof(struct callpath_table) == 64, "callpath_table");
 
-/* A record in the ring, before its frames. */
+/* A record in the ring, before its frames. Behind them, where stack_len is above 0: struct
+ * unwind_state at the last frame, and so many bytes from its stack pointer on. */
 struct callpath_record {
 	uint64_t time_ns, instance;
 	uint32_t tgid, tid, generation;
 	uint8_t event, mode, end;
 	uint8_t flags; /* CALLPATH_READ, CALLPATH_UNREAD: of its generation */
 	uint16_t nr_kernel, nr;
-	uint32_t unused;
+	uint32_t stack_len;
 };
 
 _Static_assert(sizeof(struct callpath_record) == 40, "callpath_record");

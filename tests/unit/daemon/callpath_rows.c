@@ -66,8 +66,25 @@ static void answer_stats(const struct driver *d, struct driver_callpath_stats *o
 	*out = (struct driver_callpath_stats){ 0 };
 }
 
-static const struct callpath_driver calls = { answer_missing, answer_put, answer_again,
-					      answer_forget, answer_stats };
+/* The table of file 7: its first 16 bytes push a word, what is behind is the outermost frame. */
+static bool answer_rule(struct driver *d, const struct driver_file *file, uint64_t off,
+			struct unwind_rule *rule)
+{
+	(void)d;
+	if (file->ino != 7 || off < 0x1000)
+		return false;
+	*rule = off < 0x1010
+			? (struct unwind_rule){ .how = UNWIND_CFA, .base = UNWIND_SP, .off = 16 }
+			: (struct unwind_rule){ .how = UNWIND_END };
+	return true;
+}
+
+static const struct callpath_driver calls = { .missing = answer_missing,
+					      .put = answer_put,
+					      .again = answer_again,
+					      .forget = answer_forget,
+					      .rule = answer_rule,
+					      .stats = answer_stats };
 
 static int setup(void **state)
 {
@@ -275,6 +292,78 @@ static void without_a_table(void **state)
 	assert_false(callpath_serve(paths));
 	assert_int_equal(driver.nr_none, 2);
 	assert_int_equal(waiting(), 0);
+}
+
+/* ---- paths that continue --------------------------------------------------------------------- */
+
+/* A path that ended at MAIN + 8, with @len bytes of the stack, which leads to @caller. */
+static void take_path(uint64_t caller, uint32_t len)
+{
+	const uint64_t frame = (MAIN + 8) | DRIVER_FRAME_EXACT, stack[4] = { 0, caller };
+	const struct unwind_state state = {
+		.pc = MAIN + 8, .reg[UNWIND_SP] = 0x7000, .known = 1 << UNWIND_SP, .exact = 1
+	};
+	struct driver_callpath c = { .pid = PID,
+				     .count = 1,
+				     .nr = 1,
+				     .end = DRIVER_CALLPATH_NO_ROWS,
+				     .state = &state,
+				     .stack = stack,
+				     .stack_len = len };
+
+	c.first_ns = c.time_ns = ++core.time_ns;
+	callpath_take(paths, &c, &frame);
+}
+
+static struct driver_callpath_stats ends(void)
+{
+	struct driver_callpath_stats s;
+
+	callpath_driver_stats_get(paths, &s);
+	return s;
+}
+
+static void a_path_continues_by_a_table_that_came_later(void **state)
+{
+	(void)state;
+	stand_ins.rows = finds;
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 0);
+	lacks(7);
+	callpath_serve(paths);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 1);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 1);
+	/* The caller stands behind what was copied. */
+	take_path(MAIN + 0x20, 8);
+	assert_int_equal(ends().frames, 1);
+	/* It is in no code, or in code of which nothing is known. */
+	take_path(0, 32);
+	assert_int_equal(ends().frames, 1);
+	take_path(0x700000, 32);
+	assert_int_equal(ends().frames, 2);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 1);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_CUT], 0);
+}
+
+/* The table was made before an event told of the mapping. */
+static void an_image_becomes_known_later(void **state)
+{
+	(void)state;
+	stand_ins.rows = finds;
+	lacks(7);
+	callpath_serve(paths);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 0);
+	callpath_serve(paths);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 1);
+	/* Another image at these addresses has another table. */
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/b", 2);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 1);
 }
 
 /* The daemon goes on while a table is made. */
@@ -811,6 +900,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(by_its_mapping),
+		TEST(a_path_continues_by_a_table_that_came_later),
+		TEST(an_image_becomes_known_later),
 		TEST(nothing_is_missing),
 		TEST(vdso),
 		TEST(by_the_path_of_an_event),

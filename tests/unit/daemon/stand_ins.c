@@ -217,6 +217,13 @@ bool dyn_reuses(const struct process *p)
 	return !stand_ins.code_virgin;
 }
 
+bool dyn_is_first(const struct process *p, uint64_t addr)
+{
+	(void)p;
+	(void)addr;
+	return stand_ins.code_virgin;
+}
+
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {

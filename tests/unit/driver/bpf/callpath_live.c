@@ -22,6 +22,8 @@ struct watched {
 	uint64_t by_end[DRIVER_NR_CALLPATH_ENDS], by_event[2];
 	enum chain_how how;
 	bool traces;
+	bool new_code;	 /* chain_code gets no table */
+	uint64_t stacks; /* paths that ended in it */
 };
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -105,7 +107,8 @@ static struct unwind_table *table_of(const struct driver_rows_missing *m)
 static int on_missing(void *ctx, const struct driver_rows_missing *m)
 {
 	struct watched *v = ctx;
-	struct unwind_table *table = table_of(m);
+	struct unwind_table *table =
+		v->new_code && m->kind == DRIVER_ROWS_CODE ? NULL : table_of(m);
 
 	assert_true(m->addr >= m->start && m->addr < m->end);
 	assert_int_equal(driver_rows_put(d, &m->file, table), 0);
@@ -202,6 +205,24 @@ static void show(const struct driver_callpath *c, const uint64_t *frames)
 		printf("  is %#llx\n", (unsigned long long)chain_truth->called_from[i]);
 }
 
+/* The outermost caller noted is code without a table, 40 bytes below its return to chain_run. */
+static int see_stack(struct watched *v, const struct driver_callpath *c, const uint64_t *frames)
+{
+	if (c->mode != DRIVER_USER || c->nr != CHAIN_LEN + 1 ||
+	    !has_chain(frames, c->nr + 1u, 0, 0, CHAIN_LEN))
+		return 0;
+	assert_int_equal(c->end, DRIVER_CALLPATH_NO_ROWS);
+	/* Where the ring was half full there is none. */
+	if (!c->state)
+		return 0;
+	assert_int_equal(c->state->pc, frames[CHAIN_LEN]);
+	assert_in_range(c->state->pc, (uint64_t)chain_code, (uint64_t)chain_code + CHAIN_CODE_LEN);
+	assert_true(c->stack_len >= 48);
+	assert_in_range(c->stack[5], (uint64_t)chain_run, (uint64_t)chain_run + 256);
+	v->stacks++;
+	return 0;
+}
+
 static int on_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
 {
 	struct watched *v = ctx;
@@ -215,6 +236,8 @@ static int on_callpath(void *ctx, const struct driver_callpath *c, const uint64_
 		assert_true(frames[0] & DRIVER_FRAME_EXACT);
 	if (c->pid != v->s.pid)
 		return 0;
+	if (v->new_code)
+		return see_stack(v, c, frames);
 	v->seen |= is_of_work(v, c, frames) && is_good(v, c, frames);
 	if (!v->since_ns || c->time_ns < v->since_ns)
 		return 0;
@@ -403,6 +426,30 @@ static void code_in_memory_is_gone_through(void **state)
 	munmap(chain_code, 4096);
 }
 
+static void stack_of_new_code_is_kept(void **state)
+{
+	const struct driver_config config = config_of(false);
+	struct watched v = { .how = CHAIN_CODE, .new_code = true };
+
+	(void)state;
+	if (chain_code_write() < 0)
+		skip();
+	chain_truth = mmap(NULL, sizeof(*chain_truth), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(chain_truth != MAP_FAILED);
+	start(&config);
+	v.s.pid = child = start_chain(CHAIN_CODE);
+	for (int i = 0; i < 600 && v.stacks < 20; i++) {
+		usleep(50000);
+		look(&v, true);
+	}
+	driver_stop(d);
+	look(&v, true);
+	assert_true(v.stacks >= 20);
+	munmap(chain_truth, sizeof(*chain_truth));
+	munmap(chain_code, 4096);
+}
+
 static bool has_no_tick(void)
 {
 	const struct driver_config config = { .source = "bpf", .slots = tick_event, .nr_slots = 1 };
@@ -466,6 +513,7 @@ int main(int argc, char **argv)
 		CALLPATH_TEST(deep_recursion_is_complete),
 		CALLPATH_TEST(handler_returns_to_what_it_interrupted),
 		CALLPATH_TEST(code_in_memory_is_gone_through),
+		CALLPATH_TEST(stack_of_new_code_is_kept),
 		CALLPATH_TEST(tick_has_callers),
 		CALLPATH_TEST(tick_has_callers_of_the_kernel),
 		CALLPATH_TEST(traces_and_callers),

@@ -105,6 +105,52 @@ static void all_of_a_record_is_told(void **state)
 	bpf_queue_release(&q.queue);
 }
 
+/* A record with @len bytes of its stack. */
+struct stacked {
+	struct callpath_record w;
+	uint64_t frames[2];
+	struct unwind_state state;
+	uint64_t stack[CALLPATH_STACK_LEN / 8 + 1];
+};
+
+static size_t stacked_of(struct stacked *r, size_t len)
+{
+	*r = (struct stacked){ .w = { .time_ns = 4, .nr = 2, .end = CALLPATH_NO_ROWS } };
+	r->frames[0] = 4000;
+	r->frames[1] = 4001;
+	r->state.pc = 77;
+	r->stack[CALLPATH_STACK_LEN / 8 - 1] = 88;
+	r->w.stack_len = (uint32_t)len;
+	return offsetof(struct stacked, stack) + len;
+}
+
+static int take_stack(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
+{
+	*(uint32_t *)ctx = c->stack_len;
+	assert_int_equal(frames[1], 4001);
+	assert_int_equal(c->state->pc, 77);
+	assert_int_equal(c->stack[CALLPATH_STACK_LEN / 8 - 1], 88);
+	return 0;
+}
+
+static void a_stack_comes_behind_the_frames(void **state)
+{
+	struct bpf_callpaths q = { 0 };
+	uint32_t len = 0;
+	const struct driver_sink sink = { .callpath = take_stack, .ctx = &len };
+	static struct stacked r;
+
+	(void)state;
+	bpf_callpaths_add(&q, &r, stacked_of(&r, CALLPATH_STACK_LEN));
+	assert_int_equal(bpf_callpaths_hand(&q, 5, &sink), 0);
+	assert_int_equal(len, CALLPATH_STACK_LEN);
+	bpf_callpaths_add(&q, &r, stacked_of(&r, CALLPATH_STACK_LEN + 8));
+	bpf_callpaths_add(&q, &r, stacked_of(&r, 4));
+	bpf_callpaths_add(&q, &r, stacked_of(&r, 8) - 8);
+	assert_int_equal(q.lost_read, 3);
+	bpf_queue_release(&q.queue);
+}
+
 static void what_makes_no_sense_is_lost(void **state)
 {
 	struct bpf_callpaths q = { 0 };
@@ -261,6 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_come_in_order_of_time),
 		cmocka_unit_test(all_of_a_record_is_told),
+		cmocka_unit_test(a_stack_comes_behind_the_frames),
 		cmocka_unit_test(what_makes_no_sense_is_lost),
 		cmocka_unit_test(a_function_comes_before_the_paths_of_its_time),
 		cmocka_unit_test(a_function_that_makes_no_sense_is_not_told),

@@ -176,6 +176,14 @@ static bool is_known(uint64_t ino)
 	return led_of(&file)->known;
 }
 
+static int32_t rule_of(uint64_t ino, uint64_t off)
+{
+	struct driver_file file = file_of(ino);
+	struct unwind_rule rule = { .off = 0 };
+
+	return bpf_rows_rule(&k->rows, &file, off, &rule) ? rule.off : 0;
+}
+
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void table_is_as_it_was_put(void **state)
@@ -193,6 +201,27 @@ static void table_is_as_it_was_put(void **state)
 	assert_int_equal(k->banks, 1);
 	assert_int_equal(k->waits, 0);
 	assert_true(k->rows.bytes >= unwind_size(a) + unwind_size(b));
+	unwind_free(a);
+	unwind_free(b);
+}
+
+static void rules_are_found_by_their_file(void **state)
+{
+	struct unwind_table *a = table_of(5000, 37, 300), *b = table_of(20000, 5, 7);
+	struct driver_file file = file_of(11);
+
+	(void)state;
+	put(10, a, 1);
+	put(11, b, 1);
+	for (uint64_t off = 0x10000; off < 0x45000; off += 11) {
+		assert_int_equal(rule_of(10, off), unwind_find(a, off)->off);
+		assert_int_equal(rule_of(11, off), unwind_find(b, off)->off);
+	}
+	assert_int_equal(rule_of(12, 0x12340), 0);
+	put(10, b, 2);
+	assert_int_equal(rule_of(10, 0x12345), unwind_find(b, 0x12345)->off);
+	bpf_rows_forget(&k->rows, &file, 1);
+	assert_int_equal(rule_of(11, 0x12345), 0);
 	unwind_free(a);
 	unwind_free(b);
 }
@@ -441,6 +470,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(table_is_as_it_was_put, begin, end),
+		cmocka_unit_test_setup_teardown(rules_are_found_by_their_file, begin, end),
 		cmocka_unit_test_setup_teardown(file_is_asked_for_once, begin, end),
 		cmocka_unit_test_setup_teardown(file_is_asked_for_again, begin, end),
 		cmocka_unit_test_setup_teardown(files_are_forgotten, begin, end),
