@@ -10,7 +10,7 @@ DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb graphviz 
 	nix-bin python3 tmux"
 DCPI_BROWSER_PACKAGES="chromium firefox-esr"
 DCPI_FLEET_PACKAGES="clickhouse-server clickhouse-client zookeeper curl python3"
-DCPI_JUDGE_PACKAGES="golang-go python3-jsonschema openssl" # and npm
+DCPI_JUDGE_PACKAGES="golang-go python3-jsonschema python3-protobuf openssl" # and npm
 DCPI_PACKAGING_PACKAGES="debhelper dpkg-dev lintian openjdk-17-jdk-headless"
 DCPI_LINT_PACKAGES="clang-format clang-tidy shellcheck python3"
 DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libelf-dev:arm64 libdw-dev:arm64

@@ -39,7 +39,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpi2ps",
-	.summary = "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print",
+	.summary = "draw printed flow graphs",
 	.operands = "[GRAPH]",
 	.opts = options,
 	.examples =

@@ -35,7 +35,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpicalc",
-	.summary = "estimate how often the blocks of procedures ran, and what they cost",
+	.summary = "estimate how often blocks of code ran, and what they cost",
 	.operands = "PROCEDURE|ADDRESS [IMAGE]  |  -procedures PROCEDURE … -- IMAGE",
 	.opts = options,
 	.examples =

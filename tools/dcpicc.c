@@ -35,7 +35,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpicc",
-	.summary = "compile C so that dcpisource can tell the token of each instruction",
+	.summary = "compile C so that dcpisource knows each instruction's token",
 	.operands = "ARGUMENT …",
 	.opts = options,
 	.examples =

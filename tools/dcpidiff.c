@@ -310,25 +310,6 @@ static struct json_object *json_share(double share)
 	return json_object_new_double_s(share, text);
 }
 
-/* null: the set has no such row, or several images in it. */
-static struct json_object *json_build_ids(const struct analysis_diff_row *row)
-{
-	struct json_object *o = json_object_new_object();
-	char text[BASE_ID_TEXT_LEN];
-
-	for (int i = 0; i < 2; i++) {
-		const struct analysis_row *own = row->row[i];
-		const struct base_id *id = own && own->nr_images == 1
-						   ? profdb_profile_image(own->image->profile)
-						   : NULL;
-
-		json_object_object_add(
-			o, i ? "b" : "a",
-			id && id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
-	}
-	return o;
-}
-
 static struct json_object *json_row(const struct analysis_diff_row *row)
 {
 	const struct analysis_row *any = row->row[0] ? row->row[0] : row->row[1];
@@ -339,7 +320,7 @@ static struct json_object *json_row(const struct analysis_diff_row *row)
 	json_object_object_add(o, "label",
 			       report_json_text(demangle_shown(analysis_diff_label(row))));
 	json_object_object_add(o, "image", report_json_text(analysis_diff_image(row)));
-	json_object_object_add(o, "build_id", json_build_ids(row));
+	report_json_build_ids(o, row->row);
 	json_object_object_add(o, "kind",
 			       json_object_new_string(profdb_kind_name(any->image->kind)));
 	json_object_object_add(o, "samples", sets_json_counts(row->count));

@@ -28,7 +28,7 @@ static const struct base_opt options[] = {
 	{ "flat", BASE_OPT_FLAG, &flat, NULL,
 	  "Leave out who called the sampled code, also where call paths tell.", 0, 0 },
 	{ "untagged", BASE_OPT_FLAG, &untagged, NULL,
-	  "pprof and otlp: leave out whose the samples are, which makes the file smaller.", 0, 0 },
+	  "Leave out whose the samples are, which makes the file smaller.", 0, 0 },
 	{ "o", BASE_OPT_STRING, &output, "FILE",
 	  "Write this file (default: standard output); compressed where its name ends with '.gz'.",
 	  0, 0 },
@@ -69,9 +69,9 @@ static const struct format formats[] = {
 	{ "pprof", export_pprof, true, false, true },
 	{ "folded", export_folded, false, true, false },
 	{ "speedscope", export_speedscope, false, false, false },
-	{ "firefox", export_firefox, false, false, false },
+	{ "firefox", export_firefox, false, false, true },
 	{ "callgrind", export_callgrind, false, false, false },
-	{ "perf", export_perf, false, true, false },
+	{ "perf", export_perf, false, true, true },
 	{ "otlp", export_otlp, false, false, true },
 };
 

@@ -51,7 +51,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpifdo",
-	.summary = "write what traces saw of a program's branches for compilers and linkers",
+	.summary = "write a program's traced branches for compilers and linkers",
 	.operands = "[IMAGE [PROCEDURE …]]",
 	.opts = options,
 	.examples =

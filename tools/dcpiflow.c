@@ -21,7 +21,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpiflow",
-	.summary = "print the blocks of a procedure, the ways between them, and their samples",
+	.summary = "print a procedure's flow graph with its samples",
 	.operands = "PROCEDURE|ADDRESS [IMAGE]",
 	.opts = options,
 	.examples =

@@ -16,7 +16,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpilist",
-	.summary = "list one procedure's instructions and source lines with their samples",
+	.summary = "list a procedure's instructions and lines with their samples",
 	.operands = "PROCEDURE|ADDRESS [IMAGE]",
 	.opts = options,
 	.examples =

@@ -384,6 +384,7 @@ static struct json_object *json_row(const struct report *x, size_t i)
 			       report_json_text(demangle_shown(analysis_diff_label(d))));
 	json_object_object_add(o, "renamed", report_json_text(v->renamed));
 	json_object_object_add(o, "image", report_json_text(analysis_diff_image(d)));
+	report_json_build_ids(o, d->row);
 	json_object_object_add(o, "samples", sets_json_counts(d->count));
 	json_object_object_add(o, "verdict", json_object_new_string(words[verdict_of(x, i)]));
 	json_object_object_add(o, "change", json_finite(row->ratio - 1, tested));

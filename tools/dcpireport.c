@@ -41,7 +41,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpireport",
-	.summary = "make a page for browsers of where the time went, down to instructions",
+	.summary = "make a page for browsers of where the time went",
 	.operands = "-o FILE",
 	.opts = options,
 	.examples =

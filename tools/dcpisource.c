@@ -29,7 +29,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpisource",
-	.summary = "put source lines into the flow graphs that dcpicalc and dcpiflow print",
+	.summary = "put source lines into printed flow graphs",
 	.operands = "[GRAPH]",
 	.opts = options,
 	.examples =

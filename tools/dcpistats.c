@@ -445,6 +445,8 @@ static struct json_object *json_sum(const struct report *x, const double *count)
 static struct json_object *json_row(const struct report *x, const struct stats_row *row)
 {
 	struct json_object *o = json_object_new_object(), *images = json_object_new_array();
+	struct json_object *ids = json_object_new_array();
+	char id[BASE_ID_TEXT_LEN];
 
 	for (size_t i = 0; i < row->nr_images; i++)
 		json_object_array_add(images, report_json_text(row->images[i]));
@@ -453,6 +455,9 @@ static struct json_object *json_row(const struct report *x, const struct stats_r
 	else
 		report_json_procedure(o, row->name);
 	json_object_object_add(o, "images", images);
+	for (size_t i = 0; i < row->nr_ids; i++)
+		json_object_array_add(ids, json_object_new_string(base_id_text(row->ids[i], id)));
+	json_object_object_add(o, "build_ids", ids);
 	json_spread(o, x, row->count);
 	return o;
 }

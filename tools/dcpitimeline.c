@@ -227,7 +227,9 @@ static int add_row(struct timeline *t, const char *name, const char *image)
 	if (r < 0)
 		return r;
 	row = &t->rows[t->nr];
-	*row = (struct timeline_row){ strdup(name), image ? strdup(image) : NULL, t->nr };
+	*row = (struct timeline_row){ .name = strdup(name),
+				      .image = image ? strdup(image) : NULL,
+				      .number = t->nr };
 	t->nr++;
 	return row->name && (row->image || !image) ? 0 : -ENOMEM;
 }
@@ -249,7 +251,14 @@ static int find_row(struct rows_of *x, const struct base_buf *key, const char *n
 	return r;
 }
 
-static int find_named(struct rows_of *x, const char *name, const char *image, size_t *out)
+static void note_image(struct timeline_row *row, const struct analysis_image *ai)
+{
+	row->several |= row->ai && row->ai != ai;
+	row->ai = ai;
+}
+
+static int find_named(struct rows_of *x, const struct analysis_image *ai, const char *name,
+		      const char *image, size_t *out)
 {
 	struct base_buf key = { 0 };
 	int r = base_buf_append(&key, name, strlen(name) + 1);
@@ -258,6 +267,8 @@ static int find_named(struct rows_of *x, const char *name, const char *image, si
 		r = base_buf_append(&key, image, strlen(image));
 	if (r >= 0)
 		r = find_row(x, &key, name, image, out);
+	if (r >= 0)
+		note_image(&x->t->rows[*out], ai);
 	base_buf_release(&key);
 	return r;
 }
@@ -289,7 +300,7 @@ static int row_of_procedure(struct rows_of *x, struct analysis_image *ai, uint64
 
 	if (x->img && image_vaddr(x->img, off, &vaddr) >= 0)
 		symbol = image_symbol_at(x->img, vaddr);
-	return find_named(x, demangle_shown(symbol ? symbol->name : analysis_row_label(&none)),
+	return find_named(x, ai, demangle_shown(symbol ? symbol->name : analysis_row_label(&none)),
 			  ai->kind == PROFDB_NAMED ? "" : image_name(ai), row);
 }
 
@@ -336,7 +347,7 @@ static int row_of(void *ctx, uint32_t workload, uint32_t image, uint64_t off, si
 	open_image(x, image);
 	if (strcmp(x->t->by, "procedure") == 0)
 		return row_of_procedure(x, ai, off, row);
-	return find_named(x, image_name(ai), NULL, row);
+	return find_named(x, ai, image_name(ai), NULL, row);
 }
 
 static int most_first(const void *a, const void *b, void *ctx)
@@ -547,14 +558,17 @@ static struct json_object *json_counts(const struct timeline *t, const uint64_t 
 	return list;
 }
 
-static struct json_object *json_row(const struct timeline *t, const char *name, const char *image,
+/* @at NULL: the row of all others. */
+static struct json_object *json_row(const struct timeline *t, const struct timeline_row *at,
 				    uint64_t sum, const uint64_t *count)
 {
 	struct json_object *o = json_object_new_object();
 
-	json_object_object_add(o, "name", report_json_text(name));
-	if (image)
-		json_object_object_add(o, "image", report_json_text(image));
+	json_object_object_add(o, "name", report_json_text(at ? at->name : "others"));
+	if (at && at->image)
+		json_object_object_add(o, "image", report_json_text(at->image));
+	if (at && at->ai)
+		report_json_build_id(o, at->several ? NULL : at->ai);
 	json_object_object_add(o, "samples", json_object_new_uint64(sum));
 	json_object_object_add(o, "slices", json_counts(t, count));
 	return o;
@@ -603,8 +617,7 @@ static int print_json(const struct timeline *t, struct base_err *err)
 	for (size_t i = 0; i < t->nr_shown; i++) {
 		const struct slices_row *row = &t->slices.rows[t->rows[i].number];
 
-		json_object_array_add(
-			rows, json_row(t, t->rows[i].name, t->rows[i].image, row->sum, row->count));
+		json_object_array_add(rows, json_row(t, &t->rows[i], row->sum, row->count));
 	}
 	json_object_object_add(root, "by", json_object_new_string(t->by));
 	json_object_object_add(root, "event",
@@ -617,7 +630,7 @@ static int print_json(const struct timeline *t, struct base_err *err)
 	json_object_object_add(root, "slice_seconds", json_object_new_int64(t->slices.span));
 	json_object_object_add(root, "slices", json_slices(t));
 	json_object_object_add(root, "rows", rows);
-	json_object_object_add(root, "others", json_row(t, "others", NULL, sum, others));
+	json_object_object_add(root, "others", json_row(t, NULL, sum, others));
 	json_object_object_add(root, "total", json_object_new_uint64(t->slices.sum));
 	free(others);
 	r = report_json_print(root, t->a, stdout);

@@ -212,6 +212,8 @@ static struct json_object *json_row(const struct live_row *row, const struct liv
 	json_object_object_add(o, "name", report_json_text(row->group ? row->group : row->name));
 	if (q->by == LIVE_PROCEDURES)
 		json_object_object_add(o, "image", report_json_text(row->image));
+	if (q->by != LIVE_WORKLOADS)
+		report_json_build_id(o, row->ai);
 	json_object_object_add(o, "samples", json_object_new_uint64(row->count));
 	return o;
 }

@@ -49,7 +49,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpivarg",
-	.summary = "tell procedures' arguments and callers, constant blocks, and slow loads",
+	.summary = "tell arguments, callers, constant blocks and slow loads",
 	.operands = "[PROCEDURE] IMAGE",
 	.opts = options,
 	.examples =

@@ -13,7 +13,7 @@ static bool want_json;
 
 static const struct base_cmd cmd = {
 	.name = "dcpiversion",
-	.summary = "print the release and revision, and what a report of a defect needs besides",
+	.summary = "print the release, and what a report of a defect needs",
 	.operands = "",
 	.opts = (const struct base_opt[]){ { "json", BASE_OPT_FLAG, &want_json, NULL,
 					     "Print JSON with the same rows (dcpijson(5)).", 0, 0 },

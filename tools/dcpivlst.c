@@ -16,7 +16,7 @@ static const struct base_opt options[] = {
 
 static const struct base_cmd cmd = {
 	.name = "dcpivlst",
-	.summary = "list procedures with the values that passed at their instructions",
+	.summary = "list procedures with the values at their instructions",
 	.operands = "PROCEDURE|ADDRESS [IMAGE] | -allprocs IMAGE …",
 	.opts = options,
 	.examples =

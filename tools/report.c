@@ -12,6 +12,7 @@
 #include "fleet.h"
 #include "progress.h"
 #include "report.h"
+#include "rows.h"
 #include "terminal.h"
 #include "window.h"
 #include "workloads.h"
@@ -315,14 +316,28 @@ void report_json_procedure(struct json_object *o, const char *linkage)
 		json_object_object_add(o, "linkage", report_json_text(linkage));
 }
 
-void report_json_build_id(struct json_object *o, const struct analysis_image *ai)
+static void json_build_id(struct json_object *o, const char *key, const struct analysis_image *ai)
 {
 	const struct base_id *id = ai ? profdb_profile_image(ai->profile) : NULL;
 	char text[BASE_ID_TEXT_LEN];
 
-	json_object_object_add(o, "build_id",
-			       id && id->len ? json_object_new_string(base_id_text(id, text))
-					     : NULL);
+	json_object_object_add(
+		o, key, id && id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+}
+
+void report_json_build_id(struct json_object *o, const struct analysis_image *ai)
+{
+	json_build_id(o, "build_id", ai);
+}
+
+void report_json_build_ids(struct json_object *o, struct analysis_row *const row[2])
+{
+	struct json_object *ids = json_object_new_object();
+
+	for (int i = 0; i < 2; i++)
+		json_build_id(ids, i ? "b" : "a",
+			      row[i] && row[i]->nr_images == 1 ? row[i]->image : NULL);
+	json_object_object_add(o, "build_id", ids);
 }
 
 void report_json_image(struct json_object *o, const struct analysis_image *ai)

@@ -26,6 +26,7 @@ int report_main(const struct base_cmd *cmd, struct select *sel,
 /* Gather what @s selects. 0 or negative with @err. From here on SIGXFSZ is ignored, and what is
  * printed may go through a pager (terminal_begin). */
 int report_open(const struct select *s, struct analysis **out, struct base_err *err);
+struct analysis_row;
 struct workloads;
 /* The same, and the workloads of all that is chosen into @w (NULL: not wanted), which is released
  * also on failure. */
@@ -66,6 +67,9 @@ struct json_object *report_json_text(const char *text);
 void report_json_procedure(struct json_object *o, const char *linkage);
 /* Into @o the "build_id" of its image, or, of NULL and of an image without one, null. */
 void report_json_build_id(struct json_object *o, const struct analysis_image *ai);
+/* Into @o "build_id" with "a" and "b", those of a row in two sets; null: the set has no such row,
+ * or several images in it. */
+void report_json_build_ids(struct json_object *o, struct analysis_row *const row[2]);
 /* The image's name as "image", and that. */
 void report_json_image(struct json_object *o, const struct analysis_image *ai);
 struct json_object *report_json_hex(uint64_t value);

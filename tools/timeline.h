@@ -7,8 +7,10 @@
 #include "slices.h"
 
 struct timeline_row {
-	char *name, *image; /* as shown; @image NULL: the row is no procedure */
-	size_t number;	    /* in slices.rows */
+	char *name, *image;		 /* as shown; @image NULL: the row is no procedure */
+	size_t number;			 /* in slices.rows */
+	const struct analysis_image *ai; /* its first image; NULL: the row is a workload */
+	bool several;			 /* it has other images too */
 };
 
 struct timeline {

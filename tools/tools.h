@@ -18,21 +18,21 @@
 	X(dcpiprof, "list procedures or images by their samples")                                  \
 	X(dcpiwhatcg, "tell where the time of whole images has gone")                              \
 	X(dcpitopcounts, "list the instructions with most samples")                                \
-	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
+	X(dcpilist, "list a procedure's instructions and lines with their samples")                \
 	X(dcpitop, "show where the time goes now, on the whole screen")                            \
-	X(dcpireport, "make a page for browsers of where the time went, down to instructions")     \
+	X(dcpireport, "make a page for browsers of where the time went")                           \
 	G("What called it?")                                                                       \
 	X(dcpicallers, "list what called procedures, and what they called, by samples")            \
 	X(dcpicalltree, "show the calls that led to samples as a tree")                            \
 	G("Why is it slow there?")                                                                 \
-	X(dcpicalc, "estimate how often the blocks of procedures ran, and what they cost")         \
+	X(dcpicalc, "estimate how often blocks of code ran, and what they cost")                   \
 	X(dcpitopstalls, "list the instructions that stalled most")                                \
-	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \
-	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
-	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
+	X(dcpiflow, "print a procedure's flow graph with its samples")                             \
+	X(dcpisource, "put source lines into printed flow graphs")                                 \
+	X(dcpi2ps, "draw printed flow graphs")                                                     \
 	G("What did it compute with?")                                                             \
-	X(dcpivlst, "list procedures with the values that passed at their instructions")           \
-	X(dcpivarg, "tell procedures' arguments and callers, constant blocks, and slow loads")     \
+	X(dcpivlst, "list procedures with the values at their instructions")                       \
+	X(dcpivarg, "tell arguments, callers, constant blocks and slow loads")                     \
 	X(dcpildlatency, "tell which loads were far, and how often")                               \
 	X(dcpiprofileme, "show what the hardware told of sampled instructions")                    \
 	X(dcpivcat, "print value profiles")                                                        \
@@ -65,12 +65,12 @@
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	G("What do other programs take from it?")                                                  \
 	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
-	X(dcpifdo, "write what traces saw of a program's branches for compilers and linkers")      \
+	X(dcpifdo, "write a program's traced branches for compilers and linkers")                  \
 	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
 	X(dcpiexport, "write samples in the formats of other programs")                            \
-	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \
+	X(dcpicc, "compile C so that dcpisource knows each instruction's token")                   \
 	G("What is installed?")                                                                    \
-	X(dcpiversion, "print the release and revision, and what a report of a defect needs")      \
+	X(dcpiversion, "print the release, and what a report of a defect needs")                   \
 	X(dcpiuninstall, "remove what the installation put on this machine")
 
 struct tool {

@@ -315,8 +315,7 @@ void workloads_idle_head(struct analysis *a, FILE *to)
 
 	if (knows_idle(a, &idle))
 		fprintf(to,
-			"idle       %.1f %% of the CPUs' time (%.2f of %.2f s), computed from the "
-			"kernel's account\n",
+			"idle       %.1f %% of CPU time by the kernel's account (%.2f of %.2f s)\n",
 			100 * idle.idle_s / idle.all_s, idle.idle_s, idle.all_s);
 }
 

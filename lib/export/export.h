@@ -157,7 +157,7 @@ uint64_t export_begin(const struct export *x);
  */
 
 /* Writes all of @x->events to @to: 0, or negative. What @to refuses is found in its error flag.
- * pprof and OTLP ask for export_whose before. */
+ * pprof, OTLP, Firefox and perf ask for export_whose before. */
 typedef int export_write(const struct export *x, FILE *to);
 
 export_write export_pprof, export_folded, export_speedscope, export_firefox, export_callgrind,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Firefox Profiler's processed format, version 48 (docs-developer/processed-profile-format.md
+ * The Firefox Profiler's processed format, version 60 (docs-developer/processed-profile-format.md
  * and CHANGELOG-formats.md there): its importer brings older versions up to date, so that one that
- * is documented lasts. Each event is a thread; samples have weights, and times only for an order.
+ * is documented lasts, and from this one on threads share their tables. Each process and thread is
+ * one there, for each event; samples have weights, and times only for an order.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 
 #include "export_internal.h"
 
-enum { FORMAT = 48, GECKO = 27 };
+enum { FORMAT = 60, GECKO = 27 };
 enum { OTHER, USER, KERNEL, DYNAMIC };
 static const char categories[] =
 	"[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]},"
@@ -26,7 +27,9 @@ struct firefox {
 	FILE *to;
 	uint32_t *library; /* indexed by image */
 	uint32_t *top; /* indexed by caller: the entry of the stack table of its innermost frame */
-	uint32_t *place; /* indexed by frame */
+	uint32_t *place;  /* indexed by frame */
+	uint32_t *source; /* indexed by text: its number among the files of sources + 1 */
+	uint32_t *entry;  /* indexed by stack: the entry of its sampled instruction */
 	const char *sep;
 };
 
@@ -123,7 +126,8 @@ static void put_libraries(struct firefox *f)
 	end(f);
 }
 
-/* ---- tables of a thread ---------------------------------------------------------------------- */
+/* ---- tables that threads share ----------------------------------------------------------------
+ */
 
 static int category(const struct firefox *f, uint32_t image)
 {
@@ -189,8 +193,28 @@ static void put_frames(struct firefox *f)
 	fill(f, "subcategory", nr, "0");
 	fill(f, "nativeSymbol", nr, "null");
 	fill(f, "innerWindowID", nr, "null");
-	fill(f, "implementation", nr, "null");
 	fill(f, "column", nr, "null");
+	length(f, nr);
+	fputs(",\n", f->to);
+}
+
+/* The files in which functions are. */
+static void put_sources(struct firefox *f)
+{
+	uint32_t nr = 0;
+
+	fputs("\"sources\":{", f->to);
+	begin(f, "filename");
+	for (size_t i = 0; i < f->x->nr_functions; i++) {
+		uint32_t file = f->x->functions[i].file;
+
+		if (!file || f->source[file])
+			continue;
+		f->source[file] = ++nr;
+		put(f, file);
+	}
+	end(f);
+	fill(f, "id", nr, "null");
 	length(f, nr);
 	fputs(",\n", f->to);
 }
@@ -211,10 +235,10 @@ static void put_functions(struct firefox *f)
 		else
 			put(f, f->library[x->functions[i].image]);
 	end(f);
-	begin(f, "fileName");
+	begin(f, "source");
 	for (size_t i = 0; i < x->nr_functions; i++)
 		if (x->functions[i].file)
-			put(f, x->functions[i].file);
+			put(f, f->source[x->functions[i].file] - 1);
 		else
 			put_word(f, "null");
 	end(f);
@@ -272,7 +296,9 @@ static size_t each_entry(struct firefox *f,
 		prefix = caller == EXPORT_NONE ? EXPORT_NONE : f->top[caller];
 		for (uint32_t k = p->nr; k--; prefix = nr++)
 			fn(f, p->first + k, prefix);
-		if (!sampled)
+		if (sampled)
+			f->entry[i - x->nr_callers] = nr - 1;
+		else
 			f->top[i] = nr - 1;
 	}
 	return nr;
@@ -293,13 +319,6 @@ static void entry_frame(struct firefox *f, uint32_t frame, uint32_t prefix)
 	put(f, frame);
 }
 
-static void entry_category(struct firefox *f, uint32_t frame, uint32_t prefix)
-{
-	(void)prefix;
-	put(f, (uint64_t)category_of(f, frame));
-}
-
-/* Returns how many entries are those of callers. */
 static void put_stacks(struct firefox *f)
 {
 	size_t nr;
@@ -311,51 +330,6 @@ static void put_stacks(struct firefox *f)
 	begin(f, "frame");
 	each_entry(f, entry_frame);
 	end(f);
-	begin(f, "category");
-	each_entry(f, entry_category);
-	end(f);
-	fill(f, "subcategory", nr, "0");
-	length(f, nr);
-	fputs(",\n", f->to);
-}
-
-/* The sampled places' entries stand behind those of callers. */
-static uint64_t first_sampled(const struct firefox *f)
-{
-	uint64_t nr = 0;
-
-	for (size_t i = 0; i < f->x->nr_callers; i++)
-		if (f->x->callers[i].used)
-			nr += f->x->places[f->x->callers[i].place].nr;
-	return nr;
-}
-
-static void put_samples(struct firefox *f, size_t event)
-{
-	const struct export *x = f->x;
-	uint64_t at = first_sampled(f);
-	size_t nr = 0;
-
-	fputs("\"samples\":{", f->to);
-	begin(f, "stack");
-	for (size_t i = 0; i < x->nr_stacks; i++) {
-		at += x->places[x->stacks[i].place].nr;
-		if (!export_count(x, i, event))
-			continue;
-		put(f, at - 1);
-		nr++;
-	}
-	end(f);
-	begin(f, "time");
-	for (size_t i = 0; i < nr; i++)
-		put(f, i);
-	end(f);
-	begin(f, "weight");
-	for (size_t i = 0; i < x->nr_stacks; i++)
-		if (export_count(x, i, event))
-			put(f, export_count(x, i, event));
-	end(f);
-	fputs("\"weightType\":\"samples\",\n", f->to);
 	length(f, nr);
 	fputs(",\n", f->to);
 }
@@ -370,29 +344,111 @@ static void put_texts(struct firefox *f)
 	fputc(']', f->to);
 }
 
-static void put_thread(struct firefox *f, size_t number)
+static void put_shared(struct firefox *f)
 {
-	size_t event = f->x->events[number];
-
-	fputs(number ? ",\n{\"name\":" : "{\"name\":", f->to);
-	json_text(f->to, f->x->a->events[event].name);
-	fprintf(f->to,
-		",\"processType\":\"default\",\"processName\":\"dcpi\",\"processStartupTime\":0,"
-		"\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,"
-		"\"pausedRanges\":[],\"isMainThread\":%s,\"pid\":\"1\",\"tid\":%zu,\n",
-		number ? "false" : "true", number + 1);
+	fputs("\"shared\":{\n", f->to);
 	put_frames(f);
+	put_sources(f);
 	put_functions(f);
 	put_resources(f);
 	put_stacks(f);
-	put_samples(f, event);
 	fputs("\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],"
-	      "\"length\":0},\n"
-	      "\"markers\":{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],\"phase\":[],"
-	      "\"category\":[],\"length\":0},\n",
+	      "\"length\":0},\n",
 	      f->to);
 	put_texts(f);
-	fputc('}', f->to);
+	fputs("},\n", f->to);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void put_samples(struct firefox *f, const struct export_thread *t, const size_t *parts,
+			size_t event)
+{
+	const struct export *x = f->x;
+	size_t nr = 0;
+
+	fputs("\"samples\":{", f->to);
+	begin(f, "stack");
+	for (size_t i = 0; i < t->nr; i++)
+		if (export_part_count(x, parts[i], event)) {
+			put(f, f->entry[x->parts[parts[i]].stack]);
+			nr++;
+		}
+	end(f);
+	begin(f, "time");
+	for (size_t i = 0; i < nr; i++)
+		put(f, i);
+	end(f);
+	begin(f, "weight");
+	for (size_t i = 0; i < t->nr; i++)
+		if (export_part_count(x, parts[i], event))
+			put(f, export_part_count(x, parts[i], event));
+	end(f);
+	fputs("\"weightType\":\"samples\",\n", f->to);
+	length(f, nr);
+}
+
+/* A process's samples of several events are threads of their own, which its name tells. */
+static void put_names(struct firefox *f, const struct export_thread *t, size_t event)
+{
+	const char *const *texts = (const char *const *)f->x->texts;
+	const char *process = t->process ? texts[t->process] : "unknown";
+	struct base_buf name = { 0 };
+	int r = base_buf_printf(&name, "%s", t->name ? texts[t->name] : process);
+
+	if (r >= 0 && t->estimated)
+		r = base_buf_printf(&name, " (estimated)");
+	if (r >= 0 && f->x->nr_events > 1)
+		r = base_buf_printf(&name, ", %s", f->x->a->events[event].name);
+	fputs("{\"name\":", f->to);
+	json_text(f->to, r >= 0 ? (const char *)name.data : process);
+	fputs(",\"processName\":", f->to);
+	json_text(f->to, process);
+	base_buf_release(&name);
+}
+
+static bool has_samples(const struct export *x, const struct export_thread *t, const size_t *parts,
+			size_t event)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		if (export_part_count(x, parts[i], event))
+			return true;
+	return false;
+}
+
+static void put_thread(struct firefox *f, const struct export_thread *t, const size_t *parts,
+		       size_t event)
+{
+	put_names(f, t, event);
+	fprintf(f->to,
+		",\"processType\":\"default\",\"processStartupTime\":0,"
+		"\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,"
+		"\"pausedRanges\":[],\"isMainThread\":%s,\"pid\":\"%" PRIu64 "\",\"tid\":%" PRIu64
+		",\n",
+		t->main && event == f->x->events[0] ? "true" : "false", t->pid, t->tid);
+	put_samples(f, t, parts, event);
+	fputs(",\n\"markers\":{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],\"phase\":[]"
+	      ","
+	      "\"category\":[],\"length\":0}}",
+	      f->to);
+}
+
+static void put_threads(struct firefox *f, const struct export_threads *t)
+{
+	const char *sep = "";
+
+	fputs("\"threads\":[", f->to);
+	for (size_t i = 0; i < t->nr; i++)
+		for (size_t e = 0; e < f->x->nr_events; e++) {
+			const size_t *parts = t->parts + t->v[i].first;
+
+			if (!has_samples(f->x, &t->v[i], parts, f->x->events[e]))
+				continue;
+			fputs(sep, f->to);
+			put_thread(f, &t->v[i], parts, f->x->events[e]);
+			sep = ",\n";
+		}
+	fputs("]}\n", f->to);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -403,40 +459,45 @@ static void put_meta(struct firefox *f)
 		"{\"meta\":{\"version\":%d,\"preprocessedProfileVersion\":%d,\"product\":\"DCPI\","
 		"\"importedFrom\":\"dcpiexport %s\",\"interval\":1,\"startTime\":%" PRIu64
 		",\"processType\":0,\"stackwalk\":1,\"debug\":false,\"symbolicated\":true,"
-		"\"usesOnlyOneStackType\":true,\"doesNotUseFrameImplementation\":true,"
+		"\"usesOnlyOneStackType\":true,"
 		"\"sourceCodeIsNotOnSearchfox\":true,\"markerSchema\":[],"
 		"\"extensions\":{\"id\":[],\"name\":[],\"baseURL\":[],\"length\":0},\n"
 		"\"categories\":%s},\n",
 		GECKO, FORMAT, base_release(), export_begin(f->x) * 1000, categories);
 }
 
-static void write_all(struct firefox *f)
+static void write_all(struct firefox *f, const struct export_threads *t)
 {
 	for (uint32_t i = 0; i < f->x->nr_places; i++)
 		for (uint32_t k = 0; k < f->x->places[i].nr; k++)
 			f->place[f->x->places[i].first + k] = i;
 	put_meta(f);
 	put_libraries(f);
-	fputs("\"pages\":[],\n\"threads\":[", f->to);
-	for (size_t i = 0; i < f->x->nr_events; i++)
-		put_thread(f, i);
-	fputs("]}\n", f->to);
+	fputs("\"pages\":[],\n", f->to);
+	put_shared(f);
+	put_threads(f, t);
 }
 
 int export_firefox(const struct export *x, FILE *to)
 {
 	struct firefox f = { .x = x, .to = to };
-	int r = -ENOMEM;
+	struct export_threads t = { 0 };
+	int r = export_threads(x, &t);
 
 	f.library = calloc(x->nr_images + 1, sizeof(*f.library));
 	f.top = calloc(x->nr_callers + 1, sizeof(*f.top));
 	f.place = calloc(x->nr_frames + 1, sizeof(*f.place));
-	if (f.library && f.top && f.place) {
-		write_all(&f);
-		r = 0;
-	}
+	f.entry = calloc(x->nr_stacks + 1, sizeof(*f.entry));
+	f.source = calloc(x->nr_texts + 1, sizeof(*f.source));
+	if (!f.library || !f.top || !f.place || !f.entry || !f.source)
+		r = -ENOMEM;
+	if (r >= 0)
+		write_all(&f, &t);
 	free(f.library);
 	free(f.top);
 	free(f.place);
+	free(f.entry);
+	free(f.source);
+	export_threads_release(&t);
 	return r;
 }

@@ -67,47 +67,92 @@ static void put_place(const struct export *x, const struct export_place *p, FILE
 	}
 }
 
-static void put_record(const struct export *x, uint64_t now, uint64_t period, const char *event,
-		       const uint32_t *places, size_t nr, FILE *to)
+/* A record's first line up to the time, for all records of a thread. Readers take names up to the
+ * first blank before a number, of two letters at least, and lines with '#' as comments. */
+static int thread_head(const struct export *x, const struct export_thread *t, struct base_buf *out)
 {
-	fprintf(to, "dcpi 1/1 [000] %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " %s:\n", now / BILLION,
-		now % BILLION / 1000, period, event);
-	for (size_t k = 0; k < nr; k++)
-		put_place(x, &x->places[places[k]], to);
-	fputc('\n', to);
+	uint32_t name = t->name ? t->name : t->process;
+	int r = base_buf_printf(out, "%s", name ? x->texts[name] : "unknown");
+
+	for (size_t i = 0; i < out->len; i++)
+		if (out->data[i] == ' ' || (!i && out->data[i] == '#'))
+			out->data[i] = '_';
+	if (r >= 0)
+		r = base_buf_printf(out, "%s %" PRIu64 "/%" PRIu64 " [000]",
+				    t->estimated   ? "_(estimated)"
+				    : out->len < 2 ? " "
+						   : "",
+				    t->pid, t->tid);
+	return r;
 }
 
-static int put_event(const struct export *x, size_t event, uint32_t *places, FILE *to)
+/* Where the records of an event are written. */
+struct records {
+	const struct export *x;
+	FILE *to;
+	size_t event;
+	uint64_t now;	  /* nanoseconds */
+	uint32_t *places; /* of a stack */
+	struct base_buf head;
+};
+
+static void put_record(struct records *rec, uint64_t period, size_t nr)
 {
-	const struct analysis_event *ev = &x->a->events[event];
-	uint64_t step = export_is_clock(x, event) && ev->period ? ev->period : 1000, now = 0;
-	uint64_t period = ev->period ? ev->period : 1;
+	fprintf(rec->to, "%s %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " %s:\n",
+		(const char *)rec->head.data, rec->now / BILLION, rec->now % BILLION / 1000, period,
+		rec->x->a->events[rec->event].name);
+	for (size_t k = 0; k < nr; k++)
+		put_place(rec->x, &rec->x->places[rec->places[k]], rec->to);
+	fputc('\n', rec->to);
+}
 
-	for (size_t i = 0; i < x->nr_stacks; i++) {
-		size_t nr = export_places(x, i, places);
-		uint64_t n = export_count(x, i, event);
+static void put_part(struct records *rec, size_t part)
+{
+	const struct analysis_event *ev = &rec->x->a->events[rec->event];
+	uint64_t step = export_is_clock(rec->x, rec->event) && ev->period ? ev->period : 1000;
+	size_t nr = export_places(rec->x, rec->x->parts[part].stack, rec->places);
+	uint64_t n = export_part_count(rec->x, part, rec->event);
 
-		/* Nanoseconds that were measured are not so many samples. */
-		if (n && estimate_is_measured(ev->name)) {
-			now += n;
-			put_record(x, now, n, ev->name, places, nr, to);
-			continue;
-		}
-		for (; n && !ferror(to); n--) {
-			now += step;
-			put_record(x, now, period, ev->name, places, nr, to);
-		}
+	/* Nanoseconds that were measured are not so many samples. */
+	if (n && estimate_is_measured(ev->name)) {
+		rec->now += n;
+		put_record(rec, n, nr);
+		return;
 	}
-	return 0;
+	for (; n && !ferror(rec->to); n--) {
+		rec->now += step;
+		put_record(rec, ev->period ? ev->period : 1, nr);
+	}
+}
+
+static int put_thread(struct records *rec, const struct export_threads *t, size_t at)
+{
+	int r;
+
+	base_buf_clear(&rec->head);
+	r = thread_head(rec->x, &t->v[at], &rec->head);
+	for (size_t i = 0; i < t->v[at].nr && r >= 0; i++)
+		put_part(rec, t->parts[t->v[at].first + i]);
+	return r;
 }
 
 int export_perf(const struct export *x, FILE *to)
 {
-	uint32_t *places = calloc(x->deepest + 1, sizeof(*places));
-	int r = places ? 0 : -ENOMEM;
+	struct records rec = { .x = x, .to = to };
+	struct export_threads t = { 0 };
+	int r = export_threads(x, &t);
 
-	for (size_t i = 0; i < x->nr_events && r >= 0; i++)
-		r = put_event(x, x->events[i], places, to);
-	free(places);
+	rec.places = calloc(x->deepest + 1, sizeof(*rec.places));
+	if (!rec.places)
+		r = -ENOMEM;
+	for (size_t e = 0; e < x->nr_events && r >= 0; e++) {
+		rec.event = x->events[e];
+		rec.now = 0;
+		for (size_t i = 0; i < t.nr && r >= 0; i++)
+			r = put_thread(&rec, &t, i);
+	}
+	base_buf_release(&rec.head);
+	free(rec.places);
+	export_threads_release(&t);
 	return r;
 }

@@ -30,7 +30,7 @@ struct search {
 	void *ctx;
 };
 
-enum { MANIFEST_MAX = 16 << 20 };
+enum { MANIFEST_MAX = 16 << 20, VERSION_MAX = 4096 };
 
 /* Folders whose sources have their own names below them: of Rust's from "library" on. */
 static const char *const rust_folders[] = { "/usr/lib/rustlib/src/rust", "/usr/src/rustc-*" };
@@ -119,9 +119,45 @@ static int by_tails(const struct search *s)
 	}
 }
 
-/* The folders of @patterns, below @root. The name is no pattern: it is from outside. */
+/* Are the sources in a folder those of the name? */
+typedef bool fits_fn(const struct search *s, const char *dir);
+
+static bool fits_always(const struct search *s, const char *dir)
+{
+	(void)s;
+	(void)dir;
+	return true;
+}
+
+/* Names have the commit or the version of a compiler behind "/rustc/". Sources that tell theirs are
+ * of that one alone: the lines of others are others. */
+static bool fits_rust(const struct search *s, const char *dir)
+{
+	static const char *const told[] = { "git-commit-hash", "src/version" };
+	const char *own = s->name + strlen("/rustc/");
+	size_t len = strcspn(own, "/");
+	struct base_buf path = { 0 }, text = { 0 };
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told) && r < 0; i++) {
+		base_buf_clear(&path);
+		r = base_buf_printf(&path, "%s/%s", dir, told[i]);
+		if (r >= 0)
+			r = base_file_read(AT_FDCWD, (const char *)path.data, VERSION_MAX, &text,
+					   NULL);
+	}
+	if (r >= 0)
+		r = text.len >= len && memcmp(text.data, own, len) == 0 &&
+		    (text.len == len || text.data[len] == '\n');
+	base_buf_release(&path);
+	base_buf_release(&text);
+	return r;
+}
+
+/* The folders of @patterns, below @root, that @fits takes. The name is no pattern: it is from
+ * outside. */
 static int in_folders(const struct search *s, const char *root, const char *const *patterns,
-		      size_t nr, const char *name)
+		      size_t nr, fits_fn *fits, const char *name)
 {
 	int r = -ENOENT;
 
@@ -132,7 +168,8 @@ static int in_folders(const struct search *s, const char *root, const char *cons
 		if (base_buf_printf(&pattern, "%s%s", root, patterns[i]) >= 0 &&
 		    glob((const char *)pattern.data, GLOB_ONLYDIR, NULL, &found) == 0)
 			for (size_t k = 0; k < found.gl_pathc && r < 0; k++)
-				r = try_in(s, found.gl_pathv[k], name);
+				if (fits(s, found.gl_pathv[k]))
+					r = try_in(s, found.gl_pathv[k], name);
 		globfree(&found);
 		base_buf_release(&pattern);
 	}
@@ -186,20 +223,22 @@ static int in_rustup(const struct search *s, const char *library)
 
 static int in_rust(const struct search *s, const char *root, const char *library)
 {
-	int r = in_folders(s, root, rust_folders, sizeof(rust_folders) / sizeof(*rust_folders),
-			   library);
+	int r = *root ? -ENOENT : in_rustup(s, library);
 
-	return r < 0 && r != -ENOMEM && !*root ? in_rustup(s, library) : r;
+	return r >= 0 || r == -ENOMEM ? r
+				      : in_folders(s, root, rust_folders,
+						   sizeof(rust_folders) / sizeof(*rust_folders),
+						   fits_rust, library);
 }
 
 static int in_java(const struct search *s, const char *root)
 {
 	int r = in_jdk(s, root);
 
-	return r >= 0 || r == -ENOMEM
-		       ? r
-		       : in_folders(s, root, java_folders,
-				    sizeof(java_folders) / sizeof(*java_folders), s->name);
+	return r >= 0 || r == -ENOMEM ? r
+				      : in_folders(s, root, java_folders,
+						   sizeof(java_folders) / sizeof(*java_folders),
+						   fits_always, s->name);
 }
 
 static int in_packages(const struct search *s, const char *root)

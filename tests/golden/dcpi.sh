@@ -22,6 +22,8 @@ compare dcpi
 # Every command has help, options for completion and the text of its page, and is listed.
 "$DCPI_BIN/dcpi" -help >help
 "$DCPI_BIN/dcpi" help | diff - help
+# None of its lines wraps in a terminal.
+awk 'length > 80 { print; bad = 1 } END { exit bad }' help || { echo "lines of 'dcpi' are too long"; exit 1; }
 commands=$(sed -n 's/^	[XE](\(dcpi[a-z0-9]*\),.*/\1/p' "$DCPI_SRC/tools/tools.h")
 [ "$(echo "$commands" | wc -l)" -ge 8 ]
 for c in $commands; do

@@ -152,6 +152,15 @@ export_tags() # export_tags NAME ARGUMENT…: both formats with tags, whose tags
 	done
 	export_tags untagged -untagged
 	[ ! -s untagged.pprof.tags ]
+	for format in perf firefox; do
+		echo "# processes and threads of $format"
+		"$DCPI_BIN/dcpiexport" $format -unchecked -o whose.$format -db whose 2>err
+		"$DCPI_SRC/tests/support/export_read.py" $format whose.$format
+		sort whose.$format.tags
+	done
+	"$DCPI_BIN/dcpiexport" perf -unchecked -o untagged.perf -db whose -untagged 2>err
+	"$DCPI_SRC/tests/support/export_read.py" perf untagged.perf
+	cat untagged.perf.tags
 } >>out
 for key in comm exe pid uid cgroup unit thread label; do
 	"$DCPI_BIN/dcpiprof" -db whose -by $key -json 2>err >by.json

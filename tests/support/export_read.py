@@ -126,14 +126,22 @@ def folded(path):
         add("samples", int(count), stack.split(";"))
 
 
+def number_known(text):
+    """Made numbers begin where those of Linux end."""
+    return "made" if int(text) >= 1 << 22 else text
+
+
 def perf(path):
     stack = None
     for line in lines(path):
         if not line:
             add(event, 1, reversed(stack))
+            tag(event, 1, [("thread", f"{comm} {number_known(pid)}/{number_known(tid)}")], stack[::-1])
             stack = None
         elif stack is None:
-            event, stack = re.fullmatch(r"dcpi 1/1 \[000\] \d+\.\d{6}: \d+ (\S+):", line)[1], []
+            comm, pid, tid, event = re.fullmatch(r"(\S{2,}|\S ) (\d+)/(\d+) \[000\] \d+\.\d{6}: \d+ (\S+):", line).groups()
+            assert comm[0] != "#"
+            stack = []
         else:
             name, image = re.fullmatch(r"\t *[0-9a-f]+ (.+) \((\S+)\)", line).groups()
             assert not name.startswith("(") and image
@@ -195,24 +203,32 @@ def speedscope(path):
 
 def firefox(path):
     top = load(path)
-    assert top["meta"]["preprocessedProfileVersion"] == 48
+    assert top["meta"]["preprocessedProfileVersion"] == 60
+    shared = top["shared"]
+    for table in (t for part in (shared, *top["threads"]) for t in part.values() if isinstance(t, dict)):
+        for column in (c for c in table.values() if isinstance(c, list)):
+            assert len(column) == table["length"]
+    texts, functions, frames, stacks, resources, sources = (shared[name] for name in (
+        "stringArray", "funcTable", "frameTable", "stackTable", "resourceTable", "sources"))
+    assert all(lib < len(top["libs"]) for lib in resources["lib"])
+    assert all(r < resources["length"] for r in functions["resource"])
+    assert all(s is None or texts[sources["filename"][s]] for s in functions["source"])
+    assert all(c < len(top["meta"]["categories"]) for c in frames["category"])
+    assert all(prefix is None or prefix < i for i, prefix in enumerate(stacks["prefix"]))
+    assert len({(t["tid"], t["name"]) for t in top["threads"]}) == len(top["threads"])
+    for pid in {t["pid"] for t in top["threads"]}:
+        assert sum(t["isMainThread"] for t in top["threads"] if t["pid"] == pid) <= 1
     for thread in top["threads"]:
-        for table in (t for t in thread.values() if isinstance(t, dict)):
-            for column in (c for c in table.values() if isinstance(c, list)):
-                assert len(column) == table["length"]
-        texts, functions, frames = thread["stringArray"], thread["funcTable"], thread["frameTable"]
-        stacks, samples, resources = thread["stackTable"], thread["samples"], thread["resourceTable"]
-        assert all(lib < len(top["libs"]) for lib in resources["lib"])
-        assert all(r < resources["length"] for r in functions["resource"])
-        assert all(c < len(top["meta"]["categories"]) for c in frames["category"])
-        for i, prefix in enumerate(stacks["prefix"]):
-            assert prefix is None or prefix < i
+        samples, (name, _, event) = thread["samples"], thread["name"].rpartition(", ")
+        event, name = (event, name) if name else ("samples", event)
         for at, weight in zip(samples["stack"], samples["weight"]):
             stack = []
             while at is not None:
                 stack.append(texts[functions["name"][frames["func"][stacks["frame"][at]]]])
                 at = stacks["prefix"][at]
-            add(thread["name"], weight, reversed(stack))
+            add(event, weight, reversed(stack))
+            tag(event, weight, [("thread", f"{check(thread['processName'])}: {name} {number_known(thread['pid'])}/"
+                                           f"{number_known(thread['tid'])}")], stack[::-1])
 
 
 def otlp(path):

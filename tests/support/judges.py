@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""judges.py FOLDER NAME tags KEY…: pprof's tags in NAME.pprof have for each KEY the samples of dcpiprof -by, KEY.json.
+"""judges.py FOLDER NAME tags KEY…: pprof's tags in NAME.pprof have for each KEY the samples of dcpiprof -by, KEY.json,
+and so have the processes of Firefox in NAME.firefox.
 
 judges.py FOLDER EVENT: EVENT.pprof, EVENT.folded, … in the tools they are for, which lie in FOLDER: each has for each
 function the samples that EVENT.want has (lines "SAMPLES NAME"), and no more. Says how many samples each has."""
@@ -57,27 +58,58 @@ def speedscope():
     judged("speedscope", {name: int(n.replace(",", "")) for n, name in rows})
 
 
-def firefox(kind):
-    """The importer's command keeps a process of its own, which says after half a second that it is not ready yet."""
+def firefox_functions(kind):
+    """(process, {function: samples}) of each thread. The importer's command keeps a process of its own, which says after
+    half a second that it is not ready yet."""
     with tempfile.TemporaryDirectory() as home:
         def ask(*arguments):
             return subprocess.run(["node", kept + "/profiler-cli/package/dist/profiler-cli.js", *arguments],
                                   capture_output=True, text=True, env={**os.environ, "PROFILER_CLI_SESSION_DIR": home})
         ask("load", event + "." + kind)
         for _ in range(60):
-            answer = ask("thread", "functions", "--include-idle", "--json", "--limit", "100000")
+            answer = ask("thread", "list", "--json")
             if answer.returncode == 0:
                 break
             time.sleep(0.5)
         else:
             sys.exit(f"profiler-cli does not read {event}.{kind}: {answer.stderr}")
+        threads = []
+        for thread in json.loads(answer.stdout)["threads"]:
+            answer = ask("thread", "functions", "--thread", thread["threadHandle"], "--include-idle", "--json",
+                         "--limit", "100000")
+            threads.append((thread["processName"], {f["name"]: f["selfSamples"]
+                                                    for f in json.loads(answer.stdout)["functions"]}))
         ask("stop")
+        return threads
+
+
+def firefox(kind):
     found = {}
-    for f in json.loads(answer.stdout)["functions"]:
-        # perf's text has no names that begin with a round bracket.
-        name = re.sub(r"^\[(.*)\]$", r"(\1)", f["name"])
-        found[name] = found.get(name, 0) + f["selfSamples"]
+    for _, functions in firefox_functions(kind):
+        for name, n in functions.items():
+            # perf's text has no names that begin with a round bracket.
+            name = re.sub(r"^\[(.*)\]$", r"(\1)", name)
+            found[name] = found.get(name, 0) + n
     judged("Firefox's importer of " + kind, found)
+
+
+def processes():
+    """Firefox's processes have the samples that dcpiprof has of their names."""
+    found = {}
+    for process, functions in firefox_functions("firefox"):
+        found[process] = found.get(process, 0) + sum(functions.values())
+    want = [r["samples"]["cpu-clock"] for r in json.load(open("comm.json"))["rows"]]
+    found.pop("unknown") # It was recorded for no process.
+    if sorted(found.values()) != sorted(n for n in want if n):
+        sys.exit(f"Firefox's processes are {found}, not {want}")
+    print(f"Firefox: {sum(found.values())} samples in {len(found)} processes")
+
+
+def otlp():
+    """By a Python that has protobuf's parser: Debian's own, where another stands before it."""
+    text = subprocess.run([os.environ["PYTHON_PROTOBUF"], os.path.dirname(os.path.abspath(__file__)) + "/otlp_judge.py",
+                           event + ".otlp"], check=True, capture_output=True, text=True).stdout
+    judged("protobuf's parser of otlp", {name: int(n) for n, name in (line.split(" ", 1) for line in text.splitlines())})
 
 
 def tags(keys):
@@ -103,8 +135,10 @@ def tags(keys):
 
 if sys.argv[3:]:
     tags(sys.argv[4:])
+    processes()
     sys.exit()
 pprof()
+otlp()
 speedscope()
 for kind in "firefox", "folded", "perf":
     firefox(kind)

@@ -49,6 +49,23 @@ static int note_image(struct stats_row *row, char *image)
 	return r;
 }
 
+/* A row of several images, such as those of a facility, says nothing of their build-ids. */
+static int note_id(struct stats_row *row, const struct analysis_row *from)
+{
+	const struct base_id *id = profdb_profile_image(from->image->profile);
+	int r;
+
+	if (from->nr_images != 1 || !id->len)
+		return 0;
+	for (size_t i = 0; i < row->nr_ids; i++)
+		if (base_id_equal(row->ids[i], id))
+			return 0;
+	r = base_grow(&row->ids, &row->cap_ids, row->nr_ids + 1, sizeof(*row->ids));
+	if (r >= 0)
+		row->ids[row->nr_ids++] = id;
+	return r;
+}
+
 static int add_set(struct stats *s, const struct stats_set *set, size_t index, bool by_image,
 		   struct base_map *by_name)
 {
@@ -64,6 +81,8 @@ static int add_set(struct stats *s, const struct stats_set *set, size_t index, b
 		r = find(s, by_name, by_image ? image_of(from) : analysis_row_label(from), &row);
 		if (r >= 0)
 			r = note_image(row, image_of(from));
+		if (r >= 0)
+			r = note_id(row, from);
 		if (r < 0)
 			break;
 		row->count[index] += count;
@@ -142,6 +161,7 @@ void stats_release(struct stats *s)
 {
 	for (size_t i = 0; i < s->nr; i++) {
 		free(s->v[i].images);
+		free(s->v[i].ids);
 		free(s->v[i].count);
 	}
 	free(s->v);

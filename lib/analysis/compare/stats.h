@@ -25,6 +25,8 @@ struct stats_row {
 	const char *name; /* procedure, the text in its place, or image */
 	char **images;	  /* its images, each once; the sets own the names */
 	size_t nr_images, cap_images;
+	const struct base_id **ids; /* their build-ids, likewise */
+	size_t nr_ids, cap_ids;
 	double *count; /* indexed by set */
 	struct stats_spread spread;
 };

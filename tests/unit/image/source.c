@@ -183,11 +183,47 @@ static void test_members(void **state)
 	image_source_close(v[2]);
 }
 
+static void put_text(const char *path, const char *text)
+{
+	char whole[512];
+	FILE *f;
+
+	put(path);
+	snprintf(whole, sizeof(whole), "%s/%s", dir, path);
+	f = fopen(whole, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* A package's sources that tell of their version are those of that version alone. */
+static void test_rust_package(void **state)
+{
+	char copies[256];
+
+	(void)state;
+	snprintf(copies, sizeof(copies), "%s/copies", dir);
+	setenv("DCPI_DEBUG_PATH", copies, 1);
+	put("copies/usr/src/rustc-1.63.0/library/std/src/os.rs");
+	expect("/rustc/0123456789abcdef0123456789abcdef01234567/library/std/src/os.rs",
+	       "copies/usr/src/rustc-1.63.0/library/std/src/os.rs");
+	put_text("copies/usr/src/rustc-1.63.0/src/version", "1.63.0\n");
+	expect("/rustc/0123456789abcdef0123456789abcdef01234567/library/std/src/os.rs", NULL);
+	expect("/rustc/1.63.0/library/std/src/os.rs",
+	       "copies/usr/src/rustc-1.63.0/library/std/src/os.rs");
+	expect("/rustc/1.63/library/std/src/os.rs", NULL);
+	put_text("copies/usr/src/rustc-1.63.0/git-commit-hash",
+		 "0123456789abcdef0123456789abcdef01234567\n");
+	expect("/rustc/0123456789abcdef0123456789abcdef01234567/library/std/src/os.rs",
+	       "copies/usr/src/rustc-1.63.0/library/std/src/os.rs");
+	expect("/rustc/0123456799abcdef0123456789abcdef01234567/library/std/src/os.rs", NULL);
+	unsetenv("DCPI_DEBUG_PATH");
+}
+
 /* Of several toolchains of rustup the one whose compiler it was. */
 static void test_rustup(void **state)
 {
-	char home[256], whole[512];
-	FILE *f;
+	char home[256];
 
 	(void)state;
 	snprintf(home, sizeof(home), "%s/rustup", dir);
@@ -195,13 +231,8 @@ static void test_rustup(void **state)
 	put("rustup/toolchains/new/lib/rustlib/src/rust/library/std/src/io.rs");
 	put("rustup/toolchains/old/lib/rustlib/src/rust/library/std/src/io.rs");
 	put("rustup/toolchains/new/lib/rustlib/multirust-channel-manifest.toml");
-	put("rustup/toolchains/old/lib/rustlib/multirust-channel-manifest.toml");
-	snprintf(whole, sizeof(whole),
-		 "%s/toolchains/old/lib/rustlib/multirust-channel-manifest.toml", home);
-	f = fopen(whole, "w");
-	assert_non_null(f);
-	fprintf(f, "[pkg.rust]\nversion = \"1.97.0 (012345678 2026-05-19)\"\n");
-	fclose(f);
+	put_text("rustup/toolchains/old/lib/rustlib/multirust-channel-manifest.toml",
+		 "[pkg.rust]\nversion = \"1.97.0 (012345678 2026-05-19)\"\n");
 	expect("/rustc/0123456789abcdef0123456789abcdef01234567/library/std/src/io.rs",
 	       "rustup/toolchains/old/lib/rustlib/src/rust/library/std/src/io.rs");
 	expect("/rustc/0123456799abcdef0123456789abcdef01234567/library/std/src/io.rs", NULL);
@@ -211,10 +242,11 @@ static void test_rustup(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order),
-					    cmocka_unit_test(test_out), cmocka_unit_test(test_jdk),
-					    cmocka_unit_test(test_members),
-					    cmocka_unit_test(test_rustup) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),	     cmocka_unit_test(test_out),
+		cmocka_unit_test(test_jdk),	     cmocka_unit_test(test_members),
+		cmocka_unit_test(test_rust_package), cmocka_unit_test(test_rustup)
+	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
