@@ -226,7 +226,8 @@ static bool kernel_is_older(void)
 	return older;
 }
 
-/* NAME_open(older): NAME's skeleton, of the object for older kernels or of the other. NULL and errno. */
+/* NAME_open(older): NAME's skeleton, of the object for older kernels or of the other. NULL and
+ * errno. */
 #define OPEN_EITHER(name)                                                                          \
 	static struct name *name##_open(bool older)                                                \
 	{                                                                                          \

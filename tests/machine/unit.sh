@@ -107,4 +107,5 @@ printf '[Service]\nAmbientCapabilities=CAP_SYS_ADMIN\nCapabilityBoundingSet=CAP_
 systemctl daemon-reload || fail "systemctl"
 start "with CAP_SYS_ADMIN at 3"
 is "$daemon" CapEff "$(mask "$(sed -n 's/^AmbientCapabilities=//p' $unit) CAP_SYS_ADMIN")"
+row_holds "$(helper_of dcpid-reader)" dcpid-reader 990 2
 systemctl stop dcpid || fail "systemctl stop"

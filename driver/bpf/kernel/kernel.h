@@ -246,8 +246,9 @@ extern const void page_offset_base __ksym __weak;
 extern const void vmalloc_base __ksym __weak;
 
 /*
- * Linux 6.2; the first is no call, but a word to the verifier. Objects for older kernels (KERNEL_OLDER) do not name them:
- * libbpf would look for them in all modules, which takes CAP_SYS_ADMIN.
+ * Linux 6.2; the first is no call, but a word to the verifier. Objects for older kernels
+ * (KERNEL_OLDER) do not name them: libbpf would look for them in all modules, which takes
+ * CAP_SYS_ADMIN.
  */
 #ifdef KERNEL_OLDER
 #define KERNEL_HAS_FUNCTIONS false
