@@ -176,10 +176,10 @@ if(DCPI_BPF_PROGRAMS AND NOT DCPI_HAVE_BPF AND NOT DCPI_LIBC_ONLY)
 	message(STATUS "no BPF programs for ${CMAKE_SYSTEM_PROCESSOR}: dcpid samples by perf events")
 endif()
 
-# dcpi_bpf(TARGET NAME SOURCE [INCLUDE …] [DEPENDS …]): compile SOURCE for BPF; TARGET can include
+# dcpi_bpf(TARGET NAME SOURCE [DEFINE …] [INCLUDE …] [DEPENDS …]): compile SOURCE for BPF; TARGET can include
 # NAME.skel.h then and has DCPI_HAVE_BPF defined. Does nothing where BPF programs cannot be built.
 function(dcpi_bpf target name source)
-	cmake_parse_arguments(A "" "" "INCLUDE;DEPENDS" ${ARGN})
+	cmake_parse_arguments(A "" "" "DEFINE;INCLUDE;DEPENDS" ${ARGN})
 	if(NOT DCPI_HAVE_BPF)
 		return()
 	endif()
@@ -192,12 +192,15 @@ function(dcpi_bpf target name source)
 	foreach(path ${A_INCLUDE})
 		list(PREPEND include -I${path})
 	endforeach()
-	# Host headers of that folder alone: they hold nothing of an architecture.
+	list(TRANSFORM A_DEFINE PREPEND -D)
+	# Host headers of that folder alone: they hold nothing of an architecture. Linked by bpftool, an object is half as
+	# large: it has no DWARF any more.
 	add_custom_command(OUTPUT ${dir}/${name}.bpf.o
 		COMMAND ${DCPI_CLANG} -target bpf -mcpu=v3 -ffreestanding -O2 -g -Wall -Werror
 			-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build
-			-DDCPI_BPF_${CMAKE_SYSTEM_PROCESSOR} -I${CMAKE_CURRENT_SOURCE_DIR} ${include}
-			-c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${dir}/${name}.bpf.o
+			-DDCPI_BPF_${CMAKE_SYSTEM_PROCESSOR} ${A_DEFINE} -I${CMAKE_CURRENT_SOURCE_DIR} ${include}
+			-c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${dir}/${name}.o
+		COMMAND ${DCPI_BPFTOOL} gen object ${dir}/${name}.bpf.o ${dir}/${name}.o
 		DEPENDS ${source} ${A_DEPENDS} VERBATIM)
 	add_custom_command(OUTPUT ${dir}/${name}.skel.h
 		COMMAND sh -c "\"$0\" gen skeleton \"$1\" name \"$2\" >\"$3\""

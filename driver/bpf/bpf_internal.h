@@ -115,6 +115,7 @@ struct bpf_programs {
 	/* Programs by event, one each; all use the maps of the first. */
 	struct sample *objects[DRIVER_NR_EVENTS];
 	size_t nr;
+	bool older; /* those for kernels that lack functions */
 	/* In place of the events' programs, or NULL: traces are of the first event only. */
 	struct sample_behind *behind[DRIVER_NR_EVENTS];
 	struct sample_waiting *waiting; /* NULL: waits are not measured */

@@ -8,7 +8,10 @@
 
 #include <sample.skel.h>
 #include <sample_behind.skel.h>
+#include <sample_behind_older.skel.h>
+#include <sample_older.skel.h>
 #include <sample_waiting.skel.h>
+#include <sample_waiting_older.skel.h>
 
 _Static_assert((int)SAMPLE_USER == (int)DRIVER_USER && (int)SAMPLE_KERNEL == (int)DRIVER_KERNEL,
 	       "modes");

@@ -109,7 +109,7 @@ static int64_t percpu_offset(const struct btf *btf, const struct btf_type *sec, 
 	return -1;
 }
 
-static int find_delta(int32_t *delta, bool *can_cast, struct base_err *err)
+static int find_delta(int32_t *delta, struct base_err *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	const struct btf_type *percpu = btf ? find_percpu(btf) : NULL;
@@ -121,7 +121,6 @@ static int find_delta(int32_t *delta, bool *can_cast, struct base_err *err)
 	}
 	distance = regs - bases;
 	*delta = (int32_t)distance;
-	*can_cast = btf && btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	btf__free(btf);
 	if (!btf) {
 		const char *hint, *why = driver_no_types(&hint);
@@ -136,12 +135,11 @@ static int find_delta(int32_t *delta, bool *can_cast, struct base_err *err)
 
 /* Where the scheduler's tick can be found. -DCPI_EUNSUPPORTED with the reason.
  */
-static int bpf_tick_find(uint64_t *function, int32_t *irq_regs_delta, bool *can_cast,
-			 struct base_err *err)
+static int bpf_tick_find(uint64_t *function, int32_t *irq_regs_delta, struct base_err *err)
 {
 	int r = find_function(function, err);
 
-	return r < 0 ? r : find_delta(irq_regs_delta, can_cast, err);
+	return r < 0 ? r : find_delta(irq_regs_delta, err);
 }
 
 /* The coarse clock moves with the tick. */
@@ -218,6 +216,43 @@ static int keep_silent(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
+/* Linux 6.1 and earlier: see KERNEL_OLDER. */
+static bool kernel_is_older(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool older = !btf || btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) < 0;
+
+	btf__free(btf);
+	return older;
+}
+
+/* NAME_open(older): NAME's skeleton, of the object for older kernels or of the other. NULL and
+ * errno. */
+#define OPEN_EITHER(name)                                                                          \
+	static struct name *name##_open(bool older)                                                \
+	{                                                                                          \
+		struct name *own = older ? calloc(1, sizeof(*own)) : name##__open();               \
+		int r;                                                                             \
+                                                                                                   \
+		if (!own || !older)                                                                \
+			return own;                                                                \
+		r = name##__create_skeleton(own);                                                  \
+		if (r >= 0) {                                                                      \
+			own->skeleton->data =                                                      \
+				(void *)name##_older__elf_bytes(&own->skeleton->data_sz);          \
+			r = bpf_object__open_skeleton(own->skeleton, NULL);                        \
+		}                                                                                  \
+		if (r >= 0)                                                                        \
+			return own;                                                                \
+		name##__destroy(own);                                                              \
+		errno = -r;                                                                        \
+		return NULL;                                                                       \
+	}
+
+OPEN_EITHER(sample)
+OPEN_EITHER(sample_behind)
+OPEN_EITHER(sample_waiting)
+
 /* Has @own (SHARED_MAPS of an object not loaded yet) use those of @first. 0 or a negative errno. */
 static int maps_share(struct bpf_map *const *own, struct bpf_map *const *first)
 {
@@ -254,15 +289,14 @@ static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, siz
 	if (!tick)
 		return 0;
 	s->tick_event = (uint32_t)event;
-	return bpf_tick_find(&s->tick_function, &s->irq_regs_delta,
-			     &p->objects[event]->rodata->can_cast, err);
+	return bpf_tick_find(&s->tick_function, &s->irq_regs_delta, err);
 }
 
 /* @behind: another program samples it, and here are but the maps. */
 static int open_one(struct bpf_programs *p, size_t event, bool tick, bool behind,
 		    const struct bpf_tables *t, struct base_err *err)
 {
-	struct sample *own = sample__open();
+	struct sample *own = sample_open(p->older);
 	int r;
 
 	if (!own)
@@ -332,7 +366,6 @@ static void set_behind_constants(struct sample_behind *own, const struct driver_
 static void set_sample_constants(struct sample_behind *own, const struct sample *instead_of)
 {
 	own->rodata->event = instead_of->rodata->event;
-	own->rodata->can_cast = instead_of->rodata->can_cast;
 	own->rodata->can_pin = instead_of->rodata->can_pin;
 	for (size_t i = 0; i < COUNT_NR_MIX; i++)
 		own->rodata->mix[i] = instead_of->rodata->mix[i];
@@ -445,7 +478,7 @@ static int size_maps(const struct sample_behind *own, const struct driver_config
 static int open_behind(struct bpf_programs *p, const struct driver_config *config, size_t event,
 		       const struct event_spec *spec, uint32_t nr_cpus, struct base_err *err)
 {
-	struct sample_behind *own = sample_behind__open();
+	struct sample_behind *own = sample_behind_open(p->older);
 	int r;
 
 	if (!own)
@@ -494,7 +527,6 @@ static void choose_waiting(struct sample_waiting *own)
 static void set_waiting_constants(const struct bpf_programs *p, struct sample_waiting *own,
 				  uint32_t nr_cpus)
 {
-	own->rodata->can_cast = p->objects[0]->rodata->can_cast;
 	own->rodata->can_pin = p->objects[0]->rodata->can_pin;
 	for (size_t i = 0; i < COUNT_NR_MIX; i++)
 		own->rodata->mix[i] = p->mix[i];
@@ -516,7 +548,7 @@ static int size_waiting_maps(const struct sample_waiting *own, uint32_t nr_cpus)
 static int open_waiting(struct bpf_programs *p, uint32_t nr_cpus, struct base_err *err)
 {
 	static const char *const what = "cannot load the BPF program of waits";
-	struct sample_waiting *own = sample_waiting__open();
+	struct sample_waiting *own = sample_waiting_open(p->older);
 	int r;
 
 	if (!own)
@@ -598,9 +630,9 @@ int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config
 		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		      struct base_err *err)
 {
-	*p = (struct bpf_programs){ 0 };
+	*p = (struct bpf_programs){ .older = kernel_is_older() };
 	libbpf_set_print(keep_silent);
-	p->pins_fd = bpf_pins_make();
+	p->pins_fd = p->older ? -1 : bpf_pins_make();
 	if (p->pins_fd >= 0) {
 		int r = open_all(p, config, specs, nr, t, NULL);
 

@@ -237,8 +237,8 @@ static void hint_rights(int32_t pid, struct base_err *err)
 	/* Debian's kernels know 3, and begin with it: then that right is not enough. */
 	if (level > 2 && pid <= 0)
 		base_hint(err,
-			  "%s, or set kernel.perf_event_paranoid to 2, it is %d, and run with "
-			  "CAP_PERFMON%s",
+			  "%s or with CAP_SYS_ADMIN, or set kernel.perf_event_paranoid to 2, it "
+			  "is %d, and run with CAP_PERFMON%s",
 			  driver_run_as_root(), level, else_do);
 	else if (level == -2 || level > most)
 		base_hint(err,

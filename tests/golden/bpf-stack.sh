@@ -5,7 +5,7 @@
 set -eu
 objects=("$DCPI_BUILD"/driver/bpf/skel/*.bpf.o)
 [ -f "${objects[0]}" ] || { echo "built without BPF programs"; exit 77; }
-[ ${#objects[@]} = 3 ]
+[ ${#objects[@]} = 6 ]
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$DCPI_SRC/tests/support/bpf_stack.py" "${objects[@]}" >"$work/programs"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # machine: x86-64 systemd
 # The unit under a running systemd: the processes have the user, the capabilities and the filters of the tables in
-# SECURITY.md; helpers have a control group with limits of its own, and one that takes too much memory is what ends; users'
-# programs and the kernel have names, perf maps are read; the service ends as it should.
+# SECURITY.md, and the source is bpf; helpers have a control group with limits of its own, and one that takes too much
+# memory is what ends; users' programs and the kernel have names, perf maps are read; the service ends as it should. At
+# kernel.perf_event_paranoid 3 it says what to do, and works with the right that it names.
 . /src/tests/support/daemon.sh
 . /src/tests/support/rights.sh
 db=/var/lib/dcpi DCPI_RUN=/run/dcpi DCPIDB=/var/lib/dcpi
@@ -13,18 +14,36 @@ mkdir -p /etc/systemd/system/dcpid.service.d
 # Under emulation the kernel checks its programs for long.
 printf '[Service]\nStandardError=append:/out/dcpid.log\nTimeoutStartSec=4min\n' >/etc/systemd/system/dcpid.service.d/test.conf
 systemctl daemon-reload || fail "systemctl"
-# At 3, with which Debian's kernels begin, none but root may sample: the service says so.
-echo 2 >/proc/sys/kernel/perf_event_paranoid
 systemctl --version | sed -n 1p
-if ! systemctl start dcpid; then
-	systemctl status --no-pager dcpid
-	dmesg | tail -n 30
-	cat /out/dcpid.log
-	fail "the service does not start"
-fi
+
+# start WHERE: the service; sets $daemon.
+start()
+{
+	if ! systemctl start dcpid; then
+		systemctl status --no-pager dcpid
+		dmesg | tail -n 30
+		cat /out/dcpid.log
+		fail "the service does not start $1"
+	fi
+	daemon=$(status_field pid)
+	[ "$(systemctl show -P MainPID dcpid)" = "$daemon" ] || fail "another process answers"
+	status_field source | grep -q '^bpf: ' || fail "the source is not bpf $1: $(cat /out/dcpid.log)"
+}
+
+# Debian's kernels begin with 3, where CAP_PERFMON is not enough.
+level=/proc/sys/kernel/perf_event_paranoid
+echo "perf_event_paranoid begins with $(cat $level)"
+echo 3 >$level
+systemctl start dcpid && fail "the service starts at 3 without the right"
+systemctl stop dcpid
 cat /out/dcpid.log
-daemon=$(status_field pid)
-[ "$(systemctl show -P MainPID dcpid)" = "$daemon" ] || fail "another process answers"
+grep -q 'hint: .*perf_event_paranoid to 2' /out/dcpid.log || fail "no hint says what to set"
+grep -q 'hint: .*CAP_SYS_ADMIN' /out/dcpid.log || fail "no hint names the right"
+systemctl reset-failed dcpid
+: >/out/dcpid.log
+echo 2 >$level
+start "at 2"
+cat /out/dcpid.log
 
 # in_group PID NAME GROUP
 in_group()
@@ -80,3 +99,13 @@ head -n 12 "$work/prof"
 grep -q ' /bin/' "$work/prof" || fail "no program has a name"
 ! grep 'not implemented' /out/dcpid.log || fail "the unit forbids what dcpid needs"
 grep -q '^ *[0-9].* [a-z_0-9]* *vmlinux' "$work/prof" || fail "no kernel procedure has a name"
+
+# The other remedy: the one program gets more, and no other.
+echo 3 >$level
+printf '[Service]\nAmbientCapabilities=CAP_SYS_ADMIN\nCapabilityBoundingSet=CAP_SYS_ADMIN\n' \
+	>/etc/systemd/system/dcpid.service.d/admin.conf
+systemctl daemon-reload || fail "systemctl"
+start "with CAP_SYS_ADMIN at 3"
+is "$daemon" CapEff "$(mask "$(sed -n 's/^AmbientCapabilities=//p' $unit) CAP_SYS_ADMIN")"
+row_holds "$(helper_of dcpid-reader)" dcpid-reader 990 2
+systemctl stop dcpid || fail "systemctl stop"

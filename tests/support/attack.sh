@@ -224,7 +224,8 @@ shuffled()
 weight()
 {
 	case $1 in
-	crowd | disk | memory) echo 3 ;;
+	disk) echo 5 ;;
+	crowd | memory) echo 3 ;;
 	suid | registries | maps) echo 2 ;;
 	*) echo 1 ;;
 	esac
@@ -356,6 +357,16 @@ judge_honest()
 	done < <(honest_truth)
 }
 
+# say_honest: where the samples of honest users are, routines or not.
+say_honest()
+{
+	local uid
+	for uid in 1001 1002 1003; do
+		echo "images of uid $uid:"
+		"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -uid $uid -i -no_header 2>/dev/null | sed -n 1,8p
+	done
+}
+
 # judge_victims: sets $victims_wrong, samples of the forged program's own part under the victim's name, and the reverse.
 judge_victims()
 {
@@ -389,6 +400,7 @@ judge()
 	wait_for_end "$daemon" || kill -KILL "$daemon"
 	daemon=
 	judge_honest
+	say_honest
 	judge_victims
 	echo "victims of forged build-ids: $victims_wrong samples are wrong"
 	[ ! -s "$rounds/errors" ] || sort "$rounds/errors" | uniq -c | sort -rn | head -n 10

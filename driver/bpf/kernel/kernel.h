@@ -245,7 +245,16 @@ extern const void _end __ksym __weak;
 extern const void page_offset_base __ksym __weak;
 extern const void vmalloc_base __ksym __weak;
 
-/* Linux 6.2; the first is no call, but a word to the verifier. */
+/*
+ * Linux 6.2; the first is no call, but a word to the verifier. Objects for older kernels
+ * (KERNEL_OLDER) do not name them: libbpf would look for them in all modules, which takes
+ * CAP_SYS_ADMIN.
+ */
+#ifdef KERNEL_OLDER
+#define KERNEL_HAS_FUNCTIONS false
+#else
+#define KERNEL_HAS_FUNCTIONS true
+#endif
 extern void *bpf_rdonly_cast(const void *obj, uint32_t btf_id) __ksym __weak;
 extern struct task_struct *bpf_task_from_pid(int32_t pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;

@@ -32,9 +32,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* ---- set before loading ---------------------------------------------------------------------- */
 
 const volatile uint32_t event = 0; /* the index of what is sampled: each has its own program */
-/* The kernel lets a program read what an address points to, without a call. */
-const volatile bool can_cast = false;
-/* Pages of words may be pinned: then it lets it, too. */
+/* Pages of words may be pinned. */
 const volatile bool can_pin = false;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -185,7 +183,7 @@ static __always_inline uint32_t pinned_read(const struct place *place)
 /* The generation that runs at @place now; false: it cannot be read. */
 static __always_inline bool generation_read(uint32_t *generation, const struct place *place)
 {
-	if (can_pin && place->at > SAMPLE_PAGE_WANTED) {
+	if (KERNEL_HAS_FUNCTIONS && can_pin && place->at > SAMPLE_PAGE_WANTED) {
 		*generation = pinned_read(place);
 		return true;
 	}
@@ -412,7 +410,7 @@ static __always_inline bool read_word(const void *from, uint64_t *to)
 {
 	struct timespec64 *word;
 
-	if (!can_cast)
+	if (!KERNEL_HAS_FUNCTIONS)
 		return bpf_probe_read_kernel(to, sizeof(*to), from) == 0;
 	word = bpf_rdonly_cast(from, bpf_core_type_id_kernel(struct timespec64));
 	*to = (uint64_t)word->tv_sec;
@@ -424,7 +422,7 @@ static __always_inline bool read_regs(uint64_t at, uint64_t v[2])
 {
 	struct pt_regs *regs = (struct pt_regs *)at;
 
-	if (!can_cast)
+	if (!KERNEL_HAS_FUNCTIONS)
 		return bpf_probe_read_kernel(v, 2 * sizeof(v[0]), &regs->KERNEL_REGS_IP) == 0;
 	regs = bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct pt_regs));
 	v[0] = regs->KERNEL_REGS_IP;
@@ -542,7 +540,7 @@ int sample_exit(uint64_t *ctx)
 SEC("syscall")
 int pins_take(struct sample_pins *p)
 {
-	struct task_struct *task = bpf_task_from_pid(p->tgid);
+	struct task_struct *task = KERNEL_HAS_FUNCTIONS ? bpf_task_from_pid(p->tgid) : NULL;
 	struct pins *pinned = task ? bpf_task_storage_get(&pins, task, NULL, 0) : NULL;
 
 	if (pinned) {
