@@ -209,6 +209,9 @@ mkdir loads
 			w two cpu-clock 0 $((n * 10000)) hot+17@app
 			w one cpu-clock 1 20000 warm@app
 			w none cpu-clock 1 7000 0@idle
+			note start 1
+			note idle 60 30000 120000
+			note suspend 90 20
 			finish
 		END
 	done
@@ -228,6 +231,9 @@ same dcpilist -comm two -epoch all -no_freq hot app
 [ "$(total -by uid -pid 12)" = 30000 ]
 same dcpiprof -by host -comm one -epoch all
 same_lines dcpiexport -comm one -epoch all folded
+# What the daemons noted beside workloads comes with them.
+same dcpitimeline -epoch all
+grep -q 'no daemon ran' both && grep -q 'was suspended for 20 s' both || { cat both; exit 1; }
 
 # Replicates: two builds, of which each has a routine that the other lacks; few machines with more epochs than there may
 # be replicates for, and more machines than these.
