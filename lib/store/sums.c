@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts of machines by routine and by offset are added up for some hours and for a day, so that
- * questions about many hours read few rows. The rows of sums are copies: nothing is known from them
- * alone.
+ * Counts by routine and by offset are added up for some hours and for a day, of each machine and of
+ * all together, so that questions about many hours read few rows. The rows of sums are copies:
+ * nothing is known from them alone.
  */
 #include <endian.h>
 #include <errno.h>

@@ -18,7 +18,7 @@
 
 #include "store_internal.h"
 
-enum { REQUESTS = 16, SIZE = 8192 };
+enum { REQUESTS = 16, SIZE = 32768 };
 
 /* What the server shares with the test: its requests, with a 0 behind each. */
 struct log {
@@ -283,12 +283,52 @@ static void test_fleet(void **state)
 	release(&f);
 }
 
+/* Machines of an image that are read by two questions. */
+static void test_fleet_image(void **state)
+{
+	static const uint8_t image[STORE_KEY] = "0123456789abcdef";
+	static const uint64_t first[2][3] = { { 1, 2, 9 }, { 1, 2, 4 } };
+	static const uint64_t second[2][3] = { { 2, 7, 9 }, { 10, 1, 30 } };
+	static const uint64_t places[] = { 1, 2, 7, 9 }, counts[] = { 1, 12, 1, 34 };
+	struct store_offsets o = { .nr = 0 };
+	struct fixture f = { .nr = 0 };
+	struct base_buf end = { 0 }, *missing;
+
+	(void)state;
+	put_events(&f);
+	f.nr += ROUTINES + 2;
+	missing = answer(&f);
+	for (unsigned int i = 0; i < 501; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "m%03u", i);
+		base_buf_append(missing, image, STORE_KEY);
+		store_put_text(missing, name);
+		base_buf_append_le(missing, 21600, 4);
+	}
+	put_row_of(answer(&f), image, "m000", "21600", 5, 7, first);
+	put_row_of(answer(&f), image, "m500", "21600", 6, 41, second);
+	f.nr += 1 + PLACES - 3;
+	assert_int_equal(sum(&f), 1);
+	base_buf_append_le(&end, 11, 8);
+	base_buf_append_le(&end, 48, 8);
+	for (size_t i = 0; i < 4; i++)
+		store_offsets_add(&o, places[i], counts[i]);
+	store_offsets_put(&o, &end);
+	store_offsets_release(&o);
+	check_sent(&f, ROUTINES + 6, &end);
+	assert_non_null(strstr(f.log->text[ROUTINES + 4], "FROM profsums WHERE span = 21600"));
+	base_buf_release(&end);
+	release(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routines),
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_fleet),
+		cmocka_unit_test(test_fleet_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
