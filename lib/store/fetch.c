@@ -47,22 +47,17 @@ int fetch_ask(struct fetch *f, struct base_buf *sql,
 /* The name of what is added up tells of how many machines it is. */
 static int name_fleet(struct fetch *f, struct base_err *err)
 {
-	struct base_buf sql = { 0 }, answer = { 0 };
-	struct store_reader reader;
-	int r = base_buf_printf(&sql,
-				"SELECT uniqExact(platform) FROM totals WHERE %s%s%s "
-				"FORMAT RowBinary",
+	struct base_buf sql = { 0 };
+	uint64_t nr = 0;
+	int r = base_buf_printf(&sql, "SELECT uniqExact(platform) FROM totals WHERE %s%s%s",
 				fetch_text(&f->where), fetch_text(&f->event),
 				fetch_text(&f->labels));
 
 	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	snprintf(f->fleet, sizeof(f->fleet), "fleet-of-%llu",
-		 r < 0 ? 0ULL : (unsigned long long)store_get_number(&reader, 8));
+		r = store_ask_number(f->s, &sql, &nr, err);
+	snprintf(f->fleet, sizeof(f->fleet), "fleet-of-%llu", (unsigned long long)nr);
 	snprintf(f->quoted_fleet, sizeof(f->quoted_fleet), "'%s'", f->fleet);
 	base_buf_release(&sql);
-	base_buf_release(&answer);
 	return r;
 }
 
@@ -98,20 +93,43 @@ static int ask_events(struct fetch *f, struct base_err *err)
 /* Heads are few where an image is meant; each is asked for apart then, which is much faster. */
 enum { HEADS_APART = 64 };
 
+/* Rows of profiles of which none is an older one of another are read without FINAL, which takes
+ * several times as long. */
+static int need_final(struct fetch *f, bool *out, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	uint64_t once = 0;
+	int r = base_buf_printf(&sql,
+				"SELECT toUInt64(count() = uniqExact(event, image, file, platform, "
+				"epoch)) FROM prof WHERE %s%s%s",
+				fetch_text(&f->where), fetch_text(&f->event),
+				fetch_text(&f->images));
+
+	if (r >= 0)
+		r = store_ask_number(f->s, &sql, &once, err);
+	*out = !once;
+	base_buf_release(&sql);
+	return r;
+}
+
 static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
-	int r = base_buf_printf(
-		&sql,
-		"SELECT event, image, label, %s, %s, "
-		"sum(toFloat64(samples) * period) / sum(samples), "
-		"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof FINAL "
-		"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
-		"ORDER BY sum(samples) DESC, image, label FORMAT RowBinary",
-		fetch_platform_column(f), epoch_column(f), fetch_text(&f->where),
-		fetch_text(&f->event), fetch_text(&f->labels), fetch_text(&f->images),
-		fetch_group_more(f));
+	bool final = true;
+	/* Of all images there are too many rows to look at first. */
+	int r = f->images.len ? need_final(f, &final, err) : 0;
 
+	if (r >= 0)
+		r = base_buf_printf(
+			&sql,
+			"SELECT event, image, label, %s, %s, "
+			"sum(toFloat64(samples) * period) / sum(samples), "
+			"sum(toFloat64(samples) * enabled) / sum(samples) FROM prof%s "
+			"WHERE %s%s%s%s GROUP BY event, image, label%s HAVING sum(samples) > 0 "
+			"ORDER BY sum(samples) DESC, image, label FORMAT RowBinary",
+			fetch_platform_column(f), epoch_column(f), final ? " FINAL" : "",
+			fetch_text(&f->where), fetch_text(&f->event), fetch_text(&f->labels),
+			fetch_text(&f->images), fetch_group_more(f));
 	if (r >= 0)
 		r = store_ask(f->s, (const char *)sql.data, answer, err);
 	base_buf_release(&sql);
@@ -142,40 +160,6 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 	base_buf_release(&sql);
 	base_buf_release(&where);
 	base_buf_release(&columns);
-	return r;
-}
-
-/* The counts of one event, image, and label, which are constants of SQL. */
-static int ask_counts(struct fetch *f, const char *event, const char *image, const char *label,
-		      struct base_err *err)
-{
-	struct base_buf which = { 0 }, of_label = { 0 }, columns = { 0 }, answer = { 0 };
-	int r = base_buf_printf(&which, "event = %s AND image = toFixedString(%s, 16)", event,
-				image);
-
-	if (r >= 0)
-		r = base_buf_printf(&of_label, " AND label = %s", label);
-
-	if (r >= 0)
-		r = base_buf_printf(&columns, "%s AS e, toFixedString(%s, 16) AS i, %s AS l, %s",
-				    event, image, label, fetch_counts_column(f));
-	if (r >= 0) {
-		const struct fetch_sums q = { .source = &store_sources[STORE_BY_PLACE],
-					      .which = (const char *)which.data,
-					      .label = (const char *)of_label.data,
-					      .columns = (const char *)columns.data,
-					      .numbers = "",
-					      .apart = true,
-					      .no_epoch = true };
-
-		r = fetch_ask_sums(f, &q, &answer, err);
-	}
-	if (r >= 0)
-		r = fetch_rows(f, &answer, fetch_take_count, err);
-	base_buf_release(&which);
-	base_buf_release(&of_label);
-	base_buf_release(&columns);
-	base_buf_release(&answer);
 	return r;
 }
 
@@ -235,6 +219,90 @@ static int list_heads(const struct base_buf *answer, struct quoted *heads, size_
 	return r;
 }
 
+static int make_alike(struct fetch *f, const struct quoted *head, struct fetch_alike *out)
+{
+	const char *image = fetch_text(&head->image), *label = fetch_text(&head->label);
+	int r = base_buf_printf(&out->which, " AND image = toFixedString(%s, 16) AND label = %s",
+				image, label);
+
+	return r < 0 ? r
+		     : base_buf_printf(
+			       &out->columns, "%s AS e, toFixedString(%s, 16) AS i, %s AS l, %s",
+			       fetch_text(&head->event), image, label, fetch_counts_column(f));
+}
+
+/* The counts of all heads of an event: @which is true of their images. */
+static int ask_sums(struct fetch *f, const char *which, const struct fetch_alike *alike, size_t nr,
+		    struct base_err *err)
+{
+	const struct fetch_sums q = { .source = &store_sources[STORE_BY_PLACE],
+				      .which = which,
+				      .label = fetch_text(&f->labels),
+				      .numbers = "",
+				      .apart = true,
+				      .no_epoch = true,
+				      .alike = alike,
+				      .nr_alike = nr };
+	struct base_buf answer = { 0 };
+	int r = fetch_ask_sums(f, &q, &answer, err);
+
+	if (r >= 0)
+		r = fetch_rows(f, &answer, fetch_take_count, err);
+	base_buf_release(&answer);
+	return r;
+}
+
+static bool same_event(const struct quoted *a, const struct quoted *b)
+{
+	return strcmp(fetch_text(&a->event), fetch_text(&b->event)) == 0;
+}
+
+/* One question is for all images of an event: builds of a program are many. */
+static int ask_event(struct fetch *f, const struct quoted *heads, size_t first, size_t nr,
+		     struct base_err *err)
+{
+	struct fetch_alike alike[HEADS_APART] = { 0 };
+	struct base_buf which = { 0 };
+	size_t nr_alike = 0;
+	int r = base_buf_printf(&which, "event = %s AND image IN (",
+				fetch_text(&heads[first].event));
+
+	for (size_t i = first; i < nr && r >= 0; i++) {
+		if (!same_event(&heads[i], &heads[first]))
+			continue;
+		r = base_buf_printf(&which, "%s%s", nr_alike ? ", " : "",
+				    fetch_text(&heads[i].image));
+		if (r >= 0)
+			r = make_alike(f, &heads[i], &alike[nr_alike++]);
+	}
+	if (r >= 0)
+		r = base_buf_printf(&which, ")");
+	if (r >= 0)
+		r = ask_sums(f, (const char *)which.data, alike, nr_alike, err);
+	for (size_t i = 0; i < nr_alike; i++) {
+		base_buf_release(&alike[i].which);
+		base_buf_release(&alike[i].columns);
+	}
+	base_buf_release(&which);
+	return r;
+}
+
+static int ask_events_of(struct fetch *f, const struct quoted *heads, size_t nr,
+			 struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < nr && r >= 0; i++) {
+		bool asked = false;
+
+		for (size_t k = 0; k < i; k++)
+			asked |= same_event(&heads[k], &heads[i]);
+		if (!asked)
+			r = ask_event(f, heads, i, nr, err);
+	}
+	return r;
+}
+
 int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
@@ -274,15 +342,10 @@ static int ask_profiles(struct fetch *f, const struct base_buf *answer, struct b
 	size_t nr = 0;
 	int r = list_heads(answer, heads, &nr);
 
-	if (r >= 0 && nr > HEADS_APART)
-		r = ask_all_counts(f, err);
-	for (size_t i = 0; i < nr && i < HEADS_APART; i++) {
-		if (r >= 0 && nr <= HEADS_APART)
-			r = ask_counts(f, (const char *)heads[i].event.data,
-				       (const char *)heads[i].image.data,
-				       (const char *)heads[i].label.data, err);
+	if (r >= 0)
+		r = nr > HEADS_APART ? ask_all_counts(f, err) : ask_events_of(f, heads, nr, err);
+	for (size_t i = 0; i < nr && i < HEADS_APART; i++)
 		quoted_release(&heads[i]);
-	}
 	return r;
 }
 
@@ -418,19 +481,13 @@ static int by_workload(struct fetch *f, struct base_err *err)
 /* How many epochs of machines are meant. */
 static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
 {
-	struct base_buf sql = { 0 }, answer = { 0 };
-	struct store_reader reader;
-	int r = base_buf_printf(&sql,
-				"SELECT uniqExact(platform, epoch) FROM totals WHERE %s "
-				"FORMAT RowBinary",
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "SELECT uniqExact(platform, epoch) FROM totals WHERE %s",
 				fetch_text(&f->where));
 
 	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	*nr = store_get_number(&reader, 8);
+		r = store_ask_number(f->s, &sql, nr, err);
 	base_buf_release(&sql);
-	base_buf_release(&answer);
 	return r;
 }
 

@@ -105,20 +105,26 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 /* Profiles whose routines have all samples at their first instruction. */
 int fetch_by_routine(struct fetch *f, struct base_err *err);
 
-/* A question for sums of rows that are alike in all but their epoch and machine (fetch_sums.c). */
+/* Rows that are alike in all but their epoch and machine. */
+struct fetch_alike {
+	struct base_buf which;	 /* " AND …": what is true of these alone, or "" */
+	struct base_buf columns; /* what the answer's rows begin with */
+};
+/* A question for sums (fetch_sums.c). */
 struct fetch_sums {
 	const struct store_source *source;
-	const char *which;   /* a condition that is true of these rows */
+	const char *which;   /* a condition that is true of all these rows */
 	const char *label;   /* " AND label …": those of them that are meant, or "" */
-	const char *columns; /* what the answer's rows begin with */
 	const char *numbers; /* " AND place …": those that are meant, or "" */
 	bool apart;	     /* the answer has a sum for each number */
 	bool no_epoch;	     /* the answer has 0 in place of the first epoch */
+	const struct fetch_alike *alike;
+	size_t nr_alike;
 };
 /*
- * Rows (columns, epoch, number where they are apart, samples); a number may have several. Each
- * event and image is asked for apart: a server adds up much faster where the key is one number.
- * 0 or negative with @err.
+ * Rows (columns, epoch, number where they are apart, samples); a number may have several. Counts of
+ * rows that are not alike are added up apart: a server does that much faster where the key is one
+ * number. 0 or negative with @err.
  */
 int fetch_ask_sums(struct fetch *f, const struct fetch_sums *q, struct base_buf *answer,
 		   struct base_err *err);

@@ -76,17 +76,12 @@ static int ask_some_routines(struct fetch *f, const uint64_t *numbers, size_t nr
 
 static int count_rows(struct fetch *f, const char *table, uint64_t *out, struct base_err *err)
 {
-	struct base_buf sql = { 0 }, answer = { 0 };
-	int r = base_buf_printf(&sql, "SELECT count() FROM %s FORMAT RowBinary", table);
-	struct store_reader reader;
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "SELECT count() FROM %s", table);
 
 	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-
-	*out = store_get_number(&reader, 8);
+		r = store_ask_number(f->s, &sql, out, err);
 	base_buf_release(&sql);
-	base_buf_release(&answer);
 	return r;
 }
 

@@ -75,7 +75,7 @@ struct plan {
 	struct ranges left;  /* times that no piece has yet */
 	struct base_buf lag; /* " OR (platform, …) IN (…)": machines that lack rows of sums */
 	size_t nr_apart;
-	struct piece pieces[STORE_NR_SPANS + 1];
+	struct piece pieces[STORE_LEVELS_MAX + 1];
 	size_t nr;
 };
 
@@ -118,12 +118,13 @@ static int64_t floor_to(int64_t t, int64_t span)
 
 /* There is no row before the first: a span that begins before it is whole, unless the user wants
  * less. The same behind the last. */
-static int whole_time(struct fetch *f, const struct facts *facts, struct ranges *out)
+static int whole_time(struct fetch *f, const struct store_source *source, const struct facts *facts,
+		      struct ranges *out)
 {
 	int64_t from = f->from, to = f->to;
 
-	for (size_t i = STORE_NR_SPANS; i--;) {
-		int64_t span = store_spans[i], begin = floor_to(facts->first, span);
+	for (size_t i = 0; i < source->nr_levels; i++) {
+		int64_t span = source->levels[i].span, begin = floor_to(facts->first, span);
 		int64_t end = floor_to(facts->last, span) + span;
 
 		from = begin >= f->from ? begin : from;
@@ -154,10 +155,33 @@ static int divide(const struct plan *p, int64_t span, struct ranges *whole, stru
 	return r;
 }
 
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Short ranges may be a whole span together. */
+static void join_ranges(struct ranges *x)
+{
+	size_t nr = 0;
+
+	if (x->nr)
+		qsort(x->v, x->nr, sizeof(*x->v), compare_ranges);
+	for (size_t i = 0; i < x->nr; i++) {
+		if (nr && x->v[nr - 1].to == x->v[i].from)
+			x->v[nr - 1].to = x->v[i].to;
+		else
+			x->v[nr++] = x->v[i];
+	}
+	x->nr = nr;
+}
+
 /* ---- what lacks rows of sums ----------------------------------------------------------------- */
 
-static int ask_bad(struct fetch *f, const struct plan *p, uint32_t span, const struct ranges *whole,
-		   struct base_buf *answer, struct base_err *err)
+static int ask_bad(struct fetch *f, const struct plan *p, const struct store_level *level,
+		   const struct ranges *whole, struct base_buf *answer, struct base_err *err)
 {
 	struct base_buf where = { 0 }, bad = { 0 }, sql = { 0 };
 	int r = base_buf_printf(&where, "%s%s AND ", p->q->which, p->q->label);
@@ -167,10 +191,11 @@ static int ask_bad(struct fetch *f, const struct plan *p, uint32_t span, const s
 	if (r >= 0)
 		r = base_buf_printf(&where, "%s", fetch_text(&f->platforms));
 	if (r >= 0)
-		r = store_sums_bad(&bad, p->q->source, span, (const char *)where.data, p->final);
+		r = store_sums_bad(&bad, p->q->source, "", level, (const char *)where.data,
+				   p->final);
 	if (r >= 0)
 		r = base_buf_printf(&sql,
-				    "SELECT b, count(), groupArray(%d)(platform) FROM (%s) "
+				    "SELECT b, count(), groupArray(%d)(p) FROM (%s) "
 				    "GROUP BY b ORDER BY b FORMAT RowBinary",
 				    APART_OF_SPAN, (const char *)bad.data);
 	if (r >= 0)
@@ -217,33 +242,34 @@ static int print_apart(struct store_reader *reader, uint64_t nr, uint32_t begin,
 }
 
 /* Few machines that lack their rows of a span are read apart; else the span is left to others. */
-static int take_bad(struct plan *p, struct store_reader *reader, uint32_t span,
+static int take_bad(struct plan *p, struct store_reader *reader, const struct store_level *level,
 		    struct ranges *whole, struct ranges *rest, struct base_buf *list)
 {
 	uint32_t begin = (uint32_t)store_get_number(reader, 4);
 	uint64_t nr = store_get_number(reader, 8), told = store_get_count(reader, 1);
 	struct base_buf names = { 0 };
-	bool apart = nr == told && p->nr_apart + nr <= APART;
+	bool apart = !level->fleet && nr == told && p->nr_apart + nr <= APART;
 	int r = print_apart(reader, told, begin, &names);
 
 	if (r >= 0 && apart)
 		r = base_buf_printf(list, "%s%s", list->len ? ", " : "", (const char *)names.data);
 	else if (r >= 0)
-		r = take_out(whole, begin, span);
+		r = take_out(whole, begin, level->span);
 	if (r >= 0 && !apart)
-		r = add_range(rest, begin, (int64_t)begin + span);
+		r = add_range(rest, begin, (int64_t)begin + level->span);
 	p->nr_apart += apart ? nr : 0;
 	base_buf_release(&names);
 	return r;
 }
 
 /* The spans that sums are read of become a piece. */
-static int add_span_piece(struct fetch *f, struct plan *p, uint32_t span,
+static int add_span_piece(struct fetch *f, struct plan *p, const struct store_level *level,
 			  const struct ranges *whole, const struct base_buf *list)
 {
 	struct piece *piece = &p->pieces[p->nr++];
 	struct base_buf *where = &piece->where;
-	int r = base_buf_printf(where, "%s%s AND span = %u AND ", p->q->which, p->q->label, span);
+	int r = base_buf_printf(where, "%s%s AND span = %u AND ", p->q->which, p->q->label,
+				store_level_span(level));
 
 	piece->sums = true;
 	if (r >= 0)
@@ -258,31 +284,33 @@ static int add_span_piece(struct fetch *f, struct plan *p, uint32_t span,
 		r = base_buf_printf(&p->lag,
 				    " OR (platform, toUInt32(intDiv(toUInt32(epoch), %u) * %u)) "
 				    "IN (%s)",
-				    span, span, (const char *)list->data);
+				    level->span, level->span, (const char *)list->data);
 	return r;
 }
 
-static int plan_span(struct fetch *f, struct plan *p, uint32_t span, struct base_err *err)
+static int plan_level(struct fetch *f, struct plan *p, const struct store_level *level,
+		      struct base_err *err)
 {
 	struct ranges whole = { 0 }, rest = { 0 };
 	struct base_buf answer = { 0 }, list = { 0 };
 	struct store_reader reader;
-	int r = divide(p, span, &whole, &rest);
+	int r = divide(p, level->span, &whole, &rest);
 
 	if (r >= 0 && whole.nr)
-		r = ask_bad(f, p, span, &whole, &answer, err);
+		r = ask_bad(f, p, level, &whole, &answer, err);
 	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
 	while (r >= 0 && reader.at < reader.end) {
-		r = take_bad(p, &reader, span, &whole, &rest, &list);
+		r = take_bad(p, &reader, level, &whole, &rest, &list);
 		if (reader.bad)
 			r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
 	}
 	for (size_t i = 0; i < whole.nr && r >= 0; i++)
 		if (whole.v[i].from < whole.v[i].to) {
-			r = add_span_piece(f, p, span, &whole, &list);
+			r = add_span_piece(f, p, level, &whole, &list);
 			break;
 		}
 	free(p->left.v);
+	join_ranges(&rest);
 	p->left = rest;
 	free(whole.v);
 	base_buf_release(&answer);
@@ -307,10 +335,13 @@ static int add_hours(struct fetch *f, struct plan *p)
 static int make_plan(struct fetch *f, struct plan *p, const struct facts *facts, bool spans,
 		     struct base_err *err)
 {
-	int r = spans ? whole_time(f, facts, &p->left) : 0;
+	const struct store_source *source = p->q->source;
+	bool fleet = !f->w->by_platform && !f->platforms.len && !f->replicate.len;
+	int r = spans ? whole_time(f, source, facts, &p->left) : 0;
 
-	for (size_t i = 0; i < STORE_NR_SPANS && r >= 0 && spans; i++)
-		r = plan_span(f, p, store_spans[i], err);
+	for (size_t i = source->nr_levels; i-- && r >= 0 && spans;)
+		if (fleet || !source->levels[i].fleet)
+			r = plan_level(f, p, &source->levels[i], err);
 	if (r >= 0 && (!p->nr || p->left.nr || p->lag.len))
 		r = add_hours(f, p);
 	return r;
@@ -327,32 +358,28 @@ static const char *table_of(const struct plan *p, const struct piece *piece)
 static int ask_samples(struct fetch *f, const struct plan *p, const char *final, uint64_t *out,
 		       struct base_err *err)
 {
-	struct base_buf sql = { 0 }, answer = { 0 };
+	struct base_buf sql = { 0 };
+	uint64_t samples;
 	int r = 0;
 
 	*out = 0;
 	for (size_t i = 0; i < p->nr && r >= 0; i++) {
-		struct store_reader reader;
-
-		base_buf_clear(&sql);
-		r = base_buf_printf(&sql, "SELECT sum(samples) FROM %s%s WHERE %s FORMAT RowBinary",
+		r = base_buf_printf(&sql, "SELECT sum(samples) FROM %s%s WHERE %s",
 				    table_of(p, &p->pieces[i]), final,
 				    (const char *)p->pieces[i].where.data);
 		if (r >= 0)
-			r = store_ask(f->s, (const char *)sql.data, &answer, err);
-		reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-		*out += r < 0 ? 0 : store_get_number(&reader, 8);
+			r = store_ask_number(f->s, &sql, &samples, err);
+		*out += r < 0 ? 0 : samples;
 	}
 	base_buf_release(&sql);
-	base_buf_release(&answer);
 	return r;
 }
 
 /* The epoch is a constant where rows of all epochs are added up. */
-static int add_columns(struct fetch *f, const struct plan *p, const struct facts *facts,
-		       struct base_buf *sql)
+static int add_columns(struct fetch *f, const struct plan *p, const struct fetch_alike *alike,
+		       const struct facts *facts, struct base_buf *sql)
 {
-	int r = base_buf_printf(sql, "SELECT %s, ", p->q->columns);
+	int r = base_buf_printf(sql, "SELECT %s, ", fetch_text(&alike->columns));
 
 	if (r >= 0 && f->w->by_epoch)
 		r = base_buf_printf(sql, "toUInt32(epoch)");
@@ -362,27 +389,34 @@ static int add_columns(struct fetch *f, const struct plan *p, const struct facts
 }
 
 static int ask_piece(struct fetch *f, const struct plan *p, const struct piece *piece,
-		     const struct facts *facts, const char *final, struct base_buf *answer,
-		     struct base_err *err)
+		     const struct fetch_alike *alike, const struct facts *facts, const char *final,
+		     struct base_buf *answer, struct base_err *err)
 {
 	const struct store_source *source = p->q->source;
 	const char *group = fetch_counts_group(f); /* of platforms it is never empty */
-	struct base_buf sql = { 0 };
+	struct base_buf sql = { 0 }, where = { 0 }, one = { 0 };
 	char table[32];
-	int r = add_columns(f, p, facts, &sql);
+	int r = add_columns(f, p, alike, facts, &sql);
 
 	group += p->q->apart ? 0 : strlen(", ");
 	snprintf(table, sizeof(table), "%s%s", table_of(p, piece), final);
 	if (r >= 0)
+		r = base_buf_printf(&where, "%s%s", (const char *)piece->where.data,
+				    fetch_text(&alike->which));
+	if (r >= 0)
 		r = fetch_from(f, &sql, table, piece->sums ? source->sums_columns : source->columns,
-			       (const char *)piece->where.data,
+			       (const char *)where.data,
 			       piece->sums ? source->sums_arrays : source->arrays);
 	if (r >= 0)
 		r = base_buf_printf(&sql, "%s GROUP BY %s%s FORMAT RowBinary", p->q->numbers,
 				    p->q->apart ? "place" : "", group);
 	if (r >= 0)
-		r = store_ask(f->s, (const char *)sql.data, answer, err);
+		r = store_ask(f->s, (const char *)sql.data, &one, err);
+	if (r >= 0)
+		r = base_buf_append(answer, one.data, one.len);
 	base_buf_release(&sql);
+	base_buf_release(&where);
+	base_buf_release(&one);
 	return r;
 }
 
@@ -392,14 +426,10 @@ static int ask_pieces(struct fetch *f, const struct plan *p, const struct facts 
 	int r = 0;
 
 	base_buf_clear(answer);
-	for (size_t i = 0; i < p->nr && r >= 0; i++) {
-		struct base_buf one = { 0 };
-
-		r = ask_piece(f, p, &p->pieces[i], facts, final, &one, err);
-		if (r >= 0)
-			r = base_buf_append(answer, one.data, one.len);
-		base_buf_release(&one);
-	}
+	for (size_t i = 0; i < p->nr; i++)
+		for (size_t k = 0; k < p->q->nr_alike && r >= 0; k++)
+			r = ask_piece(f, p, &p->pieces[i], &p->q->alike[k], facts, final, answer,
+				      err);
 	return r;
 }
 
@@ -470,26 +500,28 @@ int fetch_ask_sums(struct fetch *f, const struct fetch_sums *q, struct base_buf 
 int fetch_event_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
 		     struct base_err *err)
 {
-	struct base_buf quoted = { 0 }, which = { 0 }, columns = { 0 };
+	struct base_buf quoted = { 0 }, which = { 0 };
+	struct fetch_alike all = { .which = { 0 } };
 	int r = store_quote(&quoted, event, strlen(event));
 
 	if (r >= 0)
 		r = base_buf_printf(&which, "event = %s", (const char *)quoted.data);
 	if (r >= 0)
-		r = base_buf_printf(&columns, "%s AS e, %s", (const char *)quoted.data,
+		r = base_buf_printf(&all.columns, "%s AS e, %s", (const char *)quoted.data,
 				    fetch_counts_column(f));
 	if (r >= 0) {
 		const struct fetch_sums q = { .source = &store_sources[STORE_BY_NUMBER],
 					      .which = (const char *)which.data,
 					      .label = fetch_text(&f->labels),
-					      .columns = (const char *)columns.data,
 					      .numbers = fetch_text(&f->routines),
-					      .apart = routines };
+					      .apart = routines,
+					      .alike = &all,
+					      .nr_alike = 1 };
 
 		r = fetch_ask_sums(f, &q, answer, err);
 	}
 	base_buf_release(&quoted);
 	base_buf_release(&which);
-	base_buf_release(&columns);
+	base_buf_release(&all.columns);
 	return r;
 }

@@ -82,17 +82,16 @@ static int add_epochs(struct fetch *f, const char *spec, struct base_err *err)
 
 static int add_last_day(struct fetch *f, struct base_err *err)
 {
-	struct base_buf answer = { 0 };
+	struct base_buf sql = { 0 };
+	uint64_t last = 0;
 	/* A machine whose clock is ahead is not where the others are. */
-	int r = store_ask(f->s,
-			  "SELECT toUInt32(max(epoch)) FROM totals WHERE epoch <= now() + 86400 "
-			  "FORMAT RowBinary",
-			  &answer, err);
-	struct store_reader reader = { answer.data, answer.data + answer.len, false };
-	int64_t last = r < 0 ? 0 : (int64_t)store_get_number(&reader, 4);
+	int r = base_buf_printf(&sql, "SELECT toUInt64(max(epoch)) FROM totals "
+				      "WHERE epoch <= now() + 86400");
 
-	base_buf_release(&answer);
-	return r < 0 ? r : add_from(f, last - DAY + 1);
+	if (r >= 0)
+		r = store_ask_number(f->s, &sql, &last, err);
+	base_buf_release(&sql);
+	return r < 0 ? r : add_from(f, (int64_t)last - DAY + 1);
 }
 
 static int add_equal(struct base_buf *where, const char *column, const char *text)

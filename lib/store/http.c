@@ -359,6 +359,24 @@ int store_ask(struct store_server *s, const char *sql, struct base_buf *out, str
 	return r;
 }
 
+int store_ask_number(struct store_server *s, struct base_buf *sql, uint64_t *out,
+		     struct base_err *err)
+{
+	struct base_buf answer = { 0 };
+	struct store_reader reader;
+	int r = base_buf_printf(sql, " FORMAT RowBinary");
+
+	if (r >= 0)
+		r = store_ask(s, (const char *)sql->data, &answer, err);
+	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
+	*out = r < 0 ? 0 : store_get_number(&reader, 8);
+	if (r >= 0 && (reader.bad || reader.at != reader.end))
+		r = base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+	base_buf_release(&answer);
+	base_buf_clear(sql);
+	return r;
+}
+
 int store_do(struct store_server *s, const char *sql, struct base_err *err)
 {
 	return request(s, NULL, sql, strlen(sql), err);

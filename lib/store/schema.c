@@ -190,19 +190,17 @@ static const struct store_step steps[] = {
 static int has_column(struct store_server *s, const char *table, const char *column, bool *out,
 		      struct base_err *err)
 {
-	struct base_buf sql = { 0 }, answer = { 0 };
-	struct store_reader reader;
+	struct base_buf sql = { 0 };
+	uint64_t nr = 0;
 	int r = base_buf_printf(&sql,
 				"SELECT count() FROM system.columns WHERE database = '%s' AND "
-				"table = '%s' AND name = '%s' FORMAT RowBinary",
+				"table = '%s' AND name = '%s'",
 				store_database(s), table, column);
 
 	if (r >= 0)
-		r = store_ask(s, (const char *)sql.data, &answer, err);
-	reader = (struct store_reader){ answer.data, answer.data + answer.len, false };
-	*out = r >= 0 && store_get_number(&reader, 8);
+		r = store_ask_number(s, &sql, &nr, err);
+	*out = nr;
 	base_buf_release(&sql);
-	base_buf_release(&answer);
 	return r;
 }
 

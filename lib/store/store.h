@@ -66,7 +66,7 @@ enum store_table_nr {
 	STORE_ROUTINE, /* a routine that had samples */
 	STORE_CONTENT, /* the bytes of a pseudo-image, or of a kernel's */
 	STORE_NR_SENT, /* machines send rows of those above; servers make the others' rows */
-	STORE_SUMS = STORE_NR_SENT, /* totals of some hours or a day of a machine, added up */
+	STORE_SUMS = STORE_NR_SENT, /* totals of some hours or a day, of a machine or of all */
 	STORE_PROFSUMS,		    /* and profiles */
 	STORE_NR_TABLES,
 };
@@ -221,11 +221,11 @@ int store_send(struct store_server *s, const struct store_batch *b, struct base_
 /* ---- sums of many hours (sums.c) ----------------------------------------------------------- */
 
 /*
- * Adds up what machines had by routine and by offset in each span of time that begins at @since or
- * later and has ended at @now, both UTC seconds, where no row of sums is of the rows that the store
- * has. Readers take a row of sums only if its fingerprint is that of the rows which
- * it stands for: so it may be missing, late or old, and be made by two servers at once. @rows:
- * result, how many rows were made.
+ * Adds up what each machine, and all together, had by routine and by offset in each span of time
+ * that begins at @since or later and has ended at @now, both UTC seconds, where no row of sums is
+ * of the rows that the store has. Readers take a row of sums only if its fingerprint is that of the
+ * rows which it stands for: so it may be missing, late or old, and be made by two servers at once.
+ * @rows: result, how many rows were made.
  */
 int store_sum(struct store_server *s, int64_t since, int64_t now, uint64_t *rows,
 	      struct base_err *err);

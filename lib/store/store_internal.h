@@ -8,6 +8,9 @@
 #include "store.h"
 
 const char *store_database(const struct store_server *s);
+/* The answer of a question for one number of 64 bits. @sql, which becomes empty, has no FORMAT. */
+int store_ask_number(struct store_server *s, struct base_buf *sql, uint64_t *out,
+		     struct base_err *err);
 
 /* ---- versions of the tables (schema.c) ------------------------------------------------------- */
 
@@ -32,12 +35,18 @@ enum {
 
 /* ---- spans of time (sums.c) ------------------------------------------------------------------ */
 
-/* Seconds that a row of STORE_SUMS stands for, the longest first. */
-enum { STORE_NR_SPANS = 2 };
-extern const uint32_t store_spans[STORE_NR_SPANS];
+/* Rows of sums that stand for so many seconds: of one machine, or of all machines together. */
+struct store_level {
+	uint32_t span;
+	bool fleet; /* the row's platform is "", and its span in the table is 1 more */
+	int from;   /* the level whose rows are added up; STORE_HOURS: those of hours */
+};
+enum { STORE_HOURS = -1, STORE_LEVELS_MAX = 5 };
 /* Rows of hours that are added up, and the table of their sums. */
 struct store_source {
 	const char *hours, *sums;
+	const struct store_level *levels; /* in the order in which they are made */
+	size_t nr_levels;
 	/* The number that stands for a row of hours. Those of the rows that were added up give,
 	 * added up themselves, the fingerprint of their sums. */
 	const char *print;
@@ -49,14 +58,16 @@ struct store_source {
 };
 enum { STORE_BY_NUMBER, STORE_BY_PLACE, STORE_NR_SOURCES };
 extern const struct store_source store_sources[STORE_NR_SOURCES];
+/* The level's span as the table has it. */
+uint32_t store_level_span(const struct store_level *level);
 /*
- * Appends a question for (platform, b) of spans (b: UTC seconds) whose sums are not those of the
- * rows there are, with the source's key before it. @which: a condition of the rows that are
- * compared, true of hours and of sums; @final: " FINAL" where hours may have older rows, or "".
- * 0 or -ENOMEM.
+ * Appends a question for (p, b) of spans (p: platform; b: UTC seconds) whose sums are not those of
+ * the rows there are; @key: the source's, which comes before p then, or "", which compares all
+ * images together. @which: a condition of the rows that are compared, true of hours and of sums;
+ * @final: " FINAL" where hours may have older rows, or "". 0 or -ENOMEM.
  */
-int store_sums_bad(struct base_buf *sql, const struct store_source *source, uint32_t span,
-		   const char *which, const char *final);
+int store_sums_bad(struct base_buf *sql, const struct store_source *source, const char *key,
+		   const struct store_level *level, const char *which, const char *final);
 
 /* ---- keys (key.c) -------------------------------------------------------------------------- */
 

@@ -110,7 +110,7 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.partition = "toMonday(epoch)",
 		.shard = "cityHash64(platform)",
 		.keep_days = 400,
-		.mark = 64,
+		.mark = 16,
 	},
 	[STORE_PROFSUMS] = {
 		.name = "profsums",

@@ -209,6 +209,9 @@ mkdir loads
 			w two cpu-clock 0 $((n * 10000)) hot+17@app
 			w one cpu-clock 1 20000 warm@app
 			w none cpu-clock 1 7000 0@idle
+			note start 1
+			note idle 60 30000 120000
+			note suspend 90 20
 			finish
 		END
 	done
@@ -228,6 +231,9 @@ same dcpilist -comm two -epoch all -no_freq hot app
 [ "$(total -by uid -pid 12)" = 30000 ]
 same dcpiprof -by host -comm one -epoch all
 same_lines dcpiexport -comm one -epoch all folded
+# What the daemons noted beside workloads comes with them.
+same dcpitimeline -epoch all
+grep -q 'no daemon ran' both && grep -q 'was suspended for 20 s' both || { cat both; exit 1; }
 
 # Replicates: two builds, of which each has a routine that the other lacks; few machines with more epochs than there may
 # be replicates for, and more machines than these.
@@ -322,12 +328,19 @@ ask "$store" dcpiprof -epoch all >after
 ask "$store" dcpitopcounts -epoch all prog >>after
 diff before after || { echo "sums differ"; exit 1; }
 [ "$(added_up sums)" -ge 1 ] && [ "$(added_up profsums)" -ge 1 ] || { echo "no sums are read"; exit 1; }
+# Those of all machines together are read where all are meant.
+of_fleet() { grep -c 'span = 86401.*GROUP BY place' server/questions || :; }
+[ "$(of_fleet)" -ge 2 ] || { echo "no sums of all machines are read"; exit 1; }
+rm server/questions
+ask "$store" dcpiprof -epoch all -platform 'm*' >after
+diff <(head -n 5 before) <(head -n 5 after) || { echo "sums of machines differ"; exit 1; }
+[ "$(of_fleet)" = 0 ] || { echo "sums of all machines are read where some are meant"; exit 1; }
 had=$(total)
 question "INSERT INTO totals SELECT event, label, epoch, platform, ver + 1, period, enabled, samples + 7000, r,
 	arrayMap((c, i) -> i = 1 ? c + 7000 : c, n, arrayEnumerate(n)) FROM totals WHERE platform = 'm1' ORDER BY epoch LIMIT 1"
 [ "$(total)" = $((had + 7000)) ] || { echo "a row that came later: $(total), not $had + 7000"; exit 1; }
 [ "$(total -platform m1)" -gt 7000 ]
-"$DCPI_BIN/dcpiship" -sum -to "$store" | grep -qx '2 sums made'
+"$DCPI_BIN/dcpiship" -sum -to "$store" | grep -qx '5 sums made'
 [ "$(total)" = $((had + 7000)) ] || { echo "sums that were made anew: $(total), not $had + 7000"; exit 1; }
 question "INSERT INTO sums SELECT event, span, epoch, platform, label, ver + 1, print, samples, r, n FROM sums"
 [ "$(total)" = $((had + 7000)) ] || { echo "sums that are there twice: $(total), not $had + 7000"; exit 1; }
@@ -345,6 +358,30 @@ rm server/questions
 "$DCPI_BIN/dcpifetch" -quiet -from "$store" -o many -epoch all -label many -detail routine -symbols 2>err
 [ "$(grep -c 'FROM routine FINAL WHERE r IN' server/questions)" = 3 ] || { echo "names are not asked for in 3 parts"; exit 1; }
 [ "$(grep -c 'symbol, off, len FROM image' server/questions)" = 1 ] || { echo "symbols are not asked for once"; exit 1; }
+
+# A store of version 1 is left alone until its tables are those of today; its rows stay, and others come.
+base=loads store=clickhouse://127.0.0.1:$port/old
+"$DCPI_BIN/dcpiship" -make-schema -to "$store"
+for table in totals work part image routine content; do question "INSERT INTO $table SELECT * FROM loads.$table"; done
+for table in prof sums profsums schema; do question "DROP TABLE $table"; done
+question "CREATE TABLE schema (version UInt32, id String) ENGINE = ReplacingMergeTree ORDER BY version"
+question "INSERT INTO schema SELECT 1, 'old'"
+question "CREATE TABLE prof (event String, image FixedString(16), epoch DateTime, platform String, file String, ver UInt64,
+	period UInt64, enabled UInt32, label String, samples UInt64, off Array(UInt32), n Array(UInt16), far Array(UInt64),
+	nfar Array(UInt64)) ENGINE = ReplacingMergeTree(ver) PARTITION BY toDate(epoch)
+	ORDER BY (event, image, epoch, platform, file) SETTINGS index_granularity = 1024"
+question "INSERT INTO prof SELECT event, image, epoch, platform, file, ver, period, enabled, label, samples,
+	arrayMap((l, h) -> toUInt32(65536 * h + l), lo, hi), arrayMap((l, h) -> toUInt16(256 * h + l), nlo, nhi), far, nfar
+	FROM loads.prof WHERE epoch = (SELECT min(epoch) FROM loads.prof)"
+"$DCPI_BIN/dcpiprof" -db "$store" -epoch all >out 2>err && { echo "a store of version 1 is read"; exit 1; }
+grep -q "store 'old' has version 1, not 2" err && grep -q "'dcpiship -make-schema' brings" err || { cat err; exit 1; }
+"$DCPI_BIN/dcpiship" -make-schema -to "$store"
+same dcpilist -both hot app -epoch "$one"
+"$DCPI_BIN/dcpiship" -quiet -db loads -spool again -to "$store" # its rows have columns that the old ones lack
+same dcpiprof -i -epoch all
+same dcpilist -both hot app -epoch all
+"$DCPI_BIN/dcpiship" -quiet -sum -to "$store"
+same dcpilist -both hot app -epoch all
 
 # Commands that change a database, or read its files, take no store.
 for command in "dcpitar x.tar.gz" "dcpitar -x x.tar.gz" "dcpikdiff -n" dcpikdiff "dcpicosts x.xct" "dcpitop -batch 1"; do

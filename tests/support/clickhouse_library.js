@@ -14,7 +14,7 @@ function insert(table, columns, rows) {
 	const file = `${folder}/rows-${files++}`
 	const types = session.query(`SELECT arrayStringConcat(groupArray(concat(name, ' ', type)), ', ') FROM
 		(SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = '${table}'
-		ORDER BY position)`, 'TabSeparatedRaw').trim()
+		ORDER BY position(', ${columns},', concat(', ', name, ',')))`, 'TabSeparatedRaw').trim()
 	fs.writeFileSync(file, rows)
 	session.query(`INSERT INTO ${table} (${columns}) SELECT ${columns} FROM file('${file}', 'RowBinary', '${types}')`)
 	fs.unlinkSync(file)

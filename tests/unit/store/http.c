@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store.h"
+#include "store_internal.h"
 
 struct server {
 	pid_t pid;
@@ -134,6 +134,38 @@ static void test_good(void **state)
 	assert_int_equal(out.len, 5);
 	assert_memory_equal(out.data, "a\0b\nc", 5);
 	base_buf_release(&out);
+}
+
+static int ask_number(const char *answer, size_t len, uint64_t *out)
+{
+	struct server server = start(answer, len, true);
+	struct base_buf sql = { 0 };
+	struct store_server *s;
+	int r;
+
+	assert_int_equal(store_open(server.url, NULL, &s, NULL), 0);
+	assert_int_equal(base_buf_printf(&sql, "SELECT 1"), 0);
+	r = store_ask_number(s, &sql, out, NULL);
+	assert_int_equal(sql.len, 0);
+	base_buf_release(&sql);
+	store_close(s);
+	stop(&server);
+	return r;
+}
+
+/* A number of 64 bits is the whole answer. */
+static void test_number(void **state)
+{
+	static const char good[] = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n\2\1\0\0\0\0\0\0";
+	static const char more[] = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n\2\1\0\0\0\0\0\0\0";
+	static const char less[] = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\2\1\0";
+	uint64_t n = 1;
+
+	(void)state;
+	assert_int_equal(ask_number(good, sizeof(good) - 1, &n), 0);
+	assert_int_equal(n, 258);
+	assert_int_equal(ask_number(more, sizeof(more) - 1, &n), -EHOSTUNREACH);
+	assert_int_equal(ask_number(less, sizeof(less), &n), -EHOSTUNREACH);
 }
 
 static void check(const char *answer, int code, const char *says)
@@ -286,10 +318,15 @@ static void test_not_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	       cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_passing_errors), cmocka_unit_test(test_no_control_characters),
-		cmocka_unit_test(test_cut_heads),      cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_schema),	       cmocka_unit_test(test_not_empty),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_number),
+		cmocka_unit_test(test_passing_errors),
+		cmocka_unit_test(test_no_control_characters),
+		cmocka_unit_test(test_cut_heads),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_schema),
+		cmocka_unit_test(test_not_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

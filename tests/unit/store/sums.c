@@ -18,7 +18,7 @@
 
 #include "store_internal.h"
 
-enum { REQUESTS = 16, SIZE = 8192 };
+enum { REQUESTS = 16, SIZE = 32768 };
 
 /* What the server shares with the test: its requests, with a 0 behind each. */
 struct log {
@@ -135,12 +135,12 @@ static void put_list(struct base_buf *to, const uint64_t *v, size_t nr)
 		base_buf_append_le(to, v[i], 8);
 }
 
-static void put_row(struct base_buf *to, const uint8_t *image, const char *own, uint64_t print,
-		    uint64_t samples, const uint64_t (*v)[3])
+static void put_row_of(struct base_buf *to, const uint8_t *image, const char *platform,
+		       const char *own, uint64_t print, uint64_t samples, const uint64_t (*v)[3])
 {
 	if (image)
 		base_buf_append(to, image, STORE_KEY);
-	store_put_text(to, "box");
+	store_put_text(to, platform);
 	store_put_text(to, "night");
 	store_put_text(to, own);
 	base_buf_append_le(to, print, 8);
@@ -148,6 +148,15 @@ static void put_row(struct base_buf *to, const uint8_t *image, const char *own, 
 	put_list(to, v[0], 3);
 	put_list(to, v[1], 3);
 }
+
+static void put_row(struct base_buf *to, const uint8_t *image, const char *own, uint64_t print,
+		    uint64_t samples, const uint64_t (*v)[3])
+{
+	put_row_of(to, image, "box", own, print, samples, v);
+}
+
+/* Levels of sums that are asked for, of routines and of offsets. */
+enum { ROUTINES = 5, PLACES = 4 };
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -174,7 +183,7 @@ static void test_routines(void **state)
 	rows = answer(&f);
 	put_row(rows, NULL, "21600", UINT64_MAX, 7, first);
 	put_row(rows, NULL, "25200", 5, 41, second);
-	f.nr += 1 + 3; /* the insert; days, and two questions about images */
+	f.nr += 1 + ROUTINES - 1 + PLACES; /* the insert, and other levels */
 	assert_int_equal(sum(&f), 1);
 	base_buf_append_le(&end, 4, 8); /* fingerprints wrap around */
 	base_buf_append_le(&end, 48, 8);
@@ -201,13 +210,13 @@ static void test_twice(void **state)
 
 	(void)state;
 	put_events(&f);
-	f.nr += 2; /* no sums by routine are missing */
+	f.nr += ROUTINES; /* none of these is missing */
 	put_missing(&f, image);
 	rows = answer(&f);
 	put_row(rows, image, "app/21600", 1, 519, v);
 	put_row(rows, image, "app/21600", 2, 519, v);
 	put_row(answer(&f), image, "app/21600", 2, 519, v);
-	f.nr += 2;
+	f.nr += 1 + PLACES - 1;
 	assert_int_equal(sum(&f), 1);
 	base_buf_append_le(&end, 2, 8);
 	base_buf_append_le(&end, 519, 8);
@@ -215,9 +224,100 @@ static void test_twice(void **state)
 		store_offsets_add(&o, v[0][i], v[1][i]);
 	store_offsets_put(&o, &end);
 	store_offsets_release(&o);
-	check_sent(&f, 6, &end);
-	assert_null(strstr(f.log->text[4], "FINAL"));
-	assert_non_null(strstr(f.log->text[5], "FROM prof FINAL WHERE"));
+	check_sent(&f, ROUTINES + 4, &end);
+	assert_null(strstr(f.log->text[ROUTINES + 2], "FINAL"));
+	assert_non_null(strstr(f.log->text[ROUTINES + 3], "FROM prof FINAL WHERE"));
+	base_buf_release(&end);
+	release(&f);
+}
+
+static void put_fleet_row(struct base_buf *to, uint32_t begin, uint64_t print, uint64_t samples,
+			  const uint64_t *numbers, const uint64_t *counts, size_t nr)
+{
+	store_put_text(to, "cycles");
+	base_buf_append_le(to, 3601, 4);
+	base_buf_append_le(to, begin, 4);
+	store_put_text(to, "");
+	store_put_text(to, "night");
+	base_buf_append_le(to, UINT64_C(86400) * 1000000000, 8);
+	base_buf_append_le(to, print, 8);
+	base_buf_append_le(to, samples, 8);
+	put_list(to, numbers, nr);
+	put_list(to, counts, nr);
+}
+
+/* Hours of all machines: the first has so many machines that it is read by two questions. */
+static void test_fleet(void **state)
+{
+	static const uint64_t first[2][3] = { { 1, 2, 9 }, { 1, 2, 4 } };
+	static const uint64_t second[2][3] = { { 2, 7, 3 }, { 10, 1, 30 } };
+	static const uint64_t numbers[] = { 1, 2, 3, 7, 9 }, counts[] = { 1, 12, 30, 1, 4 };
+	struct fixture f = { .nr = 0 };
+	struct base_buf end = { 0 }, *missing;
+
+	(void)state;
+	put_events(&f);
+	f.nr += 2; /* no machine's sums are missing */
+	missing = answer(&f);
+	for (unsigned int i = 0; i < 201; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "m%03u", i);
+		store_put_text(missing, name);
+		base_buf_append_le(missing, 3600, 4);
+	}
+	store_put_text(missing, "m000");
+	base_buf_append_le(missing, 7200, 4);
+	put_row_of(answer(&f), NULL, "m000", "3600", 5, 7, first);
+	put_row_of(answer(&f), NULL, "m200", "3600", 6, 41, second);
+	put_row_of(answer(&f), NULL, "m000", "7200", 9, 7, first);
+	f.nr += 1 + 2 + PLACES;
+	assert_int_equal(sum(&f), 2);
+	assert_non_null(strstr(f.log->text[3], "platform, b FROM (SELECT platform"));
+	assert_null(strstr(f.log->text[4], "'m200'"));
+	assert_non_null(strstr(f.log->text[5], "'m200'"));
+	put_fleet_row(&end, 3600, 11, 48, numbers, counts, 5);
+	put_fleet_row(&end, 7200, 9, 7, first[0], first[1], 3);
+	check_sent(&f, 7, &end);
+	base_buf_release(&end);
+	release(&f);
+}
+
+/* Machines of an image that are read by two questions. */
+static void test_fleet_image(void **state)
+{
+	static const uint8_t image[STORE_KEY] = "0123456789abcdef";
+	static const uint64_t first[2][3] = { { 1, 2, 9 }, { 1, 2, 4 } };
+	static const uint64_t second[2][3] = { { 2, 7, 9 }, { 10, 1, 30 } };
+	static const uint64_t places[] = { 1, 2, 7, 9 }, counts[] = { 1, 12, 1, 34 };
+	struct store_offsets o = { .nr = 0 };
+	struct fixture f = { .nr = 0 };
+	struct base_buf end = { 0 }, *missing;
+
+	(void)state;
+	put_events(&f);
+	f.nr += ROUTINES + 2;
+	missing = answer(&f);
+	for (unsigned int i = 0; i < 501; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "m%03u", i);
+		base_buf_append(missing, image, STORE_KEY);
+		store_put_text(missing, name);
+		base_buf_append_le(missing, 21600, 4);
+	}
+	put_row_of(answer(&f), image, "m000", "21600", 5, 7, first);
+	put_row_of(answer(&f), image, "m500", "21600", 6, 41, second);
+	f.nr += 1 + PLACES - 3;
+	assert_int_equal(sum(&f), 1);
+	base_buf_append_le(&end, 11, 8);
+	base_buf_append_le(&end, 48, 8);
+	for (size_t i = 0; i < 4; i++)
+		store_offsets_add(&o, places[i], counts[i]);
+	store_offsets_put(&o, &end);
+	store_offsets_release(&o);
+	check_sent(&f, ROUTINES + 6, &end);
+	assert_non_null(strstr(f.log->text[ROUTINES + 4], "FROM profsums WHERE span = 21600"));
 	base_buf_release(&end);
 	release(&f);
 }
@@ -227,6 +327,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routines),
 		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_fleet),
+		cmocka_unit_test(test_fleet_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
