@@ -243,6 +243,7 @@ static void test_perf_of_waits(void **state)
 	(void)state;
 	assert_non_null(f);
 	assert_int_equal(export_make(a, &how, &x, NULL), 0);
+	assert_int_equal(export_whose(x, a, NULL, NULL, NULL), 0);
 	assert_string_equal(a->events[event].name, "wait");
 	x->events = &event;
 	x->nr_events = 1;
@@ -250,7 +251,7 @@ static void test_perf_of_waits(void **state)
 	assert_true(ftell(f) < 4096);
 	rewind(f);
 	assert_non_null(fgets(line, sizeof(line), f));
-	assert_string_equal(line, "dcpi 1/1 [000] 5.000000: 5000000000 wait:\n");
+	assert_string_equal(line, "unknown 4194304/4194304 [000] 5.000000: 5000000000 wait:\n");
 	x->events = NULL;
 	x->nr_events = 0;
 	fclose(f);
