@@ -483,8 +483,9 @@ int base_rights_bound(uint64_t keep, struct base_err *err);
 /* The user and the group that helpers are which root starts: no program of others has these ids. */
 enum { BASE_HELPER_ID = 2147440000 };
 /*
- * For good: these ids instead of root's, or nobody's in a container that does not have them.
- * Whoever is not root stays who it is. 0, -EPERM, or -EINVAL where there is neither.
+ * The process has these ids instead of root's for good, or those of the user "nobody" in a
+ * container that does not have them. One that is not root's keeps its own. 0, -EPERM, or -EINVAL
+ * where there is neither.
  */
 int base_ids_drop(void);
 /*

@@ -11,8 +11,8 @@
 
 /*
  * Processes of one user may end, stop and slow down each other, and services and containers run as
- * nobody. So helpers are a user of their own: a number that systems give to no one. A container
- * may not have it.
+ * the user "nobody". So helpers are a user of their own: a number that systems give to no one. A
+ * container may not have it.
  */
 enum { HELPERS = BASE_HELPER_ID, NOBODY = 65534 };
 

@@ -116,7 +116,7 @@ static int ask_heads(struct fetch *f, struct base_buf *answer, struct base_err *
 {
 	struct base_buf sql = { 0 };
 	bool final = true;
-	/* Of all images there are too many rows to look at first. */
+	/* All images have too many rows to look at first. */
 	int r = f->images.len ? need_final(f, &final, err) : 0;
 
 	if (r >= 0)

@@ -231,7 +231,7 @@ same dcpilist -comm two -epoch all -no_freq hot app
 [ "$(total -by uid -pid 12)" = 30000 ]
 same dcpiprof -by host -comm one -epoch all
 same_lines dcpiexport -comm one -epoch all folded
-# What the daemons noted beside workloads comes with them.
+# Notes of the daemons come with their workloads.
 same dcpitimeline -epoch all
 grep -q 'no daemon ran' both && grep -q 'was suspended for 20 s' both || { cat both; exit 1; }
 
@@ -328,7 +328,7 @@ ask "$store" dcpiprof -epoch all >after
 ask "$store" dcpitopcounts -epoch all prog >>after
 diff before after || { echo "sums differ"; exit 1; }
 [ "$(added_up sums)" -ge 1 ] && [ "$(added_up profsums)" -ge 1 ] || { echo "no sums are read"; exit 1; }
-# Those of all machines together are read where all are meant.
+# Sums of all machines together are read where all are meant.
 of_fleet() { grep -c 'span = 86401.*GROUP BY place' server/questions || :; }
 [ "$(of_fleet)" -ge 2 ] || { echo "no sums of all machines are read"; exit 1; }
 rm server/questions

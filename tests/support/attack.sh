@@ -145,7 +145,7 @@ kind_lingering()
 		(while :; do "$0" lingering 1 >/dev/null 2>&1; done) & done; wait' "$work/bin/bad_client"
 }
 
-# Signals to dcpid and its helpers, and the lowest priority: root started them, and other services are nobody too.
+# Signals to dcpid and its helpers, and the lowest priority: root started them, and other services run as the user "nobody" too.
 kind_kills()
 {
 	hostile "$1" "$2" bash -c 'echo full; while :; do
