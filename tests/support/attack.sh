@@ -327,7 +327,7 @@ search()
 		sed 's/^/answer: /'
 	# The generation that was read in the vault is the secret number.
 	(as 65534 "$DCPI_BIN/dcpiprof" -epoch all -no_header hole 2>/dev/null) |
-		awk '$(NF - 1) ~ /^number_[1-7]$/ { print "samples: " $0 }'
+		awk 'NF > 1 && $(NF - 1) ~ /^number_[1-7]$/ { print "samples: " $0 }'
 }
 
 # honest_truth: "FACILITY MILLISECONDS" of each honest JIT, those of one name together.
@@ -371,7 +371,7 @@ say_honest()
 judge_victims()
 {
 	victims_wrong=$("$DCPI_BIN/dcpiprof" -db "$db" -epoch all -no_header 2>/dev/null | awk '
-		($(NF - 1) == "slot_1" && /\/victim_/) || ($(NF - 1) == "slot_0" && /\/forged_/) { s += $1 }
+		(NF > 1 && $(NF - 1) == "slot_1" && /\/victim_/) || (NF > 1 && $(NF - 1) == "slot_0" && /\/forged_/) { s += $1 }
 		END { print s + 0 }')
 }
 

@@ -7,7 +7,7 @@ share()
 	local name=$1
 	shift
 	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk -v name="$name" '
-		$(NF - 1) == name { sum += $1 }
+		NF > 1 && $(NF - 1) == name { sum += $1 }
 		$NF == "total" { all += $1 }
 		END { printf "%.2f\n", all ? 100 * sum / all : 0 }'
 }

@@ -9,9 +9,9 @@ in_slots()
 	local name=${1##*/}
 	name=${name%.so}
 	"$DCPI_BIN/dcpiprof" -epoch all "$1" 2>>"$work/err" | awk -v own="slot_${name##*_}" '
-		$(NF - 1) == own { right += $1; next }
-		$(NF - 1) == "shared" { shared += $1 }
-		$(NF - 1) ~ /^slot_/ { wrong += $1 }
+		NF > 1 && $(NF - 1) == own { right += $1; next }
+		NF > 1 && $(NF - 1) == "shared" { shared += $1 }
+		NF > 1 && $(NF - 1) ~ /^slot_/ { wrong += $1 }
 		END { print right + 0, shared + 0, wrong + 0 }'
 }
 

@@ -18,7 +18,7 @@ measure()
 	"$DCPI_BUILD/tests/phase" "$1" 500000 4 "${@:2}" >"$work/truth"
 	"$DCPI_BIN/dcpiflush" >/dev/null
 	read -r seen count < <("$DCPI_BIN/dcpiprof" -no_header phase 2>/dev/null | awk '
-		$(NF - 1) ~ /^phase_[ab]$/ { n[$(NF - 1)] += $1; all += $1 }
+		NF > 1 && $(NF - 1) ~ /^phase_[ab]$/ { n[$(NF - 1)] += $1; all += $1 }
 		END { printf "%.2f %d\n", all ? 100 * n["phase_a"] / all : 0, all }')
 	[ "$count" -gt 6000 ] || fail "only $count samples"
 	truth=$(awk '$1 == "phase_a" { print $2 }' "$work/truth")

@@ -83,7 +83,7 @@ wait $pid
 account_holds "registered"
 "$DCPI_BIN/dcpiprof" -no_header -p "$object" "$object" >"$work/prof" || fail "dcpiprof: $(cat "$work/prof")"
 cat "$work/prof"
-count() { awk -v name="$1" '$(NF - 1) == name { sum += $1 } END { print sum + 0 }' "$work/prof"; }
+count() { awk -v name="$1" 'NF > 1 && $(NF - 1) == name { sum += $1 } END { print sum + 0 }' "$work/prof"; }
 # A sample for each millisecond of its CPU time, less what the clock's calls took and the kernel; the
 # routines have half each. Five standard deviations, and as much as a virtual CPU that is away takes.
 reach_of() { awk -v n="$1" -v m="$(missed)" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 + m }'; }

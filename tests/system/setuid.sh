@@ -25,7 +25,7 @@ suid()
 charged()
 {
 	"$DCPI_BIN/dcpiprof" -epoch all hole 2>/dev/null |
-		awk -v like="^($1)\$" '$(NF - 1) ~ like { sum += $1 } END { print sum + 0 }'
+		awk -v like="^($1)\$" 'NF > 1 && $(NF - 1) ~ like { sum += $1 } END { print sum + 0 }'
 }
 
 # kept WHO: nothing was charged by the secret number; what was, tells it.
