@@ -119,7 +119,6 @@ struct daemon {
 	uint64_t next_flush_ns;
 	uint64_t next_turn_ns;	      /* no epoch is begun by itself before */
 	bool status_kept;	      /* for those who ask while a turn takes long */
-	uint64_t status_ns;	      /* when it was made */
 	uint64_t meanwhile_ns;	      /* the last time that was looked up */
 	bool stepped;		      /* a flush that is asked for had its part of this turn */
 	bool in_turns;		      /* a flush leaves for the next turn what takes long */

@@ -27,8 +27,6 @@
 /* Reading all of /proc must not become the load under which more events are lost. */
 #define RESYNC_NS (5 * SECOND_NS)
 #define OFTEN_NS  250000000ull
-/* The status for those who ask while a turn takes long may be as old as this and that turn. */
-#define STATUS_NS SECOND_NS
 /* Removing a database takes some time: it is not begun anew meanwhile. */
 #define REMOVAL_NS (10 * SECOND_NS)
 /*
@@ -427,11 +425,9 @@ static void tell_clock(struct daemon *d)
 void daemon_keep_status(struct daemon *d, bool anew)
 {
 	struct base_buf status = { 0 };
-	uint64_t now = base_now_ns();
 
-	if (!d->control || (d->status_kept && (!anew || now - d->status_ns < STATUS_NS)))
+	if (!d->control || (d->status_kept && !anew))
 		return;
-	d->status_ns = now;
 	d->status_kept = daemon_status(d, &status) >= 0;
 	control_keep(d->control, d->status_kept ? &status : NULL);
 	base_buf_release(&status);
