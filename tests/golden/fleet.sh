@@ -31,7 +31,8 @@ store=clickhouse://127.0.0.1:$port/fleet
 ship() { "$DCPI_BIN/dcpiship" -db db -to "$store" "$@"; }
 
 # The heads differ in the names of both, and in the epochs that a store has added up; and processes of a JIT are one, where routines are added up.
-plain() { sed -E '/^(database|platforms?|epochs?) /d; s|clickhouse://[0-9.:]*/||; s/hi\[4711\]/hi/; s/ +/ /g'; }
+# Nor do sums of a store tell what the kernel said of idle CPUs.
+plain() { sed -E '/^(database|platforms?|epochs?|idle) /d; s|clickhouse://[0-9.:]*/||; s/hi\[4711\]/hi/; s/ +/ /g'; }
 
 # ask DATABASE COMMAND…: what it prints, and its exit status. Of dcpiregress 1 is an answer.
 ask()
