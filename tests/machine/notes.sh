@@ -45,6 +45,6 @@ grep 'the clock was set back by \(300\|299\|301\) s' "$work/slices" || fail "no 
 grep 'UTC: no daemon ran' "$work/slices" || fail "no restart"
 first=$(ls "$db" | grep '^2' | sed -n 1p)
 "$DCPI_BIN/dcpiprof" -epoch "$first" -i
-noted=$("$DCPI_BIN/dcpiprof" -epoch "$first" -i | sed -nE 's/^idle .*\(([0-9]+)\.([0-9]+) of .* s\), computed.*/\1\2/p')
+noted=$("$DCPI_BIN/dcpiprof" -epoch "$first" -i | sed -nE 's/^idle .*\(([0-9]+)\.([0-9]+) of .* s\)$/\1\2/p')
 echo "idle: $noted noted, from $within to $from"
 [ "$noted" -ge $((within - 10)) ] && [ "$noted" -le $((from + 10)) ] || fail "idle"

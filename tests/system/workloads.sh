@@ -50,7 +50,7 @@ epoch=$(status_field epoch) platform=$(status_field platform)
 stop_daemon
 # What the daemon noted is of the time between the two inner looks at least, and of that between the outer ones at most.
 idle_from=$(($(idle_cs) - idle_from))
-noted=$("$DCPI_BIN/dcpiprof" -db "$db" -i | sed -nE 's/^idle .*\(([0-9]+)\.([0-9]+) of .* s\), computed.*/\1\2/p')
+noted=$("$DCPI_BIN/dcpiprof" -db "$db" -i | sed -nE 's/^idle .*\(([0-9]+)\.([0-9]+) of .* s\)$/\1\2/p')
 echo "idle: $noted hundredths of a second noted, from $idle_within to $idle_from by the kernel"
 [ "${noted:?no idle time is noted}" -ge $((idle_within - 10)) ] && [ "$noted" -le $((idle_from + 10)) ] || fail "the idle time"
 "$DCPI_BUILD/tests/workload_sums" "$db" "$epoch" "$platform" >"$work/sums" 2>"$work/err" ||

@@ -175,7 +175,7 @@ static void check(const struct fixture *x, const struct estimate *e)
 		is += e->freq.block[i];
 		truth += x->truth[i];
 	}
-	/* Of 20,000 traces some thousands pass each block that matters: chance is two percent. */
+	/* Of 80,000 traces some thousands pass each block that matters: chance is one percent. */
 	for (uint32_t i = 0; i < x->f->nr_blocks; i++)
 		if (x->truth[i] > truth / 100)
 			assert_true(fabs(e->freq.block[i] / is * truth / x->truth[i] - 1) < 0.05);
@@ -251,14 +251,14 @@ static void test_frequencies(void **state)
 
 	assert_non_null(by_insn);
 	assert_int_equal(paths_make(x->profile, x->img, &paths, &err), -ENOENT);
-	walk(x, 1000000, 20000);
+	walk(x, 1000000, 80000);
 	assert_int_equal(paths_make(x->profile, x->img, &paths, &err), 0);
-	assert_int_equal(paths_traces(paths), 20000);
+	assert_int_equal(paths_traces(paths), 80000);
 	in.paths = paths;
 	/* The samples tell nothing but how many they are. */
 	by_insn[0] = 700;
 	assert_int_equal(estimate_frequencies(&in, &e, &err), 0);
-	assert_int_equal(e.traces, 20000);
+	assert_int_equal(e.traces, 80000);
 	assert_false(e.absolute);
 	check(x, &e);
 	check_correction(x, paths);
