@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Sourced by system tests about dynamic code, after daemon.sh.
 
-# share PROCEDURE IMAGE…: percent of the images' samples, over all rows of that name.
+# share WORD IMAGE…: percent of the images' samples, over all rows of procedures whose name begins with that word.
 share()
 {
 	local name=$1
 	shift
 	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk -v name="$name" '
-		NF > 1 && $(NF - 1) == name { sum += $1 }
 		$NF == "total" { all += $1 }
+		{ n = $1 }
+		sub(/^ *[0-9]+ +[0-9.]+% +[0-9.]+% +([0-9]+[.][0-9]+ +)?/, "") && $1 == name { sum += n }
 		END { printf "%.2f\n", all ? 100 * sum / all : 0 }'
 }
 
