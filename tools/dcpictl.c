@@ -16,7 +16,7 @@
 #include "wire.h"
 #include "image.h"
 
-/* An image that somebody has put into a process: what the daemon is to be told of it. */
+/* The daemon is told so of an image that another program has put into a process. */
 
 enum { WORDS = 3, WORDS_ALL = 6 };
 

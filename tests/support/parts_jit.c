@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 	must(dbgdyn_begin("parts", 5, NULL, &context), "begin");
 	must(dbgdyn_flush(context), "flush");
 	take_turns(context, code, atof(argv[1]), ran);
-	/* What lives is in the image when end has returned, also where it has not run. */
+	/* Code that lives is in the image when end has returned, also where it has not run. */
 	cold = made(code + 3 * PLACE, 2, "");
 	last = made(code, 0, "parts_0");
 	last.parts = &cold;

@@ -266,7 +266,7 @@ static void text_of_later_mappings(void **state)
 	assert_int_equal(stand_ins.nr_asked, 2);
 	assert_false(moved.paths_elsewhere);
 	assert_true(moved.paths_asked_ns > 10);
-	/* It is known to be gone: nobody can be asked. */
+	/* It is known to be gone, and is not asked for. */
 	moved.paths_elsewhere = true;
 	moved.lives_ns = l.time_ns = 1;
 	identity_text(t.follow.identity, &moved, &l, &text, &extent);

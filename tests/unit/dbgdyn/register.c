@@ -435,7 +435,7 @@ static int parts_are_of_one_routine(void)
 	return 0;
 }
 
-/* What is wrong with a part costs that part; what its tables hold is explained as its own. */
+/* A fault of a part costs that part; those of its tables are explained as its own. */
 static int odd_parts_are_left_out(void)
 {
 	static const struct dbgdyn_line odd[] = { { 9, 1, 0, 0, 0 } };

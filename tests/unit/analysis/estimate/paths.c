@@ -175,7 +175,7 @@ static void check(const struct fixture *x, const struct estimate *e)
 		is += e->freq.block[i];
 		truth += x->truth[i];
 	}
-	/* Of 80,000 traces some thousands pass each block that matters: chance is one percent. */
+	/* Some thousands of 80,000 traces pass each block that matters: chance is one percent. */
 	for (uint32_t i = 0; i < x->f->nr_blocks; i++)
 		if (x->truth[i] > truth / 100)
 			assert_true(fabs(e->freq.block[i] / is * truth / x->truth[i] - 1) < 0.05);
