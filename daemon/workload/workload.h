@@ -24,7 +24,7 @@ void workloads_free(struct workloads *w);
 enum { WORKLOAD_NOBODY = 1, WORKLOAD_IDLE = 2 };
 
 #define WORKLOAD_NO_UID UINT32_MAX
-/* A process that lives no longer is brief: its samples would be few, and all at other places. */
+/* A process that lives for less is brief: its samples are few, and all at other places. */
 #define WORKLOAD_BRIEF_NS 10000000
 
 /* One life of a process; its names may be NULL, or as long as they like. */
