@@ -477,8 +477,8 @@ static int trace_edges(const struct trace_step *steps, size_t nr, const uint64_t
 	return t.result;
 }
 
-/* So many may wait for registries. */
-enum { WAITING_MAX = 16384 };
+/* So much may wait for registries: at 6,000 samples a second of JIT code, some 10 s of traces. */
+enum { WAITING_BYTES = 64 << 20 };
 
 static const struct trace_driver real_calls = {
 	.missing = driver_traces_missing,
@@ -602,19 +602,28 @@ static int keep_words(const struct traces *t, struct trace_pending *k, const uin
 	return 0;
 }
 
+/* Bytes of memory that @k takes while it waits: its steps in use alone, and its words. */
+static size_t waiting_size(const struct trace_pending *k)
+{
+	return offsetof(struct trace_pending, steps) + k->nr * sizeof(k->steps[0]) +
+	       (k->words ? insn_trace_words(&k->w) * sizeof(*k->words) : 0);
+}
+
 static void wait_for(struct traces *t, struct trace_pending *k, const uint64_t *words)
 {
 	struct trace_pending *copy = NULL;
+	size_t len = offsetof(struct trace_pending, steps) + k->nr * sizeof(k->steps[0]);
 
-	if (keep_words(t, k, words) == 0 && t->nr_waiting < WAITING_MAX &&
+	if (keep_words(t, k, words) == 0 && t->waiting_bytes < WAITING_BYTES &&
 	    base_grow(&t->waiting, &t->cap_waiting, t->nr_waiting + 1, sizeof(*t->waiting)) == 0)
-		copy = malloc(sizeof(*copy));
+		copy = malloc(len);
 	if (!copy) {
 		account_of(t, &k->w)->lost[TRACE_LOST_MEMORY]++;
 		release(k);
 		return;
 	}
-	*copy = *k;
+	memcpy(copy, k, len);
+	t->waiting_bytes += waiting_size(k);
 	trace_values_met(t, &k->w);
 	if (is_unsettled(&t->config, k->p, &k->w)) {
 		copy->unsettled = true;
@@ -745,6 +754,7 @@ void trace_resolve(struct traces *t, bool last)
 			continue;
 		}
 		account_of(t, &k->w)->pending--;
+		t->waiting_bytes -= waiting_size(k);
 		release(k);
 		free(k);
 	}

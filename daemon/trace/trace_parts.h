@@ -18,7 +18,7 @@ struct trace_pending {
 	bool unsettled;	   /* see struct attrib */
 	struct trace_past *past; /* a reference, once the process's life is over; or NULL */
 	size_t nr;
-	struct trace_step steps[TRACE_STEPS];
+	struct trace_step steps[TRACE_STEPS]; /* of one that waits, @nr alone have memory */
 };
 
 /* A process's share of the places in one second. */
@@ -103,7 +103,7 @@ struct traces {
 	uint64_t number;	  /* number of the next trace */
 	uint64_t unsettled_ns;	  /* the first of known_ns of those that are; UINT64_MAX */
 	struct trace_pending **waiting;
-	size_t nr_waiting, cap_waiting;
+	size_t nr_waiting, cap_waiting, waiting_bytes;
 	struct trace_code code;
 	struct trace_values values;
 	struct trace_stepped stepped;

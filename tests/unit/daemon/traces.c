@@ -224,6 +224,30 @@ static void dynamic_code(void **state)
 	assert_int_equal(fake_moved("jit", 0x40, 0x40, OUTSIDE), 1);
 }
 
+/* Five seconds at 6,000 samples a second, between two readings of the registry. */
+static void many_wait(void **state)
+{
+	enum { MANY = 30000 };
+	struct insn_trace trace = fake_run(MAIN, 1);
+	struct trace_stats stats;
+
+	(void)state;
+	trial_mmap(&core, PID, MAIN, 0x2000, 0, "//anon", 0);
+	processes_find(core.follow.processes, PID)->dyn = (struct dyn_client *)&driver;
+	stand_ins.registered = true;
+	stand_ins.where = DYN_LATER;
+	for (size_t i = 0; i < MANY; i++)
+		fake_take(&trace);
+	trace_stats_get(traces, &stats);
+	assert_int_equal(stats.pending, MANY);
+	assert_int_equal(fake_lost(TRACE_LOST_MEMORY), 0);
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_image = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	stand_ins.registered = false;
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(fake_stored(), MANY);
+}
+
 /* Its mappings are gone when the registries are read; what they were is not. */
 static void dynamic_code_of_the_dead(void **state)
 {
@@ -537,6 +561,7 @@ int main(void)
 		PLAIN(in_the_order_of_time),
 		PLAIN(waits_for_news),
 		PLAIN(dynamic_code),
+		PLAIN(many_wait),
 		PLAIN(dynamic_code_of_the_dead),
 		PLAIN(refused_image),
 		PLAIN(dynamic_losses),
