@@ -73,10 +73,20 @@ pid=$("$DCPI_BIN/dcpiprof" -db "$db" -i -no_header | sed -n 's/.*calc\[\([0-9]*\
 fdo -json "calc[$pid]" steps >jit.json
 edges jit.json | sort -n >jit.edges
 [ -s jit.edges ] || fail "no edges of steps"
+"$DCPI_BIN/calc" short.calc >said.usual
+"$DCPI_BIN/calc" -profile jit.json short.calc >said.laid-out || fail "calc -profile: $?"
+cmp said.usual said.laid-out || fail "the profile's layout changes what the program prints"
 # valgrind does not run what is built with a sanitizer.
 if command -v valgrind >/dev/null && ! nm -D "$DCPI_BIN/calc" | grep -q __asan_init; then
 	"$DCPI_BIN/dcpix" -quiet -o short "$DCPI_BIN/calc" short.calc >/dev/null || fail "dcpix: $?"
 	python3 "$DCPI_SRC/tests/support/fdo_exact.py" jit.edges short.xct || fail "the branches of steps"
+	# taken XCT: how many branches and jumps of code made at run time were taken.
+	taken() { awk '$1 == "image" { in_jit = $2 == "process" || $2 == "dynamic" }
+		in_jit && $1 == "e" && $3 != "-" { n += $4 } END { print n + 0 }' "$1"; }
+	"$DCPI_BIN/dcpix" -quiet -o laid-out "$DCPI_BIN/calc" -profile jit.json short.calc >/dev/null || fail "dcpix: $?"
+	before=$(taken short.xct) after=$(taken laid-out.xct)
+	echo "taken branches of calc's code: $before, laid out by the profile $after"
+	[ "$after" -gt 0 ] && [ $((10 * after)) -lt $((7 * before)) ] || fail "the profile's layout takes $after branches of $before"
 fi
 
 # ---- those that read it ---------------------------------------------------------------------------

@@ -40,9 +40,13 @@ struct calc_routine {
 	const char *path; /* of the source file, absolute where it could be found */
 };
 
+struct calc_layout;
+
 struct calc_options {
 	FILE *out;	     /* where print() writes; NULL: stdout */
 	bool measure_shares; /* measure the CPU time of the functions named by "shares" */
+	/* What ran seldom in an earlier run stands behind the rest (layout.h); NULL: not known. */
+	const struct calc_layout *layout;
 	/* Called with each routine before it first runs; may be NULL. */
 	void (*made)(void *arg, const struct calc_routine *routine);
 	void *arg;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gen.h"
+#include "layout.h"
 
 static void gen_stmt(struct gen *g, const struct calc_stmt *s);
 
@@ -156,18 +157,81 @@ static void assign_element(struct gen *g, const struct calc_stmt *s)
 	emit_store_element(g->e, cl, value, base, index);
 }
 
+static const struct gen_if *find_if(const struct gen *g, const struct calc_stmt *s)
+{
+	for (size_t i = 0; g->laid_out && i < g->nr_ifs; i++)
+		if (g->ifs[i].stmt == s)
+			return &g->ifs[i];
+	return NULL;
+}
+
+static emit_label gen_later(struct gen *g, const struct calc_stmt *s, emit_label done)
+{
+	struct gen_rare *r;
+
+	g->rares = grow(g, g->rares, g->nr_rares, &g->cap_rares, sizeof(*g->rares));
+	r = &g->rares[g->nr_rares++];
+	*r = (struct gen_rare){ s, emit_label_new(g->e), done, g->break_to, g->continue_to };
+	return r->begin;
+}
+
+static void gen_rares(struct gen *g)
+{
+	for (size_t i = 0; i < g->nr_rares; i++) {
+		struct gen_rare r = g->rares[i]; /* there may be more in it */
+
+		g->break_to = r.break_to;
+		g->continue_to = r.continue_to;
+		emit_label_bind(g->e, r.begin);
+		gen_stmt(g, r.stmt);
+		emit_jump(g->e, r.done);
+	}
+}
+
+/* What ran seldom stands elsewhere, so that the rest needs no jump. */
+static void gen_if_laid_out(struct gen *g, const struct calc_stmt *s, bool rare_body)
+{
+	emit_label done = emit_label_new(g->e);
+
+	gen_jump(g, s->value, rare_body, gen_later(g, rare_body ? s->body : s->other, done), 0);
+	if (!rare_body)
+		gen_stmt(g, s->body);
+	else if (s->other)
+		gen_stmt(g, s->other);
+	emit_label_bind(g->e, done);
+}
+
+static void note_if(struct gen *g, const struct gen_if *noted)
+{
+	if (g->laid_out)
+		return;
+	g->ifs = grow(g, g->ifs, g->nr_ifs, &g->cap_ifs, sizeof(*g->ifs));
+	g->ifs[g->nr_ifs++] = *noted;
+}
+
 static void gen_if(struct gen *g, const struct calc_stmt *s)
 {
-	emit_label no = emit_label_new(g->e), done = emit_label_new(g->e);
+	const struct gen_if *known = find_if(g, s);
+	struct gen_if noted = { .stmt = s, .test = g->e->len };
+	emit_label no, done;
 
+	if (known && (known->rare_body || known->rare_other)) {
+		gen_if_laid_out(g, s, known->rare_body);
+		return;
+	}
+	no = emit_label_new(g->e);
+	done = emit_label_new(g->e);
 	gen_jump(g, s->value, false, no, 0);
+	noted.body = g->e->len;
 	gen_stmt(g, s->body);
 	if (s->other)
 		emit_jump(g->e, done);
 	emit_label_bind(g->e, no);
+	noted.other = g->e->len;
 	if (s->other)
 		gen_stmt(g, s->other);
 	emit_label_bind(g->e, done);
+	note_if(g, &noted);
 }
 
 /* The condition stands at the end, so that a round has one jump. */
@@ -264,23 +328,54 @@ static void gen_body(struct gen *g)
 		else
 			emit_jump(g->e, gen_trap(g, CALC_TRAP_RETURN, g->f->end));
 	}
+	gen_rares(g);
 	gen_traps(g);
 	emit_finish(g->e);
 }
 
-/* Twice, since only at the end it is known how large the frame is. */
+static void gen_pass(struct gen *g)
+{
+	emit_reset(g->e);
+	g->e->nr_slots = g->first_spill + g->max_spilled;
+	g->nr_lines = 0;
+	g->nr_traps = 0;
+	g->nr_rares = 0;
+	if (!g->laid_out)
+		g->nr_ifs = 0;
+	gen_body(g);
+}
+
+/* Is there anything to lay out? The profile is of a run that had none. */
+static bool find_rare(struct gen *g)
+{
+	const struct calc_layout *l = g->c->opts.layout;
+	struct json_object *p = l ? calc_layout_find(l, g->f->name, g->e->len) : NULL;
+	bool any = false;
+
+	for (size_t i = 0; p && i < g->nr_ifs; i++) {
+		struct gen_if *x = &g->ifs[i];
+		uint64_t body = calc_layout_count(p, x->test, x->body, x->body);
+		uint64_t other = calc_layout_count(p, x->test, x->body, x->other);
+
+		x->rare_body = body < other;
+		x->rare_other = other < body && x->stmt->other;
+		any = any || x->rare_body || x->rare_other;
+	}
+	return any;
+}
+
+/* Twice, since only at the end it is known how large the frame is; and once more where a profile
+ * says that parts ran seldom. */
 struct calc_line *calc_gen_function(struct calc *c, struct calc_function *f, size_t *nr_lines)
 {
 	struct gen g = { .c = c, .f = f, .e = c->emit };
 
 	g.first_spill = f->nr_locals + (is_measured(&g) ? 2 : 0);
-	for (unsigned int pass = 0; pass < 2; pass++) {
-		emit_reset(c->emit);
-		c->emit->nr_slots = g.first_spill + g.max_spilled;
-		g.nr_lines = 0;
-		g.nr_traps = 0;
-		gen_body(&g);
-	}
+	gen_pass(&g);
+	gen_pass(&g);
+	g.laid_out = !c->emit->failed && find_rare(&g);
+	if (g.laid_out)
+		gen_pass(&g);
 	if (c->emit->failed)
 		calc_fail(c, f->pos, "function '%s' is too large", f->name);
 	*nr_lines = g.nr_lines;

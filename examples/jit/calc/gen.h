@@ -12,6 +12,19 @@ struct gen_trap {
 	emit_label label;
 };
 
+/* An "if": where its code stands in the usual layout, and which part of it ran seldom. */
+struct gen_if {
+	const struct calc_stmt *stmt;
+	size_t test, body, other; /* offsets; @other: of what runs instead of the body */
+	bool rare_body, rare_other;
+};
+
+/* Statements that stand behind all others. */
+struct gen_rare {
+	const struct calc_stmt *stmt;
+	emit_label begin, done, break_to, continue_to;
+};
+
 struct gen {
 	struct calc *c;
 	struct calc_function *f;
@@ -20,6 +33,11 @@ struct gen {
 	size_t nr_lines, cap_lines;
 	struct gen_trap *traps;
 	size_t nr_traps, cap_traps;
+	struct gen_if *ifs;
+	size_t nr_ifs, cap_ifs;
+	struct gen_rare *rares;
+	size_t nr_rares, cap_rares;
+	bool laid_out;			      /* @ifs say what is rare, else they are noted */
 	unsigned int first_spill;	      /* slot */
 	unsigned int nr_spilled, max_spilled; /* temporaries that now wait in the frame */
 	emit_label break_to, continue_to;

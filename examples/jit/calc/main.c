@@ -6,6 +6,7 @@
 
 #include "announce.h"
 #include "calc.h"
+#include "layout.h"
 
 enum mode {
 	RUN,
@@ -17,11 +18,12 @@ struct command {
 	enum mode mode;
 	double seconds; /* 0: one round */
 	bool shares;
+	const char *profile; /* of an earlier run */
 	const char *path;
 };
 
 static const char usage[] =
-	"usage: calc [-time SECONDS] [-shares] FILE.calc\n"
+	"usage: calc [-time SECONDS] [-shares] [-profile JSON] FILE.calc\n"
 	"       calc -ast | -dump FILE.calc\n"
 	"\n"
 	"Compile a calc program to machine code as it runs, told to DCPI through libdbgdyn.\n"
@@ -29,6 +31,9 @@ static const char usage[] =
 	"  -time SECONDS  Run main again and again until it has used so much CPU time.\n"
 	"  -shares        Say at the end what the functions named by 'shares' took of the CPU "
 	"time.\n"
+	"  -profile JSON  Put code that seldom ran in an earlier run, without this, out of the "
+	"way:\n"
+	"                 what 'dcpifdo -json calc[PID]' printed of it.\n"
 	"  -ast           Print the syntax tree and run nothing.\n"
 	"  -dump          Print each function's code, by line, and run nothing.\n"
 	"  -help          Print this.\n"
@@ -70,6 +75,10 @@ static int parse_options(struct command *cmd, char **argv)
 			cmd->mode = DUMP;
 		else if (strcmp(name, "shares") == 0)
 			cmd->shares = true;
+		else if (strcmp(name, "profile") == 0 && argv[1])
+			cmd->profile = *++argv;
+		else if (strcmp(name, "profile") == 0)
+			return wrong("-profile wants a file, not", "");
 		else if (strcmp(name, "help") == 0)
 			return fputs(usage, stdout), 1;
 		else if (strcmp(name, "time") != 0)
@@ -165,11 +174,13 @@ static int execute(const struct command *cmd, const struct calc_options *opts, i
 }
 
 /* Tell libdbgdyn of all code that is made, and say at the end that there will be no more. */
-static int execute_announced(const struct command *cmd, int64_t *status)
+static int execute_announced(const struct command *cmd, const struct calc_layout *layout,
+			     int64_t *status)
 {
 	dbgdyn_context context = { 0 };
 	struct calc_options opts = {
 		.measure_shares = cmd->shares,
+		.layout = layout,
 		.made = announce_routine,
 		.arg = &context,
 	};
@@ -187,6 +198,7 @@ static int execute_announced(const struct command *cmd, int64_t *status)
 int main(int argc, char **argv)
 {
 	struct calc_options dumping = { .made = dump };
+	struct calc_layout *layout = NULL;
 	struct command cmd = { 0 };
 	int64_t status = 0;
 	int r;
@@ -197,9 +209,18 @@ int main(int argc, char **argv)
 		return 2;
 	if (r > 0)
 		return end_output() < 0;
+	if (cmd.profile && calc_layout_read(cmd.profile, &layout) < 0) {
+		fprintf(stderr,
+			"calc: cannot read the profile '%s'\n"
+			"hint: make it with: dcpifdo -json 'calc[PID]' > FILE\n",
+			cmd.profile);
+		return 1;
+	}
+	dumping.layout = layout;
 	if (cmd.mode == RUN)
-		r = execute_announced(&cmd, &status);
+		r = execute_announced(&cmd, layout, &status);
 	else
 		r = execute(&cmd, cmd.mode == DUMP ? &dumping : NULL, &status);
+	calc_layout_free(layout);
 	return r < 0 ? 1 : (int)(status & 0xff);
 }
