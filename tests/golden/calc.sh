@@ -76,6 +76,8 @@ END
 	run calc -time
 	run calc -time no demo.calc
 	run calc -fast demo.calc
+	run calc -profile
+	run calc -profile missing.json hello.calc
 	run calc demo.calc shares.calc
 	run calc -help
 	# main runs again and again, on fresh variables
