@@ -28,6 +28,7 @@ dcpiepoch >/dev/null || fail "dcpiepoch"
 "$DCPI_BIN/examples/hello" 4 >"$work/told" || fail "hello"
 account_holds "all together"
 programs_within_limits
+dcpictl status | grep -A 12 '^call paths' || fail "dcpictl status"
 stop_daemon
 cat "$work/log"
 grep -qE 'call paths: ([0-9]+) of \1 samples stored, 0 lost' "$work/log" || fail "no call paths, or lost ones"
