@@ -101,13 +101,8 @@ static int make_room(const struct store *s, struct image *img, const struct stor
 	return r;
 }
 
-/* The parts of a batch follow each other: a module is called for all of it. */
-void store_all(struct store *s)
+static void make_rows(const struct store *s, struct profdb_add *rows)
 {
-	struct profdb_add rows[STORE_AHEAD];
-	struct workload_add owned[STORE_AHEAD];
-	bool watched = s->workloads && watch_is_due(s->watch, UINT64_MAX);
-
 	for (size_t i = 0; i < s->nr; i++) {
 		const struct store_count *c = &s->ahead[i].count;
 		struct image *img = s->ahead[i].image;
@@ -115,33 +110,53 @@ void store_all(struct store *s)
 
 		rows[i] = (struct profdb_add){ img->counts, c->off, c->n, c->event, r };
 	}
-	profdb_profiles_add(rows, s->nr);
-	for (size_t i = 0; i < s->nr; i++) {
-		const struct store_count *c = &s->ahead[i].count;
+}
 
+/* Those that are in the profiles. */
+static void add_owned(const struct store *s, const struct profdb_add *rows)
+{
+	struct workload_add owned[STORE_AHEAD];
+
+	for (size_t i = 0; i < s->nr; i++)
 		owned[i] =
 			(struct workload_add){ rows[i].r < 0 ? NULL : s->ahead[i].image->workloads,
-					       c->where, c->off, c->n, c->event };
-	}
+					       s->ahead[i].count.where, rows[i].off, rows[i].n,
+					       rows[i].event };
+	workload_tables_add(owned, s->nr);
+}
+
+static void stored(struct store *s, const struct store_place *p)
+{
+	struct account *a = account_of(s, p->count.event);
+
+	a->stored += p->count.n;
+	if (p->bucket < ACCOUNT_NR_BUCKETS)
+		a->bucket[p->bucket] += p->count.n;
+	p->image->dirty = true;
+	if (p->count.insn)
+		add_insn(p->image->counts, &p->count);
+}
+
+/* One module is called for all of a batch, and then the next one. */
+void store_all(struct store *s)
+{
+	struct profdb_add rows[STORE_AHEAD];
+	bool watched = s->workloads && watch_is_due(s->watch, UINT64_MAX);
+
+	make_rows(s, rows);
+	profdb_profiles_add(rows, s->nr);
 	if (s->workloads)
-		workload_tables_add(owned, s->nr);
+		add_owned(s, rows);
 	for (size_t i = 0; i < s->nr; i++) {
 		const struct store_place *p = &s->ahead[i];
-		struct account *a = account_of(s, p->count.event);
 
 		p->image->nr_ahead = 0;
-		a->pending -= p->count.n;
-		if (rows[i].r < 0) {
+		account_of(s, p->count.event)->pending -= p->count.n;
+		if (rows[i].r < 0)
 			lose(s, &p->count, rows[i].r);
-			continue;
-		}
-		a->stored += p->count.n;
-		if (p->bucket < ACCOUNT_NR_BUCKETS)
-			a->bucket[p->bucket] += p->count.n;
-		p->image->dirty = true;
-		if (p->count.insn)
-			add_insn(p->image->counts, &p->count);
-		if (watched)
+		else
+			stored(s, p);
+		if (watched && rows[i].r >= 0)
 			watch_add(s->watch, s->workloads, p->image, &p->count);
 	}
 	s->nr = 0;

@@ -56,7 +56,7 @@ static bool is_placed(const struct owners *o, struct process *p)
 }
 
 /* Once in an epoch /proc is asked: a process gets another user or cgroup without an event. */
-static void place(const struct owners *o, struct process *p)
+static void find_place(const struct owners *o, struct process *p)
 {
 	if (p->placed == o->epoch + 1 || p->place_drain == o->drain + 1)
 		return;
@@ -74,7 +74,7 @@ static uint32_t life_of(struct owners *o, struct sample *s)
 	struct process *p = s->p;
 	struct workload_who who;
 
-	place(o, p);
+	find_place(o, p);
 	if (p->workload && p->identified)
 		return p->workload;
 	owner_thread(o, s);
