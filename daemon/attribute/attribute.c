@@ -49,17 +49,30 @@ static struct image *image_of(const struct attribute *a, const struct sample *s,
 }
 
 /* A client told of code there: a private mapping of a file may be written to like any other. */
-static struct verdict claimed(const struct attribute *a, struct sample *s, const struct map *m)
+static struct verdict claimed(struct sample *s, const struct map *m, struct image *img,
+			      uint64_t off)
 {
-	s->image = image_get(image_of(a, s, m));
-	s->off = m->file_off + (s->addr - m->start);
+	s->image = image_get(img);
+	s->off = off;
 	s->mapped_ns = m->since_ns;
 	return later;
 }
 
+static struct verdict in_file(const struct attribute *a, struct sample *s, const struct map *m,
+			      struct image *img)
+{
+	uint64_t off = m->file_off + (s->addr - m->start);
+
+	if (a->dyn && dyn_claims(s->p, s->addr))
+		return claimed(s, m, img, off);
+	if (!m->image->watched && a->dyn && a->live)
+		dyn_sampled(a->dyn, s->p, m);
+	return in_image(img, off);
+}
+
 struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
 {
-	const struct map *m = s->p ? map_find(s->p, s->addr) : NULL;
+	const struct map *m = s->map;
 
 	s->dynamic = m && m->kind == MAP_DYNAMIC;
 	s->map_start = m ? m->start : 0;
@@ -68,12 +81,8 @@ struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
 		dyn_watch(a->dyn, s->p);
 	if (m && m->since_ns > s->first_ns)
 		return in_bucket(ACCOUNT_BUCKET_AMBIGUOUS);
-	if (m && m->kind == MAP_IMAGE && a->dyn && dyn_claims(s->p, s->addr))
-		return claimed(a, s, m);
-	if (m && m->kind == MAP_IMAGE && !m->image->watched && a->dyn && a->live)
-		dyn_sampled(a->dyn, s->p, m);
 	if (m && m->kind == MAP_IMAGE)
-		return in_image(image_of(a, s, m), m->file_off + (s->addr - m->start));
+		return in_file(a, s, m, image_of(a, s, m));
 	return m || (s->p && s->p->dyn) ? later : in_bucket(unknown(s));
 }
 
@@ -115,6 +124,24 @@ struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bo
 		return later;
 	image_put(s->image);
 	return where == DYN_FOUND ? in_image(img, off) : not_found(s, where);
+}
+
+struct verdict attribute_sample(const struct attribute *a, struct sample *s, bool last)
+{
+	struct verdict v;
+
+	if (s->mode == DRIVER_KERNEL)
+		return attribute_kernel(a, &(struct driver_count){ .first_ns = s->first_ns,
+								   .time_ns = s->time_ns,
+								   .pid = s->pid,
+								   .addr = s->addr });
+	if (s->mode != DRIVER_USER)
+		return in_bucket(s->bucket);
+	if (s->waits)
+		return attribute_dynamic(a, s, last);
+	v = attribute_mapped(a, s);
+	s->waits = v.kind == VERDICT_LATER;
+	return v;
 }
 
 struct verdict attribute_function(const struct attribute *a, const struct process *p, uint64_t key,

@@ -24,24 +24,6 @@ struct attribute {
 	uint64_t dynamic_ns;  /* base_now_ns when samples in dynamic code were seen last; 0 */
 };
 
-/* Samples of one address of a process. */
-struct sample {
-	struct process *p; /* NULL: there is none */
-	uint64_t first_ns, time_ns, addr, count;
-	uint64_t map_start;  /* start of its mapping; 0: in none */
-	struct image *image; /* where it is if no client told of code there; or NULL. A reference */
-	uint64_t off;
-	uint64_t mapped_ns; /* time of that image's mapping, as for dyn_query */
-	uint64_t until_ns;  /* base_now_ns up to which the next poll of its registry is waited
-			       for; 0: it was not looked up yet */
-	int32_t pid;
-	uint32_t thread; /* number of its name in the workloads */
-	uint32_t event, generation;
-	uint32_t insn; /* number of its attributes in core's pool; 0: the hardware told none */
-	bool generation_read, generation_unread;
-	bool dynamic; /* it lies in a MAP_DYNAMIC mapping */
-};
-
 enum verdict_kind {
 	VERDICT_IMAGE,
 	VERDICT_BUCKET,
@@ -55,10 +37,15 @@ struct verdict {
 	enum account_bucket bucket; /* VERDICT_BUCKET */
 };
 
+/*
+ * The verdict on a sample of a count, of whatever mode, whose process and mapping are in it; behind
+ * VERDICT_LATER again, after registries were read, as attribute_dynamic.
+ */
+struct verdict attribute_sample(const struct attribute *a, struct sample *s, bool last);
 /* A sample in the kernel's mode. */
 struct verdict attribute_kernel(const struct attribute *a, const struct driver_count *c);
 /*
- * The mappings of its process say it, with every event up to the sample's time seen. VERDICT_LATER:
+ * The mapping of @s says it, with every event up to the sample's time seen. VERDICT_LATER:
  * it lies in dynamic code; what is known of its mapping goes into @s (with a reference of an
  * image), for attribute_dynamic.
  */

@@ -174,11 +174,16 @@ place_kernel(const struct callpaths *t, const struct driver_callpath *c, uint64_
 
 static struct sample sample_of(const struct callpath_pending *k, uint64_t frame, bool first)
 {
+	uint64_t addr = address_of(frame, frame & DRIVER_FRAME_EXACT);
+
 	return (struct sample){ .p = k->p,
 				.pid = k->c.pid,
 				.first_ns = k->c.first_ns,
 				.time_ns = k->c.time_ns,
-				.addr = address_of(frame, frame & DRIVER_FRAME_EXACT),
+				.addr = addr,
+				.map = k->p && !(frame & DRIVER_FRAME_FUNCTION)
+					       ? map_find(k->p, addr)
+					       : NULL,
 				.count = 1,
 				.event = k->c.event,
 				.generation = first ? k->c.generation : 0,
@@ -445,6 +450,11 @@ void callpath_pass(struct callpaths *t, uint64_t time_ns)
 		t->waiting[kept++] = k;
 	}
 	t->nr_waiting = kept;
+}
+
+uint64_t callpath_next_ns(const struct callpaths *t)
+{
+	return t->unsettled_ns;
 }
 
 /* Frames in dynamic code are looked up as counts are. False: a later reading of the registry may

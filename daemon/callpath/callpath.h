@@ -82,6 +82,8 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 void callpath_function(struct callpaths *t, const struct driver_function *f);
 /* Time advances to @time_ns: paths before a poll of /proc up to then have certain mappings. */
 void callpath_pass(struct callpaths *t, uint64_t time_ns);
+/* Up to then it does nothing. */
+uint64_t callpath_next_ns(const struct callpaths *t);
 /* After dyn_refresh: paths that wait for it are placed; @last: nothing is to be waited for. */
 void callpath_resolve(struct callpaths *t, bool last);
 /* The driver's part included. */

@@ -20,6 +20,8 @@ void daemon_connect(struct daemon *d)
 	d->counts.attribute = &d->attribute;
 	d->counts.follow = &d->follow;
 	d->counts.store = &d->store;
+	d->counts.owners.follow = &d->follow;
+	d->counts.owners.store = &d->store;
 	d->counts.traces = d->traces;
 	d->counts.callpaths = d->callpaths;
 	d->counts.exclude = d->exclude.nr_pids ? &d->exclude : NULL;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "counts.h"
-#include "registry.h"
-#include "watch.h"
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
@@ -173,169 +171,7 @@ void waiting_release(struct waitings *t)
 	*t = (struct waitings){ 0 };
 }
 
-/* ---- whose a count is: the process ----------------------------------------------------------- */
-
-/*
- * The process of a count of the kernel's; nothing that is known of it changes by that. NULL: it is
- * not known, or idle. A sample in the kernel may be of the time between the exec of a process and
- * the event that tells of it, or behind the one of its end: it says nothing about lives.
- */
-static struct process *whose_process(struct counts *t, const struct driver_count *c)
-{
-	struct process *p;
-
-	if (!t->store->workloads || c->pid <= 0)
-		return NULL;
-	p = processes_find(t->follow->processes, c->pid);
-	if (!p)
-		p = processes_find_over(t->follow->processes, c->pid);
-	if (!p) {
-		p = follow_find(t->follow, c->pid, c->time_ns, 0);
-		counts_scanned(t);
-	}
-	return p;
-}
-
-static struct workload_who who_of(const struct process *p, const char *thread)
-{
-	return (struct workload_who){ .comm = p->comm[0] ? p->comm : thread,
-				      .exe = p->exe,
-				      .cgroup = p->cgroup,
-				      .label = p->label,
-				      .uid = p->uid_known ? p->uid : WORKLOAD_NO_UID,
-				      .pid = p->pid,
-				      .brief = !p->begins && p->lives_ns &&
-					       p->lives_ns < WORKLOAD_BRIEF_NS };
-}
-
-/*
- * /proc is ahead of the events that are still queued: a process that has another name there may
- * have another program. After so many drains the events are here, and the name is another one
- * because its event was lost, or as a thread with a name of its own forked the process.
- */
-enum { PLACE_TRIES = 8 };
-
-static bool is_placed(const struct counts *t, struct process *p)
-{
-	bool last = p->place_tries == PLACE_TRIES - 1;
-
-	if (!t->follow->live || p->exited || p->lives_ns)
-		return true;
-	p->place_drain = t->drain + 1;
-	return proc_place(p, last ? proc_check_life : proc_check_name) != -ESTALE || last;
-}
-
-/* Once in an epoch /proc is asked: a process gets another user or cgroup without an event. */
-static void place(const struct counts *t, struct process *p)
-{
-	if (p->placed == t->epoch + 1 || p->place_drain == t->drain + 1)
-		return;
-	if (!is_placed(t, p)) {
-		p->place_tries++;
-		return;
-	}
-	p->placed = t->epoch + 1;
-	p->place_tries = 0;
-}
-
-static uint32_t life_of(struct counts *t, struct process *p, uint32_t thread)
-{
-	struct workloads *w = t->store->workloads;
-	struct workload_who who;
-
-	place(t, p);
-	if (p->workload && p->identified)
-		return p->workload;
-	who = who_of(p, workload_thread_name(w, thread));
-	p->workload =
-		p->workload ? workload_life_change(w, p->workload, &who) : workload_life(w, &who);
-	p->identified = true;
-	return p->workload;
-}
-
-/* A process of which nothing is known has a thread with a name at best. */
-static uint32_t stranger(struct counts *t, int32_t pid, uint32_t thread)
-{
-	struct workloads *w = t->store->workloads;
-	const struct workload_who who = { .comm = workload_thread_name(w, thread),
-					  .uid = WORKLOAD_NO_UID };
-
-	if (pid == 0)
-		return WORKLOAD_IDLE;
-	return thread ? workload_group(w, &who) : WORKLOAD_NOBODY;
-}
-
-/* ---- the thread ------------------------------------------------------------------------------ */
-
-static const char *driver_name(const void *ctx, uint32_t thread)
-{
-	return driver_thread_name(ctx, thread);
-}
-
-/*
- * The number of a thread's name. The idle task is one, whatever its thread on each CPU is called.
- */
-static uint32_t whose_thread(struct counts *t, const struct driver_count *c)
-{
-	if (!t->store->workloads || !c->thread || !c->pid)
-		return 0;
-	return workload_thread(t->store->workloads, c->thread, driver_name, t->follow->driver);
-}
-
-/* ---- who may see it -------------------------------------------------------------------------- */
-
-/* Processes that are asked for in one drain; others are asked for in later ones. */
-enum { ASKS_MAX = 64 };
-
-/*
- * Its user may see into it: all of its user ids are the user's, and the kernel says so too. What is
- * asked now holds until its exec, so for its samples that are younger, but not for older ones: they
- * may be those of the program that it was before.
- */
-static void ask(struct counts *t, struct process *p)
-{
-	if (t->asks_drain != t->drain + 1)
-		t->nr_asks = 0;
-	t->asks_drain = t->drain + 1;
-	if (t->nr_asks++ >= ASKS_MAX)
-		return;
-	p->seen_into_ns =
-		registry_process_check(p->pid, p->uid) == 0 && registry_process_open(p->pid, p->uid)
-			? base_now_ns()
-			: UINT64_MAX;
-}
-
-uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns)
-{
-	if (!p || !p->uid_known || !watch_wants(t->store->watch, p->uid))
-		return 0;
-	if (!p->seen_into_ns && !p->exited && !p->placeholder && t->follow->live)
-		ask(t, p);
-	return p->seen_into_ns && first_ns > p->seen_into_ns ? p->uid : 0;
-}
-
-void whose_ask_again(struct counts *t)
-{
-	struct process *p;
-
-	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
-		p->seen_into_ns = 0;
-}
-
-/* ---- all of it ------------------------------------------------------------------------------- */
-
-struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
-			    uint64_t time_ns)
-{
-	struct workload_where where = { 0 };
-
-	if (!t->store->workloads)
-		return where;
-	where.life = p ? life_of(t, p, thread) : stranger(t, pid, thread);
-	where.thread = thread;
-	where.minute = workload_clock_minute(&t->clock, time_ns);
-	return where;
-}
+/* ---- a new epoch ----------------------------------------------------------------------------- */
 
 static void forget_threads(struct pendings *d)
 {
@@ -343,24 +179,9 @@ static void forget_threads(struct pendings *d)
 		d->items[i].thread = 0;
 }
 
-/* They are counted anew, and get numbers of their own where these are free again. */
-static void leave_groups(struct counts *t)
+void counts_new_epoch(struct counts *t)
 {
-	const struct workloads *w = t->store->workloads;
-	struct process *p;
-
-	for (size_t pos = 0; processes_next(t->follow->processes, &pos, &p);)
-		if (workload_is_group(w, p->workload))
-			p->workload = 0;
-}
-
-void whose_new_epoch(struct counts *t)
-{
-	t->epoch++;
-	leave_groups(t);
-	if (t->follow->driver)
-		driver_threads_forget(t->follow->driver);
-	if (!workload_new_epoch(t->store->workloads))
+	if (!owner_new_epoch(&t->owners))
 		return;
 	forget_threads(&t->dynamic);
 	forget_threads(&t->unsettled);
@@ -368,141 +189,123 @@ void whose_new_epoch(struct counts *t)
 		forget_threads(&t->waiting.items[i]->counts);
 }
 
+/* ---- the stages of a sample ------------------------------------------------------------------ */
+
 /* Counts that wait for /proc; what is more is charged as if no event had been lost. */
 enum { UNSETTLED_MAX = 1 << 17 };
 
-/* ---- storing --------------------------------------------------------------------------------- */
-
-static void store_named(struct counts *t, enum account_bucket bucket, const struct process *p,
-			const struct store_count *c)
-{
-	const struct images_owner owner = process_owner(p);
-
-	store_bucket(t->store, bucket, &owner, c);
-}
-
-/* Buckets of user addresses in no image: with -unknown they are told one by one. */
-static bool is_unknown(enum account_bucket bucket)
-{
-	return bucket != ACCOUNT_BUCKET_QUOTA && bucket != ACCOUNT_BUCKET_BUDGET;
-}
-
-static void store_verdict(struct counts *t, const struct sample *s, const struct verdict *v)
-{
-	const struct store_count c = { .off = v->off,
-				       .n = s->count,
-				       .event = s->event,
-				       .where = whose(t, s->p, s->pid, s->thread, s->time_ns),
-				       .reader = whose_reader(t, s->p, s->first_ns),
-				       .insn = insns_get(&t->insns, s->insn) };
-
-	if (v->kind == VERDICT_IMAGE) {
-		if (v->image && v->image->kind == PROFDB_DYNAMIC && s->p)
-			store_label(v->image, s->p->label);
-		store_soon(t->store, v->image, &c);
-		insns_put(&t->insns, s->insn);
-		return;
-	}
-	store_named(t, v->bucket, s->p, &c);
-	insns_put(&t->insns, s->insn);
-	if (t->log_unknown && is_unknown(v->bucket))
-		base_log(BASE_LOG_INFO, "%s: %llu samples of pid %d (%s) at 0x%llx",
-			 account_bucket_name(v->bucket), (unsigned long long)s->count, s->pid,
-			 s->p ? s->p->comm : "", (unsigned long long)s->addr);
-}
-
-static void pend(struct counts *t, struct pendings *to, const struct sample *s)
+static void pend(struct counts *t, struct pendings *to, struct sample *s)
 {
 	if (base_grow(&to->items, &to->cap, to->nr + 1, sizeof(*to->items)) < 0) {
 		t->store->account.lost[ACCOUNT_LOST_MEMORY] += s->count;
 		insns_put(&t->insns, s->insn);
 		return;
 	}
+	owner_thread(&t->owners, s);
 	to->items[to->nr++] = *s;
 	t->store->account.pending += s->count;
 }
 
-/* Not in the mode of a process, but on its account. */
-static struct store_count count_of_other(struct counts *t, const struct driver_count *c,
-					 uint64_t off)
+/* Buckets of user addresses in no image: with -unknown they are told one by one. */
+static void tell_unknown(const struct sample *s, enum account_bucket bucket)
 {
-	struct process *p = whose_process(t, c);
-
-	return (struct store_count){ .off = off,
-				     .n = c->count,
-				     .event = c->event,
-				     .where = whose(t, p, c->pid, whose_thread(t, c), c->time_ns),
-				     .reader = whose_reader(t, p, c->first_ns),
-				     .kernel = true,
-				     .insn = c->insn };
+	if (bucket == ACCOUNT_BUCKET_QUOTA || bucket == ACCOUNT_BUCKET_BUDGET ||
+	    s->mode != DRIVER_USER)
+		return;
+	base_log(BASE_LOG_INFO, "%s: %llu samples of pid %d (%s) at 0x%llx",
+		 account_bucket_name(bucket), (unsigned long long)s->count, s->pid,
+		 s->p ? s->p->comm : "", (unsigned long long)s->addr);
 }
 
-static void count_kernel(struct counts *t, const struct driver_count *c)
+static void store_named(struct counts *t, enum account_bucket bucket, const struct sample *s,
+			const struct store_count *c)
 {
-	const struct verdict v = attribute_kernel(t->attribute, c);
-	const struct store_count to = count_of_other(t, c, v.off);
+	const struct images_owner owner = process_owner(s->mode == DRIVER_USER ? s->p : NULL);
 
-	if (v.kind == VERDICT_IMAGE)
-		store_soon(t->store, v.image, &to);
-	else
-		store_named(t, v.bucket, NULL, &to);
-}
-
-static void count_other(struct counts *t, const struct driver_count *c)
-{
-	const struct store_count to = count_of_other(t, c, 0);
-
-	store_named(t, ACCOUNT_BUCKET_OTHER, NULL, &to);
-}
-
-/* ---- mappings -------------------------------------------------------------------------------- */
-
-static void settle(struct counts *t, struct sample *s)
-{
-	const struct verdict v = attribute_mapped(t->attribute, s);
-
-	if (v.kind == VERDICT_LATER)
-		pend(t, &t->dynamic, s);
-	else
-		store_verdict(t, s, &v);
+	store_bucket(t->store, bucket, &owner, c);
+	if (t->log_unknown)
+		tell_unknown(s, bucket);
 }
 
 /*
- * Events still to come may tell that the mapping found in /proc is younger than the count. Those
- * that were lost tell nothing, but what /proc lists next may.
+ * The stages behind the first one, in which @s got its process and mapping: the verdict, the owner,
+ * the store. False: it has no verdict yet; not where @last.
  */
-static bool is_unsettled(const struct counts *t, const struct sample *s)
+static bool place(struct counts *t, struct sample *s, bool last)
 {
-	const struct map *m = s->p && s->time_ns < s->p->known_ns ? map_find(s->p, s->addr) : NULL;
+	const struct verdict v = attribute_sample(t->attribute, s, last);
+	struct store_count to = { .off = v.off,
+				  .n = s->count,
+				  .event = s->event,
+				  .kernel = s->mode != DRIVER_USER,
+				  .insn = insns_get(&t->insns, s->insn) };
 
-	if (t->follow->events_lost && s->p && t->unsettled.nr < UNSETTLED_MAX)
-		return true;
-	return m && m->listed && !m->since_ns;
+	if (v.kind == VERDICT_LATER)
+		return false;
+	owner_find(&t->owners, s, &to);
+	if (v.kind == VERDICT_BUCKET) {
+		store_named(t, v.bucket, s, &to);
+	} else {
+		if (v.image && v.image->kind == PROFDB_DYNAMIC && s->p && !to.kernel)
+			store_label(v.image, s->p->label);
+		store_soon(t->store, v.image, &to);
+	}
+	insns_put(&t->insns, s->insn);
+	return true;
 }
 
-static void count_user(struct counts *t, const struct driver_count *c, struct process *p)
+static struct sample sample_of(struct counts *t, const struct driver_count *c)
 {
-	struct sample s = { .p = p,
-			    .pid = c->pid,
-			    .first_ns = c->first_ns,
-			    .time_ns = c->time_ns,
-			    .addr = c->addr,
-			    .count = c->count,
-			    .thread = whose_thread(t, c),
-			    .event = c->event,
-			    .insn = insns_keep(&t->insns, c->insn),
-			    .generation = c->generation,
-			    .generation_read = c->generation_read,
-			    .generation_unread = c->generation_unread };
+	return (struct sample){ .pid = c->pid,
+				.first_ns = c->first_ns,
+				.time_ns = c->time_ns,
+				.addr = c->addr,
+				.count = c->count,
+				.thread = c->thread,
+				.event = c->event,
+				.mode = c->mode,
+				.bucket = ACCOUNT_BUCKET_OTHER,
+				.insn = insns_keep(&t->insns, c->insn),
+				.generation = c->generation,
+				.generation_read = c->generation_read,
+				.generation_unread = c->generation_unread };
+}
 
-	if (!is_unsettled(t, &s)) {
-		settle(t, &s);
+static void record(const struct counts *t, const struct driver_count *c)
+{
+	if (t->follow->record)
+		follow_record_count(t->follow, c);
+}
+
+static void count_user(struct counts *t, const struct driver_count *c)
+{
+	struct sample s = sample_of(t, c);
+	bool settled = follow_count(t->follow, c, &s, t->unsettled.nr < UNSETTLED_MAX);
+
+	if (t->follow->lives_ended)
+		counts_scanned(t);
+	/* Behind what that has read in /proc, so that a replay knows the process as well. */
+	record(t, c);
+	if (settled) {
+		if (!place(t, &s, false))
+			pend(t, &t->dynamic, &s);
 		return;
 	}
-	p->unsettled = true;
-	if (!t->unsettled.nr || p->known_ns < t->unsettled_ns)
-		t->unsettled_ns = p->known_ns;
+	s.p->unsettled = true;
+	if (!t->unsettled.nr || s.p->known_ns < t->unsettled_ns)
+		t->unsettled_ns = s.p->known_ns;
+	t->due_ns = 0;
 	pend(t, &t->unsettled, &s);
+}
+
+/* @s is not of the mode of a process, but on its account. */
+static void count_other(struct counts *t, struct sample *s)
+{
+	if (t->store->workloads && s->pid > 0)
+		s->p = follow_find_any(t->follow, s->pid, s->time_ns);
+	if (t->follow->lives_ended)
+		counts_scanned(t);
+	place(t, s, true);
 }
 
 /* Counts whose process was listed up to @time_ns are settled, all counts of one process together.
@@ -524,7 +327,9 @@ static void settle_listed(struct counts *t, uint64_t time_ns)
 		}
 		t->store->account.pending -= s->count;
 		s->p->unsettled = false;
-		settle(t, s);
+		s->map = map_find(s->p, s->addr);
+		if (!place(t, s, false))
+			pend(t, &t->dynamic, s);
 	}
 	u->nr = kept;
 }
@@ -543,9 +348,10 @@ void counts_scanned(struct counts *t)
 /* The next count or event happened at @time_ns. */
 static void advance(struct counts *t, uint64_t time_ns)
 {
+	t->due_ns = 0;
 	/* A live daemon looks at the clock before each drain. */
-	if (!t->clock.nr && time_ns)
-		workload_clock_look(&t->clock, time_ns, t->recorded_utc_ns);
+	if (!t->owners.clock.nr && time_ns)
+		workload_clock_look(&t->owners.clock, time_ns, t->recorded_utc_ns);
 	follow_until(t->follow, time_ns);
 	if (t->follow->lives_ended)
 		counts_scanned(t);
@@ -558,30 +364,54 @@ static void advance(struct counts *t, uint64_t time_ns)
 		callpath_pass(t->callpaths, time_ns);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Up to then no count finds anything to do before it; 0: it is not known when. */
+static uint64_t next_due(const struct counts *t)
+{
+	const struct follow_queue *q = &t->follow->queue;
+	uint64_t due_ns = t->unsettled.nr ? t->unsettled_ns : UINT64_MAX;
+
+	if (!t->owners.clock.nr)
+		return 0;
+	if (q->nr)
+		due_ns = earlier(due_ns, q->items[0].load.time_ns);
+	if (t->traces)
+		due_ns = earlier(due_ns, trace_next_ns(t->traces));
+	return t->callpaths ? earlier(due_ns, callpath_next_ns(t->callpaths)) : due_ns;
+}
+
+/* Most counts come with nothing between them. */
+static void advance_to_count(struct counts *t, uint64_t time_ns)
+{
+	if (time_ns >= t->due_ns) {
+		advance(t, time_ns);
+		t->due_ns = next_due(t);
+	}
+	t->follow->now_ns = time_ns;
+}
+
 int counts_count(void *ctx, const struct driver_count *c)
 {
 	struct counts *t = ctx;
-	struct process *p = NULL;
-	bool excluded;
+	struct sample s;
 
-	advance(t, c->time_ns);
-	excluded = t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid);
-	if (c->mode == DRIVER_USER && c->pid > 0 && !excluded) {
-		p = follow_find(t->follow, c->pid, c->time_ns, c->instance);
-		if (t->follow->lives_ended)
-			counts_scanned(t);
-	}
-	/* Behind what that has read in /proc, so that a replay knows the process as well. */
-	if (t->follow->record)
-		follow_record_count(t->follow, c);
-	if (excluded)
+	advance_to_count(t, c->time_ns);
+	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid)) {
+		record(t, c);
 		t->store->account.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
-	else if (c->mode == DRIVER_USER)
-		count_user(t, c, p);
-	else if (c->mode == DRIVER_KERNEL)
-		count_kernel(t, c);
-	else
-		count_other(t, c);
+		return 0;
+	}
+	if (c->mode == DRIVER_USER) {
+		count_user(t, c);
+		return 0;
+	}
+	record(t, c);
+	s = sample_of(t, c);
+	count_other(t, &s);
 	return 0;
 }
 
@@ -591,7 +421,8 @@ int counts_load(void *ctx, const struct driver_load *l)
 
 	if (l->kind == DRIVER_LOAD_LOST) {
 		follow_lost(t->follow, l->len);
-		whose_ask_again(t);
+		owner_ask_again(&t->owners);
+		t->due_ns = 0;
 		trace_events_lost(t->traces, t->follow->now_ns);
 		return 0;
 	}
@@ -616,22 +447,19 @@ int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words)
 /* Nanoseconds of a thread that waits or runs go under what it does. */
 static void count_wait(struct counts *t, const struct driver_callpath *c)
 {
-	const struct driver_count at = { .first_ns = c->first_ns,
-					 .time_ns = c->time_ns,
-					 .instance = c->instance,
-					 .pid = c->pid,
-					 .thread = c->thread,
-					 .event = c->event,
-					 .mode = DRIVER_KERNEL,
-					 .count = c->count };
-	struct store_count to;
+	struct sample s = { .first_ns = c->first_ns,
+			    .time_ns = c->time_ns,
+			    .pid = c->pid,
+			    .thread = c->thread,
+			    .event = c->event,
+			    .mode = DRIVER_OTHER,
+			    .bucket = account_bucket_of(c->wait),
+			    .count = c->count };
 
-	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid)) {
+	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid))
 		t->store->times.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
-		return;
-	}
-	to = count_of_other(t, &at, 0);
-	store_named(t, account_bucket_of(c->wait), NULL, &to);
+	else
+		count_other(t, &s);
 }
 
 int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
@@ -660,7 +488,8 @@ int counts_function(void *ctx, const struct driver_function *f)
 void counts_resynchronised(struct counts *t, uint64_t nr)
 {
 	counts_scanned(t);
-	whose_ask_again(t);
+	owner_ask_again(&t->owners);
+	t->due_ns = 0;
 	t->follow->lost_read = nr;
 	t->follow->events_lost = false;
 	trace_events_lost(t->traces, t->follow->now_ns);
@@ -671,12 +500,9 @@ void counts_resynchronised(struct counts *t, uint64_t nr)
 /* False: it waits for the next poll of its registry. */
 static bool resolve(struct counts *t, struct sample *s, bool last)
 {
-	const struct verdict v = attribute_dynamic(t->attribute, s, last);
-
-	if (v.kind == VERDICT_LATER)
+	if (!place(t, s, last))
 		return false;
 	t->store->account.pending -= s->count;
-	store_verdict(t, s, &v);
 	return true;
 }
 
@@ -744,7 +570,7 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 	if (t->attribute->dyn)
 		dyn_settled(t->attribute->dyn, f->now_ns);
 	follow_reap(f);
-	t->drain++;
+	t->owners.drain++;
 }
 
 void counts_release(struct counts *t)

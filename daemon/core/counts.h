@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way of a count through the daemon: its process is found, it is attributed, it waits where the
- * verdict is "not yet", and it is stored.
+ * The way of a count through the daemon, stage by stage: its process and mapping are found
+ * (follow), it gets a verdict (attribute) and an owner (owner), and is stored (images). It waits
+ * here between two of them where events or the verdict are not there yet.
  */
 #ifndef DCPI_COUNTS_H
 #define DCPI_COUNTS_H
 
 #include "attribute.h"
 #include "callpath.h"
-#include "follow.h"
+#include "owner.h"
 #include "trace.h"
 
 struct pendings {
@@ -66,6 +67,7 @@ struct counts {
 	struct attribute *attribute;
 	struct follow *follow;
 	struct store *store;
+	struct owners owners;	       /* its follow and store */
 	struct traces *traces;	       /* NULL: no traces are wanted */
 	struct callpaths *callpaths;   /* NULL: no call paths are wanted */
 	const struct exclude *exclude; /* processes whose samples are not stored; NULL: none */
@@ -79,23 +81,8 @@ struct counts {
 				      events up to then were seen; or of a time of doubt */
 	uint64_t unsettled_ns;	   /* the first of these */
 	struct insns insns;
-	struct workload_clock clock;
-	uint32_t epoch, drain;	      /* numbers */
-	uint32_t asks_drain, nr_asks; /* in this drain processes were asked who may see them */
+	uint64_t due_ns; /* a count before that finds nothing to do first; 0: not known */
 };
-
-/* ---- whose a count is ----------------------------------------------------------------------- */
-
-/* The place of samples at @time_ns: they are of @p (NULL: @pid is not known, or 0), in @thread. */
-struct workload_where whose(struct counts *t, struct process *p, int32_t pid, uint32_t thread,
-			    uint64_t time_ns);
-/* The user other than root who may see samples of @p (may be NULL) from @first_ns on while the
- * daemon runs; 0: none, or there is no viewer. */
-uint32_t whose_reader(struct counts *t, struct process *p, uint64_t first_ns);
-/* Events were lost: a process may have become another program since it was asked who may see it. */
-void whose_ask_again(struct counts *t);
-/* A new epoch has begun. */
-void whose_new_epoch(struct counts *t);
 
 /* ---- counts and what waits (counts.c) -------------------------------------------------------- */
 
@@ -114,6 +101,8 @@ void counts_resolve(struct counts *c, uint64_t until_ns);
 void counts_scanned(struct counts *c);
 /* /proc was read for the @nr load events that were lost so far. */
 void counts_resynchronised(struct counts *c, uint64_t nr);
+/* A new epoch has begun, of a daemon that keeps workloads. */
+void counts_new_epoch(struct counts *c);
 /* Counts that wait here are dropped. Before follow_release. */
 void counts_release(struct counts *c);
 

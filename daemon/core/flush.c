@@ -581,7 +581,7 @@ static void epoch_began(struct daemon *d, const char *before, const char *why)
 	dyn_merge_forget(d->dyn);
 	labels_new_epoch(&d->follow.labels);
 	if (d->workloads)
-		whose_new_epoch(&d->counts);
+		counts_new_epoch(&d->counts);
 	watch_forget(d->store.watch);
 	base_log(BASE_LOG_INFO, "epoch %s begins%s", d->epoch, why);
 }

@@ -93,7 +93,7 @@ static bool ranges_due(struct daemon *d, bool all)
 static void look_at_clock(struct daemon *d)
 {
 	if (d->follow.live)
-		workload_clock_look(&d->counts.clock, base_now_ns(),
+		workload_clock_look(&d->counts.owners.clock, base_now_ns(),
 				    (int64_t)base_clock_ns(CLOCK_REALTIME));
 	else
 		d->counts.recorded_utc_ns = driver_recorded_utc(d->driver) * (int64_t)SECOND_NS;

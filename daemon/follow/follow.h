@@ -93,6 +93,16 @@ int follow_queue_add(struct follow_queue *q, const struct driver_load *l);
  * that is known: that one is over. NULL: no memory.
  */
 struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uint64_t instance);
+/*
+ * The process and the mapping of a count in user mode go into @s. False: events may come, or /proc
+ * be read, that change the mapping of that time; where events were lost, only if it may @wait.
+ */
+bool follow_count(struct follow *f, const struct driver_count *c, struct sample *s, bool wait);
+/*
+ * The process of a count in the kernel, which may be of the time between an exec and its event, or
+ * behind the end of the process: such a count says nothing about lives.
+ */
+struct process *follow_find_any(struct follow *f, int32_t pid, uint64_t time_ns);
 /* The ends of lives were taken: their mappings may go. */
 void follow_ends_clear(struct follow *f);
 

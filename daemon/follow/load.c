@@ -410,6 +410,31 @@ struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uin
 	return p;
 }
 
+/*
+ * Events still to come may tell that the mapping found in /proc is younger than the count. Those
+ * that were lost tell nothing, but what /proc lists next may.
+ */
+bool follow_count(struct follow *f, const struct driver_count *c, struct sample *s, bool wait)
+{
+	struct process *p = c->pid > 0 ? follow_find(f, c->pid, c->time_ns, c->instance) : NULL;
+	const struct map *m = p ? map_find(p, c->addr) : NULL;
+
+	s->p = p;
+	s->map = m;
+	if (p && f->events_lost && wait)
+		return false;
+	return !m || !m->listed || m->since_ns || c->time_ns >= p->known_ns;
+}
+
+struct process *follow_find_any(struct follow *f, int32_t pid, uint64_t time_ns)
+{
+	struct process *p = processes_find(f->processes, pid);
+
+	if (!p)
+		p = processes_find_over(f->processes, pid);
+	return p ? p : follow_find(f, pid, time_ns, 0);
+}
+
 static bool is_late(const struct process *p, const struct driver_load *l)
 {
 	return p && l->time_ns < p->known_ns;

@@ -111,6 +111,8 @@ struct image {
 	char *path;
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
+	uint32_t nr_events; /* so many of the store's events are in its profile */
+	uint32_t nr_ahead;  /* counts of it in the batch that is being stored */
 	struct workload_table
 		*workloads; /* the same counts by process; NULL: none, or not wanted */
 	bool dirty;	    /* counts hold samples that are not on disk */
@@ -187,10 +189,10 @@ void image_put(struct image *img);
 /* ---- counts on their way into profiles (store.c) --------------------------------------------- */
 
 /*
- * The counts of a drain lie all over the tables of rows, none of which is in the caches. A row is
- * asked for when its count comes, and the count is added when so many more have come.
+ * The counts of a drain lie all over the tables of rows, none of which is in the caches. So many
+ * are added together: their rows are asked for first.
  */
-enum { STORE_AHEAD = 32 }; /* a power of two */
+enum { STORE_AHEAD = 64 };
 
 /* Samples of one place. */
 struct store_count {
@@ -219,20 +221,19 @@ struct store {
 	struct store_place {
 		struct image *image;
 		struct store_count count;
+		int bucket; /* that it is in; ACCOUNT_NR_BUCKETS: none */
 	} ahead[STORE_AHEAD];
-	uint32_t first, end; /* bounds of the items in @ahead; both only grow */
+	size_t nr; /* in @ahead */
 };
 
-/* Add samples in @img (NULL: there was no memory for it) to its profile, to its workloads, and to
- * the account: stored, or lost by one name. */
-void store_add(struct store *s, struct image *img, const struct store_count *c);
-/* The same before the drain ends; pending until then. */
+/* Samples in @img (NULL: there was no memory for it) are pending until they are added to its
+ * profile, to its workloads, and to the account: stored, or lost by one name. */
 void store_soon(struct store *s, struct image *img, const struct store_count *c);
-/* Add all that store_soon still holds. */
-void store_all(struct store *s);
-/* Add samples to a bucket, at its offset 0: its image for @owner. */
+/* The same of samples in a bucket, at its offset 0: its image for @owner. */
 void store_bucket(struct store *s, enum account_bucket bucket, const struct images_owner *owner,
 		  const struct store_count *c);
+/* Add all that is on its way. */
+void store_all(struct store *s);
 /* A pseudo-image gets the label (may be NULL) of the process that its samples are of. */
 void store_label(struct image *img, const char *label);
 /* Edges of a trace in @img, of a process with @label (may be NULL). *@nr_stored: how many are in

@@ -7,10 +7,11 @@
 #include "watch.h"
 
 /* All profiles have all events, in the driver's order: an event's index is the same everywhere. */
-static int add_events(const struct store *s, struct profdb_profile *p)
+static int add_events(const struct store *s, struct image *img)
 {
-	for (size_t i = profdb_profile_nr_events(p); i < s->nr_events; i++) {
-		int r = profdb_profile_event_add(p, s->events[i].name, s->events[i].period);
+	for (; img->nr_events < s->nr_events; img->nr_events++) {
+		const struct driver_event *e = &s->events[img->nr_events];
+		int r = profdb_profile_event_add(img->counts, e->name, e->period);
 
 		if (r < 0)
 			return r;
@@ -32,104 +33,46 @@ static void add_insn(struct profdb_profile *p, const struct store_count *c)
 	profdb_profile_insn_add(p, &m);
 }
 
-/* To both the profile and its workloads, or to none. */
-static int add_to(const struct store *s, struct image *img, const struct store_count *c)
-{
-	int r = add_events(s, img->counts);
+/* ---- counts on their way --------------------------------------------------------------------- */
 
-	if (r >= 0 && c->insn)
-		r = profdb_profile_insns_reserve(img->counts, 1);
-	if (r >= 0 && s->workloads)
-		r = workload_table_reserve(s->workloads, &img->workloads, 1);
-	if (r >= 0)
-		r = profdb_profile_add(img->counts, c->off, c->event, c->n);
-	if (r < 0)
-		return r;
-	if (c->insn)
-		add_insn(img->counts, c);
-	if (s->workloads)
-		workload_table_add(img->workloads, &c->where, c->off, c->event, c->n);
-	img->dirty = true;
-	if (s->workloads)
-		watch_add(s->watch, s->workloads, img, c);
-	return r;
+static struct account *account_of(struct store *s, uint32_t event)
+{
+	bool timed = event < s->nr_events && event >= s->nr_events - s->nr_timed;
+
+	return timed ? &s->times : &s->account;
 }
 
-static bool is_timed(const struct store *s, uint32_t event)
+static void lose(struct store *s, const struct store_count *c, int why)
 {
-	return event < s->nr_events && event >= s->nr_events - s->nr_timed;
-}
+	struct account *a = account_of(s, c->event);
 
-static int add(struct store *s, struct image *img, const struct store_count *c)
-{
-	struct account *a = is_timed(s, c->event) ? &s->times : &s->account;
-	int r;
-
-	if (img && img->excluded) {
-		a->lost[ACCOUNT_LOST_EXCLUDED] += c->n;
-		return 0;
-	}
-	if (!img)
-		r = -ENOMEM;
-	else
-		r = c->event < s->nr_events ? add_to(s, img, c) : -EINVAL;
-	if (r >= 0)
-		a->stored += c->n;
-	else if (r == -DCPI_EOVERFLOW)
+	if (why == -DCPI_EOVERFLOW)
 		a->lost[ACCOUNT_LOST_OVERFLOW] += c->n;
-	else if (r == -EINVAL)
+	else if (why == -EINVAL)
 		a->lost[ACCOUNT_LOST_BAD] += c->n;
 	else
 		a->lost[ACCOUNT_LOST_MEMORY] += c->n;
-	return r;
 }
 
-void store_add(struct store *s, struct image *img, const struct store_count *c)
+static void append(struct store *s, struct image *img, const struct store_count *c, int bucket)
 {
-	add(s, img, c);
-}
-
-/* ---- counts of a drain ----------------------------------------------------------------------- */
-
-static void store_first(struct store *s)
-{
-	const struct store_place *p = &s->ahead[s->first++ % STORE_AHEAD];
-
-	s->account.pending -= p->count.n;
-	add(s, p->image, &p->count);
-}
-
-static void expect(const struct store_place *p, unsigned int step)
-{
-	const struct store_count *c = &p->count;
-
-	profdb_profile_expect(p->image->counts, c->off, step);
-	if (step)
-		workload_table_expect(p->image->workloads, &c->where, c->off, c->event);
+	if (img && img->excluded) {
+		account_of(s, c->event)->lost[ACCOUNT_LOST_EXCLUDED] += c->n;
+		return;
+	}
+	if (!img || c->event >= s->nr_events) {
+		lose(s, c, img ? -EINVAL : -ENOMEM);
+		return;
+	}
+	account_of(s, c->event)->pending += c->n;
+	s->ahead[s->nr++] = (struct store_place){ img, *c, bucket };
+	if (s->nr == STORE_AHEAD || c->insn)
+		store_all(s);
 }
 
 void store_soon(struct store *s, struct image *img, const struct store_count *c)
 {
-	struct store_place *p;
-
-	if (!img || img->excluded || c->insn) {
-		add(s, img, c);
-		return;
-	}
-	if (s->end - s->first == STORE_AHEAD)
-		store_first(s);
-	p = &s->ahead[s->end++ % STORE_AHEAD];
-	*p = (struct store_place){ img, *c };
-	s->account.pending += c->n;
-	expect(p, 0);
-	if (s->end - s->first > STORE_AHEAD / 2)
-		expect(&s->ahead[(s->end - 1 - STORE_AHEAD / 2) % STORE_AHEAD], 1);
-}
-
-void store_all(struct store *s)
-{
-	while (s->first != s->end)
-		store_first(s);
+	append(s, img, c, ACCOUNT_NR_BUCKETS);
 }
 
 void store_bucket(struct store *s, enum account_bucket bucket, const struct images_owner *owner,
@@ -141,8 +84,82 @@ void store_bucket(struct store *s, enum account_bucket bucket, const struct imag
 	if (img)
 		img = images_of(s->images, img, owner);
 	at.off = 0;
-	if (add(s, img, &at) >= 0)
-		(is_timed(s, c->event) ? &s->times : &s->account)->bucket[bucket] += c->n;
+	append(s, img, &at, (int)bucket);
+}
+
+/* Room for a count beside the others of its image that are on their way: it goes to both the
+ * profile and its workloads, or to none. */
+static int make_room(const struct store *s, struct image *img, const struct store_count *c)
+{
+	int r = img->nr_events < s->nr_events ? add_events(s, img) : 0;
+
+	img->nr_ahead++;
+	if (r >= 0 && c->insn)
+		r = profdb_profile_insns_reserve(img->counts, 1);
+	if (r >= 0 && s->workloads)
+		r = workload_table_reserve(s->workloads, &img->workloads, img->nr_ahead);
+	return r;
+}
+
+static void make_rows(const struct store *s, struct profdb_add *rows)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		const struct store_count *c = &s->ahead[i].count;
+		struct image *img = s->ahead[i].image;
+		int r = make_room(s, img, c);
+
+		rows[i] = (struct profdb_add){ img->counts, c->off, c->n, c->event, r };
+	}
+}
+
+/* Those that are in the profiles. */
+static void add_owned(const struct store *s, const struct profdb_add *rows)
+{
+	struct workload_add owned[STORE_AHEAD];
+
+	for (size_t i = 0; i < s->nr; i++)
+		owned[i] =
+			(struct workload_add){ rows[i].r < 0 ? NULL : s->ahead[i].image->workloads,
+					       s->ahead[i].count.where, rows[i].off, rows[i].n,
+					       rows[i].event };
+	workload_tables_add(owned, s->nr);
+}
+
+static void stored(struct store *s, const struct store_place *p)
+{
+	struct account *a = account_of(s, p->count.event);
+
+	a->stored += p->count.n;
+	if (p->bucket < ACCOUNT_NR_BUCKETS)
+		a->bucket[p->bucket] += p->count.n;
+	p->image->dirty = true;
+	if (p->count.insn)
+		add_insn(p->image->counts, &p->count);
+}
+
+/* One module is called for all of a batch, and then the next one. */
+void store_all(struct store *s)
+{
+	struct profdb_add rows[STORE_AHEAD];
+	bool watched = s->workloads && watch_is_due(s->watch, UINT64_MAX);
+
+	make_rows(s, rows);
+	profdb_profiles_add(rows, s->nr);
+	if (s->workloads)
+		add_owned(s, rows);
+	for (size_t i = 0; i < s->nr; i++) {
+		const struct store_place *p = &s->ahead[i];
+
+		p->image->nr_ahead = 0;
+		account_of(s, p->count.event)->pending -= p->count.n;
+		if (rows[i].r < 0)
+			lose(s, &p->count, rows[i].r);
+		else
+			stored(s, p);
+		if (watched && rows[i].r >= 0)
+			watch_add(s->watch, s->workloads, p->image, &p->count);
+	}
+	s->nr = 0;
 }
 
 void store_label(struct image *img, const char *label)
@@ -163,7 +180,7 @@ int store_edges(struct store *s, struct image *img, const char *label, const str
 		return 0;
 	if (img->kind == PROFDB_DYNAMIC)
 		store_label(img, label);
-	r = add_events(s, img->counts);
+	r = add_events(s, img);
 	if (r < 0)
 		return r;
 	profdb_profile_edges_fetch(img->counts, m, nr);

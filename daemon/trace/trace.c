@@ -714,6 +714,13 @@ void trace_pass(struct traces *t, uint64_t time_ns)
 	}
 }
 
+uint64_t trace_next_ns(const struct traces *t)
+{
+	const struct trace_early *e = t->stepped.first;
+
+	return e && e->w.time_ns < t->unsettled_ns ? e->w.time_ns : t->unsettled_ns;
+}
+
 /* Every event up to now was seen. False: it goes on waiting. */
 static bool settle(struct traces *t, struct trace_pending *k, bool last)
 {

@@ -121,6 +121,8 @@ void trace_take(struct traces *t, const struct insn_trace *w, const uint64_t *wo
 void trace_step_turn(struct traces *t);
 /* Time advances to @time_ns: traces before a poll of /proc up to then have certain mappings. */
 void trace_pass(struct traces *t, uint64_t time_ns);
+/* Up to then it does nothing. */
+uint64_t trace_next_ns(const struct traces *t);
 /* @image will never be on disk, and what is in it since it was is dropped: its traces and values
  * are no more stored. */
 void trace_given_up(struct traces *t, struct image *image);

@@ -128,6 +128,31 @@ void process_set_comm(struct process *p, const char *comm);
 /* The process as profiles are kept apart by it; @p may be NULL. */
 struct images_owner process_owner(const struct process *p);
 
+/* ---- a sample on its way ------------------------------------------------------------------- */
+
+/* Samples of one address of a process. */
+struct sample {
+	struct process *p;     /* NULL: there is none */
+	const struct map *map; /* of addr, while no event comes between; NULL: none */
+	uint64_t first_ns, time_ns, addr, count;
+	uint64_t map_start;  /* start of its mapping; 0: in none */
+	struct image *image; /* where it is if no client told of code there; or NULL. A reference */
+	uint64_t off;
+	uint64_t mapped_ns; /* time of that image's mapping, as for dyn_query */
+	uint64_t until_ns;  /* base_now_ns up to which the next poll of its registry is waited
+			       for; 0: it was not looked up yet */
+	int32_t pid;
+	uint32_t thread; /* number of its name: the driver's, if threaded is set the workloads' */
+	uint32_t event, generation;
+	uint32_t insn; /* number of its attributes in core's pool; 0: the hardware told none */
+	bool generation_read, generation_unread;
+	bool dynamic; /* it lies in a MAP_DYNAMIC mapping */
+	bool threaded;
+	bool waits; /* its mapping did not tell: the registries have to */
+	enum driver_mode mode;
+	enum account_bucket bucket; /* DRIVER_OTHER: where it belongs */
+};
+
 /*
  * ---- which life of a pid it is (instance.c) --------------------------------------------------
  *

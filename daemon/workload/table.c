@@ -130,16 +130,17 @@ static void add(struct workload_table *t, const struct workload_count *c)
 	to->n += k.n;
 }
 
-static struct workload_count count_of(const struct workloads *w, const struct workload_where *where,
-				      uint64_t off, uint32_t event)
+static struct workload_count count_of(const struct workload_add *v)
 {
-	uint32_t life = where->life;
+	uint32_t life = v->where.life;
+	bool known = life && life < v->to->of->nr_lives;
 
-	return (struct workload_count){ .off = off,
-					.life = life && life < w->nr_lives ? life : WORKLOAD_NOBODY,
-					.thread = where->thread,
-					.minute = where->minute,
-					.event = event };
+	return (struct workload_count){ .off = v->off,
+					.n = v->n,
+					.life = known ? life : WORKLOAD_NOBODY,
+					.thread = v->where.thread,
+					.minute = v->where.minute,
+					.event = v->event };
 }
 
 static bool is_timed(const struct workloads *w, uint32_t event)
@@ -147,33 +148,39 @@ static bool is_timed(const struct workloads *w, uint32_t event)
 	return w->first_timed && event >= w->first_timed;
 }
 
-void workload_table_add(struct workload_table *t, const struct workload_where *where, uint64_t off,
-			uint32_t event, uint64_t n)
+static void add_one(const struct workload_add *v)
 {
-	struct workload_count c = count_of(t->of, where, off, event);
+	struct workloads *w = v->to->of;
+	struct workload_count c = count_of(v);
 
-	c.n = n;
-	if (is_timed(t->of, event)) {
-		t->of->lives[c.life].ns += n;
-		t->of->ns += n;
+	if (is_timed(w, v->event)) {
+		w->lives[c.life].ns += v->n;
+		w->ns += v->n;
 	} else {
-		t->of->lives[c.life].samples += n;
+		w->lives[c.life].samples += v->n;
 		if (c.life != WORKLOAD_IDLE)
-			t->of->samples += n;
+			w->samples += v->n;
 	}
-	if (n)
-		add(t, &c);
+	if (v->n)
+		add(v->to, &c);
 }
 
-void workload_table_expect(const struct workload_table *t, const struct workload_where *where,
-			   uint64_t off, uint32_t event)
+static void expect(const struct workload_add *v)
 {
-	struct workload_count c;
+	const struct workload_table *t = v->to;
+	struct workload_count c = count_of(v);
 
-	if (!t || !t->cap)
-		return;
-	c = count_of(t->of, where, off, event);
 	__builtin_prefetch(&t->places[hash_of(t->of, &c) & (t->cap - 1)], 1);
+}
+
+void workload_tables_add(const struct workload_add *v, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (v[i].to)
+			expect(&v[i]);
+	for (size_t i = 0; i < nr; i++)
+		if (v[i].to)
+			add_one(&v[i]);
 }
 
 void workload_table_move(struct workload_table *from, struct workload_table *to,

@@ -102,12 +102,16 @@ int workload_table_reserve(struct workloads *w, struct workload_table **t, size_
 /* The same in *@to for what comes from @from (may be NULL: nothing). */
 int workload_table_reserve_from(const struct workload_table *from, struct workload_table **to,
 				size_t nr);
-/* For which there is room. */
-void workload_table_add(struct workload_table *t, const struct workload_where *where, uint64_t off,
-			uint32_t event, uint64_t n);
-/* A count will be added there soon: its place is brought into the caches. @t may be NULL. */
-void workload_table_expect(const struct workload_table *t, const struct workload_where *where,
-			   uint64_t off, uint32_t event);
+/* Samples on their way to an offset of a table. */
+struct workload_add {
+	struct workload_table *to; /* NULL: they are left out */
+	struct workload_where where;
+	uint64_t off, n;
+	uint32_t event;
+};
+
+/* Add them; there is room for them. Their places are brought into the caches together. */
+void workload_tables_add(const struct workload_add *v, size_t nr);
 /* All of @from to @to, which has room for them, at the offsets that @moved gives. */
 void workload_table_move(struct workload_table *from, struct workload_table *to,
 			 uint64_t (*moved)(void *ctx, uint64_t off), void *ctx);

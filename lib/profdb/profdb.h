@@ -93,11 +93,17 @@ int profdb_profile_event_find(const struct profdb_profile *p, const char *name);
 
 /* Add @n samples. 0, -ENOMEM, or -DCPI_EOVERFLOW (64 bits; nothing changed). */
 int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uint64_t n);
-/*
- * Counts at @off will be added to soon: what that reads of memory is asked for now. In two steps, 0
- * and then 1, each some calls before the next. Changes nothing.
+/* Samples on their way to an offset of a profile. */
+struct profdb_add {
+	struct profdb_profile *to;
+	uint64_t off, n;
+	uint32_t event;
+	int r; /* negative: it is left out; after that the result of profdb_profile_add */
+};
+
+/* Add them in their order. Their rows are brought into the caches together, as they lie far apart.
  */
-void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigned int step);
+void profdb_profiles_add(struct profdb_add *v, size_t nr);
 /* All of @from into @to: events matched by name, paths united, words that @to lacks. Same errors.
  */
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);

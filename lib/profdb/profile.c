@@ -498,9 +498,14 @@ int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uin
 	return 0;
 }
 
-void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigned int step)
+void profdb_profiles_add(struct profdb_add *v, size_t nr)
 {
-	counts_expect(&p->counts, off, step);
+	for (unsigned int step = 0; step < 2; step++)
+		for (size_t i = 0; i < nr; i++)
+			counts_expect(&v[i].to->counts, v[i].off, step);
+	for (size_t i = 0; i < nr; i++)
+		if (v[i].r >= 0)
+			v[i].r = profdb_profile_add(v[i].to, v[i].off, v[i].event, v[i].n);
 }
 
 void profdb_profile_clear(struct profdb_profile *p)

@@ -311,6 +311,7 @@ static void waits_of_threads(void **state)
 	assert_int_equal(times.stored, 5000);
 	assert_int_equal(times.lost[CALLPATH_LOST_READ], 5000);
 	assert_int_equal(stats().stored, 0);
+	store_all(&core.store);
 	assert_int_equal(core.store.times.stored, 5000);
 	assert_int_equal(core.store.times.bucket[ACCOUNT_BUCKET_LOCK], 5000);
 	core.store.account.stored = 0;

@@ -193,10 +193,12 @@ static void remapped_dynamic(void **state)
 	before = t.time_ns;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/b", 2);
 	trial_span(&t, 10, 0x1000, before);
+	store_all(&t.store);
 	assert_int_equal(t.store.account.bucket[ACCOUNT_BUCKET_AMBIGUOUS], 1);
 	before = t.time_ns;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
 	trial_span(&t, 10, 0x1000, before);
+	store_all(&t.store);
 	assert_int_equal(t.store.account.bucket[ACCOUNT_BUCKET_AMBIGUOUS], 2);
 	/* Whose it is in dynamic memory, and since when, is asked of its registry. */
 	before = t.time_ns;
@@ -782,6 +784,36 @@ static void lost_by_name(void **state)
 	t.store.account.stored = 0;
 }
 
+/* What one of a batch loses takes nothing from the others. */
+static void lost_beside_others(void **state)
+{
+	struct driver_count c = { .pid = 10, .mode = DRIVER_USER, .count = UINT64_MAX - 9 };
+	const struct base_id id = trial_id(1);
+	struct image *img;
+
+	(void)state;
+	trial_mmap(&t, 10, 0, 0x1000, 0, "/bin/a", 1);
+	assert_int_equal(counts_count(&t.counts, &c), 0);
+	c.count = 20;
+	assert_int_equal(counts_count(&t.counts, &c), 0);
+	c.count = 3;
+	assert_int_equal(counts_count(&t.counts, &c), 0);
+	c.addr = 0x1000;
+	assert_int_equal(counts_count(&t.counts, &c), 0);
+	assert_int_equal(t.store.nr, 4);
+	store_all(&t.store);
+	assert_int_equal(t.store.account.pending, 0);
+	assert_int_equal(t.store.account.lost[ACCOUNT_LOST_OVERFLOW], 20);
+	assert_int_equal(t.store.account.stored, UINT64_MAX - 3);
+	assert_int_equal(t.store.account.bucket[ACCOUNT_BUCKET_UNKNOWN], 3);
+	assert_int_equal(trial_count(&t, "/bin/a", 0), UINT64_MAX - 6);
+	assert_int_equal(trial_count(&t, "unknown", 0), 3);
+	img = images_get(t.store.images, PROFDB_FILE, &id, "/bin/a", "a");
+	profdb_profile_clear(img->counts);
+	workload_table_clear(img->workloads);
+	t.store.account.stored = 3;
+}
+
 static void resolve_empty(void **state)
 {
 	(void)state;
@@ -820,6 +852,7 @@ int main(void)
 		TEST(dump_is_no_image),
 		TEST(written_over),
 		TEST(lost_by_name),
+		TEST(lost_beside_others),
 		TEST(mapped_over),
 		TEST(resolve_empty),
 		TEST(remapped_in_the_interval),

@@ -150,6 +150,15 @@ static void by_brief_process(void **state)
 	assert_int_equal(FOUND(.comm = "x", .exe = "/bin/x"), 4);
 }
 
+static uint32_t reader(struct process *p, uint64_t first_ns)
+{
+	struct sample s = { .p = p, .first_ns = first_ns };
+	struct store_count to = { 0 };
+
+	owner_find(&t.counts.owners, &s, &to);
+	return to.reader;
+}
+
 /* A process that was asked at a time: what came before may be of another program that it was. */
 static void by_reader(void **state)
 {
@@ -163,20 +172,20 @@ static void by_reader(void **state)
 	p->uid = 1000;
 	p->uid_known = true;
 	p->seen_into_ns = 50;
-	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	assert_int_equal(reader(p, 51), 0);
 	t.store.watch = watch_new();
 	assert_int_equal(watch_take(t.store.watch, &user, NULL, 0, 1, &out, NULL), 0);
-	assert_int_equal(whose_reader(&t.counts, p, 50), 0);
-	assert_int_equal(whose_reader(&t.counts, p, 51), 1000);
-	assert_int_equal(whose_reader(&t.counts, NULL, 51), 0);
+	assert_int_equal(reader(p, 50), 0);
+	assert_int_equal(reader(p, 51), 1000);
+	assert_int_equal(reader(NULL, 51), 0);
 	p->uid = 1001;
-	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	assert_int_equal(reader(p, 51), 0);
 	p->uid = 1000;
 	p->seen_into_ns = UINT64_MAX;
-	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	assert_int_equal(reader(p, 51), 0);
 	/* In a recorded stream nobody is asked. */
-	whose_ask_again(&t.counts);
-	assert_int_equal(whose_reader(&t.counts, p, 51), 0);
+	owner_ask_again(&t.counts.owners);
+	assert_int_equal(reader(p, 51), 0);
 	assert_int_equal(p->seen_into_ns, 0);
 	/* It executes another program, and /proc had told of it before. */
 	p->seen_into_ns = 50;
@@ -300,7 +309,7 @@ static void of_this_machine(void **state)
 	p->uid = 12345;
 	trial_sample(&t, getpid(), 0x1000);
 	assert_int_equal(p->uid, 12345);
-	whose_new_epoch(&t.counts);
+	counts_new_epoch(&t.counts);
 	trial_sample(&t, getpid(), 0x1000);
 	assert_int_equal(p->uid, uid);
 }
@@ -322,7 +331,7 @@ static void counted_anew(void **state)
 		t.store.workloads,
 		&(struct workload_who){ .comm = "x", .exe = "/bin/x", .uid = WORKLOAD_NO_UID });
 	q->identified = true;
-	whose_new_epoch(&t.counts);
+	counts_new_epoch(&t.counts);
 	assert_int_equal(p->workload, own);
 	trial_sample(&t, 11, 0x1000);
 	assert_int_equal(t.store.workloads->lives[q->workload].processes, 1);

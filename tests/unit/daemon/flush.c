@@ -196,7 +196,8 @@ static void add_samples(struct image *img, uint64_t off, uint32_t event, uint64_
 {
 	const struct store_count c = { .off = off, .event = event, .n = n };
 
-	store_add(&d.store, img, &c);
+	store_soon(&d.store, img, &c);
+	store_all(&d.store);
 }
 
 static void store(const char *path, uint8_t id, uint64_t n)

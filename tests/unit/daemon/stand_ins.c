@@ -619,7 +619,8 @@ void trial_open(struct trial *t)
 				     .kernel = (struct kernel *)&a_kernel };
 	t->counts = (struct counts){ .attribute = &t->attribute,
 				     .follow = &t->follow,
-				     .store = &t->store };
+				     .store = &t->store,
+				     .owners = { .follow = &t->follow, .store = &t->store } };
 	assert_non_null(t->store.images);
 	assert_non_null(t->store.workloads);
 	assert_non_null(t->follow.processes);

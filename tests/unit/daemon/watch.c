@@ -56,7 +56,8 @@ static void add(struct image *img, uint64_t off, uint64_t n, unsigned int who, u
 				       .reader = reader,
 				       .kernel = img == kernel };
 
-	store_add(&store, img, &c);
+	store_soon(&store, img, &c);
+	store_all(&store);
 }
 
 /* NULL: there are none, as it is a new viewer's first question. */
@@ -159,7 +160,8 @@ static void test_idle_is_for_all(void **state)
 	(void)state;
 	assert_null(take(&ann));
 	store_bucket(&store, ACCOUNT_BUCKET_IDLE, &(struct images_owner){ 0 }, &c);
-	store_add(&store, kernel, &c);
+	store_soon(&store, kernel, &c);
+	store_all(&store);
 	w = take(&ann);
 	assert_int_equal(found(w, "idle", 0, "(idle)"), 6);
 	/* An interrupt. */

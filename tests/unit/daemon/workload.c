@@ -126,7 +126,7 @@ static void add(struct workload_table **t, uint32_t of, uint32_t thread, uint64_
 	const struct workload_where where = { .life = of, .thread = thread, .minute = 100 };
 
 	assert_int_equal(workload_table_reserve(w, t, 1), 0);
-	workload_table_add(*t, &where, off, 0, n);
+	workload_tables_add(&(struct workload_add){ *t, where, off, n, 0 }, 1);
 }
 
 static void add_ns(struct workload_table **t, uint32_t of, uint64_t ns)
@@ -134,7 +134,7 @@ static void add_ns(struct workload_table **t, uint32_t of, uint64_t ns)
 	const struct workload_where where = { .life = of, .minute = 100 };
 
 	assert_int_equal(workload_table_reserve(w, t, 1), 0);
-	workload_table_add(*t, &where, 0, 1, ns);
+	workload_tables_add(&(struct workload_add){ *t, where, 0, ns, 1 }, 1);
 }
 
 static const char *name_of(const void *ctx, uint32_t thread)
@@ -512,7 +512,7 @@ static void add_in_minute(uint32_t of, uint32_t minute)
 	const struct workload_where where = { .life = of, .minute = minute };
 
 	assert_int_equal(workload_table_reserve(w, &a, 1), 0);
-	workload_table_add(a, &where, 1, 0, 1);
+	workload_tables_add(&(struct workload_add){ a, where, 1, 1, 0 }, 1);
 }
 
 /* However long flushes fail, there are no more of them than there is code. */
