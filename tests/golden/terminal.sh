@@ -62,6 +62,31 @@ cp names/dyn/cxx.box.1.dyn both/dyn/
 	at hot+17 60
 	finish
 END
+# Over two hours, an image by a long path, another by a short one, and a process in a long cgroup.
+{
+	cat <<-END
+		platform box
+		epoch 1700002800
+		profile file /usr/lib/a-runtime-17-amd64/lib/server/of-its-own/libjvm.so $app/app
+		event cpu-clock 1000000
+		at hot+17 600
+		profile dynamic cxx.box.1.dyn
+		event cpu-clock 1000000
+		at $vector 300
+		at $find 300
+		workload jvm comm=java exe=/usr/lib/a-runtime-17-amd64/bin/java cgroup=/kubepods.slice/kubepods-burstable.slice/run-7.scope
+	END
+	seq 0 59 | sed 's/.*/w jvm cpu-clock & 10 hot+17@libjvm.so/'
+	seq 0 29 | sed "s/.*/w jvm cpu-clock & 10 $vector@cxx.box.1.dyn/"
+	seq 30 59 | sed "s/.*/w jvm cpu-clock & 10 $find@cxx.box.1.dyn/"
+	printf 'note start 1\nnote clock 2500 -90\n'
+	printf 'note suspend 6000 3000\nnote clock 6001 3000\n'
+	seq 100 119 | sed 's/.*/w jvm cpu-clock & 10 hot+17@libjvm.so/'
+	echo finish
+} >long.in
+"$mkdb" long </dev/null
+cp names/dyn/cxx.box.1.dyn long/dyn/
+"$mkdb" long <long.in
 export DCPIDB=names
 
 on() # on COLUMNS COMMAND [ARGUMENT …]
@@ -90,6 +115,13 @@ show()
 	# The terminal has its columns behind a pager too, an interrupted command waits for its pager, and an answer that goes
 	# to a file needs none.
 	TZ=UTC LC_ALL=C DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 132 dcpitimeline -db hour
+	# Bars have their room, and names what is left.
+	export TZ=UTC LC_ALL=C.UTF-8
+	show 80 dcpitimeline -db long -no_header
+	NO_COLOR=1 show 80 dcpitimeline -db long -no_header -by procedure
+	NO_COLOR=1 show 110 dcpitimeline -db long -no_header -by procedure
+	NO_COLOR=1 show 80 dcpitimeline -db long -no_header -by cgroup
+	unset LC_ALL
 	# shellcheck disable=SC2016
 	DCPI_PAGER='kill -INT $PPID; cat >/dev/null; echo the pager is left' show 80 dcpiprof
 	DCPI_PAGER='echo there is a pager; cat' show 80 dcpireport -o page.html
@@ -116,6 +148,10 @@ for columns in 80 110; do
 	while read -r name; do
 		"$DCPI_BIN/dcpilist" "$name" >listing || { echo "'$name' finds nothing"; exit 1; }
 	done <pasted
+done
+for by in image procedure cgroup; do
+	on 80 dcpitimeline -db long -by $by >rows
+	! LC_ALL=C.UTF-8 grep -E '^.{81}' rows || { echo "dcpitimeline -by $by is wider than 80 columns"; exit 1; }
 done
 # Elsewhere nothing is shortened, left out or coloured.
 unset NO_COLOR
