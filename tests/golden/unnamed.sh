@@ -7,7 +7,9 @@ set -eu
 
 # The program, and what its hint and the page on runtimes have alike ("-": the runtime has no switch).
 cat >programs <<-END
+	pypy3 -
 	node --perf-prof
+	guile-3.0 -
 	nodejs --perf-prof
 	deno --v8-flags=--perf-prof
 	workerd v8Flags = ["--perf-prof"]
@@ -24,8 +26,6 @@ cat >programs <<-END
 	bun BUN_JSC_useJITDump=1
 	WebKitWebProcess JSC_useJITDump=1
 	moar MVM_JIT_PERF_MAP=1
-	pypy3 -
-	guile-3.0 -
 	own-jit -
 END
 # image NAME FACILITY SAMPLES: code of its own.
@@ -51,18 +51,28 @@ rm -rf db
 	echo finish
 } | "$mkdb" db
 run dcpiprof -i -no_header >out
+# A terminal tells of few, so that the table stays on the screen; each part of a hint is said once.
+{
+	echo "# on a terminal"
+	TERM=xterm NO_COLOR=1 DCPI_PAGER=cat "$DCPI_SRC/tests/support/terminal.py" 80 "$DCPI_BIN/dcpiprof" -i -no_header |
+		sed '1,/ total$/d'
+} >>out
 
-# PROGRAM and its hint; equal ones in a row are said once.
-awk '/warning: image/ { if (program) print program, hint; program = $5; sub(/^\047/, "", program); sub(/:$/, "", program) }
-	/^! hint: / { hint = $0 }
-	END { print program, hint }' out >hints
+# PROGRAM and its hint, as JSON has all.
+"$DCPI_BIN/dcpiprof" -i -json 2>err >json
+python3 - >hints <<-'END'
+	import json
+	for p in json.load(open("json"))["problems"]:
+	    print(p["text"].split("'")[1].split(":")[0], p["hint"])
+END
 wanted=0
 while read -r program switch; do
 	[ "$switch" != - ] || continue
 	wanted=$((wanted + 1))
-	grep -F "$program ! hint: " hints >hint
+	grep -F "$program " hints >hint
 	grep -qF -e "$switch" hint || { echo "no '$switch': $(cat hint)"; exit 1; }
 	grep -qF -e "$switch" "$DCPI_SRC/docs/RUNTIMES.md" || { echo "RUNTIMES.md lacks '$switch'"; exit 1; }
 done <programs
 [ $wanted = 17 ]
+cat hints >>out
 compare unnamed
