@@ -60,6 +60,10 @@ cp names/dyn/cxx.box.1.dyn both/dyn/
 	profile file /usr/lib/a-runtime-17-amd64/lib/server/of-its-own/libjvm.so $app/app
 	event cpu-clock 1000000
 	at hot+17 60
+	callpath cpu-clock complete 30 $vector+5@cxx.box.1.dyn hot+8@libjvm.so
+	$(for i in $(seq 15); do
+		echo "callpath cpu-clock complete 2 $vector+5@cxx.box.1.dyn$(seq -f ' step_%g+2@cxx.box.1.dyn' "$i" -1 1 | tr -d '\n') hot+8@libjvm.so"
+	done)
 	finish
 END
 # Over two hours, an image by a long path, another by a short one, and a process in a long cgroup.
@@ -105,6 +109,8 @@ show()
 	NO_COLOR=1 show 80 dcpiprof -no_header -wide -keep 90
 	NO_COLOR=1 show 80 dcpilist push_back
 	NO_COLOR=1 show 80 dcpiprof -no_header -db both
+	# Of deep levels the innermost are seen.
+	NO_COLOR=1 show 80 dcpicalltree -unchecked -no_header -db both -cut 2
 	# Code is cut at its end, addresses are whole, and images and sums go first where there is little room.
 	NO_COLOR=1 show 80 dcpitopcounts -no_header -n 3 -db both
 	NO_COLOR=1 show 150 dcpitopcounts -no_header -n 3 -db both
@@ -153,6 +159,8 @@ for by in image procedure cgroup; do
 	on 80 dcpitimeline -db long -by $by >rows
 	! LC_ALL=C.UTF-8 grep -E '^.{81}' rows || { echo "dcpitimeline -by $by is wider than 80 columns"; exit 1; }
 done
+on 80 dcpicalltree -unchecked -db both -cut 0 >rows
+! LC_ALL=C.UTF-8 grep -E '^.{81}' rows || { echo "dcpicalltree is wider than 80 columns"; exit 1; }
 # Elsewhere nothing is shortened, left out or coloured.
 unset NO_COLOR
 "$DCPI_BIN/dcpiprof" -no_header >plain
