@@ -251,7 +251,9 @@ static void print_node(struct calltree *c, uint32_t node, size_t left)
 	size_t taken = strlen(how) + (*image ? 4 : 0);
 	size_t of_image = base_text_width(image), of_name = base_text_width(name);
 
-	if (left && of_name + of_image + taken > left) {
+	if (!left || of_name + of_image + taken <= left) {
+		of_name = of_image = SIZE_MAX;
+	} else {
 		left = left > taken ? left - taken : 0;
 		if (of_image > IMAGE_LEAST)
 			of_image = left > of_name + IMAGE_LEAST ? left - of_name : IMAGE_LEAST;
