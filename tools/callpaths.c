@@ -266,7 +266,7 @@ static void print_checks(const struct callpaths *x, FILE *to)
 		" in processes, %.2f%% agree with their code, %.2f%% unchecked",
 		all, percent(n[CALLPATH_AGREES], all), percent(n[CALLPATH_UNCHECKED], all));
 	if (n[CALLPATH_CONTRADICTED])
-		fprintf(to, ", %" PRIu64 " contradicted", n[CALLPATH_CONTRADICTED]);
+		fprintf(to, "\n           %" PRIu64 " contradicted", n[CALLPATH_CONTRADICTED]);
 	fputc('\n', to);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "callpaths.h"
+#include "terminal.h"
 #include "tools.h"
 
 static struct select sel;
@@ -201,20 +202,72 @@ static const char *new_image(const struct calltree *c, uint32_t node)
 											  : image;
 }
 
-static void print_node(struct calltree *c, uint32_t node)
+/* Columns of a terminal behind the numbers; 0: there is no limit. */
+static size_t room(void)
 {
-	const char *image = new_image(c, node);
+	enum { LEAST = 40 };
+	size_t taken = up ? 19 : 29, all = terminal_wide ? 0 : terminal_columns();
 
-	report_print_clean(stdout, callpaths_name(&c->x, c->n->v[node].procedure, NAME_LEN));
-	if (c->n->v[node].inlined)
-		fputs(" (inlined)", stdout);
-	if (is_again(c, node))
-		fputs(" (recursive)", stdout);
-	if (*image) {
-		fputs("  [", stdout);
-		report_print_clean(stdout, base_path_name(image));
-		putchar(']');
+	return !all ? 0 : all > taken + LEAST ? all - taken : LEAST;
+}
+
+/* Marks of the levels, of which the innermost are seen where all would leave no room for a name.
+ * Returns the columns that are left, as room() has them. */
+static size_t print_levels(const struct line *l)
+{
+	enum { NAME_LEAST = 24 };
+	size_t left = room(), most = (left - NAME_LEAST) / 2, first = 0;
+
+	if (left && l->level > most)
+		first = l->level - most;
+	for (size_t i = first; i < l->level; i++)
+		fputs(first && i == first	     ? "\xe2\x80\xa6 "
+		      : i + 1 == l->level && l->sole ? "> "
+						     : "| ",
+		      stdout);
+	return left ? left - 2 * (l->level - first) : 0;
+}
+
+/* A text from outside in at most @width columns. */
+static void print_short(const char *text, size_t width)
+{
+	char *copy = strdup(text), *fit = copy ? demangle_shorten(table_clean(copy), width) : NULL;
+
+	fputs(fit ? fit : "?", stdout);
+	free(copy);
+	free(fit);
+}
+
+/* @left: as of print_levels. The image is shortened before the name, which is read and pasted. */
+static void print_node(struct calltree *c, uint32_t node, size_t left)
+{
+	enum { NAME_LEAST = 12, IMAGE_LEAST = 12 };
+	const char *name = callpaths_name(&c->x, c->n->v[node].procedure, NAME_LEN);
+	const char *image = base_path_name(new_image(c, node));
+	const char *how = c->n->v[node].inlined
+				  ? is_again(c, node) ? " (inlined) (recursive)" : " (inlined)"
+			  : is_again(c, node) ? " (recursive)"
+					      : "";
+	size_t taken = strlen(how) + (*image ? 4 : 0);
+	size_t of_image = base_text_width(image), of_name = base_text_width(name);
+
+	if (!left || of_name + of_image + taken <= left) {
+		of_name = of_image = SIZE_MAX;
+	} else {
+		left = left > taken ? left - taken : 0;
+		if (of_image > IMAGE_LEAST)
+			of_image = left > of_name + IMAGE_LEAST ? left - of_name : IMAGE_LEAST;
+		/* What is no procedure's name is short, and says nothing in part. */
+		if (procedure_of(c, node)->kind <= CALLPATH_INLINED)
+			of_name = left > of_image + NAME_LEAST ? left - of_image : NAME_LEAST;
 	}
+	print_short(name, of_name);
+	fputs(how, stdout);
+	if (!*image)
+		return;
+	fputs("  [", stdout);
+	print_short(image, of_image);
+	putchar(']');
 }
 
 static void print_others(const struct line *l)
@@ -231,18 +284,18 @@ static uint64_t samples_of(const struct calltree *c, const struct line *l, size_
 static void print_line(struct calltree *c, const struct line *l)
 {
 	uint64_t all = callpaths_total(&c->x), count = samples_of(c, l, c->x.event);
+	size_t left;
 
 	printf("%6.2f%% %9" PRIu64, 100.0 * (double)count / (double)all, count);
 	if (!up && !l->others && number(c, c->n->self, l->node))
 		printf(" %9" PRIu64 "  ", number(c, c->n->self, l->node));
 	else
 		printf("%*s", up ? 2 : 12, "");
-	for (uint32_t i = 0; i < l->level; i++)
-		fputs(i + 1 == l->level && l->sole ? "> " : "| ", stdout);
+	left = print_levels(l);
 	if (l->others)
 		print_others(l);
 	else
-		print_node(c, l->node);
+		print_node(c, l->node, left);
 	putchar('\n');
 }
 

@@ -285,10 +285,12 @@ static int print_text(const struct diff *x, struct base_err *err)
 	table_column(&t, false, "%");
 	table_column(&t, false, "diff");
 	table_column(&t, false, "stderr");
+	table_spare(&t);
 	table_column(&t, false, "change");
 	table_column(&t, true, "procedure");
 	table_column(&t, true, "image");
 	table_column(&t, true, "code");
+	table_address(&t);
 	for (size_t i = 0; i < x->d.nr; i++)
 		if (shown(&x->d.v[i]))
 			put_row(x, &t, &x->d.v[i]);

@@ -39,14 +39,17 @@ static const struct signs ascii = {
 	"?",
 };
 
-static const char share_head[] = "      %    peak  ";
-
 /* Slices that find room in @columns columns of a terminal. */
 static size_t timeline_room(size_t columns)
 {
-	size_t fixed = strlen(share_head) + 2 + NAME_ROOM;
+	size_t fixed = strlen("100.00  100.00  ") + 2 + NAME_ROOM;
 
 	return columns > fixed + LEAST_ROOM ? columns - fixed : LEAST_ROOM;
+}
+
+static bool is_by_procedure(const struct timeline *t)
+{
+	return strcmp(t->by, "procedure") == 0;
 }
 
 /* Samples of the rows that are not shown, by slice; their sum. Allocated; NULL: no memory. */
@@ -70,23 +73,30 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
-/* @of: what is 1 in each slice, NULL: the greatest of them. */
-static void print_bar(const struct timeline *t, const struct signs *s, const uint64_t *count,
-		      const uint64_t *of, double peak, uint64_t most, FILE *to)
+/* The column of bars; @of: what is 1 in each slice, NULL: @most is 1. */
+static void put_bar(struct table *to, const struct timeline *t, const struct signs *s,
+		    const uint64_t *count, const uint64_t *of, double peak, uint64_t most)
 {
-	for (size_t i = 0; i < t->slices.nr; i++) {
+	struct base_buf bar = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < t->slices.nr && r >= 0; i++) {
 		double part = of ? share(count[i], of[i]) : share(count[i], most);
 		int level = peak > 0 ? (int)(part / peak * LEVELS + 0.5) : 0;
+		const char *sign;
 
 		/* A single sample is seen. */
 		level = count[i] && !level ? 1 : level > LEVELS ? LEVELS : level;
-		fputs(t->slices.recorded[i] ? s->level[level] : s->unrecorded, to);
+		sign = t->slices.recorded[i] ? s->level[level] : s->unrecorded;
+		r = base_buf_append(&bar, sign, strlen(sign));
 	}
-	fputs("  ", to);
+	to->failed |= r < 0;
+	table_cell(to, "%.*s", (int)bar.len, bar.len ? (const char *)bar.data : "");
+	base_buf_release(&bar);
 }
 
-static void print_row(const struct timeline *t, const struct signs *s, const uint64_t *count,
-		      uint64_t sum, const char *name, const char *image, FILE *to)
+static void put_row(struct table *to, const struct timeline *t, const struct signs *s,
+		    const uint64_t *count, uint64_t sum, const char *name, const char *image)
 {
 	double peak = 0;
 
@@ -95,36 +105,53 @@ static void print_row(const struct timeline *t, const struct signs *s, const uin
 
 		peak = part > peak ? part : peak;
 	}
-	fprintf(to, "%7.2f %7.2f  ", 100 * share(sum, t->slices.sum), 100 * peak);
-	print_bar(t, s, count, t->slices.total, peak, 0, to);
-	report_print_clean(to, name);
-	if (image && *image) {
-		fputs("  ", to);
-		report_print_clean(to, image);
-	}
-	fputc('\n', to);
+	table_cell(to, "%.2f", 100 * share(sum, t->slices.sum));
+	table_cell(to, "%.2f", 100 * peak);
+	put_bar(to, t, s, count, t->slices.total, peak, 0);
+	table_cell(to, "%s", name);
+	if (is_by_procedure(t))
+		table_cell(to, "%s", image ? image : "");
 }
 
-static void print_sum(const struct timeline *t, const struct signs *s, FILE *to)
+/* The greatest number of samples in a slice. */
+static uint64_t most_samples(const struct timeline *t)
 {
-	double seconds = report_seconds(t->a, NULL, t->event);
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < t->slices.nr; i++)
 		most = t->slices.total[i] > most ? t->slices.total[i] : most;
-	fprintf(to, "%7.2f %7s  ", 100.0, "");
-	print_bar(t, s, t->slices.total, NULL, most ? 1 : 0, most, to);
-	fprintf(to, "total: %" PRIu64 " samples, ", t->slices.sum);
+	return most;
+}
+
+static void put_total(struct table *to, const struct timeline *t, const struct signs *s)
+{
+	uint64_t most = most_samples(t);
+
+	table_cell(to, "%.2f", 100.0);
+	table_cell(to, "%s", "");
+	put_bar(to, t, s, t->slices.total, NULL, most ? 1 : 0, most);
+	table_cell(to, "%s", "total");
+	if (is_by_procedure(t))
+		table_cell(to, "%s", "");
+}
+
+/* Below the table, where long names do not take its room. */
+static void print_sum(const struct timeline *t, FILE *to)
+{
+	double seconds = report_seconds(t->a, NULL, t->event);
+
+	fprintf(to, "%-12s     %" PRIu64 " samples, ", "total", t->slices.sum);
 	if (seconds > 0)
 		fprintf(to, "%.2f seconds, ", (double)t->slices.sum * seconds);
-	fprintf(to, "at most %" PRIu64 " in a slice\n", most);
+	fprintf(to, "at most %" PRIu64 " in a slice\n", most_samples(t));
 }
 
 /* Times of the slices, one above its column each TICK. */
-static void print_axis(const struct timeline *t, FILE *to)
+static int make_axis(const struct timeline *t, struct base_buf *axis)
 {
-	fputs(share_head, to);
-	for (size_t i = 0; i < t->slices.nr; i += TICK) {
+	int r = 0;
+
+	for (size_t i = 0; i < t->slices.nr && r >= 0; i += TICK) {
 		time_t at = (time_t)(t->slices.begin + (int64_t)i * t->slices.span);
 		bool last = i + TICK >= t->slices.nr;
 		char text[16] = "";
@@ -133,9 +160,26 @@ static void print_axis(const struct timeline *t, FILE *to)
 		if (localtime_r(&at, &tm))
 			strftime(text, sizeof(text), t->slices.span >= DAY ? "%m-%d" : "%H:%M",
 				 &tm);
-		fprintf(to, "%-*s", last ? (int)(t->slices.nr - i) : TICK, text);
+		r = base_buf_printf(axis, "%-*s", last ? (int)(t->slices.nr - i) : TICK, text);
 	}
-	fprintf(to, "  %s\n", t->by);
+	return r < 0 ? r : base_buf_append(axis, "", 1);
+}
+
+static int put_heads(struct table *to, const struct timeline *t)
+{
+	struct base_buf axis = { 0 };
+	int r = make_axis(t, &axis);
+
+	table_column(to, false, "%");
+	table_column(to, false, "peak");
+	table_column(to, true, r < 0 ? "" : (const char *)axis.data);
+	/* It is of no use in part. */
+	table_address(to);
+	table_column(to, true, t->by);
+	if (is_by_procedure(t))
+		report_column(to, "image");
+	base_buf_release(&axis);
+	return r;
 }
 
 /* The table: a bar for each row, of blocks or (not @utf8) of ASCII characters. 0 or -ENOMEM. */
@@ -143,21 +187,24 @@ static int timeline_print(const struct timeline *t, bool utf8, FILE *to)
 {
 	const struct signs *s = utf8 ? &blocks : &ascii;
 	uint64_t sum, *others = timeline_others(t, &sum);
+	struct table table = { 0 };
+	int r = others ? put_heads(&table, t) : -ENOMEM;
 
-	if (!others)
-		return -ENOMEM;
-	print_axis(t, to);
-	for (size_t i = 0; i < t->nr_shown; i++) {
+	for (size_t i = 0; others && i < t->nr_shown; i++) {
 		const struct slices_row *row = &t->slices.rows[t->rows[i].number];
 
-		print_row(t, s, row->count, row->sum, t->rows[i].name, t->rows[i].image, to);
+		put_row(&table, t, s, row->count, row->sum, t->rows[i].name, t->rows[i].image);
 	}
-	if (t->nr_shown < t->nr)
-		print_row(t, s, others, sum, "others", NULL, to);
-	print_sum(t, s, to);
+	if (others && t->nr_shown < t->nr)
+		put_row(&table, t, s, others, sum, "others", NULL);
+	put_total(&table, t, s);
+	if (r >= 0)
+		r = table_print(&table, true, to);
+	print_sum(t, to);
 	timeline_print_notes(t, s->unrecorded, to);
+	table_release(&table);
 	free(others);
-	return 0;
+	return r;
 }
 
 enum { COLUMNS = 80, COLUMNS_MAX = 1000, MINUTE = 60 };
@@ -283,7 +330,7 @@ static void open_image(struct rows_of *x, uint32_t image)
 	x->img = NULL;
 	x->open = image + 1;
 	/* Names of pseudo-images are in them. */
-	if (strcmp(x->t->by, "procedure") == 0 || ai->kind == PROFDB_DYNAMIC)
+	if (is_by_procedure(x->t) || ai->kind == PROFDB_DYNAMIC)
 		analysis_image_open(x->t->a, ai, &x->img, NULL);
 }
 
@@ -345,7 +392,7 @@ static int row_of(void *ctx, uint32_t workload, uint32_t image, uint64_t off, si
 	if (x->is_key)
 		return row_of_key(x, workload, row);
 	open_image(x, image);
-	if (strcmp(x->t->by, "procedure") == 0)
+	if (is_by_procedure(x->t))
 		return row_of_procedure(x, ai, off, row);
 	return find_named(x, ai, image_name(ai), NULL, row);
 }

@@ -91,11 +91,14 @@ static void put_heads(const struct stall_report *x, struct table *t)
 {
 	table_column(t, false, "%");
 	table_column(t, false, "cum%");
+	table_spare(t);
 	table_column(t, false, event_name(x));
 	table_column(t, false, "count");
 	table_column(t, true, "C");
+	table_address(t);
 	table_column(t, false, "avg");
 	table_column(t, true, "blame");
+	table_address(t);
 	report_column(t, "pc");
 	table_column(t, true, "procedure");
 	table_column(t, true, "file:line");

@@ -17,7 +17,9 @@
 #include "window.h"
 #include "workloads.h"
 
-enum { PROBLEMS_MAX = 8 };
+/* Images of which something is told in one way, on a terminal without -all: that the table above
+ * stays on the screen. */
+enum { PROBLEMS_MAX = 8, PROBLEMS_ON_TERMINAL = 3 };
 
 int report_end(const struct base_cmd *cmd, int r, const struct base_err *err)
 {
@@ -540,6 +542,11 @@ static void print_lost(const struct analysis *a, const struct analysis_image *ai
 			a->nr_events ? a->events[0].name : "no event");
 }
 
+static size_t problems_max(void)
+{
+	return terminal_columns() && !terminal_all ? PROBLEMS_ON_TERMINAL : PROBLEMS_MAX;
+}
+
 static int image_problems(const char *prog, const struct analysis *a, struct analysis_image **bad,
 			  size_t nr, FILE *to)
 {
@@ -553,7 +560,7 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 
 		code = ours ? BASE_EXIT_FAILED : code;
 		files |= bad[i]->kind == PROFDB_FILE;
-		if (!ours && shown >= PROBLEMS_MAX)
+		if (!ours && shown >= problems_max())
 			continue;
 		shown++;
 		fprintf(to, "%s: %s%s", prog, ours ? "" : "warning: ", bad[i]->why.text);
@@ -586,14 +593,63 @@ static void bad_files(const char *prog, const struct analysis *a, FILE *to)
 	}
 }
 
-/* A hint that helps with several images, also of several sets, is said once. */
+/* Is it said for the first time? */
+static bool is_new(const char *part, size_t len)
+{
+	enum { PARTS_MAX = 32 };
+	static char *said[PARTS_MAX];
+	size_t nr = 0;
+
+	for (; nr < PARTS_MAX && said[nr]; nr++)
+		if (strncmp(said[nr], part, len) == 0 && !said[nr][len])
+			return false;
+	if (nr < PARTS_MAX)
+		said[nr] = strndup(part, len);
+	return true;
+}
+
+/* The parts of a hint, between "; ", that were not said of other images, also of other sets. */
 static void print_hint(const struct base_err *why, FILE *to)
 {
-	static struct base_err last;
+	const char *before = "hint: ";
 
-	if (*why->hint && strcmp(why->hint, last.hint) != 0)
-		fprintf(to, "hint: %s\n", why->hint);
-	last = *why->hint ? *why : last;
+	for (const char *part = why->hint; *part;) {
+		const char *end = strstr(part, "; ");
+		size_t len = end ? (size_t)(end - part) : strlen(part);
+
+		if (is_new(part, len)) {
+			fprintf(to, "%s%.*s", before, (int)len, part);
+			before = "; ";
+		}
+		part += len + (end ? 2 : 0);
+	}
+	if (*before == ';')
+		fputc('\n', to);
+}
+
+/* What is wrong with images, or not known of them, those with most samples first. */
+static void print_remarks(const char *prog, const struct analysis *a, FILE *to)
+{
+	struct analysis_image **v = calloc(a->nr_images + 1, sizeof(struct analysis_image *));
+	struct base_err why = { 0 };
+	size_t nr = 0;
+
+	if (!v)
+		return;
+	memcpy(v, a->images, a->nr_images * sizeof(struct analysis_image *));
+	qsort(v, a->nr_images, sizeof(struct analysis_image *), by_samples);
+	for (size_t i = 0; i < a->nr_images; i++) {
+		if (!is_remarkable(a, v[i], &why) || nr++ >= problems_max())
+			continue;
+		fprintf(to, "%s: warning: %s\n", prog, why.text);
+		print_hint(&why, to);
+	}
+	if (nr > problems_max())
+		fprintf(to,
+			"%s: warning: %zu more images lack names, or have the build-id of another; "
+			"'dcpiprof -json' lists them\n",
+			prog, nr - problems_max());
+	free(v);
 }
 
 int report_bad(const char *prog, const struct analysis *a, FILE *to)
@@ -604,11 +660,7 @@ int report_bad(const char *prog, const struct analysis *a, FILE *to)
 	bad_files(prog, a, to);
 	for (size_t i = 0; i < a->nr_bad; i++)
 		base_err_print(&a->bad[i].err, prog, to);
-	for (size_t i = 0; i < a->nr_images; i++)
-		if (is_remarkable(a, a->images[i], &why)) {
-			fprintf(to, "%s: warning: %s\n", prog, why.text);
-			print_hint(&why, to);
-		}
+	print_remarks(prog, a, to);
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		if (has_lost(&a->epochs[i], &why))
 			fprintf(to, "%s: warning: %s\n", prog, why.text);

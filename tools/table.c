@@ -138,13 +138,19 @@ static void handle_interrupts(void)
 
 static void start_pager(const char *command)
 {
+	sigset_t interrupt, old;
 	int fds[2];
 
 	if (pipe(fds) < 0)
 		return;
 	handle_interrupts();
+	/* An interrupt waits until the pager has all of the output's ends. */
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	sigprocmask(SIG_BLOCK, &interrupt, &old);
 	pager = fork();
 	if (pager == 0) {
+		sigprocmask(SIG_SETMASK, &old, NULL);
 		close(fds[1]);
 		run_pager(command, fds[0]);
 	}
@@ -156,6 +162,7 @@ static void start_pager(const char *command)
 			dup2(fds[1], STDERR_FILENO);
 	}
 	close(fds[1]);
+	sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
 void terminal_begin(void)

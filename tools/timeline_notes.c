@@ -3,9 +3,16 @@
  * clock, the machine and the daemon, as the daemon noted it. */
 #include <inttypes.h>
 
+#include "terminal.h"
 #include "timeline.h"
 
 enum { LINES_MAX = 20 };
+
+/* What stands before a text behind times: on a terminal, where both seldom fit, a line. */
+static const char *before_text(const char *elsewhere)
+{
+	return terminal_columns() && !terminal_wide ? "\n                 " : elsewhere;
+}
 
 /* Nothing tells which of several machines a note is of. */
 static size_t nr_notes(const struct timeline *t)
@@ -47,8 +54,7 @@ static void print_what(const struct profdb_note *n, FILE *to)
 		fprintf(to, "the clock was set ahead by %" PRId64 " s", n->n);
 	else if (n->kind == PROFDB_NOTE_CLOCK)
 		fprintf(to,
-			"the clock was set back by %" PRId64
-			" s: as much time from then on has the samples of both times",
+			"the clock was set back by %" PRId64 " s: times shown twice are added up",
 			-n->n);
 	else
 		fputs("the daemon was started again", to);
@@ -65,7 +71,7 @@ static void print_causes(const struct timeline *t, size_t first, size_t end, FIL
 		if (!explains(t, n, first, end) || (n->kind == PROFDB_NOTE_START && started) ||
 		    nr == LINES_MAX)
 			continue;
-		fputs(nr++ ? "; " : ": ", to);
+		fputs(before_text(nr++ ? "; " : ": "), to);
 		if (n->kind == PROFDB_NOTE_START)
 			fputs("no daemon ran", to);
 		else
@@ -121,7 +127,8 @@ static void print_notes(const struct timeline *t, FILE *to)
 
 		if (!is_news(t, n) || explains_any(t, n) || nr++ >= LINES_MAX)
 			continue;
-		fprintf(to, "%-12s     %s: ", nr == 1 ? "noted" : "", when_text(n->utc, text));
+		fprintf(to, "%-12s     %s%s", nr == 1 ? "noted" : "", when_text(n->utc, text),
+			before_text(": "));
 		print_what(n, to);
 		fputc('\n', to);
 	}

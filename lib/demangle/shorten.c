@@ -133,6 +133,14 @@ char *demangle_cut(const char *text, size_t width)
 	return out;
 }
 
+/* "(image changed)" says nothing without its contents. */
+static bool is_bracketed(const char *name)
+{
+	const char *end = *name == '(' ? strchr(name, ')') : NULL;
+
+	return end && !end[1];
+}
+
 char *demangle_shorten(const char *name, size_t width)
 {
 	static const char *const brackets[] = { "<>", "()" };
@@ -144,7 +152,7 @@ char *demangle_shorten(const char *name, size_t width)
 		return NULL;
 	}
 	strcpy(text, name);
-	for (size_t i = 0; i < 2 && *name != '/'; i++) {
+	for (size_t i = 0; i < 2 && *name != '/' && !is_bracketed(name); i++) {
 		collapse_to(from, brackets[i], width, text);
 		free(from);
 		from = strdup(text);

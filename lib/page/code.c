@@ -16,11 +16,8 @@ enum {
 	INSN_LEN = 62,	     /* bytes of an instruction in the model, about */
 	PROCEDURE_LEN = 600, /* and of a procedure beside these */
 	UNITS_MAX = 30000,   /* instructions of a procedure */
-	LINE_MAX_LEN = 300,  /* bytes of a line of source */
-	CONTEXT = 3,	     /* lines without code that are shown beside others */
 	WHOLE_MAX = 100,     /* longer procedures are shown where they have samples, and */
 	NEAR = 8,	     /* so many instructions before and behind */
-	TAB = 4,
 	TURNS = 4,
 	VALUES_MAX = 4, /* most frequent values of an instruction */
 };
@@ -103,22 +100,6 @@ static int file_index(struct code *c, const char *name, size_t *out)
 	return r;
 }
 
-static void put_line(struct jwrite *j, const char *from, size_t len)
-{
-	char text[LINE_MAX_LEN + TAB + 2];
-	size_t n = 0;
-
-	for (size_t i = 0; i < len && n <= LINE_MAX_LEN; i++) {
-		size_t to = from[i] == '\t' ? (n / TAB + 1) * TAB : n + 1;
-
-		if (from[i] == '\r' && i + 1 == len)
-			break;
-		for (; n < to; n++)
-			text[n] = from[i] == '\t' ? ' ' : from[i];
-	}
-	jwrite_part(j, NULL, text, n, LINE_MAX_LEN);
-}
-
 static int by_number(const void *pa, const void *pb)
 {
 	unsigned int a = *(const unsigned int *)pa, b = *(const unsigned int *)pb;
@@ -148,48 +129,6 @@ static size_t lines_of(const struct code *c, const char *name, unsigned int *out
 	return kept;
 }
 
-/* [number, text, number, text, …] */
-static void put_lines(struct code *c, const struct image_source *src, const unsigned int *line,
-		      size_t nr)
-{
-	unsigned int next = 1;
-
-	jwrite_open(&c->j, "lines", '[');
-	for (size_t i = 0; i < nr; i++) {
-		unsigned int from = line[i] > CONTEXT ? line[i] - CONTEXT : 1;
-
-		for (unsigned int n = from > next ? from : next; n <= line[i] + CONTEXT; n++) {
-			size_t len = 0;
-			const char *text = image_source_line(src, n, &len);
-
-			next = n + 1;
-			if (!text)
-				break;
-			jwrite_count(&c->j, NULL, n);
-			put_line(&c->j, text, len);
-		}
-	}
-	jwrite_close(&c->j, ']');
-}
-
-static int put_file(struct code *c, const char *name, unsigned int *room)
-{
-	struct image_source *src = NULL;
-	size_t nr = lines_of(c, name, room);
-	struct image *img = c->f->parts[0]->img;
-	int r = image_source_open(name, image_program(img), !image_source_trusted(img), &src, NULL);
-
-	jwrite_open(&c->j, NULL, '{');
-	jwrite_text(&c->j, "name", name);
-	if (r >= 0)
-		put_lines(c, src, room, nr);
-	else if (r == -EACCES)
-		jwrite_count(&c->j, "private", 1);
-	image_source_close(src);
-	jwrite_close(&c->j, '}');
-	return c->j.r;
-}
-
 static int put_files(struct code *c, size_t nr_units)
 {
 	unsigned int *room = calloc(nr_units + 1, sizeof(*room));
@@ -197,7 +136,8 @@ static int put_files(struct code *c, size_t nr_units)
 
 	jwrite_open(&c->j, "files", '[');
 	for (size_t i = 0; i < c->nr_names && r >= 0; i++)
-		r = put_file(c, c->names[i], room);
+		r = page_source_lines(&c->j, c->f->parts[0]->img, c->names[i], room,
+				      lines_of(c, c->names[i], room));
 	jwrite_close(&c->j, ']');
 	free(room);
 	return r;

@@ -49,6 +49,18 @@ END
 	finish
 END
 "$mkdb" none </dev/null
+# A library without symbols but for those that it exports; of one address nothing is known.
+lib=$DCPI_SRC/tests/data/stripped/libapp.so
+"$mkdb" bare <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	at hot+22 20
+	at 0x323 30
+	at 0x10 5
+	finish
+END
 
 formats="pprof folded speedscope firefox callgrind perf otlp"
 export_all() # export_all NAME ARGUMENT…: in each format, and as it is read
@@ -74,6 +86,7 @@ sums() # sums READ: by event
 	run dcpiexport callgrind -unchecked
 	run dcpiexport speedscope -event imiss -unchecked
 	run dcpiexport folded -db bad
+	run dcpiexport folded -db bare -p "$lib" | sed "s,$lib,LIB,"
 	run dcpiexport perf -db bad -event cpu-clock >perf.run
 	sed -n '1,4p' perf.run
 	echo "# what cannot be"
@@ -199,6 +212,25 @@ done
 diff <(sed 's/^[^ ]* //; s/;/:/g' bad.pprof.read) <(sed 's/^[^ ]* //' bad.folded.read)
 for format in $formats; do
 	awk '{ n += $2 } END { exit n != 55 }' bad.$format.read || { echo "bad.$format has other sums"; exit 1; }
+done
+
+# Without symbols: the same stacks in all formats, with all samples.
+export_all bare -db bare -p "$lib"
+for format in folded speedscope firefox otlp perf; do
+	diff <(sed 's/^[^ ]* //' bare.pprof.read) <(sed 's/^[^ ]* //' bare.$format.read)
+done
+awk '{ n += $2 } END { exit n != 55 }' bare.callgrind.read
+[ "$(wc -l <bare.callgrind.read)" = 3 ]
+
+# Without samples: that is said, in each format, and no file is left.
+for format in $formats; do
+	for db in empty none; do
+		code=0
+		"$DCPI_BIN/dcpiexport" "$format" -db $db -o nothing 2>err || code=$?
+		[ $code = 1 ] || { echo "$format of '$db' exits $code"; exit 1; }
+		grep -qE 'no samples are chosen|has no epoch yet' err
+		[ ! -e nothing ] || { echo "$format of '$db' leaves a file"; exit 1; }
+	done
 done
 
 # A reader of others.

@@ -60,8 +60,37 @@ cp names/dyn/cxx.box.1.dyn both/dyn/
 	profile file /usr/lib/a-runtime-17-amd64/lib/server/of-its-own/libjvm.so $app/app
 	event cpu-clock 1000000
 	at hot+17 60
+	callpath cpu-clock complete 30 $vector+5@cxx.box.1.dyn hot+8@libjvm.so
+	$(for i in $(seq 15); do
+		echo "callpath cpu-clock complete 2 $vector+5@cxx.box.1.dyn$(seq -f ' step_%g+2@cxx.box.1.dyn' "$i" -1 1 | tr -d '\n') hot+8@libjvm.so"
+	done)
 	finish
 END
+# Over two hours, an image by a long path, another by a short one, and a process in a long cgroup.
+{
+	cat <<-END
+		platform box
+		epoch 1700002800
+		profile file /usr/lib/a-runtime-17-amd64/lib/server/of-its-own/libjvm.so $app/app
+		event cpu-clock 1000000
+		at hot+17 600
+		profile dynamic cxx.box.1.dyn
+		event cpu-clock 1000000
+		at $vector 300
+		at $find 300
+		workload jvm comm=java exe=/usr/lib/a-runtime-17-amd64/bin/java cgroup=/kubepods.slice/kubepods-burstable.slice/run-7.scope
+	END
+	seq 0 59 | sed 's/.*/w jvm cpu-clock & 10 hot+17@libjvm.so/'
+	seq 0 29 | sed "s/.*/w jvm cpu-clock & 10 $vector@cxx.box.1.dyn/"
+	seq 30 59 | sed "s/.*/w jvm cpu-clock & 10 $find@cxx.box.1.dyn/"
+	printf 'note start 1\nnote clock 2500 -90\n'
+	printf 'note suspend 6000 3000\nnote clock 6001 3000\n'
+	seq 100 119 | sed 's/.*/w jvm cpu-clock & 10 hot+17@libjvm.so/'
+	echo finish
+} >long.in
+"$mkdb" long </dev/null
+cp names/dyn/cxx.box.1.dyn long/dyn/
+"$mkdb" long <long.in
 export DCPIDB=names
 
 on() # on COLUMNS COMMAND [ARGUMENT …]
@@ -80,6 +109,8 @@ show()
 	NO_COLOR=1 show 80 dcpiprof -no_header -wide -keep 90
 	NO_COLOR=1 show 80 dcpilist push_back
 	NO_COLOR=1 show 80 dcpiprof -no_header -db both
+	# Of deep levels the innermost are seen.
+	NO_COLOR=1 show 80 dcpicalltree -unchecked -no_header -db both -cut 2
 	# Code is cut at its end, addresses are whole, and images and sums go first where there is little room.
 	NO_COLOR=1 show 80 dcpitopcounts -no_header -n 3 -db both
 	NO_COLOR=1 show 150 dcpitopcounts -no_header -n 3 -db both
@@ -90,6 +121,13 @@ show()
 	# The terminal has its columns behind a pager too, an interrupted command waits for its pager, and an answer that goes
 	# to a file needs none.
 	TZ=UTC LC_ALL=C DCPI_PAGER="sed 's/^/> /'" NO_COLOR=1 show 132 dcpitimeline -db hour
+	# Bars have their room, and names what is left.
+	export TZ=UTC LC_ALL=C.UTF-8
+	show 80 dcpitimeline -db long -no_header
+	NO_COLOR=1 show 80 dcpitimeline -db long -no_header -by procedure
+	NO_COLOR=1 show 110 dcpitimeline -db long -no_header -by procedure
+	NO_COLOR=1 show 80 dcpitimeline -db long -no_header -by cgroup
+	unset LC_ALL
 	# shellcheck disable=SC2016
 	DCPI_PAGER='kill -INT $PPID; cat >/dev/null; echo the pager is left' show 80 dcpiprof
 	DCPI_PAGER='echo there is a pager; cat' show 80 dcpireport -o page.html
@@ -117,6 +155,12 @@ for columns in 80 110; do
 		"$DCPI_BIN/dcpilist" "$name" >listing || { echo "'$name' finds nothing"; exit 1; }
 	done <pasted
 done
+for by in image procedure cgroup; do
+	on 80 dcpitimeline -db long -by $by >rows
+	! LC_ALL=C.UTF-8 grep -E '^.{81}' rows || { echo "dcpitimeline -by $by is wider than 80 columns"; exit 1; }
+done
+on 80 dcpicalltree -unchecked -db both -cut 0 >rows
+! LC_ALL=C.UTF-8 grep -E '^.{81}' rows || { echo "dcpicalltree is wider than 80 columns"; exit 1; }
 # Elsewhere nothing is shortened, left out or coloured.
 unset NO_COLOR
 "$DCPI_BIN/dcpiprof" -no_header >plain

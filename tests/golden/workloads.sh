@@ -79,6 +79,20 @@ workloads()
 	finish
 END
 
+# Names that would act on a terminal, in a browser or in a parser.
+evil=$(printf '\033]0;x\007\342\200\256<b>"\\\377')
+"$mkdb" evil <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	word label $evil
+	event cpu-clock 10000000
+	at hot+17 40
+	workload evil comm=$evil exe=/opt/$evil cgroup=/system.slice/docker-${id%??}$evil.scope/$evil.service uid=0 pid=7 thread=$evil label=$evil
+	w evil cpu-clock 0 40 hot+17@app
+	finish
+END
+
 {
 	echo "# each group has its share of the kernel; the sums are those of the flat profile"
 	for key in comm exe pid uid cgroup unit container thread label host; do
@@ -120,6 +134,12 @@ END
 	run dcpistats -db new -set -comm app -set -comm cc
 	run dcpidiff -db new -set -thread app -set -thread worker
 	run dcpiprof -db new -json -comm app -pid 200
+	echo "# hostile names"
+	for key in comm exe pid cgroup unit container thread label; do
+		run dcpiprof -db evil -by $key -no_header
+		TZ=UTC LC_ALL=C run dcpitimeline -db evil -by $key -no_header
+	done
+	run dcpiprof -db evil -i -comm '*<b>*' -unit '*.service' -thread '*"*'
 	echo "# not kept by workload"
 	run dcpicallers -db new -comm app
 	run dcpicalltree -db new -comm app
@@ -137,3 +157,13 @@ END
 	run dcpiprof -i -no_header
 } >out
 compare workloads
+# Nothing of them acts, and JSON is JSON.
+! LC_ALL=C grep -P '[\x01-\x08\x0b-\x1f\x7f\xff]|\xe2\x80\xae' out || { echo "a name acts on the terminal"; exit 1; }
+for key in comm exe pid cgroup unit container thread label; do
+	for command in "dcpiprof -by" "dcpitimeline -by"; do
+		# shellcheck disable=SC2086
+		"$DCPI_BIN"/$command $key -db evil -json 2>err >json
+		python3 -c 'import json; rows = json.load(open("json"))["rows"]; assert len(rows) == 1, rows' ||
+			{ echo "$command $key -json"; exit 1; }
+	done
+done

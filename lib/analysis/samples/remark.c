@@ -8,12 +8,18 @@
 /* ---- runtimes that make code ------------------------------------------------------------------
  */
 
+/* As docs/RUNTIMES.md has them. */
 static const struct {
-	const char *program, *hint; /* the program's name begins so */
+	const char *program, *hint; /* the program's name begins so; NULL: it has no switch */
 } runtimes[] = {
 	{ "node", "'node --perf-prof' names V8's code" },
+	{ "deno", "'deno run --v8-flags=--perf-prof' names V8's code" },
+	{ "workerd", "v8Flags = [\"--perf-prof\"] in its configuration names V8's code" },
 	{ "java", "'java -agentpath:libdcpi-jvmti.so' names the JVM's code (docs/RUNTIMES.md)" },
+	{ "lli", "'lli --jit-kind=mcjit' with JITDUMPDIR names LLVM's code by a jitdump" },
 	{ "luajit", "'luajit -jdcpi' names LuaJIT's traces" },
+	{ "nginx",
+	  "init_worker_by_lua_block { require(\"dcpi\").start() } names OpenResty's traces" },
 	{ "beam.smp", "'erl +JPperf true' names Erlang's code" },
 	{ "erl", "'erl +JPperf true' names Erlang's code" },
 	{ "php", "'opcache.jit_debug=0x20' names PHP's code" },
@@ -21,8 +27,26 @@ static const struct {
 	{ "postgres", "'jit_profiling_support=on' with JITDUMPDIR names PostgreSQL's code" },
 	{ "dotnet", "DOTNET_PerfMapEnabled=1 names .NET's code" },
 	{ "bun", "BUN_JSC_useJITDump=1 with BUN_JSC_jitDumpDirectory names JavaScriptCore's code" },
+	{ "WebKitWebProcess",
+	  "JSC_useJITDump=1 with JSC_jitDumpDirectory names JavaScriptCore's code" },
+	{ "jsc", "JSC_useJITDump=1 with JSC_jitDumpDirectory names JavaScriptCore's code" },
 	{ "moar", "MVM_JIT_PERF_MAP=1 names MoarVM's code" },
+	{ "rakudo", "MVM_JIT_PERF_MAP=1 names MoarVM's code" },
+	{ "pypy", NULL },
+	{ "guile", NULL },
+	{ "racket", NULL },
+	{ "poly", NULL },
+	{ "sbcl", NULL },
+	{ "gjs", NULL },
+	{ "firefox", NULL },
+	{ "qemu-", NULL },
+	{ "tcc", NULL },
 };
+
+static const char no_switch[] = "nothing is known that names this program's code; 'dcpilist -asm' "
+				"lists its pages",
+		  unknown[] = "docs/RUNTIMES.md says which runtimes can name their code, and by "
+			      "which switch";
 
 /* @facility: of a pseudo-image, as "node: dynamic, unnamed". NULL: its code has names. */
 static const char *runtime_hint(const char *facility)
@@ -34,8 +58,8 @@ static const char *runtime_hint(const char *facility)
 		return NULL;
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
 		if (strncmp(facility, runtimes[i].program, strlen(runtimes[i].program)) == 0)
-			return runtimes[i].hint;
-	return "docs/RUNTIMES.md says which runtimes can name their code, and by which switch";
+			return runtimes[i].hint ? runtimes[i].hint : no_switch;
+	return unknown;
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */

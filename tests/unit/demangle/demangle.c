@@ -428,6 +428,8 @@ static void test_shorten(void **state)
 		{ "a_long_name_of_c", 9, "a_lo…of_c" },
 		{ "/usr/lib/x86_64-linux-gnu/libc.so.6", 20, "/usr/lib/…/libc.so.6" },
 		{ "/usr/a-name-that-is-far-too-long", 12, "/usr/…o-long" },
+		{ "(image changed)", 12, "(imag…anged)" },
+		{ "(anonymous namespace)::f(int)", 12, "(…)::f(…)" },
 		{ "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 8,
 		  "\xc3\xa4\xc3\xa4\xc3\xa4…\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4" },
 	};

@@ -5,7 +5,7 @@
  * job, written without the helper; prints what it is. One word a field; numbers in C's notation,
  * bytes in hex:
  *
- *	image MACHINE FACILITY PID HOST EXE [UID]
+ *	image MACHINE FACILITY PID HOST EXE [UID]   "\s" in FACILITY is a blank
  *	run VADDR IMG_OFF LEN
  *	file NAME                     } of the next routine
  *	line CODE_OFF LINE FILE       }
@@ -98,11 +98,26 @@ static void moved(char **f)
 	job_moved(&job, (const uint8_t *)f[1], &one, 1);
 }
 
+/* In place: "\s" becomes a blank. */
+static char *with_blanks(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		bool blank = from[0] == '\\' && from[1] == 's';
+
+		*to++ = blank ? ' ' : *from;
+		from += blank;
+	}
+	*to = '\0';
+	return text;
+}
+
 static void record(char **f, size_t nr)
 {
 	if (!strcmp(f[0], "image") && (nr == 6 || nr == 7))
 		job_image(&job, &(struct job_image){ .machine = (uint32_t)number(f[1]),
-						     .facility = f[2],
+						     .facility = with_blanks(f[2]),
 						     .pid = (uint32_t)number(f[3]),
 						     .uid = nr == 7 ? (uint32_t)number(f[6]) : 0,
 						     .host = f[4],

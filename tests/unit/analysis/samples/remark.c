@@ -32,7 +32,8 @@ static void test_runtimes(void **state)
 	assert_non_null(strstr(hint_of("node: dynamic, unnamed"), "--perf-prof"));
 	assert_non_null(strstr(hint_of("java: dynamic, unnamed"), "libdcpi-jvmti.so"));
 	assert_non_null(strstr(hint_of("php8.2: dynamic, unnamed"), "jit_debug"));
-	assert_non_null(strstr(hint_of("pypy3: dynamic, unnamed"), "RUNTIMES.md"));
+	assert_non_null(strstr(hint_of("pypy3: dynamic, unnamed"), "nothing is known"));
+	assert_non_null(strstr(hint_of("own-jit: dynamic, unnamed"), "RUNTIMES.md"));
 	assert_null(hint_of("node"));
 	assert_null(hint_of("node: dynamic"));
 	assert_null(hint_of(NULL));
