@@ -8,18 +8,15 @@
       tree, and the percentage of paths that reach main
 
 A context is the functions from main on, where a function that calls itself stands once. CALLGRIND is written with
---separate-callers, SAMPLES is the text of "dcpiexport perf" or a perf.data with call chains, whose addresses are the
-program's own: it is linked statically. A sample weighs as many instructions as one of its function did on the other
+--separate-callers, SAMPLES is the text of "dcpiexport folded" or a perf.data with call chains, whose addresses are
+the program's own: it is linked statically. A sample weighs as many instructions as one of its function did on the other
 input.
 """
 import bisect
 import collections
-import re
 import struct
 import subprocess
 import sys
-
-FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((.*)\)$")
 
 
 def read_names(program):
@@ -69,18 +66,15 @@ def read_callgrind(path, names):
     return tree
 
 
-def read_script(path, program, names):
-    """Samples of each context that were taken in the program's own code."""
-    samples, frames = collections.Counter(), []
+def read_folded(path, names):
+    """Samples of each context that were taken in the program's own code, so in a function with one of its names."""
+    samples = collections.Counter()
     with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in [*lines, "\n"]:
-            frame = FRAME.match(line)
-            if frame:
-                frames.append((frame[2].rsplit("+0x", 1)[0], frame[3]))
-            elif not line.strip():
-                if frames and frames[0][1] == program:
-                    samples[context_of((name for name, _ in reversed(frames)), names)] += 1
-                frames = []
+        for line in lines:
+            stack, _, n = line.rstrip("\n").rpartition(" ")
+            frames = stack.split(";")
+            if frames[-1] in names and all(f in names or f.startswith("(") for f in frames):
+                samples[context_of(frames, names)] += int(n)
     return samples
 
 
@@ -138,7 +132,7 @@ def read_perf(path, program, names):
 def read_samples(path, program, names):
     with open(path, "rb") as f:
         is_perf = f.read(8) == b"PERFILE2"
-    return read_perf(path, program, names) if is_perf else read_script(path, program, names)
+    return read_perf(path, program, names) if is_perf else read_folded(path, names)
 
 
 def by_leaf(tree):

@@ -558,6 +558,11 @@ static void advance(struct counts *t, uint64_t time_ns)
 		callpath_pass(t->callpaths, time_ns);
 }
 
+static bool is_excluded(const struct counts *t, int32_t pid)
+{
+	return t->exclude && pid > 0 && exclude_has_pid(t->exclude, pid);
+}
+
 int counts_count(void *ctx, const struct driver_count *c)
 {
 	struct counts *t = ctx;
@@ -565,7 +570,7 @@ int counts_count(void *ctx, const struct driver_count *c)
 	bool excluded;
 
 	advance(t, c->time_ns);
-	excluded = t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid);
+	excluded = is_excluded(t, c->pid);
 	if (c->mode == DRIVER_USER && c->pid > 0 && !excluded) {
 		p = follow_find(t->follow, c->pid, c->time_ns, c->instance);
 		if (t->follow->lives_ended)
@@ -626,12 +631,28 @@ static void count_wait(struct counts *t, const struct driver_callpath *c)
 					 .count = c->count };
 	struct store_count to;
 
-	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid)) {
+	if (is_excluded(t, c->pid)) {
 		t->store->times.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
 		return;
 	}
 	to = count_of_other(t, &at, 0);
 	store_named(t, account_bucket_of(c->wait), NULL, &to);
+}
+
+/* Frames in a process are of that time; a path in the kernel says nothing about lives. */
+static void take_callpath(struct counts *t, const struct driver_callpath *c, const uint64_t *frames)
+{
+	const struct driver_count at = { .time_ns = c->time_ns, .pid = c->pid };
+	bool inside = c->nr > c->nr_kernel && c->pid > 0;
+	struct process *p, *owner;
+
+	if (is_excluded(t, c->pid)) {
+		callpath_take(t->callpaths, c, frames, NULL, 0);
+		return;
+	}
+	p = inside ? follow_find(t->follow, c->pid, c->time_ns, c->instance) : NULL;
+	owner = p ? p : whose_process(t, &at);
+	callpath_take(t->callpaths, c, frames, p, whose(t, owner, c->pid, 0, c->time_ns).life);
 }
 
 int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
@@ -642,7 +663,7 @@ int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *
 	if (c->wait)
 		count_wait(t, c);
 	if (t->callpaths)
-		callpath_take(t->callpaths, c, frames);
+		take_callpath(t, c, frames);
 	counts_scanned(t);
 	return 0;
 }
