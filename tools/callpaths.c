@@ -19,8 +19,6 @@ static int read_all(const struct select *sel, const struct callpath_how *how, st
 {
 	int r;
 
-	if (sel->labels.nr)
-		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by label");
 	if (sel->apart)
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by process");
 	r = callpath_load(x->a, paths, err);
@@ -144,11 +142,10 @@ int callpaths_open(const struct select *sel, const struct callpaths_options *o,
 		   struct base_err *err)
 {
 	struct select whole = *sel;
-	int r = select_refuse_workloads(sel, "call paths", err);
+	int r;
 
 	whole.whole = true;
-	if (r >= 0)
-		r = fleet_use(&whole, FLEET_PATHS, 0, NULL, err);
+	r = fleet_use(&whole, FLEET_PATHS, 0, NULL, err);
 	if (r >= 0)
 		r = report_open(&whole, &out->a, err);
 	out->full_names = o->full_names;

@@ -93,12 +93,54 @@ static struct json_object *cat_counts_json(const uint64_t *count, size_t first, 
 	return counts;
 }
 
+/* ---- whose samples are ----------------------------------------------------------------------- */
+
+/* "label ci": what is not known has no line. */
+static void print_name(const char *word, const char *text)
+{
+	char *copy = cat_clean(text);
+
+	if (*text)
+		printf("  %-9s %s\n", word, copy ? copy : "");
+	free(copy);
+}
+
+static void print_who(const struct profdb_workload *k, size_t number)
+{
+	printf("%-10s %zu\n", "workload", number);
+	print_name("comm", k->comm);
+	print_name("exe", k->exe);
+	print_name("cgroup", k->cgroup);
+	print_name("label", k->label);
+	print_name("thread", k->thread);
+	if (k->uid != UINT32_MAX)
+		printf("  %-9s %" PRIu32 "\n", "uid", k->uid);
+}
+
+/* A call path's workload has no thread, pid or number of processes. */
+static struct json_object *json_who(const struct profdb_workload *k)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "comm", cat_text_json(k->comm));
+	json_object_object_add(o, "exe", cat_text_json(k->exe));
+	json_object_object_add(o, "cgroup", cat_text_json(k->cgroup));
+	json_object_object_add(o, "label", cat_text_json(k->label));
+	json_object_object_add(o, "uid",
+			       k->uid == UINT32_MAX ? NULL : json_object_new_uint64(k->uid));
+	return o;
+}
+
 /* ---- call paths: a tree, callers above what they call ---------------------------------------- */
 
-/* Level, image, offset, counts; a level is a blank. */
+/* Level, image, offset, counts, or a workload; a level is a blank. */
 static void print_node(const struct profdb_callpath_node *n, uint32_t level, size_t first,
 		       size_t end)
 {
+	if (n->frame.image == PROFDB_CALLPATH_WORKLOAD) {
+		printf("%*sworkload %" PRIu64 "\n", (int)level, "", n->frame.off);
+		return;
+	}
 	printf("%*s%u 0x%012" PRIx64, (int)level, "", n->frame.image, n->frame.off);
 	cat_counts_print(n->count, first, end);
 }
@@ -130,6 +172,8 @@ int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t e
 		return -ENOMEM;
 	for (size_t i = 0; i < profdb_callpaths_nr_images(c); i++)
 		cat_image_print(profdb_callpaths_image(c, i), i);
+	for (size_t i = 0; i < profdb_callpaths_nr_workloads(c); i++)
+		print_who(profdb_callpaths_workload(c, i), i);
 	print_nodes(c, level, first, end);
 	free(level);
 	return 0;
@@ -146,6 +190,10 @@ static struct json_object *json_node(const struct profdb_callpath_node *n, size_
 		outermost ? json_object_new_string(
 				    profdb_callpath_end_word((enum profdb_callpath_end)n->parent))
 			  : json_object_new_uint64(n->parent - PROFDB_NR_CALLPATH_ENDS));
+	if (n->frame.image == PROFDB_CALLPATH_WORKLOAD) {
+		json_object_object_add(o, "workload", json_object_new_uint64(n->frame.off));
+		return o;
+	}
 	json_object_object_add(o, "image", json_object_new_uint64(n->frame.image));
 	json_object_object_add(o, "offset", json_object_new_uint64(n->frame.off));
 	json_object_object_add(o, "counts", cat_counts_json(n->count, first, end));
@@ -156,15 +204,19 @@ void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t e
 			struct json_object *o)
 {
 	struct json_object *images = json_object_new_array(), *nodes = json_object_new_array();
+	struct json_object *workloads = json_object_new_array();
 
 	for (size_t i = 0; i < profdb_callpaths_nr_images(c); i++)
 		json_object_array_add(images, cat_image_json(profdb_callpaths_image(c, i)));
+	for (size_t i = 0; i < profdb_callpaths_nr_workloads(c); i++)
+		json_object_array_add(workloads, json_who(profdb_callpaths_workload(c, i)));
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(c); i++) {
 		struct profdb_callpath_node n = profdb_callpaths_node(c, i);
 
 		json_object_array_add(nodes, json_node(&n, first, end));
 	}
 	json_object_object_add(o, "images", images);
+	json_object_object_add(o, "workloads", workloads);
 	json_object_object_add(o, "nodes", nodes);
 }
 
@@ -183,26 +235,9 @@ static const char *minute_text(int64_t minute, char text[32])
 
 /* ---- workloads, by place and by minute ------------------------------------------------------- */
 
-/* "label ci": what is not known has no line. */
-static void print_name(const char *word, const char *text)
-{
-	char *copy = cat_clean(text);
-
-	if (*text)
-		printf("  %-9s %s\n", word, copy ? copy : "");
-	free(copy);
-}
-
 static void print_workload(const struct profdb_workload *k, size_t number)
 {
-	printf("%-10s %zu\n", "workload", number);
-	print_name("comm", k->comm);
-	print_name("exe", k->exe);
-	print_name("cgroup", k->cgroup);
-	print_name("label", k->label);
-	print_name("thread", k->thread);
-	if (k->uid != UINT32_MAX)
-		printf("  %-9s %" PRIu32 "\n", "uid", k->uid);
+	print_who(k, number);
 	if (k->pid)
 		printf("  %-9s %" PRId32 "\n", "pid", k->pid);
 	printf("  %-9s %" PRIu64 "\n", "processes", k->processes);
@@ -292,15 +327,9 @@ void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t 
 
 static struct json_object *json_workload(const struct profdb_workload *k)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_who(k);
 
-	json_object_object_add(o, "comm", cat_text_json(k->comm));
-	json_object_object_add(o, "exe", cat_text_json(k->exe));
-	json_object_object_add(o, "cgroup", cat_text_json(k->cgroup));
-	json_object_object_add(o, "label", cat_text_json(k->label));
 	json_object_object_add(o, "thread", cat_text_json(k->thread));
-	json_object_object_add(o, "uid",
-			       k->uid == UINT32_MAX ? NULL : json_object_new_uint64(k->uid));
 	json_object_object_add(o, "pid", k->pid ? json_object_new_int64(k->pid) : NULL);
 	json_object_object_add(o, "processes", json_object_new_uint64(k->processes));
 	return o;

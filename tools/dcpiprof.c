@@ -589,8 +589,6 @@ static int check(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-csl and -json exclude each other");
 	if (with_total && sel.callers.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-total and -caller exclude each other");
-	if (with_total && select_refuse_workloads(&sel, "call paths", err) < 0)
-		return -DCPI_EUSAGE;
 	if (inlined && (by_image || by || with_total))
 		return base_fail(err, -DCPI_EUSAGE, "-inlined and -%s exclude each other",
 				 by_image ? "i"

@@ -61,10 +61,8 @@ int report_main(const struct base_cmd *cmd, struct select *sel,
 
 static int check_workloads(const struct select *s, struct base_err *err)
 {
-	const char *other = s->callers.nr ? "caller" : s->apart ? "pids" : NULL;
-
-	return other && select_workload(s)
-		       ? base_fail(err, -DCPI_EUSAGE, "-%s and -%s exclude each other", other,
+	return s->apart && select_workload(s)
+		       ? base_fail(err, -DCPI_EUSAGE, "-pids and -%s exclude each other",
 				   select_workload(s))
 		       : 0;
 }

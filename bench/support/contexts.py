@@ -7,9 +7,11 @@
       "OVERLAP PATHS CONTEXTS COMPLETE": the degree of overlap in percent, the sampled paths, the contexts of callgrind's
       tree, and the percentage of paths that reach main
 
-A context is the functions from main on, where a function that calls itself stands once. CALLGRIND is written with
---separate-callers, SAMPLES is the text of "dcpiexport perf" or a perf.data with call chains, whose addresses are the
-program's own: it is linked statically. A sample weighs as many instructions as one of its function did on the other
+A context is the functions from main on, where a function that calls itself stands once. A function whose last act is a
+jump to another one is no longer on the stack: callgrind counts it as a caller, and is corrected by the program's code.
+CALLGRIND is written with
+--separate-callers, SAMPLES is the text of "dcpiexport folded" or a perf.data with call chains, whose addresses are
+the program's own: it is linked statically. A sample weighs as many instructions as one of its function did on the other
 input.
 """
 import bisect
@@ -18,8 +20,6 @@ import re
 import struct
 import subprocess
 import sys
-
-FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((.*)\)$")
 
 
 def read_names(program):
@@ -34,12 +34,16 @@ def read_names(program):
     return names
 
 
+def plain_name(name, names):
+    name = name.split("@")[0].removesuffix(".cold")
+    return names.get(name, name)
+
+
 def context_of(frames, names):
     """The frames, outermost first, as a context."""
     context = []
     for frame in frames:
-        name = frame.split("@")[0].removesuffix(".cold")
-        name = names.get(name, name)
+        name = plain_name(frame, names)
         if name == "main":
             context = []
         if name != "(below main)" and (not context or context[-1] != name):
@@ -47,7 +51,39 @@ def context_of(frames, names):
     return tuple(context)
 
 
-def read_callgrind(path, names):
+LABEL = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+BRANCH = re.compile(r"\t(?:bnd |notrack )*(call|jmp|j[a-z]+) +(?:[0-9a-f]+ <([^>]*)>|\*)")
+
+
+def read_branches(program, names):
+    """Of each function: those that it calls, and those that it jumps to; None is one that only registers or memory know."""
+    calls, jumps, here = collections.defaultdict(set), collections.defaultdict(set), ""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], capture_output=True, text=True, check=True).stdout
+    for line in text.splitlines():
+        label, branch = LABEL.match(line), BRANCH.search(line)
+        if label:
+            here = plain_name(label[1], names)
+        elif branch and branch[2] is None:
+            (calls if branch[1] == "call" else jumps)[here].add(None)
+        elif branch and (branch[1] == "call" or "+0x" not in branch[2]):
+            (calls if branch[1] == "call" else jumps)[here].add(plain_name(branch[2].split("+0x")[0], names))
+    return calls, jumps
+
+
+def without_jumps(context, branches):
+    """The context without functions that left by a jump to the next one."""
+    calls, jumps = branches
+    kept = []
+    for i, name in enumerate(context):
+        to = context[i + 1] if i + 1 < len(context) else None
+        called = to is None or to in calls[name]
+        left = not called and (to in jumps[name] or (None in jumps[name] and None not in calls[name]))
+        if not left and (not kept or kept[-1] != name):
+            kept.append(name)
+    return tuple(kept)
+
+
+def read_callgrind(path, names, branches):
     """Instructions of each context."""
     tree, known, context, inclusive = collections.Counter(), {}, (), False
     with open(path, encoding="utf-8", errors="replace") as lines:
@@ -57,7 +93,7 @@ def read_callgrind(path, names):
                 if text:
                     # A number tells how often a function called itself.
                     functions = [f for f in text.split("'") if not f.isdigit()]
-                    known[number] = context_of(reversed(functions), names)
+                    known[number] = without_jumps(context_of(reversed(functions), names), branches)
                 if line[0] == "f":
                     context = known[number]
             elif line.startswith("calls="):
@@ -69,18 +105,15 @@ def read_callgrind(path, names):
     return tree
 
 
-def read_script(path, program, names):
-    """Samples of each context that were taken in the program's own code."""
-    samples, frames = collections.Counter(), []
+def read_folded(path, names):
+    """Samples of each context that were taken in the program's own code, so in a function with one of its names."""
+    samples = collections.Counter()
     with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in [*lines, "\n"]:
-            frame = FRAME.match(line)
-            if frame:
-                frames.append((frame[2].rsplit("+0x", 1)[0], frame[3]))
-            elif not line.strip():
-                if frames and frames[0][1] == program:
-                    samples[context_of((name for name, _ in reversed(frames)), names)] += 1
-                frames = []
+        for line in lines:
+            stack, _, n = line.rstrip("\n").rpartition(" ")
+            frames = stack.split(";")
+            if frames[-1] in names and all(f in names or f.startswith("(") for f in frames):
+                samples[context_of(frames, names)] += int(n)
     return samples
 
 
@@ -138,7 +171,7 @@ def read_perf(path, program, names):
 def read_samples(path, program, names):
     with open(path, "rb") as f:
         is_perf = f.read(8) == b"PERFILE2"
-    return read_perf(path, program, names) if is_perf else read_script(path, program, names)
+    return read_perf(path, program, names) if is_perf else read_folded(path, names)
 
 
 def by_leaf(tree):
@@ -151,7 +184,7 @@ def by_leaf(tree):
 def costs(program, callgrind, samples_path):
     names = read_names(program)
     samples = by_leaf(read_samples(samples_path, program, names))
-    for name, instructions in by_leaf(read_callgrind(callgrind, names)).items():
+    for name, instructions in by_leaf(read_callgrind(callgrind, names, read_branches(program, names))).items():
         print(samples[name], instructions, name)
 
 
@@ -166,7 +199,7 @@ def read_costs(path):
 
 def overlap(program, costs_path, callgrind, samples_path):
     names = read_names(program)
-    truth = read_callgrind(callgrind, names)
+    truth = read_callgrind(callgrind, names, read_branches(program, names))
     samples = read_samples(samples_path, program, names)
     cost, mean = read_costs(costs_path)
     weight = {c: n * cost.get(c[-1] if c else "", mean) for c, n in samples.items()}

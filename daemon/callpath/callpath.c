@@ -111,26 +111,49 @@ static bool has_excluded(const struct callpath_frame *frames, size_t nr)
 	return false;
 }
 
-static void store(struct callpaths *t, const struct driver_callpath *c,
-		  const struct callpath_frame *frames)
+/* The first @nr frames below @node, or an error: they were placed. */
+static void store_below(struct callpaths *t, const struct driver_callpath *c, int64_t node,
+			const struct callpath_frame *frames, size_t nr)
 {
-	int r;
+	node = callpath_tree_below(&t->tree, node, frames, nr);
+	if (node < 0) {
+		lose(t, c, node == -DCPI_ELIMIT ? CALLPATH_LOST_FULL : CALLPATH_LOST_MEMORY);
+		return;
+	}
+	callpath_tree_count(&t->tree, node, c->event, c->count);
+	callpath_account(t, c->event)->stored += c->count;
+}
 
-	for (size_t i = 0; i < c->nr; i++) {
+/* True: the first @nr frames are not to be stored, and the path is lost. */
+static bool is_lost(struct callpaths *t, const struct driver_callpath *c,
+		    const struct callpath_frame *frames, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
 		if (frames[i].image)
 			continue;
 		lose(t, c, CALLPATH_LOST_MEMORY);
-		return;
+		return true;
 	}
-	if (has_excluded(frames, c->nr)) {
+	if (has_excluded(frames, nr))
 		lose(t, c, CALLPATH_LOST_EXCLUDED);
+	return has_excluded(frames, nr);
+}
+
+/* @addrs: NULL, or its frames, which t->frames are of: they may be so the next time. */
+static void store(struct callpaths *t, const struct callpath_pending *k,
+		  const struct callpath_frame *frames, const uint64_t *addrs)
+{
+	const struct driver_callpath *c = &k->c;
+	size_t inner = callpath_inner(c);
+	int64_t node;
+
+	if (is_lost(t, c, frames, c->nr))
 		return;
-	}
-	r = callpath_tree_add(&t->tree, end_of(c->end), frames, c->nr, c->event, c->count);
-	if (r < 0)
-		lose(t, c, r == -DCPI_ELIMIT ? CALLPATH_LOST_FULL : CALLPATH_LOST_MEMORY);
-	else
-		callpath_account(t, c->event)->stored += c->count;
+	node = callpath_tree_top(&t->tree, end_of(c->end), k->life);
+	node = callpath_tree_below(&t->tree, node, frames + inner, c->nr - inner);
+	if (addrs && node >= 0)
+		callpath_callers_keep(t, k, addrs, node);
+	store_below(t, c, node, frames, inner);
 }
 
 /* ---- placing --------------------------------------------------------------------------------- */
@@ -192,14 +215,15 @@ static struct sample sample_of(const struct callpath_pending *k, uint64_t frame,
 }
 
 /*
- * Frames whose place is known by now go to t->frames; the others to t->open, with their references.
- * Returns how many are open.
+ * Of the first @nr frames those whose place is known by now go to t->frames; the others to t->open,
+ * with their references. Returns how many are open.
  */
-static size_t place(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
+static size_t place(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs,
+		    size_t nr)
 {
 	size_t nr_open = 0;
 
-	for (size_t i = 0; i < k->c.nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		struct sample s;
 		struct verdict v;
 
@@ -318,10 +342,17 @@ static void wait_dynamic(struct callpaths *t, const struct callpath_pending *k, 
 /* Place @k, whose mappings are certain, and store it if no frame is open; else, how many are. */
 static size_t settle(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
 {
-	size_t nr_open = place(t, k, addrs);
+	int64_t callers = callpath_callers_find(t, k, addrs);
+	size_t inner = callpath_inner(&k->c), nr_open;
 
+	if (callers >= 0 && !place(t, k, addrs, inner)) {
+		if (!is_lost(t, &k->c, t->frames, inner))
+			store_below(t, &k->c, callers, t->frames, inner);
+		return 0;
+	}
+	nr_open = place(t, k, addrs, k->c.nr);
 	if (!nr_open)
-		store(t, &k->c, t->frames);
+		store(t, k, t->frames, addrs);
 	else
 		t->config.attribute->dynamic_ns = base_now_ns();
 	return nr_open;
@@ -365,9 +396,10 @@ static bool is_excluded(const struct callpaths *t, int32_t pid)
 	return t->config.exclude && pid > 0 && exclude_has_pid(t->config.exclude, pid);
 }
 
-void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames)
+void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames,
+		   struct process *p, uint32_t life)
 {
-	struct callpath_pending k = { .c = *c };
+	struct callpath_pending k = { .c = *c, .p = p, .life = t->config.workloads ? life : 0 };
 	size_t nr_open;
 
 	if (c->wait)
@@ -380,8 +412,6 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 		lose(t, c, CALLPATH_LOST_EXCLUDED);
 		return;
 	}
-	if (c->nr > c->nr_kernel && c->pid > 0)
-		k.p = follow_find(t->config.follow, c->pid, c->time_ns, c->instance);
 	if (is_unsettled(t, &k, frames)) {
 		wait_unsettled(t, &k, frames);
 		return;
@@ -490,7 +520,7 @@ static bool resolve_one(struct callpaths *t, struct callpath_pending *k, bool la
 	k->news = dyn_news(k->p);
 	if (!resolve_open(t, k, last))
 		return false;
-	store(t, &k->c, k->frames);
+	store(t, k, k->frames, NULL);
 	return true;
 }
 
@@ -519,6 +549,12 @@ int callpath_open(const struct callpath_config *config, struct callpaths **out,
 	*out = t;
 	if (!t)
 		return base_fail_errno(err, -ENOMEM, "cannot keep call paths");
+	t->callers = calloc(CALLPATH_NR_CALLERS, sizeof(*t->callers));
+	if (!t->callers) {
+		free(t);
+		*out = NULL;
+		return base_fail_errno(err, -ENOMEM, "cannot keep call paths");
+	}
 	t->config = *config;
 	t->calls = config->calls ? config->calls : &real_calls;
 	t->tree.nr_events = config->nr_events;
@@ -540,6 +576,7 @@ void callpath_close(struct callpaths *t)
 	free(t->waiting);
 	callpath_tree_clear(&t->tree);
 	free(t->waits);
+	free(t->callers);
 	callpath_rows_release(&t->rows, &t->codes);
 	free(t->known);
 	free(t);

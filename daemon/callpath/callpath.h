@@ -64,6 +64,7 @@ struct callpath_config {
 	size_t nr_events;
 	size_t nr_timed; /* so many of these, the last ones, count nanoseconds and no samples */
 	const struct exclude *exclude; /* processes whose paths are not stored; may be NULL */
+	struct workloads *workloads;   /* NULL: whose paths are is not kept */
 	size_t nr_nodes;	       /* at most; 0: the default */
 };
 
@@ -76,8 +77,10 @@ void callpath_close(struct callpaths *t);
 
 /* ---- what comes in (callpath.c) -------------------------------------------------------------- */
 
-/* A path, at its place in the order of time among counts and load events. */
-void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames);
+/* A path, at its place in the order of time among counts and load events. @p: where it has frames
+ * in a process, that one, or NULL; @life: whose it is, or 0. */
+void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames,
+		   struct process *p, uint32_t life);
 /* A function that paths from now on may go through. */
 void callpath_function(struct callpaths *t, const struct driver_function *f);
 /* Time advances to @time_ns: paths before a poll of /proc up to then have certain mappings. */
@@ -124,5 +127,7 @@ int callpath_put(struct callpaths *t, struct profdb *db, const struct driver_eve
 		 struct base_err *err);
 /* The paths that were put are on disk: forget them. */
 void callpath_written(struct callpaths *t);
+/* Marks the lives of paths that are in memory: before workload_sweep. */
+void callpath_mark_lives(const struct callpaths *t);
 
 #endif

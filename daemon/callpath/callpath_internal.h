@@ -30,10 +30,13 @@ struct callpath_tree {
 	uint64_t seed;	 /* of the hash: programs choose what is in the tree */
 };
 
-/* @n samples of @event with this path, the sampled frame first. 0, -ENOMEM, -DCPI_ELIMIT: nothing
- * is counted then. */
-int callpath_tree_add(struct callpath_tree *t, enum profdb_callpath_end end,
-		      const struct callpath_frame *frames, size_t nr, size_t event, uint64_t n);
+/* The node above all paths of that end and life (0: it is not kept). Or -ENOMEM, -DCPI_ELIMIT. */
+int64_t callpath_tree_top(struct callpath_tree *t, enum profdb_callpath_end end, uint32_t life);
+/* The node of these frames, the innermost first, below @node, which may be an error already. The
+ * same. */
+int64_t callpath_tree_below(struct callpath_tree *t, int64_t node,
+			    const struct callpath_frame *frames, size_t nr);
+void callpath_tree_count(struct callpath_tree *t, int64_t node, size_t event, uint64_t n);
 /* All but nr_events, max and seed. */
 void callpath_tree_clear(struct callpath_tree *t);
 
@@ -48,6 +51,7 @@ struct callpath_open {
 /* A path that waits, with all that is needed to continue. */
 struct callpath_pending {
 	struct process *p;
+	uint32_t life; /* number in the workloads */
 	struct driver_callpath c;
 	uint64_t news;	 /* dyn_news when its frames were looked up last; 0: they were not */
 	bool unsettled;	 /* its mappings are not certain yet: nothing of it is placed */
@@ -56,6 +60,29 @@ struct callpath_pending {
 	struct callpath_open *open;
 	size_t nr_open;
 };
+
+/* ---- callers.c ------------------------------------------------------------------------------- */
+
+enum { CALLPATH_NR_CALLERS = 256, CALLPATH_CALLERS_LEN = 56 };
+
+/* The callers of a path that were placed before, and would be placed again to the same node. */
+struct callpath_callers {
+	const struct process *p;
+	uint64_t maps_version, tree_version;
+	uint64_t since_ns; /* of younger paths */
+	uint32_t life, node, nr;
+	enum driver_callpath_end end;
+	uint64_t addrs[CALLPATH_CALLERS_LEN];
+};
+
+/* How many frames of a path may be placed each time: those of the kernel, or the sampled one. */
+size_t callpath_inner(const struct driver_callpath *c);
+/* The node of its callers, or -1. */
+int64_t callpath_callers_find(const struct callpaths *t, const struct callpath_pending *k,
+			      const uint64_t *addrs);
+/* They were placed as t->frames are, and @node is theirs. */
+void callpath_callers_keep(struct callpaths *t, const struct callpath_pending *k,
+			   const uint64_t *addrs, int64_t node);
 
 /* ---- rows.c ---------------------------------------------------------------------------------- */
 
@@ -154,6 +181,8 @@ struct callpaths {
 	struct callpath_stats stats; /* the daemon's part */
 	struct callpath_stats times; /* the same of nanoseconds */
 	struct callpath_tree tree;
+	uint64_t tree_version;		  /* number of its nodes' last change */
+	struct callpath_callers *callers; /* CALLPATH_NR_CALLERS */
 	struct callpath_pending **waiting;
 	size_t nr_waiting, cap_waiting;
 	uint64_t unsettled_ns; /* first of known_ns of those that are unsettled; UINT64_MAX */

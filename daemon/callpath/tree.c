@@ -10,11 +10,11 @@
 /* A frame below its callers. Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends of paths. */
 struct callpath_node {
 	uint32_t parent; /* its caller's node, or an end's; lower than its own number */
-	uint32_t image;	 /* index in images */
-	uint64_t off;
+	uint32_t image; /* index in images; LIFE: it is no frame, but below it is what ran in … */
+	uint64_t off;	/* … the life of this number */
 };
 
-enum { NR_ENDS = PROFDB_NR_CALLPATH_ENDS, SLOTS_MIN = 1024 };
+enum { NR_ENDS = PROFDB_NR_CALLPATH_ENDS, SLOTS_MIN = 1024, LIFE = PROFDB_CALLPATH_WORKLOAD };
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
@@ -111,45 +111,54 @@ static int add_ends(struct callpath_tree *t)
 	return r;
 }
 
-/* The number of the node of @frame below @parent, made where it is missing; or negative. */
-static int64_t node_get(struct callpath_tree *t, uint32_t parent,
-			const struct callpath_frame *frame)
+/* The number of a node, made where it is missing; or negative. */
+static int64_t node_get(struct callpath_tree *t, const struct callpath_node *n)
 {
-	int image = image_index(t, frame->image), r;
-	struct callpath_node n = { .parent = parent, .image = (uint32_t)image, .off = frame->off };
+	int r = grow_slots(t);
 	uint32_t *slot;
 
-	if (image < 0)
-		return image;
-	r = grow_slots(t);
 	if (r < 0)
 		return r;
-	slot = find(t, &n);
+	slot = find(t, n);
 	if (*slot)
 		return *slot;
 	if (t->nr >= t->max)
 		return -DCPI_ELIMIT;
-	r = append(t, &n);
+	r = append(t, n);
 	if (r < 0)
 		return r;
 	*slot = (uint32_t)(t->nr - 1);
 	return *slot;
 }
 
-int callpath_tree_add(struct callpath_tree *t, enum profdb_callpath_end end,
-		      const struct callpath_frame *frames, size_t nr, size_t event, uint64_t n)
+static int64_t frame_get(struct callpath_tree *t, int64_t parent,
+			 const struct callpath_frame *frame)
 {
-	int64_t node = end;
+	int image = image_index(t, frame->image);
+	struct callpath_node n = { (uint32_t)parent, (uint32_t)image, frame->off };
+
+	return image < 0 ? image : node_get(t, &n);
+}
+
+int64_t callpath_tree_top(struct callpath_tree *t, enum profdb_callpath_end end, uint32_t life)
+{
+	const struct callpath_node whose = { end, LIFE, life };
 	int r = add_ends(t);
 
-	if (r < 0)
-		return r;
-	for (size_t i = nr; node >= 0 && i--;)
-		node = node_get(t, (uint32_t)node, &frames[i]);
-	if (node < 0)
-		return (int)node;
+	return r < 0 ? r : life ? node_get(t, &whose) : (int64_t)end;
+}
+
+int64_t callpath_tree_below(struct callpath_tree *t, int64_t node,
+			    const struct callpath_frame *frames, size_t nr)
+{
+	while (node >= 0 && nr--)
+		node = frame_get(t, node, &frames[nr]);
+	return node;
+}
+
+void callpath_tree_count(struct callpath_tree *t, int64_t node, size_t event, uint64_t n)
+{
 	t->counts[(size_t)node * t->nr_events + event] += n;
-	return 0;
 }
 
 void callpath_tree_clear(struct callpath_tree *t)
@@ -199,6 +208,7 @@ static int move_all(struct callpaths *t, const struct image *from, const struct 
 
 	if (index < 0)
 		return index;
+	t->tree_version++;
 	if (number) {
 		move_nodes(&t->tree, (uint32_t)number - 1, map, (uint32_t)index);
 		rehash(&t->tree);
@@ -237,16 +247,30 @@ int callpath_give_up(struct callpaths *t, bool all)
 
 /* ---- the tree ------------------------------------------------------------------------------- */
 
+/* The end of the path whose outermost frame stands below @node, and its life. */
+static enum profdb_callpath_end end_of(const struct callpath_tree *t, size_t node, uint32_t *life)
+{
+	bool whose = node >= NR_ENDS && t->nodes[node].image == LIFE;
+
+	*life = whose ? (uint32_t)t->nodes[node].off : 0;
+	return (enum profdb_callpath_end)(whose ? t->nodes[node].parent : node);
+}
+
+static bool is_frame(const struct callpath_tree *t, size_t node)
+{
+	return node >= NR_ENDS && t->nodes[node].image != LIFE;
+}
+
 /* The frames of node @node, itself first, to @frames (DRIVER_NR_FRAMES); how many. */
 static size_t path_of(const struct callpath_tree *t, size_t node, struct callpath_frame *frames,
-		      enum profdb_callpath_end *end)
+		      enum profdb_callpath_end *end, uint32_t *life)
 {
 	size_t nr = 0;
 
-	for (; node >= NR_ENDS && nr < DRIVER_NR_FRAMES; node = t->nodes[node].parent)
+	for (; is_frame(t, node) && nr < DRIVER_NR_FRAMES; node = t->nodes[node].parent)
 		frames[nr++] = (struct callpath_frame){ t->images[t->nodes[node].image],
 							t->nodes[node].off };
-	*end = (enum profdb_callpath_end)node;
+	*end = end_of(t, node, life);
 	return nr;
 }
 
@@ -267,9 +291,11 @@ struct putting {
 	const struct callpath_tree *tree;
 	const bool *waits; /* nodes: some image of their paths is not on disk */
 	struct profdb_callpaths *to;
-	int *images;	   /* numbers in @to of the tree's images; negative: not there yet */
-	size_t nr_sampled; /* events; the others count nanoseconds */
-	uint64_t nr, ns;   /* samples and nanoseconds that were put */
+	int *images; /* numbers in @to of the tree's images; negative: not there yet */
+	struct workloads *workloads;
+	struct base_map lives; /* their numbers in @to, + 1 */
+	size_t nr_sampled;     /* events; the others count nanoseconds */
+	uint64_t nr, ns;       /* samples and nanoseconds that were put */
 };
 
 /* Each node stands behind its parent. */
@@ -278,8 +304,8 @@ static bool *find_waiting(const struct callpath_tree *t)
 	bool *waits = calloc(t->nr, sizeof(*waits));
 
 	for (size_t i = NR_ENDS; waits && i < t->nr; i++)
-		waits[i] =
-			waits[t->nodes[i].parent] || image_must_wait(t->images[t->nodes[i].image]);
+		waits[i] = waits[t->nodes[i].parent] ||
+			   (is_frame(t, i) && image_must_wait(t->images[t->nodes[i].image]));
 	return waits;
 }
 
@@ -300,13 +326,32 @@ static int put_image(struct putting *p, uint32_t index)
 	return p->images[index];
 }
 
+/* The number of a life's workload; or negative. */
+static int put_life(struct putting *p, uint32_t life)
+{
+	uintptr_t number = (uintptr_t)base_map_get(&p->lives, &life, sizeof(life));
+	struct profdb_workload k;
+	int r;
+
+	if (number)
+		return (int)number - 1;
+	k = workload_owner(p->workloads, life);
+	r = profdb_callpaths_workload_add(p->to, &k);
+	if (r < 0)
+		return r;
+	number = (uintptr_t)r + 1;
+	return base_map_set(&p->lives, &life, sizeof(life), (void *)number) < 0 ? -ENOMEM : r;
+}
+
 static int put_node(struct putting *p, size_t node)
 {
 	struct profdb_frame frames[DRIVER_NR_FRAMES];
 	size_t nr = 0, at = node, nr_events = p->tree->nr_events;
+	enum profdb_callpath_end end;
+	uint32_t life, workload;
 	int r = 0;
 
-	for (; at >= NR_ENDS && nr < DRIVER_NR_FRAMES; at = p->tree->nodes[at].parent) {
+	for (; is_frame(p->tree, at) && nr < DRIVER_NR_FRAMES; at = p->tree->nodes[at].parent) {
 		const struct callpath_node *n = &p->tree->nodes[at];
 		int image = put_image(p, n->image);
 
@@ -314,14 +359,17 @@ static int put_node(struct putting *p, size_t node)
 			return image;
 		frames[nr++] = (struct profdb_frame){ (uint32_t)image, n->off };
 	}
+	end = end_of(p->tree, at, &life);
+	if (life)
+		r = put_life(p, life);
+	workload = life ? (uint32_t)r : PROFDB_CALLPATH_NOBODY;
 	for (size_t e = 0; r >= 0 && e < nr_events; e++) {
 		uint64_t n = p->tree->counts[node * nr_events + e];
 
 		if (n)
-			r = profdb_callpaths_add(p->to, e, (enum profdb_callpath_end)at, frames, nr,
-						 n);
+			r = profdb_callpaths_add_of(p->to, workload, e, end, frames, nr, n);
 	}
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static int put_nodes(struct putting *p)
@@ -404,7 +452,7 @@ static int put_all(struct callpaths *t, struct putting *p, struct profdb *db, st
 int callpath_put(struct callpaths *t, struct profdb *db, const struct driver_event *events,
 		 struct base_err *err)
 {
-	struct putting p = { 0 };
+	struct putting p = { .workloads = t->config.workloads };
 	struct base_err own = { 0 };
 	int r;
 
@@ -415,6 +463,7 @@ int callpath_put(struct callpaths *t, struct profdb *db, const struct driver_eve
 	if (r >= 0)
 		r = put_all(t, &p, db, &own);
 	profdb_callpaths_free(p.to);
+	base_map_release(&p.lives);
 	free(p.images);
 	if (r >= 0)
 		return 0;
@@ -430,12 +479,17 @@ int callpath_put(struct callpaths *t, struct profdb *db, const struct driver_eve
 static void keep_node(struct callpaths *t, const struct callpath_tree *from, size_t node)
 {
 	enum profdb_callpath_end end;
-	size_t nr = path_of(from, node, t->frames, &end);
+	uint32_t life;
+	size_t nr = path_of(from, node, t->frames, &end, &life);
+	int64_t to = callpath_tree_top(&t->tree, end, life);
 
+	to = callpath_tree_below(&t->tree, to, t->frames, nr);
 	for (size_t e = 0; e < from->nr_events; e++) {
 		uint64_t n = from->counts[node * from->nr_events + e];
 
-		if (!n || callpath_tree_add(&t->tree, end, t->frames, nr, e, n) == 0)
+		if (to >= 0)
+			callpath_tree_count(&t->tree, to, e, n);
+		if (to >= 0 || !n)
 			continue;
 		callpath_account(t, e)->stored -= n;
 		callpath_account(t, e)->lost[CALLPATH_LOST_MEMORY] += n;
@@ -452,6 +506,7 @@ void callpath_written(struct callpaths *t)
 	t->stats.lost[CALLPATH_LOST_UNFIT] += t->nr_unfit;
 	t->times.stored -= t->ns_unfit;
 	t->times.lost[CALLPATH_LOST_UNFIT] += t->ns_unfit;
+	t->tree_version++;
 	t->tree = (struct callpath_tree){ .nr_events = from.nr_events,
 					  .max = from.max,
 					  .seed = from.seed };
@@ -460,4 +515,13 @@ void callpath_written(struct callpaths *t)
 			keep_node(t, &from, i);
 	callpath_tree_clear(&from);
 	forget_put(t);
+}
+
+void callpath_mark_lives(const struct callpaths *t)
+{
+	for (size_t i = NR_ENDS; i < t->tree.nr; i++)
+		if (!is_frame(&t->tree, i))
+			workload_mark(t->config.workloads, (uint32_t)t->tree.nodes[i].off);
+	for (size_t i = 0; i < t->nr_waiting; i++)
+		workload_mark(t->config.workloads, t->waiting[i]->life);
 }

@@ -394,13 +394,18 @@ static void advance_to_count(struct counts *t, uint64_t time_ns)
 	t->follow->now_ns = time_ns;
 }
 
+static bool is_excluded(const struct counts *t, int32_t pid)
+{
+	return t->exclude && pid > 0 && exclude_has_pid(t->exclude, pid);
+}
+
 int counts_count(void *ctx, const struct driver_count *c)
 {
 	struct counts *t = ctx;
 	struct sample s;
 
 	advance_to_count(t, c->time_ns);
-	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid)) {
+	if (is_excluded(t, c->pid)) {
 		record(t, c);
 		t->store->account.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
 		return 0;
@@ -456,10 +461,31 @@ static void count_wait(struct counts *t, const struct driver_callpath *c)
 			    .bucket = account_bucket_of(c->wait),
 			    .count = c->count };
 
-	if (t->exclude && c->pid > 0 && exclude_has_pid(t->exclude, c->pid))
+	if (is_excluded(t, c->pid))
 		t->store->times.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
 	else
 		count_other(t, &s);
+}
+
+/* Frames in a process are of that time; a path in the kernel says nothing about lives. */
+static void take_callpath(struct counts *t, const struct driver_callpath *c, const uint64_t *frames)
+{
+	struct sample s = { .pid = c->pid, .time_ns = c->time_ns, .threaded = true };
+	struct store_count to = { 0 };
+	struct process *p = NULL;
+
+	if (is_excluded(t, c->pid)) {
+		callpath_take(t->callpaths, c, frames, NULL, 0);
+		return;
+	}
+	if (c->nr > c->nr_kernel && c->pid > 0)
+		p = follow_find(t->follow, c->pid, c->time_ns, c->instance);
+	s.p = !p && t->store->workloads && c->pid > 0
+		      ? follow_find_any(t->follow, c->pid, c->time_ns)
+		      : p;
+	counts_scanned(t);
+	owner_find(&t->owners, &s, &to);
+	callpath_take(t->callpaths, c, frames, p, to.where.life);
 }
 
 int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
@@ -470,7 +496,7 @@ int counts_callpath(void *ctx, const struct driver_callpath *c, const uint64_t *
 	if (c->wait)
 		count_wait(t, c);
 	if (t->callpaths)
-		callpath_take(t->callpaths, c, frames);
+		take_callpath(t, c, frames);
 	counts_scanned(t);
 	return 0;
 }

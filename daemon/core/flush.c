@@ -390,6 +390,8 @@ static void sweep_workloads(struct daemon *d)
 		workload_mark(d->workloads, p->workload);
 	for (size_t pos = 0; processes_next_over(d->processes, &pos, &p);)
 		workload_mark(d->workloads, p->workload);
+	if (d->callpaths)
+		callpath_mark_lives(d->callpaths);
 	workload_sweep(d->workloads);
 	watch_forget(d->store.watch);
 }
@@ -426,10 +428,10 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 		profdb_flush_abort(d->db);
 	} else {
 		clear(&b);
-		if (d->workloads)
-			sweep_workloads(d);
 		if (d->callpaths)
 			callpath_written(d->callpaths);
+		if (d->workloads)
+			sweep_workloads(d);
 		image_moves_clear(&d->moves);
 	}
 	free(b.items);

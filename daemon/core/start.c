@@ -447,7 +447,8 @@ static int open_callpaths(struct daemon *d, struct base_err *err)
 					  .follow = &d->follow,
 					  .nr_events = d->store.nr_events,
 					  .nr_timed = d->store.nr_timed,
-					  .exclude = &d->exclude };
+					  .exclude = &d->exclude,
+					  .workloads = d->workloads };
 	int r = 0;
 
 	if (d->opt.callpath_every <= 0)

@@ -7,6 +7,13 @@
 #include "bound.h"
 #include "track.h"
 
+static void has_changed(struct process *p)
+{
+	static uint64_t version;
+
+	p->maps_version = ++version;
+}
+
 /* Index of the first mapping that ends above @addr. */
 static size_t first_above(const struct process *p, uint64_t addr)
 {
@@ -118,6 +125,7 @@ static int put(struct process *p, const struct map *m, bool late)
 	r = base_grow(&p->maps, &p->cap_maps, p->nr_maps + (to - from) + 3, sizeof(*p->maps));
 	if (r < 0)
 		return r;
+	has_changed(p);
 	cut(p, m->start);
 	cut(p, m->end);
 	fresh.since_ns = 0;
@@ -167,6 +175,7 @@ void map_clear(struct process *p)
 	for (size_t i = 0; i < p->nr_maps; i++)
 		image_put(p->maps[i].image);
 	p->nr_maps = 0;
+	has_changed(p);
 }
 
 void map_restart(struct process *p, uint64_t time_ns)
@@ -182,5 +191,6 @@ void map_restart(struct process *p, uint64_t time_ns)
 		p->maps[nr++].since_ns = time_ns;
 	}
 	p->nr_maps = nr;
+	has_changed(p);
 	join(p, 0, nr);
 }

@@ -49,6 +49,7 @@ struct process {
 	uint64_t labelled_ns;	/* when it got that */
 	struct map *maps;	/* ascending, disjoint */
 	size_t nr_maps, cap_maps;
+	uint64_t maps_version;	/* another one with each change; no two processes have the same */
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
 	bool placeholder;  /* nothing is known of it but its pid */

@@ -328,6 +328,13 @@ static struct profdb_workload describe(const struct putting *p, const struct wor
 	};
 }
 
+struct profdb_workload workload_owner(struct workloads *w, uint32_t number)
+{
+	const struct putting p = { .w = w, .level = w->level };
+
+	return describe(&p, &w->lives[number < w->nr_lives ? number : WORKLOAD_NOBODY], 0);
+}
+
 /* A process counts once in an epoch, with the first of its threads that is met. */
 static int number_of(struct putting *p, const struct workload_count *c)
 {

@@ -51,6 +51,8 @@ bool workload_is_group(const struct workloads *w, uint32_t number);
 /* Life @number, and a thread of it (0: none), with all names; valid until the next change. */
 struct profdb_workload workload_describe(const struct workloads *w, uint32_t number,
 					 uint32_t thread);
+/* Life @number as a file without threads has it; valid likewise. Its pid means nothing. */
+struct profdb_workload workload_owner(struct workloads *w, uint32_t number);
 /* Life @number is that of a process that is still known; up to workload_sweep. */
 void workload_mark(struct workloads *w, uint32_t number);
 /* Lives that are neither marked nor in a table are over. */

@@ -12,9 +12,8 @@ struct bpf_queue_item {
 };
 
 struct bpf_queue {
-	struct bpf_queue_item *items; /* [first, nr) wait */
+	struct bpf_queue_item *items; /* [first, nr) wait, in order of time */
 	size_t first, nr, cap;
-	bool sorted;
 	uint64_t *records; /* as they lie in the ring, one behind the other */
 	size_t nr_words, cap_words;
 	uint64_t whole_ns; /* all that began before it are, or were, in the queue */
@@ -41,7 +40,7 @@ uint64_t bpf_queue_whole(struct bpf_queue *q, const struct bpf_ring *ring, uint6
 int bpf_queue_hand(struct bpf_queue *q, uint64_t until_ns,
 		   int (*fn)(void *ctx, const uint64_t *record), void *ctx);
 /* The time of the first that waits; UINT64_MAX: none. */
-uint64_t bpf_queue_next(struct bpf_queue *q);
+uint64_t bpf_queue_next(const struct bpf_queue *q);
 /* After a drain: what was handed on gives its room back. */
 void bpf_queue_tidy(struct bpf_queue *q);
 static inline size_t bpf_queue_nr(const struct bpf_queue *q)

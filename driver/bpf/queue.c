@@ -9,6 +9,16 @@
 /* Room for records that stays when there are none. */
 enum { KEPT_WORDS = 1 << 18 };
 
+/* CPUs write at once, so a record is at most some places away from its own. */
+static void put_in_order(struct bpf_queue *q, struct bpf_queue_item item)
+{
+	size_t i = q->nr++;
+
+	for (; i > q->first && q->items[i - 1].time_ns > item.time_ns; i--)
+		q->items[i] = q->items[i - 1];
+	q->items[i] = item;
+}
+
 int bpf_queue_add(struct bpf_queue *q, uint64_t time_ns, const void *record, size_t len)
 {
 	size_t nr_words = len / sizeof(*q->records);
@@ -20,8 +30,7 @@ int bpf_queue_add(struct bpf_queue *q, uint64_t time_ns, const void *record, siz
 	if (r < 0)
 		return r;
 	memcpy(q->records + q->nr_words, record, len);
-	q->sorted = q->first == q->nr || (q->sorted && q->items[q->nr - 1].time_ns <= time_ns);
-	q->items[q->nr++] = (struct bpf_queue_item){ .time_ns = time_ns, .at = q->nr_words };
+	put_in_order(q, (struct bpf_queue_item){ .time_ns = time_ns, .at = q->nr_words });
 	q->nr_words += nr_words;
 	return 0;
 }
@@ -48,23 +57,8 @@ uint64_t bpf_queue_whole(struct bpf_queue *q, const struct bpf_ring *ring, uint6
 	return q->whole_ns;
 }
 
-static int by_time(const void *a, const void *b)
+uint64_t bpf_queue_next(const struct bpf_queue *q)
 {
-	const struct bpf_queue_item *x = a, *y = b;
-
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
-static void sort(struct bpf_queue *q)
-{
-	if (!q->sorted && bpf_queue_nr(q))
-		qsort(q->items + q->first, bpf_queue_nr(q), sizeof(*q->items), by_time);
-	q->sorted = true;
-}
-
-uint64_t bpf_queue_next(struct bpf_queue *q)
-{
-	sort(q);
 	return q->first < q->nr ? q->items[q->first].time_ns : UINT64_MAX;
 }
 
@@ -73,7 +67,6 @@ int bpf_queue_hand(struct bpf_queue *q, uint64_t until_ns,
 {
 	int r = 0;
 
-	sort(q);
 	while (r >= 0 && q->first < q->nr && q->items[q->first].time_ns < until_ns)
 		r = fn(ctx, q->records + q->items[q->first++].at);
 	return r < 0 ? r : 0;
@@ -83,7 +76,6 @@ void bpf_queue_tidy(struct bpf_queue *q)
 {
 	size_t nr = bpf_queue_nr(q), from = q->nr_words;
 
-	/* Sort in the youngest records only, so that these are few. */
 	for (size_t i = q->first; i < q->nr; i++)
 		from = q->items[i].at < from ? q->items[i].at : from;
 	for (size_t i = 0; i < nr; i++) {

@@ -414,7 +414,7 @@ static int make_paths(struct making *m, const struct export_how *how, struct bas
 	struct divide d = { .x = m->x };
 	int r;
 
-	if (how->flat || analysis_is_part(m->a))
+	if (how->flat)
 		return 0;
 	r = callpath_load(m->a, &m->paths, NULL);
 	if (r == -ENOENT || r == -DCPI_EFORMAT)

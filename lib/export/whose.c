@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Divides the samples of stacks among workloads, which some formats have as tags. Profiles say how
- * many samples of each instruction a workload has, and call paths say nothing of workloads. So the
+ * many samples of each instruction a workload has, and stacks are those of all workloads. So the
  * sums of each workload at each instruction are exact; which of the instruction's stacks are its,
  * is known where it has one stack or one workload, or where one program is on the stack.
  */

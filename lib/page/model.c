@@ -427,9 +427,6 @@ static int make_tree(struct calls *c, struct base_err *why)
 	struct profdb_callpaths *paths = NULL;
 	int r;
 
-	if (analysis_is_part(c->p->a))
-		return base_fail(why, -ENOENT,
-				 "call paths are not kept by label, workload or minute");
 	r = callpath_load(c->p->a, &paths, why);
 	if (r >= 0)
 		r = callpath_tree_make(c->p->a, paths, &how, &c->t, why);

@@ -164,7 +164,8 @@ struct profdb_callpaths *profdb_callpaths_new(void)
 	if (!c)
 		return NULL;
 	c->header = profdb_profile_new(PROFDB_NAMED, NULL, PROFDB_CALLPATHS);
-	if (!c->header || profdb_calltree_init(&c->tree) < 0) {
+	c->whose = profdb_workloads_new();
+	if (!c->header || !c->whose || profdb_calltree_init(&c->tree) < 0) {
 		profdb_callpaths_free(c);
 		return NULL;
 	}
@@ -177,6 +178,7 @@ void profdb_callpaths_free(struct profdb_callpaths *c)
 		return;
 	profdb_image_table_release(&c->images);
 	profdb_calltree_release(&c->tree);
+	profdb_workloads_free(c->whose);
 	profdb_profile_free(c->header);
 	free(c);
 }
@@ -197,6 +199,29 @@ const struct profdb_image_ref *profdb_callpaths_image(const struct profdb_callpa
 						      size_t index)
 {
 	return index < c->images.nr ? &c->images.v[index] : NULL;
+}
+
+/* ---- workloads ------------------------------------------------------------------------------- */
+
+int profdb_callpaths_workload_add(struct profdb_callpaths *c, const struct profdb_workload *k)
+{
+	struct profdb_workload kept = *k;
+
+	kept.pid = 0;
+	kept.thread = "";
+	kept.processes = 0;
+	return profdb_workloads_take(c->whose, &kept);
+}
+
+size_t profdb_callpaths_nr_workloads(const struct profdb_callpaths *c)
+{
+	return profdb_workloads_nr(c->whose);
+}
+
+const struct profdb_workload *profdb_callpaths_workload(const struct profdb_callpaths *c,
+							size_t index)
+{
+	return profdb_workloads_workload(c->whose, index);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -237,22 +262,32 @@ static bool frames_ok(const struct profdb_callpaths *c, const struct profdb_fram
 	return nr > 0;
 }
 
-int profdb_callpaths_add(struct profdb_callpaths *c, size_t event, enum profdb_callpath_end end,
-			 const struct profdb_frame *frames, size_t nr, uint64_t n)
+static uint32_t workload_node(struct profdb_callpaths *c, uint32_t end, uint32_t workload)
 {
-	uint32_t node = end;
+	const struct profdb_callnode want = { end, PROFDB_CALLPATH_WORKLOAD, workload };
+
+	return workload == PROFDB_CALLPATH_NOBODY ? end : profdb_calltree_node(&c->tree, &want);
+}
+
+int profdb_callpaths_add_of(struct profdb_callpaths *c, uint32_t workload, size_t event,
+			    enum profdb_callpath_end end, const struct profdb_frame *frames,
+			    size_t nr, uint64_t n)
+{
+	uint32_t node;
 	uint64_t sum;
 	int r;
 
 	if (event >= c->header->nr_events || (unsigned int)end >= PROFDB_NR_CALLPATH_ENDS ||
-	    !frames_ok(c, frames, nr))
+	    !frames_ok(c, frames, nr) ||
+	    (workload != PROFDB_CALLPATH_NOBODY && workload >= c->whose->nr))
 		return -EINVAL;
 	/* No count exceeds the sum, so the sum alone tells of an overflow. */
 	if (base_add_overflow(c->header->events[event].sum, n, &sum))
 		return -DCPI_EOVERFLOW;
-	r = n ? profdb_calltree_reserve(&c->tree, nr) : 0;
+	r = n ? profdb_calltree_reserve(&c->tree, nr + 1) : 0;
 	if (r < 0 || !n)
 		return r;
+	node = workload_node(c, end, workload);
 	for (size_t i = nr; i-- > 0;) {
 		const struct profdb_callnode want = { node, frames[i].image, frames[i].off };
 
@@ -261,6 +296,12 @@ int profdb_callpaths_add(struct profdb_callpaths *c, size_t event, enum profdb_c
 	profdb_calltree_counts(&c->tree, node)[event] += n;
 	c->header->events[event].sum = sum;
 	return 0;
+}
+
+int profdb_callpaths_add(struct profdb_callpaths *c, size_t event, enum profdb_callpath_end end,
+			 const struct profdb_frame *frames, size_t nr, uint64_t n)
+{
+	return profdb_callpaths_add_of(c, PROFDB_CALLPATH_NOBODY, event, end, frames, nr, n);
 }
 
 size_t profdb_callpaths_nr_nodes(const struct profdb_callpaths *c)
@@ -281,11 +322,15 @@ struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths 
 
 /* ---- merging --------------------------------------------------------------------------------- */
 
-/* The numbers in @to of what is in @from. */
+/* The numbers in @to of what is in @from; nodes that stay behind have LEFT_OUT. */
 struct map {
-	uint32_t *images, *nodes;
+	uint32_t *images, *nodes, *workloads;
 	size_t events[PROFDB_NR_EVENTS];
+	bool bare;	    /* @to is not to know whose paths are */
+	const bool *wanted; /* workloads of @from whose paths are chosen; NULL: all paths are */
 };
+
+enum { LEFT_OUT = UINT32_MAX };
 
 static int map_events(struct profdb_callpaths *to, const struct profdb_callpaths *from,
 		      struct map *map)
@@ -309,44 +354,96 @@ static int map_images(struct profdb_callpaths *to, const struct profdb_callpaths
 			  : -ENOMEM;
 }
 
-/* There is room for all nodes. */
+static int map_workloads(struct profdb_callpaths *to, const struct profdb_callpaths *from,
+			 struct map *map)
+{
+	map->workloads = calloc(from->whose->nr + 1, sizeof(*map->workloads));
+	if (!map->workloads)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->whose->nr && !map->bare; i++) {
+		int r = profdb_callpaths_workload_add(to, &from->whose->v[i]);
+
+		if (r < 0)
+			return r;
+		map->workloads[i] = (uint32_t)r;
+	}
+	return 0;
+}
+
+/* The number of a node in @to, made where missing. */
+static uint32_t merge_node(struct profdb_callpaths *to, const struct profdb_callnode *n,
+			   const struct map *map)
+{
+	struct profdb_callnode want = { map->nodes[n->parent], n->image, n->off };
+	bool workload = n->image == PROFDB_CALLPATH_WORKLOAD;
+
+	if (want.parent == LEFT_OUT)
+		return LEFT_OUT;
+	if (map->wanted && n->parent < PROFDB_NR_CALLPATH_ENDS &&
+	    !(workload && map->wanted[n->off]))
+		return LEFT_OUT;
+	if (workload && map->bare)
+		return want.parent;
+	if (workload)
+		want.off = map->workloads[n->off];
+	else
+		want.image = map->images[n->image];
+	return profdb_calltree_node(&to->tree, &want);
+}
+
+/* There is room for all nodes, and their samples are in the sums of @to already. */
 static void merge_nodes(struct profdb_callpaths *to, const struct profdb_callpaths *from,
 			const struct map *map)
 {
 	for (size_t i = 0; i < from->tree.nr; i++) {
-		const struct profdb_callnode *n = &from->tree.nodes[i];
 		const uint64_t *count = profdb_calltree_counts(&from->tree, i);
-		uint64_t *sum;
+		uint32_t node = (uint32_t)i;
 
-		map->nodes[i] = (uint32_t)i;
-		if (i >= PROFDB_NR_CALLPATH_ENDS) {
-			const struct profdb_callnode want = { map->nodes[n->parent],
-							      map->images[n->image], n->off };
-
-			map->nodes[i] = profdb_calltree_node(&to->tree, &want);
+		if (i >= PROFDB_NR_CALLPATH_ENDS)
+			node = merge_node(to, &from->tree.nodes[i], map);
+		map->nodes[i] = node;
+		for (size_t j = 0; j < from->header->nr_events; j++) {
+			if (node == LEFT_OUT)
+				to->header->events[map->events[j]].sum -= count[j];
+			else
+				profdb_calltree_counts(&to->tree, node)[map->events[j]] += count[j];
 		}
-		sum = profdb_calltree_counts(&to->tree, map->nodes[i]);
-		for (size_t j = 0; j < from->header->nr_events; j++)
-			sum[map->events[j]] += count[j];
 	}
 }
 
-int profdb_callpaths_merge(struct profdb_callpaths *to, const struct profdb_callpaths *from)
+static int merge(struct profdb_callpaths *to, const struct profdb_callpaths *from, struct map *map)
 {
-	struct map map = { 0 };
 	int r = profdb_profile_merge_check(to->header, from->header);
 
 	if (r >= 0)
-		r = map_events(to, from, &map);
+		r = map_events(to, from, map);
 	if (r >= 0)
-		r = map_images(to, from, &map);
+		r = map_images(to, from, map);
+	if (r >= 0)
+		r = map_workloads(to, from, map);
 	if (r >= 0)
 		r = profdb_calltree_reserve(&to->tree, from->tree.nr);
 	if (r >= 0)
 		r = profdb_profile_merge(to->header, from->header);
 	if (r >= 0)
-		merge_nodes(to, from, &map);
-	free(map.images);
-	free(map.nodes);
+		merge_nodes(to, from, map);
+	free(map->images);
+	free(map->nodes);
+	free(map->workloads);
 	return r < 0 ? r : 0;
+}
+
+int profdb_callpaths_merge(struct profdb_callpaths *to, const struct profdb_callpaths *from)
+{
+	struct map map = { 0 };
+
+	return merge(to, from, &map);
+}
+
+int profdb_callpaths_select(struct profdb_callpaths *to, const struct profdb_callpaths *from,
+			    const bool *wanted)
+{
+	struct map map = { .bare = true, .wanted = wanted };
+
+	return merge(to, from, &map);
 }

@@ -19,7 +19,7 @@ struct frames {
 struct reader {
 	struct profdb_callpaths *c;
 	struct frames frames;
-	bool has_images, has_tree;
+	bool has_images, has_workloads, has_tree;
 	struct base_err *err;
 };
 
@@ -63,6 +63,16 @@ static int take_images(struct reader *r, const struct profdb_payload *s)
 	return e < 0 ? base_fail_errno(r->err, e, "images of call paths, byte %zu", at) : 0;
 }
 
+static int take_workloads(struct reader *r, const struct profdb_payload *s)
+{
+	bool first = !r->has_workloads && !r->has_tree;
+	size_t at = 0;
+	int e = first ? profdb_workloads_get(r->c->whose, s, &at) : -DCPI_EFORMAT;
+
+	r->has_workloads = true;
+	return e < 0 ? base_fail_errno(r->err, e, "workloads of call paths, byte %zu", at) : 0;
+}
+
 /* ---- reading the tree ------------------------------------------------------------------------ */
 
 /* Where the next node stands. */
@@ -103,12 +113,30 @@ static int get_counts(struct reader *r, const struct profdb_payload *s, size_t *
 	return any ? 0 : -DCPI_EFORMAT;
 }
 
+/* The node of number @frame; workloads are numbered behind the frames, and stand below ends. */
+static int get_frame(const struct reader *r, uint64_t frame, uint32_t parent, bool counted,
+		     struct profdb_callnode *out)
+{
+	uint64_t workload = frame - r->frames.nr;
+
+	if (frame < r->frames.nr) {
+		*out = (struct profdb_callnode){ parent, r->frames.v[frame].image,
+						 r->frames.v[frame].off };
+		return 0;
+	}
+	*out = (struct profdb_callnode){ parent, PROFDB_CALLPATH_WORKLOAD, workload };
+	return workload < r->c->whose->nr && parent < PROFDB_NR_CALLPATH_ENDS && !counted
+		       ? 0
+		       : -DCPI_EFORMAT;
+}
+
 /* How far up, and whether it has counts; its frame, or the gap to that of the sibling before. */
 static int get_node(struct reader *r, const struct profdb_payload *s, size_t *pos, uint32_t last,
 		    uint32_t **numbers, size_t *cap)
 {
 	struct profdb_calltree *t = &r->c->tree;
 	uint64_t head, frame, count[PROFDB_NR_EVENTS] = { 0 };
+	struct profdb_callnode node;
 	struct place p;
 	int e = profdb_varint_get(s, pos, &head);
 
@@ -117,7 +145,7 @@ static int get_node(struct reader *r, const struct profdb_payload *s, size_t *po
 	if (e >= 0)
 		e = climb(t, *numbers, last, head >> 1, &p);
 	if (e < 0 || (p.has_before && !frame) || base_add_overflow(frame, p.before, &frame) ||
-	    frame >= r->frames.nr)
+	    get_frame(r, frame, p.parent, head & 1, &node) < 0)
 		return -DCPI_EFORMAT;
 	if (head & 1)
 		e = get_counts(r, s, pos, count);
@@ -126,10 +154,7 @@ static int get_node(struct reader *r, const struct profdb_payload *s, size_t *po
 	if (e < 0)
 		return e;
 	(*numbers)[t->nr] = (uint32_t)frame;
-	return profdb_calltree_append(t,
-				      &(struct profdb_callnode){ p.parent, r->frames.v[frame].image,
-								 r->frames.v[frame].off },
-				      count, r->c->header->nr_events);
+	return profdb_calltree_append(t, &node, count, r->c->header->nr_events);
 }
 
 /* The nodes below each end: how many, then they, each behind its parent. */
@@ -173,6 +198,8 @@ static int take_section(struct reader *r, const struct profdb_payload *s)
 {
 	if (profdb_section_is(s, images_tag))
 		return take_images(r, s);
+	if (profdb_section_is(s, PROFDB_WORKLOADS_TAG))
+		return take_workloads(r, s);
 	if (profdb_section_is(s, tree_tag))
 		return take_tree(r, s);
 	return profdb_section_keep(r->c->header, s, r->err);
@@ -276,7 +303,7 @@ static void order_release(struct order *o)
 	free(o->frames.v);
 }
 
-/* Nodes by image and offset: @v and @space are of @t->nr. */
+/* Nodes by image and offset, workloads last: @v and @space are of @t->nr. */
 static struct base_sort_item *by_frame(const struct profdb_calltree *t, struct base_sort_item *v,
 				       struct base_sort_item *space)
 {
@@ -300,6 +327,10 @@ static int number_frames(const struct profdb_calltree *t, const struct base_sort
 	for (size_t i = 0; i < t->nr - PROFDB_NR_CALLPATH_ENDS; i++) {
 		const struct profdb_callnode *n = sorted[i].of, *last = i ? sorted[i - 1].of : NULL;
 
+		if (n->image == PROFDB_CALLPATH_WORKLOAD) {
+			o->frame[n - t->nodes] = (uint32_t)(o->frames.nr + n->off);
+			continue;
+		}
 		if (!last || last->image != n->image || last->off != n->off)
 			if (add_frame(&o->frames, n->image, n->off) < 0)
 				return -ENOMEM;
@@ -449,6 +480,8 @@ int profdb_callpaths_format(const struct profdb_callpaths *c, struct base_buf *o
 		r = profdb_header_print(c->header, PROFDB_FORMAT_1, 0, out, err);
 	if (r >= 0)
 		r = put_images(c, &o, out);
+	if (r >= 0 && c->whose->nr)
+		r = profdb_workloads_put(c->whose, out);
 	if (r >= 0)
 		r = put_tree(c, &o, out);
 	if (r >= 0)

@@ -220,6 +220,14 @@ struct profdb_frame {
 	uint64_t off;
 };
 
+/*
+ * The image of a node that is no frame: it stands right below an end, has no samples of its own,
+ * and its offset is the number of the workload that all paths below it are of. Other paths below
+ * the end are of nobody that is known.
+ */
+#define PROFDB_CALLPATH_WORKLOAD UINT32_MAX
+#define PROFDB_CALLPATH_NOBODY	 UINT32_MAX
+
 struct profdb_callpath_node {
 	uint32_t parent; /* number of the caller's node, lower than its own; of outermost frames:
 			    the end of the path (enum profdb_callpath_end), which has no frame */
@@ -231,6 +239,7 @@ struct profdb_callpath_node {
 #define PROFDB_NR_CALLNODES (UINT32_C(1) << 25)
 
 struct profdb;
+struct profdb_workload;
 struct profdb_callpaths; /* opaque */
 
 struct profdb_callpaths *profdb_callpaths_new(void); /* NULL: no memory */
@@ -252,8 +261,22 @@ const struct profdb_profile *profdb_callpaths_header(const struct profdb_callpat
  * -DCPI_EOVERFLOW, -DCPI_ELIMIT (more than PROFDB_NR_CALLNODES; nothing changed). */
 int profdb_callpaths_add(struct profdb_callpaths *c, size_t event, enum profdb_callpath_end end,
 			 const struct profdb_frame *frames, size_t nr, uint64_t n);
+/* The number of a workload, added where missing; its pid, thread and processes are not kept. Or
+ * -ENOMEM; where there are too many, that of one of which nothing is known. */
+int profdb_callpaths_workload_add(struct profdb_callpaths *c, const struct profdb_workload *k);
+size_t profdb_callpaths_nr_workloads(const struct profdb_callpaths *c);
+const struct profdb_workload *profdb_callpaths_workload(const struct profdb_callpaths *c,
+							size_t index);
+/* As profdb_callpaths_add, of a workload, or of PROFDB_CALLPATH_NOBODY. */
+int profdb_callpaths_add_of(struct profdb_callpaths *c, uint32_t workload, size_t event,
+			    enum profdb_callpath_end end, const struct profdb_frame *frames,
+			    size_t nr, uint64_t n);
 /* All of @from into @to. Same errors. */
 int profdb_callpaths_merge(struct profdb_callpaths *to, const struct profdb_callpaths *from);
+/* The paths of those workloads of @from that are true in @wanted into @to, where they are of
+ * nobody; NULL: all paths. Same errors. */
+int profdb_callpaths_select(struct profdb_callpaths *to, const struct profdb_callpaths *from,
+			    const bool *wanted);
 /* Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends; each other node stands behind its parent. */
 size_t profdb_callpaths_nr_nodes(const struct profdb_callpaths *c);
 struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths *c, size_t index);

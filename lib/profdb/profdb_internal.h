@@ -353,8 +353,17 @@ static inline uint64_t *profdb_calltree_counts(const struct profdb_calltree *t, 
 struct profdb_callpaths {
 	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
 	struct profdb_image_table images;
+	struct profdb_workloads *whose; /* its workloads alone are of use */
 	struct profdb_calltree tree;
 };
+
+/* As much of @k into @w as there is room for. The number, or -ENOMEM. */
+int profdb_workloads_take(struct profdb_workloads *w, const struct profdb_workload *k);
+/* The section of workloads: *@at is where reading failed. 0, -DCPI_EFORMAT, -DCPI_ELIMIT,
+ * -ENOMEM. */
+#define PROFDB_WORKLOADS_TAG "WLDS"
+int profdb_workloads_get(struct profdb_workloads *w, const struct profdb_payload *s, size_t *at);
+int profdb_workloads_put(const struct profdb_workloads *w, struct base_buf *out);
 
 /* @shown in messages. */
 int profdb_callpaths_parse_shown(const struct base_buf *bytes, const char *shown,

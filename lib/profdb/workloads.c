@@ -277,8 +277,7 @@ static int map_events(struct profdb_workloads *to, const struct profdb_workloads
 	return 0;
 }
 
-/* As much of it as there is room for. */
-static int add_workload(struct profdb_workloads *to, const struct profdb_workload *from)
+int profdb_workloads_take(struct profdb_workloads *to, const struct profdb_workload *from)
 {
 	struct profdb_workload k = *from;
 	int r = profdb_workloads_workload_add(to, &k);
@@ -304,7 +303,7 @@ static int map_workloads(struct profdb_workloads *to, const struct profdb_worklo
 	if (!map->workloads)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->nr; i++) {
-		int r = add_workload(to, &from->v[i]);
+		int r = profdb_workloads_take(to, &from->v[i]);
 
 		if (r < 0)
 			return r;

@@ -8,8 +8,7 @@
 
 #include "profdb_internal.h"
 
-static const char images_tag[] = "IMAG", workloads_tag[] = "WLDS", counts_tag[] = "WCNT",
-		  minutes_tag[] = "WMIN";
+static const char images_tag[] = "IMAG", counts_tag[] = "WCNT", minutes_tag[] = "WMIN";
 
 /* Flushes add parts; so many of a level become one of the next, if they are not too long. */
 enum { PARTS_A_LEVEL = 8, PART_HEAD = 2 };
@@ -102,12 +101,12 @@ static int get_numbers(const struct profdb_payload *s, size_t *pos, struct profd
 }
 
 /* One that stands twice would have two numbers. */
-static int get_workload(struct reader *r, const struct texts *t, const struct profdb_payload *s,
-			size_t *pos)
+static int get_workload(struct profdb_workloads *w, const struct texts *t,
+			const struct profdb_payload *s, size_t *pos)
 {
 	struct profdb_workload k = { 0 };
 	const char **const names[NR_NAMES] = { &k.comm, &k.exe, &k.cgroup, &k.label, &k.thread };
-	size_t nr = r->w->nr;
+	size_t nr = w->nr;
 	int e = 0;
 
 	for (size_t i = 0; e >= 0 && i < NR_NAMES; i++)
@@ -115,22 +114,31 @@ static int get_workload(struct reader *r, const struct texts *t, const struct pr
 	if (e >= 0)
 		e = get_numbers(s, pos, &k);
 	if (e >= 0)
-		e = profdb_workloads_workload_add(r->w, &k);
-	return e < 0 ? e : r->w->nr == nr ? -DCPI_EFORMAT : 0;
+		e = profdb_workloads_workload_add(w, &k);
+	return e < 0 ? e : w->nr == nr ? -DCPI_EFORMAT : 0;
+}
+
+int profdb_workloads_get(struct profdb_workloads *w, const struct profdb_payload *s, size_t *at)
+{
+	struct texts t = { 0 };
+	size_t pos = 0;
+	int e = get_texts(&t, s, &pos);
+
+	*at = 0;
+	while (e >= 0 && pos < s->len) {
+		*at = pos;
+		e = get_workload(w, &t, s, &pos);
+	}
+	texts_release(&t);
+	return e < 0 ? e : 0;
 }
 
 static int take_workloads(struct reader *r, const struct profdb_payload *s)
 {
-	struct texts t = { 0 };
-	size_t pos = 0, at = 0;
-	int e = r->has_workloads ? -DCPI_EFORMAT : get_texts(&t, s, &pos);
+	size_t at = 0;
+	int e = r->has_workloads ? -DCPI_EFORMAT : profdb_workloads_get(r->w, s, &at);
 
 	r->has_workloads = true;
-	while (e >= 0 && pos < s->len) {
-		at = pos;
-		e = get_workload(r, &t, s, &pos);
-	}
-	texts_release(&t);
 	return e < 0 ? base_fail_errno(r->err, e, "workloads, byte %zu", at) : 0;
 }
 
@@ -179,7 +187,7 @@ static int take_section(struct reader *r, const struct profdb_payload *s)
 {
 	if (profdb_section_is(s, images_tag))
 		return take_images(r, s);
-	if (profdb_section_is(s, workloads_tag))
+	if (profdb_section_is(s, PROFDB_WORKLOADS_TAG))
 		return take_workloads(r, s);
 	if (profdb_section_is(s, counts_tag))
 		return take_counts(r, s);
@@ -454,11 +462,11 @@ static int put_workload(struct numbers *n, const struct profdb_workload *k)
 	return r < 0 ? r : base_buf_append_leb128(&n->rows, k->processes);
 }
 
-static int put_workloads(const struct profdb_workloads *w, struct base_buf *out)
+int profdb_workloads_put(const struct profdb_workloads *w, struct base_buf *out)
 {
 	struct numbers n = { 0 };
 	size_t at;
-	int r = profdb_section_begin(out, workloads_tag, &at);
+	int r = profdb_section_begin(out, PROFDB_WORKLOADS_TAG, &at);
 
 	for (size_t i = 0; r >= 0 && i < w->nr; i++)
 		r = put_workload(&n, &w->v[i]);
@@ -517,7 +525,7 @@ int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *o
 	if (r >= 0)
 		r = put_images(w, out);
 	if (r >= 0)
-		r = put_workloads(w, out);
+		r = profdb_workloads_put(w, out);
 	if (r >= 0)
 		r = profdb_notes_print(w, out);
 	if (r >= 0)

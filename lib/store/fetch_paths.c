@@ -381,15 +381,32 @@ static int add_image(struct merging *m, const char *platform, size_t index)
 	return m->image[index];
 }
 
+/* The number among all of a workload. */
+static int add_owner(struct merging *m, uint64_t workload, uint32_t *out)
+{
+	int r = profdb_callpaths_workload_add(m->g->f->paths,
+					      profdb_callpaths_workload(m->from, workload));
+
+	*out = (uint32_t)r;
+	return r;
+}
+
 /* The sampled frame comes first. Returns the number of frames, or negative. */
-static ssize_t list_frames(struct merging *m, size_t node, enum profdb_callpath_end *end)
+static ssize_t list_frames(struct merging *m, size_t node, enum profdb_callpath_end *end,
+			   uint32_t *owner)
 {
 	size_t nr = 0;
 	int r = 0;
 
+	*owner = PROFDB_CALLPATH_NOBODY;
 	for (; node >= PROFDB_NR_CALLPATH_ENDS && nr < FRAMES_MAX && r >= 0; nr++) {
 		struct profdb_callpath_node n = profdb_callpaths_node(m->from, node);
 
+		if (n.frame.image == PROFDB_CALLPATH_WORKLOAD) {
+			r = add_owner(m, n.frame.off, owner);
+			node = n.parent;
+			break;
+		}
 		m->frames[nr] =
 			(struct profdb_frame){ (uint32_t)m->image[n.frame.image], n.frame.off };
 		if (m->jit[n.frame.image])
@@ -406,6 +423,7 @@ static int merge_node(struct merging *m, size_t node)
 	struct profdb_callpath_node n = profdb_callpaths_node(m->from, node);
 	size_t nr_events = profdb_callpaths_nr_events(m->from);
 	enum profdb_callpath_end end = PROFDB_CALLPATH_CUT;
+	uint32_t owner = PROFDB_CALLPATH_NOBODY;
 	ssize_t nr = -1;
 	int r = 0;
 
@@ -413,10 +431,10 @@ static int merge_node(struct merging *m, size_t node)
 		if (!n.count[e])
 			continue;
 		if (nr < 0)
-			nr = list_frames(m, node, &end);
+			nr = list_frames(m, node, &end, &owner);
 		r = nr < 0 ? (int)nr
-			   : profdb_callpaths_add(m->g->f->paths, (size_t)m->event[e], end,
-						  m->frames, (size_t)nr, n.count[e]);
+			   : profdb_callpaths_add_of(m->g->f->paths, owner, (size_t)m->event[e],
+						     end, m->frames, (size_t)nr, n.count[e]);
 	}
 	return r;
 }

@@ -4,6 +4,7 @@
  * again it is the same bytes, and merged with itself no sample is missing. Tried as it is and,
  * because a checksum stops nearly all mutations, with the checksum put right.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "profdb.h"
@@ -27,7 +28,11 @@ static void check(const struct profdb_callpaths *c)
 		bool end = i < PROFDB_NR_CALLPATH_ENDS;
 
 		CHECK(end ? n.parent == i : n.parent < i);
-		CHECK(end || profdb_callpaths_image(c, n.frame.image));
+		if (n.frame.image == PROFDB_CALLPATH_WORKLOAD)
+			CHECK(n.parent < PROFDB_NR_CALLPATH_ENDS &&
+			      profdb_callpaths_workload(c, n.frame.off));
+		else
+			CHECK(end || profdb_callpaths_image(c, n.frame.image));
 	}
 	for (size_t e = 0; e < profdb_callpaths_nr_events(c); e++)
 		check_event(c, e);
@@ -53,6 +58,27 @@ static void check_merge(const struct profdb_callpaths *c)
 	profdb_callpaths_free(sum);
 }
 
+/* Where it is not said whose paths are, all are there; of no workload there is none. */
+static void check_select(const struct profdb_callpaths *c)
+{
+	size_t nr = profdb_callpaths_nr_workloads(c);
+	bool *none = calloc(nr + 1, sizeof(*none));
+
+	CHECK(none);
+	for (int i = 0; i < 2; i++) {
+		struct profdb_callpaths *to = profdb_callpaths_new();
+
+		CHECK(to && profdb_callpaths_select(to, c, i ? none : NULL) >= 0);
+		check(to);
+		CHECK(!profdb_callpaths_nr_workloads(to));
+		for (size_t e = 0; e < profdb_callpaths_nr_events(c); e++)
+			CHECK(profdb_callpaths_event(to, e)->sum ==
+			      (i ? 0 : profdb_callpaths_event(c, e)->sum));
+		profdb_callpaths_free(to);
+	}
+	free(none);
+}
+
 static void try(const uint8_t *data, size_t len)
 {
 	struct base_buf first = { 0 }, second = { 0 };
@@ -68,6 +94,7 @@ static void try(const uint8_t *data, size_t len)
 	CHECK(profdb_callpaths_format(d, &second, NULL) >= 0);
 	CHECK(first.len == second.len && !memcmp(first.data, second.data, first.len));
 	check_merge(c);
+	check_select(c);
 	base_buf_release(&first);
 	base_buf_release(&second);
 	profdb_callpaths_free(c);

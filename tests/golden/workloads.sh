@@ -56,7 +56,31 @@ workloads()
 		w idle cpu-clock 0 30 0@idle
 	END
 }
+# Of 200 samples 22 have a path: whose each is, is kept of all but two.
+paths()
+{
+	cat <<-END
+		owner main
+		callpath cpu-clock complete 3 hot+17@app warm+8@app _start+1@app
+		owner worker
+		callpath cpu-clock complete 4 warm@app _start+1@app
+		callpath cpu-clock cut 1 hot+0x10@vmlinux-6.1.0 warm+8@app
+		owner cc
+		callpath cpu-clock complete 5 hot+0x10@vmlinux-6.1.0 helper+2@app
+		owner boxed
+		callpath cpu-clock complete 2 hot+17@app helper+2@app
+		owner idle
+		callpath cpu-clock complete 5 0@idle
+	END
+}
 { profiles box 1700000000; workloads; echo finish; } | "$mkdb" new
+{
+	profiles box 1700000000
+	echo "callpath cpu-clock complete 2 hot+17@app _start+1@app"
+	workloads
+	paths
+	echo finish
+} | "$mkdb" called
 { profiles box 1700000000; workloads; echo flush; profiles box 1700003600 | sed 1d; echo finish; } | "$mkdb" mixed
 { profiles box 1700000000; workloads; echo finish; } | "$mkdb" hosts
 { profiles lab 1700000000; workloads; echo finish; } | "$mkdb" hosts
@@ -140,6 +164,29 @@ END
 		TZ=UTC LC_ALL=C run dcpitimeline -db evil -by $key -no_header
 	done
 	run dcpiprof -db evil -i -comm '*<b>*' -unit '*.service' -thread '*"*'
+	echo "# call paths of some: leaves are the samples of these"
+	run dcpicalltree -db called -unchecked -no_header
+	run dcpicalltree -db called -unchecked -comm app
+	run dcpicalltree -db called -unchecked -comm cc -no_header
+	run dcpicalltree -db called -unchecked -label night -no_header
+	run dcpicalltree -db called -unchecked -thread worker
+	run dcpicalltree -db called -unchecked -comm app -json
+	run dcpicallers -db called -unchecked -uid 1001 -no_header hot
+	run dcpiprof -db called -unchecked -total -exe '/opt/*' -no_header
+	run dcpiprof -db called -unchecked -comm app -caller warm
+	run dcpicat called/*/box/callpaths
+	run dcpicat -json called/*/box/callpaths
+	for only in "" "-comm app" "-comm cc" "-label night" "-uid 1001" "-pid 200" "-since 2023-11-14T22:14:00Z"; do
+		echo "# folded $only"
+		# shellcheck disable=SC2086
+		"$DCPI_BIN/dcpiexport" folded -db called -unchecked $only | sort >folded
+		cat folded
+		# shellcheck disable=SC2086
+		"$DCPI_BIN/dcpiprof" -db called -json $only 2>err >flat.json
+		python3 -c 'import json, sys
+sums = sum(int(x.rsplit(" ", 1)[1]) for x in open("folded")), json.load(open("flat.json"))["events"][0]["samples"]
+sys.exit("dcpiexport has %d samples, dcpiprof %d" % sums if sums[0] != sums[1] else 0)'
+	done
 	echo "# not kept by workload"
 	run dcpicallers -db new -comm app
 	run dcpicalltree -db new -comm app

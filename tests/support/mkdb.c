@@ -27,6 +27,7 @@
  *	                              cut, unreadable, no_rows, contradicted; FRAME: WHERE@PATH, in an
  *	                              image of a profile since the last flush, by the base name of its
  *	                              path; the sampled one first
+ *	owner NAME                    call paths from here on are of that workload
  *	workload NAME [KEY=VALUE …]   a workload, which lines below call NAME; keys: comm, exe, cgroup,
  *	                              label, thread, uid, pid, processes; \s in a value is a blank
  *	w NAME EVENT MINUTE COUNT WHERE@PATH
@@ -74,6 +75,7 @@ struct mkdb {
 	struct image *images[PROFILES_MAX]; /* of profiles, where they could be opened */
 	struct image *img;		    /* of the last profile */
 	struct profdb_callpaths *paths;	    /* NULL: none since the last flush */
+	const char *owner;		    /* name of the workload that they are of; NULL: none */
 	struct profdb_workloads *workloads; /* as paths */
 	struct workload names[NAMES_MAX];
 	char *words[NAMES_MAX * WORDS_MAX]; /* their texts lie in these */
@@ -341,10 +343,18 @@ static int do_frame(struct mkdb *m, char *word, struct profdb_frame *out)
 	return r;
 }
 
+static int owner_of(struct mkdb *m)
+{
+	for (size_t i = 0; i < m->nr_names; i++)
+		if (strcmp(m->names[i].name, m->owner) == 0)
+			return profdb_callpaths_workload_add(m->paths, &m->names[i].k);
+	return base_fail(&m->err, -ENOENT, "owner: no workload '%s'", m->owner);
+}
+
 static int do_callpath(struct mkdb *m, char **w, size_t nr)
 {
 	struct profdb_frame frames[WORDS_MAX];
-	int end = nr > 4 ? end_of(w[2]) : -EINVAL, event, r = 0;
+	int end = nr > 4 ? end_of(w[2]) : -EINVAL, event, owner, r = 0;
 
 	if (end < 0)
 		return base_fail(&m->err, end, "callpath: EVENT END COUNT FRAME … wanted");
@@ -355,8 +365,12 @@ static int do_callpath(struct mkdb *m, char **w, size_t nr)
 		r = do_frame(m, w[i], &frames[i - 4]);
 	if (r < 0 || event < 0)
 		return r < 0 ? r : event;
-	return profdb_callpaths_add(m->paths, (size_t)event, (enum profdb_callpath_end)end, frames,
-				    nr - 4, strtoull(w[3], NULL, 0));
+	owner = m->owner ? owner_of(m) : (int)PROFDB_CALLPATH_NOBODY;
+	if (m->owner && owner < 0)
+		return owner;
+	return profdb_callpaths_add_of(m->paths, (uint32_t)owner, (size_t)event,
+				       (enum profdb_callpath_end)end, frames, nr - 4,
+				       strtoull(w[3], NULL, 0));
 }
 
 /* ---- workloads ------------------------------------------------------------------------------- */
@@ -534,6 +548,10 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return do_value(m, w, nr);
 	if (strcmp(w[0], "callpath") == 0)
 		return do_callpath(m, w, nr);
+	if (strcmp(w[0], "owner") == 0 && nr == 2) {
+		m->owner = m->words[m->nr_words++] = strdup(w[1]);
+		return m->owner ? 0 : -ENOMEM;
+	}
 	if (strcmp(w[0], "workload") == 0)
 		return do_workload(m, w, nr);
 	if (strcmp(w[0], "w") == 0 && nr == 6)

@@ -132,9 +132,11 @@ chains()
 			return "?"
 		}
 		FILENAME == "-" && $1 == "image" && NF > 2 { kind[$2] = $3; n = split($5, part, "/"); image[$2] = part[n]; next }
-		FILENAME == "-" && $1 == "paths" { end = $2; begun = 1; next }
+		FILENAME == "-" && $1 == "paths" { end = $2; begun = 1; low = 0; next }
 		FILENAME != "-" { k = ++nr[$1]; routine[$1, k] = $2; from[$1, k] = $3; to[$1, k] = $4; next }
 		!begun { next }
+		# Below it stand the paths of one workload.
+		$1 == "workload" { low = 1; next }
 		{
 			match($0, /^ */)
 			level = RLENGTH
@@ -144,7 +146,7 @@ chains()
 			if (!$3)
 				next
 			chain = last = ""
-			for (l = level; l; l--) {
+			for (l = level; l > low; l--) {
 				is = is || file[l] == of
 				if (at[l] != last || at[l] != "?" && at[l] != "kernel")
 					chain = chain (chain ? " " : "") at[l]
@@ -201,6 +203,21 @@ share_holds short spin "spin twice back once run main"
 # main calls nothing else but clock().
 share_holds kernelly kernel "kernel [?] (drain )?main"
 stop_daemon
+
+# Paths of one program have its own frames alone, and its samples.
+for name in long short; do
+	"$DCPI_BIN/dcpiprof" -comm $name -json 2>/dev/null >"$work/flat"
+	want=$(sed -n '/"events":/,/\]/s/^ *"samples":\([0-9]*\),*$/\1/p' "$work/flat" | sed -n 1p)
+	"$DCPI_BIN/dcpiexport" folded -comm $name -o "$work/folded" 2>"$work/err" || fail "dcpiexport: $(cat "$work/err")"
+	got=$(awk '{ sum += $NF } END { print sum + 0 }' "$work/folded")
+	"$DCPI_BIN/dcpicalltree" -comm $name -cut 0 2>/dev/null >"$work/tree"
+	echo "$name: $got of $want samples with call paths of its own"
+	[ "$got" = "$want" ] || fail "paths of $name lack samples"
+	grep -q "/$name\]\|\[$name\]" "$work/tree" || fail "no path of $name"
+	for other in long short kernelly; do
+		[ $other = $name ] || ! grep "\[$other\]\|/$other\]" "$work/tree" || fail "a path of $other in those of $name"
+	done
+done
 
 # All samples leave in the formats of others, and what these read adds up to what dcpiprof has.
 "$DCPI_BIN/dcpiprof" -epoch all -json 2>/dev/null >"$work/flat" || fail "dcpiprof"

@@ -527,6 +527,7 @@ void analysis_close(struct analysis *a)
 	analysis_forget(a);
 	base_buf_release(&a->labels.others);
 	base_buf_release(&a->remarks);
+	base_map_release(&a->owners);
 	free(a->labels.seen);
 	free(a->kept);
 	image_map_release(&a->sources.map);

@@ -152,6 +152,9 @@ struct analysis {
 	struct analysis_kept *kept;
 	size_t nr_kept;
 	uint64_t kept_of[ANALYSIS_NR_EVENTS];
+	/* Whose call paths are chosen (owners.c); all of them, where @by_owner is false. */
+	struct base_map owners;
+	bool by_owner;
 	bool moves_dropped; /* profiles had moves of traces: no workload, no minute has them */
 	struct analysis_window window;
 	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
@@ -178,8 +181,8 @@ int analysis_event_add(struct analysis *a, const struct profdb_event *event);
 void analysis_close(struct analysis *a);
 /* The database, as it is shown. */
 const char *analysis_database(const struct analysis *a);
-/* Are these the samples of some labels, workloads or minutes alone? Neither call paths nor values
- * are kept for such a part. */
+/* Are these the samples of some labels, workloads or minutes alone? Values are not kept for such a
+ * part. */
 bool analysis_is_part(const struct analysis *a);
 /* The remark behind @last; NULL @last: the first. NULL: there is none. */
 const char *analysis_remark_next(const struct analysis *a, const char *last);
@@ -259,6 +262,14 @@ bool analysis_image_is_lost(const struct analysis_image *ai);
  */
 bool analysis_image_remark(const struct analysis *a, const struct analysis_image *ai,
 			   struct base_err *out);
+
+/* ---- whose call paths are chosen (owners.c) -------------------------------------------------- */
+
+/* Those of processes that are equal to @k but for pid and thread are, from now on these alone. 0 or
+ * -ENOMEM. */
+int analysis_owner_choose(struct analysis *a, const struct profdb_workload *k);
+/* Are those of @k chosen? 1, 0 or -ENOMEM. */
+int analysis_owner_chosen(const struct analysis *a, const struct profdb_workload *k);
 
 /* ---- entries of a profile ------------------------------------------------------------------ */
 

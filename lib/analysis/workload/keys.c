@@ -333,12 +333,17 @@ bool workload_filter_has_time(const struct workload_filter *f)
 	return f->since != INT64_MIN || f->until != INT64_MAX;
 }
 
-bool workload_filter_is_all(const struct workload_filter *f)
+bool workload_filter_has_keys(const struct workload_filter *f)
 {
 	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++)
 		if (f->nr[i])
-			return false;
-	return !workload_filter_has_time(f);
+			return true;
+	return false;
+}
+
+bool workload_filter_is_all(const struct workload_filter *f)
+{
+	return !workload_filter_has_keys(f) && !workload_filter_has_time(f);
 }
 
 bool workload_filter_minute(const struct workload_filter *f, int64_t minute)

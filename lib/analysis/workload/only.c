@@ -311,6 +311,21 @@ static int restrict_all(struct only *x, const struct profdb_workloads *w,
 	return r < 0 ? r : analysis_sum(x->a);
 }
 
+/* Call paths are restricted to the same workloads; times are not kept of them. */
+static int choose_owners(struct analysis *a, const struct profdb_workloads *w,
+			 const struct workload_filter *f)
+{
+	bool *chosen = calloc(profdb_workloads_nr(w) + 1, sizeof(*chosen));
+	int r = chosen ? workload_mark(a, w, f, WORKLOAD_NR_KEYS, chosen) : -ENOMEM;
+
+	a->by_owner = true;
+	for (size_t i = 0; r >= 0 && i < profdb_workloads_nr(w); i++)
+		if (chosen[i])
+			r = analysis_owner_choose(a, profdb_workloads_workload(w, i));
+	free(chosen);
+	return r;
+}
+
 int workload_only(struct analysis *a, const struct profdb_workloads *w,
 		  const struct workload_filter *f, struct base_err *err)
 {
@@ -320,6 +335,8 @@ int workload_only(struct analysis *a, const struct profdb_workloads *w,
 	x.images = calloc(profdb_workloads_nr_images(w) + 1, sizeof(*x.images));
 	if (x.images)
 		r = restrict_all(&x, w, f);
+	if (r >= 0 && workload_filter_has_keys(f))
+		r = choose_owners(a, w, f);
 	free(x.images);
 	return r < 0 ? base_fail_errno(err, r, "cannot choose samples by their workload") : 0;
 }

@@ -72,6 +72,8 @@ struct workload_filter {
 /* One that chooses everything. */
 void workload_filter_init(struct workload_filter *f);
 bool workload_filter_is_all(const struct workload_filter *f);
+/* Chooses some workloads, of whatever time. */
+bool workload_filter_has_keys(const struct workload_filter *f);
 /* Chooses a time within which an epoch may be only in part. */
 bool workload_filter_has_time(const struct workload_filter *f);
 /* Minutes that no clock shows are never chosen: seconds of others may be subtracted. */

@@ -312,7 +312,7 @@ static void take_path(uint64_t caller, uint32_t len)
 				     .stack_len = len };
 
 	c.first_ns = c.time_ns = ++core.time_ns;
-	callpath_take(paths, &c, &frame);
+	callpath_take(paths, &c, &frame, processes_find(core.follow.processes, PID), 0);
 }
 
 static struct driver_callpath_stats ends(void)

@@ -20,6 +20,7 @@ static struct driver {
 	struct driver_callpath_stats stats;
 } driver;
 static struct callpaths *paths;
+static struct workloads *owners;
 
 /* ---- the driver ------------------------------------------------------------------------------ */
 
@@ -60,6 +61,7 @@ static void open_paths(size_t nr_timed)
 						.follow = &core.follow,
 						.nr_events = 2,
 						.nr_timed = nr_timed,
+						.workloads = owners,
 						.nr_nodes = NR_NODES };
 	struct base_err err = { 0 };
 
@@ -71,6 +73,7 @@ static int setup(void **state)
 {
 	(void)state;
 	trial_open(&core);
+	owners = NULL;
 	open_paths(0);
 	core.counts.callpaths = paths;
 	return 0;
@@ -149,6 +152,11 @@ static void append_path(struct base_buf *out, size_t node)
 
 	for (size_t at = node; at >= PROFDB_NR_CALLPATH_ENDS; at = n.parent) {
 		n = profdb_callpaths_node(put, at);
+		if (n.frame.image == PROFDB_CALLPATH_WORKLOAD) {
+			base_buf_printf(out, "%s ",
+					profdb_callpaths_workload(put, n.frame.off)->comm);
+			continue;
+		}
 		base_buf_printf(out, "%s+%llx ", profdb_callpaths_image(put, n.frame.image)->path,
 				(unsigned long long)n.frame.off);
 	}
@@ -201,6 +209,55 @@ static void two_images(void **state)
 	assert_flushed("/lib/b+5010 /bin/a+101f /bin/a+1fff end0 2 0\n");
 	assert_int_equal(stats().stored, 2);
 	assert_flushed("");
+}
+
+/* Equal processes share their paths, others do not; a thread of the kernel has its own. */
+static void of_whom(void **state)
+{
+	const uint64_t frame = EXACT(MAIN), kernel = 0xffff0010;
+	const struct driver_callpath thread = {
+		.pid = 5, .mode = DRIVER_KERNEL, .nr_kernel = 1, .nr = 1
+	};
+
+	(void)state;
+	callpath_close(paths);
+	owners = core.store.workloads;
+	open_paths(0);
+	core.counts.callpaths = paths;
+	for (int32_t pid = PID; pid < PID + 4; pid++) {
+		const struct driver_callpath c = { .pid = pid, .mode = DRIVER_USER, .nr = 1 };
+
+		trial_mmap(&core, pid, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+		process_set_comm(processes_find(core.follow.processes, pid),
+				 pid == PID ? "one" : "two");
+		take_of(&c, &frame);
+	}
+	take_of(&thread, &kernel);
+	assert_flushed("/bin/a+1000 one end0 1 0\n/bin/a+1000 two end0 3 0\n"
+		       "unknown kernel+0  end0 1 0\n");
+}
+
+/* Callers that were placed before are taken to be there until a mapping, or a flush, comes. */
+static void callers_again(void **state)
+{
+	const uint64_t frames[] = { EXACT(LIB + 0x10), MAIN + 0x20, MAIN + 0x30, MAIN + 0x40 };
+	const uint64_t other[] = { EXACT(LIB + 0x18), MAIN + 0x20, MAIN + 0x30, MAIN + 0x40 };
+	const uint64_t ended[] = { EXACT(LIB + 0x18), MAIN + 0x20, MAIN + 0x30, MAIN + 0x44 };
+
+	(void)state;
+	map_both();
+	take(frames, 4);
+	take(frames, 4);
+	take(other, 4);
+	take(ended, 4);
+	assert_flushed("/lib/b+5010 /bin/a+101f /bin/a+102f /bin/a+103f end0 2 0\n"
+		       "/lib/b+5018 /bin/a+101f /bin/a+102f /bin/a+103f end0 1 0\n"
+		       "/lib/b+5018 /bin/a+101f /bin/a+102f /bin/a+1043 end0 1 0\n");
+	take(frames, 4);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/c", 3);
+	take(frames, 4);
+	assert_flushed("/lib/b+5010 /bin/a+101f /bin/a+102f /bin/a+103f end0 1 0\n"
+		       "/lib/b+5010 /bin/c+101f /bin/c+102f /bin/c+103f end0 1 0\n");
 }
 
 static void ends(void **state)
@@ -632,6 +689,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(two_images),
 		TEST(functions_stand_among_the_frames),
+		TEST(of_whom),
+		TEST(callers_again),
 		TEST(ends),
 		TEST(kernel_then_process),
 		TEST(in_no_image),

@@ -180,6 +180,90 @@ static void test_merging_adds_all(void **state)
 	profdb_callpaths_free(b);
 }
 
+/* ---- whose they are -------------------------------------------------------------------------- */
+
+static uint32_t workload(struct profdb_callpaths *c, const char *comm)
+{
+	const struct profdb_workload k = { .comm = comm,
+					   .exe = "/bin/prog",
+					   .cgroup = "/",
+					   .label = "",
+					   .thread = "one",
+					   .uid = 7,
+					   .pid = 12,
+					   .processes = 3 };
+	int r = profdb_callpaths_workload_add(c, &k);
+
+	assert_true(r >= 0);
+	return (uint32_t)r;
+}
+
+static void add_of(struct profdb_callpaths *c, uint32_t whose, const struct profdb_frame *frames,
+		   size_t nr, uint64_t n)
+{
+	assert_int_equal(
+		profdb_callpaths_add_of(c, whose, 0, PROFDB_CALLPATH_COMPLETE, frames, nr, n), 0);
+}
+
+/* Two workloads, and paths of which it is not known. */
+static struct profdb_callpaths *owned(void)
+{
+	const struct profdb_frame f[] = { { 1, 2 }, { 0, 1 } };
+	struct profdb_callpaths *c = make();
+
+	add_of(c, workload(c, "a"), f, 2, 3);
+	add_of(c, workload(c, "b"), f, 2, 40);
+	add_of(c, workload(c, "b"), f + 1, 1, 500);
+	add(c, 0, PROFDB_CALLPATH_CUT, f, 2, 6000);
+	return c;
+}
+
+static void test_paths_of_workloads_stay_apart(void **state)
+{
+	const struct profdb_frame f = { 0, 1 };
+	struct profdb_callpaths *c = owned(), *d = profdb_callpaths_new();
+	const struct profdb_workload *k = profdb_callpaths_workload(c, 1);
+
+	(void)state;
+	assert_int_equal(profdb_callpaths_nr_workloads(c), 2);
+	assert_string_equal(k->comm, "b");
+	assert_string_equal(k->thread, "");
+	assert_true(k->uid == 7 && !k->pid && !k->processes);
+	assert_int_equal(count_of(c, "0;4294967295+0;0+1;1+2", 0), 3);
+	assert_int_equal(count_of(c, "0;4294967295+1;0+1;1+2", 0), 40);
+	assert_int_equal(count_of(c, "1;0+1;1+2", 0), 6000);
+	assert_int_equal(profdb_callpaths_add_of(c, 2, 0, PROFDB_CALLPATH_CUT, &f, 1, 1), -EINVAL);
+	workload(d, "b");
+	assert_int_equal(profdb_callpaths_merge(d, c), 0);
+	assert_int_equal(profdb_callpaths_merge(d, c), 0);
+	assert_int_equal(count_of(d, "0;4294967295+1;0+1;1+2", 0), 6);
+	assert_int_equal(count_of(d, "0;4294967295+0;0+1", 0), 1000);
+	profdb_callpaths_free(c);
+	profdb_callpaths_free(d);
+}
+
+static void test_paths_of_some_workloads(void **state)
+{
+	const bool wanted[] = { false, true };
+	struct profdb_callpaths *c = owned(), *all = profdb_callpaths_new();
+	struct profdb_callpaths *some = profdb_callpaths_new();
+
+	(void)state;
+	assert_int_equal(profdb_callpaths_select(all, c, NULL), 0);
+	assert_int_equal(count_of(all, "0;0+1;1+2", 0), 43);
+	assert_int_equal(count_of(all, "0;0+1", 0), 500);
+	assert_int_equal(count_of(all, "1;0+1;1+2", 0), 6000);
+	assert_int_equal(profdb_callpaths_event(all, 0)->sum, 6543);
+	assert_int_equal(profdb_callpaths_nr_workloads(all), 0);
+	assert_int_equal(profdb_callpaths_select(some, c, wanted), 0);
+	assert_int_equal(count_of(some, "0;0+1;1+2", 0), 40);
+	assert_int_equal(profdb_callpaths_nr_nodes(some), PROFDB_NR_CALLPATH_ENDS + 2);
+	assert_int_equal(profdb_callpaths_event(some, 0)->sum, 540);
+	profdb_callpaths_free(c);
+	profdb_callpaths_free(all);
+	profdb_callpaths_free(some);
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static void print(const struct profdb_callpaths *c, struct base_buf *out)
@@ -219,6 +303,8 @@ static struct profdb_callpaths *sample(void)
 		struct profdb_frame f[3] = { { i % 4, i * 77 % 64 }, { i % 3, i % 5 }, { 0, 7 } };
 
 		add(c, 0, (enum profdb_callpath_end)(i % 5), f, 1 + i % 3, 1 + i);
+		add_of(c, i % 3 ? workload(c, i % 2 ? "a" : "b") : PROFDB_CALLPATH_NOBODY, f,
+		       1 + i % 3, 1);
 	}
 	return c;
 }
@@ -423,6 +509,8 @@ int main(void)
 		cmocka_unit_test(test_images_are_equal_by_what_they_are),
 		cmocka_unit_test(test_what_is_refused_changes_nothing),
 		cmocka_unit_test(test_merging_adds_all),
+		cmocka_unit_test(test_paths_of_workloads_stay_apart),
+		cmocka_unit_test(test_paths_of_some_workloads),
 		cmocka_unit_test(test_what_is_written_is_read),
 		cmocka_unit_test(test_what_was_read_can_be_added_to),
 		cmocka_unit_test(test_damage_at_every_byte),
