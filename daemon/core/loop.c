@@ -463,10 +463,20 @@ static int drain_for_turn(struct daemon *d, struct base_err *err)
 	return daemon_drain_counts(d, err);
 }
 
+static void end_turn(struct daemon *d, uint64_t begin_ns)
+{
+	uint64_t ns = base_now_ns() - begin_ns;
+
+	driver_busy(d->driver, false);
+	d->longest_turn_ns = ns > d->longest_turn_ns ? ns : d->longest_turn_ns;
+}
+
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
+	uint64_t begin_ns = base_now_ns();
 	int r;
 
+	driver_busy(d->driver, true);
 	d->stepped = false;
 	daemon_keep_status(d, true);
 	budget_turn(d->budgets);
@@ -495,6 +505,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	profdb_lock_heartbeat(d->db);
 	service_alive(&d->service, d->epoch, d->store.account.stored);
 	database_look(d);
+	end_turn(d, begin_ns);
 	return 0;
 }
 

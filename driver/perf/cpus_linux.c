@@ -137,6 +137,7 @@ int perf_event_try(const struct perf_event_attr *attr, int32_t pid, int cpu)
 void perf_cpu_init(struct perf_cpu *c, unsigned int cpu, struct perf_event *events, size_t nr)
 {
 	*c = (struct perf_cpu){ .cpu = cpu, .track_fd = -1, .events = events };
+	pthread_mutex_init(&c->lock, NULL);
 	for (size_t i = 0; i < nr; i++)
 		events[i] = (struct perf_event){ .fd = -1 };
 }
@@ -148,9 +149,11 @@ static int ring_map(struct perf_cpu *c, size_t ring_len)
 
 	if (map == MAP_FAILED)
 		return -errno;
+	pthread_mutex_lock(&c->lock);
 	c->map = map;
 	c->map_len = page + ring_len;
 	c->ring = (struct perf_ring){ .data = (uint8_t *)map + page, .len = ring_len };
+	pthread_mutex_unlock(&c->lock);
 	return 0;
 }
 
@@ -207,12 +210,17 @@ void perf_cpu_close(struct perf_cpu *c, size_t nr_events)
 		e->fd = -1;
 		perf_count_close(&e->count);
 	}
+	pthread_mutex_lock(&c->lock);
 	if (c->map)
 		munmap(c->map, c->map_len);
 	if (c->track_fd >= 0)
 		close(c->track_fd);
 	c->map = NULL;
 	c->ring = (struct perf_ring){ 0 };
+	base_buf_release(&c->spilled);
+	base_buf_release(&c->unread);
+	c->unread_at = 0;
+	pthread_mutex_unlock(&c->lock);
 	c->track_fd = -1;
 	perf_count_close(&c->track);
 }
@@ -471,8 +479,7 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 /* Its samples have been read: its ring is empty and stays so. */
 static void close_gone(struct perf_sampler *s, struct perf_cpu *c)
 {
-	perf_cpu_look(c);
-	if (c->ring.head != c->ring.tail)
+	if (!perf_cpu_is_read(c))
 		return;
 	perf_cpu_close(c, s->d->nr_events);
 }
