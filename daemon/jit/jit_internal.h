@@ -607,6 +607,7 @@ struct dyn {
 	struct dyn_merge *merges;
 	struct dyn_task *tasks; /* files that are being written; or NULL */
 	int wake_fd;		/* an eventfd: one of these is done; or -1 */
+	uint64_t grace_until_ns;
 	bool hasty;		   /* dyn_set_hasty */
 	bool unread;		   /* some registries' users have had their turn */
 	bool unwritten;		   /* the same of images */
@@ -658,8 +659,8 @@ void dyn_files_release(struct dyn *d);
 /* ---- what takes long (task.c) ---------------------------------------------------------------- */
 
 /*
- * In haste a file that takes long is written in a thread, from a job that nothing changes any more:
- * one for each user at a time.
+ * In haste each file is written in a thread, from a job that nothing changes any more: a few at a
+ * time, and of them a few of one user. What has ended is taken by the next call that meets it.
  */
 struct dyn_task {
 	struct dyn_task *next;
@@ -667,16 +668,18 @@ struct dyn_task {
 	uint32_t uid;
 };
 
-/* The first call waits for an end so long, most take a tenth of that; and the next ones. */
-enum { DYN_GRACE_MS = 100, DYN_AGAIN_MS = 20 };
 /* False: there is no thread or no memory. */
 bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(void *arg),
 		    void *arg);
 /* Not in haste it is waited for. */
-bool dyn_task_is_done(const struct dyn *d, struct dyn_task *t, unsigned int wait_ms);
+bool dyn_task_is_done(const struct dyn *d, const struct dyn_task *t);
 int dyn_task_end(struct dyn *d, struct dyn_task *t);
-/* In haste: @uid has to wait for the end of one. */
+/* A call begins, in which the two below wait for 0.1 s in all. */
+void dyn_tasks_grace(struct dyn *d);
+/* @uid may begin none now. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
+/* Some were begun, and all have ended. */
+bool dyn_tasks_await(const struct dyn *d);
 
 /* ---- their images (write.c; images.h: any) -------------------------------------------- */
 

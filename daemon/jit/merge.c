@@ -547,23 +547,17 @@ static int merge_some(struct dyn *d, struct dyn_merge *g, struct dyn_facility **
 	return merge_batch(b, err);
 }
 
-/* The end of what runs, if it comes soon. -EAGAIN: it does not. */
-static int await(struct dyn *d, struct dyn_merge *g, unsigned int wait_ms, struct base_err *err)
-{
-	return dyn_task_is_done(d, &g->running->task, wait_ms) ? end_batch(g, err) : -EAGAIN;
-}
-
 static int merge_group(struct dyn *d, struct dyn_merge *g, struct base_err *err)
 {
 	struct dyn_facility *f = g->first;
-	int r = g->running ? await(d, g, DYN_AGAIN_MS, err) : 0;
+	int r = 0;
 
+	if (g->running)
+		r = dyn_task_is_done(d, &g->running->task) ? end_batch(g, err) : -EAGAIN;
 	while (r == 0 && f && !must_wait(d, g)) {
 		uint64_t since_ns = budget_begin(d->config.budgets);
 
 		r = merge_some(d, g, &f, err);
-		if (r == -EAGAIN)
-			r = await(d, g, DYN_GRACE_MS, err);
 		budget_end(d->config.budgets, g->uid, since_ns);
 	}
 	g->first = NULL;
@@ -608,7 +602,11 @@ int dyn_merge(struct dyn *d, struct base_err *err)
 	lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
 	if (lock < 0)
 		return lock;
+	dyn_tasks_grace(d);
 	first = merge_groups(d, err);
+	/* What was begun has ended soon, most often: the rest, and what waits for these. */
+	if (first == 0 && dyn_tasks_await(d))
+		first = merge_groups(d, err);
 	close(lock);
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		next = reg->next;

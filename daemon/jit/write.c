@@ -14,6 +14,8 @@
 
 /* A larger job is a file. */
 #define JOB_IN_MEMORY (16ull << 20)
+/* A smaller one is written before a thread would be there. */
+#define JOB_SMALL (256ull << 10)
 
 /* ---- one image ----------------------------------------------------------------------------- */
 
@@ -52,8 +54,10 @@ static int write_job(void *arg)
 
 static int make_job(const struct dyn_facility *f, bool full, struct base_err *err)
 {
+	const struct dyn_registry *reg = f->registry;
+	bool small = reg->store.used + reg->bytes <= JOB_SMALL;
 	struct job j = { f, full, -1 };
-	int r = image_file_wait(&f->registry->dyn->helper, write_job, &j), fd = j.fd;
+	int r = image_file_wait(small ? NULL : &reg->dyn->helper, write_job, &j), fd = j.fd;
 
 	if (r == 0)
 		return fd;
@@ -205,12 +209,12 @@ static void set_behind(struct dyn_facility *f, const struct dyn_writing *w)
 }
 
 /* The end of what was begun, as dyn_image_write. */
-static int end_writing(struct dyn_facility *f, unsigned int wait_ms, struct base_err *err)
+static int end_writing(struct dyn_facility *f, struct base_err *err)
 {
 	struct dyn_writing *w;
 	int r;
 
-	if (!dyn_task_is_done(f->registry->dyn, &f->writing->task, wait_ms))
+	if (!dyn_task_is_done(f->registry->dyn, &f->writing->task))
 		return -EAGAIN;
 	w = stop_writing(f, &r);
 	if (r < 0)
@@ -265,7 +269,7 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 {
 	const struct dyn *d = f->registry->dyn;
 	bool part, was = f->writing; /* part: of what the client asked for */
-	int r = was ? end_writing(f, DYN_AGAIN_MS, err) : 0, job;
+	int r = was ? end_writing(f, err) : 0, job;
 
 	if (r < 0 || (was && !is_due_again(f, full)))
 		return r;
@@ -288,7 +292,7 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	if (d->config.reader)
 		reader_trim(d->config.reader);
 	if (d->hasty && begin_writing(f, full, part, job))
-		return end_writing(f, DYN_GRACE_MS, err);
+		return -EAGAIN;
 	r = write_now(f, full, job, err);
 	return r < 0 ? r : tell_part(f, part, err);
 }
@@ -351,6 +355,7 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 {
 	bool full = dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
 	int first = 0, refused = 0;
+	bool waits = false;
 
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		struct dyn_facility *f = reg->facilities[i];
@@ -366,8 +371,8 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 		if (r == 0)
 			continue;
 		if (r == -EAGAIN) {
-			*answer = r;
-			return first;
+			waits = true;
+			continue;
 		}
 		if (!f->image->refused && image_file_refusal(r))
 			base_log(BASE_LOG_WARN, "%s", why.text);
@@ -380,7 +385,7 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 			base_fail(err, r, "%s", why.text);
 		first = first ? first : r;
 	}
-	*answer = first ? first : refused;
+	*answer = waits ? -EAGAIN : first ? first : refused;
 	return first;
 }
 
@@ -422,25 +427,14 @@ static bool is_among(const struct dyn_registry *reg, enum which which)
 	return which == ALL || has_ended(reg);
 }
 
-/* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
- * next time from then on. */
-static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
+static int write_all(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
 {
 	struct dyn_registry *next, *waits = NULL;
-	int first = 0, lock = -1;
+	int first = 0;
 
 	/* Images for viewers tell nothing of those that clients wait for. */
 	if (which != WATCHED)
 		d->unwritten = false;
-	/* The lock keeps images from being removed between our look and the profile that refers to
-	 * them. */
-	if (d->config.db && d->registries)
-		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
-	if (lock < 0 && d->config.db && d->registries) {
-		if (lock != -DCPI_EBUSY)
-			refuse_all(d, lock);
-		return lock;
-	}
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		int r, answer;
 
@@ -467,10 +461,34 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 		first = first ? first : r;
 	}
 	dyn_begin_with(d, waits);
+	return first;
+}
+
+/* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
+ * next time from then on. */
+static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
+{
+	int first, lock = -1;
+
+	/* The lock keeps images from being removed between our look and the profile that refers to
+	 * them. */
+	if (d->config.db && d->registries)
+		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
+	if (lock < 0 && d->config.db && d->registries) {
+		if (lock != -DCPI_EBUSY)
+			refuse_all(d, lock);
+		return lock;
+	}
+	dyn_tasks_grace(d);
+	first = write_all(d, which, deadline_ns, err);
+	/* What was begun has ended soon, most often. */
+	if (first == 0 && dyn_tasks_await(d))
+		first = write_all(d, which, deadline_ns, err);
 	if (lock >= 0)
 		close(lock);
 	return first;
 }
+
 
 int dyn_write_images(struct dyn *d, struct base_err *err)
 {

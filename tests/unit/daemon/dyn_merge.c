@@ -921,6 +921,14 @@ static void hold_helper(struct trial *t, const char *what)
 	t->d.dyn->helper.program = t->d.dyn->program;
 }
 
+static const char *real_helper(void)
+{
+	static char what[4200];
+
+	snprintf(what, sizeof(what), "exec '%s/dcpid-pseudoimg' \"$@\"", fake_helper_dir());
+	return what;
+}
+
 static void let_go(const struct trial *t)
 {
 	char path[96];
@@ -963,17 +971,14 @@ static void flush_slowly(struct trial *t)
 /* The daemon does other things meanwhile, also for that user; profiles wait for their images. */
 static void test_slow_helper(void **state)
 {
-	char what[4200];
 	struct process p;
 	struct sums s;
 	TRIAL(state);
 
-	snprintf(what, sizeof(what), "exec '%s/dcpid-pseudoimg' \"$@\"", fake_helper_dir());
-	begin_slowly(t, &p, what);
+	begin_slowly(t, &p, real_helper());
 	assert_true(dyn_is_behind(t->d.dyn));
 	assert_int_equal(look(t, t->epoch).profiles, 0);
-	assert_true(dyn_task_must_wait(t->d.dyn, p.uid));
-	assert_false(dyn_task_must_wait(t->d.dyn, p.uid + 1));
+	assert_non_null(t->d.dyn->tasks);
 	/* Of what waits, and is being written, nothing is lost. */
 	sample(t, &p, 1, 1);
 	flush(t);
@@ -991,7 +996,7 @@ static void test_slow_helper(void **state)
 	dyn_set_hasty(t->d.dyn, true);
 	dyn_begin_flush(t->d.dyn);
 	flush(t);
-	assert_true(dyn_task_must_wait(t->d.dyn, p.uid));
+	assert_non_null(t->d.dyn->tasks);
 	sample(t, &p, 3, 1);
 	let_go(t);
 	flush_slowly(t);
@@ -1012,17 +1017,49 @@ static void test_slow_failure(void **state)
 	begin_slowly(t, &p, "exit 1");
 	let_go(t);
 	assert_true(asprintf(&path, "%s/dcpid-pseudoimg", fake_helper_dir()) > 0);
-	while (t->d.dyn->tasks && dyn_task_must_wait(t->d.dyn, p.uid))
-		usleep(1000);
+	dyn_tasks_grace(t->d.dyn);
+	while (!dyn_tasks_await(t->d.dyn))
+		dyn_tasks_grace(t->d.dyn);
 	free(t->d.dyn->program);
 	t->d.dyn->program = path;
 	t->d.dyn->helper.program = path;
 	flush_slowly(t);
+	flush(t);
 	s = look(t, t->epoch);
 	assert_int_equal(s.of[0], 4);
 	/* They were not merged. */
 	assert_int_equal(files(t), 4);
 	dyn_end(t->d.dyn, &p);
+}
+
+/* A user has four at a time, and waits for their ends. */
+static void test_slow_crowd(void **state)
+{
+	const struct dyn_task *of_user;
+	struct process p[6];
+	unsigned int nr = 0;
+	struct sums s;
+	TRIAL(state);
+
+	for (int32_t i = 0; i < 6; i++) {
+		begin(t, &p[i], i + 1);
+		sample(t, &p[i], 0, 1);
+	}
+	hold_helper(t, real_helper());
+	dyn_set_hasty(t->d.dyn, true);
+	dyn_begin_flush(t->d.dyn);
+	flush(t);
+	for (of_user = t->d.dyn->tasks; of_user; of_user = of_user->next)
+		nr++;
+	assert_int_equal(nr, 4);
+	assert_true(dyn_task_must_wait(t->d.dyn, p->uid));
+	assert_false(dyn_task_must_wait(t->d.dyn, p->uid + 1));
+	let_go(t);
+	flush_slowly(t);
+	s = look(t, t->epoch);
+	assert_int_equal(s.of[0], 6);
+	for (int i = 0; i < 6; i++)
+		dyn_end(t->d.dyn, &p[i]);
 }
 
 /* What is under way is waited for at the end, and when an epoch begins. */
@@ -1034,7 +1071,7 @@ static void test_slow_end(void **state)
 	begin_slowly(t, &p, "exec false");
 	let_go(t);
 	dyn_merge_forget(t->d.dyn);
-	assert_null(t->d.dyn->tasks);
+	assert_null(t->d.dyn->merges);
 	dyn_set_hasty(t->d.dyn, true);
 	sample(t, &p, 1, 1);
 	assert_int_equal(unlinkat(profdb_dyn_fd(t->d.db), "../.go", 0), 0);
@@ -1064,6 +1101,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_crowd, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_end, setup, teardown),
 	};
 
