@@ -9,8 +9,8 @@
  * the time. So everybody else is answered within half a second, and the kernel's rings, which are
  * read meanwhile, hold that long.
  */
-#define BURST_NS 250000000
-enum { PART = 20, LEAST_MS = 50 };
+#define BURST_NS 200000000
+enum { PART = 20, LEAST_MS = 80 };
 /*
  * The price of an answer, which costs nothing: many times what it takes on a quiet machine. Where
  * this process is woken late, waiting is not measured more finely (base_wait_readable).

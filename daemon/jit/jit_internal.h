@@ -674,8 +674,6 @@ bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(v
 /* Not in haste it is waited for. */
 bool dyn_task_is_done(const struct dyn *d, const struct dyn_task *t);
 int dyn_task_end(struct dyn *d, struct dyn_task *t);
-/* A call begins, in which the two below wait for 0.1 s in all. */
-void dyn_tasks_grace(struct dyn *d);
 /* @uid may begin none now. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
 /* Some were begun, and all have ended. */

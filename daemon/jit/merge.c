@@ -366,10 +366,9 @@ static void check_bounds(struct batch *b)
 static int call_helper(void *arg)
 {
 	struct batch *b = arg;
-	const struct pseudoimg_merge fds = { .base_fd = b->base,
-					     .job_fd = b->job,
-					     .scratch_fd = b->scratch,
-					     .out_fd = b->file.fd };
+	const struct pseudoimg_merge fds = {
+		.base_fd = b->base, .job_fd = b->job, .scratch_fd = b->scratch, .out_fd = b->file.fd
+	};
 
 	return pseudoimg_run_merge(&b->helper, &fds, image_file_timeout_ms(b->len), &b->result,
 				   &b->maps, &b->err);
@@ -523,8 +522,8 @@ static uint64_t jobs_max(const struct dyn *d)
 /* Its user has had its turn: what is left has its own images, or waits for them. */
 static bool must_wait(const struct dyn *d, const struct dyn_merge *g)
 {
-	return d->hasty && (!budget_has_turn(d->config.budgets, g->uid) ||
-			    dyn_task_must_wait(d, g->uid));
+	return d->hasty &&
+	       (!budget_has_turn(d->config.budgets, g->uid) || dyn_task_must_wait(d, g->uid));
 }
 
 /* The next ones of the group, from *@at on, which becomes the first one behind them. */
@@ -602,7 +601,6 @@ int dyn_merge(struct dyn *d, struct base_err *err)
 	lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
 	if (lock < 0)
 		return lock;
-	dyn_tasks_grace(d);
 	first = merge_groups(d, err);
 	/* What was begun has ended soon, most often: the rest, and what waits for these. */
 	if (first == 0 && dyn_tasks_await(d))

@@ -479,7 +479,6 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 			refuse_all(d, lock);
 		return lock;
 	}
-	dyn_tasks_grace(d);
 	first = write_all(d, which, deadline_ns, err);
 	/* What was begun has ended soon, most often. */
 	if (first == 0 && dyn_tasks_await(d))
@@ -488,7 +487,6 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 		close(lock);
 	return first;
 }
-
 
 int dyn_write_images(struct dyn *d, struct base_err *err)
 {
@@ -552,6 +550,7 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 void dyn_set_hasty(struct dyn *d, bool hasty)
 {
 	d->hasty = hasty;
+	dyn_tasks_grace(d);
 }
 
 void dyn_set_full(struct dyn *d, bool full)

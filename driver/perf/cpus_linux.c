@@ -255,20 +255,6 @@ static void perf_cpu_read(struct perf_cpu *c, size_t nr_events, bool with_lost)
 	read_event(c->track_fd, &c->track, with_lost);
 }
 
-void perf_cpu_look(struct perf_cpu *c)
-{
-	const struct perf_event_mmap_page *page = c->map;
-
-	c->ring.head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-}
-
-void perf_cpu_release(struct perf_cpu *c)
-{
-	struct perf_event_mmap_page *page = c->map;
-
-	__atomic_store_n(&page->data_tail, c->ring.tail, __ATOMIC_RELEASE);
-}
-
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 enum { PERF_CPUS_MAX = 8192 };
@@ -456,8 +442,9 @@ int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
 
 /*
  * Events of a CPU that went offline stay dead when it comes back, and nothing tells: on some
- * kernels they hang up, on others only the time for which they were enabled stands still. A
- * process's events sleep with it, and those that we stopped stand still.
+ * kernels they hang up, on others only the time for which they were enabled stands still. (That
+ * the time of one that lives lags behind the clock is no such thing: an idle CPU's may, by 0.1 s.)
+ * A process's events sleep with it, and those that we stopped stand still.
  */
 void perf_sampler_read_counters(struct perf_sampler *s)
 {
@@ -469,8 +456,8 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 		if (c->track_fd < 0)
 			continue;
 		perf_cpu_read(c, s->d->nr_events, s->features & PERF_USE_LOST);
-		if (s->running && s->pid < 0 &&
-		    c->track.now.enabled_ns - had_ns + STILL_NS < before_ns - c->alive_ns)
+		if (s->running && s->pid < 0 && c->track.now.enabled_ns == had_ns &&
+		    before_ns - c->alive_ns > STILL_NS)
 			c->gone = true;
 		c->alive_ns = base_now_ns();
 	}

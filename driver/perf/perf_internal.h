@@ -139,8 +139,6 @@ int perf_event_enable(int fd, bool on);
 /* 0 or -errno. */
 int perf_event_period(struct perf_event *e, uint64_t period);
 /* See what the kernel has written; tell it what was read. */
-void perf_cpu_look(struct perf_cpu *c);
-void perf_cpu_release(struct perf_cpu *c);
 
 /* ---- turns (sampler_linux.c)
  * -------------------------------------------------------------------------- */

@@ -21,6 +21,20 @@
 
 /* ---- under the CPU's lock -------------------------------------------------------------------- */
 
+static void look(struct perf_cpu *c)
+{
+	const struct perf_event_mmap_page *page = c->map;
+
+	c->ring.head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+}
+
+static void release(const struct perf_cpu *c)
+{
+	struct perf_event_mmap_page *page = c->map;
+
+	__atomic_store_n(&page->data_tail, c->ring.tail, __ATOMIC_RELEASE);
+}
+
 /* Whole records, for the kernel writes no others. */
 static int spill(struct perf_cpu *c)
 {
@@ -54,10 +68,10 @@ static int empty(struct perf_cpu *c, size_t least)
 
 	if (!c->map)
 		return 0;
-	perf_cpu_look(c);
+	look(c);
 	if (c->ring.head - c->ring.tail >= least)
 		r = spill(c);
-	perf_cpu_release(c);
+	release(c);
 	return r;
 }
 
@@ -112,7 +126,7 @@ bool perf_cpu_is_read(struct perf_cpu *c)
 	bool is;
 
 	pthread_mutex_lock(&c->lock);
-	perf_cpu_look(c);
+	look(c);
 	is = c->ring.head == c->ring.tail && !c->spilled.len && c->unread_at == c->unread.len;
 	pthread_mutex_unlock(&c->lock);
 	return is;

@@ -868,8 +868,8 @@ static void kill_all(double end)
 	}
 }
 
-/* Take what they print, until they have ended, or it is time: @end, or @most where none has said that
- * they are all there. */
+/* Take what they print, until they have ended, or it is time: @end, or @most where none has said
+ * that they are all there. */
 static bool watch(int from, pid_t first, double end, double most, bool *said)
 {
 	struct pollfd p = { from, POLLIN, 0 };

@@ -278,6 +278,11 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 	return 0;
 }
 
+void dyn_tasks_grace(struct dyn *d)
+{
+	(void)d;
+}
+
 void dyn_set_hasty(struct dyn *d, bool hasty)
 {
 	(void)d;
