@@ -10,7 +10,7 @@
  * read meanwhile, hold that long.
  */
 #define BURST_NS 200000000
-enum { PART = 20, LEAST_MS = 80 };
+enum { PART = 20, LEAST_MS = 100 };
 /*
  * The price of an answer, which costs nothing: many times what it takes on a quiet machine. Where
  * this process is woken late, waiting is not measured more finely (base_wait_readable).

@@ -86,7 +86,7 @@ struct dyn_facility {
 	bool merged;	 /* its image is part of another, or what others are folded onto */
 	bool joining;	 /* it is being made part of another, or of the image that others join */
 	struct dyn_facility *next_ended; /* the list of dyn_merge, or of those that join */
-	struct dyn_writing *writing;	 /* the file is being written (write.c); or NULL */
+	struct dyn_task *writing;	 /* the file is being written (write.c); or NULL */
 	uint32_t flush_written; /* its registry's flush_ready that all of it was written for */
 	struct base_id *replaced;
 	size_t nr_replaced, cap_replaced;
@@ -666,6 +666,7 @@ struct dyn_task {
 	struct dyn_task *next;
 	struct image_task *task;
 	uint32_t uid;
+	void (*release)(struct dyn_task *t); /* for dyn_task_drop */
 };
 
 /* False: there is no thread or no memory. */
@@ -674,6 +675,8 @@ bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(v
 /* Not in haste it is waited for. */
 bool dyn_task_is_done(const struct dyn *d, const struct dyn_task *t);
 int dyn_task_end(struct dyn *d, struct dyn_task *t);
+/* Wait for its end, whose result nobody wants; @t (may be NULL) is released. */
+void dyn_task_drop(struct dyn *d, struct dyn_task *t);
 /* @uid may begin none now. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
 /* Some were begun, and all have ended. */
@@ -686,8 +689,6 @@ bool dyn_tasks_await(const struct dyn *d);
  * haste: it is being written, and will be durable when a later call returns 0.
  */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
-/* What is being written of it is waited for, and forgotten. */
-void dyn_image_forget(struct dyn_facility *f);
 /*
  * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
  * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.

@@ -159,6 +159,15 @@ static void writing_free(struct dyn_writing *w)
 	free(w);
 }
 
+/* The task is its first member. */
+static void writing_release(struct dyn_task *t)
+{
+	struct dyn_writing *w = (void *)t;
+
+	close(w->job);
+	writing_free(w);
+}
+
 /* False: that cannot be; @job stays the caller's. */
 static bool begin_writing(struct dyn_facility *f, bool full, bool part, int job)
 {
@@ -182,7 +191,8 @@ static bool begin_writing(struct dyn_facility *f, bool full, bool part, int job)
 		writing_free(w);
 		return false;
 	}
-	f->writing = w;
+	w->task.release = writing_release;
+	f->writing = &w->task;
 	f->image->writing = true;
 	dyn_facility_written(f, full);
 	return true;
@@ -191,7 +201,7 @@ static bool begin_writing(struct dyn_facility *f, bool full, bool part, int job)
 /* Whether it failed or not. The caller's to free. */
 static struct dyn_writing *stop_writing(struct dyn_facility *f, int *r)
 {
-	struct dyn_writing *w = f->writing;
+	struct dyn_writing *w = (void *)f->writing;
 
 	*r = dyn_task_end(f->registry->dyn, &w->task);
 	close(w->job);
@@ -214,7 +224,7 @@ static int end_writing(struct dyn_facility *f, struct base_err *err)
 	struct dyn_writing *w;
 	int r;
 
-	if (!dyn_task_is_done(f->registry->dyn, &f->writing->task))
+	if (!dyn_task_is_done(f->registry->dyn, f->writing))
 		return -EAGAIN;
 	w = stop_writing(f, &r);
 	if (r < 0)
@@ -230,7 +240,8 @@ static int end_writing(struct dyn_facility *f, struct base_err *err)
 	return r;
 }
 
-void dyn_image_forget(struct dyn_facility *f)
+/* Wherever it was written to, it is not there any more. */
+static void forget_writing(struct dyn_facility *f)
 {
 	struct dyn_writing *w;
 	int r;
@@ -576,7 +587,7 @@ void dyn_images_lost(struct dyn *d)
 			struct dyn_facility *f = reg->facilities[i];
 
 			if (f)
-				dyn_image_forget(f);
+				forget_writing(f);
 			if (f && !f->merged && f->image->id.len)
 				f->image->behind = true;
 		}
