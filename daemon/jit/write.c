@@ -358,7 +358,7 @@ static bool must_wait_to_write(const struct dyn_facility *f)
 {
 	struct dyn_registry *reg = f->registry;
 
-	return must_wait(reg) || (!f->writing && dyn_task_must_wait(reg->dyn, reg->uid));
+	return !f->writing && (must_wait(reg) || dyn_task_must_wait(reg->dyn, reg->uid));
 }
 
 /* *@answer: what the client is told; -EAGAIN: nothing yet, some of its images wait. */
