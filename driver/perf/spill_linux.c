@@ -12,7 +12,7 @@
 #include "perf_internal.h"
 
 /* The thread looks after the reader has been busy for so long, and again and again. */
-#define FIRST_NS 4000000
+#define FIRST_NS 2000000
 #define AGAIN_NS 2000000
 /* So much of one CPU's waits in memory; the rest stays in the ring. */
 #define SPILLED_MAX (64u << 20)
