@@ -666,6 +666,7 @@ struct dyn_task {
 	struct dyn_task *next;
 	struct image_task *task;
 	uint32_t uid;
+	uint64_t begun_ns;
 	void (*release)(struct dyn_task *t); /* for dyn_task_drop */
 };
 
@@ -679,7 +680,7 @@ int dyn_task_end(struct dyn *d, struct dyn_task *t);
 void dyn_task_drop(struct dyn *d, struct dyn_task *t);
 /* @uid may begin none now. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
-/* Some were begun, and all have ended. */
+/* Some have ended. */
 bool dyn_tasks_await(const struct dyn *d);
 
 /* ---- their images (write.c; images.h: any) -------------------------------------------- */

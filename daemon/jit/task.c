@@ -2,15 +2,15 @@
 /* Files that take long to write are written in threads, while the loop does other things. */
 #include "jit_internal.h"
 
-/* So many at a time, and of one user: the disk makes each wait. */
+/* So many at a time; of them a user may have half of what the others leave, but a few at most. */
 enum { TASKS_MAX = 12, TASKS_OF_USER = 4 };
-/* Calls in haste wait for ends for so long: one takes a tenth of that. */
+/* Calls in haste wait for ends for so long: most take a tenth of that; and for none longer. */
 #define GRACE_NS 100000000u
 
 bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(void *arg),
 		    void *arg)
 {
-	*t = (struct dyn_task){ .next = d->tasks, .uid = uid };
+	*t = (struct dyn_task){ .next = d->tasks, .uid = uid, .begun_ns = base_now_ns() };
 	t->task = image_task_begin(&d->helper, d->wake_fd, fn, arg);
 	if (!t->task)
 		return false;
@@ -46,47 +46,50 @@ void dyn_tasks_grace(struct dyn *d)
 	d->grace_until_ns = base_now_ns() + GRACE_NS;
 }
 
-static unsigned int grace_ms(const struct dyn *d)
+static unsigned int grace_ms(const struct dyn *d, const struct dyn_task *t)
 {
-	uint64_t now = base_now_ns();
+	uint64_t now = base_now_ns(), until = t->begun_ns + GRACE_NS;
 
-	return now < d->grace_until_ns ? (unsigned int)((d->grace_until_ns - now) / 1000000) : 0;
+	until = until < d->grace_until_ns ? until : d->grace_until_ns;
+	return now < until ? (unsigned int)((until - now) / 1000000) : 0;
 }
 
-static size_t nr_running(const struct dyn *d, bool all, uint32_t uid, struct dyn_task **last)
+/* Those that run, of @uid and of others; *@first: of @uid the one that began first. */
+static void count(const struct dyn *d, uint32_t uid, size_t nr[2], const struct dyn_task **first)
 {
-	size_t nr = 0;
+	nr[0] = nr[1] = 0;
+	for (const struct dyn_task *t = d->tasks; t; t = t->next) {
+		bool own = t->uid == uid;
 
-	for (struct dyn_task *t = d->tasks; t; t = t->next)
-		if ((all || t->uid == uid) && !image_task_is_done(t->task, 0)) {
-			*last = t;
-			nr++;
-		}
-	return nr;
+		if (image_task_is_done(t->task, 0))
+			continue;
+		nr[own]++;
+		*first = own ? t : *first;
+	}
 }
 
-/* The one that began first ends first, most often. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid)
 {
-	struct dyn_task *of_user = NULL, *of_all = NULL;
+	const struct dyn_task *first = NULL;
+	size_t nr[2], most;
 
-	if (!d->hasty)
-		return false;
-	while (nr_running(d, false, uid, &of_user) >= TASKS_OF_USER)
-		if (!image_task_is_done(of_user->task, grace_ms(d)))
+	while (d->hasty) {
+		count(d, uid, nr, &first);
+		most = (TASKS_MAX + 1 - nr[0]) / 2;
+		most = most < TASKS_OF_USER ? most : TASKS_OF_USER;
+		if (nr[1] < most)
+			return false;
+		if (!nr[1] || !image_task_is_done(first->task, grace_ms(d, first)))
 			return true;
-	while (nr_running(d, true, 0, &of_all) >= TASKS_MAX)
-		if (!image_task_is_done(of_all->task, grace_ms(d)))
-			return true;
+	}
 	return false;
 }
 
 bool dyn_tasks_await(const struct dyn *d)
 {
-	struct dyn_task *t;
+	bool some = false;
 
-	while (d->hasty && nr_running(d, true, 0, &t))
-		if (!image_task_is_done(t->task, grace_ms(d)))
-			return false;
-	return d->hasty && d->tasks;
+	for (const struct dyn_task *t = d->hasty ? d->tasks : NULL; t; t = t->next)
+		some |= image_task_is_done(t->task, grace_ms(d, t));
+	return some;
 }
