@@ -22,6 +22,12 @@ int driver_look(struct driver *d)
 	return d->ops->look ? d->ops->look(d) : -DCPI_EUNSUPPORTED;
 }
 
+void driver_busy(struct driver *d, bool busy)
+{
+	if (d->ops->busy)
+		d->ops->busy(d, busy);
+}
+
 int driver_wake_at_exec(struct driver *d)
 {
 	return d->ops->wake_at_exec ? d->ops->wake_at_exec(d) : -DCPI_EUNSUPPORTED;

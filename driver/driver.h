@@ -314,6 +314,9 @@ int driver_poll_fd(const struct driver *d);
  */
 enum driver_look { DRIVER_QUIET = 0, DRIVER_NEWS, DRIVER_URGENT };
 int driver_look(struct driver *d);
+/* The caller begins what may take long, or has done it: load events that come meanwhile do not
+ * depend on its looks. */
+void driver_busy(struct driver *d, bool busy);
 /*
  * For who looks no more: the next program that begins, on whatever CPU, makes the descriptor of
  * driver_poll_fd readable; once. 0 or negative: nobody will be told.

@@ -44,6 +44,7 @@ struct driver_ops {
 	/* Both NULL: it cannot tell */
 	int (*look)(struct driver *d);
 	int (*wake_at_exec)(struct driver *d);
+	void (*busy)(struct driver *d, bool busy); /* NULL: nothing is lost meanwhile */
 	/* NULL: every sample is handed on by itself */
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	/* Both NULL: it tells no names. */

@@ -41,7 +41,8 @@ static int channel_open(struct channel *c, const struct pseudoimg_merge *fds)
 	int ends[2], r = 0;
 
 	*c = (struct channel){ { -1, -1, -1, -1, -1 }, -1 };
-	if (pipe(ends) < 0)
+	/* Another thread may start a program. */
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	c->from = fcntl(ends[0], F_DUPFD_CLOEXEC, NR_FDS);
 	if (c->from < 0)

@@ -509,12 +509,14 @@ static int ask(const char *name, struct json_object *request, int file, struct b
 	return control_ask(opt.run_dir, &wait, request, text, answer, err);
 }
 
-/* A flush leaves what takes the daemon long for the next one: ask again while each leaves less. */
+/* A flush leaves what takes the daemon long for the next one: ask again while each leaves less, but
+ * no longer than one user's code may hold up another user. */
 static int ask_until_done(const char *name, struct json_object *request, int file,
 			  struct base_buf *text, struct json_object **answer, struct base_err *err)
 {
+	enum { TIMES_MAX = 3 };
 	unsigned long long left = ULLONG_MAX, before;
-	int r;
+	int r, times = 0;
 
 	do {
 		json_object_put(*answer);
@@ -523,7 +525,7 @@ static int ask_until_done(const char *name, struct json_object *request, int fil
 		before = left;
 		r = ask(name, request, file, text, answer, err);
 		left = r < 0 ? 0 : number_of(*answer, "left");
-	} while (left && left < before);
+	} while (left && left < before && ++times < TIMES_MAX);
 	return r;
 }
 

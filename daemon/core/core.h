@@ -117,9 +117,10 @@ struct daemon {
 	uint64_t watched_ns, watched_anew_ns; /* the last drain for a viewer, and for a new one */
 	uint64_t next_watched_ns;	      /* images are not written for viewers before */
 	uint64_t next_flush_ns;
-	uint64_t next_turn_ns;	      /* no epoch is begun by itself before */
-	bool status_kept;	      /* for those who ask while a turn takes long */
-	uint64_t meanwhile_ns;	      /* the last time that was looked up */
+	uint64_t next_turn_ns; /* no epoch is begun by itself before */
+	bool status_kept;      /* for those who ask while a turn takes long */
+	uint64_t meanwhile_ns; /* the last time that was looked up */
+	uint64_t longest_turn_ns;
 	bool stepped;		      /* a flush that is asked for had its part of this turn */
 	bool in_turns;		      /* a flush leaves for the next turn what takes long */
 	uint64_t unfinished_until_ns; /* so long; 0: nothing was left */

@@ -448,8 +448,10 @@ static int write_dynamic(struct daemon *d, struct base_err *err)
 	int r, s;
 
 	budget_turn(d->budgets);
+	dyn_tasks_grace(d->dyn);
 	r = dyn_merge(d->dyn, err);
 	budget_turn(d->budgets);
+	dyn_tasks_grace(d->dyn);
 	s = dyn_write_images(d->dyn, err);
 	return r < 0 ? r : s;
 }

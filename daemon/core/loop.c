@@ -463,8 +463,16 @@ static int drain_for_turn(struct daemon *d, struct base_err *err)
 	return daemon_drain_counts(d, err);
 }
 
+static void keep_longest(struct daemon *d, uint64_t begin_ns)
+{
+	uint64_t ns = base_now_ns() - begin_ns;
+
+	d->longest_turn_ns = ns > d->longest_turn_ns ? ns : d->longest_turn_ns;
+}
+
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
+	uint64_t begin_ns = base_now_ns();
 	int r;
 
 	d->stepped = false;
@@ -495,6 +503,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	profdb_lock_heartbeat(d->db);
 	service_alive(&d->service, d->epoch, d->store.account.stored);
 	database_look(d);
+	keep_longest(d, begin_ns);
 	return 0;
 }
 
@@ -594,11 +603,14 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 {
 	struct epoll_event events[DYN_FDS + 8];
 	int timeout_ms = dyn_is_catching_up(d->dyn) ? 0 : -1, r;
-	int nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, timeout_ms);
 	bool wants;
+	int nr;
 
+	driver_busy(d->driver, false);
+	nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, timeout_ms);
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
+	driver_busy(d->driver, true);
 	r = empty_timer(l->look_fd, err);
 	wants = serve_missing(d, l);
 	watch_values(d, l);

@@ -427,6 +427,7 @@ static struct json_object *build(struct daemon *d)
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_u64(o, "clock_sets", d->clock_sets.nr);
+	add_u64(o, "longest_turn_ms", d->longest_turn_ns / 1000000);
 	add_flush(o, d);
 	add_cost(o);
 	return o;

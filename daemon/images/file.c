@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 /* Deadline of a helper, and of each megabyte of its job: several times the need on a quiet host. */
 enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 400, REFUSALS = 3 };
 enum { MEANWHILE_NS = 40000000 };
+
 /* ---- who may read it ------------------------------------------------------------------------- */
 
 /* The uid whose code it holds may read it. File systems without such lists do without. */
@@ -24,18 +27,21 @@ static void allow_reader(int fd, uint32_t uid)
 		(void)base_reader_set(fd, uid, true);
 }
 
+static gid_t group = (gid_t)-1;
+
+static void find_group(void)
+{
+	const struct group *g = getgrnam("dcpi");
+
+	group = g ? g->gr_gid : group;
+}
+
 /* The group is looked up once, as that may ask other programs. */
 static void give_to_group(int fd)
 {
-	static bool known;
-	static gid_t group = (gid_t)-1;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!known) {
-		const struct group *g = getgrnam("dcpi");
-
-		known = true;
-		group = g ? g->gr_gid : group;
-	}
+	pthread_once(&once, find_group);
 	if (group != (gid_t)-1)
 		(void)!fchown(fd, (uid_t)-1, group);
 }
@@ -47,65 +53,104 @@ unsigned int image_file_timeout_ms(uint64_t len)
 	return HELPER_TIMEOUT_MS + (unsigned int)(len >> 20) * HELPER_MB_MS;
 }
 
-/* A call that may wait for the disk runs in a thread of its own. */
-struct task {
+/* A call that may take long, in a thread of its own. */
+struct image_task {
 	int (*fn)(void *arg);
 	void *arg;
+	const struct pseudoimg_helper *helper;
+	int wake_fd;
+	pthread_t thread;
 	sem_t done;
+	bool is_done;
 	int result;
 };
 
 static void *run(void *arg)
 {
-	struct task *t = arg;
+	struct image_task *t = arg;
 
 	t->result = t->fn(t->arg);
 	sem_post(&t->done);
+	if (t->wake_fd >= 0)
+		eventfd_write(t->wake_fd, 1);
 	return NULL;
 }
 
-/* False: the time is over, or a signal came. */
-static bool is_done(struct task *t)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += MEANWHILE_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	return sem_clockwait(&t->done, CLOCK_MONOTONIC, &until) == 0;
-}
-
 /* The daemon's signals are for its main thread. */
-static bool start_thread(struct task *t, pthread_t *thread)
+static bool start_thread(struct image_task *t)
 {
 	sigset_t all, old;
 	bool started;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(thread, NULL, run, t) == 0;
+	started = pthread_create(&t->thread, NULL, run, t) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
 }
 
+struct image_task *image_task_begin(const struct pseudoimg_helper *helper, int wake_fd,
+				    int (*fn)(void *arg), void *arg)
+{
+	struct image_task *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	*t = (struct image_task){ .fn = fn, .arg = arg, .helper = helper, .wake_fd = wake_fd };
+	sem_init(&t->done, 0, 0);
+	if (start_thread(t))
+		return t;
+	sem_destroy(&t->done);
+	free(t);
+	return NULL;
+}
+
+/* False: the time is over, or a signal came. */
+static bool wait_for(struct image_task *t, uint64_t ns)
+{
+	struct timespec until;
+
+	ns = ns < MEANWHILE_NS ? ns : MEANWHILE_NS;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)ns;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return sem_clockwait(&t->done, CLOCK_MONOTONIC, &until) == 0;
+}
+
+bool image_task_is_done(struct image_task *t, unsigned int wait_ms)
+{
+	uint64_t end_ns = base_now_ns() + wait_ms * UINT64_C(1000000), now;
+
+	t->is_done = t->is_done || wait_for(t, 0);
+	while (!t->is_done && (now = base_now_ns()) < end_ns) {
+		t->is_done = wait_for(t, end_ns - now);
+		if (!t->is_done && t->helper->meanwhile)
+			t->helper->meanwhile(t->helper->ctx);
+	}
+	return t->is_done;
+}
+
+int image_task_end(struct image_task *t)
+{
+	int r;
+
+	while (!image_task_is_done(t, 1000))
+		;
+	pthread_join(t->thread, NULL);
+	r = t->result;
+	sem_destroy(&t->done);
+	free(t);
+	return r;
+}
+
 int image_file_wait(const struct pseudoimg_helper *helper, int (*fn)(void *arg), void *arg)
 {
-	struct task t = { .fn = fn, .arg = arg };
-	pthread_t thread;
+	struct image_task *t = NULL;
 
-	if (!helper || !helper->meanwhile)
-		return fn(arg);
-	sem_init(&t.done, 0, 0);
-	if (!start_thread(&t, &thread)) {
-		sem_destroy(&t.done);
-		return fn(arg);
-	}
-	while (!is_done(&t))
-		helper->meanwhile(helper->ctx);
-	pthread_join(thread, NULL);
-	sem_destroy(&t.done);
-	return t.result;
+	if (helper && helper->meanwhile)
+		t = image_task_begin(helper, -1, fn, arg);
+	return t ? image_task_end(t) : fn(arg);
 }
 
 struct creation {

@@ -316,7 +316,7 @@ size_t images_nr(const struct images *t)
 
 bool image_must_wait(const struct image *img)
 {
-	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
+	return img->kind == PROFDB_DYNAMIC && (img->behind || img->writing || !img->id.len);
 }
 
 void image_set_id(struct image *img, const struct base_id *id)

@@ -118,6 +118,7 @@ struct image {
 	bool dirty;	    /* counts hold samples that are not on disk */
 	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
 			 waits (invariant 3) */
+	bool writing; /* DYNAMIC: so it does while the file is being written */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
 	bool apart;   /* each process has a profile of it (dcpid -bypid) */
 	bool excluded;		     /* its samples are counted as such, not stored */
@@ -347,6 +348,17 @@ enum { IMAGE_FILE_LOCK_MS = 1000 };
 int image_file_create(struct base_file *file, int dir_fd, const char *name,
 		      const struct pseudoimg_helper *helper, const uint32_t *reader,
 		      struct base_err *err);
+/*
+ * A call of @fn in a thread, while the caller does other things; what @fn uses is not to be touched
+ * until its end, of which @wake_fd tells, an eventfd (or -1). NULL: no thread or no memory.
+ */
+struct image_task;
+struct image_task *image_task_begin(const struct pseudoimg_helper *helper, int wake_fd,
+				    int (*fn)(void *arg), void *arg);
+/* It has ended, now or within @wait_ms, in which @helper's meanwhile is called now and then. */
+bool image_task_is_done(struct image_task *t, unsigned int wait_ms);
+/* Wait for its end likewise; its result. @t is freed. */
+int image_task_end(struct image_task *t);
 /*
  * Call @fn, which may wait for the disk, in a thread, while @meanwhile is called now and then,
  * which must touch nothing that @fn uses. Its result.

@@ -305,7 +305,7 @@ void dyn_facility_written(struct dyn_facility *f, bool full)
 
 bool dyn_facility_is_behind(const struct dyn_facility *f, bool full)
 {
-	if (f->image->behind)
+	if (f->image->behind || f->writing || f->joining)
 		return true;
 	return !f->registry->dyn->full &&
 	       (f->owned_changed || (f->changed && (full || keeps_all(f))));

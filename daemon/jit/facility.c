@@ -126,6 +126,7 @@ void dyn_facility_free(struct dyn_facility *f)
 	if (!f)
 		return;
 	f->registry->dyn->stats.routines -= f->nr_routines;
+	dyn_task_drop(f->registry->dyn, f->writing);
 	free_runs(f);
 	free(f->replaced);
 	if (f->image)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 	d->config = *config;
 	d->id = (uint32_t)getpid();
 	d->spool.fd = d->spool.memory_fd = -1;
+	d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	d->intake = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	d->host = strdup(config->host ? config->host : "");
 	if (base_buf_printf(&name, "%s/dcpid-pseudoimg",
@@ -77,6 +79,8 @@ void dyn_close(struct dyn *d)
 	dyn_intake_close(&d->intake);
 	dyn_spool_close(&d->spool);
 	dyn_trace_release(&d->trace);
+	if (d->wake_fd >= 0)
+		close(d->wake_fd);
 	free(d->host);
 	free(d->program);
 	free(d);
@@ -84,10 +88,13 @@ void dyn_close(struct dyn *d)
 
 size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max)
 {
-	if (d->intake.epoll < 0 || !max)
-		return 0;
-	fds[0] = d->intake.epoll;
-	return 1;
+	const int ours[] = { d->intake.epoll, d->wake_fd };
+	size_t nr = 0;
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours) && nr < max; i++)
+		if (ours[i] >= 0)
+			fds[nr++] = ours[i];
+	return nr;
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */

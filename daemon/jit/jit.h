@@ -231,6 +231,9 @@ int dyn_merge(struct dyn *d, struct base_err *err);
  */
 int dyn_write_ended(struct dyn *d, struct base_err *err);
 void dyn_set_hasty(struct dyn *d, bool hasty);
+/* In haste, files that are being written are waited for 0.1 s from now on, or from dyn_set_hasty
+ * on. */
+void dyn_tasks_grace(struct dyn *d);
 /* So many have ended that it should not wait for the flush. */
 bool dyn_wants_merge(const struct dyn *d);
 /* A new epoch has its own images of those that end in it. */

@@ -84,7 +84,10 @@ struct dyn_facility {
 	uint32_t nr_bad; /* bad records that it is made of, as the helper said last and at most */
 	bool apart;	 /* it could not be folded: it has an image of its own, as while it lived */
 	bool merged;	 /* its image is part of another, or what others are folded onto */
-	struct dyn_facility *next_ended; /* the list of dyn_merge, while that runs */
+	bool joining;	 /* it is being made part of another, or of the image that others join */
+	struct dyn_facility *next_ended; /* the list of dyn_merge, or of those that join */
+	struct dyn_task *writing;	 /* the file is being written (write.c); or NULL */
+	uint32_t flush_written; /* its registry's flush_ready that all of it was written for */
 	struct base_id *replaced;
 	size_t nr_replaced, cap_replaced;
 };
@@ -602,6 +605,9 @@ struct dyn {
 	size_t nr_handed;
 	struct dyn_registry *registries;
 	struct dyn_merge *merges;
+	struct dyn_task *tasks; /* files that are being written; or NULL */
+	int wake_fd;		/* an eventfd: one of these is done; or -1 */
+	uint64_t grace_until_ns;
 	bool hasty;		   /* dyn_set_hasty */
 	bool unread;		   /* some registries' users have had their turn */
 	bool unwritten;		   /* the same of images */
@@ -650,9 +656,39 @@ void dyn_files_look(struct dyn *d);
 void dyn_files_spare(struct dyn *d);
 void dyn_files_release(struct dyn *d);
 
+/* ---- what takes long (task.c) ---------------------------------------------------------------- */
+
+/*
+ * In haste each file is written in a thread, from a job that nothing changes any more: a few at a
+ * time, and of them a few of one user. What has ended is taken by the next call that meets it.
+ */
+struct dyn_task {
+	struct dyn_task *next;
+	struct image_task *task;
+	uint32_t uid;
+	uint64_t begun_ns;
+	void (*release)(struct dyn_task *t); /* for dyn_task_drop */
+};
+
+/* False: there is no thread or no memory. */
+bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(void *arg),
+		    void *arg);
+/* Not in haste it is waited for. */
+bool dyn_task_is_done(const struct dyn *d, const struct dyn_task *t);
+int dyn_task_end(struct dyn *d, struct dyn_task *t);
+/* Wait for its end, whose result nobody wants; @t (may be NULL) is released. */
+void dyn_task_drop(struct dyn *d, struct dyn_task *t);
+/* @uid may begin none now. */
+bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
+/* Some have ended. */
+bool dyn_tasks_await(const struct dyn *d);
+
 /* ---- their images (write.c; images.h: any) -------------------------------------------- */
 
-/* Write the facility's image if it is behind (see there); durable when it returns 0. */
+/*
+ * Write the facility's image if it is behind (see there); durable when it returns 0. -EAGAIN, in
+ * haste: it is being written, and will be durable when a later call returns 0.
+ */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
 /*
  * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid

@@ -38,6 +38,7 @@ struct dyn_merge {
 	uint32_t nr_replaced;
 	/* Facilities that have just ended, linked by next_ended. */
 	struct dyn_facility *first, **last;
+	struct batch *running; /* others of them are being merged; or NULL */
 };
 
 /* ---- who joins whom -------------------------------------------------------------------------- */
@@ -70,6 +71,7 @@ bool dyn_merge_wants(const struct dyn_facility *f)
 	const struct dyn_config *c = &reg->dyn->config;
 
 	return has_ended(reg) && c->db && !f->apart && !f->merged && !f->image->refused &&
+	       !f->writing && !f->joining &&
 	       (f->image->id.len || dyn_facility_is_behind(f, false)) &&
 	       /* With more, ids under which profiles may stand would be forgotten. */
 	       f->nr_replaced < DYN_REPLACES_MAX && reg->store.used <= JOB_MAX && !owns_ranges(f) &&
@@ -134,12 +136,17 @@ static struct dyn_merge *find_group(struct dyn *d, const struct dyn_facility *f)
 	return g;
 }
 
+static int end_batch(struct dyn_merge *g, struct base_err *err);
+
 static void free_groups(struct dyn_merge **at)
 {
+	struct base_err err = { 0 };
 	struct dyn_merge *g;
 
 	while ((g = *at)) {
 		*at = g->next;
+		if (g->running && end_batch(g, &err) < 0)
+			base_log(BASE_LOG_WARN, "%s", err.text);
 		finish(g);
 		free(g->label);
 		free(g);
@@ -197,6 +204,10 @@ struct batch {
 	struct image *image; /* image of the group, or of the first one */
 	const char *stem;
 	int base, job, scratch; /* base: -1 where the first one is it */
+	struct base_file file;
+	struct dyn_task task;
+	struct pseudoimg_helper helper; /* for that */
+	struct base_err err;		/* of the helper */
 	struct pseudoimg_result result;
 	struct base_buf maps;
 	bool failed;		      /* the helper, of what it was given */
@@ -352,31 +363,60 @@ static void check_bounds(struct batch *b)
 		finish(b->group);
 }
 
-static int run(struct batch *b, struct base_err *err)
+static int call_helper(void *arg)
 {
-	const struct pseudoimg_merge fds = { .base_fd = b->base,
-					     .job_fd = b->job,
-					     .scratch_fd = b->scratch };
-	struct pseudoimg_merge all = fds;
-	struct base_file file = { 0 };
-	int r = image_file_create(&file, profdb_dyn_fd(b->dyn->config.db), b->stem, &b->dyn->helper,
-				  &b->group->uid, err);
+	struct batch *b = arg;
+	const struct pseudoimg_merge fds = {
+		.base_fd = b->base, .job_fd = b->job, .scratch_fd = b->scratch, .out_fd = b->file.fd
+	};
 
-	if (r < 0)
-		return r;
-	all.out_fd = file.fd;
-	r = pseudoimg_run_merge(&b->dyn->helper, &all, image_file_timeout_ms(b->len), &b->result,
-				&b->maps, err);
+	return pseudoimg_run_merge(&b->helper, &fds, image_file_timeout_ms(b->len), &b->result,
+				   &b->maps, &b->err);
+}
+
+/* The helper has answered @r. */
+static int take_answer(struct batch *b, int r, struct base_err *err)
+{
 	b->failed = r < 0 && r != -ENOSPC && r != -EDQUOT;
+	if (r < 0)
+		*err = b->err;
 	if (r == 0) {
 		r = move_counts(b);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot merge into '%s'", b->stem);
 	}
 	if (r == 0)
-		r = image_file_commit(&file, &b->dyn->helper, err);
-	base_file_abort(&file);
+		r = image_file_commit(&b->file, &b->dyn->helper, err);
+	base_file_abort(&b->file);
 	return r < 0 ? r : take_over(b, err);
+}
+
+/* None of them is written, put or forgotten meanwhile. */
+static void set_joining(const struct batch *b, bool joining)
+{
+	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended)
+		f->joining = f->image->writing = joining;
+}
+
+/* -EAGAIN: that takes longer, and is the group's to end. */
+static int run(struct batch *b, struct base_err *err)
+{
+	struct dyn *d = b->dyn;
+	int r = image_file_create(&b->file, profdb_dyn_fd(d->config.db), b->stem, &d->helper,
+				  &b->group->uid, err);
+
+	if (r < 0)
+		return r;
+	if (d->hasty) {
+		b->helper = (struct pseudoimg_helper){ .program = d->program };
+		if (dyn_task_begin(d, &b->task, b->group->uid, call_helper, b)) {
+			set_joining(b, true);
+			b->group->running = b;
+			return -EAGAIN;
+		}
+	}
+	b->helper = d->helper;
+	return take_answer(b, call_helper(b), err);
 }
 
 static void batch_release(struct batch *b)
@@ -386,8 +426,10 @@ static void batch_release(struct batch *b)
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	base_file_abort(&b->file);
 	base_buf_release(&b->maps);
 	profdb_profile_free(b->moved);
+	free(b);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -401,7 +443,7 @@ static int begin_with(struct batch *b, struct base_err *err)
 	dyn_image_assure(f);
 	r = dyn_image_write(f, false, err);
 	if (r < 0)
-		return r;
+		return r == -EAGAIN ? 0 : r;
 	f->merged = true;
 	b->group->image = f->image;
 	b->group->nr_replaced = (uint32_t)f->nr_replaced;
@@ -423,6 +465,21 @@ static void leave_apart(struct batch *b, const struct base_err *why)
 	b->dyn->stats.merges_failed += b->nr;
 }
 
+/* It was merged, or not, by @r and @why. @b is freed. */
+static int settle_batch(struct batch *b, int r, const struct base_err *why, struct base_err *err)
+{
+	int result = 0;
+
+	if (r == 0)
+		check_bounds(b);
+	else if (b->failed || image_file_refusal(r))
+		leave_apart(b, why);
+	else
+		result = base_fail(err, r, "%s", why->text);
+	batch_release(b);
+	return result;
+}
+
 static int merge_batch(struct batch *b, struct base_err *err)
 {
 	struct base_err why = { 0 };
@@ -442,13 +499,19 @@ static int merge_batch(struct batch *b, struct base_err *err)
 		if (r == 0)
 			r = run(b, &why);
 	}
-	if (r == 0)
-		check_bounds(b);
-	else if (b->failed || image_file_refusal(r))
-		leave_apart(b, &why);
-	else
-		return base_fail(err, r, "%s", why.text);
-	return 0;
+	return b->group->running == b ? -EAGAIN : settle_batch(b, r, &why, err);
+}
+
+/* What was begun is over, or is waited for. */
+static int end_batch(struct dyn_merge *g, struct base_err *err)
+{
+	struct batch *b = g->running;
+	struct base_err why = { 0 };
+	int r = dyn_task_end(b->dyn, &b->task);
+
+	g->running = NULL;
+	set_joining(b, false);
+	return settle_batch(b, take_answer(b, r, &why), &why, err);
 }
 
 static uint64_t jobs_max(const struct dyn *d)
@@ -459,30 +522,45 @@ static uint64_t jobs_max(const struct dyn *d)
 /* Its user has had its turn: what is left has its own images, or waits for them. */
 static bool must_wait(const struct dyn *d, const struct dyn_merge *g)
 {
-	return d->hasty && !budget_has_turn(d->config.budgets, g->uid);
+	return d->hasty &&
+	       (!budget_has_turn(d->config.budgets, g->uid) || dyn_task_must_wait(d, g->uid));
+}
+
+/* The next ones of the group, from *@at on, which becomes the first one behind them. */
+static int merge_some(struct dyn *d, struct dyn_merge *g, struct dyn_facility **at,
+		      struct base_err *err)
+{
+	struct batch *b = malloc(sizeof(*b));
+	struct dyn_facility *f = *at;
+
+	if (!b)
+		return base_fail_errno(err, -ENOMEM, "cannot merge pseudo-images");
+	*b = (struct batch){
+		.dyn = d, .group = g, .first = f, .base = -1, .job = -1, .scratch = -1
+	};
+	for (; f && (!b->nr || b->len + f->registry->store.used <= jobs_max(d)); b->nr++) {
+		b->len += f->registry->store.used;
+		f = f->next_ended;
+	}
+	*at = b->end = f;
+	return merge_batch(b, err);
 }
 
 static int merge_group(struct dyn *d, struct dyn_merge *g, struct base_err *err)
 {
+	struct dyn_facility *f = g->first;
 	int r = 0;
 
-	for (struct dyn_facility *f = g->first; r == 0 && f && !must_wait(d, g);) {
+	if (g->running)
+		r = dyn_task_is_done(d, &g->running->task) ? end_batch(g, err) : -EAGAIN;
+	while (r == 0 && f && !must_wait(d, g)) {
 		uint64_t since_ns = budget_begin(d->config.budgets);
-		struct batch b = {
-			.dyn = d, .group = g, .first = f, .base = -1, .job = -1, .scratch = -1
-		};
 
-		for (; f && (!b.nr || b.len + f->registry->store.used <= jobs_max(d)); b.nr++) {
-			b.len += f->registry->store.used;
-			f = f->next_ended;
-		}
-		b.end = f;
-		r = merge_batch(&b, err);
-		batch_release(&b);
+		r = merge_some(d, g, &f, err);
 		budget_end(d->config.budgets, g->uid, since_ns);
 	}
 	g->first = NULL;
-	return r;
+	return r == -EAGAIN ? 0 : r;
 }
 
 static int merge_groups(struct dyn *d, struct base_err *err)
@@ -524,6 +602,9 @@ int dyn_merge(struct dyn *d, struct base_err *err)
 	if (lock < 0)
 		return lock;
 	first = merge_groups(d, err);
+	/* What was begun has ended soon, most often: the rest, and what waits for these. */
+	if (first == 0 && dyn_tasks_await(d))
+		first = merge_groups(d, err);
 	close(lock);
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		next = reg->next;

@@ -394,8 +394,10 @@ static void set_pause(struct dyn_registry *reg, int r)
 	reg->pause_ns = reg->pause_ns ? reg->pause_ns * 2 : PAUSE_FIRST_NS;
 	reg->pause_ns = reg->pause_ns < PAUSE_MAX_NS ? reg->pause_ns : PAUSE_MAX_NS;
 	reg->pause_until_ns = base_now_ns() + reg->pause_ns;
-	base_log(BASE_LOG_WARN, "process %d cannot be read (%s): next try in %llu s", reg->pid,
-		 base_strerror(r), (unsigned long long)(reg->pause_ns / 1000000000));
+	if (budget_may_tell(reg->dyn->config.budgets, reg->uid))
+		base_log(BASE_LOG_WARN, "process %d cannot be read (%s): next try in %llu s",
+			 reg->pid, base_strerror(r),
+			 (unsigned long long)(reg->pause_ns / 1000000000));
 }
 
 /* A flush is for what was told when it was asked for: who goes on telling gets his answer too. */

@@ -273,8 +273,10 @@ static void refuse(struct dyn_registry *reg, int r)
 	reg->refused = true;
 	reg->nr_changes++;
 	reg->nr_bad++;
-	base_log(BASE_LOG_WARN, "the %s of process %d is not read any more: %s",
-		 reg->kind == DYN_JITDUMP ? "jitdump" : "perf map", reg->pid, base_strerror(r));
+	if (budget_may_tell(reg->dyn->config.budgets, reg->uid))
+		base_log(BASE_LOG_WARN, "the %s of process %d is not read any more: %s",
+			 reg->kind == DYN_JITDUMP ? "jitdump" : "perf map", reg->pid,
+			 base_strerror(r));
 }
 
 /* A source that could not be read is not read before some time, longer each time. */
@@ -283,9 +285,11 @@ static void dyn_source_pause(struct dyn_registry *reg, int r)
 	reg->pause_ns = reg->pause_ns ? reg->pause_ns * 2 : PAUSE_FIRST_NS;
 	reg->pause_ns = reg->pause_ns < PAUSE_MAX_NS ? reg->pause_ns : PAUSE_MAX_NS;
 	reg->pause_until_ns = base_now_ns() + reg->pause_ns;
-	base_log(BASE_LOG_WARN,
-		 "what process %d says of its code cannot be read (%s): next try in %llu s",
-		 reg->pid, base_strerror(r), (unsigned long long)(reg->pause_ns / 1000000000));
+	if (budget_may_tell(reg->dyn->config.budgets, reg->uid))
+		base_log(BASE_LOG_WARN,
+			 "what process %d says of its code cannot be read (%s): next try in %llu s",
+			 reg->pid, base_strerror(r),
+			 (unsigned long long)(reg->pause_ns / 1000000000));
 }
 
 static int read_once(struct dyn_registry *reg, struct base_buf *b)

@@ -2,8 +2,8 @@
 /* Pseudo-images are written: at a flush, and when processes have ended; clients are told. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +14,8 @@
 
 /* A larger job is a file. */
 #define JOB_IN_MEMORY (16ull << 20)
+/* A smaller one is written before a thread would be there. */
+#define JOB_SMALL (256ull << 10)
 
 /* ---- one image ----------------------------------------------------------------------------- */
 
@@ -52,8 +54,10 @@ static int write_job(void *arg)
 
 static int make_job(const struct dyn_facility *f, bool full, struct base_err *err)
 {
+	const struct dyn_registry *reg = f->registry;
+	bool small = reg->store.used + reg->bytes <= JOB_SMALL;
 	struct job j = { f, full, -1 };
-	int r = image_file_wait(&f->registry->dyn->helper, write_job, &j), fd = j.fd;
+	int r = image_file_wait(small ? NULL : &reg->dyn->helper, write_job, &j), fd = j.fd;
 
 	if (r == 0)
 		return fd;
@@ -105,14 +109,181 @@ static int tell_part(const struct dyn_facility *f, bool part, struct base_err *e
 	return part ? base_fail(err, -EDQUOT, "'%s' is over the database's quota", f->stem) : 0;
 }
 
-int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
+/* The file is in place, or why it is not. */
+static int written(struct dyn_facility *f, int r, const struct pseudoimg_result *result)
+{
+	struct base_id id = { .len = sizeof(result->build_id) };
+
+	if (image_file_refusal(r) && image_file_give_up(f->image, &f->nr_refused))
+		dyn_facility_written(f, true);
+	if (r < 0)
+		return r;
+	f->nr_refused = 0;
+	memcpy(id.bytes, result->build_id, sizeof(result->build_id));
+	image_set_id(f->image, &id);
+	if (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], &id))
+		f->nr_replaced--;
+	f->registry->dyn->stats.images_written++;
+	count_bad(f, result);
+	return 0;
+}
+
+/* ---- while the loop does other things -------------------------------------------------------- */
+
+/* What is told or sampled while the file is written makes the image behind again. */
+struct dyn_writing {
+	struct dyn_task task;
+	const char *program, *stem; /* its facility's, as long as this */
+	int dir_fd, job;
+	uint32_t uid;
+	struct pseudoimg_result result;
+	struct base_err err;
+
+	uint32_t flush; /* its registry's flush_ready, when the job was made */
+	bool full, part;
+	bool changed, owned_changed; /* of the facility, then */
+};
+
+static int put(void *arg)
+{
+	struct dyn_writing *w = arg;
+	const struct pseudoimg_helper helper = { .program = w->program };
+
+	return image_file_put(w->dir_fd, w->stem, &helper, &w->uid, w->job, &w->result, &w->err);
+}
+
+static void writing_free(struct dyn_writing *w)
+{
+	if (w->dir_fd >= 0)
+		close(w->dir_fd);
+	free(w);
+}
+
+/* The task is its first member. */
+static void writing_release(struct dyn_task *t)
+{
+	struct dyn_writing *w = (void *)t;
+
+	close(w->job);
+	writing_free(w);
+}
+
+/* False: that cannot be; @job stays the caller's. */
+static bool begin_writing(struct dyn_facility *f, bool full, bool part, int job)
+{
+	struct dyn_registry *reg = f->registry;
+	struct dyn *d = reg->dyn;
+	struct dyn_writing *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return false;
+	*w = (struct dyn_writing){ .program = d->program,
+				   .stem = f->stem,
+				   .dir_fd = fcntl(profdb_dyn_fd(d->config.db), F_DUPFD_CLOEXEC, 0),
+				   .job = job,
+				   .uid = reg->uid,
+				   .flush = reg->flush_ready,
+				   .full = full,
+				   .part = part,
+				   .changed = f->changed,
+				   .owned_changed = f->owned_changed };
+	if (w->dir_fd < 0 || !dyn_task_begin(d, &w->task, w->uid, put, w)) {
+		writing_free(w);
+		return false;
+	}
+	w->task.release = writing_release;
+	f->writing = &w->task;
+	f->image->writing = true;
+	dyn_facility_written(f, full);
+	return true;
+}
+
+/* Whether it failed or not. The caller's to free. */
+static struct dyn_writing *stop_writing(struct dyn_facility *f, int *r)
+{
+	struct dyn_writing *w = (void *)f->writing;
+
+	*r = dyn_task_end(f->registry->dyn, &w->task);
+	close(w->job);
+	f->writing = NULL;
+	f->image->writing = false;
+	return w;
+}
+
+/* All of it is to be written anew. */
+static void set_behind(struct dyn_facility *f, const struct dyn_writing *w)
+{
+	f->image->behind = true;
+	f->changed |= w->changed;
+	f->owned_changed |= w->owned_changed;
+}
+
+/* The end of what was begun, as dyn_image_write. */
+static int end_writing(struct dyn_facility *f, struct base_err *err)
+{
+	struct dyn_writing *w;
+	int r;
+
+	if (!dyn_task_is_done(f->registry->dyn, f->writing))
+		return -EAGAIN;
+	w = stop_writing(f, &r);
+	if (r < 0)
+		set_behind(f, w);
+	if (r < 0 && err)
+		*err = w->err;
+	r = written(f, r, &w->result);
+	if (r == 0 && w->full)
+		f->flush_written = w->flush;
+	if (r == 0)
+		r = tell_part(f, w->part, err);
+	writing_free(w);
+	return r;
+}
+
+/* Wherever it was written to, it is not there any more. */
+static void forget_writing(struct dyn_facility *f)
+{
+	struct dyn_writing *w;
+	int r;
+
+	if (!f->writing)
+		return;
+	w = stop_writing(f, &r);
+	set_behind(f, w);
+	writing_free(w);
+}
+
+/* ---- one image, now or later ----------------------------------------------------------------- */
+
+/* What was told or sampled since the job was made waits for the next time, but for two: routines
+ * with samples, whose profile waits for them, and those of a later request of its client's. */
+static bool is_due_again(const struct dyn_facility *f, bool full)
+{
+	return f->image->behind || (full && f->flush_written != f->registry->flush_ready);
+}
+
+static int write_now(struct dyn_facility *f, bool full, int job, struct base_err *err)
 {
 	const struct dyn *d = f->registry->dyn;
 	struct pseudoimg_result result = { 0 };
-	struct base_id id = { .len = sizeof(result.build_id) };
-	bool part; /* of what the client asked for */
-	int r, job;
+	int r = image_file_put(profdb_dyn_fd(d->config.db), f->stem, &d->helper, &f->registry->uid,
+			       job, &result, err);
 
+	close(job);
+	r = written(f, r, &result);
+	if (r == 0)
+		dyn_facility_written(f, full);
+	return r;
+}
+
+int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
+{
+	const struct dyn *d = f->registry->dyn;
+	bool part, was = f->writing; /* part: of what the client asked for */
+	int r = was ? end_writing(f, err) : 0, job;
+
+	if (r < 0 || (was && !is_due_again(f, full)))
+		return r;
 	if (f->image->refused) {
 		/* Nothing waits for it: who is over can be forgotten. */
 		dyn_facility_written(f, true);
@@ -131,22 +302,10 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	/* The helper takes memory as well. */
 	if (d->config.reader)
 		reader_trim(d->config.reader);
-	r = image_file_put(profdb_dyn_fd(d->config.db), f->stem, &d->helper, &f->registry->uid, job,
-			   &result, err);
-	close(job);
-	if (image_file_refusal(r) && image_file_give_up(f->image, &f->nr_refused))
-		dyn_facility_written(f, true);
-	if (r < 0)
-		return r;
-	f->nr_refused = 0;
-	memcpy(id.bytes, result.build_id, sizeof(result.build_id));
-	image_set_id(f->image, &id);
-	if (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], &id))
-		f->nr_replaced--;
-	dyn_facility_written(f, full);
-	f->registry->dyn->stats.images_written++;
-	count_bad(f, &result);
-	return tell_part(f, part, err);
+	if (d->hasty && begin_writing(f, full, part, job))
+		return -EAGAIN;
+	r = write_now(f, full, job, err);
+	return r < 0 ? r : tell_part(f, part, err);
 }
 
 /* The image is newer than the last flush from now on. 0, -ENOENT, also where it was never written.
@@ -179,7 +338,7 @@ static int write_one(struct dyn_facility *f, bool full, struct base_err *err)
 	int r;
 
 	dyn_image_assure(f);
-	r = dyn_merge_wants(f) ? 0 : dyn_image_write(f, full, err);
+	r = f->joining ? -EAGAIN : dyn_merge_wants(f) ? 0 : dyn_image_write(f, full, err);
 	budget_end(b, f->registry->uid, since_ns);
 	return r;
 }
@@ -194,11 +353,20 @@ static bool must_wait(struct dyn_registry *reg)
 	return must;
 }
 
+/* Nor may its user begin another file before the end of one, which wakes the loop. */
+static bool must_wait_to_write(const struct dyn_facility *f)
+{
+	struct dyn_registry *reg = f->registry;
+
+	return !f->writing && (must_wait(reg) || dyn_task_must_wait(reg->dyn, reg->uid));
+}
+
 /* *@answer: what the client is told; -EAGAIN: nothing yet, some of its images wait. */
 static int write_registry(struct dyn_registry *reg, int *answer, struct base_err *err)
 {
 	bool full = dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
 	int first = 0, refused = 0;
+	bool waits = false;
 
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		struct dyn_facility *f = reg->facilities[i];
@@ -206,13 +374,17 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 		int r;
 
 		dyn_meanwhile(reg->dyn);
-		if (f && must_wait(reg)) {
+		if (f && must_wait_to_write(f)) {
 			*answer = -EAGAIN;
 			return first;
 		}
 		r = f ? write_one(f, full, &why) : 0;
 		if (r == 0)
 			continue;
+		if (r == -EAGAIN) {
+			waits = true;
+			continue;
+		}
 		if (!f->image->refused && image_file_refusal(r))
 			base_log(BASE_LOG_WARN, "%s", why.text);
 		/* One client's words are no reason to call everybody's flush failed. */
@@ -224,7 +396,7 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 			base_fail(err, r, "%s", why.text);
 		first = first ? first : r;
 	}
-	*answer = first ? first : refused;
+	*answer = waits ? -EAGAIN : first ? first : refused;
 	return first;
 }
 
@@ -266,25 +438,14 @@ static bool is_among(const struct dyn_registry *reg, enum which which)
 	return which == ALL || has_ended(reg);
 }
 
-/* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
- * next time from then on. */
-static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
+static int write_all(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
 {
 	struct dyn_registry *next, *waits = NULL;
-	int first = 0, lock = -1;
+	int first = 0;
 
 	/* Images for viewers tell nothing of those that clients wait for. */
 	if (which != WATCHED)
 		d->unwritten = false;
-	/* The lock keeps images from being removed between our look and the profile that refers to
-	 * them. */
-	if (d->config.db && d->registries)
-		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
-	if (lock < 0 && d->config.db && d->registries) {
-		if (lock != -DCPI_EBUSY)
-			refuse_all(d, lock);
-		return lock;
-	}
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		int r, answer;
 
@@ -311,6 +472,28 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 		first = first ? first : r;
 	}
 	dyn_begin_with(d, waits);
+	return first;
+}
+
+/* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
+ * next time from then on. */
+static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
+{
+	int first, lock = -1;
+
+	/* The lock keeps images from being removed between our look and the profile that refers to
+	 * them. */
+	if (d->config.db && d->registries)
+		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
+	if (lock < 0 && d->config.db && d->registries) {
+		if (lock != -DCPI_EBUSY)
+			refuse_all(d, lock);
+		return lock;
+	}
+	first = write_all(d, which, deadline_ns, err);
+	/* What was begun has ended soon, most often. */
+	if (first == 0 && dyn_tasks_await(d))
+		first = write_all(d, which, deadline_ns, err);
 	if (lock >= 0)
 		close(lock);
 	return first;
@@ -359,6 +542,10 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 	bool some = false;
 	int r = 0;
 
+	eventfd_t nr;
+
+	if (d->wake_fd >= 0)
+		eventfd_read(d->wake_fd, &nr);
 	dyn_files_look(d);
 	if (d->merge_after_ns && base_now_ns() < d->merge_after_ns)
 		return 0;
@@ -374,6 +561,7 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 void dyn_set_hasty(struct dyn *d, bool hasty)
 {
 	d->hasty = hasty;
+	dyn_tasks_grace(d);
 }
 
 void dyn_set_full(struct dyn *d, bool full)
@@ -396,8 +584,10 @@ void dyn_images_lost(struct dyn *d)
 	dyn_merge_forget(d);
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
-			const struct dyn_facility *f = reg->facilities[i];
+			struct dyn_facility *f = reg->facilities[i];
 
+			if (f)
+				forget_writing(f);
 			if (f && !f->merged && f->image->id.len)
 				f->image->behind = true;
 		}

@@ -113,10 +113,10 @@ static int ask_reader(struct identity *t, const struct process *p, const struct 
 	if (!t->reader)
 		return -ENOENT;
 	r = reader_image_id(t->reader, p->pid, p->uid, l, id, dump);
-	if (r == -ETIMEDOUT)
+	if (r == -ETIMEDOUT && reader_may_tell(t->reader, p->uid))
 		base_log(BASE_LOG_WARN, "cannot identify '%s' of pid %d: its file does not answer",
 			 l->path, p->pid);
-	if (r == -EREMOTE)
+	if (r == -EREMOTE && reader_may_tell(t->reader, p->uid))
 		base_log(BASE_LOG_WARN,
 			 "'%s' of pid %d is not followed: its file system may not answer", l->path,
 			 p->pid);

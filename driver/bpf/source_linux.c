@@ -253,6 +253,11 @@ static int bpf_look(struct driver *d)
 	return urgent ? DRIVER_URGENT : news ? DRIVER_NEWS : DRIVER_QUIET;
 }
 
+static void bpf_busy(struct driver *d, bool busy)
+{
+	perf_sampler_busy(&((struct bpf *)d)->sampler, busy);
+}
+
 static int bpf_wake_at_exec(struct driver *d)
 {
 	return bpf_programs_wake_at_exec(&((struct bpf *)d)->programs);
@@ -493,6 +498,7 @@ static const struct driver_ops bpf_ops = {
 	.poll_fd = bpf_poll_fd,
 	.look = bpf_look,
 	.wake_at_exec = bpf_wake_at_exec,
+	.busy = bpf_busy,
 	.client_set = bpf_client_set,
 	.thread_name = bpf_thread_name,
 	.threads_forget = bpf_threads_forget,

@@ -137,6 +137,7 @@ int perf_event_try(const struct perf_event_attr *attr, int32_t pid, int cpu)
 void perf_cpu_init(struct perf_cpu *c, unsigned int cpu, struct perf_event *events, size_t nr)
 {
 	*c = (struct perf_cpu){ .cpu = cpu, .track_fd = -1, .events = events };
+	pthread_mutex_init(&c->lock, NULL);
 	for (size_t i = 0; i < nr; i++)
 		events[i] = (struct perf_event){ .fd = -1 };
 }
@@ -148,9 +149,11 @@ static int ring_map(struct perf_cpu *c, size_t ring_len)
 
 	if (map == MAP_FAILED)
 		return -errno;
+	pthread_mutex_lock(&c->lock);
 	c->map = map;
 	c->map_len = page + ring_len;
 	c->ring = (struct perf_ring){ .data = (uint8_t *)map + page, .len = ring_len };
+	pthread_mutex_unlock(&c->lock);
 	return 0;
 }
 
@@ -207,12 +210,17 @@ void perf_cpu_close(struct perf_cpu *c, size_t nr_events)
 		e->fd = -1;
 		perf_count_close(&e->count);
 	}
+	pthread_mutex_lock(&c->lock);
 	if (c->map)
 		munmap(c->map, c->map_len);
 	if (c->track_fd >= 0)
 		close(c->track_fd);
 	c->map = NULL;
 	c->ring = (struct perf_ring){ 0 };
+	base_buf_release(&c->spilled);
+	base_buf_release(&c->unread);
+	c->unread_at = 0;
+	pthread_mutex_unlock(&c->lock);
 	c->track_fd = -1;
 	perf_count_close(&c->track);
 }
@@ -245,20 +253,6 @@ static void perf_cpu_read(struct perf_cpu *c, size_t nr_events, bool with_lost)
 	for (size_t i = 0; i < nr_events; i++)
 		read_event(c->events[i].fd, &c->events[i].count, with_lost);
 	read_event(c->track_fd, &c->track, with_lost);
-}
-
-void perf_cpu_look(struct perf_cpu *c)
-{
-	const struct perf_event_mmap_page *page = c->map;
-
-	c->ring.head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-}
-
-void perf_cpu_release(struct perf_cpu *c)
-{
-	struct perf_event_mmap_page *page = c->map;
-
-	__atomic_store_n(&page->data_tail, c->ring.tail, __ATOMIC_RELEASE);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -448,8 +442,9 @@ int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
 
 /*
  * Events of a CPU that went offline stay dead when it comes back, and nothing tells: on some
- * kernels they hang up, on others only the time for which they were enabled stands still. A
- * process's events sleep with it, and those that we stopped stand still.
+ * kernels they hang up, on others only the time for which they were enabled stands still. (That
+ * the time of one that lives lags behind the clock is no such thing: an idle CPU's may, by 0.1 s.)
+ * A process's events sleep with it, and those that we stopped stand still.
  */
 void perf_sampler_read_counters(struct perf_sampler *s)
 {
@@ -461,8 +456,8 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 		if (c->track_fd < 0)
 			continue;
 		perf_cpu_read(c, s->d->nr_events, s->features & PERF_USE_LOST);
-		if (s->running && s->pid < 0 &&
-		    c->track.now.enabled_ns - had_ns + STILL_NS < before_ns - c->alive_ns)
+		if (s->running && s->pid < 0 && c->track.now.enabled_ns == had_ns &&
+		    before_ns - c->alive_ns > STILL_NS)
 			c->gone = true;
 		c->alive_ns = base_now_ns();
 	}
@@ -471,8 +466,7 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 /* Its samples have been read: its ring is empty and stays so. */
 static void close_gone(struct perf_sampler *s, struct perf_cpu *c)
 {
-	perf_cpu_look(c);
-	if (c->ring.head != c->ring.tail)
+	if (!perf_cpu_is_read(c))
 		return;
 	perf_cpu_close(c, s->d->nr_events);
 }

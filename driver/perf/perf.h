@@ -13,6 +13,7 @@
 
 #include <limits.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 
 #include "event.h"
 #include "isample.h"
@@ -62,6 +63,11 @@ struct perf_cpu {
 	void *map;
 	size_t map_len;
 	struct perf_ring ring;
+	pthread_mutex_t lock; /* guards the ring, spilled and unreadable (spill_linux.c) */
+	struct base_buf spilled;
+	bool unreadable;	/* something of the ring was */
+	struct base_buf unread; /* records taken from there, read up to unread_at */
+	size_t unread_at;
 	struct perf_count track;
 	struct perf_event *events; /* events, as driver_event_get numbers them */
 	uint64_t alive_ns;	   /* when its counters were last read */
@@ -178,6 +184,11 @@ struct perf_sampler {
 	struct perf_turn turn;
 	int epoll_fd, timer_fd;
 	bool running;
+	struct perf_spill {
+		bool tried, runs, quit;
+		pthread_t thread;
+		int timer_fd;
+	} spill;			   /* the thread of spill_linux.c */
 	uint64_t looked_ns;		   /* when CPUs were last looked for */
 	uint64_t unsent[DRIVER_NR_EVENTS]; /* PERF_RECORD_LOST_SAMPLES */
 	uint64_t
@@ -254,6 +265,8 @@ int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters);
  * exchanged and no older record can come.
  */
 int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until);
+/* The reader begins what may take long, or has done it: meanwhile a thread empties the rings. */
+void perf_sampler_busy(struct perf_sampler *s, bool busy);
 /*
  * Queue a count by its time_ns; cheap where they come in ascending order (within 10 or so). What is
  * younger than the horizon waits for the next drain. 0 or -ENOMEM.

@@ -91,6 +91,17 @@ double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
  */
 int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec);
 
+/* ---- rings in memory (spill_linux.c) --------------------------------------------------------- */
+
+/* Take what the ring of @c has. 0, or -ENOMEM: the ring keeps it. */
+int perf_cpu_take(struct perf_cpu *c);
+/* What was taken and not read, as a ring; and how far that was read. */
+struct perf_ring perf_cpu_unread(const struct perf_cpu *c);
+void perf_cpu_was_read(struct perf_cpu *c, uint64_t up_to);
+/* There is nothing to take or to read. */
+bool perf_cpu_is_read(struct perf_cpu *c);
+void perf_spill_stop(struct perf_sampler *s);
+
 /* ---- order (order.c) ------------------------------------------------------------------------- */
 
 int perf_order_init(struct perf_order *o, size_t nr_queues);
@@ -128,8 +139,6 @@ int perf_event_enable(int fd, bool on);
 /* 0 or -errno. */
 int perf_event_period(struct perf_event *e, uint64_t period);
 /* See what the kernel has written; tell it what was read. */
-void perf_cpu_look(struct perf_cpu *c);
-void perf_cpu_release(struct perf_cpu *c);
 
 /* ---- turns (sampler_linux.c)
  * -------------------------------------------------------------------------- */

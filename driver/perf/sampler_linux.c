@@ -130,6 +130,7 @@ void perf_sampler_close(struct perf_sampler *s)
 {
 	if (!s->d)
 		return;
+	perf_spill_stop(s);
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		perf_cpu_close(&s->cpus[i], s->d->nr_events);
 	if (s->epoll_fd >= 0)
@@ -369,16 +370,29 @@ static int keep(struct perf_sampler *s, size_t index, const struct perf_record *
 	return 0;
 }
 
+/* The rest of a ring: count at least one of each. */
+static void unreadable(struct perf_sampler *s)
+{
+	s->load_bad++;
+	s->sample_bad += !s->in_kernel;
+}
+
 /* Read a ring up to the first record younger than @until. */
 static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 {
 	struct perf_cpu *c = &s->cpus[index];
 	struct perf_record rec;
 	const uint8_t *bytes;
-	int len, r = 0;
+	/* Without memory for it, it stays in the ring. */
+	int len, r = perf_cpu_take(c);
+	struct perf_ring ring = perf_cpu_unread(c);
 
-	perf_cpu_look(c);
-	while ((len = perf_ring_peek(&c->ring, s->scratch, &bytes)) > 0) {
+	while (r == 0 && (len = perf_ring_peek(&ring, s->scratch, &bytes)) != 0) {
+		if (len < 0) {
+			unreadable(s);
+			ring.tail = ring.head;
+			break;
+		}
 		if (perf_record_parse(bytes, (size_t)len, &rec) < 0) {
 			count_bad(s, &rec);
 		} else {
@@ -386,15 +400,12 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 			if (r)
 				break;
 		}
-		c->ring.tail += (uint64_t)len;
+		ring.tail += (uint64_t)len;
 	}
-	if (len < 0) {
-		/* The rest of the ring is unreadable: count at least one of each. */
-		s->load_bad++;
-		s->sample_bad += !s->in_kernel;
-		c->ring.tail = c->ring.head;
-	}
-	perf_cpu_release(c);
+	if (c->unreadable)
+		unreadable(s);
+	c->unreadable = false;
+	perf_cpu_was_read(c, ring.tail);
 	return r < 0 ? r : 0;
 }
 

@@ -68,10 +68,16 @@ static void perf_close(struct driver *d)
 	free(d);
 }
 
+static void perf_busy(struct driver *d, bool busy)
+{
+	perf_sampler_busy(&((struct perf *)d)->sampler, busy);
+}
+
 const struct driver_ops perf_ops = {
 	.start = perf_start,
 	.drain = perf_drain,
 	.poll_fd = perf_poll_fd,
+	.busy = perf_busy,
 	.thread_name = perf_thread_name,
 	.threads_forget = forget_threads,
 	.stop = perf_stop,

@@ -5,13 +5,15 @@
  * "attack KIND SEED" is one of the kinds below, until it is killed; all that it draws follows from
  * SEED. It prints "full" when it has reached its size.
  *
- * "attack honest SEED NAME PREFIX" is a JIT that behaves, until SIGTERM. It prints "ROUTINE
- * SECONDS" lines, and how its end succeeded.
+ * "attack honest SEED NAME PREFIX PART" is a JIT that behaves, until SIGTERM. It prints "ROUTINE
+ * SECONDS" lines, and how its end succeeded. "attack calibrate SEED" prints PART, which is the same
+ * for all of them: to measure it, code runs that no daemon is told of.
  *
- * "attack run SEED SECONDS PROGRAM ARG..." runs PROGRAM as uid 65534 for so long, "attack keep"
- * likewise as the user that it is. Then, or when it is told to end, or its parent ends, it kills
- * PROGRAM and all descendants, and removes their perf maps and dumps. Exit status 0: PROGRAM
- * printed "full", or has ended with status 0.
+ * "attack run SEED SECONDS MOST PROGRAM ARG..." runs PROGRAM as uid 65534 for so long, and where it
+ * has not printed "full" by then, until it does, MOST seconds in all; "attack keep" likewise as the
+ * user that it is. Then, or when it is told to end, or its parent ends, it kills PROGRAM and all
+ * descendants, and removes their perf maps and dumps. Exit status 0: PROGRAM printed "full", or has
+ * ended with status 0.
  */
 #include <dbgdyn.h>
 #include <dirent.h>
@@ -783,18 +785,25 @@ static double code_part(unsigned char *code)
 	return part < 1 ? part : 1;
 }
 
-static int honest(const char *name, const char *prefix)
+static int calibrate(void)
+{
+	unsigned char *code = truth_map(TRUTH_BLOCK);
+
+	if (!code)
+		return die("memory");
+	printf("%.6f\n", code_part(code));
+	return 0;
+}
+
+static int honest(const char *name, const char *prefix, double part)
 {
 	unsigned char *code = truth_map(TRUTH_BLOCKS * TRUTH_BLOCK);
-	unsigned char *apart = truth_map(TRUTH_BLOCK);
 	struct sigaction act = { .sa_handler = on_term };
-	double ran[TRUTH_SLOTS] = { 0 }, part = 1;
+	double ran[TRUTH_SLOTS] = { 0 };
 	uint64_t context;
 	int r;
 
 	sigaction(SIGTERM, &act, NULL);
-	if (apart)
-		part = code_part(apart);
 	if (!code || dbgdyn_begin(name, strlen(name), NULL, &context) != DBGDYN_OK)
 		return die("begin");
 	while (!over) {
@@ -859,15 +868,16 @@ static void kill_all(double end)
 	}
 }
 
-/* Take what they print, until they have ended or it is time. */
-static bool watch(int from, pid_t first, double end, bool *said)
+/* Take what they print, until they have ended, or it is time: @end, or @most where none has said
+ * that they are all there. */
+static bool watch(int from, pid_t first, double end, double most, bool *said)
 {
 	struct pollfd p = { from, POLLIN, 0 };
 	char text[4096];
 	int status;
 	pid_t pid;
 
-	while (!over && truth_clock(CLOCK_MONOTONIC) < end) {
+	while (!over && truth_clock(CLOCK_MONOTONIC) < (*said ? end : most)) {
 		if (poll(&p, 1, 50) > 0 && p.revents & POLLIN) {
 			ssize_t n = read(from, text, sizeof(text) - 1);
 
@@ -907,9 +917,10 @@ static void start(char **argv, int out, bool drop)
 	_exit(die(argv[0]));
 }
 
-static int run(char **argv, double seconds, bool drop)
+static int run(char **argv, double seconds, double most, bool drop)
 {
 	struct sigaction act = { .sa_handler = on_term };
+	double begin = truth_clock(CLOCK_MONOTONIC);
 	bool said = false, good;
 	int pipes[2];
 	pid_t pid;
@@ -923,7 +934,7 @@ static int run(char **argv, double seconds, bool drop)
 	if (pid == 0)
 		start(argv, pipes[1], drop);
 	close(pipes[1]);
-	good = watch(pipes[0], pid, truth_clock(CLOCK_MONOTONIC) + seconds, &said);
+	good = watch(pipes[0], pid, begin + seconds, begin + most, &said);
 	kill_all(truth_clock(CLOCK_MONOTONIC) + 20);
 	return good || said ? 0 : 3;
 }
@@ -963,9 +974,11 @@ int main(int argc, char **argv)
 		return 2;
 	seed = strtoull(argv[2], NULL, 10) * 2654435761u + 1;
 	self = getpid();
-	if (!strcmp(argv[1], "honest") && argc == 5)
-		return honest(argv[3], argv[4]);
-	if ((!strcmp(argv[1], "run") || !strcmp(argv[1], "keep")) && argc >= 5)
-		return run(argv + 4, atof(argv[3]), argv[1][0] == 'r');
+	if (!strcmp(argv[1], "calibrate"))
+		return calibrate();
+	if (!strcmp(argv[1], "honest") && argc == 6)
+		return honest(argv[3], argv[4], atof(argv[5]));
+	if ((!strcmp(argv[1], "run") || !strcmp(argv[1], "keep")) && argc >= 6)
+		return run(argv + 5, atof(argv[3]), atof(argv[4]), argv[1][0] == 'r');
 	return attack(argv[1]);
 }

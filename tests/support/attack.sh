@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # scripts/test --long attack [SECONDS]: a daemon of root's, honest JITs of other users, and beside them hostile
 # clients of uid 65534 of every kind, drawn by DCPI_SEED; then figures. Each kind runs at least once a minute, at the
-# size of the attack that found the holes it is for. Its mounts and queues are in namespaces of its own.
+# size of the attack that found the holes it is for; on a machine that has other work each round lasts until it has
+# that size, and all of them take longer. Its mounts and queues are in namespaces of its own.
 set -u
 [ "$(id -u)" = 0 ] || { echo "skip: needs root to sample the system"; exit 77; }
 [ -n "${ATTACK_INSIDE:-}" ] || ATTACK_INSIDE=1 exec unshare --mount --ipc bash "$0" "$@"
@@ -17,8 +18,11 @@ RANDOM=$((DCPI_SEED % 32768))
 kinds=(registries machines suid switch memory crowd renames connections doorbells control daemons maps files perfmaps
 	jitdumps fuse buildids disk viewers removed python kills lingering)
 [ -z "${ATTACK_KINDS:-}" ] || read -ra kinds <<<"$ATTACK_KINDS"
-# Those that say "full" when they have their size; the others have it by starting.
 LANES=2
+# A round that does not reach its size is given up after so long.
+MOST_MS=90000
+# Longest part of the run in which each kind has a round.
+CYCLE_S=55
 watcher='' lanes=() honest=()
 
 # ---- what is attacked -----------------------------------------------------------------------------------------------
@@ -60,7 +64,7 @@ as()
 # start_honest UID FACILITY [NUMBER]: its routines' names are another secret. Sets $!.
 start_honest()
 {
-	as "$1" "$work/bin/attack" honest $RANDOM "$2" "private$token$2" >"$results/$2${3:+-$3}" 2>&1 &
+	as "$1" "$work/bin/attack" honest $RANDOM "$2" "private$token$2" "$part" >"$results/$2${3:+-$3}" 2>&1 &
 }
 
 # A short one after the other: each begins under attack, and ends so.
@@ -86,12 +90,13 @@ short_honest()
 clock_ms() { echo $((${EPOCHREALTIME//[.,]/} / 1000)); }
 as_seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
 
-# run_as HOW SEED MS COMMAND…: killed after so long with all that came of it.
+# run_as HOW SEED MS COMMAND…: killed with all that came of it, after so long, or when it has its size.
 run_as()
 {
 	local how=$1 seed=$2 ms=$3
 	shift 3
-	(cd "$evil" && exec "$work/bin/attack" "$how" "$seed" "$(as_seconds "$ms")" "$@" 2>>"$rounds/errors")
+	(cd "$evil" && exec "$work/bin/attack" "$how" "$seed" "$(as_seconds "$ms")" "$(as_seconds $((ms + MOST_MS)))" \
+		"$@" 2>>"$rounds/errors")
 }
 hostile() { run_as run "$@"; }
 
@@ -197,7 +202,7 @@ kind_buildids()
 	first="${user}65534 --regid=65534 \"\$0/forged_\$1\" 3 500000000"
 	second="${user}1001 --regid=1001 \"\$0/victim_\$1\" 4 500000000"
 	[ $(($1 % 2)) = 0 ] || eval "$(printf 'first=%q second=%q' "$second" "$first")"
-	run_as keep "$1" $(($2 + 10000)) bash -c "cd /; exec 3>/dev/null 4>>\"\$2\"; $first; $second" \
+	run_as keep "$1" "$2" bash -c "cd /; exec 3>/dev/null 4>>\"\$2\"; $first; $second" \
 		"$work/forged" "$3" "$results/victims"
 }
 
@@ -357,14 +362,19 @@ judge_honest()
 	done < <(honest_truth)
 }
 
-# say_honest: where the samples of honest users are, routines or not.
+# say_honest: where the samples of honest users are, routines or not. Sets $nameless: those of code that nothing is
+# known of, though its program has told.
 say_honest()
 {
 	local uid
+	nameless=0
 	for uid in 1001 1002 1003; do
 		echo "images of uid $uid:"
-		"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -uid $uid -i -no_header 2>/dev/null | sed -n 1,8p
+		"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -uid $uid -i -no_header 2>/dev/null >"$rounds/images"
+		sed -n 1,8p "$rounds/images"
+		nameless=$((nameless + $(awk '/dynamic, |unknown|reused, / { s += $1 } END { print s + 0 }' "$rounds/images")))
 	done
+	echo "honest users: $honest_named samples have a name, $nameless have none"
 }
 
 # judge_victims: sets $victims_wrong, samples of the forged program's own part under the victim's name, and the reverse.
@@ -377,7 +387,7 @@ judge_victims()
 
 judge()
 {
-	local k n load left_out leaks end_failed=0
+	local k n lost left_out turn leaks end_failed=0
 	stop $watcher
 	watcher=
 	lives "$daemon" || died=1
@@ -386,8 +396,9 @@ judge()
 		! timeout 60 "$DCPI_BIN/dcpictl" status -json >"$rounds/final" 2>/dev/null || break
 		sleep 1
 	done
-	load=$(grep -o '"lost_load_events":[0-9]*' "$rounds/final" | cut -d: -f2)
+	lost=$(grep -o '"lost_load_events":[0-9]*' "$rounds/final" | cut -d: -f2)
 	left_out=$(grep -o '"left_out":[0-9]*' "$rounds/final" | cut -d: -f2)
+	turn=$(grep -o '"longest_turn_ms":[0-9]*' "$rounds/final" | cut -d: -f2)
 	timeout 90 "$DCPI_BIN/dcpiflush" >"$rounds/last" 2>&1 || end_failed=$((end_failed + 1))
 	search >"$rounds/leaks"
 	leaks=$(wc -l <"$rounds/leaks")
@@ -406,6 +417,7 @@ judge()
 	[ ! -s "$rounds/errors" ] || sort "$rounds/errors" | uniq -c | sort -rn | head -n 10
 	sort "$rounds/watched" | sed 's/after [0-9]* ms/after some ms/' | uniq -c | sort -rn | head -n 10
 	echo "status: $(seen polls) times, median $(seen p50) ms, longest $(seen max) ms, refused $(seen refused), unanswered $(seen unanswered)"
+	echo "the main loop: longest turn $turn ms"
 	echo "flushes: $(seen flushes), longest $(seen flush_max) ms; samples: received $(seen received), lost under their names $(seen lost), missed $(seen missed)"
 	for k in "${kinds[@]}"; do
 		n=$(awk -v k="$k" '$1 == k && $2 == 0' "$rounds/done" | wc -l)
@@ -416,12 +428,18 @@ judge()
 	figure attack_honest_wrong $((honest_wrong + victims_wrong)) samples 0
 	figure attack_honest_unnamed_pct "$(awk -v t="$honest_ms" -v n="$honest_named" -v r="$(seen received)" -v m="$(seen missed)" '
 		BEGIN { due = r ? t * r / (r + m) : 0; printf "%.2f", due ? (due > n ? 100 * (due - n) / due : 0) : 100 }')" % 2
-	figure attack_load_events_lost "${load:-$(seen load_events_lost)}" events 0
+	figure attack_load_events_lost "${lost:-$(seen load_events_lost)}" events 0
 	figure attack_workloads_left_out "${left_out:-0}" levels 0
 	figure attack_leaks "$leaks" finds 0
 	figure attack_accounting_broken "$(seen accounting_broken)" statuses 0
 	figure attack_daemon_ended ${died:-0} times 0
 	figure attack_rounds_missing "$(missing_rounds)" rounds 0
+	# Each kind has had so many rounds, or some are missing.
+	if awk -v l="$load" -v n="$(nproc)" 'BEGIN { exit !(l + 0 <= n / 2) }'; then
+		figure attack_seconds_a_round $((took_ms / cycles / 1000)) s 60
+	else
+		echo "a round of each kind in $((took_ms / cycles / 1000)) s; with this load before, they take longer"
+	fi
 	echo "figures: $ok ok, $short short (DCPI_SEED=$DCPI_SEED)"
 }
 
@@ -434,8 +452,10 @@ missing_rounds()
 	done | awk '{ s += $1 } END { print s }'
 }
 
-cycles=$(((seconds + 59) / 60))
-echo "attack: seed $DCPI_SEED, $seconds s in $cycles parts, ${#kinds[@]} kinds"
+cycles=$(((seconds + CYCLE_S - 1) / CYCLE_S))
+part=$("$work/bin/attack" calibrate 1) || fail "the clock's part of the time"
+load=$(cut -d' ' -f1 /proc/loadavg)
+echo "attack: seed $DCPI_SEED, $seconds s in $cycles parts, ${#kinds[@]} kinds, load $load before"
 start_daemon -flush 5
 "$work/bin/attack_watch" >"$results/seen" 2>"$rounds/watched" &
 watcher=$!
@@ -452,6 +472,7 @@ for ((i = 0; i < LANES; i++)); do
 done
 : >"$rounds/done"
 wait "${lanes[@]}"
+took_ms=$(($(clock_ms) - began))
 lanes=()
 stop "${honest[@]}"
 honest=()

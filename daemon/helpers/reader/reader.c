@@ -13,7 +13,7 @@
 #include "reader_internal.h"
 
 /* MEANWHILE_MS: by far less than the kernel's rings hold. */
-enum { TIMEOUT_MS = 1000, END_MS = 100, MEANWHILE_MS = 40 };
+enum { TIMEOUT_MS = 1000, END_MS = 50, MEANWHILE_MS = 40 };
 /* A request for which the helpers work so long is as bad as one that waits; nor is longer waited
  * for an answer, however busy the machine is. */
 #define WORK_MAX_NS 1000000000u

@@ -24,6 +24,8 @@ void reader_close(struct reader *r);
 /* Requests are charged to the budgets of their users; @budgets must outlive @r. */
 struct budgets;
 void reader_share(struct reader *r, struct budgets *budgets);
+/* budget_may_tell of these. */
+bool reader_may_tell(const struct reader *r, uint32_t uid);
 /* Called now and then while an answer is waited for; it asks the reader nothing. */
 void reader_set_meanwhile(struct reader *r, void (*fn)(void *ctx), void *ctx);
 /* Give back the memory of the last answer, of a registry's two MiB; the next one takes it anew.

@@ -55,6 +55,11 @@ static uint32_t user_of(int32_t pid, uint32_t otherwise)
 	return st.st_uid ? st.st_uid : real_user(pid, otherwise);
 }
 
+bool reader_may_tell(const struct reader *r, uint32_t uid)
+{
+	return budget_may_tell(r->budgets, uid);
+}
+
 uint32_t reader_user(int32_t pid)
 {
 	return user_of(pid, NO_USER);

@@ -353,13 +353,13 @@ struct living {
 	struct budgets *b;
 };
 
-/* A turn has time to write one of them. */
+/* A turn has time to begin with one of them. */
 static void take_all(void *ctx)
 {
 	struct living *l = ctx;
 
 	for (size_t i = 0; i < 3; i++)
-		if (l->behind[i] && !dyn_facility_is_behind(l->f[i], false))
+		if (l->behind[i] && (l->f[i]->writing || !dyn_facility_is_behind(l->f[i], false)))
 			budget_waited(l->b, l->p[i].uid, 1000000000u, 0, 0);
 }
 
@@ -387,7 +387,10 @@ static void test_turns_of_living(void **state)
 		}
 		assert_true(dyn_is_behind(t->d.dyn));
 		budget_turn(l.b);
-		flush(t);
+		/* Its end costs no turn. */
+		do
+			flush(t);
+		while (t->d.dyn->tasks);
 	}
 	assert_false(dyn_is_behind(t->d.dyn));
 	dyn_set_hasty(t->d.dyn, false);
@@ -902,6 +905,184 @@ static void test_killed(void **state)
 	}
 }
 
+/* ---- a helper that takes long ---------------------------------------------------------------- */
+
+/* From now on the helper does nothing before let_go, then @what. */
+static void hold_helper(struct trial *t, const char *what)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/.helper", t->dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "#!/bin/sh\nwhile [ ! -e %s/.go ]; do sleep 0.01; done\n%s\n", t->dir, what);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	free(t->d.dyn->program);
+	t->d.dyn->program = strdup(path);
+	t->d.dyn->helper.program = t->d.dyn->program;
+}
+
+static const char *real_helper(void)
+{
+	static char what[4200];
+
+	snprintf(what, sizeof(what), "exec '%s/dcpid-pseudoimg' \"$@\"", fake_helper_dir());
+	return what;
+}
+
+static void let_go(const struct trial *t)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/.go", t->dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+}
+
+/* Three that have ended and one that lives, each with a sample in the first routine; and the first
+ * turn of a flush. */
+static void begin_slowly(struct trial *t, struct process *lives, const char *what)
+{
+	struct process p;
+
+	hold_helper(t, what);
+	for (int32_t pid = 1; pid <= 3; pid++) {
+		begin(t, &p, pid);
+		sample(t, &p, 0, 1);
+		dyn_end(t->d.dyn, &p);
+	}
+	begin(t, lives, 4);
+	sample(t, lives, 0, 1);
+	dyn_set_hasty(t->d.dyn, true);
+	dyn_begin_flush(t->d.dyn);
+	flush(t);
+}
+
+static void flush_slowly(struct trial *t)
+{
+	for (int n = 0; dyn_is_behind(t->d.dyn); n++) {
+		assert_in_range(n, 0, 1000);
+		flush(t);
+	}
+	dyn_set_hasty(t->d.dyn, false);
+}
+
+/* The daemon does other things meanwhile, also for that user; profiles wait for their images. */
+static void test_slow_helper(void **state)
+{
+	struct process p;
+	struct sums s;
+	TRIAL(state);
+
+	begin_slowly(t, &p, real_helper());
+	assert_true(dyn_is_behind(t->d.dyn));
+	assert_int_equal(look(t, t->epoch).profiles, 0);
+	assert_non_null(t->d.dyn->tasks);
+	/* Of what waits, and is being written, nothing is lost. */
+	sample(t, &p, 1, 1);
+	flush(t);
+	assert_int_equal(look(t, t->epoch).profiles, 0);
+	let_go(t);
+	flush_slowly(t);
+	s = look(t, t->epoch);
+	assert_int_equal(s.of[0], 4);
+	assert_int_equal(s.of[1], 1);
+	assert_int_equal(s.profiles, 2);
+	assert_int_equal(files(t), 2);
+	/* The one that lives is written while it gets samples in more routines. */
+	assert_int_equal(unlinkat(profdb_dyn_fd(t->d.db), "../.go", 0), 0);
+	sample(t, &p, 2, 1);
+	dyn_set_hasty(t->d.dyn, true);
+	dyn_begin_flush(t->d.dyn);
+	flush(t);
+	assert_non_null(t->d.dyn->tasks);
+	sample(t, &p, 3, 1);
+	let_go(t);
+	flush_slowly(t);
+	s = look(t, t->epoch);
+	assert_int_equal(s.of[2], 1);
+	assert_int_equal(s.of[3], 1);
+	dyn_end(t->d.dyn, &p);
+}
+
+/* Images that it makes nothing of are written once more. */
+static void test_slow_failure(void **state)
+{
+	struct process p;
+	struct sums s;
+	char *path;
+	TRIAL(state);
+
+	begin_slowly(t, &p, "exit 1");
+	let_go(t);
+	assert_true(asprintf(&path, "%s/dcpid-pseudoimg", fake_helper_dir()) > 0);
+	dyn_tasks_grace(t->d.dyn);
+	while (!dyn_tasks_await(t->d.dyn))
+		dyn_tasks_grace(t->d.dyn);
+	free(t->d.dyn->program);
+	t->d.dyn->program = path;
+	t->d.dyn->helper.program = path;
+	flush_slowly(t);
+	flush(t);
+	s = look(t, t->epoch);
+	assert_int_equal(s.of[0], 4);
+	/* They were not merged. */
+	assert_int_equal(files(t), 4);
+	dyn_end(t->d.dyn, &p);
+}
+
+/* A user has four at a time, and waits for their ends. */
+static void test_slow_crowd(void **state)
+{
+	const struct dyn_task *of_user;
+	struct process p[6];
+	unsigned int nr = 0;
+	struct sums s;
+	TRIAL(state);
+
+	for (int32_t i = 0; i < 6; i++) {
+		begin(t, &p[i], i + 1);
+		sample(t, &p[i], 0, 1);
+	}
+	hold_helper(t, real_helper());
+	dyn_set_hasty(t->d.dyn, true);
+	dyn_begin_flush(t->d.dyn);
+	flush(t);
+	for (of_user = t->d.dyn->tasks; of_user; of_user = of_user->next)
+		nr++;
+	assert_int_equal(nr, 4);
+	assert_true(dyn_task_must_wait(t->d.dyn, p->uid));
+	assert_false(dyn_task_must_wait(t->d.dyn, p->uid + 1));
+	let_go(t);
+	flush_slowly(t);
+	s = look(t, t->epoch);
+	assert_int_equal(s.of[0], 6);
+	for (int i = 0; i < 6; i++)
+		dyn_end(t->d.dyn, &p[i]);
+}
+
+/* What is under way is waited for at the end, and when an epoch begins. */
+static void test_slow_end(void **state)
+{
+	struct process p;
+	TRIAL(state);
+
+	begin_slowly(t, &p, "exec false");
+	let_go(t);
+	dyn_merge_forget(t->d.dyn);
+	assert_null(t->d.dyn->merges);
+	dyn_set_hasty(t->d.dyn, true);
+	sample(t, &p, 1, 1);
+	assert_int_equal(unlinkat(profdb_dyn_fd(t->d.db), "../.go", 0), 0);
+	flush(t);
+	let_go(t);
+	dyn_end(t->d.dyn, &p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -921,6 +1102,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_base_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_helper, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_crowd, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

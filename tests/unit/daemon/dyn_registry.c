@@ -682,16 +682,22 @@ static void begin_slow(struct tracker *t)
 	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 }
 
-/* One that holds up the reader is asked less and less, and told that it failed. */
+/* One that holds up the reader is asked less and less, and told that it failed; so is the log, once
+ * a minute. */
 static void test_slow_client(void **state)
 {
+	struct budgets *b = budgets_new();
 	TRACKER(state);
 	uint64_t now;
 
 	begin_slow(t);
 	now = base_now_ns();
+	t->dyn->config.budgets = b;
 	dyn_refresh(t->dyn, false);
 	assert_true(t->p.dyn->own->pause_until_ns > now + 500000000);
+	assert_false(budget_may_tell(b, t->p.uid));
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
 	assert_int_equal(fake.h->tail, 0);
 	ask_flush(t);
 	dyn_write_images(t->dyn, NULL);

@@ -1424,7 +1424,7 @@ static void test_late_host(void **state)
 	kill(r->helper.pid, SIGSTOP);
 	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), 0);
 	reader_set_meanwhile(r, NULL, NULL);
-	assert_in_range(budget_wait_ms(b, geteuid()), 300, 400);
+	assert_in_range(budget_wait_ms(b, geteuid()), 100, 200);
 	/* A helper that stands still by itself is waited for on its user's account. */
 	kill(r->helper.pid, SIGSTOP);
 	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), -ETIMEDOUT);

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -51,8 +53,16 @@ static void drain(void)
 
 static void append(const struct bytes *b)
 {
+	uint64_t head = page.data_head;
+
 	for (size_t i = 0; i < b->len; i++)
-		ring_data[page.data_head++ % RING] = b->data[i];
+		ring_data[head++ % RING] = b->data[i];
+	__atomic_store_n(&page.data_head, head, __ATOMIC_RELEASE);
+}
+
+static uint64_t tail(void)
+{
+	return __atomic_load_n(&page.data_tail, __ATOMIC_ACQUIRE);
 }
 
 static void task(uint32_t type, uint32_t ppid, uint32_t tid)
@@ -492,7 +502,63 @@ static void a_period_is_of_readings_of_one_moment(void **state)
 	assert_int_equal(p->base.events[0].period, 100);
 }
 
+/* A reading of the tracking event, a second after the one before. */
+static bool is_gone_after(int to, uint64_t enabled_ns)
+{
+	const uint64_t reading[] = { 0, enabled_ns, enabled_ns };
+	struct perf_cpu *c = &p->sampler.cpus[0];
+
+	assert_int_equal(write(to, reading, sizeof(reading)), sizeof(reading));
+	c->alive_ns = base_now_ns() - 1000000000;
+	perf_sampler_read_counters(&p->sampler);
+	return c->gone;
+}
+
+/* The kernel's clock of an idle CPU lags behind at times, that of a dead event stands. */
+static void a_clock_that_lags_is_not_dead(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	s->cpus[0].track_fd = ends[0];
+	s->running = true;
+	s->pid = -1;
+	assert_false(is_gone_after(ends[1], 1000000000));
+	assert_false(is_gone_after(ends[1], 1900000000));
+	assert_false(is_gone_after(ends[1], 3000000000));
+	assert_true(is_gone_after(ends[1], 3000000000));
+	close(ends[1]);
+}
+
 #define IN_SOURCE(test) cmocka_unit_test_setup_teardown(test, open_source, close_source)
+
+/* More than the ring holds, while nobody drains it: a thread does. */
+static void a_busy_reader_loses_nothing(void **state)
+{
+	enum { NR = 4 * RING / 40 };
+	struct perf_sampler *s = &p->sampler;
+
+	(void)state;
+	perf_sampler_busy(s, true);
+	for (int i = 0; i < NR; i++) {
+		for (int ms = 0; page.data_head - tail() > RING - 128; ms++) {
+			assert_in_range(ms, 0, 10000);
+			usleep(1000);
+		}
+		task(PERF_RECORD_FORK, 1, PROCESS);
+	}
+	perf_sampler_busy(s, false);
+	drain();
+	assert_int_equal(s->nr_loads, NR);
+	assert_int_equal(s->load_bad, 0);
+	assert_int_equal(tail(), page.data_head);
+	/* It is woken no more. */
+	task(PERF_RECORD_EXIT, 1, PROCESS);
+	drain();
+	assert_int_equal(s->nr_loads, NR + 1);
+}
 
 int main(void)
 {
@@ -516,6 +582,8 @@ int main(void)
 		IN_SOURCE(a_clock_that_stops_misses_nothing),
 		IN_SOURCE(a_counter_tells_what_its_interrupts_missed),
 		IN_SOURCE(a_period_is_of_readings_of_one_moment),
+		IN_SOURCE(a_busy_reader_loses_nothing),
+		IN_SOURCE(a_clock_that_lags_is_not_dead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
