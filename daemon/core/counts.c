@@ -668,16 +668,55 @@ void counts_resynchronised(struct counts *t, uint64_t nr)
 
 /* ---- after the registries were read ---------------------------------------------------------- */
 
+/* One sample of a count at a time that is known. */
+static void resolve_end(struct counts *t, const struct sample *s, struct image *image,
+			uint64_t time_ns)
+{
+	struct sample one = *s;
+	struct verdict v;
+
+	one.first_ns = one.time_ns = time_ns;
+	one.count = 1;
+	one.image = image_get(image);
+	v = attribute_dynamic(t->attribute, &one, true);
+	store_verdict(t, &one, &v);
+}
+
+/* Its address had several routines while it was counted. The first and the last of its samples
+ * have times, by which their routines are known. */
+static bool is_divided(const struct sample *s, const struct verdict *v)
+{
+	return v->kind == VERDICT_BUCKET && v->bucket == ACCOUNT_BUCKET_REUSED && s->count > 1 &&
+	       !s->insn;
+}
+
+static void resolve_ends(struct counts *t, const struct sample *s, struct image *image,
+			 const struct verdict *v)
+{
+	struct sample rest = *s;
+
+	resolve_end(t, s, image, s->first_ns);
+	resolve_end(t, s, image, s->time_ns);
+	rest.count -= 2;
+	if (rest.count)
+		store_verdict(t, &rest, v);
+}
+
 /* False: it waits for the next poll of its registry. */
 static bool resolve(struct counts *t, struct sample *s, bool last)
 {
+	struct image *image = image_get(s->image);
 	const struct verdict v = attribute_dynamic(t->attribute, s, last);
 
-	if (v.kind == VERDICT_LATER)
-		return false;
-	t->store->account.pending -= s->count;
-	store_verdict(t, s, &v);
-	return true;
+	if (v.kind != VERDICT_LATER) {
+		t->store->account.pending -= s->count;
+		if (is_divided(s, &v))
+			resolve_ends(t, s, image, &v);
+		else
+			store_verdict(t, s, &v);
+	}
+	image_put(image);
+	return v.kind != VERDICT_LATER;
 }
 
 /* The memory that the next look-ups will read is asked for now. */

@@ -645,7 +645,7 @@ static int ship_platforms(struct gathering *x, const char *epoch, struct base_er
 	int r = platforms ? gather_check_name(x->g, epoch, platforms, err) : 0;
 
 	for (size_t i = 0; r >= 0 && platforms && platforms[i]; i++)
-		if (!x->g->platform || strcmp(platforms[i], x->g->platform) == 0)
+		if (!x->g->platform || profdb_platform_has(x->g->platform, platforms[i]))
 			r = ship_one(x, epoch, platforms[i], err);
 	free(platforms);
 	return r;
