@@ -734,8 +734,8 @@ bool profdb_epochs_changed(struct profdb *db);
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
 /*
  * Likewise of a platform that several machines may sample at the same time. Each is a member with a
- * folder and a lock of its own: PLATFORM, PLATFORM+2, PLATFORM+3. The first one that is free goes into
- * @platform. -DCPI_EBUSY: a daemon of this very host has one, or all are taken.
+ * folder and a lock of its own: PLATFORM, PLATFORM+2, PLATFORM+3. The first one that is free goes
+ * into @platform. -DCPI_EBUSY: a daemon of this very host has one, or all are taken.
  */
 int profdb_lock_member(struct profdb *db, char platform[PROFDB_PLATFORM_MAX + 1],
 		       struct base_err *err);

@@ -7,8 +7,8 @@
  *	                                number FROM on, whose fates SEED tells
  *	jit_kids work COUNT ROUTINES    they make so many routines, run each, and exit; prints the
  *	                                routines' CPU time, "ROUTINE SECONDS" lines
- *	jit_kids many COUNT             children of a fork that begin, run one routine, and, the even
- *	                                ones, end: prints how many began, ended, and in what time
+ *	jit_kids many COUNT             children of a fork that begin, run a routine, and, the even
+ *	                                ones, end: how many began, ended, and in what time
  *	jit_kids live SECONDS           one, whose routines come and go: prints that likewise
  */
 #include <dbgdyn.h>

@@ -33,15 +33,15 @@ try()
 	account_holds "$*"
 }
 
-# short SOURCE: programs of half a second each, whose routines are told in a jitdump file alone (as backends of
+# short SOURCE: programs of an eighth of a second each, whose routines are told in a jitdump file alone (as backends of
 # PostgreSQL), and take turns at one address: over before the daemon knows that addresses are reused.
 short()
 {
 	local i
 	mkdir -p "$work/dumps"
 	: >"$work/log"
-	for ((i = 1; i <= 8; i++)); do
-		"$tests/reuse_jit" -alone -jitdump "$work/dumps" -routines 4 -turn 5 -seconds 0.5 -seed $i 2>"$work/err" ||
+	for ((i = 1; i <= 25; i++)); do
+		nice -n -19 "$tests/reuse_jit" -alone -jitdump "$work/dumps" -routines 4 -turn 3 -seconds 0.12 -seed $i 2>"$work/err" ||
 			fail "reuse_jit -alone: $(cat "$work/err")"
 	done >"$work/truth"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
