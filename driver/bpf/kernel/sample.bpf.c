@@ -323,14 +323,15 @@ static __always_inline bool is_young(uint64_t now)
 
 /*
  * Whether a sample is put into the log by itself, though nobody asked for that. A part of the log
- * stays for entries that are pushed out, so that no drain is asked for earlier.
+ * stays for entries that are pushed out, so that no drain is asked for earlier. @timeless: of user
+ * mode, and no generation tells which routine it is of.
  */
 static __always_inline bool has_log(const struct count_head *h, const struct count_shape *s,
-				    bool user, bool rare, uint64_t now)
+				    bool timeless, bool rare, uint64_t now)
 {
 	uint32_t nr = h->nr_log + 1;
 
-	return rare ? nr < s->nr_log / 2 : user && nr < s->nr_log / 4 && is_young(now);
+	return rare ? nr < s->nr_log / 2 : timeless && nr < s->nr_log / 4 && is_young(now);
 }
 
 /*
@@ -350,7 +351,7 @@ static __always_inline void count_in(uint32_t table, struct count_head *h, struc
 			count_touch(table, &s, &p);
 		found = rare ? count_range_apart(table, h, k) : count_range(table, h, k);
 	}
-	if (found == RANGE_SINGLE || has_log(h, &s, user, rare, now)) {
+	if (found == RANGE_SINGLE || has_log(h, &s, user && found == RANGE_NONE, rare, now)) {
 		count_add_single(table, &s, h, k, now);
 	} else {
 		p = count_place_of(&s, k);
