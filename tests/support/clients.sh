@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Clients that begin, run a routine and end, one behind the other: dcpid answers meanwhile, keeps its accounts, its
 # memory and descriptors do not stay with them, and no sample is charged to a routine that was not there.
-# DCPI_COUNT says how many (2,000); "scripts/test --long clients": 100,000, which is to take a minute on a quiet machine.
+# "scripts/test --long clients": 100,000 (DCPI_COUNT), which is to take a minute on a quiet machine.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
 need_root
-count=${DCPI_COUNT:-2000}
+count=${DCPI_COUNT:-100000}
 
 # mib FIELD: of the daemon's memory. descriptors: how many it has open.
 mib() { awk -v f="$1:" '$1 == f { print int($2 / 1024) }' "/proc/$daemon/status"; }
