@@ -84,8 +84,10 @@ void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
 
 	dbgdyn_memory_seal(m->fd);
 	marker = mmap(NULL, WIRE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, m->fd, 0);
-	if (marker != MAP_FAILED)
-		madvise(marker, WIRE_PAGE, MADV_DONTFORK);
+	if (marker == MAP_FAILED)
+		return;
+	madvise(marker, WIRE_PAGE, MADV_DONTDUMP);
+	madvise(marker, WIRE_PAGE, MADV_DONTFORK);
 }
 
 /* Huge pages would make a few bytes here and there cost megabytes. */
