@@ -152,6 +152,7 @@ struct dbgdyn_state {
 	uint32_t check_pid; /* fork does not wipe this page here: compare pid */
 	uint32_t pid;
 	uint32_t no_syscalls; /* some facility may make none */
+	size_t allowed_len;   /* dbgdyn_layout_allowed, of when this page was made; 0: ask */
 	size_t area_len;      /* length of the private area before this page; 0: none */
 
 	uint32_t *words;

@@ -156,7 +156,11 @@ static int open_given(struct dbgdyn_state *s, int given, struct dbgdyn_layout *l
 
 static int open_memory(struct dbgdyn_state *s, struct dbgdyn_layout *l, void **area)
 {
-	for (size_t len = dbgdyn_layout_allowed(); dbgdyn_layout_make(l, len); len /= 2)
+	size_t allowed = s->allowed_len ? s->allowed_len : dbgdyn_layout_allowed();
+
+	/* A later begin may find other limits. */
+	s->allowed_len = 0;
+	for (size_t len = allowed; dbgdyn_layout_make(l, len); len /= 2)
 		if (open_both(s, l, dbgdyn_memory_make(l->total_len), area) == DBGDYN_OK)
 			return DBGDYN_OK;
 	return DBGDYN_ENOMEM;

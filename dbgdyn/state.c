@@ -18,6 +18,7 @@ static bool foreign(const struct dbgdyn_state *s)
 
 static struct dbgdyn_state *state_new(void)
 {
+	size_t allowed = dbgdyn_layout_allowed();
 	bool wiped = false;
 	struct dbgdyn_layout l;
 	struct dbgdyn_state *s = NULL;
@@ -27,7 +28,7 @@ static struct dbgdyn_state *state_new(void)
 	 * The area that the registry will want, in one piece with the state where it can be had.
 	 * The state comes last, near what the process has mapped: page tables are there already.
 	 */
-	if (dbgdyn_layout_make(&l, dbgdyn_layout_allowed()))
+	if (dbgdyn_layout_make(&l, allowed))
 		area = dbgdyn_memory_page(l.area_len + WIRE_PAGE, &wiped);
 	if (area) {
 		s = (void *)(area + l.area_len);
@@ -35,6 +36,8 @@ static struct dbgdyn_state *state_new(void)
 	} else {
 		s = dbgdyn_memory_page(WIRE_PAGE, &wiped);
 	}
+	if (s)
+		s->allowed_len = allowed;
 	if (s && !wiped) {
 		s->pid = (uint32_t)getpid();
 		s->check_pid = 1;

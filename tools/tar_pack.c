@@ -234,7 +234,7 @@ static int pack_epoch(struct pack *p, const char *epoch, const char *only, struc
 
 	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
 		r = analysis_platform_seen(seen, platforms[i]);
-		if (r >= 0 && (!only || !strcmp(only, platforms[i])))
+		if (r >= 0 && (!only || profdb_platform_has(only, platforms[i])))
 			r = pack_platform(p, epoch, platforms[i], err);
 	}
 	free(platforms);

@@ -227,21 +227,50 @@ static void store_named(struct counts *t, enum account_bucket bucket, const stru
 		tell_unknown(s, bucket);
 }
 
+/* Its address had several routines while it was counted. The first and the last of its samples
+ * have times, by which their routines are known. */
+static bool is_divided(const struct sample *s, const struct verdict *v)
+{
+	return s->waits && v->kind == VERDICT_BUCKET && v->bucket == ACCOUNT_BUCKET_REUSED &&
+	       s->count > 1 && !s->insn;
+}
+
+static bool place(struct counts *t, struct sample *s, bool last);
+
+/* One sample of a count at a time that is known, in a mapping of @image (may be NULL). */
+static void place_end(struct counts *t, const struct sample *s, struct image *image,
+		      uint64_t time_ns)
+{
+	struct sample one = *s;
+
+	one.first_ns = one.time_ns = time_ns;
+	one.count = 1;
+	one.image = image_get(image);
+	place(t, &one, true);
+}
+
 /*
  * The stages behind the first one, in which @s got its process and mapping: the verdict, the owner,
  * the store. False: it has no verdict yet; not where @last.
  */
 static bool place(struct counts *t, struct sample *s, bool last)
 {
+	struct image *image = s->waits ? image_get(s->image) : NULL;
 	const struct verdict v = attribute_sample(t->attribute, s, last);
+	bool divided = is_divided(s, &v);
 	struct store_count to = { .off = v.off,
-				  .n = s->count,
+				  .n = s->count - (divided ? 2 : 0),
 				  .event = s->event,
 				  .kernel = s->mode != DRIVER_USER,
 				  .insn = insns_get(&t->insns, s->insn) };
 
-	if (v.kind == VERDICT_LATER)
-		return false;
+	if (divided) {
+		place_end(t, s, image, s->first_ns);
+		place_end(t, s, image, s->time_ns);
+	}
+	image_put(image);
+	if (v.kind == VERDICT_LATER || !to.n)
+		return v.kind != VERDICT_LATER;
 	owner_find(&t->owners, s, &to);
 	if (v.kind == VERDICT_BUCKET) {
 		store_named(t, v.bucket, s, &to);

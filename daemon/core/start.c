@@ -551,10 +551,12 @@ static void tell_watching(void *ctx, const char *text)
 	base_log(BASE_LOG_INFO, "%s", text);
 }
 
-static int lock_platform(struct daemon *d, struct base_err *err)
+/* @grouped: with other machines, by the database's hosts. */
+static int lock_platform(struct daemon *d, bool grouped, struct base_err *err)
 {
 	profdb_set_watching(d->db, tell_watching, NULL);
-	return profdb_lock(d->db, d->platform, err);
+	return grouped ? profdb_lock_member(d->db, d->platform, err)
+		       : profdb_lock(d->db, d->platform, err);
 }
 
 /* ---- who may read it ------------------------------------------------------------------------- */
@@ -623,6 +625,7 @@ static int open_folder(struct daemon *d, struct base_err *err)
 static int open_database(struct daemon *d, struct base_err *err)
 {
 	enum profdb_format format;
+	bool grouped = false;
 	int r = profdb_format_find(d->opt.format, &format, err);
 
 	if (r >= 0)
@@ -636,9 +639,11 @@ static int open_database(struct daemon *d, struct base_err *err)
 	if (d->follow.live)
 		profdb_set_machine(d->db, machine_cpu_mhz(""),
 				   (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-	if (!d->opt.platform)
+	if (!d->opt.platform) {
 		r = find_platform(d, err);
-	return r < 0 ? r : lock_platform(d, err);
+		grouped = r > 0;
+	}
+	return r < 0 ? r : lock_platform(d, grouped, err);
 }
 
 /*

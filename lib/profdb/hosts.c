@@ -60,7 +60,7 @@ static int take_line(char *text, size_t line, const char *host,
 	name = strtok_r(text, " \t\r", &save);
 	if (!name)
 		return 0;
-	if (!profdb_platform_name_ok(name))
+	if (!profdb_platform_name_ok(name) || strchr(name, '+'))
 		return bad_line(err, line, "unfit platform name", name);
 	while ((word = strtok_r(NULL, " \t\r", &save))) {
 		if (!pattern_ok(word))
@@ -128,5 +128,5 @@ int profdb_platform_of(struct profdb *db, const char *host, char platform[PROFDB
 		}
 	}
 	base_buf_release(&buf);
-	return r < 0 ? r : 0;
+	return r;
 }

@@ -19,17 +19,38 @@ bool profdb_is_dir(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* A further member's number, from 2 on, behind the platform's name; NULL: it has none. */
+static const char *member_of(const char *name)
+{
+	const char *plus = strchr(name, '+');
+
+	return plus && plus[1] != '0' && strcmp(plus, "+1") != 0 &&
+			       strspn(plus + 1, "0123456789") == strlen(plus + 1) && plus[1]
+		       ? plus
+		       : NULL;
+}
+
 bool profdb_platform_name_ok(const char *name)
 {
-	size_t len = strlen(name);
+	const char *member = member_of(name);
+	size_t len = strlen(name), end = member ? (size_t)(member - name) : len;
 
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; i < end; i++) {
 		bool letter = (name[i] | 32) >= 'a' && (name[i] | 32) <= 'z';
 
 		if (!letter && !(name[i] >= '0' && name[i] <= '9') && !strchr("._-", name[i]))
 			return false;
 	}
-	return len && len <= PROFDB_PLATFORM_MAX && *name != '.';
+	return end && len <= PROFDB_PLATFORM_MAX && *name != '.';
+}
+
+bool profdb_platform_has(const char *platform, const char *name)
+{
+	const char *member = member_of(name);
+	size_t len = strlen(platform);
+
+	return !strcmp(platform, name) ||
+	       (member && (size_t)(member - name) == len && !memcmp(platform, name, len));
 }
 
 /* ---- whose it is ----------------------------------------------------------------------------- */

@@ -343,6 +343,58 @@ int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *e
 	return 0;
 }
 
+/* ---- members of a platform ---------------------------------------------------------------------
+ */
+
+/* Machines that sample one platform at the same time. */
+enum { MEMBERS_MAX = 999 };
+
+/* False: the name would be too long. */
+static bool member_name(const char *platform, int number, char name[PROFDB_PLATFORM_MAX + 1])
+{
+	int len = snprintf(name, PROFDB_PLATFORM_MAX + 1, number > 1 ? "%s+%d" : "%s", platform,
+			   number);
+
+	return len <= PROFDB_PLATFORM_MAX;
+}
+
+/* A daemon of this host has it: another one would count the same samples. */
+static bool is_own(struct profdb *db, const char *platform)
+{
+	char name[PROFDB_PLATFORM_MAX + 8], text[PROFDB_LOCK_TEXT], host[256] = "";
+	struct timespec touched;
+	struct owner o;
+
+	lock_name(platform, name);
+	if (gethostname(host, sizeof(host) - 1) < 0 || look(db, name, text, &touched) < 0 ||
+	    !parse(text, &o) || strcmp(o.host, host) != 0)
+		return false;
+	return is_local(text) && profdb_lock_held(db, platform);
+}
+
+int profdb_lock_member(struct profdb *db, char platform[PROFDB_PLATFORM_MAX + 1],
+		       struct base_err *err)
+{
+	char name[PROFDB_PLATFORM_MAX + 1];
+	struct base_err why = { 0 };
+	int r = -DCPI_EBUSY;
+
+	for (int i = 1; i <= MEMBERS_MAX && member_name(platform, i, name); i++)
+		if (is_own(db, name))
+			return profdb_lock(db, name, err);
+	for (int i = 1; i <= MEMBERS_MAX && r == -DCPI_EBUSY; i++) {
+		if (!member_name(platform, i, name))
+			break;
+		why = (struct base_err){ 0 };
+		r = profdb_lock(db, name, &why);
+	}
+	if (r < 0 && err)
+		*err = why;
+	if (r >= 0)
+		strcpy(platform, name);
+	return r;
+}
+
 void profdb_lock_heartbeat(struct profdb *db)
 {
 	uint64_t now = base_now_ns();

@@ -674,8 +674,8 @@ int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform
 int profdb_sums_make(struct profdb *db, const char *epoch, const char *platform, size_t max);
 
 /*
- * The platform that <db>/hosts says @host belongs to, else @host itself, made fit to be a name. 0,
- * -errno, -DCPI_EFORMAT with the line. The syntax: dcpihosts(5).
+ * The platform that <db>/hosts says @host belongs to: 1; else @host itself, made fit to be a name:
+ * 0. -errno, -DCPI_EFORMAT with the line. The syntax: dcpihosts(5).
  */
 int profdb_platform_of(struct profdb *db, const char *host, char platform[PROFDB_PLATFORM_MAX + 1],
 		       struct base_err *err);
@@ -761,6 +761,15 @@ bool profdb_epochs_changed(struct profdb *db);
  * lives.
  */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
+/*
+ * Likewise of a platform that several machines may sample at the same time. Each is a member with a
+ * folder and a lock of its own: PLATFORM, PLATFORM+2, PLATFORM+3. The first one that is free goes
+ * into @platform. -DCPI_EBUSY: a daemon of this very host has one, or all are taken.
+ */
+int profdb_lock_member(struct profdb *db, char platform[PROFDB_PLATFORM_MAX + 1],
+		       struct base_err *err);
+/* Whether @name is @platform, or a further member of it. */
+bool profdb_platform_has(const char *platform, const char *name);
 /* Have @watching called before such a watch, of profdb_keep too, with a sentence for people: which
  * lock, who owns it by what its file says, and how long it takes at most. And by profdb_keep where
  * what somebody before us left is another user's: what cannot be removed, and why. It must not use

@@ -101,8 +101,9 @@ static int add_equal(struct base_buf *where, const char *column, const char *tex
 	return r < 0 ? r : store_quote(where, text, strlen(text));
 }
 
-/* A glob becomes a regular expression of ClickHouse's. */
-static int add_glob(struct base_buf *where, const char *column, const char *glob)
+/* A glob becomes a regular expression of ClickHouse's. Further members of a platform (profdb.h) are
+ * meant, too. */
+static int add_platforms(struct base_buf *where, const char *glob)
 {
 	struct base_buf regex = { 0 };
 	int r = base_buf_printf(&regex, "^");
@@ -113,9 +114,9 @@ static int add_glob(struct base_buf *where, const char *column, const char *glob
 		    : strchr(".^$+(){}[]|\\", *c) ? base_buf_printf(&regex, "\\%c", *c)
 						  : base_buf_append(&regex, c, 1);
 	if (r >= 0)
-		r = base_buf_printf(&regex, "$");
+		r = base_buf_printf(&regex, "([+][0-9]+)?$");
 	if (r >= 0)
-		r = base_buf_printf(where, " AND match(%s, ", column);
+		r = base_buf_printf(where, " AND match(platform, ");
 	if (r >= 0)
 		r = store_quote(where, (const char *)regex.data, regex.len);
 	base_buf_release(&regex);
@@ -154,7 +155,7 @@ static int make_where(struct fetch *f, struct base_err *err)
 	if (r >= 0 && w->event)
 		r = add_equal(&f->event, "event", w->event);
 	if (r >= 0 && w->platform)
-		r = add_glob(&f->platforms, "platform", w->platform);
+		r = add_platforms(&f->platforms, w->platform);
 	if (r >= 0)
 		r = base_buf_printf(&f->where, "%s", fetch_text(&f->platforms));
 	return r < 0 ? r : add_labels(f);

@@ -7,6 +7,8 @@
  *	                                number FROM on, whose fates SEED tells
  *	jit_kids work COUNT ROUTINES    they make so many routines, run each, and exit; prints the
  *	                                routines' CPU time, "ROUTINE SECONDS" lines
+ *	jit_kids many COUNT             children of a fork that begin, run a routine, and, the even
+ *	                                ones, end: how many began, ended, and in what time
  *	jit_kids live SECONDS           one, whose routines come and go: prints that likewise
  */
 #include <dbgdyn.h>
@@ -156,6 +158,49 @@ static int work_all(long count, int routines)
 	return bad ? die("a worker failed") : 0;
 }
 
+/* Exit status: bit 0 where it began, bit 1 where it asked for its end. */
+static int begin_and_end(long number)
+{
+	struct dbgdyn_options options = { .size = sizeof(options), .timeout_ms = 1 };
+	uint64_t context, random = (uint64_t)number + 1;
+	int r, slot = (int)(number % TRUTH_SLOTS);
+
+	if (dbgdyn_begin("many", 4, &options, &context) != DBGDYN_OK)
+		return 0;
+	truth_make(context, code, "many", slot, NULL);
+	truth_run(code, CLOCK_THREAD_CPUTIME_ID, 2e-5, &random);
+	if (number % 2)
+		return 1;
+	r = dbgdyn_end(context);
+	return r == DBGDYN_OK || r == DBGDYN_ETIMEDOUT ? 3 : 1;
+}
+
+static int begin_many(long count)
+{
+	double start = truth_clock(CLOCK_MONOTONIC);
+	long begun = 0, ended = 0, bad = 0;
+	int running = 0, status;
+
+	for (long i = 0; i < count || running;) {
+		if (i < count && running < AT_ONCE) {
+			if (fork() == 0)
+				_exit(begin_and_end(i));
+			i++;
+			running++;
+			continue;
+		}
+		if (wait(&status) < 0)
+			return die("wait");
+		running--;
+		bad += !WIFEXITED(status);
+		begun += WIFEXITED(status) && WEXITSTATUS(status) & 1;
+		ended += WIFEXITED(status) && WEXITSTATUS(status) & 2;
+	}
+	printf("begun %ld ended %ld seconds %.1f\n", begun, ended,
+	       truth_clock(CLOCK_MONOTONIC) - start);
+	return bad != 0;
+}
+
 static int live_one(double seconds)
 {
 	uint64_t context, random = 7;
@@ -180,6 +225,8 @@ int main(int argc, char **argv)
 		return kill_all(number, second, third);
 	if (!strcmp(what, "work"))
 		return work_all((long)number, (int)second);
+	if (!strcmp(what, "many"))
+		return begin_many((long)number);
 	if (!strcmp(what, "live"))
 		return live_one(atof(argv[2]));
 	if (!strcmp(what, "be_killed"))

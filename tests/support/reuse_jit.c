@@ -10,6 +10,7 @@
  *	-threads       a second thread does the same beside the first one, ten times as often
  *	-perfmap       write /tmp/perf-PID.map too, each line flushed
  *	-jitdump DIR   write DIR/jit-PID.dump too
+ *	-alone         tell libdbgdyn nothing
  *	-facility F    (reuse)
  *	-seed N
  */
@@ -28,7 +29,7 @@
 static struct {
 	int routines;
 	double turn_s, seconds;
-	int retire, threads;
+	int retire, threads, alone;
 	const char *facility, *jitdump;
 	uint64_t context;
 	FILE *map, *dump;
@@ -126,6 +127,8 @@ static int parse(int argc, char **argv, uint64_t *seed)
 			o.retire = 1;
 		else if (!strcmp(name, "-threads"))
 			o.threads = 1;
+		else if (!strcmp(name, "-alone"))
+			o.alone = 1;
 		else if (!strcmp(name, "-perfmap"))
 			o.map = map_open();
 		else
@@ -151,7 +154,8 @@ int main(int argc, char **argv)
 	w[1].random = seed * 2 + 1000001;
 	w[0].turn_s = o.turn_s;
 	w[1].turn_s = o.turn_s / 10;
-	dbgdyn_begin(o.facility, strlen(o.facility), NULL, &o.context);
+	if (!o.alone)
+		dbgdyn_begin(o.facility, strlen(o.facility), NULL, &o.context);
 	/* Until a daemon, if there is one, has it, nothing tells who lives at an address. */
 	dbgdyn_flush(o.context);
 	if (o.threads && pthread_create(&other, NULL, work, &w[1]))

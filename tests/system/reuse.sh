@@ -33,6 +33,25 @@ try()
 	account_holds "$*"
 }
 
+# short SOURCE: programs of an eighth of a second each, whose routines are told in a jitdump file alone (as backends of
+# PostgreSQL), and take turns at one address: over before the daemon knows that addresses are reused.
+short()
+{
+	local i
+	mkdir -p "$work/dumps"
+	: >"$work/log"
+	for ((i = 1; i <= 25; i++)); do
+		nice -n -19 "$tests/reuse_jit" -alone -jitdump "$work/dumps" -routines 4 -turn 3 -seconds 0.12 -seed $i 2>"$work/err" ||
+			fail "reuse_jit -alone: $(cat "$work/err")"
+	done >"$work/truth"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	judge_samples reuse_jit
+	[ "$wrong $bytes" = "0 0" ] || fail "jitdump, $1: $wrong and $bytes of $total samples are wrong"
+	sort_out "short programs with a jitdump, $1"
+	at_most "samples without a routine, and unsure" $((lost + unsure)) $((total / 50))
+	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" 4.5
+}
+
 limit=3.5
 # As long as counts are sampled often; then at the settings that dcpid has by itself.
 start_daemon -unknown
@@ -40,6 +59,7 @@ try two -routines 2 -turn 1
 try fifty -routines 50 -turn 1 -retire
 try long -routines 50 -turn 100
 try beside -routines 10 -turn 50 -threads -retire
+short bpf
 stop_daemon
 rm -rf "$db" "$work/log"
 
@@ -60,6 +80,7 @@ rm -rf "$db" "$work/log"
 start_daemon -unknown -source perf
 try perf2 -routines 2 -turn 1
 try perf50 -routines 50 -turn 1 -retire
+short perf
 stop_daemon
 
 rm -rf "$db"

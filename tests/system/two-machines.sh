@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Two daemons on one database at once, each in a network namespace and under a host name of its own, while epochs
-# are turned by either: both are in the same epoch after their next flush, and the sums hold for each. A
-# second one on a platform is refused, also where the hosts file makes them one. Six turns; "scripts/test --long
-# two-machines" asks for minutes of them (DCPI_COUNT).
+# Three daemons on one database at once, each in a network namespace and under a host name of its own, while epochs
+# are turned by two of them: all are in the same epoch after their next flush, and the sums hold for each. Two are one
+# platform by the hosts file: its members, with a folder each, and one sum. A second daemon of a host is refused. Six
+# turns; "scripts/test --long two-machines" asks for minutes of them (DCPI_COUNT).
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -44,10 +44,9 @@ refused()
 # disk PLATFORM: its samples in all epochs.
 disk() { "$DCPI_BIN/dcpiprof" -db "$db" -epoch all -platform "$1" -i -no_header 2>>"$work/err" | awk '$NF == "total" { print $1 }'; }
 
-# quit MACHINE PLATFORM: all that it says it stored, before and after the epochs turned, is in the database.
+# quit MACHINE PLATFORM: all that it says it stored ($said), before and after the epochs turned, is in the database.
 quit()
 {
-	local said on_disk
 	ctl "$1" quit || fail "quit $1"
 	wait_for_end "${pid[$1]}" || fail "$1 does not end"
 	unset "pid[$1]"
@@ -55,16 +54,17 @@ quit()
 	said=$(sed -nE 's/.* finished: ([0-9]+) samples? stored/\1/p' "$work/log-$1" | awk '{ sum += $1 } END { print sum }')
 	on_disk=$(disk "$2")
 	echo "$2: $said samples stored, $on_disk on disk"
-	[ "$said" -gt 500 ] && [ "$said" = "$on_disk" ] || fail "the sums of $2"
+	[ "$said" -gt 500 ] && [ $((said + both)) = "$on_disk" ] || fail "the sums of $2"
 }
+both=0 # samples of the platform's other member
 
-# meet BEFORE: both in one other epoch, and no further one open; a minute.
+# meet BEFORE: all in one other epoch, and no further one open; a minute.
 meet()
 {
 	local i a
 	for ((i = 0; i < 300; i++)); do
 		a=$(field a epoch)
-		[ "${a:-$1}" = "$1" ] || [ "$a" != "$(field b epoch)" ] || [ "$(find "$db" -name .open | wc -l)" != 2 ] || return 0
+		[ "${a:-$1}" = "$1" ] || [ "$a" != "$(field b epoch)" ] || [ "$a" != "$(field c epoch)" ] || [ "$(find "$db" -name .open | wc -l)" != 3 ] || return 0
 		sleep 0.2
 	done
 	return 1
@@ -75,7 +75,8 @@ start b
 [ "$(field a platform) $(field b platform)" = "machine-a second" ] || fail "platforms"
 [ "$(field a epoch)" = "$(field b epoch)" ] || fail "b did not come into a's epoch"
 refused b "$DCPI_BIN/dcpid" -nodaemon -run "$work/run-x" -queue "/dcpi-test-$$-x" # the same host
-refused c "$DCPI_BIN/dcpid" -nodaemon                                           # the same platform by the hosts file
+start c
+[ "$(field c platform) $(field c epoch)" = "second+2 $(field a epoch)" ] || fail "c is no member of b's platform"
 "$DCPI_BUILD/tests/shares" "$count" >/dev/null &
 load=$!
 order=(a b a b b a) turns=0 together=0
@@ -84,19 +85,21 @@ while [ $turns -lt "$count" ]; do
 	before=$(field a epoch)
 	ctl "$who" epoch >"$work/said" || fail "dcpictl epoch"
 	turns=$((turns + 1))
-	meet "$before" || fail "two epochs for a minute: a is in $(field a epoch), b in $(field b epoch), before $before"
+	meet "$before" || fail "two epochs for a minute: a is in $(field a epoch), b in $(field b epoch), c in $(field c epoch), before $before"
 	[ "$(field "$who" epoch)" = "$(sed 's/^epoch \([0-9]*\).*/\1/' "$work/said")" ] || fail "$who said: $(cat "$work/said")"
 	sleep 1.2 # a flush of each in it
 	together=$((together + 1))
 done
 wait $load || :
-for machine in a b; do
+for machine in a b c; do
 	DCPI_RUN=$work/run-$machine account_holds "$machine"
 done
 quit a machine-a
+quit c second+2
+both=$said
 quit b second
 [ "$(find "$db" -name .open | wc -l)" = 0 ] || fail "an epoch is left open"
 [ "$(ls "$db" | grep -c '^2')" = $((count + 1)) ] || fail "epochs: $(ls "$db")"
 [ "$(disk machine-a | cat)" -gt 0 ]
-echo "$turns turns, $together followed; $(total_on_disk) samples of both"
-[ "$(total_on_disk)" = $(($(disk machine-a) + $(disk second))) ] || fail "both together"
+echo "$turns turns, $together followed; $(total_on_disk) samples of all"
+[ "$(total_on_disk)" = $(($(disk machine-a) + $(disk second))) ] || fail "all together"

@@ -93,6 +93,8 @@ struct gather_parts {
 };
 int gather_parts(const struct spool *s, struct profdb *db, const char *epoch, const char *platform,
 		 struct gather_parts *out, struct base_err *err);
+/* Whether this platform is meant. */
+bool gather_takes(const struct gather *g, const char *platform);
 /* -DCPI_EUSAGE: @platforms are more than one, and all would get the name @g->as. */
 int gather_check_name(const struct gather *g, const char *epoch, char *const *platforms,
 		      struct base_err *err);

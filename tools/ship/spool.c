@@ -180,7 +180,8 @@ static int spool_leave_out(struct spool *s, const char *epoch, const char *platf
 /* The name of the file that has the keys of an open epoch's rows. */
 static void spool_keys_name(const char *epoch, const char *platform, char name[128])
 {
-	snprintf(name, 128, "open-%s-%s", epoch, platform);
+	snprintf(name, 128, "open-%.*s-%.*s", PROFDB_EPOCH_LEN, epoch, PROFDB_PLATFORM_MAX,
+		 platform);
 }
 
 bool spool_is_batch(const char *name)
@@ -639,13 +640,22 @@ int gather_check_name(const struct gather *g, const char *epoch, char *const *pl
 	return -DCPI_EUSAGE;
 }
 
+/* One name is one platform's, so with it each member has to be chosen by itself. */
+bool gather_takes(const struct gather *g, const char *platform)
+{
+	if (!g->platform)
+		return true;
+	return g->as ? strcmp(g->platform, platform) == 0
+		     : profdb_platform_has(g->platform, platform);
+}
+
 static int ship_platforms(struct gathering *x, const char *epoch, struct base_err *err)
 {
 	char **platforms = profdb_platforms(x->db, epoch, NULL);
 	int r = platforms ? gather_check_name(x->g, epoch, platforms, err) : 0;
 
 	for (size_t i = 0; r >= 0 && platforms && platforms[i]; i++)
-		if (!x->g->platform || strcmp(platforms[i], x->g->platform) == 0)
+		if (gather_takes(x->g, platforms[i]))
 			r = ship_one(x, epoch, platforms[i], err);
 	free(platforms);
 	return r;

@@ -157,7 +157,7 @@ static int check_epoch(struct checking *c, const char *epoch, struct base_err *e
 	int r = platforms ? gather_check_name(c->g, epoch, platforms, err) : -EIO;
 
 	for (size_t i = 0; r >= 0 && platforms[i]; i++)
-		if (!c->g->platform || strcmp(platforms[i], c->g->platform) == 0)
+		if (gather_takes(c->g, platforms[i]))
 			r = check(c, epoch, platforms[i], err);
 	free(platforms);
 	return r;

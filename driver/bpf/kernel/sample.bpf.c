@@ -311,6 +311,29 @@ static __attribute__((noinline)) int count_range_apart(uint32_t table, const str
 	return count_range(table, h, k);
 }
 
+/* A process that is younger may be over before the daemon learns that it reuses addresses. */
+#define YOUNG_NS 1000000000ull
+
+static __always_inline bool is_young(uint64_t now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return now - task->group_leader->start_time < YOUNG_NS;
+}
+
+/*
+ * Whether a sample is put into the log by itself, though nobody asked for that. A part of the log
+ * stays for entries that are pushed out, so that no drain is asked for earlier. @timeless: of user
+ * mode, and no generation tells which routine it is of.
+ */
+static __always_inline bool has_log(const struct count_head *h, const struct count_shape *s,
+				    bool timeless, bool rare, uint64_t now)
+{
+	uint32_t nr = h->nr_log + 1;
+
+	return rare ? nr < s->nr_log / 2 : timeless && nr < s->nr_log / 4 && is_young(now);
+}
+
 /*
  * @rare: in a second there are too few samples for a table to be in the caches when the next one
  * comes. The end of the log is; so that is used up first, until one more would ask for a drain.
@@ -328,7 +351,7 @@ static __always_inline void count_in(uint32_t table, struct count_head *h, struc
 			count_touch(table, &s, &p);
 		found = rare ? count_range_apart(table, h, k) : count_range(table, h, k);
 	}
-	if (found == RANGE_SINGLE || (rare && h->nr_log + 1 < s.nr_log / 2)) {
+	if (found == RANGE_SINGLE || has_log(h, &s, user && found == RANGE_NONE, rare, now)) {
 		count_add_single(table, &s, h, k, now);
 	} else {
 		p = count_place_of(&s, k);

@@ -781,7 +781,7 @@ static int walk_epoch(struct analysis *a, const char *name, const char *only, st
 		r = analysis_platform_seen(seen, platforms[i]);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot gather profiles");
-		else if (!only || strcmp(only, platforms[i]) == 0)
+		else if (!only || profdb_platform_has(only, platforms[i]))
 			r = walk_platform(a, &a->epochs[a->nr_epochs - 1], platforms[i], err);
 	}
 	free(platforms); /* one allocation, see profdb.h */

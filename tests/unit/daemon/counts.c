@@ -420,6 +420,29 @@ static void dynamic_found(void **state)
 	assert_int_equal(given(), 1);
 }
 
+/* Its first and its last sample have times; nothing tells of those between. */
+static void dynamic_of_two_routines(void **state)
+{
+	struct driver_count c = { .pid = 10, .tid = 10, .mode = DRIVER_USER, .addr = 0x1234 };
+
+	(void)state;
+	stand_ins.dyn_image = images_get(t.store.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	stand_ins.dyn_off = 0x40;
+	stand_ins.where = DYN_FOUND;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	stand_ins.changes_ns = t.time_ns + 5;
+	c.first_ns = t.time_ns + 1;
+	c.time_ns = t.time_ns += 10;
+	for (c.count = 5; c.count; c.count = c.count == 5 ? 2 : 0)
+		assert_int_equal(counts_count(&t.counts, &c), 0);
+	counts_resolve(&t.counts, 0);
+	assert_int_equal(trial_count(&t, "x.dyn", 0x40), 2);
+	assert_int_equal(trial_count(&t, "x.dyn", 0x50), 2);
+	assert_int_equal(trial_count(&t, "reused, time unknown", 0), 3);
+	assert_int_equal(t.store.account.pending, 0);
+	assert_int_equal(t.store.account.stored, 7);
+}
+
 static void dynamic_not_found(void **state)
 {
 	(void)state;
@@ -838,6 +861,7 @@ int main(void)
 		TEST(unknown_process),
 		TEST(kernel_and_idle),
 		TEST(dynamic_found),
+		TEST(dynamic_of_two_routines),
 		TEST(dynamic_not_found),
 		TEST(dynamic_of_the_dead),
 		TEST(fork_shares_registry),

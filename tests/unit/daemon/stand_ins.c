@@ -87,6 +87,11 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	stand_ins.nr_lookups++;
 	*image = stand_ins.dyn_image;
 	*off = stand_ins.dyn_off;
+	if (stand_ins.changes_ns && q->time_ns >= stand_ins.changes_ns) {
+		*off += 16;
+		if (q->first_ns < stand_ins.changes_ns)
+			return DYN_REUSED;
+	}
 	return stand_ins.where == DYN_LATER && q->last ? DYN_GENERATION : stand_ins.where;
 }
 

@@ -19,6 +19,8 @@ struct stand_ins {
 	enum dyn_where where;
 	struct image *dyn_image;
 	uint64_t dyn_off;
+	/* Not 0: then another routine takes the address, and is at dyn_off + 16. */
+	uint64_t changes_ns;
 	struct dyn_query query;			  /* the last one */
 	unsigned int nr_lookups, nr_lookups_read; /* all; those before dyn_read_ended */
 	uint64_t function;	  /* the key of the one that dyn_function_add was told of */

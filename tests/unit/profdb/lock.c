@@ -132,6 +132,41 @@ static void test_another_machine_is_dead(void **state)
 	profdb_close(db);
 }
 
+/* Machines of one platform: each has a lock and a folder of its own, each machine one alone. */
+static void test_members_of_a_platform(void **state)
+{
+	struct profdb *a = scratch_open(*state, true), *b = scratch_open(*state, false);
+	char name[PROFDB_PLATFORM_MAX + 1] = "box";
+	struct base_err err = { 0 };
+
+	scratch_write(*state, ".lock-box", theirs, strlen(theirs));
+	slept_ms = 0;
+	touched_while_asleep = scratch_path(*state, ".lock-box");
+	assert_int_equal(profdb_lock_member(a, name, &err), 0);
+	touched_while_asleep = NULL;
+	assert_string_equal(name, "box+2");
+	assert_int_equal(err.code, 0);
+	/* The first one becomes free, and this machine has the second. */
+	unlink(scratch_path(*state, ".lock-box"));
+	strcpy(name, "box");
+	assert_int_equal(profdb_lock_member(b, name, &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "platform 'box+2'"));
+	profdb_close(a);
+	assert_int_equal(profdb_lock_member(b, name, NULL), 0);
+	assert_string_equal(name, "box");
+	profdb_close(b);
+}
+
+static void test_names_of_members(void **state)
+{
+	(void)state;
+	assert_true(profdb_platform_has("web", "web") && profdb_platform_has("web", "web+2"));
+	assert_true(profdb_platform_has("web", "web+10") && profdb_platform_has("web+2", "web+2"));
+	assert_false(profdb_platform_has("web", "web2") || profdb_platform_has("web", "web+1") ||
+		     profdb_platform_has("web", "web+02") || profdb_platform_has("web", "web+") ||
+		     profdb_platform_has("we", "web+2") || profdb_platform_has("web+2", "web"));
+}
+
 struct announced {
 	char what[400];
 	unsigned int nr, slept_ms;
@@ -300,6 +335,8 @@ int main(void)
 		scratch_test(test_a_killed_owner_owns_nothing),
 		scratch_test(test_another_machine_lives),
 		scratch_test(test_another_machine_is_dead),
+		scratch_test(test_members_of_a_platform),
+		cmocka_unit_test(test_names_of_members),
 		scratch_test(test_who_is_watched),
 		scratch_test(test_a_lock_that_cannot_be_read),
 		scratch_test(test_a_lock_that_was_taken),

@@ -38,9 +38,9 @@ static void child_is_seen_in_order(void **state)
 	stop(&s);
 	st = check_law(&s);
 	assert_int_equal(st.held, 0);
-	/* 0.3 s at 1000 Hz, and while the machine stood still none; they share keys. */
+	/* 0.3 s at 1000 Hz, and while the machine stood still none. Of so young a process each may
+	 * come by itself. */
 	assert_in_range(s.user, 100, ms + ms / 5 + 20);
-	assert_true(s.largest > 1);
 	assert_int_equal(lost(&st), 0);
 	assert_true(s.kernel > 0);
 }
