@@ -19,6 +19,87 @@ static const struct callpath_driver real_calls = {
 	.stats = driver_callpath_stats_get,
 };
 
+/* ---- callers that were placed before --------------------------------------------------------- */
+
+/* Most paths have the callers of one that was placed before: as long as nothing of their process
+ * has changed, these need not be looked up again. */
+enum { CALLERS_MIN = 3 };
+
+/* How many frames of a path may be placed each time: those of the kernel, or the sampled one. */
+static size_t inner_of(const struct driver_callpath *c)
+{
+	return c->nr_kernel ? c->nr_kernel : 1;
+}
+
+static struct callpath_callers *slot_of(const struct callpaths *t, const struct callpath_pending *k,
+					const uint64_t *addrs, size_t nr)
+{
+	uint64_t hash = (uintptr_t)k->p ^ t->tree.seed;
+
+	for (size_t i = 0; i < nr; i++)
+		hash = (hash ^ addrs[i]) * 0x9e3779b97f4a7c15u;
+	return &t->callers[(hash >> 40) % CALLPATH_NR_CALLERS];
+}
+
+/* Code that a program writes, and processes of a label, are looked up each time. */
+static size_t nr_callers(const struct callpath_pending *k)
+{
+	size_t inner = inner_of(&k->c), nr = k->c.nr > inner ? k->c.nr - inner : 0;
+
+	return !k->p || k->p->dyn || k->p->label || nr < CALLERS_MIN || nr > CALLPATH_CALLERS_LEN
+		       ? 0
+		       : nr;
+}
+
+/* The node of its callers, or -1. */
+static int64_t find_callers(const struct callpaths *t, const struct callpath_pending *k,
+			    const uint64_t *addrs)
+{
+	const uint64_t *callers = addrs + inner_of(&k->c);
+	size_t nr = nr_callers(k);
+	const struct callpath_callers *e = nr ? slot_of(t, k, callers, nr) : NULL;
+
+	if (!e || e->p != k->p || e->nr != nr || e->maps_version != k->p->maps_version ||
+	    e->tree_version != t->tree_version || e->life != k->life || e->end != k->c.end ||
+	    k->c.first_ns < e->since_ns || memcmp(e->addrs, callers, nr * sizeof(*callers)))
+		return -1;
+	return e->node;
+}
+
+/* Those that are in no image may be in one the next time, and code of programs changes. */
+static bool are_certain(const struct callpath_frame *frames, const uint64_t *addrs, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		enum profdb_kind kind = frames[i].image->kind;
+
+		if (addrs[i] & DRIVER_FRAME_FUNCTION ||
+		    (kind != PROFDB_FILE && kind != PROFDB_VDSO && kind != PROFDB_KERNEL))
+			return false;
+	}
+	return true;
+}
+
+/* They were placed as t->frames are, and @node is theirs. */
+static void keep_callers(struct callpaths *t, const struct callpath_pending *k,
+			 const uint64_t *addrs, int64_t node)
+{
+	size_t inner = inner_of(&k->c), nr = nr_callers(k);
+	struct callpath_callers *e;
+
+	if (!nr || !are_certain(t->frames + inner, addrs + inner, nr))
+		return;
+	e = slot_of(t, k, addrs + inner, nr);
+	*e = (struct callpath_callers){ .p = k->p,
+					.maps_version = k->p->maps_version,
+					.tree_version = t->tree_version,
+					.since_ns = k->c.first_ns,
+					.life = k->life,
+					.node = (uint32_t)node,
+					.nr = (uint32_t)nr,
+					.end = k->c.end };
+	memcpy(e->addrs, addrs + inner, nr * sizeof(*addrs));
+}
+
 /* ---- the account ----------------------------------------------------------------------------- */
 
 const char *callpath_loss_name(enum callpath_loss loss)
@@ -144,7 +225,7 @@ static void store(struct callpaths *t, const struct callpath_pending *k,
 		  const struct callpath_frame *frames, const uint64_t *addrs)
 {
 	const struct driver_callpath *c = &k->c;
-	size_t inner = callpath_inner(c);
+	size_t inner = inner_of(c);
 	int64_t node;
 
 	if (is_lost(t, c, frames, c->nr))
@@ -152,7 +233,7 @@ static void store(struct callpaths *t, const struct callpath_pending *k,
 	node = callpath_tree_top(&t->tree, end_of(c->end), k->life);
 	node = callpath_tree_below(&t->tree, node, frames + inner, c->nr - inner);
 	if (addrs && node >= 0)
-		callpath_callers_keep(t, k, addrs, node);
+		keep_callers(t, k, addrs, node);
 	store_below(t, c, node, frames, inner);
 }
 
@@ -342,8 +423,8 @@ static void wait_dynamic(struct callpaths *t, const struct callpath_pending *k, 
 /* Place @k, whose mappings are certain, and store it if no frame is open; else, how many are. */
 static size_t settle(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
 {
-	int64_t callers = callpath_callers_find(t, k, addrs);
-	size_t inner = callpath_inner(&k->c), nr_open;
+	int64_t callers = find_callers(t, k, addrs);
+	size_t inner = inner_of(&k->c), nr_open;
 
 	if (callers >= 0 && !place(t, k, addrs, inner)) {
 		if (!is_lost(t, &k->c, t->frames, inner))

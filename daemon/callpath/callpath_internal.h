@@ -61,7 +61,7 @@ struct callpath_pending {
 	size_t nr_open;
 };
 
-/* ---- callers.c ------------------------------------------------------------------------------- */
+/* ---- callpath.c ------------------------------------------------------------------------------ */
 
 enum { CALLPATH_NR_CALLERS = 256, CALLPATH_CALLERS_LEN = 56 };
 
@@ -74,15 +74,6 @@ struct callpath_callers {
 	enum driver_callpath_end end;
 	uint64_t addrs[CALLPATH_CALLERS_LEN];
 };
-
-/* How many frames of a path may be placed each time: those of the kernel, or the sampled one. */
-size_t callpath_inner(const struct driver_callpath *c);
-/* The node of its callers, or -1. */
-int64_t callpath_callers_find(const struct callpaths *t, const struct callpath_pending *k,
-			      const uint64_t *addrs);
-/* They were placed as t->frames are, and @node is theirs. */
-void callpath_callers_keep(struct callpaths *t, const struct callpath_pending *k,
-			   const uint64_t *addrs, int64_t node);
 
 /* ---- rows.c ---------------------------------------------------------------------------------- */
 

@@ -63,7 +63,7 @@ struct perf_cpu {
 	void *map;
 	size_t map_len;
 	struct perf_ring ring;
-	pthread_mutex_t lock; /* guards the ring, spilled and unreadable (spill_linux.c) */
+	pthread_mutex_t lock; /* guards the ring, spilled and unreadable (sampler_linux.c) */
 	struct base_buf spilled;
 	bool unreadable;	/* something of the ring was */
 	struct base_buf unread; /* records taken from there, read up to unread_at */
@@ -188,7 +188,7 @@ struct perf_sampler {
 		bool tried, runs, quit;
 		pthread_t thread;
 		int timer_fd;
-	} spill;			   /* the thread of spill_linux.c */
+	} spill;			   /* the thread of sampler_linux.c */
 	uint64_t looked_ns;		   /* when CPUs were last looked for */
 	uint64_t unsent[DRIVER_NR_EVENTS]; /* PERF_RECORD_LOST_SAMPLES */
 	uint64_t

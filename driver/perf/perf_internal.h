@@ -91,16 +91,10 @@ double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
  */
 int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec);
 
-/* ---- rings in memory (spill_linux.c) --------------------------------------------------------- */
+/* ---- rings in memory (sampler_linux.c) ------------------------------------------------------- */
 
-/* Take what the ring of @c has. 0, or -ENOMEM: the ring keeps it. */
-int perf_cpu_take(struct perf_cpu *c);
-/* What was taken and not read, as a ring; and how far that was read. */
-struct perf_ring perf_cpu_unread(const struct perf_cpu *c);
-void perf_cpu_was_read(struct perf_cpu *c, uint64_t up_to);
 /* There is nothing to take or to read. */
 bool perf_cpu_is_read(struct perf_cpu *c);
-void perf_spill_stop(struct perf_sampler *s);
 
 /* ---- order (order.c) ------------------------------------------------------------------------- */
 

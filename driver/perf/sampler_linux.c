@@ -2,14 +2,208 @@
 /* The sampler, once it is open: described, started, turned, read. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "perf_internal.h"
 #include "wire.h"
+
+/* ---- rings in memory ------------------------------------------------------------------------- */
+
+/*
+ * A thread empties the rings into memory while their reader is busy. A program that changes its
+ * mappings as fast as it can fills a ring within 10 ms; one ring that would hold the longest turn
+ * of the daemon's loop would have to be a hundred times as long, for each CPU.
+ */
+
+/* The thread looks after the reader has been busy for so long, and again and again. */
+#define FIRST_NS 2000000
+#define AGAIN_NS 2000000
+/* So much of one CPU's waits in memory; the rest stays in the ring. */
+#define SPILLED_MAX (64u << 20)
+/* Memory that was needed for once is given back. */
+#define KEPT_MAX (1u << 20)
+
+/* ---- under the CPU's lock -------------------------------------------------------------------- */
+
+static void look_at_ring(struct perf_cpu *c)
+{
+	const struct perf_event_mmap_page *page = c->map;
+
+	c->ring.head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+}
+
+static void release_ring(const struct perf_cpu *c)
+{
+	struct perf_event_mmap_page *page = c->map;
+
+	__atomic_store_n(&page->data_tail, c->ring.tail, __ATOMIC_RELEASE);
+}
+
+/* Whole records, for the kernel writes no others. */
+static int spill(struct perf_cpu *c)
+{
+	size_t len = c->ring.head - c->ring.tail, before = c->spilled.len, at, first;
+	int r;
+
+	if (!len || before + len > SPILLED_MAX)
+		return 0;
+	/* It was overwritten: no reader makes sense of this. */
+	if (len > c->ring.len) {
+		c->unreadable = true;
+		c->ring.tail = c->ring.head;
+		return 0;
+	}
+	at = (size_t)(c->ring.tail & (c->ring.len - 1));
+	first = c->ring.len - at < len ? c->ring.len - at : len;
+	r = base_buf_append(&c->spilled, c->ring.data + at, first);
+	if (r == 0 && len > first)
+		r = base_buf_append(&c->spilled, c->ring.data, len - first);
+	/* Without memory it stays in the ring, also its first part. */
+	if (r < 0)
+		c->spilled.len = before;
+	else
+		c->ring.tail = c->ring.head;
+	return r;
+}
+
+static int spill_ring(struct perf_cpu *c, size_t least)
+{
+	int r = 0;
+
+	if (!c->map)
+		return 0;
+	look_at_ring(c);
+	if (c->ring.head - c->ring.tail >= least)
+		r = spill(c);
+	release_ring(c);
+	return r;
+}
+
+/* ---- for the reader -------------------------------------------------------------------------- */
+
+/* Take what the ring of @c has. 0, or -ENOMEM: the ring keeps it. */
+static int take(struct perf_cpu *c)
+{
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	r = spill_ring(c, 1);
+	if (c->unread_at == c->unread.len) {
+		struct base_buf read = c->unread;
+
+		base_buf_clear(&read);
+		c->unread = c->spilled;
+		c->spilled = read;
+		c->unread_at = 0;
+	} else if (base_buf_append(&c->unread, c->spilled.data, c->spilled.len) == 0) {
+		base_buf_clear(&c->spilled);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+/* Records that were taken and not read: positions in memory are a ring's that has not wrapped. */
+static struct perf_ring unread_of(const struct perf_cpu *c)
+{
+	size_t len = 1;
+
+	while (len < c->unread.len)
+		len *= 2;
+	return (struct perf_ring){
+		.data = c->unread.data, .len = len, .head = c->unread.len, .tail = c->unread_at
+	};
+}
+
+static void was_read(struct perf_cpu *c, uint64_t up_to)
+{
+	c->unread_at = (size_t)up_to;
+	if (c->unread_at < c->unread.len)
+		return;
+	c->unread_at = 0;
+	if (c->unread.cap > KEPT_MAX)
+		base_buf_release(&c->unread);
+	else
+		base_buf_clear(&c->unread);
+}
+
+bool perf_cpu_is_read(struct perf_cpu *c)
+{
+	bool is;
+
+	pthread_mutex_lock(&c->lock);
+	look_at_ring(c);
+	is = c->ring.head == c->ring.tail && !c->spilled.len && c->unread_at == c->unread.len;
+	pthread_mutex_unlock(&c->lock);
+	return is;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void *spill_all(void *arg)
+{
+	struct perf_sampler *s = arg;
+	uint64_t ticks;
+
+	while (read(s->spill.timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks) &&
+	       !__atomic_load_n(&s->spill.quit, __ATOMIC_ACQUIRE))
+		for (size_t i = 0; i < s->nr_cpus; i++) {
+			struct perf_cpu *c = &s->cpus[i];
+
+			pthread_mutex_lock(&c->lock);
+			spill_ring(c, c->ring.len / 8 + 1);
+			pthread_mutex_unlock(&c->lock);
+		}
+	return NULL;
+}
+
+/* The daemon's signals are for its main thread. */
+static bool start_spill(struct perf_sampler *s)
+{
+	sigset_t all, old;
+
+	s->spill.tried = true;
+	s->spill.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (s->spill.timer_fd < 0)
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	s->spill.runs = pthread_create(&s->spill.thread, NULL, spill_all, s) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!s->spill.runs)
+		close(s->spill.timer_fd);
+	return s->spill.runs;
+}
+
+static void arm_spill(const struct perf_sampler *s, long first_ns)
+{
+	const struct itimerspec when = { .it_value.tv_nsec = first_ns,
+					 .it_interval.tv_nsec = first_ns ? AGAIN_NS : 0 };
+
+	timerfd_settime(s->spill.timer_fd, 0, &when, NULL);
+}
+
+void perf_sampler_busy(struct perf_sampler *s, bool busy)
+{
+	if (s->spill.runs || (busy && !s->spill.tried && start_spill(s)))
+		arm_spill(s, busy ? FIRST_NS : 0);
+}
+
+static void stop_spill(struct perf_sampler *s)
+{
+	if (!s->spill.runs)
+		return;
+	__atomic_store_n(&s->spill.quit, true, __ATOMIC_RELEASE);
+	arm_spill(s, 1);
+	pthread_join(s->spill.thread, NULL);
+	close(s->spill.timer_fd);
+	s->spill.runs = false;
+}
 
 /* ---- description ----------------------------------------------------------------------------- */
 
@@ -130,7 +324,7 @@ void perf_sampler_close(struct perf_sampler *s)
 {
 	if (!s->d)
 		return;
-	perf_spill_stop(s);
+	stop_spill(s);
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		perf_cpu_close(&s->cpus[i], s->d->nr_events);
 	if (s->epoll_fd >= 0)
@@ -384,8 +578,8 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 	struct perf_record rec;
 	const uint8_t *bytes;
 	/* Without memory for it, it stays in the ring. */
-	int len, r = perf_cpu_take(c);
-	struct perf_ring ring = perf_cpu_unread(c);
+	int len, r = take(c);
+	struct perf_ring ring = unread_of(c);
 
 	while (r == 0 && (len = perf_ring_peek(&ring, s->scratch, &bytes)) != 0) {
 		if (len < 0) {
@@ -405,7 +599,7 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 	if (c->unreadable)
 		unreadable(s);
 	c->unreadable = false;
-	perf_cpu_was_read(c, ring.tail);
+	was_read(c, ring.tail);
 	return r < 0 ? r : 0;
 }
 
