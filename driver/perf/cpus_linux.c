@@ -463,10 +463,23 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 	}
 }
 
+/* There is nothing in the ring, nor taken from it and not read. */
+static bool is_read(struct perf_cpu *c)
+{
+	const struct perf_event_mmap_page *page = c->map;
+	bool is;
+
+	pthread_mutex_lock(&c->lock);
+	c->ring.head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	is = c->ring.head == c->ring.tail && !c->spilled.len && c->unread_at == c->unread.len;
+	pthread_mutex_unlock(&c->lock);
+	return is;
+}
+
 /* Its samples have been read: its ring is empty and stays so. */
 static void close_gone(struct perf_sampler *s, struct perf_cpu *c)
 {
-	if (!perf_cpu_is_read(c))
+	if (!is_read(c))
 		return;
 	perf_cpu_close(c, s->d->nr_events);
 }

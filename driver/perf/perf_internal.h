@@ -91,11 +91,6 @@ double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
  */
 int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec);
 
-/* ---- rings in memory (sampler_linux.c) ------------------------------------------------------- */
-
-/* There is nothing to take or to read. */
-bool perf_cpu_is_read(struct perf_cpu *c);
-
 /* ---- order (order.c) ------------------------------------------------------------------------- */
 
 int perf_order_init(struct perf_order *o, size_t nr_queues);

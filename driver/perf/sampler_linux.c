@@ -132,17 +132,6 @@ static void was_read(struct perf_cpu *c, uint64_t up_to)
 		base_buf_clear(&c->unread);
 }
 
-bool perf_cpu_is_read(struct perf_cpu *c)
-{
-	bool is;
-
-	pthread_mutex_lock(&c->lock);
-	look_at_ring(c);
-	is = c->ring.head == c->ring.tail && !c->spilled.len && c->unread_at == c->unread.len;
-	pthread_mutex_unlock(&c->lock);
-	return is;
-}
-
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *spill_all(void *arg)
