@@ -343,8 +343,7 @@ int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *e
 	return 0;
 }
 
-/* ---- members of a platform ---------------------------------------------------------------------
- */
+/* ---- members of a platform ------------------------------------------------------------------- */
 
 /* Machines that sample one platform at the same time. */
 enum { MEMBERS_MAX = 999 };

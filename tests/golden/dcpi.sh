@@ -92,6 +92,10 @@ code=0
 [ "$code" = 2 ]
 sed -n 1p err | grep -qx 'dcpiprof: no database given'
 sed -n 2p err | grep -qE "^hint: use '-db DIR' or set DCPIDB; ('dcpirun PROGRAM' samples a program into 'dcpi.db' here|the service's is '/var/lib/dcpi')$"
+# dcpirun's database is found in the current folder.
+ln -s "$(realpath "$DCPIDB")" empty/dcpi.db
+"$DCPI_BIN/dcpi" prof -keep 20 -no_header >named
+(cd empty && env -u DCPIDB DCPI_DEBUG_PATH="$PWD/../root" "$DCPI_BIN/dcpi" prof -keep 20 -no_header) | diff named - || { echo "dcpi.db is not found"; exit 1; }
 # A helper that says more than a pipe holds is read to its end. An emulator tells a program another place of its own.
 [ -z "${DCPI_EMULATOR:-}" ] || exit 0
 mkdir fetch
