@@ -117,6 +117,6 @@ play threads 1
 sound threads
 sound second
 
-[ -z "$(find "$db/dyn" ! -name '*.dyn' ! -name dyn)" ] || fail "in dyn/: $(ls -A "$db/dyn")"
+[ -z "$(find "$db/dyn" ! -name '*.dyn' ! -name '*.file' ! -name dyn)" ] || fail "in dyn/: $(ls -A "$db/dyn")"
 [ "$(status_field pid)" = "$daemon" ] || fail "the daemon is another one"
 stop_daemon
