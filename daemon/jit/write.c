@@ -218,6 +218,12 @@ static void set_behind(struct dyn_facility *f, const struct dyn_writing *w)
 	f->owned_changed |= w->owned_changed;
 }
 
+/* A failure from before the flush that goes on says nothing of now: the disk may have room. */
+static bool is_outdated(const struct dyn *d, const struct dyn_writing *w, int r)
+{
+	return r < 0 && w->task.begun_ns < d->flush_ns && !image_file_refusal(r);
+}
+
 /* The end of what was begun, as dyn_image_write. */
 static int end_writing(struct dyn_facility *f, struct base_err *err)
 {
@@ -229,6 +235,10 @@ static int end_writing(struct dyn_facility *f, struct base_err *err)
 	w = stop_writing(f, &r);
 	if (r < 0)
 		set_behind(f, w);
+	if (is_outdated(f->registry->dyn, w, r)) {
+		writing_free(w);
+		return 0;
+	}
 	if (r < 0 && err)
 		*err = w->err;
 	r = written(f, r, &w->result);
