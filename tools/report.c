@@ -634,7 +634,8 @@ static void print_remarks(const char *prog, const struct analysis *a, FILE *to)
 
 	if (!v)
 		return;
-	memcpy(v, a->images, a->nr_images * sizeof(struct analysis_image *));
+	if (a->nr_images)
+		memcpy(v, a->images, a->nr_images * sizeof(struct analysis_image *));
 	qsort(v, a->nr_images, sizeof(struct analysis_image *), by_samples);
 	for (size_t i = 0; i < a->nr_images; i++) {
 		if (!is_remarkable(a, v[i], &why) || nr++ >= problems_max())

@@ -33,7 +33,8 @@ static void keep(void *arg, const struct calc_routine *r)
 
 	assert_true(r->code_len <= sizeof(m->code) && r->nr_lines <= 64);
 	memcpy(m->code, r->code, r->code_len);
-	memcpy(m->lines, r->lines, r->nr_lines * sizeof(r->lines[0]));
+	if (r->nr_lines)
+		memcpy(m->lines, r->lines, r->nr_lines * sizeof(r->lines[0]));
 	m->len = r->code_len;
 	m->nr_lines = r->nr_lines;
 }
