@@ -66,7 +66,7 @@ static int64_t find_callers(const struct callpaths *t, const struct callpath_pen
 	return e->node;
 }
 
-/* Those that are in no image may be in one the next time, and code of programs changes. */
+/* Frames that are in no image may be in one the next time, and code of programs changes. */
 static bool are_certain(const struct callpath_frame *frames, const uint64_t *addrs, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {

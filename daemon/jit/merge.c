@@ -502,7 +502,7 @@ static int merge_batch(struct batch *b, struct base_err *err)
 	return b->group->running == b ? -EAGAIN : settle_batch(b, r, &why, err);
 }
 
-/* What was begun is over, or is waited for. */
+/* Merges that were begun are over, or are waited for. */
 static int end_batch(struct dyn_merge *g, struct base_err *err)
 {
 	struct batch *b = g->running;
@@ -602,7 +602,7 @@ int dyn_merge(struct dyn *d, struct base_err *err)
 	if (lock < 0)
 		return lock;
 	first = merge_groups(d, err);
-	/* What was begun has ended soon, most often: the rest, and what waits for these. */
+	/* Tasks that were begun have ended soon, most often: the rest, and what waits for these. */
 	if (first == 0 && dyn_tasks_await(d))
 		first = merge_groups(d, err);
 	close(lock);

@@ -54,7 +54,7 @@ static unsigned int grace_ms(const struct dyn *d, const struct dyn_task *t)
 	return now < until ? (unsigned int)((until - now) / 1000000) : 0;
 }
 
-/* Those that run, of @uid and of others; *@first: of @uid the one that began first. */
+/* Tasks that run, of @uid and of others; *@first: of @uid the one that began first. */
 static void count(const struct dyn *d, uint32_t uid, size_t nr[2], const struct dyn_task **first)
 {
 	nr[0] = nr[1] = 0;

@@ -130,7 +130,7 @@ static int written(struct dyn_facility *f, int r, const struct pseudoimg_result 
 
 /* ---- while the loop does other things -------------------------------------------------------- */
 
-/* What is told or sampled while the file is written makes the image behind again. */
+/* News and samples that come while the file is written make the image behind again. */
 struct dyn_writing {
 	struct dyn_task task;
 	const char *program, *stem; /* its facility's, as long as this */
