@@ -296,7 +296,7 @@ static struct sample sample_of(const struct callpath_pending *k, uint64_t frame,
 }
 
 /*
- * Of the first @nr frames those whose place is known by now go to t->frames; the others to t->open,
+ * Frames of the first @nr whose place is known by now go to t->frames; the others to t->open,
  * with their references. Returns how many are open.
  */
 static size_t place(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs,

@@ -112,7 +112,7 @@ static void make_rows(const struct store *s, struct profdb_add *rows)
 	}
 }
 
-/* Those that are in the profiles. */
+/* The workloads get the counts that the profiles have taken. */
 static void add_owned(const struct store *s, const struct profdb_add *rows)
 {
 	struct workload_add owned[STORE_AHEAD];

@@ -181,7 +181,7 @@ int dyn_function_add(struct dyn *d, struct process *p, const struct driver_funct
  */
 enum dyn_where dyn_function_find(const struct process *p, uint64_t key, uint32_t instr,
 				 struct image **image, uint64_t *off);
-/* That will be looked up soon (@p may be NULL): what that reads of memory is asked for now. In two
+/* @addr will be looked up soon (@p may be NULL): memory that this reads is asked for now. In two
  * steps, 0 and then 1, each some calls before the next. Changes nothing. */
 void dyn_expect(const struct process *p, uint64_t addr, unsigned int step);
 /*

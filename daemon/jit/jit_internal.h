@@ -676,7 +676,7 @@ bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(v
 /* Not in haste it is waited for. */
 bool dyn_task_is_done(const struct dyn *d, const struct dyn_task *t);
 int dyn_task_end(struct dyn *d, struct dyn_task *t);
-/* Wait for its end, whose result nobody wants; @t (may be NULL) is released. */
+/* Wait for its end, whose result is of no use; @t (may be NULL) is released. */
 void dyn_task_drop(struct dyn *d, struct dyn_task *t);
 /* @uid may begin none now. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);

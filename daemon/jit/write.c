@@ -265,7 +265,7 @@ static void forget_writing(struct dyn_facility *f)
 
 /* ---- one image, now or later ----------------------------------------------------------------- */
 
-/* What was told or sampled since the job was made waits for the next time, but for two: routines
+/* News and samples since the job was made wait for the next time, but for two: routines
  * with samples, whose profile waits for them, and those of a later request of its client's. */
 static bool is_due_again(const struct dyn_facility *f, bool full)
 {
@@ -501,7 +501,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 		return lock;
 	}
 	first = write_all(d, which, deadline_ns, err);
-	/* What was begun has ended soon, most often. */
+	/* Tasks that were begun have ended soon, most often. */
 	if (first == 0 && dyn_tasks_await(d))
 		first = write_all(d, which, deadline_ns, err);
 	if (lock >= 0)

@@ -21,7 +21,7 @@ struct owners {
 
 /* The thread of @s gets the number of its name in the workloads, which outlives the driver's. */
 void owner_thread(const struct owners *o, struct sample *s);
-/* Who @s belongs to now goes into @to: where and reader, the user other than root who may see
+/* The owner that @s has now goes into @to: where and reader, the user other than root who may see
  * samples of its process from first_ns on while the daemon runs. */
 void owner_find(struct owners *o, struct sample *s, struct store_count *to);
 /* Events were lost: a process may have become another program since it was asked who may see it. */

@@ -602,17 +602,22 @@ static int keep_words(const struct traces *t, struct trace_pending *k, const uin
 	return 0;
 }
 
-/* Bytes of memory that @k takes while it waits: its steps in use alone, and its words. */
+/* Bytes of @k with its steps in use alone. */
+static size_t used_size(const struct trace_pending *k)
+{
+	return offsetof(struct trace_pending, steps) + k->nr * sizeof(k->steps[0]);
+}
+
+/* Bytes of memory that @k takes while it waits. */
 static size_t waiting_size(const struct trace_pending *k)
 {
-	return offsetof(struct trace_pending, steps) + k->nr * sizeof(k->steps[0]) +
-	       (k->words ? insn_trace_words(&k->w) * sizeof(*k->words) : 0);
+	return used_size(k) + (k->words ? insn_trace_words(&k->w) * sizeof(*k->words) : 0);
 }
 
 static void wait_for(struct traces *t, struct trace_pending *k, const uint64_t *words)
 {
 	struct trace_pending *copy = NULL;
-	size_t len = offsetof(struct trace_pending, steps) + k->nr * sizeof(k->steps[0]);
+	size_t len = used_size(k);
 
 	if (keep_words(t, k, words) == 0 && t->waiting_bytes < WAITING_BYTES &&
 	    base_grow(&t->waiting, &t->cap_waiting, t->nr_waiting + 1, sizeof(*t->waiting)) == 0)

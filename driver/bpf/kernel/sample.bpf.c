@@ -322,7 +322,7 @@ static __always_inline bool is_young(uint64_t now)
 }
 
 /*
- * Whether a sample is put into the log by itself, though nobody asked for that. A part of the log
+ * Whether a sample is put into the log by itself without being asked for so. A part of the log
  * stays for entries that are pushed out, so that no drain is asked for earlier. @timeless: of user
  * mode, and no generation tells which routine it is of.
  */

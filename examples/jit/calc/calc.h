@@ -45,7 +45,7 @@ struct calc_layout;
 struct calc_options {
 	FILE *out;	     /* where print() writes; NULL: stdout */
 	bool measure_shares; /* measure the CPU time of the functions named by "shares" */
-	/* What ran seldom in an earlier run stands behind the rest (layout.h); NULL: not known. */
+	/* Code that ran seldom in an earlier run stands behind the rest; NULL: none is. */
 	const struct calc_layout *layout;
 	/* Called with each routine before it first runs; may be NULL. */
 	void (*made)(void *arg, const struct calc_routine *routine);
