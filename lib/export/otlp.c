@@ -20,7 +20,8 @@ struct otlp {
 	FILE *to;
 	struct base_buf more; /* texts that x->texts lacks, each with its 0 */
 	size_t nr_more;
-	uint32_t *mapping; /* indexed by image; 0: none */
+	uint32_t *mapping;  /* indexed by image; 0: none */
+	uint32_t *build_of; /* indexed by image: the attribute that has its build-id; 0: none */
 	uint32_t *places;
 	uint32_t keys[WORKLOAD_NR_KEYS + 1]; /* names of tags */
 	size_t *stack;			     /* indexed by stack: its number in the table */
@@ -78,16 +79,34 @@ static void number_stacks(struct otlp *o)
 			o->stack[i] = ++nr;
 }
 
-static void number_mappings(struct otlp *o)
+/* Copies of a file have one build-id, and no attribute may be there twice. */
+static int number_build_id(struct otlp *o, struct base_map *known, uint32_t image)
 {
-	uint32_t nr = 0;
+	const char *id = o->x->images[image].id;
 
-	for (uint32_t i = 0; i < o->x->nr_images; i++) {
+	if (!*id)
+		return 0;
+	o->build_of[image] = (uint32_t)(uintptr_t)base_map_get(known, id, strlen(id));
+	if (o->build_of[image])
+		return 0;
+	o->build_of[image] = ++o->ids;
+	return base_map_set(known, id, strlen(id), (void *)(uintptr_t)o->ids);
+}
+
+static int number_mappings(struct otlp *o)
+{
+	struct base_map known = { 0 };
+	uint32_t nr = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < o->x->nr_images; i++) {
 		if (!export_has_image(o->x, i))
 			continue;
 		o->mapping[i] = ++nr;
-		o->ids += *o->x->images[i].id != 0;
+		r = number_build_id(o, &known, i);
 	}
+	base_map_release(&known);
+	return r;
 }
 
 static void put_tags(struct otlp *o, const struct export_part *part)
@@ -192,7 +211,7 @@ static void put_tag(const struct otlp *o, const struct export_tag *t)
 static void put_mappings(struct otlp *o)
 {
 	const struct export *x = o->x;
-	uint32_t attributes = 0;
+	uint32_t ids = 0;
 
 	fputs("\"dictionary\":{\"mappingTable\":[{}", o->to);
 	for (uint32_t i = 0; i < x->nr_images; i++) {
@@ -204,17 +223,19 @@ static void put_mappings(struct otlp *o)
 			",\n{\"memoryStart\":\"%" PRIu64 "\",\"memoryLimit\":\"%" PRIu64
 			"\",\"fileOffset\":\"%" PRIu64 "\",\"filenameStrindex\":%" PRIu32,
 			m->begin, m->end, m->off, m->name);
-		if (*m->id)
-			fprintf(o->to, ",\"attributeIndices\":[%" PRIu32 "]", ++attributes);
+		if (o->build_of[i])
+			fprintf(o->to, ",\"attributeIndices\":[%" PRIu32 "]", o->build_of[i]);
 		fputc('}', o->to);
 	}
 	fputs("],\n\"attributeTable\":[{}", o->to);
 	for (uint32_t i = 0; i < x->nr_images; i++)
-		if (o->mapping[i] && *x->images[i].id)
+		if (o->build_of[i] > ids) {
+			ids = o->build_of[i];
 			fprintf(o->to,
 				",\n{\"keyStrindex\":%" PRIu32
 				",\"value\":{\"stringValue\":\"%s\"}}",
 				o->build_id, x->images[i].id);
+		}
 	for (size_t i = 0; i < x->nr_tags; i++)
 		put_tag(o, &x->tags[i]);
 	fputs("],\n", o->to);
@@ -286,13 +307,13 @@ int export_otlp(const struct export *x, FILE *to)
 	o.mapping = calloc(x->nr_images + 1, sizeof(*o.mapping));
 	o.places = calloc(x->deepest + 1, sizeof(*o.places));
 	o.stack = calloc(x->nr_stacks + 1, sizeof(*o.stack));
-	o.r = o.mapping && o.places && o.stack ? 0 : -ENOMEM;
+	o.build_of = calloc(x->nr_images + 1, sizeof(*o.build_of));
+	o.r = o.mapping && o.build_of && o.places && o.stack ? number_mappings(&o) : -ENOMEM;
 	if (o.r >= 0) {
 		o.build_id = text(&o, "process.executable.build_id.gnu");
 		for (size_t i = 0; i <= WORKLOAD_NR_KEYS && x->owners; i++)
 			o.keys[i] = text(&o, conventions[i].name);
 		number_stacks(&o);
-		number_mappings(&o);
 		put_profiles(&o);
 		put_mappings(&o);
 		fputs("\"locationTable\":[{}", to);
@@ -305,6 +326,7 @@ int export_otlp(const struct export *x, FILE *to)
 		put_texts(&o);
 	base_buf_release(&o.more);
 	free(o.mapping);
+	free(o.build_of);
 	free(o.places);
 	free(o.stack);
 	return o.r;

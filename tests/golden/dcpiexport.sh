@@ -59,6 +59,10 @@ lib=$DCPI_SRC/tests/data/stripped/libapp.so
 	at hot+22 20
 	at 0x323 30
 	at 0x10 5
+	profile file /home/u/libapp.so $lib
+	word text unread
+	event cpu-clock 1000000
+	at hot+22 7
 	finish
 END
 
@@ -214,12 +218,12 @@ for format in $formats; do
 	awk '{ n += $2 } END { exit n != 55 }' bad.$format.read || { echo "bad.$format has other sums"; exit 1; }
 done
 
-# Without symbols: the same stacks in all formats, with all samples.
+# Without symbols, and of another file of the same build-id: the same stacks in all formats, with all samples.
 export_all bare -db bare -p "$lib"
 for format in folded speedscope firefox otlp perf; do
 	diff <(sed 's/^[^ ]* //' bare.pprof.read) <(sed 's/^[^ ]* //' bare.$format.read)
 done
-awk '{ n += $2 } END { exit n != 55 }' bare.callgrind.read
+awk '{ n += $2 } END { exit n != 62 }' bare.callgrind.read
 [ "$(wc -l <bare.callgrind.read)" = 3 ]
 
 # Without samples: that is said, in each format, and no file is left.
