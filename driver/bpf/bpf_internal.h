@@ -16,6 +16,7 @@
 #define DCPI_BPF_INTERNAL_H
 
 #include "bpf_blocks.h"
+#include "bpf_maps.h"
 #include "bpf_table.h"
 #include "bpf_waits.h"
 #include "kernel/sample.h"
@@ -200,6 +201,7 @@ struct bpf {
 	struct bpf_trace_source *traces;       /* NULL: none were asked for */
 	struct bpf_callpath_source *callpaths; /* likewise */
 	struct bpf_wait_source *waits;	       /* likewise */
+	struct bpf_reader *spilled;	       /* a thread empties them while we are busy */
 	struct driver_stats taken;	       /* statistics of the tables read so far */
 	uint64_t untabled[DRIVER_NR_EVENTS];   /* told to the sampler: see bpf_programs */
 	struct event_spec specs[DRIVER_NR_EVENTS];
@@ -214,6 +216,13 @@ struct bpf {
 	char said[320];		       /* the same with the refusal */
 	bool running;
 };
+
+/* @r is open, and will be closed behind the sampler. */
+static inline void bpf_spill(struct bpf *b, struct bpf_reader *r)
+{
+	r->next = b->spilled;
+	b->spilled = r;
+}
 
 /* ---- traces (trace_linux.c); where there are none these do nothing -------------------- */
 

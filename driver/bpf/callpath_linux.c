@@ -118,20 +118,18 @@ static const struct bpf_rows_ops rows_ops = {
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-static int on_path(void *ctx, void *data, size_t len)
+static void on_path(void *ctx, const void *data, size_t len)
 {
 	struct bpf_callpath_source *s = ctx;
 
 	bpf_callpaths_add(&s->queue, data, len);
-	return 0;
 }
 
-static int on_function(void *ctx, void *data, size_t len)
+static void on_function(void *ctx, const void *data, size_t len)
 {
 	struct bpf_callpath_source *s = ctx;
 
 	bpf_callpaths_add_function(&s->queue, data, len);
-	return 0;
 }
 
 /* Reports that were dropped come again, in the next second. */
@@ -182,11 +180,10 @@ static void miss(struct bpf_callpath_source *s, const struct callpath_missing *m
 		s->missed[s->nr_missed++] = to;
 }
 
-static int on_missing(void *ctx, void *data, size_t len)
+static void on_missing(void *ctx, const void *data, size_t len)
 {
 	if (len >= sizeof(struct callpath_missing))
 		miss(ctx, data);
-	return 0;
 }
 
 /* ---- the source ------------------------------------------------------------------------------ */
@@ -231,9 +228,13 @@ int bpf_callpaths_open(struct bpf *b, const struct driver_config *config)
 		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths));
 	if (r >= 0)
 		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->missing));
-	if (r >= 0)
-		b->base.callpaths = &callpath_ops;
-	return r;
+	if (r < 0)
+		return r;
+	b->base.callpaths = &callpath_ops;
+	/* Last: a path's functions are in their ring before it is in its own. */
+	bpf_spill(b, &s->functions);
+	bpf_spill(b, &s->paths);
+	return 0;
 }
 
 void bpf_callpaths_close(struct bpf *b)
@@ -363,7 +364,7 @@ static void stats(const struct driver *d, struct driver_callpath_stats *out)
 	const struct bpf_callpath_source *s = source_of(d);
 
 	*out = (struct driver_callpath_stats){
-		.lost_read = s->queue.lost_read,
+		.lost_read = s->queue.lost_read + s->paths.spill.lost,
 		.frames = s->queue.frames,
 		.nr_tables = s->rows.nr_tables,
 		.table_bytes = s->rows.bytes,
@@ -372,8 +373,8 @@ static void stats(const struct driver *d, struct driver_callpath_stats *out)
 	memcpy(out->by_end, s->queue.by_end, sizeof(out->by_end));
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		add_cpu(out, counts_of(s, i));
-	out->held = out->received - out->lost_ring - out->lost_busy - s->queue.lost_read -
-		    s->queue.handed;
+	out->held =
+		out->received - out->lost_ring - out->lost_busy - out->lost_read - s->queue.handed;
 }
 
 static const struct driver_callpath_ops callpath_ops = {

@@ -258,6 +258,14 @@ static void bpf_busy(struct driver *d, bool busy)
 	perf_sampler_busy(&((struct bpf *)d)->sampler, busy);
 }
 
+static void spill(void *ctx)
+{
+	const struct bpf *b = ctx;
+
+	for (struct bpf_reader *r = b->spilled; r; r = r->next)
+		bpf_reader_spill(r);
+}
+
 static int bpf_wake_at_exec(struct driver *d)
 {
 	return bpf_programs_wake_at_exec(&((struct bpf *)d)->programs);
@@ -659,6 +667,8 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 		return base_fail_errno(err, r, "cannot count in the kernel");
 	r = open_sampler(b, config, (size_t)nr, why, err);
 	b->sampler.new_cpu = add_cpu;
+	b->sampler.spill.more = spill;
+	b->sampler.spill.ctx = b;
 	b->why = b->sampler.why;
 	if (r >= 0)
 		r = open_polling(b, err);

@@ -488,14 +488,13 @@ static void use_blocks(struct bpf_trace_source *s, const struct insn_trace *w)
 		bpf_blocks_used(&s->blocks, v.id, w->time_ns);
 }
 
-static int on_trace(void *ctx, void *data, size_t len)
+static void on_trace(void *ctx, const void *data, size_t len)
 {
 	struct bpf_trace_source *s = ctx;
 	const struct insn_trace *w = data;
 
 	if (bpf_traces_add(&s->queue, data, len))
 		use_blocks(s, w);
-	return 0;
 }
 
 static int map_all(struct bpf_trace_source *s)
@@ -546,6 +545,7 @@ int bpf_traces_open(struct bpf *b, const struct driver_config *config)
 	if (r < 0)
 		return r;
 	b->base.traces = &trace_ops;
+	bpf_spill(b, &s->reader);
 	return perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->reader));
 }
 
@@ -664,14 +664,14 @@ static void stats(const struct driver *d, struct driver_trace_stats *out)
 	uint64_t read;
 
 	*out = (struct driver_trace_stats){
-		.lost_read = s->queue.lost_read,
+		.lost_read = s->queue.lost_read + s->reader.spill.lost,
 		.no_room = s->blocks.no_room,
 		.nr_blocks = s->blocks.nr,
 		.max_blocks = s->blocks.max - 1,
 	};
 	for (size_t i = 0; i < VTRACE_NR_ENDS; i++)
 		out->by_end[i] = s->queue.by_end[i];
-	read = s->queue.handed + s->queue.lost_read;
+	read = s->queue.handed + out->lost_read;
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		add_cpu(out, counts_of(s, i));
 	out->held = out->received - out->lost_ring - out->lost_busy - read;

@@ -109,12 +109,11 @@ int bpf_waits_run(struct bpf *b, bool on)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int on_path(void *ctx, void *data, size_t len)
+static void on_path(void *ctx, const void *data, size_t len)
 {
 	struct bpf_wait_source *s = ctx;
 
 	bpf_waits_path(&s->waits, data, len);
-	return 0;
 }
 
 bool bpf_waits_read(struct bpf *b)
@@ -194,6 +193,7 @@ static void stats(const struct driver *d, struct driver_wait_stats *out)
 	const struct wait_counts *counts = s->cpus;
 
 	*out = (struct driver_wait_stats){ .lost_read = s->waits.lost_ns,
+					   .lost_paths = s->paths.spill.lost,
 					   .keys = s->waits.nr_handed };
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		add_cpu(out, &counts[i]);
@@ -247,6 +247,7 @@ int bpf_waits_open(struct bpf *b, const struct driver_config *config)
 		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths));
 	if (r < 0)
 		return r;
+	bpf_spill(b, &s->paths);
 	add_events(b, &s->waits);
 	b->base.waits = &wait_ops;
 	return 0;

@@ -188,6 +188,8 @@ struct perf_sampler {
 		bool tried, runs, quit;
 		pthread_t thread;
 		int timer_fd;
+		void (*more)(void *ctx); /* empties rings of others as well; NULL */
+		void *ctx;
 	} spill;			   /* the thread of sampler_linux.c */
 	uint64_t looked_ns;		   /* when CPUs were last looked for */
 	uint64_t unsent[DRIVER_NR_EVENTS]; /* PERF_RECORD_LOST_SAMPLES */

@@ -134,20 +134,28 @@ static void was_read(struct perf_cpu *c, uint64_t up_to)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+static void spill_rings(struct perf_sampler *s)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct perf_cpu *c = &s->cpus[i];
+
+		pthread_mutex_lock(&c->lock);
+		spill_ring(c, c->ring.len / 8 + 1);
+		pthread_mutex_unlock(&c->lock);
+	}
+}
+
 static void *spill_all(void *arg)
 {
 	struct perf_sampler *s = arg;
 	uint64_t ticks;
 
 	while (read(s->spill.timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks) &&
-	       !__atomic_load_n(&s->spill.quit, __ATOMIC_ACQUIRE))
-		for (size_t i = 0; i < s->nr_cpus; i++) {
-			struct perf_cpu *c = &s->cpus[i];
-
-			pthread_mutex_lock(&c->lock);
-			spill_ring(c, c->ring.len / 8 + 1);
-			pthread_mutex_unlock(&c->lock);
-		}
+	       !__atomic_load_n(&s->spill.quit, __ATOMIC_ACQUIRE)) {
+		spill_rings(s);
+		if (s->spill.more)
+			s->spill.more(s->spill.ctx);
+	}
 	return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "callpath_chain.h"
+#include "kernel/callpaths.h"
 #include "live.h"
 #include "unwind_rows.h"
 #include "unwind.h"
@@ -364,13 +365,18 @@ static void watch(struct watched *v, uint64_t enough)
 	assert_int_equal(st.lost_ring, 0);
 }
 
+static void map_truth(void)
+{
+	chain_truth = mmap(NULL, sizeof(*chain_truth), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(chain_truth != MAP_FAILED);
+}
+
 static struct watched run(enum chain_how how, const struct driver_config *config, uint64_t enough)
 {
 	struct watched v = { .how = how };
 
-	chain_truth = mmap(NULL, sizeof(*chain_truth), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(chain_truth != MAP_FAILED);
+	map_truth();
 	start(config);
 	v.s.pid = child = start_chain(how);
 	watch(&v, enough);
@@ -434,9 +440,7 @@ static void stack_of_new_code_is_kept(void **state)
 	(void)state;
 	if (chain_code_write() < 0)
 		skip();
-	chain_truth = mmap(NULL, sizeof(*chain_truth), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(chain_truth != MAP_FAILED);
+	map_truth();
 	start(&config);
 	v.s.pid = child = start_chain(CHAIN_CODE);
 	for (int i = 0; i < 600 && v.stacks < 20; i++) {
@@ -502,6 +506,33 @@ static void each_event_has_callers(void **state)
 	assert_true(v.by_event[1] > 20);
 }
 
+/* More than the ring holds, while nobody drains it: a thread does. */
+static void busy_reader_loses_no_path(void **state)
+{
+	struct driver_config config = config_of(false);
+	struct watched v = { .how = CHAIN_DEEP };
+	struct driver_callpath_stats st, before;
+
+	(void)state;
+	config.frequency = 500;
+	map_truth();
+	start(&config);
+	v.s.pid = child = start_chain(CHAIN_DEEP);
+	settle(&v);
+	driver_callpath_stats_get(d, &before);
+	driver_busy(d, true);
+	do {
+		usleep(10000);
+		driver_callpath_stats_get(d, &st);
+	} while ((st.received - before.received) * sizeof(uint64_t) * CALLPATH_NR_FRAMES <
+		 2 * CALLPATH_RING_LEN);
+	driver_busy(d, false);
+	assert_int_equal(st.lost_ring, 0);
+	watch(&v, 20);
+	assert_true(v.most > CALLPATH_NR_FRAMES / 2);
+	munmap(chain_truth, sizeof(*chain_truth));
+}
+
 #define CALLPATH_TEST(name) cmocka_unit_test_teardown(name, end_all)
 
 int main(int argc, char **argv)
@@ -518,6 +549,7 @@ int main(int argc, char **argv)
 		CALLPATH_TEST(tick_has_callers_of_the_kernel),
 		CALLPATH_TEST(traces_and_callers),
 		CALLPATH_TEST(each_event_has_callers),
+		CALLPATH_TEST(busy_reader_loses_no_path),
 	};
 	int r = live_begin(argc, argv);
 
