@@ -743,6 +743,8 @@ int daemon_start(struct daemon *d, struct base_err *err)
 		base_log(BASE_LOG_INFO, "without call paths: %s", d->no_callpaths.text);
 	if (!d->follow.live || d->opt.no_scan || d->opt.own)
 		return 0;
+	/* Reading /proc takes seconds on a slow machine. */
+	driver_busy(d->driver, true);
 	nr = follow_scan_all(&d->follow);
 	counts_scanned(&d->counts);
 	if (nr < 0)
