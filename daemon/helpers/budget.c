@@ -208,6 +208,13 @@ void budget_give_back(struct budgets *b, uint32_t uid, enum budget_place place, 
 	b->places[place] -= n;
 }
 
+uint64_t budget_has(const struct budgets *b, uint32_t uid, enum budget_place place)
+{
+	const struct user *u = find(b, uid);
+
+	return u ? u->places[place] : 0;
+}
+
 void budget_clear(struct budgets *b, enum budget_place place)
 {
 	void *user;

@@ -200,10 +200,11 @@ int dyn_write_waited(struct dyn *d, struct base_err *err);
 /* Between flushes, for viewers of the running daemon: the code that they are shown samples of. */
 int dyn_write_watched(struct dyn *d, const struct watch *watch, struct base_err *err);
 /*
- * The database is over its quota: what would make it larger is not written, but for routines that
- * got samples before; who waits for an image is told so.
+ * The database is over its quota: of users who have @share bytes in it or more (BUDGET_IMAGES),
+ * what would make it larger is not written, but for routines that got samples before; a client that
+ * waits for an image is told so.
  */
-void dyn_set_full(struct dyn *d, bool full);
+void dyn_set_full(struct dyn *d, bool full, uint64_t share);
 /* Images of what lives are newer than the last flush from now on: dcpid -gc leaves them alone. */
 void dyn_spare_images(struct dyn *d);
 /* A client waits for what was not all read yet: call dyn_refresh again soon. */

@@ -1025,7 +1025,7 @@ static void test_full_database(void **state)
 	TRACKER(state);
 
 	img = two_routines(t);
-	dyn_set_full(t->dyn, true);
+	dyn_set_full(t->dyn, true, 0);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_done, 1);
@@ -1036,11 +1036,36 @@ static void test_full_database(void **state)
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_status, -EDQUOT);
-	dyn_set_full(t->dyn, false);
+	dyn_set_full(t->dyn, false, 0);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_status, 0);
 	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+}
+
+/* Another user's images fill it: that is no reason to refuse this one's. */
+static void test_database_full_for_others(void **state)
+{
+	struct budgets *b = budgets_new();
+	struct image *img;
+	TRACKER(state);
+
+	assert_non_null(b);
+	t->dyn->config.budgets = b;
+	img = two_routines(t);
+	budget_take(b, t->dyn->registries->uid + 1, BUDGET_IMAGES, 1000, UINT64_MAX);
+	budget_take(b, t->dyn->registries->uid, BUDGET_IMAGES, 99, UINT64_MAX);
+	dyn_set_full(t->dyn, true, 100);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(fake.h->flush_status, 0);
+	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+	dyn_set_full(t->dyn, true, 99);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(fake.h->flush_status, 0);
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
 }
 
 int main(void)
@@ -1049,6 +1074,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_database_full_for_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_marker_not_answered, setup, teardown),

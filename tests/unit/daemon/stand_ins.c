@@ -792,10 +792,11 @@ uint64_t trial_sum(const struct trial *t)
 	return sum;
 }
 
-void dyn_set_full(struct dyn *d, bool full)
+void dyn_set_full(struct dyn *d, bool full, uint64_t share)
 {
 	(void)d;
 	stand_ins.full = full;
+	stand_ins.share = share;
 }
 
 void dyn_spare_images(struct dyn *d)
