@@ -457,9 +457,9 @@ static int write_dynamic(struct daemon *d, struct base_err *err)
 }
 
 /* Their failures hold back what needs them; the other profiles are written all the same. */
-static int write_images(struct daemon *d, struct base_err *err)
+static int write_images(struct daemon *d, bool last, struct base_err *err)
 {
-	int r = kernel_write_images(d->kernel, err), s = write_dynamic(d, err);
+	int r = kernel_write_images(d->kernel, !last, err), s = write_dynamic(d, err);
 
 	return r < 0 ? r : s;
 }
@@ -490,7 +490,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	r = drain_all(d, last, &own);
 	s = database_find(d, &own);
 	if (r >= 0 && s >= 0)
-		r = write_images(d, &own);
+		r = write_images(d, last, &own);
 	if (s >= 0)
 		s = give_up_refused(d, false);
 	if (s >= 0)
@@ -674,17 +674,31 @@ static int continue_unfinished(struct daemon *d)
 	return r >= 0 && dyn_is_behind(d->dyn) ? -EINPROGRESS : 0;
 }
 
+/* Profiles are on disk; who asked for a flush is told when the kernel's routines are, too. */
+static bool waits_for_kernel(struct daemon *d)
+{
+	uint64_t now = base_now_ns(), until = d->kernel_until_ns;
+
+	d->kernel_until_ns = 0;
+	if (!d->in_turns || !kernel_is_writing(d->kernel) || (until && now >= until))
+		return false;
+	d->kernel_until_ns = until ? until : now + UNFINISHED_NS;
+	return true;
+}
+
 static int flush_in_turns(struct daemon *d, struct base_err *err)
 {
 	int r;
 
+	if (d->in_turns && d->kernel_until_ns)
+		return waits_for_kernel(d) ? -EINPROGRESS : 0;
 	d->nr_left = 0;
 	if (d->in_turns && !d->unfinished_until_ns)
 		dyn_begin_flush(d->dyn);
 	r = continue_unfinished(d);
 	if (r == 0)
 		r = flush(d, false, err);
-	return r >= 0 && is_unfinished(d) ? -EINPROGRESS : r;
+	return r >= 0 && (is_unfinished(d) || waits_for_kernel(d)) ? -EINPROGRESS : r;
 }
 
 int daemon_flush(struct daemon *d, struct base_err *err)
