@@ -45,7 +45,8 @@ unsigned int budget_wait_ms(struct budgets *b, uint32_t uid);
 void budget_waited(struct budgets *b, uint32_t uid, uint64_t ns, uint64_t busy_ns, uint64_t bytes);
 /* The loop begins to serve everybody anew. */
 void budget_turn(struct budgets *b);
-/* The loop may still do something for @uid in this turn. */
+/* The loop may still do something for @uid in this turn: it has had nothing yet, or neither it nor
+ * all users together have had their time. */
 bool budget_has_turn(const struct budgets *b, uint32_t uid);
 /* It begins to; what is waited for meanwhile is part of it. Returns when. */
 uint64_t budget_begin(struct budgets *b);

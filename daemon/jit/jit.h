@@ -226,13 +226,13 @@ bool dyn_is_behind(const struct dyn *d);
 int dyn_merge(struct dyn *d, struct base_err *err);
 /*
  * A part of those that have ended and keep images of their own, so that a crowd of them does not
- * hold up sampling: 0.2 s of them, the next call goes on. @hasty: dyn_write_images takes no longer
+ * hold up sampling: 0.1 s of them, the next call goes on. @hasty: dyn_write_images takes no longer
  * for these either, nor dyn_write_images and dyn_refresh for one user (budget_has_turn); what is
  * left waits, its profiles too.
  */
 int dyn_write_ended(struct dyn *d, struct base_err *err);
 void dyn_set_hasty(struct dyn *d, bool hasty);
-/* In haste, files that are being written are waited for 0.1 s from now on, or from dyn_set_hasty
+/* In haste, files that are being written are waited for 0.05 s from now on, or from dyn_set_hasty
  * on. */
 void dyn_tasks_grace(struct dyn *d);
 /* So many have ended that it should not wait for the flush. */

@@ -340,7 +340,7 @@ void dyn_image_assure(struct dyn_facility *f)
 /* ---- when ------------------------------------------------------------------------------------ */
 
 /* A turn has so long for images of processes that have ended. */
-#define ENDED_NS 200000000ull
+#define ENDED_NS 100000000ull
 
 static int write_one(struct dyn_facility *f, bool full, struct base_err *err)
 {
