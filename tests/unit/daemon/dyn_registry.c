@@ -73,6 +73,36 @@ static void test_when_it_was_made(void **state)
 	assert_in_range(handed_over_ns, made_ns - 1000000000u, made_ns + DYN_MADE_NS);
 }
 
+/* It has ended by then, and its parent has not waited for it. */
+static void test_ended_client(void **state)
+{
+	const struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
+	uid_t user = getuid() ? getuid() : 65534;
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	siginfo_t info;
+	TRACKER(state);
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s/dyn", t->dir);
+	assert_int_equal(chmod(t->dir, 0755), 0);
+	assert_int_equal(fchown(fake.fd, user, (gid_t)-1), 0);
+	t->p.pid = fork();
+	assert_true(t->p.pid >= 0);
+	if (!t->p.pid) {
+		int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		_exit(setresuid(user, user, user) < 0 ||
+		      connect(sock, (void *)&to, sizeof(to)) < 0 ||
+		      reader_send(sock, &bell, sizeof(bell), fake.fd) < 0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)t->p.pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, 0);
+	assert_int_equal(dyn_take(t->dyn, find, t), 1);
+	assert_int_equal(t->dyn->intake.nr_refused, 0);
+	/* Nothing of its memory is read. */
+	assert_int_equal(t->p.dyn->own->life, 0);
+	assert_int_equal(waitpid(t->p.pid, NULL, 0), t->p.pid);
+}
+
 /* What reader_mapped answers; 1: what it says itself. */
 static int mapped_answer = 1;
 
@@ -1075,6 +1105,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_removed_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_database_full_for_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ended_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_marker_not_answered, setup, teardown),
