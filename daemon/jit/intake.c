@@ -466,7 +466,8 @@ static void refuse(struct dyn *d, const struct dyn_peer *peer, int error)
 	if (!budget_may_tell(d->config.budgets, peer->uid))
 		return;
 	base_log(BASE_LOG_WARN, "the registry of user %u's process %d is refused: %s", peer->uid,
-		 peer->pid, base_strerror(error));
+		 peer->pid,
+		 error == -EDQUOT ? "too many of that user's wait" : base_strerror(error));
 }
 
 /*

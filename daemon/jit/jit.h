@@ -243,6 +243,7 @@ void dyn_merge_forget(struct dyn *d);
 void dyn_images_lost(struct dyn *d);
 struct dyn_stats {
 	uint64_t clients, facilities, routines, images_written, records_bad, records_dropped;
+	uint64_t registries_refused; /* and other connections that brought none */
 	uint64_t entries_left_out;   /* of routines' tables, by the programs */
 	uint64_t routines_refused;   /* found no room: their process's quota, or the database's */
 	uint64_t changes_missed;     /* of what lives, that no record told */

@@ -696,7 +696,8 @@ static void test_second_registry(void **state)
 	assert_int_equal(fake.h->attached, 0);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.clients, 1);
-	assert_int_equal(stats.records_bad, 1);
+	assert_int_equal(stats.registries_refused, 1);
+	assert_int_equal(stats.records_bad, 0);
 	fake_close(&fake);
 	fake = first;
 }
