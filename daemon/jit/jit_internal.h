@@ -692,7 +692,11 @@ bool dyn_tasks_await(const struct dyn *d);
  */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
 /* There is no place on disk for more of @uid's code (dyn_set_full). */
-bool dyn_is_full(const struct dyn *d, uint32_t uid);
+static inline bool dyn_is_full(const struct dyn *d, uint32_t uid)
+{
+	return d->full && (!d->config.budgets ||
+			   budget_has(d->config.budgets, uid, BUDGET_IMAGES) >= d->share);
+}
 /*
  * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
  * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.

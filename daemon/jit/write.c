@@ -581,12 +581,6 @@ void dyn_set_full(struct dyn *d, bool full, uint64_t share)
 	d->share = share;
 }
 
-bool dyn_is_full(const struct dyn *d, uint32_t uid)
-{
-	return d->full && (!d->config.budgets ||
-			   budget_has(d->config.budgets, uid, BUDGET_IMAGES) >= d->share);
-}
-
 void dyn_spare_images(struct dyn *d)
 {
 	dyn_files_spare(d);
