@@ -272,6 +272,8 @@ static void print_dynamic(struct json_object *o)
 	printf("dynamic     %llu clients, %llu facilities, %llu routines; %llu images written\n",
 	       number_of(d, "clients"), number_of(d, "facilities"), number_of(d, "routines"),
 	       number_of(d, "images_written"));
+	if (number_of(d, "registries_refused"))
+		printf("            %llu registries refused\n", number_of(d, "registries_refused"));
 	if (number_of(d, "records_bad") || number_of(d, "records_dropped"))
 		printf("            %llu records bad, %llu dropped by clients\n",
 		       number_of(d, "records_bad"), number_of(d, "records_dropped"));

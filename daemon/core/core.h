@@ -124,6 +124,7 @@ struct daemon {
 	bool stepped;		      /* a flush that is asked for had its part of this turn */
 	bool in_turns;		      /* a flush leaves for the next turn what takes long */
 	uint64_t unfinished_until_ns; /* so long; 0: nothing was left */
+	uint64_t kernel_until_ns;     /* it waits so long for files of kernel code; 0: not at all */
 	uint64_t nr_left;	      /* samples that the last flush left, as its time was over */
 	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
 	bool reopened;		/* since then, and its epoch is not begun */

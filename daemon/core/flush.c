@@ -457,9 +457,9 @@ static int write_dynamic(struct daemon *d, struct base_err *err)
 }
 
 /* Their failures hold back what needs them; the other profiles are written all the same. */
-static int write_images(struct daemon *d, struct base_err *err)
+static int write_images(struct daemon *d, bool last, struct base_err *err)
 {
-	int r = kernel_write_images(d->kernel, err), s = write_dynamic(d, err);
+	int r = kernel_write_images(d->kernel, !last, err), s = write_dynamic(d, err);
 
 	return r < 0 ? r : s;
 }
@@ -480,17 +480,22 @@ static void tell(struct daemon *d, bool last, const struct base_err *err)
 	d->flush_error = *err;
 }
 
-/* A daemon killed during its first flush has an epoch all the same: it begins empty. */
-static int flush(struct daemon *d, bool last, struct base_err *err)
+/*
+ * A daemon killed during its first flush has an epoch all the same: it begins empty. @written: code
+ * was, in this turn, after a drain.
+ */
+static int flush(struct daemon *d, bool last, bool written, struct base_err *err)
 {
 	struct base_err own = { 0 };
-	int r, s;
+	int r = 0, s;
 
 	ranges_retry(&d->follow);
-	r = drain_all(d, last, &own);
+	if (!written)
+		r = drain_all(d, last, &own);
 	s = database_find(d, &own);
 	if (r >= 0 && s >= 0)
-		r = write_images(d, &own);
+		r = written ? kernel_write_images(d->kernel, true, &own)
+			    : write_images(d, last, &own);
 	if (s >= 0)
 		s = give_up_refused(d, false);
 	if (s >= 0)
@@ -659,7 +664,8 @@ static bool is_unfinished(struct daemon *d)
 	return true;
 }
 
-/* The next turn reads and writes the code that was left; profiles wait until none is left. */
+/* The next turn reads and writes the code that was left; profiles wait until none is left. 1: it
+ * was all written. */
 static int continue_unfinished(struct daemon *d)
 {
 	struct base_err own = { 0 };
@@ -671,20 +677,34 @@ static int continue_unfinished(struct daemon *d)
 	if (r >= 0)
 		r = write_dynamic(d, &own);
 	/* An error is the flush's, which says so. */
-	return r >= 0 && dyn_is_behind(d->dyn) ? -EINPROGRESS : 0;
+	return r < 0 ? 0 : dyn_is_behind(d->dyn) ? -EINPROGRESS : 1;
+}
+
+/* Profiles are on disk; who asked for a flush is told when the kernel's routines are, too. */
+static bool waits_for_kernel(struct daemon *d)
+{
+	uint64_t now = base_now_ns(), until = d->kernel_until_ns;
+
+	d->kernel_until_ns = 0;
+	if (!d->in_turns || !kernel_is_writing(d->kernel) || (until && now >= until))
+		return false;
+	d->kernel_until_ns = until ? until : now + UNFINISHED_NS;
+	return true;
 }
 
 static int flush_in_turns(struct daemon *d, struct base_err *err)
 {
 	int r;
 
+	if (d->in_turns && d->kernel_until_ns)
+		return waits_for_kernel(d) ? -EINPROGRESS : 0;
 	d->nr_left = 0;
 	if (d->in_turns && !d->unfinished_until_ns)
 		dyn_begin_flush(d->dyn);
 	r = continue_unfinished(d);
-	if (r == 0)
-		r = flush(d, false, err);
-	return r >= 0 && is_unfinished(d) ? -EINPROGRESS : r;
+	if (r >= 0)
+		r = flush(d, false, r == 1, err);
+	return r >= 0 && (is_unfinished(d) || waits_for_kernel(d)) ? -EINPROGRESS : r;
 }
 
 int daemon_flush(struct daemon *d, struct base_err *err)
@@ -810,7 +830,7 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	if (d->finished)
 		return 0;
 	driver_stop(d->driver);
-	r = flush(d, true, &own);
+	r = flush(d, true, false, &own);
 	if (r < 0 && d->gone_ns)
 		return database_give_up(d, &own, err);
 	*err = own;

@@ -366,7 +366,8 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	if (dyn_wants_merge(d->dyn))
 		tell_dyn(d, dyn_merge(d->dyn, &own), &own);
 	own = (struct base_err){ 0 };
-	if (dyn_write_ended(d->dyn, &own) < 0)
+	/* A flush that goes on writes them, too. */
+	if (base_now_ns() >= d->unfinished_until_ns && dyn_write_ended(d->dyn, &own) < 0)
 		base_log(BASE_LOG_DEBUG, "dynamic code: %s", own.text);
 	if (!dyn_read_waited(d->dyn))
 		return 0;

@@ -100,6 +100,7 @@ static struct json_object *dynamic(const struct daemon *d)
 	add_u64(o, "images_folded", s.images_merged);
 	add_u64(o, "folds_failed", s.merges_failed);
 	add_u64(o, "files_kept", s.files_kept);
+	add_u64(o, "registries_refused", s.registries_refused);
 	add_u64(o, "records_bad", s.records_bad);
 	add_u64(o, "records_dropped", s.records_dropped);
 	add_u64(o, "entries_left_out", s.entries_left_out);

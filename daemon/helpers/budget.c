@@ -17,8 +17,10 @@ enum { PART = 20, LEAST_MS = 100 };
  */
 #define ANSWER_NS      20000000u
 #define ANSWER_BYTE_NS 60u /* 16 MB in a second */
-/* In one turn, whatever is done for a user; more of it waits for the next turn. */
+/* In one turn, whatever is done for a user, and for all of them once each has had something; more
+ * of it waits for the next turn. */
 #define TURN_NS	 100000000u
+#define ALL_NS	 150000000u
 #define AGAIN_NS (60 * 1000000000ull)
 
 struct user {
@@ -33,8 +35,9 @@ struct user {
 
 struct budgets {
 	struct base_map users;
-	uint64_t turn; /* 0: the loop has not begun */
-	bool begun;    /* budget_begin */
+	uint64_t turn;	 /* 0: the loop has not begun */
+	uint64_t all_ns; /* taken in it, by all users */
+	bool begun;	 /* budget_begin */
 	uint64_t places[BUDGET_NR_PLACES];
 	struct budget_stats stats;
 };
@@ -129,6 +132,7 @@ static void take_turn(struct budgets *b, struct user *u, uint64_t ns)
 {
 	if (!b->turn)
 		return;
+	b->all_ns += ns;
 	u->turn_ns = u->turn == b->turn ? u->turn_ns + ns : ns;
 	u->turn = b->turn;
 }
@@ -151,15 +155,20 @@ void budget_waited(struct budgets *b, uint32_t uid, uint64_t ns, uint64_t busy_n
 
 void budget_turn(struct budgets *b)
 {
-	if (b)
-		b->turn++;
+	if (!b)
+		return;
+	b->turn++;
+	b->all_ns = 0;
 }
 
 bool budget_has_turn(const struct budgets *b, uint32_t uid)
 {
 	const struct user *u = find(b, uid);
 
-	return !u || turn_left_ns(b, u) > 0;
+	/* However many there are, each is served in each turn. */
+	if (!u || !b->turn || u->turn != b->turn)
+		return true;
+	return turn_left_ns(b, u) > 0 && b->all_ns < ALL_NS;
 }
 
 uint64_t budget_begin(struct budgets *b)
@@ -206,6 +215,13 @@ void budget_give_back(struct budgets *b, uint32_t uid, enum budget_place place, 
 		return;
 	u->places[place] -= n;
 	b->places[place] -= n;
+}
+
+uint64_t budget_has(const struct budgets *b, uint32_t uid, enum budget_place place)
+{
+	const struct user *u = find(b, uid);
+
+	return u ? u->places[place] : 0;
 }
 
 void budget_clear(struct budgets *b, enum budget_place place)

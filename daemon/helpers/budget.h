@@ -21,6 +21,7 @@ enum budget_place {
 	BUDGET_COPIES,	       /* bytes of their copies since the epoch began */
 	BUDGET_WORKLOADS,      /* names of workloads since the epoch began */
 	BUDGET_WORKLOAD_TEXTS, /* bytes of these */
+	BUDGET_IMAGES,	       /* bytes of pseudo-images on disk, while these are over the quota */
 	BUDGET_NR_PLACES,
 };
 
@@ -44,7 +45,8 @@ unsigned int budget_wait_ms(struct budgets *b, uint32_t uid);
 void budget_waited(struct budgets *b, uint32_t uid, uint64_t ns, uint64_t busy_ns, uint64_t bytes);
 /* The loop begins to serve everybody anew. */
 void budget_turn(struct budgets *b);
-/* The loop may still do something for @uid in this turn. */
+/* The loop may still do something for @uid in this turn: it has had nothing yet, or neither it nor
+ * all users together have had their time. */
 bool budget_has_turn(const struct budgets *b, uint32_t uid);
 /* It begins to; what is waited for meanwhile is part of it. Returns when. */
 uint64_t budget_begin(struct budgets *b);
@@ -59,6 +61,8 @@ void budget_end(struct budgets *b, uint32_t uid, uint64_t since_ns);
 bool budget_take(struct budgets *b, uint32_t uid, enum budget_place place, uint64_t n,
 		 uint64_t max);
 void budget_give_back(struct budgets *b, uint32_t uid, enum budget_place place, uint64_t n);
+/* How much of it @uid has. */
+uint64_t budget_has(const struct budgets *b, uint32_t uid, enum budget_place place);
 /* All of it is free again. */
 void budget_clear(struct budgets *b, enum budget_place place);
 /* May the log tell of something that @uid did? Once a minute for each user. */

@@ -277,7 +277,7 @@ static bool keeps_all(const struct dyn_facility *f)
 {
 	const struct dyn *d = f->registry->dyn;
 
-	return d->config.keep_all && !d->full;
+	return d->config.keep_all && !dyn_is_full(d, f->registry->uid);
 }
 
 bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_routine *r, bool full)

@@ -444,8 +444,11 @@ static int bind_to(const struct dyn *d, const struct dyn_peer *peer, int fd, uin
 	mapped = is_alive(peer->pidfd) ? dyn_has_mapped(d, peer->pid, &st, &any) : 0;
 	if (mapped < 0)
 		return -EAGAIN;
-	if (!mapped && !registry_process_open(peer->pid, peer->uid))
-		return registry_process_life(peer->pid, NULL, NULL) < 0 ? 0 : -EPERM;
+	/* The kernel shows the files of a process that has ended, but is not waited for, as root's.
+	 */
+	if (!mapped && !registry_process_open(peer->pid, peer->uid) &&
+	    !registry_process_has_ended(peer->pid))
+		return -EPERM;
 	r = registry_process_check(peer->pid, peer->uid);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
@@ -463,7 +466,8 @@ static void refuse(struct dyn *d, const struct dyn_peer *peer, int error)
 	if (!budget_may_tell(d->config.budgets, peer->uid))
 		return;
 	base_log(BASE_LOG_WARN, "the registry of user %u's process %d is refused: %s", peer->uid,
-		 peer->pid, base_strerror(error));
+		 peer->pid,
+		 error == -EDQUOT ? "too many of that user's wait" : base_strerror(error));
 }
 
 /*

@@ -682,7 +682,8 @@ bool dyn_is_catching_up(const struct dyn *d)
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 {
 	*out = d->stats;
-	out->records_bad += d->intake.nr_refused + d->bad_gone;
+	out->registries_refused = d->intake.nr_refused;
+	out->records_bad += d->bad_gone;
 	out->records_dropped += d->dropped_gone;
 	out->entries_left_out += d->left_out_gone;
 	out->changes_missed += d->missed_gone;

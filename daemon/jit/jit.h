@@ -200,10 +200,11 @@ int dyn_write_waited(struct dyn *d, struct base_err *err);
 /* Between flushes, for viewers of the running daemon: the code that they are shown samples of. */
 int dyn_write_watched(struct dyn *d, const struct watch *watch, struct base_err *err);
 /*
- * The database is over its quota: what would make it larger is not written, but for routines that
- * got samples before; who waits for an image is told so.
+ * The database is over its quota: of users who have @share bytes in it or more (BUDGET_IMAGES),
+ * what would make it larger is not written, but for routines that got samples before; a client that
+ * waits for an image is told so.
  */
-void dyn_set_full(struct dyn *d, bool full);
+void dyn_set_full(struct dyn *d, bool full, uint64_t share);
 /* Images of what lives are newer than the last flush from now on: dcpid -gc leaves them alone. */
 void dyn_spare_images(struct dyn *d);
 /* A client waits for what was not all read yet: call dyn_refresh again soon. */
@@ -225,13 +226,13 @@ bool dyn_is_behind(const struct dyn *d);
 int dyn_merge(struct dyn *d, struct base_err *err);
 /*
  * A part of those that have ended and keep images of their own, so that a crowd of them does not
- * hold up sampling: 0.2 s of them, the next call goes on. @hasty: dyn_write_images takes no longer
+ * hold up sampling: 0.1 s of them, the next call goes on. @hasty: dyn_write_images takes no longer
  * for these either, nor dyn_write_images and dyn_refresh for one user (budget_has_turn); what is
  * left waits, its profiles too.
  */
 int dyn_write_ended(struct dyn *d, struct base_err *err);
 void dyn_set_hasty(struct dyn *d, bool hasty);
-/* In haste, files that are being written are waited for 0.1 s from now on, or from dyn_set_hasty
+/* In haste, files that are being written are waited for 0.05 s from now on, or from dyn_set_hasty
  * on. */
 void dyn_tasks_grace(struct dyn *d);
 /* So many have ended that it should not wait for the flush. */
@@ -242,6 +243,7 @@ void dyn_merge_forget(struct dyn *d);
 void dyn_images_lost(struct dyn *d);
 struct dyn_stats {
 	uint64_t clients, facilities, routines, images_written, records_bad, records_dropped;
+	uint64_t registries_refused; /* and other connections that brought none */
 	uint64_t entries_left_out;   /* of routines' tables, by the programs */
 	uint64_t routines_refused;   /* found no room: their process's quota, or the database's */
 	uint64_t changes_missed;     /* of what lives, that no record told */

@@ -622,7 +622,8 @@ struct dyn {
 	struct dyn_spool spool;
 	struct dyn_trace trace; /* state of dyn_facility_record */
 	uint64_t settled_ns;	/* samples up to here have been looked up */
-	bool full;		/* the database is over its quota */
+	bool full;		/* the database is over its quota: for users who have */
+	uint64_t share;		/* so many bytes in it, or more */
 	struct dyn_file *files; /* removed.c */
 	size_t nr_files, cap_files;
 	struct dyn_stats stats;
@@ -690,6 +691,12 @@ bool dyn_tasks_await(const struct dyn *d);
  * haste: it is being written, and will be durable when a later call returns 0.
  */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
+/* There is no place on disk for more of @uid's code (dyn_set_full). */
+static inline bool dyn_is_full(const struct dyn *d, uint32_t uid)
+{
+	return d->full && (!d->config.budgets ||
+			   budget_has(d->config.budgets, uid, BUDGET_IMAGES) >= d->share);
+}
 /*
  * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
  * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.

@@ -145,8 +145,9 @@ static void free_groups(struct dyn_merge **at)
 
 	while ((g = *at)) {
 		*at = g->next;
-		if (g->running && end_batch(g, &err) < 0)
-			base_log(BASE_LOG_WARN, "%s", err.text);
+		while (g->running)
+			if (end_batch(g, &err) < 0 && !g->running)
+				base_log(BASE_LOG_WARN, "%s", err.text);
 		finish(g);
 		free(g->label);
 		free(g);
@@ -211,6 +212,7 @@ struct batch {
 	struct pseudoimg_result result;
 	struct base_buf maps;
 	bool failed;		      /* the helper, of what it was given */
+	bool answered;		      /* it has, and the file is being put in place */
 	struct profdb_profile *moved; /* counts in them, as they are in the image */
 };
 
@@ -374,20 +376,39 @@ static int call_helper(void *arg)
 				   &b->maps, &b->err);
 }
 
+static int try_counts(struct batch *b, struct base_err *err)
+{
+	int r;
+
+	profdb_profile_free(b->moved);
+	r = move_counts(b);
+	return r < 0 ? base_fail_errno(err, r, "cannot merge into '%s'", b->stem) : 0;
+}
+
 /* The helper has answered @r. */
 static int take_answer(struct batch *b, int r, struct base_err *err)
 {
 	b->failed = r < 0 && r != -ENOSPC && r != -EDQUOT;
 	if (r < 0)
 		*err = b->err;
-	if (r == 0) {
-		r = move_counts(b);
-		if (r < 0)
-			base_fail_errno(err, r, "cannot merge into '%s'", b->stem);
-	}
-	if (r == 0)
-		r = image_file_commit(&b->file, &b->dyn->helper, err);
+	return r < 0 ? r : try_counts(b, err);
+}
+
+static int commit(void *arg)
+{
+	struct batch *b = arg;
+
+	return image_file_commit(&b->file, &b->helper, &b->err);
+}
+
+/* The image is in place, or why not (@r). Samples may have come while it was put there. */
+static int take_file(struct batch *b, int r, struct base_err *err)
+{
 	base_file_abort(&b->file);
+	if (r < 0)
+		*err = b->err;
+	else
+		r = try_counts(b, err);
 	return r < 0 ? r : take_over(b, err);
 }
 
@@ -396,6 +417,31 @@ static void set_joining(const struct batch *b, bool joining)
 {
 	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended)
 		f->joining = f->image->writing = joining;
+}
+
+/* In haste, in a thread. False: @fn is to be called. */
+static bool begin(struct batch *b, int (*fn)(void *arg))
+{
+	struct dyn *d = b->dyn;
+
+	b->helper = d->helper;
+	if (!d->hasty)
+		return false;
+	b->helper = (struct pseudoimg_helper){ .program = d->program };
+	if (!dyn_task_begin(d, &b->task, b->group->uid, fn, b)) {
+		b->helper = d->helper;
+		return false;
+	}
+	set_joining(b, true);
+	b->group->running = b;
+	return true;
+}
+
+/* Likewise. */
+static int put_in_place(struct batch *b, struct base_err *err)
+{
+	b->answered = true;
+	return begin(b, commit) ? -EAGAIN : take_file(b, commit(b), err);
 }
 
 /* -EAGAIN: that takes longer, and is the group's to end. */
@@ -407,16 +453,10 @@ static int run(struct batch *b, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	if (d->hasty) {
-		b->helper = (struct pseudoimg_helper){ .program = d->program };
-		if (dyn_task_begin(d, &b->task, b->group->uid, call_helper, b)) {
-			set_joining(b, true);
-			b->group->running = b;
-			return -EAGAIN;
-		}
-	}
-	b->helper = d->helper;
-	return take_answer(b, call_helper(b), err);
+	if (begin(b, call_helper))
+		return -EAGAIN;
+	r = take_answer(b, call_helper(b), err);
+	return r < 0 ? r : put_in_place(b, err);
 }
 
 static void batch_release(struct batch *b)
@@ -511,7 +551,12 @@ static int end_batch(struct dyn_merge *g, struct base_err *err)
 
 	g->running = NULL;
 	set_joining(b, false);
-	return settle_batch(b, take_answer(b, r, &why), &why, err);
+	if (b->answered)
+		return settle_batch(b, take_file(b, r, &why), &why, err);
+	r = take_answer(b, r, &why);
+	if (r == 0)
+		r = put_in_place(b, &why);
+	return g->running ? -EAGAIN : settle_batch(b, r, &why, err);
 }
 
 static uint64_t jobs_max(const struct dyn *d)
@@ -602,8 +647,9 @@ int dyn_merge(struct dyn *d, struct base_err *err)
 	if (lock < 0)
 		return lock;
 	first = merge_groups(d, err);
-	/* Tasks that were begun have ended soon, most often: the rest, and what waits for these. */
-	if (first == 0 && dyn_tasks_await(d))
+	/* Tasks that were begun have ended soon, most often: their files are put in place, then the
+	 * rest, and what waits for these. */
+	for (int i = 0; i < 2 && first == 0 && dyn_tasks_await(d); i++)
 		first = merge_groups(d, err);
 	close(lock);
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {

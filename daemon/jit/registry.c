@@ -573,7 +573,8 @@ static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_
 	*sure = ask->first_ns >= range->hi;
 	if (is_occupied(reg, range->range.facility, ask->addr))
 		return DYN_NONE;
-	if (reg->dyn->full && !(*f)->image->behind && ((*f)->owned_changed || !(*f)->image->id.len))
+	if (dyn_is_full(reg->dyn, reg->uid) && !(*f)->image->behind &&
+	    ((*f)->owned_changed || !(*f)->image->id.len))
 		return DYN_NO_CAPACITY;
 	if (ask->first_ns <= range->lo)
 		return DYN_REUSED;
@@ -623,7 +624,7 @@ static enum dyn_where find(const struct dyn_registry *reg, const struct dyn_ask 
 /* All of a facility are at one offset, in no routine. */
 static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, uint64_t *off)
 {
-	if (f->registry->dyn->full && !f->unnamed)
+	if (dyn_is_full(f->registry->dyn, f->registry->uid) && !f->unnamed)
 		return DYN_NO_CAPACITY;
 	if (dyn_facility_unnamed(f, off) < 0)
 		return DYN_NONE;
@@ -632,11 +633,11 @@ static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, 
 }
 
 /* It would make the image larger; one that got a sample before is written all the same. */
-static bool finds_no_space(struct dyn *d, struct dyn_routine *r)
+static bool finds_no_space(const struct dyn_registry *reg, struct dyn_routine *r)
 {
-	if (!d->full || r->flags & (DYN_SAMPLED | DYN_WRITTEN))
+	if (r->flags & (DYN_SAMPLED | DYN_WRITTEN) || !dyn_is_full(reg->dyn, reg->uid))
 		return false;
-	d->stats.routines_refused += !(r->flags & DYN_REFUSED);
+	reg->dyn->stats.routines_refused += !(r->flags & DYN_REFUSED);
 	r->flags |= DYN_REFUSED;
 	return true;
 }
@@ -651,7 +652,7 @@ static enum dyn_where in_routine(struct dyn_registry *reg, uint32_t index, uint6
 
 	if (r->flags & DYN_NAMELESS)
 		return in_nameless(f, image, off);
-	if (finds_no_space(reg->dyn, r))
+	if (finds_no_space(reg, r))
 		return DYN_NO_CAPACITY;
 	err = dyn_facility_place(f, index, true);
 	if (err == -DCPI_ELIMIT)

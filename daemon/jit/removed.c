@@ -150,10 +150,11 @@ static int keep(struct dyn *d, struct dyn_file *f, const struct reader_removed *
 	struct budgets *b = d->config.budgets;
 	int r;
 
-	if (d->full || !budget_take(b, f->uid, BUDGET_COPIES, found->len, d->config.quota / 2))
+	if (dyn_is_full(d, f->uid) ||
+	    !budget_take(b, f->uid, BUDGET_COPIES, found->len, d->config.quota / 2))
 		return base_fail(err, -ENOSPC, "it is over %s",
-				 d->full ? "the database's quota"
-					 : "its user's share of the quota");
+				 dyn_is_full(d, f->uid) ? "the database's quota"
+							: "its user's share of the quota");
 	r = copy(d, f, found, err);
 	if (r < 0)
 		budget_give_back(b, f->uid, BUDGET_COPIES, found->len);

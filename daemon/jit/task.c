@@ -4,8 +4,8 @@
 
 /* So many at a time; of them a user may have half of what the others leave, but a few at most. */
 enum { TASKS_MAX = 12, TASKS_OF_USER = 4 };
-/* Calls in haste wait for ends for so long: most take a tenth of that; and for none longer. */
-#define GRACE_NS 100000000u
+/* Calls in haste wait for ends for so long: most take a fifth of that; and for none longer. */
+#define GRACE_NS 50000000u
 
 bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(void *arg),
 		    void *arg)

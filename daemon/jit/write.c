@@ -289,6 +289,7 @@ static int write_now(struct dyn_facility *f, bool full, int job, struct base_err
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 {
 	const struct dyn *d = f->registry->dyn;
+	uint32_t uid = f->registry->uid;
 	bool part, was = f->writing; /* part: of what the client asked for */
 	int r = was ? end_writing(f, err) : 0, job;
 
@@ -299,10 +300,10 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 		dyn_facility_written(f, true);
 		return base_fail(err, -DCPI_EHELPER, "'%s' is given up", f->stem);
 	}
-	part = full && d->full && (f->changed || f->owned_changed);
+	part = full && dyn_is_full(d, uid) && (f->changed || f->owned_changed);
 	if (!dyn_facility_is_behind(f, full))
 		return tell_part(f, part, err);
-	full = full && !d->full;
+	full = full && !dyn_is_full(d, uid);
 	r = dyn_image_remember(f);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot write '%s'", f->stem);
@@ -339,7 +340,7 @@ void dyn_image_assure(struct dyn_facility *f)
 /* ---- when ------------------------------------------------------------------------------------ */
 
 /* A turn has so long for images of processes that have ended. */
-#define ENDED_NS 200000000ull
+#define ENDED_NS 100000000ull
 
 static int write_one(struct dyn_facility *f, bool full, struct base_err *err)
 {
@@ -574,9 +575,10 @@ void dyn_set_hasty(struct dyn *d, bool hasty)
 	dyn_tasks_grace(d);
 }
 
-void dyn_set_full(struct dyn *d, bool full)
+void dyn_set_full(struct dyn *d, bool full, uint64_t share)
 {
 	d->full = full;
+	d->share = share;
 }
 
 void dyn_spare_images(struct dyn *d)

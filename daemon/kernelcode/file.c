@@ -75,7 +75,7 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
 
 /* ---- pseudo-images --------------------------------------------------------------------------- */
 
-static int job_fd(const struct base_buf *job)
+int kernel_file_job(const struct base_buf *job)
 {
 	int r, fd = memfd_create("dcpid-job", MFD_CLOEXEC);
 
@@ -96,7 +96,7 @@ int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 	const struct pseudoimg_helper helper = { k->helper, k->config.meanwhile,
 						 k->config.meanwhile_ctx };
 	struct pseudoimg_result result = { 0 };
-	int r, from = job_fd(job);
+	int r, from = kernel_file_job(job);
 
 	if (from < 0)
 		return base_fail_errno(err, from, "cannot make the job of '%s'", file);

@@ -723,7 +723,7 @@ static int write_vdso(struct kernel *k, struct base_err *err)
  * The lock keeps others from removing what is found here until it is newer. Who removes looks at
  * the time just before, so without it little is left to chance, and nothing but names.
  */
-int kernel_write_images(struct kernel *k, struct base_err *err)
+int kernel_write_images(struct kernel *k, bool hasty, struct base_err *err)
 {
 	int lock, r, s, t;
 
@@ -735,7 +735,7 @@ int kernel_write_images(struct kernel *k, struct base_err *err)
 		k->checked_ns = 0;
 		kernel_live_check(k);
 	}
-	r = kernel_text_write(k, err);
+	r = kernel_text_write(k, hasty, err);
 	s = kernel_code_write(k, err);
 	t = write_vdso(k, err);
 	if (lock >= 0)

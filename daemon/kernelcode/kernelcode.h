@@ -45,8 +45,14 @@ int kernel_vdso_open(void);
 /* Report the current kernel code, with which a recorded stream must begin. */
 void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
 		 void *ctx);
-/* Write images that changed, before the profiles of a flush. */
-int kernel_write_images(struct kernel *k, struct base_err *err);
+/*
+ * Write images that changed, before the profiles of a flush. @hasty: a file of the kernel's own
+ * routines, for which no profile waits, is left to a thread where it takes long; the next call ends
+ * that.
+ */
+int kernel_write_images(struct kernel *k, bool hasty, struct base_err *err);
+/* Such a file is not there yet. */
+bool kernel_is_writing(const struct kernel *k);
 /*
  * The written images are not on disk any more: pseudo-images that can be made again have no
  * identity until then.

@@ -85,7 +85,7 @@ void kernel_text_poke(struct kernel *k, const struct driver_load *load);
 bool kernel_text_wants_check(const struct kernel *k);
 /* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
  * read routines, or to write those, are logged: samples do not wait for it. */
-int kernel_text_write(struct kernel *k, struct base_err *err);
+int kernel_text_write(struct kernel *k, bool hasty, struct base_err *err);
 /* Files hold what somebody else put there, or are not there: ours go into them whole. */
 void kernel_text_lost(struct kernel *k);
 void kernel_text_close(struct kernel *k);
@@ -105,6 +105,8 @@ int kernel_file_write(struct kernel *k, const char *name, const struct base_id *
 /* A single routine of which only the name is known. */
 int kernel_file_write_name(struct kernel *k, const char *name, const struct base_id *id,
 			   uint64_t len, struct base_err *err);
+/* A file without a name that holds @job, or -errno. */
+int kernel_file_job(const struct base_buf *job);
 /* A pseudo-image from @job into the folder @dir_fd; readable by the daemon's user and group dcpi.
  */
 int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,

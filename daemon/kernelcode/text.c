@@ -5,14 +5,19 @@
  * itself. What stands in the file is the code as it was at the last flush.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bound.h"
+#include "pseudoimg.h"
 #include "kernelcode_internal.h"
 #include "kernel_kept.h"
 
 enum { ROUTINE_MAX = 256 << 10 };
+/* The loop waits so long for a file, which is there by then most often. */
+enum { GRACE_MS = 100 };
 #define TEXT_MAX (UINT64_C(16) << 20)
 
 /* A routine that is kept. */
@@ -33,7 +38,8 @@ struct kernel_text {
 	size_t nr, cap;
 	uint64_t bytes;
 	bool loaded, changed;
-	int announced; /* why it was not written the last time, 0: it was */
+	struct writing *writing; /* of its file, in a thread; or NULL */
+	int announced;		 /* why it was not written the last time, 0: it was */
 };
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -239,22 +245,98 @@ static int put_job(struct kernel *k, const struct kernel_text *t, struct base_bu
 	return r;
 }
 
-static void write_text(struct kernel *k, struct kernel_text *t)
+struct writing {
+	struct image_task *task;
+	struct pseudoimg_helper helper,
+		waits; /* the thread's, and ours, which looks at the rings */
+	const char *file;
+	int dir_fd, job;
+	struct pseudoimg_result result;
+	struct base_err err;
+};
+
+static int put(void *arg)
+{
+	struct writing *w = arg;
+
+	return image_file_put(w->dir_fd, w->file, &w->helper, NULL, w->job, &w->result, &w->err);
+}
+
+static void writing_free(struct writing *w)
+{
+	if (w->dir_fd >= 0)
+		close(w->dir_fd);
+	if (w->job >= 0)
+		close(w->job);
+	free(w);
+}
+
+static void written(struct kernel_text *t, int r, const struct base_err *err)
+{
+	t->changed |= r < 0 && !image_file_refusal(r);
+	if (r < 0 && r != t->announced)
+		base_log(BASE_LOG_WARN, "'%s' is not kept: %s", t->file,
+			 err->code ? err->text : base_strerror(r));
+	t->announced = r < 0 ? r : 0;
+}
+
+static bool is_writing(const struct kernel_text *t, unsigned int wait_ms)
+{
+	return t->writing && !image_task_is_done(t->writing->task, wait_ms);
+}
+
+static void end_writing(struct kernel_text *t)
+{
+	struct writing *w = t->writing;
+
+	if (!w)
+		return;
+	t->writing = NULL;
+	written(t, image_task_end(w->task), &w->err);
+	writing_free(w);
+}
+
+/* False: that cannot be. */
+static bool begin_writing(struct kernel *k, struct kernel_text *t, const struct base_buf *job)
+{
+	struct writing *w = malloc(sizeof(*w));
+
+	if (!w)
+		return false;
+	*w = (struct writing){ .helper = { .program = k->helper },
+			       .waits = { k->helper, k->config.meanwhile, k->config.meanwhile_ctx },
+			       .file = t->file,
+			       .dir_fd = fcntl(profdb_kernel_fd(k->config.db), F_DUPFD_CLOEXEC, 0),
+			       .job = kernel_file_job(job) };
+	if (w->dir_fd >= 0 && w->job >= 0)
+		w->task = image_task_begin(&w->waits, -1, put, w);
+	if (!w->task) {
+		writing_free(w);
+		return false;
+	}
+	t->writing = w;
+	return true;
+}
+
+/* @hasty: what takes longer is left to a thread, and to the next flush to end. */
+static void write_text(struct kernel *k, struct kernel_text *t, bool hasty)
 {
 	struct base_buf job = { 0 };
 	struct base_err err = { 0 };
 	struct base_id id;
 	int r = put_job(k, t, &job);
 
-	if (r == 0)
-		r = kernel_file_write_job(k, profdb_kernel_fd(k->config.db), t->file, &job, &id,
-					  &err);
+	t->changed = false;
+	if (r == 0 && hasty && begin_writing(k, t, &job)) {
+		if (!is_writing(t, GRACE_MS))
+			end_writing(t);
+	} else {
+		if (r == 0)
+			r = kernel_file_write_job(k, profdb_kernel_fd(k->config.db), t->file, &job,
+						  &id, &err);
+		written(t, r, &err);
+	}
 	base_buf_release(&job);
-	t->changed = r < 0 && !image_file_refusal(r);
-	if (r < 0 && r != t->announced)
-		base_log(BASE_LOG_WARN, "'%s' is not kept: %s", t->file,
-			 err.code ? err.text : base_strerror(r));
-	t->announced = r < 0 ? r : 0;
 }
 
 /* Where a module was, another may be by now. */
@@ -290,20 +372,28 @@ static int renew_symbols(struct kernel *k, struct kernel_text *t, struct base_er
 	return 0;
 }
 
-static void renew_code(struct kernel *k, struct kernel_text *t)
+static void renew_code(struct kernel *k, struct kernel_text *t, bool hasty)
 {
 	if (!is_there(k, t))
 		return;
 	if (!t->loaded)
 		load_file(k, t);
-	if (!kernel_file_renew(k, t->file) && t->nr)
+	if (!t->writing && !kernel_file_renew(k, t->file) && t->nr)
 		t->changed = true;
 	read_sampled(k, t);
-	if (t->changed)
-		write_text(k, t);
+	if (t->changed && !t->writing)
+		write_text(k, t, hasty);
 }
 
-int kernel_text_write(struct kernel *k, struct base_err *err)
+bool kernel_is_writing(const struct kernel *k)
+{
+	for (const struct kernel_text *t = k->texts; t; t = t->next)
+		if (is_writing(t, 0))
+			return true;
+	return false;
+}
+
+int kernel_text_write(struct kernel *k, bool hasty, struct base_err *err)
 {
 	int r = 0;
 
@@ -312,10 +402,12 @@ int kernel_text_write(struct kernel *k, struct base_err *err)
 	for (struct kernel_text *t = k->texts; t; t = t->next) {
 		int s = 0;
 
+		if (!hasty || !is_writing(t, 0))
+			end_writing(t);
 		if (t->image->dirty || t->image->values)
 			s = renew_symbols(k, t, err);
 		if (t->image->dirty && k->helper[0])
-			renew_code(k, t);
+			renew_code(k, t, hasty);
 		r = r < 0 ? r : s;
 	}
 	return r;
@@ -357,6 +449,7 @@ void kernel_text_poke(struct kernel *k, const struct driver_load *l)
 
 static void text_free(struct kernel_text *t)
 {
+	end_writing(t);
 	for (size_t i = 0; i < t->nr; i++)
 		piece_release(&t->pieces[i]);
 	free(t->pieces);

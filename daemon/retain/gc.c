@@ -449,6 +449,44 @@ int gc_measure(struct profdb *db, uint64_t *len, size_t *nr)
 	return r;
 }
 
+static int add_user(struct quota_user **users, size_t *nr, size_t *cap, struct quota_user add)
+{
+	size_t i = 0;
+	int r = 0;
+
+	while (i < *nr && (*users)[i].uid != add.uid)
+		i++;
+	if (i == *nr)
+		r = base_grow(users, cap, *nr + 1, sizeof(**users));
+	if (r < 0)
+		return r;
+	if (i == *nr)
+		(*users)[(*nr)++] = (struct quota_user){ .uid = add.uid };
+	(*users)[i].len += add.len;
+	return 0;
+}
+
+int gc_measure_users(struct profdb *db, struct quota_user **users, size_t *nr)
+{
+	struct gc gc = { .db = db };
+	int r = profdb_dyn_fd(db) < 0 ? 0 : list_folder(&gc, GC_DYN);
+	size_t cap = 0;
+
+	*users = NULL;
+	*nr = 0;
+	for (size_t i = 0; i < gc.nr; i++) {
+		struct quota_user u = { base_reader_of(profdb_dyn_fd(db), gc.files[i].name),
+					gc.files[i].len };
+
+		u.uid = u.uid == UINT32_MAX ? geteuid() : u.uid;
+		if (r >= 0)
+			r = add_user(users, nr, &cap, u);
+		free(gc.files[i].name);
+	}
+	free(gc.files);
+	return r;
+}
+
 /* Its costs, under whatever build-id it had, stay as long as it does. */
 static int mark_known_as(struct gc *gc, const struct image *img, size_t rank)
 {

@@ -9,6 +9,7 @@
 #define DCPI_DAEMON_GC_H
 
 #include "profdb.h"
+#include "retain.h"
 
 enum gc_folder { GC_DYN, GC_KERNEL, GC_COSTS, GC_NR_FOLDERS };
 
@@ -62,5 +63,8 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 void gc_choose(struct gc_file *files, size_t nr, uint64_t young_ns, uint64_t quota);
 /* Bytes and files of <db>/dyn. 0 or -errno. */
 int gc_measure(struct profdb *db, uint64_t *len, size_t *nr);
+/* Bytes by the user whose code they hold; those of no other user are the daemon's own. @users are
+ * the caller's to free, also where that fails. 0 or negative. */
+int gc_measure_users(struct profdb *db, struct quota_user **users, size_t *nr);
 
 #endif

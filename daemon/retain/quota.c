@@ -2,9 +2,10 @@
 /*
  * The quota of <db>/dyn. Over it, a child without rights removes what no epoch refers to; where
  * that does not suffice, dynamic code that is not on disk yet is refused, until there is room
- * again.
+ * again: that of users who have more than their share, and of all users where it is far over.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -15,6 +16,9 @@
  * long. */
 #define FIRST_WAIT_NS (300 * 1000000000ull)
 #define LAST_WAIT_NS  (3600 * 1000000000ull)
+/* Looking at the files takes a fiftieth of the time at most. */
+#define MEASURE_NS 1000000000ull
+enum { MEASURE_PART = 50 };
 
 /* When an epoch last came or went. */
 static uint64_t epochs_time(const struct quota *q)
@@ -46,10 +50,23 @@ static void put_off(struct quota *q)
 
 static void measure(struct quota *q)
 {
+	uint64_t since_ns = base_now_ns();
 	size_t nr;
 
 	if (gc_measure(q->db, &q->len, &nr) >= 0)
 		q->over = q->len > q->max;
+	free(q->users);
+	q->users = NULL;
+	q->nr_users = 0;
+	if (q->over && gc_measure_users(q->db, &q->users, &q->nr_users) < 0)
+		base_log(BASE_LOG_WARN, "what each user's pseudo-images take is not known");
+	q->measured_ns = base_now_ns();
+	q->took_ns = q->measured_ns - since_ns;
+}
+
+uint64_t quota_share(const struct quota *q)
+{
+	return q->len > q->max + q->max / 4 ? 0 : q->max / (q->nr_users + 1);
 }
 
 /* The child has done what it could. */
@@ -58,10 +75,12 @@ static void tell(struct quota *q, bool failed)
 	if (q->over && !q->announced)
 		base_log(BASE_LOG_WARN,
 			 "pseudo-images take %llu bytes, more than -quota allows, and %s: new "
-			 "dynamic code is refused; remove old epochs",
+			 "dynamic code is refused to users who have %llu bytes or more; remove old "
+			 "epochs",
 			 (unsigned long long)q->len,
 			 failed ? "none could be removed ('dcpid -gc' says why)"
-				: "epochs refer to them");
+				: "epochs refer to them",
+			 (unsigned long long)quota_share(q));
 	else if (!q->over && q->announced)
 		base_log(BASE_LOG_INFO, "there is room for pseudo-images again");
 	q->announced = q->over;
@@ -97,6 +116,12 @@ void quota_start(struct quota *q, bool wait)
 		take_child(q, 0);
 }
 
+bool quota_is_due(const struct quota *q, uint64_t images_written)
+{
+	return q->max && q->checked && images_written != q->images_written &&
+	       base_now_ns() - q->measured_ns > MEASURE_NS + MEASURE_PART * q->took_ns;
+}
+
 bool quota_check(struct quota *q, uint64_t images_written)
 {
 	if (!q->max)
@@ -114,6 +139,9 @@ bool quota_check(struct quota *q, uint64_t images_written)
 
 void quota_close(struct quota *q)
 {
+	free(q->users);
+	q->users = NULL;
+	q->nr_users = 0;
 	if (q->child <= 0)
 		return;
 	kill(q->child, SIGKILL);

@@ -10,6 +10,12 @@
 
 #define QUOTA_MIB 10240 /* unless told */
 
+/* What images of one user's code take. */
+struct quota_user {
+	uint32_t uid;
+	uint64_t len;
+};
+
 struct quota {
 	/* set by the caller */
 	struct profdb *db;
@@ -20,17 +26,27 @@ struct quota {
 	uint64_t len; /* when measured last */
 	bool over;
 	bool checked, announced;
-	uint64_t images_written; /* when measured */
-	uint64_t next_ns;	 /* base_now_ns before which no other begins, while */
-	uint64_t epochs_ns;	 /* the database's folder was changed then last */
-	uint64_t wait_ns;	 /* between them; 0: the last removed something */
-	uint64_t tried_len;	 /* len when it began */
-	int32_t child;		 /* removes what nothing refers to; 0: none */
+	uint64_t images_written;       /* when measured */
+	uint64_t next_ns;	       /* base_now_ns before which no other begins, while */
+	uint64_t epochs_ns;	       /* the database's folder was changed then last */
+	uint64_t wait_ns;	       /* between them; 0: the last removed something */
+	uint64_t tried_len;	       /* len when it began */
+	int32_t child;		       /* removes what nothing refers to; 0: none */
+	uint64_t measured_ns, took_ns; /* when it was, and how long that took */
+	struct quota_user *users;      /* while it is over */
+	size_t nr_users;
 };
 
 /* At the start, and after a flush, when so many images have been written in all: measure. True: it
  * is too much, and quota_start is worth it. */
 bool quota_check(struct quota *q, uint64_t images_written);
+/* Between flushes: was so much written since, and so long ago, that it is time to? */
+bool quota_is_due(const struct quota *q, uint64_t images_written);
+/*
+ * While it is over: a user whose images take as much or more has no more place, so that one alone
+ * cannot fill it for all. 0: nobody has, for they take a quarter more than is allowed.
+ */
+uint64_t quota_share(const struct quota *q);
 /* Begin to remove pseudo-images to which no epoch refers; @wait until that is done. */
 void quota_start(struct quota *q, bool wait);
 /* See whether that is done. */

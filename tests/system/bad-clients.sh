@@ -61,7 +61,7 @@ honest "registries of other machines"
 
 "$tests/bad_client" sockets 3000 || fail "sockets"
 prompt "forged hand-overs"
-[ "$(status_field records_bad)" -gt 0 ] || fail "what was refused is not counted"
+[ "$(status_field registries_refused)" -gt 0 ] || fail "what was refused is not counted"
 honest "forged hand-overs"
 
 # Sockets that linger for an hour when they are closed, more in a message than a receiver expects.

@@ -52,7 +52,7 @@ suid "$work/suid/client" late "$work/suid/vault" "$work/secret" 2.5 >"$work/out"
 grep -qx 'euid 0 worked' "$work/out" || fail "late: $(cat "$work/out")"
 kept "sent after the exec"
 [ "$(charged '.*')" = 0 ] || fail "$(charged '.*') samples of a program of root's are charged to a client's routines"
-[ "$(status_field records_bad)" -gt 0 ] || fail "the refused registry is not counted"
+[ "$(status_field registries_refused)" -gt 0 ] || fail "the refused registry is not counted"
 
 "$hole" server "$work/secret" 2.5 >"$work/out" || fail "server"
 kept "mapped by a server"

@@ -11,7 +11,7 @@
 #include "registry.h"
 
 /* Fields of /proc/PID/stat, counted from 1 as proc(5) does. */
-enum { STARTTIME = 22, STARTCODE = 26, ENDCODE = 27, STARTSTACK = 28, NR_FIELDS = 28 };
+enum { STARTTIME = 22, VSIZE = 23, STARTCODE = 26, ENDCODE = 27, STARTSTACK = 28, NR_FIELDS = 28 };
 
 /* The name (field 2) may hold blanks and parentheses: fields count from its last parenthesis. */
 static int stat_fields(char *text, uint64_t value[NR_FIELDS + 1])
@@ -26,10 +26,8 @@ static int stat_fields(char *text, uint64_t value[NR_FIELDS + 1])
 	return p ? 0 : -ESRCH;
 }
 
-int registry_process_life(int32_t pid, uint64_t *start_time_ns, uint64_t *life)
+static int read_stat(int32_t pid, uint64_t value[NR_FIELDS + 1])
 {
-	uint64_t value[NR_FIELDS + 1] = { 0 }, key[5];
-	long hz = sysconf(_SC_CLK_TCK);
 	char path[64], text[1024];
 	ssize_t n;
 	int fd;
@@ -40,10 +38,25 @@ int registry_process_life(int32_t pid, uint64_t *start_time_ns, uint64_t *life)
 		return -ESRCH;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	if (n <= 0 || hz <= 0)
+	if (n <= 0)
 		return -ESRCH;
 	text[n] = '\0';
-	if (stat_fields(text, value) < 0)
+	return stat_fields(text, value);
+}
+
+bool registry_process_has_ended(int32_t pid)
+{
+	uint64_t value[NR_FIELDS + 1] = { 0 };
+
+	return read_stat(pid, value) < 0 || !value[VSIZE];
+}
+
+int registry_process_life(int32_t pid, uint64_t *start_time_ns, uint64_t *life)
+{
+	uint64_t value[NR_FIELDS + 1] = { 0 }, key[5];
+	long hz = sysconf(_SC_CLK_TCK);
+
+	if (hz <= 0 || read_stat(pid, value) < 0)
 		return -ESRCH;
 	if (start_time_ns)
 		*start_time_ns = value[STARTTIME] * (1000000000ull / (unsigned long)hz);

@@ -97,6 +97,8 @@ int registry_file_id(int fd, struct base_id *id, bool *elf);
  * into it. Never 0. Either may be NULL. 0, or -ESRCH.
  */
 int registry_process_life(int32_t pid, uint64_t *start_time_ns, uint64_t *life);
+/* Process @pid is gone, or ends and has no memory any more: it executes nothing. */
+bool registry_process_has_ended(int32_t pid);
 /*
  * Is user @uid the only one whom process @pid acts for: are its real, effective and saved user that
  * one? 0, -EPERM, or -ESRCH: the process is gone.

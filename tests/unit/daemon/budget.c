@@ -111,6 +111,28 @@ static void turns(void **state)
 	assert_true(budget_has_turn(b, USER));
 }
 
+/* Users do not add up: from some time on each has a part of the turn, and the rest in the next. */
+static void turns_of_many(void **state)
+{
+	const uint32_t third = OTHER + 1, fourth = OTHER + 2;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		budget_turn(b);
+		budget_waited(b, USER, 90ull * MS, 0, 0);
+		budget_waited(b, OTHER, 50ull * MS, 0, 0);
+		assert_true(budget_has_turn(b, USER));
+		budget_waited(b, third, 10ull * MS, 0, 0);
+		assert_false(budget_has_turn(b, USER));
+		assert_false(budget_has_turn(b, OTHER));
+		assert_false(budget_has_turn(b, third));
+		/* It has had nothing. */
+		assert_true(budget_has_turn(b, fourth));
+		budget_waited(b, fourth, MS, 0, 0);
+		assert_false(budget_has_turn(b, fourth));
+	}
+}
+
 static void places(void **state)
 {
 	unsigned int nr = 0;
@@ -168,8 +190,8 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(waiting), TEST(honest),  TEST(slow_machine), TEST(turns),
-		TEST(places),  TEST(telling), TEST(none),
+		TEST(waiting),	     TEST(honest), TEST(slow_machine), TEST(turns),
+		TEST(turns_of_many), TEST(places), TEST(telling),      TEST(none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

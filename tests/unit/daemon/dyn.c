@@ -1120,7 +1120,7 @@ static void test_database_full(void **state)
 	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x50000, 0x1000);
 	tell(&t, 100);
 	assert_int_equal(where(&t, 0x10000, 100), DYN_FOUND);
-	dyn_set_full(t.dyn, true);
+	dyn_set_full(t.dyn, true, 0);
 	/* What got a sample before is still written. */
 	assert_true(dyn_facility_is_behind(facility(&t, 0), false));
 	assert_int_equal(where(&t, 0x10000, 100), DYN_FOUND);
@@ -1136,7 +1136,7 @@ static void test_database_full(void **state)
 	assert_int_equal(nr_of_type(facility(&t, 0), false, WIRE_ROUTINE, NULL), 1);
 	dyn_stats_get(t.dyn, &stats);
 	assert_int_equal(stats.routines_refused, 2);
-	dyn_set_full(t.dyn, false);
+	dyn_set_full(t.dyn, false, 0);
 	assert_int_equal(where(&t, 0x20000, 100), DYN_FOUND);
 	assert_int_equal(where(&t, 0x30000, 200), DYN_FOUND);
 	assert_int_equal(where(&t, 0x50010, 200), DYN_FOUND);

@@ -73,6 +73,36 @@ static void test_when_it_was_made(void **state)
 	assert_in_range(handed_over_ns, made_ns - 1000000000u, made_ns + DYN_MADE_NS);
 }
 
+/* It has ended by then, and its parent has not waited for it. */
+static void test_ended_client(void **state)
+{
+	const struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
+	uid_t user = getuid() ? getuid() : 65534;
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	siginfo_t info;
+	TRACKER(state);
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s/dyn", t->dir);
+	assert_int_equal(chmod(t->dir, 0755), 0);
+	assert_int_equal(fchown(fake.fd, user, (gid_t)-1), 0);
+	t->p.pid = fork();
+	assert_true(t->p.pid >= 0);
+	if (!t->p.pid) {
+		int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		_exit(setresuid(user, user, user) < 0 ||
+		      connect(sock, (void *)&to, sizeof(to)) < 0 ||
+		      reader_send(sock, &bell, sizeof(bell), fake.fd) < 0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)t->p.pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, 0);
+	assert_int_equal(dyn_take(t->dyn, find, t), 1);
+	assert_int_equal(t->dyn->intake.nr_refused, 0);
+	/* Nothing of its memory is read. */
+	assert_int_equal(t->p.dyn->own->life, 0);
+	assert_int_equal(waitpid(t->p.pid, NULL, 0), t->p.pid);
+}
+
 /* What reader_mapped answers; 1: what it says itself. */
 static int mapped_answer = 1;
 
@@ -666,7 +696,8 @@ static void test_second_registry(void **state)
 	assert_int_equal(fake.h->attached, 0);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.clients, 1);
-	assert_int_equal(stats.records_bad, 1);
+	assert_int_equal(stats.registries_refused, 1);
+	assert_int_equal(stats.records_bad, 0);
 	fake_close(&fake);
 	fake = first;
 }
@@ -1025,7 +1056,7 @@ static void test_full_database(void **state)
 	TRACKER(state);
 
 	img = two_routines(t);
-	dyn_set_full(t->dyn, true);
+	dyn_set_full(t->dyn, true, 0);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_done, 1);
@@ -1036,11 +1067,36 @@ static void test_full_database(void **state)
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_status, -EDQUOT);
-	dyn_set_full(t->dyn, false);
+	dyn_set_full(t->dyn, false, 0);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(fake.h->flush_status, 0);
 	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+}
+
+/* Another user's images fill it: that is no reason to refuse this one's. */
+static void test_database_full_for_others(void **state)
+{
+	struct budgets *b = budgets_new();
+	struct image *img;
+	TRACKER(state);
+
+	assert_non_null(b);
+	t->dyn->config.budgets = b;
+	img = two_routines(t);
+	budget_take(b, t->dyn->registries->uid + 1, BUDGET_IMAGES, 1000, UINT64_MAX);
+	budget_take(b, t->dyn->registries->uid, BUDGET_IMAGES, 99, UINT64_MAX);
+	dyn_set_full(t->dyn, true, 100);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(fake.h->flush_status, 0);
+	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+	dyn_set_full(t->dyn, true, 99);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(fake.h->flush_status, 0);
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
 }
 
 int main(void)
@@ -1049,6 +1105,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_database_full_for_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ended_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_marker_not_answered, setup, teardown),

@@ -563,6 +563,25 @@ static const char *command(int what)
 	return (const char *)reply.data;
 }
 
+/* Whoever asks for a flush finds the kernel's routines on disk; others are not held up for these.
+ */
+static void the_answer_waits_for_kernel_files(void **state)
+{
+	struct base_err err = { 0 };
+
+	(void)state;
+	stand_ins.kernel_writes = 2;
+	assert_int_equal(daemon_flush(&d, &err), 0);
+	assert_true(stand_ins.kernel_hasty);
+	d.in_turns = true;
+	assert_int_equal(daemon_flush(&d, &err), -EINPROGRESS);
+	assert_int_equal(daemon_flush(&d, &err), -EINPROGRESS);
+	assert_int_equal(daemon_flush(&d, &err), 0);
+	d.in_turns = false;
+	assert_int_equal(daemon_finish(&d, &err), 0);
+	assert_false(stand_ins.kernel_hasty);
+}
+
 /* Code of a user whose turn is over is left for the next one, but not for ever. */
 static void unfinished(void **state)
 {
@@ -816,6 +835,7 @@ int main(void)
 		TEST(too_long_header),
 		TEST(long_path),
 		TEST(new_epoch_is_empty),
+		TEST(the_answer_waits_for_kernel_files),
 		TEST(unfinished),
 		TEST(finished_epoch_is_indexed),
 		TEST(fraction_of_the_time),

@@ -576,7 +576,7 @@ static void test_recorded(void **state)
 	check(&again, 0xffffffffc0001084, "nice.ko", 0x84, false);
 	check(&again, 0xffffffffc0009110, "ftrace_trampoline", 0x10, false);
 	assert_null(kernel_vdso(again.k));
-	assert_int_equal(kernel_write_images(again.k, NULL), 0);
+	assert_int_equal(kernel_write_images(again.k, false, NULL), 0);
 	kernel_close(again.k);
 	images_free(again.images);
 	fake_kernel_close(&live);

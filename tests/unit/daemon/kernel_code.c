@@ -249,7 +249,7 @@ static void write_images(struct fake_kernel *f)
 {
 	struct base_err err = { 0 };
 
-	if (kernel_write_images(f->k, &err) < 0)
+	if (kernel_write_images(f->k, false, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -664,6 +664,55 @@ static void test_routines(void **state)
 	trial_close(&f);
 }
 
+/* A helper that begins its work when a line was written to the FIFO "go". */
+static void make_slow_helper(struct fake_kernel *f)
+{
+	char path[512], go[512];
+	FILE *out;
+
+	snprintf(go, sizeof(go), "%s/go", profdb_path(f->db));
+	snprintf(path, sizeof(path), "%s/slow-helper", profdb_path(f->db));
+	assert_int_equal(mkfifo(go, 0600), 0);
+	out = fopen(path, "we");
+	assert_non_null(out);
+	fprintf(out, "#!/bin/sh\nread line <'%s'\nexec '%s'\n", go, f->k->helper);
+	assert_int_equal(fchmod(fileno(out), 0700), 0);
+	assert_int_equal(fclose(out), 0);
+	snprintf(f->k->helper, sizeof(f->k->helper), "%s", path);
+}
+
+/* A disk, or a helper, that takes its time holds up nobody: a thread waits for it. */
+static void test_slow_file(void **state)
+{
+	struct base_err err = { 0 };
+	struct fake_kernel f;
+	struct image *img;
+	char go[512];
+	uint64_t off;
+	int fd;
+
+	(void)state;
+	need_helper();
+	trial_open(&f, kallsyms);
+	make_slow_helper(&f);
+	give_memory(&f, FAKE_TEXT);
+	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kernel_write_images(f.k, true, &err), 0);
+		assert_true(kernel_is_writing(f.k));
+		assert_int_equal(routine(&f, "kernel", code_file(img), NULL).nr, 0);
+	}
+	snprintf(go, sizeof(go), "%s/go", profdb_path(f.db));
+	fd = open(go, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && write(fd, "\n", 1) == 1);
+	/* It ends, and what waits for nobody waits for that. */
+	write_images(&f);
+	assert_false(kernel_is_writing(f.k));
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 1);
+	close(fd);
+	trial_close(&f);
+}
+
 /* Gone when its routines are to be read: something else may be there. */
 static void test_module_gone(void **state)
 {
@@ -813,7 +862,7 @@ static void test_nowhere(void **state)
 	img = sampled(&f, AT, 2 * S, &off);
 	snprintf(path, sizeof(path), "rm -r '%s/db/dyn'", f.root);
 	assert_int_equal(system(path), 0);
-	assert_true(kernel_write_images(f.k, &err) < 0);
+	assert_true(kernel_write_images(f.k, false, &err) < 0);
 	assert_int_equal(img->id.len, 0);
 	trial_close(&f);
 }
@@ -971,16 +1020,17 @@ static void test_renewed_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program),	    cmocka_unit_test(test_same_program),
-		cmocka_unit_test(test_callees),	    cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_look),	    cmocka_unit_test(test_programs_of_before),
-		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_given_up),    cmocka_unit_test(test_routines),
-		cmocka_unit_test(test_module_gone), cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_copy_put_back),
-		cmocka_unit_test(test_full),	    cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_renewed),	    cmocka_unit_test(test_renewed_name),
-		cmocka_unit_test(test_vdso),	    cmocka_unit_test(test_nowhere),
+		cmocka_unit_test(test_program),	      cmocka_unit_test(test_same_program),
+		cmocka_unit_test(test_callees),	      cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_look),	      cmocka_unit_test(test_programs_of_before),
+		cmocka_unit_test(test_lines),	      cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_given_up),      cmocka_unit_test(test_routines),
+		cmocka_unit_test(test_slow_file),     cmocka_unit_test(test_module_gone),
+		cmocka_unit_test(test_restart),	      cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_copy_put_back), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_renewed),
+		cmocka_unit_test(test_renewed_name),  cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "stand_ins.h"
 
 static char folder[64];
@@ -52,6 +53,17 @@ static void put(const char *name, off_t len)
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, len), 0);
 	assert_int_equal(futimens(fd, times), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+/* Of a user's code. */
+static void put_of(const char *name, off_t len, uint32_t uid)
+{
+	int fd;
+
+	put(name, len);
+	fd = openat(profdb_dyn_fd(d.db), name, O_RDONLY);
+	assert_int_equal(base_reader_set(fd, uid, true), 0);
 	assert_int_equal(close(fd), 0);
 }
 
@@ -141,6 +153,34 @@ static void tells_once_that_it_is_over(void **state)
 	check();
 	turn_until_done();
 	assert_int_equal(trial_said(said, "more than -quota allows"), 1);
+}
+
+/* One user fills it: others have their share all the same, up to a quarter more than is allowed. */
+static void is_over_for_its_users(void **state)
+{
+	const uint32_t greedy = 4321, modest = 4322;
+
+	(void)state;
+	d.budgets = budgets_new();
+	assert_non_null(d.budgets);
+	put_of("a.dyn", 850, greedy);
+	put_of("b.dyn", 151, modest);
+	daemon_keep_quota(&d);
+	turn_until_done();
+	assert_true(d.quota.over && stand_ins.full);
+	assert_int_equal(stand_ins.share, 1000 / 3);
+	assert_int_equal(budget_has(d.budgets, greedy, BUDGET_IMAGES), 850);
+	assert_int_equal(budget_has(d.budgets, modest, BUDGET_IMAGES), 151);
+	put_of("c.dyn", 249, modest);
+	check();
+	assert_int_equal(budget_has(d.budgets, modest, BUDGET_IMAGES), 400);
+	put("d.dyn", 1);
+	check();
+	assert_int_equal(stand_ins.share, 0);
+	turn_until_done();
+	assert_int_equal(trial_said(said, "refused to users who have 333 bytes or more"), 1);
+	budgets_free(d.budgets);
+	d.budgets = NULL;
 }
 
 static void waits(uint64_t seconds)
@@ -300,13 +340,10 @@ static void waits_where_nothing_is_live(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(measures_when_something_was_written),
-		TEST(removes_what_it_may),
-		TEST(tells_once_that_it_is_over),
-		TEST(waits_when_nothing_can_be_removed),
-		TEST(one_child_at_a_time),
-		TEST(says_that_removing_failed),
-		TEST(waits_where_nothing_is_live),
+		TEST(measures_when_something_was_written), TEST(removes_what_it_may),
+		TEST(tells_once_that_it_is_over),	   TEST(is_over_for_its_users),
+		TEST(waits_when_nothing_can_be_removed),   TEST(one_child_at_a_time),
+		TEST(says_that_removing_failed),	   TEST(waits_where_nothing_is_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

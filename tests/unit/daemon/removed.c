@@ -307,10 +307,10 @@ static void keeps_within_the_quota(void **state)
 	sample_removed(t, &m);
 	assert_int_equal(nr_copies(t), 0);
 	t->dyn->config.quota += 4;
-	dyn_set_full(t->dyn, true);
+	dyn_set_full(t->dyn, true, 0);
 	look(t);
 	assert_int_equal(nr_copies(t), 0);
-	dyn_set_full(t->dyn, false);
+	dyn_set_full(t->dyn, false, 0);
 	look(t);
 	assert_int_equal(nr_copies(t), 1);
 	unmap(&m);

@@ -340,11 +340,18 @@ int dyn_write_watched(struct dyn *d, const struct watch *watch, struct base_err 
 	return dyn_write_images(d, err);
 }
 
-int kernel_write_images(struct kernel *k, struct base_err *err)
+int kernel_write_images(struct kernel *k, bool hasty, struct base_err *err)
 {
 	(void)k;
 	(void)err;
+	stand_ins.kernel_hasty = hasty;
 	return 0;
+}
+
+bool kernel_is_writing(const struct kernel *k)
+{
+	(void)k;
+	return stand_ins.kernel_writes > 0 && stand_ins.kernel_writes--;
 }
 
 void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
@@ -792,10 +799,11 @@ uint64_t trial_sum(const struct trial *t)
 	return sum;
 }
 
-void dyn_set_full(struct dyn *d, bool full)
+void dyn_set_full(struct dyn *d, bool full, uint64_t share)
 {
 	(void)d;
 	stand_ins.full = full;
+	stand_ins.share = share;
 }
 
 void dyn_spare_images(struct dyn *d)

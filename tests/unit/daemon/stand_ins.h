@@ -47,6 +47,9 @@ struct stand_ins {
 	/* The quota: dyn_stats_get's images, dyn_set_full, dyn_spare_images */
 	uint64_t images_written;
 	bool full;
+	bool kernel_hasty;
+	int kernel_writes; /* so many times kernel_is_writing */
+	uint64_t share;
 	unsigned int nr_spared;
 	/* What the loop asks of it */
 	bool wants_merge, wants_flush, catching_up;
