@@ -116,6 +116,7 @@ static bool read_source(struct dyn_registry *reg, bool all)
 	dyn_lifetime_forget(&reg->lifetimes,
 			    reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
 	reg->waiting_ns = UINT64_MAX;
+	reg->skipped = false;
 	dyn_facility_drop_unused(reg);
 	return news;
 }
