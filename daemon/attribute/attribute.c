@@ -74,9 +74,6 @@ struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
 {
 	const struct map *m = s->map;
 
-	s->dynamic = m && m->kind == MAP_DYNAMIC;
-	s->map_start = m ? m->start : 0;
-	/* A child of a fork makes no memory of its own. */
 	if (s->dynamic && a->dyn && a->live)
 		dyn_watch(a->dyn, s->p);
 	if (m && m->since_ns > s->first_ns)
@@ -113,7 +110,9 @@ struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bo
 				     .last = last || !attribute_may_wait(a, s->p, &s->until_ns),
 				     .dynamic = s->dynamic && a->live,
 				     .map_start = s->map_start,
-				     .mapped_ns = s->mapped_ns };
+				     .mapped_ns = s->mapped_ns,
+				     .next = a->next,
+				     .nr_next = a->nr_next };
 	enum dyn_where where = DYN_NONE;
 	struct image *img = NULL;
 	uint64_t off = 0;

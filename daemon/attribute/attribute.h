@@ -20,8 +20,10 @@ struct attribute {
 	bool flushing; /* a flush waits: counts in files without an image yet get their place now */
 
 	/* kept here; zero-initialize */
-	uint64_t resolved_ns; /* base_now_ns when those that wait were to be looked up last */
-	uint64_t dynamic_ns;  /* base_now_ns when samples in dynamic code were seen last; 0 */
+	uint64_t resolved_ns;	   /* base_now_ns when those that wait were to be looked up last */
+	uint64_t dynamic_ns;	   /* base_now_ns when samples in dynamic code were seen last; 0 */
+	const struct sample *next; /* nr_next of them wait; the first is looked up now */
+	size_t nr_next;
 };
 
 enum verdict_kind {

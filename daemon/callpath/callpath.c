@@ -278,21 +278,20 @@ place_kernel(const struct callpaths *t, const struct driver_callpath *c, uint64_
 
 static struct sample sample_of(const struct callpath_pending *k, uint64_t frame, bool first)
 {
-	uint64_t addr = address_of(frame, frame & DRIVER_FRAME_EXACT);
+	struct sample s = { .p = k->p,
+			    .pid = k->c.pid,
+			    .first_ns = k->c.first_ns,
+			    .time_ns = k->c.time_ns,
+			    .addr = address_of(frame, frame & DRIVER_FRAME_EXACT),
+			    .count = 1,
+			    .event = k->c.event,
+			    .generation = first ? k->c.generation : 0,
+			    .generation_read = first && k->c.generation_read,
+			    .generation_unread = first && k->c.generation_unread };
 
-	return (struct sample){ .p = k->p,
-				.pid = k->c.pid,
-				.first_ns = k->c.first_ns,
-				.time_ns = k->c.time_ns,
-				.addr = addr,
-				.map = k->p && !(frame & DRIVER_FRAME_FUNCTION)
-					       ? map_find(k->p, addr)
-					       : NULL,
-				.count = 1,
-				.event = k->c.event,
-				.generation = first ? k->c.generation : 0,
-				.generation_read = first && k->c.generation_read,
-				.generation_unread = first && k->c.generation_unread };
+	if (!(frame & DRIVER_FRAME_FUNCTION))
+		sample_locate(&s);
+	return s;
 }
 
 /*

@@ -6,6 +6,48 @@
 
 #include "counts.h"
 
+/* ---- attributes of instructions -------------------------------------------------------------- */
+
+/* Numbers begin at 1. Room for the number's return is made with it, so that cannot fail. */
+static uint32_t make_number(struct insns *t)
+{
+	if (t->nr_free)
+		return t->free[--t->nr_free];
+	if (t->nr >= UINT32_MAX - 1 || base_grow(&t->v, &t->cap, t->nr + 1, sizeof(*t->v)) < 0 ||
+	    base_grow(&t->free, &t->cap_free, t->nr + 1, sizeof(*t->free)) < 0)
+		return 0;
+	return (uint32_t)++t->nr;
+}
+
+/* The number of a copy, above 0, up to insns_put; 0: there is none, or no memory for it. */
+static uint32_t insns_keep(struct insns *t, const struct isample *insn)
+{
+	uint32_t number = insn ? make_number(t) : 0;
+
+	if (number)
+		t->v[number - 1] = *insn;
+	return number;
+}
+
+/* NULL for 0. Valid until the next insns_keep. */
+static const struct isample *insns_get(const struct insns *t, uint32_t number)
+{
+	return number ? &t->v[number - 1] : NULL;
+}
+
+static void insns_put(struct insns *t, uint32_t number)
+{
+	if (number)
+		t->free[t->nr_free++] = number;
+}
+
+static void insns_release(struct insns *t)
+{
+	free(t->v);
+	free(t->free);
+	*t = (struct insns){ 0 };
+}
+
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* So many more counts may wait one by one. */
@@ -75,7 +117,8 @@ static void join(struct sample *to, const struct sample *c)
 
 static bool is_same_place(const struct sample *a, const struct sample *b)
 {
-	return a->addr == b->addr && a->event == b->event && a->thread == b->thread;
+	return a->addr == b->addr && a->event == b->event && a->thread == b->thread &&
+	       a->threaded == b->threaded;
 }
 
 /* Where @c's place stands in @seen, a table of indices + 1 with room, or would. */
@@ -173,20 +216,33 @@ void waiting_release(struct waitings *t)
 
 /* ---- a new epoch ----------------------------------------------------------------------------- */
 
-static void forget_threads(struct pendings *d)
+static void name_threads(const struct owners *o, struct pendings *d)
 {
+	for (size_t i = 0; i < d->nr; i++)
+		owner_thread(o, &d->items[i]);
+}
+
+static void forget_threads(const struct owners *o, struct pendings *d)
+{
+	(void)o;
 	for (size_t i = 0; i < d->nr; i++)
 		d->items[i].thread = 0;
 }
 
+static void each_waiting(struct counts *t, void (*fn)(const struct owners *o, struct pendings *d))
+{
+	fn(&t->owners, &t->dynamic);
+	fn(&t->owners, &t->unsettled);
+	for (size_t i = 0; i < t->waiting.nr; i++)
+		fn(&t->owners, &t->waiting.items[i]->counts);
+}
+
+/* The driver's numbers of threads end with the epoch. */
 void counts_new_epoch(struct counts *t)
 {
-	if (!owner_new_epoch(&t->owners))
-		return;
-	forget_threads(&t->dynamic);
-	forget_threads(&t->unsettled);
-	for (size_t i = 0; i < t->waiting.nr; i++)
-		forget_threads(&t->waiting.items[i]->counts);
+	each_waiting(t, name_threads);
+	if (owner_new_epoch(&t->owners))
+		each_waiting(t, forget_threads);
 }
 
 /* ---- the stages of a sample ------------------------------------------------------------------ */
@@ -201,7 +257,6 @@ static void pend(struct counts *t, struct pendings *to, struct sample *s)
 		insns_put(&t->insns, s->insn);
 		return;
 	}
-	owner_thread(&t->owners, s);
 	to->items[to->nr++] = *s;
 	t->store->account.pending += s->count;
 }
@@ -283,6 +338,19 @@ static bool place(struct counts *t, struct sample *s, bool last)
 	return true;
 }
 
+/* No event to come changes its mapping. In dynamic code it waits for the poll behind the drain. */
+static void settle(struct counts *t, struct sample *s)
+{
+	const struct attribute *a = t->attribute;
+
+	/* A child of a fork makes no memory of its own. */
+	if (s->dynamic && !s->p->watched && a->dyn && a->live)
+		dyn_watch(a->dyn, s->p);
+	s->waits = s->dynamic && s->map->since_ns <= s->first_ns;
+	if (s->waits || !place(t, s, false))
+		pend(t, &t->dynamic, s);
+}
+
 static struct sample sample_of(struct counts *t, const struct driver_count *c)
 {
 	return (struct sample){ .pid = c->pid,
@@ -316,8 +384,7 @@ static void count_user(struct counts *t, const struct driver_count *c)
 	/* Behind what that has read in /proc, so that a replay knows the process as well. */
 	record(t, c);
 	if (settled) {
-		if (!place(t, &s, false))
-			pend(t, &t->dynamic, &s);
+		settle(t, &s);
 		return;
 	}
 	s.p->unsettled = true;
@@ -356,9 +423,8 @@ static void settle_listed(struct counts *t, uint64_t time_ns)
 		}
 		t->store->account.pending -= s->count;
 		s->p->unsettled = false;
-		s->map = map_find(s->p, s->addr);
-		if (!place(t, s, false))
-			pend(t, &t->dynamic, s);
+		sample_locate(s);
+		settle(t, s);
 	}
 	u->nr = kept;
 }
@@ -561,19 +627,6 @@ static bool resolve(struct counts *t, struct sample *s, bool last)
 	return true;
 }
 
-/* The memory that the next look-ups will read is asked for now. */
-static void expect_lookup(const struct pendings *d, size_t i)
-{
-	static const size_t ahead[] = { 16, 8 };
-
-	for (unsigned int step = 0; step < 2; step++) {
-		size_t at = i + ahead[step];
-
-		if (at < d->nr)
-			dyn_expect(d->items[at].p, d->items[at].addr, step);
-	}
-}
-
 static bool resolve_waiting(void *ctx, struct sample *s)
 {
 	return resolve(ctx, s, false);
@@ -596,12 +649,14 @@ static void resolve_all(struct counts *t, bool last)
 	for (size_t i = 0; i < d->nr; i++) {
 		struct sample s = d->items[i];
 
-		expect_lookup(d, i);
+		t->attribute->next = &d->items[i];
+		t->attribute->nr_next = d->nr - i;
 		if (!resolve(t, &s, last) &&
 		    (dyn_has_registry(s.p) || waiting_add(&t->waiting, &s) < 0))
 			d->items[kept++] = s;
 	}
 	d->nr = kept;
+	t->attribute->nr_next = 0;
 	waiting_look(&t->waiting, last || t->attribute->flushing,
 		     last ? resolve_last : resolve_waiting, t);
 }

@@ -47,20 +47,13 @@ void waiting_release(struct waitings *t);
 
 /*
  * The pool of instruction attributes, as the hardware told them, of counts that are on their way
- * (insns.c); a sample has the number of its own. Zero-initialize.
+ * (counts.c); a sample has the number of its own. Zero-initialize.
  */
 struct insns {
 	struct isample *v;
 	uint32_t *free; /* numbers that are free again */
 	size_t nr, cap, nr_free, cap_free;
 };
-
-/* The number of a copy, above 0, up to insns_put; 0: there is none, or no memory for it. */
-uint32_t insns_keep(struct insns *t, const struct isample *insn);
-/* NULL for 0. Valid until the next insns_keep. */
-const struct isample *insns_get(const struct insns *t, uint32_t number);
-void insns_put(struct insns *t, uint32_t number);
-void insns_release(struct insns *t);
 
 struct counts {
 	/* set by the caller */

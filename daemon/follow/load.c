@@ -417,10 +417,11 @@ struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uin
 bool follow_count(struct follow *f, const struct driver_count *c, struct sample *s, bool wait)
 {
 	struct process *p = c->pid > 0 ? follow_find(f, c->pid, c->time_ns, c->instance) : NULL;
-	const struct map *m = p ? map_find(p, c->addr) : NULL;
+	const struct map *m;
 
 	s->p = p;
-	s->map = m;
+	sample_locate(s);
+	m = s->map;
 	if (p && f->events_lost && wait)
 		return false;
 	return !m || !m->listed || m->since_ns || c->time_ns >= p->known_ns;

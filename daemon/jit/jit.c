@@ -116,6 +116,7 @@ static bool read_source(struct dyn_registry *reg, bool all)
 	dyn_lifetime_forget(&reg->lifetimes,
 			    reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
 	reg->waiting_ns = UINT64_MAX;
+	reg->skipped = false;
 	dyn_facility_drop_unused(reg);
 	return news;
 }
@@ -153,7 +154,8 @@ void dyn_client_put(struct dyn_client *c)
 
 void dyn_watch(struct dyn *d, struct process *p)
 {
-	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX || dyn_has_registry(p))
+	p->watched |= dyn_has_registry(p);
+	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX)
 		return;
 	/* A file that the next process of its pid writes does not tell of its code. */
 	if ((!p->start_time_ns || !p->known_ns) && proc_describe(p) == -ESTALE)
@@ -216,6 +218,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 	c->own->lifetimes.nr_forks = 0;
 	to->dyn->own = c->own;
 	c->own = NULL;
+	from->watched &= c->nr_sources > 0;
 	if (!c->inherited && !c->nr_sources) {
 		dyn_client_put(c);
 		from->dyn = NULL;
@@ -615,11 +618,26 @@ static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query 
 	return found;
 }
 
+/* The memory that the next look-ups will read is asked for now. */
+static void expect_next(const struct dyn_query *q)
+{
+	static const size_t ahead[] = { 16, 8 };
+
+	for (unsigned int step = 0; step < 2; step++) {
+		const struct sample *s = ahead[step] < q->nr_next ? &q->next[ahead[step]] : NULL;
+
+		if (s && dyn_has_registry(s->p))
+			dyn_routine_expect(&s->p->dyn->own->lifetimes.routines, s->addr, step);
+	}
+}
+
 enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
 			  struct image **image, uint64_t *off)
 {
-	enum dyn_where where = lookup(p->dyn, q, image, off);
+	enum dyn_where where;
 
+	expect_next(q);
+	where = lookup(p->dyn, q, image, off);
 	/* Runtimes write files late. */
 	if (where == DYN_NONE && q->dynamic && !dyn_has_registry(p))
 		where = q->last || !p->dyn ? dyn_unnamed_find(d, p, q, image, off) : DYN_LATER;
@@ -632,12 +650,6 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	if (where != DYN_LATER && q->generation_unread)
 		d->stats.generations_unread += q->count;
 	return where;
-}
-
-void dyn_expect(const struct process *p, uint64_t addr, unsigned int step)
-{
-	if (p && dyn_has_registry(p))
-		dyn_routine_expect(&p->dyn->own->lifetimes.routines, addr, step);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

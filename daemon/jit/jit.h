@@ -155,6 +155,9 @@ struct dyn_query {
 	/* It lies in a file that was mapped then in place of something else: who was told of before
 	 * is gone. 0: not known. */
 	uint64_t mapped_ns;
+	/* Samples of which this is the first: the others are looked up next, one by one. */
+	const struct sample *next;
+	size_t nr_next; /* may be 0 */
 };
 
 enum dyn_where {
@@ -181,9 +184,6 @@ int dyn_function_add(struct dyn *d, struct process *p, const struct driver_funct
  */
 enum dyn_where dyn_function_find(const struct process *p, uint64_t key, uint32_t instr,
 				 struct image **image, uint64_t *off);
-/* @addr will be looked up soon (@p may be NULL): memory that this reads is asked for now. In two
- * steps, 0 and then 1, each some calls before the next. Changes nothing. */
-void dyn_expect(const struct process *p, uint64_t addr, unsigned int step);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
  * before the profiles of a flush are put (invariant 3). A failure is logged, answered to the

@@ -27,6 +27,15 @@ const struct map *map_find(const struct process *p, uint64_t addr)
 	return i < p->nr_maps && p->maps[i].start <= addr ? &p->maps[i] : NULL;
 }
 
+void sample_locate(struct sample *s)
+{
+	const struct map *m = s->p ? map_find(s->p, s->addr) : NULL;
+
+	s->map = m;
+	s->map_start = m ? m->start : 0;
+	s->dynamic = m && m->kind == MAP_DYNAMIC;
+}
+
 /* Where both are, they show the same. What stands in dynamic memory is not the mapping's to say. */
 static bool same(const struct map *a, const struct map *b)
 {

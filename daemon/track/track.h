@@ -55,7 +55,7 @@ struct process {
 	bool placeholder;  /* nothing is known of it but its pid */
 	bool begins;	   /* exec was seen, the mapping of its program not yet */
 	bool asked;	   /* it was looked for in /proc */
-	bool watched;	   /* a perf map of it is looked for, or was */
+	bool watched;	   /* what tells of its code beside a registry needs no look (dyn_watch) */
 	bool unsettled;	   /* counts wait for events of before its mappings were listed */
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t began_ns; /* when it was forked: ns since boot, of a recorded stream its time; or 0
@@ -131,7 +131,7 @@ struct images_owner process_owner(const struct process *p);
 
 /* ---- a sample on its way ------------------------------------------------------------------- */
 
-/* Samples of one address of a process. */
+/* Samples of one address of a process. sample_locate sets what is of its mapping. */
 struct sample {
 	struct process *p;     /* NULL: there is none */
 	const struct map *map; /* of addr, while no event comes between; NULL: none */
@@ -153,6 +153,9 @@ struct sample {
 	enum driver_mode mode;
 	enum account_bucket bucket; /* DRIVER_OTHER: where it belongs */
 };
+
+/* The mapping of its address, as it is now (map.c). */
+void sample_locate(struct sample *s);
 
 /*
  * ---- which life of a pid it is (instance.c) --------------------------------------------------

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""fleet_sums.py DCPICAT [-apart] [-as NAME] DB…: all counts of databases, added up by image and offset, sorted, a line
-each; -apart: by epoch and platform, too, which -as gives another name. What is equal here is equal bit for bit."""
+"""fleet_sums.py DCPICAT [-apart] [-as NAME] [-keep DIR] DB…: all counts of databases, added up by image and offset,
+sorted, a line each; -apart: by epoch and platform, too, which -as gives another name. -keep: databases that nothing
+changes; what each has is kept in DIR, and read there the next time. What is equal here is equal bit for bit."""
+import concurrent.futures
 import os
+import pickle
 import subprocess
 import sys
 
@@ -35,24 +38,43 @@ def read(cat, path):
     return words, counts
 
 
+def counts_of(cat, db):
+    """((epoch, platform, image…, offset, event), count) of all profiles, read as many at a time as there are CPUs."""
+    found = list(profiles(db))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        all_read = list(pool.map(lambda p: read(cat, p[2]), found))
+    result = []
+    for (epoch, platform, _), (words, counts) in zip(found, all_read):
+        kind, image = words.get("kind", "file"), words.get("image", "-")
+        if kind in ("dynamic", "named") or image == "-":
+            image = words["path"]
+        head = (epoch, platform, kind, image, words.get("text", "-"), words.get("label", "-"))
+        result += [(head + (f"{off:#x}", event), n) for off, event, n in counts]
+    return result
+
+
+def kept(cat, db, folder):
+    path = os.path.join(folder, os.path.basename(db))
+    if not os.path.exists(path):
+        with open(path, "wb") as file:
+            pickle.dump(counts_of(cat, db), file)
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
 def main():
-    cat, args, apart, name = sys.argv[1], sys.argv[2:], False, None
+    cat, args, apart, name, keep = sys.argv[1], sys.argv[2:], False, None, None
     if args[0] == "-apart":
         apart, args = True, args[1:]
     if args[0] == "-as":
         name, args = args[1], args[2:]
+    if args[0] == "-keep":
+        keep, args = args[1], args[2:]
     sums = {}
     for db in args:
-        for epoch, platform, path in profiles(db):
-            words, counts = read(cat, path)
-            kind, image = words.get("kind", "file"), words.get("image", "-")
-            if kind in ("dynamic", "named") or image == "-":
-                image = words["path"]
-            head = (epoch, name or platform) if apart else ()
-            head += (kind, image, words.get("text", "-"), words.get("label", "-"))
-            for off, event, n in counts:
-                key = head + (f"{off:#x}", event)
-                sums[key] = sums.get(key, 0) + n
+        for key, n in kept(cat, db, keep) if keep else counts_of(cat, db):
+            key = (key[0], name or key[1], *key[2:]) if apart else key[2:]
+            sums[key] = sums.get(key, 0) + n
     for key in sorted(sums):
         sys.stdout.buffer.write((" ".join(key) + f" {sums[key]}\n").encode("utf-8", "surrogateescape"))
 

@@ -72,10 +72,10 @@ same()
 	"$fetch" -quiet -from "$(store "$server")" -epoch all -o "$got"
 	"$fetch" -quiet -from "$(store "$server")" -epoch all -hosts -epochs -o "$got-apart"
 	sums "$got" >"$work/is"
-	sums "${@/#/$work/}" >"$work/should"
+	sums -keep "$work/sums" "${@/#/$work/}" >"$work/should"
 	cmp "$work/is" "$work/should" || fail "$what: other counts: $(diff "$work/is" "$work/should" | sed -n 1,5p)"
 	sums -apart "$got-apart" >"$work/is"
-	sums -apart "${@/#/$work/}" >"$work/should"
+	sums -apart -keep "$work/sums" "${@/#/$work/}" >"$work/should"
 	cmp "$work/is" "$work/should" || fail "$what: other counts by machine: $(diff "$work/is" "$work/should" | sed -n 1,5p)"
 	for db; do
 		"$ship" -verify -db "$work/$db" -to "$(store "$server")" >"$work/verified" || fail "$what: -verify: $(cat "$work/verified")"
@@ -103,7 +103,7 @@ refused()
 
 waiting() { find "$1" -name '*.batch' | wc -l; }
 
-mkdir "$work/servers"
+mkdir "$work/servers" "$work/sums"
 fleet_start "$work/servers" 2 2 || fail "the servers do not start"
 fleet_tables "$ship" dcpi || fail "the tables"
 make alpha 0 10
@@ -191,10 +191,7 @@ make eta 100 105
 send eta
 same "without it" 0 alpha beta gamma delta epsilon zeta eta
 fleet_restart 1
-for i in $(seq 60); do
-	[ "$(fleet_ask 1 'SELECT max(absolute_delay + queue_size) FROM system.replicas')" != 0 ] || break
-	sleep 1
-done
+replicated
 fleet_kill 0
 same "through it, when it is back and the other is away" 1 alpha beta gamma delta epsilon zeta eta
 fleet_restart 0

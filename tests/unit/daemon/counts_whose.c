@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "source.h"
 #include "stand_ins.h"
 #include "watch.h"
 #include "workload_internal.h"
@@ -424,6 +425,41 @@ static void that_waited(void **state)
 	assert_int_equal(FOUND(.comm = "x", .minute = 12), 1);
 }
 
+static const char *thread_name(const struct driver *d, uint32_t thread)
+{
+	assert_int_equal(thread, 1);
+	return d->nr_events ? "young" : "old";
+}
+
+/* The driver's numbers of threads end with the epoch, and those of samples that wait do not. */
+static void of_a_thread_that_waited(void **state)
+{
+	static const struct driver_ops ops = { .thread_name = thread_name };
+	struct driver driver = { .ops = &ops };
+	struct driver_count c = { .pid = 10, .addr = 0x3000, .count = 1, .thread = 1 };
+	const struct workload_table *w;
+	size_t nr = 0;
+
+	(void)state;
+	t.counts.follow->driver = &driver;
+	begin(10, "x", "/bin/x");
+	trial_mmap(&t, 10, 0x3000, 0x1000, 0, "//anon", 0);
+	stand_ins.where = DYN_LATER;
+	c.first_ns = c.time_ns = ++t.time_ns;
+	assert_int_equal(counts_count(&t.counts, &c), 0);
+	counts_new_epoch(&t.counts);
+	driver.nr_events = 1;
+	counts_resolve(&t.counts, UINT64_MAX);
+	for (w = t.store.workloads->tables; w; w = w->next)
+		for (size_t i = 0; i < w->cap; i++)
+			if (w->places[i].n && ++nr)
+				assert_string_equal(workload_thread_name(t.store.workloads,
+									 w->places[i].thread),
+						    "old");
+	assert_int_equal(nr, 1);
+	t.counts.follow->driver = NULL;
+}
+
 static void excluded(void **state)
 {
 	struct exclude e = { 0 };
@@ -459,6 +495,7 @@ int main(void)
 		T(a_label_that_is_told_late),
 		T(of_nobody),
 		T(that_waited),
+		T(of_a_thread_that_waited),
 		T(excluded),
 	};
 

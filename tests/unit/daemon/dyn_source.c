@@ -377,6 +377,33 @@ static void perf_map_of_the_next(void **state)
 	assert_false(t->p.watched);
 }
 
+/* A file that was left in one turn, as its user had had a turn, is read in the next one: no flush
+ * waits for it any more. */
+static void left_for_a_turn(void **state)
+{
+	TRACKER(state);
+	struct budgets *b = budgets_new();
+	struct dyn_registry *reg;
+
+	assert_non_null(b);
+	put_line(block, "name");
+	dyn_watch(t->dyn, &t->p);
+	dyn_refresh(t->dyn, false);
+	reg = dyn_source_find(t->p.dyn, DYN_PERFMAP);
+	t->dyn->config.budgets = b;
+	dyn_set_hasty(t->dyn, true);
+	budget_turn(b);
+	budget_end(b, reg->uid, budget_begin(b) - 1000000000);
+	dyn_refresh(t->dyn, false);
+	assert_true(reg->skipped);
+	budget_turn(b);
+	dyn_refresh(t->dyn, false);
+	assert_false(reg->skipped);
+	dyn_set_hasty(t->dyn, false);
+	t->dyn->config.budgets = NULL;
+	budgets_free(b);
+}
+
 static void perf_map(void **state)
 {
 	TRACKER(state);
@@ -598,6 +625,7 @@ int main(void)
 		TEST(not_his),
 		TEST(of_several),
 		TEST(no_dump_after_all),
+		TEST(left_for_a_turn),
 		TEST(perf_map),
 		TEST(perf_map_of_the_next),
 		TEST(perf_map_anew),

@@ -413,13 +413,6 @@ bool dyn_claims(const struct process *p, uint64_t addr)
 	return stand_ins.claimed;
 }
 
-void dyn_expect(const struct process *p, uint64_t addr, unsigned int step)
-{
-	(void)p;
-	(void)addr;
-	(void)step;
-}
-
 void dyn_mapped(const struct process *p)
 {
 	(void)p;
