@@ -213,8 +213,7 @@ static int find_owners(struct whose *d)
 	return 0;
 }
 
-/* ---- stacks and their owners ------------------------------------------------------------------
- */
+/* ---- stacks and their owners ----------------------------------------------------------------- */
 
 static int by_place(const void *pa, const void *pb)
 {
