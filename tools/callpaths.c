@@ -21,7 +21,7 @@ static int read_all(const struct select *sel, const struct callpath_how *how, st
 
 	if (sel->apart)
 		return base_fail(err, -DCPI_EUSAGE, "call paths are not kept by process");
-	r = callpath_load(x->a, paths, err);
+	r = callpath_load(x->a, false, paths, err);
 	return r < 0 ? r : callpath_tree_make(x->a, *paths, how, &x->tree, err);
 }
 

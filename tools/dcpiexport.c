@@ -200,7 +200,9 @@ static int write_export(const struct export *x, const struct format *f, struct b
 static int make(struct analysis *a, const struct workloads *w, const struct format *f,
 		struct base_err *err)
 {
-	const struct export_how how = { .flat = flat, .unchecked = sel.unchecked };
+	const struct export_how how = { .flat = flat,
+					.unchecked = sel.unchecked,
+					.owners = f->tags && w->w };
 	struct export *x = NULL;
 	int r = check_samples(a, err);
 

@@ -33,10 +33,9 @@ struct divide {
  */
 
 /* @n samples of a stack more. 0 or -ENOMEM. */
-static int export_add(struct export *x, uint32_t place, uint32_t caller, size_t event, uint64_t n)
+static int export_add(struct export *x, const struct export_stack *s, size_t event, uint64_t n)
 {
-	const uint32_t key[] = { place, caller };
-	uintptr_t at = (uintptr_t)base_map_get(&x->by_stack, key, sizeof(key));
+	uintptr_t at = (uintptr_t)base_map_get(&x->by_stack, s, sizeof(*s));
 	size_t nr_events = x->a->nr_events;
 	int r = 0;
 
@@ -51,9 +50,9 @@ static int export_add(struct export *x, uint32_t place, uint32_t caller, size_t 
 			return -ENOMEM;
 		for (size_t e = 0; e < nr_events; e++)
 			x->counts[x->nr_stacks * nr_events + e] = 0;
-		x->stacks[x->nr_stacks++] = (struct export_stack){ place, caller };
+		x->stacks[x->nr_stacks++] = *s;
 		at = x->nr_stacks;
-		r = base_map_set(&x->by_stack, key, sizeof(key), (void *)at);
+		r = base_map_set(&x->by_stack, s, sizeof(*s), (void *)at);
 	}
 	x->counts[(at - 1) * nr_events + event] += n;
 	return r;
@@ -115,6 +114,8 @@ static int divide_due(struct divide *d)
 /* The caller of a node's frame is its parent, which export.c has under the same number. */
 static int move(struct divide *d, uint32_t node, uint32_t place, size_t event)
 {
+	const struct export_stack s = { place, d->x->callers[node].caller,
+					profdb_callpaths_owner(d->paths, node) };
 	size_t nr_events = d->t->a->nr_events;
 	uint64_t *due = &d->due[node * nr_events + event];
 	uint64_t *left = &d->left[place * nr_events + event];
@@ -122,7 +123,7 @@ static int move(struct divide *d, uint32_t node, uint32_t place, size_t event)
 
 	*due -= n;
 	*left -= n;
-	return export_add(d->x, place, d->x->callers[node].caller, event, n);
+	return export_add(d->x, &s, event, n);
 }
 
 /* Something in a procedure: a node of the paths, or a place. */
@@ -326,7 +327,7 @@ static int make_callers(struct making *m)
 	for (uint32_t i = 0; i < m->x->nr_callers; i++)
 		c[i].caller = EXPORT_NONE;
 	for (uint32_t i = PROFDB_NR_CALLPATH_ENDS; i < m->nr_nodes; i++) {
-		uint32_t parent = profdb_callpaths_node(m->paths, i).parent;
+		uint32_t parent = profdb_callpaths_frame(m->paths, i).parent;
 
 		if (m->t->contradicted[i])
 			parent = PROFDB_CALLPATH_CONTRADICTED;
@@ -371,9 +372,12 @@ static int rest(struct making *m)
 	uint32_t caller = m->t ? (uint32_t)m->nr_nodes : EXPORT_NONE;
 	int r = 0;
 
-	for (uint32_t i = 0; i < m->x->nr_places && r >= 0; i++)
+	for (uint32_t i = 0; i < m->x->nr_places && r >= 0; i++) {
+		const struct export_stack s = { i, caller, PROFDB_CALLPATH_NOBODY };
+
 		for (size_t e = 0; e < nr_events && r >= 0; e++)
-			r = export_add(m->x, i, caller, e, m->left[i * nr_events + e]);
+			r = export_add(m->x, &s, e, m->left[i * nr_events + e]);
+	}
 	return r;
 }
 
@@ -416,7 +420,7 @@ static int make_paths(struct making *m, const struct export_how *how, struct bas
 
 	if (how->flat)
 		return 0;
-	r = callpath_load(m->a, &m->paths, NULL);
+	r = callpath_load(m->a, how->owners, &m->paths, NULL);
 	if (r == -ENOENT || r == -DCPI_EFORMAT)
 		return 0;
 	if (r >= 0)
@@ -428,7 +432,7 @@ static int make_paths(struct making *m, const struct export_how *how, struct bas
 	d.due = m->due;
 	if (r >= 0)
 		r = divide_due(&d);
-	m->x->paths = m->t;
+	m->x->paths = m->paths;
 	return r;
 }
 
@@ -470,7 +474,6 @@ int export_make(struct analysis *a, const struct export_how *how, struct export 
 		r = make(&m, how, err);
 	}
 	callpath_tree_free(m.t);
-	profdb_callpaths_free(m.paths);
 	free(m.due);
 	free(m.left);
 	free(m.place);
@@ -499,6 +502,7 @@ void export_free(struct export *x)
 	free(x->frames);
 	free(x->places);
 	free(x->callers);
+	profdb_callpaths_free(x->paths);
 	free(x->stacks);
 	free(x->counts);
 	free(x->parts);

@@ -56,6 +56,7 @@ struct export_caller {
 struct export_stack {
 	uint32_t place;	 /* the sampled instruction */
 	uint32_t caller; /* EXPORT_NONE: none is known */
+	uint32_t owner;	 /* workload of x->paths whose path it is; PROFDB_CALLPATH_NOBODY */
 };
 
 /* The number of WORKLOAD_NR_KEYS as key: which of several stacks is whose is an estimate. */
@@ -105,15 +106,16 @@ struct export
 	struct export_tag *tags;
 	uint32_t *owner_tags;
 	size_t nr_tags, nr_owner_tags;
-	uint32_t estimated; /* the tag that estimated parts have */
-	size_t deepest;	    /* places of the longest stack */
-	bool paths;	    /* there are call paths */
-	uint32_t *events;   /* the events that formats write, in this order */
+	uint32_t estimated;		/* the tag that estimated parts have */
+	size_t deepest;			/* places of the longest stack */
+	struct profdb_callpaths *paths; /* NULL: there are none */
+	uint32_t *events;		/* the events that formats write, in this order */
 	size_t nr_events;
 };
 
 struct export_how {
 	bool flat;	/* without call paths */
+	bool owners;	/* stacks of different workloads differ */
 	bool unchecked; /* as struct callpath_how */
 };
 

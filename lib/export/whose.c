@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Divides the samples of stacks among workloads, which some formats have as tags. Profiles say how
- * many samples of each instruction a workload has, and stacks are those of all workloads. So the
- * sums of each workload at each instruction are exact; which of the instruction's stacks are its,
- * is known where it has one stack or one workload, or where one program is on the stack.
+ * Divides the samples of stacks among workloads, which some formats have as tags. The database says
+ * how many samples of each instruction a workload has, and these sums are kept exactly. It also
+ * says whose each path is, but for pid and thread, so workloads that differ in these alone share
+ * stacks. Which of an instruction's stacks are whose is an estimate where several workloads share
+ * several stacks, or where an older daemon did not keep whose its paths are.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,15 +14,14 @@
 
 /* Samples of a workload at a place, of one event. */
 struct share {
-	uint32_t place, workload, program;
+	uint32_t place, workload;
+	uint32_t owner; /* of the paths that are its */
 	uint32_t event; /* of the analysis */
 	uint64_t left;
 };
 
-/* A stack, and the program that is on it: the outermost image that a workload has as its program.
- */
 struct where {
-	uint32_t place, program, stack;
+	uint32_t place, owner, stack;
 };
 
 struct whose {
@@ -30,8 +30,8 @@ struct whose {
 	const struct profdb_workloads *w;
 	size_t event[PROFDB_NR_EVENTS]; /* indexed by event of @w */
 	uint32_t *image;		/* indexed by image of @w: its number in @a */
-	uint32_t *program;		/* indexed by workload: the text of its path; 0: unknown */
-	bool *is_program;		/* indexed by text */
+	uint32_t *owner;		/* indexed by workload: its number in the paths, which
+					   do not know its pid and thread */
 	struct share *shares;
 	size_t nr, cap;
 	struct where *stacks;
@@ -182,7 +182,7 @@ static int add_share(void *ctx, const struct profdb_workload_count *c, size_t ev
 	r = base_grow(&d->shares, &d->cap, d->nr + 1, sizeof(*d->shares));
 	if (r >= 0)
 		d->shares[d->nr++] =
-			(struct share){ (uint32_t)(at - 1), c->workload, d->program[c->workload],
+			(struct share){ (uint32_t)(at - 1), c->workload, d->owner[c->workload],
 					(uint32_t)d->event[event], n };
 	return r;
 }
@@ -200,34 +200,20 @@ static int find_images(struct whose *d)
 	return r;
 }
 
-static int find_programs(struct whose *d)
+static int find_owners(struct whose *d)
 {
-	int r = 0;
+	for (size_t i = 0; i < profdb_workloads_nr(d->w); i++) {
+		const struct profdb_workload *k = profdb_workloads_workload(d->w, i);
+		int r = d->x->paths ? profdb_callpaths_workload_add(d->x->paths, k) : 0;
 
-	for (size_t i = 0; i < profdb_workloads_nr(d->w) && r >= 0; i++)
-		r = export_text(d->x, profdb_workloads_workload(d->w, i)->exe, &d->program[i]);
-	d->is_program = calloc(d->x->nr_texts + 1, sizeof(*d->is_program));
-	if (!d->is_program)
-		return -ENOMEM;
-	for (size_t i = 0; i < profdb_workloads_nr(d->w) && r >= 0; i++)
-		d->is_program[d->program[i]] = d->program[i];
-	return r;
+		if (r < 0)
+			return r;
+		d->owner[i] = (uint32_t)r;
+	}
+	return 0;
 }
 
-/* ---- stacks and their programs --------------------------------------------------------------- */
-
-static uint32_t program_at(const struct whose *d, uint32_t place)
-{
-	uint32_t image = d->x->places[place].image;
-	const struct export_image *i = image == EXPORT_NONE ? NULL : &d->x->images[image];
-
-	return i && i->kind == PROFDB_FILE && d->is_program[i->name] ? i->name : 0;
-}
-
-static uint32_t outer(uint32_t caller, const uint32_t *program, uint32_t own)
-{
-	return caller != EXPORT_NONE && program[caller] ? program[caller] : own;
-}
+/* ---- stacks and their owners ----------------------------------------------------------------- */
 
 static int by_place(const void *pa, const void *pb)
 {
@@ -235,58 +221,58 @@ static int by_place(const void *pa, const void *pb)
 
 	if (a->place != b->place)
 		return a->place > b->place ? 1 : -1;
-	if (a->program != b->program)
-		return a->program > b->program ? 1 : -1;
+	if (a->owner != b->owner)
+		return a->owner > b->owner ? 1 : -1;
 	return (a->stack > b->stack) - (a->stack < b->stack);
 }
 
 static int make_stacks(struct whose *d)
 {
 	const struct export *x = d->x;
-	uint32_t *program = calloc(x->nr_callers + 1, sizeof(*program)); /* indexed by caller */
 
 	d->stacks = calloc(x->nr_stacks + 1, sizeof(*d->stacks));
-	if (!program || !d->stacks) {
-		free(program);
+	if (!d->stacks)
 		return -ENOMEM;
-	}
-	for (size_t i = 0; i < x->nr_callers; i++)
-		if (x->callers[i].used)
-			program[i] = outer(x->callers[i].caller, program,
-					   program_at(d, x->callers[i].place));
 	for (uint32_t i = 0; i < x->nr_stacks; i++)
-		d->stacks[i] = (struct where){
-			x->stacks[i].place,
-			outer(x->stacks[i].caller, program, program_at(d, x->stacks[i].place)), i
-		};
+		d->stacks[i] = (struct where){ x->stacks[i].place, x->stacks[i].owner, i };
 	if (x->nr_stacks)
 		qsort(d->stacks, x->nr_stacks, sizeof(*d->stacks), by_place);
-	free(program);
 	return 0;
 }
 
 /* ---- stacks and shares of one place ---------------------------------------------------------- */
 
-/* Workloads of one place, and of one program or all; the shares are of one event. */
+/* Workloads of one place, and of one owner of paths or all; the shares are of one event. */
 struct meeting {
 	const struct where *s;
 	struct share *h;
 	size_t nr_s, nr_h;
 };
 
-/* More than one stack and more than one workload: which is whose is not known. */
+/*
+ * Which is whose is not known, unless all samples of the only stack or of the only workload are
+ * left to be paired. A stack of another owner belongs to none of these workloads.
+ */
 static bool is_unsure(const struct whose *d, const struct meeting *m)
 {
 	uint64_t stacks = 0, shares = 0;
-	size_t nr = 0;
+	size_t nr_s = 0, nr_h = 0;
+	bool foreign = false;
 
 	for (size_t i = 0; i < m->nr_s; i++) {
-		stacks += *left_of(d, &m->s[i], m->h->event);
-		nr += *left_of(d, &m->s[i], m->h->event) > 0;
+		uint64_t left = *left_of(d, &m->s[i], m->h->event);
+
+		stacks += left;
+		nr_s += left > 0;
+		foreign |= left && m->s[i].owner != PROFDB_CALLPATH_NOBODY &&
+			   m->s[i].owner != m->h->owner;
 	}
-	for (size_t i = 0; i < m->nr_h; i++)
+	for (size_t i = 0; i < m->nr_h; i++) {
 		shares += m->h[i].left;
-	return nr > 1 && (m->nr_h > 1 || shares < stacks);
+		nr_h += m->h[i].left > 0;
+	}
+	return foreign || (nr_s > 1 && (nr_h > 1 || shares < stacks)) ||
+	       (nr_h > 1 && stacks < shares);
 }
 
 static int pair(struct whose *d, const struct meeting *m, bool unsure)
@@ -305,27 +291,26 @@ static int pair(struct whose *d, const struct meeting *m, bool unsure)
 	return r;
 }
 
-/* Workloads of equal programs, each of which stands together. */
-static int pair_programs(struct whose *d, const struct meeting *all)
+/* The workloads of each owner of paths, which stand together. */
+static int pair_owners(struct whose *d, const struct meeting *all)
 {
 	struct meeting m = { .s = all->s };
 	const struct where *end = all->s + all->nr_s;
 	int r = 0;
 
 	for (m.h = all->h; m.h < all->h + all->nr_h && r >= 0; m.h += m.nr_h) {
-		uint32_t program = m.h->program;
+		uint32_t owner = m.h->owner;
 
 		for (m.nr_h = 1; m.h + m.nr_h < all->h + all->nr_h;)
-			if (m.h[m.nr_h].program == program)
+			if (m.h[m.nr_h].owner == owner)
 				m.nr_h++;
 			else
 				break;
-		while (m.s < end && m.s->program < program)
+		while (m.s < end && m.s->owner < owner)
 			m.s++;
-		for (m.nr_s = 0; m.s + m.nr_s < end && m.s[m.nr_s].program == program;)
+		for (m.nr_s = 0; m.s + m.nr_s < end && m.s[m.nr_s].owner == owner;)
 			m.nr_s++;
-		if (program)
-			r = pair(d, &m, is_unsure(d, &m));
+		r = pair(d, &m, is_unsure(d, &m));
 	}
 	return r;
 }
@@ -338,8 +323,8 @@ static int by_event(const void *pa, const void *pb)
 		return a->place > b->place ? 1 : -1;
 	if (a->event != b->event)
 		return a->event > b->event ? 1 : -1;
-	if (a->program != b->program)
-		return a->program > b->program ? 1 : -1;
+	if (a->owner != b->owner)
+		return a->owner > b->owner ? 1 : -1;
 	return (a->workload > b->workload) - (a->workload < b->workload);
 }
 
@@ -352,8 +337,6 @@ static int meet(struct whose *d)
 	if (d->nr)
 		qsort(d->shares, d->nr, sizeof(*d->shares), by_event);
 	for (m.h = d->shares; m.h < d->shares + d->nr && r >= 0; m.h += m.nr_h) {
-		bool unsure;
-
 		for (m.nr_h = 1; m.h + m.nr_h < d->shares + d->nr &&
 				 m.h[m.nr_h].place == m.h->place &&
 				 m.h[m.nr_h].event == m.h->event;)
@@ -362,10 +345,9 @@ static int meet(struct whose *d)
 			m.s++;
 		for (m.nr_s = 0; m.s + m.nr_s < end && m.s[m.nr_s].place == m.h->place;)
 			m.nr_s++;
-		unsure = is_unsure(d, &m);
-		r = unsure ? pair_programs(d, &m) : 0;
+		r = pair_owners(d, &m);
 		if (r >= 0)
-			r = pair(d, &m, unsure);
+			r = pair(d, &m, is_unsure(d, &m));
 	}
 	return r;
 }
@@ -380,7 +362,7 @@ static int divide(struct whose *d, const struct workload_filter *f)
 	if (r >= 0)
 		r = find_images(d);
 	if (r >= 0)
-		r = find_programs(d);
+		r = find_owners(d);
 	if (r >= 0)
 		r = workload_each(d->a, d->w, f, add_share, d);
 	if (r >= 0)
@@ -396,9 +378,9 @@ int export_whose(struct export *x, struct analysis *a, const struct profdb_workl
 	int r = -ENOMEM;
 
 	d.image = calloc(w ? profdb_workloads_nr_images(w) + 1 : 1, sizeof(*d.image));
-	d.program = calloc(w ? profdb_workloads_nr(w) + 1 : 1, sizeof(*d.program));
+	d.owner = calloc(w ? profdb_workloads_nr(w) + 1 : 1, sizeof(*d.owner));
 	d.left = calloc(nr + 1, sizeof(*d.left));
-	if (d.image && d.program && d.left) {
+	if (d.image && d.owner && d.left) {
 		memcpy(d.left, x->counts, nr * sizeof(*d.left));
 		r = w ? divide(&d, f) : 0;
 	}
@@ -407,8 +389,7 @@ int export_whose(struct export *x, struct analysis *a, const struct profdb_workl
 	base_map_release(&d.by_part);
 	base_map_release(&d.by_tag);
 	free(d.image);
-	free(d.program);
-	free(d.is_program);
+	free(d.owner);
 	free(d.shares);
 	free(d.stacks);
 	free(d.left);

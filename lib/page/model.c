@@ -427,7 +427,7 @@ static int make_tree(struct calls *c, struct base_err *why)
 	struct profdb_callpaths *paths = NULL;
 	int r;
 
-	r = callpath_load(c->p->a, &paths, why);
+	r = callpath_load(c->p->a, false, &paths, why);
 	if (r >= 0)
 		r = callpath_tree_make(c->p->a, paths, &how, &c->t, why);
 	profdb_callpaths_free(paths);

@@ -320,6 +320,24 @@ struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths 
 	};
 }
 
+struct profdb_callpath_node profdb_callpaths_frame(const struct profdb_callpaths *c, size_t index)
+{
+	struct profdb_callpath_node n = profdb_callpaths_node(c, index);
+
+	if (c->tree.nodes[n.parent].image == PROFDB_CALLPATH_WORKLOAD)
+		n.parent = c->tree.nodes[n.parent].parent;
+	return n;
+}
+
+uint32_t profdb_callpaths_owner(const struct profdb_callpaths *c, size_t index)
+{
+	const struct profdb_callnode *n = &c->tree.nodes[index];
+
+	while (n->parent >= PROFDB_NR_CALLPATH_ENDS)
+		n = &c->tree.nodes[n->parent];
+	return n->image == PROFDB_CALLPATH_WORKLOAD ? n->off : PROFDB_CALLPATH_NOBODY;
+}
+
 /* ---- merging --------------------------------------------------------------------------------- */
 
 /* The numbers in @to of what is in @from; nodes that stay behind have LEFT_OUT. */
@@ -441,9 +459,9 @@ int profdb_callpaths_merge(struct profdb_callpaths *to, const struct profdb_call
 }
 
 int profdb_callpaths_select(struct profdb_callpaths *to, const struct profdb_callpaths *from,
-			    const bool *wanted)
+			    const bool *wanted, bool owners)
 {
-	struct map map = { .bare = true, .wanted = wanted };
+	struct map map = { .bare = !owners, .wanted = wanted };
 
 	return merge(to, from, &map);
 }

@@ -68,7 +68,7 @@ static void check_select(const struct profdb_callpaths *c)
 	for (int i = 0; i < 2; i++) {
 		struct profdb_callpaths *to = profdb_callpaths_new();
 
-		CHECK(to && profdb_callpaths_select(to, c, i ? none : NULL) >= 0);
+		CHECK(to && profdb_callpaths_select(to, c, i ? none : NULL, false) >= 0);
 		check(to);
 		CHECK(!profdb_callpaths_nr_workloads(to));
 		for (size_t e = 0; e < profdb_callpaths_nr_events(c); e++)

@@ -138,8 +138,8 @@ gzip -dc all.json.gz | cmp - all.firefox
 "$DCPI_BIN/dcpiexport" pprof -unchecked 2>err >stdout.pb.gz
 cmp stdout.pb.gz all.pprof
 
-# Workloads as tags: a tag has the samples that dcpiprof has of it. Which path of the library was whose follows from the
-# program on it; of the two threads of one it does not.
+# Workloads as tags: a tag has the samples that dcpiprof has of it. The database says which path of the library was whose;
+# of the two threads of one it does not.
 . "$DCPI_SRC/tests/support/whose-db.sh"
 export_tags() # export_tags NAME ARGUMENT…: both formats with tags, whose tags are the same
 {
@@ -159,7 +159,7 @@ export_tags() # export_tags NAME ARGUMENT…: both formats with tags, whose tags
 	echo "# whose samples are"
 	export_tags whose
 	sort whose.pprof.tags
-	echo "# paths of the library, by program; which of these are certain"
+	echo "# paths of the library, by workload; which of these are certain"
 	grep -E ' (comm|workload) .*lib[.]so' whose.pprof.stacks | sort
 	for choice in "-comm app" "-thread two" "-flat" "-since 2023-11-14T22:14:00Z"; do
 		echo "# $choice"
@@ -189,6 +189,48 @@ for key in comm exe pid uid cgroup unit thread label; do
 		assert want == got and got, (want, got, rows)
 	END
 done
+# Two workloads of one program, each with a path of its own: the database says which, that of an older daemon does not.
+# Each tag has the samples that dcpiprof has of it.
+shared()
+{
+	cat <<-END
+		platform box
+		epoch 1700000000
+		profile file /opt/app/app $app/app
+		event cpu-clock 1000000
+		at hot+17 30
+		at warm 12
+		workload build comm=build exe=/opt/app/app uid=1000 pid=7
+		workload serve comm=serve exe=/opt/app/app uid=1001 pid=8
+		w build cpu-clock 0 10 hot+17@app
+		w serve cpu-clock 0 20 hot+17@app
+		w build cpu-clock 0 8 warm@app
+		w serve cpu-clock 0 4 warm@app
+		owner serve
+		callpath cpu-clock complete 4 hot+17@app helper+2@app
+		owner build
+		callpath cpu-clock complete 2 hot+17@app warm+8@app _start+1@app
+		callpath cpu-clock complete 3 warm@app _start+1@app
+		finish
+	END
+}
+shared | "$mkdb" shared
+shared | sed '/owner/d' | "$mkdb" older
+for db in shared older; do
+	echo "# two workloads of one program: $db"
+	export_tags $db -db $db
+	grep -E ' (comm|workload) ' $db.pprof.stacks | sort
+	for key in comm exe pid uid; do
+		"$DCPI_BIN/dcpiprof" -db $db -by $key -json 2>err >by.json
+		python3 - $db.pprof.tags $key <<-'END' || { echo "tags of $key are not what dcpiprof -by has of $db"; exit 1; }
+			import json, sys
+			tags = [x.split() for x in open(sys.argv[1])]
+			got = {x[3]: int(x[1]) for x in tags if x[2] == sys.argv[2]}
+			rows = json.load(open("by.json"))["rows"]
+			assert got and got == {r["name"]: r["samples"]["cpu-clock"] for r in rows}, (got, rows)
+		END
+	done
+done >>out
 compare dcpiexport
 
 # The database of another user that no one else may read: that is said, and no file is left. (An emulator does not find the

@@ -18,9 +18,6 @@
 	id ffffffffffffffffffffffffffffffffffffffff
 	event cpu-clock 1000000
 	at 0x10 45
-	callpath cpu-clock complete 2 0x10@lib.so warm+8@app _start+1@app
-	callpath cpu-clock complete 1 0x10@lib.so hot+1@app _start+1@app
-	callpath cpu-clock complete 1 0x10@lib.so 0x20@other
 	workload one comm=app exe=/opt/app/app uid=0 pid=7 cgroup=/system.slice/app.service thread=one label=night
 	workload two comm=app exe=/opt/app/app uid=0 pid=7 cgroup=/system.slice/app.service thread=two label=night
 	workload evil comm=$(printf '\342\200\256<b>;\033[31m') exe=/opt/other/other uid=1000 processes=3
@@ -33,5 +30,10 @@
 	w one cpu-clock 0 12 0x10@lib.so
 	w two cpu-clock 0 18 0x10@lib.so
 	w evil cpu-clock 2 10 0x10@lib.so
+	owner one
+	callpath cpu-clock complete 2 0x10@lib.so warm+8@app _start+1@app
+	callpath cpu-clock complete 1 0x10@lib.so hot+1@app _start+1@app
+	owner evil
+	callpath cpu-clock complete 1 0x10@lib.so 0x20@other
 	finish
 END

@@ -109,9 +109,10 @@ struct callpath_tree {
 
 /*
  * Reads the call paths of all epochs and platforms of @a into *@out; what cannot be read is noted
- * in @a. -ENOENT, with a hint: there are none.
+ * in @a. With @owners each is of its workload there. -ENOENT, with a hint: there are none.
  */
-int callpath_load(struct analysis *a, struct profdb_callpaths **out, struct base_err *err);
+int callpath_load(struct analysis *a, bool owners, struct profdb_callpaths **out,
+		  struct base_err *err);
 /* Makes the tree of @paths and of the flat profiles of @a, which must outlive it. 0 or negative
  * with @err. */
 int callpath_tree_make(struct analysis *a, const struct profdb_callpaths *paths,

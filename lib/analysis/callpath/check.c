@@ -205,7 +205,7 @@ static uint32_t procedure_of(const struct check *c, size_t node)
 static void find_walked(struct check *c, const struct profdb_callpaths *paths)
 {
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(paths); i++)
-		if (profdb_callpaths_node(paths, i).parent >= PROFDB_NR_CALLPATH_ENDS)
+		if (profdb_callpaths_frame(paths, i).parent >= PROFDB_NR_CALLPATH_ENDS)
 			c->walked[procedure_of(c, i)] = true;
 }
 
@@ -223,14 +223,15 @@ static bool is_interpreter(const struct check *c, size_t node,
 static void list_edges(struct check *c, const struct profdb_callpaths *paths)
 {
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < profdb_callpaths_nr_nodes(paths); i++) {
-		const struct profdb_callpath_node n = profdb_callpaths_node(paths, i);
+		const struct profdb_callpath_node n = profdb_callpaths_frame(paths, i);
 		const struct frame_chain *callee = &c->frames->of[i];
-		const uint32_t procedure = procedure_of(c, i);
 		struct profdb_callpath_node caller;
+		uint32_t procedure;
 
 		if (n.parent < PROFDB_NR_CALLPATH_ENDS)
 			continue;
-		caller = profdb_callpaths_node(paths, n.parent);
+		procedure = procedure_of(c, i);
+		caller = profdb_callpaths_frame(paths, n.parent);
 		/* The kernel calls a signal's handler, and so that what it has interrupted. */
 		if (callee->sigreturn || c->frames->of[n.parent].sigreturn ||
 		    in_kernel(c->t->procedures[procedure].image))

@@ -24,23 +24,23 @@ static int mark(const struct analysis *a, const struct profdb_callpaths *c, bool
 	return r;
 }
 
-static int take(struct analysis *a, const struct profdb_callpaths *from,
+static int take(struct analysis *a, const struct profdb_callpaths *from, bool owners,
 		struct profdb_callpaths *to)
 {
 	bool *wanted;
 	int r;
 
 	if (!is_restricted(a))
-		return profdb_callpaths_select(to, from, NULL);
+		return profdb_callpaths_select(to, from, NULL, owners);
 	wanted = calloc(profdb_callpaths_nr_workloads(from) + 1, sizeof(*wanted));
 	r = wanted ? mark(a, from, wanted) : -ENOMEM;
 	if (r >= 0)
-		r = profdb_callpaths_select(to, from, wanted);
+		r = profdb_callpaths_select(to, from, wanted, owners);
 	free(wanted);
 	return r;
 }
 
-static int load_one(struct analysis *a, const char *epoch, const char *platform,
+static int load_one(struct analysis *a, const char *epoch, const char *platform, bool owners,
 		    struct profdb_callpaths *to, size_t *nr)
 {
 	struct profdb_callpaths *one = NULL;
@@ -51,7 +51,7 @@ static int load_one(struct analysis *a, const char *epoch, const char *platform,
 		return 0;
 	if (r >= 0) {
 		++*nr;
-		r = take(a, one, to);
+		r = take(a, one, owners, to);
 		profdb_callpaths_free(one);
 		return r;
 	}
@@ -105,7 +105,8 @@ static int remarks(struct analysis *a)
 	return r;
 }
 
-int callpath_load(struct analysis *a, struct profdb_callpaths **out, struct base_err *err)
+int callpath_load(struct analysis *a, bool owners, struct profdb_callpaths **out,
+		  struct base_err *err)
 {
 	struct profdb_callpaths *all = profdb_callpaths_new();
 	size_t nr = 0;
@@ -113,7 +114,7 @@ int callpath_load(struct analysis *a, struct profdb_callpaths **out, struct base
 
 	for (size_t e = 0; e < a->nr_epochs; e++)
 		for (size_t p = 0; p < a->nr_platforms && r >= 0; p++)
-			r = load_one(a, a->epochs[e].name, a->platforms[p], all, &nr);
+			r = load_one(a, a->epochs[e].name, a->platforms[p], owners, all, &nr);
 	if (r >= 0)
 		r = remarks(a);
 	if (r < 0)

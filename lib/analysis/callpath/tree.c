@@ -487,7 +487,7 @@ static int make_nodes(struct making *m)
 	int r = make_ends(m);
 
 	for (size_t i = PROFDB_NR_CALLPATH_ENDS; i < nr && r >= 0; i++) {
-		struct profdb_callpath_node n = profdb_callpaths_node(m->paths, i);
+		struct profdb_callpath_node n = profdb_callpaths_frame(m->paths, i);
 
 		m->t->contradicted[i] = m->verdict[i] == CALLED_CONTRADICTED;
 		if (m->t->contradicted[i])

@@ -185,7 +185,7 @@ static void check_tree(struct analysis *a, const struct export *x)
 	struct callpath_tree *t;
 	uint64_t *total;
 
-	assert_int_equal(callpath_load(a, &paths, NULL), 0);
+	assert_int_equal(callpath_load(a, false, &paths, NULL), 0);
 	assert_int_equal(callpath_tree_make(a, paths, &how, &t, NULL), 0);
 	total = calloc(t->nr_procedures, sizeof(*total));
 	for (size_t e = 0; e < a->nr_events; e++) {

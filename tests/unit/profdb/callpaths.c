@@ -242,6 +242,25 @@ static void test_paths_of_workloads_stay_apart(void **state)
 	profdb_callpaths_free(d);
 }
 
+/* Chosen paths that keep their workload, whose frames are the same as without. */
+static void check_owners(const struct profdb_callpaths *c, const bool *wanted)
+{
+	struct profdb_callpaths *to = profdb_callpaths_new();
+
+	assert_int_equal(profdb_callpaths_select(to, c, wanted, true), 0);
+	assert_int_equal(profdb_callpaths_nr_workloads(to), profdb_callpaths_nr_workloads(c));
+	assert_int_equal(profdb_callpaths_event(to, 0)->sum, 540);
+	assert_int_equal(profdb_callpaths_nr_nodes(to), PROFDB_NR_CALLPATH_ENDS + 3);
+	for (size_t i = PROFDB_NR_CALLPATH_ENDS + 1; i < PROFDB_NR_CALLPATH_ENDS + 3; i++)
+		assert_int_equal(profdb_callpaths_owner(to, i), 1);
+	assert_int_equal(profdb_callpaths_node(to, PROFDB_NR_CALLPATH_ENDS + 1).parent,
+			 PROFDB_NR_CALLPATH_ENDS);
+	assert_int_equal(profdb_callpaths_frame(to, PROFDB_NR_CALLPATH_ENDS + 1).parent, 0);
+	assert_int_equal(profdb_callpaths_frame(to, PROFDB_NR_CALLPATH_ENDS + 2).parent,
+			 PROFDB_NR_CALLPATH_ENDS + 1);
+	profdb_callpaths_free(to);
+}
+
 static void test_paths_of_some_workloads(void **state)
 {
 	const bool wanted[] = { false, true };
@@ -249,16 +268,17 @@ static void test_paths_of_some_workloads(void **state)
 	struct profdb_callpaths *some = profdb_callpaths_new();
 
 	(void)state;
-	assert_int_equal(profdb_callpaths_select(all, c, NULL), 0);
+	assert_int_equal(profdb_callpaths_select(all, c, NULL, false), 0);
 	assert_int_equal(count_of(all, "0;0+1;1+2", 0), 43);
 	assert_int_equal(count_of(all, "0;0+1", 0), 500);
 	assert_int_equal(count_of(all, "1;0+1;1+2", 0), 6000);
 	assert_int_equal(profdb_callpaths_event(all, 0)->sum, 6543);
 	assert_int_equal(profdb_callpaths_nr_workloads(all), 0);
-	assert_int_equal(profdb_callpaths_select(some, c, wanted), 0);
+	assert_int_equal(profdb_callpaths_select(some, c, wanted, false), 0);
 	assert_int_equal(count_of(some, "0;0+1;1+2", 0), 40);
 	assert_int_equal(profdb_callpaths_nr_nodes(some), PROFDB_NR_CALLPATH_ENDS + 2);
 	assert_int_equal(profdb_callpaths_event(some, 0)->sum, 540);
+	check_owners(c, wanted);
 	profdb_callpaths_free(c);
 	profdb_callpaths_free(all);
 	profdb_callpaths_free(some);
