@@ -63,6 +63,15 @@ static int take_images(struct reader *r, const struct profdb_payload *s)
 	return e < 0 ? base_fail_errno(r->err, e, "images of call paths, byte %zu", at) : 0;
 }
 
+/* Paths are kept by program and user: two that differ in the rest alone would be one workload. */
+static bool are_whole(const struct profdb_workloads *w)
+{
+	for (size_t i = 0; i < w->nr; i++)
+		if (w->v[i].pid || *w->v[i].thread || w->v[i].processes)
+			return false;
+	return true;
+}
+
 static int take_workloads(struct reader *r, const struct profdb_payload *s)
 {
 	bool first = !r->has_workloads && !r->has_tree;
@@ -70,6 +79,7 @@ static int take_workloads(struct reader *r, const struct profdb_payload *s)
 	int e = first ? profdb_workloads_get(r->c->whose, s, &at) : -DCPI_EFORMAT;
 
 	r->has_workloads = true;
+	e = e < 0 || are_whole(r->c->whose) ? e : -DCPI_EFORMAT;
 	return e < 0 ? base_fail_errno(r->err, e, "workloads of call paths, byte %zu", at) : 0;
 }
 
