@@ -136,7 +136,10 @@ void bpf_reader_read(struct bpf_reader *r)
 
 void bpf_reader_spill(struct bpf_reader *r)
 {
-	pthread_mutex_lock(&r->lock);
+	/* It is read just now: who waited for its reader, and that for a CPU, would leave the
+	 * other rings full. */
+	if (pthread_mutex_trylock(&r->lock))
+		return;
 	r->spilling = true;
 	if (r->spill.records.len < SPILLED_MAX)
 		ring_buffer__consume(r->ring);

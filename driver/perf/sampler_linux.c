@@ -139,7 +139,9 @@ static void spill_rings(struct perf_sampler *s)
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		struct perf_cpu *c = &s->cpus[i];
 
-		pthread_mutex_lock(&c->lock);
+		/* The reader empties it just now. */
+		if (pthread_mutex_trylock(&c->lock))
+			continue;
 		spill_ring(c, c->ring.len / 8 + 1);
 		pthread_mutex_unlock(&c->lock);
 	}
