@@ -10,7 +10,7 @@
 
 #define QUOTA_MIB 10240 /* unless told */
 
-/* What images of one user's code take. */
+/* The images of one user's code take so much. */
 struct quota_user {
 	uint32_t uid;
 	uint64_t len;
@@ -44,7 +44,7 @@ bool quota_check(struct quota *q, uint64_t images_written);
 bool quota_is_due(const struct quota *q, uint64_t images_written);
 /*
  * While it is over: a user whose images take as much or more has no more place, so that one alone
- * cannot fill it for all. 0: nobody has, for they take a quarter more than is allowed.
+ * cannot fill it for all. 0: no user has, for all take a quarter more than is allowed.
  */
 uint64_t quota_share(const struct quota *q);
 /* Begin to remove pseudo-images to which no epoch refers; @wait until that is done. */

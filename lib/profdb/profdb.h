@@ -274,7 +274,7 @@ int profdb_callpaths_add_of(struct profdb_callpaths *c, uint32_t workload, size_
 /* All of @from into @to. Same errors. */
 int profdb_callpaths_merge(struct profdb_callpaths *to, const struct profdb_callpaths *from);
 /* The paths of those workloads of @from that are true in @wanted into @to; NULL: all paths. Without
- * @owners they are of nobody there. Same errors. */
+ * @owners they are of no workload there. Same errors. */
 int profdb_callpaths_select(struct profdb_callpaths *to, const struct profdb_callpaths *from,
 			    const bool *wanted, bool owners);
 /* Nodes 0 to PROFDB_NR_CALLPATH_ENDS - 1 are the ends; each other node stands behind its parent. */
@@ -282,7 +282,7 @@ size_t profdb_callpaths_nr_nodes(const struct profdb_callpaths *c);
 struct profdb_callpath_node profdb_callpaths_node(const struct profdb_callpaths *c, size_t index);
 /* The same, but the parent of each outermost frame is its end, whosever it is. */
 struct profdb_callpath_node profdb_callpaths_frame(const struct profdb_callpaths *c, size_t index);
-/* Whose the path of a frame is: a workload, or PROFDB_CALLPATH_NOBODY. */
+/* The workload that the path of a frame is of, or PROFDB_CALLPATH_NOBODY. */
 uint32_t profdb_callpaths_owner(const struct profdb_callpaths *c, size_t index);
 
 /* As profdb_profile_read, profdb_profile_parse (fuzzed), and profdb_profile_format. */

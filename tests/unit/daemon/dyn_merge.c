@@ -46,7 +46,7 @@ int __wrap_unlinkat(int dir, const char *path, int flags)
 	return __real_unlinkat(dir, path, flags);
 }
 
-/* By the thread that runs the test, which stands for the loop. */
+/* The thread that runs the test, which stands for the loop, has synced so many files. */
 static _Thread_local int nr_synced;
 
 int __wrap_fsync(int fd)

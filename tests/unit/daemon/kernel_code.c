@@ -681,7 +681,7 @@ static void make_slow_helper(struct fake_kernel *f)
 	snprintf(f->k->helper, sizeof(f->k->helper), "%s", path);
 }
 
-/* A disk, or a helper, that takes its time holds up nobody: a thread waits for it. */
+/* A disk, or a helper, that takes its time does not hold up the loop: a thread waits for it. */
 static void test_slow_file(void **state)
 {
 	struct base_err err = { 0 };
@@ -705,7 +705,7 @@ static void test_slow_file(void **state)
 	snprintf(go, sizeof(go), "%s/go", profdb_path(f.db));
 	fd = open(go, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0 && write(fd, "\n", 1) == 1);
-	/* It ends, and what waits for nobody waits for that. */
+	/* It ends, and writing without haste waits for that. */
 	write_images(&f);
 	assert_false(kernel_is_writing(f.k));
 	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 1);

@@ -56,7 +56,7 @@ static void put(const char *name, off_t len)
 	assert_int_equal(close(fd), 0);
 }
 
-/* Of a user's code. */
+/* The file is an image of a user's code. */
 static void put_of(const char *name, off_t len, uint32_t uid)
 {
 	int fd;
