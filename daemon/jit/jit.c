@@ -618,7 +618,7 @@ static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query 
 	return found;
 }
 
-/* The memory that the next look-ups will read is asked for now. */
+/* Prefetches the memory that the next look-ups will read. */
 static void expect_next(const struct dyn_query *q)
 {
 	static const size_t ahead[] = { 16, 8 };

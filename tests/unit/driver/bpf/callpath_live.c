@@ -506,7 +506,7 @@ static void each_event_has_callers(void **state)
 	assert_true(v.by_event[1] > 20);
 }
 
-/* More than the ring holds, while nobody drains it: a thread does. */
+/* More than the ring holds comes while its reader is busy: a thread empties it. */
 static void busy_reader_loses_no_path(void **state)
 {
 	struct driver_config config = config_of(false);
