@@ -4,114 +4,36 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "launch.h"
 #include "pseudoimg_internal.h"
 
 enum { MEANWHILE_MS = 40, PAUSE_NS = 1000000 };
 enum { NR_FDS = 5 }; /* descriptors of the child: job, image, answer, scratch file, base */
 
-/* Descriptors above those that the child gets, so that no dup2 runs over another. */
-struct channel {
-	int fds[NR_FDS]; /* the child's ends; -1: it has none */
-	int from;	 /* ours */
-};
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void channel_close(struct channel *c)
-{
-	for (size_t i = 0; i < NR_FDS; i++)
-		close_fd(&c->fds[i]);
-	close_fd(&c->from);
-}
-
-static int channel_open(struct channel *c, const struct pseudoimg_merge *fds)
-{
-	const int given[NR_FDS] = { fds->job_fd, fds->out_fd, -1, fds->scratch_fd, fds->base_fd };
-	int ends[2], r = 0;
-
-	*c = (struct channel){ { -1, -1, -1, -1, -1 }, -1 };
-	/* Another thread may start a program. */
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	c->from = fcntl(ends[0], F_DUPFD_CLOEXEC, NR_FDS);
-	if (c->from < 0)
-		r = -errno;
-	for (size_t i = 0; r >= 0 && i < NR_FDS; i++) {
-		int fd = i == STDERR_FILENO ? ends[1] : given[i];
-
-		if (fd < 0)
-			continue;
-		c->fds[i] = fcntl(fd, F_DUPFD_CLOEXEC, NR_FDS);
-		if (c->fds[i] < 0)
-			r = -errno;
-	}
-	close(ends[0]);
-	close(ends[1]);
-	if (r < 0)
-		channel_close(c);
-	return r;
-}
-
-static int set_actions(posix_spawn_file_actions_t *actions, const struct channel *c)
-{
-	int r = 0;
-
-	for (int i = 0; !r && i < NR_FDS; i++)
-		if (c->fds[i] >= 0)
-			r = posix_spawn_file_actions_adddup2(actions, c->fds[i], i);
-	return r;
-}
-
-/* The child begins with no signal blocked or ignored, whatever the daemon does with its own. */
-static int set_signals(posix_spawnattr_t *attr)
-{
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	r = posix_spawnattr_setsigmask(attr, &none);
-	if (!r)
-		r = posix_spawnattr_setsigdefault(attr, &all);
-	return r ? r
-		 : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-/* Nothing of our environment: the helper needs none of it. */
-static int start(const char *program, const struct channel *c, pid_t *pid)
+/* @from: where its answer comes from. A process id, or -errno. */
+static pid_t start(const char *program, const struct pseudoimg_merge *with, int *from)
 {
 	char name[] = "dcpid-pseudoimg", merge[] = "fold", onto[] = "onto";
-	char *const argv[] = { name, c->fds[3] >= 0 ? merge : NULL, c->fds[4] >= 0 ? onto : NULL,
-			       NULL };
-	char *const env[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	int r = posix_spawn_file_actions_init(&actions);
+	char *const argv[] = { name, with->scratch_fd >= 0 ? merge : NULL,
+			       with->base_fd >= 0 ? onto : NULL, NULL };
+	int ends[2],
+		fds[NR_FDS] = { with->job_fd, with->out_fd, -1, with->scratch_fd, with->base_fd };
+	pid_t pid;
 
-	if (r)
-		return -r;
-	r = posix_spawnattr_init(&attr);
-	if (!r) {
-		r = set_actions(&actions, c);
-		if (!r)
-			r = set_signals(&attr);
-		if (!r)
-			r = posix_spawn(pid, program, &actions, &attr, argv, env);
-		posix_spawnattr_destroy(&attr);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fds[STDERR_FILENO] = ends[1];
+	pid = launch_program(program, argv, fds, NR_FDS, 0);
+	close(ends[1]);
+	if (pid < 0)
+		close(ends[0]);
+	*from = ends[0];
+	return pid;
 }
 
 /* The answers of a helper: they come from @fd, until @end_ns at the latest. */
@@ -262,22 +184,14 @@ static int run(const struct pseudoimg_helper *helper, const struct pseudoimg_mer
 	const char *program = helper->program;
 	struct pseudoimg_answer answer;
 	int status = 0, r, more = 0;
-	struct channel c;
 	ssize_t got;
 	pid_t pid;
 
 	memset(result, 0, sizeof(*result));
-	r = channel_open(&c, fds);
-	if (r < 0)
-		return base_fail_errno(err, r, "cannot start helper '%s'", program);
-	r = start(program, &c, &pid);
-	if (r < 0) {
-		base_fail_errno(err, r, "cannot start helper '%s'", program);
-		goto out;
-	}
+	pid = start(program, fds, &from.fd);
+	if (pid < 0)
+		return base_fail_errno(err, pid, "cannot start helper '%s'", program);
 	base_group_join(pid);
-	close_fd(&c.fds[STDERR_FILENO]);
-	from.fd = c.from;
 	got = read_answer(&from, &answer, sizeof(answer));
 	if (got == sizeof(answer) && maps && !answer.status)
 		more = read_maps(&from, maps);
@@ -290,8 +204,7 @@ static int run(const struct pseudoimg_helper *helper, const struct pseudoimg_mer
 		r = take_answer(&answer, result, err);
 	if (r == 0 && more < 0)
 		r = fail_read(more, program, timeout_ms, err);
-out:
-	channel_close(&c);
+	close(from.fd);
 	return r;
 }
 

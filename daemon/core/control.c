@@ -221,8 +221,15 @@ static int client_read(struct client *cl)
 	char bytes[16 << 10], *end;
 	ssize_t n;
 
-	if (closer_is_held(cl->peer.uid))
-		return -EDQUOT;
+	if (closer_is_held(cl->peer.uid)) {
+		struct base_err err = { 0 };
+
+		base_fail(&err, -EDQUOT, "too many files of user %u are still being closed",
+			  cl->peer.uid);
+		base_hint(&err, "try again later");
+		cl->closing = true;
+		return control_reply_error(&cl->out, &err);
+	}
 	n = recv(cl->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_PEEK);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;

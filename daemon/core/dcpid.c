@@ -18,6 +18,7 @@
 #include "core.h"
 #include "every.h"
 #include "gc.h"
+#include "launch.h"
 
 enum {
 	TRACE_DEFAULT = -1, /* nothing was said */
@@ -356,6 +357,11 @@ static int begin(struct base_err *err)
 	raise_priority();
 	if (r >= 0)
 		r = drop_rights(err);
+	if (r >= 0) {
+		r = launch_open();
+		if (r < 0)
+			base_fail_errno(err, r, "cannot start the thread that starts helpers");
+	}
 	if (r >= 0)
 		r = daemon_open(&daemon_state, err);
 	return r < 0 ? r : daemon_start(&daemon_state, err);

@@ -22,8 +22,7 @@ void closer_close(int fd);
 void closer_close_sent(int fd, uint32_t uid);
 /*
  * So many descriptors that the user @uid has sent are not closed yet that no more are to be
- * received: a connection of that user which has some is to be closed unread. The log says so, once
- * a minute.
+ * received: a connection of that user is to be closed unread. The log says so, once a minute.
  */
 bool closer_is_held(uint32_t uid);
 /* As recv(2) with MSG_DONTWAIT; descriptors that come along are closed elsewhere, as @uid's. */

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launch.h"
+
 enum { NR_ARGS = 64, PAUSE_NS = 1000000 };
 
 int helper_find(struct helper *h, const char *dir, const char *name, struct base_err *err)
@@ -29,40 +31,6 @@ int helper_find(struct helper *h, const char *dir, const char *name, struct base
 
 /* ---- its beginning --------------------------------------------------------------------------- */
 
-/* The first descriptor that is out of the way of the numbers they are to have. */
-enum { AWAY_FD = 10 };
-
-/* In the child: @fds become @first and those behind it. */
-static bool place(int *fds, size_t nr, int first)
-{
-	for (size_t i = 0; i < nr; i++) {
-		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, AWAY_FD);
-		if (fds[i] < 0)
-			return false;
-	}
-	for (size_t i = 0; i < nr; i++)
-		if (dup2(fds[i], first + (int)i) < 0)
-			return false;
-	return true;
-}
-
-/* In the child: only exec and what POSIX allows before it. */
-static void become(const struct helper *h, const struct helper_start *how, char **argv, int sock)
-{
-	int fds[1 + HELPER_NR_MORE] = { sock };
-	char *envp[] = { NULL };
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	base_group_join(0);
-	for (size_t i = 0; i < how->nr_more; i++)
-		fds[1 + i] = how->more_fds[i];
-	if (place(fds, 1 + how->nr_more, how->socket_fd))
-		execve(h->program, argv, envp);
-	_exit(BASE_EXIT_FAILED);
-}
-
 static int open_effort(pid_t pid)
 {
 	char path[48];
@@ -74,7 +42,8 @@ static int open_effort(pid_t pid)
 int helper_start(struct helper *h, const struct helper_start *how)
 {
 	char *argv[NR_ARGS + 2] = { (char *)(uintptr_t)h->name };
-	int pair[2], r;
+	int pair[2], fds[1 + HELPER_NR_MORE];
+	pid_t pid;
 
 	for (size_t i = 0; how->args && how->args[i]; i++) {
 		if (i == NR_ARGS)
@@ -83,19 +52,20 @@ int helper_start(struct helper *h, const struct helper_start *how)
 	}
 	if (socketpair(AF_UNIX, how->socket_type | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	h->pid = fork();
-	r = h->pid < 0 ? -errno : 0;
-	if (h->pid == 0)
-		become(h, how, argv, pair[1]);
+	fds[0] = pair[1];
+	for (size_t i = 0; i < how->nr_more; i++)
+		fds[1 + i] = how->more_fds[i];
+	pid = launch_program(h->program, argv, fds, 1 + how->nr_more, how->socket_fd);
 	close(pair[1]);
-	if (r == 0) {
-		h->sock = pair[0];
-		h->effort_fd = open_effort(h->pid);
-		return 0;
+	if (pid < 0) {
+		close(pair[0]);
+		return pid;
 	}
-	close(pair[0]);
-	h->pid = 0;
-	return r;
+	base_group_join(pid);
+	h->pid = pid;
+	h->sock = pair[0];
+	h->effort_fd = open_effort(pid);
+	return 0;
 }
 
 struct helper_effort helper_effort(const struct helper *h)

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "launch.h"
+
 /* Behind the standard ones. */
 enum { REPORT_FD = 3 };
 
@@ -91,18 +93,32 @@ static int run(const char *path, const struct gc_config *config, int report)
 	return r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
 
+struct start {
+	const char *path;
+	const struct gc_config *config;
+};
+
+static int start(void *ctx, const int *report)
+{
+	const struct start *s = ctx;
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(run(s->path, s->config, *report));
+	}
+	return child < 0 ? -errno : child;
+}
+
 int32_t gc_child_start(const char *path, const struct gc_config *config, int *report)
 {
+	struct start s = { path, config };
 	int fds[2] = { -1, -1 };
 	pid_t child;
 
 	if (report && pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	child = fork();
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(run(path, config, fds[1]));
-	}
+	child = launch(start, &s, &fds[1], 1);
 	if (report) {
 		close(fds[1]);
 		if (child > 0)
@@ -110,5 +126,5 @@ int32_t gc_child_start(const char *path, const struct gc_config *config, int *re
 		else
 			close(fds[0]);
 	}
-	return child < 0 ? -errno : child;
+	return child;
 }

@@ -64,8 +64,8 @@ prompt "forged hand-overs"
 [ "$(status_field registries_refused)" -gt 0 ] || fail "what was refused is not counted"
 honest "forged hand-overs"
 
-# Sockets that linger for an hour when they are closed, more in a message than a receiver expects.
-"$tests/bad_client" lingering 100 >"$work/lingering" &
+# Another user's sockets that linger for an hour when they are closed, more in a message than a receiver expects.
+setpriv --reuid 65534 --regid 65534 --clear-groups "$work/bin/bad_client" lingering 100 >"$work/lingering" &
 lingering=$!
 for _ in {1..300}; do
 	[ ! -s "$work/lingering" ] || break

@@ -119,6 +119,15 @@ static const char *hear(int fd)
 	return text;
 }
 
+static bool held; /* our user has sent files that are not closed yet */
+
+bool __wrap_closer_is_held(uint32_t uid);
+bool __wrap_closer_is_held(uint32_t uid)
+{
+	assert_int_equal(uid, geteuid());
+	return held;
+}
+
 static void request_and_answer(void **state)
 {
 	int fd = client();
@@ -377,6 +386,20 @@ static void too_long_a_line(void **state)
 	assert_int_equal(nr_asked, 0);
 	close(fd);
 	free(line);
+}
+
+static void files_are_not_closed_yet(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	held = true;
+	say(fd, "{\"cmd\":\"status\"}\n");
+	assert_non_null(strstr(hear(fd), "still being closed\",\"hint\":\"try again later\""));
+	assert_string_equal(hear(fd), "closed");
+	assert_int_equal(nr_asked, 0);
+	held = false;
+	close(fd);
 }
 
 /* Who asks and does not read holds up nobody, and not much memory. */
@@ -673,6 +696,7 @@ int main(void)
 		TEST(descriptors),
 		TEST(last_words),
 		TEST(too_long_a_line),
+		TEST(files_are_not_closed_yet),
 		TEST(reads_nothing),
 		TEST(many_clients),
 		TEST(a_thousand_at_once),
