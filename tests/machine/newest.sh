@@ -9,7 +9,8 @@ uname -r
 [ "$(grep -cE '^ +(bpf|perf|traces|call paths|waits|tick) +(yes|ok)' "$work/check")" = 6 ] ||
 	fail "a part is refused: $(cat "$work/check")"
 grep " $(uname -r | cut -d. -f1,2)[, ].*have taken all of them" /src/man/dcpid.8.in || echo "dcpid(8) does not name this kernel"
-start_daemon -source bpf -event cpu-clock+tick -callpaths 1 -wait -vwindows 10 -vprof
+# A path of each sample takes an emulated CPU nearly a millisecond.
+start_daemon -source bpf -event cpu-clock+tick -rate 250 -callpaths 1 -wait -vwindows 10 -vprof
 # has_paths: of dcpid, whose parts are compiled, from their first instruction on, and of the JIT where code of no file is walked.
 has_paths()
 {
