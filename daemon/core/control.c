@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ enum {
 	GRACE_MS = 50, /* in which the loop, which knows more, may come to answer */
 };
 #define SILENCE_NS (30 * 1000000000ull)
+#define AGAIN_NS   2000000 /* until a request that takes turns is looked at again */
 
 struct client {
 	int fd;		 /* -1: free */
@@ -42,14 +44,16 @@ struct client {
 	struct base_buf in; /* a request, as far as it came, without its newline */
 	bool whole;	    /* its newline is what the socket has next */
 	bool served;	    /* its request is being answered */
+	bool later;	    /* it takes turns: nothing is heard of the client meanwhile */
 	struct base_buf out;
 	size_t sent;
 };
 
 struct control {
 	int listen_fd, epoll_fd;
-	int spare;   /* a descriptor to take a client by, where there is no other; or -1 */
-	gid_t group; /* of those who may do what root may; (gid_t)-1: none */
+	int again_fd; /* a timer, while there are requests that take turns */
+	int spare;    /* a descriptor to take a client by, where there is no other; or -1 */
+	gid_t group;  /* of those who may do what root may; (gid_t)-1: none */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	control_fn fn;
 	void *ctx;
@@ -130,6 +134,20 @@ static void watch(struct control *c, struct client *cl, int op)
 		client_close(c, cl);
 }
 
+/* The newline of a request that takes turns would wake us until it is done, and so would the end of
+ * its client. */
+static void watch_again(struct control *c, struct client *cl, bool was_later)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = AGAIN_NS };
+
+	if (!cl->later)
+		watch(c, cl, was_later ? EPOLL_CTL_ADD : EPOLL_CTL_MOD);
+	else if (!was_later)
+		epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, cl->fd, NULL);
+	if (cl->later)
+		timerfd_settime(c->again_fd, 0, &soon, NULL);
+}
+
 static int client_send(struct client *cl)
 {
 	while (cl->sent < cl->out.len) {
@@ -201,7 +219,8 @@ static int client_line(struct control *c, struct client *cl)
 	r = answer(c, cl, (const char *)cl->in.data, cl->in.len);
 	cl->served = false;
 	cl->heard_ns = base_now_ns(); /* until then it was for us to speak */
-	/* Its newline, which is not taken, calls us again. */
+	/* Its newline, which is not taken, calls the loop to what the stand-in leaves. */
+	cl->later = r == CONTROL_LATER && !c->status_only;
 	if (r == CONTROL_LATER)
 		return 0;
 	base_buf_clear(&cl->in);
@@ -246,6 +265,7 @@ static int client_read(struct client *cl)
 
 static void client_serve(struct control *c, struct client *cl, uint32_t events)
 {
+	bool was_later = cl->later;
 	int r = 0;
 
 	if (events & EPOLLIN)
@@ -261,7 +281,19 @@ static void client_serve(struct control *c, struct client *cl, uint32_t events)
 	if (r < 0 || cl->out.len > OUT_MAX)
 		client_close(c, cl);
 	else
-		watch(c, cl, EPOLL_CTL_MOD);
+		watch_again(c, cl, was_later);
+}
+
+/* Requests that take turns. */
+static void serve_later(struct control *c)
+{
+	uint64_t ticks;
+
+	if (c->status_only || read(c->again_fd, &ticks, sizeof(ticks)) < 0)
+		return;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd >= 0 && c->clients[i].later && !c->clients[i].served)
+			client_serve(c, &c->clients[i], 0);
 }
 
 /* ---- all clients --------------------------------------------------------------------------- */
@@ -384,8 +416,8 @@ static void forgive_silence(struct control *c, uint64_t start_ns)
 /* True: a client is new. */
 static bool serve_once(struct control *c)
 {
-	struct epoll_event events[CONTROL_CLIENTS + 1];
-	int nr = epoll_wait(c->epoll_fd, events, CONTROL_CLIENTS + 1, 0);
+	struct epoll_event events[CONTROL_CLIENTS + 2];
+	int nr = epoll_wait(c->epoll_fd, events, CONTROL_CLIENTS + 2, 0);
 	bool accepted = false;
 
 	for (int i = 0; i < nr; i++) {
@@ -394,6 +426,8 @@ static bool serve_once(struct control *c)
 		accepted |= index == CONTROL_CLIENTS;
 		if (index == CONTROL_CLIENTS)
 			accept_all(c);
+		else if (index == CONTROL_CLIENTS + 1)
+			serve_later(c);
 		/* While another was served, this one may have made way for a third. */
 		else if (c->clients[index].fd >= 0 && !c->clients[index].served &&
 			 event_of(c, &c->clients[index]) == events[i].data.u64)
@@ -532,10 +566,14 @@ static int listen_at(struct control *c, struct base_err *err)
 
 static int watch_listener(struct control *c, struct base_err *err)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = CONTROL_CLIENTS };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = CONTROL_CLIENTS },
+			   again = { .events = EPOLLIN, .data.u64 = CONTROL_CLIENTS + 1 };
 
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll_fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listen_fd, &ev) < 0)
+	c->again_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (c->epoll_fd < 0 || c->again_fd < 0 ||
+	    epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listen_fd, &ev) < 0 ||
+	    epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->again_fd, &again) < 0)
 		return base_fail_errno(err, -errno, "cannot watch '%s'", c->path);
 	return 0;
 }
@@ -549,7 +587,7 @@ int control_open(const char *run_dir, control_fn fn, void *ctx, struct control *
 
 	if (!c)
 		return base_fail_errno(err, -ENOMEM, "cannot open the control socket");
-	c->listen_fd = c->epoll_fd = c->stop_fd = -1;
+	c->listen_fd = c->epoll_fd = c->again_fd = c->stop_fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->group = group ? group->gr_gid : (gid_t)-1;
@@ -601,6 +639,8 @@ void control_close(struct control *c)
 	closer_close(c->listen_fd);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
+	if (c->again_fd >= 0)
+		close(c->again_fd);
 	if (c->spare >= 0)
 		close(c->spare);
 	base_buf_release(&c->kept);

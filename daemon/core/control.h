@@ -54,7 +54,7 @@ struct control;
 /*
  * Does the work and appends one line to @reply; a negative return only for lack of memory.
  * CONTROL_LATER: the work is not done, and nothing appended; it is called again with the same
- * request by the next control_serve, whose descriptor is readable until then.
+ * request by a control_serve, for which the descriptor is readable a moment later.
  */
 enum { CONTROL_LATER = 1 };
 typedef int (*control_fn)(void *ctx, const struct control_request *request,
