@@ -105,15 +105,17 @@ static void *run(void *unused)
 	return unused;
 }
 
-/* The thread answers whatever comes. */
 static int hear_result(void)
 {
+	ssize_t n;
 	int r;
 
-	while (recv(pair[0], &r, sizeof(r), 0) != sizeof(r))
-		if (errno != EINTR)
-			return -errno;
-	return r;
+	do
+		n = recv(pair[0], &r, sizeof(r), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == sizeof(r) ? r : -EPIPE; /* the thread has ended */
 }
 
 int launch_open(void)
