@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What is to be started; its caller waits until it is done. */
+/* A process to be started; launch waits until it is. */
 struct order {
 	int (*fn)(void *ctx, const int *fds);
 	void *ctx;

@@ -62,7 +62,7 @@ end_by KILL
 echo "SIGKILL, flushing every second: $(total_on_disk) on disk"
 [ "$(total_on_disk)" -gt 100 ] || fail "more than one interval was lost"
 
-# A disk of 64 MB that somebody fills: emulators beside us have code of some megabytes.
+# A disk of 64 MB becomes full. (Emulators beside this test have code of some megabytes.)
 mkdir "$work/small"
 mount -t tmpfs -o size=64m none "$work/small" || {
 	echo "skip: cannot mount a tmpfs for the full disk"
