@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 struct order {
 	int (*fn)(void *ctx, const int *fds);
 	void *ctx;
-	bool has[LAUNCH_NR_FDS]; /* descriptors that go along, in this order */
+	const int *fds; /* in the caller's table, or -1; the others go along in this order */
 	size_t nr;
 };
 
@@ -80,7 +80,7 @@ static void spread(const struct order *o, struct msghdr *m, int *fds)
 		memcpy(come, CMSG_DATA(h), nr * sizeof(int));
 	}
 	for (size_t i = 0; i < o->nr; i++)
-		fds[i] = o->has[i] && next < nr ? come[next++] : -1;
+		fds[i] = o->fds[i] >= 0 && next < nr ? come[next++] : -1;
 }
 
 static void *run(void *unused)
@@ -145,7 +145,7 @@ int launch_open(void)
 
 /* ---- its callers ----------------------------------------------------------------------------- */
 
-static int send_order(struct order *o, const int *fds)
+static int send_order(struct order *o)
 {
 	union rights c = { { 0 } };
 	struct iovec v = { &o, sizeof(o) };
@@ -154,8 +154,8 @@ static int send_order(struct order *o, const int *fds)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < o->nr; i++)
-		if (o->has[i])
-			go[nr++] = fds[i];
+		if (o->fds[i] >= 0)
+			go[nr++] = o->fds[i];
 	if (nr) {
 		m.msg_control = &c;
 		m.msg_controllen = CMSG_SPACE(sizeof(int) * nr);
@@ -169,17 +169,15 @@ static int send_order(struct order *o, const int *fds)
 
 int launch(int (*fn)(void *ctx, const int *fds), void *ctx, const int *fds, size_t nr)
 {
-	struct order o = { .fn = fn, .ctx = ctx, .nr = nr };
+	struct order o = { fn, ctx, fds, nr };
 	int r;
 
 	if (nr > LAUNCH_NR_FDS)
 		return -E2BIG;
-	for (size_t i = 0; i < nr; i++)
-		o.has[i] = fds[i] >= 0;
 	if (pair[0] < 0)
 		return carry_out(&o, fds);
 	pthread_mutex_lock(&one_order);
-	r = send_order(&o, fds);
+	r = send_order(&o);
 	if (r == 0)
 		r = hear_result();
 	pthread_mutex_unlock(&one_order);

@@ -52,7 +52,7 @@ static size_t nr_above(int fd)
 
 struct seen {
 	pthread_t thread;
-	bool clients, early, given, second;
+	bool clients, early, given;
 	size_t nr_above;
 	int fds[2];
 };
