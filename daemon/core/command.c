@@ -67,10 +67,11 @@ int daemon_watch(struct daemon *d, const struct control_peer *peer, struct base_
 }
 
 /* Names of epochs are digits: nothing in the answer needs quoting. */
-static int reply_done(const struct daemon *d, uint64_t nr_left, struct base_buf *reply)
+static int reply_done(const struct daemon *d, uint64_t stored, uint64_t nr_left,
+		      struct base_buf *reply)
 {
 	int r = base_buf_printf(reply, "{\"ok\":true,\"epoch\":\"%s\",\"stored\":%llu", d->epoch,
-				(unsigned long long)d->store.account.stored);
+				(unsigned long long)stored);
 
 	if (r >= 0 && nr_left)
 		r = base_buf_printf(reply, ",\"left\":%llu", (unsigned long long)nr_left);
@@ -340,5 +341,9 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 	daemon_forget_status(d);
 	if (r < 0)
 		return control_reply_error(reply, &err);
-	return reply_done(d, q->command == CONTROL_FLUSH ? d->nr_left : 0, reply);
+	if (q->command == CONTROL_LABEL || q->command == CONTROL_REGISTER)
+		return reply_done(d, d->store.account.stored, 0, reply);
+	/* Samples of code whose process came during the flush are in memory. */
+	return reply_done(d, d->store.account.stored - daemon_unwritten(d),
+			  q->command == CONTROL_FLUSH ? d->nr_left : 0, reply);
 }
