@@ -157,9 +157,15 @@ wait_for_end()
 	return 1
 }
 
+# at_end COMMAND: however the test ends, and before its daemon does; the last one told comes first.
+undo=
+at_end() { undo="$1; $undo"; }
+
 cleanup()
 {
 	local status=$?
+	set +e # A step that fails keeps no later one from being done.
+	eval "$undo"
 	[ -z "$daemon" ] || ! kill "$daemon" 2>/dev/null || wait_for_end "$daemon" || :
 	[ $status = 0 ] || [ $status = 77 ] || [ ! -s "$work/log" ] || {
 		echo "--- the daemon's log"

@@ -8,7 +8,7 @@ set -eu -o pipefail
 . "$DCPI_SRC/tests/support/forge.sh"
 need_root
 program=/usr/lib/dcpi-build-ids-$$
-trap 'rm -rf "$program"; cleanup' EXIT
+at_end 'rm -rf "$program"'
 mkdir -m 755 "$program"
 chmod 755 "$work"
 install -m 755 "$DCPI_BUILD/tests/run_work" "$program/honest"

@@ -68,7 +68,7 @@ mount -t tmpfs -o size=64m none "$work/small" || {
 	echo "skip: cannot mount a tmpfs for the full disk"
 	exit 77
 }
-trap 'umount -l "$work/small"; cleanup' EXIT
+at_end 'umount -l "$work/small"'
 db=$work/small/db
 export DCPIDB=$db
 start_daemon -platform full

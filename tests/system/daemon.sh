@@ -102,12 +102,11 @@ run()
 # It stands still while the daemon starts: that takes seconds on a busy machine.
 "$work/spin-early" 4 >"$work/spin-early.truth" &
 early=$!
-trap 'kill -CONT $early 2>/dev/null; cleanup' EXIT
+at_end 'kill -CONT $early 2>/dev/null'
 sleep 0.2
 kill -STOP $early
 start_daemon
 kill -CONT $early
-trap cleanup EXIT
 run spin 3 &
 wait $! $early
 run spin-static 3 &

@@ -7,7 +7,7 @@ set -u
 need_root
 
 jit=
-trap '[ -z "$jit" ] || kill -KILL $jit; cleanup' EXIT
+at_end '[ -z "$jit" ] || kill -KILL $jit'
 
 # The JIT has so much CPU time. It stands still while daemons start and flush, which takes seconds on a busy machine.
 try()

@@ -62,16 +62,15 @@ diff "$work/copy-texts" "$work/unpacked-texts" || fail "what was packed answers 
 
 # Onto a disk that has room for the bytes, and takes so few files: each time one more, so that each of them is refused once.
 mkdir "$work/full"
+at_end 'umount -l "$work/full" 2>/dev/null'
 for files in $(seq 2 12); do
 	mount -t tmpfs -o "size=1g,nr_inodes=$files" none "$work/full" || {
 		echo "skip: cannot mount a tmpfs for the full disk"
 		exit 77
 	}
-	trap 'umount -l "$work/full"; cleanup' EXIT
 	! "$DCPI_BIN/dcpitar" -x "$work/all.tar.zst" "$work/full/db" 2>"$work/refused" || fail "$files files take an archive"
 	grep -q 'No space left on device$' "$work/refused" || fail "with $files files: $(cat "$work/refused")"
 	umount "$work/full"
-	trap cleanup EXIT
 done
 
 # The same user that may read the copy and nothing else of ours; the programs of others on this

@@ -22,9 +22,8 @@ end_all()
 	end_one "$front"
 	fleet_stop
 	umount "$work/disk" 2>/dev/null || :
-	cleanup
 }
-trap end_all EXIT
+at_end end_all
 
 make() { fleet_database "$mkdb" "$work/$1" "$1" "$2" "$3"; }
 send() { "$ship" -quiet -db "$work/$1" -to "$store" "${@:2}"; }

@@ -20,9 +20,8 @@ end_all()
 	fleet_stop
 	[ -z "$other" ] || kill "$other" 2>/dev/null || :
 	umount "$work/full" 2>/dev/null || :
-	cleanup
 }
-trap end_all EXIT
+at_end end_all
 store() { echo "clickhouse://127.0.0.1:${fleet_http[${1:-0}]}/dcpi"; }
 
 # ---- databases -------------------------------------------------------------------------------------

@@ -19,15 +19,11 @@ spinners=()
 
 restore()
 {
-	local status=$?
-	set +e
 	echo 1 >"$cpu"
 	[ ${#spinners[@]} = 0 ] || kill "${spinners[@]}" 2>/dev/null
 	[ "$(cat $cpus/online)" = "$all" ] || echo "CPUs online: $(cat $cpus/online), not $all" >&2
-	(exit $status) # for cleanup
-	cleanup
 }
-trap restore EXIT
+at_end restore
 
 # busy_rate SECONDS: samples a second, in hundreds, while every CPU is busy. Sets $rate.
 busy_rate()

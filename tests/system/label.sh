@@ -95,7 +95,7 @@ grep -q 'no label' "$work/err" || fail "a bad label: $(cat "$work/err")"
 # Who has a label keeps it when the daemon is killed, and another one begins.
 "$label" kept "$spin" 3 60000000000 3>/dev/null &
 spinning=$!
-trap 'kill $spinning 2>/dev/null; cleanup' EXIT
+at_end 'kill $spinning 2>/dev/null'
 for ((i = 0; i < 600; i++)); do
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	grep -s "^$spinning .* kept\$" "$DCPI_RUN/labels" >/dev/null && break

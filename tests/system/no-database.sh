@@ -14,7 +14,7 @@ mount -t tmpfs -o size=128m none "$work/disk" || {
 	echo "skip: cannot mount a tmpfs to fill"
 	exit 77
 }
-trap 'umount -l "$work/disk"; cleanup' EXIT
+at_end 'umount -l "$work/disk"'
 
 # begin_jit: one that runs, and waits for a line before it ends.
 begin_jit()
@@ -76,7 +76,7 @@ lose()
 
 "$tests/million_jit" -routines 100 -seconds 3600 >/dev/null &
 lives=$!
-trap 'kill "$lives" 2>/dev/null || :; umount -l "$work/disk"; cleanup' EXIT
+at_end 'kill "$lives" 2>/dev/null'
 begin_jit
 flush_stored "before it is removed"
 lose rm -rf "$db"

@@ -14,15 +14,11 @@ cpu1=/sys/devices/system/cpu/cpu1/online
 loop=
 restore()
 {
-	local status=$?
-	set +e
 	[ ! -w $cpu1 ] || echo 1 >$cpu1
 	[ -z "$loop" ] || kill "$loop" 2>/dev/null
 	restore_limits
-	(exit $status)
-	cleanup
 }
-trap restore EXIT
+at_end restore
 raise_limits
 
 start_daemon -source bpf -event cpu-clock -rate 50000 -table 16 -ring 2 -drain 50 -flush 1

@@ -13,7 +13,7 @@ mount -t tmpfs -o size=16m none "$work/disk" || {
 	echo "skip: cannot mount a tmpfs"
 	exit 77
 }
-trap 'umount -l "$work/disk"; cleanup' EXIT
+at_end 'umount -l "$work/disk"'
 db=$work/disk/db
 export DCPIDB=$db
 

@@ -29,7 +29,7 @@ jit=$!
 truth_pid="$jit " # of others the daemon knows nothing that ended while it started
 while :; do "$tests/jit_kids" work 1 50; done >/dev/null 2>&1 &
 others=$!
-trap 'kill $jit $others 2>/dev/null; cleanup' EXIT
+at_end 'kill $jit $others 2>/dev/null'
 before=0
 for ((i = 0; i < count; i++)); do
 	start_daemon -unknown

@@ -17,7 +17,7 @@ nobody_ends()
 
 sh -c 'while :; do :; done' &
 busy=$!
-trap 'kill $busy; cleanup' EXIT
+at_end 'kill $busy'
 start_daemon -vprof -vstep $busy -drain 100
 row=dcpid
 set=$(mask "$(sed -n '/^Started by root by hand, dcpid keeps/,/^$/p' "$DCPI_SRC/SECURITY.md" | grep -o 'CAP_[A-Z_]*')")

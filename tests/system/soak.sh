@@ -18,7 +18,7 @@ end_churn()
 	for p in ${churners[@]+"${churners[@]}"}; do kill -KILL -- -"$p" 2>/dev/null || :; done
 	churners=()
 }
-trap 'status=$?; end_churn; (exit $status); cleanup' EXIT
+at_end end_churn
 
 # churn SEED: one thing after the other, drawn.
 churn()

@@ -21,7 +21,7 @@ end_all()
 	"${tmux[@]}" kill-server 2>/dev/null
 	kill $loads 2>/dev/null
 }
-trap 'end_all; cleanup' EXIT
+at_end end_all
 
 start_daemon
 "${user[@]}" "$work/mine" 600000000000 alpha >/dev/null &

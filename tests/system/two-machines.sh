@@ -11,7 +11,7 @@ count=${DCPI_COUNT:-6}
 mkdir "$db"
 printf '# the second machine has a platform of another name\nsecond  machine-b machine-c\n' >"$db/hosts"
 declare -A pid=()
-trap 'for p in "${pid[@]}"; do kill "$p" 2>/dev/null || :; done; cleanup' EXIT
+at_end 'kill "${pid[@]}" 2>/dev/null'
 
 # on MACHINE COMMAND…: with its host name, network, run folder and queue.
 on()
