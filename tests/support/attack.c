@@ -6,8 +6,9 @@
  * SEED. It prints "full" when it has reached its size.
  *
  * "attack honest SEED NAME PREFIX PART" is a JIT that behaves, until SIGTERM. It prints "ROUTINE
- * SECONDS" lines, and how its end succeeded. "attack calibrate SEED" prints PART, which is the same
- * for all of them: to measure it, code runs that no daemon is told of.
+ * SECONDS" lines, "cpu SECONDS" of all that it did, and how its end succeeded. "attack calibrate
+ * SEED" prints PART, which is the same for all of them: to measure it, code runs that no daemon is
+ * told of.
  *
  * "attack run SEED SECONDS MOST PROGRAM ARG..." runs PROGRAM as uid 65534 for so long, and where it
  * has not printed "full" by then, until it does, MOST seconds in all; "attack keep" likewise as the
@@ -799,7 +800,7 @@ static int honest(const char *name, const char *prefix, double part)
 {
 	unsigned char *code = truth_map(TRUTH_BLOCKS * TRUTH_BLOCK);
 	struct sigaction act = { .sa_handler = on_term };
-	double ran[TRUTH_SLOTS] = { 0 };
+	double ran[TRUTH_SLOTS] = { 0 }, begin = truth_clock(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t context;
 	int r;
 
@@ -814,7 +815,8 @@ static int honest(const char *name, const char *prefix, double part)
 	for (int i = 0; i < TRUTH_SLOTS; i++)
 		ran[i] *= part;
 	truth_print(prefix, ran);
-	printf("end %s\n", dbgdyn_strerror(r));
+	printf("cpu %.6f\nend %s\n", truth_clock(CLOCK_PROCESS_CPUTIME_ID) - begin,
+	       dbgdyn_strerror(r));
 	return 0;
 }
 

@@ -344,37 +344,42 @@ honest_truth()
 	done
 }
 
-# judge_honest: sets $honest_ms, $honest_named, $honest_wrong. A JIT that has more samples than CPU time has others':
-# five standard deviations and a hundredth beyond it are wrong.
+# judge_honest: sets $honest_wrong. A JIT that has more samples in its routines than CPU time has others': five standard
+# deviations and a fiftieth beyond it are wrong.
 judge_honest()
 {
 	local name ms
-	honest_ms=0 honest_named=0 honest_wrong=0
+	honest_wrong=0
 	while read -r name ms; do
 		judge_samples "$name"
-		honest_ms=$((honest_ms + ms))
-		honest_named=$((honest_named + total - unnamed))
 		honest_wrong=$((honest_wrong + wrong + bytes + lines))
 		[ "$total" -le $((ms + ms / 50 + 5 * $(awk -v m="$ms" 'BEGIN { printf "%d", sqrt(m) + 1 }'))) ] ||
 			honest_wrong=$((honest_wrong + total - ms))
 		echo "honest $name: $ms ms, $total samples, unnamed $unnamed, wrong $wrong, bytes $bytes, lines $lines"
-		cat "$results/$name"* | grep -v '^private' | sort | uniq -c
+		cat "$results/$name"* | grep '^end' | sort | uniq -c
 	done < <(honest_truth)
 }
 
-# say_honest: where the samples of honest users are, routines or not. Sets $nameless: those of code that nothing is
-# known of, though its program has told.
-say_honest()
+# judge_names: sets $unnamed_pct, of the honest programs' samples those that may have no name, at most: in code that
+# nothing is known of, though its program has told; all samples of which nothing tells whose they are; and what is missing
+# from the CPU time of all that the programs did. (A sample comes late where the kernel takes no interrupts, and is a
+# routine's then: their time alone would tell two in a hundred less or more.)
+judge_names()
 {
-	local uid
-	nameless=0
+	local uid ms all=0 nameless=0 ownerless
+	ms=$(cat "$results"/* | awk '$1 == "cpu" { s += $2 } END { printf "%.0f", 1000 * s }')
 	for uid in 1001 1002 1003; do
 		echo "images of uid $uid:"
-		"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -uid $uid -i -no_header 2>/dev/null >"$rounds/images"
+		"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -uid $uid -exe "$work/bin/attack" -i -no_header 2>/dev/null >"$rounds/images"
 		sed -n 1,8p "$rounds/images"
+		all=$((all + $(awk '$NF == "total" { print $1 }' "$rounds/images")))
 		nameless=$((nameless + $(awk '/dynamic, |unknown|reused, / { s += $1 } END { print s + 0 }' "$rounds/images")))
 	done
-	echo "honest users: $honest_named samples have a name, $nameless have none"
+	"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -by uid -no_header 2>/dev/null >"$rounds/users"
+	ownerless=$(awk '/\(not known\)/ { s += $1 } END { print s + 0 }' "$rounds/users")
+	echo "honest programs: $ms ms, $all samples, of which $nameless have no name; of $ownerless nothing tells whose they are"
+	unnamed_pct=$(awk -v t="$ms" -v all="$all" -v n="$((nameless + ownerless))" -v r="$(seen received)" -v m="$(seen missed)" '
+		BEGIN { due = r ? t * r / (r + m) : 0; n += due > all ? due - all : 0; printf "%.2f", due ? 100 * n / due : 100 }')
 }
 
 # judge_victims: sets $victims_wrong, samples of the forged program's own part under the victim's name, and the reverse.
@@ -411,7 +416,7 @@ judge()
 	wait_for_end "$daemon" || kill -KILL "$daemon"
 	daemon=
 	judge_honest
-	say_honest
+	judge_names
 	judge_victims
 	echo "victims of forged build-ids: $victims_wrong samples are wrong"
 	[ ! -s "$rounds/errors" ] || sort "$rounds/errors" | uniq -c | sort -rn | head -n 10
@@ -426,8 +431,7 @@ judge()
 	figure attack_flush_failed $(($(seen flush_failed) + end_failed)) flushes 0
 	figure attack_status_p99_ms "$(seen p99)" ms 500
 	figure attack_honest_wrong $((honest_wrong + victims_wrong)) samples 0
-	figure attack_honest_unnamed_pct "$(awk -v t="$honest_ms" -v n="$honest_named" -v r="$(seen received)" -v m="$(seen missed)" '
-		BEGIN { due = r ? t * r / (r + m) : 0; printf "%.2f", due ? (due > n ? 100 * (due - n) / due : 0) : 100 }')" % 2
+	figure attack_honest_unnamed_pct "$unnamed_pct" % 2
 	figure attack_load_events_lost "${lost:-$(seen load_events_lost)}" events 0
 	figure attack_workloads_left_out "${left_out:-0}" levels 0
 	figure attack_leaks "$leaks" finds 0
