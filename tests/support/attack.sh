@@ -356,7 +356,7 @@ judge_honest()
 		[ "$total" -le $((ms + ms / 50 + 5 * $(awk -v m="$ms" 'BEGIN { printf "%d", sqrt(m) + 1 }'))) ] ||
 			honest_wrong=$((honest_wrong + total - ms))
 		echo "honest $name: $ms ms, $total samples, unnamed $unnamed, wrong $wrong, bytes $bytes, lines $lines"
-		cat "$results/$name"* | grep '^end' | sort | uniq -c
+		cat "$results/$name"* | grep -vE '^(private|cpu)' | sort | uniq -c
 	done < <(honest_truth)
 }
 
@@ -376,7 +376,7 @@ judge_names()
 		nameless=$((nameless + $(awk '/dynamic, |unknown|reused, / { s += $1 } END { print s + 0 }' "$rounds/images")))
 	done
 	"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -by uid -no_header 2>/dev/null >"$rounds/users"
-	ownerless=$(awk '/\(not known\)/ { s += $1 } END { print s + 0 }' "$rounds/users")
+	ownerless=$(awk '/\(not known\)/ { s += $1 } $NF == "total" { all = 1 } END { print all ? s + 0 : 1e9 }' "$rounds/users")
 	echo "honest programs: $ms ms, $all samples, of which $nameless have no name; of $ownerless nothing tells whose they are"
 	unnamed_pct=$(awk -v t="$ms" -v all="$all" -v n="$((nameless + ownerless))" -v r="$(seen received)" -v m="$(seen missed)" '
 		BEGIN { due = r ? t * r / (r + m) : 0; n += due > all ? due - all : 0; printf "%.2f", due ? 100 * n / due : 100 }')
