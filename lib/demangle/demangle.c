@@ -6,11 +6,6 @@
 
 #include "demangle_internal.h"
 
-bool dem_may(const char *linkage)
-{
-	return linkage[0] == '_' && (linkage[1] == 'Z' || linkage[1] == 'R');
-}
-
 char *demangle_name(const char *linkage)
 {
 	size_t len = strnlen(linkage, DEMANGLE_MAX + 1), own;

@@ -6,7 +6,10 @@
 #include "demangle.h"
 
 /* Does the name begin like one of a known scheme? */
-bool dem_may(const char *linkage);
+static inline bool dem_may(const char *linkage)
+{
+	return linkage[0] == '_' && (linkage[1] == 'Z' || linkage[1] == 'R');
+}
 
 /*
  * A name of C++: the first @len bytes of @linkage, which begins with "_Z"; @rest is appended. The

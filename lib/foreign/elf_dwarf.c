@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bound.h"
 #include "foreign_internal.h"
 
 /* ---- relocations ----------------------------------------------------------------------------- */
@@ -384,6 +385,16 @@ static Dwarf_Word number_of(Dwarf_Die *die, unsigned int name)
 	return value;
 }
 
+/* Index of the routine that @vaddr lies in, or -1. */
+static ssize_t routine_at(const struct elf_object *o, uint64_t vaddr)
+{
+	size_t lo = BASE_UPPER_BOUND(o->routines, o->nr_routines, addr, vaddr);
+
+	if (!lo || vaddr - o->routines[lo - 1].addr >= o->routines[lo - 1].len)
+		return -1;
+	return (ssize_t)lo - 1;
+}
+
 static int add_part(struct elf_object *o, struct elf_part part, uint64_t start, uint64_t end)
 {
 	ssize_t routine;
@@ -391,7 +402,7 @@ static int add_part(struct elf_object *o, struct elf_part part, uint64_t start, 
 
 	part.start = start + o->from->rec->bias;
 	part.end = end + o->from->rec->bias;
-	routine = elf_symbols_find(o, part.start);
+	routine = routine_at(o, part.start);
 	if (routine < 0 || part.end <= part.start)
 		return 0;
 	part.routine = (uint32_t)routine;

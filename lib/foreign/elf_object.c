@@ -94,13 +94,6 @@ void elf_file_release(struct elf_object *o)
 	*o = (struct elf_object){ 0 };
 }
 
-const char *elf_file_section_name(const struct elf_object *o, const GElf_Shdr *sh)
-{
-	const char *name = elf_strptr(o->elf, o->header.e_shstrndx, sh->sh_name);
-
-	return name ? name : "";
-}
-
 /* ---- symbols --------------------------------------------------------------------------------- */
 
 /* Longer beginnings of two names for one address are not compared. */
@@ -284,15 +277,6 @@ static int elf_symbols_read(struct elf_object *o)
 	choose(o);
 	free(all.v);
 	return r;
-}
-
-ssize_t elf_symbols_find(const struct elf_object *o, uint64_t vaddr)
-{
-	size_t lo = BASE_UPPER_BOUND(o->routines, o->nr_routines, addr, vaddr);
-
-	if (!lo || vaddr - o->routines[lo - 1].addr >= o->routines[lo - 1].len)
-		return -1;
-	return (ssize_t)lo - 1;
 }
 
 enum { TEXT_MAX = 4095, TEXTS_MAX = 65535 };

@@ -54,10 +54,12 @@ struct elf_object {
 int elf_file_open(struct elf_object *o, const struct foreign_object *from);
 void elf_file_release(struct elf_object *o);
 /* Its name; "" where it has none. */
-const char *elf_file_section_name(const struct elf_object *o, const GElf_Shdr *sh);
+static inline const char *elf_file_section_name(const struct elf_object *o, const GElf_Shdr *sh)
+{
+	const char *name = elf_strptr(o->elf, o->header.e_shstrndx, sh->sh_name);
 
-/* Index of the routine that @vaddr lies in, or -1. */
-ssize_t elf_symbols_find(const struct elf_object *o, uint64_t vaddr);
+	return name ? name : "";
+}
 
 /* elf_dwarf.c: fill in what the DWARF of a relocatable file refers to. 0; negative: its DWARF is
  * of no use. */

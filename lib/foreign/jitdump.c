@@ -584,6 +584,12 @@ static int find_pending(struct jitdump *d)
 	return r == -DCPI_EFORMAT || r >= 0 ? JITDUMP_TAKEN : r;
 }
 
+static void lines_release(struct jitdump_lines *lines)
+{
+	base_buf_release(&lines->lines);
+	base_buf_release(&lines->files);
+}
+
 int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out)
 {
@@ -608,7 +614,7 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 	} else {
 		out->len = mark;
 	}
-	jitdump_lines_release(&d.lines);
+	lines_release(&d.lines);
 	base_buf_release(&d.frames);
 	runtime_file_release(&d.f);
 	return r < 0 ? r : d.nr_bad;

@@ -87,6 +87,5 @@ struct jitdump_lines {
 int jitdump_lines_read(struct runtime_file *f, const struct jitdump_lines_at *at,
 		       const struct jitdump_code *code, uint32_t *seen,
 		       struct jitdump_lines *lines);
-void jitdump_lines_release(struct jitdump_lines *lines);
 
 #endif

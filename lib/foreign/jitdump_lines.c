@@ -460,9 +460,3 @@ int jitdump_lines_read(struct runtime_file *f, const struct jitdump_lines_at *at
 	free(e.v);
 	return r;
 }
-
-void jitdump_lines_release(struct jitdump_lines *lines)
-{
-	base_buf_release(&lines->lines);
-	base_buf_release(&lines->files);
-}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of a routine: from its entry, or else from what its runtime says of it, its parts, its
- * use of rbp. */
+/*
+ * The rules of a routine. All paths from its entry are followed, with the state of the stack along
+ * them; prove.c says which states are certain, and those give rules. Else they come from what its
+ * runtime says of it, from its parts or from its use of rbp.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +11,413 @@
 
 #include "height_internal.h"
 #include "insn_x86.h"
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+/* Before the first instruction after a call. */
+static void state_entry(struct height_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->reg[HEIGHT_SP] = (struct height_value){ .off = -8, .kind = HEIGHT_STACK };
+	s->reg[HEIGHT_FP].kind = HEIGHT_OLD_FP;
+	s->reg[HEIGHT_LINK].kind = HEIGHT_OLD_LINK;
+}
+
+static void meet(struct height_value *a, const struct height_value *b)
+{
+	if (a->kind != b->kind || a->off != b->off)
+		memset(a, 0, sizeof(*a));
+	else
+		a->assumed |= b->assumed;
+}
+
+/* Keep of *@s as much as holds where *@with may be too. */
+static void height_state_meet(struct height_state *s, const struct height_state *with)
+{
+	for (size_t i = 0; i < HEIGHT_NR_REGS; i++)
+		meet(&s->reg[i], &with->reg[i]);
+	for (size_t i = 0; i < HEIGHT_NR_SAVED; i++)
+		meet(&s->saved[i], &with->saved[i]);
+	meet(&s->copy, &with->copy);
+	meet(&s->copied, &with->copied);
+	if (s->copy.kind != HEIGHT_STACK || s->copied.kind != HEIGHT_STACK)
+		height_state_drop_copy(s);
+}
+
+static void height_states_clear(struct height_states *t)
+{
+	for (uint32_t n = 1; n <= t->nr; n++)
+		t->slot[t->at[n]] = 0;
+	t->nr = 0;
+}
+
+/* The number of the state; 0: there are too many. */
+static uint16_t height_states_add(struct height_states *t, const struct height_state *s)
+{
+	size_t at = base_hash64(s, sizeof(*s)) % HEIGHT_STATE_SLOTS;
+
+	while (t->slot[at] && memcmp(&t->v[t->slot[at]], s, sizeof(*s)) != 0)
+		at = (at + 1) % HEIGHT_STATE_SLOTS;
+	if (t->slot[at])
+		return t->slot[at];
+	if (t->nr + 1 == HEIGHT_MAX_STATES)
+		return 0;
+	t->v[++t->nr] = *s;
+	t->slot[at] = (uint16_t)t->nr;
+	t->at[t->nr] = (uint16_t)at;
+	return (uint16_t)t->nr;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+/* The state at @off may also be *@s. What changes by that is looked at again. */
+static int join(struct height *h, uint64_t off, const struct height_state *s)
+{
+	struct height_state both = *s;
+	uint16_t n;
+
+	if (off >= h->len)
+		return 0;
+	if (h->state[off])
+		height_state_meet(&both, height_states_at(&h->states, h->state[off]));
+	n = height_states_add(&h->states, &both);
+	if (!n)
+		return -DCPI_ELIMIT;
+	if (n == h->state[off])
+		return 0;
+	h->state[off] = n;
+	if (off < h->low)
+		h->low = off;
+	if (off >= h->high)
+		h->high = off + 1;
+	if (!h->queued[off]) {
+		h->queued[off] = 1;
+		h->queue[h->nr_queue++] = (uint32_t)off;
+	}
+	return 0;
+}
+
+/* The routine calls a part of itself: that is entered as the routine is. */
+static int join_called(struct height *h, uint64_t target)
+{
+	struct height_state entry;
+
+	state_entry(&entry);
+	return join(h, target - h->vaddr, &entry);
+}
+
+static int follow(struct height *h, uint32_t off)
+{
+	struct height_state s = *height_states_at(&h->states, h->state[off]);
+	struct height_step step;
+	int r = 0;
+
+	height_step(h, off, &s, &step);
+	h->step[off] = step;
+	if (step.flow == HEIGHT_CALL && step.direct)
+		r = join_called(h, step.target);
+	if (r == 0 && (step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_JUMP))
+		r = join(h, step.target - h->vaddr, &s);
+	if (r == 0 &&
+	    (step.flow == HEIGHT_NEXT || step.flow == HEIGHT_BRANCH || step.flow == HEIGHT_CALL))
+		r = join(h, (uint64_t)off + step.len, &s);
+	return r;
+}
+
+/* Each state only loses what it says, in a few steps, so this ends. */
+static int follow_all(struct height *h)
+{
+	int r = 0;
+
+	while (r == 0 && h->nr_queue) {
+		if (!h->steps)
+			return -DCPI_ELIMIT;
+		h->steps--;
+		h->queued[h->queue[--h->nr_queue]] = 0;
+		r = follow(h, h->queue[h->nr_queue]);
+	}
+	return r;
+}
+
+/* ---- the instructions that were reached ------------------------------------------------------ */
+
+static int add_insn(struct height *h, uint32_t off)
+{
+	/* It was followed in this state, or again since. */
+	const struct height_step step = h->step[off];
+	bool within;
+	int r;
+
+	r = base_grow(&h->insns, &h->cap_insns, h->nr + 1, sizeof(*h->insns));
+	if (r < 0)
+		return r;
+	within = step.direct && step.target - h->vaddr < h->len;
+	h->insns[h->nr] = (struct height_insn){
+		.off = off,
+		.target = within ? (uint32_t)(step.target - h->vaddr) : HEIGHT_NO_TARGET,
+		.state = h->state[off],
+		.len = step.len,
+		.flow = step.flow,
+		.does = step.does,
+	};
+	h->index[off] = (uint32_t)++h->nr;
+	return 0;
+}
+
+/* Nothing of [from, end) was reached. */
+static void flow_clear(struct height *h, size_t from, size_t end)
+{
+	size_t nr = end > from ? end - from : 0;
+
+	memset(h->state + from, 0, nr * sizeof(*h->state));
+	memset(h->queued + from, 0, nr);
+	memset(h->index + from, 0, nr * sizeof(*h->index));
+	h->nr = 0;
+}
+
+/* The same of what the last flow reached, which is all that it listed, if it came to its end. */
+static void clear_last(struct height *h)
+{
+	if (!h->listed)
+		flow_clear(h, h->low, h->high);
+	for (size_t n = 0; n < h->nr; n++) {
+		h->state[h->insns[n].off] = 0;
+		h->index[h->insns[n].off] = 0;
+	}
+	h->nr = 0;
+}
+
+/* The first place from @i on, up to @end, that was reached. */
+static size_t next_reached(const struct height *h, size_t i, size_t end)
+{
+	uint64_t four;
+
+	for (; i + 4 <= end; i += 4) {
+		memcpy(&four, &h->state[i], sizeof(four));
+		if (four)
+			break;
+	}
+	while (i < end && !h->state[i])
+		i++;
+	return i;
+}
+
+static int list_insns(struct height *h)
+{
+	int r = 0;
+
+	for (size_t i = next_reached(h, h->low, h->high); r >= 0 && i < h->high;
+	     i = next_reached(h, i + 1, h->high))
+		r = add_insn(h, (uint32_t)i);
+	h->listed = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+/* Paths from several places: nothing is followed yet. */
+static void flow_begin(struct height *h)
+{
+	clear_last(h);
+	h->listed = false;
+	h->low = h->len;
+	h->high = 0;
+	h->nr_queue = 0;
+	height_states_clear(&h->states);
+}
+
+/* The same from several places: nothing is followed yet; one more place; all paths from them. */
+/* One more place. */
+static int flow_enter(struct height *h, uint64_t off, const struct height_state *s)
+{
+	return join(h, off, s);
+}
+
+/* Follow all paths from the places that were entered. */
+static int flow_end(struct height *h)
+{
+	int r = follow_all(h);
+
+	return r < 0 ? r : list_insns(h);
+}
+
+/* Follow all paths from @off, where the state is *@s. 0, -ENOMEM, or -DCPI_ELIMIT: too
+ * many states or steps. */
+static int flow_from(struct height *h, uint32_t off, const struct height_state *s)
+{
+	int r;
+
+	flow_begin(h);
+	r = flow_enter(h, off, s);
+	return r < 0 ? r : flow_end(h);
+}
+
+int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr)
+{
+	struct height_state entry;
+	int r = 0;
+
+	state_entry(&entry);
+	flow_begin(h);
+	for (size_t i = 0; r >= 0 && i < nr; i++)
+		r = flow_enter(h, offs[i], &entry);
+	return r < 0 ? r : flow_end(h);
+}
+
+/* ---- rules from the states that are proven, and why there are none from the others ----------- */
+
+static bool usable(const struct height_value *v, enum height_kind kind, bool verified)
+{
+	return v->kind == kind && (!v->assumed || verified);
+}
+
+/* Where a register of the caller is: in memory, still in the register, or nowhere. */
+static uint8_t place(const struct height_value *saved, const struct height_value *reg,
+		     enum height_kind kind, bool verified, int16_t *words)
+{
+	*words = 0;
+	if (usable(saved, HEIGHT_STACK, verified) && saved->off / 8 >= INT16_MIN) {
+		*words = (int16_t)(saved->off / 8);
+		return UNWIND_AT_CFA;
+	}
+	return usable(reg, kind, verified) ? UNWIND_AT_SAME : UNWIND_AT_LOST;
+}
+
+static enum height_reason rule_of(const struct height *h, const struct height_insn *i,
+				  struct unwind_rule *rule)
+{
+	const struct height_state *s = height_states_at(&h->states, i->state);
+	const struct height_value *sp = &s->reg[HEIGHT_SP], *fp = &s->reg[HEIGHT_FP];
+	bool verified = i->found & HEIGHT_VERIFIED, fp_verified = i->found & HEIGHT_VERIFIED_FP;
+	bool by_fp = usable(fp, HEIGHT_STACK, fp_verified);
+
+	*rule = (struct unwind_rule){ .how = UNWIND_NONE };
+	if (i->flow == HEIGHT_BAD)
+		return HEIGHT_NO_CODE;
+	if (i->found & HEIGHT_FROM_SIDE)
+		return HEIGHT_SIDE_ENTRY;
+	if (i->found & HEIGHT_CALLED_BEFORE)
+		return HEIGHT_AFTER_CALL;
+	if (!by_fp && !usable(sp, HEIGHT_STACK, verified))
+		return sp->kind == HEIGHT_STACK || fp->kind == HEIGHT_STACK ? HEIGHT_AFTER_CALL
+									    : HEIGHT_UNKNOWN;
+	rule->how = UNWIND_CFA;
+	rule->base = by_fp ? UNWIND_FP : UNWIND_SP;
+	rule->off = -(by_fp ? fp->off : sp->off);
+	rule->fp_at = place(&s->saved[HEIGHT_SAVED_FP], fp, HEIGHT_OLD_FP, verified || fp_verified,
+			    &rule->fp_words);
+	rule->link_at = place(&s->saved[HEIGHT_SAVED_LINK], &s->reg[HEIGHT_LINK], HEIGHT_OLD_LINK,
+			      verified, &rule->link_words);
+	return HEIGHT_PROVEN;
+}
+
+/* ---- kept ------------------------------------------------------------------------------------ */
+
+/* The number of the rule; 0: there are too many. */
+static uint16_t number_of(struct height_rules *t, const struct unwind_rule *rule)
+{
+	size_t at = base_hash64(rule, sizeof(*rule)) % HEIGHT_RULE_SLOTS;
+
+	while (t->slot[at] && memcmp(&t->v[t->slot[at]], rule, sizeof(*rule)) != 0)
+		at = (at + 1) % HEIGHT_RULE_SLOTS;
+	if (t->slot[at])
+		return t->slot[at];
+	if (t->nr + 1 == HEIGHT_MAX_RULES)
+		return 0;
+	t->v[++t->nr] = *rule;
+	t->slot[at] = (uint16_t)t->nr;
+	return (uint16_t)t->nr;
+}
+
+static bool keep(struct height *h, const struct height_insn *i, enum height_reason reason,
+		 const struct unwind_rule *rule)
+{
+	uint16_t number = reason == HEIGHT_PROVEN ? number_of(&h->rules, rule) : 0;
+
+	if (reason == HEIGHT_PROVEN && !number)
+		reason = HEIGHT_TOO_LARGE;
+	memset(h->reason + i->off, reason, i->len);
+	for (size_t n = 0; n < i->len; n++)
+		h->rule[i->off + n] = number;
+	return number;
+}
+
+void height_keep(struct height *h)
+{
+	struct unwind_rule rule;
+
+	memset(h->rules.slot, 0, sizeof(h->rules.slot));
+	h->rules.nr = 0;
+	memset(h->rule, 0, h->len * sizeof(*h->rule));
+	memset(h->reason, h->refused != HEIGHT_PROVEN ? h->refused : HEIGHT_UNREACHED, h->len);
+	if (h->refused != HEIGHT_PROVEN)
+		return;
+	for (size_t n = 0; n < h->nr; n++) {
+		enum height_reason reason = rule_of(h, &h->insns[n], &rule);
+
+		keep(h, &h->insns[n], reason, &rule);
+	}
+}
+
+/* Nothing is known of its bytes yet. */
+static bool is_open(const struct height *h, const struct height_insn *i)
+{
+	for (size_t n = 0; n < i->len; n++)
+		if (h->reason[i->off + n] != HEIGHT_UNREACHED)
+			return false;
+	return true;
+}
+
+/* The same of those that no rule was kept for, and whose state an end proves. How many bytes. */
+static size_t keep_trial(struct height *h)
+{
+	struct unwind_rule rule;
+	size_t bytes = 0;
+
+	for (size_t n = 0; n < h->nr; n++) {
+		const struct height_insn *i = &h->insns[n];
+
+		if (!(i->found & (HEIGHT_VERIFIED | HEIGHT_VERIFIED_FP)) || !is_open(h, i) ||
+		    rule_of(h, i, &rule) != HEIGHT_PROVEN)
+			continue;
+		bytes += keep(h, i, HEIGHT_PROVEN, &rule) ? i->len : 0;
+	}
+	return bytes;
+}
+
+/* Keep the rules of all instructions, which have a frame pointer. */
+static void keep_use(struct height *h)
+{
+	struct unwind_rule rule;
+
+	for (size_t n = 0; n < h->nr; n++)
+		if (rule_of(h, &h->insns[n], &rule) == HEIGHT_PROVEN)
+			keep(h, &h->insns[n], HEIGHT_PROVEN, &rule);
+}
+
+void height_keep_rule(struct height *h, const struct height_insn *i, const struct unwind_rule *rule)
+{
+	keep(h, i, HEIGHT_PROVEN, rule);
+}
+
+static bool has_rule(const struct height *h, const struct height_insn *i)
+{
+	for (size_t n = 0; n < i->len; n++)
+		if (h->rule[i->off + n])
+			return true;
+	return false;
+}
+
+void height_keep_called(struct height *h)
+{
+	struct unwind_rule rule;
+
+	for (size_t n = 0; n < h->nr; n++) {
+		const struct height_insn *i = &h->insns[n];
+
+		if (i->found & HEIGHT_ANCHORED && !has_rule(h, i) &&
+		    rule_of(h, i, &rule) == HEIGHT_PROVEN)
+			keep(h, i, HEIGHT_PROVEN, &rule);
+	}
+}
 
 /* ---- a frame that another routine makes ------------------------------------------------------ */
 
@@ -32,7 +442,7 @@ static uint64_t behind_maker(struct height *h)
 	struct height_step step;
 	uint64_t off = 0;
 
-	height_state_entry(&entry);
+	state_entry(&entry);
 	s = entry;
 	for (size_t n = 0; n < MAX_BEFORE && off < h->len; n++) {
 		height_step(h, off, &s, &step);
@@ -96,11 +506,11 @@ static int height_use(struct height *h)
 	frame.reg[HEIGHT_FP] = (struct height_value){ .off = -16, .kind = HEIGHT_STACK };
 	frame.saved[HEIGHT_SAVED_FP] = frame.reg[HEIGHT_FP];
 	h->steps = (uint64_t)h->len * 2;
-	r = height_flow(h, (uint32_t)off, &frame);
+	r = flow_from(h, (uint32_t)off, &frame);
 	if (r < 0 || !is_framed(h))
 		return r == -ENOMEM ? r : 0;
 	h->proof = HEIGHT_BY_USE;
-	height_keep_use(h);
+	keep_use(h);
 	return 0;
 }
 
@@ -190,7 +600,7 @@ static void add_others(struct trials *t)
 
 	frame.reg[HEIGHT_FP] = (struct height_value){ .off = -16, .kind = HEIGHT_STACK };
 	frame.saved[HEIGHT_SAVED_FP] = frame.reg[HEIGHT_FP];
-	height_state_entry(&entry);
+	state_entry(&entry);
 	memset(&entry.reg[HEIGHT_LINK], 0, sizeof(entry.reg[HEIGHT_LINK]));
 	add_state(t, &frame, HEIGHT_CALLS_NONE);
 	add_state(t, &entry, HEIGHT_CALLS_NONE);
@@ -251,12 +661,12 @@ static uint64_t behind_block(struct height *h, uint64_t off)
 static int try_at(struct height *h, struct trials *t, uint64_t off)
 {
 	for (size_t i = 0; i < t->nr_states && t->nr < MAX_TRIALS; i++) {
-		int r = height_flow(h, (uint32_t)off, &t->state[i]);
+		int r = flow_from(h, (uint32_t)off, &t->state[i]);
 
 		t->nr++;
 		if (r == -ENOMEM)
 			return r;
-		if (r == 0 && height_prove_trial(h, t->calls[i]) && height_keep_trial(h))
+		if (r == 0 && height_prove_trial(h, t->calls[i]) && keep_trial(h))
 			return 1;
 	}
 	return 0;
@@ -350,17 +760,17 @@ static int height_told(struct height *h)
 	struct height_state s;
 	int r = 0;
 
-	height_flow_begin(h);
+	flow_begin(h);
 	for (size_t i = 0; r >= 0 && i < h->nr_told; i++) {
 		tell_state(&h->told[i], &s);
-		r = height_flow_enter(h, h->told[i].off, &s);
+		r = flow_enter(h, h->told[i].off, &s);
 	}
 	if (r >= 0)
-		r = height_flow_end(h);
+		r = flow_end(h);
 	if (r == -DCPI_ELIMIT)
 		h->refused = HEIGHT_TOO_LARGE;
 	else if (r >= 0)
-		height_prove_told(h);
+		height_prove(h);
 	if (r < 0 && r != -DCPI_ELIMIT)
 		return r;
 	height_keep(h);
@@ -472,8 +882,8 @@ static int work_called(struct height *h)
 	r = height_parts(h);
 	if (r)
 		return r;
-	height_state_entry(&entry);
-	r = height_flow(h, 0, &entry);
+	state_entry(&entry);
+	r = flow_from(h, 0, &entry);
 	if (r == -DCPI_ELIMIT)
 		h->refused = HEIGHT_TOO_LARGE;
 	else if (r >= 0)
@@ -493,7 +903,7 @@ static int work(struct height *h)
 	if (r < 0)
 		return r;
 	memset(h->step, 0, h->len * sizeof(*h->step));
-	height_flow_clear(h, 0, h->len);
+	flow_clear(h, 0, h->len);
 	h->low = h->high = 0;
 	h->listed = false;
 	h->steps = (uint64_t)h->len * STEPS_PER_BYTE;

@@ -4,11 +4,12 @@
 #define DCPI_HEIGHT_INTERNAL_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base.h"
 #include "height.h"
 
-/* ---- states (flow.c) ------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 enum height_kind {
 	HEIGHT_ANYTHING,
@@ -47,9 +48,12 @@ struct height_states {
 	uint32_t nr;
 };
 
-/* Before the first instruction after a call. */
-void height_state_entry(struct height_state *s);
-void height_state_drop_copy(struct height_state *s);
+static inline void height_state_drop_copy(struct height_state *s)
+{
+	memset(&s->copy, 0, sizeof(s->copy));
+	memset(&s->copied, 0, sizeof(s->copied));
+}
+
 static inline const struct height_state *height_states_at(const struct height_states *t, uint16_t n)
 {
 	return &t->v[n];
@@ -91,7 +95,7 @@ struct height_step {
 	bool plain;   /* it leaves any state as it is */
 };
 
-/* ---- rules (rules.c) ------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 enum { HEIGHT_MAX_RULES = 1 << 12, HEIGHT_RULE_SLOTS = HEIGHT_MAX_RULES * 2 };
 
@@ -179,42 +183,31 @@ static inline bool height_leads_to_target(const struct height_insn *i)
 	       (i->flow == HEIGHT_BRANCH || i->flow == HEIGHT_JUMP);
 }
 
+/* The instruction at an offset, or NULL. */
+static inline struct height_insn *height_insn_at(const struct height *h, uint64_t off)
+{
+	return off < h->len && h->index[off] ? &h->insns[h->index[off] - 1] : NULL;
+}
+
 /* Decode the instruction at @off, which is within the routine, and change *@s as it does (step.c).
  */
 void height_step(struct height *h, uint64_t off, struct height_state *s, struct height_step *out);
 
-/* Follow all paths from @off, where the state is *@s (flow.c). 0, -ENOMEM, or -DCPI_ELIMIT: too
- * many states or steps. */
-int height_flow(struct height *h, uint32_t off, const struct height_state *s);
-/* The same from several places: nothing is followed yet; one more place; all paths from them. */
-void height_flow_begin(struct height *h);
-int height_flow_enter(struct height *h, uint64_t off, const struct height_state *s);
-int height_flow_end(struct height *h);
-/* Nothing of [from, end) was reached. */
-void height_flow_clear(struct height *h, size_t from, size_t end);
-/* As height_flow from @nr places that are called. */
+/* Follow all paths from @nr places that are called. 0, -ENOMEM, or -DCPI_ELIMIT: too many states or
+ * steps (height.c). */
 int height_flow_entries(struct height *h, const uint32_t *offs, size_t nr);
-/* The instruction at an offset, or NULL. */
-struct height_insn *height_insn_at(const struct height *h, uint64_t off);
 /* Set "proof" and "refused", and what is "found" of instructions (prove.c). */
 void height_prove(struct height *h);
 /* The same of a trial: false if something is wrong with its paths. */
 bool height_prove_trial(struct height *h, enum height_calls calls);
-/* Likewise "proof" and "refused" of a routine whose entries were told. */
-void height_prove_told(struct height *h);
-/* Keep rules and reasons of the instructions (rules.c). */
+/* Keep rules and reasons of the instructions (height.c). */
 void height_keep(struct height *h);
-/* The same of those that no rule was kept for, and whose state an end proves. How many bytes. */
-size_t height_keep_trial(struct height *h);
-
-/* Keep the rules of all instructions, which have a frame pointer (rules.c). */
-void height_keep_use(struct height *h);
 
 /* Likewise, for a routine of many parts in one frame, whose first byte is no code (parts.c). 1: it
  * is one, and has its rules; 0: it is none; -ENOMEM. */
 int height_parts(struct height *h);
 /* Keep that rule of an instruction, and those of instructions that lead to a return and have none
- * yet (rules.c). */
+ * yet (height.c). */
 void height_keep_rule(struct height *h, const struct height_insn *i,
 		      const struct unwind_rule *rule);
 void height_keep_called(struct height *h);

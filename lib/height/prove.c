@@ -264,7 +264,7 @@ static bool begin(struct height *h, bool *returns)
 	return h->refused == HEIGHT_PROVEN;
 }
 
-void height_prove(struct height *h)
+static void prove_entry(struct height *h)
 {
 	bool returns;
 
@@ -285,7 +285,8 @@ void height_prove(struct height *h)
 	spread_doubts(h);
 }
 
-void height_prove_told(struct height *h)
+/* "proof" and "refused" of a routine whose entries were told. */
+static void prove_told(struct height *h)
 {
 	bool returns;
 
@@ -300,6 +301,14 @@ void height_prove_told(struct height *h)
 	h->nr_queue = 0;
 	doubt_sides(h);
 	spread_doubts(h);
+}
+
+void height_prove(struct height *h)
+{
+	if (h->nr_told)
+		prove_told(h);
+	else
+		prove_entry(h);
 }
 
 bool height_prove_trial(struct height *h, enum height_calls calls)

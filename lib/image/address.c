@@ -170,13 +170,23 @@ size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t le
 	return n || !img->code ? n : code_bytes(img->code, vaddr, out, len);
 }
 
+static bool find_pointer(const struct image_pointers *p, uint64_t vaddr, uint64_t *value)
+{
+	size_t lo = BASE_LOWER_BOUND(p->v, p->nr, vaddr, vaddr);
+
+	if (lo >= p->nr || p->v[lo].vaddr != vaddr)
+		return false;
+	*value = p->v[lo].value;
+	return true;
+}
+
 int image_pointer(struct image *img, uint64_t vaddr, uint64_t *value)
 {
 	uint64_t word;
 
 	if (!img->pointers && image_pointers_read(&img->pointers, &img->main) < 0)
 		return -ENOMEM;
-	if (image_pointers_find(img->pointers, vaddr, value))
+	if (find_pointer(img->pointers, vaddr, value))
 		return 0;
 	if (image_bytes(img, vaddr, &word, sizeof(word)) < sizeof(word))
 		return -ENOENT;

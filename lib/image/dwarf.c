@@ -92,13 +92,6 @@ static int image_unpack(struct image *img, const struct image_elf *f)
 	return r;
 }
 
-void image_unpacked_free(struct image *img)
-{
-	for (size_t i = 0; i < img->unpacked.nr; i++)
-		free(img->unpacked.v[i]);
-	free(img->unpacked.v);
-}
-
 /* ---- strings that end inside of their section ------------------------------------------------ */
 
 /* Is it .debug_KIND, or the same packed as was once usual, for a linker to come, or (@split) of a
@@ -155,7 +148,7 @@ static bool image_strings_end(const struct image_elf *f, bool split)
 		    is_debug(name, "line_str", true) || is_debug(name, "types", true))
 			if (!ends_in_zero(scn, &sh))
 				return false;
-		/* Where the names in it end is asked later (frames.c), of one. */
+		/* Where the names in it end is asked later (lines.c), of one. */
 		nr_info += info && !split;
 	}
 	return nr_info <= 1;
@@ -397,14 +390,4 @@ void image_unit_files(struct image *img, Dwarf_Die *unit)
 
 	if (split)
 		*unit = split->skeleton;
-}
-
-void image_splits_release(struct image *img)
-{
-	void *split;
-
-	for (size_t i = 0; base_map_next(&img->splits.by_off, &i, &split);)
-		free(split);
-	base_map_release(&img->splits.by_off);
-	base_map_release(&img->splits.by_rest);
 }

@@ -5,6 +5,7 @@
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
+#include <string.h>
 
 #include "image.h"
 #include "bound.h"
@@ -40,7 +41,7 @@ const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *h
 /* Read up to @len bytes at @file_off; returns how many. */
 size_t image_elf_read(const struct image_elf *f, uint64_t file_off, void *out, size_t len);
 
-/* ---- a pseudo-image's note (note.c) -------------------------------------------------------- */
+/* ---- a pseudo-image's note (image.c) ------------------------------------------------------- */
 
 /* Section of pseudo-images (pseudoimg/pseudoimg.h): an ELF note over a stream of wire records. */
 #define IMAGE_NOTE_SECTION ".dcpi.note"
@@ -61,14 +62,12 @@ struct image_note {
 	size_t nr_replaces, cap_replaces;
 };
 
-/* No note at all is no error. */
-int image_note_read(struct image_note *note, const struct image_elf *f, struct base_err *err);
-void image_note_release(struct image_note *note);
-/* The note's entry for that earlier build-id, or NULL. */
-const struct wire_replaces *image_note_replaces(const struct image_note *note,
-						const struct base_id *id);
 /* The id of a record. */
-void image_replaces_id(const struct wire_replaces *rec, struct base_id *id);
+static inline void image_replaces_id(const struct wire_replaces *rec, struct base_id *id)
+{
+	*id = (struct base_id){ .len = sizeof(rec->id) };
+	memcpy(id->bytes, rec->id, sizeof(rec->id));
+}
 
 /* ---- a pseudo-image's hashes (hashes.c) ---------------------------------------------------- */
 
@@ -104,8 +103,6 @@ struct image_pointers {
 /* 0 or -ENOMEM. */
 int image_pointers_read(struct image_pointers **out, const struct image_elf *f);
 void image_pointers_free(struct image_pointers *p);
-/* The value at @vaddr. False: no relocation puts one there. */
-bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_t *value);
 
 /* Where procedures are guessed to begin, and how far they can reach, ascending, into @out, which is
  * empty (guess.c). 0 or -ENOMEM. */
@@ -201,12 +198,11 @@ struct image_unpacked {
 struct image_line_tables {
 	struct image_program *program; /* line program of a pseudo-image; NULL: use libdw */
 	bool program_sought;
-	struct base_map live; /* programs of units, by where they begin in .debug_line */
-	struct base_map
-		paths; /* paths by folder and name: the two as one path (image_whole_path) */
+	struct base_map live;  /* programs of units, by where they begin in .debug_line */
+	struct base_map paths; /* paths by folder and name: the two as one path (whole_path) */
 };
 
-/* The compilation units of an image (frames.c). */
+/* The compilation units of an image (lines.c). */
 struct image_unit_tables {
 	struct image_units *by_addr; /* made by the first question */
 	uint64_t discarded_reach;    /* how far units say that discarded sections go */
@@ -223,7 +219,7 @@ struct image_splits {
 	struct base_map by_rest; /* the same by the rest's Dwarf_CU */
 };
 
-/* The routines at an address (frames.c). */
+/* The routines at an address (lines.c). */
 struct image_subprograms {
 	struct image_spans *spans; /* subprograms of a pseudo-image, made at the first question */
 	Dwarf_Die last;		   /* the one found last */
@@ -252,27 +248,18 @@ struct image {
 	struct image *code; /* KERNEL: the bytes of some of its routines; may be NULL */
 };
 
-/* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
+/* Lines and inlined parts (lines.c): opened at the first question; NULL: none. */
 Dwarf *image_dwarf(struct image *img);
-void image_unpacked_free(struct image *img);
-/* The path of a file of @unit, as libdw names it (lines.c): with its compilation folder. */
-const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);
 void image_lines_release(struct image *img);
 /* Does code stand there, as far as its headers tell (code.c)? Of what the linker threw away DWARF
  * says that it begins where none does: at 0, mostly. */
 bool image_is_code(struct image *img, uint64_t vaddr);
-/* The units that may hold @vaddr: start with *pos 0; false: no more. */
-bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
 /* Replaces a unit of which only addresses and lines are here by that with its routines, where that
  * is found (dwarf.c). */
 void image_unit_whole(struct image *img, Dwarf_Die *unit);
 /* The way back, to the unit whose table of lines names its files: libdw (0.188) would take one that
  * clang leaves beside the routines for types alone. */
 void image_unit_files(struct image *img, Dwarf_Die *unit);
-void image_splits_release(struct image *img);
-void image_frames_release(struct image *img);
-/* Was it compiled by clang, or another front end of LLVM? */
-bool image_unit_llvm(struct image *img, Dwarf_Die *unit);
 
 /*
  * Seeks the separate debug file at the first question (debug.c); NULL: none. One with the image's
@@ -282,8 +269,6 @@ const struct image_elf *image_debug(struct image *img);
 /* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
 int image_debug_dirs(int (*fn)(const char *dir, void *ctx), void *ctx);
 
-/* Why a server of $DEBUGINFOD_URLS could not be asked; NULL: they all answered so far. */
-const char *image_fetch_failure(void);
 /* Writes which package has the symbols of the file of that path and identity, by dpkg's lists in
  * the folder @info, or another remedy (remedy.c). 0 or -ENOMEM. */
 int image_package_remedy(const char *info, const char *path, const struct base_id *id,
@@ -293,7 +278,7 @@ int image_package_remedy(const char *info, const char *path, const struct base_i
 void image_id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
 		   const char *suffix);
 /* The file of that build-id (@debug: its debug file) from $DEBUGINFOD_URLS: a path to be freed, or
- * NULL, also where no server has said anything for 10 s (fetch.c). */
+ * NULL, also where no server has said anything for 10 s (remedy.c). */
 char *image_fetch(const struct base_id *id, bool debug);
 
 #endif

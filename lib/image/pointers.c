@@ -142,13 +142,3 @@ void image_pointers_free(struct image_pointers *p)
 	free(p->v);
 	free(p);
 }
-
-bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_t *value)
-{
-	size_t lo = BASE_LOWER_BOUND(p->v, p->nr, vaddr, vaddr);
-
-	if (lo >= p->nr || p->v[lo].vaddr != vaddr)
-		return false;
-	*value = p->v[lo].value;
-	return true;
-}

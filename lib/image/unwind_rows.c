@@ -146,11 +146,15 @@ static size_t read_at(const struct image_elf *f, uint64_t vaddr, void *to, size_
 static void take(const struct image_elf *f, const char *name, const GElf_Sym *sym,
 		 struct python_part *parts)
 {
+#define X(id, text) text,
+	static const char *const names[] = { PYTHON_SYMBOLS(X) };
+#undef X
+
 	for (size_t k = 0; k < PYTHON_NR_SYMBOLS; k++) {
 		struct python_part *p = &parts[k];
 		size_t len = sym->st_size < sizeof(p->bytes) ? sym->st_size : sizeof(p->bytes);
 
-		if (strcmp(name, python_symbol_name((enum python_symbol)k)) != 0)
+		if (strcmp(name, names[k]) != 0)
 			continue;
 		p->vaddr = sym->st_value;
 		p->size = sym->st_size;

@@ -9,17 +9,6 @@
 
 enum { CODE_MAX = 96 }; /* bytes of a function that are looked at */
 
-const char *python_symbol_name(enum python_symbol symbol)
-{
-	static const char *const names[] = {
-#define X(id, name) name,
-		PYTHON_SYMBOLS(X)
-#undef X
-	};
-
-	return names[symbol];
-}
-
 /* ---- versions -------------------------------------------------------------------------------- */
 
 /* A version's layout; the addresses are offsets in _PyRuntime. */

@@ -44,7 +44,6 @@ struct python_part {
 	size_t len; /* of these */
 };
 
-const char *python_symbol_name(enum python_symbol symbol);
 /* From @parts, by enum python_symbol, with addresses as they are in the file. A version of 0: it is
  * no CPython that is known. The bytes are not believed. */
 void python_layout(const struct python_part *parts, struct unwind_python *out);

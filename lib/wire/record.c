@@ -179,17 +179,6 @@ int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *vi
 	return lines_good(r, view->lines) && inlines_good(r, view->inlines) ? 0 : -EINVAL;
 }
 
-const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, size_t *len)
-{
-	const uint8_t *p = view->files + *pos;
-
-	if (*pos >= view->files_len)
-		return NULL;
-	*len = p[0] | (size_t)p[1] << 8;
-	*pos += 2 + *len;
-	return (const char *)p + 2;
-}
-
 static bool image_good(const struct wire_image *i)
 {
 	return i->head.len >= sizeof(*i) + i->facility_len + i->host_len + i->exe_len;

@@ -459,7 +459,18 @@ struct wire_routine_view {
 int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view);
 /* Step through the files of a parsed routine: @pos starts at 0. The next one's bytes and length, or
  * NULL past the last. */
-const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, size_t *len);
+static inline const char *wire_file_next(const struct wire_routine_view *view, size_t *pos,
+					 size_t *len)
+{
+	const uint8_t *p = view->files + *pos;
+
+	if (*pos >= view->files_len)
+		return NULL;
+	*len = p[0] | (size_t)p[1] << 8;
+	*pos += 2 + *len;
+	return (const char *)p + 2;
+}
+
 /* Check the fixed part and the trailing lengths of the other types: 0 or -EINVAL. */
 int wire_check(const struct wire_head *rec);
 
