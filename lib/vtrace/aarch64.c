@@ -216,6 +216,27 @@ static void count_signs(struct vtrace_maker *m, uint8_t w, uint8_t rd, uint8_t r
 	vtrace_make_imm(m, VTRACE_SUB, w, rd, t, 1);
 }
 
+/*
+ * @dst = @reg without its authentication code, or unknown where nobody can tell how long that is.
+ *
+ * A pointer that is found good is the address without the code in its upper bits; one that is not
+ * ends the program. How long the code is follows from how long addresses are, and that from where
+ * this code stands, unless it stands low. A signed pointer itself depends on a key that nobody can
+ * read, and is unknown.
+ */
+static void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg)
+{
+	uint32_t middle = m->pc >> 39 & 0x1ff;
+	bool kernel = m->pc >> 55 & 1;
+
+	if (middle == (kernel ? 0x1ff : 0))
+		vtrace_taint(m, dst);
+	else if (kernel)
+		vtrace_make_imm(m, VTRACE_OR, 8, dst, reg, 0xffffull << 48);
+	else
+		vtrace_make_imm(m, VTRACE_AND, 8, dst, reg, ~(0xffull << 48));
+}
+
 /* Pointers signed (0-3, 8-11), found good (4-7, 12-15), stripped (16, 17). */
 static bool pointer(struct vtrace_maker *m, uint32_t word)
 {
@@ -719,65 +740,37 @@ static bool branch_or_system(struct vtrace_maker *m, uint32_t word)
 
 /* ---- one instruction ------------------------------------------------------------------------- */
 
-enum kind { KIND_NONE, KIND_IMMEDIATE, KIND_BRANCH, KIND_MEMORY, KIND_REGISTER, KIND_VECTOR };
-
-/* Decode by bits 28-25. SVE and SME have no kind: they end the trace. */
-static enum kind kind_of(uint32_t word)
+static void immediate_unknown(struct vtrace_maker *m, uint32_t word)
 {
-	static const uint8_t kinds[] = {
-		[4] = KIND_MEMORY,    [5] = KIND_REGISTER,  [6] = KIND_MEMORY,	[7] = KIND_VECTOR,
-		[8] = KIND_IMMEDIATE, [9] = KIND_IMMEDIATE, [10] = KIND_BRANCH, [11] = KIND_BRANCH,
-		[12] = KIND_MEMORY,   [13] = KIND_REGISTER, [14] = KIND_MEMORY, [15] = KIND_VECTOR,
+	vtrace_taint(m, a64_rd(word));
+}
+
+static void branch_unknown(struct vtrace_maker *m, uint32_t word)
+{
+	(void)word;
+	vtrace_stop(m, VTRACE_UNDECODED);
+}
+
+/* By bits 28-25; NULL: none. SVE and SME have no kind: they end the trace. */
+static const struct a64_kind *kind_of(uint32_t word)
+{
+	static const struct a64_kind immediates = { immediate, immediate_unknown };
+	static const struct a64_kind branches = { branch_or_system, branch_unknown };
+	static const struct a64_kind registers = { a64_register, a64_register_unknown };
+	static const struct a64_kind *const kinds[16] = {
+		[4] = &a64_memory,  [5] = &registers,  [6] = &a64_memory,  [7] = &a64_vector,
+		[8] = &immediates,  [9] = &immediates, [10] = &branches,   [11] = &branches,
+		[12] = &a64_memory, [13] = &registers, [14] = &a64_memory, [15] = &a64_vector,
 	};
 
 	return kinds[a64_bits(word, 25, 4)];
 }
 
-static bool translate(struct vtrace_maker *m, enum kind kind, uint32_t word)
-{
-	switch (kind) {
-	case KIND_IMMEDIATE:
-		return immediate(m, word);
-	case KIND_BRANCH:
-		return branch_or_system(m, word);
-	case KIND_MEMORY:
-		return a64_memory(m, word);
-	case KIND_REGISTER:
-		return a64_register(m, word);
-	case KIND_VECTOR:
-		return a64_vector(m, word);
-	default:
-		return false;
-	}
-}
-
-static void unknown(struct vtrace_maker *m, enum kind kind, uint32_t word)
-{
-	m->class = VTRACE_CLASS_OTHER;
-	switch (kind) {
-	case KIND_MEMORY:
-		a64_memory_unknown(m, word);
-		break;
-	case KIND_REGISTER:
-		a64_register_unknown(m, word);
-		break;
-	case KIND_VECTOR:
-		a64_vector_unknown(m, word);
-		break;
-	case KIND_IMMEDIATE:
-		vtrace_taint(m, a64_rd(word));
-		break;
-	default:
-		vtrace_stop(m, VTRACE_UNDECODED);
-		break;
-	}
-}
-
 size_t vtrace_aarch64_insn(struct insn_disasm *d, struct vtrace_maker *m, const uint8_t *code,
 			   size_t len)
 {
+	const struct a64_kind *kind;
 	struct insn_text text;
-	enum kind kind;
 	uint32_t word;
 
 	if (len < sizeof(word))
@@ -785,14 +778,15 @@ size_t vtrace_aarch64_insn(struct insn_disasm *d, struct vtrace_maker *m, const 
 	word = (uint32_t)(code[0] | code[1] << 8 | code[2] << 16) | (uint32_t)code[3] << 24;
 	kind = kind_of(word);
 	m->next_pc = m->pc + sizeof(word);
-	if (kind == KIND_NONE)
+	if (!kind)
 		return 0;
-	if (translate(m, kind, word))
+	if (kind->translate(m, word))
 		return sizeof(word);
 	/* No instruction, or one that is not translated. */
 	insn_disasm_text(d, code, len, m->pc, &text);
 	if (text.is_data)
 		return 0;
-	unknown(m, kind, word);
+	m->class = VTRACE_CLASS_OTHER;
+	kind->unknown(m, word);
 	return sizeof(word);
 }

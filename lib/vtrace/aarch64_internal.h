@@ -5,7 +5,7 @@
  * Architecture Reference Manual for A-profile, "A64 Base Instruction Descriptions" and what follows
  * it.
  *
- * Each of them: false where the word is nothing it knows, and then no micro-op is made.
+ * Each translation: false where the word is nothing it knows, and then no micro-op is made.
  */
 #ifndef DCPI_VTRACE_AARCH64_INTERNAL_H
 #define DCPI_VTRACE_AARCH64_INTERNAL_H
@@ -64,15 +64,13 @@ void a64_shift(struct vtrace_maker *m, uint8_t w, uint8_t dst, uint8_t reg, uint
  */
 uint8_t a64_extend(struct vtrace_maker *m, uint8_t reg, uint32_t option);
 
-bool a64_memory(struct vtrace_maker *m, uint32_t word);
-bool a64_vector(struct vtrace_maker *m, uint32_t word);
+/* A group of encodings. */
+struct a64_kind {
+	bool (*translate)(struct vtrace_maker *m, uint32_t word);
+	/* All that an instruction without a translation may write. */
+	void (*unknown)(struct vtrace_maker *m, uint32_t word);
+};
 
-/* All that an instruction without a translation may write. */
-void a64_memory_unknown(struct vtrace_maker *m, uint32_t word);
-void a64_vector_unknown(struct vtrace_maker *m, uint32_t word);
-
-/* @dst = @reg without its authentication code, or unknown where nobody can tell how long that is.
- */
-void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg);
+extern const struct a64_kind a64_memory, a64_vector;
 
 #endif

@@ -381,7 +381,7 @@ static bool structures(struct vtrace_maker *m, uint32_t word)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-bool a64_memory(struct vtrace_maker *m, uint32_t word)
+static bool translate(struct vtrace_maker *m, uint32_t word)
 {
 	if ((word & 0x3f000000) == 0x08000000)
 		return ordered(m, word);
@@ -404,7 +404,7 @@ bool a64_memory(struct vtrace_maker *m, uint32_t word)
 	return false;
 }
 
-void a64_memory_unknown(struct vtrace_maker *m, uint32_t word)
+static void unknown(struct vtrace_maker *m, uint32_t word)
 {
 	/* Structures of vectors, and pairs of vectors with a base that moves. */
 	bool vector = word >> 26 & 1;
@@ -426,3 +426,5 @@ void a64_memory_unknown(struct vtrace_maker *m, uint32_t word)
 	vtrace_taint(m, a64_zr(a64_rm(word)));
 	vtrace_taint(m, a64_zr((a64_rm(word) + 1) & 31));
 }
+
+const struct a64_kind a64_memory = { translate, unknown };

@@ -33,22 +33,3 @@ uint8_t a64_extend(struct vtrace_maker *m, uint8_t reg, uint32_t option)
 		vtrace_make(m, VTRACE_MOV, w, t, reg, VTRACE_ZERO);
 	return t;
 }
-
-/*
- * A pointer that is found good is the address without the code in its upper bits; one that is not
- * ends the program. How long the code is follows from how long addresses are, and that from where
- * this code stands, unless it stands low. A signed pointer itself depends on a key that nobody can
- * read, and is unknown.
- */
-void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg)
-{
-	uint32_t middle = m->pc >> 39 & 0x1ff;
-	bool kernel = m->pc >> 55 & 1;
-
-	if (middle == (kernel ? 0x1ff : 0))
-		vtrace_taint(m, dst);
-	else if (kernel)
-		vtrace_make_imm(m, VTRACE_OR, 8, dst, reg, 0xffffull << 48);
-	else
-		vtrace_make_imm(m, VTRACE_AND, 8, dst, reg, ~(0xffull << 48));
-}

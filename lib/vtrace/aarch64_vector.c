@@ -633,7 +633,7 @@ static bool zip(struct vtrace_maker *m, uint32_t word)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-bool a64_vector(struct vtrace_maker *m, uint32_t word)
+static bool translate(struct vtrace_maker *m, uint32_t word)
 {
 	if ((word & 0x7f20fc00) == 0x1e200000)
 		return move_general(m, word);
@@ -666,7 +666,7 @@ bool a64_vector(struct vtrace_maker *m, uint32_t word)
 
 /* Comparisons write flags; conversions to integers and lanes general registers; all else vectors.
  */
-void a64_vector_unknown(struct vtrace_maker *m, uint32_t word)
+static void unknown(struct vtrace_maker *m, uint32_t word)
 {
 	bool scalar = (word & 0x5f000000) == 0x1e000000;
 	bool converts = scalar && (word & 0x0000fc00) == 0 && word & 1 << 21;
@@ -685,3 +685,5 @@ void a64_vector_unknown(struct vtrace_maker *m, uint32_t word)
 	vtrace_taint(m, low_of(a64_rd(word)));
 	vtrace_taint(m, high_of(a64_rd(word)));
 }
+
+const struct a64_kind a64_vector = { translate, unknown };

@@ -131,12 +131,3 @@ void vtrace_contexts_add(struct vtrace_contexts *c, const struct vtrace_entry *e
 		remember_store(c, e);
 	follow_stack(c, e, o);
 }
-
-void vtrace_contexts_get(const struct vtrace_contexts *c, uint32_t index, uint64_t *c0,
-			 uint64_t *c1)
-{
-	const struct vtrace_frame *f = &c->frames[index < c->nr ? c->of[index] : 0];
-
-	*c0 = f->ret;
-	*c1 = f->ret ? c->frames[f->parent].ret : 0;
-}

@@ -345,13 +345,6 @@ uint32_t vtrace_word_make(enum vtrace_arch arch, const struct vtrace_operands *o
 	       packed(o->b) << 19 | packed(o->c) << 25;
 }
 
-uint32_t vtrace_insn_word(enum vtrace_arch arch, const uint8_t *code, size_t len)
-{
-	struct vtrace_operands o;
-
-	return vtrace_insn_operands(arch, code, len, &o) < 0 ? 0 : vtrace_word_make(arch, &o, code);
-}
-
 uint32_t vtrace_word_func(const struct vtrace_operands *o)
 {
 	return log_2(o->width) | (o->form & VTRACE_FORM_READS ? 8 : 0) |

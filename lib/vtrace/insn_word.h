@@ -44,9 +44,16 @@ int vtrace_insn_operands(enum vtrace_arch arch, const uint8_t *code, size_t len,
  */
 uint32_t vtrace_word_make(enum vtrace_arch arch, const struct vtrace_operands *o,
 			  const uint8_t *code);
+/* The code of the instruction that @code begins with. */
+static inline uint32_t vtrace_insn_word(enum vtrace_arch arch, const uint8_t *code, size_t len)
+{
+	struct vtrace_operands o;
+
+	return vtrace_insn_operands(arch, code, len, &o) < 0 ? 0 : vtrace_word_make(arch, &o, code);
+}
+
 /* The word for selectors beside the class (trace-inst.h). */
 uint32_t vtrace_word_func(const struct vtrace_operands *o);
-uint32_t vtrace_insn_word(enum vtrace_arch arch, const uint8_t *code, size_t len);
 
 /* "rax", "eax", "w3", "xmm5", "v5": @reg as an operand of @width bytes. "" where it has none.
  * @name has room for VTRACE_REGISTER_NAME bytes; returns it. */

@@ -617,8 +617,7 @@ size_t vtrace_x86_insn(struct vtrace_maker *m, const uint8_t *code, size_t len)
 	};
 	m->next_pc = m->pc + insn.head.length;
 	if (nothing(&k) || x86_evex(&k) || x86_flow(&k) || x86_conditional(&k) || x86_moves(&k) ||
-	    x86_arithmetic(&k) || x86_bits(&k) || strings(&k) || x86_string_compare(&k) ||
-	    x86_vector(&k))
+	    x86_alu(&k) || strings(&k) || x86_vector(&k))
 		return insn.head.length;
 	if (leaves(&k)) {
 		m->class = VTRACE_CLASS_SYSTEM;

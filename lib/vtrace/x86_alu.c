@@ -11,13 +11,16 @@ static bool is_same_register(const struct x86 *k)
 	       k->op[0]->reg.value == k->op[1]->reg.value;
 }
 
-void x86_class_of_change(struct x86 *k, enum vtrace_class class)
+/* Operand @i, as b: its immediate value or its register. */
+static struct vtrace_uop *make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t dst, uint8_t a,
+			       int i)
 {
-	bool lock = k->head->attributes & ZYDIS_ATTRIB_HAS_LOCK;
+	uint8_t b;
 
-	k->m->class = k->op[0]->type != ZYDIS_OPERAND_TYPE_MEMORY ? class
-		      : lock					  ? VTRACE_CLASS_ATOMIC
-								  : VTRACE_CLASS_MODIFY;
+	if (k->op[i]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return vtrace_make_imm(k->m, op, w, dst, a, k->op[i]->imm.value.u);
+	b = x86_read(k, i);
+	return vtrace_make(k->m, op, w, dst, a, b);
 }
 
 /* dst = dst OP src. */
@@ -31,7 +34,7 @@ static void alu(struct x86 *k, enum vtrace_op op, enum vtrace_set set, enum vtra
 		vtrace_make(k->m, op, w, dst, VTRACE_ZERO, VTRACE_ZERO)->set = set;
 	} else {
 		a = x86_read(k, 0);
-		x86_make(k, op, w, dst, a, 1)->set = set;
+		make(k, op, w, dst, a, 1)->set = set;
 	}
 	x86_write(k, 0, dst);
 }
@@ -42,7 +45,7 @@ static void compare(struct x86 *k, enum vtrace_op op, enum vtrace_set set)
 	uint8_t a = x86_read(k, 0);
 
 	k->m->class = VTRACE_CLASS_COMPARE;
-	x86_make(k, op, x86_size(k, 0), VTRACE_ZERO, a, 1)->set = set;
+	make(k, op, x86_size(k, 0), VTRACE_ZERO, a, 1)->set = set;
 }
 
 static void unary(struct x86 *k, enum vtrace_op op, enum vtrace_set set, uint64_t imm)
@@ -71,7 +74,7 @@ static void shift(struct x86 *k, enum vtrace_op op, enum vtrace_set set)
 	if (k->nr_ops < 2)
 		vtrace_make_imm(k->m, op, w, dst, a, 1)->set = set;
 	else
-		x86_make(k, op, w, dst, a, 1)->set = set;
+		make(k, op, w, dst, a, 1)->set = set;
 	x86_write(k, 0, dst);
 }
 
@@ -99,7 +102,7 @@ static void three_operands(struct x86 *k, enum vtrace_op op, enum vtrace_class c
 	uint8_t a = x86_read(k, 1);
 
 	k->m->class = class;
-	x86_make(k, op, x86_size(k, 0), x86_target(k, 0), a, 2);
+	make(k, op, x86_size(k, 0), x86_target(k, 0), a, 2);
 }
 
 static void and_not(struct x86 *k)
@@ -199,7 +202,7 @@ static void multiply(struct x86 *k, bool is_signed)
 	k->m->class = VTRACE_CLASS_MULTIPLY;
 	a = x86_read(k, k->nr_ops == 3);
 	dst = x86_target(k, 0);
-	x86_make(k, VTRACE_MUL, w, dst, a, k->nr_ops - 1)->set = VTRACE_SET_MUL;
+	make(k, VTRACE_MUL, w, dst, a, k->nr_ops - 1)->set = VTRACE_SET_MUL;
 	x86_write(k, 0, dst);
 }
 
@@ -323,7 +326,7 @@ static void swap_bytes(struct x86 *k, int from)
 
 /* ---- which is which -------------------------------------------------------------------------- */
 
-bool x86_arithmetic(struct x86 *k)
+static bool arithmetic(struct x86 *k)
 {
 	switch (k->head->mnemonic) {
 	case ZYDIS_MNEMONIC_ADD:
@@ -403,7 +406,7 @@ bool x86_arithmetic(struct x86 *k)
 	}
 }
 
-bool x86_bits(struct x86 *k)
+static bool bits(struct x86 *k)
 {
 	switch (k->head->mnemonic) {
 	case ZYDIS_MNEMONIC_SHL:
@@ -490,4 +493,9 @@ bool x86_bits(struct x86 *k)
 	default:
 		return false;
 	}
+}
+
+bool x86_alu(struct x86 *k)
+{
+	return arithmetic(k) || bits(k);
 }

@@ -55,7 +55,12 @@ struct x86_place {
 
 struct x86_register x86_register(ZydisRegister reg);
 /* DWARF's number of the general register that has @number in encodings. */
-uint8_t x86_general(uint8_t number);
+static inline uint8_t x86_general(uint8_t number)
+{
+	static const uint8_t dwarf[8] = { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
+
+	return number < 8 ? dwarf[number] : number;
+}
 
 /* ---- operands (x86_operand.c) ---------------------------------------------------------------- */
 
@@ -71,29 +76,28 @@ void x86_write(struct x86 *k, int i, uint8_t value);
 /* A register that may take the result of an operand of that kind straight away, else a temporary
  * one; x86_write puts it where it belongs, if it is not there. */
 uint8_t x86_target(struct x86 *k, int i);
-/* Operand @i, as b: its immediate value or its register. */
-struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t dst, uint8_t a,
-			    int i);
-
 /* All that it writes is unknown. */
 void x86_unknown(struct x86 *k);
 
 /* ---- families; false: it is none of them -------------------------------------------------------
  */
 
-bool x86_arithmetic(struct x86 *k); /* x86_alu.c */
-bool x86_bits(struct x86 *k);
+bool x86_alu(struct x86 *k); /* x86_alu.c */
 
 /* An instruction that changes its first operand has the class @class, in memory another. */
-void x86_class_of_change(struct x86 *k, enum vtrace_class class);
+static inline void x86_class_of_change(struct x86 *k, enum vtrace_class class)
+{
+	bool lock = k->head->attributes & ZYDIS_ATTRIB_HAS_LOCK;
+
+	k->m->class = k->op[0]->type != ZYDIS_OPERAND_TYPE_MEMORY ? class
+		      : lock					  ? VTRACE_CLASS_ATOMIC
+								  : VTRACE_CLASS_MODIFY;
+}
 
 /* ---- vectors (x86_vector.c) ------------------------------------------------------------------ */
 
-/* Chunk @c of operand @i, of which @w bytes count. */
-uint8_t x86_chunk(struct x86 *k, int i, uint8_t c, uint8_t w);
 /* false: it is none that is known there. */
 bool x86_vector(struct x86 *k);
-bool x86_string_compare(struct x86 *k); /* x86_string.c */
 
 /* Masks, and moves and comparisons of vectors under them (x86_evex.c). */
 bool x86_evex(struct x86 *k);

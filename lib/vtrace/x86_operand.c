@@ -6,13 +6,6 @@
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
-uint8_t x86_general(uint8_t number)
-{
-	static const uint8_t dwarf[8] = { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
-
-	return number < 8 ? dwarf[number] : number;
-}
-
 struct x86_register x86_register(ZydisRegister reg)
 {
 	struct insn_x86_register r = insn_x86_register(reg);
@@ -187,17 +180,6 @@ void x86_write(struct x86 *k, int i, uint8_t value)
 			reg.kind == X86_HIGH;
 	else if (reg.kind == X86_GENERAL && reg.number != value)
 		vtrace_make_imm(k->m, VTRACE_MOV, reg.w, reg.number, value, 0);
-}
-
-struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t dst, uint8_t a,
-			    int i)
-{
-	uint8_t b;
-
-	if (k->op[i]->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return vtrace_make_imm(k->m, op, w, dst, a, k->op[i]->imm.value.u);
-	b = x86_read(k, i);
-	return vtrace_make(k->m, op, w, dst, a, b);
 }
 
 /* ---- what is not modelled -------------------------------------------------------------------- */
