@@ -18,11 +18,5 @@ struct page {
 
 /* code.c: the listings of the hottest procedures, in about @size bytes. */
 int page_code(struct page *p, struct jwrite *j, size_t size, struct base_err *err);
-/* source.c: of the file @name, which code of @img names, the @nr lines @line, ascending, and those
- * around them. 0 or negative, as @j has it. */
-int page_source_lines(struct jwrite *j, struct image *img, const char *name,
-		      const unsigned int *line, size_t nr);
-/* whose.c: the samples by process, user, service and so on, and over time. */
-int page_whose(struct page *p, struct jwrite *j, struct base_err *err);
 
 #endif
