@@ -11,7 +11,7 @@
 
 #include "done.h"
 #include "draw.h"
-#include "graph_file.h"
+#include "graph.h"
 #include "report.h"
 #include "tools.h"
 

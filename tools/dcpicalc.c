@@ -6,7 +6,7 @@
 #include "calc.h"
 #include "choose.h"
 #include "estimation.h"
-#include "graph_file.h"
+#include "graph_json.h"
 #include "report.h"
 #include "tools.h"
 
@@ -79,8 +79,7 @@ static int make(struct analysis *a, int nr, char **what, struct base_err *err)
 	for (int i = 0; i < nr_procedures && r >= 0; i++)
 		r = add(a, what[i], image, g, err);
 	if (r >= 0)
-		r = sel.json ? graph_file_print_json(g, "dcpicalc/1", a, err)
-			     : graph_file_print(g, err);
+		r = sel.json ? graph_json_print(g, "dcpicalc/1", a, err) : graph_file_print(g, err);
 	graph_free(g);
 	return r;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "choose.h"
-#include "graph_file.h"
+#include "graph_json.h"
 #include "graph_flow.h"
 #include "report.h"
 #include "tools.h"
@@ -50,8 +50,7 @@ static int make(struct analysis *a, int nr, char **what, struct base_err *err)
 		r = graph_flow_add(&f, analysis_event_default(a), g, err);
 	if (r >= 0) {
 		g->procs[0].same_size = same_size;
-		r = sel.json ? graph_file_print_json(g, "dcpiflow/1", a, err)
-			     : graph_file_print(g, err);
+		r = sel.json ? graph_json_print(g, "dcpiflow/1", a, err) : graph_file_print(g, err);
 	}
 	graph_flow_close(&f);
 	graph_free(g);

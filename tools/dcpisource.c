@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmap.h"
-#include "graph_file.h"
+#include "graph_json.h"
 #include "image.h"
 #include "report.h"
 #include "tools.h"
@@ -360,7 +360,7 @@ static int run(int nr, char **words, struct base_err *err)
 	for (size_t i = 0; r >= 0 && i < g->nr; i++)
 		r = add_sources(&g->procs[i], &maps, err);
 	if (r >= 0)
-		r = json ? graph_file_print_json(g, "dcpisource/1", NULL, err)
+		r = json ? graph_json_print(g, "dcpisource/1", NULL, err)
 			 : graph_file_print(g, err);
 	graph_free(g);
 	close_maps(&maps);

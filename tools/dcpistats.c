@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "report.h"
+#include "rows.h"
 #include "sets.h"
-#include "stats.h"
 #include "tools.h"
 
 static struct set now = { .factor = 1 };
@@ -71,6 +71,40 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
+/* One set of rows, which the caller keeps as long as the stats. */
+struct stats_set {
+	struct analysis_rows *rows;
+	size_t event;  /* the event whose counts, times @factor, are used */
+	double factor; /* above 0 */
+};
+
+/* Statistics of the counts in all sets; a set without samples counts as 0. */
+struct stats_spread {
+	double sum, mean, min, max;
+	double deviation; /* standard deviation of a sample: over nr_sets - 1 */
+	double range;	  /* max - min */
+	size_t nr;	  /* number of sets with samples */
+};
+
+/* The counts under one name. */
+struct stats_row {
+	const char *name; /* procedure, the text in its place, or image */
+	char **images;	  /* its images, each once; the sets own the names */
+	size_t nr_images, cap_images;
+	const struct base_id **ids; /* their build-ids, likewise */
+	size_t nr_ids, cap_ids;
+	double *count; /* indexed by set */
+	struct stats_spread spread;
+};
+
+struct stats {
+	struct stats_row *v; /* largest range first, or relative range; ties by sum, then name */
+	size_t nr, cap;
+	size_t nr_sets;
+	double *total;	     /* indexed by set */
+	double total_ranges; /* sum over all rows */
+};
+
 struct report {
 	struct sets sets;
 	struct stats_set *from; /* totals of each set */
@@ -80,6 +114,175 @@ struct report {
 	double *others;	 /* sums of the hidden rows, by set */
 	double *seconds; /* of a sample of each set; NULL: not all are of clocks */
 };
+
+/* ---- the statistics -------------------------------------------------------------------------- */
+
+/* Runs of a facility have different processes, and so different names of images. */
+static char *image_of(const struct analysis_row *row)
+{
+	return row->facility ? row->facility->name : row->image->name;
+}
+
+static int find(struct stats *s, struct base_map *by_name, const char *name, struct stats_row **out)
+{
+	size_t at = (size_t)(uintptr_t)base_map_get(by_name, name, strlen(name));
+	struct stats_row row = { .name = name };
+	int r;
+
+	if (at) {
+		*out = &s->v[at - 1];
+		return 0;
+	}
+	r = base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v));
+	if (r >= 0)
+		r = base_map_set(by_name, name, strlen(name), (void *)(uintptr_t)(s->nr + 1));
+	if (r < 0)
+		return r;
+	row.count = calloc(s->nr_sets, sizeof(*row.count));
+	if (!row.count)
+		return -ENOMEM;
+	s->v[s->nr] = row;
+	*out = &s->v[s->nr++];
+	return 0;
+}
+
+static int note_image(struct stats_row *row, char *image)
+{
+	int r;
+
+	for (size_t i = 0; i < row->nr_images; i++)
+		if (strcmp(row->images[i], image) == 0)
+			return 0;
+	r = base_grow(&row->images, &row->cap_images, row->nr_images + 1, sizeof(*row->images));
+	if (r >= 0)
+		row->images[row->nr_images++] = image;
+	return r;
+}
+
+/* A row of several images, such as those of a facility, says nothing of their build-ids. */
+static int note_id(struct stats_row *row, const struct analysis_row *from)
+{
+	const struct base_id *id = profdb_profile_image(from->image->profile);
+	int r;
+
+	if (from->nr_images != 1 || !id->len)
+		return 0;
+	for (size_t i = 0; i < row->nr_ids; i++)
+		if (base_id_equal(row->ids[i], id))
+			return 0;
+	r = base_grow(&row->ids, &row->cap_ids, row->nr_ids + 1, sizeof(*row->ids));
+	if (r >= 0)
+		row->ids[row->nr_ids++] = id;
+	return r;
+}
+
+static int add_set(struct stats *s, const struct stats_set *set, size_t index,
+		   struct base_map *by_name)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < set->rows->nr && r >= 0; i++) {
+		const struct analysis_row *from = &set->rows->v[i];
+		double count = (double)from->count[set->event] * set->factor;
+		struct stats_row *row;
+
+		if (!from->count[set->event])
+			continue;
+		r = find(s, by_name, by_image ? image_of(from) : analysis_row_label(from), &row);
+		if (r >= 0)
+			r = note_image(row, image_of(from));
+		if (r >= 0)
+			r = note_id(row, from);
+		if (r < 0)
+			break;
+		row->count[index] += count;
+		s->total[index] += count;
+	}
+	return r;
+}
+
+/* Computes the statistics of @nr counts; @nr is above 1. */
+static void stats_spread(const double *count, size_t nr, struct stats_spread *out)
+{
+	double squares = 0;
+
+	memset(out, 0, sizeof(*out));
+	out->min = out->max = count[0];
+	for (size_t i = 0; i < nr; i++) {
+		out->sum += count[i];
+		out->min = fmin(out->min, count[i]);
+		out->max = fmax(out->max, count[i]);
+		out->nr += count[i] > 0;
+	}
+	out->mean = out->sum / (double)nr;
+	out->range = out->max - out->min;
+	for (size_t i = 0; i < nr; i++)
+		squares += (count[i] - out->mean) * (count[i] - out->mean);
+	out->deviation = sqrt(squares / (double)(nr - 1));
+}
+
+static int descending(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
+static int by_range(const void *pa, const void *pb)
+{
+	const struct stats_row *a = pa, *b = pb;
+	int r = descending(a->spread.range, b->spread.range);
+
+	if (!r)
+		r = descending(a->spread.sum, b->spread.sum);
+	return r ? r : strcmp(a->name, b->name);
+}
+
+static int by_normalized(const void *pa, const void *pb)
+{
+	const struct stats_row *a = pa, *b = pb;
+	int r = descending(a->spread.range / a->spread.sum, b->spread.range / b->spread.sum);
+
+	return r ? r : by_range(pa, pb);
+}
+
+/*
+ * Merges the rows of all sets by procedure (-i: by image), whatever its image, so that programs
+ * that were rebuilt or moved can be compared. The caller zero-initializes @out and releases it,
+ * also on failure. -norm: sort by the range relative to the row's sum. 0 or -ENOMEM.
+ */
+static int stats_make(const struct stats_set *sets, size_t nr_sets, struct stats *out)
+{
+	struct base_map by_name = { 0 };
+	int r = 0;
+
+	out->nr_sets = nr_sets;
+	out->total = calloc(nr_sets, sizeof(*out->total));
+	if (!out->total)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_sets && r >= 0; i++)
+		r = add_set(out, &sets[i], i, &by_name);
+	base_map_release(&by_name);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < out->nr; i++) {
+		stats_spread(out->v[i].count, nr_sets, &out->v[i].spread);
+		out->total_ranges += out->v[i].spread.range;
+	}
+	if (out->nr)
+		qsort(out->v, out->nr, sizeof(*out->v), normalized ? by_normalized : by_range);
+	return 0;
+}
+
+static void stats_release(struct stats *s)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		free(s->v[i].images);
+		free(s->v[i].ids);
+		free(s->v[i].count);
+	}
+	free(s->v);
+	free(s->total);
+	memset(s, 0, sizeof(*s));
+}
 
 /* ---- gathering ----------------------------------------------------------------------------- */
 
@@ -186,7 +389,7 @@ static int gather(struct report *x, struct base_err *err)
 	}
 	if (r >= 0 && (r = find_seconds(x)) < 0)
 		base_fail_errno(err, r, "cannot compare");
-	if (r >= 0 && (r = stats_make(x->from, x->sets.nr, by_image, normalized, &x->stats)) < 0)
+	if (r >= 0 && (r = stats_make(x->from, x->sets.nr, &x->stats)) < 0)
 		base_fail_errno(err, r, "cannot compare");
 	return r;
 }

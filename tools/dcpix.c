@@ -272,15 +272,6 @@ static uint64_t nr_instructions(const struct exact *e)
 	return sum;
 }
 
-static int sum_dumps(const struct dcpix_run *run, struct callgrind_sum *s, struct base_err *err)
-{
-	int r = run->nr_dumps ? 0 : base_fail(err, -ENOENT, "nothing was counted");
-
-	for (size_t i = 0; i < run->nr_dumps && r >= 0; i++)
-		r = callgrind_sum_add(s, run->dumps[i].path, &run->dumps[i].maps, err);
-	return r < 0 ? r : callgrind_sum_end(s, err);
-}
-
 /* The daemon writes what it knows of JIT code at its next flush: this one. */
 static void flush_daemon(void)
 {
@@ -314,17 +305,15 @@ static void say_files(const struct dcpix_run *run, const char *stem, const struc
 static int finish(struct dcpix_run *run, const char *stem, char **argv, int status,
 		  struct base_err *err)
 {
-	struct callgrind_sum *s = NULL;
+	struct callgrind_head head;
 	struct exact e = { 0 };
 	char dyn[4200];
 	int r;
 
 	snprintf(dyn, sizeof(dyn), "%s/dyn", database ? database : "");
-	r = callgrind_sum_open(&e, database ? dyn : NULL, from.nr ? 0 : (uint64_t)run->utc, &s,
-			       err);
-	if (r >= 0)
-		r = sum_dumps(run, s, err);
-	if (r >= 0 && (r = add_run(&e, run, callgrind_sum_creator(s), argv, status)) < 0)
+	r = callgrind_sum(&e, database ? dyn : NULL, from.nr ? 0 : (uint64_t)run->utc, run->dumps,
+			  run->nr_dumps, &head, err);
+	if (r >= 0 && (r = add_run(&e, run, head.creator, argv, status)) < 0)
 		base_fail_errno(err, r, "cannot keep the counts");
 	if (r >= 0)
 		r = write_file(stem, "xct", false, &e, err);
@@ -334,7 +323,6 @@ static int finish(struct dcpix_run *run, const char *stem, char **argv, int stat
 		r = tell(run, stem, &e, status, err);
 	else if (r >= 0 && !quiet)
 		say_files(run, stem, &e);
-	callgrind_sum_close(s);
 	exact_release(&e);
 	return r;
 }

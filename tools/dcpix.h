@@ -16,19 +16,13 @@ struct dcpix_process {
 	bool ended;
 };
 
-struct dcpix_dump {
-	char *path;
-	uint32_t pid;
-	struct callgrind_maps maps;
-};
-
 struct dcpix_run {
 	char *folder; /* our temporary folder: holds the log, a FIFO, and the dumps */
 	int log_fd;
 	struct base_buf log; /* the last, unfinished line */
 	struct dcpix_process *processes;
 	size_t nr_processes, cap_processes;
-	struct dcpix_dump *dumps;
+	struct callgrind_dump *dumps;
 	size_t nr_dumps, cap_dumps;
 	char *alarm; /* valgrind's first message about something that it cannot do */
 	int64_t utc; /* when it began */

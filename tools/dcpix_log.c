@@ -181,13 +181,13 @@ static int keep_path(char **to, const struct callgrind_line *l)
 int dcpix_dump_add(struct dcpix_run *run, const char *path, uint32_t pid)
 {
 	const struct dcpix_process *p = process(run, pid);
-	struct dcpix_dump *d;
+	struct callgrind_dump *d;
 	int r = base_grow(&run->dumps, &run->cap_dumps, run->nr_dumps + 1, sizeof(*run->dumps));
 
 	if (r < 0)
 		return r;
 	d = &run->dumps[run->nr_dumps++];
-	*d = (struct dcpix_dump){ .path = strdup(path), .pid = pid };
+	*d = (struct callgrind_dump){ .path = strdup(path), .pid = pid };
 	if (!d->path)
 		return -ENOMEM;
 	return p ? maps_copy(&d->maps, &p->maps) : 0;

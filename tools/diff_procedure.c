@@ -292,6 +292,20 @@ static void print_samples_title(const struct pair *x)
 		       x->p->no_header ? "" : "\n");
 }
 
+/* Returns why the measure is not known of both sets, or NULL if it is. */
+static const char *why_unknown(const struct compare *c, enum compare_measure m)
+{
+	if (m != COMPARE_FREQUENCY && !(c->timed[0] && c->timed[1]))
+		return "the event is not of time";
+	if (m != COMPARE_FREQUENCY && c->apart)
+		return "one set has cycles, the other nanoseconds";
+	if (m == COMPARE_FREQUENCY && !(c->known[0] && c->known[1]))
+		return "no event tells how often code ran";
+	if (m == COMPARE_CPI && !compare_absolute(c))
+		return "executions are not known";
+	return NULL;
+}
+
 static int print_text(const struct pair *x, struct base_err *err)
 {
 	bool first = true;
@@ -300,7 +314,7 @@ static int print_text(const struct pair *x, struct base_err *err)
 	if (!x->p->no_header)
 		print_head(x);
 	for (int m = 0; m < COMPARE_NR && r >= 0; m++) {
-		const char *why = compare_unknown(&x->compare, (enum compare_measure)m);
+		const char *why = why_unknown(&x->compare, (enum compare_measure)m);
 
 		if (!(x->measures >> m & 1))
 			continue;
@@ -384,7 +398,7 @@ static struct json_object *json_measured(const struct pair *x, const struct comp
 static int json_measure(const struct pair *x, enum compare_measure m, struct json_object *list)
 {
 	struct json_object *o = json_object_new_object(), *v = json_object_new_array();
-	const char *why = compare_unknown(&x->compare, m);
+	const char *why = why_unknown(&x->compare, m);
 	struct compare_row *rows = NULL;
 	int nr = why ? 0 : compare_rows(&x->compare, m, &rows);
 	char text[128];
@@ -504,7 +518,7 @@ static int compare_estimates(struct pair *x, struct base_err *err)
 		r = compare_procedures(f, x->event, &o, &x->compare, err);
 		if (r < 0)
 			return r;
-		x->no_cpi = compare_unknown(&x->compare, COMPARE_CPI);
+		x->no_cpi = why_unknown(&x->compare, COMPARE_CPI);
 	}
 	if (!x->measures)
 		x->measures = x->no_cpi ? DIFF_SAMPLES : 1u << COMPARE_CPI;

@@ -147,6 +147,16 @@ static uint64_t offset_in(const struct image_symbol *s, uint64_t vaddr)
 	return s ? vaddr - s->vaddr : vaddr;
 }
 
+static const char *const kind_names[FDO_NR_KINDS] = {
+	[FDO_TAKEN] = "taken",	     [FDO_FELL] = "not taken",
+	[FDO_JUMP] = "jump",	     [FDO_INDIRECT_JUMP] = "indirect jump",
+	[FDO_CALL] = "call",	     [FDO_INDIRECT_CALL] = "indirect call",
+	[FDO_RETURN] = "return",     [FDO_RESUMED] = "call outside",
+	[FDO_STUB] = "jump outside", [FDO_BEGUN] = "begun",
+	[FDO_ENTERED] = "entered",   [FDO_ENDED] = "ended",
+	[FDO_UNKNOWN] = "unknown",
+};
+
 static struct json_object *edge_json(const struct fdo_edge *e, const struct image_symbol *from,
 				     const struct image_symbol *to)
 {
@@ -156,7 +166,7 @@ static struct json_object *edge_json(const struct fdo_edge *e, const struct imag
 	json_object_object_add(o, "to", json_object_new_uint64(offset_in(to, e->to)));
 	if (to != from)
 		json_object_object_add(o, "to_procedure", report_json_text(to ? to->name : NULL));
-	json_object_object_add(o, "kind", json_object_new_string(fdo_kind_name(e->kind)));
+	json_object_object_add(o, "kind", json_object_new_string(kind_names[e->kind]));
 	json_object_object_add(o, "count", json_object_new_uint64(e->count[0] + e->count[1]));
 	return o;
 }

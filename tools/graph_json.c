@@ -2,7 +2,7 @@
 /* A flow graph is printed as JSON. */
 #include <inttypes.h>
 
-#include "graph_file.h"
+#include "graph_json.h"
 #include "report.h"
 
 static void add(struct json_object *o, const char *key, struct json_object *value)
@@ -151,8 +151,8 @@ static struct json_object *json_root(const char *schema, const struct analysis *
 	return root;
 }
 
-int graph_file_print_json(const struct graph *g, const char *schema, const struct analysis *a,
-			  struct base_err *err)
+int graph_json_print(const struct graph *g, const char *schema, const struct analysis *a,
+		     struct base_err *err)
 {
 	struct json_object *root = json_root(schema, a), *procs = json_object_new_array();
 	int r;

@@ -6,11 +6,33 @@
 #ifndef DCPI_LIST_H
 #define DCPI_LIST_H
 
-#include "listing_freq.h"
+#include "estimate.h"
+#include "listing.h"
 #include "profileme.h"
 #include "report.h"
 #include "select.h"
 #include "valued.h"
+
+/* Execution counts of a listing's instructions, and the cost of each execution. */
+struct listing_freq_unit {
+	enum freq_confidence confidence; /* FREQ_NONE: not known */
+	double freq;			 /* executions */
+	double units;			 /* units of the cost event spent here: samples * period */
+};
+
+struct listing_freq {
+	struct listing_freq_unit *v; /* indexed by unit of the listing */
+	size_t event;		     /* the event that determines the frequencies */
+	size_t cost_event;	     /* the event of the costs: a clock or cycles */
+	bool has_cost;
+	/*
+	 * True: executions, and units / freq is the cost of one. False: at best proportions,
+	 * without costs (see struct estimate).
+	 */
+	bool absolute;
+	uint64_t traces;	/* above 0: proportions from so many traces (see struct estimate) */
+	uint32_t nr_unresolved; /* number of indirect jumps with unknown targets */
+};
 
 struct list_source {
 	struct image_source *text; /* NULL: not found */

@@ -12,6 +12,17 @@ static bool is_whole(const struct select *s)
 	return s->whole || s->callers.nr || s->apart;
 }
 
+/* The whole minutes that a window touches. */
+static void round_out(struct when_window *w)
+{
+	enum { MINUTE = 60 };
+
+	if (w->since != INT64_MIN)
+		w->since -= w->since % MINUTE;
+	if (w->until != INT64_MAX && w->until % MINUTE)
+		w->until += MINUTE - w->until % MINUTE;
+}
+
 int window_choose(const struct select *s, struct analysis_selection *sel, struct base_err *err)
 {
 	struct when_window w;
@@ -19,7 +30,7 @@ int window_choose(const struct select *s, struct analysis_selection *sel, struct
 
 	if (r < 0 || (!s->since && !s->until))
 		return r;
-	workload_round(&w.since, &w.until);
+	round_out(&w);
 	sel->timed = true;
 	sel->whole = is_whole(s);
 	sel->since = w.since;
@@ -42,13 +53,16 @@ int window_epochs(const struct select *s, struct profdb *db, char ***out, struct
 
 bool window_cuts(const struct select *s, const struct analysis *a)
 {
-	return !is_whole(s) && workload_window_cuts(a);
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (!a->epochs[i].inside)
+			return !is_whole(s);
+	return false;
 }
 
 void window_whole(const struct select *s, struct analysis *a)
 {
-	if (is_whole(s))
-		workload_window_whole(a);
+	for (size_t i = 0; is_whole(s) && i < a->nr_epochs; i++)
+		a->epochs[i].whole = !a->epochs[i].inside;
 }
 
 /* ---- what is said ------------------------------------------------------------------------------

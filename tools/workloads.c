@@ -304,14 +304,69 @@ void workloads_json(const struct analysis *a, struct json_object *root)
 
 /* ---- idle CPUs ------------------------------------------------------------------------------- */
 
-static bool knows_idle(struct analysis *a, struct workload_idle *idle)
+/* A file is read for each epoch; for a line of a report more would take too long. */
+enum { IDLE_EPOCHS = 48 };
+
+/* CPU time of all CPUs, and the part of it in which they were idle, by the kernel's own account. */
+struct idle {
+	double idle_s, all_s;
+};
+
+/* A note is of the time before it; of most windows of minutes some seconds too much or too little
+ * are taken. */
+static void add_idle_notes(const struct analysis *a, const struct profdb_workloads *w,
+			   struct idle *sum)
 {
-	return !a->nr_kept && !a->labels.nr && !a->nr_callers && workload_idle(a, idle);
+	for (size_t i = 0; i < profdb_workloads_nr_notes(w); i++) {
+		const struct profdb_note *n = profdb_workloads_note_at(w, i);
+
+		if (n->kind != PROFDB_NOTE_IDLE ||
+		    (a->window.chosen && (n->utc <= a->window.since || n->utc > a->window.until)))
+			continue;
+		sum->idle_s += (double)n->n / 1000;
+		sum->all_s += (double)n->of / 1000;
+	}
+}
+
+static void add_idle_epoch(struct analysis *a, const char *epoch, struct idle *sum)
+{
+	char **platforms = profdb_platforms(a->db, epoch, NULL);
+	struct profdb_workloads *w;
+
+	for (size_t i = 0; platforms && platforms[i]; i++) {
+		bool chosen = false;
+
+		for (size_t k = 0; k < a->nr_platforms; k++)
+			chosen |= strcmp(a->platforms[k], platforms[i]) == 0;
+		if (!chosen ||
+		    profdb_workloads_load_images(a->db, epoch, platforms[i], &w, NULL) < 0)
+			continue;
+		add_idle_notes(a, w, sum);
+		profdb_workloads_free(w);
+	}
+	free(platforms); /* one allocation, see profdb.h */
+}
+
+/* Idle time in the epochs, platforms and window of @a; false: nothing noted it, or there are more
+ * epochs. */
+static bool find_idle(struct analysis *a, struct idle *out)
+{
+	*out = (struct idle){ 0 };
+	if (!a->db || a->nr_epochs > IDLE_EPOCHS)
+		return false;
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		add_idle_epoch(a, a->epochs[i].name, out);
+	return out->all_s > 0;
+}
+
+static bool knows_idle(struct analysis *a, struct idle *idle)
+{
+	return !a->nr_kept && !a->labels.nr && !a->nr_callers && find_idle(a, idle);
 }
 
 void workloads_idle_head(struct analysis *a, FILE *to)
 {
-	struct workload_idle idle;
+	struct idle idle;
 
 	if (knows_idle(a, &idle))
 		fprintf(to,
@@ -321,7 +376,7 @@ void workloads_idle_head(struct analysis *a, FILE *to)
 
 void workloads_idle_json(struct analysis *a, struct json_object *root)
 {
-	struct workload_idle idle;
+	struct idle idle;
 	struct json_object *o;
 
 	if (!knows_idle(a, &idle))

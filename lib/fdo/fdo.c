@@ -492,21 +492,6 @@ static int fdo_make_ranges(const struct fdo_making *m)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static const char *const names[FDO_NR_KINDS] = {
-	[FDO_TAKEN] = "taken",	     [FDO_FELL] = "not taken",
-	[FDO_JUMP] = "jump",	     [FDO_INDIRECT_JUMP] = "indirect jump",
-	[FDO_CALL] = "call",	     [FDO_INDIRECT_CALL] = "indirect call",
-	[FDO_RETURN] = "return",     [FDO_RESUMED] = "call outside",
-	[FDO_STUB] = "jump outside", [FDO_BEGUN] = "begun",
-	[FDO_ENTERED] = "entered",   [FDO_ENDED] = "ended",
-	[FDO_UNKNOWN] = "unknown",
-};
-
-const char *fdo_kind_name(enum fdo_kind kind)
-{
-	return names[kind];
-}
-
 static int no_traces(const struct image *img, struct base_err *err)
 {
 	base_fail(err, -ENOENT, "there are no instruction traces of '%s'", image_path(img));

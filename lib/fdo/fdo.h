@@ -65,7 +65,6 @@ struct fdo {
 int fdo_make(const struct profdb_profile *p, struct image *img, struct fdo **out,
 	     struct base_err *err);
 void fdo_free(struct fdo *f);
-const char *fdo_kind_name(enum fdo_kind kind);
 
 /*
  * The same of several profiles: begin, add, end. @img must stay open. Each count is multiplied,

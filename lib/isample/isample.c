@@ -5,33 +5,19 @@
 _Static_assert((int)ISAMPLE_NR_BITS <= (int)ISAMPLE_FIRST_COUNTER, "bits lie below counters");
 _Static_assert(ISAMPLE_FIRST_COUNTER + ISAMPLE_NR_COUNTERS <= 64, "counters fit");
 
-struct word {
-	const char *name, *text;
-};
-
-#define X(id, name, text) { name, text },
-static const struct word bits[] = { ISAMPLE_BITS(X) };
-static const struct word counters[] = { ISAMPLE_COUNTERS(X) };
+#define X(id, name, text) name,
+static const char *const bits[] = { ISAMPLE_BITS(X) };
+static const char *const counters[] = { ISAMPLE_COUNTERS(X) };
 #undef X
 
 const char *isample_bit_name(enum isample_bit bit)
 {
-	return bits[bit].name;
-}
-
-const char *isample_bit_text(enum isample_bit bit)
-{
-	return bits[bit].text;
+	return bits[bit];
 }
 
 const char *isample_counter_name(enum isample_counter counter)
 {
-	return counters[counter].name;
-}
-
-const char *isample_counter_text(enum isample_counter counter)
-{
-	return counters[counter].text;
+	return counters[counter];
 }
 
 void isample_tell(struct isample *s, enum isample_bit bit, bool set)

@@ -92,9 +92,7 @@ struct isample {
 };
 
 const char *isample_bit_name(enum isample_bit bit);
-const char *isample_bit_text(enum isample_bit bit);
 const char *isample_counter_name(enum isample_counter counter);
-const char *isample_counter_text(enum isample_counter counter);
 
 /* It is known whether @bit is set. */
 void isample_tell(struct isample *s, enum isample_bit bit, bool set);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cmap.h"
-#include "ctoken.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -25,7 +25,6 @@ struct frames {
 /* frames.c: also sums the flat profile by procedure. 0 or negative. */
 int frames_resolve(struct callpath_tree *t, const struct profdb_callpaths *paths, bool inlined,
 		   struct frames *out);
-void frames_release(struct frames *f);
 
 enum called {
 	CALLED_AGREES,	  /* a call stands there, and leads there if it says where it leads */
@@ -41,8 +40,8 @@ enum called {
  */
 enum called analysis_called(struct insn_decoder *d, struct image *caller, uint64_t last,
 			    const struct image_symbol *to, bool here, bool patched);
-/* Does the code at @vaddr end a signal's handler? The caller of its frame was interrupted, and has
- * called nothing. */
+/* frames.c: does the code at @vaddr end a signal's handler? The caller of its frame was
+ * interrupted, and has called nothing. */
 bool analysis_is_sigreturn(const struct image *img, uint64_t vaddr);
 
 /*
@@ -52,11 +51,8 @@ bool analysis_is_sigreturn(const struct image *img, uint64_t vaddr);
 int callpath_check(struct callpath_tree *t, const struct profdb_callpaths *paths,
 		   const struct frames *frames, uint8_t *verdict);
 
-/* The procedures (frames.c). */
-int procedures_begin(struct callpath_tree *t);
-/* The order of procedures with equal counts: by name, image and address. */
+/* frames.c: the order of procedures with equal counts: by name, image and address. */
 int procedures_compare(const struct callpath_tree *t, uint32_t a, uint32_t b);
-void procedures_release(struct callpath_tree *t);
 
 /* As callpath_children_make, in any order. */
 int nodes_children(const struct callpath_nodes *n, struct callpath_children *out);

@@ -15,7 +15,6 @@ enum {
 	JUMPS_MAX = 4,	     /* procedures that jump on, one to the next */
 	PROCEDURES_MAX = 16, /* that are looked through for that */
 	CODE_MAX = 64 << 10, /* bytes of one */
-	SIGRETURN_MAX = 9,
 };
 
 /* The search for a way from a call's target to the procedure. */
@@ -27,18 +26,6 @@ struct search {
 	uint64_t seen[PROCEDURES_MAX];
 	size_t nr_seen;
 };
-
-bool analysis_is_sigreturn(const struct image *img, uint64_t vaddr)
-{
-	static const uint8_t x86[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static const uint8_t aarch64[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
-	const bool arm = image_machine(img) == EM_AARCH64;
-	const size_t len = arm ? sizeof(aarch64) : sizeof(x86);
-	uint8_t code[SIGRETURN_MAX];
-
-	return image_bytes(img, vaddr, code, len) == len &&
-	       memcmp(code, arm ? aarch64 : x86, len) == 0;
-}
 
 /* A stub of the linker's, which has the name of what it jumps to: "NAME@plt". */
 static size_t stub_name_len(const struct image_symbol *s)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds and names the procedures at the frames of call paths, one image after the other. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static int add_procedure(struct callpath_tree *t, enum callpath_kind kind, const
 	return 0;
 }
 
-int procedures_begin(struct callpath_tree *t)
+/* The procedures that stand where paths end. */
+static int add_ends(struct callpath_tree *t)
 {
 	char name[32];
 	int r = 0;
@@ -213,23 +215,6 @@ int64_t callpath_procedure_find(const struct callpath_tree *t, const struct anal
 	return at ? (int64_t)at - 1 : -ENOENT;
 }
 
-void procedures_release(struct callpath_tree *t)
-{
-	for (size_t i = 0; i < t->nr_procedures; i++) {
-		free(t->procedures[i].name);
-		free(t->procedures[i].flat);
-		free(t->procedures[i].paths);
-	}
-	for (size_t i = 0; i < t->nr_groups; i++) {
-		free(t->groups[i]->facility);
-		free(t->groups[i]);
-	}
-	base_map_release(&t->by_key);
-	base_map_release(&t->by_facility);
-	free(t->procedures);
-	free(t->groups);
-}
-
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 /* A frame and the node of the database's tree that has it. */
@@ -328,6 +313,18 @@ static const struct image_symbol *symbol_at(const struct resolve *x, uint64_t of
 	return image_symbol_at(x->img, *vaddr);
 }
 
+bool analysis_is_sigreturn(const struct image *img, uint64_t vaddr)
+{
+	static const uint8_t x86[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t aarch64[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
+	const bool arm = image_machine(img) == EM_AARCH64;
+	const size_t len = arm ? sizeof(aarch64) : sizeof(x86);
+	uint8_t code[sizeof(x86)];
+
+	return image_bytes(img, vaddr, code, len) == len &&
+	       memcmp(code, arm ? aarch64 : x86, len) == 0;
+}
+
 static int resolve_frame(struct resolve *x, uint64_t off, struct frame_chain *out)
 {
 	uint32_t procedure;
@@ -421,7 +418,11 @@ int frames_resolve(struct callpath_tree *t, const struct profdb_callpaths *paths
 {
 	size_t nodes = profdb_callpaths_nr_nodes(paths), nr = profdb_callpaths_nr_images(paths);
 	struct resolve x = { .t = t, .out = out, .inlined = inlined };
-	int r = -ENOMEM;
+	int r = add_ends(t);
+
+	if (r < 0)
+		return r;
+	r = -ENOMEM;
 
 	out->of = calloc(nodes + 1, sizeof(*out->of));
 	x.places = calloc(nodes + 1, sizeof(*x.places));
@@ -438,11 +439,4 @@ int frames_resolve(struct callpath_tree *t, const struct profdb_callpaths *paths
 	free(x.places);
 	free(x.first);
 	return r;
-}
-
-void frames_release(struct frames *f)
-{
-	free(f->of);
-	free(f->images);
-	free(f->procedures);
 }

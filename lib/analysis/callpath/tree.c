@@ -630,13 +630,12 @@ static int make_counts(struct callpath_tree *t)
 
 static int make(struct making *m)
 {
-	int r = procedures_begin(m->t);
+	int r;
 
 	for (size_t e = 0; e < profdb_callpaths_nr_events(m->paths); e++)
 		m->event[e] = analysis_event_find(m->t->a,
 						  profdb_callpaths_event(m->paths, e)->name, NULL);
-	if (r >= 0)
-		r = frames_resolve(m->t, m->paths, m->how->inlined, &m->frames);
+	r = frames_resolve(m->t, m->paths, m->how->inlined, &m->frames);
 	if (r >= 0 && m->how->check)
 		r = callpath_check(m->t, m->paths, &m->frames, m->verdict);
 	if (r >= 0)
@@ -656,6 +655,13 @@ static int make(struct making *m)
 	if (r >= 0)
 		nodes_total(&m->t->nodes);
 	return r;
+}
+
+static void frames_release(struct frames *f)
+{
+	free(f->of);
+	free(f->images);
+	free(f->procedures);
 }
 
 int callpath_tree_make(struct analysis *a, const struct profdb_callpaths *paths,
@@ -690,6 +696,23 @@ int callpath_tree_make(struct analysis *a, const struct profdb_callpaths *paths,
 	}
 	*out = m.t;
 	return 0;
+}
+
+static void procedures_release(struct callpath_tree *t)
+{
+	for (size_t i = 0; i < t->nr_procedures; i++) {
+		free(t->procedures[i].name);
+		free(t->procedures[i].flat);
+		free(t->procedures[i].paths);
+	}
+	for (size_t i = 0; i < t->nr_groups; i++) {
+		free(t->groups[i]->facility);
+		free(t->groups[i]);
+	}
+	base_map_release(&t->by_key);
+	base_map_release(&t->by_facility);
+	free(t->procedures);
+	free(t->groups);
 }
 
 void callpath_tree_free(struct callpath_tree *t)

@@ -169,12 +169,6 @@ int parts_compare(const struct analysis_listing *const l[2], const size_t event[
 	return r < 0 ? base_fail_errno(err, r, "cannot compare '%s'", l[0]->symbol.name) : 0;
 }
 
-void parts_release(struct parts *p)
-{
-	free(p->v);
-	memset(p, 0, sizeof(*p));
-}
-
 /* ---- costs, frequencies, stalls ------------------------------------------------------------ */
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -340,24 +334,6 @@ void compare_release(struct compare *c)
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
-
-bool compare_absolute(const struct compare *c)
-{
-	return c->absolute[0] && c->absolute[1];
-}
-
-const char *compare_unknown(const struct compare *c, enum compare_measure m)
-{
-	if (m != COMPARE_FREQUENCY && !(c->timed[0] && c->timed[1]))
-		return "the event is not of time";
-	if (m != COMPARE_FREQUENCY && c->apart)
-		return "one set has cycles, the other nanoseconds";
-	if (m == COMPARE_FREQUENCY && !(c->known[0] && c->known[1]))
-		return "no event tells how often code ran";
-	if (m == COMPARE_CPI && !compare_absolute(c))
-		return "executions are not known";
-	return NULL;
-}
 
 static double stalls_of(const struct compare_sum *s, enum compare_measure m)
 {

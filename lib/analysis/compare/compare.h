@@ -6,6 +6,9 @@
 #ifndef DCPI_COMPARE_H
 #define DCPI_COMPARE_H
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "align.h"
 #include "calc.h"
 #include "flow.h"
@@ -42,7 +45,11 @@ bool parts_same_code(const struct analysis_listing *a, const struct analysis_lis
  */
 int parts_compare(const struct analysis_listing *const l[2], const size_t event[2], bool by_line,
 		  const struct align *align, struct parts *out, struct base_err *err);
-void parts_release(struct parts *p);
+static inline void parts_release(struct parts *p)
+{
+	free(p->v);
+	memset(p, 0, sizeof(*p));
+}
 
 /* ---- by costs -------------------------------------------------------------------------------- */
 
@@ -106,10 +113,12 @@ int compare_procedures(const struct graph_flow *const f[2], const size_t event[2
 		       const struct compare_options *o, struct compare *out, struct base_err *err);
 void compare_release(struct compare *c);
 
-/* Returns why the measure is not known of both sets, or NULL if it is. */
-const char *compare_unknown(const struct compare *c, enum compare_measure m);
 /* Are executions known in both sets? */
-bool compare_absolute(const struct compare *c);
+static inline bool compare_absolute(const struct compare *c)
+{
+	return c->absolute[0] && c->absolute[1];
+}
+
 /*
  * Makes the rows of a measure: largest range first, unknown ranges last; ties by samples, then
  * place. Places whose values are unknown or 0 are left out. The caller frees *@out. Returns the

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chance.h"
+#include "regress.h"
 #include "code.h"
 #include "demangle.h"
 #include "diff.h"

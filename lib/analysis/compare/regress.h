@@ -53,4 +53,16 @@ void regress_release(struct regress *x);
 /* The slow-down of a routine with @samples in A that is found in 99 of 100 cases. */
 double regress_limit(const struct regress *x, double samples);
 
+/* ---- probabilities of counts and of normal variables, exact also far out in the tails -------- */
+
+/* The probability that of @n samples, each with probability @p, at least @k fall into a set. */
+double chance_binomial(double k, double n, double p);
+/* The probability that a variable of Student's t with @df degrees (INFINITY: a normal one) is above
+ * @t, and the value that it exceeds with probability @p (0 to 0.5). */
+double chance_above(double t, double df);
+double chance_quantile(double p, double df);
+/* Derivatives of lgamma; @x is above 0. */
+double chance_digamma(double x);
+double chance_trigamma(double x);
+
 #endif

@@ -9,13 +9,6 @@
 
 /* ---- the event ------------------------------------------------------------------------------- */
 
-bool estimate_is_retired(const struct profdb_insn *m)
-{
-	uint64_t want = ISAMPLE_BIT(ISAMPLE_RETIRED) | ISAMPLE_BIT(ISAMPLE_BYCOUNT);
-
-	return (m->known & m->bits & want) == want;
-}
-
 bool estimate_by_retired(const struct analysis *a, size_t event)
 {
 	return estimate_model(a->events[event].name) < 0;

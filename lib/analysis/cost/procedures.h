@@ -19,7 +19,12 @@ int estimate_event(const struct analysis *a, const struct analysis_image *ai);
 bool estimate_by_retired(const struct analysis *a, size_t event);
 /* True if these retired and were chosen by a count of all operations: then their number times the
  * period is how often the instruction ran. */
-bool estimate_is_retired(const struct profdb_insn *m);
+static inline bool estimate_is_retired(const struct profdb_insn *m)
+{
+	uint64_t want = ISAMPLE_BIT(ISAMPLE_RETIRED) | ISAMPLE_BIT(ISAMPLE_BYCOUNT);
+
+	return (m->known & m->bits & want) == want;
+}
 
 /* ---- samples --------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The minimum-cost circulation of a network: a flow that every node conserves, with the least sum
- * of cost times flow. freq.c reduces the flow equations to it. It uses integers, so that the answer
- * is exact and the same on every machine.
+ * of cost times flow. estimate.c reduces the flow equations to it. It uses integers, so that the
+ * answer is exact and the same on every machine.
  *
  * Primal network simplex over strongly feasible trees (Cunningham 1976; Ahuja, Magnanti, Orlin,
  * "Network Flows", chapter 11).

@@ -37,7 +37,16 @@ bool estimate_is_ns(const char *event);
 /* ---- frequencies ----------------------------------------------------------------------------- */
 
 /* The sum of @by_insn over the instructions of the block. */
-double estimate_samples_of(const struct flow *f, uint32_t block, const double *by_insn);
+static inline double estimate_samples_of(const struct flow *f, uint32_t block,
+					 const double *by_insn)
+{
+	const struct flow_block *b = &f->blocks[block];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < b->nr_insns; i++)
+		sum += by_insn[b->insn + i];
+	return sum;
+}
 
 struct estimate_input {
 	const struct flow *flow;

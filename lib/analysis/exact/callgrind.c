@@ -731,60 +731,19 @@ static int add_edge(void *ctx, const char *object, uint64_t from, const char *to
 	return exact_edge_add(a.x, a.off, a.x == b.x ? b.off : EXACT_OUTSIDE, count);
 }
 
-int callgrind_sum_add(struct callgrind_sum *s, const char *path, const struct callgrind_maps *maps,
-		      struct base_err *err)
+static int add_dump(struct callgrind_sum *s, const struct callgrind_dump *d, struct base_err *err)
 {
 	const struct callgrind_sink sink = { s, add_count, add_edge };
 	struct base_buf dump = { 0 };
-	int r = base_file_read(AT_FDCWD, path, DUMP_MAX, &dump, err);
+	int r = base_file_read(AT_FDCWD, d->path, DUMP_MAX, &dump, err);
 
-	s->maps = maps;
+	s->maps = &d->maps;
 	s->process = NULL;
 	s->last_name = NULL;
 	if (r >= 0)
-		r = callgrind_parse(dump.data, dump.len, path, &sink, &s->head, err);
+		r = callgrind_parse(dump.data, dump.len, d->path, &sink, &s->head, err);
 	base_buf_release(&dump);
 	return r;
-}
-
-/* ---- the whole --------------------------------------------------------------------------------
- */
-
-int callgrind_sum_open(struct exact *e, const char *dyn, uint64_t since, struct callgrind_sum **out,
-		       struct base_err *err)
-{
-	struct callgrind_sum *s = calloc(1, sizeof(*s));
-	int r = s ? 0 : -ENOMEM;
-
-	if (r >= 0)
-		s->e = e;
-	if (r >= 0 && dyn)
-		r = dynamic_scan(s, dyn, since);
-	if (r < 0) {
-		callgrind_sum_close(s);
-		return base_fail_errno(err, r, "cannot read pseudo-images in '%s'", dyn ? dyn : "");
-	}
-	*out = s;
-	return 0;
-}
-
-const char *callgrind_sum_creator(const struct callgrind_sum *s)
-{
-	return *s->head.creator ? s->head.creator : "callgrind";
-}
-
-void callgrind_sum_close(struct callgrind_sum *s)
-{
-	if (!s)
-		return;
-	for (size_t i = 0; i < s->nr_objects; i++)
-		object_free(s->objects[i]);
-	for (size_t i = 0; i < s->nr_dynamic; i++)
-		object_free(s->dynamic[i]);
-	free(s->objects);
-	free(s->dynamic);
-	base_map_release(&s->by_path);
-	free(s);
 }
 
 /* ---- after the last dump ------------------------------------------------------------------- */
@@ -883,7 +842,11 @@ static int end_object(const struct callgrind_object *o)
 	return add_procedures(o->x, o->img);
 }
 
-int callgrind_sum_end(struct callgrind_sum *s, struct base_err *err)
+/*
+ * The rounds of a repeated string instruction, which callgrind counts one by one, become one
+ * execution, and each image gets the procedures that ran.
+ */
+static int finish(struct callgrind_sum *s, struct base_err *err)
 {
 	int r = exact_sort(s->e);
 
@@ -897,4 +860,45 @@ int callgrind_sum_end(struct callgrind_sum *s, struct base_err *err)
 	if (r >= 0)
 		r = exact_sort(s->e);
 	return r < 0 ? base_fail_errno(err, r, "cannot sum counts") : 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int add_dumps(struct callgrind_sum *s, const struct callgrind_dump *dumps, size_t nr,
+		     struct base_err *err)
+{
+	int r = nr ? 0 : base_fail(err, -ENOENT, "nothing was counted");
+
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = add_dump(s, &dumps[i], err);
+	return r < 0 ? r : finish(s, err);
+}
+
+static void release(struct callgrind_sum *s)
+{
+	for (size_t i = 0; i < s->nr_objects; i++)
+		object_free(s->objects[i]);
+	for (size_t i = 0; i < s->nr_dynamic; i++)
+		object_free(s->dynamic[i]);
+	free(s->objects);
+	free(s->dynamic);
+	base_map_release(&s->by_path);
+}
+
+int callgrind_sum(struct exact *e, const char *dyn, uint64_t since,
+		  const struct callgrind_dump *dumps, size_t nr, struct callgrind_head *head,
+		  struct base_err *err)
+{
+	struct callgrind_sum s = { .e = e };
+	int r = dyn ? dynamic_scan(&s, dyn, since) : 0;
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot read pseudo-images in '%s'", dyn);
+	else
+		r = add_dumps(&s, dumps, nr, err);
+	*head = s.head;
+	if (!*head->creator)
+		snprintf(head->creator, sizeof(head->creator), "callgrind");
+	release(&s);
+	return r;
 }

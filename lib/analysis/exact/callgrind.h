@@ -83,24 +83,19 @@ struct callgrind_maps {
 	size_t nr, cap;
 };
 
-struct callgrind_sum;
+struct callgrind_dump {
+	char *path;
+	uint32_t pid;
+	struct callgrind_maps maps; /* images that its process had mapped */
+};
 
 /*
- * Opens a sum that adds to @e, which the caller keeps; closed with callgrind_sum_close. @dyn: the
- * folder with the pseudo-images of the counted processes, made on this machine since @since (UTC
- * seconds; 0: any time and machine); NULL: none. 0 or negative with @err.
+ * Adds the dumps of a run to @e. @dyn: the folder with the pseudo-images of the counted processes,
+ * made on this machine since @since (UTC seconds; 0: any time and machine); NULL: none. *@head:
+ * that of the last dump; a creator without a name is "callgrind". 0 or negative with @err.
  */
-int callgrind_sum_open(struct exact *e, const char *dyn, uint64_t since, struct callgrind_sum **out,
-		       struct base_err *err);
-/* Adds the dump in @path, whose process had mapped these images. 0 or negative with @err. */
-int callgrind_sum_add(struct callgrind_sum *s, const char *path, const struct callgrind_maps *maps,
-		      struct base_err *err);
-/*
- * Finishes the sum after the last dump: the rounds of a repeated string instruction, which
- * callgrind counts one by one, become one execution, and each image gets the procedures that ran.
- */
-int callgrind_sum_end(struct callgrind_sum *s, struct base_err *err);
-const char *callgrind_sum_creator(const struct callgrind_sum *s);
-void callgrind_sum_close(struct callgrind_sum *s);
+int callgrind_sum(struct exact *e, const char *dyn, uint64_t since,
+		  const struct callgrind_dump *dumps, size_t nr, struct callgrind_head *head,
+		  struct base_err *err);
 
 #endif

@@ -83,14 +83,6 @@ static bool never_returns(const struct flow_walk *w, const struct insn *insn)
 
 enum { CODE_MAX = 16 << 20, PARTS_MAX = 64, UNNAMED_MAX = 1 << 16 };
 
-struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr)
-{
-	for (size_t i = 0; i < w->nr_parts; i++)
-		if (vaddr - w->parts[i].vaddr < w->parts[i].len)
-			return &w->parts[i];
-	return NULL;
-}
-
 static struct flow_jump *walk_jump(const struct flow_walk *w, uint64_t vaddr)
 {
 	for (size_t i = 0; i < w->nr_jumps; i++)

@@ -52,6 +52,12 @@ int flow_walk_add(struct flow_walk *w, uint64_t vaddr, uint8_t marks);
 /* Can a table entry @vaddr be a target in this procedure? 1, 0 or negative; a cold part is
  * added. */
 int flow_walk_reaches(struct flow_walk *w, uint64_t vaddr);
-struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr);
+static inline struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr)
+{
+	for (size_t i = 0; i < w->nr_parts; i++)
+		if (vaddr - w->parts[i].vaddr < w->parts[i].len)
+			return &w->parts[i];
+	return NULL;
+}
 
 #endif

@@ -156,5 +156,10 @@ int graph_write(const struct graph *g, struct base_buf *to);
 /* Parses untrusted text into *@out, released with graph_free. 0 or, with @err naming the line,
  * -DCPI_EFORMAT, -DCPI_EVERSION or -ENOMEM. */
 int graph_read(const char *text, size_t len, struct graph **out, struct base_err *err);
+/* The graph of a file. @path NULL or "-": standard input. Errors: those of graph_read, with the
+ * file's name. */
+int graph_file_read(const char *path, struct graph **out, struct base_err *err);
+/* To standard output. 0, -ENOMEM or -EIO. */
+int graph_file_print(const struct graph *g, struct base_err *err);
 
 #endif

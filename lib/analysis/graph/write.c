@@ -308,3 +308,14 @@ int graph_write(const struct graph *g, struct base_buf *to)
 		r = put_proc(&o, &g->procs[i]);
 	return r;
 }
+
+int graph_file_print(const struct graph *g, struct base_err *err)
+{
+	struct base_buf text = { 0 };
+	int r = graph_write(g, &text);
+
+	if (r >= 0 && fwrite(text.data, 1, text.len, stdout) != text.len)
+		r = -EIO;
+	base_buf_release(&text);
+	return r < 0 ? base_fail_errno(err, r, "cannot write the graph") : 0;
+}

@@ -655,10 +655,3 @@ int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outs
 	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", f->parts[0]->symbol.name)
 		     : 0;
 }
-
-void calc_insns_release(struct calc_insns *c)
-{
-	free(c->v);
-	free(c->text);
-	memset(c, 0, sizeof(*c));
-}

@@ -6,6 +6,9 @@
 #ifndef DCPI_CALC_H
 #define DCPI_CALC_H
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "exact.h"
 #include "freq.h"
 #include "graph_flow.h"
@@ -52,6 +55,11 @@ struct calc_insns {
  * also on failure. Errors: as calc_add. */
 int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outside,
 	       struct calc_insns *out, struct base_err *err);
-void calc_insns_release(struct calc_insns *c);
+static inline void calc_insns_release(struct calc_insns *c)
+{
+	free(c->v);
+	free(c->text);
+	memset(c, 0, sizeof(*c));
+}
 
 #endif

@@ -91,11 +91,6 @@ static int by_told_vaddr(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-size_t analysis_told_at(const struct analysis_listing *l, uint64_t vaddr)
-{
-	return BASE_BOUND(i, l->nr_told, l->told[i].vaddr < vaddr);
-}
-
 uint64_t analysis_unit_runs(const struct analysis_listing *l, const struct analysis_unit *unit,
 			    size_t event)
 {

@@ -3,6 +3,7 @@
 #ifndef DCPI_REPORT_LISTING_H
 #define DCPI_REPORT_LISTING_H
 
+#include "bound.h"
 #include "insn.h"
 #include "rows.h"
 
@@ -71,7 +72,11 @@ void analysis_listing_close(struct analysis_listing *l);
 /* Returns the image to the caller, who then owns it; called just before the listing is closed. */
 struct image *analysis_listing_take_image(struct analysis_listing *l);
 /* The first of the instruction samples at @vaddr or behind it; l->nr_told: none. */
-size_t analysis_told_at(const struct analysis_listing *l, uint64_t vaddr);
+static inline size_t analysis_told_at(const struct analysis_listing *l, uint64_t vaddr)
+{
+	return BASE_BOUND(i, l->nr_told, l->told[i].vaddr < vaddr);
+}
+
 /* The samples of a unit by which @event, chosen by estimate_event, tells how often it ran. */
 uint64_t analysis_unit_runs(const struct analysis_listing *l, const struct analysis_unit *unit,
 			    size_t event);

@@ -185,7 +185,7 @@ static int settle_copies(struct analysis *a)
 	return r;
 }
 
-static int analysis_note_period(struct analysis *a, const struct profdb_event *ev)
+int analysis_event_add(struct analysis *a, const struct profdb_event *ev)
 {
 	struct analysis_event *known;
 	int r;
@@ -250,7 +250,7 @@ static int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
 		return r;
 	}
 	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
-		r = analysis_note_period(a, profdb_profile_event(p, i));
+		r = analysis_event_add(a, profdb_profile_event(p, i));
 	if (r >= 0)
 		r = identity(p, a, profdb_profile_word(p, "text"), &key);
 	if (r < 0) {
@@ -486,11 +486,6 @@ const char *analysis_database(const struct analysis *a)
 	return a->shown ? a->shown : profdb_path(a->db);
 }
 
-int analysis_event_add(struct analysis *a, const struct profdb_event *event)
-{
-	return analysis_note_period(a, event);
-}
-
 /* A folder that cannot be opened tells why when an image is looked for in it. */
 int analysis_open_empty(const char *db, const char *const *files, size_t nr_files,
 			struct analysis **out, struct base_err *err)
@@ -549,11 +544,6 @@ const char *analysis_remark_next(const struct analysis *a, const char *last)
 		return NULL;
 	last = last ? last + strlen(last) + 1 : begin;
 	return last < end ? last : NULL;
-}
-
-bool analysis_is_part(const struct analysis *a)
-{
-	return a->labels.nr || a->nr_kept || a->window.cut;
 }
 
 int analysis_event_find(const struct analysis *a, const char *name, struct base_err *err)
@@ -657,7 +647,7 @@ static int on_sum(void *ctx, const struct profdb_sum *s)
 	if (!h->ai)
 		return 0;
 	for (size_t i = 0; r >= 0 && i < s->nr_events; i++) {
-		r = analysis_note_period(a, &s->events[i]);
+		r = analysis_event_add(a, &s->events[i]);
 		if (r >= 0)
 			r = profdb_profile_add_sum(h->ai->profile, &s->events[i]);
 	}

@@ -183,7 +183,11 @@ void analysis_close(struct analysis *a);
 const char *analysis_database(const struct analysis *a);
 /* Are these the samples of some labels, workloads or minutes alone? Values are not kept for such a
  * part. */
-bool analysis_is_part(const struct analysis *a);
+static inline bool analysis_is_part(const struct analysis *a)
+{
+	return a->labels.nr || a->nr_kept || a->window.cut;
+}
+
 /* The remark behind @last; NULL @last: the first. NULL: there is none. */
 const char *analysis_remark_next(const struct analysis *a, const char *last);
 /* Sums again, after the profiles of images were changed. 0, -ENOMEM, -DCPI_EOVERFLOW. */

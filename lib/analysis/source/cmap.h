@@ -52,4 +52,34 @@ int cmap_read(const char *text, size_t len, struct cmap **out, struct base_err *
 /* Returns the token on @line of the tokenized file, or NULL. */
 const struct cmap_token *cmap_at(const struct cmap *map, unsigned int line);
 
+/* ---- tokens of C ----------------------------------------------------------------------------- */
+
+/*
+ * A tokenizer of C. Each token gets a line of its own later: a token that is too long does no harm,
+ * a token that is split does. Where the end is uncertain, tokens stay together.
+ */
+
+enum ctoken_kind {
+	CTOKEN_END,
+	CTOKEN_TEXT,
+	CTOKEN_DIRECTIVE, /* from '#' to the end of its line, continued ones included */
+};
+
+struct ctoken {
+	enum ctoken_kind kind;
+	const char *text;
+	size_t len;
+	unsigned int row, column; /* its start, from 1; columns in bytes */
+};
+
+struct ctoken_reader {
+	const char *at, *end, *line; /* @line: the start of the current row */
+	unsigned int row;
+	bool started; /* this row has a token already */
+};
+
+void ctoken_init(struct ctoken_reader *r, const char *text, size_t len);
+/* Reads the next token of any bytes, after blanks and comments. Each call but the last advances. */
+void ctoken_next(struct ctoken_reader *r, struct ctoken *out);
+
 #endif

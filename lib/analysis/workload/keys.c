@@ -265,12 +265,6 @@ bool workload_is_idle(const struct profdb_workload *k)
 	return !k->pid && !*k->exe && strcmp(k->comm, "(idle)") == 0;
 }
 
-bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key)
-{
-	return !workload_is_idle(k) &&
-	       ((key == WORKLOAD_PID && !k->pid) || (key == WORKLOAD_THREAD && !*k->thread));
-}
-
 int workload_group_key(const struct profdb_workload *k, enum workload_key key, struct base_buf *out)
 {
 	char class = workload_is_idle(k)	    ? WORKLOAD_IDLE
@@ -331,19 +325,6 @@ void workload_filter_init(struct workload_filter *f)
 bool workload_filter_has_time(const struct workload_filter *f)
 {
 	return f->since != INT64_MIN || f->until != INT64_MAX;
-}
-
-bool workload_filter_has_keys(const struct workload_filter *f)
-{
-	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++)
-		if (f->nr[i])
-			return true;
-	return false;
-}
-
-bool workload_filter_is_all(const struct workload_filter *f)
-{
-	return !workload_filter_has_keys(f) && !workload_filter_has_time(f);
 }
 
 bool workload_filter_minute(const struct workload_filter *f, int64_t minute)

@@ -8,28 +8,6 @@
 
 enum { MINUTE = 60 };
 
-void workload_round(int64_t *since, int64_t *until)
-{
-	if (*since != INT64_MIN)
-		*since -= *since % MINUTE;
-	if (*until != INT64_MAX && *until % MINUTE)
-		*until += MINUTE - *until % MINUTE;
-}
-
-bool workload_window_cuts(const struct analysis *a)
-{
-	for (size_t i = 0; i < a->nr_epochs; i++)
-		if (!a->epochs[i].inside)
-			return true;
-	return false;
-}
-
-void workload_window_whole(struct analysis *a)
-{
-	for (size_t i = 0; i < a->nr_epochs; i++)
-		a->epochs[i].whole = !a->epochs[i].inside;
-}
-
 /*
  * An epoch without minutes ends where the next one begins, as what was brought from elsewhere was
  * written later. One that shares less than a minute with the window is another hour's.

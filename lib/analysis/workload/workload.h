@@ -35,7 +35,11 @@ int workload_key_of(const struct profdb_workload *k, enum workload_key key, stru
 /* The idle task of the kernel. */
 bool workload_is_idle(const struct profdb_workload *k);
 /* The workload was too small for this key to be kept, which may be so of pid and thread. */
-bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key);
+static inline bool workload_key_dropped(const struct profdb_workload *k, enum workload_key key)
+{
+	return !workload_is_idle(k) &&
+	       ((key == WORKLOAD_PID && !k->pid) || (key == WORKLOAD_THREAD && !*k->thread));
+}
 
 /* The kind that all workloads of a group are, besides the text of its key. */
 enum workload_class {
@@ -71,11 +75,22 @@ struct workload_filter {
 
 /* One that chooses everything. */
 void workload_filter_init(struct workload_filter *f);
-bool workload_filter_is_all(const struct workload_filter *f);
 /* Chooses some workloads, of whatever time. */
-bool workload_filter_has_keys(const struct workload_filter *f);
+static inline bool workload_filter_has_keys(const struct workload_filter *f)
+{
+	for (size_t i = 0; i < WORKLOAD_NR_KEYS; i++)
+		if (f->nr[i])
+			return true;
+	return false;
+}
+
 /* Chooses a time within which an epoch may be only in part. */
 bool workload_filter_has_time(const struct workload_filter *f);
+static inline bool workload_filter_is_all(const struct workload_filter *f)
+{
+	return !workload_filter_has_keys(f) && !workload_filter_has_time(f);
+}
+
 /* Minutes that no clock shows are never chosen: seconds of others may be subtracted. */
 bool workload_filter_minute(const struct workload_filter *f, int64_t minute);
 /*
@@ -134,27 +149,9 @@ int workload_only(struct analysis *a, const struct profdb_workloads *w,
 void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t *share,
 		     uint64_t *rest);
 
-/* ---- idle CPUs (idle.c) ---------------------------------------------------------------------- */
-
-/* CPU time of all CPUs, and the part of it in which they were idle, by the kernel's own account. */
-struct workload_idle {
-	double idle_s, all_s;
-};
-/* A file is read for each epoch; for a line of a report more would take too long. */
-enum { WORKLOAD_IDLE_EPOCHS = 48 };
-/* Idle time in the epochs, platforms and window of @a; false: nothing noted it, or there are more
- * epochs. */
-bool workload_idle(struct analysis *a, struct workload_idle *out);
-
 /* ---- windows of time (window.c) ---------------------------------------------------------------
  */
 
-/* The whole minutes that a window touches. */
-void workload_round(int64_t *since, int64_t *until);
-/* Whether an epoch of @a is in its window only in part, so that it is to be restricted. */
-bool workload_window_cuts(const struct analysis *a);
-/* Notes in the epochs that these count as a whole. */
-void workload_window_whole(struct analysis *a);
 /*
  * To follow workload_only with a filter of that window: adds the epochs that keep no minutes, each
  * as a whole, which is noted there, and sums again. 0 or negative with @err.

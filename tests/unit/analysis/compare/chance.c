@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "chance.h"
+#include "regress.h"
 
 /* Is @value within a billionth of @expected? */
 static void assert_near(double value, double expected)

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "chance.h"
 #include "regress.h"
 
 enum { NR = 500, REPLICATES_MAX = 12 };

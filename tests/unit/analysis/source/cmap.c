@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "cmap.h"
-#include "ctoken.h"
 
 /* The tokens of @text, joined by blanks; directives in brackets. */
 static void expect_tokens(const char *text, const char *expected)
