@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Call paths, and functions on them, on their way from the kernel's rings to who drains. No kernel
- * is needed. */
+/* Call paths, and functions on them, on their way from the kernel's rings to the drain
+ * (callpath_linux.c). */
 #ifndef DCPI_BPF_CALLPATHS_QUEUE_H
 #define DCPI_BPF_CALLPATHS_QUEUE_H
 

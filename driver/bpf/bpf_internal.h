@@ -2,7 +2,7 @@
 /*
  * The source "bpf" from within. A program counts in the interrupt of each sample (kernel/), in
  * a table of its CPU (count_table.h); each CPU has two, of which one is in use, the other read and
- * empty (tables_linux.c). Load events come through the same tracking events as those of the
+ * empty (source_linux.c). Load events come through the same tracking events as those of the
  * source "perf" (struct perf_sampler of perf.h), and counts are handed on among them by
  * the time of their last sample (counts.c).
  *
@@ -47,7 +47,7 @@ void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct dr
 		     void *ctx, struct driver_stats *stats);
 void bpf_counts_release(struct bpf_counts *c);
 
-/* ---- tables (tables_linux.c) ------------------------------------------------------------- */
+/* ---- tables (source_linux.c) ------------------------------------------------------------- */
 
 struct bpf_tables {
 	struct sample_shared *shared; /* the one that programs read; not owned */
@@ -60,11 +60,6 @@ struct bpf_tables {
 };
 
 int bpf_tables_init(struct bpf_tables *t, uint32_t table_len, size_t nr_cpus);
-void bpf_tables_release(struct bpf_tables *t);
-/* They stand in the map @fd, which has room for nr_elements. 0 or -errno. */
-int bpf_tables_map(struct bpf_tables *t, int fd);
-/* 0, or -DCPI_ELIMIT: @cpu has none, for it came later. Its samples are lost. */
-int bpf_tables_have(const struct bpf_tables *t, unsigned int cpu);
 /*
  * Exchange the tables of all CPUs, in one instant, not before @now_ns. Returns when nobody is in
  * the old ones; -errno: the kernel would not wait for that, so they were left alone for a tenth of
@@ -82,7 +77,7 @@ static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size
 /* That of @cpu that is not counted in. */
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
-/* ---- names of threads (threads.c: no kernel needed) ---------------------------------------- */
+/* ---- names of threads (source_linux.c) ----------------------------------------------------- */
 
 struct bpf_threads {
 	struct thread_name *names; /* the table that programs write; not owned */
@@ -120,7 +115,7 @@ struct bpf_programs {
 	/* In place of the events' programs, or NULL: traces are of the first event only. */
 	struct sample_behind *behind[DRIVER_NR_EVENTS];
 	struct sample_waiting *waiting; /* NULL: waits are not measured */
-	struct bpf_wait_kinds kinds;	/* for these, up to bpf_waits_open */
+	struct bpf_wait_kinds kinds;	/* for these, until that stream is opened */
 	uint64_t mix[COUNT_NR_MIX];	/* see COUNT_MIX */
 	int pins_fd;			/* see bpf_pins_make; -1: this kernel pins nothing */
 	void *tick, *on_begin;		/* links, or NULL */
@@ -134,8 +129,6 @@ struct bpf_programs {
 	struct thread_name *names;	   /* names of threads, by number */
 };
 
-/* Can traces and call paths be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
-int bpf_behind_check(const struct driver_config *config, struct base_err *err);
 /* Load what @specs and @config's traces and call paths need. Errors with cause and hint:
  * -DCPI_ENOEVENTS, -DCPI_EUNSUPPORTED. */
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
@@ -165,8 +158,7 @@ int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_cli
 void bpf_clients_sweep(struct bpf_programs *p);
 void bpf_clients_close(struct bpf_programs *p);
 
-/* ---- pinned pages of clients' words (clients_linux.c) -------------------------------------
- */
+/* ---- pinned pages of clients' words (clients_linux.c) ---------------------------------------- */
 
 /* The storage of pins: a descriptor; or -errno: this kernel has no such thing. */
 int bpf_pins_make(void);
@@ -224,49 +216,49 @@ static inline void bpf_spill(struct bpf *b, struct bpf_reader *r)
 	b->spilled = r;
 }
 
-/* ---- traces (trace_linux.c); where there are none these do nothing -------------------- */
+/* Up to when all records of @r are in @q: @now_ns at most, which it is when nothing comes any more.
+ */
+static inline uint64_t bpf_reader_horizon(const struct bpf *b, struct bpf_reader *r,
+					  struct bpf_queue *q, uint64_t now_ns)
+{
+	uint64_t whole_ns = bpf_reader_whole(r, q, b->running ? now_ns : base_now_ns());
 
-/* Behind programs and sampler. 0 or -errno. */
-int bpf_traces_open(struct bpf *b, const struct driver_config *config);
-void bpf_traces_close(struct bpf *b);
-/* Read the ring; how many wait. */
-size_t bpf_traces_read(struct bpf *b);
-/* As bpf_traces_whole; @now_ns without traces. */
-uint64_t bpf_traces_horizon(struct bpf *b, uint64_t now_ns);
-/* Pass traces that began before @until_ns to @sink. 0, or the sink's error. */
-int bpf_traces_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
-/* All were handed on that had begun by then. */
-void bpf_traces_settle(struct bpf *b, uint64_t until_ns);
+	return b->running ? whole_ns : now_ns;
+}
 
-/* ---- call paths (callpath_linux.c); where there are none these do nothing, as those ------ */
+/* ---- streams: records beside the counts, in queues of their own ---------------------------- */
 
-int bpf_callpaths_open(struct bpf *b, const struct driver_config *config);
-void bpf_callpaths_close(struct bpf *b);
-size_t bpf_callpaths_read(struct bpf *b);
-uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns);
-/* The time of the first that waits; UINT64_MAX: none. */
-uint64_t bpf_callpaths_next(struct bpf *b);
-int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
-void bpf_callpaths_settle(struct bpf *b);
+/* So many records of a stream in memory are enough: they must not wait for the next exchange. */
+#define BPF_STREAM_MAX 20000u
 
-/* ---- waits (waits_linux.c); where there are none these do nothing, as those -------------- */
+/* Where its records were not asked for, a stream does nothing. NULL: there is nothing to do. */
+struct bpf_stream_ops {
+	/* Behind programs and sampler. 0 or -errno. */
+	int (*open)(struct bpf *b, const struct driver_config *config);
+	/* Begin or end to measure. 0 or -errno. */
+	int (*run)(struct bpf *b, bool on);
+	/* Before an exchange of tables: what goes on is added up to now. */
+	void (*look)(struct bpf *b);
+	/* After it: the sums of before are put into the queue. */
+	void (*gather)(struct bpf *b);
+	/* Read the rings; add how many wait to @nr. True: so many that a drain is due. */
+	bool (*read)(struct bpf *b, size_t *nr);
+	/* Whether one that waits has the number of a thread's name. */
+	bool (*names_threads)(struct bpf *b);
+	/* Nothing comes any more from before the answer, which is @now_ns at most. */
+	uint64_t (*horizon)(struct bpf *b, uint64_t now_ns);
+	/* The time of the first that waits; UINT64_MAX: none. */
+	uint64_t (*next)(struct bpf *b);
+	/* Pass what began before @until_ns to @sink, in order of time. 0, or the sink's error. */
+	int (*hand_until)(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
+	/* All were handed on that had begun by then. */
+	void (*settle)(struct bpf *b, uint64_t until_ns);
+	void (*close)(struct bpf *b);
+};
+
+/* Instruction traces, call paths, waiting and running threads (…_linux.c). */
+extern const struct bpf_stream_ops bpf_traces_ops, bpf_callpaths_ops, bpf_waits_ops;
 
 enum { BPF_WAIT_EVENTS = 2 }; /* "wait" and "run" */
-
-int bpf_waits_open(struct bpf *b, const struct driver_config *config);
-void bpf_waits_close(struct bpf *b);
-/* Begin or end to measure. 0 or -errno. */
-int bpf_waits_run(struct bpf *b, bool on);
-/* Waits and runs of threads are added up to now: before an exchange of tables. */
-void bpf_waits_look(struct bpf *b);
-/* Read the ring of paths. True: so many are new that a drain is due. */
-bool bpf_waits_read(struct bpf *b);
-/* After an exchange: the sums of before are put into the queue. */
-void bpf_waits_gather(struct bpf *b);
-/* How many wait there. */
-size_t bpf_waits_nr(struct bpf *b);
-uint64_t bpf_waits_next(struct bpf *b);
-int bpf_waits_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
-void bpf_waits_settle(struct bpf *b);
 
 #endif

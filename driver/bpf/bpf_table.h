@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Constants for tables in which no kernel counts. */
 static const uint64_t count_mix[] __attribute__((unused)) = {
@@ -31,7 +32,11 @@ void count_walk(const union count_bucket *table, const struct count_shape *s,
 /* Empty, head and all. */
 void count_clear(union count_bucket *table, const struct count_shape *s);
 /* Let the next reader look into every bucket. */
-void count_use_all(union count_bucket *table, const struct count_shape *s);
+static inline void count_use_all(union count_bucket *table, const struct count_shape *s)
+{
+	memset(&table[COUNT_USED], 0xff, (s->tags - COUNT_USED) * sizeof(*table));
+}
+
 /* One sample from its reception on, as the program does it. True: a new key. */
 bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,
 		  bool single, uint64_t now_ns);

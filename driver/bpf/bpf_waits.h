@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting and running threads on their way from the kernel's sums to who drains. No kernel is
- * needed. */
+/* Waiting and running threads on their way from the kernel's sums to the drain (waits_linux.c). */
 #ifndef DCPI_BPF_WAITS_QUEUE_H
 #define DCPI_BPF_WAITS_QUEUE_H
 
@@ -10,7 +9,7 @@
 #include "driver.h"
 #include "kernel/waits.h"
 
-/* ---- kinds of waits (waits.c) ---------------------------------------------------------------- */
+/* ---- kinds of waits -------------------------------------------------------------------------- */
 
 /* Functions of the kernel that tell for what a thread waits: addresses, ascending. */
 struct bpf_wait_kinds {
@@ -33,7 +32,7 @@ void bpf_wait_kinds_release(struct bpf_wait_kinds *k);
 enum driver_wait bpf_wait_kind(const struct bpf_wait_kinds *k, enum wait_state state,
 			       const uint64_t *frames, size_t nr_kernel);
 
-/* ---- sums and their paths (waits.c) ---------------------------------------------------------- */
+/* ---- sums and their paths -------------------------------------------------------------------- */
 
 /* Paths that are kept at a time. */
 #define BPF_WAITS_BYTES_MAX ((size_t)64 << 20)

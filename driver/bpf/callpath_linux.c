@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Call paths of the source "bpf": the maps of their program, read and filled; what driver.h says of
- * them. */
+/*
+ * Call paths of the source "bpf": their records, checked, and handed on in order of time; the maps
+ * of their program, read and filled; the operations of driver.h on them.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -14,8 +16,129 @@
 #include "bpf_maps.h"
 #include "bpf_program.h"
 #include "bpf_rows.h"
+#include "kernel/callpaths.h"
 
 _Static_assert(sizeof(struct callpath_file) == sizeof(struct driver_file), "a file");
+
+_Static_assert((int)CALLPATH_COMPLETE == (int)DRIVER_CALLPATH_COMPLETE &&
+		       (int)CALLPATH_CUT == (int)DRIVER_CALLPATH_CUT &&
+		       (int)CALLPATH_UNREADABLE == (int)DRIVER_CALLPATH_UNREADABLE &&
+		       (int)CALLPATH_NO_ROWS == (int)DRIVER_CALLPATH_NO_ROWS &&
+		       (int)CALLPATH_ASTRAY == (int)DRIVER_CALLPATH_ASTRAY &&
+		       (int)CALLPATH_NR_FRAMES == (int)DRIVER_NR_FRAMES &&
+		       CALLPATH_EXACT == DRIVER_FRAME_EXACT &&
+		       CALLPATH_FUNCTION == DRIVER_FRAME_FUNCTION &&
+		       (int)CALLPATH_KEY_SHIFT == (int)DRIVER_FRAME_KEY_SHIFT,
+	       "call paths");
+
+/* ---- records of paths ------------------------------------------------------------------------ */
+
+static bool is_sound(const struct callpath_record *w, size_t len)
+{
+	size_t rest =
+		len < sizeof(*w) || !w->stack_len ? 0 : sizeof(struct unwind_state) + w->stack_len;
+
+	if (len < sizeof(*w) || w->stack_len > CALLPATH_STACK_LEN || w->stack_len % 8 ||
+	    len != sizeof(*w) + w->nr * sizeof(uint64_t) + rest)
+		return false;
+	return w->nr > 0 && w->nr <= CALLPATH_NR_FRAMES && w->nr_kernel <= w->nr &&
+	       w->end < DRIVER_NR_CALLPATH_ENDS && w->event < DRIVER_NR_EVENTS &&
+	       w->mode <= DRIVER_KERNEL && (w->nr_kernel > 0) == (w->mode == DRIVER_KERNEL);
+}
+
+void bpf_callpaths_add(struct bpf_callpaths *q, const void *record, size_t len)
+{
+	const struct callpath_record *w = record;
+
+	if (!is_sound(w, len) || bpf_queue_add(&q->queue, w->time_ns, w, len) < 0)
+		q->lost_read++;
+}
+
+struct telling {
+	struct bpf_callpaths *q;
+	const struct driver_sink *sink;
+};
+
+static int hand(void *ctx, const uint64_t *record)
+{
+	const struct telling *t = ctx;
+	const struct callpath_record *w = (const void *)record;
+	const uint64_t *frames = record + sizeof(*w) / sizeof(*record);
+	const struct unwind_state *state = (const void *)(frames + w->nr);
+	const struct driver_callpath c = {
+		.first_ns = w->time_ns,
+		.time_ns = w->time_ns,
+		.instance = w->instance,
+		.count = 1,
+		.pid = (int32_t)w->tgid,
+		.tid = (int32_t)w->tid,
+		.event = w->event,
+		.mode = w->mode,
+		.generation = w->generation,
+		.generation_read = (w->flags & CALLPATH_READ) != 0,
+		.generation_unread = (w->flags & CALLPATH_UNREAD) != 0,
+		.end = w->end,
+		.nr_kernel = w->nr_kernel,
+		.nr = w->nr,
+		.state = w->stack_len ? state : NULL,
+		.stack = w->stack_len ? (const void *)(state + 1) : NULL,
+		.stack_len = w->stack_len,
+	};
+
+	t->q->handed++;
+	t->q->by_end[w->end]++;
+	t->q->frames += w->nr;
+	return t->sink->callpath ? t->sink->callpath(t->sink->ctx, &c, frames) : 0;
+}
+
+/* ---- records of functions -------------------------------------------------------------------- */
+
+static bool string_is_sound(const struct callpath_string *s)
+{
+	return s->len <= sizeof(s->text) &&
+	       (!s->len || s->kind == 1 || s->kind == 2 || s->kind == 4);
+}
+
+void bpf_callpaths_add_function(struct bpf_callpaths *q, const void *record, size_t len)
+{
+	const struct callpath_function *f = record;
+
+	if (len >= offsetof(struct callpath_function, lines) && len % 8 == 0 &&
+	    f->lines_len <= len - offsetof(struct callpath_function, lines) &&
+	    string_is_sound(&f->name) && string_is_sound(&f->file))
+		bpf_queue_add(&q->functions, f->time_ns, f, len);
+}
+
+static int hand_function(void *ctx, const uint64_t *record)
+{
+	const struct telling *t = ctx;
+	const struct callpath_function *f = (const void *)record;
+	const struct driver_function to = {
+		.time_ns = f->time_ns,
+		.instance = f->instance,
+		.key = f->key,
+		.pid = (int32_t)f->tgid,
+		.nr = f->nr,
+		.line = f->line,
+		.uid = f->uid,
+		.name = { f->name.text, f->name.len, f->name.kind },
+		.file = { f->file.text, f->file.len, f->file.kind },
+		.lines = f->lines,
+		.lines_len = f->lines_len,
+	};
+
+	return t->sink->function ? t->sink->function(t->sink->ctx, &to) : 0;
+}
+
+int bpf_callpaths_hand(struct bpf_callpaths *q, uint64_t until_ns, const struct driver_sink *sink)
+{
+	struct telling t = { q, sink };
+	int r = bpf_queue_hand(&q->functions, until_ns, hand_function, &t);
+
+	return r < 0 ? r : bpf_queue_hand(&q->queue, until_ns, hand, &t);
+}
+
+/* ---- what is open ---------------------------------------------------------------------------- */
 
 /* Files that are reported in a second, and parts of memory for code. One that is written to again
  * and again is always new. */
@@ -186,7 +309,7 @@ static void on_missing(void *ctx, const void *data, size_t len)
 		miss(ctx, data);
 }
 
-/* ---- the source ------------------------------------------------------------------------------ */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 static const struct driver_callpath_ops callpath_ops;
 
@@ -208,7 +331,7 @@ static int open_maps(struct bpf_callpath_source *s)
 	return r;
 }
 
-int bpf_callpaths_open(struct bpf *b, const struct driver_config *config)
+static int open_callpaths(struct bpf *b, const struct driver_config *config)
 {
 	struct bpf_callpath_source *s;
 	int r;
@@ -237,7 +360,7 @@ int bpf_callpaths_open(struct bpf *b, const struct driver_config *config)
 	return 0;
 }
 
-void bpf_callpaths_close(struct bpf *b)
+static void close_callpaths(struct bpf *b)
 {
 	struct bpf_callpath_source *s = b->callpaths;
 
@@ -259,32 +382,30 @@ void bpf_callpaths_close(struct bpf *b)
 	b->callpaths = NULL;
 }
 
-size_t bpf_callpaths_read(struct bpf *b)
+static bool read_callpaths(struct bpf *b, size_t *nr)
 {
+	size_t own;
+
 	if (!b->callpaths)
-		return 0;
+		return false;
 	bpf_reader_read(&b->callpaths->missing);
 	bpf_reader_read(&b->callpaths->paths);
 	/* Last: a path's functions are in their ring before it is in its own. */
 	bpf_reader_read(&b->callpaths->functions);
-	return bpf_queue_nr(&b->callpaths->queue.queue) +
-	       bpf_queue_nr(&b->callpaths->queue.functions);
+	own = bpf_queue_nr(&b->callpaths->queue.queue) +
+	      bpf_queue_nr(&b->callpaths->queue.functions);
+	*nr += own;
+	return own > BPF_STREAM_MAX;
 }
 
-uint64_t bpf_callpaths_horizon(struct bpf *b, uint64_t now_ns)
+static uint64_t horizon(struct bpf *b, uint64_t now_ns)
 {
 	struct bpf_callpath_source *s = b->callpaths;
-	uint64_t whole_ns;
 
-	if (!s)
-		return now_ns;
-	whole_ns =
-		bpf_reader_whole(&s->paths, &s->queue.queue, b->running ? now_ns : base_now_ns());
-	/* Nothing comes later. */
-	return b->running ? whole_ns : now_ns;
+	return s ? bpf_reader_horizon(b, &s->paths, &s->queue.queue, now_ns) : now_ns;
 }
 
-uint64_t bpf_callpaths_next(struct bpf *b)
+static uint64_t next(struct bpf *b)
 {
 	uint64_t path, function;
 
@@ -295,18 +416,29 @@ uint64_t bpf_callpaths_next(struct bpf *b)
 	return function < path ? function : path;
 }
 
-int bpf_callpaths_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
+static int hand_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
 {
 	return b->callpaths ? bpf_callpaths_hand(&b->callpaths->queue, until_ns, sink) : 0;
 }
 
-void bpf_callpaths_settle(struct bpf *b)
+static void settle(struct bpf *b, uint64_t until_ns)
 {
+	(void)until_ns;
 	if (!b->callpaths)
 		return;
 	bpf_queue_tidy(&b->callpaths->queue.queue);
 	bpf_queue_tidy(&b->callpaths->queue.functions);
 }
+
+const struct bpf_stream_ops bpf_callpaths_ops = {
+	.open = open_callpaths,
+	.read = read_callpaths,
+	.horizon = horizon,
+	.next = next,
+	.hand_until = hand_until,
+	.settle = settle,
+	.close = close_callpaths,
+};
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 

@@ -98,11 +98,6 @@ void count_clear(union count_bucket *table, const struct count_shape *s)
 	memset(table, 0, s->tags * sizeof(*table));
 }
 
-void count_use_all(union count_bucket *table, const struct count_shape *s)
-{
-	memset(&table[COUNT_USED], 0xff, (s->tags - COUNT_USED) * sizeof(*table));
-}
-
 bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,
 		  bool single, uint64_t now_ns)
 {

@@ -153,7 +153,7 @@ uint64_t bpf_tick_period(void)
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-enum { TRACE_INSNS = 64, TRACE_INSNS_MAX = 256, DEFAULT_RATE = 1000 };
+enum { TRACE_INSNS = 64, DEFAULT_RATE = 1000 };
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -607,23 +607,6 @@ static int open_all(struct bpf_programs *p, const struct driver_config *config,
 	if (r >= 0)
 		find_parts(p);
 	return r;
-}
-
-int bpf_behind_check(const struct driver_config *config, struct base_err *err)
-{
-	int r = config->callpath_every ? driver_callpaths_possible(NULL, err) : 0;
-
-	if (r >= 0 && config->waits && !config->callpath_every)
-		return base_fail(err, -DCPI_EUSAGE, "waits are measured with call paths only");
-	if (r < 0 || !config->trace_every)
-		return r;
-	if (config->trace_insns > TRACE_INSNS_MAX)
-		return base_fail(err, -DCPI_EUSAGE, "traces of %u instructions: more than %d",
-				 config->trace_insns, TRACE_INSNS_MAX);
-	if (config->trace_log > VTRACE_LOG_TIMES)
-		return base_fail(err, -DCPI_EUSAGE, "traces with values of kind %u: unknown",
-				 config->trace_log);
-	return driver_traces_possible(NULL, err);
 }
 
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,

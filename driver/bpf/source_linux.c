@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The source "bpf": opened, started, drained, stopped. */
+/*
+ * The source "bpf": opened, started, drained, stopped; its tables, exchanged for empty ones, and
+ * the names of threads that stand in them by number.
+ */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bound.h"
@@ -15,15 +23,188 @@ enum {
 	BPF_TABLE_LEN_MIN = COUNT_WAYS,
 	BPF_TABLE_LEN_MAX = 1 << 20,
 	BPF_DRAIN_MS = 5000,
+	TRACE_INSNS_MAX = 256,
 };
 
 /* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
  */
 #define BPF_LOADS_MAX 20000u
-/* And so many traces, of a kilobyte each at most, or call paths. */
-#define BPF_TRACES_MAX 20000u
 /* Least time between two exchanges for the sake of new code. */
 #define BPF_CODE_NS 200000000u
+
+static const struct bpf_stream_ops *const streams[] = {
+	&bpf_traces_ops,
+	&bpf_callpaths_ops,
+	&bpf_waits_ops,
+};
+enum { NR_STREAMS = sizeof(streams) / sizeof(*streams) };
+
+/* ---- the tables in which programs count ------------------------------------------------------ */
+
+/*
+ * Where the kernel does not tell when its programs have left a table: they stay for a microsecond,
+ * with interrupts off, so only a virtual CPU that its host takes away just then is in one still.
+ */
+#define REST_NS 100000000L
+
+/* So many elements fill whole pages of the usual size: no page is two CPUs'. */
+enum { STRIDE = 64 };
+_Static_assert(STRIDE * sizeof(union count_bucket) % 4096 == 0, "stride");
+
+static int gate_open(struct bpf_tables *t)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts);
+
+	t->inner_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "dcpi_inner", 4, 4, 1, NULL);
+	if (t->inner_fd < 0)
+		return -errno;
+	opts.inner_map_fd = (uint32_t)t->inner_fd;
+	t->gate_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "dcpi_gate", 4, 4, 1, &opts);
+	return t->gate_fd < 0 ? -errno : 0;
+}
+
+int bpf_tables_init(struct bpf_tables *t, uint32_t len, size_t nr_cpus)
+{
+	size_t stride, nr;
+
+	*t = (struct bpf_tables){ .gate_fd = -1, .inner_fd = -1, .shape = count_shape_of(len) };
+	stride = base_align_up(count_nr_elements(&t->shape), STRIDE);
+	if (base_mul_overflow(stride, 2 * nr_cpus, &nr) || nr > UINT32_MAX)
+		return -ENOMEM;
+	t->stride = (uint32_t)stride;
+	t->nr_elements = (uint32_t)nr;
+	t->nr_cpus = nr_cpus;
+	return 0;
+}
+
+static void bpf_tables_release(struct bpf_tables *t)
+{
+	if (t->all)
+		munmap(t->all, t->nr_elements * sizeof(*t->all));
+	if (t->nr_cpus && t->gate_fd >= 0)
+		close(t->gate_fd);
+	if (t->nr_cpus && t->inner_fd >= 0)
+		close(t->inner_fd);
+	*t = (struct bpf_tables){ .gate_fd = -1, .inner_fd = -1 };
+}
+
+/* They stand in the map @fd, which has room for nr_elements. 0 or -errno. */
+static int bpf_tables_map(struct bpf_tables *t, int fd)
+{
+	void *all = mmap(NULL, t->nr_elements * sizeof(*t->all), PROT_READ | PROT_WRITE, MAP_SHARED,
+			 fd, 0);
+
+	if (all == MAP_FAILED)
+		return -errno;
+	t->all = all;
+	return gate_open(t);
+}
+
+/* 0, or -DCPI_ELIMIT: @cpu has none, for it came later. Its samples are lost. */
+static int bpf_tables_have(const struct bpf_tables *t, unsigned int cpu)
+{
+	return cpu < t->nr_cpus ? 0 : -DCPI_ELIMIT;
+}
+
+/* ---- the exchange of tables ------------------------------------------------------------------ */
+
+/*
+ * To put a map into a map of maps, even the one that is there, returns when every program that ran
+ * has ended (Linux 1ae80cf31938, in 4.20: "bpf: wait for running BPF programs when updating
+ * map-in-map"; the kernel's own tests wait so). No program has to know that map of maps.
+ */
+int bpf_tables_wait(const struct bpf_tables *t)
+{
+	const struct timespec rest = { .tv_nsec = REST_NS };
+	const uint32_t at = 0;
+	int r = bpf_map_update_elem(t->gate_fd, &at, &t->inner_fd, BPF_ANY) < 0 ? -errno : 0;
+
+	if (r < 0)
+		nanosleep(&rest, NULL);
+	return r;
+}
+
+/* A program that was not waited for may have counted after the clearing, where no bit shows it. */
+static void look_everywhere(struct bpf_tables *t)
+{
+	for (size_t cpu = 0; cpu < t->nr_cpus; cpu++)
+		count_use_all(bpf_tables_old(t, cpu), &t->shape);
+}
+
+int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns, uint32_t bank)
+{
+	struct sample_shared *e = t->shared;
+	uint32_t set;
+	int r;
+
+	if (t->unwaited)
+		look_everywhere(t);
+	set = !(e->set & ~SAMPLE_BANK);
+	__atomic_store_n(&e->since_ns[set], now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->set, bank ? set | SAMPLE_BANK : set, __ATOMIC_SEQ_CST);
+	r = bpf_tables_wait(t);
+	t->unwaited = r < 0;
+	return r;
+}
+
+union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu)
+{
+	return bpf_tables_at(t, cpu, !(t->shared->set & ~SAMPLE_BANK));
+}
+
+/* ---- names of threads, and their banks ------------------------------------------------------- */
+
+/* Two exchanges behind one that was not waited for, nothing of that time is in a table. */
+enum { WHOLE_ENOUGH = 2 };
+
+int bpf_threads_init(struct bpf_threads *t, struct thread_name *names)
+{
+	*t = (struct bpf_threads){ .names = names, .whole = WHOLE_ENOUGH };
+	t->texts = calloc(THREAD_NR_NAMES, sizeof(*t->texts));
+	return t->texts ? 0 : -ENOMEM;
+}
+
+void bpf_threads_release(struct bpf_threads *t)
+{
+	free(t->texts);
+	*t = (struct bpf_threads){ 0 };
+}
+
+const char *bpf_threads_name(const struct bpf_threads *t, uint32_t number)
+{
+	char *text;
+
+	if (!number || number >= THREAD_NR_NAMES)
+		return "";
+	text = t->texts[number];
+	if (!text[0] && t->names[number].word[1]) {
+		memcpy(text, &t->names[number], THREAD_NAME_LEN);
+		text[THREAD_NAME_LEN - 1] = '\0';
+	}
+	return text;
+}
+
+uint32_t bpf_threads_bank(struct bpf_threads *t, bool held)
+{
+	size_t from;
+
+	if (!t->forget || held || t->whole < WHOLE_ENOUGH)
+		return t->bank;
+	t->forget = false;
+	t->bank ^= 1;
+	from = (size_t)t->bank * THREAD_BANK;
+	memset(&t->names[from], 0, THREAD_BANK * sizeof(*t->names));
+	for (size_t i = from; i < from + THREAD_BANK; i++) {
+		if (t->texts[i][0])
+			t->texts[i][0] = '\0';
+	}
+	return t->bank;
+}
+
+void bpf_threads_exchanged(struct bpf_threads *t, bool waited)
+{
+	t->whole = !waited ? 0 : t->whole < WHOLE_ENOUGH ? t->whole + 1 : t->whole;
+}
 
 /* ---- the tables of each CPU ------------------------------------------------------------------ */
 
@@ -280,48 +461,59 @@ static bool is_code_new(struct bpf *b)
 	return true;
 }
 
+/* Whether one of the streams waits for a drain; *@nr: how many of their records wait. */
+static bool read_streams(struct bpf *b, size_t *nr)
+{
+	bool due = false;
+
+	*nr = 0;
+	for (size_t i = 0; i < NR_STREAMS; i++)
+		due |= streams[i]->read(b, nr);
+	return due;
+}
+
 static bool is_due(struct bpf *b)
 {
 	uint64_t ticks;
+	size_t nr;
 	bool due = read(b->timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks);
 
 	ring_buffer__consume(b->notes);
 	ring_buffer__consume(b->announced_forks);
 	due |= is_code_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
-	due |= bpf_traces_read(b) > BPF_TRACES_MAX;
-	due |= bpf_callpaths_read(b) > BPF_TRACES_MAX;
-	due |= bpf_waits_read(b);
+	due |= read_streams(b, &nr);
 	b->noted = false;
 	return due;
 }
 
-/* The time of the first call path or wait in the queues. */
-static uint64_t next_path(struct bpf *b)
+/* The time of the first record in the streams' queues. */
+static uint64_t next_of_streams(struct bpf *b)
 {
-	uint64_t path = bpf_callpaths_next(b), wait = bpf_waits_next(b);
+	uint64_t first = UINT64_MAX;
 
-	return path < wait ? path : wait;
+	for (size_t i = 0; i < NR_STREAMS; i++) {
+		uint64_t next = streams[i]->next(b);
+
+		first = next < first ? next : first;
+	}
+	return first;
 }
 
-/* Traces, call paths and waits that began before @until_ns, in order of time. */
-static int behind_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
+/* Records of the streams that began before @until_ns, in order of time. */
+static int streams_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
 {
 	int r = 0;
 
-	for (uint64_t next = next_path(b); r >= 0 && next < until_ns; next = next_path(b)) {
-		r = bpf_traces_until(b, next + 1, sink);
-		if (r >= 0)
-			r = bpf_callpaths_until(b, next + 1, sink);
-		if (r >= 0)
-			r = bpf_waits_until(b, next + 1, sink);
-	}
-	return r < 0 ? r : bpf_traces_until(b, until_ns, sink);
+	for (uint64_t next; r >= 0 && (next = next_of_streams(b)) < until_ns;)
+		for (size_t i = 0; i < NR_STREAMS && r >= 0; i++)
+			r = streams[i]->hand_until(b, next + 1, sink);
+	return r;
 }
 
 /*
- * On their way to the daemon, forks get the cursor that was read at them, and traces and call paths
- * come among the others.
+ * On their way to the daemon, forks get the cursor that was read at them, and records of the
+ * streams come among the others.
  */
 struct telling {
 	struct bpf *b;
@@ -332,7 +524,7 @@ static int tell_load(void *ctx, const struct driver_load *load)
 {
 	const struct telling *t = ctx;
 	struct driver_load announced = *load;
-	int r = behind_until(t->b, load->time_ns, t->sink);
+	int r = streams_until(t->b, load->time_ns, t->sink);
 
 	if (r < 0)
 		return r;
@@ -344,7 +536,7 @@ static int tell_load(void *ctx, const struct driver_load *load)
 static int tell_count(void *ctx, const struct driver_count *count)
 {
 	const struct telling *t = ctx;
-	int r = behind_until(t->b, count->time_ns, t->sink);
+	int r = streams_until(t->b, count->time_ns, t->sink);
 
 	return r < 0 ? r : t->sink->count(t->sink->ctx, count);
 }
@@ -353,22 +545,42 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 {
 	struct telling t = { b, sink };
 	const struct driver_sink telling = { .load = tell_load, .count = tell_count, .ctx = &t };
-	size_t nr_behind = bpf_traces_read(b) + bpf_callpaths_read(b) + bpf_waits_nr(b);
+	size_t nr_streamed;
 	int r;
 
+	read_streams(b, &nr_streamed);
 	/*
 	 * Forks until then are in the ring, unless the parent was stopped between event and
 	 * program.
 	 */
 	ring_buffer__consume(b->announced_forks);
-	if (!b->forks.nr && !nr_behind)
+	if (!b->forks.nr && !nr_streamed)
 		return perf_sampler_hand_on(&b->sampler, horizon, sink);
 	r = perf_sampler_hand_on(&b->sampler, horizon, &telling);
 	if (r >= 0)
-		r = behind_until(b, horizon, sink);
+		r = streams_until(b, horizon, sink);
 	if (r >= 0)
 		bpf_forks_drop(&b->forks, horizon);
 	return r;
+}
+
+/* Whether a record that waits has the number of a thread's name. */
+static bool names_threads(struct bpf *b)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < NR_STREAMS; i++)
+		some |= streams[i]->names_threads && streams[i]->names_threads(b);
+	return some;
+}
+
+/* The streams' records are whole up to the answer, which is @horizon at most. */
+static uint64_t horizon_of(struct bpf *b, uint64_t horizon)
+{
+	for (size_t i = 0; i < NR_STREAMS; i++)
+		if (streams[i]->horizon)
+			horizon = streams[i]->horizon(b, horizon);
+	return horizon;
 }
 
 /* Exchange, and hand on what is older than that. */
@@ -378,26 +590,26 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	uint32_t bank;
 	int r, waited;
 
-	bpf_waits_look(b);
+	for (size_t i = 0; i < NR_STREAMS; i++)
+		if (streams[i]->look)
+			streams[i]->look(b);
 	now = base_now_ns();
 	horizon = b->running ? now : UINT64_MAX;
-	bank = bpf_threads_bank(&b->threads, b->sampler.order.nr_samples || bpf_waits_nr(b));
+	bank = bpf_threads_bank(&b->threads, b->sampler.order.nr_samples || names_threads(b));
 	waited = bpf_tables_swap(&b->tables, now, bank);
 	bpf_threads_exchanged(&b->threads, waited >= 0);
 	tell_refusal(b, waited);
 	gather(b);
-	bpf_waits_gather(b);
+	for (size_t i = 0; i < NR_STREAMS; i++)
+		if (streams[i]->gather)
+			streams[i]->gather(b);
 	/* No CPU is still writing an older record into a ring. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	horizon = bpf_traces_horizon(b, horizon);
-	horizon = bpf_callpaths_horizon(b, horizon);
+	horizon = horizon_of(b, horizon);
 	if (r >= 0)
 		r = hand_on(b, horizon, sink);
-	if (r >= 0) {
-		bpf_traces_settle(b, horizon);
-		bpf_callpaths_settle(b);
-		bpf_waits_settle(b);
-	}
+	for (size_t i = 0; r >= 0 && i < NR_STREAMS; i++)
+		streams[i]->settle(b, horizon);
 	return r;
 }
 
@@ -435,6 +647,15 @@ static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
+static int run_streams(struct bpf *b, bool on)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < NR_STREAMS; i++)
+		r = streams[i]->run ? streams[i]->run(b, on) : 0;
+	return r;
+}
+
 static int bpf_start(struct driver *d, struct base_err *err)
 {
 	struct bpf *b = (struct bpf *)d;
@@ -446,7 +667,7 @@ static int bpf_start(struct driver *d, struct base_err *err)
 	r = bpf_programs_tick(&b->programs, true);
 	if (r < 0)
 		return bpf_refused(err, r, "cannot sample on 'tick'");
-	r = bpf_waits_run(b, true);
+	r = run_streams(b, true);
 	return r < 0 ? bpf_refused(err, r, "cannot measure waits") : 0;
 }
 
@@ -455,7 +676,7 @@ static void bpf_stop(struct driver *d)
 	struct bpf *b = (struct bpf *)d;
 
 	bpf_programs_tick(&b->programs, false);
-	bpf_waits_run(b, false);
+	run_streams(b, false);
 	perf_sampler_stop(&b->sampler);
 	b->running = false;
 }
@@ -485,9 +706,8 @@ static void bpf_close(struct driver *d)
 	struct bpf *b = (struct bpf *)d;
 
 	perf_sampler_close(&b->sampler);
-	bpf_traces_close(b);
-	bpf_callpaths_close(b);
-	bpf_waits_close(b);
+	for (size_t i = 0; i < NR_STREAMS; i++)
+		streams[i]->close(b);
 	ring_buffer__free(b->notes);
 	ring_buffer__free(b->announced_forks);
 	if (b->timer_fd >= 0)
@@ -519,6 +739,24 @@ static const struct driver_ops bpf_ops = {
 /* Inode of the PID namespace in which programs see processes (include/linux/proc_ns.h). */
 #define INITIAL_PID_NAMESPACE 0xeffffffcu
 
+/* Can traces and call paths be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
+static int check_behind(const struct driver_config *config, struct base_err *err)
+{
+	int r = config->callpath_every ? driver_callpaths_possible(NULL, err) : 0;
+
+	if (r >= 0 && config->waits && !config->callpath_every)
+		return base_fail(err, -DCPI_EUSAGE, "waits are measured with call paths only");
+	if (r < 0 || !config->trace_every)
+		return r;
+	if (config->trace_insns > TRACE_INSNS_MAX)
+		return base_fail(err, -DCPI_EUSAGE, "traces of %u instructions: more than %d",
+				 config->trace_insns, TRACE_INSNS_MAX);
+	if (config->trace_log > VTRACE_LOG_TIMES)
+		return base_fail(err, -DCPI_EUSAGE, "traces with values of kind %u: unknown",
+				 config->trace_log);
+	return driver_traces_possible(NULL, err);
+}
+
 static int check_config(const struct driver_config *config, struct base_err *err)
 {
 	size_t len = config->table_len;
@@ -531,7 +769,7 @@ static int check_config(const struct driver_config *config, struct base_err *err
 		return base_fail(err, -DCPI_EUSAGE,
 				 "table of %zu entries: not a power of two from %d to %d", len,
 				 BPF_TABLE_LEN_MIN, BPF_TABLE_LEN_MAX);
-	r = bpf_behind_check(config, err);
+	r = check_behind(config, err);
 	return r < 0 ? r : perf_config_check(config, err);
 }
 
@@ -674,11 +912,8 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 		r = open_polling(b, err);
 	if (r < 0)
 		return r;
-	r = bpf_traces_open(b, config);
-	if (r >= 0)
-		r = bpf_callpaths_open(b, config);
-	if (r >= 0)
-		r = bpf_waits_open(b, config);
+	for (size_t i = 0; r >= 0 && i < NR_STREAMS; i++)
+		r = streams[i]->open(b, config);
 	return r < 0 ? bpf_refused(err, r, "cannot make room for traces, call paths or waits") : 0;
 }
 

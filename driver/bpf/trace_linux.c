@@ -522,7 +522,7 @@ static struct bpf_trace_source *source_of(const struct driver *d)
 
 static const struct driver_trace_ops trace_ops;
 
-int bpf_traces_open(struct bpf *b, const struct driver_config *config)
+static int open_traces(struct bpf *b, const struct driver_config *config)
 {
 	struct bpf_trace_source *s;
 	int r;
@@ -549,7 +549,7 @@ int bpf_traces_open(struct bpf *b, const struct driver_config *config)
 	return perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->reader));
 }
 
-void bpf_traces_close(struct bpf *b)
+static void close_traces(struct bpf *b)
 {
 	struct bpf_trace_source *s = b->traces;
 	const struct sample_behind *own = b->programs.behind[0];
@@ -567,39 +567,49 @@ void bpf_traces_close(struct bpf *b)
 	b->traces = NULL;
 }
 
-size_t bpf_traces_read(struct bpf *b)
+static bool read_traces(struct bpf *b, size_t *nr)
 {
 	if (!b->traces)
-		return 0;
+		return false;
 	bpf_reader_read(&b->traces->reader);
-	return bpf_queue_nr(&b->traces->queue.queue);
+	*nr += bpf_queue_nr(&b->traces->queue.queue);
+	return bpf_queue_nr(&b->traces->queue.queue) > BPF_STREAM_MAX;
 }
 
-uint64_t bpf_traces_horizon(struct bpf *b, uint64_t now_ns)
+static uint64_t horizon(struct bpf *b, uint64_t now_ns)
 {
 	struct bpf_trace_source *s = b->traces;
-	uint64_t whole_ns;
 
-	if (!s)
-		return now_ns;
-	whole_ns =
-		bpf_reader_whole(&s->reader, &s->queue.queue, b->running ? now_ns : base_now_ns());
-	/* Nothing comes later. */
-	return b->running ? whole_ns : now_ns;
+	return s ? bpf_reader_horizon(b, &s->reader, &s->queue.queue, now_ns) : now_ns;
 }
 
-int bpf_traces_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
+static uint64_t next(struct bpf *b)
+{
+	return b->traces ? bpf_queue_next(&b->traces->queue.queue) : UINT64_MAX;
+}
+
+static int hand_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
 {
 	return b->traces ? bpf_traces_hand(&b->traces->queue, until_ns, sink) : 0;
 }
 
-void bpf_traces_settle(struct bpf *b, uint64_t until_ns)
+static void settle(struct bpf *b, uint64_t until_ns)
 {
 	if (!b->traces)
 		return;
 	bpf_queue_tidy(&b->traces->queue.queue);
 	bpf_blocks_reuse(&b->traces->blocks, until_ns);
 }
+
+const struct bpf_stream_ops bpf_traces_ops = {
+	.open = open_traces,
+	.read = read_traces,
+	.horizon = horizon,
+	.next = next,
+	.hand_until = hand_until,
+	.settle = settle,
+	.close = close_traces,
+};
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
