@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CPUs of a sampler: the events of each, opened, read and added up; which are there, were taken
- * away, came back.
+ * The CPUs of a sampler: the events of each, opened, enabled in turns, read and added up; which are
+ * there, were taken away, came back.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "perf_internal.h"
@@ -82,47 +83,11 @@ uint64_t perf_count_running_ns(const struct perf_count *c)
 	return c->past.running_ns + c->now.running_ns;
 }
 
-uint64_t perf_count_lost(const struct perf_count *c)
-{
-	return c->past.lost + c->now.lost;
-}
-
 double perf_count_enabled(uint64_t running_ns, uint64_t all_ns)
 {
 	double part = all_ns ? (double)running_ns / (double)all_ns : 1;
 
 	return part > 0.999 ? 1 : part;
-}
-
-/* ---- the ring -------------------------------------------------------------------------------- */
-
-/* Bytes of the ring from position @from on, over its end where needed. */
-static const uint8_t *ring_bytes(const struct perf_ring *ring, uint64_t from, size_t len,
-				 uint8_t *scratch)
-{
-	size_t at = (size_t)(from & (ring->len - 1)), first = ring->len - at;
-
-	if (len <= first)
-		return ring->data + at;
-	memcpy(scratch, ring->data + at, first);
-	memcpy(scratch + first, ring->data, len - first);
-	return scratch;
-}
-
-int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec)
-{
-	uint64_t left = ring->head - ring->tail;
-	struct perf_event_header h;
-
-	if (!left)
-		return 0;
-	if (left > ring->len || left < sizeof(h))
-		return -DCPI_EFORMAT;
-	memcpy(&h, ring_bytes(ring, ring->tail, sizeof(h), scratch), sizeof(h));
-	if (h.size < sizeof(h) || h.size > left)
-		return -DCPI_EFORMAT;
-	*rec = ring_bytes(ring, ring->tail, h.size, scratch);
-	return h.size;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -225,14 +190,15 @@ void perf_cpu_close(struct perf_cpu *c, size_t nr_events)
 	perf_count_close(&c->track);
 }
 
-int perf_event_enable(int fd, bool on)
+static int event_enable(int fd, bool on)
 {
 	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 
 	return ioctl(fd, what, 0) < 0 ? -errno : 0;
 }
 
-int perf_event_period(struct perf_event *e, uint64_t period)
+/* 0 or -errno. */
+static int event_period(struct perf_event *e, uint64_t period)
 {
 	return ioctl(e->fd, PERF_EVENT_IOC_PERIOD, &period) < 0 ? -errno : 0;
 }
@@ -298,7 +264,8 @@ int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max)
 	return *text == '\0' || *text == '\n' ? (int)nr : -EINVAL;
 }
 
-bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr)
+/* @nr below 0: none. */
+static bool is_listed(unsigned int cpu, const unsigned int *cpus, int nr)
 {
 	for (int i = 0; i < nr; i++) {
 		if (cpus[i] == cpu)
@@ -343,16 +310,6 @@ int perf_cpus_list(const char *which, unsigned int **out)
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
-
-uint64_t perf_sampler_period(struct perf_sampler *s, size_t event)
-{
-	uint64_t nominal = s->periods[event];
-
-	if (!s->turn.draws || !nominal)
-		return nominal;
-	return perf_period_draw(nominal, perf_least_period(&s->specs[event], s->max_rate),
-				&s->turn.random);
-}
 
 /* The tracking event tells what the kernel knows, on the first CPU that is there. 0 or -errno. */
 static int open_tracking(struct perf_sampler *s, struct perf_cpu *c, bool *mapping)
@@ -402,7 +359,8 @@ static int poll_cpu(struct perf_sampler *s, struct perf_cpu *c)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->track_fd, &e) < 0 ? -errno : 0;
 }
 
-int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping)
+/* Open @c with its features and periods. 0 or -errno; *@failed: the event, or -1: tracking. */
+static int open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping)
 {
 	int r = open_tracking(s, c, mapping);
 
@@ -425,17 +383,188 @@ int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *faile
 	return r;
 }
 
-/* Tracking first and last, so that no sample comes without the load events before it. */
-int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
+/* The first event that is open on no CPU, or -1. */
+static int missing(const struct perf_sampler *s)
 {
-	int r = perf_event_enable(c->track_fd, true);
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		bool open = s->specs[i].tick;
+
+		for (size_t k = 0; k < s->nr_cpus; k++)
+			open |= s->cpus[k].events[i].fd >= 0;
+		if (!open)
+			return (int)i;
+	}
+	return -1;
+}
+
+int perf_sampler_open_online(struct perf_sampler *s, int *failed, bool *mapping)
+{
+	unsigned int *online = NULL;
+	int nr = perf_cpus_list("online", &online), r = nr < 0 ? nr : 0;
+	size_t opened = 0;
+
+	for (size_t i = 0; i < s->nr_cpus && r >= 0; i++) {
+		if (!is_listed(s->cpus[i].cpu, online, nr))
+			continue;
+		r = open_cpu(s, &s->cpus[i], failed, mapping);
+		if (r >= 0)
+			opened++;
+		else if (r == -ENODEV && opened)
+			r = 0; /* went offline since the list was read */
+	}
+	free(online);
+	if (r < 0 || !opened)
+		return r < 0 ? r : -ENODEV;
+	*failed = missing(s);
+	return *failed < 0 ? 0 : -ENOENT;
+}
+
+/* ---- enabled, and in turns ------------------------------------------------------------------- */
+
+/*
+ * Enable what has its turn. Tracking first and last, so that no sample comes without the load
+ * events before it. 0 or -errno.
+ */
+static int enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
+{
+	int r = event_enable(c->track_fd, true);
 
 	for (size_t i = 0; i < s->d->nr_events && r >= 0; i++) {
 		if (c->events[i].fd >= 0 && perf_is_in_slot(s, i, s->turn.slot))
-			r = perf_event_enable(c->events[i].fd, true);
+			r = event_enable(c->events[i].fd, true);
 	}
 	c->alive_ns = base_now_ns();
 	return r;
+}
+
+static void disable_cpu(struct perf_sampler *s, struct perf_cpu *c)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (c->events[i].fd >= 0)
+			event_enable(c->events[i].fd, false);
+	}
+	if (c->track_fd >= 0)
+		event_enable(c->track_fd, false);
+}
+
+static void arm_timer(struct perf_sampler *s)
+{
+	uint64_t at = s->running ? perf_turn_next_ns(&s->turn) : 0;
+	const struct itimerspec when = { .it_value = { .tv_sec = (time_t)(at / 1000000000u),
+						       .tv_nsec = (long)(at % 1000000000u) } };
+
+	timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+int perf_sampler_start(struct perf_sampler *s, struct base_err *err)
+{
+	perf_turn_start(&s->turn, base_now_ns());
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		int r = s->cpus[i].track_fd < 0 ? 0 : enable_cpu(s, &s->cpus[i]);
+
+		if (r < 0 && r != -ENODEV)
+			return base_fail_errno(err, r, "cannot start sampling on CPU %u",
+					       s->cpus[i].cpu);
+	}
+	s->running = true;
+	arm_timer(s);
+	return 0;
+}
+
+void perf_sampler_stop(struct perf_sampler *s)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		disable_cpu(s, &s->cpus[i]);
+	s->running = false;
+	arm_timer(s);
+}
+
+/*
+ * New periods once a second. A daemon's clock of a second is a little early now and then; without
+ * any clock a draw is due half a second late.
+ */
+#define DRAW_LEAST_NS 900000000u
+#define DRAW_MOST_NS  1500000000u
+
+void perf_turn_start(struct perf_turn *t, uint64_t now_ns)
+{
+	t->slot = 0;
+	t->slot_since = t->drawn_since = now_ns;
+}
+
+bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns)
+{
+	if (t->nr_slots < 2 || now_ns < t->slot_since + t->slot_ns)
+		return false;
+	t->slot = (t->slot + 1) % t->nr_slots;
+	t->slot_since = now_ns;
+	return true;
+}
+
+bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns)
+{
+	if (!t->draws || now_ns < t->drawn_since + DRAW_LEAST_NS)
+		return false;
+	t->drawn_since = now_ns;
+	return true;
+}
+
+uint64_t perf_turn_next_ns(const struct perf_turn *t)
+{
+	if (t->nr_slots > 1)
+		return t->slot_since + t->slot_ns;
+	return t->draws ? t->drawn_since + DRAW_MOST_NS : 0;
+}
+
+/* Enable the events of one slot that are not in the other; events in both continue. */
+static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, uint32_t other,
+			bool on)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (c->events[i].fd >= 0 && perf_is_in_slot(s, i, slot) &&
+		    !perf_is_in_slot(s, i, other))
+			perf_sampler_trouble(s, c, event_enable(c->events[i].fd, on));
+	}
+}
+
+static void draw_periods(struct perf_sampler *s, struct perf_cpu *c)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		struct perf_event *e = &c->events[i];
+		uint64_t period;
+		int r;
+
+		if (e->fd < 0 || !perf_count_may_draw(&e->count))
+			continue;
+		period = perf_sampler_period(s, i);
+		r = event_period(e, period);
+		if (r >= 0)
+			perf_count_draw(&e->count, period);
+		perf_sampler_trouble(s, c, r);
+	}
+}
+
+void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns)
+{
+	uint32_t from = s->turn.slot;
+	bool rotate, draw;
+
+	if (!s->running)
+		return;
+	rotate = perf_turn_rotate(&s->turn, now_ns);
+	draw = perf_turn_draw(&s->turn, now_ns);
+	if (draw)
+		perf_sampler_read_counters(s);
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		if (rotate) {
+			enable_slot(s, &s->cpus[i], from, s->turn.slot, false);
+			enable_slot(s, &s->cpus[i], s->turn.slot, from, true);
+		}
+		if (draw)
+			draw_periods(s, &s->cpus[i]);
+	}
+	if (rotate || draw)
+		arm_timer(s);
 }
 
 /* ---- coming and going ------------------------------------------------------------------------ */
@@ -499,12 +628,12 @@ void perf_sampler_trouble(struct perf_sampler *s, const struct perf_cpu *c, int 
 static void bring_back(struct perf_sampler *s, struct perf_cpu *c)
 {
 	bool mapping;
-	int failed, r = perf_sampler_open_cpu(s, c, &failed, &mapping);
+	int failed, r = open_cpu(s, c, &failed, &mapping);
 
 	if (r >= 0 && s->new_cpu)
 		perf_sampler_trouble(s, c, s->new_cpu(s->d, c->cpu));
 	if (r >= 0)
-		r = perf_sampler_enable_cpu(s, c);
+		r = enable_cpu(s, c);
 	if (r < 0)
 		perf_cpu_close(c, s->d->nr_events);
 	else
@@ -518,7 +647,7 @@ static void look_for_closed(struct perf_sampler *s)
 	int nr = perf_cpus_list("online", &online);
 
 	for (size_t i = 0; i < s->nr_cpus; i++) {
-		if (s->cpus[i].track_fd < 0 && perf_cpu_is_listed(s->cpus[i].cpu, online, nr))
+		if (s->cpus[i].track_fd < 0 && is_listed(s->cpus[i].cpu, online, nr))
 			bring_back(s, &s->cpus[i]);
 	}
 	free(online);
@@ -546,6 +675,41 @@ void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns)
 	}
 	if (changed)
 		perf_sampler_describe(s);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/*
+ * A descriptor that hangs up would wake the daemon for ever: a CPU that went offline, a process
+ * that ended.
+ */
+static void drop_gone(struct perf_sampler *s)
+{
+	struct epoll_event e[16];
+	int n;
+
+	n = epoll_wait(s->epoll_fd, e, 16, 0);
+	for (int i = 0; i < n; i++) {
+		struct perf_cpu *c = e[i].data.ptr;
+
+		if (!c || !(e[i].events & (EPOLLHUP | EPOLLERR)))
+			continue;
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->track_fd, NULL);
+		c->gone = true;
+	}
+}
+
+int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters)
+{
+	int r;
+
+	drop_gone(s);
+	if (counters && !s->counted)
+		perf_sampler_read_counters(s);
+	r = perf_sampler_read_rings(s, until);
+	if (r >= 0)
+		perf_sampler_look_for_cpus(s, base_now_ns());
+	return r;
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

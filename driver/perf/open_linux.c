@@ -187,7 +187,11 @@ static bool only_longer(uint64_t nominal, uint64_t least)
 	return nominal - farthest(nominal) < least;
 }
 
-uint64_t perf_least_period(const struct event_spec *spec, uint64_t max_rate)
+/*
+ * The smallest valid period of @spec: of a clock, as the kernel and @max_rate a second (0: unknown)
+ * limit it.
+ */
+static uint64_t least_period(const struct event_spec *spec, uint64_t max_rate)
 {
 	uint64_t by_rate = max_rate ? SECOND_NS / max_rate : 0;
 
@@ -212,6 +216,16 @@ uint64_t perf_period_mean(uint64_t nominal, uint64_t least)
 	if (!has_space(nominal) || !only_longer(nominal, least))
 		return nominal;
 	return nominal + (nearest(nominal) + farthest(nominal)) / 2;
+}
+
+uint64_t perf_sampler_period(struct perf_sampler *s, size_t event)
+{
+	uint64_t nominal = s->periods[event];
+
+	if (!s->turn.draws || !nominal)
+		return nominal;
+	return perf_period_draw(nominal, least_period(&s->specs[event], s->max_rate),
+				&s->turn.random);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -407,7 +421,7 @@ static void announce(struct perf_sampler *s)
 		s->periods[i] = e->period = perf_spec_period(&s->specs[i], s->frequency);
 		if (s->turn.draws && e->period)
 			e->period = perf_period_mean(e->period,
-						     perf_least_period(&s->specs[i], s->max_rate));
+						     least_period(&s->specs[i], s->max_rate));
 	}
 }
 
@@ -471,49 +485,13 @@ static bool take_less(struct perf_sampler *s, int error)
 	return true;
 }
 
-/* The first event that is open on no CPU, or -1. */
-static int missing(const struct perf_sampler *s)
-{
-	for (size_t i = 0; i < s->d->nr_events; i++) {
-		bool open = s->specs[i].tick;
-
-		for (size_t k = 0; k < s->nr_cpus; k++)
-			open |= s->cpus[k].events[i].fd >= 0;
-		if (!open)
-			return (int)i;
-	}
-	return -1;
-}
-
-/* All that are online. 0 or -errno, as perf_sampler_open_cpu. */
-static int open_online(struct perf_sampler *s, int *failed, bool *mapping)
-{
-	unsigned int *online = NULL;
-	int nr = perf_cpus_list("online", &online), r = nr < 0 ? nr : 0;
-	size_t opened = 0;
-
-	for (size_t i = 0; i < s->nr_cpus && r >= 0; i++) {
-		if (!perf_cpu_is_listed(s->cpus[i].cpu, online, nr))
-			continue;
-		r = perf_sampler_open_cpu(s, &s->cpus[i], failed, mapping);
-		if (r >= 0)
-			opened++;
-		else if (r == -ENODEV && opened)
-			r = 0; /* went offline since the list was read */
-	}
-	free(online);
-	if (r < 0 || !opened)
-		return r < 0 ? r : -ENODEV;
-	*failed = missing(s);
-	return *failed < 0 ? 0 : -ENOENT;
-}
-
 static int open_cpus(struct perf_sampler *s, struct base_err *err)
 {
 	bool mapping = false;
 	int failed = -1, r;
 
-	while ((r = open_online(s, &failed, &mapping)) < 0 && mapping && take_less(s, r)) {
+	while ((r = perf_sampler_open_online(s, &failed, &mapping)) < 0 && mapping &&
+	       take_less(s, r)) {
 		for (size_t i = 0; i < s->nr_cpus; i++)
 			perf_cpu_close(&s->cpus[i], s->d->nr_events);
 	}

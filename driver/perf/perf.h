@@ -19,8 +19,7 @@
 #include "isample.h"
 #include "source.h"
 
-/* ---- counters of one event on one CPU (cpus_linux.c)
- * ---------------------------------------------- */
+/* ---- counters of one event on one CPU (cpus_linux.c) ----------------------------------------- */
 
 /* As the kernel counts, from an event's opening on. */
 struct perf_reading {
@@ -74,7 +73,7 @@ struct perf_cpu {
 	bool gone;		   /* its events will deliver nothing more: closed once read */
 };
 
-/* ---- order (order.c) ------------------------------------------------------------------------- */
+/* ---- order (sampler_linux.c) ----------------------------------------------------------------- */
 
 /* Room for many load events, which nearly all go in the order in which they came. */
 struct perf_chunk;
@@ -111,8 +110,7 @@ struct perf_order {
 	struct perf_chunk *chunk, *spare; /* where the next load goes; an empty one; or NULL */
 };
 
-/* ---- turns of slots and periods (sampler_linux.c)
- * ----------------------------------------------------- */
+/* ---- turns of slots and periods (cpus_linux.c) ----------------------------------------------- */
 
 struct perf_turn {
 	uint32_t nr_slots, slot; /* number of slots, and the current one */
@@ -148,8 +146,7 @@ struct perf_names {
 	size_t nr, cap;
 };
 
-/* ---- the sampler: what "perf" and "bpf" share (perf_open_linux.c, sampler_linux.c) ------------
- */
+/* ---- the sampler: what "perf" and "bpf" share (open, cpus and sampler_linux.c) --------------- */
 
 enum { PERF_RECORD_LEN_MAX = 65536 };
 
@@ -328,7 +325,18 @@ struct perf_record {
  */
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out);
 /* In what mode the CPU was, by the misc of a sample's header. */
-enum driver_mode perf_mode_of(uint16_t misc);
+static inline enum driver_mode perf_mode_of(uint16_t misc)
+{
+	switch (misc & PERF_RECORD_MISC_CPUMODE_MASK) {
+	case PERF_RECORD_MISC_USER:
+		return DRIVER_USER;
+	case PERF_RECORD_MISC_KERNEL:
+		return DRIVER_KERNEL;
+	default:
+		return DRIVER_OTHER;
+	}
+}
+
 /*
  * Parse the part between head and trailer of a record that is no sample, into @out, which is empty;
  * false: too short, or a string without an end. No times, and nothing is sorted out (perf.data).
@@ -371,8 +379,7 @@ void perf_names_lose(struct perf_names *n);
 void perf_names_forget(struct perf_names *n);
 void perf_names_release(struct perf_names *n);
 
-/* ---- the system call, and the source -----------------------------------------------------------
- */
+/* ---- the system call, and the source --------------------------------------------------------- */
 
 /* A mere perf_event_open: descriptor or -errno. @pid -1: all processes; @cpu -1: any. */
 int perf_event_try(const struct perf_event_attr *attr, int32_t pid, int cpu);

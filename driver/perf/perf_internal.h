@@ -5,8 +5,7 @@
 
 #include "perf.h"
 
-/* ---- what is asked of the kernel (open_linux.c) -------------------------------------------------
- */
+/* ---- what is asked of the kernel (open_linux.c) ---------------------------------------------- */
 
 /* The same for all events, so that every record of a ring ends alike. */
 #define PERF_SAMPLES (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
@@ -58,11 +57,8 @@ int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequenc
  */
 uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random);
 uint64_t perf_period_mean(uint64_t nominal, uint64_t least);
-/*
- * The smallest valid period of @spec: of a clock, as the kernel and @max_rate a second (0: unknown)
- * limit it.
- */
-uint64_t perf_least_period(const struct event_spec *spec, uint64_t max_rate);
+/* The period of an event from now on: drawn, or the nominal one. */
+uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
 
 /* ---- counters (cpus_linux.c) ----------------------------------------------------------------- */
 
@@ -78,11 +74,15 @@ void perf_count_close(struct perf_count *c);
 void perf_count_miss(struct perf_count *c);
 uint64_t perf_count_value(const struct perf_count *c);
 uint64_t perf_count_running_ns(const struct perf_count *c);
-uint64_t perf_count_lost(const struct perf_count *c);
+static inline uint64_t perf_count_lost(const struct perf_count *c)
+{
+	return c->past.lost + c->now.lost;
+}
+
 /* @running of @all: near 1 is 1, as what lies between two calls is no multiplexing. */
 double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
 
-/* ---- rings (cpus_linux.c) -------------------------------------------------------------------- */
+/* ---- rings (sampler_linux.c) ----------------------------------------------------------------- */
 
 /*
  * The record at the tail, made contiguous in @scratch (PERF_RECORD_LEN_MAX bytes) where it wraps.
@@ -91,7 +91,7 @@ double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
  */
 int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec);
 
-/* ---- order (order.c) ------------------------------------------------------------------------- */
+/* ---- order (sampler_linux.c) ----------------------------------------------------------------- */
 
 int perf_order_init(struct perf_order *o, size_t nr_queues);
 /* Frees the loads that still wait. */
@@ -110,13 +110,10 @@ void perf_order_drop_count(const struct driver_count *count);
 /* Release a load that was taken, once for each. */
 void perf_order_drop(struct perf_order *o, struct perf_load *load);
 
-/* ---- lists of CPUs (cpus_linux.c)
- * ------------------------------------------------------------------- */
+/* ---- lists of CPUs (cpus_linux.c) ------------------------------------------------------------ */
 
 /* "0-3,8" as sysfs writes it; at most @max numbers into @cpus. How many, or -EINVAL. */
 int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max);
-/* @nr below 0: none. */
-bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr);
 
 /* ---- one CPU's events (cpus_linux.c) --------------------------------------------------------- */
 
@@ -124,13 +121,8 @@ bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr);
 void perf_cpu_init(struct perf_cpu *c, unsigned int cpu, struct perf_event *events, size_t nr);
 /* The counts stay. */
 void perf_cpu_close(struct perf_cpu *c, size_t nr_events);
-int perf_event_enable(int fd, bool on);
-/* 0 or -errno. */
-int perf_event_period(struct perf_event *e, uint64_t period);
-/* See what the kernel has written; tell it what was read. */
 
-/* ---- turns (sampler_linux.c)
- * -------------------------------------------------------------------------- */
+/* ---- turns (cpus_linux.c) -------------------------------------------------------------------- */
 
 /* It begins; slot 0 has its turn. */
 void perf_turn_start(struct perf_turn *t, uint64_t now_ns);
@@ -140,30 +132,26 @@ bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns);
 bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns);
 /* When to be woken; 0: never. */
 uint64_t perf_turn_next_ns(const struct perf_turn *t);
-/* ---- the CPUs of a sampler (cpus_linux.c) -------------------------------------------------------
- */
 
-/* Open @c with its features and periods. 0 or -errno; *@failed: the event, or -1: tracking. */
-int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping);
+/* ---- the CPUs of a sampler (cpus_linux.c) ---------------------------------------------------- */
+
+/* Open all that are online. 0 or -errno; *@failed: the event, or -1: tracking; *@mapping: its ring.
+ */
+int perf_sampler_open_online(struct perf_sampler *s, int *failed, bool *mapping);
 /* Does @event have its turn with @slot? */
 static inline bool perf_is_in_slot(const struct perf_sampler *s, size_t event, uint32_t slot)
 {
 	return s->specs[event].slots >> slot & 1;
 }
 
-/* Enable what has its turn. 0 or -errno. */
-int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c);
 /* Also tells which CPUs are gone. */
 void perf_sampler_read_counters(struct perf_sampler *s);
 /* CPUs that are gone are closed once their rings were read, those that came back opened. */
 void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns);
 /* stats.lost_load, as the counters were last read. */
 uint64_t perf_sampler_lost_load(const struct perf_sampler *s);
-/* The period of an event from now on: drawn, or the nominal one. */
-uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
 
-/* ---- the source (source_linux.c) --------------------------------------------------------------
- */
+/* ---- the source (source_linux.c) ------------------------------------------------------------- */
 
 struct perf {
 	struct driver base;

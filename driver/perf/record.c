@@ -78,18 +78,6 @@ static bool take_text(struct perf_bytes *b, const char **out)
 	return memchr(b->at, 0, b->len);
 }
 
-enum driver_mode perf_mode_of(uint16_t misc)
-{
-	switch (misc & PERF_RECORD_MISC_CPUMODE_MASK) {
-	case PERF_RECORD_MISC_USER:
-		return DRIVER_USER;
-	case PERF_RECORD_MISC_KERNEL:
-		return DRIVER_KERNEL;
-	default:
-		return DRIVER_OTHER;
-	}
-}
-
 static bool parse_sample(struct perf_bytes *b, uint16_t misc, struct perf_record *out)
 {
 	struct sample s;

@@ -1,17 +1,243 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sampler, once it is open: described, started, turned, read. */
+/*
+ * The sampler, once it is open: its rings are read, also while their reader is busy; counts and
+ * load events are put in order of time and handed on.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "perf_internal.h"
 #include "wire.h"
+
+/* ---- order of time: room for loads ----------------------------------------------------------- */
+
+enum { CHUNK_LEN = 64 << 10 };
+
+/* Cut off from the front; all of it is free again when none of its loads is left. */
+struct perf_chunk {
+	size_t len, used; /* capacity and used length, in bytes */
+	size_t nr_loads;
+	uint64_t bytes[];
+};
+
+static struct perf_chunk *chunk_with(struct perf_order *o, size_t len)
+{
+	struct perf_chunk *c = o->chunk;
+
+	if (c && c->len - c->used >= len)
+		return c;
+	/* One that holds loads is let go of with the last of these. */
+	if (c && !c->nr_loads)
+		free(c);
+	o->chunk = c = o->spare;
+	o->spare = NULL;
+	if (c && c->len >= len)
+		return c;
+	free(c);
+	len = len > CHUNK_LEN ? len : CHUNK_LEN;
+	o->chunk = c = malloc(sizeof(*c) + len);
+	if (c)
+		*c = (struct perf_chunk){ .len = len };
+	return c;
+}
+
+static struct perf_load *load_new(struct perf_order *o, size_t len)
+{
+	size_t need = (sizeof(struct perf_load) + len + 7) / 8 * 8;
+	struct perf_chunk *c = chunk_with(o, need);
+	struct perf_load *load;
+
+	if (!c)
+		return NULL;
+	load = (struct perf_load *)(c->bytes + c->used / 8);
+	load->chunk = c;
+	c->used += need;
+	c->nr_loads++;
+	return load;
+}
+
+void perf_order_drop(struct perf_order *o, struct perf_load *load)
+{
+	struct perf_chunk *c = load->chunk;
+
+	if (--c->nr_loads)
+		return;
+	c->used = 0;
+	if (c == o->chunk)
+		return;
+	if (o->spare)
+		free(c);
+	else
+		o->spare = c;
+}
+
+/* ---- order of time: queues ------------------------------------------------------------------- */
+
+int perf_order_init(struct perf_order *o, size_t nr_queues)
+{
+	*o = (struct perf_order){ .nr_queues = nr_queues };
+	o->queues = calloc(nr_queues, sizeof(*o->queues));
+	o->heap = calloc(nr_queues, sizeof(*o->heap));
+	if (o->queues && o->heap)
+		return 0;
+	perf_order_release(o);
+	return -ENOMEM;
+}
+
+void perf_order_release(struct perf_order *o)
+{
+	for (size_t i = 0; o->queues && i < o->nr_queues; i++) {
+		struct perf_queue *q = &o->queues[i];
+
+		for (size_t k = q->first; k < q->end; k++) {
+			if (q->items[k].load)
+				perf_order_drop(o, q->items[k].load);
+			perf_order_drop_count(&q->items[k].count);
+		}
+		free(q->items);
+	}
+	free(o->queues);
+	free(o->heap);
+	free(o->chunk);
+	free(o->spare);
+	*o = (struct perf_order){ 0 };
+}
+
+/* A count owns what is told of its instruction. */
+void perf_order_drop_count(const struct driver_count *count)
+{
+	free((void *)count->insn);
+}
+
+/* Where an item of @time_ns goes, or NULL. */
+static struct perf_item *place(struct perf_order *o, size_t queue, uint64_t time_ns)
+{
+	struct perf_queue *q = &o->queues[queue];
+	size_t at;
+
+	/* Taken items are overwritten once they are half of the array: amortized one move each. */
+	if (q->first && q->first >= q->end - q->first) {
+		memmove(q->items, q->items + q->first, (q->end - q->first) * sizeof(*q->items));
+		q->end -= q->first;
+		q->first = 0;
+	}
+	if (base_grow(&q->items, &q->cap, q->end + 1, sizeof(*q->items)) < 0)
+		return NULL;
+	/* One CPU's records are in order but where an interrupt came between: a step or two. */
+	for (at = q->end++; at > q->first && q->items[at - 1].count.time_ns > time_ns; at--)
+		q->items[at] = q->items[at - 1];
+	return &q->items[at];
+}
+
+int perf_order_add(struct perf_order *o, size_t queue, const struct driver_count *count)
+{
+	struct isample *insn = count->insn ? malloc(sizeof(*insn)) : NULL;
+	struct perf_item *item = !insn == !count->insn ? place(o, queue, count->time_ns) : NULL;
+
+	if (!item) {
+		free(insn);
+		return -ENOMEM;
+	}
+	if (insn)
+		*insn = *count->insn;
+	*item = (struct perf_item){ .count = *count };
+	item->count.insn = insn;
+	o->nr_samples += count->count;
+	return 0;
+}
+
+int perf_order_add_load(struct perf_order *o, size_t queue, const struct driver_load *load)
+{
+	size_t path_len = load->path ? strlen(load->path) + 1 : 0;
+	size_t data_len = load->data ? load->data_len : 0;
+	size_t at = (data_len + 7) / 8 * 8;
+	struct perf_load *copy = load_new(o, at + path_len);
+	struct perf_item *item = copy ? place(o, queue, load->time_ns) : NULL;
+
+	if (copy && !item)
+		perf_order_drop(o, copy);
+	if (!item)
+		return -ENOMEM;
+	copy->load = *load;
+	if (data_len)
+		copy->load.data = memcpy(copy->bytes, load->data, data_len);
+	if (path_len)
+		copy->load.path = memcpy((char *)copy->bytes + at, load->path, path_len);
+	*item = (struct perf_item){ .count.time_ns = load->time_ns, .load = copy };
+	return 0;
+}
+
+static struct perf_head head_of(const struct perf_order *o, size_t queue)
+{
+	const struct perf_queue *q = &o->queues[queue];
+
+	return (struct perf_head){ q->items[q->first].count.time_ns, queue };
+}
+
+/* Equal times: the lower queue first, so that equal input gives equal output. */
+static bool heap_less(const struct perf_order *o, size_t a, size_t b)
+{
+	const struct perf_head *x = &o->heap[a], *y = &o->heap[b];
+
+	return x->time_ns < y->time_ns || (x->time_ns == y->time_ns && x->queue < y->queue);
+}
+
+static void heap_sift(struct perf_order *o, size_t at)
+{
+	for (;;) {
+		size_t least = at, child = 2 * at + 1;
+
+		if (child < o->nr_heap && heap_less(o, child, least))
+			least = child;
+		if (child + 1 < o->nr_heap && heap_less(o, child + 1, least))
+			least = child + 1;
+		if (least == at)
+			return;
+		struct perf_head swap = o->heap[at];
+
+		o->heap[at] = o->heap[least];
+		o->heap[least] = swap;
+		at = least;
+	}
+}
+
+void perf_order_settle(struct perf_order *o)
+{
+	o->nr_heap = 0;
+	for (size_t i = 0; i < o->nr_queues; i++) {
+		if (o->queues[i].first < o->queues[i].end)
+			o->heap[o->nr_heap++] = head_of(o, i);
+	}
+	for (size_t at = o->nr_heap / 2; at-- > 0;)
+		heap_sift(o, at);
+}
+
+const struct perf_item *perf_order_take(struct perf_order *o, uint64_t horizon)
+{
+	const struct perf_item *item;
+	struct perf_queue *q;
+
+	if (!o->nr_heap || o->heap[0].time_ns > horizon)
+		return NULL;
+	q = &o->queues[o->heap[0].queue];
+	item = &q->items[q->first++];
+	if (!item->load)
+		o->nr_samples -= item->count.count;
+	if (q->first == q->end) {
+		q->first = q->end = 0;
+		o->heap[0] = o->heap[--o->nr_heap];
+	} else {
+		o->heap[0] = head_of(o, o->heap[0].queue);
+	}
+	heap_sift(o, 0);
+	return item;
+}
 
 /* ---- rings in memory ------------------------------------------------------------------------- */
 
@@ -130,6 +356,37 @@ static void was_read(struct perf_cpu *c, uint64_t up_to)
 		base_buf_release(&c->unread);
 	else
 		base_buf_clear(&c->unread);
+}
+
+/* ---- records of a ring ----------------------------------------------------------------------- */
+
+/* Bytes of the ring from position @from on, over its end where needed. */
+static const uint8_t *ring_bytes(const struct perf_ring *ring, uint64_t from, size_t len,
+				 uint8_t *scratch)
+{
+	size_t at = (size_t)(from & (ring->len - 1)), first = ring->len - at;
+
+	if (len <= first)
+		return ring->data + at;
+	memcpy(scratch, ring->data + at, first);
+	memcpy(scratch + first, ring->data, len - first);
+	return scratch;
+}
+
+int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec)
+{
+	uint64_t left = ring->head - ring->tail;
+	struct perf_event_header h;
+
+	if (!left)
+		return 0;
+	if (left > ring->len || left < sizeof(h))
+		return -DCPI_EFORMAT;
+	memcpy(&h, ring_bytes(ring, ring->tail, sizeof(h), scratch), sizeof(h));
+	if (h.size < sizeof(h) || h.size > left)
+		return -DCPI_EFORMAT;
+	*rec = ring_bytes(ring, ring->tail, h.size, scratch);
+	return h.size;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -275,49 +532,7 @@ void perf_sampler_describe(struct perf_sampler *s)
 		 s->in_kernel ? "bpf" : "perf", events, place, s->why, s->trouble, s->d->refused);
 }
 
-/* ---- starting and stopping ------------------------------------------------------------------- */
-
-static void disable_cpu(struct perf_sampler *s, struct perf_cpu *c)
-{
-	for (size_t i = 0; i < s->d->nr_events; i++) {
-		if (c->events[i].fd >= 0)
-			perf_event_enable(c->events[i].fd, false);
-	}
-	if (c->track_fd >= 0)
-		perf_event_enable(c->track_fd, false);
-}
-
-static void arm_timer(struct perf_sampler *s)
-{
-	uint64_t at = s->running ? perf_turn_next_ns(&s->turn) : 0;
-	const struct itimerspec when = { .it_value = { .tv_sec = (time_t)(at / 1000000000u),
-						       .tv_nsec = (long)(at % 1000000000u) } };
-
-	timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-int perf_sampler_start(struct perf_sampler *s, struct base_err *err)
-{
-	perf_turn_start(&s->turn, base_now_ns());
-	for (size_t i = 0; i < s->nr_cpus; i++) {
-		int r = s->cpus[i].track_fd < 0 ? 0 : perf_sampler_enable_cpu(s, &s->cpus[i]);
-
-		if (r < 0 && r != -ENODEV)
-			return base_fail_errno(err, r, "cannot start sampling on CPU %u",
-					       s->cpus[i].cpu);
-	}
-	s->running = true;
-	arm_timer(s);
-	return 0;
-}
-
-void perf_sampler_stop(struct perf_sampler *s)
-{
-	for (size_t i = 0; i < s->nr_cpus; i++)
-		disable_cpu(s, &s->cpus[i]);
-	s->running = false;
-	arm_timer(s);
-}
+/* ---- closing --------------------------------------------------------------------------------- */
 
 void perf_sampler_close(struct perf_sampler *s)
 {
@@ -336,96 +551,6 @@ void perf_sampler_close(struct perf_sampler *s)
 	free(s->cpus);
 	free(s->events);
 	s->d = NULL;
-}
-
-/* ---- turns ----------------------------------------------------------------------------------- */
-
-/*
- * New periods once a second. A daemon's clock of a second is a little early now and then; without
- * any clock a draw is due half a second late.
- */
-#define DRAW_LEAST_NS 900000000u
-#define DRAW_MOST_NS  1500000000u
-
-void perf_turn_start(struct perf_turn *t, uint64_t now_ns)
-{
-	t->slot = 0;
-	t->slot_since = t->drawn_since = now_ns;
-}
-
-bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns)
-{
-	if (t->nr_slots < 2 || now_ns < t->slot_since + t->slot_ns)
-		return false;
-	t->slot = (t->slot + 1) % t->nr_slots;
-	t->slot_since = now_ns;
-	return true;
-}
-
-bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns)
-{
-	if (!t->draws || now_ns < t->drawn_since + DRAW_LEAST_NS)
-		return false;
-	t->drawn_since = now_ns;
-	return true;
-}
-
-uint64_t perf_turn_next_ns(const struct perf_turn *t)
-{
-	if (t->nr_slots > 1)
-		return t->slot_since + t->slot_ns;
-	return t->draws ? t->drawn_since + DRAW_MOST_NS : 0;
-}
-
-/* Enable the events of one slot that are not in the other; events in both continue. */
-static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, uint32_t other,
-			bool on)
-{
-	for (size_t i = 0; i < s->d->nr_events; i++) {
-		if (c->events[i].fd >= 0 && perf_is_in_slot(s, i, slot) &&
-		    !perf_is_in_slot(s, i, other))
-			perf_sampler_trouble(s, c, perf_event_enable(c->events[i].fd, on));
-	}
-}
-
-static void draw_periods(struct perf_sampler *s, struct perf_cpu *c)
-{
-	for (size_t i = 0; i < s->d->nr_events; i++) {
-		struct perf_event *e = &c->events[i];
-		uint64_t period;
-		int r;
-
-		if (e->fd < 0 || !perf_count_may_draw(&e->count))
-			continue;
-		period = perf_sampler_period(s, i);
-		r = perf_event_period(e, period);
-		if (r >= 0)
-			perf_count_draw(&e->count, period);
-		perf_sampler_trouble(s, c, r);
-	}
-}
-
-void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns)
-{
-	uint32_t from = s->turn.slot;
-	bool rotate, draw;
-
-	if (!s->running)
-		return;
-	rotate = perf_turn_rotate(&s->turn, now_ns);
-	draw = perf_turn_draw(&s->turn, now_ns);
-	if (draw)
-		perf_sampler_read_counters(s);
-	for (size_t i = 0; i < s->nr_cpus; i++) {
-		if (rotate) {
-			enable_slot(s, &s->cpus[i], from, s->turn.slot, false);
-			enable_slot(s, &s->cpus[i], s->turn.slot, from, true);
-		}
-		if (draw)
-			draw_periods(s, &s->cpus[i]);
-	}
-	if (rotate || draw)
-		arm_timer(s);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -602,26 +727,6 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 	return r < 0 ? r : 0;
 }
 
-/*
- * A descriptor that hangs up would wake the daemon for ever: a CPU that went offline, a process
- * that ended.
- */
-static void drop_gone(struct perf_sampler *s)
-{
-	struct epoll_event e[16];
-	int n;
-
-	n = epoll_wait(s->epoll_fd, e, 16, 0);
-	for (int i = 0; i < n; i++) {
-		struct perf_cpu *c = e[i].data.ptr;
-
-		if (!c || !(e[i].events & (EPOLLHUP | EPOLLERR)))
-			continue;
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->track_fd, NULL);
-		c->gone = true;
-	}
-}
-
 int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until)
 {
 	int r = 0;
@@ -630,19 +735,6 @@ int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until)
 		if (s->cpus[i].map)
 			r = read_ring(s, i, until);
 	}
-	return r;
-}
-
-int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters)
-{
-	int r;
-
-	drop_gone(s);
-	if (counters && !s->counted)
-		perf_sampler_read_counters(s);
-	r = perf_sampler_read_rings(s, until);
-	if (r >= 0)
-		perf_sampler_look_for_cpus(s, base_now_ns());
 	return r;
 }
 
