@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The source "replay" of a perf.data file: records are kept until their order is known, and handed
- * on. */
+/*
+ * The source "replay" of a perf.data file: records, and the samples in traces of Arm's statistical
+ * profiling extension, are kept until their order is known, and handed on.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,8 +163,6 @@ void perfdata_order_release(struct perfdata_order *o)
 	*o = (struct perfdata_order){ 0 };
 }
 
-/* ---- keeping --------------------------------------------------------------------------------- */
-
 /* ---- the kernel's mappings ------------------------------------------------------------------- */
 
 /* "[ext4]" and "/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz" are both ext4.ko. */
@@ -216,10 +216,15 @@ static int fail(struct perfdata *p, int code, const char *what)
 	return perfdata_fail(&p->stream, &p->failure, code, "%s: %s", what, base_strerror(code));
 }
 
-/* Samples that were received, as the law of accounting has it. */
-static int receive(struct perfdata *p, const struct perfdata_record *rec, uint64_t nr)
+/* The index of a record's event; where that is unknown, or never samples, that of the first. */
+static size_t index_of(const struct perfdata_record *rec)
 {
-	size_t index = rec->event && rec->event->index > 0 ? (size_t)rec->event->index : 0;
+	return rec->event && rec->event->index > 0 ? (size_t)rec->event->index : 0;
+}
+
+/* Samples of the event of this index that were received, as the law of accounting has it. */
+static int receive(struct perfdata *p, size_t index, uint64_t nr)
+{
 	uint64_t *received = &p->base.stats.received[index];
 
 	return base_add_overflow(*received, nr, received) ? fail(p, -DCPI_EOVERFLOW, "samples") : 0;
@@ -243,25 +248,7 @@ static int keep_sample(struct perfdata *p, struct perfdata_record *rec)
 	if (r < 0)
 		return fail(p, r, "samples");
 	measure_period(p, rec);
-	return receive(p, rec, 1);
-}
-
-int perfdata_sample_keep(struct perfdata *p, const struct driver_count *count)
-{
-	int r = perfdata_order_sample(&p->order, count->time_ns, count);
-	uint64_t *received = &p->base.stats.received[count->event];
-
-	if (r < 0)
-		return fail(p, r, "samples");
-	return base_add_overflow(*received, 1, received) ? fail(p, -DCPI_EOVERFLOW, "samples") : 0;
-}
-
-int perfdata_sample_bad(struct perfdata *p, const struct perfdata_event *event)
-{
-	uint64_t *received = &p->base.stats.received[event->index];
-
-	p->base.stats.lost_bad++;
-	return base_add_overflow(*received, 1, received) ? fail(p, -DCPI_EOVERFLOW, "samples") : 0;
+	return receive(p, index_of(rec), 1);
 }
 
 static int keep_load(struct perfdata *p, struct perfdata_record *rec)
@@ -307,7 +294,7 @@ static int keep_lost(struct perfdata *p, const struct perfdata_record *rec)
 	}
 	if (base_add_overflow(p->base.stats.lost_ring, nr, &p->base.stats.lost_ring))
 		return fail(p, -DCPI_EOVERFLOW, "lost records");
-	return receive(p, rec, nr);
+	return receive(p, index_of(rec), nr);
 }
 
 static int keep_bad(struct perfdata *p, const struct perfdata_record *rec)
@@ -317,7 +304,7 @@ static int keep_bad(struct perfdata *p, const struct perfdata_record *rec)
 	if (rec->perf.what != PERF_SAMPLE)
 		return 0;
 	p->base.stats.lost_bad++;
-	return receive(p, rec, 1);
+	return receive(p, index_of(rec), 1);
 }
 
 static int keep(struct perfdata *p, struct perfdata_record *rec)
@@ -362,7 +349,102 @@ static int perfdata_keep(struct perfdata *p, const uint8_t *bytes, size_t len)
 	return keep(p, &rec);
 }
 
-/* ---- handing on ------------------------------------------------------------------------------ */
+/* ---- traces of Arm's SPE --------------------------------------------------------------------- */
+
+/*
+ * Each record of a trace is a sample. Traces are decoded in pieces, as one may be longer than
+ * memory.
+ */
+
+static uint64_t time_of(const struct perfdata_spe *t, uint64_t cycles)
+{
+	uint64_t rest;
+
+	cycles = t->cycles + ((cycles - t->cycles) & t->mask);
+	rest = cycles & ((UINT64_C(1) << t->shift) - 1);
+	return t->zero + (cycles >> t->shift) * t->mult + (rest * t->mult >> t->shift);
+}
+
+static enum driver_mode mode_of(uint8_t el)
+{
+	return el == 0 ? DRIVER_USER : el < 3 ? DRIVER_KERNEL : DRIVER_OTHER;
+}
+
+static int keep_traced(struct perfdata *p, const struct isample_spe *s)
+{
+	const struct perfdata_spe *t = &p->spe;
+	struct isample insn = s->sample;
+	struct driver_count c = { .time_ns = p->read_ns,
+				  .pid = PERFDATA_PID_BY_THREAD,
+				  .tid = s->has_context ? (int32_t)s->context : t->tid,
+				  .event = (uint32_t)t->event->index,
+				  .mode = mode_of(s->el),
+				  .addr = s->pc,
+				  .count = 1,
+				  .insn = &insn };
+	int r;
+
+	if (s->bad) {
+		p->base.stats.lost_bad++;
+		return receive(p, c.event, 1);
+	}
+	perf_insn_chosen(t->event->pmu, &t->event->attr, &insn);
+	/* An inverse filter. */
+	if (t->event->config3)
+		isample_tell(&insn, ISAMPLE_BYCOUNT, false);
+	if (t->mult && s->has_time)
+		c.time_ns = time_of(t, s->time);
+	/* Thread 0 is the idle task, which never runs in user mode. */
+	if (c.tid < 0 || (!c.tid && c.mode == DRIVER_USER))
+		c.pid = c.tid = -1;
+	else if (!c.tid)
+		c.pid = 0;
+	r = perfdata_order_sample(&p->order, c.time_ns, &c);
+	return r < 0 ? fail(p, r, "samples") : receive(p, c.event, 1);
+}
+
+/* The next record; 0: its end is in the next piece, or there is none. */
+static int next_traced(const struct perfdata *p, size_t *pos, struct isample_spe *out)
+{
+	const struct perfdata_spe *t = &p->spe;
+	size_t start = *pos;
+	int r = isample_spe_next(t->bytes, t->nr, t->offset, pos, out);
+
+	if (r && out->bad && *pos == t->nr && start && p->stream.trail) {
+		*pos = start;
+		return 0;
+	}
+	return r;
+}
+
+/* The bytes left for the next piece move to the front. */
+static void advance(struct perfdata_spe *t, size_t nr)
+{
+	memmove(t->bytes, t->bytes + nr, t->nr - nr);
+	t->nr -= nr;
+	t->offset += nr;
+}
+
+/* Decode the next piece of the trace into the order. 0 or negative: p->failure. */
+static int continue_trace(struct perfdata *p)
+{
+	struct perfdata_spe *t = &p->spe;
+	ssize_t n = perfdata_trail(&p->stream, t->bytes + t->nr, PERFDATA_SPE_PIECE - t->nr,
+				   &p->failure);
+	struct isample_spe s;
+	size_t pos = 0;
+	int r = 0;
+
+	if (n < 0)
+		return (int)n;
+	t->nr += (size_t)n;
+	while (r >= 0 && pos < t->nr && next_traced(p, &pos, &s))
+		r = keep_traced(p, &s);
+	advance(t, pos);
+	if (!p->stream.trail)
+		t->event = NULL;
+	return r;
+}
 
 enum { DRAIN_RECORDS = 16384 };
 #define SECOND_NS 1000000000u
@@ -499,7 +581,7 @@ static int step(struct perfdata *p, const struct driver_sink *sink)
 	int r = 1, known = 0;
 
 	if (p->spe.event) {
-		known = perfdata_spe_continue(p);
+		known = continue_trace(p);
 		known = known < 0 ? known : perfdata_order_full(&p->order, &until);
 	} else {
 		r = next_record(p, &rec, &len, &p->failure);
@@ -623,13 +705,9 @@ static int read_notes(struct perfdata *p, struct base_err *err)
 static int announce(struct perfdata *p, struct base_err *err)
 {
 	const char *why = NULL;
-	int r = perfdata_events_settle(&p->events, &why);
+	int r = perfdata_events_announce(&p->events, &p->pmus, &p->base, &why);
 
-	if (r < 0)
-		return base_fail(err, r, "cannot replay '%s': %s", p->name, why);
-	perfdata_events_announce(&p->events, &p->base);
-	perfdata_pmus_settle(&p->pmus, &p->events);
-	return 0;
+	return r < 0 ? base_fail(err, r, "cannot replay '%s': %s", p->name, why) : 0;
 }
 
 /* Without a clock's feature: when the file was written last, less what it holds. */

@@ -10,8 +10,6 @@
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
 static int add_ids(struct perfdata_events *e, const uint8_t *ids, size_t nr)
 {
 	int r;
@@ -61,12 +59,6 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 	return e->nr_sampling > DRIVER_NR_EVENTS ? -DCPI_ELIMIT : 0;
 }
 
-const char *perfdata_events_strerror(int code)
-{
-	return code == -DCPI_ELIMIT ? "more than 16 events, or too many dummies or ids"
-				    : base_strerror(code);
-}
-
 void perfdata_events_release(struct perfdata_events *e)
 {
 	free(e->v);
@@ -90,21 +82,6 @@ static void sort_ids(struct perfdata_events *e)
 	if (!e->sorted && e->nr_ids)
 		qsort(e->ids, e->nr_ids, sizeof(*e->ids), compare_ids);
 	e->sorted = true;
-}
-
-int perfdata_events_settle(struct perfdata_events *e, const char **why)
-{
-	if (!e->nr) {
-		*why = "no events";
-		return -DCPI_EFORMAT;
-	}
-	for (size_t i = 1; i < e->nr; i++) {
-		if (perfdata_layout_agrees(&e->v[0].attr, &e->v[i].attr))
-			continue;
-		*why = "samples do not tell of which event they are";
-		return -DCPI_EFORMAT;
-	}
-	return 0;
 }
 
 struct perfdata_event *perfdata_events_find(struct perfdata_events *e, uint64_t id)
@@ -181,7 +158,8 @@ static void name_fit(const struct driver *d, const char *from, char name[32])
 	}
 }
 
-void perfdata_events_announce(struct perfdata_events *e, struct driver *d)
+/* Fill the driver's events: names without blanks, that fit, each another. */
+static void fill_events(struct perfdata_events *e, struct driver *d)
 {
 	for (size_t i = 0; i < e->nr; i++) {
 		struct perfdata_event *ev = &e->v[i];
@@ -197,6 +175,29 @@ void perfdata_events_announce(struct perfdata_events *e, struct driver *d)
 			out->period = ev->attr.sample_period;
 		ev->index = (int)d->nr_events++;
 	}
+}
+
+/* ---- hardware that tells of instructions ----------------------------------------------------- */
+
+/* Events get their hardware, by its number, else by their name. */
+static void settle_pmus(const struct perfdata_pmus *t, struct perfdata_events *e)
+{
+	for (size_t i = 0; i < e->nr; i++) {
+		struct perfdata_event *ev = &e->v[i];
+
+		ev->pmu = event_hardware_of(ev->name);
+		for (size_t j = 0; j < t->nr; j++)
+			if (t->type[j] == ev->attr.type)
+				ev->pmu = t->pmu[j];
+	}
+}
+
+struct perfdata_event *perfdata_pmu_event(const struct perfdata_events *e, enum event_hardware pmu)
+{
+	for (size_t i = 0; i < e->nr; i++)
+		if (e->v[i].pmu == pmu && e->v[i].index >= 0)
+			return &e->v[i];
+	return NULL;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -256,7 +257,8 @@ static size_t trail_place(const struct perf_event_attr *a, uint64_t field)
 	return at ? trail_words(a) - at + 1 : 0;
 }
 
-bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b)
+/* Records tell alike of which of the two events they are. */
+static bool layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b)
 {
 	size_t in_a = count_to(sample_fields, a->sample_type, id_field(a));
 	size_t in_b = count_to(sample_fields, b->sample_type, id_field(b));
@@ -505,5 +507,35 @@ int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t 
 	/* The value that perf uses for a missing time. */
 	if (out->perf.time_ns == UINT64_MAX)
 		out->has_time = false;
+	return 0;
+}
+
+/* ---- all events ------------------------------------------------------------------------------ */
+
+/* Whether records tell of which event they are: 0, or -DCPI_EFORMAT with the cause in *@why. */
+static int check_layout(const struct perfdata_events *e, const char **why)
+{
+	if (!e->nr) {
+		*why = "no events";
+		return -DCPI_EFORMAT;
+	}
+	for (size_t i = 1; i < e->nr; i++) {
+		if (layout_agrees(&e->v[0].attr, &e->v[i].attr))
+			continue;
+		*why = "samples do not tell of which event they are";
+		return -DCPI_EFORMAT;
+	}
+	return 0;
+}
+
+int perfdata_events_announce(struct perfdata_events *e, const struct perfdata_pmus *pmus,
+			     struct driver *d, const char **why)
+{
+	int r = check_layout(e, why);
+
+	if (r < 0)
+		return r;
+	fill_events(e, d);
+	settle_pmus(pmus, e);
 	return 0;
 }

@@ -33,11 +33,6 @@ static struct base_id entry_id(const struct entry *e)
 	return id;
 }
 
-bool perfdata_is_kernel(const char *path)
-{
-	return !strncmp(path, "[kernel.", 8) || !strncmp(base_path_name(path), "vmlinux", 7);
-}
-
 static int add_file(struct perfdata_build_ids *t, const char *path, const struct base_id *id)
 {
 	struct base_id *known = base_map_get(&t->files, path, strlen(path) + 1);
@@ -98,11 +93,6 @@ static int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t 
 	return r;
 }
 
-const struct base_id *perfdata_build_id_find(const struct perfdata_build_ids *t, const char *path)
-{
-	return base_map_get(&t->files, path, strlen(path) + 1);
-}
-
 void perfdata_build_ids_release(struct perfdata_build_ids *t)
 {
 	void *value;
@@ -137,9 +127,23 @@ static bool perfdata_feature_wanted(unsigned int feature)
 
 /* ---- single facts ---------------------------------------------------------------------------- */
 
+/* A string behind its length (u32), both within @b; NULL: there is none. */
+static const char *take_string(struct perf_bytes *b)
+{
+	const char *text;
+	uint32_t len;
+
+	if (!perf_take(b, &len, sizeof(len)))
+		return NULL;
+	text = (const char *)b->at;
+	if (!perf_skip(b, len) || !memchr(text, 0, len))
+		return NULL;
+	return text;
+}
+
 static int parse_text(struct perf_bytes *b, char *to, size_t len)
 {
-	const char *text = perfdata_take_string(b);
+	const char *text = take_string(b);
 
 	if (!text)
 		return -DCPI_EFORMAT;
@@ -168,6 +172,28 @@ static int parse_clock_data(struct perfdata *p, struct perf_bytes *b)
 	return 0;
 }
 
+/* The numbers of hardware that tells of sampled instructions. */
+static int parse_pmus(struct perfdata_pmus *t, struct perf_bytes *b)
+{
+	uint32_t nr, type;
+
+	if (!perf_take(b, &nr, sizeof(nr)))
+		return -DCPI_EFORMAT;
+	for (; nr; nr--) {
+		const char *name;
+		enum event_hardware pmu;
+
+		if (!perf_take(b, &type, sizeof(type)) || !(name = take_string(b)))
+			return -DCPI_EFORMAT;
+		pmu = event_hardware_of(name);
+		if (pmu != EVENT_HW_OTHER && t->nr < PERFDATA_NR_PMUS) {
+			t->type[t->nr] = type;
+			t->pmu[t->nr++] = pmu;
+		}
+	}
+	return 0;
+}
+
 /* ---- events' names --------------------------------------------------------------------------- */
 
 static void name_event(struct perfdata_event *ev, const char *name)
@@ -186,7 +212,7 @@ static int parse_event_desc_one(struct perfdata *p, struct perf_bytes *b, uint32
 	uint64_t id;
 
 	if (!perf_skip(b, attr_len) || !perf_take(b, &nr_ids, sizeof(nr_ids)) ||
-	    !(name = perfdata_take_string(b)) || nr_ids > b->len / 8)
+	    !(name = take_string(b)) || nr_ids > b->len / 8)
 		return -DCPI_EFORMAT;
 	if (nr_ids) {
 		memcpy(&id, b->at, sizeof(id));
@@ -235,7 +261,7 @@ static int parse(struct perfdata *p, uint64_t feature, struct perf_bytes *b)
 	case PERFDATA_FEAT_EVENT_DESC:
 		return parse_event_desc(p, b);
 	case PERFDATA_FEAT_PMU_MAPPINGS:
-		return perfdata_pmus_parse(&p->pmus, b);
+		return parse_pmus(&p->pmus, b);
 	case PERFDATA_FEAT_SAMPLE_TIME:
 		return parse_sample_time(p, b);
 	case PERFDATA_FEAT_CLOCK_DATA:
@@ -262,6 +288,13 @@ static int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const ui
 
 /* ---- records of a pipe ----------------------------------------------------------------------- */
 
+/* The message for a failure to add an event. */
+static const char *events_strerror(int code)
+{
+	return code == -DCPI_ELIMIT ? "more than 16 events, or too many dummies or ids"
+				    : base_strerror(code);
+}
+
 /* The attributes say themselves how long they are. */
 static int parse_attr(struct perfdata *p, struct perf_bytes *b, struct base_err *err)
 {
@@ -280,7 +313,7 @@ static int parse_attr(struct perfdata *p, struct perf_bytes *b, struct base_err 
 	if (!perf_skip(b, len) || b->len % 8)
 		return -DCPI_EFORMAT;
 	r = perfdata_events_add(&p->events, attr, len, b->at, b->len / 8);
-	return r < 0 ? perfdata_fail(&p->stream, err, r, "%s", perfdata_events_strerror(r)) : 0;
+	return r < 0 ? perfdata_fail(&p->stream, err, r, "%s", events_strerror(r)) : 0;
 }
 
 static int parse_update(struct perfdata *p, struct perf_bytes *b)
@@ -307,6 +340,51 @@ static int parse_feature(struct perfdata *p, struct perf_bytes *b, struct base_e
 	return perfdata_feature_parse(p, feature, b->at, b->len, err);
 }
 
+/* A record of how the times of traces are converted. */
+static int parse_conversion(struct perfdata_spe *t, struct perf_bytes *b)
+{
+	uint64_t v[3], more[2];
+	uint8_t caps[2];
+
+	if (!perf_take(b, v, sizeof(v)) || v[0] > 63)
+		return -DCPI_EFORMAT;
+	t->shift = v[0];
+	t->mult = v[1];
+	t->zero = v[2];
+	t->cycles = 0;
+	t->mask = UINT64_MAX;
+	if (perf_take(b, more, sizeof(more)) && perf_take(b, caps, sizeof(caps)) && caps[1]) {
+		t->cycles = more[0];
+		t->mask = more[1];
+	}
+	return 0;
+}
+
+/* A trace begins: its record, without the head. */
+static int begin_trace(struct perfdata *p, struct perf_bytes *b)
+{
+	struct {
+		uint64_t size, offset, reference;
+		uint32_t idx;
+		int32_t tid;
+	} trace;
+	struct perfdata_spe *t = &p->spe;
+	struct perfdata_event *ev = perfdata_pmu_event(&p->events, EVENT_HW_SPE);
+
+	if (!perf_take(b, &trace, sizeof(trace)))
+		return -DCPI_EFORMAT;
+	/* Traces of other hardware are skipped. */
+	if (!ev)
+		return 0;
+	if (!t->bytes && !(t->bytes = malloc(PERFDATA_SPE_PIECE)))
+		return -ENOMEM;
+	t->event = ev;
+	t->nr = 0;
+	t->offset = trace.offset;
+	t->tid = trace.tid < 0 ? -1 : trace.tid;
+	return 0;
+}
+
 int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, size_t len,
 			struct base_err *err)
 {
@@ -323,9 +401,9 @@ int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, s
 	else if (type == PERFDATA_BUILD_ID)
 		r = perfdata_build_id_add(&p->build_ids, rec, len);
 	else if (type == PERFDATA_TIME_CONV)
-		r = perfdata_spe_conversion(&p->spe, &b);
+		r = parse_conversion(&p->spe, &b);
 	else if (type == PERFDATA_AUXTRACE)
-		r = perfdata_spe_begin(p, &b);
+		r = begin_trace(p, &b);
 	return r < 0 ? perfdata_fail(&p->stream, err, r, "a record of kind %u: %s", type,
 				     base_strerror(r))
 		     : 0;
@@ -353,11 +431,6 @@ struct file_attr {
 
 enum { MAGIC_LEN = 8, PIPE_HEAD_LEN = 16 };
 enum { NR_FEATURES = 256, FEATURE_MAX = 64 << 20 };
-
-bool perfdata_begins(int c)
-{
-	return c == 'P' || c == '2';
-}
 
 static int read_magic(struct perfdata *p, struct base_err *err)
 {
@@ -427,7 +500,7 @@ static int read_at(struct perfdata_stream *s, uint64_t off, void *to, size_t len
 
 static int bad_events(struct perfdata *p, int code, struct base_err *err)
 {
-	return perfdata_fail(&p->stream, err, code, "%s", perfdata_events_strerror(code));
+	return perfdata_fail(&p->stream, err, code, "%s", events_strerror(code));
 }
 
 static int read_attr(struct perfdata *p, const struct head *h, uint64_t index, uint64_t file_len,

@@ -4,8 +4,8 @@
  * into a pipe. Bytes are cut into records, decompressed where they are packed (perfdata_stream.c);
  * the file's head and its features (perfdata_head.c) tell the events and build-ids; records of the
  * kernel's are parsed by the attributes of their event (perfdata_event.c), put in order of time and
- * handed on (perfdata.c). What the hardware told of the sampled instructions is in the samples
- * (perfdata_insn.c), or in traces of its own (perfdata_spe.c).
+ * handed on (perfdata.c). What the hardware told of the sampled instructions is in the samples, or
+ * in traces of its own.
  *
  * Facts of the format: <linux/perf_event.h>, and the kernel's
  * tools/perf/Documentation/perf.data-file-format.txt.
@@ -13,14 +13,12 @@
 #ifndef DCPI_PERFDATA_INTERNAL_H
 #define DCPI_PERFDATA_INTERNAL_H
 
+#include <string.h>
+
 #include "perf.h"
 #include "replay_internal.h"
 
-/* A string behind its length (u32), both within @b; NULL: there is none. */
-const char *perfdata_take_string(struct perf_bytes *b);
-
-/* ---- records as bytes (perfdata_stream.c) ------------------------------------------------------
- */
+/* ---- records as bytes (perfdata_stream.c) ---------------------------------------------------- */
 
 /* The kinds of records that perf adds to the kernel's. */
 enum perfdata_type {
@@ -74,8 +72,7 @@ int perfdata_next(struct perfdata_stream *s, const uint8_t **rec, size_t *len,
 ssize_t perfdata_trail(struct perfdata_stream *s, void *to, size_t len, struct base_err *err);
 void perfdata_stream_close(struct perfdata_stream *s);
 
-/* ---- events (perfdata_event.c) -----------------------------------------------------------------
- */
+/* ---- events (perfdata_event.c) --------------------------------------------------------------- */
 
 struct perfdata_event {
 	struct perf_event_attr attr;
@@ -112,20 +109,11 @@ struct perfdata_events {
  */
 int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len, const void *ids,
 			size_t nr_ids);
-/* Whether records tell of which event they are: 0, or -DCPI_EFORMAT with the cause in *@why. */
-int perfdata_events_settle(struct perfdata_events *e, const char **why);
 /* NULL where none has that id. */
 struct perfdata_event *perfdata_events_find(struct perfdata_events *e, uint64_t id);
-/* The message for a failure to add. */
-const char *perfdata_events_strerror(int code);
-/* Fill the driver's events: names without blanks, that fit, each another. */
-void perfdata_events_announce(struct perfdata_events *e, struct driver *d);
 void perfdata_events_release(struct perfdata_events *e);
-/* Records tell alike of which of the two events they are (perfdata_event.c). */
-bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b);
 
-/* ---- build-ids (perfdata_head.c) -----------------------------------------------------------
- */
+/* ---- build-ids (perfdata_head.c) ------------------------------------------------------------- */
 
 enum { PERFDATA_NR_BUILD_IDS = 65536, PERFDATA_PATH_MAX = 4096 };
 
@@ -136,13 +124,21 @@ struct perfdata_build_ids {
 };
 
 /* Whether perf so names the kernel itself, and not a module. */
-bool perfdata_is_kernel(const char *path);
+static inline bool perfdata_is_kernel(const char *path)
+{
+	return !strncmp(path, "[kernel.", 8) || !strncmp(base_path_name(path), "vmlinux", 7);
+}
+
 /* NULL where unknown. */
-const struct base_id *perfdata_build_id_find(const struct perfdata_build_ids *t, const char *path);
+static inline const struct base_id *perfdata_build_id_find(const struct perfdata_build_ids *t,
+							   const char *path)
+{
+	return base_map_get(&t->files, path, strlen(path) + 1);
+}
+
 void perfdata_build_ids_release(struct perfdata_build_ids *t);
 
-/* ---- records (perfdata_event.c) ---------------------------------------------------------------
- */
+/* ---- records (perfdata_event.c) -------------------------------------------------------------- */
 
 struct perfdata_record {
 	struct perf_record perf; /* kind, count, load, nr; time_ns if has_time */
@@ -160,8 +156,7 @@ struct perfdata_record {
 int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t len,
 			  struct perfdata_record *out);
 
-/* ---- instruction samples (perfdata_insn.c) -----------------------------------------------------
- */
+/* ---- instruction samples (perfdata_event.c) -------------------------------------------------- */
 
 enum { PERFDATA_NR_PMUS = 64 };
 
@@ -172,17 +167,20 @@ struct perfdata_pmus {
 	size_t nr;
 };
 
-/* The feature that lists them. 0 or -DCPI_EFORMAT. */
-int perfdata_pmus_parse(struct perfdata_pmus *t, struct perf_bytes *b);
-/* Events that were announced get their hardware, by its number, else by their name. */
-void perfdata_pmus_settle(const struct perfdata_pmus *t, struct perfdata_events *e);
+/*
+ * All events are there: fill the driver's (names without blanks, that fit, each another), and give
+ * each its hardware, by its number in @pmus, else by its name. 0, or -DCPI_EFORMAT, where records
+ * do not tell of which event they are: *@why says so.
+ */
+int perfdata_events_announce(struct perfdata_events *e, const struct perfdata_pmus *pmus,
+			     struct driver *d, const char **why);
 /* The first event of that hardware that samples, or NULL. */
 struct perfdata_event *perfdata_pmu_event(const struct perfdata_events *e, enum event_hardware pmu);
 
-/* ---- traces of Arm's SPE (perfdata_spe.c) ------------------------------------------------------
- */
+/* ---- traces of Arm's SPE (perfdata.c) -------------------------------------------------------- */
 
-struct perfdata;
+/* A trace is decoded in pieces of so many bytes. */
+enum { PERFDATA_SPE_PIECE = 256 << 10 };
 
 /* A trace that is being read, a piece at a time. */
 struct perfdata_spe {
@@ -195,15 +193,7 @@ struct perfdata_spe {
 	uint64_t shift, mult, zero, cycles, mask;
 };
 
-/* A record of how times are converted. 0 or -DCPI_EFORMAT. */
-int perfdata_spe_conversion(struct perfdata_spe *t, struct perf_bytes *b);
-/* A trace begins: its record, without the head. 0, -DCPI_EFORMAT, -ENOMEM. */
-int perfdata_spe_begin(struct perfdata *p, struct perf_bytes *b);
-/* Decodes the next piece of it into the order. 0 or negative: p->failure. */
-int perfdata_spe_continue(struct perfdata *p);
-
-/* ---- order (perfdata.c) ------------------------------------------------------------------------
- */
+/* ---- order (perfdata.c) ---------------------------------------------------------------------- */
 
 /* One allocation: the event, its data, its path. */
 struct perfdata_load {
@@ -255,8 +245,7 @@ int perfdata_order_hand(struct perfdata_order *o, uint64_t until,
 			int (*fn)(void *ctx, struct perfdata_item *item), void *ctx);
 void perfdata_order_release(struct perfdata_order *o);
 
-/* ---- the source (perfdata.c) -------------------------------------------------------------------
- */
+/* ---- the source (perfdata.c) ----------------------------------------------------------------- */
 
 struct perfdata {
 	struct driver base;
@@ -297,12 +286,6 @@ enum perfdata_feature {
 	PERFDATA_FEAT_CLOCK_DATA = 29,
 };
 
-/* A sample of @event that no record of the kernel's is: into the order, and received. @insn: not
- * NULL. 0 or negative: p->failure. */
-int perfdata_sample_keep(struct perfdata *p, const struct driver_count *count);
-/* The same of one that makes no sense: lost. */
-int perfdata_sample_bad(struct perfdata *p, const struct perfdata_event *event);
-
 /* Magic, head, and of a file in full form events and features; leaves the stream at the records. */
 int perfdata_head_read(struct perfdata *p, struct base_err *err);
 /* A record of perf's own that tells of events, features and build-ids (pipe form), or is ignored.
@@ -311,7 +294,11 @@ int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, s
 			struct base_err *err);
 
 /* The first byte of a file of perf's, in either byte order; no recorded stream begins so. */
-bool perfdata_begins(int c);
+static inline bool perfdata_begins(int c)
+{
+	return c == 'P' || c == '2';
+}
+
 /* As replay_open_stream. */
 int perfdata_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err);
 

@@ -10,21 +10,6 @@
 
 enum { HEADER_LEN = sizeof(struct perf_event_header) };
 
-/* ---- pieces of bytes ------------------------------------------------------------------------- */
-
-const char *perfdata_take_string(struct perf_bytes *b)
-{
-	const char *text;
-	uint32_t len;
-
-	if (!perf_take(b, &len, sizeof(len)))
-		return NULL;
-	text = (const char *)b->at;
-	if (!perf_skip(b, len) || !memchr(text, 0, len))
-		return NULL;
-	return text;
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 int perfdata_fail(const struct perfdata_stream *s, struct base_err *err, int code, const char *fmt,
