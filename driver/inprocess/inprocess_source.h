@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The source "inprocess" from within: agents in the program and its children (program/)
- * fill rings in a folder (inprocess_ring.h); here they are found, read, taken apart
- * (inprocess_source_ring.c), put in order of time and handed on (inprocess_source.c). Which of them
- * live, /proc tells (inprocess_source_linux.c).
+ * The source "inprocess" from within (source.c): agents in the program and its children (program/)
+ * fill rings in a folder (inprocess_ring.h); here they are found, read, taken apart, put in order
+ * of time and handed on. Which of their processes live, /proc tells.
  */
 #ifndef DCPI_INPROCESS_SOURCE_H
 #define DCPI_INPROCESS_SOURCE_H
@@ -11,7 +10,7 @@
 #include "source.h"
 #include "program/inprocess_ring.h"
 
-/* ---- bytes (inprocess_source_ring.c) --------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Head of a ring file of @file_len bytes. 0, -EAGAIN: not written yet, -DCPI_EFORMAT. */
 int inprocess_head_parse(const void *bytes, size_t len, uint64_t file_len,
@@ -37,10 +36,8 @@ struct inprocess_record {
  */
 int inprocess_record_next(const struct inprocess_span *span, uint64_t *pos,
 			  struct inprocess_record *out);
-/* The next position from *@pos on at which a record is written, or the end of the span. */
-void inprocess_record_skip(const struct inprocess_span *span, uint64_t *pos);
 
-/* ---- processes (inprocess_source_linux.c) ---------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* Inode of our PID namespace, 0: not known. */
 uint64_t inprocess_own_space(void);

@@ -6,7 +6,7 @@
  * Each thread has a POSIX timer on its CPU clock that signals the thread itself; the kernel
  * looks at such timers at its tick, so that is the rate, whatever would be asked. Threads are
  * found in /proc/self/task when ticks are switched on, and from then on by pthread_create and
- * thrd_create (interposed, see create.c) and by looking there again from the signal handler, ten
+ * thrd_create (interposed by ticks_linux.c) and by looking there again from the signal handler, ten
  * times a second at most, for threads made by other means. After fork the child has timers of its
  * own; a child by clone or _Fork, of which no hook tells, has none, nor have its children, until it
  * calls inprocess_set; exec ends everything.
@@ -84,7 +84,6 @@ struct inprocess_lock {
 };
 
 void inprocess_lock_take(struct inprocess_lock *lock);
-bool inprocess_lock_try(struct inprocess_lock *lock);
 void inprocess_lock_drop(struct inprocess_lock *lock);
 
 /* All signals, also those that libc keeps to itself (cancellation would leave locks taken). */
@@ -93,7 +92,6 @@ struct inprocess_signals {
 };
 void inprocess_signals_block(struct inprocess_signals *old);
 void inprocess_signals_restore(const struct inprocess_signals *old);
-void inprocess_signals_fill(sigset_t *set);
 /* The kernel's set has _NSIG - 1 bits, libc's is larger. */
 enum { INPROCESS_SET_LEN = (_NSIG - 1) / 8 };
 

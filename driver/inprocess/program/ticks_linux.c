@@ -3,7 +3,8 @@
  * Ticks of all threads of the process: a timer for each thread, and the signal handler. A client is
  * replaced as RCU does it: swap the pointer, then wait until every handler that may have read the
  * old one has left. Handlers count themselves in one of two counters; the writer turns the others'
- * way to the other one, twice, so that a steady stream of ticks cannot keep it waiting.
+ * way to the other one, twice, so that a steady stream of ticks cannot keep it waiting. Locks and
+ * signal masks that hold in signal handlers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,6 +20,52 @@
 
 #include "inprocess_internal.h"
 #include "sigcontext.h"
+
+/* ---- locks that may be taken in a signal handler ------------------------------------------- */
+
+enum { FREE, TAKEN, WAITED };
+enum {
+	WAIT = 0 | 128,
+	WAKE = 1 | 128
+}; /* FUTEX_…_PRIVATE; musl comes without the kernel's headers */
+
+static bool lock_try(struct inprocess_lock *lock)
+{
+	uint32_t expected = FREE;
+
+	return atomic_compare_exchange_strong(&lock->word, &expected, TAKEN);
+}
+
+void inprocess_lock_take(struct inprocess_lock *lock)
+{
+	if (lock_try(lock))
+		return;
+	while (atomic_exchange(&lock->word, WAITED) != FREE)
+		syscall(SYS_futex, &lock->word, WAIT, WAITED, NULL, NULL, 0);
+}
+
+void inprocess_lock_drop(struct inprocess_lock *lock)
+{
+	if (atomic_exchange(&lock->word, FREE) == WAITED)
+		syscall(SYS_futex, &lock->word, WAKE, 1, NULL, NULL, 0);
+}
+
+/* ---- signal masks -------------------------------------------------------------------------- */
+
+/* Block by system calls: libc's would let its own signals through. */
+void inprocess_signals_block(struct inprocess_signals *old)
+{
+	struct inprocess_signals all = { { UINT64_MAX, UINT64_MAX } };
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, all.words, old->words, (long)INPROCESS_SET_LEN);
+}
+
+void inprocess_signals_restore(const struct inprocess_signals *old)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, old->words, NULL, (long)INPROCESS_SET_LEN);
+}
+
+/* ---- what is on ---------------------------------------------------------------------------- */
 
 static _Atomic(const struct inprocess_client *) current; /* NULL: ticks are off */
 static _Atomic uint32_t readers[2];
@@ -305,7 +352,7 @@ int inprocess_threads_scan(bool wait)
 
 	if (wait)
 		inprocess_lock_take(&lock);
-	else if (!inprocess_lock_try(&lock))
+	else if (!lock_try(&lock))
 		return -EBUSY;
 	signo = inprocess_signo();
 	start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -587,7 +634,7 @@ static int install(int sig)
 	memset(&ours, 0, sizeof(ours));
 	ours.sa_sigaction = on_signal;
 	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	inprocess_signals_fill(&ours.sa_mask);
+	memset(&ours.sa_mask, 0xff, sizeof(ours.sa_mask));
 	if (sigaction(sig, NULL, &now) < 0)
 		return -errno;
 	if (!is_ours(&now)) {
