@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls of driver.h, handed to the source that was opened. */
+/* Calls of driver.h whose arguments, or whose machine, are checked before the source gets them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,36 +7,7 @@
 
 #include "source.h"
 
-int driver_start(struct driver *d, struct base_err *err)
-{
-	return d->ops->start(d, err);
-}
-
-int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err)
-{
-	return d->ops->drain(d, all, sink, err);
-}
-
-int driver_look(struct driver *d)
-{
-	return d->ops->look ? d->ops->look(d) : -DCPI_EUNSUPPORTED;
-}
-
-void driver_busy(struct driver *d, bool busy)
-{
-	if (d->ops->busy)
-		d->ops->busy(d, busy);
-}
-
-int driver_wake_at_exec(struct driver *d)
-{
-	return d->ops->wake_at_exec ? d->ops->wake_at_exec(d) : -DCPI_EUNSUPPORTED;
-}
-
-int driver_poll_fd(const struct driver *d)
-{
-	return d->ops->poll_fd(d);
-}
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static bool is_valid(const struct driver_client *c)
 {
@@ -60,90 +31,6 @@ int driver_client_set(struct driver *d, int32_t pid, const struct driver_client 
 	return d->ops->client_set ? d->ops->client_set(d, pid, client) : 0;
 }
 
-void driver_stop(struct driver *d)
-{
-	d->ops->stop(d);
-}
-
-void driver_close(struct driver *d)
-{
-	if (d)
-		d->ops->close(d);
-}
-
-size_t driver_nr_events(const struct driver *d)
-{
-	return d->nr_events + d->nr_timed;
-}
-
-size_t driver_nr_sampled(const struct driver *d)
-{
-	return d->nr_events;
-}
-
-const struct driver_event *driver_event_get(const struct driver *d, size_t index)
-{
-	return index < driver_nr_events(d) ? &d->events[index] : NULL;
-}
-
-void driver_stats_get(const struct driver *d, struct driver_stats *out)
-{
-	*out = d->stats;
-}
-
-const char *driver_thread_name(const struct driver *d, uint32_t thread)
-{
-	return d->ops->thread_name ? d->ops->thread_name(d, thread) : "";
-}
-
-void driver_threads_forget(struct driver *d)
-{
-	if (d->ops->threads_forget)
-		d->ops->threads_forget(d);
-}
-
-const char *driver_describe(const struct driver *d)
-{
-	return d->describe;
-}
-
-bool driver_is_recorded(const struct driver *d)
-{
-	return d->utc >= 0;
-}
-
-int64_t driver_recorded_utc(const struct driver *d)
-{
-	return d->utc;
-}
-
-const char *driver_agent_env(const struct driver *d)
-{
-	return d->agent_env;
-}
-
-/* ---- waits ---------------------------------------------------------------------------------- */
-
-void driver_wait_stats_get(const struct driver *d, struct driver_wait_stats *out)
-{
-	*out = (struct driver_wait_stats){ 0 };
-	if (d->waits)
-		d->waits->stats(d, out);
-}
-
-/* ---- traces --------------------------------------------------------------------------------- */
-
-bool driver_has_traces(const struct driver *d)
-{
-	return d->traces != NULL;
-}
-
-int driver_traces_missing(struct driver *d, int (*fn)(void *ctx, const struct insn_trace *w),
-			  void *ctx)
-{
-	return d->traces ? d->traces->missing(d, fn, ctx) : 0;
-}
-
 int driver_block_put(struct driver *d, const struct vtrace_code *code)
 {
 	const struct vtrace_block *b = &code->block;
@@ -159,17 +46,7 @@ int driver_block_put(struct driver *d, const struct vtrace_code *code)
 	return good ? d->traces->block_put(d, code) : -EINVAL;
 }
 
-const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id)
-{
-	return d->traces ? d->traces->block_get(d, id) : NULL;
-}
-
-void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *out)
-{
-	*out = (struct driver_trace_stats){ 0 };
-	if (d->traces)
-		d->traces->stats(d, out);
-}
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 enum { RELEASE_MAX = 512 };
 
@@ -239,45 +116,6 @@ static int sample_reads_memory(const char *release, const char *what, struct bas
 int driver_traces_possible(const char *release, struct base_err *err)
 {
 	return sample_reads_memory(release, "traces", err);
-}
-
-/* ---- call paths ------------------------------------------------------------------------------ */
-
-int driver_rows_missing(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
-			void *ctx)
-{
-	return d->callpaths ? d->callpaths->missing(d, fn, ctx) : 0;
-}
-
-int driver_rows_put(struct driver *d, const struct driver_file *file,
-		    const struct unwind_table *table)
-{
-	return d->callpaths ? d->callpaths->put(d, file, table) : -DCPI_EUNSUPPORTED;
-}
-
-void driver_rows_again(struct driver *d, const struct driver_file *file)
-{
-	if (d->callpaths)
-		d->callpaths->again(d, file);
-}
-
-void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr)
-{
-	if (d->callpaths)
-		d->callpaths->forget(d, files, nr);
-}
-
-bool driver_rows_rule(struct driver *d, const struct driver_file *file, uint64_t off,
-		      struct unwind_rule *rule)
-{
-	return d->callpaths && d->callpaths->rule(d, file, off, rule);
-}
-
-void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out)
-{
-	*out = (struct driver_callpath_stats){ 0 };
-	if (d->callpaths)
-		d->callpaths->stats(d, out);
 }
 
 int driver_callpaths_possible(const char *release, struct base_err *err)

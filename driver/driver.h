@@ -284,9 +284,86 @@ struct driver_stats {
 	uint64_t nr_unread; /* inprocess, once stopped: processes without a ring that was read */
 };
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- a source ------------------------------------------------------------------------------ */
 
 struct driver;
+struct driver_client;
+struct driver_file;
+struct driver_rows_missing;
+struct driver_trace_stats;
+struct driver_callpath_stats;
+struct driver_wait_stats;
+struct unwind_table;
+struct unwind_state;
+struct unwind_rule;
+
+/* Operations of a source with traces, while traces are asked for: each as the call below that has
+ * its name. */
+struct driver_trace_ops {
+	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct insn_trace *w),
+		       void *ctx);
+	int (*block_put)(struct driver *d, const struct vtrace_code *code);
+	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id);
+	void (*stats)(const struct driver *d, struct driver_trace_stats *out);
+};
+
+/* Operations of a source with call paths, likewise. */
+struct driver_callpath_ops {
+	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
+		       void *ctx);
+	int (*put)(struct driver *d, const struct driver_file *file,
+		   const struct unwind_table *table);
+	void (*again)(struct driver *d, const struct driver_file *file);
+	void (*forget)(struct driver *d, const struct driver_file *files, size_t nr);
+	bool (*rule)(struct driver *d, const struct driver_file *file, uint64_t off,
+		     struct unwind_rule *rule);
+	void (*stats)(const struct driver *d, struct driver_callpath_stats *out);
+};
+
+/* Operations of a source that measures waits. */
+struct driver_wait_ops {
+	void (*stats)(const struct driver *d, struct driver_wait_stats *out);
+};
+
+/* Operations of every source, likewise. */
+struct driver_ops {
+	int (*start)(struct driver *d, struct base_err *err);
+	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
+		     struct base_err *err);
+	int (*poll_fd)(const struct driver *d);
+	/* Both NULL: it cannot tell */
+	int (*look)(struct driver *d);
+	int (*wake_at_exec)(struct driver *d);
+	void (*busy)(struct driver *d, bool busy); /* NULL: nothing is lost meanwhile */
+	/* NULL: every sample is handed on by itself */
+	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
+	/* Both NULL: it tells no names. */
+	const char *(*thread_name)(const struct driver *d, uint32_t thread);
+	void (*threads_forget)(struct driver *d);
+	void (*stop)(struct driver *d);
+	void (*close)(struct driver *d); /* frees @d; also called on a half-opened source */
+};
+
+/*
+ * A source's own struct begins with this one, and is given out as one. The fields are the source's:
+ * everybody else has the calls below.
+ */
+struct driver {
+	const struct driver_ops *ops;
+	const struct driver_trace_ops *traces;	     /* NULL: there are none */
+	const struct driver_callpath_ops *callpaths; /* likewise */
+	const struct driver_wait_ops *waits;	     /* likewise */
+	struct driver_event events[DRIVER_NR_EVENTS];
+	size_t nr_events; /* that are sampled */
+	size_t nr_timed;  /* behind them, those whose counts are nanoseconds */
+	struct driver_stats stats;
+	int64_t utc;	   /* when the recorded stream began; -1: live */
+	char refused[256]; /* why it is not the source that would be better; or empty */
+	char describe[640];
+	char *agent_env; /* see driver_agent_env; the source's */
+};
+
+/* ---- calls --------------------------------------------------------------------------------- */
 
 /*
  * Open a source, not yet counting. Errors: -DCPI_ENOEVENTS with cause and hint (rights, paranoid
@@ -294,7 +371,11 @@ struct driver;
  */
 int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 /* Start. From here on load events are recorded: scan running processes after this call. */
-int driver_start(struct driver *d, struct base_err *err);
+static inline int driver_start(struct driver *d, struct base_err *err)
+{
+	return d->ops->start(d, err);
+}
+
 /*
  * Hand everything available to @sink, in order of time. Without @all, records younger than what
  * another CPU may still deliver are held for the next call, and bpf's tables are read only when
@@ -303,9 +384,18 @@ int driver_start(struct driver *d, struct base_err *err);
  * came, is handed on by the next call, behind younger ones of other CPUs. Replay: returns 1 while
  * there is more, 0 at its end; behind driver_stop nothing more is read.
  */
-int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err);
+static inline int driver_drain(struct driver *d, bool all, const struct driver_sink *sink,
+			       struct base_err *err)
+{
+	return d->ops->drain(d, all, sink, err);
+}
+
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */
-int driver_poll_fd(const struct driver *d);
+static inline int driver_poll_fd(const struct driver *d)
+{
+	return d->ops->poll_fd(d);
+}
+
 /*
  * The news since the last look: nothing, load events, or one that must not wait for its drain (a
  * registry, known by its mapping alone). Cheap enough for several calls a second, also by a caller
@@ -313,24 +403,61 @@ int driver_poll_fd(const struct driver *d);
  * -DCPI_EUNSUPPORTED: this source cannot tell.
  */
 enum driver_look { DRIVER_QUIET = 0, DRIVER_NEWS, DRIVER_URGENT };
-int driver_look(struct driver *d);
+static inline int driver_look(struct driver *d)
+{
+	return d->ops->look ? d->ops->look(d) : -DCPI_EUNSUPPORTED;
+}
+
 /* The caller begins what may take long, or has done it: load events that come meanwhile do not
  * depend on its looks. */
-void driver_busy(struct driver *d, bool busy);
+static inline void driver_busy(struct driver *d, bool busy)
+{
+	if (d->ops->busy)
+		d->ops->busy(d, busy);
+}
+
 /*
  * For who looks no more: the next program that begins, on whatever CPU, makes the descriptor of
  * driver_poll_fd readable; once. 0 or negative: nobody will be told.
  */
-int driver_wake_at_exec(struct driver *d);
+static inline int driver_wake_at_exec(struct driver *d)
+{
+	return d->ops->wake_at_exec ? d->ops->wake_at_exec(d) : -DCPI_EUNSUPPORTED;
+}
+
 /* Stop counting; what is in the rings and tables can still be drained. */
-void driver_stop(struct driver *d);
-void driver_close(struct driver *d);
+static inline void driver_stop(struct driver *d)
+{
+	d->ops->stop(d);
+}
+
+static inline void driver_close(struct driver *d)
+{
+	if (d)
+		d->ops->close(d);
+}
 
 /* Events by index: first those that are sampled, then those whose counts are nanoseconds. */
-size_t driver_nr_events(const struct driver *d);
-size_t driver_nr_sampled(const struct driver *d);
-const struct driver_event *driver_event_get(const struct driver *d, size_t index);
-void driver_stats_get(const struct driver *d, struct driver_stats *out);
+static inline size_t driver_nr_events(const struct driver *d)
+{
+	return d->nr_events + d->nr_timed;
+}
+
+static inline size_t driver_nr_sampled(const struct driver *d)
+{
+	return d->nr_events;
+}
+
+static inline const struct driver_event *driver_event_get(const struct driver *d, size_t index)
+{
+	return index < driver_nr_events(d) ? &d->events[index] : NULL;
+}
+
+static inline void driver_stats_get(const struct driver *d, struct driver_stats *out)
+{
+	*out = d->stats;
+}
+
 /*
  * The name of a thread that counts were told of, at most 15 bytes, valid until the next call of
  * driver_threads_forget; "" for 0. A number has one name until then. driver_threads_forget: numbers
@@ -338,18 +465,41 @@ void driver_stats_get(const struct driver *d, struct driver_stats *out);
  * names until the call after that. So whoever keeps names by number drops them with the call. bpf
  * gives 8191 numbers between two calls, further names have 0.
  */
-const char *driver_thread_name(const struct driver *d, uint32_t thread);
-void driver_threads_forget(struct driver *d);
+static inline const char *driver_thread_name(const struct driver *d, uint32_t thread)
+{
+	return d->ops->thread_name ? d->ops->thread_name(d, thread) : "";
+}
+
+static inline void driver_threads_forget(struct driver *d)
+{
+	if (d->ops->threads_forget)
+		d->ops->threads_forget(d);
+}
+
 /* One line for people: "perf: cpu-clock at 1000 Hz on 2 CPUs (no hardware cycles here)". */
-const char *driver_describe(const struct driver *d);
+static inline const char *driver_describe(const struct driver *d)
+{
+	return d->describe;
+}
+
 /* True for a source whose time and processes are not this machine's present (replay). */
-bool driver_is_recorded(const struct driver *d);
+static inline bool driver_is_recorded(const struct driver *d)
+{
+	return d->utc >= 0;
+}
+
 /* UTC seconds at which a recorded stream began, -1 for a live source. */
-int64_t driver_recorded_utc(const struct driver *d);
+static inline int64_t driver_recorded_utc(const struct driver *d)
+{
+	return d->utc;
+}
 
 /* Inprocess: what its agents are told, "NAME=VALUE" for the program's environment. NULL: no agents.
  */
-const char *driver_agent_env(const struct driver *d);
+static inline const char *driver_agent_env(const struct driver *d)
+{
+	return d->agent_env;
+}
 
 /* ---- code that is reused ------------------------------------------------------------------- */
 
@@ -400,7 +550,11 @@ int driver_client_set(struct driver *d, int32_t pid, const struct driver_client 
 /* ---- traces: the instructions behind a sample ---------------------------------------------- */
 
 /* False: none were asked for, or they were optional and are not possible. */
-bool driver_has_traces(const struct driver *d);
+static inline bool driver_has_traces(const struct driver *d)
+{
+	return d->traces != NULL;
+}
+
 /*
  * They run through blocks that were put where the interpreter finds them. A block is of code,
  * wherever that stands and whoever runs it. Traces of the kernel have tgid 0 and instance 0.
@@ -412,8 +566,12 @@ bool driver_has_traces(const struct driver *d);
  * come out by driver_drain too. Cheap where there is none: to be called at each turn. 0, or what
  * @fn returned below 0.
  */
-int driver_traces_missing(struct driver *d, int (*fn)(void *ctx, const struct insn_trace *w),
-			  void *ctx);
+static inline int driver_traces_missing(struct driver *d,
+					int (*fn)(void *ctx, const struct insn_trace *w), void *ctx)
+{
+	return d->traces ? d->traces->missing(d, fn, ctx) : 0;
+}
+
 /*
  * Give the interpreter a block for code at this place; it is copied (block.id and .first are the
  * driver's). Returns the id by which words of traces name it (>= 0; no other block gets it while a
@@ -424,7 +582,10 @@ int driver_traces_missing(struct driver *d, int (*fn)(void *ctx, const struct in
 int driver_block_put(struct driver *d, const struct vtrace_code *code);
 /* NULL: none. Valid while a trace may name it: until all those were handed on that came before
  * it had to go. */
-const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id);
+static inline const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id)
+{
+	return d->traces ? d->traces->block_get(d, id) : NULL;
+}
 
 struct driver_trace_stats {
 	/* Traces begun, or that were due: handed to trace() + held + lost. */
@@ -443,7 +604,13 @@ struct driver_trace_stats {
 };
 
 /* All only grow, but held and nr_blocks. All 0 where no traces were asked for. */
-void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *out);
+static inline void driver_trace_stats_get(const struct driver *d, struct driver_trace_stats *out)
+{
+	*out = (struct driver_trace_stats){ 0 };
+	if (d->traces)
+		d->traces->stats(d, out);
+}
+
 /*
  * 0, or why there can be no traces on Linux @release, which is the release, the version and on
  * Ubuntu its signature ("6.1.0-13-amd64 #1 SMP Debian 6.1.55-1"; NULL: the one that runs):
@@ -486,33 +653,50 @@ struct driver_rows_missing {
  * until a table is put or has made way; of more than some hundred in a second the rest later. Cheap
  * where there is none: to be called at each turn. 0, or what @fn returned below 0.
  */
-int driver_rows_missing(struct driver *d, int (*fn)(void *ctx, const struct driver_rows_missing *m),
-			void *ctx);
-struct unwind_table;
-struct unwind_state;
-struct unwind_rule;
+static inline int driver_rows_missing(struct driver *d,
+				      int (*fn)(void *ctx, const struct driver_rows_missing *m),
+				      void *ctx)
+{
+	return d->callpaths ? d->callpaths->missing(d, fn, ctx) : 0;
+}
+
 /*
  * Give the unwinder the table of this file, whose rows are by file offset; it is copied. NULL:
  * there is none to be had, and the file is not missing any more. -DCPI_ELIMIT: it is larger than
  * all tables may be; where they are full those that were not used for longest make way. -ENOMEM;
  * -DCPI_EUNSUPPORTED: no call paths were asked for.
  */
-int driver_rows_put(struct driver *d, const struct driver_file *file,
-		    const struct unwind_table *table);
+static inline int driver_rows_put(struct driver *d, const struct driver_file *file,
+				  const struct unwind_table *table)
+{
+	return d->callpaths ? d->callpaths->put(d, file, table) : -DCPI_EUNSUPPORTED;
+}
+
 /*
  * The process that met this file cannot show it any more: the next path that meets it is told of as
  * the first one was. Of a file of which that happens again and again no more is told.
  */
-void driver_rows_again(struct driver *d, const struct driver_file *file);
+static inline void driver_rows_again(struct driver *d, const struct driver_file *file)
+{
+	if (d->callpaths)
+		d->callpaths->again(d, file);
+}
 
 /* The tables of these @nr files are old: their code has changed, or is gone. They make way, and the
  * next path that meets one of them is told of. */
-void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr);
+static inline void driver_rows_forget(struct driver *d, const struct driver_file *files, size_t nr)
+{
+	if (d->callpaths)
+		d->callpaths->forget(d, files, nr);
+}
 
 /* The rule at an offset of a file's table, as it is now. False: it has no table, or no rule there.
  */
-bool driver_rows_rule(struct driver *d, const struct driver_file *file, uint64_t off,
-		      struct unwind_rule *rule);
+static inline bool driver_rows_rule(struct driver *d, const struct driver_file *file, uint64_t off,
+				    struct unwind_rule *rule)
+{
+	return d->callpaths && d->callpaths->rule(d, file, off, rule);
+}
 
 struct driver_callpath_stats {
 	/* Samples whose turn it was: handed to callpath() + held + lost. */
@@ -527,7 +711,14 @@ struct driver_callpath_stats {
 };
 
 /* All only grow, but held, nr_tables and table_bytes. All 0 where no call paths were asked for. */
-void driver_callpath_stats_get(const struct driver *d, struct driver_callpath_stats *out);
+static inline void driver_callpath_stats_get(const struct driver *d,
+					     struct driver_callpath_stats *out)
+{
+	*out = (struct driver_callpath_stats){ 0 };
+	if (d->callpaths)
+		d->callpaths->stats(d, out);
+}
+
 /* As driver_traces_possible. */
 int driver_callpaths_possible(const char *release, struct base_err *err);
 
@@ -543,7 +734,12 @@ struct driver_wait_stats {
 };
 
 /* All 0 where none was asked for. */
-void driver_wait_stats_get(const struct driver *d, struct driver_wait_stats *out);
+static inline void driver_wait_stats_get(const struct driver *d, struct driver_wait_stats *out)
+{
+	*out = (struct driver_wait_stats){ 0 };
+	if (d->waits)
+		d->waits->stats(d, out);
+}
 
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 

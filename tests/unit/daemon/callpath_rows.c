@@ -16,7 +16,8 @@
 enum { PID = 10, MISSING_MAX = 5000 };
 
 static struct trial core;
-static struct driver {
+static struct fake_driver {
+	struct driver base;
 	struct driver_rows_missing missing[MISSING_MAX];
 	size_t nr_missing;
 	size_t nr_put, nr_none, nr_again, nr_forgotten;
@@ -25,18 +26,22 @@ static struct driver {
 } driver;
 static struct callpaths *paths;
 
-static int answer_missing(struct driver *d,
+static int answer_missing(struct driver *base,
 			  int (*fn)(void *ctx, const struct driver_rows_missing *m), void *ctx)
 {
+	struct fake_driver *d = (struct fake_driver *)base;
+
 	for (size_t i = 0; i < d->nr_missing; i++)
 		fn(ctx, &d->missing[i]);
 	d->nr_missing = 0;
 	return 0;
 }
 
-static int answer_put(struct driver *d, const struct driver_file *file,
+static int answer_put(struct driver *base, const struct driver_file *file,
 		      const struct unwind_table *table)
 {
+	struct fake_driver *d = (struct fake_driver *)base;
+
 	d->put = *file;
 	if (!table)
 		d->nr_none++;
@@ -47,14 +52,18 @@ static int answer_put(struct driver *d, const struct driver_file *file,
 	return 0;
 }
 
-static void answer_again(struct driver *d, const struct driver_file *file)
+static void answer_again(struct driver *base, const struct driver_file *file)
 {
+	struct fake_driver *d = (struct fake_driver *)base;
+
 	d->put = *file;
 	d->nr_again++;
 }
 
-static void answer_forget(struct driver *d, const struct driver_file *files, size_t nr)
+static void answer_forget(struct driver *base, const struct driver_file *files, size_t nr)
 {
+	struct fake_driver *d = (struct fake_driver *)base;
+
 	assert_true(nr > 0);
 	d->forgotten = files[nr - 1];
 	d->nr_forgotten += nr;
@@ -88,7 +97,7 @@ static const struct callpath_driver calls = { .missing = answer_missing,
 
 static int setup(void **state)
 {
-	const struct callpath_config config = { .driver = &driver,
+	const struct callpath_config config = { .driver = &driver.base,
 						.calls = &calls,
 						.reader = (struct reader *)&driver,
 						.attribute = &core.attribute,

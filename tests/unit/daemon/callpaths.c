@@ -16,7 +16,8 @@
 enum { PID = 10, NR_NODES = 64 };
 
 static struct trial core;
-static struct driver {
+static struct fake_driver {
+	struct driver base;
 	struct driver_callpath_stats stats;
 } driver;
 static struct callpaths *paths;
@@ -44,7 +45,7 @@ static int answer_put(struct driver *d, const struct driver_file *file,
 
 static void answer_stats(const struct driver *d, struct driver_callpath_stats *out)
 {
-	*out = d->stats;
+	*out = ((const struct fake_driver *)d)->stats;
 }
 
 static const struct callpath_driver calls = { .missing = answer_missing,
@@ -55,7 +56,7 @@ static const struct callpath_driver calls = { .missing = answer_missing,
 
 static void open_paths(size_t nr_timed)
 {
-	const struct callpath_config config = { .driver = &driver,
+	const struct callpath_config config = { .driver = &driver.base,
 						.calls = &calls,
 						.attribute = &core.attribute,
 						.follow = &core.follow,
@@ -65,7 +66,7 @@ static void open_paths(size_t nr_timed)
 						.nr_nodes = NR_NODES };
 	struct base_err err = { 0 };
 
-	driver = (struct driver){ 0 };
+	driver = (struct fake_driver){ 0 };
 	assert_int_equal(callpath_open(&config, &paths, &err), 0);
 }
 

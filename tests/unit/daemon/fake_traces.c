@@ -10,7 +10,7 @@ static const uint8_t code_main[] = { 0x31, 0xc0, 0xb9, 3,    0,	   0,	 0,    0xe
 static const uint8_t code_lib[] = { 0xff, 0xc0, 0xc3 };
 
 struct trial core;
-struct driver driver;
+struct fake_driver driver;
 struct traces *traces;
 struct vtrace_state machine;
 
@@ -28,16 +28,20 @@ static int read_memory(void *ctx, void *to, size_t len, uint64_t addr)
 	return 0;
 }
 
-static int answer_missing(struct driver *of, int (*fn)(void *ctx, const struct insn_trace *w),
+static int answer_missing(struct driver *base, int (*fn)(void *ctx, const struct insn_trace *w),
 			  void *ctx)
 {
+	struct fake_driver *of = (struct fake_driver *)base;
+
 	for (; of->nr_missing; of->nr_missing--, of->missing.tgid++)
 		fn(ctx, &of->missing);
 	return 0;
 }
 
-static int answer_put(struct driver *of, const struct vtrace_code *code)
+static int answer_put(struct driver *base, const struct vtrace_code *code)
 {
+	struct fake_driver *of = (struct fake_driver *)base;
+
 	if (of->put_result < 0)
 		return of->put_result;
 	of->put[of->nr_put % PUT_MAX] = code->block.pc;
@@ -46,12 +50,12 @@ static int answer_put(struct driver *of, const struct vtrace_code *code)
 
 static const struct vtrace_code *answer_get(const struct driver *of, uint32_t id)
 {
-	return vtrace_blocks_get(of->blocks, id);
+	return vtrace_blocks_get(((const struct fake_driver *)of)->blocks, id);
 }
 
 static void answer_stats(const struct driver *of, struct driver_trace_stats *out)
 {
-	*out = of->stats;
+	*out = ((const struct fake_driver *)of)->stats;
 }
 
 const struct trace_driver fake_traces_calls = {
@@ -63,7 +67,7 @@ const struct trace_driver fake_traces_calls = {
 
 struct trace_config fake_traces_config(void)
 {
-	return (struct trace_config){ .driver = &driver,
+	return (struct trace_config){ .driver = &driver.base,
 				      .calls = &fake_traces_calls,
 				      .attribute = &core.attribute,
 				      .follow = &core.follow,

@@ -23,7 +23,8 @@
 
 enum { PID = 10, PUT_MAX = 1024 };
 
-struct driver {
+struct fake_driver {
+	struct driver base;
 	struct driver_trace_stats stats;
 	struct vtrace_blocks *blocks;
 	uint64_t code[2048]; /* both pages, from MAIN on */
@@ -35,7 +36,7 @@ struct driver {
 };
 
 extern struct trial core;
-extern struct driver driver;
+extern struct fake_driver driver;
 extern struct traces *traces;
 extern struct vtrace_state machine; /* of the last trace */
 extern const struct trace_driver fake_traces_calls;
