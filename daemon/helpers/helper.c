@@ -68,38 +68,6 @@ int helper_start(struct helper *h, const struct helper_start *how)
 	return 0;
 }
 
-struct helper_effort helper_effort(const struct helper *h)
-{
-	struct helper_effort e = { 0 };
-	char text[96];
-	ssize_t n = h->effort_fd < 0 ? -1 : pread(h->effort_fd, text, sizeof(text) - 1, 0);
-	char *end;
-
-	if (n <= 0)
-		return e;
-	text[n] = '\0';
-	e.ran_ns = strtoull(text, &end, 10);
-	e.ready_ns = strtoull(end, NULL, 10);
-	return e;
-}
-
-bool helper_is_ready(const struct helper *h)
-{
-	char path[32], text[128], *name_end;
-	ssize_t n = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", h->pid);
-	fd = h->pid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
-	name_end = strrchr(text, ')');
-	return name_end && strncmp(name_end, ") R", 3) == 0;
-}
-
 /* ---- its end --------------------------------------------------------------------------------- */
 
 size_t helper_reap(struct helper *h)

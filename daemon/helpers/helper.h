@@ -15,10 +15,10 @@ enum { HELPER_NR_ZOMBIES = 16, HELPER_NR_MORE = 2 };
 struct helper {
 	const char *name;
 	char program[512];
-	pid_t pid;			  /* 0: it does not run */
-	int sock;			  /* our end of its socket, or -1 */
-	int effort_fd;			  /* its schedstat, or -1 */
-	bool held;			  /* the last one killed did not end: the kernel holds it */
+	pid_t pid;     /* 0: it does not run */
+	int sock;      /* our end of its socket, or -1 */
+	int effort_fd; /* its schedstat, which tells how much it has worked; or -1 */
+	bool held;     /* the last one killed did not end: the kernel holds it */
 	pid_t zombies[HELPER_NR_ZOMBIES]; /* killed, not yet gone */
 };
 
@@ -43,15 +43,5 @@ int helper_start(struct helper *h, const struct helper_start *how);
 int helper_end(struct helper *h, bool kill, unsigned int wait_ms);
 /* See whether those that were killed and held are gone: how many are not. */
 size_t helper_reap(struct helper *h);
-/*
- * Nanoseconds since its start in which it ran, and in which it could have run but had no CPU. The
- * rest of the time it waited for others. Zeros where it does not run, or the kernel does not count.
- * The kernel counts such a wait when it is over: helper_is_ready tells of one that lasts.
- */
-struct helper_effort {
-	uint64_t ran_ns, ready_ns;
-};
-bool helper_is_ready(const struct helper *h);
-struct helper_effort helper_effort(const struct helper *h);
 
 #endif

@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -666,12 +667,45 @@ static int file_read(const struct reader_request *q, int looked, struct reader_a
 	return r;
 }
 
+/* The last number of the line "NSpid:" in its status. */
+static int read_ns_pid(int32_t pid, int32_t *ns_pid)
+{
+	char path[64], *line = NULL, *number;
+	size_t cap = 0;
+	int r = -ESRCH;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && r < 0 && getline(&line, &cap, f) > 0) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		number = strrchr(line, '\t');
+		*ns_pid = number ? (int32_t)strtol(number + 1, NULL, 10) : 0;
+		r = *ns_pid > 0 ? 0 : -DCPI_EFORMAT;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* To look things up in, also when the process has ended; with its own number in its PID namespace.
+ */
 static int root_open(const struct reader_request *q, struct reader_answer *a, int *fd_out)
 {
-	int fd = reader_root_open(q, &a->ns_pid);
+	char path[64];
+	int r = read_ns_pid(q->pid, &a->ns_pid), fd;
 
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
 	*fd_out = fd;
-	return fd < 0 ? fd : 0;
+	return 0;
 }
 
 static int perfmap_open(const struct reader_request *q, int root, int *fd_out)

@@ -54,12 +54,6 @@ static bool map_is(const struct reader_request *q)
 	return is;
 }
 
-void reader_map_file(const struct reader_request *q, char path[64])
-{
-	snprintf(path, 64, "/proc/%d/map_files/%llx-%llx", q->pid, (unsigned long long)q->addr,
-		 (unsigned long long)q->end);
-}
-
 /* Not opened yet: to open a device can do things, and to open a FIFO waits. */
 static int look_at(const char *path, struct stat *st)
 {
@@ -251,42 +245,6 @@ int reader_is_dump(int fd, bool begins_so)
 	bool is = begins_so || (fstat(fd, &st) == 0 && st.st_size < SHORT_LEN);
 
 	return is && !is_local(fd) ? -EREMOTE : is;
-}
-
-/* The last number of the line "NSpid:" in its status. */
-static int read_ns_pid(int32_t pid, int32_t *ns_pid)
-{
-	char path[64], *line = NULL, *last;
-	size_t cap = 0;
-	int r = -ESRCH;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && r < 0 && getline(&line, &cap, f) > 0) {
-		if (strncmp(line, "NSpid:", 6) != 0)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		last = strrchr(line, '\t');
-		*ns_pid = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
-		r = *ns_pid > 0 ? 0 : -DCPI_EFORMAT;
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return r;
-}
-
-int reader_root_open(const struct reader_request *q, int32_t *ns_pid)
-{
-	char path[64];
-	int r = read_ns_pid(q->pid, ns_pid), fd;
-
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
 }
 
 /* Without the call below: then no link is followed on the way either. */

@@ -6,16 +6,6 @@
 
 #include "parser.h"
 
-ssize_t reader_memory_read(void *ctx, uint64_t addr, void *to, size_t len)
-{
-	const int *fd = ctx;
-	ssize_t n = pread(*fd, to, len, (off_t)addr);
-
-	if (n < 0)
-		return -errno;
-	return n || !len ? n : -ESRCH;
-}
-
 static int send_memory(int memory, const struct parser_word *w)
 {
 	static struct parser_memory m;

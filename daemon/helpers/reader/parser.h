@@ -23,6 +23,9 @@
 #ifndef DCPI_PARSER_H
 #define DCPI_PARSER_H
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "reader_internal.h"
 
 enum { PARSER_SOCKET_FD = 0, PARSER_ANSWERS_FD = 1 };
@@ -48,6 +51,14 @@ struct parser_memory {
 int parser_ask(const struct reader_request *q, int file, int memory, struct reader_answer *a);
 /* In the reader, as struct registry_memory has it: @ctx is a pointer to the descriptor. -ESRCH: the
  * program is gone. */
-ssize_t reader_memory_read(void *ctx, uint64_t addr, void *to, size_t len);
+static inline ssize_t reader_memory_read(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	const int *fd = ctx;
+	ssize_t n = pread(*fd, to, len, (off_t)addr);
+
+	if (n < 0)
+		return -errno;
+	return n || !len ? n : -ESRCH;
+}
 
 #endif

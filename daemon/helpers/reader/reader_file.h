@@ -12,7 +12,11 @@
 #include "reader_internal.h"
 
 /* Where /proc has the mapping of @q. */
-void reader_map_file(const struct reader_request *q, char path[64]);
+static inline void reader_map_file(const struct reader_request *q, char path[64])
+{
+	snprintf(path, 64, "/proc/%d/map_files/%llx-%llx", q->pid, (unsigned long long)q->addr,
+		 (unsigned long long)q->end);
+}
 /*
  * The file that mapping @q was of, in two steps: only looked at (O_PATH), for the mapping, or the
  * path, may lead to another one by now; and what was looked at opened to read. -ESTALE, -EINVAL:
@@ -35,9 +39,6 @@ int reader_removed_look(const struct reader_request *q, struct stat *st, int *tw
  * could wait.
  */
 int reader_is_dump(int fd, bool begins_so);
-/* The root folder of process @q, to look things up in, also when it has ended; its own number in
- * its PID namespace goes to *@ns_pid. Or -errno. */
-int reader_root_open(const struct reader_request *q, int32_t *ns_pid);
 /*
  * The perf map of process @q->ns_pid below @root (O_PATH). -EPERM: it is not of user @q->uid;
  * -ELOOP: a link; -EINVAL: not a regular file; -EREMOTE; -ENOENT, also where it is older than

@@ -95,6 +95,11 @@ enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD, READER_PARSER_FD };
 /* No answer is longer: a full soft limit, one record of the ring, fetched code. */
 #define READER_ANSWER_MAX (256u << 20)
 
+/* How much a helper has worked (reader.c). */
+struct helper_effort {
+	uint64_t ran_ns, ready_ns;
+};
+
 /* An unwind table that the helpers make, and how far they are. */
 struct reader_making {
 	bool asked;
@@ -113,37 +118,9 @@ struct reader {
 	void *ctx;
 };
 
-/*
- * One request (reader.c): the helper's answer, or why there is none (-EDQUOT: the budget of user
- * q->uid is spent); after a failure of the helper itself that is replaced. @fd: to hand over, or
- * -1. *@fd_out (may be NULL): one that came back, or -1.
- */
-int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
-		int *fd_out);
-/* The descriptor that came back, or negative. */
-int reader_call_for_fd(struct reader *r, const struct reader_request *q, int fd,
-		       struct reader_answer *a);
-/* The long answer is appended to @out: normalized records, or what @check finds good from @from on
- * (0, or -DCPI_EFORMAT). */
-typedef int reader_check_fn(const struct base_buf *b, size_t from);
+/* One request (reader.c), whose long answer is appended to @out: normalized records. */
 int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
 		     struct reader_answer *a, struct base_buf *out);
-int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
-			struct reader_answer *a, reader_check_fn *check, struct base_buf *out);
-
-/* A request alone: 0 or -errno. *@before gets the effort of the helpers until then. */
-int reader_ask(struct reader *r, const struct reader_request *q, int fd,
-	       struct helper_effort *before);
-/* The long answer that @a, received, tells of is appended to @out. */
-int reader_fetch(struct reader *r, const struct reader_answer *a, reader_check_fn *check,
-		 struct base_buf *out);
-/* The sum of the reader's and the parser's: one waits while the other works. */
-struct helper_effort reader_effort(const struct reader *r);
-struct helper_effort reader_effort_since(const struct helper_effort *from,
-					 const struct helper_effort *to);
-
-/* End both helpers, which answered what no reader answers; the next request starts others. */
-void reader_dismiss(struct reader *r);
 
 /* Send and receive one message with at most one descriptor (-1: none). 0 or -errno; *@fd_out is -1
  * where none came. */

@@ -50,25 +50,6 @@ static bool header_good(const struct wire_registry *h)
 	       inherited_good(h) && heap_good(h);
 }
 
-/*
- * In the order in which the writer's stores are undone: what a record up to seq changed is below
- * heap_end, or in the ring below head; what it refers to is in the tables.
- */
-static int read_counters(int fd, struct wire_registry *h)
-{
-	int r = base_read_at(fd, offsetof(struct wire_registry, heap_end), &h->heap_end,
-			     sizeof(h->heap_end));
-
-	if (r == 0)
-		r = base_read_at(fd, offsetof(struct wire_registry, head), &h->head,
-				 sizeof(h->head));
-	if (r == 0)
-		r = base_read_at(fd, offsetof(struct wire_registry, nr_facilities),
-				 &h->nr_facilities,
-				 sizeof(h->nr_facilities) + sizeof(h->nr_ranges));
-	return r;
-}
-
 int registry_header_read(int fd, struct wire_registry *h)
 {
 	struct stat st;
@@ -88,5 +69,5 @@ int registry_header_read(int fd, struct wire_registry *h)
 		return -DCPI_EUNSUPPORTED;
 	if (st.st_size < 0 || h->total_len > (uint64_t)st.st_size || !header_good(h))
 		return -DCPI_EFORMAT;
-	return read_counters(fd, h);
+	return registry_counters_read(fd, h);
 }

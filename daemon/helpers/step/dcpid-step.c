@@ -154,11 +154,7 @@ static int begin(struct step_recorder *r, const char *helpers, const char *pid,
 	if (ret < 0)
 		return ret;
 	translator_set_patience(r->translator, TRANSLATE_MS);
-	ret = step_target_open((pid_t)strtol(pid, NULL, 10), &r->target, err);
-	if (ret < 0)
-		return ret;
-	ret = step_shadow_open(&r->shadow);
-	return ret < 0 ? base_fail_errno(err, ret, "cannot step") : 0;
+	return step_record_open(r, (pid_t)strtol(pid, NULL, 10), err);
 }
 
 int main(int argc, char **argv)

@@ -6,9 +6,65 @@
 #ifndef DCPI_STEP_RECORD_H
 #define DCPI_STEP_RECORD_H
 
-#include "step_shadow.h"
+#include <sys/types.h>
+#include <sys/user.h>
+
 #include "step_wire.h"
 #include "translator.h"
+
+/* Registers of a thread that is stopped, vectors included. */
+struct step_regs {
+	struct user_regs_struct u;
+	size_t len;
+	_Alignas(64) uint8_t x[16384]; /* as XSAVE lays them out */
+};
+
+/*
+ * Registers by the interpreter's numbers (uop.h), valid if @has is set; flags are VTRACE_C and the
+ * others.
+ */
+struct step_values {
+	uint64_t r[VTRACE_NR_REGS];
+	bool has[VTRACE_NR_REGS];
+	uint8_t flags;
+};
+
+struct step_map {
+	uint64_t start, end;
+	int prot;
+};
+
+struct step_target {
+	pid_t pid;
+	int fd; /* readable when it has ended */
+	pid_t *tids;
+	size_t nr_tids, cap_tids, next;
+	struct step_map *maps; /* mappings of the burst, read on demand */
+	size_t nr_maps, cap_maps;
+	bool has_maps;
+};
+
+/* Negative with @err: there is no such process, it is a kernel thread, it is traced by somebody
+ * else, it may not be looked at. */
+int step_target_open(pid_t pid, struct step_target *t, struct base_err *err);
+void step_target_close(struct step_target *t);
+
+/*
+ * Single steps, but not of the program: of a child without any memory or rights, the shadow, which
+ * is given the program's registers, and of its memory the pages that it touches. A program that is
+ * itself stepped dies of SIGTRAP when whoever steps it is killed; one that only stands goes on.
+ * x86-64 alone.
+ */
+enum { STEP_PAGES_MAX = 128, STEP_PAGE = 4096 };
+
+struct step_shadow {
+	pid_t pid; /* 0: there is none */
+	bool has_fd;
+	int fd; /* the file that it maps: its own page, then those in pages[] */
+	struct user_regs_struct idle;
+	uint64_t pages[STEP_PAGES_MAX]; /* that it has */
+	size_t nr_pages;
+};
 
 /* A thread stands no longer than that, but for what a translation takes. */
 #define STEP_STOP_NS UINT64_C(5000000)
@@ -37,6 +93,8 @@ struct step_recorder {
 	struct vtrace_fix fixes[VTRACE_NR_FIXES];
 };
 
+/* Begin with process @pid. Negative with @err: as step_target_open, or no shadow can be had. */
+int step_record_open(struct step_recorder *r, pid_t pid, struct base_err *err);
 /*
  * A burst of one thread that runs: how many instructions, with the trace in r->out; 0: none;
  * -errno: no shadow can be had.

@@ -203,6 +203,56 @@ uint32_t values_stores_add(struct values_stores *s, const struct vtrace_entry *e
 	return distance;
 }
 
+/* ---- values.arg0 and on ---------------------------------------------------------------------- */
+
+/* Those that carry arguments, as the interpreter numbers them. */
+static const uint8_t registers[] = {
+#if defined(__aarch64__)
+	0, 1, 2, 3, 4, 5, 6, 7,
+#else
+	5, 4, 1, 2, 8, 9, /* rdi, rsi, rdx, rcx, r8, r9 */
+#endif
+};
+
+static void read_registers(const struct vtrace_entry *e, uint64_t *r, bool *known)
+{
+	for (unsigned int i = 0; i < VALUES_NR_ARGS; i++) {
+		known[i] = !e->after->unknown[registers[i]];
+		r[i] = known[i] ? e->after->r[registers[i]] : 0;
+	}
+}
+
+/* It still is as the call left it: what a stub does not touch. */
+static bool is_stub(const struct values_args *a, const struct vtrace_entry *e)
+{
+	struct values_args now = { 0 };
+
+	read_registers(e, now.r, now.known);
+	return a->ret && a->since <= VALUES_STUB && memcmp(now.r, a->r, sizeof(now.r)) == 0 &&
+	       memcmp(now.known, a->known, sizeof(now.known)) == 0;
+}
+
+bool values_args_begin(const struct values_args *a, const struct vtrace_entry *e)
+{
+	return a->ret && a->target == e->pc;
+}
+
+void values_args_next(struct values_args *a, const struct vtrace_entry *e)
+{
+	a->since++;
+	a->target = 0;
+	if (e->class == VTRACE_CLASS_CALL || e->class == VTRACE_CLASS_CALL_INDIRECT) {
+		a->target = e->target;
+		a->ret = e->pc + e->len;
+		a->since = 0;
+		read_registers(e, a->r, a->known);
+	} else if (e->class == VTRACE_CLASS_JUMP_INDIRECT && is_stub(a, e)) {
+		a->target = e->target;
+	}
+}
+
+/* ---- the profilers of a process -------------------------------------------------------------- */
+
 /* profilers/vp-classic.c, under another name. */
 extern vp_dispatch_t values_classic;
 

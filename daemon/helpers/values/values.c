@@ -611,6 +611,16 @@ int values_receive(struct values *v,
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+const char *values_of_vprof(size_t index)
+{
+	static const char *const names[] = {
+		"values",	VALUES_ARG "0", VALUES_ARG "1", VALUES_ARG "2", VALUES_ARG "3",
+		VALUES_ARG "4", VALUES_ARG "5", VALUES_ARG "6", VALUES_ARG "7",
+	};
+
+	return index <= VALUES_NR_ARGS ? names[index] : NULL;
+}
+
 const char *values_name(const struct values *v, size_t index)
 {
 	return index < v->nr_profilers ? v->profilers[index].name : "";

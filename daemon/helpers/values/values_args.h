@@ -7,6 +7,8 @@
 #ifndef DCPI_VALUES_ARGS_H
 #define DCPI_VALUES_ARGS_H
 
+#include <string.h>
+
 #include "replay.h"
 
 #define VALUES_ARG "values.arg" /* and the number, from 0 */
@@ -33,7 +35,15 @@ struct values_args {
 };
 
 /* The number in a profile's name, or -1: it is another one. */
-int values_arg_of(const char *profiler);
+static inline int values_arg_of(const char *profiler)
+{
+	const char *digit = profiler + strlen(VALUES_ARG);
+
+	if (strncmp(profiler, VALUES_ARG, strlen(VALUES_ARG)) != 0 || !*digit || digit[1] ||
+	    *digit < '0' || *digit >= '0' + VALUES_NR_ARGS)
+		return -1;
+	return *digit - '0';
+}
 /* Does a procedure begin with the next instruction, by the call before it, or by the jump of a stub
  * that the call led to? Then the rest tells with what, and where it returns to. */
 bool values_args_begin(const struct values_args *a, const struct vtrace_entry *e);

@@ -470,6 +470,13 @@ int reader_file_id(struct reader *r, int sock, struct base_id *id, struct base_i
 	return stand_ins.reader_result;
 }
 
+void reader_release(struct reader *r, uint32_t uid, int fd)
+{
+	(void)r;
+	(void)uid;
+	close(fd);
+}
+
 static int begin_table(int result)
 {
 	assert_false(making.asked);
