@@ -396,16 +396,14 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 		.db = d->db,
 		.images = d->images,
 		.live = d->follow.live && !d->opt.own,
+		.vdso = d->opt.own,
 		.helper_dir = d->helper_dir,
 		.meanwhile = d->reader ? daemon_meanwhile : NULL,
 		.meanwhile_ctx = d,
 		.host = d->platform,
 	};
-	int r = kernel_open(&config, &d->kernel, err);
 
-	if (r >= 0 && d->opt.own)
-		r = kernel_fill_vdso(d->kernel, err);
-	return r;
+	return kernel_open(&config, &d->kernel, err);
 }
 
 /* Traces by default take so small a share of each CPU for their code. */

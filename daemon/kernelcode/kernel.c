@@ -87,16 +87,6 @@ int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t n
 	return 0;
 }
 
-/* The first area behind *@pos, which moves behind it; or NULL. */
-static struct kernel_area *kernel_area_next(const struct kernel *k, uint64_t *pos)
-{
-	struct kernel_area *a = (void *)interval_overlap(&k->areas, *pos, UINT64_MAX);
-
-	if (a)
-		*pos = a->node.end;
-	return a;
-}
-
 static bool is_within(const struct kernel_area *a, uint64_t start, uint64_t end)
 {
 	return a->node.start >= start && (a->guess || a->node.end <= end);
@@ -544,7 +534,7 @@ static int keep_vdso(struct kernel *k, struct base_id *id, struct base_err *err)
 
 /* ---- at the start ---------------------------------------------------------------------------- */
 
-int kernel_fill_vdso(struct kernel *k, struct base_err *err)
+static int fill_vdso(struct kernel *k, struct base_err *err)
 {
 	struct base_id id;
 	int r = keep_vdso(k, &id, err);
@@ -582,7 +572,7 @@ static int kernel_live_open(struct kernel *k, struct base_err *err)
 	kernel_bpf_read_all(&k->bpf);
 	if (r == 0)
 		add_codes(k);
-	return r == 0 ? kernel_fill_vdso(k, err) : r;
+	return r == 0 ? fill_vdso(k, err) : r;
 }
 
 struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
@@ -605,12 +595,6 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 	*idle = s && s->idle && s->addr >= a->node.start;
 	*off = a->off + (c->addr - a->node.start);
 	return a->image;
-}
-
-void kernel_look(struct kernel *k)
-{
-	if (k->config.live && k->helper[0])
-		kernel_bpf_read(&k->bpf);
 }
 
 struct image *kernel_vdso(struct kernel *k)
@@ -648,30 +632,11 @@ void kernel_load(struct kernel *k, const struct driver_load *l)
 		kernel_code_add(k, name, l->addr, l->len, true, l->time_ns);
 }
 
-void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
-		 void *ctx)
-{
-	const struct kernel_area *a;
-	char name[256];
-
-	for (uint64_t pos = 0; (a = kernel_area_next(k, &pos));) {
-		struct driver_load l = { .kind = DRIVER_LOAD_KERNEL,
-					 .addr = a->node.start,
-					 .len = a->node.end - a->node.start,
-					 .id = a->image->id,
-					 .path = kernel_code_name(a->image, name, sizeof(name)) };
-
-		if (!kernel_code_is(k, a->image)) {
-			tell(ctx, &l);
-			continue;
-		}
-		l.kind = DRIVER_LOAD_KSYMBOL;
-		l.id.len = 0;
-		tell(ctx, &l);
-	}
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
+
+/* The parts whose images are written, in that order. */
+static const struct kernel_part *const parts[] = { &kernel_text_part, &kernel_code_part };
+enum { NR_PARTS = sizeof(parts) / sizeof(*parts) };
 
 int kernel_open(const struct kernel_config *config, struct kernel **out, struct base_err *err)
 {
@@ -687,6 +652,8 @@ int kernel_open(const struct kernel_config *config, struct kernel **out, struct 
 	kernel_bpf_init(&k->bpf, config->bpf, config->ctx);
 	if (config->live)
 		r = kernel_live_open(k, err);
+	else if (config->vdso)
+		r = fill_vdso(k, err);
 	if (r < 0) {
 		kernel_close(k);
 		return r;
@@ -701,9 +668,8 @@ void kernel_close(struct kernel *k)
 		return;
 	/* The images are the table's; it outlives us or not: nothing of it is touched here. */
 	interval_release(&k->areas);
-	kernel_code_close(k);
-	kernel_text_close(k);
-	kernel_bpf_release(&k->bpf);
+	for (size_t i = 0; i < NR_PARTS; i++)
+		parts[i]->close(k);
 	kernel_symbols_release(&k->symbols);
 	free(k->modules);
 	free(k);
@@ -725,7 +691,7 @@ static int write_vdso(struct kernel *k, struct base_err *err)
  */
 int kernel_write_images(struct kernel *k, bool hasty, struct base_err *err)
 {
-	int lock, r, s, t;
+	int lock, r = 0, s;
 
 	kernel_area_forget(k);
 	if (!k->config.db)
@@ -735,16 +701,18 @@ int kernel_write_images(struct kernel *k, bool hasty, struct base_err *err)
 		k->checked_ns = 0;
 		kernel_live_check(k);
 	}
-	r = kernel_text_write(k, hasty, err);
-	s = kernel_code_write(k, err);
-	t = write_vdso(k, err);
+	for (size_t i = 0; i < NR_PARTS; i++) {
+		s = parts[i]->write(k, hasty, err);
+		r = r < 0 ? r : s;
+	}
+	s = write_vdso(k, err);
 	if (lock >= 0)
 		close(lock);
-	return r < 0 ? r : s < 0 ? s : t;
+	return r < 0 ? r : s;
 }
 
 void kernel_images_lost(struct kernel *k)
 {
-	kernel_text_lost(k);
-	kernel_code_lost(k);
+	for (size_t i = 0; i < NR_PARTS; i++)
+		parts[i]->lost(k);
 }

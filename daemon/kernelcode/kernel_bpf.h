@@ -44,7 +44,10 @@ struct kernel_bpf {
 };
 
 /* @call NULL: this machine's. */
-void kernel_bpf_init(struct kernel_bpf *b, kernel_bpf_call *call, void *ctx);
+static inline void kernel_bpf_init(struct kernel_bpf *b, kernel_bpf_call *call, void *ctx)
+{
+	*b = (struct kernel_bpf){ .call = call, .ctx = ctx };
+}
 void kernel_bpf_release(struct kernel_bpf *b);
 /*
  * The function of @len bytes at @addr that the kernel announced as @name; programs that were loaded
@@ -54,8 +57,6 @@ void kernel_bpf_release(struct kernel_bpf *b);
  */
 bool kernel_bpf_take(struct kernel_bpf *b, const char *name, uint64_t addr, uint64_t len,
 		     struct kernel_bpf_func *out);
-/* Read the programs that were loaded since the last time, while they are there. */
-void kernel_bpf_read(struct kernel_bpf *b);
 /* Read all programs, which are those that kallsyms names now: their functions need no order. */
 void kernel_bpf_read_all(struct kernel_bpf *b);
 void kernel_bpf_func_release(struct kernel_bpf_func *f);

@@ -11,7 +11,9 @@ struct kernel;
 struct kernel_config {
 	struct profdb *db; /* NULL: no files are written */
 	struct images *images;
-	bool live; /* this machine's kernel; else DRIVER_LOAD_KERNEL and KSYMBOL are all there is */
+	bool live; /* this machine's kernel; else DRIVER_LOAD_KERNEL and KSYMBOL are all there is …
+		    */
+	bool vdso;		      /* … and the vdso */
 	const char *root;	      /* where proc and sys stand; NULL: "/" */
 	const char *helper_dir;	      /* where dcpid-pseudoimg is; NULL: no code is kept */
 	void (*meanwhile)(void *ctx); /* while it works; or NULL */
@@ -27,8 +29,6 @@ struct kernel_config {
 /* Strings of @config must outlive it. */
 int kernel_open(const struct kernel_config *config, struct kernel **out, struct base_err *err);
 void kernel_close(struct kernel *k);
-/* The vdso alone, for one that was opened without @live. 0 or negative with @err. */
-int kernel_fill_vdso(struct kernel *k, struct base_err *err);
 /* KSYMBOL, KERNEL, POKE */
 void kernel_load(struct kernel *k, const struct driver_load *load);
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The kernel's own code from within: which image stands at which address and since when, and what
- * /proc and /sys tell of it (kernel.c), code that comes and goes (code.c, bpf.c), the bytes of
- * routines that got samples (text.c), and files (file.c).
+ * /proc and /sys tell of it (kernel.c), code that comes and goes (code.c), the bytes of routines
+ * that got samples (text.c), and files (file.c).
  * No file holds a true address (lib/kernel).
  */
 #ifndef DCPI_KERNEL_INTERNAL_H
@@ -30,6 +30,16 @@ struct kernel_area {
 /* From @now_ns on; what stood there is gone. 0 or negative. @image NULL: -ENOMEM. */
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
 
+/* What holds images of its own: the kernel's routines (text.c), or code that comes and goes
+ * (code.c). */
+struct kernel_part {
+	/* Before the profiles of a flush, as kernel_write_images. 0 or negative with @err. */
+	int (*write)(struct kernel *k, bool hasty, struct base_err *err);
+	/* The files are not on disk any more. */
+	void (*lost)(struct kernel *k);
+	void (*close)(struct kernel *k);
+};
+
 struct kernel {
 	struct kernel_config config;
 	char helper[512];
@@ -53,6 +63,16 @@ struct kernel {
 	bool memory_sought;
 };
 
+/* The first area behind *@pos, which moves behind it; or NULL. */
+static inline struct kernel_area *kernel_area_next(const struct kernel *k, uint64_t *pos)
+{
+	struct kernel_area *a = (void *)interval_overlap(&k->areas, *pos, UINT64_MAX);
+
+	if (a)
+		*pos = a->node.end;
+	return a;
+}
+
 /* ---- this machine (kernel.c) --------------------------------------------------------- */
 
 /* Modules that came or went since the last look. */
@@ -63,14 +83,8 @@ void kernel_live_check(struct kernel *k);
 /* @name stands at [addr, addr + len) from @now_ns on. @known false: @len is a guess. */
 void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t len, bool known,
 		     uint64_t now_ns);
-/* Write what got samples; forget what is gone without any. */
-int kernel_code_write(struct kernel *k, struct base_err *err);
-/* Files of what has bytes here are written again when that gets samples. */
-void kernel_code_lost(struct kernel *k);
-void kernel_code_close(struct kernel *k);
-bool kernel_code_is(const struct kernel *k, const struct image *img);
-/* Code is told of by its name, which its file's name begins with; in @to, or the image's path. */
-const char *kernel_code_name(const struct image *img, char *to, size_t len);
+
+extern const struct kernel_part kernel_code_part;
 
 /* ---- the bytes of the kernel's routines (text.c) -------------------------------------- */
 
@@ -83,12 +97,8 @@ void kernel_text_poke(struct kernel *k, const struct driver_load *load);
 /* A module has samples that are not on disk: kernel_live_check should say first whether it is
  * there. */
 bool kernel_text_wants_check(const struct kernel *k);
-/* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
- * read routines, or to write those, are logged: samples do not wait for it. */
-int kernel_text_write(struct kernel *k, bool hasty, struct base_err *err);
-/* Files hold what somebody else put there, or are not there: ours go into them whole. */
-void kernel_text_lost(struct kernel *k);
-void kernel_text_close(struct kernel *k);
+
+extern const struct kernel_part kernel_text_part;
 
 /* ---- files (file.c) ------------------------------------------------------------------- */
 

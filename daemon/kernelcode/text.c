@@ -393,7 +393,9 @@ bool kernel_is_writing(const struct kernel *k)
 	return false;
 }
 
-int kernel_text_write(struct kernel *k, bool hasty, struct base_err *err)
+/* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
+ * read routines, or to write those, are logged: samples do not wait for it. */
+static int text_write(struct kernel *k, bool hasty, struct base_err *err)
 {
 	int r = 0;
 
@@ -413,7 +415,8 @@ int kernel_text_write(struct kernel *k, bool hasty, struct base_err *err)
 	return r;
 }
 
-void kernel_text_lost(struct kernel *k)
+/* Files hold what somebody else put there, or are not there: ours go into them whole. */
+static void text_lost(struct kernel *k)
 {
 	for (struct kernel_text *t = k->texts; t; t = t->next) {
 		t->loaded = false;
@@ -495,7 +498,7 @@ int kernel_text_add(struct kernel *k, struct image *image, const char *file, con
 	return 0;
 }
 
-void kernel_text_close(struct kernel *k)
+static void text_close(struct kernel *k)
 {
 	struct kernel_text *t;
 
@@ -505,3 +508,5 @@ void kernel_text_close(struct kernel *k)
 	}
 	kernel_memory_close(k->memory);
 }
+
+const struct kernel_part kernel_text_part = { text_write, text_lost, text_close };
