@@ -102,17 +102,6 @@ static void keep_callers(struct callpaths *t, const struct callpath_pending *k,
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-const char *callpath_loss_name(enum callpath_loss loss)
-{
-	static const char *const names[] = {
-#define X(id, name, text) name,
-		CALLPATH_LOSSES(X)
-#undef X
-	};
-
-	return (unsigned int)loss < CALLPATH_NR_LOSSES ? names[loss] : "?";
-}
-
 void callpath_driver_stats_get(const struct callpaths *t, struct driver_callpath_stats *out)
 {
 	t->calls->stats(t->config.driver, out);
@@ -122,12 +111,14 @@ void callpath_driver_stats_get(const struct callpaths *t, struct driver_callpath
 	out->frames += t->frames_found;
 }
 
-void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out)
+void callpath_stats_get(const struct callpaths *t, bool timed, struct callpath_stats *out)
 {
 	struct driver_callpath_stats d = { 0 };
 
+	*out = timed ? t->times : t->stats;
+	if (timed)
+		return;
 	callpath_driver_stats_get(t, &d);
-	*out = t->stats;
 	out->received = d.received;
 	out->pending += d.held;
 	out->lost[CALLPATH_LOST_RING] += d.lost_ring;
@@ -137,21 +128,6 @@ void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out)
 	out->tables_put = t->rows.nr_put;
 	out->tables_none = t->rows.nr_none;
 	out->tables_waiting = t->rows.nr;
-}
-
-void callpath_times_get(const struct callpaths *t, struct callpath_stats *out)
-{
-	*out = t->times;
-}
-
-bool callpath_is_timed(const struct callpaths *t, size_t event)
-{
-	return event < t->config.nr_events && event >= t->config.nr_events - t->config.nr_timed;
-}
-
-struct callpath_stats *callpath_account(struct callpaths *t, size_t event)
-{
-	return callpath_is_timed(t, event) ? &t->times : &t->stats;
 }
 
 uint64_t callpath_lost(const struct callpath_stats *s)
@@ -541,8 +517,9 @@ static void remove_done(struct callpaths *t, struct callpath_pending *k)
 	free_pending(k);
 }
 
-void callpath_pass(struct callpaths *t, uint64_t time_ns)
+static void pass_time(void *ctx, uint64_t time_ns)
 {
+	struct callpaths *t = ctx;
 	size_t kept = 0;
 
 	if (t->config.follow->events_lost || time_ns < t->unsettled_ns)
@@ -562,8 +539,10 @@ void callpath_pass(struct callpaths *t, uint64_t time_ns)
 	t->nr_waiting = kept;
 }
 
-uint64_t callpath_next_ns(const struct callpaths *t)
+static uint64_t next_ns(const void *ctx)
 {
+	const struct callpaths *t = ctx;
+
 	return t->unsettled_ns;
 }
 
@@ -604,8 +583,9 @@ static bool resolve_one(struct callpaths *t, struct callpath_pending *k, bool la
 	return true;
 }
 
-void callpath_resolve(struct callpaths *t, bool last)
+static void resolve_all(void *ctx, bool last)
 {
+	struct callpaths *t = ctx;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->nr_waiting; i++) {
@@ -618,6 +598,8 @@ void callpath_resolve(struct callpaths *t, bool last)
 	}
 	t->nr_waiting = kept;
 }
+
+const struct attribute_later callpath_later = { pass_time, next_ns, resolve_all };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -644,6 +626,19 @@ int callpath_open(const struct callpath_config *config, struct callpaths **out,
 	return 0;
 }
 
+static void release_rows(struct callpath_rows *r, struct callpath_codes *c)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		free(r->files[i].path);
+	free(r->files);
+	*r = (struct callpath_rows){ 0 };
+	free(c->parts);
+	free(c->gone);
+	free(c->routines);
+	free(c->frames);
+	*c = (struct callpath_codes){ 0 };
+}
+
 void callpath_close(struct callpaths *t)
 {
 	if (!t)
@@ -657,7 +652,7 @@ void callpath_close(struct callpaths *t)
 	callpath_tree_clear(&t->tree);
 	free(t->waits);
 	free(t->callers);
-	callpath_rows_release(&t->rows, &t->codes);
+	release_rows(&t->rows, &t->codes);
 	free(t->known);
 	free(t);
 }

@@ -28,8 +28,6 @@ enum callpath_loss {
 		CALLPATH_NR_LOSSES
 };
 
-const char *callpath_loss_name(enum callpath_loss loss);
-
 /* In samples: received == stored + pending + sum(lost) between two drains. */
 struct callpath_stats {
 	uint64_t received; /* from driver_callpath_stats */
@@ -83,16 +81,12 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 		   struct process *p, uint32_t life);
 /* A function that paths from now on may go through. */
 void callpath_function(struct callpaths *t, const struct driver_function *f);
-/* Time advances to @time_ns: paths before a poll of /proc up to then have certain mappings. */
-void callpath_pass(struct callpaths *t, uint64_t time_ns);
-/* Up to then it does nothing. */
-uint64_t callpath_next_ns(const struct callpaths *t);
-/* After dyn_refresh: paths that wait for it are placed; @last: nothing is to be waited for. */
-void callpath_resolve(struct callpaths *t, bool last);
-/* The driver's part included. */
-void callpath_stats_get(const struct callpaths *t, struct callpath_stats *out);
+/* Paths that wait. */
+extern const struct attribute_later callpath_later;
+/* The driver's part included; @timed: of events that count nanoseconds, of which received is what
+ * was taken, without what is of all. */
+void callpath_stats_get(const struct callpaths *t, bool timed, struct callpath_stats *out);
 /* The same of events that count nanoseconds: received is what was taken; without what is of all. */
-void callpath_times_get(const struct callpaths *t, struct callpath_stats *out);
 uint64_t callpath_lost(const struct callpath_stats *s);
 /* For the rest of its numbers. */
 void callpath_driver_stats_get(const struct callpaths *t, struct driver_callpath_stats *out);

@@ -36,7 +36,11 @@ int64_t callpath_tree_top(struct callpath_tree *t, enum profdb_callpath_end end,
  * same. */
 int64_t callpath_tree_below(struct callpath_tree *t, int64_t node,
 			    const struct callpath_frame *frames, size_t nr);
-void callpath_tree_count(struct callpath_tree *t, int64_t node, size_t event, uint64_t n);
+static inline void callpath_tree_count(struct callpath_tree *t, int64_t node, size_t event,
+				       uint64_t n)
+{
+	t->counts[(size_t)node * t->nr_events + event] += n;
+}
 /* All but nr_events, max and seed. */
 void callpath_tree_clear(struct callpath_tree *t);
 
@@ -149,20 +153,12 @@ struct callpath_known {
 	uint64_t put_ns;
 };
 
-/* ---- rest.c ---------------------------------------------------------------------------------- */
-
-/* The driver has the table of @f. */
-void callpath_know(struct callpaths *t, const struct callpath_file *f);
-/* Now and then: which images those are whose process was not known. */
-void callpath_know_images(struct callpaths *t);
 /*
  * The frames behind those of @c, a path that ended in code without a table, by the tables that are
  * there now. They are added to @c, and all of them returned, valid up to the next call.
  */
 const uint64_t *callpath_continue(struct callpaths *t, const struct process *p,
 				  struct driver_callpath *c, const uint64_t *frames);
-
-void callpath_rows_release(struct callpath_rows *r, struct callpath_codes *c);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
@@ -195,8 +191,14 @@ struct callpaths {
 	struct unwind_frame found[DRIVER_NR_FRAMES];
 };
 
-bool callpath_is_timed(const struct callpaths *t, size_t event);
+static inline bool callpath_is_timed(const struct callpaths *t, size_t event)
+{
+	return event < t->config.nr_events && event >= t->config.nr_events - t->config.nr_timed;
+}
 /* The account of @event. */
-struct callpath_stats *callpath_account(struct callpaths *t, size_t event);
+static inline struct callpath_stats *callpath_account(struct callpaths *t, size_t event)
+{
+	return callpath_is_timed(t, event) ? &t->times : &t->stats;
+}
 
 #endif

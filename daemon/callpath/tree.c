@@ -156,11 +156,6 @@ int64_t callpath_tree_below(struct callpath_tree *t, int64_t node,
 	return node;
 }
 
-void callpath_tree_count(struct callpath_tree *t, int64_t node, size_t event, uint64_t n)
-{
-	t->counts[(size_t)node * t->nr_events + event] += n;
-}
-
 void callpath_tree_clear(struct callpath_tree *t)
 {
 	for (size_t i = 0; i < t->nr_images; i++)

@@ -440,9 +440,31 @@ void counts_scanned(struct counts *t)
 	follow_ends_clear(t->follow);
 }
 
+/* What waits beside the counts: traces, and call paths. */
+struct later {
+	const struct attribute_later *ops;
+	void *ctx;
+};
+
+enum { LATERS_MAX = 2 };
+
+/* Those that there are: how many. */
+static size_t laters(const struct counts *t, struct later out[LATERS_MAX])
+{
+	size_t nr = 0;
+
+	if (t->traces)
+		out[nr++] = (struct later){ &trace_later, t->traces };
+	if (t->callpaths)
+		out[nr++] = (struct later){ &callpath_later, t->callpaths };
+	return nr;
+}
+
 /* The next count or event happened at @time_ns. */
 static void advance(struct counts *t, uint64_t time_ns)
 {
+	struct later l[LATERS_MAX];
+
 	t->due_ns = 0;
 	/* A live daemon looks at the clock before each drain. */
 	if (!t->owners.clock.nr && time_ns)
@@ -452,11 +474,9 @@ static void advance(struct counts *t, uint64_t time_ns)
 		counts_scanned(t);
 	if (t->unsettled.nr && time_ns >= t->unsettled_ns && !t->follow->events_lost)
 		settle_listed(t, time_ns);
-	if (t->traces)
-		trace_pass(t->traces, time_ns);
-	/* Behind the counts of their processes, which are unsettled as long as any of both is. */
-	if (t->callpaths)
-		callpath_pass(t->callpaths, time_ns);
+	/* Behind the counts of their processes, which are unsettled as long as any of them is. */
+	for (size_t i = 0, nr = laters(t, l); i < nr; i++)
+		l[i].ops->pass(l[i].ctx, time_ns);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -469,14 +489,15 @@ static uint64_t next_due(const struct counts *t)
 {
 	const struct follow_queue *q = &t->follow->queue;
 	uint64_t due_ns = t->unsettled.nr ? t->unsettled_ns : UINT64_MAX;
+	struct later l[LATERS_MAX];
 
 	if (!t->owners.clock.nr)
 		return 0;
 	if (q->nr)
 		due_ns = earlier(due_ns, q->items[0].load.time_ns);
-	if (t->traces)
-		due_ns = earlier(due_ns, trace_next_ns(t->traces));
-	return t->callpaths ? earlier(due_ns, callpath_next_ns(t->callpaths)) : due_ns;
+	for (size_t i = 0, nr = laters(t, l); i < nr; i++)
+		due_ns = earlier(due_ns, l[i].ops->next_ns(l[i].ctx));
+	return due_ns;
 }
 
 /* Most counts come with nothing between them. */
@@ -664,6 +685,7 @@ static void resolve_all(struct counts *t, bool last)
 void counts_resolve(struct counts *t, uint64_t until_ns)
 {
 	struct follow *f = t->follow;
+	struct later l[LATERS_MAX];
 
 	f->events_lost &= until_ns != UINT64_MAX;
 	advance(t, until_ns > f->now_ns ? until_ns : f->now_ns);
@@ -673,10 +695,8 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 	/* No trace may go on waiting for a process that this ends. */
 	follow_end_placeholder(f);
 	counts_scanned(t);
-	if (t->traces)
-		trace_resolve(t->traces, until_ns == UINT64_MAX);
-	if (t->callpaths)
-		callpath_resolve(t->callpaths, until_ns == UINT64_MAX);
+	for (size_t i = 0, nr = laters(t, l); i < nr; i++)
+		l[i].ops->resolve(l[i].ctx, until_ns == UINT64_MAX);
 	if (t->attribute->dyn)
 		dyn_settled(t->attribute->dyn, f->now_ns);
 	follow_reap(f);

@@ -759,7 +759,7 @@ static void tell_callpaths(const struct daemon *d)
 
 	if (!d->callpaths)
 		return;
-	callpath_stats_get(d->callpaths, &s);
+	callpath_stats_get(d->callpaths, false, &s);
 	callpath_driver_stats_get(d->callpaths, &driver);
 	base_log(BASE_LOG_INFO, "call paths: %llu of %llu samples stored, %llu lost; %llu complete",
 		 (unsigned long long)s.stored, (unsigned long long)s.received,

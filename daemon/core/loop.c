@@ -15,6 +15,7 @@
 #include "every.h"
 #include "step.h"
 #include "trace.h"
+#include "values.h"
 #include "watch.h"
 
 /* While a turn waits, the rings are looked at so often. */
@@ -570,7 +571,7 @@ static bool serve_missing(struct daemon *d, struct loop *l)
 /* Its process is replaced now and then. */
 static void watch_values(const struct daemon *d, struct loop *l)
 {
-	int fd = d->traces ? trace_poll_fd(d->traces) : -1;
+	int fd = d->traces && d->values ? values_poll_fd(d->values) : -1;
 	int r = fd < 0 ? 0 : watch(l, fd);
 
 	if (r == 0 || r == -EEXIST)

@@ -148,7 +148,7 @@ static struct json_object *traces(const struct daemon *d)
 	struct driver_trace_stats driver = { 0 };
 	struct trace_stats s = { 0 };
 
-	trace_stats_get(d->traces, &s);
+	trace_stats_get(d->traces, false, &s);
 	trace_driver_stats_get(d->traces, &driver);
 	add_u64(o, "windows_received", s.received);
 	add_u64(o, "windows_stored", s.stored);
@@ -213,7 +213,7 @@ static struct json_object *stepped(const struct daemon *d)
 	struct trace_stats s = { 0 };
 	struct step_stats own;
 
-	trace_stepped_stats_get(d->traces, &s);
+	trace_stats_get(d->traces, true, &s);
 	step_stats_get(d->step, &own);
 	add_u64(o, "of_pid", (uint64_t)d->opt.step_pid);
 	json_object_object_add(o, "ended", json_object_new_boolean(own.ended));
@@ -238,13 +238,19 @@ static const char *const callpath_end_names[DRIVER_NR_CALLPATH_ENDS] = {
 	[DRIVER_CALLPATH_ASTRAY] = "astray",
 };
 
+static const char *const callpath_loss_names[CALLPATH_NR_LOSSES] = {
+#define X(id, name, text) [CALLPATH_LOST_##id] = name,
+	CALLPATH_LOSSES(X)
+#undef X
+};
+
 static void add_callpath_parts(struct json_object *o, const struct callpath_stats *s,
 			       const struct driver_callpath_stats *driver)
 {
 	struct json_object *lost = json_object_new_object(), *ends = json_object_new_object();
 
 	for (int i = 0; i < CALLPATH_NR_LOSSES; i++)
-		add_u64(lost, callpath_loss_name((enum callpath_loss)i), s->lost[i]);
+		add_u64(lost, callpath_loss_names[i], s->lost[i]);
 	for (int i = 0; i < DRIVER_NR_CALLPATH_ENDS; i++)
 		add_u64(ends, callpath_end_names[i], driver->by_end[i]);
 	json_object_object_add(o, "callpath_losses", lost);
@@ -262,7 +268,7 @@ static struct json_object *callpaths(const struct daemon *d)
 		add_text(o, "none_because", d->no_callpaths.text);
 		return o;
 	}
-	callpath_stats_get(d->callpaths, &s);
+	callpath_stats_get(d->callpaths, false, &s);
 	callpath_driver_stats_get(d->callpaths, &driver);
 	add_u64(o, "callpaths_received", s.received);
 	add_u64(o, "callpaths_stored", s.stored);
@@ -291,7 +297,7 @@ static struct json_object *waits(const struct daemon *d)
 
 	driver_wait_stats_get(d->driver, &driver);
 	account_times_total(&d->store.times, &driver, &total);
-	callpath_times_get(d->callpaths, &paths);
+	callpath_stats_get(d->callpaths, true, &paths);
 	add_u64(o, "ns_received", total.received);
 	add_u64(o, "ns_stored", total.stored);
 	add_u64(o, "ns_pending", total.pending);

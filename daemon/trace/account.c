@@ -18,12 +18,14 @@ void trace_driver_stats_get(const struct traces *t, struct driver_trace_stats *o
 	t->calls->stats(t->config.driver, out);
 }
 
-void trace_stats_get(const struct traces *t, struct trace_stats *out)
+void trace_stats_get(const struct traces *t, bool stepped, struct trace_stats *out)
 {
 	struct driver_trace_stats d = { 0 };
 
+	*out = stepped ? t->stepped.stats : t->stats;
+	if (stepped)
+		return;
 	trace_driver_stats_get(t, &d);
-	*out = t->stats;
 	out->received = d.received;
 	out->pending += d.held;
 	out->lost[TRACE_LOST_RING] += d.lost_ring;
@@ -31,19 +33,11 @@ void trace_stats_get(const struct traces *t, struct trace_stats *out)
 	out->lost[TRACE_LOST_READ] += d.lost_read;
 }
 
-uint64_t trace_lost(const struct trace_stats *s)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < TRACE_NR_LOSSES; i++)
-		sum += s->lost[i];
-	return sum;
-}
-
 const struct vtrace_code *trace_block(void *ctx, uint32_t id)
 {
 	const struct traces *t = ctx;
+	const struct vtrace_code *stepped = step_block(t->config.step, id);
 
-	return step_has_id(id) ? step_block(t->config.step, id)
-			       : t->calls->get(t->config.driver, id);
+	/* No driver gives a block the number of one of the stepper's. */
+	return stepped ? stepped : t->calls->get(t->config.driver, id);
 }

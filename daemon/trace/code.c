@@ -36,15 +36,6 @@ struct known {
 	unsigned int changes; /* since there was none for PATIENCE_NS */
 };
 
-void trace_code_release(struct trace_code *c)
-{
-	void *k;
-
-	for (size_t pos = 0; base_map_next(&c->known, &pos, &k);)
-		free(k);
-	base_map_release(&c->known);
-}
-
 /* ---- what may be served ---------------------------------------------------------------------- */
 
 static void refill(struct trace_code *c, uint32_t share)

@@ -73,12 +73,6 @@ static struct trace_early *stepped_next(struct traces *t, uint64_t time_ns)
 	return e;
 }
 
-bool trace_stepped_stats_get(const struct traces *t, struct trace_stats *out)
-{
-	*out = t->stepped.stats;
-	return t->config.step;
-}
-
 /* The next one whose time is up to @time_ns, to be freed by the caller; or NULL. */
 static void stepped_release(struct trace_stepped *s)
 {
@@ -703,8 +697,10 @@ static void take_stepped(struct traces *t, uint64_t time_ns)
 	}
 }
 
-void trace_pass(struct traces *t, uint64_t time_ns)
+static void pass_time(void *ctx, uint64_t time_ns)
 {
+	struct traces *t = ctx;
+
 	take_stepped(t, time_ns);
 	if (t->config.follow->events_lost || time_ns < t->unsettled_ns)
 		return;
@@ -719,8 +715,9 @@ void trace_pass(struct traces *t, uint64_t time_ns)
 	}
 }
 
-uint64_t trace_next_ns(const struct traces *t)
+static uint64_t next_ns(const void *ctx)
 {
+	const struct traces *t = ctx;
 	const struct trace_early *e = t->stepped.first;
 
 	return e && e->w.time_ns < t->unsettled_ns ? e->w.time_ns : t->unsettled_ns;
@@ -752,8 +749,9 @@ static bool settle(struct traces *t, struct trace_pending *k, bool last)
 	return true;
 }
 
-void trace_resolve(struct traces *t, bool last)
+static void resolve_all(void *ctx, bool last)
 {
+	struct traces *t = ctx;
 	size_t kept = 0;
 
 	if (last)
@@ -772,6 +770,8 @@ void trace_resolve(struct traces *t, bool last)
 	}
 	t->nr_waiting = kept;
 }
+
+const struct attribute_later trace_later = { pass_time, next_ns, resolve_all };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 

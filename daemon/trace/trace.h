@@ -119,10 +119,8 @@ void trace_take(struct traces *t, const struct insn_trace *w, const uint64_t *wo
 /* Traces of single steps that have come (step.h): taken when all before them was. They give values
  * and no moves, as they begin more often in what runs longer between two system calls. */
 void trace_step_turn(struct traces *t);
-/* Time advances to @time_ns: traces before a poll of /proc up to then have certain mappings. */
-void trace_pass(struct traces *t, uint64_t time_ns);
-/* Up to then it does nothing. */
-uint64_t trace_next_ns(const struct traces *t);
+/* Traces that wait. */
+extern const struct attribute_later trace_later;
 /* @image will never be on disk, and what is in it since it was is dropped: its traces and values
  * are no more stored. */
 void trace_given_up(struct traces *t, struct image *image);
@@ -130,8 +128,6 @@ void trace_given_up(struct traces *t, struct image *image);
  */
 void trace_moved(struct traces *t, const struct image *from, const struct wire_replaces *map,
 		 struct image *to);
-/* After dyn_refresh: those that wait for it; @last: nothing is to be waited for. */
-void trace_resolve(struct traces *t, bool last);
 /* Lives of processes have ended (follow->ends): what these had mapped is still known. */
 void trace_take_ends(struct traces *t);
 /* Since @time_ns any life may have ended without a word. @t may be NULL. */
@@ -145,16 +141,19 @@ bool trace_serve(struct traces *t);
 int trace_values_turn(struct traces *t);
 /* At the end: wait for what is still to come, a second at most. */
 void trace_values_finish(struct traces *t);
-/* Account of the traces of single steps, as that of the others. False: there are none. */
-bool trace_stepped_stats_get(const struct traces *t, struct trace_stats *out);
-/* Readable when trace_values_turn has something to do; -1: nothing is to be waited for now. */
-int trace_poll_fd(const struct traces *t);
 /* False: no values are wanted. */
 bool trace_values_stats_get(const struct traces *t, struct trace_values_stats *out,
 			    size_t *nr_waiting);
-/* The driver's part included. */
-void trace_stats_get(const struct traces *t, struct trace_stats *out);
-uint64_t trace_lost(const struct trace_stats *s);
+/* The driver's part included; @stepped: the account of traces of single steps, which has none. */
+void trace_stats_get(const struct traces *t, bool stepped, struct trace_stats *out);
+static inline uint64_t trace_lost(const struct trace_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < TRACE_NR_LOSSES; i++)
+		sum += s->lost[i];
+	return sum;
+}
 /* For the rest of its numbers. */
 void trace_driver_stats_get(const struct traces *t, struct driver_trace_stats *out);
 

@@ -3,6 +3,8 @@
 #ifndef DCPI_DAEMON_TRACES_INTERNAL_H
 #define DCPI_DAEMON_TRACES_INTERNAL_H
 
+#include <stdlib.h>
+
 #include "step.h"
 #include "values.h"
 #include "trace.h"
@@ -117,9 +119,14 @@ const struct vtrace_code *trace_block(void *ctx, uint32_t id);
 /* Its blocks are where /proc listed, which no event up to then has contradicted. */
 void trace_place_listed(const struct trace_config *c, struct trace_pending *k);
 
-/* code.c */
+static inline void trace_code_release(struct trace_code *c)
+{
+	void *k;
 
-void trace_code_release(struct trace_code *c);
+	for (size_t pos = 0; base_map_next(&c->known, &pos, &k);)
+		free(k);
+	base_map_release(&c->known);
+}
 
 /* values.c */
 

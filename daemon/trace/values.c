@@ -368,11 +368,6 @@ int trace_values_turn(struct traces *t)
 	return r;
 }
 
-int trace_poll_fd(const struct traces *t)
-{
-	return t->values.client ? values_poll_fd(t->values.client) : -1;
-}
-
 void trace_values_finish(struct traces *t)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };

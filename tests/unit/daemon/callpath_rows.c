@@ -138,7 +138,7 @@ static size_t waiting(void)
 {
 	struct callpath_stats s;
 
-	callpath_stats_get(paths, &s);
+	callpath_stats_get(paths, false, &s);
 	assert_int_equal(s.tables_put, driver.nr_put);
 	assert_int_equal(s.tables_none, driver.nr_none);
 	return s.tables_waiting;

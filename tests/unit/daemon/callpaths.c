@@ -84,7 +84,7 @@ static struct callpath_stats stats(void)
 {
 	struct callpath_stats s;
 
-	callpath_stats_get(paths, &s);
+	callpath_stats_get(paths, false, &s);
 	assert_int_equal(s.received, s.stored + s.pending + callpath_lost(&s));
 	return s;
 }
@@ -364,7 +364,7 @@ static void waits_of_threads(void **state)
 	/* No wait is a sample, and no sample is a wait. */
 	c.event = 0;
 	assert_int_equal(counts_callpath(&core.counts, &c, frames), 0);
-	callpath_times_get(paths, &times);
+	callpath_stats_get(paths, true, &times);
 	assert_int_equal(times.received, 10000);
 	assert_int_equal(times.stored, 5000);
 	assert_int_equal(times.lost[CALLPATH_LOST_READ], 5000);

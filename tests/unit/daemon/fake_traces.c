@@ -113,7 +113,7 @@ int fake_traces_teardown(void **state)
 	struct trace_stats stats;
 
 	(void)state;
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.received, stats.stored + stats.pending + trace_lost(&stats));
 	trace_close(traces);
 	trial_close(&core);
@@ -195,7 +195,7 @@ uint64_t fake_lost(enum trace_loss loss)
 {
 	struct trace_stats stats;
 
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	return stats.lost[loss];
 }
 
@@ -203,6 +203,6 @@ uint64_t fake_stored(void)
 {
 	struct trace_stats stats;
 
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	return stats.stored;
 }

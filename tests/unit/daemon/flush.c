@@ -307,7 +307,7 @@ static void refused_image(void **state)
 	assert_int_equal(on_disk().sum, 10);
 	assert_int_equal(in_bucket(), 7);
 	/* A bucket has no way for traces. */
-	trace_stats_get(d.traces, &stats);
+	trace_stats_get(d.traces, false, &stats);
 	assert_int_equal(stats.lost[TRACE_LOST_REFUSED], 2);
 	/* At the end nothing can wait any more. */
 	assert_int_equal(daemon_finish(&d, &err), 0);

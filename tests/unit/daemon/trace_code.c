@@ -38,7 +38,7 @@ static void what_is_missing(void **state)
 	assert_true(driver.nr_put >= 1);
 	assert_int_equal(driver.put[0], MAIN);
 	nr = driver.nr_put;
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.translated, nr);
 	/* A trace of before it was put. */
 	miss(1);
@@ -91,7 +91,7 @@ static void what_cannot_be_served(void **state)
 	miss(base_now_ns());
 	driver.missing.end_pc += 128;
 	trace_serve(traces);
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.refused, 1);
 	assert_int_equal(stats.postponed, 1);
 	assert_int_equal(driver.nr_put, 0);
@@ -134,7 +134,7 @@ static void a_flood(void **state)
 		driver.missing.end_pc += 64 * i;
 		trace_serve(traces);
 	}
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.missing, 1500);
 	assert_true(stats.postponed > 0);
 }

@@ -204,7 +204,7 @@ static void dynamic_code(void **state)
 	stand_ins.where = DYN_LATER;
 	stand_ins.dyn_image = img;
 	fake_take(&trace);
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.pending, 1);
 	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 0);
@@ -238,7 +238,7 @@ static void many_wait(void **state)
 	stand_ins.where = DYN_LATER;
 	for (size_t i = 0; i < MANY; i++)
 		fake_take(&trace);
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.pending, MANY);
 	assert_int_equal(fake_lost(TRACE_LOST_MEMORY), 0);
 	stand_ins.where = DYN_FOUND;
@@ -479,7 +479,7 @@ static void after_lost_events(void **state)
 	trace = fake_run(MAIN, 2);
 	fake_take(&trace);
 	counts_resolve(&core.counts, 0);
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.pending, 2);
 	assert_int_equal(fake_stored(), 0);
 	/* The library was replaced. */
@@ -539,7 +539,7 @@ static void the_drivers_part(void **state)
 	driver.stats = (struct driver_trace_stats){
 		.received = 10, .held = 1, .lost_ring = 2, .lost_busy = 3, .lost_read = 4
 	};
-	trace_stats_get(traces, &stats);
+	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.received, 10);
 	assert_int_equal(stats.pending, 1);
 	assert_int_equal(trace_lost(&stats), 9);
