@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The records of a poll are applied (those that change what lives go to change.c), and the
+ * The records of a poll are applied (those that change what lives go to lifetime.c), and the
  * contents of ranges.
  */
 #include <errno.h>
@@ -66,6 +66,19 @@ static int set_text(struct text *t, const uint8_t *data, size_t len)
 {
 	base_buf_clear(&t->bytes);
 	return base_buf_append(&t->bytes, data, trimmed(data, len));
+}
+
+/* Room for @len more bytes, taken from the limits of the registry and of the daemon. */
+static bool dyn_capacity_take(struct dyn_registry *reg, uint64_t len)
+{
+	if (len > dyn_capacity_left(reg) || len > DYN_REGISTRY_BYTES_MAX - reg->bytes ||
+	    len > DYN_ALL_BYTES_MAX - reg->dyn->bytes ||
+	    !budget_take(reg->dyn->config.budgets, reg->uid, BUDGET_CONTENTS, len,
+			 DYN_ALL_BYTES_MAX))
+		return false;
+	reg->bytes += len;
+	reg->dyn->bytes += len;
+	return true;
 }
 
 static int add_text(struct dyn_registry *reg, struct dyn_patch *p, uint64_t elf,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A facility gives image offsets to the pages of its code, and writes the job of its image. */
+/* A facility gives image offsets to the pages of its code and places in the image to its routines,
+ * drops those that no sample needs, and writes the job of its image. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -121,12 +122,23 @@ static void free_runs(struct dyn_facility *f)
 	f->first_run = f->last_run = NULL;
 }
 
+/* The end of a file that is being written is waited for; its result is of no use. */
+static void drop_writing(struct dyn_facility *f)
+{
+	struct dyn_task *t = f->writing;
+
+	if (!t)
+		return;
+	dyn_task_end(f->registry->dyn, t);
+	t->release(t);
+}
+
 void dyn_facility_free(struct dyn_facility *f)
 {
 	if (!f)
 		return;
 	f->registry->dyn->stats.routines -= f->nr_routines;
-	dyn_task_drop(f->registry->dyn, f->writing);
+	drop_writing(f);
 	free_runs(f);
 	free(f->replaced);
 	if (f->image)
@@ -230,12 +242,156 @@ int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *of
 	return 0;
 }
 
-void dyn_facility_ranges(const struct dyn_facility *f,
-			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
+/* ---- its routines ---------------------------------------------------------------------------- */
+
+const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
+					       const struct dyn_routine *r)
 {
-	for (const struct dyn_run *run = f->first_run; run; run = run->next)
-		if (run->node.start < PSEUDOIMG_MODULE)
-			fn(ctx, run->node.start, run->node.end);
+	struct dyn *d = f->registry->dyn;
+
+	/* Other code may stand there now than when it was filled. */
+	base_buf_clear(&d->trace.bytes);
+	return dyn_spool_get(&d->spool, r->record, &d->trace, 1024);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool space)
+{
+	struct dyn_lifetimes *t = &f->registry->lifetimes;
+	struct dyn_routine *r = dyn_routine_get(&t->routines, index);
+	uint32_t units = (uint32_t)((r->addr % 16 + r->len + 15) / 16);
+	int err;
+
+	if (r->place != DYN_PLACE_NONE || r->flags & DYN_NAMELESS)
+		return 0;
+	/* Routines that live are disjoint from it: only ended ones can have its address. */
+	if (r->flags & DYN_LIVE &&
+	    !dyn_routine_overlap(&t->routines, t->dead[f->index], r->addr, r->addr + r->len))
+		r->place = DYN_PLACE_OWN;
+	else if (!space)
+		return 0;
+	else if (units > DYN_PLACE_OWN - 1 - f->next_private)
+		return -DCPI_ELIMIT;
+	else
+		r->place = f->next_private;
+	/* Without a place it is as one that has no record. */
+	err = f->registry->nr_runs < DYN_RUNS_MAX
+		      ? dyn_facility_cover(f, dyn_facility_elf(r), r->len)
+		      : -DCPI_ELIMIT;
+	if (err < 0)
+		r->place = DYN_PLACE_NONE;
+	else if (r->place != DYN_PLACE_OWN)
+		f->next_private += units;
+	f->changed = true;
+	return err;
+}
+
+/* ---- what is in the image -------------------------------------------------------------------- */
+
+/* While the database is full only what must be. */
+static bool keeps_all(const struct dyn_facility *f)
+{
+	const struct dyn *d = f->registry->dyn;
+
+	return d->config.keep_all && !dyn_is_full(d, f->registry->uid);
+}
+
+static bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_routine *r,
+				     bool full)
+{
+	unsigned int flags = DYN_SAMPLED | DYN_WRITTEN | (full ? DYN_LIVE : 0);
+
+	return r->record && r->facility == f->index && r->place != DYN_PLACE_NONE &&
+	       (keeps_all(f) || r->flags & flags);
+}
+
+void dyn_facility_written(struct dyn_facility *f, bool full)
+{
+	const struct dyn_routines *t = &f->registry->lifetimes.routines;
+
+	for (uint32_t i = 1; i <= t->last; i++) {
+		struct dyn_routine *r = dyn_routine_get(t, i);
+
+		if (dyn_facility_is_included(f, r, full))
+			r->flags |= DYN_WRITTEN;
+	}
+	f->image->behind = f->owned_changed = false;
+	if (full || keeps_all(f))
+		f->changed = false;
+}
+
+bool dyn_facility_is_behind(const struct dyn_facility *f, bool full)
+{
+	if (f->image->behind || f->writing || f->joining)
+		return true;
+	return !f->registry->dyn->full &&
+	       (f->owned_changed || (f->changed && (full || keeps_all(f))));
+}
+
+/* ---- what is dropped ------------------------------------------------------------------------- */
+
+static void drop(struct dyn_registry *reg, uint32_t index)
+{
+	struct dyn_lifetimes *t = &reg->lifetimes;
+	struct dyn_routine *r = dyn_routine_get(&t->routines, index);
+	struct dyn_facility *f = reg->facilities[r->facility];
+	const struct wire_routine *rec = dyn_facility_record(f, r);
+
+	if (!rec)
+		return;
+	dyn_spool_drop(&reg->dyn->spool, &reg->store, r->record, rec->head.len);
+	r->record = 0;
+	f->nr_routines--;
+	reg->dyn->stats.routines--;
+	/* An offset that was on disk once is given to no other routine. */
+	if (r->place == DYN_PLACE_OWN && r->flags & DYN_WRITTEN)
+		return;
+	if (r->place == DYN_PLACE_OWN)
+		dyn_routine_remove(&t->routines, &t->dead[r->facility], index);
+	dyn_routine_drop(&t->routines, index);
+}
+
+/* Segments of which little is left are emptied. */
+static void compact(struct dyn_registry *reg)
+{
+	const struct dyn_routines *t = &reg->lifetimes.routines;
+	struct dyn_spool *spool = &reg->dyn->spool;
+
+	if (!dyn_spool_is_sparse(&reg->store))
+		return;
+	for (uint32_t i = 1; i <= t->last; i++) {
+		struct dyn_routine *r = dyn_routine_get(t, i);
+		const struct wire_routine *rec;
+		uint32_t record;
+
+		if (!r->record || !dyn_spool_in_sparse(spool, r->record))
+			continue;
+		rec = dyn_facility_record(reg->facilities[r->facility], r);
+		if (!rec || dyn_spool_put(spool, &reg->store, &rec->head, &record) < 0)
+			return;
+		dyn_spool_drop(spool, &reg->store, r->record, rec->head.len);
+		r->record = record;
+	}
+}
+
+void dyn_facility_drop_unused(struct dyn_registry *reg)
+{
+	struct dyn_lifetimes *t = &reg->lifetimes;
+
+	for (size_t i = 0; i < t->nr_unused; i++) {
+		const struct dyn_routine *r = dyn_routine_get(&t->routines, t->unused[i]);
+
+		/* It may have come back, or be dropped already. */
+		if (r->nr_past || r->flags & (DYN_LIVE | DYN_SAMPLED))
+			continue;
+		if (r->flags & DYN_NAMELESS)
+			dyn_routine_drop(&t->routines, t->unused[i]);
+		else if (r->record && !reg->dyn->config.keep_all)
+			drop(reg, t->unused[i]);
+	}
+	t->nr_unused = 0;
+	compact(reg);
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */

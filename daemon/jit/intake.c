@@ -411,8 +411,10 @@ static bool is_alive(int pidfd)
 	       (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM);
 }
 
-int dyn_has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
-		   const struct registry_part *part)
+/* Does process @pid have @part of @file mapped? The list of its mappings is as long as its program
+ * wants. 1, 0, or negative: not known. */
+static int has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
+		      const struct registry_part *part)
 {
 	int r = d->config.reader ? reader_mapped(d->config.reader, pid, file, part)
 				 : registry_process_maps(pid, file, part);
@@ -441,7 +443,7 @@ static int bind_to(const struct dyn *d, const struct dyn_peer *peer, int fd, uin
 		return -EPERM;
 	if (registry_process_life(peer->pid, NULL, &before) < 0)
 		return 0;
-	mapped = is_alive(peer->pidfd) ? dyn_has_mapped(d, peer->pid, &st, &any) : 0;
+	mapped = is_alive(peer->pidfd) ? has_mapped(d, peer->pid, &st, &any) : 0;
 	if (mapped < 0)
 		return -EAGAIN;
 	/* The kernel shows the files of a process that has ended, but is not waited for, as root's.
@@ -478,26 +480,23 @@ static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
 {
 	struct dyn_registry *reg;
 	uint64_t made = made_ns(fd);
-	bool fresh = !p->dyn;
 	int r = 0;
 
 	if (find_file(d, fd))
 		r = -EEXIST;
 	else if (p->dyn && p->dyn->own)
 		r = -EPERM;
-	else if (!dyn_client_of(p))
-		r = -ENOMEM;
 	if (r < 0) {
 		d->intake.nr_refused += r == -EPERM;
 		close(fd);
 		return r;
 	}
 	r = dyn_registry_new(d, p, DYN_REGISTRY, fd, &reg);
+	if (r == 0 && !dyn_client_of(p)) {
+		dyn_registry_free(reg);
+		r = -ENOMEM;
+	}
 	if (r < 0) {
-		if (fresh) {
-			dyn_client_put(p->dyn);
-			p->dyn = NULL;
-		}
 		d->intake.nr_refused++;
 		if (budget_may_tell(d->config.budgets, p->uid))
 			base_log(BASE_LOG_WARN, "cannot attach the registry of process %d: %s",
@@ -708,10 +707,47 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 	adopt(d, p, h.fd, life);
 }
 
-void dyn_handed_release(struct dyn *d)
+/*
+ * The words, and the number of the last change, stand in @p's memory in pages of the registry, and
+ * @p is the program that this is of. 1, 0, or negative: the reader did not answer.
+ */
+static int words_stand(const struct dyn_registry *reg)
+{
+	const struct wire_registry *h = &reg->h;
+	const struct stat file = { .st_dev = reg->dev, .st_ino = reg->ino };
+	const struct registry_part words = { h->words_addr, h->nr_words * sizeof(uint32_t),
+					     h->words_off };
+	const struct registry_part seq = { h->seq_addr, sizeof(h->seq),
+					   offsetof(struct wire_registry, seq) };
+	uint64_t life;
+	int r;
+
+	if (registry_process_check(reg->pid, reg->uid) < 0 ||
+	    !registry_process_open(reg->pid, reg->uid))
+		return 0;
+	r = has_mapped(reg->dyn, reg->pid, &file, &words);
+	if (r > 0 && h->seq_addr)
+		r = has_mapped(reg->dyn, reg->pid, &file, &seq);
+	if (r <= 0)
+		return r;
+	return registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
+}
+
+bool dyn_words_stand(const struct process *p)
+{
+	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+	int r = reg && reg->life ? words_stand(reg) : 0;
+
+	if (reg && r == 0)
+		reg->no_words = true;
+	return r > 0;
+}
+
+void dyn_intake_release(struct dyn *d)
 {
 	for (size_t i = 0; i < d->nr_handed; i++) {
 		close(d->handed[i].fd);
 		forget(d, &d->handed[i]);
 	}
+	dyn_intake_close(&d->intake);
 }

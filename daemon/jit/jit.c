@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Dynamic code as the rest of the daemon sees it: clients, polls, look-ups, forks and ends. */
+/*
+ * Dynamic code as the rest of the daemon sees it: clients, polls, look-ups, forks and ends. Where
+ * nobody names code, the pages that samples fell into are kept as they stood there then.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -75,8 +78,7 @@ void dyn_close(struct dyn *d)
 	dyn_files_release(d);
 	while (d->registries)
 		dyn_registry_free(d->registries);
-	dyn_handed_release(d);
-	dyn_intake_close(&d->intake);
+	dyn_intake_release(d);
 	dyn_spool_close(&d->spool);
 	dyn_trace_release(&d->trace);
 	if (d->wake_fd >= 0)
@@ -107,32 +109,29 @@ static struct dyn_registry *held(const struct dyn_client *c, size_t i)
 	return i < c->nr_sources ? c->sources[i] : NULL;
 }
 
-/* Read what is new; @all: at whatever cost. True: there was something. */
-static bool read_source(struct dyn_registry *reg, bool all)
-{
-	uint64_t settled_ns = reg->dyn->settled_ns;
-	bool news = reg->kind == DYN_GDB ? dyn_gdb_read(reg, all) : dyn_source_read(reg);
-
-	dyn_lifetime_forget(&reg->lifetimes,
-			    reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
-	reg->waiting_ns = UINT64_MAX;
-	reg->skipped = false;
-	dyn_facility_drop_unused(reg);
-	return news;
-}
-
 /* Its process is over: read a last time. */
 static void end_source(struct dyn_registry *reg)
 {
 	if (reg->over)
 		return;
-	read_source(reg, true);
+	dyn_source_read(reg, true);
 	reg->over = true;
 	reg->nr_changes++;
 	dyn_registry_detach(reg);
 }
 
-void dyn_client_put(struct dyn_client *c)
+static void fork_remove(struct dyn_lifetimes *t, uint64_t fork_ns)
+{
+	size_t at = dyn_first_fork(t, fork_ns);
+
+	if (!at || t->forks[at - 1] != fork_ns)
+		return;
+	memmove(t->forks + at - 1, t->forks + at, (t->nr_forks - at) * sizeof(*t->forks));
+	t->nr_forks--;
+}
+
+/* One reference less; with the last one goes what it holds. */
+static void client_put(struct dyn_client *c)
 {
 	struct dyn_registry *reg;
 
@@ -144,27 +143,12 @@ void dyn_client_put(struct dyn_client *c)
 			if (c->sources[i]->refs == 1)
 				end_source(c->sources[i]);
 		for (size_t i = 0; up && (reg = held(up, i)); i++)
-			dyn_lifetime_fork_remove(&reg->lifetimes, c->fork_ns);
+			fork_remove(&reg->lifetimes, c->fork_ns);
 		for (size_t i = 0; (reg = held(c, i)); i++)
 			reg->refs--;
 		free(c);
 		c = up;
 	}
-}
-
-void dyn_watch(struct dyn *d, struct process *p)
-{
-	p->watched |= dyn_has_registry(p);
-	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX)
-		return;
-	/* A file that the next process of its pid writes does not tell of its code. */
-	if ((!p->start_time_ns || !p->known_ns) && proc_describe(p) == -ESTALE)
-		return;
-	p->watched = true;
-	if (!dyn_client_of(p))
-		return;
-	dyn_gdb_watch(d, p);
-	dyn_source_watch(d, p);
 }
 
 /* Does @c hold what @of inherited? Numbers in /proc, and what processes say, may go in a circle. */
@@ -173,6 +157,19 @@ static bool is_of(const struct dyn_client *c, const struct dyn_client *of)
 	while (of && of != c)
 		of = of->inherited;
 	return of != NULL;
+}
+
+int dyn_lifetime_fork_add(struct dyn_lifetimes *t, uint64_t fork_ns)
+{
+	int r = base_grow(&t->forks, &t->cap_forks, t->nr_forks + 1, sizeof(*t->forks));
+	size_t at;
+
+	if (r < 0)
+		return r;
+	at = dyn_first_fork(t, fork_ns);
+	memmove(t->forks + at + 1, t->forks + at, (t->nr_forks++ - at) * sizeof(*t->forks));
+	t->forks[at] = fork_ns;
+	return 0;
 }
 
 void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns,
@@ -206,6 +203,56 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 				 parent->pid);
 }
 
+/*
+ * As it stands in the memory of @child, where @from said that it does. One that holds up the reader
+ * may be one of thousands: nobody else is asked for that registry.
+ */
+static bool inherited_read(struct dyn_registry *from, const struct process *child,
+			   struct wire_inherited *out)
+{
+	struct reader *reader = from->dyn->config.reader;
+	uint8_t page[WIRE_PAGE];
+	size_t off = from->h.inherited_addr % sizeof(page), len = off + sizeof(*out);
+	ssize_t n;
+
+	if (!reader || from->unresponsive)
+		return false;
+	n = reader_code_read(reader, child->pid, from->h.inherited_addr - off, page, len);
+	from->unresponsive = n == -ETIMEDOUT || n == -DCPI_EHELPER;
+	if (n != (ssize_t)len)
+		return false;
+	memcpy(out, page + off, sizeof(*out));
+	return true;
+}
+
+/* The time is CLOCK_MONOTONIC's, to a tick. */
+static uint64_t began_ns(const struct process *child)
+{
+	uint64_t ahead = base_boot_ahead_ns();
+
+	return child->start_time_ns > ahead ? child->start_time_ns - ahead : 0;
+}
+
+bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child)
+{
+	struct dyn_registry *from = ancestor->dyn ? ancestor->dyn->own : NULL;
+	const struct dyn_registry *own = child->dyn ? child->dyn->own : NULL;
+	struct wire_inherited has = { 0 };
+
+	if (!from || !from->h.number || !from->h.inherited_addr)
+		return false;
+	if (child->dyn && child->dyn->inherited)
+		return false;
+	if (own)
+		has = own->h.inherited;
+	else if (!inherited_read(from, child, &has))
+		return false;
+	if (has.registry != from->h.number)
+		return false;
+	dyn_fork(d, ancestor, child, began_ns(child), &has.seq);
+	return child->dyn && child->dyn->inherited;
+}
+
 int dyn_hand_on(struct process *from, struct process *to)
 {
 	struct dyn_client *c = from->dyn;
@@ -220,7 +267,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 	c->own = NULL;
 	from->watched &= c->nr_sources > 0;
 	if (!c->inherited && !c->nr_sources) {
-		dyn_client_put(c);
+		client_put(c);
 		from->dyn = NULL;
 	}
 	return 0;
@@ -241,7 +288,7 @@ void dyn_end(struct dyn *d, struct process *p)
 			snprintf(reg->exe, sizeof(reg->exe), "%s", p->exe);
 		dyn_registry_detach(reg);
 	}
-	dyn_client_put(p->dyn);
+	client_put(p->dyn);
 	p->dyn = NULL;
 }
 
@@ -272,7 +319,7 @@ static bool read_any(struct dyn_registry *reg, bool ranges)
 	struct budgets *b = reg->dyn->config.budgets;
 	uint64_t since_ns = budget_begin(b);
 	bool news = reg->kind == DYN_REGISTRY ? dyn_registry_read(reg, ranges)
-					      : read_source(reg, ranges);
+					      : dyn_source_read(reg, ranges);
 
 	budget_end(b, reg->uid, since_ns);
 	return news;
@@ -286,6 +333,18 @@ void dyn_read_ended(struct dyn *d, struct process *p)
 		read_any(reg, false);
 }
 
+enum { SOON_READ_MAX = 256 << 10 };
+
+/* Something is new, and little enough to be read between turns; its header is read for that. */
+static bool is_soon_read(struct dyn_registry *reg)
+{
+	if (reg->fd < 0 || reg->refused || reg->over || dyn_registry_is_put_off(reg) ||
+	    reg->place.list_at != REGISTRY_NO_LIST)
+		return false;
+	dyn_registry_peek(reg);
+	return reg->dirty && reg->h.head - reg->place.tail <= SOON_READ_MAX;
+}
+
 bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns)
 {
 	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
@@ -293,7 +352,7 @@ bool dyn_read_early(struct dyn *d, const struct process *p, uint64_t after_ns)
 	if (!reg || reg->over || reg->kind != DYN_REGISTRY || !d->config.reader ||
 	    base_now_ns() - reg->read_ns < after_ns ||
 	    (d->config.budgets && !budget_has_turn(d->config.budgets, reg->uid)) ||
-	    !dyn_registry_is_soon_read(reg))
+	    !is_soon_read(reg))
 		return false;
 	return read_any(reg, false);
 }
@@ -332,11 +391,6 @@ uint64_t dyn_news(const struct process *p)
 		for (size_t i = 0; (reg = held(c, i)); i++)
 			news += 1 + reg->nr_changes;
 	return news;
-}
-
-void dyn_wait(const struct process *p, uint64_t first_ns)
-{
-	dyn_source_wait(p->dyn, first_ns);
 }
 
 bool dyn_has_registry(const struct process *p)
@@ -475,10 +529,16 @@ size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct w
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {
+	const struct dyn_facility *f;
+
 	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
-		for (size_t i = 0; c->own && i < WIRE_NR_FACILITIES; i++)
-			if (c->own->facilities[i])
-				dyn_facility_ranges(c->own->facilities[i], fn, ctx);
+		for (size_t i = 0; c->own && i < WIRE_NR_FACILITIES; i++) {
+			f = c->own->facilities[i];
+			for (const struct dyn_run *run = f ? f->first_run : NULL; run;
+			     run = run->next)
+				if (run->node.start < PSEUDOIMG_MODULE)
+					fn(ctx, run->node.start, run->node.end);
+		}
 }
 
 bool dyn_words(const struct process *p, struct driver_client *client)
@@ -501,41 +561,95 @@ bool dyn_words(const struct process *p, struct driver_client *client)
 	return true;
 }
 
-/*
- * The words, and the number of the last change, stand in @p's memory in pages of the registry, and
- * @p is the program that this is of. 1, 0, or negative: the reader did not answer.
- */
-static int words_stand(const struct dyn_registry *reg)
+/* ---- code that nobody names ------------------------------------------------------------------ */
+
+/* Its bytes as they are now: how many, or none. -EDQUOT: they may be had later. */
+static ssize_t read_page(const struct dyn_registry *reg, uint64_t page, uint8_t code[WIRE_PAGE])
 {
-	const struct wire_registry *h = &reg->h;
-	const struct stat file = { .st_dev = reg->dev, .st_ino = reg->ino };
-	const struct registry_part words = { h->words_addr, h->nr_words * sizeof(uint32_t),
-					     h->words_off };
-	const struct registry_part seq = { h->seq_addr, sizeof(h->seq),
-					   offsetof(struct wire_registry, seq) };
-	uint64_t life;
+	const struct wire_range range = { .base = page, .len = WIRE_PAGE };
+	struct base_buf b = { 0 };
+	const struct wire_head *h;
+	ssize_t len = 0;
+	int r = -ESRCH;
+
+	if (reg->life)
+		r = reader_range_read(reg->dyn->config.reader, reg->pid, reg->uid, reg->life,
+				      &range, &b);
+	if (r < 0) {
+		len = r == -EDQUOT ? r : 0;
+		goto out;
+	}
+	memset(code, 0, WIRE_PAGE);
+	WIRE_FOR_EACH (h, b.data, b.len, pos) {
+		const struct wire_bytes *bytes = (const void *)h;
+
+		if (bytes->vaddr < page || bytes->vaddr - page > WIRE_PAGE ||
+		    bytes->bytes_len > WIRE_PAGE - (bytes->vaddr - page))
+			goto out;
+		memcpy(code + (bytes->vaddr - page), bytes + 1, bytes->bytes_len);
+		len = WIRE_PAGE;
+	}
+out:
+	base_buf_release(&b);
+	return len;
+}
+
+/* Named by its place in the mapping, so that it is the same in each run. */
+static int add_page(struct dyn_registry *reg, uint64_t page, uint64_t map_start)
+{
+	uint64_t record[(sizeof(struct wire_routine) + 64 + WIRE_PAGE + 8) / sizeof(uint64_t)];
+	struct wire_routine *r = (void *)record;
+	uint8_t code[WIRE_PAGE];
+	ssize_t code_len = read_page(reg, page, code);
+	char *name = (char *)(r + 1);
+
+	if (code_len < 0)
+		return (int)code_len;
+	memset(record, 0, sizeof(record));
+	*r = (struct wire_routine){ .head.type = WIRE_ROUTINE,
+				    .seq = reg->lifetimes.last_seq + 1,
+				    .addr = page,
+				    .code_len = WIRE_PAGE };
+	r->name_len = (uint32_t)snprintf(name, 64, "[anonymous]+0x%llx",
+					 (unsigned long long)(page - map_start));
+	r->head.len = (uint32_t)wire_routine_len(r->name_len, WIRE_PAGE, (size_t)code_len, 0, 0, 0);
+	if (code_len) {
+		r->head.flags = WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED;
+		memcpy(name + r->name_len, code, (size_t)code_len);
+	}
+	/* It was there before anybody looked. */
+	return dyn_apply(reg, record, r->head.len, 0, 0) ? -ENOMEM : 0;
+}
+
+/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_CAPACITY,
+ * DYN_NO_BUDGET, DYN_NONE. */
+static enum dyn_where find_unnamed(struct dyn *d, struct process *p, const struct dyn_query *q,
+				   struct image **image, uint64_t *off)
+{
+	uint64_t page = q->addr & ~(uint64_t)(WIRE_PAGE - 1);
+	const struct dyn_ask ask = { .addr = q->addr, .first_ns = 1, .time_ns = UINT64_MAX };
+	struct dyn_registry *reg;
+	bool sure;
 	int r;
 
-	if (registry_process_check(reg->pid, reg->uid) < 0 ||
-	    !registry_process_open(reg->pid, reg->uid))
-		return 0;
-	r = dyn_has_mapped(reg->dyn, reg->pid, &file, &words);
-	if (r > 0 && h->seq_addr)
-		r = dyn_has_mapped(reg->dyn, reg->pid, &file, &seq);
-	if (r <= 0)
-		return r;
-	return registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
+	if (!d->config.reader || !dyn_client_of(p))
+		return DYN_NONE;
+	reg = dyn_source_find(p->dyn, DYN_UNNAMED);
+	if (!reg && dyn_source_new(d, p, DYN_UNNAMED, -1, &reg) < 0)
+		return DYN_NONE;
+	if (!dyn_routine_living(&reg->lifetimes.routines, q->addr)) {
+		/* It would be read for each sample. */
+		if (reg->crowded)
+			return DYN_NONE;
+		r = add_page(reg, page, q->map_start <= page ? q->map_start : page);
+		if (r < 0)
+			return r == -EDQUOT ? DYN_NO_BUDGET : DYN_NONE;
+	}
+	reg->lifetimes.wants_list = false;
+	return dyn_registry_lookup(reg, &ask, image, off, &sure);
 }
 
-bool dyn_words_stand(const struct process *p)
-{
-	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
-	int r = reg && reg->life ? words_stand(reg) : 0;
-
-	if (reg && r == 0)
-		reg->no_words = true;
-	return r > 0;
-}
+/* ---- look-ups -------------------------------------------------------------------------------- */
 
 /* Something that would tell of its code was not read. */
 static bool is_starved(const struct dyn_client *c)
@@ -549,25 +663,31 @@ static bool is_starved(const struct dyn_client *c)
 	return starved;
 }
 
-/* Where nobody knows yet who it is, the next reading may tell. */
-static enum dyn_where not_yet(enum dyn_where where, const struct dyn_query *q)
+/* Changes with time stamps are announced late: a later one says that none is missing before it. */
+static bool may_be_announced(const struct dyn_registry *reg, uint64_t time_ns)
 {
-	if (where == DYN_LATER && q->last)
-		return q->generation_read || q->generation_unread ? DYN_GENERATION : DYN_REUSED;
-	if (where == DYN_REUSED && q->generation_unread)
-		return DYN_GENERATION;
-	return where;
+	return reg->kind == DYN_JITDUMP && !reg->refused && !reg->over &&
+	       time_ns >= reg->announced_ns;
 }
 
-/* One registry answers: by the sample's generation, by time, or as of a fork. */
-static enum dyn_where look(struct dyn_registry *reg, const struct dyn_ask *ask, bool last,
-			   struct image **image, uint64_t *off, bool *sure)
+/* Ask by time the first of @c's sources that knows the address. DYN_LATER not where @last. */
+static enum dyn_where ask_sources(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
+				  struct image **image, uint64_t *off)
 {
-	enum dyn_where where = dyn_registry_lookup(reg, ask, image, off, sure);
+	enum dyn_where where = DYN_NONE;
 
-	/* Vacant: of whoever is registered there next. */
-	if (where == DYN_NONE && ask->by_seq && !last && reg->fd >= 0 && !reg->refused)
-		return DYN_LATER;
+	for (size_t i = 0; where == DYN_NONE && i < c->nr_sources; i++) {
+		struct dyn_registry *reg = c->sources[i];
+		struct dyn_ask by_time = *ask;
+		bool sure;
+
+		if (reg->kind >= DYN_UNNAMED)
+			continue;
+		by_time.by_seq = by_time.forked = by_time.awaits_next = false;
+		where = !last && may_be_announced(reg, ask->time_ns)
+				? DYN_LATER
+				: dyn_registry_lookup(reg, &by_time, image, off, &sure);
+	}
 	return where;
 }
 
@@ -591,11 +711,11 @@ static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query 
 			ask.by_seq = true;
 			ask.seq = dyn_registry_seq(c->own, q->generation);
 		}
+		ask.awaits_next = ask.by_seq && own && !q->last && !c->inherited;
 		if (c->own)
-			where = look(c->own, &ask, q->last || !own || c->inherited, &img, &at,
-				     &sure);
+			where = dyn_registry_lookup(c->own, &ask, &img, &at, &sure);
 		if (where == DYN_NONE)
-			where = dyn_source_lookup(c, &ask, q->last, &img, &at);
+			where = ask_sources(c, &ask, q->last, &img, &at);
 		/* Until the child's own came, what it inherited may have stood there; where the
 		 * word tells that its own came later, it did. */
 		if (where != DYN_NONE && found != DYN_NONE && !q->generation_read)
@@ -634,20 +754,24 @@ static void expect_next(const struct dyn_query *q)
 enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
 			  struct image **image, uint64_t *off)
 {
+	bool unread = q->generation_unread;
 	enum dyn_where where;
 
 	expect_next(q);
 	where = lookup(p->dyn, q, image, off);
 	/* Runtimes write files late. */
 	if (where == DYN_NONE && q->dynamic && !dyn_has_registry(p))
-		where = q->last || !p->dyn ? dyn_unnamed_find(d, p, q, image, off) : DYN_LATER;
+		where = q->last || !p->dyn ? find_unnamed(d, p, q, image, off) : DYN_LATER;
 	if (where == DYN_LATER && !q->last)
-		dyn_source_wait(p->dyn, q->first_ns);
-	where = not_yet(where, q);
+		dyn_wait(p, q->first_ns);
+	if (where == DYN_LATER && q->last)
+		where = unread || q->generation_read ? DYN_GENERATION : DYN_REUSED;
+	else if (where == DYN_REUSED && unread)
+		where = DYN_GENERATION;
 	if ((where == DYN_NONE || where == DYN_REUSED || where == DYN_GENERATION) &&
 	    is_starved(p->dyn))
 		where = DYN_NO_BUDGET;
-	if (where != DYN_LATER && q->generation_unread)
+	if (where != DYN_LATER && unread)
 		d->stats.generations_unread += q->count;
 	return where;
 }

@@ -5,26 +5,32 @@
  * A registry (registry.c) is one memfd of one process life. It has facilities, each of which is
  * one pseudo-image: a list of runs (vaddr -> image offset) and the records that go into its file
  * (facility.c). Which routine lived at an address, and when, is one question for the whole
- * registry, answered by its lifetimes (lifetime.c). A client is what a process holds: its own
- * registry, if it has one (intake.c takes it over), and what it inherited by fork.
+ * registry: its changes begin and end lifetimes (lifetime.c), in which registry.c looks. A client
+ * is what a process holds: its own registry, if it has one (intake.c takes it over), and what it
+ * inherited by fork.
  *
  * Calls go one way. jit.c alone tells the kinds apart: registries are read by registry.c, what
- * others wrote by source.c and unnamed.c. What they read goes through apply.c and change.c into
- * facilities and lifetimes, which write.c writes; as part of which image is for merge.c to say.
+ * others wrote by source.c. What they read goes through apply.c and lifetime.c into facilities and
+ * lifetimes, which write.c writes; as part of which image is for merge.c to say.
  */
 #ifndef DCPI_DYN_INTERNAL_H
 #define DCPI_DYN_INTERNAL_H
 
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "jit.h"
 #include "routine.h"
 #include "spool.h"
+#include "bound.h"
 #include "budget.h"
 #include "interval.h"
 #include "foreign.h"
 #include "pseudoimg.h"
 #include "registry.h"
 
-/* ---- facilities (facility.c, change.c) ------------------------------------------------- */
+/* ---- facilities (facility.c) ----------------------------------------------------------------- */
 
 /* Image offsets end here; ranges whose sum is larger are lies. */
 #define DYN_IMAGE_MAX (1ull << 60)
@@ -97,28 +103,26 @@ int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *r
 void dyn_facility_free(struct dyn_facility *f);
 /* Give image offsets to the pages of [elf, elf + len). 0, -ENOMEM, -DCPI_ELIMIT. */
 int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
-/* Image offset of all samples of routines of which nothing is kept. 0 or negative. */
-int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off);
 /*
  * A place in the ELF: for who lives its own address where no other routine of the facility has it,
  * else (where @room) room of its own. 0, also where it has none now; or negative.
  */
 int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool space);
-/* @r has a place. */
-uint64_t dyn_facility_elf(const struct dyn_routine *r);
+/* Where @r, which has a place, stands: in step with its true address as far as a 16-byte block
+ * goes. */
+static inline uint64_t dyn_facility_elf(const struct dyn_routine *r)
+{
+	return r->place == DYN_PLACE_OWN ? r->addr
+					 : PSEUDOIMG_MODULE + (r->place - 1) * 16ull + r->addr % 16;
+}
 /* The kept record of a routine, until the next call; NULL where it cannot be read. */
 const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
 					       const struct dyn_routine *r);
 /* Image offset of an ELF address, or -ENOENT. */
 int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off);
-/* Calls @fn with the pages of its routines and declared ranges, at their own addresses. */
-void dyn_facility_ranges(const struct dyn_facility *f,
-			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
 /* The job of the pseudo-image, written to @fd: what must be kept, and (@full) all that lives. 0 or
  * -errno. */
 int dyn_facility_job(const struct dyn_facility *f, bool full, int fd);
-/* A routine that goes into it. */
-bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_routine *r, bool full);
 /* It is on disk. */
 void dyn_facility_written(struct dyn_facility *f, bool full);
 /* There is something to write, or (not @full) something that must not be lost. */
@@ -156,9 +160,27 @@ struct dyn_gaps {
  */
 int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to);
 /* The lowest and the highest missing one in [from, to], or 0. */
-uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to);
+/* The first that ends at @seq or above. */
+static inline size_t dyn_gap_from(const struct dyn_gaps *g, uint64_t seq)
+{
+	return BASE_LOWER_BOUND(g->items, g->nr, to, seq);
+}
+static inline uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to)
+{
+	size_t i = dyn_gap_from(g, from);
+	uint64_t seq;
+
+	if (from > to || i == g->nr || g->items[i].from > to)
+		return 0;
+	seq = g->items[i].from;
+	return seq > from ? seq : from;
+}
 uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to);
-void dyn_gap_release(struct dyn_gaps *g);
+static inline void dyn_gap_release(struct dyn_gaps *g)
+{
+	free(g->items);
+	*g = (struct dyn_gaps){ 0 };
+}
 
 /* ---- lifetimes (lifetime.c) ------------------------------------------------------------------ */
 
@@ -256,72 +278,67 @@ struct dyn_past_walk {
 };
 bool dyn_past_next(const struct dyn_lifetimes *t, struct dyn_past_walk *w);
 /* The next one is of another size: of this one it has all that it wants. */
-void dyn_past_skip(struct dyn_past_walk *w);
+static inline void dyn_past_skip(struct dyn_past_walk *w)
+{
+	w->i = SIZE_MAX;
+}
+
+/* Numbers of polls wrap. */
+static inline bool dyn_poll_is_pruned(const struct dyn_lifetimes *t, uint32_t number)
+{
+	return number - t->first_poll >= t->nr_polls;
+}
+/*
+ * Polls of long ago are kept as one: no sample asks for times before its end, but for those pruned
+ * early.
+ */
+static inline struct dyn_poll dyn_poll_get(const struct dyn_lifetimes *t, uint32_t number)
+{
+	if (dyn_poll_is_pruned(t, number))
+		return (struct dyn_poll){ .lo = t->early_ns, .hi = t->pruned_ns };
+	return t->polls[number - t->first_poll];
+}
+/* Up to this change @r was seen alive. */
+static inline uint64_t dyn_alive_until(const struct dyn_lifetimes *t, const struct dyn_routine *r)
+{
+	bool listed = r->list == t->list || r->list == (uint8_t)(t->list - 1);
+	uint64_t seq = listed ? t->confirmed : 0;
+
+	return seq > r->seq ? seq : r->seq;
+}
+/* The routine that lives at @addr and was registered or moved there by change @handle, or 0. */
+static inline uint32_t dyn_lifetime_handle(const struct dyn_lifetimes *t, uint64_t addr,
+					   uint64_t handle)
+{
+	uint32_t i = dyn_routine_living(&t->routines, addr);
+	const struct dyn_routine *r = i ? dyn_routine_get(&t->routines, i) : NULL;
+
+	return r && r->addr == addr && r->seq == handle ? i : 0;
+}
 
 /* Change @m->seq is told, or (not @told) was made: those before that no record told are missed. */
 void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m, bool announced);
-/* Change @m->seq was read, but could not be kept. */
-void dyn_lifetime_lost(struct dyn_lifetimes *t, const struct dyn_interval *m);
 /*
  * Routine @index lives from now on; what it overlaps is gone. @flags: DYN_REUSES, DYN_LISTED. 0 or
  * -ENOMEM.
  */
 int dyn_lifetime_enter(struct dyn_lifetimes *t, uint32_t index, unsigned int flags,
 		       const struct dyn_interval *m);
-/* Routines that live in [addr, addr + len) are gone. */
-void dyn_lifetime_clear(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
-			const struct dyn_interval *m);
-/* Change @seq brought a routine without code: a list has it, if that still lives. */
-void dyn_lifetime_codeless(struct dyn_lifetimes *t, uint64_t seq);
-/* A list tells of [addr, addr + len), registered by @seq: the routine, if it is known, else 0. */
-uint32_t dyn_lifetime_known(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
-/* A list tells of the object that was registered there by @seq: it lives, as is known already. */
-bool dyn_lifetime_knows_object(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
-/*
- * The lowest of those in [addr, addr + len) which are an object's of change @seq, in none of its
- * routines, or 0; it does not live any more, nor did it ever.
+/* Once the last change of a list that has ended was reached, routines that were not in it are gone.
  */
-uint32_t dyn_lifetime_take_hole(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
-/* In [addr, addr + len) something lives that came after @seq. */
-bool dyn_lifetime_is_older(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq);
-/* The routine that lives at @addr and was registered or moved there by change @handle, or 0. */
-uint32_t dyn_lifetime_handle(const struct dyn_lifetimes *t, uint64_t addr, uint64_t handle);
-/*
- * Routines in [addr, addr + len) that @handle registered, or (0) that are @facility's and begin
- * there, are gone: how many, or -DCPI_ELIMIT.
- */
-int dyn_lifetime_retire(struct dyn_lifetimes *t, uint32_t facility, uint64_t addr, uint64_t len,
-			uint64_t handle, const struct dyn_interval *m);
-/* The list that DYN_LISTED routines came from has ended; sweep: once its last change was reached,
- * whoever was not in it is gone. */
-void dyn_lifetime_listed(struct dyn_lifetimes *t, const struct wire_listed *l);
 void dyn_lifetime_sweep(struct dyn_lifetimes *t, const struct dyn_interval *m);
-
-/*
- * Find the routine that lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND,
- * DYN_NONE or DYN_GENERATION. @sure: one of this registry had come there by then; else an inherited
- * one may have stood there.
- */
-enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
-				     uint32_t *index, bool *sure);
-/*
- * Find it by time: DYN_FOUND: the one lifetime of the interval, all the time; @sure: certainly, not
- * only as far as this registry tells. DYN_NONE: no lifetime at any time of it. DYN_REUSED.
- */
-enum dyn_where dyn_lifetime_find(const struct dyn_lifetimes *t, uint64_t addr, uint64_t first_ns,
-				 uint64_t time_ns, uint32_t *index, bool *sure);
-/* When it was known at the latest that @index stands where it does; 0: long ago. */
-uint64_t dyn_lifetime_announced_ns(const struct dyn_lifetimes *t, uint32_t index);
-/* A child that was forked then has what lived then: it is not forgotten until the child is gone. */
+/* How many of the forks were up to @time_ns. */
+static inline size_t dyn_first_fork(const struct dyn_lifetimes *t, uint64_t time_ns)
+{
+	return BASE_BOUND(i, t->nr_forks, t->forks[i] <= time_ns);
+}
+/* A child that was forked then has what lived then: it is not forgotten until the child is gone
+ * (jit.c). */
 int dyn_lifetime_fork_add(struct dyn_lifetimes *t, uint64_t fork_ns);
-void dyn_lifetime_fork_remove(struct dyn_lifetimes *t, uint64_t fork_ns);
-/* The last of those forks up to @time_ns, or 0. */
-uint64_t dyn_lifetime_fork_before(const struct dyn_lifetimes *t, uint64_t time_ns);
 /* No sample will ask for long before @settled_ns. */
 void dyn_lifetime_forget(struct dyn_lifetimes *t, uint64_t settled_ns);
-void dyn_lifetime_release(struct dyn_lifetimes *t);
 
-/* ---- registries (registry.c, apply.c) ---------------------------------------------- */
+/* ---- registries (registry.c) ----------------------------------------------------------------- */
 
 /* Sources that tell of code. An earlier one's answer for an address holds. */
 enum dyn_kind {
@@ -352,7 +369,7 @@ struct dyn_registry {
 	bool over;	   /* the process life is over */
 	bool refused;	   /* it lied about its header, or its user is another: read no more */
 	bool no_words;	   /* the sampler reads none of its words: they are not where it says */
-	bool unresponsive; /* the memory of one of its heirs did not answer (inherit.c) */
+	bool unresponsive; /* the memory of one of its heirs did not answer (dyn_inherit) */
 	bool skipped;	   /* it was not looked at: its user has had the turn */
 	bool starved;	   /* it was not read the last time, for its user's budget is spent */
 
@@ -425,22 +442,36 @@ struct dyn_client {
 int dyn_registry_new(struct dyn *d, const struct process *p, enum dyn_kind kind, int fd,
 		     struct dyn_registry **out);
 void dyn_registry_free(struct dyn_registry *reg);
-/* It tells of code: one client more, until it is gone. */
-void dyn_registry_count(struct dyn_registry *reg);
 /* Look at the header: dirty, flush wanted. 0 or negative (then it is refused). */
 int dyn_registry_peek(struct dyn_registry *reg);
 /* Read what is new; owned ranges that were never read, or all of them. True: there was something.
  */
 bool dyn_registry_read(struct dyn_registry *reg, bool ranges);
 /* Answer a flush request. */
-void dyn_registry_answer(struct dyn_registry *reg, int status);
 bool dyn_registry_wants_flush(const struct dyn_registry *reg);
+/* Tell the client: its registry's header gets the value. 0 or -errno. */
+static inline int dyn_registry_put(const struct dyn_registry *reg, size_t off, const void *value,
+				   size_t len)
+{
+	ssize_t n = pwrite(reg->fd, value, len, (off_t)off);
+
+	return n < 0 ? -errno : n == (ssize_t)len ? 0 : -EIO;
+}
+#define DYN_PUT(reg, field, value)                                                                 \
+	dyn_registry_put((reg), offsetof(struct wire_registry, field), (value), sizeof(*(value)))
 /* Not all of what it wants flushed was read yet. */
 bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
 /* To read it again at once makes no sense: its user's budget is spent, or it did not answer. */
-bool dyn_registry_is_put_off(const struct dyn_registry *reg);
-/* Something is new, and little enough to be read between turns; its header is read for that. */
-bool dyn_registry_is_soon_read(struct dyn_registry *reg);
+static inline bool dyn_registry_is_put_off(const struct dyn_registry *reg)
+{
+	return reg->starved || base_now_ns() < reg->pause_until_ns;
+}
+/* Its process is over, and no other has its code. */
+static inline bool dyn_registry_has_ended(const struct dyn_registry *reg)
+{
+	return reg->over && !reg->refs;
+}
+/* Nothing more is read of it: what is open for that is let go. */
 void dyn_registry_detach(struct dyn_registry *reg);
 /* @first and those behind it, which had to wait, are the first ones the next time. NULL: none had
  * to. */
@@ -450,30 +481,51 @@ static inline uint64_t dyn_believed(uint64_t nr)
 {
 	return nr < 1ull << 32 ? nr : 1ull << 32;
 }
-void dyn_registry_close_root(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
 struct dyn_ask {
 	uint64_t addr, first_ns, time_ns, seq;
 	uint64_t mapped_ns; /* as dyn_query has it */
 	bool by_seq;
-	bool forked; /* as of a fork: who came after that is not meant */
+	bool forked;	  /* as of a fork: who came after that is not meant */
+	bool awaits_next; /* a vacant address is that of the routine which a later poll may tell */
 };
 /* As dyn_lookup; @sure: what DYN_FOUND says needs nobody else's word. */
 enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_ask *ask,
 				   struct image **image, uint64_t *off, bool *sure);
-/* The change that word @generation of a sample means; it may not have been read yet. */
-uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
+/*
+ * Find the routine that lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND,
+ * DYN_NONE or DYN_GENERATION. @sure: one of this registry had come there by then; else an inherited
+ * one may have stood there.
+ */
+enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
+				     uint32_t *index, bool *sure);
+/*
+ * Find it by time: DYN_FOUND: the one lifetime of the interval, all the time; @sure: certainly, not
+ * only as far as this registry tells. DYN_NONE: no lifetime at any time of it. DYN_REUSED.
+ */
+enum dyn_where dyn_lifetime_find(const struct dyn_lifetimes *t, uint64_t addr, uint64_t first_ns,
+				 uint64_t time_ns, uint32_t *index, bool *sure);
+/* When it was known at the latest that @index stands where it does; 0: long ago. */
+uint64_t dyn_lifetime_announced_ns(const struct dyn_lifetimes *t, uint32_t index);
 
-/* ---- capacity (change.c) --------------------------------------------------------------------- */
+/* No more changes than these come between two readings. */
+#define DYN_AHEAD_MAX (1u << 24)
+/*
+ * The change that word @generation of a sample means; it may not have been read yet. A word holds
+ * the low half of a number. Those just above what was read are new; else it is the nearest one
+ * below.
+ */
+static inline uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation)
+{
+	uint64_t last = reg->lifetimes.last_seq;
+	uint32_t ahead = generation - (uint32_t)last;
 
-/* Room for @len more bytes, taken from the registry's and the daemon's limits. */
-bool dyn_capacity_take(struct dyn_registry *reg, uint64_t len);
-void dyn_capacity_give_back(struct dyn_registry *reg, uint64_t len);
-
+	if (ahead && ahead < DYN_AHEAD_MAX)
+		return last + ahead;
+	return generation > last ? generation : last - (uint32_t)((uint32_t)last - generation);
+}
 /* ---- what tells of code without libdbgdyn (source.c) ------------------------------------- */
 
-/* One reference less; with the last one goes what it holds (jit.c). */
-void dyn_client_put(struct dyn_client *c);
 /* The client of @p, made where it has none yet. NULL: no memory. */
 struct dyn_client *dyn_client_of(struct process *p);
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
@@ -481,36 +533,14 @@ struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind k
  * also on failure. 0 or negative. */
 int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
 		   struct dyn_registry **out);
-/* When it is looked for, or read, again; the pause doubles. */
+/* When it is looked for, or read, again; the pause grows. */
 void dyn_source_look_later(struct dyn_registry *reg);
-/* Look for a perf map of @p, which is a client. */
-void dyn_source_watch(struct dyn *d, struct process *p);
-/* Read what is new. True: there was something. */
-bool dyn_source_read(struct dyn_registry *reg);
-/* Ask by time the first of @c's sources that knows the address. DYN_LATER not where @last. */
-enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
-				 struct image **image, uint64_t *off);
-/* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
-void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
+/* Read what is new; @all: at whatever cost. True: there was something. */
+bool dyn_source_read(struct dyn_registry *reg, bool all);
 
-/* ---- code that nobody names (unnamed.c) -------------------------------------------------- */
+/* ---- changes (lifetime.c, apply.c) ----------------------------------------------------------- */
 
-/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_CAPACITY,
- * DYN_NONE.
- */
-enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
-				struct image **image, uint64_t *off);
-
-/* ---- GDB's JIT interface (source.c) --------------------------------------------------------- */
-
-/* @p has made memory for code: look for its descriptor. */
-void dyn_gdb_watch(struct dyn *d, struct process *p);
-/* As dyn_source_read; @all: at whatever cost. */
-bool dyn_gdb_read(struct dyn_registry *reg, bool all);
-
-/* ---- changes (change.c, apply.c) ----------------------------------------------------- */
-
-/* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (change.c). 0 or negative. */
+/* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (lifetime.c). 0 or negative. */
 int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_interval *m);
 /* Normalized records, read in the trace (lo, hi]. Returns how many could not be used. */
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
@@ -522,7 +552,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
 		       size_t len, const struct dyn_poll *when);
 
-/* ---- code changed in an owned range (apply.c) ------------------------------------------ */
+/* ---- code changed in an owned range (apply.c) ------------------------------------------------ */
 
 /* Versions of pages of one registry; what changes more often is not told apart. */
 #define DYN_PATCHES_MAX 4096
@@ -579,12 +609,8 @@ struct dyn_peer {
  * -EINPROGRESS, it said nothing yet, and waits; else it was refused (counted).
  */
 int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer);
-/* Registries that wait for a turn are closed. */
-void dyn_handed_release(struct dyn *d);
-/* Does process @pid have @part of @file mapped? The list of its mappings is as long as its program
- * wants. 1, 0, or negative: not known. */
-int dyn_has_mapped(const struct dyn *d, int32_t pid, const struct stat *file,
-		   const struct registry_part *part);
+/* Closes it, and registries that wait for a turn. */
+void dyn_intake_release(struct dyn *d);
 
 /* ---- all of it (jit.c) --------------------------------------------------------------------- */
 
@@ -624,12 +650,36 @@ struct dyn {
 	uint64_t settled_ns;	/* samples up to here have been looked up */
 	bool full;		/* the database is over its quota: for users who have */
 	uint64_t share;		/* so many bytes in it, or more */
-	struct dyn_file *files; /* removed.c */
+	struct dyn_file *files; /* write.c */
 	size_t nr_files, cap_files;
 	struct dyn_stats stats;
 	uint64_t bad_gone, dropped_gone, left_out_gone,
 		missed_gone; /* counts of registries that are gone */
 };
+
+/* It tells of code: one client more, until it is gone. */
+static inline void dyn_registry_count(struct dyn_registry *reg)
+{
+	reg->counted = true;
+	reg->dyn->stats.clients++;
+}
+
+/* Bytes that its process may still keep. */
+static inline uint64_t dyn_capacity_left(const struct dyn_registry *reg)
+{
+	uint64_t quota = reg->dyn->config.process_quota, used = reg->store.used + reg->bytes;
+
+	if (!quota)
+		return UINT64_MAX;
+	return used < quota ? quota - used : 0;
+}
+/* Bytes of contents, to the limits of the registry and of the daemon. */
+static inline void dyn_capacity_give_back(struct dyn_registry *reg, uint64_t len)
+{
+	reg->bytes -= len;
+	reg->dyn->bytes -= len;
+	budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_CONTENTS, len);
+}
 
 /* In loops that take long, each round of which may wait for the disk. */
 static inline void dyn_meanwhile(const struct dyn *d)
@@ -638,7 +688,7 @@ static inline void dyn_meanwhile(const struct dyn *d)
 		d->config.meanwhile(d->config.meanwhile_ctx);
 }
 
-/* ---- files that were removed (removed.c) ----------------------------------------------------- */
+/* ---- files that were removed (write.c) ------------------------------------------------------- */
 
 /* A file with samples, whose copy is to be kept if it is removed. */
 struct dyn_file {
@@ -668,7 +718,7 @@ struct dyn_task {
 	struct image_task *task;
 	uint32_t uid;
 	uint64_t begun_ns;
-	void (*release)(struct dyn_task *t); /* for dyn_task_drop */
+	void (*release)(struct dyn_task *t); /* of one that is not waited for any more */
 };
 
 /* False: there is no thread or no memory. */
@@ -677,8 +727,6 @@ bool dyn_task_begin(struct dyn *d, struct dyn_task *t, uint32_t uid, int (*fn)(v
 /* Not in haste it is waited for. */
 bool dyn_task_is_done(const struct dyn *d, const struct dyn_task *t);
 int dyn_task_end(struct dyn *d, struct dyn_task *t);
-/* Wait for its end, whose result is of no use; @t (may be NULL) is released. */
-void dyn_task_drop(struct dyn *d, struct dyn_task *t);
 /* @uid may begin none now. */
 bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
 /* Some have ended. */
@@ -697,11 +745,6 @@ static inline bool dyn_is_full(const struct dyn *d, uint32_t uid)
 	return d->full && (!d->config.budgets ||
 			   budget_has(d->config.budgets, uid, BUDGET_IMAGES) >= d->share);
 }
-/*
- * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
- * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.
- */
-void dyn_image_assure(struct dyn_facility *f);
 /* Profiles may hold the build-id that it has: the next image names that. 0 or -ENOMEM. */
 int dyn_image_remember(struct dyn_facility *f);
 

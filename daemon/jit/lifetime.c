@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The routine that lived at an address is found by the numbers of the registry's changes where a
- * sample brings one, else by the times of the polls.
+ * The changes that a registry tells: routines are kept, and their lifetimes begin and end. Each
+ * change has a number, and came between two polls; some were missed, of which a list tells what
+ * lives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,26 +36,9 @@ int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* The first that ends at @seq or above. */
-static size_t first_from(const struct dyn_gaps *g, uint64_t seq)
-{
-	return BASE_LOWER_BOUND(g->items, g->nr, to, seq);
-}
-
-uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to)
-{
-	size_t i = first_from(g, from);
-	uint64_t seq;
-
-	if (from > to || i == g->nr || g->items[i].from > to)
-		return 0;
-	seq = g->items[i].from;
-	return seq > from ? seq : from;
-}
-
 uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to)
 {
-	size_t i = first_from(g, to);
+	size_t i = dyn_gap_from(g, to);
 
 	if (i < g->nr && g->items[i].from <= to)
 		return from <= to ? to : 0;
@@ -63,35 +47,12 @@ uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to)
 	return g->items[i - 1].to;
 }
 
-void dyn_gap_release(struct dyn_gaps *g)
-{
-	free(g->items);
-	*g = (struct dyn_gaps){ 0 };
-}
-
 static struct dyn_routine *get(const struct dyn_lifetimes *t, uint32_t index)
 {
 	return dyn_routine_get(&t->routines, index);
 }
 
 /* ---- readings -------------------------------------------------------------------------------- */
-
-/* Numbers wrap. */
-static bool is_pruned(const struct dyn_lifetimes *t, uint32_t number)
-{
-	return number - t->first_poll >= t->nr_polls;
-}
-
-/*
- * Polls of long ago are kept as one: no sample asks for times before its end, but for those pruned
- * early.
- */
-static struct dyn_poll poll_get(const struct dyn_lifetimes *t, uint32_t number)
-{
-	if (is_pruned(t, number))
-		return (struct dyn_poll){ .lo = t->early_ns, .hi = t->pruned_ns };
-	return t->polls[number - t->first_poll];
-}
 
 static void prune(struct dyn_lifetimes *t, size_t nr)
 {
@@ -173,15 +134,6 @@ static int remember(struct dyn_lifetimes *t, struct dyn_past p)
 	return r;
 }
 
-/* Up to this change it was seen alive. */
-static uint64_t alive_until(const struct dyn_lifetimes *t, const struct dyn_routine *r)
-{
-	bool listed = r->list == t->list || r->list == (uint8_t)(t->list - 1);
-	uint64_t seq = listed ? t->confirmed : 0;
-
-	return seq > r->seq ? seq : r->seq;
-}
-
 /*
  * @index is gone with change @how.until at the latest, and earlier if a change was missed before
  * that, unless until_first says how much earlier. @how.whole_ns: a sample of up to then may have
@@ -192,7 +144,7 @@ static void end_lifetime(struct dyn_lifetimes *t, uint32_t index, struct dyn_pas
 	struct dyn_routine *r = get(t, index);
 
 	if (!how.until_first)
-		how.until_first = dyn_gap_first(&t->gaps, alive_until(t, r) + 1, how.until);
+		how.until_first = dyn_gap_first(&t->gaps, dyn_alive_until(t, r) + 1, how.until);
 	/* A list may be ahead of the ring: what happens until then is not announced yet. */
 	if (!how.until_first)
 		how.until_first = how.until > t->last_seq ? t->last_seq + 1 : how.until;
@@ -201,7 +153,7 @@ static void end_lifetime(struct dyn_lifetimes *t, uint32_t index, struct dyn_pas
 	how.len = r->len;
 	how.reuses = r->flags & DYN_REUSES;
 	how.seq = r->seq;
-	how.lo = poll_get(t, r->poll).lo;
+	how.lo = dyn_poll_get(t, r->poll).lo;
 	dyn_routine_remove(&t->routines, &t->routines.live, index);
 	t->routines.nr_live--;
 	remember(t, how);
@@ -251,20 +203,24 @@ void dyn_lifetime_reached(struct dyn_lifetimes *t, const struct dyn_interval *m,
 	t->last_seq = m->seq;
 }
 
-void dyn_lifetime_lost(struct dyn_lifetimes *t, const struct dyn_interval *m)
+/* Change @m->seq was read, but could not be kept. */
+static void dyn_lifetime_lost(struct dyn_lifetimes *t, const struct dyn_interval *m)
 {
 	if (m->seq == t->last_seq)
 		miss(t, m->seq, m);
 }
 
-void dyn_lifetime_codeless(struct dyn_lifetimes *t, uint64_t seq)
+/* Change @seq brought a routine without code: a list has it, if that still lives. */
+static void dyn_lifetime_codeless(struct dyn_lifetimes *t, uint64_t seq)
 {
 	if (!t->codeless)
 		t->codeless = seq;
 	t->wants_list = true;
 }
 
-uint32_t dyn_lifetime_known(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
+/* A list tells of [addr, addr + len), registered by @seq: the routine, if it is known, else 0. */
+static uint32_t dyn_lifetime_known(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+				   uint64_t seq)
 {
 	uint32_t i = dyn_lifetime_handle(t, addr, seq);
 
@@ -274,7 +230,9 @@ uint32_t dyn_lifetime_known(struct dyn_lifetimes *t, uint64_t addr, uint64_t len
 	return i;
 }
 
-bool dyn_lifetime_knows_object(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
+/* A list tells of the object that was registered there by @seq: it lives, as is known already. */
+static bool dyn_lifetime_knows_object(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+				      uint64_t seq)
 {
 	uint64_t end = addr + len;
 	bool known = false;
@@ -296,7 +254,12 @@ bool dyn_lifetime_knows_object(struct dyn_lifetimes *t, uint64_t addr, uint64_t 
 	return known || t->nr_misses > DYN_MISSES_MAX;
 }
 
-uint32_t dyn_lifetime_take_hole(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
+/*
+ * The lowest of those in [addr, addr + len) which are an object's of change @seq, in none of its
+ * routines, or 0; it does not live any more, nor did it ever.
+ */
+static uint32_t dyn_lifetime_take_hole(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+				       uint64_t seq)
 {
 	struct dyn_routine *r;
 	uint32_t i;
@@ -313,7 +276,9 @@ uint32_t dyn_lifetime_take_hole(struct dyn_lifetimes *t, uint64_t addr, uint64_t
 	return i;
 }
 
-bool dyn_lifetime_is_older(struct dyn_lifetimes *t, uint64_t addr, uint64_t len, uint64_t seq)
+/* In [addr, addr + len) something lives that came after @seq. */
+static bool dyn_lifetime_is_older(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+				  uint64_t seq)
 {
 	uint32_t i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len);
 
@@ -338,8 +303,9 @@ static struct dyn_past replaced(const struct dyn_interval *m)
 				  .until_hi = m->hi };
 }
 
-void dyn_lifetime_clear(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
-			const struct dyn_interval *m)
+/* Routines that live in [addr, addr + len) are gone. */
+static void dyn_lifetime_clear(struct dyn_lifetimes *t, uint64_t addr, uint64_t len,
+			       const struct dyn_interval *m)
 {
 	uint32_t i;
 
@@ -353,7 +319,7 @@ static bool was_away(const struct dyn_lifetimes *t, const struct dyn_routine *r,
 {
 	if (m->seq <= r->seq)
 		return false;
-	return flags & DYN_LISTED || dyn_gap_first(&t->gaps, alive_until(t, r) + 1, m->seq);
+	return flags & DYN_LISTED || dyn_gap_first(&t->gaps, dyn_alive_until(t, r) + 1, m->seq);
 }
 
 /*
@@ -396,19 +362,12 @@ int dyn_lifetime_enter(struct dyn_lifetimes *t, uint32_t index, unsigned int fla
 	return 0;
 }
 
-uint32_t dyn_lifetime_handle(const struct dyn_lifetimes *t, uint64_t addr, uint64_t handle)
-{
-	uint32_t i = dyn_routine_living(&t->routines, addr);
-
-	return i && get(t, i)->addr == addr && get(t, i)->seq == handle ? i : 0;
-}
-
 /*
  * The routines in [addr, addr + len) that were registered by @handle (an object's) end; if that is
- * 0, those of @facility that begin there.
+ * 0, those of @facility that begin there. How many, or -DCPI_ELIMIT.
  */
-int dyn_lifetime_retire(struct dyn_lifetimes *t, uint32_t facility, uint64_t addr, uint64_t len,
-			uint64_t handle, const struct dyn_interval *m)
+static int dyn_lifetime_retire(struct dyn_lifetimes *t, uint32_t facility, uint64_t addr,
+			       uint64_t len, uint64_t handle, const struct dyn_interval *m)
 {
 	uint64_t end = addr + len;
 	int nr = 0;
@@ -440,7 +399,7 @@ int dyn_lifetime_retire(struct dyn_lifetimes *t, uint32_t facility, uint64_t add
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-void dyn_lifetime_listed(struct dyn_lifetimes *t, const struct wire_listed *l)
+static void dyn_lifetime_listed(struct dyn_lifetimes *t, const struct wire_listed *l)
 {
 	t->list_ended = true;
 	t->list_before = l->seq_before;
@@ -453,7 +412,7 @@ void dyn_lifetime_listed(struct dyn_lifetimes *t, const struct wire_listed *l)
 static void vanish(struct dyn_lifetimes *t, uint32_t index, uint64_t hi)
 {
 	struct dyn_routine *r = get(t, index);
-	uint64_t until = dyn_gap_last(&t->gaps, alive_until(t, r) + 1, t->list_before);
+	uint64_t until = dyn_gap_last(&t->gaps, dyn_alive_until(t, r) + 1, t->list_before);
 
 	if (!until || t->nr_unlisted) {
 		r->list = (uint8_t)(t->list - 128);
@@ -489,198 +448,32 @@ void dyn_lifetime_sweep(struct dyn_lifetimes *t, const struct dyn_interval *m)
 	t->missed_lo_ns = m->lo;
 }
 
-/* ---- by number ------------------------------------------------------------------------------- */
-
-static size_t first_by_order(const struct dyn_lifetimes *t, uint64_t seq)
-{
-	return BASE_UPPER_BOUND(t->past, t->nr_past, order, seq);
-}
-
-/* The first change with which the last known lifetime of @addr that was gone by @seq may have gone.
- */
-static uint64_t vacant_since(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq)
-{
-	struct dyn_past_walk w = { .addr = addr };
-	uint64_t since = 0;
-
-	while (dyn_past_next(t, &w))
-		if (w.p->until <= seq && w.p->until_first > since)
-			since = w.p->until_first;
-	return since;
-}
-
-/*
- * A routine that was never announced may have lived at a vacant @addr at @seq or from then on to
- * @to: one that came with a change that was missed, also long before @seq.
- */
-static bool may_be_missed(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq, uint64_t to)
-{
-	uint64_t from = seq >= t->complete ? t->complete + 1 : 0, since;
-
-	if (!dyn_gap_first(&t->gaps, from, to))
-		return false;
-	since = vacant_since(t, addr, seq);
-	return since <= from || dyn_gap_first(&t->gaps, since, to) != 0;
-}
-
-/*
- * The word tells of change @seq, and the next lifetime that is known came with @from: it was a
- * virgin address, or one that had been retired, which both belong to that lifetime.
- */
-static enum dyn_where before(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
-			     uint64_t from, bool reuses)
-{
-	if (!reuses)
-		return DYN_FOUND;
-	if (seq < t->forgotten_seq || may_be_missed(t, addr, seq, from - 1))
-		return DYN_GENERATION;
-	return DYN_FOUND;
-}
-
-enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
-				     uint32_t *index, bool *sure)
-{
-	struct dyn_past_walk w = { .addr = addr, .from = first_by_order(t, seq) };
-	const struct dyn_past *p = NULL;
-	const struct dyn_routine *r;
-
-	*sure = true;
-	/* Behind the first one stand those that ended later. */
-	while (dyn_past_next(t, &w)) {
-		if (w.p->until <= seq)
-			continue;
-		if (!p || w.p < p)
-			p = w.p;
-		dyn_past_skip(&w);
-	}
-	if (p) {
-		*index = p->routine;
-		*sure = p->seq <= seq;
-		if (p->seq <= seq)
-			return seq < p->until_first ? DYN_FOUND : DYN_GENERATION;
-		return before(t, addr, seq, p->seq, p->reuses);
-	}
-	*index = dyn_routine_living(&t->routines, addr);
-	if (!*index) {
-		*sure = vacant_since(t, addr, seq) != 0;
-		return may_be_missed(t, addr, seq, t->last_seq) ? DYN_GENERATION : DYN_NONE;
-	}
-	r = get(t, *index);
-	*sure = r->seq <= seq;
-	if (r->seq > seq)
-		return before(t, addr, seq, r->seq, r->flags & DYN_REUSES);
-	return dyn_gap_first(&t->gaps, alive_until(t, r) + 1, seq) ? DYN_GENERATION : DYN_FOUND;
-}
-
-/* ---- by time --------------------------------------------------------------------------------- */
-
-/* The answer for an address so far. */
-struct answer {
-	enum dyn_where where;
-	uint32_t index;
-};
-
-/* One more that may have lived there in the interval; @whole: if it was there, then all the time.
- */
-static void may_be(struct answer *a, uint32_t index, bool whole)
-{
-	bool other = a->where != DYN_NONE && a->index != index;
-
-	a->index = index;
-	if (other)
-		a->where = DYN_REUSED;
-	else if (a->where == DYN_NONE)
-		a->where = whole ? DYN_FOUND : DYN_REUSED;
-}
-
-/* The first of the past that was not gone for certain at @time_ns. */
-static size_t first_by_time(const struct dyn_lifetimes *t, uint64_t time_ns)
-{
-	return BASE_UPPER_BOUND(t->past, t->nr_past, until_hi, time_ns);
-}
-
-enum dyn_where dyn_lifetime_find(const struct dyn_lifetimes *t, uint64_t addr, uint64_t first_ns,
-				 uint64_t time_ns, uint32_t *index, bool *sure)
-{
-	uint32_t now = dyn_routine_living(&t->routines, addr);
-	const struct dyn_routine *r = now ? get(t, now) : NULL;
-	struct dyn_past_walk w = { .addr = addr, .from = first_by_time(t, first_ns) };
-	struct dyn_poll since = { 0 };
-	struct answer a = { 0 };
-
-	if (r)
-		since = poll_get(t, r->poll);
-	if (r && since.lo < time_ns)
-		may_be(&a, now, since.lo < first_ns);
-	*sure = r && first_ns >= since.hi;
-	if (!*sure && first_ns < t->forgotten_ns && r && r->flags & DYN_REUSES)
-		return DYN_REUSED;
-	/* Not certainly this one: whoever else may have lived here then makes it unknown. */
-	while (!*sure && dyn_past_next(t, &w))
-		if (w.p->lo < time_ns)
-			may_be(&a, w.p->routine, w.p->lo < first_ns && time_ns <= w.p->whole_ns);
-	*index = a.index;
-	return a.where;
-}
-
-uint64_t dyn_lifetime_announced_ns(const struct dyn_lifetimes *t, uint32_t index)
-{
-	uint32_t number = get(t, index)->poll;
-
-	return is_pruned(t, number) ? 0 : poll_get(t, number).hi;
-}
-
 /* ---- who inherits ---------------------------------------------------------------------------- */
 
-static size_t first_fork(const struct dyn_lifetimes *t, uint64_t after_ns)
+/* The last of those forks up to @time_ns, or 0. */
+static uint64_t dyn_lifetime_fork_before(const struct dyn_lifetimes *t, uint64_t time_ns)
 {
-	return BASE_BOUND(i, t->nr_forks, t->forks[i] <= after_ns);
-}
-
-int dyn_lifetime_fork_add(struct dyn_lifetimes *t, uint64_t fork_ns)
-{
-	int r = base_grow(&t->forks, &t->cap_forks, t->nr_forks + 1, sizeof(*t->forks));
-	size_t at;
-
-	if (r < 0)
-		return r;
-	at = first_fork(t, fork_ns);
-	memmove(t->forks + at + 1, t->forks + at, (t->nr_forks++ - at) * sizeof(*t->forks));
-	t->forks[at] = fork_ns;
-	return 0;
-}
-
-void dyn_lifetime_fork_remove(struct dyn_lifetimes *t, uint64_t fork_ns)
-{
-	size_t at = first_fork(t, fork_ns);
-
-	if (!at || t->forks[at - 1] != fork_ns)
-		return;
-	memmove(t->forks + at - 1, t->forks + at, (t->nr_forks - at) * sizeof(*t->forks));
-	t->nr_forks--;
-}
-
-uint64_t dyn_lifetime_fork_before(const struct dyn_lifetimes *t, uint64_t time_ns)
-{
-	size_t at = first_fork(t, time_ns);
+	size_t at = dyn_first_fork(t, time_ns);
 
 	return at ? t->forks[at - 1] : 0;
 }
 
 static bool is_inherited(const struct dyn_lifetimes *t, const struct dyn_past *p)
 {
-	size_t at = first_fork(t, p->lo);
+	size_t at = dyn_first_fork(t, p->lo);
 
 	return at < t->nr_forks && t->forks[at] <= p->until_hi;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- what is forgotten ----------------------------------------------------------------------- */
 
 void dyn_lifetime_forget(struct dyn_lifetimes *t, uint64_t settled_ns)
 {
 	uint64_t oldest_ns = settled_ns > DYN_PAST_NS ? settled_ns - DYN_PAST_NS : 0;
-	size_t nr = oldest_ns ? first_by_time(t, oldest_ns - 1) : 0, kept = 0;
+	size_t nr = 0, kept = 0;
 
+	if (oldest_ns)
+		nr = BASE_UPPER_BOUND(t->past, t->nr_past, until_hi, oldest_ns - 1);
 	for (size_t i = 0; i < nr; i++) {
 		if (is_inherited(t, &t->past[i]))
 			t->past[kept++] = t->past[i];
@@ -697,13 +490,477 @@ void dyn_lifetime_forget(struct dyn_lifetimes *t, uint64_t settled_ns)
 	prune_polls(t, oldest_ns);
 }
 
-void dyn_lifetime_release(struct dyn_lifetimes *t)
+/* ---- which routines are kept ----------------------------------------------------------------- */
+
+/* Frames of a longer record are not asked for: all of it would be read for each table. */
+enum { FRAMES_RECORD_MAX = 1 << 20 };
+
+static bool same(const struct wire_routine *a, const struct wire_routine *b)
 {
-	dyn_routine_release(&t->routines);
-	dyn_gap_release(&t->gaps);
-	dyn_past_release(t);
-	free(t->unused);
-	free(t->polls);
-	free(t->forks);
-	*t = (struct dyn_lifetimes){ 0 };
+	return a->addr == b->addr && a->head.len == b->head.len && a->code_len == b->code_len &&
+	       a->name_len == b->name_len && a->nr_lines == b->nr_lines &&
+	       a->nr_files == b->nr_files && a->nr_inlines == b->nr_inlines &&
+	       !((a->head.flags ^ b->head.flags) & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_FRAMES)) &&
+	       !memcmp(a + 1, b + 1, a->head.len - sizeof(*a));
+}
+
+static void say_crowded(struct dyn_registry *reg)
+{
+	if (!reg->crowded)
+		base_log(BASE_LOG_WARN,
+			 "process %d registers more routines than there is room for (%u of one, "
+			 "%u of all processes, of which a user may have half of what others "
+			 "leave): further ones are dropped",
+			 reg->pid, DYN_ROUTINES_MAX, DYN_ALL_ROUTINES_MAX);
+	reg->crowded = true;
+}
+
+/* With or without a name it takes memory, and who registers chooses how many. */
+static int new_routine(struct dyn_registry *reg, uint32_t hash, uint32_t *index)
+{
+	struct dyn_routines *t = &reg->lifetimes.routines;
+	bool more = !t->free;
+	int r;
+
+	if (more &&
+	    (reg->nr_slots >= DYN_ROUTINES_MAX || reg->dyn->nr_slots >= DYN_ALL_ROUTINES_MAX ||
+	     !budget_take(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, 1,
+			  DYN_ALL_ROUTINES_MAX))) {
+		say_crowded(reg);
+		return -DCPI_ELIMIT;
+	}
+	r = dyn_routine_new(t, hash, index);
+	if (more && r == 0) {
+		reg->nr_slots++;
+		reg->dyn->nr_slots++;
+	}
+	if (more && r < 0)
+		budget_give_back(reg->dyn->config.budgets, reg->uid, BUDGET_ROUTINES, 1);
+	return r;
+}
+
+static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, uint32_t hash,
+			uint32_t *index)
+{
+	struct dyn_routines *t = &f->registry->lifetimes.routines;
+	struct dyn *d = f->registry->dyn;
+	struct dyn_routine *mine;
+	uint32_t record;
+	int r;
+
+	if (rec->head.len > dyn_capacity_left(f->registry))
+		return -EDQUOT;
+	r = new_routine(f->registry, hash, index);
+	if (r < 0)
+		return r;
+	r = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
+	if (r < 0) {
+		dyn_routine_drop(t, *index);
+		return r == -DCPI_ELIMIT ? -EDQUOT : r;
+	}
+	mine = dyn_routine_get(t, *index);
+	mine->addr = rec->addr;
+	mine->len = (uint32_t)rec->code_len;
+	mine->facility = (uint8_t)f->index;
+	mine->record = record;
+	mine->has_frames =
+		rec->head.flags & WIRE_ROUTINE_FRAMES && rec->head.len <= FRAMES_RECORD_MAX;
+	f->changed = true;
+	f->nr_routines++;
+	d->stats.routines++;
+	return 0;
+}
+
+/*
+ * The routine of these contents at this address: one that was kept before, or a new one that is
+ * kept from now on. 0 or negative; -EDQUOT: its process has no room for more; -DCPI_ELIMIT: not
+ * even for a nameless one.
+ */
+static int kept_routine(struct dyn_facility *f, const struct wire_routine_view *v, uint32_t *index)
+{
+	struct dyn_routines *t = &f->registry->lifetimes.routines;
+	const struct wire_routine *rec = v->rec;
+	uint32_t hash = dyn_routine_hash(t, rec->addr, rec->code_len, rec + 1,
+					 rec->head.len - sizeof(*rec));
+	uint32_t i = dyn_routine_bucket(t, hash);
+
+	while (i) {
+		const struct dyn_routine *r = dyn_routine_get(t, i);
+		const struct wire_routine *old = NULL;
+
+		if (r->hash == hash && r->facility == f->index && r->record)
+			old = dyn_facility_record(f, r);
+		if (old && same(old, rec)) {
+			*index = i;
+			return 0;
+		}
+		i = r->next;
+	}
+	return keep_routine(f, rec, hash, index);
+}
+
+/* Keep the code of a routine that came without: @rec is its record with it. 0, -EDQUOT, -ENOMEM,
+ * -errno. */
+static int keep_code(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec)
+{
+	struct dyn_routine *r = dyn_routine_get(&f->registry->lifetimes.routines, index);
+	const struct wire_routine *old = r->record ? dyn_facility_record(f, r) : NULL;
+	struct dyn *d = f->registry->dyn;
+	uint32_t record, old_len;
+	int err;
+
+	if (!old || old->head.flags & WIRE_ROUTINE_CODE || r->facility != f->index)
+		return 0;
+	old_len = old->head.len;
+	if (rec->head.len > dyn_capacity_left(f->registry))
+		return -EDQUOT;
+	err = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
+	if (err < 0)
+		return err == -DCPI_ELIMIT ? -EDQUOT : err;
+	dyn_spool_drop(&d->spool, &f->registry->store, r->record, old_len);
+	r->record = record;
+	f->changed = true;
+	f->image->behind |= (r->flags & (DYN_SAMPLED | DYN_WRITTEN)) != 0;
+	return 0;
+}
+
+/*
+ * A routine there of which nothing is kept: its process is over its quota (DYN_NAMELESS), or none
+ * of an object's routines is there (DYN_HOLE too); as such it is in no image. 0, -ENOMEM,
+ * -DCPI_ELIMIT.
+ */
+static int nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint8_t flags,
+		    uint32_t *index)
+{
+	struct dyn_routines *t = &f->registry->lifetimes.routines;
+	uint32_t hash = dyn_routine_hash(t, addr, len, "", 0);
+	struct dyn_routine *mine;
+	int r;
+
+	for (*index = dyn_routine_bucket(t, hash); *index; *index = mine->next) {
+		mine = dyn_routine_get(t, *index);
+		if ((mine->flags & (DYN_NAMELESS | DYN_HOLE)) == flags && mine->addr == addr &&
+		    mine->len == len && mine->facility == f->index)
+			return 0;
+	}
+	r = new_routine(f->registry, hash, index);
+	if (r < 0)
+		return r;
+	mine = dyn_routine_get(t, *index);
+	mine->addr = addr;
+	mine->len = (uint32_t)len;
+	mine->facility = (uint8_t)f->index;
+	mine->flags = flags;
+	f->registry->dyn->stats.routines_refused += !(flags & DYN_HOLE);
+	return 0;
+}
+
+static bool place_good(uint64_t addr, uint64_t len)
+{
+	return len && addr < REGISTRY_VADDR_MAX && len <= REGISTRY_VADDR_MAX - addr;
+}
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+static struct dyn_facility *facility_at(const struct dyn_registry *reg, uint32_t index)
+{
+	return index < WIRE_NR_FACILITIES ? reg->facilities[index] : NULL;
+}
+
+static int enter_hole(struct dyn_registry *reg, uint32_t facility, uint64_t addr, uint64_t end,
+		      unsigned int flags, const struct dyn_interval *m)
+{
+	uint32_t index;
+	int r;
+
+	if (addr >= end)
+		return 0;
+	reg->lifetimes.has_holes = true;
+	r = nameless(reg->facilities[facility], addr, end - addr, DYN_NAMELESS | DYN_HOLE, &index);
+	return r < 0 ? r : dyn_lifetime_enter(&reg->lifetimes, index, flags, m);
+}
+
+/* A routine of an object: what stands beside it is the object still. */
+static int cut_hole(struct dyn_registry *reg, uint64_t addr, uint64_t len, unsigned int flags,
+		    const struct dyn_interval *m)
+{
+	struct dyn_lifetimes *t = &reg->lifetimes;
+	uint32_t i;
+	int r = 0;
+
+	while (r == 0 && (i = dyn_lifetime_take_hole(t, addr, len, m->seq))) {
+		struct dyn_routine hole = *dyn_routine_get(&t->routines, i);
+		unsigned int same = flags | (hole.flags & DYN_REUSES);
+
+		dyn_routine_get(&t->routines, i)->flags &= (uint8_t)~DYN_REUSES;
+		if (!hole.nr_past)
+			dyn_routine_drop(&t->routines, i);
+		r = enter_hole(reg, hole.facility, hole.addr, addr, same, m);
+		if (r == 0)
+			r = enter_hole(reg, hole.facility, addr + len, hole.addr + hole.len, same,
+				       m);
+	}
+	return r;
+}
+
+static int enter_object(struct dyn_registry *reg, const struct wire_object *rec,
+			const struct dyn_interval *m)
+{
+	unsigned int flags = (rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
+			     (rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
+	struct dyn_lifetimes *t = &reg->lifetimes;
+
+	if (!facility_at(reg, rec->facility) || rec->code_len > UINT32_MAX || m->seq == UINT64_MAX)
+		return -EINVAL;
+	if (flags & DYN_LISTED && (dyn_lifetime_knows_object(t, rec->addr, rec->code_len, m->seq) ||
+				   dyn_lifetime_is_older(t, rec->addr, rec->code_len, m->seq)))
+		return 0;
+	return enter_hole(reg, rec->facility, rec->addr, rec->addr + rec->code_len, flags, m);
+}
+
+static int enter_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
+			 const struct dyn_interval *m)
+{
+	struct dyn_facility *f = facility_at(reg, v->rec->facility);
+	unsigned int flags = (v->rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
+			     (v->rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
+	uint32_t index;
+	int r;
+
+	if (!f || v->rec->addr >= REGISTRY_VADDR_MAX ||
+	    v->rec->code_len > REGISTRY_VADDR_MAX - v->rec->addr)
+		return -EINVAL;
+	/* Most of a list is known; and it was read after the ring, but not all at one instant. */
+	if (flags & DYN_LISTED &&
+	    (index = dyn_lifetime_known(&reg->lifetimes, v->rec->addr, v->rec->code_len, m->seq)))
+		return v->code ? keep_code(f, index, v->rec) : 0;
+	/* It was dropped when it came first; its code is not told again. */
+	if (flags & DYN_LISTED && m->seq <= reg->place.known_seq && !v->code)
+		return 0;
+	if (flags & DYN_LISTED &&
+	    dyn_lifetime_is_older(&reg->lifetimes, v->rec->addr, v->rec->code_len, m->seq))
+		return 0;
+	r = kept_routine(f, v, &index);
+	/* A routine lives there all the same. */
+	if (r < 0)
+		r = nameless(f, v->rec->addr, v->rec->code_len, DYN_NAMELESS, &index);
+	if (r == 0)
+		r = cut_hole(reg, v->rec->addr, v->rec->code_len, flags, m);
+	if (r == 0)
+		r = dyn_lifetime_enter(&reg->lifetimes, index, flags, m);
+	if (r < 0)
+		return r;
+	r = dyn_facility_place(f, index, reg->dyn->config.keep_all);
+	/* It lives without. */
+	return r == -DCPI_ELIMIT ? 0 : r;
+}
+
+/* The code there is not known now, and the routine that stood there does not any more. */
+static int lose(struct dyn_registry *reg, const struct wire_head *h, uint64_t addr, uint64_t len,
+		const struct dyn_interval *m, int r)
+{
+	if ((r == -ENOMEM || r == -DCPI_ELIMIT) && h->flags & WIRE_ROUTINE_LISTED)
+		reg->lifetimes.nr_lost_listed++;
+	if (r < 0 && !(h->flags & WIRE_ROUTINE_LISTED)) {
+		if (addr < REGISTRY_VADDR_MAX)
+			dyn_lifetime_clear(&reg->lifetimes, addr, len, m);
+		dyn_lifetime_lost(&reg->lifetimes, m);
+	}
+	return r;
+}
+
+static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec,
+			const struct dyn_interval *m, int r)
+{
+	return lose(reg, &rec->head, rec->addr, rec->code_len, m, r);
+}
+
+/*
+ * A source that tells no times, a line of a perf map or GDB's descriptor, comes late. Where no
+ * other routine had the address before, it is the routine's from the beginning; but not in a child
+ * that was forked before the last reading, which did not show it.
+ */
+static int timeless(struct dyn_registry *reg, const struct wire_routine_view *v,
+		    const struct dyn_interval *m)
+{
+	struct dyn_lifetimes *t = &reg->lifetimes;
+	uint64_t addr = v->rec->addr, len = v->rec->code_len;
+	struct dyn_interval from = *m;
+
+	if (!dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len) &&
+	    !dyn_past_overlaps(t, addr, len))
+		from.lo = dyn_lifetime_fork_before(t, m->lo);
+	return lose_routine(reg, v->rec, &from, enter_routine(reg, v, &from));
+}
+
+/* Routines of an object share its number. */
+static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_interval *m)
+{
+	struct wire_routine_view v;
+	int r = wire_routine_parse(rec, &v);
+
+	if (r < 0)
+		return r;
+	m->seq = v.rec->seq;
+	if (!m->seq || m->seq == UINT64_MAX)
+		return -EINVAL;
+	if (!(rec->flags & WIRE_ROUTINE_LISTED)) {
+		if (m->seq < reg->lifetimes.last_seq)
+			return -EINVAL;
+		dyn_lifetime_reached(&reg->lifetimes, m, true);
+		if (!v.code)
+			dyn_lifetime_codeless(&reg->lifetimes, m->seq);
+	}
+	if (reg->kind == DYN_PERFMAP || reg->kind == DYN_GDB)
+		return timeless(reg, &v, m);
+	return lose_routine(reg, v.rec, m, enter_routine(reg, &v, m));
+}
+
+/* Its routines come behind it. */
+static int object(struct dyn_registry *reg, const struct wire_object *rec,
+		  const struct dyn_interval *m)
+{
+	if (!place_good(rec->addr, rec->code_len))
+		return -EINVAL;
+	return lose(reg, &rec->head, rec->addr, rec->code_len, m, enter_object(reg, rec, m));
+}
+
+/* ---- what goes or moves ---------------------------------------------------------------------- */
+
+static int retire(struct dyn_registry *reg, const struct wire_retire *rec,
+		  const struct dyn_interval *m)
+{
+	int r;
+
+	if (!place_good(rec->addr, rec->code_len))
+		return -EINVAL;
+	r = dyn_lifetime_retire(&reg->lifetimes, rec->facility, rec->addr, rec->code_len,
+				rec->handle, m);
+	return r < 0 ? r : 0;
+}
+
+/* The record of the routine as it is at its new address; @old is NULL where it cannot be read. */
+static struct wire_routine *moved(const struct wire_routine *old, const struct wire_move *rec)
+{
+	bool with_code = rec->head.flags & WIRE_ROUTINE_CODE;
+	struct wire_routine_view v;
+	struct wire_routine *new;
+	size_t len, rest;
+	uint8_t *p;
+
+	if (!old || wire_routine_parse(&old->head, &v) < 0 || v.rec->code_len != rec->code_len)
+		return NULL;
+	len = wire_routine_len(v.rec->name_len, rec->code_len, with_code, v.rec->nr_lines,
+			       v.rec->nr_inlines, v.files_len);
+	len = wire_routine_frames_len(len, v.nr_frames);
+	new = len ? calloc(1, len) : NULL;
+	if (!new)
+		return NULL;
+	*new = *v.rec;
+	new->head.len = (uint32_t)len;
+	new->head.flags = (rec->head.flags &
+			   (WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED | WIRE_ROUTINE_REUSES)) |
+			  (old->head.flags & WIRE_ROUTINE_FRAMES);
+	new->seq = rec->seq;
+	new->addr = rec->to;
+	p = mempcpy(new + 1, v.name, v.rec->name_len);
+	if (with_code)
+		p = mempcpy(p, rec + 1, rec->code_len);
+	p = (uint8_t *)new + base_align_up((size_t)(p - (uint8_t *)new), 8);
+	rest = (size_t)(v.files - (const uint8_t *)v.lines) + v.files_len;
+	if (v.nr_frames)
+		rest = (size_t)((const uint8_t *)(v.frames + v.nr_frames) -
+				(const uint8_t *)v.lines);
+	memcpy(p, v.lines, rest);
+	return new;
+}
+
+/* One that is over its process's quota stays so. */
+static int move_nameless(struct dyn_registry *reg, uint32_t facility, const struct wire_move *rec,
+			 const struct dyn_interval *m)
+{
+	uint32_t index;
+	int r = nameless(reg->facilities[facility], rec->to, rec->code_len, DYN_NAMELESS, &index);
+
+	return r < 0 ? r
+		     : dyn_lifetime_enter(&reg->lifetimes, index,
+					  rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0,
+					  m);
+}
+
+/* One that is not known moved in from among those that were missed: the list tells it. */
+static int move(struct dyn_registry *reg, const struct wire_move *rec, const struct dyn_interval *m)
+{
+	struct dyn_lifetimes *t = &reg->lifetimes;
+	uint32_t index = rec->handle ? dyn_lifetime_handle(t, rec->from, rec->handle)
+				     : dyn_routine_living(&t->routines, rec->from);
+	struct wire_routine *new = NULL;
+	struct wire_routine_view v;
+	int r = 1;
+
+	if (!place_good(rec->to, rec->code_len))
+		return -EINVAL;
+	if (!(rec->head.flags & WIRE_ROUTINE_CODE))
+		dyn_lifetime_codeless(t, rec->seq);
+	if (index) {
+		const struct dyn_routine old = *dyn_routine_get(&t->routines, index);
+
+		if (!(old.flags & DYN_NAMELESS))
+			new = moved(dyn_facility_record(reg->facilities[old.facility], &old), rec);
+		dyn_lifetime_retire(t, old.facility, old.addr, 1, old.seq, m);
+		if (old.flags & DYN_NAMELESS)
+			r = move_nameless(reg, old.facility, rec, m);
+		else if (new &&wire_routine_parse(&new->head, &v) == 0)
+			r = enter_routine(reg, &v, m);
+	}
+	/* The routine that stands there now is none of those that stood there. */
+	if (r) {
+		dyn_lifetime_clear(t, rec->to, rec->code_len, m);
+		dyn_lifetime_lost(t, m);
+	}
+	free(new);
+	return r < 0 ? r : 0;
+}
+
+/* ---- one record ------------------------------------------------------------------------------ */
+
+static int begin(struct dyn_registry *reg, uint64_t seq, struct dyn_interval *m)
+{
+	if (!seq || seq <= reg->lifetimes.last_seq || seq == UINT64_MAX)
+		return -EINVAL;
+	m->seq = seq;
+	dyn_lifetime_reached(&reg->lifetimes, m, true);
+	return 0;
+}
+
+int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *h, struct dyn_interval *m)
+{
+	const struct wire_retire *gone = (const void *)h;
+	const struct wire_object *obj = (const void *)h;
+	const struct wire_listed *l = (const void *)h;
+	const struct wire_move *mv = (const void *)h;
+	int r;
+
+	switch (h->type) {
+	case WIRE_ROUTINE:
+		return routine(reg, h, m);
+	case WIRE_RETIRE:
+		r = begin(reg, gone->seq, m);
+		return r < 0 ? r : retire(reg, gone, m);
+	case WIRE_MOVE:
+		r = begin(reg, mv->seq, m);
+		return r < 0 ? r : move(reg, mv, m);
+	case WIRE_OBJECT:
+		m->seq = obj->seq;
+		r = h->flags & WIRE_ROUTINE_LISTED ? (m->seq ? 0 : -EINVAL)
+						   : begin(reg, obj->seq, m);
+		return r < 0 ? r : object(reg, obj, m);
+	case WIRE_LISTED:
+		m->seq = l->seq_before;
+		dyn_lifetime_reached(&reg->lifetimes, m, false);
+		dyn_lifetime_listed(&reg->lifetimes, l);
+		return 0;
+	default:
+		return 0;
+	}
 }

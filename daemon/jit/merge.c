@@ -60,18 +60,13 @@ static const char *executable(const struct dyn_registry *reg)
 	return reg->dyn->config.reader && reg->exe[0] != '/' ? "" : reg->exe;
 }
 
-static bool has_ended(const struct dyn_registry *reg)
-{
-	return reg->over && !reg->refs;
-}
-
 bool dyn_merge_wants(const struct dyn_facility *f)
 {
 	const struct dyn_registry *reg = f->registry;
 	const struct dyn_config *c = &reg->dyn->config;
 
-	return has_ended(reg) && c->db && !f->apart && !f->merged && !f->image->refused &&
-	       !f->writing && !f->joining &&
+	return dyn_registry_has_ended(reg) && c->db && !f->apart && !f->merged &&
+	       !f->image->refused && !f->writing && !f->joining &&
 	       (f->image->id.len || dyn_facility_is_behind(f, false)) &&
 	       /* With more, ids under which profiles may stand would be forgotten. */
 	       f->nr_replaced < DYN_REPLACES_MAX && reg->store.used <= JOB_MAX && !owns_ranges(f) &&
@@ -174,7 +169,7 @@ static int collect(struct dyn *d)
 	for (struct dyn_merge *g = d->merges; g; g = g->next)
 		g->first = NULL;
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
-		for (size_t i = 0; has_ended(reg) && i < WIRE_NR_FACILITIES; i++) {
+		for (size_t i = 0; dyn_registry_has_ended(reg) && i < WIRE_NR_FACILITIES; i++) {
 			struct dyn_facility *f = reg->facilities[i];
 			struct dyn_merge *g;
 
@@ -480,7 +475,6 @@ static int begin_with(struct batch *b, struct base_err *err)
 	struct dyn_facility *f = b->first;
 	int r;
 
-	dyn_image_assure(f);
 	r = dyn_image_write(f, false, err);
 	if (r < 0)
 		return r == -EAGAIN ? 0 : r;
@@ -631,7 +625,7 @@ void dyn_merge_settle(struct dyn_registry *reg)
 		pending |=
 			reg->facilities[i] && (dyn_facility_is_behind(reg->facilities[i], false) ||
 					       dyn_merge_wants(reg->facilities[i]));
-	if (has_ended(reg) && !pending)
+	if (dyn_registry_has_ended(reg) && !pending)
 		dyn_registry_free(reg);
 }
 
@@ -665,6 +659,6 @@ bool dyn_wants_merge(const struct dyn *d)
 	int nr = 0;
 
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		nr += has_ended(reg);
+		nr += dyn_registry_has_ended(reg);
 	return nr > ENDED_MAX && (!d->merge_after_ns || base_now_ns() > d->merge_after_ns);
 }

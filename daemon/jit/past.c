@@ -185,11 +185,6 @@ bool dyn_past_next(const struct dyn_lifetimes *t, struct dyn_past_walk *w)
 	return false;
 }
 
-void dyn_past_skip(struct dyn_past_walk *w)
-{
-	w->i = SIZE_MAX;
-}
-
 static bool overlaps(const struct dyn_past *p, uint64_t addr, uint64_t len)
 {
 	return p->addr < addr + len && addr < p->addr + p->len;

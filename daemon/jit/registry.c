@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A registry of one process life is opened, polled, looked up in, and closed. */
+/*
+ * A registry of one process life is opened, polled, looked up in, and closed. The routine that
+ * lived at an address is found by the numbers of the registry's changes where a sample brings one,
+ * else by the times of the polls.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -7,14 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "jit_internal.h"
-#include "registry.h"
 
 /* One reading takes so many: the rest comes with the next, so that one client does not hold up the
  * others. */
 enum { READS_MAX = 16 };
-/* No more changes than these come between two readings. */
-#define AHEAD_MAX (1u << 24)
 /* A client's budget: sums of so many stay far from the end of 64 bits. */
 #define BUDGET_NS      200000000ull
 #define FLUSH_MAX_NS   (60 * 1000000000ull)
@@ -41,7 +43,7 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 		reg->created_s = 0;
 		return;
 	}
-	/* A registry's life is that which it was bound to (jit.c). */
+	/* A registry's life is that which it was bound to (intake.c). */
 	registry_process_life(p->pid, reg->start_time_ns ? NULL : &reg->start_time_ns,
 			      reg->kind == DYN_REGISTRY ? NULL : &reg->life);
 	snprintf(link, sizeof(link), "/proc/%d/exe", p->pid);
@@ -49,15 +51,6 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 	if (n > 0)
 		reg->exe[n] = '\0';
 }
-
-static int put(const struct dyn_registry *reg, size_t off, const void *value, size_t len)
-{
-	ssize_t n = pwrite(reg->fd, value, len, (off_t)off);
-
-	return n < 0 ? -errno : n == (ssize_t)len ? 0 : -EIO;
-}
-#define PUT(reg, field, value)                                                                     \
-	put((reg), offsetof(struct wire_registry, field), (value), sizeof(*(value)))
 
 static int attach(struct dyn_registry *reg)
 {
@@ -79,7 +72,7 @@ static int attach(struct dyn_registry *reg)
 	reg->dirty = true;
 	/* For other daemons that read it. What a client does to this lock harms itself alone. */
 	(void)flock(reg->fd, LOCK_SH | LOCK_NB);
-	r = PUT(reg, attached, &reg->dyn->id);
+	r = DYN_PUT(reg, attached, &reg->dyn->id);
 	reg->attached = r == 0;
 	return r;
 }
@@ -90,14 +83,8 @@ static void unattach(const struct dyn_registry *reg)
 	static const uint32_t none;
 
 	if (flock(reg->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-		PUT(reg, attached, &none);
+		DYN_PUT(reg, attached, &none);
 	(void)flock(reg->fd, LOCK_UN);
-}
-
-void dyn_registry_count(struct dyn_registry *reg)
-{
-	reg->counted = true;
-	reg->dyn->stats.clients++;
 }
 
 int dyn_registry_new(struct dyn *d, const struct process *p, enum dyn_kind kind, int fd,
@@ -144,7 +131,8 @@ static void unlist(struct dyn_registry *reg)
 		*at = reg->next;
 }
 
-void dyn_registry_close_root(struct dyn_registry *reg)
+/* The folder in which a perf map was looked for is not needed any more. */
+static void close_root(struct dyn_registry *reg)
 {
 	if (reg->root < 0)
 		return;
@@ -156,7 +144,7 @@ void dyn_registry_close_root(struct dyn_registry *reg)
 
 void dyn_registry_detach(struct dyn_registry *reg)
 {
-	dyn_registry_close_root(reg);
+	close_root(reg);
 	if (reg->fd < 0)
 		return;
 	if (reg->attached)
@@ -168,6 +156,17 @@ void dyn_registry_detach(struct dyn_registry *reg)
 		reader_release(reg->dyn->config.reader, reg->uid, reg->fd);
 	reg->fd = -1;
 	reg->attached = false;
+}
+
+static void release_lifetimes(struct dyn_lifetimes *t)
+{
+	dyn_routine_release(&t->routines);
+	dyn_gap_release(&t->gaps);
+	dyn_past_release(t);
+	free(t->unused);
+	free(t->polls);
+	free(t->forks);
+	*t = (struct dyn_lifetimes){ 0 };
 }
 
 void dyn_registry_free(struct dyn_registry *reg)
@@ -186,7 +185,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 		dyn_patch_release(&reg->ranges[i]);
 	}
 	free(reg->ranges);
-	dyn_lifetime_release(&reg->lifetimes);
+	release_lifetimes(&reg->lifetimes);
 	dyn_spool_release(&reg->dyn->spool, &reg->store);
 	dyn_capacity_give_back(reg, reg->bytes);
 	reg->dyn->nr_slots -= reg->nr_slots;
@@ -219,10 +218,15 @@ int dyn_registry_peek(struct dyn_registry *reg)
 
 	if (reg->kind != DYN_REGISTRY || reg->fd < 0 || reg->refused)
 		return 0;
-	r = registry_header_read(reg->fd, &h);
-	/* Where things are was said once; a header that says otherwise later lies. */
-	if (r == 0 && memcmp(&h, &reg->h, offsetof(struct wire_registry, pad0)) != 0)
-		r = -DCPI_EFORMAT;
+	r = base_read_at(reg->fd, 0, &h, sizeof(h));
+	/* Where things are was said once, and checked then; a header that says otherwise later
+	 * lies. */
+	if (r == 0 && memcmp(&h, &reg->h, offsetof(struct wire_registry, pad0)) != 0) {
+		r = registry_header_read(reg->fd, &h);
+		r = r < 0 ? r : -DCPI_EFORMAT;
+	}
+	if (r == 0)
+		r = registry_counters_read(reg->fd, &h);
 	if (r < 0)
 		return refuse(reg, r);
 	if (h.head != reg->h.head || h.nr_facilities != reg->h.nr_facilities ||
@@ -231,16 +235,6 @@ int dyn_registry_peek(struct dyn_registry *reg)
 		reg->dirty = true;
 	reg->h = h;
 	return 0;
-}
-
-static void take(struct dyn_registry *reg, const struct base_buf *b, int nr_bad, uint64_t hi)
-{
-	const struct dyn_config *c = &reg->dyn->config;
-
-	if (c->record && b->len)
-		c->record(c->record_ctx, reg->pid, hi, b->data, b->len);
-	reg->nr_bad +=
-		(uint64_t)nr_bad + (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, hi);
 }
 
 /* Each request may take a second: many that almost do are as bad as one that does. */
@@ -274,22 +268,27 @@ static void reached(struct dyn_registry *reg)
 
 static int read_once(struct dyn_registry *reg, struct base_buf *b)
 {
+	const struct dyn_config *c = &reg->dyn->config;
 	struct registry_place place = reg->place;
+	uint64_t hi;
 	int r;
 
 	base_buf_clear(b);
-	r = reader_registry_read(reg->dyn->config.reader, reg->fd, reg->pid, reg->uid, reg->life,
-				 &place, b);
+	r = reader_registry_read(c->reader, reg->fd, reg->pid, reg->uid, reg->life, &place, b);
 	if (r == -ESTALE && reg->place.tail < reg->h.tail) {
 		reg->place.tail = reg->h.tail;
 		return 0;
 	}
 	if (r < 0)
 		return r;
-	take(reg, b, r, base_now_ns());
+	hi = base_now_ns();
+	if (c->record && b->len)
+		c->record(c->record_ctx, reg->pid, hi, b->data, b->len);
+	reg->nr_bad += (uint64_t)r;
+	reg->nr_bad += (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, hi);
 	/* Kept now, so the ring's room may be used again. */
 	reg->place = place;
-	PUT(reg, tail, &place.tail);
+	DYN_PUT(reg, tail, &place.tail);
 	reg->dirty = place.tail < reg->h.head;
 	return 0;
 }
@@ -406,7 +405,7 @@ static void note_flush(struct dyn_registry *reg)
 	if (!dyn_registry_wants_flush(reg) || reg->flush_noted == reg->h.flush_wanted)
 		return;
 	reg->flush_noted = reg->h.flush_wanted;
-	PUT(reg, flush_seen, &reg->flush_noted);
+	DYN_PUT(reg, flush_seen, &reg->flush_noted);
 	reg->flush_seq = reg->h.seq;
 	reg->flush_until_ns = base_now_ns() + FLUSH_MAX_NS;
 }
@@ -499,31 +498,136 @@ bool dyn_registry_is_catching_up(const struct dyn_registry *reg)
 	return dyn_registry_wants_flush(reg) && reg->flush_ready != reg->h.flush_wanted;
 }
 
-enum { SOON_READ_MAX = 256 << 10 };
+/* ---- the routine at an address, by number ---------------------------------------------------- */
 
-bool dyn_registry_is_soon_read(struct dyn_registry *reg)
+/* The first change with which the last known lifetime of @addr that was gone by @seq may have gone.
+ */
+static uint64_t vacant_since(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq)
 {
-	if (reg->fd < 0 || reg->refused || reg->over || dyn_registry_is_put_off(reg) ||
-	    reg->place.list_at != REGISTRY_NO_LIST)
+	struct dyn_past_walk w = { .addr = addr };
+	uint64_t since = 0;
+
+	while (dyn_past_next(t, &w))
+		if (w.p->until <= seq && w.p->until_first > since)
+			since = w.p->until_first;
+	return since;
+}
+
+/*
+ * A routine that was never announced may have lived at a vacant @addr at @seq or from then on to
+ * @to: one that came with a change that was missed, also long before @seq.
+ */
+static bool may_be_missed(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq, uint64_t to)
+{
+	uint64_t from = seq >= t->complete ? t->complete + 1 : 0, since;
+
+	if (!dyn_gap_first(&t->gaps, from, to))
 		return false;
-	dyn_registry_peek(reg);
-	return reg->dirty && reg->h.head - reg->place.tail <= SOON_READ_MAX;
+	since = vacant_since(t, addr, seq);
+	return since <= from || dyn_gap_first(&t->gaps, since, to) != 0;
 }
 
-bool dyn_registry_is_put_off(const struct dyn_registry *reg)
+/*
+ * The word tells of change @seq, and the next lifetime that is known came with @from: it was a
+ * virgin address, or one that had been retired, which both belong to that lifetime.
+ */
+static enum dyn_where before(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
+			     uint64_t from, bool reuses)
 {
-	return reg->starved || base_now_ns() < reg->pause_until_ns;
+	if (!reuses)
+		return DYN_FOUND;
+	if (seq < t->forgotten_seq || may_be_missed(t, addr, seq, from - 1))
+		return DYN_GENERATION;
+	return DYN_FOUND;
 }
 
-void dyn_registry_answer(struct dyn_registry *reg, int status)
+enum dyn_where dyn_lifetime_find_seq(const struct dyn_lifetimes *t, uint64_t addr, uint64_t seq,
+				     uint32_t *index, bool *sure)
 {
-	int32_t code = reg->flush_error ? reg->flush_error : status;
+	size_t from = BASE_UPPER_BOUND(t->past, t->nr_past, order, seq);
+	struct dyn_past_walk w = { .addr = addr, .from = from };
+	const struct dyn_past *p = NULL;
+	const struct dyn_routine *r;
 
-	if (!dyn_registry_wants_flush(reg) || reg->flush_ready == reg->flush_answered)
-		return;
-	PUT(reg, flush_status, &code);
-	PUT(reg, flush_done, &reg->flush_ready);
-	reg->flush_answered = reg->flush_ready;
+	*sure = true;
+	/* Behind the first one stand those that ended later. */
+	while (dyn_past_next(t, &w)) {
+		if (w.p->until <= seq)
+			continue;
+		if (!p || w.p < p)
+			p = w.p;
+		dyn_past_skip(&w);
+	}
+	if (p) {
+		*index = p->routine;
+		*sure = p->seq <= seq;
+		if (p->seq <= seq)
+			return seq < p->until_first ? DYN_FOUND : DYN_GENERATION;
+		return before(t, addr, seq, p->seq, p->reuses);
+	}
+	*index = dyn_routine_living(&t->routines, addr);
+	if (!*index) {
+		*sure = vacant_since(t, addr, seq) != 0;
+		return may_be_missed(t, addr, seq, t->last_seq) ? DYN_GENERATION : DYN_NONE;
+	}
+	r = dyn_routine_get(&t->routines, *index);
+	*sure = r->seq <= seq;
+	if (r->seq > seq)
+		return before(t, addr, seq, r->seq, r->flags & DYN_REUSES);
+	return dyn_gap_first(&t->gaps, dyn_alive_until(t, r) + 1, seq) ? DYN_GENERATION : DYN_FOUND;
+}
+
+/* ---- the routine at an address, by time ------------------------------------------------------ */
+
+/* The answer for an address so far. */
+struct answer {
+	enum dyn_where where;
+	uint32_t index;
+};
+
+/* One more that may have lived there in the interval; @whole: if it was there, then all the time.
+ */
+static void may_be(struct answer *a, uint32_t index, bool whole)
+{
+	bool other = a->where != DYN_NONE && a->index != index;
+
+	a->index = index;
+	if (other)
+		a->where = DYN_REUSED;
+	else if (a->where == DYN_NONE)
+		a->where = whole ? DYN_FOUND : DYN_REUSED;
+}
+
+enum dyn_where dyn_lifetime_find(const struct dyn_lifetimes *t, uint64_t addr, uint64_t first_ns,
+				 uint64_t time_ns, uint32_t *index, bool *sure)
+{
+	uint32_t now = dyn_routine_living(&t->routines, addr);
+	const struct dyn_routine *r = now ? dyn_routine_get(&t->routines, now) : NULL;
+	size_t from = BASE_UPPER_BOUND(t->past, t->nr_past, until_hi, first_ns);
+	struct dyn_past_walk w = { .addr = addr, .from = from };
+	struct dyn_poll since = { 0 };
+	struct answer a = { 0 };
+
+	if (r)
+		since = dyn_poll_get(t, r->poll);
+	if (r && since.lo < time_ns)
+		may_be(&a, now, since.lo < first_ns);
+	*sure = r && first_ns >= since.hi;
+	if (!*sure && first_ns < t->forgotten_ns && r && r->flags & DYN_REUSES)
+		return DYN_REUSED;
+	/* Not certainly this one: whoever else may have lived here then makes it unknown. */
+	while (!*sure && dyn_past_next(t, &w))
+		if (w.p->lo < time_ns)
+			may_be(&a, w.p->routine, w.p->lo < first_ns && time_ns <= w.p->whole_ns);
+	*index = a.index;
+	return a.where;
+}
+
+uint64_t dyn_lifetime_announced_ns(const struct dyn_lifetimes *t, uint32_t index)
+{
+	uint32_t number = dyn_routine_get(&t->routines, index)->poll;
+
+	return dyn_poll_is_pruned(t, number) ? 0 : dyn_poll_get(t, number).hi;
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
@@ -553,32 +657,37 @@ static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint6
 }
 
 /*
- * Told by @announced_ns, and a file was mapped in its place later: what nobody unregistered was
- * unmapped. (Who writes code over a file's that is mapped tells of it then.)
+ * An address of a declared range in no routine: the range's own place, if nobody else has it. One
+ * that was told of before a file was mapped in its place was unmapped, though nobody unregistered
+ * it. (Who writes code over a file's that is mapped tells of it then.)
  */
-static bool was_replaced(const struct dyn_ask *ask, uint64_t announced_ns)
-{
-	return ask->mapped_ns && announced_ns <= ask->mapped_ns;
-}
-
-/* An address of a declared range in no routine: the range's own place, if nobody else has it. */
 static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_ask *ask,
-			       struct dyn_facility **f, uint64_t *elf, bool *sure)
+			       struct image **image, uint64_t *off, bool *sure)
 {
 	const struct dyn_range *range = range_at(reg, ask->addr);
+	struct dyn_facility *f;
+	enum dyn_where where;
+	uint64_t elf;
 
-	if (!range || ask->time_ns <= range->lo || was_replaced(ask, range->hi))
+	if (!range || ask->time_ns <= range->lo || (ask->mapped_ns && range->hi <= ask->mapped_ns))
 		return DYN_NONE;
-	*f = reg->facilities[range->range.facility];
+	f = reg->facilities[range->range.facility];
 	*sure = ask->first_ns >= range->hi;
 	if (is_occupied(reg, range->range.facility, ask->addr))
 		return DYN_NONE;
-	if (dyn_is_full(reg->dyn, reg->uid) && !(*f)->image->behind &&
-	    ((*f)->owned_changed || !(*f)->image->id.len))
+	if (dyn_is_full(reg->dyn, reg->uid) && !f->image->behind &&
+	    (f->owned_changed || !f->image->id.len))
 		return DYN_NO_CAPACITY;
 	if (ask->first_ns <= range->lo)
 		return DYN_REUSED;
-	return dyn_patch_find(range, ask, elf);
+	where = dyn_patch_find(range, ask, &elf);
+	if (where == DYN_FOUND && dyn_facility_offset(f, elf, off) < 0)
+		where = DYN_NONE;
+	if (where != DYN_FOUND)
+		return where;
+	*image = f->image;
+	f->image->behind |= f->owned_changed;
+	return DYN_FOUND;
 }
 
 /* A list that is under way may still tell. */
@@ -621,6 +730,25 @@ static enum dyn_where find(const struct dyn_registry *reg, const struct dyn_ask 
 	return where == DYN_GENERATION && ask->forked && !*index ? DYN_NONE : where;
 }
 
+/* Image offset of all samples of routines of which nothing is kept. 0 or negative. */
+static int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off)
+{
+	uint32_t place = f->unnamed ? f->unnamed : f->next_private;
+	uint64_t elf = PSEUDOIMG_MODULE + (place - 1) * 16ull;
+	int r = 0;
+
+	if (!f->unnamed) {
+		if (place >= DYN_PLACE_OWN - 1)
+			return -DCPI_ELIMIT;
+		r = dyn_facility_cover(f, elf, 16);
+		if (r < 0)
+			return r;
+		f->unnamed = f->next_private++;
+		f->image->behind = true;
+	}
+	return dyn_facility_offset(f, elf, off);
+}
+
 /* All of a facility are at one offset, in no routine. */
 static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, uint64_t *off)
 {
@@ -632,29 +760,24 @@ static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, 
 	return DYN_FOUND;
 }
 
-/* It would make the image larger; one that got a sample before is written all the same. */
-static bool finds_no_space(const struct dyn_registry *reg, struct dyn_routine *r)
-{
-	if (r->flags & (DYN_SAMPLED | DYN_WRITTEN) || !dyn_is_full(reg->dyn, reg->uid))
-		return false;
-	reg->dyn->stats.routines_refused += !(r->flags & DYN_REFUSED);
-	r->flags |= DYN_REFUSED;
-	return true;
-}
-
 /* It got a sample: it is kept, and stands in the image. */
 static enum dyn_where in_routine(struct dyn_registry *reg, uint32_t index, uint64_t addr,
 				 struct image **image, uint64_t *off)
 {
 	struct dyn_routine *r = dyn_routine_get(&reg->lifetimes.routines, index);
 	struct dyn_facility *f = reg->facilities[r->facility];
-	int err;
+	int err = 0;
 
 	if (r->flags & DYN_NAMELESS)
 		return in_nameless(f, image, off);
-	if (finds_no_space(reg, r))
+	/* It would make the image larger; one that got a sample before is written all the same. */
+	if (!(r->flags & (DYN_SAMPLED | DYN_WRITTEN)) && dyn_is_full(reg->dyn, reg->uid)) {
+		reg->dyn->stats.routines_refused += !(r->flags & DYN_REFUSED);
+		r->flags |= DYN_REFUSED;
 		return DYN_NO_CAPACITY;
-	err = dyn_facility_place(f, index, true);
+	}
+	if (r->place == DYN_PLACE_NONE)
+		err = dyn_facility_place(f, index, true);
 	if (err == -DCPI_ELIMIT)
 		return in_nameless(f, image, off);
 	if (err < 0 || dyn_facility_offset(f, dyn_facility_elf(r) + (addr - r->addr), off) < 0)
@@ -668,43 +791,24 @@ static enum dyn_where in_routine(struct dyn_registry *reg, uint32_t index, uint6
 enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_ask *ask,
 				   struct image **image, uint64_t *off, bool *sure)
 {
-	struct dyn_facility *f = NULL;
 	uint32_t index = 0;
-	uint64_t elf = ask->addr;
 	enum dyn_where where;
 
 	/* The program's changes after the last reading will never be told. */
 	if (reg->refused && ask->time_ns > reg->read_ns)
 		return DYN_NONE;
 	where = find(reg, ask, &index, sure);
-	if (where == DYN_FOUND &&
-	    was_replaced(ask, dyn_lifetime_announced_ns(&reg->lifetimes, index)))
+	/* As a range: it was unmapped. */
+	if (where == DYN_FOUND && ask->mapped_ns &&
+	    dyn_lifetime_announced_ns(&reg->lifetimes, index) <= ask->mapped_ns)
 		where = DYN_NONE;
 	if (where == DYN_FOUND)
-		return in_routine(reg, index, ask->addr, image, off);
-	if (where == DYN_NONE)
-		where = in_range(reg, ask, &f, &elf, sure);
-	if (where != DYN_FOUND)
-		return where;
-	if (dyn_facility_offset(f, elf, off) < 0)
-		return DYN_NONE;
-	*image = f->image;
-	f->image->behind |= f->owned_changed;
-	return DYN_FOUND;
-}
-
-/*
- * A word holds the low half of a number. Those just above what was read are new; else it is the
- * nearest one below.
- */
-uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation)
-{
-	uint64_t last = reg->lifetimes.last_seq;
-	uint32_t ahead = generation - (uint32_t)last;
-
-	if (ahead && ahead < AHEAD_MAX)
-		return last + ahead;
-	return generation > last ? generation : last - (uint32_t)((uint32_t)last - generation);
+		where = in_routine(reg, index, ask->addr, image, off);
+	else if (where == DYN_NONE)
+		where = in_range(reg, ask, image, off, sure);
+	/* Vacant: of whoever is registered there next. */
+	return where == DYN_NONE && ask->awaits_next && reg->fd >= 0 && !reg->refused ? DYN_LATER
+										      : where;
 }
 
 void dyn_begin_with(struct dyn *d, struct dyn_registry *first)

@@ -7,16 +7,8 @@
 #include "base.h"
 #include "routine.h"
 
-/* LINES_MAX: of a routine, for which a hint is made before somebody asks. HINTS: of lines that fall
- * together. */
-enum {
-	FIRST_BUCKETS = 64,
-	HINTS_PER_BUCKET = 4,
-	HINTS_MAX = 1 << 17,
-	HINTS = 2,
-	LINE_SHIFT = 6,
-	LINES_MAX = 8
-};
+/* LINES_MAX: of a routine, for which a hint is made before somebody asks. */
+enum { FIRST_BUCKETS = 64, HINTS_PER_BUCKET = 4, HINTS_MAX = 1 << 17, LINES_MAX = 8 };
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -30,12 +22,6 @@ static uint64_t end_of(const struct dyn_routine *r)
 	return r->addr + r->len;
 }
 
-/* Samples come back to the same lines of code. Its HINTS, the newest first; or 0. */
-static uint32_t *hints_of(const struct dyn_routines *t, uint64_t addr)
-{
-	return &t->hints[base_hash_u64(addr >> LINE_SHIFT) & (t->nr_hints - HINTS)];
-}
-
 static void hint_add(uint32_t *hints, uint32_t index)
 {
 	if (hints[0] == index)
@@ -47,12 +33,13 @@ static void hint_add(uint32_t *hints, uint32_t index)
 static void hint_at(const struct dyn_routines *t, uint32_t index)
 {
 	const struct dyn_routine *r = dyn_routine_get(t, index);
-	uint64_t end =
-		r->len < LINES_MAX << LINE_SHIFT ? end_of(r) : r->addr + (LINES_MAX << LINE_SHIFT);
+	uint64_t end = r->len < LINES_MAX << DYN_ROUTINE_LINE_SHIFT
+			       ? end_of(r)
+			       : r->addr + (LINES_MAX << DYN_ROUTINE_LINE_SHIFT);
 
 	for (uint64_t addr = r->addr; t->nr_hints && addr < end;
-	     addr = ((addr >> LINE_SHIFT) + 1) << LINE_SHIFT)
-		hint_add(hints_of(t, addr), index);
+	     addr = ((addr >> DYN_ROUTINE_LINE_SHIFT) + 1) << DYN_ROUTINE_LINE_SHIFT)
+		hint_add(dyn_routine_hints(t, addr), index);
 }
 
 /* Few lines of code share one. The old ones are as good where there is no memory. */
@@ -152,11 +139,6 @@ void dyn_routine_drop(struct dyn_routines *t, uint32_t index)
 	t->nr_used--;
 }
 
-uint32_t dyn_routine_bucket(const struct dyn_routines *t, uint32_t hash)
-{
-	return t->nr_buckets ? *bucket_of(t, hash) : 0;
-}
-
 static uint64_t seed_of(struct dyn_routines *t)
 {
 	if (!t->seed)
@@ -214,33 +196,15 @@ static bool lives_at(const struct dyn_routine *r, uint64_t addr)
 /* A hint may be of any age: only the routine itself tells whether it lives there. */
 uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr)
 {
-	uint32_t *hints = t->nr_hints ? hints_of(t, addr) : NULL, index;
+	uint32_t *hints = t->nr_hints ? dyn_routine_hints(t, addr) : NULL, index;
 
-	for (size_t i = 0; hints && i < HINTS && hints[i]; i++)
+	for (size_t i = 0; hints && i < DYN_ROUTINE_HINTS && hints[i]; i++)
 		if (lives_at(dyn_routine_get(t, hints[i]), addr))
 			return hints[i];
 	index = dyn_routine_find(t, t->live, addr);
 	if (hints && index)
 		hint_add(hints, index);
 	return index;
-}
-
-void dyn_routine_expect(const struct dyn_routines *t, uint64_t addr, unsigned int step)
-{
-	const uint32_t *hints = t->nr_hints ? hints_of(t, addr) : NULL;
-	const struct dyn_routine *r;
-
-	if (!hints)
-		return;
-	if (!step) {
-		__builtin_prefetch(hints);
-		return;
-	}
-	for (size_t i = 0; i < HINTS && hints[i]; i++) {
-		r = dyn_routine_get(t, hints[i]);
-		__builtin_prefetch(r);
-		__builtin_prefetch(&r->nr_past);
-	}
 }
 
 uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The routines of one registry: a table, so that a million of them take little room. A routine is
- * an address with contents; who lives at an address, and when, is a matter of lifetime.c. They
- * are named by their index, from 1 on; 0 is none.
+ * an address with contents; which of them lives at an address, and when, lifetime.c says. They are
+ * named by their index, from 1 on; 0 is none.
  */
 #ifndef DCPI_DYN_ROUTINE_H
 #define DCPI_DYN_ROUTINE_H
@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base.h"
 
 struct dyn_routine {
 	uint64_t addr;	 /* vaddr */
@@ -69,7 +71,10 @@ int dyn_routine_new(struct dyn_routines *t, uint32_t hash, uint32_t *index);
 /* It is in no tree. */
 void dyn_routine_drop(struct dyn_routines *t, uint32_t index);
 /* The first of the bucket of @hash; go on by next. Hashes need not be equal. */
-uint32_t dyn_routine_bucket(const struct dyn_routines *t, uint32_t hash);
+static inline uint32_t dyn_routine_bucket(const struct dyn_routines *t, uint32_t hash)
+{
+	return t->nr_buckets ? t->buckets[hash & (t->nr_buckets - 1)] : 0;
+}
 /* 32 bits that who does not know the table's seed cannot choose. */
 uint32_t dyn_routine_hash(struct dyn_routines *t, uint64_t addr, uint64_t len, const void *rest,
 			  size_t rest_len);
@@ -80,8 +85,30 @@ void dyn_routine_release(struct dyn_routines *t);
 uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t addr);
 /* In the tree of who lives, which are those that have DYN_LIVE; fast where it was found before. */
 uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr);
+/* Lines of code, by a power of two, and hints of lines that fall together. */
+enum { DYN_ROUTINE_LINE_SHIFT = 6, DYN_ROUTINE_HINTS = 2 };
+/* Samples come back to the same lines of code: those found there, the newest first; or 0. */
+static inline uint32_t *dyn_routine_hints(const struct dyn_routines *t, uint64_t addr)
+{
+	uint64_t hash = base_hash_u64(addr >> DYN_ROUTINE_LINE_SHIFT);
+
+	return &t->hints[hash & (t->nr_hints - DYN_ROUTINE_HINTS)];
+}
 /* That will be asked for soon: what it reads of memory, in steps 0 and 1. */
-void dyn_routine_expect(const struct dyn_routines *t, uint64_t addr, unsigned int step);
+static inline void dyn_routine_expect(const struct dyn_routines *t, uint64_t addr,
+				      unsigned int step)
+{
+	const uint32_t *hints = t->nr_hints ? dyn_routine_hints(t, addr) : NULL;
+
+	if (hints && !step)
+		__builtin_prefetch(hints);
+	for (size_t i = 0; hints && step && i < DYN_ROUTINE_HINTS && hints[i]; i++) {
+		const struct dyn_routine *r = dyn_routine_get(t, hints[i]);
+
+		__builtin_prefetch(r);
+		__builtin_prefetch(&r->nr_past);
+	}
+}
 /* The lowest one that overlaps [start, end), or 0. */
 uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,
 			     uint64_t end);

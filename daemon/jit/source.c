@@ -181,7 +181,8 @@ static uint64_t began(const struct process *p)
 	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - age;
 }
 
-void dyn_source_watch(struct dyn *d, struct process *p)
+/* Look for a perf map of @p, which is a client. */
+static void watch_map(struct dyn *d, struct process *p)
 {
 	struct dyn_registry *reg;
 	int32_t ns_pid = 0;
@@ -255,7 +256,8 @@ static void look_for_map(struct dyn_registry *reg)
 	if (reg->starved || fd == -ENOENT || fd == -ENOTDIR || fd == -ETIMEDOUT ||
 	    fd == -DCPI_EHELPER)
 		return;
-	dyn_registry_close_root(reg);
+	/* There is nothing but the root folder to let go. */
+	dyn_registry_detach(reg);
 	if (fd >= 0) {
 		reg->fd = fd;
 		dyn_registry_count(reg);
@@ -280,7 +282,7 @@ static void refuse(struct dyn_registry *reg, int r)
 }
 
 /* A source that could not be read is not read before some time, longer each time. */
-static void dyn_source_pause(struct dyn_registry *reg, int r)
+static void pause_source(struct dyn_registry *reg, int r)
 {
 	reg->pause_ns = reg->pause_ns ? reg->pause_ns * 2 : PAUSE_FIRST_NS;
 	reg->pause_ns = reg->pause_ns < PAUSE_MAX_NS ? reg->pause_ns : PAUSE_MAX_NS;
@@ -332,7 +334,7 @@ static bool follow(struct dyn_registry *reg)
 	base_buf_release(&b);
 	reg->starved = r == -EDQUOT;
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
-		dyn_source_pause(reg, r);
+		pause_source(reg, r);
 	else if (r < 0 && !reg->starved)
 		refuse(reg, r);
 	else if (r >= 0)
@@ -340,48 +342,12 @@ static bool follow(struct dyn_registry *reg)
 	return r < 0 || i > 1 || !reg->seen.same;
 }
 
-bool dyn_source_read(struct dyn_registry *reg)
+/* True: there was something new. */
+static bool read_file(struct dyn_registry *reg)
 {
 	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
 		look_for_map(reg);
 	return reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns && follow(reg);
-}
-
-/* ---- lookup ---------------------------------------------------------------------------------- */
-
-/* Changes with time stamps are announced late: a later one says that none is missing before it. */
-static bool may_be_announced(const struct dyn_registry *reg, uint64_t time_ns)
-{
-	return reg->kind == DYN_JITDUMP && !reg->refused && !reg->over &&
-	       time_ns >= reg->announced_ns;
-}
-
-enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
-				 struct image **image, uint64_t *off)
-{
-	enum dyn_where where = DYN_NONE;
-
-	for (size_t i = 0; where == DYN_NONE && i < c->nr_sources; i++) {
-		struct dyn_registry *reg = c->sources[i];
-		struct dyn_ask by_time = *ask;
-		bool sure;
-
-		if (reg->kind >= DYN_UNNAMED)
-			continue;
-		by_time.by_seq = by_time.forked = false;
-		where = !last && may_be_announced(reg, ask->time_ns)
-				? DYN_LATER
-				: dyn_registry_lookup(reg, &by_time, image, off, &sure);
-	}
-	return where;
-}
-
-void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns)
-{
-	for (; c; c = c->inherited)
-		for (size_t i = 0; i < c->nr_sources; i++)
-			if (first_ns < c->sources[i]->waiting_ns)
-				c->sources[i]->waiting_ns = first_ns;
 }
 
 /* ---- GDB's JIT interface --------------------------------------------------------------------- */
@@ -434,7 +400,8 @@ static void release(struct dyn_gdb *gdb)
 	free(gdb);
 }
 
-void dyn_gdb_watch(struct dyn *d, struct process *p)
+/* @p, which is a client, has made memory for code: look for its descriptor. */
+static void watch_gdb(struct dyn *d, struct process *p)
 {
 	struct dyn_registry *reg;
 
@@ -464,7 +431,7 @@ static void failed(struct dyn_registry *reg, int r)
 	if (r == -ESRCH)
 		reg->life = 0;
 	else if (!reg->starved && r != -EAGAIN && r != -ENOMEM)
-		dyn_source_pause(reg, r);
+		pause_source(reg, r);
 }
 
 /* ---- the descriptor -------------------------------------------------------------------------- */
@@ -616,6 +583,8 @@ static bool is_inherited(const struct dyn_gdb *gdb, const struct object *o)
 	return false;
 }
 
+static bool read_gdb(struct dyn_registry *reg, bool all);
+
 /* So that they are known to be its. */
 static void read_parent(const struct dyn_gdb *gdb)
 {
@@ -623,7 +592,7 @@ static void read_parent(const struct dyn_gdb *gdb)
 	struct dyn_registry *reg = c ? dyn_source_find(c, DYN_GDB) : NULL;
 
 	if (reg)
-		dyn_gdb_read(reg, true);
+		read_gdb(reg, true);
 }
 
 static void apply(struct dyn_registry *reg, struct object *o, uint64_t seq,
@@ -751,7 +720,8 @@ static int read_list_in_time(struct dyn_registry *reg, bool all)
 	return r;
 }
 
-bool dyn_gdb_read(struct dyn_registry *reg, bool all)
+/* @all: at whatever cost. True: there was something new. */
+static bool read_gdb(struct dyn_registry *reg, bool all)
 {
 	struct dyn_gdb *gdb = reg->gdb;
 	uint64_t now = base_now_ns();
@@ -777,4 +747,42 @@ bool dyn_gdb_read(struct dyn_registry *reg, bool all)
 	if (r >= 0 && !gdb->nr_todo && !rests)
 		reg->read_ns = now;
 	return news;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+void dyn_watch(struct dyn *d, struct process *p)
+{
+	p->watched |= p->dyn && p->dyn->own;
+	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX)
+		return;
+	/* A file that the next process of its pid writes does not tell of its code. */
+	if ((!p->start_time_ns || !p->known_ns) && proc_describe(p) == -ESTALE)
+		return;
+	p->watched = true;
+	if (!dyn_client_of(p))
+		return;
+	watch_gdb(d, p);
+	watch_map(d, p);
+}
+
+bool dyn_source_read(struct dyn_registry *reg, bool all)
+{
+	uint64_t settled_ns = reg->dyn->settled_ns;
+	bool news = reg->kind == DYN_GDB ? read_gdb(reg, all) : read_file(reg);
+
+	dyn_lifetime_forget(&reg->lifetimes,
+			    reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
+	reg->waiting_ns = UINT64_MAX;
+	reg->skipped = false;
+	dyn_facility_drop_unused(reg);
+	return news;
+}
+
+void dyn_wait(const struct process *p, uint64_t first_ns)
+{
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; i < c->nr_sources; i++)
+			if (first_ns < c->sources[i]->waiting_ns)
+				c->sources[i]->waiting_ns = first_ns;
 }

@@ -12,8 +12,6 @@
 
 #define NR_SEGMENTS_MAX (UINT32_MAX / (DYN_SPOOL_SEGMENT / 8) - 1)
 #define FREE		UINT32_MAX
-/* Little is not worth moving. */
-#define SPARSE_MIN (4ull << 20)
 
 struct dyn_segment {
 	uint32_t used; /* bytes of records that begin here, or FREE */
@@ -389,11 +387,6 @@ void dyn_trace_release(struct dyn_trace *w)
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
-
-bool dyn_spool_is_sparse(const struct dyn_store *st)
-{
-	return st->held > SPARSE_MIN && st->used < st->held / 2;
-}
 
 bool dyn_spool_in_sparse(const struct dyn_spool *sp, uint32_t record)
 {

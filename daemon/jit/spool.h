@@ -63,8 +63,13 @@ struct dyn_trace {
 const struct wire_routine *dyn_spool_get(const struct dyn_spool *sp, uint32_t record,
 					 struct dyn_trace *trace, size_t ahead);
 void dyn_trace_release(struct dyn_trace *w);
+/* Little is not worth moving. */
+#define DYN_SPOOL_SPARSE_MIN (4ull << 20)
 /* Less than half of its room is used: moving what is in sparse segments gives room back. */
-bool dyn_spool_is_sparse(const struct dyn_store *st);
+static inline bool dyn_spool_is_sparse(const struct dyn_store *st)
+{
+	return st->held > DYN_SPOOL_SPARSE_MIN && st->used < st->held / 2;
+}
 bool dyn_spool_in_sparse(const struct dyn_spool *sp, uint32_t record);
 
 #endif

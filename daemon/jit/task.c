@@ -33,14 +33,6 @@ int dyn_task_end(struct dyn *d, struct dyn_task *t)
 	return image_task_end(t->task);
 }
 
-void dyn_task_drop(struct dyn *d, struct dyn_task *t)
-{
-	if (!t)
-		return;
-	dyn_task_end(d, t);
-	t->release(t);
-}
-
 void dyn_tasks_grace(struct dyn *d)
 {
 	d->grace_until_ns = base_now_ns() + GRACE_NS;

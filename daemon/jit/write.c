@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pseudo-images are written: at a flush, and when processes have ended; clients are told. */
+/*
+ * Pseudo-images are written, at a flush and when processes have ended, and files with samples that
+ * were removed while processes had them mapped are copied; clients are told.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -286,13 +290,37 @@ static int write_now(struct dyn_facility *f, bool full, int job, struct base_err
 	return r;
 }
 
+/* The image is newer than the last flush from now on. 0, -ENOENT, also where it was never written.
+ */
+static int dyn_image_spare(const struct dyn_facility *f)
+{
+	struct profdb *db = f->registry->dyn->config.db;
+
+	if (!db || !f->image->id.len)
+		return -ENOENT;
+	return utimensat(profdb_dyn_fd(db), f->stem, NULL, 0) < 0 ? -errno : 0;
+}
+
+/*
+ * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
+ * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.
+ */
+static void assure(struct dyn_facility *f)
+{
+	if (f->image->dirty && f->image->id.len && !f->image->behind &&
+	    f->registry->dyn->config.db && dyn_image_spare(f) == -ENOENT)
+		f->image->behind = true;
+}
+
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 {
 	const struct dyn *d = f->registry->dyn;
 	uint32_t uid = f->registry->uid;
 	bool part, was = f->writing; /* part: of what the client asked for */
-	int r = was ? end_writing(f, err) : 0, job;
+	int r, job;
 
+	assure(f);
+	r = was ? end_writing(f, err) : 0;
 	if (r < 0 || (was && !is_due_again(f, full)))
 		return r;
 	if (f->image->refused) {
@@ -319,22 +347,289 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	return r < 0 ? r : tell_part(f, part, err);
 }
 
-/* The image is newer than the last flush from now on. 0, -ENOENT, also where it was never written.
- */
-static int dyn_image_spare(const struct dyn_facility *f)
-{
-	struct profdb *db = f->registry->dyn->config.db;
+/* ---- files that were removed ----------------------------------------------------------------- */
 
-	if (!db || !f->image->id.len)
-		return -ENOENT;
-	return utimensat(profdb_dyn_fd(db), f->stem, NULL, 0) < 0 ? -errno : 0;
+/*
+ * Some runtimes let a compiler write a library, load it, and remove it at once; and some files are
+ * in containers alone. Those with samples are copied into <db>/dyn, where the tools look for them.
+ */
+
+/* Files that are looked at; a look takes the reader some 40 us. */
+enum { FILES_MAX = 16384 };
+/* A file may be removed at any time: from one look to the next it takes twice as long. */
+#define FIRST_WAIT_NS 1000000000ull
+#define LAST_WAIT_NS  64000000000ull
+
+/* A copy must have the code by which the profile is known: where nobody could read it, none is
+ * made. */
+static bool may_be_copied(const struct dyn *d, const struct image *img)
+{
+	return d->config.reader && d->config.db && img->kind == PROFDB_FILE && img->id.len &&
+	       img->text.len != 1 && !img->excluded;
 }
 
-void dyn_image_assure(struct dyn_facility *f)
+void dyn_sampled(struct dyn *d, const struct process *p, const struct map *m)
 {
-	if (f->image->dirty && f->image->id.len && !f->image->behind &&
-	    f->registry->dyn->config.db && dyn_image_spare(f) == -ENOENT)
-		f->image->behind = true;
+	struct dyn_file *f;
+
+	if (!may_be_copied(d, m->image)) {
+		m->image->watched = true;
+		return;
+	}
+	if (!budget_take(d->config.budgets, p->uid, BUDGET_FILES, 1, FILES_MAX))
+		return;
+	if (base_grow(&d->files, &d->cap_files, d->nr_files + 1, sizeof(*d->files)) < 0) {
+		budget_give_back(d->config.budgets, p->uid, BUDGET_FILES, 1);
+		return;
+	}
+	f = &d->files[d->nr_files++];
+	*f = (struct dyn_file){ .image = image_get(m->image),
+				.pid = p->pid,
+				.uid = p->uid,
+				.start = m->start,
+				.end = m->end };
+	f->image->watched = true;
+}
+
+/* @again: the next sample in it, of whatever process, has it looked at once more. */
+static void forget(struct dyn *d, struct dyn_file *f, bool again)
+{
+	budget_give_back(d->config.budgets, f->uid, BUDGET_FILES, 1);
+	f->image->watched = !again;
+	image_put(f->image);
+	*f = d->files[--d->nr_files];
+}
+
+void dyn_files_release(struct dyn *d)
+{
+	while (d->nr_files)
+		forget(d, d->files, false);
+	free(d->files);
+	d->files = NULL;
+}
+
+/* ---- files that were removed: copies --------------------------------------------------------- */
+
+static void name_of(const struct dyn_file *f, char name[BASE_COPY_NAME_LEN])
+{
+	base_copy_name(&f->image->id, &f->image->text, name);
+}
+
+/* It is newer than the last flush from now on, so that dcpid -gc leaves it alone. */
+static bool spare(const struct dyn *d, const struct dyn_file *f)
+{
+	char name[BASE_COPY_NAME_LEN];
+
+	name_of(f, name);
+	return utimensat(profdb_dyn_fd(d->config.db), name, NULL, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* A memfd has the mode of a public file, and nobody else could open it. */
+static bool is_public(const struct dyn_file *f, const struct reader_removed *found)
+{
+	static const char memfd[] = "/memfd:";
+
+	return found->public && strncmp(f->image->path, memfd, sizeof(memfd) - 1) != 0;
+}
+
+/* A pseudo-image is its user's and the group's: of a private file the copy is not the group's. */
+static int create(const struct dyn *d, const struct dyn_file *f, const struct reader_removed *found,
+		  struct base_file *file, struct base_err *err)
+{
+	bool public = is_public(f, found);
+	char name[BASE_COPY_NAME_LEN];
+	int r;
+
+	name_of(f, name);
+	r = image_file_create(file, profdb_dyn_fd(d->config.db), name, &d->helper,
+			      public ? &found->owner : NULL, err);
+	if (r < 0 || public)
+		return r;
+	r = base_reader_clear(file->fd);
+	if (r == 0 && found->owner != geteuid())
+		(void)base_reader_set(file->fd, found->owner, false);
+	if (r < 0)
+		base_file_abort(file);
+	return r < 0 ? base_fail_errno(err, r, "cannot set the mode of '%s'", name) : 0;
+}
+
+/* The file that was looked at, with the code by which its profile is known. */
+static bool is_same(const struct dyn_file *f, const struct reader_removed *found,
+		    const struct reader_removed *copied)
+{
+	bool code =
+		f->image->text.len ? base_id_equal(&f->image->text, &copied->text) : copied->roots;
+
+	return code && copied->len == found->len && copied->owner == found->owner &&
+	       copied->public == found->public;
+}
+
+static int copy(const struct dyn *d, const struct dyn_file *f, const struct reader_removed *found,
+		struct base_err *err)
+{
+	struct reader_removed copied = *found;
+	struct base_file file = { 0 };
+	int r = create(d, f, found, &file, err);
+
+	if (r < 0)
+		return r;
+	r = reader_removed_file(d->config.reader, &copied, file.fd);
+	if (r == 0 && !is_same(f, found, &copied))
+		r = -ESTALE;
+	if (r == 0)
+		r = image_file_commit(&file, &d->helper, err);
+	base_file_abort(&file);
+	return r;
+}
+
+/* Its user's share of a half of the quota; for a pseudo-image the other half is always left. */
+static int keep(struct dyn *d, struct dyn_file *f, const struct reader_removed *found,
+		struct base_err *err)
+{
+	struct budgets *b = d->config.budgets;
+	int r;
+
+	if (dyn_is_full(d, f->uid) ||
+	    !budget_take(b, f->uid, BUDGET_COPIES, found->len, d->config.quota / 2))
+		return base_fail(err, -ENOSPC, "it is over %s",
+				 dyn_is_full(d, f->uid) ? "the database's quota"
+							: "its user's share of the quota");
+	r = copy(d, f, found, err);
+	if (r < 0)
+		budget_give_back(b, f->uid, BUDGET_COPIES, found->len);
+	else
+		d->stats.files_kept++;
+	return r;
+}
+
+/* Under the lock, as dcpid -gc removes files at any time. */
+static int keep_once(struct dyn *d, struct dyn_file *f, const struct reader_removed *found,
+		     struct base_err *err)
+{
+	int lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err), r = 0;
+
+	if (lock < 0)
+		return lock;
+	if (!spare(d, f))
+		r = keep(d, f, found, err);
+	close(lock);
+	f->kept = r == 0;
+	return r;
+}
+
+/* ---- files that were removed: looks ---------------------------------------------------------- */
+
+static int look(struct dyn *d, struct dyn_file *f, struct base_err *err)
+{
+	struct reader_removed found = { .path = f->image->path,
+					.pid = f->pid,
+					.uid = f->uid,
+					.start = f->start,
+					.end = f->end,
+					.id = f->image->id };
+	int r = reader_removed_file(d->config.reader, &found, -1);
+
+	return r < 0 ? r : keep_once(d, f, &found, err);
+}
+
+/* Said once of a file that never is kept, and now and then of what may be yet. */
+static void tell(struct dyn *d, const struct dyn_file *f, int r, const struct base_err *err)
+{
+	const char *why = err->code	  ? err->text
+			  : r == -EFBIG	  ? "it is larger than 64 MiB"
+			  : r == -EREMOTE ? "its file system may not answer"
+					  : NULL;
+
+	if (why && budget_may_tell(d->config.budgets, f->uid))
+		base_log(BASE_LOG_WARN, "'%s', which its path will not lead to, is not kept: %s",
+			 f->image->path, why);
+}
+
+/* False: it is forgotten, and another one stands in its place. */
+static bool looked(struct dyn *d, struct dyn_file *f, int r)
+{
+	switch (r) {
+	case -ENOENT:
+	case -ESRCH:
+	case -ESTALE:
+		forget(d, f, true);
+		return false;
+	case -EINVAL:
+	case -ENOEXEC:
+	case -EFBIG:
+	case -EREMOTE:
+	case -EPERM:
+	case -EACCES:
+		forget(d, f, false);
+		return false;
+	}
+	f->wait_ns = !f->wait_ns		 ? FIRST_WAIT_NS
+		     : f->wait_ns < LAST_WAIT_NS ? 2 * f->wait_ns
+						 : LAST_WAIT_NS;
+	f->next_ns = base_now_ns() + f->wait_ns;
+	return true;
+}
+
+static bool look_now(struct dyn *d, struct dyn_file *f)
+{
+	uint64_t since_ns = budget_begin(d->config.budgets);
+	struct base_err err = { 0 };
+	uint32_t uid = f->uid;
+	int r = look(d, f, &err);
+	bool stays;
+
+	if (r < 0)
+		tell(d, f, r, &err);
+	stays = looked(d, f, r);
+	budget_end(d->config.budgets, uid, since_ns);
+	return stays;
+}
+
+static bool is_due(const struct dyn *d, const struct dyn_file *f, uint64_t now_ns)
+{
+	return !f->kept && f->next_ns <= now_ns &&
+	       (!d->hasty || budget_has_turn(d->config.budgets, f->uid));
+}
+
+/* No process has it any more; what was counted in it is on disk. */
+static bool is_over(const struct dyn_file *f)
+{
+	return f->image->refs == 1 && !(f->kept && f->image->dirty);
+}
+
+void dyn_files_look(struct dyn *d)
+{
+	uint64_t now_ns = base_now_ns();
+
+	for (size_t i = 0; i < d->nr_files;) {
+		struct dyn_file *f = &d->files[i];
+		bool stays = true;
+
+		if (is_over(f)) {
+			forget(d, f, true);
+			stays = false;
+		} else if (is_due(d, f, now_ns)) {
+			stays = look_now(d, f);
+		}
+		i += stays;
+	}
+}
+
+void dyn_files_spare(struct dyn *d)
+{
+	int lock =
+		d->nr_files ? profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, NULL) : -1;
+
+	for (size_t i = 0; lock >= 0 && i < d->nr_files; i++) {
+		struct dyn_file *f = &d->files[i];
+
+		if (!f->kept || spare(d, f))
+			continue;
+		f->kept = false;
+		f->next_ns = f->wait_ns = 0;
+	}
+	if (lock >= 0)
+		close(lock);
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */
@@ -346,10 +641,13 @@ static int write_one(struct dyn_facility *f, bool full, struct base_err *err)
 {
 	struct budgets *b = f->registry->dyn->config.budgets;
 	uint64_t since_ns = budget_begin(b);
-	int r;
+	bool waits = f->joining || dyn_merge_wants(f);
+	int r = f->joining ? -EAGAIN : 0;
 
-	dyn_image_assure(f);
-	r = f->joining ? -EAGAIN : dyn_merge_wants(f) ? 0 : dyn_image_write(f, full, err);
+	if (waits)
+		assure(f);
+	else
+		r = dyn_image_write(f, full, err);
 	budget_end(b, f->registry->uid, since_ns);
 	return r;
 }
@@ -421,9 +719,16 @@ static bool merges_some(const struct dyn_registry *reg)
 	return merges;
 }
 
-static bool has_ended(const struct dyn_registry *reg)
+/* Answer a flush request. */
+static void answer_flush(struct dyn_registry *reg, int status)
 {
-	return reg->over && !reg->refs;
+	int32_t code = reg->flush_error ? reg->flush_error : status;
+
+	if (!dyn_registry_wants_flush(reg) || reg->flush_ready == reg->flush_answered)
+		return;
+	DYN_PUT(reg, flush_status, &code);
+	DYN_PUT(reg, flush_done, &reg->flush_ready);
+	reg->flush_answered = reg->flush_ready;
 }
 
 /* Without a database none waits for its time limit in vain. */
@@ -432,7 +737,7 @@ static void refuse_all(struct dyn *d, int why)
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		if (d->config.reader && dyn_registry_is_catching_up(reg))
 			dyn_registry_read(reg, true);
-		dyn_registry_answer(reg, why);
+		answer_flush(reg, why);
 	}
 }
 
@@ -443,10 +748,10 @@ enum which { ALL, ENDED, WAITED, WATCHED };
 static bool is_among(const struct dyn_registry *reg, enum which which)
 {
 	if (which == WATCHED)
-		return !has_ended(reg) && watch_shows(reg->dyn->watch, reg->uid);
+		return !dyn_registry_has_ended(reg) && watch_shows(reg->dyn->watch, reg->uid);
 	if (which == WAITED)
 		return dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
-	return which == ALL || has_ended(reg);
+	return which == ALL || dyn_registry_has_ended(reg);
 }
 
 static int write_all(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
@@ -461,7 +766,7 @@ static int write_all(struct dyn *d, enum which which, uint64_t deadline_ns, stru
 		int r, answer;
 
 		next = reg->next;
-		if (has_ended(reg) && base_now_ns() > deadline_ns) {
+		if (dyn_registry_has_ended(reg) && base_now_ns() > deadline_ns) {
 			d->unwritten = true;
 			waits = waits ? waits : reg;
 			continue;
@@ -475,7 +780,7 @@ static int write_all(struct dyn *d, enum which which, uint64_t deadline_ns, stru
 			/* Something is left of one that was not read, or is merged later. */
 			if (!reg->skipped && !merges_some(reg))
 				reg->served_ns = base_now_ns();
-			dyn_registry_answer(reg, answer);
+			answer_flush(reg, answer);
 			dyn_merge_settle(reg);
 		} else {
 			waits = waits ? waits : reg;
@@ -561,7 +866,7 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 	if (d->merge_after_ns && base_now_ns() < d->merge_after_ns)
 		return 0;
 	for (const struct dyn_registry *reg = d->registries; !some && reg; reg = reg->next)
-		some = has_ended(reg) && !merges_some(reg);
+		some = dyn_registry_has_ended(reg) && !merges_some(reg);
 	if (some)
 		r = write_images(d, ENDED, base_now_ns() + ENDED_NS, err);
 	if (r < 0)
