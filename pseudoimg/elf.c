@@ -21,14 +21,6 @@ enum { CHUNK = 64 << 10, LEVEL = 1 };
 /* Less saves no block of a disk. */
 enum { LEAST = 4096 };
 
-static int get_at(int fd, void *out, size_t len, uint64_t off)
-{
-	struct pseudoimg_job j;
-
-	pseudoimg_job_of_part(&j, fd, off, len);
-	return pseudoimg_job_read(&j, 0, out, len);
-}
-
 struct press {
 	int fd;
 	uint64_t from, end; /* range of the source that is not read yet */
@@ -41,7 +33,7 @@ struct press {
 static int feed(struct press *p)
 {
 	size_t n = p->end - p->from < CHUNK ? (size_t)(p->end - p->from) : CHUNK;
-	int r = get_at(p->fd, p->in, n, p->from);
+	int r = base_read_at(p->fd, p->from, p->in, n);
 
 	p->z.next_in = p->in;
 	p->z.avail_in = (uInt)n;
@@ -80,7 +72,7 @@ static int move_back(struct press *p, uint64_t from, uint64_t to)
 	while (r >= 0 && from < p->to) {
 		size_t n = p->to - from < CHUNK ? (size_t)(p->to - from) : CHUNK;
 
-		r = get_at(p->fd, p->in, n, from);
+		r = base_read_at(p->fd, from, p->in, n);
 		if (r >= 0)
 			r = pseudoimg_put_at(p->fd, p->in, n, to);
 		from += n;

@@ -309,7 +309,7 @@ static int put_inlines(struct hashing *h, const struct pseudoimg_loaded *l)
 static int get_bytes(struct pseudoimg_model *m, const struct pseudoimg_node *node,
 		     const struct pseudoimg_loaded *l, uint8_t **out)
 {
-	struct pseudoimg_filler filler = { .m = m };
+	struct pseudoimg_filler filler;
 	void *space;
 	int r;
 
@@ -322,7 +322,7 @@ static int get_bytes(struct pseudoimg_model *m, const struct pseudoimg_node *nod
 		memcpy(space, l->view.code, node->len);
 		return 0;
 	}
-	pseudoimg_fill_from(&filler, node->start);
+	filler = pseudoimg_fill_from(m, node->start);
 	r = pseudoimg_fill(&filler, node->start, space, node->len);
 	if (r == 0)
 		memset(space, 0, node->len);

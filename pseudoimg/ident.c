@@ -88,9 +88,24 @@ struct walk {
 	size_t next_seq;
 };
 
+/* The name is that of a file of the line table. 0 or -ENOMEM. */
+static int number_file(struct pseudoimg_names *n, uint32_t name)
+{
+	uint32_t *file;
+
+	if (n->v.v[name].file)
+		return 0;
+	file = PSEUDOIMG_PUSH(&n->files);
+	if (!file)
+		return -ENOMEM;
+	*file = name;
+	n->v.v[name].file = (uint32_t)n->files.nr;
+	return 0;
+}
+
 static int number_row(struct pseudoimg_model *m, const struct pseudoimg_row *row)
 {
-	return row->line ? pseudoimg_names_number(&m->names, row->file) : 0;
+	return row->line ? number_file(&m->names, row->file) : 0;
 }
 
 static int number_seq(struct pseudoimg_model *m, const struct pseudoimg_seq *seq)
@@ -125,7 +140,7 @@ static int number_inlines(struct pseudoimg_model *m, const struct pseudoimg_load
 		const struct wire_inline *in = &l->view.inlines[i];
 
 		if (in->call_line && l->names[in->call_file] != PSEUDOIMG_NO_FILE)
-			r = pseudoimg_names_number(&m->names, l->names[in->call_file]);
+			r = number_file(&m->names, l->names[in->call_file]);
 	}
 	return r;
 }

@@ -10,11 +10,6 @@
 
 enum { STEP_LEAST = 4 << 10, STEP_MOST = 256 << 10 };
 
-void pseudoimg_job_of_memory(struct pseudoimg_job *j, const void *data, size_t len)
-{
-	*j = (struct pseudoimg_job){ .data = data, .fd = -1, .len = len };
-}
-
 int pseudoimg_job_of_file(struct pseudoimg_job *j, int fd)
 {
 	off_t len = lseek(fd, 0, SEEK_END);
@@ -23,11 +18,6 @@ int pseudoimg_job_of_file(struct pseudoimg_job *j, int fd)
 		return -errno;
 	*j = (struct pseudoimg_job){ .fd = fd, .len = (uint64_t)len };
 	return 0;
-}
-
-void pseudoimg_job_of_part(struct pseudoimg_job *j, int fd, uint64_t start, uint64_t len)
-{
-	*j = (struct pseudoimg_job){ .fd = fd, .start = start, .len = len };
 }
 
 void pseudoimg_job_release(struct pseudoimg_job *j)

@@ -1,11 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A job's records become routines, ranges and lines, each at its place. */
+/* A job's records, and the DST in them, become routines, ranges and lines, each at its place. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bound.h"
 #include "pseudoimg_internal.h"
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+/* Sort @array (elements start with a span) and drop overlapping ones. Returns how many are left. */
+static size_t span_disjoint(void *array, size_t nr, size_t elem_len)
+{
+	uint8_t *base = array;
+	size_t kept = 0;
+
+	if (!nr)
+		return 0;
+	qsort(array, nr, elem_len, pseudoimg_span_compare);
+	for (size_t i = 0; i < nr; i++) {
+		struct pseudoimg_span *s = (void *)(base + i * elem_len);
+		struct pseudoimg_span *last = kept ? (void *)(base + (kept - 1) * elem_len) : NULL;
+
+		if (last && s->start < pseudoimg_span_end(last)) {
+			if (s->order < last->order)
+				memcpy(last, s, elem_len);
+			continue;
+		}
+		memmove(base + kept++ * elem_len, s, elem_len);
+	}
+	return kept;
+}
+
+/* The last of ascending @v that starts at @addr or before, or NULL; it may end before @addr. */
+static const struct pseudoimg_span *span_find(const struct pseudoimg_span *v, size_t nr,
+					      uint64_t addr)
+{
+	size_t lo = BASE_UPPER_BOUND(v, nr, start, addr);
+
+	return lo ? &v[lo - 1] : NULL;
+}
 
 /* ---- the order of routines ------------------------------------------------------------------- */
 
@@ -22,7 +56,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Mostly they come in order; qsort would take as much memory again. */
-void pseudoimg_nodes_sort(struct pseudoimg_model *m)
+static void nodes_sort(struct pseudoimg_model *m)
 {
 	struct pseudoimg_node *v = m->nodes.v;
 
@@ -34,12 +68,12 @@ void pseudoimg_nodes_sort(struct pseudoimg_model *m)
 }
 
 /* Nodes that overlap earlier ones are refused and counted. */
-static void pseudoimg_nodes_settle(struct pseudoimg_model *m)
+static void nodes_settle(struct pseudoimg_model *m)
 {
 	struct pseudoimg_node *v = m->nodes.v;
 	size_t kept = 0;
 
-	pseudoimg_nodes_sort(m);
+	nodes_sort(m);
 	for (size_t i = 0; i < m->nodes.nr; i++) {
 		if (kept && v[i].start < v[kept - 1].start + v[kept - 1].len) {
 			if (v[i].ref < v[kept - 1].ref)
@@ -104,16 +138,16 @@ static int order_by_off(struct pseudoimg_model *m)
 }
 
 /* Bad runs dropped, the rest sorted, neighbours merged. 0 or -ENOMEM; counts what was refused. */
-static int pseudoimg_runs_settle(struct pseudoimg_model *m)
+static int runs_settle(struct pseudoimg_model *m)
 {
 	size_t before = m->runs.nr, left;
 
 	/* Neither may an address have two offsets nor an offset two addresses. */
-	m->runs.nr = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
+	m->runs.nr = span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
 	swap_keys(m);
-	m->runs.nr = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
+	m->runs.nr = span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
 	swap_keys(m);
-	left = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
+	left = span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
 	m->runs.nr = left;
 	merge_neighbours(m);
 	m->nr_bad += (uint32_t)(before - left);
@@ -123,7 +157,7 @@ static int pseudoimg_runs_settle(struct pseudoimg_model *m)
 
 const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m, uint64_t vaddr)
 {
-	const struct pseudoimg_span *run = pseudoimg_span_find(m->runs.v, m->runs.nr, vaddr);
+	const struct pseudoimg_span *run = span_find(m->runs.v, m->runs.nr, vaddr);
 
 	return run && vaddr - run->start < run->len ? run : NULL;
 }
@@ -365,7 +399,7 @@ static void place_ranges(struct pseudoimg_model *m)
 	for (size_t i = 0; i < nr; i++)
 		if (pseudoimg_runs_place(m, &m->ranges.v[i].at))
 			m->ranges.v[kept++] = m->ranges.v[i];
-	m->ranges.nr = pseudoimg_span_disjoint(m->ranges.v, kept, sizeof(*m->ranges.v));
+	m->ranges.nr = span_disjoint(m->ranges.v, kept, sizeof(*m->ranges.v));
 	m->nr_bad += (uint32_t)(nr - m->ranges.nr);
 	m->nr_overlaps += (uint32_t)(kept - m->ranges.nr);
 }
@@ -382,7 +416,7 @@ static void place_routines(struct pseudoimg_model *m)
 	}
 	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
 	m->nodes.nr = kept;
-	pseudoimg_nodes_settle(m);
+	nodes_settle(m);
 }
 
 /* A place of its own must be one of the image's. */
@@ -410,139 +444,454 @@ static void check_notes(struct pseudoimg_model *m)
 	m->notes.len = kept;
 }
 
-/* ---- one routine ----------------------------------------------------------------------------- */
+/* ---- DST ------------------------------------------------------------------------------------- */
 
-size_t pseudoimg_model_from(const struct pseudoimg_model *m, uint64_t vaddr)
+/* Above every place in a job: what a record brings goes before what DST says. */
+#define DST_ORDER (UINT64_C(1) << 62)
+
+/* The facility's first code range is the one with the lowest image offset. */
+static uint64_t first_base(const struct pseudoimg_model *m, uint32_t facility)
 {
-	return BASE_LOWER_BOUND(m->nodes.v, m->nodes.nr, start, vaddr);
+	const struct pseudoimg_span *run;
+	uint64_t base = 0, lowest = UINT64_MAX, off;
+
+	for (size_t i = 0; i < m->ranges.nr; i++) {
+		const struct pseudoimg_range *range = &m->ranges.v[i];
+
+		run = pseudoimg_runs_find(m, range->range_base);
+		if (range->facility != facility || !run)
+			continue;
+		off = run->img_off + (range->range_base - run->start);
+		if (off < lowest) {
+			lowest = off;
+			base = range->range_base;
+		}
+	}
+	return base;
 }
 
-int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node *node,
-			 struct pseudoimg_loaded *out)
+static bool lies_in_range(const struct pseudoimg_model *m, uint32_t facility,
+			  const struct pseudoimg_dst_routine *r)
+{
+	size_t at = BASE_UPPER_BOUND(m->ranges.v, m->ranges.nr, range_base, r->addr);
+	const struct pseudoimg_range *range = &m->ranges.v[at ? at - 1 : 0];
+
+	return at && range->facility == facility &&
+	       r->addr - range->range_base <= range->range_len &&
+	       r->len <= range->range_len - (r->addr - range->range_base);
+}
+
+static size_t nr_in_ranges(const struct pseudoimg_model *m, uint32_t facility,
+			   const struct pseudoimg_dst *dst)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < dst->routines.nr; i++)
+		nr += lies_in_range(m, facility, &dst->routines.v[i]);
+	return nr;
+}
+
+/*
+ * Addresses are offsets (include/dbgdyn_vms.h). A literal port from OpenVMS writes addresses,
+ * though, if its code lies below 4 GB: so they are read if more routines lie in code ranges then. A
+ * BASE record has no place there.
+ */
+static int decode_either(const struct pseudoimg_model *m, struct pseudoimg_dst_range *d, size_t len)
+{
+	struct pseudoimg_dst absolute;
+	size_t nr;
+	int r;
+
+	r = pseudoimg_dst_decode(d->copy, len, first_base(m, d->facility), &d->dst);
+	nr = r < 0 ? 0 : nr_in_ranges(m, d->facility, &d->dst);
+	if (r < 0 || d->dst.absolute.nr || nr == d->dst.routines.nr)
+		return r;
+	r = pseudoimg_dst_decode(d->copy, len, 0, &absolute);
+	if (r < 0)
+		return r;
+	if (nr_in_ranges(m, d->facility, &absolute) > nr) {
+		pseudoimg_dst_release(&d->dst);
+		d->dst = absolute;
+	} else {
+		pseudoimg_dst_release(&absolute);
+	}
+	return 0;
+}
+
+/* An address's place in the image says the same of every run of the program. */
+static void mask_absolute(const struct pseudoimg_model *m, struct pseudoimg_dst_range *d)
+{
+	const struct pseudoimg_span *run;
+
+	for (size_t i = 0; i < d->dst.absolute.nr; i++) {
+		const struct pseudoimg_str *s = &d->dst.absolute.v[i];
+		uint8_t *at = d->copy + (s->p - (const char *)d->copy);
+		uint64_t addr = 0;
+
+		memcpy(&addr, at, s->len);
+		run = pseudoimg_runs_find(m, addr);
+		addr = run ? run->img_off + (addr - run->start) : UINT64_MAX;
+		memcpy(at, &addr, s->len);
+	}
+}
+
+static int decode(struct pseudoimg_model *m, struct pseudoimg_dst_range *d)
+{
+	uint64_t rest = d->range_len - d->sent.len;
+	size_t len;
+	int r;
+
+	/* The last record may end in zeros that were not sent. */
+	if (rest > PSEUDOIMG_DST_RECORD_MAX)
+		rest = PSEUDOIMG_DST_RECORD_MAX;
+	len = d->sent.len + rest;
+	d->copy = calloc(1, len + 1);
+	if (!d->copy)
+		return -ENOMEM;
+	if (d->sent.len)
+		memcpy(d->copy, d->sent.data, d->sent.len);
+	r = decode_either(m, d, len);
+	if (r < 0)
+		return r;
+	while (len > d->dst.used && !d->copy[len - 1])
+		len--;
+	d->len = len;
+	m->nr_bad += d->dst.nr_bad;
+	mask_absolute(m, d);
+	return 0;
+}
+
+static int by_contents(const void *a, const void *b)
+{
+	const struct pseudoimg_dst_range *x = a, *y = b;
+
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return memcmp(x->copy, y->copy, x->len);
+}
+
+/* ---- owned areas ----------------------------------------------------------------------------- */
+
+struct areas {
+	PSEUDOIMG_ARRAY(struct pseudoimg_span) v;
+};
+
+static int areas_make(struct areas *a, const struct pseudoimg_model *m)
+{
+	for (size_t i = 0; i < m->ranges.nr; i++) {
+		struct pseudoimg_span *s = PSEUDOIMG_PUSH(&a->v);
+
+		if (!s)
+			return -ENOMEM;
+		*s = (struct pseudoimg_span){ .start = m->ranges.v[i].range_base,
+					      .len = m->ranges.v[i].range_len,
+					      .order = m->ranges.v[i].at.order };
+	}
+	a->v.nr = span_disjoint(a->v.v, a->v.nr, sizeof(*a->v.v));
+	return 0;
+}
+
+static bool areas_hold(const struct areas *a, const struct pseudoimg_span *s)
+{
+	const struct pseudoimg_span *area = span_find(a->v.v, a->v.nr, s->start);
+
+	return area && s->start - area->start <= area->len &&
+	       s->len <= area->len - (s->start - area->start);
+}
+
+/* ---- changed code -----------------------------------------------------------------------------
+ *
+ * A page of an owned range that was changed after it was read stands as a range of its own: a place
+ * ties it to where it stood. What DST says of those addresses is said of each of them.
+ */
+
+struct copies {
+	PSEUDOIMG_ARRAY(struct wire_place) v; /* ordered by vaddr */
+	uint64_t longest;
+};
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct wire_place *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return x->elf < y->elf ? -1 : x->elf > y->elf;
+}
+
+static bool is_range(const struct pseudoimg_model *m, uint64_t base, uint64_t len)
+{
+	size_t lo = BASE_LOWER_BOUND(m->ranges.v, m->ranges.nr, range_base, base);
+
+	return lo < m->ranges.nr && m->ranges.v[lo].range_base == base &&
+	       m->ranges.v[lo].range_len == len;
+}
+
+static int copies_make(struct copies *c, const struct pseudoimg_model *m)
 {
 	const struct wire_head *rec;
-	int r;
+	size_t pos = 0;
 
-	*out = (struct pseudoimg_loaded){ 0 };
-	if (node->ref >= PSEUDOIMG_DST_REF) {
-		out->name = m->dst_names.v[node->ref - PSEUDOIMG_DST_REF];
+	while ((rec = wire_next(m->notes.data, m->notes.len, &pos))) {
+		const struct wire_place *place = (const void *)rec;
+		struct wire_place *to;
+
+		if (rec->type != WIRE_PLACE || place->len > UINT64_MAX - place->vaddr ||
+		    !is_range(m, place->elf, place->len))
+			continue;
+		to = PSEUDOIMG_PUSH(&c->v);
+		if (!to)
+			return -ENOMEM;
+		*to = *place;
+		if (place->len > c->longest)
+			c->longest = place->len;
+	}
+	if (c->v.nr)
+		qsort(c->v.v, c->v.nr, sizeof(*c->v.v), by_vaddr);
+	return 0;
+}
+
+/* The first that may overlap what begins at @vaddr. */
+static size_t copies_from(const struct copies *c, uint64_t vaddr)
+{
+	uint64_t least = vaddr > c->longest ? vaddr - c->longest : 0;
+	return BASE_LOWER_BOUND(c->v.v, c->v.nr, vaddr, least);
+}
+
+/* The part of [*start, *start + *len) that @place holds. */
+static bool clip(const struct wire_place *place, uint64_t *start, uint64_t *len)
+{
+	uint64_t end = *start + *len, last = place->vaddr + place->len;
+
+	if (*start < place->vaddr)
+		*start = place->vaddr;
+	if (end > last)
+		end = last;
+	*len = end > *start ? end - *start : 0;
+	return *len != 0;
+}
+
+/* ---- routines of DST
+ * -------------------------------------------------------------------------------- */
+
+static int add_dst_routine(struct pseudoimg_model *m, const struct areas *areas, uint64_t start,
+			   uint64_t len, const struct pseudoimg_str *from)
+{
+	struct pseudoimg_span at = { .start = start, .len = len };
+	struct pseudoimg_node *to;
+	struct pseudoimg_str *name;
+
+	if (len > WIRE_CODE_MAX || !areas_hold(areas, &at) || !pseudoimg_runs_place(m, &at)) {
+		m->nr_bad++;
 		return 0;
 	}
-	r = pseudoimg_job_at(m->job, (uint64_t)node->ref * 8, &rec);
-	if (r < 0)
-		return r;
-	/* A file may change under its reader, who then must not trip. */
-	if (wire_routine_parse(rec, &out->view) < 0 || out->view.rec->addr != node->start ||
-	    out->view.rec->code_len != node->len || !out->view.code != !node->code)
-		return -DCPI_EFORMAT;
-	out->name = (struct pseudoimg_str){ out->view.name, out->view.rec->name_len };
+	to = PSEUDOIMG_PUSH(&m->nodes);
+	name = PSEUDOIMG_PUSH(&m->dst_names);
+	if (!to || !name)
+		return -ENOMEM;
+	*name = *from;
+	*to = (struct pseudoimg_node){
+		.start = start,
+		.len = (uint32_t)len,
+		.ref = PSEUDOIMG_DST_REF + (uint32_t)(m->dst_names.nr - 1),
+	};
 	return 0;
 }
 
-static bool has_locations(const struct wire_routine_view *v)
+static int add_dst_routines(struct pseudoimg_model *m, const struct areas *areas,
+			    const struct copies *copies, const struct pseudoimg_dst *dst)
 {
-	return v->rec->head.flags & WIRE_ROUTINE_LOCATIONS && v->rec->nr_lines == 1 &&
-	       v->rec->nr_files == 2 && !v->lines[0].file;
-}
+	int r = 0;
 
-/* The record's files by their number there; those without a name stand for no source. */
-static int load_names(struct pseudoimg_model *m, struct pseudoimg_loaded *l)
-{
-	uint32_t nr = l->view.rec->nr_files, *names;
-	size_t pos = 0, len = 0;
-	void *space;
-	int r;
+	for (size_t i = 0; r >= 0 && i < dst->routines.nr; i++) {
+		const struct pseudoimg_dst_routine *from = &dst->routines.v[i];
 
-	base_buf_clear(&m->loaded_names);
-	r = base_buf_extend(&m->loaded_names, nr * sizeof(*names), &space);
-	if (r < 0)
-		return r;
-	names = space;
-	for (uint32_t i = 0; i < nr; i++) {
-		const char *name = wire_file_next(&l->view, &pos, &len);
-		int64_t index = PSEUDOIMG_NO_FILE;
+		r = add_dst_routine(m, areas, from->addr, from->len, &from->name);
+		for (size_t k = copies_from(copies, from->addr); r >= 0 && k < copies->v.nr; k++) {
+			const struct wire_place *place = &copies->v.v[k];
+			uint64_t start = from->addr, len = from->len;
 
-		if (i == nr - 1 && has_locations(&l->view)) {
-			l->locations = (const uint8_t *)name;
-			l->locations_len = len;
-			name = NULL;
+			if (place->vaddr >= from->addr + from->len)
+				break;
+			if (clip(place, &start, &len))
+				r = add_dst_routine(m, areas, place->elf + (start - place->vaddr),
+						    len, &from->name);
 		}
-		if (name && len && (index = pseudoimg_names_put(&m->names, name, len)) < 0)
-			return (int)index;
-		names[i] = (uint32_t)index;
 	}
-	l->names = names;
+	return r;
+}
+
+static uint64_t end_of(const struct pseudoimg_node *n)
+{
+	return n->start + n->len;
+}
+
+static bool of_record(const struct pseudoimg_node *n)
+{
+	return n->ref < PSEUDOIMG_DST_REF;
+}
+
+/* @inner begins within @outer. Lexical nesting of two routines of DST is no overlap. */
+static bool nests(const struct pseudoimg_node *outer, const struct pseudoimg_node *inner)
+{
+	return !of_record(outer) && !of_record(inner) && inner->len < outer->len &&
+	       end_of(inner) <= end_of(outer);
+}
+
+/* Refuse routines that overlap without nesting, those that DST brought later. */
+static int refuse_overlaps(struct pseudoimg_model *m)
+{
+	size_t *open = calloc(m->nodes.nr + 1, sizeof(*open)), depth = 0, kept = 0;
+	struct pseudoimg_node *v = m->nodes.v;
+	bool good;
+
+	if (!open)
+		return -ENOMEM;
+	nodes_sort(m);
+	for (size_t i = 0; i < m->nodes.nr; i++) {
+		while (depth && end_of(&v[open[depth - 1]]) <= v[i].start)
+			depth--;
+		/* A record stays; the routines of DST that it begins in go. */
+		for (; depth && of_record(&v[i]) && !of_record(&v[open[depth - 1]]); depth--)
+			v[open[depth - 1]].len = 0;
+		good = !depth || nests(&v[open[depth - 1]], &v[i]);
+		if (good) {
+			v[kept] = v[i];
+			open[depth++] = kept++;
+		}
+	}
+	free(open);
+	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
+	m->nodes.nr = kept;
+	kept = 0;
+	for (size_t i = 0; i < m->nodes.nr; i++)
+		if (v[i].len)
+			v[kept++] = v[i];
+	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
+	m->nodes.nr = kept;
 	return 0;
 }
 
-/* Lines of the record, from @first on. */
-static int load_lines(struct pseudoimg_model *m, const struct pseudoimg_loaded *l, uint32_t first)
-{
-	uint32_t nr = l->view.rec->nr_lines;
-	struct pseudoimg_row *rows;
-	void *space;
-	int r = base_buf_extend(&m->loaded_rows, nr * sizeof(*rows), &space);
-	if (r < 0)
-		return r;
-	rows = space;
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct wire_line *from = &l->view.lines[i];
-		uint32_t file = from->line ? l->names[from->file] : PSEUDOIMG_NO_FILE;
+/* ---- lines ----------------------------------------------------------------------------------- */
 
-		rows[i].off = from->code_off - first;
+/*
+ * Make a sequence at @start from the rows [@first, @end) of the code in @from; row @end closes the
+ * last one.
+ */
+static int put_seq(struct pseudoimg_model *m, const struct areas *areas,
+		   const struct pseudoimg_dst_row *v, const uint32_t *files, size_t nr,
+		   const struct pseudoimg_span *from, uint64_t start)
+{
+	struct pseudoimg_span at = { .start = start,
+				     .len = from->len,
+				     .order = DST_ORDER + m->seqs.nr };
+	uint64_t end = from->start + from->len;
+	struct pseudoimg_seq *seq;
+	struct pseudoimg_row *row;
+
+	if (at.len > UINT32_MAX || !areas_hold(areas, &at) || !pseudoimg_runs_place(m, &at)) {
+		m->nr_bad++;
+		return 0;
+	}
+	seq = PSEUDOIMG_PUSH(&m->seqs);
+	if (!seq)
+		return -ENOMEM;
+	*seq = (struct pseudoimg_seq){ .at = at, .first_row = m->rows.nr };
+	for (size_t i = 0; i < nr && v[i].addr < end; i++) {
+		uint64_t addr = v[i].addr > from->start ? v[i].addr : from->start;
+		uint32_t file = v[i].line ? files[v[i].file] : PSEUDOIMG_NO_FILE;
+
+		if (v[i].addr < from->start && v[i + 1].addr <= from->start)
+			continue;
+		row = PSEUDOIMG_PUSH(&m->rows);
+		if (!row)
+			return -ENOMEM;
+		*row = (struct pseudoimg_row){ .off = (uint32_t)(addr - from->start) };
 		if (file != PSEUDOIMG_NO_FILE) {
-			rows[i].line = from->line;
-			rows[i].file = file;
-			rows[i].column = from->column;
-			rows[i].discriminator = from->discriminator;
+			row->line = v[i].line;
+			row->file = file;
 		}
+		seq->nr_rows++;
 	}
 	return 0;
 }
 
-static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *node,
-		     struct pseudoimg_loaded *l)
+/* The sequence of @nr rows, closed by the row behind them. */
+static int add_seq(struct pseudoimg_model *m, const struct areas *areas,
+		   const struct copies *copies, const struct pseudoimg_dst_row *v,
+		   const uint32_t *files, size_t nr)
 {
-	uint32_t first = l->view.rec->nr_lines ? l->view.lines[0].code_off : 0;
+	struct pseudoimg_span all = { .start = v[0].addr, .len = v[nr].addr - v[0].addr };
 	int r;
 
-	base_buf_clear(&m->loaded_rows);
-	if (l->locations) {
-		first = 0;
-		r = pseudoimg_locations_read(l->locations, l->locations_len, l->view.lines[0].line,
-					     node->len, l->names[0], &m->loaded_rows);
-	} else {
-		r = load_lines(m, l, first);
+	if (!all.len)
+		return 0;
+	r = put_seq(m, areas, v, files, nr, &all, all.start);
+	for (size_t k = copies_from(copies, all.start); r >= 0 && k < copies->v.nr; k++) {
+		const struct wire_place *place = &copies->v.v[k];
+		struct pseudoimg_span part = all;
+
+		if (place->vaddr >= v[nr].addr)
+			break;
+		if (clip(place, &part.start, &part.len))
+			r = put_seq(m, areas, v, files, nr, &part,
+				    place->elf + (part.start - place->vaddr));
 	}
-	if (r < 0)
-		return r;
-	l->seq = (struct pseudoimg_seq){ .at = pseudoimg_node_span(node),
-					 .rows = (const void *)m->loaded_rows.data,
-					 .nr_rows = (uint32_t)(m->loaded_rows.len /
-							       sizeof(struct pseudoimg_row)) };
-	l->seq.at.start += first;
-	l->seq.at.len -= first;
-	pseudoimg_runs_place(m, &l->seq.at);
-	return 0;
+	return r;
 }
 
-int pseudoimg_model_load_lines(struct pseudoimg_model *m, const struct pseudoimg_node *node,
-			       struct pseudoimg_loaded *out)
+static int add_seqs(struct pseudoimg_model *m, const struct areas *areas,
+		    const struct copies *copies, const struct pseudoimg_dst *dst)
 {
-	int r = pseudoimg_model_load(m, node, out);
+	uint32_t *files = calloc(dst->files.nr + 1, sizeof(*files));
+	size_t first = 0;
+	int r = files ? 0 : -ENOMEM;
 
-	if (r < 0 || !out->view.rec)
-		return r;
-	r = load_names(m, out);
-	return r < 0 ? r : load_rows(m, node, out);
+	for (size_t i = 0; r >= 0 && i < dst->files.nr; i++) {
+		int64_t file = PSEUDOIMG_NO_FILE;
+
+		if (dst->files.v[i].len)
+			file = pseudoimg_names_put(&m->names, dst->files.v[i].p,
+						   dst->files.v[i].len);
+		r = file < 0 ? (int)file : 0;
+		files[i] = (uint32_t)file;
+	}
+	for (size_t i = 0; r >= 0 && i < dst->rows.nr; i++) {
+		if (!dst->rows.v[i].end)
+			continue;
+		r = add_seq(m, areas, copies, dst->rows.v + first, files, i - first);
+		first = i + 1;
+	}
+	free(files);
+	return r;
 }
 
-struct pseudoimg_seq pseudoimg_model_seq(const struct pseudoimg_model *m, size_t index)
+/* The DST ranges that were sent become routines and sequences within the owned code ranges. */
+static int read_dst(struct pseudoimg_model *m)
 {
-	struct pseudoimg_seq seq = m->seqs.v[index];
+	struct areas areas = { 0 };
+	struct copies copies = { 0 };
+	int r = 0;
 
-	seq.rows = m->rows.v + seq.first_row;
-	return seq;
+	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
+		r = decode(m, &m->dst.v[i]);
+	if (r < 0 || !m->dst.nr)
+		return r;
+	/* Ranges stand at addresses that differ from run to run: only what they hold can order
+	 * them. */
+	qsort(m->dst.v, m->dst.nr, sizeof(*m->dst.v), by_contents);
+	r = areas_make(&areas, m);
+	if (r >= 0)
+		r = copies_make(&copies, m);
+	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
+		r = add_dst_routines(m, &areas, &copies, &m->dst.v[i].dst);
+	if (r >= 0)
+		r = refuse_overlaps(m);
+	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
+		r = add_seqs(m, &areas, &copies, &m->dst.v[i].dst);
+	free(areas.v.v);
+	free(copies.v.v);
+	return r;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -555,7 +904,7 @@ int pseudoimg_model_read(struct pseudoimg_model *m, struct pseudoimg_job *job, s
 	r = read_job(m, err);
 	if (r < 0)
 		return r;
-	r = pseudoimg_runs_settle(m);
+	r = runs_settle(m);
 	if (r >= 0) {
 		place_ranges(m);
 		place_routines(m);
@@ -563,7 +912,7 @@ int pseudoimg_model_read(struct pseudoimg_model *m, struct pseudoimg_job *job, s
 		r = put_more(m);
 	}
 	if (r >= 0)
-		r = pseudoimg_model_dst(m);
+		r = read_dst(m);
 	if (r >= 0 && m->seqs.nr)
 		qsort(m->seqs.v, m->seqs.nr, sizeof(*m->seqs.v), pseudoimg_span_compare);
 	return r < 0 ? base_fail_errno(err, r, "cannot read pseudo-image job") : 0;

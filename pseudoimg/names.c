@@ -154,20 +154,6 @@ int64_t pseudoimg_names_put(struct pseudoimg_names *n, const char *name, size_t 
 	return *slot - 1;
 }
 
-int pseudoimg_names_number(struct pseudoimg_names *n, uint32_t name)
-{
-	uint32_t *file;
-
-	if (n->v.v[name].file)
-		return 0;
-	file = PSEUDOIMG_PUSH(&n->files);
-	if (!file)
-		return -ENOMEM;
-	*file = name;
-	n->v.v[name].file = (uint32_t)n->files.nr;
-	return 0;
-}
-
 void pseudoimg_names_release(struct pseudoimg_names *n)
 {
 	free(n->v.v);

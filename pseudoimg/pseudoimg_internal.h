@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * From a job to an ELF file: the job becomes a model (model.c; DST by dst.c), the model has an
- * identity (ident.c), a layout of .text sections (layout.c), DWARF (dwarf.c) and becomes sections
- * of a file (write.c, elf.c). Everything here works on bytes nobody vouches for.
+ * identity (ident.c), DWARF (dwarf.c), and becomes sections of a file (write.c, elf.c), those of
+ * code filled by fill.c. Everything here works on bytes nobody vouches for.
  */
 #ifndef DCPI_PSEUDOIMG_INTERNAL_H
 #define DCPI_PSEUDOIMG_INTERNAL_H
@@ -29,11 +29,6 @@ static inline uint64_t pseudoimg_span_end(const struct pseudoimg_span *s)
 
 /* Ascending by start, then longer first, then order. */
 int pseudoimg_span_compare(const void *a, const void *b);
-/* Sort @array (elements start with a span) and drop overlapping ones. Returns how many are left. */
-size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len);
-/* The last of ascending @v that starts at @addr or before, or NULL; it may end before @addr. */
-const struct pseudoimg_span *pseudoimg_span_find(const struct pseudoimg_span *v, size_t nr,
-						 uint64_t addr);
 
 /* ---- growable arrays ------------------------------------------------------------------------- */
 
@@ -65,11 +60,18 @@ struct pseudoimg_job {
 	size_t trace_len, trace_cap, step;
 };
 
-void pseudoimg_job_of_memory(struct pseudoimg_job *j, const void *data, size_t len);
+static inline void pseudoimg_job_of_memory(struct pseudoimg_job *j, const void *data, size_t len)
+{
+	*j = (struct pseudoimg_job){ .data = data, .fd = -1, .len = len };
+}
 /* 0, or -ESPIPE where it cannot be read from any place. */
 int pseudoimg_job_of_file(struct pseudoimg_job *j, int fd);
 /* [@start, @start + @len) of a file. */
-void pseudoimg_job_of_part(struct pseudoimg_job *j, int fd, uint64_t start, uint64_t len);
+static inline void pseudoimg_job_of_part(struct pseudoimg_job *j, int fd, uint64_t start,
+					 uint64_t len)
+{
+	*j = (struct pseudoimg_job){ .fd = fd, .start = start, .len = len };
+}
 /*
  * The record at @off (of WIRE_BYTES its struct alone, of unknown types the head), until the next
  * call for this job. Contents are not checked. 0, -DCPI_EFORMAT, -ENOMEM, -errno.
@@ -104,8 +106,6 @@ struct pseudoimg_names {
 
 /* Index of @name, or a negative. */
 int64_t pseudoimg_names_put(struct pseudoimg_names *n, const char *name, size_t len);
-/* It is a file of the line table. 0 or -ENOMEM. */
-int pseudoimg_names_number(struct pseudoimg_names *n, uint32_t name);
 static inline const char *pseudoimg_names_text(const struct pseudoimg_names *n, uint32_t name)
 {
 	return (const char *)n->text.data + n->v.v[name].at;
@@ -182,7 +182,7 @@ bool pseudoimg_source_find(const struct pseudoimg_source *s, uint32_t listing, u
 			   uint32_t *line);
 void pseudoimg_source_release(struct pseudoimg_source *s);
 
-/* ---- model (model.c, model_dst.c) ---------------------------------------------------------- */
+/* ---- model (model.c, load.c) ----------------------------------------------------------------- */
 
 /*
  * A routine: 16 bytes, since there may be millions. All else is read from the job when it is
@@ -294,12 +294,6 @@ const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m
 /* All of @at stands in runs (an empty one: its start): sets its img_off. */
 bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span *at);
 
-/* Sort nodes by vaddr. */
-void pseudoimg_nodes_sort(struct pseudoimg_model *m);
-
-/* The DST ranges that were sent become routines and sequences (model_dst.c). */
-int pseudoimg_model_dst(struct pseudoimg_model *m);
-
 /* ---- identity (ident.c, hash.c) -------------------------------------------------------------- */
 
 /*
@@ -321,7 +315,7 @@ int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
  */
 bool pseudoimg_mask(uint32_t machine, uint8_t *code, size_t len);
 
-/* ---- layout (layout.c) ----------------------------------------------------------------------- */
+/* ---- layout (write.c), and the bytes there (fill.c) ------------------------------------------ */
 
 /* A .text section. */
 struct pseudoimg_text {
@@ -333,18 +327,13 @@ struct pseudoimg_layout {
 	uint64_t text_bytes;
 };
 
-/* 0, -ENOMEM, or -DCPI_ELIMIT where the code is scattered too widely for one file. */
-int pseudoimg_layout_make(struct pseudoimg_layout *l, const struct pseudoimg_model *m,
-			  struct base_err *err);
-void pseudoimg_layout_release(struct pseudoimg_layout *l);
-
 /* Fills traces of .text in ascending order of addresses. */
 struct pseudoimg_filler {
 	struct pseudoimg_model *m;
 	size_t range, routine; /* all before these end before the trace */
 };
-/* To where the trace at @addr may be filled. */
-void pseudoimg_fill_from(struct pseudoimg_filler *f, uint64_t addr);
+/* One whose first trace may be filled from @addr on. */
+struct pseudoimg_filler pseudoimg_fill_from(struct pseudoimg_model *m, uint64_t addr);
 /* 1; 0 where nothing stands in the trace, which is undefined then; or a negative. */
 int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *trace, size_t len);
 
@@ -372,8 +361,6 @@ static inline uint64_t pseudoimg_sink_at(const struct pseudoimg_sink *s)
 }
 /* Write if there is much. 0 or -errno. */
 int pseudoimg_sink_drain(struct pseudoimg_sink *s);
-/* Overwrite the 32-bit length field at @at in the file by what lies behind it: 0, -DCPI_ELIMIT. */
-int pseudoimg_sink_put_length(struct pseudoimg_sink *s, uint64_t at);
 /* All of it at @off. 0 or -errno. */
 int pseudoimg_put_at(int fd, const void *data, size_t len, uint64_t off);
 
@@ -417,7 +404,7 @@ int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);
 
-/* ---- DWARF (dwarf.c, dwarf_line.c) ----------------------------------------------------------- */
+/* ---- DWARF (dwarf.c) ------------------------------------------------------------------------- */
 
 /* Abbreviations: a kind, and what it has beside. */
 enum {
@@ -443,88 +430,17 @@ enum {
 extern const uint8_t pseudoimg_line_header[];
 extern const size_t pseudoimg_line_header_len;
 
-/* The sections' bytes. 0, -ENOMEM, -DCPI_ELIMIT, -errno. */
-int pseudoimg_dwarf_info(struct pseudoimg_sink *s, struct pseudoimg_model *m);
-int pseudoimg_dwarf_aranges(struct pseudoimg_sink *s, const struct pseudoimg_layout *l);
-int pseudoimg_dwarf_ranges(struct pseudoimg_sink *s, const struct pseudoimg_layout *l);
-int pseudoimg_dwarf_line(struct pseudoimg_sink *s, struct pseudoimg_model *m,
-			 const struct pseudoimg_layout *l);
+/* Where they come from. */
+struct pseudoimg_dwarf {
+	struct pseudoimg_model *model;
+	const struct pseudoimg_layout *layout;
+};
+/* Add the sections; @d is read when they are written. 0 or more, or -ENOMEM. */
+int pseudoimg_dwarf_add(struct pseudoimg_dwarf *d, struct pseudoimg_elf *e);
 
 int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
 
-/* ---- reading images back (elf_read.c, read.c), merging (merge.c) ----------------------------- */
-
-struct pseudoimg_part {
-	uint64_t off, len; /* in the file; len 0: no such section */
-	uint64_t packed; /* packed length of a compressed part, whose len is that of its contents */
-};
-
-/* Bytes of a part, in order. Zeros, and @bad, behind the end. */
-struct pseudoimg_bytes {
-	int fd;
-	uint64_t start;	  /* in the file, where its first byte stands */
-	uint64_t at, end; /* in the part: of the buffer's first byte; behind its last one */
-	uint8_t *buf;	  /* owned */
-	size_t pos, len;  /* in the buffer */
-	struct pseudoimg_inflater *inflater; /* owned; NULL: as the file has them */
-	bool bad;
-};
-void pseudoimg_bytes_close(struct pseudoimg_bytes *b);
-/* Go on at byte @at of a part that is not compressed. */
-void pseudoimg_bytes_seek(struct pseudoimg_bytes *b, uint64_t at);
-/* The next @len bytes. 0, or -DCPI_ETRUNCATED, -DCPI_EFORMAT, -errno. */
-int pseudoimg_bytes_get(struct pseudoimg_bytes *b, void *out, size_t len);
-uint8_t pseudoimg_bytes_u8(struct pseudoimg_bytes *b);
-/* Append up to and with the NUL. 0, -ENOMEM, -DCPI_EFORMAT where there is none in 256 KiB. */
-int pseudoimg_bytes_string(struct pseudoimg_bytes *b, struct base_buf *out);
-
-/* The file's sections that count. */
-struct pseudoimg_file {
-	int fd;
-	uint32_t machine;
-	PSEUDOIMG_ARRAY(struct pseudoimg_section) text; /* as in the file: by address */
-	struct pseudoimg_part note, id, dst, abbrev, info, line, symbols, strings;
-};
-/* 0, or a negative where it is no pseudo-image of this version. */
-int pseudoimg_file_open(struct pseudoimg_file *f, int fd, struct base_err *err);
-void pseudoimg_file_close(struct pseudoimg_file *f);
-int pseudoimg_file_bytes(const struct pseudoimg_part *part, int fd, struct pseudoimg_bytes *b);
-/* Copy of @len bytes at @vaddr; what is not in the section there is zero. 0 or -errno. */
-int pseudoimg_file_code(const struct pseudoimg_file *f, uint64_t vaddr, void *out, size_t len);
-/*
- * How many bytes an owned range has, without zeros that end it. Of each of its parts, all but the
- * last WIRE_BYTES_MOST long, what is not zero lies in the section at the part's beginning; one that
- * has none is the end, as for who reads the range from memory.
- */
-uint64_t pseudoimg_file_range(const struct pseudoimg_file *f, uint64_t base, uint64_t len);
-
-/* Lines and inlined parts of a file that this library wrote, routine after routine. */
-struct pseudoimg_abstract {
-	uint32_t off, name; /* in the unit, in names */
-};
-struct pseudoimg_dies {
-	struct pseudoimg_names names;
-	PSEUDOIMG_ARRAY(struct pseudoimg_abstract) abstracts; /* ascending */
-	struct pseudoimg_bytes info, line;
-	PSEUDOIMG_ARRAY(uint32_t) files; /* names by number - 1 */
-	/* The registers of the line program. */
-	uint64_t addr;
-	uint32_t line_reg, file_reg, column_reg, discriminator_reg;
-	/* The row that comes next stands at addr. */
-	bool has_row;
-	struct wire_line row; /* its file is a name */
-	struct base_buf skipped;
-};
-int pseudoimg_dies_open(struct pseudoimg_dies *d, const struct pseudoimg_file *f);
-void pseudoimg_dies_close(struct pseudoimg_dies *d);
-/*
- * Append the inlined parts of the routine at [@vaddr, @vaddr + @len), which ascend; names count in
- * @d->names.
- */
-int pseudoimg_dies_inlines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
-			   struct base_buf *out);
-int pseudoimg_dies_lines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
-			 struct base_buf *out);
+/* ---- reading images back (read.c), merging (merge.c) ----------------------------------------- */
 
 /* As pseudoimg_write_file. */
 int pseudoimg_write_job(struct pseudoimg_job *job, int fd, struct pseudoimg_result *result,

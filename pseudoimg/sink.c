@@ -37,18 +37,3 @@ int pseudoimg_sink_flush(struct pseudoimg_sink *s)
 	base_buf_clear(&s->b);
 	return r;
 }
-
-int pseudoimg_sink_put_length(struct pseudoimg_sink *s, uint64_t at)
-{
-	uint64_t len = pseudoimg_sink_at(s) - at - 4;
-	uint8_t bytes[4];
-
-	if (len >= 0xfffffff0u)
-		return -DCPI_ELIMIT;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(len >> 8 * i);
-	if (at < s->off)
-		return pseudoimg_put_at(s->fd, bytes, sizeof(bytes), at);
-	memcpy(s->b.data + (at - s->off), bytes, sizeof(bytes));
-	return 0;
-}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A job written as a pseudo-image: which sections it has, and what stands in them. */
+/* A job written as a pseudo-image: which sections it has, where its code stands, and what stands in
+ * the others. */
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -72,12 +73,106 @@ static int pseudoimg_strings_put(struct pseudoimg_strings *n, const struct pseud
 	return pseudoimg_sink_drain(s);
 }
 
+/* ---- the layout ------------------------------------------------------------------------------ */
+
+enum {
+	GAP_LEAST = 4 << 10, /* up to here code is one section, and the gap zero (a hole on disk) */
+	GAP_MOST = 1 << 20,
+	NR_TEXT_GOOD = 1024,  /* above: larger gaps are closed too */
+	NR_TEXT_MOST = 16000, /* fits e_shnum, e_phnum and st_shndx with room for the others */
+};
+#define TEXT_BYTES_MOST (UINT64_C(4) << 30)
+
+static int add_span(struct pseudoimg_layout *l, const struct pseudoimg_span *s)
+{
+	struct pseudoimg_text *last = l->text.nr ? &l->text.v[l->text.nr - 1] : NULL;
+
+	if (last && s->start <= last->addr + last->len + GAP_LEAST &&
+	    last->addr + last->len <= UINT64_MAX - GAP_LEAST) {
+		if (pseudoimg_span_end(s) > last->addr + last->len)
+			last->len = pseudoimg_span_end(s) - last->addr;
+		return 0;
+	}
+	last = PSEUDOIMG_PUSH(&l->text);
+	if (!last)
+		return -ENOMEM;
+	*last = (struct pseudoimg_text){ .addr = s->start, .len = s->len };
+	return 0;
+}
+
+static int collect(struct pseudoimg_layout *l, const struct pseudoimg_model *m)
+{
+	size_t range = 0, routine = 0;
+	int r = 0;
+
+	while (r >= 0 && (range < m->ranges.nr || routine < m->nodes.nr)) {
+		struct pseudoimg_span s;
+
+		if (routine == m->nodes.nr ||
+		    (range < m->ranges.nr &&
+		     m->ranges.v[range].at.start < m->nodes.v[routine].start))
+			s = m->ranges.v[range++].at;
+		else
+			s = pseudoimg_node_span(&m->nodes.v[routine++]);
+		if (s.len)
+			r = add_span(l, &s);
+	}
+	return r;
+}
+
+static void coarsen(struct pseudoimg_layout *l, uint64_t gap)
+{
+	struct pseudoimg_text *v = l->text.v;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->text.nr; i++) {
+		if (kept && v[i].addr - (v[kept - 1].addr + v[kept - 1].len) <= gap)
+			v[kept - 1].len = v[i].addr + v[i].len - v[kept - 1].addr;
+		else
+			v[kept++] = v[i];
+	}
+	l->text.nr = kept;
+}
+
+static uint64_t sum(const struct pseudoimg_layout *l)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < l->text.nr; i++)
+		if (base_add_overflow(bytes, l->text.v[i].len, &bytes))
+			return UINT64_MAX;
+	return bytes;
+}
+
+/* 0, -ENOMEM, or -DCPI_ELIMIT where the code is scattered too widely for one file. */
+static int layout_make(struct pseudoimg_layout *l, const struct pseudoimg_model *m,
+		       struct base_err *err)
+{
+	int r = collect(l, m);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot lay out pseudo-image");
+	for (uint64_t gap = GAP_LEAST * 4; gap <= GAP_MOST && l->text.nr > NR_TEXT_GOOD; gap *= 4)
+		coarsen(l, gap);
+	l->text_bytes = sum(l);
+	if (l->text.nr > NR_TEXT_MOST)
+		return base_fail(err, -DCPI_ELIMIT,
+				 "cannot lay out pseudo-image: code in %zu places more than 1 MiB "
+				 "apart, %d at most",
+				 l->text.nr, NR_TEXT_MOST);
+	if (l->text_bytes > TEXT_BYTES_MOST)
+		return base_fail(err, -DCPI_ELIMIT,
+				 "cannot lay out pseudo-image: code spans more than 4 GiB");
+	return 0;
+}
+
 /* ---- the image ------------------------------------------------------------------------------- */
 
 /* Everything that is known while the file is written. */
 struct writer {
 	struct pseudoimg_model m;
 	struct pseudoimg_layout layout;
+	struct pseudoimg_dwarf dwarf; /* of these two */
 	struct base_buf id_note, note, dst;
 	char (*text_names)[32]; /* names of .text sections */
 	struct pseudoimg_elf elf;
@@ -87,7 +182,7 @@ struct writer {
 static void writer_release(struct writer *w)
 {
 	pseudoimg_elf_release(&w->elf);
-	pseudoimg_layout_release(&w->layout);
+	free(w->layout.text.v);
 	pseudoimg_model_release(&w->m);
 	base_buf_release(&w->id_note);
 	base_buf_release(&w->note);
@@ -334,60 +429,6 @@ static int add_note(struct writer *w)
 							      .compress = true });
 }
 
-static int add_made(struct writer *w, const char *name, int (*put)(void *, struct pseudoimg_sink *))
-{
-	return pseudoimg_elf_add(&w->elf, &(struct pseudoimg_section){
-						  .name = name,
-						  .type = SHT_PROGBITS,
-						  .align = 1,
-						  .put = put,
-						  .ctx = w,
-						  .compress = true,
-					  });
-}
-
-static int put_info(void *ctx, struct pseudoimg_sink *s)
-{
-	return pseudoimg_dwarf_info(s, &((struct writer *)ctx)->m);
-}
-
-static int put_aranges(void *ctx, struct pseudoimg_sink *s)
-{
-	return pseudoimg_dwarf_aranges(s, &((struct writer *)ctx)->layout);
-}
-
-static int put_text_ranges(void *ctx, struct pseudoimg_sink *s)
-{
-	return pseudoimg_dwarf_ranges(s, &((struct writer *)ctx)->layout);
-}
-
-static int put_line(void *ctx, struct pseudoimg_sink *s)
-{
-	struct writer *w = ctx;
-
-	return pseudoimg_dwarf_line(s, &w->m, &w->layout);
-}
-
-static int add_dwarf(struct writer *w)
-{
-	const struct base_buf abbrevs = { .data = (uint8_t *)(uintptr_t)pseudoimg_abbrevs,
-					  .len = pseudoimg_abbrevs_len };
-	int r;
-
-	if (!w->layout.text.nr)
-		return 0;
-	r = add_bytes(w, ".debug_abbrev", SHT_PROGBITS, 1, &abbrevs);
-	if (r >= 0)
-		r = add_made(w, ".debug_info", put_info);
-	if (r >= 0)
-		r = add_made(w, ".debug_aranges", put_aranges);
-	if (r >= 0)
-		r = add_made(w, ".debug_ranges", put_text_ranges);
-	if (r >= 0 && w->m.names.files.nr)
-		r = add_made(w, ".debug_line", put_line);
-	return r;
-}
-
 static int add_symbols(struct writer *w)
 {
 	size_t nr = w->m.nodes.nr + 1;
@@ -449,7 +490,7 @@ static int make(struct writer *w, int fd, uint8_t build_id[20])
 	if (r >= 0)
 		r = add_bytes(w, PSEUDOIMG_DST_SECTION, SHT_PROGBITS, 1, &w->dst);
 	if (r >= 0)
-		r = add_dwarf(w);
+		r = pseudoimg_dwarf_add(&w->dwarf, &w->elf);
 	return r < 0 ? r : add_symbols(w);
 }
 
@@ -457,7 +498,7 @@ int pseudoimg_write_job(struct pseudoimg_job *job, int fd, struct pseudoimg_resu
 			struct base_err *err)
 {
 	struct writer *w = calloc(1, sizeof(*w));
-	struct pseudoimg_filler filler = { 0 };
+	struct pseudoimg_filler filler;
 	int r;
 
 	memset(result, 0, sizeof(*result));
@@ -466,16 +507,17 @@ int pseudoimg_write_job(struct pseudoimg_job *job, int fd, struct pseudoimg_resu
 	r = pseudoimg_model_read(&w->m, job, err);
 	if (r < 0)
 		goto out;
-	r = pseudoimg_layout_make(&w->layout, &w->m, err);
+	r = layout_make(&w->layout, &w->m, err);
 	if (r < 0)
 		goto out;
 	w->elf.machine = (uint16_t)w->m.image->machine;
+	w->dwarf = (struct pseudoimg_dwarf){ &w->m, &w->layout };
 	r = make(w, fd, result->build_id);
 	if (r < 0) {
 		base_fail_errno(err, r, "cannot write image");
 		goto out;
 	}
-	filler.m = &w->m;
+	filler = pseudoimg_fill_from(&w->m, 0);
 	r = pseudoimg_elf_write(&w->elf, fd, &filler, err);
 	result->nr_routines = (uint32_t)w->m.nodes.nr;
 	result->nr_bad = w->m.nr_bad;
