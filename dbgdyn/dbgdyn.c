@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls of dbgdyn.h: each keeps errno and cancellation as the caller had them. Flushes wait
- * for the daemon, which is reached by its socket.
+ * Calls of dbgdyn.h that begin and end contexts, and flush. Each keeps errno and cancellation as
+ * the caller had them. Flushes wait for the daemon, which is reached by its socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -294,6 +294,40 @@ static void announce(struct dbgdyn_state *s)
 		dbgdyn_doorbell(s);
 }
 
+static void options_take(struct dbgdyn_state *s, uint32_t index, const struct dbgdyn_options *opts)
+{
+	s->timeout_ms[index] = opts && opts->timeout_ms ? opts->timeout_ms : DBGDYN_TIMEOUT_MS;
+	if (opts && opts->flags & DBGDYN_NO_SYSCALLS) {
+		s->quiet[index] = 1;
+		__atomic_store_n(&s->no_syscalls, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* With the lock held: a facility slot with its first ranges (len 0: none), all or nothing. */
+static int facility_add(struct dbgdyn_state *s, const char *name, size_t name_len,
+			const struct dbgdyn_options *opts, uint32_t *index)
+{
+	struct wire_facility *f = &s->facilities[s->nr_facilities];
+	uint32_t nr_ranges = opts ? !!opts->code_len + !!opts->dst_len : 0;
+
+	if (s->nr_facilities == WIRE_NR_FACILITIES || WIRE_NR_RANGES - s->nr_ranges < nr_ranges)
+		return DBGDYN_EFULL;
+	*index = s->nr_facilities;
+	memcpy(f->name, name, name_len);
+	f->name_len = (uint32_t)name_len;
+	options_take(s, *index, opts);
+	__atomic_store_n(&f->state, WIRE_FACILITY_OPEN, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->reg->nr_facilities, ++s->nr_facilities, __ATOMIC_RELEASE);
+	if (opts) {
+		dbgdyn_range_add(s, *index, WIRE_RANGE_CODE, (uintptr_t)opts->code_base,
+				 opts->code_len);
+		dbgdyn_range_add(s, *index, WIRE_RANGE_DST, (uintptr_t)opts->dst_base,
+				 opts->dst_len);
+	}
+	__atomic_store_n(&s->open[*index], 1, __ATOMIC_RELEASE);
+	return DBGDYN_OK;
+}
+
 static int begin(const char *name, size_t name_len, const struct dbgdyn_options *opts,
 		 uint64_t *context)
 {
@@ -309,7 +343,7 @@ static int begin(const char *name, size_t name_len, const struct dbgdyn_options 
 	first = !s->generation;
 	r = dbgdyn_registry_open(s, opts);
 	if (r == DBGDYN_OK)
-		r = dbgdyn_facility_add(s, name, name_len, opts, &index);
+		r = facility_add(s, name, name_len, opts, &index);
 	if (r == DBGDYN_OK) {
 		if (first)
 			dbgdyn_memory_publish(&s->memory);
@@ -359,100 +393,15 @@ int dbgdyn_add(dbgdyn_context context, enum dbgdyn_kind kind, const void *base, 
 	return leave(c, r);
 }
 
-/* Ring where a change wants it. */
-static int changed(const struct dbgdyn_state *s, int r)
+int dbgdyn_changed(const struct dbgdyn_state *s, int result)
 {
-	if (r > 0) {
+	if (result > 0) {
 		struct caller c = enter();
 
 		dbgdyn_doorbell(s);
-		r = leave(c, DBGDYN_OK);
+		result = leave(c, DBGDYN_OK);
 	}
-	return r;
-}
-
-static uint64_t *id_of(dbgdyn_handle *handle)
-{
-	return handle ? &handle->id : NULL;
-}
-
-int dbgdyn_register(dbgdyn_context context, const struct dbgdyn_routine *routine,
-		    dbgdyn_handle *handle)
-{
-	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
-
-	return s ? changed(s, dbgdyn_routine_put(s, index, routine, id_of(handle)))
-		 : DBGDYN_EREFUSED;
-}
-
-int dbgdyn_register_many(dbgdyn_context context, const struct dbgdyn_routine *routines, size_t nr,
-			 dbgdyn_handle *handles)
-{
-	const struct dbgdyn_routine *r = routines;
-	int first = DBGDYN_OK;
-
-	for (size_t i = 0; i < nr; i++) {
-		dbgdyn_handle handle = { 0 };
-		int result = dbgdyn_register(context, r, &handle);
-
-		if (handles)
-			handles[i] = handle;
-		if (first == DBGDYN_OK)
-			first = result;
-		if (r)
-			r = (const void *)((const uint8_t *)r + routines->size);
-	}
-	return first;
-}
-
-int dbgdyn_retire(dbgdyn_context context, dbgdyn_handle handle)
-{
-	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
-
-	return s ? changed(s, dbgdyn_routine_retire(s, index, handle.id)) : DBGDYN_EREFUSED;
-}
-
-int dbgdyn_retire_code(dbgdyn_context context, const void *code, size_t len)
-{
-	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
-
-	return s ? changed(s, dbgdyn_code_retire(s, index, code, len)) : DBGDYN_EREFUSED;
-}
-
-int dbgdyn_move(dbgdyn_context context, dbgdyn_handle handle, const void *code)
-{
-	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
-
-	return s ? changed(s, dbgdyn_routine_move(s, index, handle.id, code)) : DBGDYN_EREFUSED;
-}
-
-static int register_object(dbgdyn_context context, const struct dbgdyn_object *object,
-			   dbgdyn_handle *handle)
-{
-	uint32_t index;
-	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
-
-	return s ? changed(s, dbgdyn_object_put(s, index, object, id_of(handle))) : DBGDYN_EREFUSED;
-}
-
-int dbgdyn_register_object(dbgdyn_context context, const void *elf, size_t elf_len, uint64_t bias,
-			   dbgdyn_handle *handle)
-{
-	const struct dbgdyn_object object = { elf, elf_len, bias, false };
-
-	return register_object(context, &object, handle);
-}
-
-int dbgdyn_copy_object(dbgdyn_context context, const void *elf, size_t elf_len, uint64_t bias,
-		       dbgdyn_handle *handle)
-{
-	const struct dbgdyn_object object = { elf, elf_len, bias, true };
-
-	return register_object(context, &object, handle);
+	return result;
 }
 
 int dbgdyn_registry_make(void)

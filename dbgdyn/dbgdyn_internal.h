@@ -77,17 +77,15 @@ int dbgdyn_memory_make(size_t len);
 bool dbgdyn_memory_seal(int fd);
 /* Map @fd, which is @m's from then on. DBGDYN_OK, or DBGDYN_ENOMEM with @fd closed. */
 int dbgdyn_memory_map(struct dbgdyn_memory *m, int fd, size_t len);
-void dbgdyn_memory_close(struct dbgdyn_memory *m);
 /* A descriptor of our own of one that another process made, and its length; or below 0. */
 int dbgdyn_memory_accept(int fd, size_t *len);
 /* The header is filled: seal the size, show the marker mapping. Failing to is survived. */
 void dbgdyn_memory_publish(const struct dbgdyn_memory *m);
 /*
- * Zeroed private memory, mostly never touched; *@wiped: a fork's child finds it zero. NULL: no
- * memory.
+ * Zeroed private memory, mostly never touched, which munmap gives back; *@wiped: a fork's child
+ * finds it zero. NULL: no memory.
  */
 void *dbgdyn_memory_page(size_t len, bool *wiped);
-void dbgdyn_memory_page_free(void *page, size_t len);
 /* Whether @fd still is the object (@dev, @ino). */
 bool dbgdyn_memory_same(int fd, dev_t dev, ino_t ino);
 
@@ -190,7 +188,11 @@ bool dbgdyn_lock(struct dbgdyn_state *s);
 void dbgdyn_unlock(struct dbgdyn_state *s);
 /* The state behind a context of this very process, still open, and its slot; NULL: refuse. */
 struct dbgdyn_state *dbgdyn_context_find(uint64_t context, uint32_t *index);
-uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index);
+/* Slot in the low byte, above 0; the rest is the registry's generation. */
+static inline uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index)
+{
+	return s->generation << 8 | (index + 1);
+}
 
 /* ---- registry (registry.c) ----------------------------------------------------------------- */
 
@@ -198,9 +200,6 @@ uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index);
 int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts);
 /* With the lock held: what a child that is forked from now on has lived as of change @seq. */
 void dbgdyn_inherited_announce(uint64_t seq);
-/* With the lock held: a facility slot with its first ranges (len 0: none), all or nothing. */
-int dbgdyn_facility_add(struct dbgdyn_state *s, const char *name, size_t name_len,
-			const struct dbgdyn_options *opts, uint32_t *index);
 /* With the lock held: one range, of an application's (WIRE_RANGE_OWNED) or an arena. */
 int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum wire_range_kind kind,
 		     uint64_t base, uint64_t len);
@@ -208,7 +207,7 @@ int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum wire_range_
 bool dbgdyn_range_good(const void *base, size_t len);
 bool dbgdyn_attached(const struct dbgdyn_state *s);
 
-/* ---- arena (arena.c): what the sampler must know of addresses -------------------------------- */
+/* ---- code by its address (live.c): what the sampler must know of addresses ------------------- */
 
 /*
  * With the lock held: have the sampler know [addr, addr + len), with its words resident. True where
@@ -217,25 +216,15 @@ bool dbgdyn_attached(const struct dbgdyn_state *s);
 bool dbgdyn_arena_tell(struct dbgdyn_state *s, uint32_t facility, uint64_t addr, uint64_t len);
 /* With the lock held: mark the addresses as used. Whether some were before. */
 bool dbgdyn_used_mark(struct dbgdyn_state *s, uint64_t addr, uint64_t len);
-/*
- * With the lock held: whether something was ever registered nearby, at the granularity of words;
- * and move the words of those addresses where it was.
- */
-bool dbgdyn_used_find(const struct dbgdyn_state *s, uint64_t addr, uint64_t len);
-void dbgdyn_used_move(struct dbgdyn_state *s, uint64_t addr, uint64_t len, uint64_t seq);
 /* With the lock held: the words of these addresses become that of @seq. */
 void dbgdyn_words_move(struct dbgdyn_state *s, uint64_t addr, uint64_t len, uint64_t seq);
 
-/* ---- live (live.c): what lives, by address --------------------------------------------------- */
+/* ---- code by its address (live.c): what lives ------------------------------------------------ */
 
 /* All with the lock held. */
 void dbgdyn_live_add(struct dbgdyn_state *s, struct dbgdyn_node *n);
 /* Take out all that overlap the addresses: a chain, 0 where there are none. */
 uint32_t dbgdyn_live_take(struct dbgdyn_state *s, uint64_t addr, uint64_t len);
-/* The same for those of @facility that begin there. */
-uint32_t dbgdyn_live_take_of(struct dbgdyn_state *s, uint32_t facility, uint64_t addr,
-			     uint64_t len);
-void dbgdyn_live_remove(struct dbgdyn_state *s, const struct dbgdyn_node *n);
 
 /* ---- heap (heap.c): the slots ---------------------------------------------------------------- */
 
@@ -298,24 +287,6 @@ void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len);
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);
 
-/* ---- routine (routine.c, end.c), object (object.c) ---------------------------------------- */
-
-/* These return 1 where a doorbell is due. */
-int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
-		       uint64_t *handle);
-int dbgdyn_routine_move(struct dbgdyn_state *s, uint32_t facility, uint64_t handle,
-			const void *code);
-int dbgdyn_routine_retire(struct dbgdyn_state *s, uint32_t facility, uint64_t handle);
-int dbgdyn_code_retire(struct dbgdyn_state *s, uint32_t facility, const void *code, size_t len);
-struct dbgdyn_object {
-	const void *elf;
-	size_t elf_len;
-	uint64_t bias;
-	bool copy; /* is kept, so that the caller need not */
-};
-int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_object *from,
-		      uint64_t *handle);
-
 /* ---- doorbell (dbgdyn.c) ------------------------------------------------------------------- */
 
 enum dbgdyn_reach {
@@ -331,5 +302,7 @@ enum dbgdyn_reach {
 enum dbgdyn_reach dbgdyn_hand_over(struct dbgdyn_state *s);
 /* One datagram on the message queue, never waited on; true if the queue exists. */
 bool dbgdyn_doorbell(const struct dbgdyn_state *s);
+/* What a call returns behind a change with @result: 1 rings the doorbell. */
+int dbgdyn_changed(const struct dbgdyn_state *s, int result);
 
 #endif

@@ -71,12 +71,6 @@ int dbgdyn_memory_map(struct dbgdyn_memory *m, int fd, size_t len)
 	return DBGDYN_OK;
 }
 
-void dbgdyn_memory_close(struct dbgdyn_memory *m)
-{
-	munmap(m->base, m->len);
-	close(m->fd);
-}
-
 /* The page is executable only so that an ordinary mmap event shows it; nothing in it is code. */
 void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
 {
@@ -103,9 +97,4 @@ void *dbgdyn_memory_page(size_t len, bool *wiped)
 	madvise(p, len, MADV_DONTDUMP);
 	madvise(p, len, MADV_NOHUGEPAGE);
 	return p;
-}
-
-void dbgdyn_memory_page_free(void *page, size_t len)
-{
-	munmap(page, len);
 }

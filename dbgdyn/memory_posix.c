@@ -69,12 +69,6 @@ int dbgdyn_memory_map(struct dbgdyn_memory *m, int fd, size_t len)
 	return DBGDYN_OK;
 }
 
-void dbgdyn_memory_close(struct dbgdyn_memory *m)
-{
-	munmap(m->base, m->len);
-	close(m->fd);
-}
-
 /* The mapping stays for the life of the process, as on Linux. */
 void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
 {
@@ -87,9 +81,4 @@ void *dbgdyn_memory_page(size_t len, bool *wiped)
 
 	*wiped = false;
 	return p == MAP_FAILED ? NULL : p;
-}
-
-void dbgdyn_memory_page_free(void *page, size_t len)
-{
-	munmap(page, len);
 }

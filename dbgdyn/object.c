@@ -150,8 +150,16 @@ static void list_end(struct dbgdyn_change *c, struct dbgdyn_node *n, const struc
 	dbgdyn_live_add(c->s, n);
 }
 
-int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_object *from,
-		      uint64_t *handle)
+struct object {
+	const void *elf;
+	size_t elf_len;
+	uint64_t bias;
+	bool copy; /* is kept, so that the caller need not */
+};
+
+/* 1 where a doorbell is due. */
+static int object_put(struct dbgdyn_state *s, uint32_t facility, const struct object *from,
+		      dbgdyn_handle *handle)
 {
 	struct wire_object o = { .head = { sizeof(o), WIRE_OBJECT, 0 },
 				 .facility = facility,
@@ -190,7 +198,32 @@ int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const struct db
 	if (o.head.flags)
 		dbgdyn_words_move(s, o.addr, o.code_len, c.seq);
 	if (handle)
-		*handle = n || c.announced ? dbgdyn_handle_make(s, n, c.seq) : 0;
+		handle->id = n || c.announced ? dbgdyn_handle_make(s, n, c.seq) : 0;
 	result = dbgdyn_change_commit(&c);
 	return n || c.announced ? result : dbgdyn_dropped(s);
+}
+
+static int register_object(dbgdyn_context context, const struct object *object,
+			   dbgdyn_handle *handle)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
+
+	return s ? dbgdyn_changed(s, object_put(s, index, object, handle)) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_register_object(dbgdyn_context context, const void *elf, size_t elf_len, uint64_t bias,
+			   dbgdyn_handle *handle)
+{
+	const struct object object = { elf, elf_len, bias, false };
+
+	return register_object(context, &object, handle);
+}
+
+int dbgdyn_copy_object(dbgdyn_context context, const void *elf, size_t elf_len, uint64_t bias,
+		       dbgdyn_handle *handle)
+{
+	const struct object object = { elf, elf_len, bias, true };
+
+	return register_object(context, &object, handle);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The registry: laid out, made, opened in a child of fork, closed; the ranges of its facilities. */
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -124,6 +125,12 @@ static void *area_take(struct dbgdyn_state *s, const struct dbgdyn_layout *l)
 	return (uint8_t *)s - s->area_len;
 }
 
+static void memory_close(struct dbgdyn_memory *m)
+{
+	munmap(m->base, m->len);
+	close(m->fd);
+}
+
 /* Map @fd, which is taken, with a private area beside it. */
 static int open_both(struct dbgdyn_state *s, const struct dbgdyn_layout *l, int fd, void **area)
 {
@@ -137,7 +144,7 @@ static int open_both(struct dbgdyn_state *s, const struct dbgdyn_layout *l, int 
 	else if (!(*area = area_take(s, l)))
 		r = DBGDYN_ENOMEM;
 	if (r < 0)
-		dbgdyn_memory_close(&s->memory);
+		memory_close(&s->memory);
 	return r;
 }
 
@@ -282,39 +289,6 @@ int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum wire_range_
 	r->flags = kind == WIRE_RANGE_ARENA ? 0 : WIRE_RANGE_OWNED;
 	__atomic_store_n(&r->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->reg->nr_ranges, ++s->nr_ranges, __ATOMIC_RELEASE);
-	return DBGDYN_OK;
-}
-
-static void options_take(struct dbgdyn_state *s, uint32_t index, const struct dbgdyn_options *opts)
-{
-	s->timeout_ms[index] = opts && opts->timeout_ms ? opts->timeout_ms : DBGDYN_TIMEOUT_MS;
-	if (opts && opts->flags & DBGDYN_NO_SYSCALLS) {
-		s->quiet[index] = 1;
-		__atomic_store_n(&s->no_syscalls, 1, __ATOMIC_RELAXED);
-	}
-}
-
-int dbgdyn_facility_add(struct dbgdyn_state *s, const char *name, size_t name_len,
-			const struct dbgdyn_options *opts, uint32_t *index)
-{
-	struct wire_facility *f = &s->facilities[s->nr_facilities];
-	uint32_t nr_ranges = opts ? !!opts->code_len + !!opts->dst_len : 0;
-
-	if (s->nr_facilities == WIRE_NR_FACILITIES || WIRE_NR_RANGES - s->nr_ranges < nr_ranges)
-		return DBGDYN_EFULL;
-	*index = s->nr_facilities;
-	memcpy(f->name, name, name_len);
-	f->name_len = (uint32_t)name_len;
-	options_take(s, *index, opts);
-	__atomic_store_n(&f->state, WIRE_FACILITY_OPEN, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->reg->nr_facilities, ++s->nr_facilities, __ATOMIC_RELEASE);
-	if (opts) {
-		dbgdyn_range_add(s, *index, WIRE_RANGE_CODE, (uintptr_t)opts->code_base,
-				 opts->code_len);
-		dbgdyn_range_add(s, *index, WIRE_RANGE_DST, (uintptr_t)opts->dst_base,
-				 opts->dst_len);
-	}
-	__atomic_store_n(&s->open[*index], 1, __ATOMIC_RELEASE);
 	return DBGDYN_OK;
 }
 

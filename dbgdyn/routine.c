@@ -736,8 +736,9 @@ static bool put_parts(struct dbgdyn_change *c, const struct dbgdyn_routine *r,
 	return whole;
 }
 
-int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
-		       uint64_t *handle)
+/* 1 where a doorbell is due. */
+static int routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
+		       dbgdyn_handle *handle)
 {
 	struct job j = { .r = r };
 	struct dbgdyn_change c;
@@ -755,9 +756,38 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 	n = put(&c, &j);
 	whole = n || c.announced;
 	if (handle)
-		*handle = whole ? dbgdyn_handle_make(s, n, c.seq) : 0;
+		handle->id = whole ? dbgdyn_handle_make(s, n, c.seq) : 0;
 	if (nr_parts(r))
 		whole &= put_parts(&c, r, n);
 	result = dbgdyn_change_commit(&c);
 	return whole ? result : dbgdyn_dropped(s);
+}
+
+int dbgdyn_register(dbgdyn_context context, const struct dbgdyn_routine *routine,
+		    dbgdyn_handle *handle)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context.id, &index);
+
+	return s ? dbgdyn_changed(s, routine_put(s, index, routine, handle)) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_register_many(dbgdyn_context context, const struct dbgdyn_routine *routines, size_t nr,
+			 dbgdyn_handle *handles)
+{
+	const struct dbgdyn_routine *r = routines;
+	int first = DBGDYN_OK;
+
+	for (size_t i = 0; i < nr; i++) {
+		dbgdyn_handle handle = { 0 };
+		int result = dbgdyn_register(context, r, &handle);
+
+		if (handles)
+			handles[i] = handle;
+		if (first == DBGDYN_OK)
+			first = result;
+		if (r)
+			r = (const void *)((const uint8_t *)r + routines->size);
+	}
+	return first;
 }

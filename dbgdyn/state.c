@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ struct dbgdyn_state *dbgdyn_state_get(bool make)
 	if (__atomic_compare_exchange_n(&state, &s, fresh, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return fresh;
-	dbgdyn_memory_page_free((uint8_t *)fresh - fresh->area_len, fresh->area_len + WIRE_PAGE);
+	munmap((uint8_t *)fresh - fresh->area_len, fresh->area_len + WIRE_PAGE);
 	return s;
 }
 
@@ -128,12 +129,6 @@ bool dbgdyn_lock(struct dbgdyn_state *s)
 void dbgdyn_unlock(struct dbgdyn_state *s)
 {
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
-}
-
-/* Slot in the low byte, above 0; the rest is the registry's generation. */
-uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index)
-{
-	return s->generation << 8 | (index + 1);
 }
 
 struct dbgdyn_state *dbgdyn_context_find(uint64_t context, uint32_t *index)
