@@ -70,7 +70,7 @@ static struct verdict in_file(const struct attribute *a, struct sample *s, const
 	return in_image(img, off);
 }
 
-struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
+static struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
 {
 	const struct map *m = s->map;
 
@@ -98,7 +98,7 @@ static struct verdict not_found(struct sample *s, enum dyn_where where)
 	return s->image ? in_image(s->image, s->off) : in_bucket(unknown(s));
 }
 
-struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last)
+static struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last)
 {
 	const struct dyn_query q = { .addr = s->addr,
 				     .first_ns = s->first_ns,
@@ -155,7 +155,7 @@ struct verdict attribute_function(const struct attribute *a, const struct proces
 	if (a->dyn)
 		where = dyn_function_find(p, key, instr, &img, &off);
 	if (where == DYN_FOUND)
-		store_label(img, p->label);
+		image_label(img, p->label);
 	if (where == DYN_FOUND)
 		return in_image(img, off);
 	return in_bucket(where == DYN_NO_CAPACITY ? ACCOUNT_BUCKET_QUOTA

@@ -40,23 +40,15 @@ struct verdict {
 };
 
 /*
- * The verdict on a sample of a count, of whatever mode, whose process and mapping are in it; behind
- * VERDICT_LATER again, after registries were read, as attribute_dynamic.
+ * The verdict on a sample, of whatever mode, whose process and mapping are in it. In user mode its
+ * mapping says it, with every event up to the sample's time seen. VERDICT_LATER: it lies in dynamic
+ * code; what is known of its mapping goes into @s (with a reference of an image). Behind that,
+ * after the registries of its process were read, they say it: VERDICT_LATER again where another
+ * poll may tell, not where @last. With any other verdict the reference in @s is given back.
  */
 struct verdict attribute_sample(const struct attribute *a, struct sample *s, bool last);
 /* A sample in the kernel's mode. */
 struct verdict attribute_kernel(const struct attribute *a, const struct driver_count *c);
-/*
- * The mapping of @s says it, with every event up to the sample's time seen. VERDICT_LATER:
- * it lies in dynamic code; what is known of its mapping goes into @s (with a reference of an
- * image), for attribute_dynamic.
- */
-struct verdict attribute_mapped(const struct attribute *a, struct sample *s);
-/*
- * The registries of its process say it, after they were read. VERDICT_LATER: another poll may tell;
- * not where @last. With any other verdict the reference in @s is given back.
- */
-struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last);
 /* The verdict on a frame that is of a function which an interpreter runs in @p (driver_function;
  * may be NULL). */
 struct verdict attribute_function(const struct attribute *a, const struct process *p, uint64_t key,

@@ -255,6 +255,7 @@ place_kernel(const struct callpaths *t, const struct driver_callpath *c, uint64_
 static struct sample sample_of(const struct callpath_pending *k, uint64_t frame, bool first)
 {
 	struct sample s = { .p = k->p,
+			    .mode = DRIVER_USER,
 			    .pid = k->c.pid,
 			    .first_ns = k->c.first_ns,
 			    .time_ns = k->c.time_ns,
@@ -294,7 +295,7 @@ static size_t place(struct callpaths *t, const struct callpath_pending *k, const
 			    ? attribute_function(t->config.attribute, k->p,
 						 DRIVER_FRAME_KEY(addrs[i]),
 						 DRIVER_FRAME_INSTR(addrs[i]))
-			    : attribute_mapped(t->config.attribute, &s);
+			    : attribute_sample(t->config.attribute, &s, false);
 		if (v.kind == VERDICT_LATER) {
 			t->frames[i] = (struct callpath_frame){ 0 };
 			t->open[nr_open++] = (struct callpath_open){ .s = s, .frame = i };
@@ -554,7 +555,7 @@ static bool resolve_open(struct callpaths *t, struct callpath_pending *k, bool l
 
 	for (size_t i = 0; i < k->nr_open; i++) {
 		struct callpath_open *o = &k->open[i];
-		const struct verdict v = attribute_dynamic(t->config.attribute, &o->s, last);
+		const struct verdict v = attribute_sample(t->config.attribute, &o->s, last);
 
 		if (v.kind == VERDICT_LATER) {
 			k->open[kept++] = *o;

@@ -305,6 +305,14 @@ static int reply_log(uint64_t max, struct base_buf *reply)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* The kept status is not true any more. */
+static void forget_status(struct daemon *d)
+{
+	if (d->control)
+		control_keep(d->control, NULL);
+	d->status_kept = false;
+}
+
 int daemon_command(void *ctx, const struct control_request *q, const struct control_peer *peer,
 		   struct base_buf *reply)
 {
@@ -338,12 +346,12 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 	if (r == -EINPROGRESS)
 		return CONTROL_LATER;
 	/* A status that is asked for behind this answer shows what was done. */
-	daemon_forget_status(d);
+	forget_status(d);
 	if (r < 0)
 		return control_reply_error(reply, &err);
 	if (q->command == CONTROL_LABEL || q->command == CONTROL_REGISTER)
 		return reply_done(d, d->store.account.stored, 0, reply);
 	/* Samples of code whose process came during the flush are in memory. */
-	return reply_done(d, d->store.account.stored - daemon_unwritten(d),
+	return reply_done(d, d->store.account.stored - daemon_unwritten(d, false),
 			  q->command == CONTROL_FLUSH ? d->nr_left : 0, reply);
 }

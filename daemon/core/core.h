@@ -5,9 +5,8 @@
 
 #include "control.h"
 #include "counts.h"
-#include "retain.h"
+#include "maintain.h"
 #include "service.h"
-#include "suspend.h"
 
 /* ---- the machine (machine.c) ----------------------------------------------------------------- */
 
@@ -20,6 +19,33 @@ struct machine_idle {
 };
 /* As /proc below @root says it; false: it does not. */
 bool machine_idle(const char *root, struct machine_idle *out);
+
+/* ---- the machine suspended, the clock set (loop.c) ------------------------------------------- */
+
+struct suspends {
+	uint64_t ahead_ns; /* as looked at last */
+	uint64_t nr, ns;   /* since the daemon started */
+	bool looked;
+};
+/*
+ * @ahead_ns is base_boot_ahead_ns() now: returns for how long the machine was suspended since the
+ * last look, and counts it. 0: it was not, or this is the first look.
+ */
+uint64_t suspends_look(struct suspends *s, uint64_t ahead_ns);
+
+struct clock_sets {
+	int64_t offset_ns; /* of UTC from the time since boot, as looked at last */
+	uint64_t nr;	   /* since the daemon started */
+	bool looked;
+};
+/*
+ * @utc_ns was read between @before_ns and @after_ns, times since boot, suspended ones too: returns
+ * by how many seconds the clock was set ahead (negative: back) since the last look, and counts it.
+ * 0: by less than two, or this is the first look, or what came between the three says nothing. A
+ * clock that is slowed or hurried step by step is not set.
+ */
+int64_t clock_sets_look(struct clock_sets *s, uint64_t before_ns, int64_t utc_ns,
+			uint64_t after_ns);
 
 struct daemon;
 
@@ -168,14 +194,9 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err);
 int daemon_drain_counts(struct daemon *d, struct base_err *err);
 /* A live daemon does this whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
-/* Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
- * the kernel's rings into memory. */
-void daemon_meanwhile(void *ctx);
 /* Clients that ask for the status while the loop is busy are told what is true now; @anew: and not
  * what was kept before. */
 void daemon_keep_status(struct daemon *d, bool anew);
-/* The kept status is not true any more. */
-void daemon_forget_status(struct daemon *d);
 /* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
 int daemon_stop_open(void);
 /* Until a signal, quit, or the end of a recorded stream. */
@@ -190,15 +211,16 @@ int daemon_flush(struct daemon *d, struct base_err *err);
 void daemon_keep_quota(struct daemon *d);
 /* Whenever the loop wakes: what was begun may be done, the day's maintenance may be due. */
 void daemon_maintain(struct daemon *d);
+/* What was begun is ended. */
+void daemon_maintain_close(struct daemon *d);
 /* Flush (as above) and continue in a new epoch. */
 int daemon_new_epoch(struct daemon *d, struct base_err *err);
 /* The next epoch, without a flush: that of the other machines, if they have a newer one (at the
  * start not with -epoch), else a new one. */
 int daemon_turn_epoch(struct daemon *d, struct base_err *err);
-/* Stored samples that no flush has put on disk yet. */
-uint64_t daemon_unwritten(const struct daemon *d);
-/* The same of events that count nanoseconds. */
-uint64_t daemon_unwritten_ns(const struct daemon *d);
+/* Stored samples that no flush has put on disk yet; @timed: nanoseconds, of events that count them.
+ */
+uint64_t daemon_unwritten(const struct daemon *d, bool timed);
 /* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
 int daemon_finish(struct daemon *d, struct base_err *err);
 /* A control_fn; ctx: struct daemon. */

@@ -331,7 +331,7 @@ static bool place(struct counts *t, struct sample *s, bool last)
 		store_named(t, v.bucket, s, &to);
 	} else {
 		if (v.image && v.image->kind == PROFDB_DYNAMIC && s->p && !to.kernel)
-			store_label(v.image, s->p->label);
+			image_label(v.image, s->p->label);
 		store_soon(t->store, v.image, &to);
 	}
 	insns_put(&t->insns, s->insn);
@@ -394,11 +394,24 @@ static void count_user(struct counts *t, const struct driver_count *c)
 	pend(t, &t->unsettled, &s);
 }
 
+/*
+ * The process of a count in the kernel, which may be of the time between an exec and its event, or
+ * behind the end of the process: such a count says nothing about lives.
+ */
+static struct process *find_any(struct follow *f, int32_t pid, uint64_t time_ns)
+{
+	struct process *p = processes_find(f->processes, pid);
+
+	if (!p)
+		p = processes_find_over(f->processes, pid);
+	return p ? p : follow_find(f, pid, time_ns, 0);
+}
+
 /* @s is not of the mode of a process, but on its account. */
 static void count_other(struct counts *t, struct sample *s)
 {
 	if (t->store->workloads && s->pid > 0)
-		s->p = follow_find_any(t->follow, s->pid, s->time_ns);
+		s->p = find_any(t->follow, s->pid, s->time_ns);
 	if (t->follow->lives_ended)
 		counts_scanned(t);
 	place(t, s, true);
@@ -541,7 +554,7 @@ int counts_load(void *ctx, const struct driver_load *l)
 	struct counts *t = ctx;
 
 	if (l->kind == DRIVER_LOAD_LOST) {
-		follow_lost(t->follow, l->len);
+		t->follow->events_lost = t->follow->live && l->len != t->follow->lost_read;
 		owner_ask_again(&t->owners);
 		t->due_ns = 0;
 		trace_events_lost(t->traces, t->follow->now_ns);
@@ -596,9 +609,7 @@ static void take_callpath(struct counts *t, const struct driver_callpath *c, con
 	}
 	if (c->nr > c->nr_kernel && c->pid > 0)
 		p = follow_find(t->follow, c->pid, c->time_ns, c->instance);
-	s.p = !p && t->store->workloads && c->pid > 0
-		      ? follow_find_any(t->follow, c->pid, c->time_ns)
-		      : p;
+	s.p = !p && t->store->workloads && c->pid > 0 ? find_any(t->follow, c->pid, c->time_ns) : p;
 	counts_scanned(t);
 	owner_find(&t->owners, &s, &to);
 	callpath_take(t->callpaths, c, frames, p, to.where.life);
@@ -625,6 +636,16 @@ int counts_function(void *ctx, const struct driver_function *f)
 	if (t->callpaths)
 		callpath_function(t->callpaths, f);
 	return 0;
+}
+
+struct driver_sink counts_sink(struct counts *t)
+{
+	return (struct driver_sink){ .load = counts_load,
+				     .count = counts_count,
+				     .trace = t->traces ? counts_trace : NULL,
+				     .callpath = t->callpaths ? counts_callpath : NULL,
+				     .function = t->callpaths ? counts_function : NULL,
+				     .ctx = t };
 }
 
 void counts_resynchronised(struct counts *t, uint64_t nr)
@@ -682,6 +703,15 @@ static void resolve_all(struct counts *t, bool last)
 		     last ? resolve_last : resolve_waiting, t);
 }
 
+/* The words of lives that are over are read, before their samples are looked up a last time. */
+static void read_ended(struct follow *f)
+{
+	struct process *p;
+
+	for (size_t pos = 0; f->dyn && processes_next_over(f->processes, &pos, &p);)
+		dyn_read_ended(f->dyn, p);
+}
+
 void counts_resolve(struct counts *t, uint64_t until_ns)
 {
 	struct follow *f = t->follow;
@@ -689,7 +719,7 @@ void counts_resolve(struct counts *t, uint64_t until_ns)
 
 	f->events_lost &= until_ns != UINT64_MAX;
 	advance(t, until_ns > f->now_ns ? until_ns : f->now_ns);
-	follow_read_ended(f);
+	read_ended(f);
 	resolve_all(t, until_ns == UINT64_MAX);
 	store_all(t->store);
 	/* No trace may go on waiting for a process that this ends. */

@@ -79,7 +79,9 @@ struct counts {
 
 /* ---- counts and what waits (counts.c) -------------------------------------------------------- */
 
-/* Callbacks for driver_drain; @ctx: struct counts. They return 0. */
+/* What driver_drain hands on goes to @c: to the callbacks below, as far as it is wanted. */
+struct driver_sink counts_sink(struct counts *c);
+/* @ctx: struct counts. They return 0. */
 int counts_count(void *ctx, const struct driver_count *c);
 int counts_load(void *ctx, const struct driver_load *l);
 int counts_trace(void *ctx, const struct insn_trace *w, const uint64_t *words);

@@ -123,7 +123,7 @@ static uint64_t not_on_disk(const struct daemon *d)
 
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->store.account, &stats, &total);
-	return total.pending + daemon_unwritten(d);
+	return total.pending + daemon_unwritten(d, false);
 }
 
 static void give_up(struct account *a, uint64_t unwritten)
@@ -137,8 +137,8 @@ int database_give_up(struct daemon *d, const struct base_err *why, struct base_e
 {
 	uint64_t nr = not_on_disk(d);
 
-	give_up(&d->store.account, daemon_unwritten(d));
-	give_up(&d->store.times, daemon_unwritten_ns(d));
+	give_up(&d->store.account, daemon_unwritten(d, false));
+	give_up(&d->store.times, daemon_unwritten(d, true));
 	/* For the next daemon and the tools. */
 	if (nr && !d->gone_ns && profdb_epoch_lose(d->db, nr) < 0)
 		base_log(BASE_LOG_ERROR, "nor can that be noted in epoch %s", d->epoch);

@@ -17,7 +17,6 @@
 #include "config.h"
 #include "core.h"
 #include "every.h"
-#include "gc.h"
 #include "launch.h"
 
 enum {

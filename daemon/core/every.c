@@ -5,7 +5,7 @@
 #include "every.h"
 #include "when.h"
 
-enum { MINUTE = 60, DAY = 86400, WEEK = 7 * DAY };
+enum { MINUTE = 60, WEEK = 7 * EVERY_DAY };
 
 int every_parse(const char *text, int64_t *out, struct base_err *err)
 {
@@ -22,11 +22,4 @@ int every_parse(const char *text, int64_t *out, struct base_err *err)
 	}
 	*out = span;
 	return 0;
-}
-
-bool every_is_due(int64_t every, int64_t began, int64_t now)
-{
-	if (!every)
-		return false;
-	return began > now + DAY || now / every > began / every;
 }

@@ -5,6 +5,8 @@
 
 #include "base.h"
 
+enum { EVERY_DAY = 86400 };
+
 /* Seconds of "1h", "30m", …, or 0 of "off" or NULL, into *@out: whole minutes, at most a week. 0 or
  * -DCPI_EUSAGE. */
 int every_parse(const char *text, int64_t *out, struct base_err *err);
@@ -13,6 +15,9 @@ int every_parse(const char *text, int64_t *out, struct base_err *err);
  * begin at the multiples of @every seconds of UTC. A clock that was set back is waited for, but not
  * for more than a day. 0 for @every: never.
  */
-bool every_is_due(int64_t every, int64_t began, int64_t now);
+static inline bool every_is_due(int64_t every, int64_t began, int64_t now)
+{
+	return every && (began > now + EVERY_DAY || now / every > began / every);
+}
 
 #endif

@@ -546,9 +546,10 @@ static void index_finished(struct daemon *d)
 		d->unindexed[0] = '\0';
 }
 
-/* The counts of events [from, to) that no flush has written. */
-static uint64_t unwritten(const struct daemon *d, size_t from, size_t to)
+uint64_t daemon_unwritten(const struct daemon *d, bool timed)
 {
+	size_t nr_sampled = d->store.nr_events - d->store.nr_timed;
+	size_t from = timed ? nr_sampled : 0, to = timed ? d->store.nr_events : nr_sampled;
 	struct image *img;
 	uint64_t sum = 0;
 
@@ -559,20 +560,11 @@ static uint64_t unwritten(const struct daemon *d, size_t from, size_t to)
 	return sum;
 }
 
-uint64_t daemon_unwritten(const struct daemon *d)
-{
-	return unwritten(d, 0, d->store.nr_events - d->store.nr_timed);
-}
-
-uint64_t daemon_unwritten_ns(const struct daemon *d)
-{
-	return unwritten(d, d->store.nr_events - d->store.nr_timed, d->store.nr_events);
-}
-
 /* @epoch gets no more; what waits for its pseudo-image comes into the next one. */
 static void tell_finished(struct daemon *d, const char *epoch)
 {
-	uint64_t all = d->store.account.stored - daemon_unwritten(d), nr = all - d->nr_before;
+	uint64_t all = d->store.account.stored - daemon_unwritten(d, false),
+		 nr = all - d->nr_before;
 
 	d->nr_before = all;
 	/* There was none, or somebody removed it. */
@@ -657,7 +649,7 @@ static bool is_unfinished(struct daemon *d)
 	if (!dyn_is_behind(d->dyn))
 		return false;
 	if (until && now >= until) {
-		d->nr_left = daemon_unwritten(d);
+		d->nr_left = daemon_unwritten(d, false);
 		return false;
 	}
 	d->unfinished_until_ns = until ? until : now + UNFINISHED_NS;

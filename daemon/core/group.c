@@ -151,3 +151,20 @@ int group_divide(const char *path, struct base_err *err)
 	close(dir);
 	return r < 0 ? base_fail_errno(err, r, "cannot divide control group '%s'", path) : fd;
 }
+
+void group_open(void)
+{
+	struct base_err err = { 0 };
+	char path[PATH_MAX];
+	int fd;
+
+	if (!group_own("/sys/fs/cgroup", path, sizeof(path)))
+		return;
+	fd = group_divide(path, &err);
+	if (fd < 0 && err.code)
+		base_log(BASE_LOG_WARN, "helpers have no limits of their own: %s", err.text);
+	if (fd < 0)
+		return;
+	base_group_set(fd);
+	base_log(BASE_LOG_INFO, "helpers have a control group of their own");
+}

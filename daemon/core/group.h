@@ -18,4 +18,8 @@ bool group_own(const char *root, char *path, size_t size);
  */
 int group_divide(const char *path, struct base_err *err);
 
+/* Divide the group of this process, and have helpers started in their part of it from now on: one
+ * that takes too much is what ends then, not dcpid. */
+void group_open(void);
+
 #endif

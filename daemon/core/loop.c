@@ -18,9 +18,7 @@
 #include "values.h"
 #include "watch.h"
 
-/* While a turn waits, the rings are looked at so often. */
-#define MEANWHILE_NS 20000000u
-#define SECOND_NS    1000000000ull
+#define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
 #define RANGES_NS (2 * SECOND_NS)
 /* Dynamic code counts as running for so long after its last samples came, and these come late. */
@@ -103,12 +101,7 @@ static void look_at_clock(struct daemon *d)
 /* @all: what the driver has; @whole: what is read now and then is read now, too. */
 static int drain(struct daemon *d, bool all, bool whole, struct base_err *err)
 {
-	const struct driver_sink sink = { .load = counts_load,
-					  .count = counts_count,
-					  .trace = d->traces ? counts_trace : NULL,
-					  .callpath = d->callpaths ? counts_callpath : NULL,
-					  .function = d->callpaths ? counts_function : NULL,
-					  .ctx = &d->counts };
+	const struct driver_sink sink = counts_sink(&d->counts);
 	uint64_t now = base_now_ns();
 	int r;
 
@@ -391,6 +384,51 @@ static void write_for_viewers(struct daemon *d)
 	d->next_watched_ns = base_now_ns() + watch_write_pause(base_now_ns() - begin);
 }
 
+/* ---- suspended, or its clock set ------------------------------------------------------------- */
+
+/*
+ * A machine that slept received nothing: a gap in its samples that is nobody's fault. Whose clock
+ * was set has epochs and messages whose times do not follow one another.
+ */
+
+/* The two clocks are read one after the other, and much may come between. */
+#define SUSPENDED_NS 1000000000ull
+
+uint64_t suspends_look(struct suspends *s, uint64_t ahead_ns)
+{
+	bool first = !s->looked;
+	uint64_t slept = ahead_ns > s->ahead_ns ? ahead_ns - s->ahead_ns : 0;
+
+	s->looked = true;
+	if (!first && slept < SUSPENDED_NS)
+		return 0;
+	s->ahead_ns = ahead_ns;
+	if (first)
+		return 0;
+	s->nr++;
+	s->ns += slept;
+	return slept;
+}
+
+/* How far apart the readings of a clock may be, and by how much it must be off. */
+#define APART_NS     100000000ull
+#define CLOCK_SET_NS 2000000000ll
+
+int64_t clock_sets_look(struct clock_sets *s, uint64_t before_ns, int64_t utc_ns, uint64_t after_ns)
+{
+	int64_t offset_ns = utc_ns - (int64_t)before_ns, by_ns = offset_ns - s->offset_ns;
+	bool first = !s->looked;
+
+	if (after_ns - before_ns > APART_NS)
+		return 0;
+	s->looked = true;
+	s->offset_ns = offset_ns;
+	if (first || (by_ns < CLOCK_SET_NS && by_ns > -CLOCK_SET_NS))
+		return 0;
+	s->nr++;
+	return by_ns / 1000000000;
+}
+
 void daemon_note(struct daemon *d, enum profdb_note_kind kind, int64_t n)
 {
 	const struct profdb_note note = { .utc = (int64_t)time(NULL), .kind = kind, .n = n };
@@ -424,34 +462,7 @@ static void tell_clock(struct daemon *d)
 	daemon_note(d, PROFDB_NOTE_CLOCK, by);
 }
 
-void daemon_keep_status(struct daemon *d, bool anew)
-{
-	struct base_buf status = { 0 };
-
-	if (!d->control || (d->status_kept && !anew))
-		return;
-	d->status_kept = daemon_status(d, &status) >= 0;
-	control_keep(d->control, d->status_kept ? &status : NULL);
-	base_buf_release(&status);
-}
-
-void daemon_forget_status(struct daemon *d)
-{
-	if (d->control)
-		control_keep(d->control, NULL);
-	d->status_kept = false;
-}
-
-void daemon_meanwhile(void *ctx)
-{
-	struct daemon *d = ctx;
-	uint64_t now = base_now_ns();
-
-	if (now - d->meanwhile_ns < MEANWHILE_NS)
-		return;
-	d->meanwhile_ns = now;
-	driver_look(d->driver);
-}
+/* ---- a turn ---------------------------------------------------------------------------------- */
 
 /* A viewer's question may be what woke us: it is answered with all that there is. */
 static int drain_for_turn(struct daemon *d, struct base_err *err)

@@ -23,6 +23,9 @@
 
 enum { CALLPATH_EVERY = 40 };
 
+/* While a turn waits, the rings are looked at so often. */
+#define MEANWHILE_NS 20000000u
+
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
 
 static const char *env_or(const char *option, const char *name, const char *fallback)
@@ -324,6 +327,19 @@ static const char *queue_name(const struct daemon *d)
 	return env_or(d->opt.queue, "DCPI_QUEUE", default_queue);
 }
 
+/* Called now and then while a turn waits for a helper or the disk; @ctx: struct daemon. It empties
+ * the kernel's rings into memory. */
+static void meanwhile(void *ctx)
+{
+	struct daemon *d = ctx;
+	uint64_t now = base_now_ns();
+
+	if (now - d->meanwhile_ns < MEANWHILE_NS)
+		return;
+	d->meanwhile_ns = now;
+	driver_look(d->driver);
+}
+
 static int open_reader(struct daemon *d, struct base_err *err)
 {
 	int r = reader_open(d->helper_dir, &d->reader, err);
@@ -334,7 +350,7 @@ static int open_reader(struct daemon *d, struct base_err *err)
 	if (!d->budgets)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
 	reader_share(d->reader, d->budgets);
-	reader_set_meanwhile(d->reader, daemon_meanwhile, d);
+	reader_set_meanwhile(d->reader, meanwhile, d);
 	return 0;
 }
 
@@ -355,7 +371,7 @@ static int open_dyn(struct daemon *d, struct base_err *err)
 		.keep_all = d->opt.keep_all,
 		.process_quota = (uint64_t)d->opt.process_quota_mib << 20,
 		.quota = d->quota.max,
-		.meanwhile = d->reader ? daemon_meanwhile : NULL,
+		.meanwhile = d->reader ? meanwhile : NULL,
 		.meanwhile_ctx = d,
 		.record = d->record ? record_dyn : NULL,
 		.record_ctx = &d->follow,
@@ -371,9 +387,7 @@ static int open_tables(struct daemon *d, struct base_err *err)
 {
 	d->images = images_new();
 	if (d->images)
-		images_keep_apart(d->images, &d->opt.bypid);
-	if (d->images)
-		images_exclude(d->images, &d->exclude);
+		images_choose(d->images, &d->opt.bypid, &d->exclude);
 	d->workloads = workloads_new();
 	d->processes = processes_new();
 	d->identity = identity_new(d->reader);
@@ -398,7 +412,7 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 		.live = d->follow.live && !d->opt.own,
 		.vdso = d->opt.own,
 		.helper_dir = d->helper_dir,
-		.meanwhile = d->reader ? daemon_meanwhile : NULL,
+		.meanwhile = d->reader ? meanwhile : NULL,
 		.meanwhile_ctx = d,
 		.host = d->platform,
 	};
@@ -540,7 +554,7 @@ static void tell_alive(void *ctx)
 
 	service_alive(&d->service, d->epoch, d->store.account.stored);
 	if (d->reader)
-		daemon_meanwhile(d);
+		meanwhile(d);
 }
 
 static void tell_watching(void *ctx, const char *text)
@@ -658,24 +672,6 @@ static void raise_descriptors(void)
 	}
 }
 
-/* A helper that takes too much is what ends then, not dcpid. */
-static void divide_group(const struct daemon *d)
-{
-	struct base_err err = { 0 };
-	char path[PATH_MAX];
-	int fd;
-
-	if (d->opt.replay || d->opt.own || !group_own("/sys/fs/cgroup", path, sizeof(path)))
-		return;
-	fd = group_divide(path, &err);
-	if (fd < 0 && err.code)
-		base_log(BASE_LOG_WARN, "helpers have no limits of their own: %s", err.text);
-	if (fd < 0)
-		return;
-	base_group_set(fd);
-	base_log(BASE_LOG_INFO, "helpers have a control group of their own");
-}
-
 int daemon_open(struct daemon *d, struct base_err *err)
 {
 	int r = choose_platform(d, err);
@@ -684,7 +680,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 		r = exclude_read(&d->exclude, d->opt.exclusions, err);
 	if (!d->opt.replay)
 		raise_descriptors();
-	divide_group(d);
+	if (!d->opt.replay && !d->opt.own)
+		group_open();
 	if (r >= 0)
 		r = find_helpers(d, err);
 	/* Before the database: what cannot sample leaves no empty one behind. */
@@ -781,8 +778,7 @@ int daemon_close(struct daemon *d)
 	step_close(d->step);
 	if (d->values)
 		values_close(d->values);
-	quota_close(&d->quota);
-	daily_close(&d->daily);
+	daemon_maintain_close(d);
 	if (d->dyn)
 		dyn_close(d->dyn);
 	if (d->kernel)

@@ -451,3 +451,14 @@ int daemon_status(struct daemon *d, struct base_buf *out)
 	json_object_put(o);
 	return r;
 }
+
+void daemon_keep_status(struct daemon *d, bool anew)
+{
+	struct base_buf status = { 0 };
+
+	if (!d->control || (d->status_kept && !anew))
+		return;
+	d->status_kept = daemon_status(d, &status) >= 0;
+	control_keep(d->control, d->status_kept ? &status : NULL);
+	base_buf_release(&status);
+}

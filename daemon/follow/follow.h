@@ -80,8 +80,6 @@ void follow_release(struct follow *f);
 void follow_until(struct follow *f, uint64_t time_ns);
 /* A load event of the driver's; not LOST. */
 void follow_load(struct follow *f, const struct driver_load *l);
-/* @nr load events were lost in all. */
-void follow_lost(struct follow *f, uint64_t nr);
 /*
  * @l (MMAP or LABEL) happens at its time, which is not before that of the last one queued: when the
  * driver's events and counts up to then have been seen. -DCPI_ELIMIT: too many wait. -ENOMEM.
@@ -98,11 +96,6 @@ struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uin
  * be read, that change the mapping of that time; where events were lost, only if it may @wait.
  */
 bool follow_count(struct follow *f, const struct driver_count *c, struct sample *s, bool wait);
-/*
- * The process of a count in the kernel, which may be of the time between an exec and its event, or
- * behind the end of the process: such a count says nothing about lives.
- */
-struct process *follow_find_any(struct follow *f, int32_t pid, uint64_t time_ns);
 /* The ends of lives were taken: their mappings may go. */
 void follow_ends_clear(struct follow *f);
 
@@ -114,8 +107,6 @@ struct process *follow_attach(void *ctx, int32_t pid, uint64_t time_ns);
 /* Placeholders of which /proc told nothing end: their pids may mean other processes at the next
  * drain. */
 void follow_end_placeholder(struct follow *f);
-/* The words of lives that are over are read, before their samples are looked up a last time. */
-void follow_read_ended(struct follow *f);
 /* Counts up to now are settled: lives that are over are let go. */
 void follow_reap(struct follow *f);
 
@@ -138,14 +129,12 @@ void follow_record(struct follow *f, const struct driver_load *l);
 /* Put a count into the record, which is there. */
 void follow_record_count(struct follow *f, const struct driver_count *c);
 
-/* ---- where code changes, for the driver (ranges.c) ------------------------------------------- */
+/* ---- where code changes, for the driver (attach.c) ------------------------------------------- */
 
 /* Tell the driver what it does not know yet of each process of whose addresses one had two
  * routines. */
 void ranges_tell(struct follow *f);
 /* A flush begins: let the next telling try those again that the driver has refused, once. */
 void ranges_retry(struct follow *f);
-/* @p is over: the driver may forget its ranges. */
-void ranges_end(struct follow *f, struct process *p);
 
 #endif

@@ -267,6 +267,27 @@ static bool began_after(const struct process *p, uint64_t time_ns)
 	return time_ns != UINT64_MAX && p->start_time_ns > time_ns + base_boot_ahead_ns();
 }
 
+/* @p begins by fork (@parent may be NULL): its first count may say which life it is. */
+static void instance_fork(struct process *p, const struct process *parent, uint64_t boot_ns)
+{
+	p->instance = 0;
+	p->born_ns = boot_ns;
+	p->execs_announced = parent && (parent->instance || parent->execs_announced);
+	if (p->execs_announced)
+		p->execs = parent->instance ? (uint16_t)(parent->instance / DRIVER_INSTANCE_EXEC)
+					    : parent->execs;
+}
+
+/* @p begins by exec of the life @old (may be NULL, or @p). */
+static void instance_exec(struct process *p, const struct process *old, uint64_t boot_ns)
+{
+	p->instance = old && old->instance ? old->instance + DRIVER_INSTANCE_EXEC : 0;
+	p->born_ns = old && old->born_ns ? old->born_ns : boot_ns;
+	p->execs_announced = old && old->execs_announced;
+	if (p->execs_announced)
+		p->execs = (uint16_t)(old->execs + 1);
+}
+
 /* Events of it were lost, or it is older than we are. */
 static void ask(struct follow *f, struct process *p, uint64_t time_ns)
 {
@@ -425,15 +446,6 @@ bool follow_count(struct follow *f, const struct driver_count *c, struct sample 
 	if (p && f->events_lost && wait)
 		return false;
 	return !m || !m->listed || m->since_ns || c->time_ns >= p->known_ns;
-}
-
-struct process *follow_find_any(struct follow *f, int32_t pid, uint64_t time_ns)
-{
-	struct process *p = processes_find(f->processes, pid);
-
-	if (!p)
-		p = processes_find_over(f->processes, pid);
-	return p ? p : follow_find(f, pid, time_ns, 0);
 }
 
 static bool is_late(const struct process *p, const struct driver_load *l)
@@ -619,11 +631,6 @@ void follow_load(struct follow *f, const struct driver_load *l)
 	case DRIVER_LOAD_LOST:
 		break;
 	}
-}
-
-void follow_lost(struct follow *f, uint64_t nr)
-{
-	f->events_lost = f->live && nr != f->lost_read;
 }
 
 /* ---- events that clients announced ----------------------------------------------------------- */

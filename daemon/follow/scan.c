@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "follow_internal.h"
 
@@ -59,6 +60,15 @@ static void find_inherited(struct follow *f, struct process *p)
 			return;
 		}
 	}
+}
+
+/* /proc was read, and tells from now on which life @p is. */
+static void instance_listed(struct process *p)
+{
+	if (p->instance)
+		return;
+	p->born_ns = 0;
+	p->execs_announced = false;
 }
 
 static int list(struct follow *f, struct process *p)
@@ -157,12 +167,21 @@ void follow_scan_known(struct follow *f)
 	}
 }
 
+/* /proc has the process no more. */
+static bool is_gone(const struct process *p)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", p->pid);
+	return access(path, F_OK) < 0 && errno == ENOENT;
+}
+
 void follow_sweep(struct follow *f)
 {
 	struct process *p;
 
 	for (size_t pos = 0; processes_next(f->processes, &pos, &p);) {
-		if (!proc_is_gone(p)) {
+		if (!is_gone(p)) {
 			p->gone = false;
 		} else if (!p->gone) {
 			/* Its end, and samples before it, may still be on their way. */

@@ -150,10 +150,3 @@ bool exclude_has_pid(const struct exclude *x, int32_t pid)
 			return true;
 	return false;
 }
-
-bool exclude_has_image(const struct exclude *x, const char *path)
-{
-	const char *name = base_path_name(path);
-
-	return x->images.nr && base_map_get(&x->images, name, strlen(name));
-}

@@ -6,6 +6,8 @@
 #ifndef DCPI_EXCLUDE_H
 #define DCPI_EXCLUDE_H
 
+#include <string.h>
+
 #include "base.h"
 
 #define EXCLUDE_FILE_MAX (256u << 10)
@@ -29,6 +31,11 @@ int exclude_read(struct exclude *x, const char *path, struct base_err *err);
 void exclude_release(struct exclude *x);
 bool exclude_has_pid(const struct exclude *x, int32_t pid);
 /* Whether the last part of @path is excluded; a facility has only one part. */
-bool exclude_has_image(const struct exclude *x, const char *path);
+static inline bool exclude_has_image(const struct exclude *x, const char *path)
+{
+	const char *name = base_path_name(path);
+
+	return x->images.nr && base_map_get(&x->images, name, strlen(name));
+}
 
 #endif

@@ -14,9 +14,7 @@
 #include "images.h"
 #include "pseudoimg.h"
 
-/* Deadline of a helper, and of each megabyte of its job: several times the need on a quiet host. */
-enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 400, REFUSALS = 3 };
-enum { MEANWHILE_NS = 40000000 };
+enum { REFUSALS = 3, MEANWHILE_NS = 40000000 };
 
 /* ---- who may read it ------------------------------------------------------------------------- */
 
@@ -47,11 +45,6 @@ static void give_to_group(int fd)
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
-
-unsigned int image_file_timeout_ms(uint64_t len)
-{
-	return HELPER_TIMEOUT_MS + (unsigned int)(len >> 20) * HELPER_MB_MS;
-}
 
 /* A call that may take long, in a thread of its own. */
 struct image_task {

@@ -121,13 +121,10 @@ static struct image *add(struct images *t, struct image *img)
 	return img;
 }
 
-void images_keep_apart(struct images *t, const struct base_opt_list *names)
+void images_choose(struct images *t, const struct base_opt_list *apart,
+		   const struct exclude *exclude)
 {
-	t->apart = names;
-}
-
-void images_exclude(struct images *t, const struct exclude *exclude)
-{
+	t->apart = apart;
 	t->exclude = exclude;
 }
 
@@ -236,6 +233,12 @@ int image_set_label(struct image *img, const char *label)
 	free(img->label);
 	img->label = copy;
 	return 0;
+}
+
+void image_label(struct image *img, const char *label)
+{
+	if (label && !img->label && image_set_label(img, label) < 0)
+		base_log(BASE_LOG_ERROR, "no memory for the label of '%s'", img->stem);
 }
 
 static int copy_word(struct image *to, const struct image *from, const char *word)

@@ -6,6 +6,8 @@
 #ifndef DCPI_IMAGES_H
 #define DCPI_IMAGES_H
 
+#include <stdlib.h>
+
 #include "base.h"
 #include "driver.h"
 #include "exclude.h"
@@ -146,12 +148,12 @@ struct image *images_get_file(struct images *t, const struct base_id *id,
 			      const struct base_id *text, const char *path, const char *stem);
 struct image *images_bucket(struct images *t, enum account_bucket bucket);
 /*
- * Keep the processes of these names apart: paths, base names, facilities. Call it before the first
- * image; the list must outlive @t.
+ * Keep the processes of the names @apart apart: paths, base names, facilities; and store no samples
+ * of the images in @exclude (may be NULL, as @apart). Call it before the first image; both must
+ * outlive @t.
  */
-void images_keep_apart(struct images *t, const struct base_opt_list *names);
-/* Do not store samples of these images; likewise. */
-void images_exclude(struct images *t, const struct exclude *exclude);
+void images_choose(struct images *t, const struct base_opt_list *apart,
+		   const struct exclude *exclude);
 bool images_is_excluded(const struct images *t, const char *name);
 /* Is it (a path or a facility; NULL: a path that is not known) among those, or may be? */
 bool images_is_apart(const struct images *t, const char *name);
@@ -159,6 +161,8 @@ bool images_next(const struct images *t, size_t *pos, struct image **out);
 /* All of a pseudo-image's samples have it, for a process has one label while it runs one program.
  * 0 or negative. */
 int image_set_label(struct image *img, const char *label);
+/* A pseudo-image gets the label (may be NULL) of the process that its samples are of. */
+void image_label(struct image *img, const char *label);
 /*
  * A pseudo-image reaches the disk before what refers to it (invariant 3): one that is not there
  * yet, or lacks routines that have samples, holds that back.
@@ -235,8 +239,6 @@ void store_bucket(struct store *s, enum account_bucket bucket, const struct imag
 		  const struct store_count *c);
 /* Add all that is on its way. */
 void store_all(struct store *s);
-/* A pseudo-image gets the label (may be NULL) of the process that its samples are of. */
-void store_label(struct image *img, const char *label);
 /* Edges of a trace in @img, of a process with @label (may be NULL). *@nr_stored: how many are in
  * its profile, none where it is not to be stored. 0, or the first failure: -ENOMEM,
  * -DCPI_EOVERFLOW. */
@@ -303,8 +305,17 @@ struct values_owner {
 };
 
 /* The life was over at @time_ns. */
-void values_owner_end(struct values_owner *o, uint64_t time_ns);
-void values_owner_put(struct values_owner *o);
+static inline void values_owner_end(struct values_owner *o, uint64_t time_ns)
+{
+	if (o->asked_ns > time_ns)
+		o->uid = IMAGE_VALUES_NOBODY;
+	o->certain = true;
+}
+static inline void values_owner_put(struct values_owner *o)
+{
+	if (o && --o->refs == 0)
+		free(o);
+}
 
 struct image_values {
 	struct profdb_values *values;
@@ -367,8 +378,11 @@ int image_file_wait(const struct pseudoimg_helper *helper, int (*fn)(void *arg),
 /* base_file_commit, likewise. */
 int image_file_commit(struct base_file *file, const struct pseudoimg_helper *helper,
 		      struct base_err *err);
-/* For a helper with so many bytes to read. */
-unsigned int image_file_timeout_ms(uint64_t len);
+/* Deadline of a helper with so many bytes to read: several times the need on a quiet host. */
+static inline unsigned int image_file_timeout_ms(uint64_t len)
+{
+	return 5000 + (unsigned int)(len >> 20) * 400;
+}
 /* A failure of one image, by what its client said; not of this machine's disk or memory, or of
  * starting the helper, for which flushes fail. */
 bool image_file_refusal(int r);

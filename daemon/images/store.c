@@ -162,12 +162,6 @@ void store_all(struct store *s)
 	s->nr = 0;
 }
 
-void store_label(struct image *img, const char *label)
-{
-	if (label && !img->label && image_set_label(img, label) < 0)
-		base_log(BASE_LOG_ERROR, "no memory for the label of '%s'", img->stem);
-}
-
 /* ---- edges of traces ------------------------------------------------------------------------- */
 
 int store_edges(struct store *s, struct image *img, const char *label, const struct profdb_edge *m,
@@ -179,7 +173,7 @@ int store_edges(struct store *s, struct image *img, const char *label, const str
 	if (img->excluded)
 		return 0;
 	if (img->kind == PROFDB_DYNAMIC)
-		store_label(img, label);
+		image_label(img, label);
 	r = add_events(s, img);
 	if (r < 0)
 		return r;

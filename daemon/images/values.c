@@ -8,19 +8,6 @@
 
 /* ---- whose they are -------------------------------------------------------------------------- */
 
-void values_owner_end(struct values_owner *o, uint64_t time_ns)
-{
-	if (o->asked_ns > time_ns)
-		o->uid = IMAGE_VALUES_NOBODY;
-	o->certain = true;
-}
-
-void values_owner_put(struct values_owner *o)
-{
-	if (o && --o->refs == 0)
-		free(o);
-}
-
 static void take_uid(struct image_values *i, uint32_t uid)
 {
 	i->uid = i->owned && i->uid != uid ? IMAGE_VALUES_NOBODY : uid;

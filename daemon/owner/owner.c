@@ -52,7 +52,7 @@ static bool is_placed(const struct owners *o, struct process *p)
 	if (!o->follow->live || p->exited || p->lives_ns)
 		return true;
 	p->place_drain = o->drain + 1;
-	return proc_place(p, last ? proc_check_life : proc_check_name) != -ESTALE || last;
+	return proc_place(p, !last) != -ESTALE || last;
 }
 
 /* Once in an epoch /proc is asked: a process gets another user or cgroup without an event. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A child without rights of its own removes files for the daemon. */
-#include "gc_child.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "launch.h"
+#include "retain.h"
 
 /* Behind the standard ones. */
 enum { REPORT_FD = 3 };

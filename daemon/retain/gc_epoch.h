@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which epochs go, in which order: part of gc.c. */
+/* Which epochs go, in which order: inside gc.c, and for its tests. */
 #ifndef DCPI_DAEMON_GC_EPOCH_H
 #define DCPI_DAEMON_GC_EPOCH_H
 
-#include "gc.h"
+#include "retain.h"
 
 struct gc_epoch {
 	char *name;
@@ -20,13 +20,6 @@ struct gc_epochs {
 	size_t removed; /* entries up to this rank are removed */
 };
 
-/* All that there are, with their ranks: the old ones if @config wants them, then, with a size,
- * finished ones. 0 or negative. */
-int gc_epochs_list(struct profdb *db, const struct gc_config *config, struct gc_epochs *out,
-		   struct base_err *err);
-void gc_epochs_release(struct gc_epochs *e);
-/* NULL: it is none of them. */
-const struct gc_epoch *gc_epochs_find(const struct gc_epochs *e, const char *name);
 /*
  * How many of them go (removed), of a database of @total bytes, when the files that only they refer
  * to go with them; those that are older than @young_ns. What is left then.

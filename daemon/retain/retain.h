@@ -1,98 +1,90 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Removal while the daemon runs: pseudo-images over the quota, and old epochs once a day. */
+/*
+ * Pseudo-images, files of kernels and costs of blocks that no epoch refers to any more, and before
+ * them epochs that are old, or too much (dcpid -gc, what a daemon runs each day, or when its
+ * database is over its quota). Beside running daemons: what one wrote since its last flush, or has
+ * samples for, is newer than that flush.
+ */
 #ifndef DCPI_RETAIN_H
 #define DCPI_RETAIN_H
 
 #include "base.h"
 #include "profdb.h"
 
-/* ---- the quota of pseudo-images (quota.c) --------------------------------------------------- */
+/* ---- removal (gc.c) -------------------------------------------------------------------------- */
 
-#define QUOTA_MIB 10240 /* unless told */
+enum gc_folder { GC_DYN, GC_KERNEL, GC_COSTS, GC_NR_FOLDERS };
 
+/* A file of <db>/dyn, kernel or costs. */
+struct gc_file {
+	char *name;
+	enum gc_folder folder;
+	uint64_t len, time_ns; /* bytes; last written */
+	uint64_t ino;
+	size_t last; /* rank of the last epoch to go that refers to it, by a build-id that it has
+			or replaces, or by name; 0: none does */
+	bool used;   /* that one stays */
+	bool remove; /* chosen */
+};
+
+struct gc_config {
+	bool dry_run; /* remove nothing, say what would be */
+	/* Limit of the bytes of pseudo-images that remain; 0: remove all that may go. */
+	uint64_t quota;
+	bool old; /* epochs go first that are old, as profdb_epochs_expire has it at @now (UTC) */
+	int64_t now;
+	/* Then finished ones, the oldest first, until the whole database, each file in blocks of 4
+	 * KiB, takes no more bytes than this; 0: as many as it takes. */
+	uint64_t size;
+	/* Told of each file that is removed, in order; and of what is kept for it cannot be read.
+	 */
+	void (*removed)(void *ctx, const struct gc_file *file);
+	void (*removed_epoch)(void *ctx, const char *epoch); /* with old or size */
+	void (*kept)(void *ctx, const struct base_err *why);
+	void *ctx;
+};
+
+struct gc_result {
+	size_t nr_removed, nr_left;
+	uint64_t removed_len, left_len; /* bytes */
+	size_t nr_epochs;		/* removed */
+	uint64_t size;			/* where one was asked for: what is left of all */
+};
+
+/*
+ * Nothing is removed where it cannot be told what an epoch refers to (-DCPI_EFORMAT, with @err
+ * naming the profile), or while somebody writes images without end, or removes or joins epochs
+ * (-DCPI_EBUSY). 0 or negative.
+ */
+int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *result,
+	   struct base_err *err);
+/*
+ * Choose: of those that are not used and older than @young_ns the oldest first, until at most
+ * @quota bytes are left (0: all of them). Sorts @files that way.
+ */
+void gc_choose(struct gc_file *files, size_t nr, uint64_t young_ns, uint64_t quota);
+/* Bytes and files of <db>/dyn. 0 or -errno. */
+int gc_measure(struct profdb *db, uint64_t *len, size_t *nr);
 /* The images of one user's code take so much. */
 struct quota_user {
 	uint32_t uid;
 	uint64_t len;
 };
 
-struct quota {
-	/* set by the caller */
-	struct profdb *db;
-	const char *path; /* path of the database, for our child to open */
-	uint64_t max;	  /* bytes of <db>/dyn that are allowed; 0: as many as there are */
+/* Bytes by the user whose code they hold; those of no other user are the daemon's own. @users are
+ * the caller's to free, also where that fails. 0 or negative. */
+int gc_measure_users(struct profdb *db, struct quota_user **users, size_t *nr);
 
-	/* kept here; zero-initialize */
-	uint64_t len; /* when measured last */
-	bool over;
-	bool checked, announced;
-	uint64_t images_written;       /* when measured */
-	uint64_t next_ns;	       /* base_now_ns before which no other begins, while */
-	uint64_t epochs_ns;	       /* the database's folder was changed then last */
-	uint64_t wait_ns;	       /* between them; 0: the last removed something */
-	uint64_t tried_len;	       /* len when it began */
-	int32_t child;		       /* removes what nothing refers to; 0: none */
-	uint64_t measured_ns, took_ns; /* when it was, and how long that took */
-	struct quota_user *users;      /* while it is over */
-	size_t nr_users;
-};
+/* ---- a child that does it (gc_child.c) ------------------------------------------------------- */
 
-/* At the start, and after a flush, when so many images have been written in all: measure. True: it
- * is too much, and quota_start is worth it. */
-bool quota_check(struct quota *q, uint64_t images_written);
-/* Between flushes: was so much written since, and so long ago, that it is time to? */
-bool quota_is_due(const struct quota *q, uint64_t images_written);
 /*
- * While it is over: a user whose images take as much or more has no more place, so that one alone
- * cannot fill it for all. 0: no user has, for all take a quarter more than is allowed.
+ * A child of the daemon's that runs gc: it reads what applications made, and takes as long as the
+ * database is large. It closes every descriptor, keeps no right but that to remove files, ends with
+ * the daemon, and exits with 0 or BASE_EXIT_FAILED. @config's functions are not called. What it
+ * did, or why it could not, it writes to *@report as a line, whose reading end the caller owns;
+ * NULL: nowhere. Lines before that begin with GC_CHILD_NOTE: warnings. Its pid, or -errno.
  */
-uint64_t quota_share(const struct quota *q);
-/* Begin to remove pseudo-images to which no epoch refers; @wait until that is done. */
-void quota_start(struct quota *q, bool wait);
-/* See whether that is done. */
-void quota_turn(struct quota *q);
-void quota_close(struct quota *q);
-
-/* ---- the day's maintenance (daily.c; dcpid -gc_daily) ---------------------------------------- */
-
-struct daily_clock {
-	int64_t last; /* UTC: it was done, or need not be done for what was before; 0: not known */
-	int64_t offset; /* offset of UTC from the time since boot, at the last look */
-	int64_t first;	/* seconds since boot at the first look */
-	bool looked;
-};
-
-/* The last time up to @now that was 03:00, local time, and @spread seconds (below two hours: so
- * that machines do not all do it at once). */
-int64_t daily_slot(int64_t now, uint32_t spread);
-/*
- * Was there such a time since it was done last? If @s does not know when that was, or it would be
- * to come, it counts as done now; so it does when the clock has jumped, for by a wrong clock every
- * epoch may be old. Nothing is due in the ten minutes after the first look, within which a clock
- * that is wrong at boot is put right. @boot: seconds since boot, suspended ones too.
- */
-bool daily_is_due(struct daily_clock *s, int64_t now, int64_t boot, uint32_t spread);
-
-struct daily {
-	/* set by the caller */
-	struct profdb *db;
-	const char *path; /* path of the database, for our child to open */
-	const char *platform;
-	uint64_t size; /* bytes that old epochs may keep; 0: whatever it takes */
-	bool wanted;
-
-	/* kept here; zero-initialize */
-	struct daily_clock when;
-	int64_t stored;	  /* time in when.last, in the database */
-	int64_t started;  /* UTC, by the child */
-	uint64_t next_ns; /* base_now_ns of the next look */
-	int32_t child;	  /* 0: none */
-	int report;	  /* descriptor of the report at its end */
-};
-
-/* See whether the child is done. True: the maintenance is due, and daily_start begins it. */
-bool daily_turn(struct daily *s);
-void daily_start(struct daily *s);
-void daily_close(struct daily *s);
+#define GC_CHILD_NOTE "note: "
+int32_t gc_child_start(const char *path, const struct gc_config *config, int *report);
 
 #endif

@@ -90,11 +90,6 @@ int labels_give(struct labels *t, const char *text, uint32_t uid, struct base_er
 	return 0;
 }
 
-void labels_new_epoch(struct labels *t)
-{
-	t->epoch++;
-}
-
 void labels_release(struct labels *t)
 {
 	free(t->kept);

@@ -29,11 +29,6 @@ bool mapping_is_deleted(const char *path, size_t *len)
 	return is;
 }
 
-bool mapping_is_of_file(const char *path)
-{
-	return path[0] == '/' && !is_named(path, "//anon");
-}
-
 static bool is_marker(const char *path)
 {
 	static const char name[] = "/memfd:" WIRE_MEMFD_NAME;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One process as /proc shows it: what it is, whose, and what it has mapped. Nothing here opens a
- * file that a process names. */
+/* One process as /proc shows it: what it is, whose, which life of its pid, and what it has mapped.
+ * Nothing here opens a file that a process names. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +83,42 @@ static int parse_stat(struct listed *p, char *text)
 	return 0;
 }
 
+/* ---- which life of a pid it is --------------------------------------------------------------- */
+
+/* The clock of events is read without a lock, which may be so much aside of that of tasks. */
+#define SLACK_NS 1000000
+/* The steps of start times in /proc. */
+#define TICK_NS 10000000
+
+/* From the start of @instance to @boot_ns, to a microsecond; negative: it began later. */
+static int64_t age_ns(uint64_t instance, uint64_t boot_ns)
+{
+	/* Sign-extend the 48-bit difference. */
+	return (int64_t)((boot_ns / DRIVER_INSTANCE_UNIT - instance) << 16) / 65536 *
+	       DRIVER_INSTANCE_UNIT;
+}
+
+/* A start time read from /proc can be that of @instance. */
+static bool is_listed(const struct process *p, uint64_t instance)
+{
+	int64_t age = age_ns(instance, p->start_time_ns);
+
+	return age <= DRIVER_INSTANCE_UNIT && age >= -TICK_NS - DRIVER_INSTANCE_UNIT;
+}
+
+bool instance_fits(struct process *p, uint64_t instance)
+{
+	if (p->instance)
+		return p->instance == instance;
+	if (p->known_ns ? !is_listed(p, instance)
+			: p->born_ns && age_ns(instance, p->born_ns) < -SLACK_NS)
+		return false;
+	if (p->execs_announced && p->execs != instance / DRIVER_INSTANCE_EXEC)
+		return false;
+	p->instance = instance;
+	return true;
+}
+
 /* A fork is told after the start that /proc has, and both come in steps. */
 static bool is_other_start(const struct process *p, uint64_t start_ns)
 {
@@ -91,9 +127,11 @@ static bool is_other_start(const struct process *p, uint64_t start_ns)
 	if (p->start_time_ns)
 		return start_ns != p->start_time_ns;
 	if (p->instance)
-		return !instance_is_listed(&now, p->instance);
+		return !is_listed(&now, p->instance);
 	return p->began_ns && start_ns > p->began_ns + STEP_NS;
 }
+
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 /* @now gets what the pid is now, if that is still @p's. */
 static int read_stat(const struct process *p, struct listed *now)
@@ -121,23 +159,6 @@ static int proc_read_uid(struct process *p)
 	p->uid_known |= uid != NULL;
 	p->uid = now;
 	return 0;
-}
-
-int proc_check_life(const struct process *p)
-{
-	struct listed now = { 0 };
-
-	return read_stat(p, &now);
-}
-
-int proc_check_name(const struct process *p)
-{
-	struct listed now = { 0 };
-	int r = read_stat(p, &now);
-
-	if (r < 0 || now.is_kthread || !p->comm[0])
-		return r;
-	return strcmp(now.comm, p->comm) == 0 ? 0 : -ESTALE;
 }
 
 int proc_describe(struct process *p)
@@ -360,14 +381,6 @@ bool proc_is_other_life(const struct process *p)
 	return !p->later && proc_describe(&now) == 0 && is_other_start(p, now.start_time_ns);
 }
 
-bool proc_is_gone(const struct process *p)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d", p->pid);
-	return access(path, F_OK) < 0 && errno == ENOENT;
-}
-
 /* ---- where a process belongs ----------------------------------------------------------------- */
 
 /* Hierarchies of version 1 have a line each, with a path of 4095 bytes at most. */
@@ -507,8 +520,19 @@ static void take(struct process *p, struct process *now)
 	p->identified &= same;
 }
 
+/* The pid of @p is its own still, and (@named) it has the name that is known. */
+static int check(const struct process *p, bool named)
+{
+	struct listed now = { 0 };
+	int r = read_stat(p, &now);
+
+	if (r < 0 || !named || now.is_kthread || !p->comm[0])
+		return r;
+	return strcmp(now.comm, p->comm) == 0 ? 0 : -ESTALE;
+}
+
 /* It is checked at the end: a life that is over does not come back. */
-int proc_place(struct process *p, int (*check)(const struct process *p))
+int proc_place(struct process *p, bool named)
 {
 	struct process now = { .pid = p->pid };
 	int r = proc_read_uid(&now);
@@ -518,7 +542,7 @@ int proc_place(struct process *p, int (*check)(const struct process *p))
 	if (r == 0 && !p->exe && !p->begins)
 		read_exe(&now);
 	if (r == 0)
-		r = check(p);
+		r = check(p, named);
 	if (r == 0)
 		take(p, &now);
 	free(now.exe);

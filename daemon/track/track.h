@@ -6,6 +6,8 @@
 #ifndef DCPI_TRACK_H
 #define DCPI_TRACK_H
 
+#include <string.h>
+
 #include "images.h"
 #include "reader.h"
 
@@ -25,7 +27,7 @@ struct map {
 	bool listed; /* read from /proc, not told by an event */
 };
 
-struct ranges; /* follow/ranges.c */
+struct ranges; /* follow/attach.c */
 
 /* One life of a pid between fork, exec and exit. */
 struct process {
@@ -69,7 +71,7 @@ struct process {
 	/* When it was asked last whether its paths lead elsewhere than root's (identity.c); or 0 */
 	uint64_t paths_asked_ns;
 	bool paths_elsewhere;
-	/* Which life it is, as counts tell (instance.c); a source that does not tell leaves it. */
+	/* Which life it is, as counts tell (proc.c); a source that does not tell leaves it. */
 	uint64_t instance; /* 0: none told yet */
 	uint64_t born_ns;  /* it was forked by then: ns since boot; or 0 */
 	uint64_t seen_ns;  /* when an event or a count told last that it lived */
@@ -158,7 +160,7 @@ struct sample {
 void sample_locate(struct sample *s);
 
 /*
- * ---- which life of a pid it is (instance.c) --------------------------------------------------
+ * ---- which life of a pid it is (proc.c) ------------------------------------------------------
  *
  * Counts of some sources tell it (struct driver_count); events do not, but say that one begins. So
  * the first count of a life says which it is, if it can be: not of a process forked later, and with
@@ -168,13 +170,6 @@ void sample_locate(struct sample *s);
 
 /* Is @instance (not 0) that of @p? Where nothing told before, it is from now on. */
 bool instance_fits(struct process *p, uint64_t instance);
-/* @p begins, by fork (@parent may be NULL), or by exec of the life @old (may be NULL, or @p). */
-void instance_fork(struct process *p, const struct process *parent, uint64_t boot_ns);
-void instance_exec(struct process *p, const struct process *old, uint64_t boot_ns);
-/* @p->start_time_ns, read from /proc, can be that of @instance. */
-bool instance_is_listed(const struct process *p, uint64_t instance);
-/* /proc was read, and tells from now on what @p is. */
-void instance_listed(struct process *p);
 
 /* ---- labels that users give to processes (label.c), also over a restart (label_keep.c) ------- */
 
@@ -216,7 +211,10 @@ const char *labels_get(struct labels *t, const char *text);
 /* @uid wants to give it: 0, -DCPI_ELIMIT (so many labels in one epoch; root has all that are left),
  * -ENOMEM. */
 int labels_give(struct labels *t, const char *text, uint32_t uid, struct base_err *err);
-void labels_new_epoch(struct labels *t);
+static inline void labels_new_epoch(struct labels *t)
+{
+	t->epoch++;
+}
 void labels_release(struct labels *t);
 
 /*
@@ -274,20 +272,16 @@ void identity_forget(struct identity *t);
 int proc_describe(struct process *p);
 /*
  * Uid and cgroup of @p, and the path of its program where no event told that (proc.c): as its
- * pid has them now, if that is still this process's, by @check, which is proc_check_name or
- * proc_check_life. 0, -ESTALE, -ESRCH, or -errno: all of them stay.
+ * pid has them now, if that is still this process's; where @named, only if it has the name that is
+ * known, too: after an exec whose event is still queued it has another one mostly. Names of kernel
+ * threads are not compared. 0, -ESTALE, -ESRCH, or -errno: all of them stay.
  */
-int proc_place(struct process *p, int (*check)(const struct process *p));
+int proc_place(struct process *p, bool named);
 /*
  * The path in /proc/PID/cgroup (@text is changed): that in the unified hierarchy; where it is the
  * root there, or is not there, the first other one that is not the root. NULL: none is told.
  */
 char *proc_parse_cgroup(char *text);
-/* The pid of @p is its own still. 0, -ESTALE, -ESRCH, -errno. */
-int proc_check_life(const struct process *p);
-/* And it has the name that is known: after an exec whose event is still queued it has another one
- * mostly. Names of kernel threads are not compared. Same results. */
-int proc_check_name(const struct process *p);
 /*
  * Mappings are read by @reader, for a program may make that take long; NULL: by ourselves, where it
  * is our user's own.
@@ -310,8 +304,6 @@ int proc_parse_line(char *line, struct driver_load *l);
 /* The pid of @p belongs to another life by now, so that the end of @p was lost. A life that has
  * handed over a registry waits for its own events. */
 bool proc_is_other_life(const struct process *p);
-/* /proc has the process no more. */
-bool proc_is_gone(const struct process *p);
 
 /* ---- mappings by their names (mapping.c) ----------------------------------------------------- */
 
@@ -325,7 +317,10 @@ enum mapping_kind {
 /* @event: an event told of it as it was made; else /proc lists it. */
 enum mapping_kind mapping_kind(const struct driver_load *l, bool event);
 /* It is of a file, if one without a name in any folder. */
-bool mapping_is_of_file(const char *path);
+static inline bool mapping_is_of_file(const char *path)
+{
+	return path[0] == '/' && (path[1] != '/' || strcmp(path, "//anon") != 0);
+}
 /* The path ends as those of files that were removed do; *@len (may be NULL) is its length without
  * that. */
 bool mapping_is_deleted(const char *path, size_t *len);

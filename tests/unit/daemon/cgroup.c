@@ -70,14 +70,14 @@ static void own_place(void **state)
 	(void)state;
 	assert_true(n > 0);
 	exe[n] = '\0';
-	assert_int_equal(proc_place(&p, proc_check_name), 0);
+	assert_int_equal(proc_place(&p, true), 0);
 	assert_true(p.uid_known);
 	assert_false(p.identified);
 	assert_int_equal(p.uid, getuid());
 	assert_string_equal(p.exe, exe);
 	/* Nothing is new. */
 	p.identified = true;
-	assert_int_equal(proc_place(&p, proc_check_name), 0);
+	assert_int_equal(proc_place(&p, true), 0);
 	assert_true(p.identified);
 	free(p.exe);
 	free(p.cgroup);
@@ -89,13 +89,13 @@ static void gone(void **state)
 	struct process p = { .pid = INT32_MAX, .uid = 7, .uid_known = true, .identified = true };
 
 	(void)state;
-	assert_true(proc_place(&p, proc_check_life) < 0);
+	assert_true(proc_place(&p, false) < 0);
 	assert_true(p.identified && p.uid_known);
 	assert_int_equal(p.uid, 7);
 	/* That pid is another process's. */
 	p.pid = getpid();
 	p.start_time_ns = 1;
-	assert_int_equal(proc_place(&p, proc_check_life), -ESTALE);
+	assert_int_equal(proc_place(&p, false), -ESTALE);
 	assert_int_equal(p.uid, 7);
 	assert_null(p.exe);
 }
@@ -106,20 +106,22 @@ static void another_program(void **state)
 	struct process p = { .pid = getpid(), .comm = "bash", .uid = 12345, .identified = true };
 
 	(void)state;
-	assert_int_equal(proc_place(&p, proc_check_name), -ESTALE);
+	assert_int_equal(proc_place(&p, true), -ESTALE);
 	assert_null(p.exe);
 	assert_null(p.cgroup);
 	assert_true(p.identified && !p.uid_known);
 	assert_int_equal(p.uid, 12345);
 	/* Nor does it matter where the name is known to lag behind. */
-	assert_int_equal(proc_place(&p, proc_check_life), 0);
+	assert_int_equal(proc_place(&p, false), 0);
 	assert_non_null(p.exe);
 	assert_int_equal(p.uid, getuid());
 	free(p.exe);
 	free(p.cgroup);
 	p = (struct process){ .pid = getpid() };
 	strncat(p.comm, program_invocation_short_name, sizeof(p.comm) - 1);
-	assert_int_equal(proc_check_name(&p), 0);
+	assert_int_equal(proc_place(&p, true), 0);
+	free(p.exe);
+	free(p.cgroup);
 }
 
 int main(void)

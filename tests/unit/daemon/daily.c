@@ -165,7 +165,7 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	daily_close(&d.daily);
+	daemon_maintain_close(&d);
 	trial_daemon_close(&t, &d);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -398,12 +398,12 @@ static void ends_with_the_daemon(void **state)
 	int fd;
 
 	(void)state;
-	daily_close(&d.daily);
+	daemon_maintain_close(&d);
 	remember_days_ago(2);
 	turn_ten_minutes_later();
 	assert_true(d.daily.child > 0);
 	fd = d.daily.report;
-	daily_close(&d.daily);
+	daemon_maintain_close(&d);
 	assert_int_equal(d.daily.child, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

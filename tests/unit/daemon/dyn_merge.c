@@ -125,7 +125,7 @@ static int setup(void **state)
 	t->d.images = images_new();
 	t->d.processes = processes_new();
 	t->d.identity = identity_new(NULL);
-	images_keep_apart(t->d.images, &t->apart);
+	images_choose(t->d.images, &t->apart, NULL);
 	open_source(t);
 	open_dyn(t, fake_helper_dir());
 	daemon_connect(&t->d);

@@ -806,12 +806,12 @@ static void times_that_are_given_up(void **state)
 	d.store.nr_timed = 1; /* the misses */
 	store("/b", 2, 5);
 	d.store.times.stored = 0;
-	assert_int_equal(daemon_unwritten_ns(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, true), 0);
 	d.store.nr_timed = d.store.nr_events; /* all of them */
 	d.store.times.stored = 5;
 	d.store.times.pending = 2;
 	d.store.account.stored = 0;
-	assert_int_equal(daemon_unwritten_ns(&d), 5);
+	assert_int_equal(daemon_unwritten(&d, true), 5);
 	assert_int_equal(database_give_up(&d, &why, &err), -ENOENT);
 	assert_int_equal(d.store.times.lost[ACCOUNT_LOST_UNWRITTEN], 7);
 	assert_int_equal(d.store.times.stored, 0);

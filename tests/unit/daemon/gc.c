@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "gc_child.h"
 #include "gc_epoch.h"
 
 #define YOUNG 100

@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "heartbeats.h"
-#include "gc.h"
 #include "gc_epoch.h"
 #include "job.h"
 #include "pseudoimg.h"

@@ -196,7 +196,7 @@ static void processes_apart(void **state)
 	struct image *img, *own;
 
 	(void)state;
-	images_keep_apart(t, &names);
+	images_choose(t, &names, NULL);
 	assert_true(images_is_apart(t, "fac"));
 	assert_true(images_is_apart(t, "/any/w"));
 	assert_false(images_is_apart(t, "/other/l.so"));
@@ -231,7 +231,7 @@ static void labels_apart(void **state)
 	struct image *img, *own, *bucket;
 
 	(void)state;
-	images_keep_apart(t, &names);
+	images_choose(t, &names, NULL);
 	img = images_get(t, PROFDB_FILE, &o, "/bin/o", "o");
 	assert_ptr_equal(of(t, img, &none), img);
 	assert_ptr_equal(of(t, img, NULL), img);

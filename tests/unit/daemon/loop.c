@@ -267,7 +267,7 @@ static void a_signal_ends_it(void **state)
 	/* Sampling stops before the last drain. */
 	assert_string_equal(strchr(source.calls, 'S'), "SA");
 	assert_int_equal(d.store.account.stored, 4);
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 	assert_true(nr_heartbeats > 3);
 	assert_int_equal(stand_ins.nr_kernel_looks, 4);
 }
@@ -353,7 +353,7 @@ static void an_end_that_fails(void **state)
 	assert_non_null(strchr(begun, 'D'));
 	assert_string_equal(strrchr(begun, 'S'), "SA");
 	assert_int_equal(d.store.account.stored, nr_calls('D') + nr_calls('A'));
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 	close(fd);
 }
 
@@ -423,7 +423,7 @@ static void an_epoch_begins_by_itself(void **state)
 	assert_string_not_equal(d.epoch, first);
 	has_an_epoch_of(before);
 	assert_int_equal(d.nr_before, 3);
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 	strcpy(second, d.epoch);
 	turn();
 	turn();
@@ -466,7 +466,7 @@ static void an_epoch_that_cannot_begin(void **state)
 	ahead_ns += 61 * SECOND;
 	turn();
 	assert_string_not_equal(d.epoch, first);
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 }
 
 /* Its end is all that ends it; a flush on the way does not wait for the rest. */
@@ -482,7 +482,7 @@ static void a_replay(void **state)
 	assert_string_equal(source.calls, "DDSA");
 	assert_int_equal(d.nr_flushes, 2);
 	assert_int_equal(d.store.account.stored, 3);
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 }
 
 static void count_half_a_second(const struct driver_sink *sink)
@@ -521,7 +521,7 @@ static void a_failure_ends_it(void **state)
 	assert_int_equal(nr_calls('S'), 1);
 	assert_true(d.finished);
 	assert_int_equal(d.store.account.stored, 1);
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 }
 
 /* ---- looks ----------------------------------------------------------------------------------- */
@@ -652,7 +652,7 @@ static void flushes_each_minute(void **state)
 	ahead_ns += 2 * SECOND;
 	turn();
 	assert_int_equal(d.nr_flushes, 1);
-	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_int_equal(daemon_unwritten(&d, false), 0);
 	/* A crowd that has ended does not hold up sampling; who asks for a flush gets all. */
 	assert_true(stand_ins.was_hasty);
 	assert_false(stand_ins.hasty);

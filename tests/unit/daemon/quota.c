@@ -35,7 +35,7 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	quota_close(&d.quota);
+	daemon_maintain_close(&d);
 	trial_daemon_close(&t, &d);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fclose(said);
@@ -295,13 +295,13 @@ static void one_child_at_a_time(void **state)
 	close(lock);
 	turn_until_done();
 	assert_false(is_there(".tmp-1-0-a.dyn"));
-	quota_close(&d.quota);
+	daemon_maintain_close(&d);
 	/* And none outlives the daemon. */
 	lock = profdb_dyn_lock(d.db, false, 0, NULL);
 	put(".tmp-1-0-a.dyn", 1001);
 	check();
 	assert_true(d.quota.child > 0);
-	quota_close(&d.quota);
+	daemon_maintain_close(&d);
 	assert_int_equal(d.quota.child, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	close(lock);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "suspend.h"
+#include "core.h"
 
 #define SECOND 1000000000ull
 
