@@ -185,6 +185,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 		dyn_patch_release(&reg->ranges[i]);
 	}
 	free(reg->ranges);
+	reg->dyn->missed_gone += reg->lifetimes.nr_missed;
 	release_lifetimes(&reg->lifetimes);
 	dyn_spool_release(&reg->dyn->spool, &reg->store);
 	dyn_capacity_give_back(reg, reg->bytes);
@@ -193,7 +194,6 @@ void dyn_registry_free(struct dyn_registry *reg)
 	reg->dyn->bad_gone += reg->nr_bad;
 	reg->dyn->dropped_gone += dyn_believed(reg->h.nr_dropped);
 	reg->dyn->left_out_gone += dyn_believed(reg->h.nr_left_out);
-	reg->dyn->missed_gone += reg->lifetimes.nr_missed;
 	reg->dyn->stats.clients -= reg->counted;
 	free(reg);
 }

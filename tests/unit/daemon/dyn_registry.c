@@ -682,6 +682,30 @@ static void test_dropped(void **state)
 	assert_int_equal(stats.records_dropped, 1ull << 32);
 }
 
+/* Changes that no record told stay counted when their process is gone. */
+static void test_missed(void **state)
+{
+	struct dyn_stats stats;
+	TRACKER(state);
+
+	fake_facility(&fake, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	fake_seq();
+	fake_seq();
+	fake_put_routine(&fake, 0, 0x10000, "routine", code, sizeof(code));
+	dyn_refresh(t->dyn, false);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.changes_missed, 2);
+	dyn_end(t->dyn, &t->p);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(dyn_merge(t->dyn, NULL), 0);
+	assert_null(t->dyn->registries);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.changes_missed, 2);
+}
+
 /* A life of a process has one registry; another is refused, and that is counted. */
 static void test_second_registry(void **state)
 {
@@ -1126,6 +1150,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_name_is_no_option, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
