@@ -619,12 +619,16 @@ static int show_other(const char *file, struct printed *printed, struct base_err
 {
 	struct profdb_callpaths *c = NULL;
 	struct profdb_workloads *w = NULL;
+	struct base_buf bytes = { 0 };
 	int r = 1;
 
-	if (profdb_callpaths_read(file, &c, NULL) >= 0)
+	if (base_file_read(AT_FDCWD, file, PROFDB_FILE_MAX, &bytes, NULL) < 0)
+		r = 1;
+	else if (profdb_callpaths_parse(bytes.data, bytes.len, &c, NULL) >= 0)
 		r = show_callpaths(file, c, printed, err);
-	else if (profdb_workloads_read(file, &w, NULL) >= 0)
+	else if (profdb_workloads_parse(bytes.data, bytes.len, &w, NULL) >= 0)
 		r = show_workloads(file, w, printed, err);
+	base_buf_release(&bytes);
 	profdb_callpaths_free(c);
 	profdb_workloads_free(w);
 	return r;

@@ -217,9 +217,9 @@ static int pack_platform(struct pack *p, const char *epoch, const char *platform
 	p->epoch = epoch;
 	p->platform = platform;
 	p->met = true;
-	r = profdb_walk_files(p->db, epoch, platform, take_profile, on_bad, p, err);
+	r = profdb_walk_files(p->db, epoch, platform, false, take_profile, on_bad, p, err);
 	if (r >= 0 && p->values)
-		r = profdb_walk_value_files(p->db, epoch, platform, take_values, on_bad, p, err);
+		r = profdb_walk_files(p->db, epoch, platform, true, take_values, on_bad, p, err);
 	for (size_t i = 0; r >= 0 && i < sizeof(wholes) / sizeof(wholes[0]); i++)
 		r = pack_whole(p, &wholes[i], err);
 	return r;

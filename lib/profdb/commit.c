@@ -14,7 +14,6 @@
 #define FIRST_WORD "dcpi-commit "
 #define FIRST_LINE FIRST_WORD "1"
 #define NEW_PREFIX "new-"
-#define BAD_PREFIX "bad-"
 
 enum { COMMIT_MAX = 1 << 26 };
 
@@ -28,12 +27,6 @@ void profdb_commit_release(struct profdb_commit *c)
 char *profdb_new_name(uint64_t seq, const char *name, char out[256])
 {
 	snprintf(out, 256, "." NEW_PREFIX "%llu-%s", (unsigned long long)seq, name);
-	return out;
-}
-
-char *profdb_bad_name(uint64_t seq, const char *name, char out[256])
-{
-	snprintf(out, 256, "." BAD_PREFIX "%llu-%s", (unsigned long long)seq, name);
 	return out;
 }
 
@@ -106,6 +99,22 @@ out:
 	return r;
 }
 
+/* Renamed between the two looks: then it is there under its own name. */
+int profdb_read_committed(int fd, uint64_t seq, const char *name, struct base_buf *out,
+			  struct base_err *err)
+{
+	struct base_err why = { 0 };
+	char new_name[256];
+	int r = -ENOENT;
+
+	if (seq)
+		r = base_file_read(fd, profdb_new_name(seq, name, new_name), PROFDB_FILE_MAX, out,
+				   &why);
+	if (r == -ENOENT)
+		return base_file_read(fd, name, PROFDB_FILE_MAX, out, err);
+	return r < 0 ? base_fail(err, r, "%s", why.text) : 0;
+}
+
 int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err)
 {
 	struct base_buf buf = { 0 };
@@ -170,7 +179,7 @@ static int keep_file(int dir_fd, const char *name, struct base_err *err)
 {
 	char kept[256];
 
-	snprintf(kept, sizeof(kept), "." BAD_PREFIX "%s", name + 1 + strlen(NEW_PREFIX));
+	snprintf(kept, sizeof(kept), PROFDB_BAD_PREFIX "%s", name + 1 + strlen(NEW_PREFIX));
 	if (renameat(dir_fd, name, dir_fd, kept) < 0)
 		return base_fail_errno(err, -errno, "cannot set aside '%s'", name);
 	return 0;

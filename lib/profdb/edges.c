@@ -14,19 +14,6 @@ static void drop_hash(struct profdb_edges *m)
 	m->nr_slots = 0;
 }
 
-void profdb_moves_release(struct profdb_edges *m)
-{
-	drop_hash(m);
-	free(m->v);
-	*m = (struct profdb_edges){ 0 };
-}
-
-void profdb_moves_clear(struct profdb_edges *m)
-{
-	drop_hash(m);
-	*m = (struct profdb_edges){ .v = m->v, .cap = m->cap };
-}
-
 static int compare64(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
@@ -278,6 +265,12 @@ static void sort(struct profdb_edges *m)
 	drop_hash(m);
 }
 
+/* The order is no part of what a profile says: sorting does not change a const one. */
+static void sort_const(const struct profdb_edges *m)
+{
+	sort((struct profdb_edges *)m);
+}
+
 /* ---- merging --------------------------------------------------------------------------------- */
 
 /* Together they are within the bounds: none has to be blurred. */
@@ -287,7 +280,7 @@ static bool fit(const struct profdb_edges *a, const struct profdb_edges *b)
 	       a->nr - a->nr_started + b->nr - b->nr_started <= PROFDB_NR_EDGES;
 }
 
-int profdb_moves_reserve(struct profdb_edges *m, const struct profdb_edges *from)
+static int reserve(struct profdb_edges *m, const struct profdb_edges *from)
 {
 	/* The bounds hold, however many come; one is for all that are beyond them. */
 	size_t max = 2 * PROFDB_NR_EDGES + 1, nr = m->nr + from->nr < max ? m->nr + from->nr : max;
@@ -322,7 +315,8 @@ static void merge_sorted(struct profdb_edges *to, const struct profdb_edges *fro
 		to->sum[half] += from->sum[half];
 }
 
-void profdb_moves_merge(struct profdb_edges *to, struct profdb_edges *from)
+/* With room for them, and sums that do not overflow. */
+static void merge(struct profdb_edges *to, const struct profdb_edges *from)
 {
 	if (!from->nr)
 		return;
@@ -332,7 +326,7 @@ void profdb_moves_merge(struct profdb_edges *to, struct profdb_edges *from)
 		return;
 	}
 	sort(to);
-	sort(from);
+	sort_const(from);
 	drop_hash(to);
 	merge_sorted(to, from);
 }
@@ -367,8 +361,7 @@ size_t profdb_profile_nr_edges(const struct profdb_profile *p)
 
 const struct profdb_edge *profdb_profile_edge(const struct profdb_profile *p, size_t index)
 {
-	/* The order is no part of what a profile says: sorting does not change a const one. */
-	sort((struct profdb_edges *)&p->edge_counts);
+	sort_const(&p->edge_counts);
 	return index < p->edge_counts.nr ? &p->edge_counts.v[index] : NULL;
 }
 
@@ -443,14 +436,14 @@ static int take_start(struct profdb_edges *m, const struct profdb_payload *s, si
 	return r;
 }
 
-int profdb_moves_parse(struct profdb_edges *m, const struct profdb_payload *s)
+static int moves_parse(struct profdb_profile *p, const struct profdb_payload *s)
 {
 	uint64_t start = 0;
 	size_t pos = 0;
 	int r = 0;
 
 	while (r >= 0 && pos < s->len)
-		r = take_start(m, s, &pos, &start);
+		r = take_start(&p->edge_counts, s, &pos, &start);
 	return r < 0 ? r : 0;
 }
 
@@ -498,13 +491,14 @@ static int put_start(struct base_buf *out, const struct profdb_edge *edge_count,
 	return 0;
 }
 
-int profdb_moves_print(struct profdb_edges *m, struct base_buf *out)
+static int moves_print(const struct profdb_profile *p, struct base_buf *out)
 {
+	const struct profdb_edges *m = &p->edge_counts;
 	uint64_t before = 0;
 	size_t nr;
 	int r = 0;
 
-	sort(m);
+	sort_const(m);
 	for (size_t i = 0; r >= 0 && i < m->nr; i += nr) {
 		nr = nr_of_start(m, i);
 		r = put_start(out, &m->v[i], nr, before);
@@ -512,3 +506,44 @@ int profdb_moves_print(struct profdb_edges *m, struct base_buf *out)
 	}
 	return r;
 }
+
+/* ---- as a detail of profiles ----------------------------------------------------------------- */
+
+static void moves_release(struct profdb_profile *p)
+{
+	drop_hash(&p->edge_counts);
+	free(p->edge_counts.v);
+	p->edge_counts = (struct profdb_edges){ 0 };
+}
+
+static void moves_clear(struct profdb_profile *p)
+{
+	struct profdb_edges *m = &p->edge_counts;
+
+	drop_hash(m);
+	*m = (struct profdb_edges){ .v = m->v, .cap = m->cap };
+}
+
+static int moves_reserve(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	return reserve(&to->edge_counts, &from->edge_counts);
+}
+
+static void moves_merge(struct profdb_profile *to, const struct profdb_profile *from,
+			const size_t *event)
+{
+	(void)event;
+	merge(&to->edge_counts, &from->edge_counts);
+}
+
+const struct profdb_detail profdb_detail_moves = {
+	.tag = "move",
+	.what = "moves",
+	.nr = profdb_profile_nr_edges,
+	.release = moves_release,
+	.clear = moves_clear,
+	.reserve = moves_reserve,
+	.merge = moves_merge,
+	.parse = moves_parse,
+	.print = moves_print,
+};

@@ -134,9 +134,28 @@ static int set_number(struct profdb_profile *p, const char *word, uint64_t n)
 	return n ? profdb_profile_set_word(p, word, text) : 0;
 }
 
+/* Words of @from replace those of @to. 0 or -ENOMEM. */
+static int take_words(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	for (size_t i = 0; i < from->nr_lines; i++) {
+		const struct profdb_line *line = &from->lines[i];
+		int r;
+
+		/*
+		 * The first line with a repeated word holds the value; the others stay as they are.
+		 */
+		if (profdb_profile_word(from, line->word) != line->value)
+			continue;
+		r = profdb_profile_set_word(to, line->word, line->value);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p)
 {
-	int r = profdb_profile_take_words(m, p);
+	int r = take_words(m, p);
 
 	if (r >= 0)
 		r = profdb_profile_set_word(m, "epoch", db->epoch.began);

@@ -3,11 +3,40 @@
  * A profile file is read in whatever version it has, and written in the version that is asked for.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "profdb_internal.h"
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+/* A reader of counts: ascending rows. */
+struct rows {
+	struct profdb_profile *p;
+	uint64_t next; /* a gap of 0 leads there */
+	bool full;     /* the last offset that there is has been */
+};
+
+/* The next row; counts of all events, not all 0. 0, -DCPI_EFORMAT, -ENOMEM. */
+static int rows_take(struct rows *rows, uint64_t gap, const uint64_t *count)
+{
+	bool any = false;
+	uint64_t off;
+
+	if (rows->full || base_add_overflow(gap, rows->next, &off))
+		return -DCPI_EFORMAT;
+	for (size_t i = 0; i < rows->p->nr_events; i++) {
+		int r = profdb_profile_add(rows->p, off, i, count[i]);
+
+		if (r < 0)
+			return r == -DCPI_EOVERFLOW ? -DCPI_EFORMAT : r;
+		any = any || count[i];
+	}
+	/* After the last offset there is, nothing may come; 0 here would let it wrap. */
+	rows->full = off == UINT64_MAX;
+	rows->next = off + 1;
+	return any ? 0 : -DCPI_EFORMAT;
+}
 
 /* Many counts of a profile, in half the room: the numbers of CNTS through range_coder.c, with a
  * model for the gaps, and one for each event's counts. docs/format/dcpiformat.md */
@@ -38,21 +67,20 @@ static int profdb_range_coded_print(const struct profdb_profile *p, struct base_
 	return profdb_range_end(&e);
 }
 
-static int get_row(struct profdb_range_decoder *d, struct profdb_range_model *m,
-		   struct profdb_rows *rows)
+static int get_row(struct profdb_range_decoder *d, struct profdb_range_model *m, struct rows *rows)
 {
 	uint64_t gap, count[PROFDB_NR_EVENTS];
 	int r = profdb_range_get(d, m, &gap);
 
 	for (size_t k = 0; r >= 0 && k < rows->p->nr_events; k++)
 		r = profdb_range_get(d, &m[1 + k], &count[k]);
-	return r < 0 ? r : profdb_rows_take(rows, gap, count);
+	return r < 0 ? r : rows_take(rows, gap, count);
 }
 
 static int get_rows(struct profdb_range_decoder *d, uint64_t nr, struct profdb_profile *p)
 {
 	struct profdb_range_model *m = profdb_range_models(1 + p->nr_events);
-	struct profdb_rows rows = { .p = p };
+	struct rows rows = { .p = p };
 	int r = m ? 0 : -ENOMEM;
 
 	for (uint64_t i = 0; r >= 0 && i < nr; i++)
@@ -115,19 +143,19 @@ int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t
 }
 
 /* Gap to the offset before (to -1 at first), then a count per event, not all zero. */
-static int take_entry(const struct profdb_payload *s, size_t *pos, struct profdb_rows *rows)
+static int take_entry(const struct profdb_payload *s, size_t *pos, struct rows *rows)
 {
 	uint64_t gap, count[PROFDB_NR_EVENTS];
 	int r = profdb_varint_get(s, pos, &gap);
 
 	for (size_t i = 0; r >= 0 && i < rows->p->nr_events; i++)
 		r = profdb_varint_get(s, pos, &count[i]);
-	return r < 0 ? r : profdb_rows_take(rows, gap, count);
+	return r < 0 ? r : rows_take(rows, gap, count);
 }
 
 static int take_rows(const struct profdb_payload *s, struct profdb_profile *p, struct base_err *err)
 {
-	struct profdb_rows rows = { .p = p };
+	struct rows rows = { .p = p };
 	size_t pos = 0;
 
 	if (profdb_section_is(s, "CNTD")) {
@@ -146,29 +174,16 @@ static int take_rows(const struct profdb_payload *s, struct profdb_profile *p, s
 	return 0;
 }
 
-static int take_edge_counts(const struct profdb_payload *s, struct profdb_profile *p,
-			    struct base_err *err)
+/* Details are checked against the counts, which stand before them. */
+static int take_detail(const struct profdb_detail *d, const struct profdb_payload *s,
+		       struct profdb_profile *p, struct base_err *err)
 {
 	int r;
 
-	if (p->edge_counts.nr)
-		return base_fail(err, -DCPI_EFORMAT, "section 'move' stands twice");
-	r = profdb_moves_parse(&p->edge_counts, s);
-	return r < 0 ? base_fail_errno(err, r, "moves, after %zu of them", p->edge_counts.nr) : 0;
-}
-
-/* They are checked against the counts, which stand before them. */
-static int take_insns(const struct profdb_payload *s, struct profdb_profile *p,
-		      struct base_err *err)
-{
-	int r;
-
-	if (p->insns.nr)
-		return base_fail(err, -DCPI_EFORMAT, "section 'insn' stands twice");
-	r = profdb_insns_parse(p, s);
-	return r < 0 ? base_fail_errno(err, r, "instruction samples, after %zu of them",
-				       p->insns.nr)
-		     : 0;
+	if (d->nr(p))
+		return base_fail(err, -DCPI_EFORMAT, "section '%s' stands twice", d->tag);
+	r = d->parse(p, s);
+	return r < 0 ? base_fail_errno(err, r, "%s, after %zu of them", d->what, d->nr(p)) : 0;
 }
 
 static bool knows_section(const struct profdb_profile *p, const char tag[4])
@@ -199,10 +214,9 @@ int profdb_section_keep(struct profdb_profile *p, const struct profdb_payload *s
 static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
 		      struct base_err *err)
 {
-	if (profdb_section_is(s, "move"))
-		return take_edge_counts(s, p, err);
-	if (profdb_section_is(s, "insn"))
-		return take_insns(s, p, err);
+	for (size_t i = 0; i < PROFDB_NR_DETAILS; i++)
+		if (profdb_section_is(s, profdb_details[i]->tag))
+			return take_detail(profdb_details[i], s, p, err);
 	if (profdb_section_is(s, "VALS")) {
 		base_fail(err, -DCPI_EVERSION, "it holds values, not samples");
 		base_hint(err, "dcpivcat prints such files");
@@ -306,23 +320,17 @@ static int put_counts(const struct profdb_profile *p, struct base_buf *out)
 	return r;
 }
 
-static int put_edge_counts(const struct profdb_profile *p, struct base_buf *out)
+static int put_detail(const struct profdb_detail *d, const struct profdb_profile *p,
+		      struct base_buf *out)
 {
 	size_t at;
-	int r = profdb_section_begin(out, "move", &at);
+	int r;
 
+	if (!d->nr(p))
+		return 0;
+	r = profdb_section_begin(out, d->tag, &at);
 	if (r >= 0)
-		r = profdb_moves_print((struct profdb_edges *)&p->edge_counts, out);
-	return r < 0 ? r : profdb_section_end(out, at);
-}
-
-static int put_insns(const struct profdb_profile *p, struct base_buf *out)
-{
-	size_t at;
-	int r = profdb_section_begin(out, "insn", &at);
-
-	if (r >= 0)
-		r = profdb_insns_print((struct profdb_insns *)&p->insns, out);
+		r = d->print(p, out);
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
@@ -357,10 +365,8 @@ static int profdb_format1_print(const struct profdb_profile *p, struct base_buf 
 
 	if (r >= 0)
 		r = put_counts(p, out);
-	if (r >= 0 && p->edge_counts.nr)
-		r = put_edge_counts(p, out);
-	if (r >= 0 && p->insns.nr)
-		r = put_insns(p, out);
+	for (size_t i = 0; r >= 0 && i < PROFDB_NR_DETAILS; i++)
+		r = put_detail(profdb_details[i], p, out);
 	if (r >= 0)
 		r = profdb_format1_end(p, p->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write a profile") : 0;
@@ -577,11 +583,6 @@ int profdb_profile_read_at(int dir_fd, const char *name, const char *shown,
 	}
 	base_buf_release(&buf);
 	return r;
-}
-
-int profdb_profile_read(const char *path, struct profdb_profile **out, struct base_err *err)
-{
-	return profdb_profile_read_at(AT_FDCWD, path, path, out, err);
 }
 
 int profdb_profile_format(const struct profdb_profile *p, enum profdb_format format, size_t event,

@@ -14,19 +14,6 @@ static void drop_hash(struct profdb_insns *t)
 	t->nr_slots = 0;
 }
 
-void profdb_insns_release(struct profdb_insns *t)
-{
-	drop_hash(t);
-	free(t->v);
-	*t = (struct profdb_insns){ 0 };
-}
-
-static void profdb_insns_clear(struct profdb_insns *t)
-{
-	drop_hash(t);
-	*t = (struct profdb_insns){ .v = t->v, .cap = t->cap };
-}
-
 static int compare64(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
@@ -155,6 +142,12 @@ static void sort(struct profdb_insns *t)
 	drop_hash(t);
 }
 
+/* The order is no part of what a profile says: sorting does not change a const one. */
+static void sort_const(const struct profdb_insns *t)
+{
+	sort((struct profdb_insns *)t);
+}
+
 /* ---- of a profile ---------------------------------------------------------------------------- */
 
 static bool is_insn(const struct profdb_profile *p, const struct profdb_insn *m)
@@ -182,11 +175,6 @@ int profdb_profile_insns_reserve(struct profdb_profile *p, size_t more)
 	return r < 0 || !more ? r : make_hash(&p->insns, nr);
 }
 
-void profdb_profile_insns_clear(struct profdb_profile *p)
-{
-	profdb_insns_clear(&p->insns);
-}
-
 size_t profdb_profile_nr_insns(const struct profdb_profile *p)
 {
 	return p->insns.nr;
@@ -194,23 +182,8 @@ size_t profdb_profile_nr_insns(const struct profdb_profile *p)
 
 const struct profdb_insn *profdb_profile_insn(const struct profdb_profile *p, size_t index)
 {
-	/* The order is no part of what a profile says: sorting does not change a const one. */
-	sort((struct profdb_insns *)&p->insns);
+	sort_const(&p->insns);
 	return index < p->insns.nr ? &p->insns.v[index] : NULL;
-}
-
-int profdb_insns_merge(struct profdb_profile *to, const struct profdb_profile *from,
-		       const size_t *event)
-{
-	int r = 0;
-
-	for (size_t i = 0; r >= 0 && i < from->insns.nr; i++) {
-		struct profdb_insn m = from->insns.v[i];
-
-		m.event = (uint32_t)event[m.event];
-		r = add(&to->insns, &m);
-	}
-	return r;
 }
 
 /* ---- the section of a file ------------------------------------------------------------------- */
@@ -318,7 +291,7 @@ static int take_insns(struct profdb_profile *p, const struct masks *masks,
 	return r;
 }
 
-int profdb_insns_parse(struct profdb_profile *p, const struct profdb_payload *s)
+static int insns_parse(struct profdb_profile *p, const struct profdb_payload *s)
 {
 	struct masks masks = { 0 };
 	size_t pos = 0;
@@ -378,13 +351,14 @@ static int put_insn(struct base_buf *out, const struct masks *masks, const struc
 	return base_buf_append(out, bytes, n);
 }
 
-int profdb_insns_print(struct profdb_insns *t, struct base_buf *out)
+static int insns_print(const struct profdb_profile *p, struct base_buf *out)
 {
+	const struct profdb_insns *t = &p->insns;
 	struct masks masks = { 0 };
 	uint64_t before = 0;
 	int r;
 
-	sort(t);
+	sort_const(t);
 	r = list_masks(t, &masks);
 	if (r >= 0)
 		r = base_buf_append_leb128(out, masks.nr);
@@ -397,3 +371,49 @@ int profdb_insns_print(struct profdb_insns *t, struct base_buf *out)
 	free(masks.v);
 	return r;
 }
+
+/* ---- as a detail of profiles ----------------------------------------------------------------- */
+
+static void insns_release(struct profdb_profile *p)
+{
+	drop_hash(&p->insns);
+	free(p->insns.v);
+	p->insns = (struct profdb_insns){ 0 };
+}
+
+static void insns_clear(struct profdb_profile *p)
+{
+	struct profdb_insns *t = &p->insns;
+
+	drop_hash(t);
+	*t = (struct profdb_insns){ .v = t->v, .cap = t->cap };
+}
+
+static int insns_reserve(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	return profdb_profile_insns_reserve(to, from->insns.nr);
+}
+
+static void insns_merge(struct profdb_profile *to, const struct profdb_profile *from,
+			const size_t *event)
+{
+	for (size_t i = 0; i < from->insns.nr; i++) {
+		struct profdb_insn m = from->insns.v[i];
+
+		m.event = (uint32_t)event[m.event];
+		if (add(&to->insns, &m) < 0)
+			return;
+	}
+}
+
+const struct profdb_detail profdb_detail_insns = {
+	.tag = "insn",
+	.what = "instruction samples",
+	.nr = profdb_profile_nr_insns,
+	.release = insns_release,
+	.clear = insns_clear,
+	.reserve = insns_reserve,
+	.merge = insns_merge,
+	.parse = insns_parse,
+	.print = insns_print,
+};

@@ -9,6 +9,7 @@
 #ifndef DCPI_PROFDB_H
 #define DCPI_PROFDB_H
 
+#include <fcntl.h>
 #include <time.h>
 
 #include "base.h"
@@ -22,7 +23,8 @@
 #define PROFDB_PLATFORM_MAX 64
 #define PROFDB_NR_EVENTS    16 /* events in one profile at most */
 #define PROFDB_EVENT_NAME   32
-#define PROFDB_NR_PATHS	    64 /* paths kept of one image */
+#define PROFDB_NR_PATHS	    64	       /* paths kept of one image */
+#define PROFDB_FILE_MAX	    (1u << 30) /* longest profile file that is read */
 /* Bytes kept of a path: mappings may tell of megabytes, and so many paths fit into a header however
  * they are escaped. */
 #define PROFDB_PATH_MAX 4000
@@ -59,6 +61,7 @@ void profdb_profile_free(struct profdb_profile *p);
 enum profdb_kind profdb_profile_kind(const struct profdb_profile *p);
 /* "file", "kernel", …: as profile files have it. */
 const char *profdb_kind_name(enum profdb_kind kind);
+int profdb_kind_find(const char *name); /* or -ENOENT */
 const struct base_id *profdb_profile_image(const struct profdb_profile *p);
 /* The image gets a new identity (a pseudo-image that grew); offsets stay. */
 void profdb_profile_set_image(struct profdb_profile *p, const struct base_id *image);
@@ -109,8 +112,8 @@ void profdb_profiles_add(struct profdb_add *v, size_t nr);
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);
 /* Drop all counts, moves and instruction samples, keep the header. */
 void profdb_profile_clear(struct profdb_profile *p);
-/* Drop all moves alone. */
-void profdb_profile_edges_clear(struct profdb_profile *p);
+/* Drop all moves and instruction samples alone. */
+void profdb_profile_details_clear(struct profdb_profile *p);
 size_t profdb_profile_nr_entries(const struct profdb_profile *p);
 /* Ascending by offset; valid until the next change. */
 const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);
@@ -177,8 +180,6 @@ struct profdb_insn {
 int profdb_profile_insn_add(struct profdb_profile *p, const struct profdb_insn *m);
 /* Room for so many more, so that adding them cannot fail. 0 or -ENOMEM. */
 int profdb_profile_insns_reserve(struct profdb_profile *p, size_t more);
-/* Drop all of them alone. */
-void profdb_profile_insns_clear(struct profdb_profile *p);
 size_t profdb_profile_nr_insns(const struct profdb_profile *p);
 /* Ascending by off, event, known, bits; valid until the next change. NULL past the end. */
 const struct profdb_insn *profdb_profile_insn(const struct profdb_profile *p, size_t index);
@@ -285,8 +286,7 @@ struct profdb_callpath_node profdb_callpaths_frame(const struct profdb_callpaths
 /* The workload that the path of a frame is of, or PROFDB_CALLPATH_NOBODY. */
 uint32_t profdb_callpaths_owner(const struct profdb_callpaths *c, size_t index);
 
-/* As profdb_profile_read, profdb_profile_parse (fuzzed), and profdb_profile_format. */
-int profdb_callpaths_read(const char *path, struct profdb_callpaths **out, struct base_err *err);
+/* As profdb_profile_parse (fuzzed), and profdb_profile_format. */
 int profdb_callpaths_parse(const void *data, size_t len, struct profdb_callpaths **out,
 			   struct base_err *err);
 int profdb_callpaths_format(const struct profdb_callpaths *c, struct base_buf *out,
@@ -396,7 +396,6 @@ struct profdb_workload_minute profdb_workloads_minute(const struct profdb_worklo
 						      size_t index);
 
 /* As of call paths. */
-int profdb_workloads_read(const char *path, struct profdb_workloads **out, struct base_err *err);
 int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
 			   struct base_err *err);
 int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *out,
@@ -422,9 +421,17 @@ int profdb_format_find(const char *name, enum profdb_format *out, struct base_er
 
 /*
  * Read any known version. Errors: -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ETRUNCATED,
- * -errno; never wrong counts silently. Does not block on FIFOs or devices.
+ * -errno; never wrong counts silently. Does not block on FIFOs or devices. @shown: the file in
+ * messages.
  */
-int profdb_profile_read(const char *path, struct profdb_profile **out, struct base_err *err);
+int profdb_profile_read_at(int dir_fd, const char *name, const char *shown,
+			   struct profdb_profile **out, struct base_err *err);
+static inline int profdb_profile_read(const char *path, struct profdb_profile **out,
+				      struct base_err *err)
+{
+	return profdb_profile_read_at(AT_FDCWD, path, path, out, err);
+}
+
 int profdb_profile_parse(const void *data, size_t len, struct profdb_profile **out,
 			 struct base_err *err); /* the same from memory; fuzzed */
 /* Into @out. Old formats hold one event (@event) and 32-bit counts: -DCPI_EOVERFLOW where one does
@@ -513,7 +520,14 @@ size_t profdb_values_nr(const struct profdb_values *v);
 const struct profdb_hotlist *profdb_values_at(const struct profdb_values *v, size_t index);
 
 /* As profdb_profile_read, profdb_profile_parse (fuzzed), and profdb_profile_format. */
-int profdb_values_read(const char *path, struct profdb_values **out, struct base_err *err);
+int profdb_values_read_at(int dir_fd, const char *name, const char *shown,
+			  struct profdb_values **out, struct base_err *err);
+static inline int profdb_values_read(const char *path, struct profdb_values **out,
+				     struct base_err *err)
+{
+	return profdb_values_read_at(AT_FDCWD, path, path, out, err);
+}
+
 int profdb_values_parse(const void *data, size_t len, struct profdb_values **out,
 			struct base_err *err);
 int profdb_values_format(const struct profdb_values *v, struct base_buf *out, struct base_err *err);
@@ -601,13 +615,6 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
 		struct base_err *err);
 
-/* The same, with the files' bytes; @fn owns nothing. */
-int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform,
-		      int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
-				const struct profdb_profile *p),
-		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
-		      void *ctx, struct base_err *err);
-
 /*
  * The same of value profiles, which profdb_walk passes by: those of @profiler, or (NULL) all. @fn
  * owns them. Who may not read one is told so (@bad: -EACCES, with a hint).
@@ -618,12 +625,13 @@ int profdb_walk_values(struct profdb *db, const char *epoch, const char *platfor
 		       void (*bad)(void *ctx, const char *file, const struct base_err *err),
 		       void *ctx, struct base_err *err);
 
-/* The same of value profiles, of any profiler. */
-int profdb_walk_value_files(struct profdb *db, const char *epoch, const char *platform,
-			    int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
-				      const struct profdb_profile *header),
-			    void (*bad)(void *ctx, const char *file, const struct base_err *err),
-			    void *ctx, struct base_err *err);
+/* The same of the files of profiles, or of @values of any profiler: their bytes, and a profile or
+ * the values' header; @fn owns nothing. */
+int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform, bool values,
+		      int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
+				const struct profdb_profile *header),
+		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
+		      void *ctx, struct base_err *err);
 
 /* ---- indexes of finished epochs (sums.c) ----------------------------------------------------- */
 
@@ -665,7 +673,13 @@ int profdb_sums_begin(struct profdb *db, const char *epoch, const char *platform
 		      struct profdb_sums *s);
 /* One more profile, whose word "epoch" is lost by it. 0 or negative. */
 int profdb_sums_add(struct profdb_sums *s, struct profdb_profile *p);
-void profdb_sums_release(struct profdb_sums *s);
+static inline void profdb_sums_release(struct profdb_sums *s)
+{
+	base_buf_release(&s->events);
+	base_buf_release(&s->entries);
+	s->nr = 0;
+}
+
 /* Keep them beside the profiles. As profdb_sums_begin, and -EAGAIN: the folder has changed since
  * that, or just now. */
 int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * profdb from within: a profile in memory (profile.c, its edge counts in edges.c), its files
- * (header.c the ASCII part, format.c the binary parts), value profiles (values.c, values_file.c),
- * call paths (callpaths.c, callpaths_file.c), workloads (workloads.c, workloads_file.c with
- * workload_counts.c, workload_minutes.c, workload_notes.c and workload_rows.c), the database
- * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
- * (flush.c, flush_values.c, flush_whole.c and whole.c, commit.c the redo log, name.c the files'
- * names), and readers (walk.c).
+ * profdb from within: a profile in memory (profile.c, its moves in edges.c, its instruction samples
+ * in insns.c), its files (header.c the ASCII part, format.c the binary parts), value profiles
+ * (values.c), call paths (callpaths.c), workloads (workloads.c, workloads_file.c with
+ * workload_counts.c and workload_minutes.c), the database (layout.c, list.c, lock.c, epoch.c,
+ * db.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c, flush_values.c, whole.c,
+ * commit.c the redo log, name.c the files' names), and readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
 
+#include <stdlib.h>
+
 #include "profdb.h"
 
-#define PROFDB_FILE_MAX	  (1u << 30) /* longest profile file that is read */
 #define PROFDB_HEADER_MAX (1u << 20) /* longest ASCII header */
 /* Limits of the tables that adding profiles up uses; beyond them each lookup is slow: */
 #define PROFDB_NR_LINES	     16384 /* header lines of other words */
@@ -58,11 +58,6 @@ struct profdb_counts {
 	size_t nr_slots; /* a power of two */
 	bool sorted;
 };
-
-/* Room for @more further rows, so that as many profdb_counts_row cannot fail. 0 or -ENOMEM. */
-int profdb_counts_reserve(struct profdb_counts *c, size_t more);
-/* The row of @off, made with zeros where missing; NULL: no memory. Valid until the next call. */
-struct profdb_entry *profdb_counts_row(struct profdb_counts *c, uint64_t off);
 
 static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *c, size_t i)
 {
@@ -173,16 +168,6 @@ struct profdb_edges {
 	bool unsorted;
 };
 
-void profdb_moves_release(struct profdb_edges *m);
-void profdb_moves_clear(struct profdb_edges *m);
-/* Room for those of @from, so that merging them cannot fail. 0 or -ENOMEM. */
-int profdb_moves_reserve(struct profdb_edges *m, const struct profdb_edges *from);
-/* With room for them, and sums that do not overflow. @from: sorted, else as it was. */
-void profdb_moves_merge(struct profdb_edges *to, struct profdb_edges *from);
-/* The payload of section "move". 0, -ENOMEM, -DCPI_EFORMAT. @m: empty. */
-int profdb_moves_parse(struct profdb_edges *m, const struct profdb_payload *s);
-int profdb_moves_print(struct profdb_edges *m, struct base_buf *out);
-
 /* ---- instruction samples (insns.c) --------------------------------------------------------- */
 
 /* As moves. */
@@ -194,16 +179,6 @@ struct profdb_insns {
 	size_t nr_slots;  /* a power of two */
 	bool unsorted;
 };
-
-void profdb_insns_release(struct profdb_insns *t);
-/* All of @from, whose events are those of numbers @event in @to. Cannot fail where
- * profdb_profile_insns_reserve made room. */
-int profdb_insns_merge(struct profdb_profile *to, const struct profdb_profile *from,
-		       const size_t *event);
-/* The payload of section "insn" into @p, which has its counts and no instruction samples. 0,
- * -ENOMEM, -DCPI_EFORMAT, -DCPI_EVERSION. */
-int profdb_insns_parse(struct profdb_profile *p, const struct profdb_payload *s);
-int profdb_insns_print(struct profdb_insns *t, struct base_buf *out);
 
 /* ---- profiles (profile.c) ------------------------------------------------------------------ */
 
@@ -235,38 +210,47 @@ struct profdb_profile {
 	struct profdb_insns insns;
 };
 
+/* A detail that a profile may have beside its counts, with a section of its own in files: moves, or
+ * instruction samples. */
+struct profdb_detail {
+	const char *tag;  /* of the section */
+	const char *what; /* in messages */
+	size_t (*nr)(const struct profdb_profile *p);
+	void (*release)(struct profdb_profile *p);
+	void (*clear)(struct profdb_profile *p);
+	/* Room in @to for those of @from, so that merging them cannot fail. 0 or -ENOMEM. */
+	int (*reserve)(struct profdb_profile *to, const struct profdb_profile *from);
+	/* All of @from, whose events are those of numbers @event in @to. */
+	void (*merge)(struct profdb_profile *to, const struct profdb_profile *from,
+		      const size_t *event);
+	/* The payload of the section into @p, which has its counts and none of these. 0, -ENOMEM,
+	 * -DCPI_EFORMAT, -DCPI_EVERSION. */
+	int (*parse)(struct profdb_profile *p, const struct profdb_payload *s);
+	int (*print)(const struct profdb_profile *p, struct base_buf *out);
+};
+
+extern const struct profdb_detail profdb_detail_moves, profdb_detail_insns;
+enum { PROFDB_NR_DETAILS = 2 };
+/* In the order of a file. */
+extern const struct profdb_detail *const profdb_details[PROFDB_NR_DETAILS];
+
 /* Append a line, whether or not the word is there already. 0, -EINVAL, -DCPI_ELIMIT or -ENOMEM. */
 int profdb_profile_add_line(struct profdb_profile *p, const char *word, const char *value);
 int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], const void *data,
 			       size_t len);
-/* Words of @from replace those of @to. 0 or -ENOMEM. */
-int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
 /* Finds what profdb_profile_merge would refuse, with nothing changed: sums above 64 bits, too many
  * events, sections that cannot be added up. */
 int profdb_profile_merge_check(const struct profdb_profile *to, const struct profdb_profile *from);
 
-/* A reader of counts: ascending rows. */
-struct profdb_rows {
-	struct profdb_profile *p;
-	uint64_t next; /* a gap of 0 leads there */
-	bool full;     /* the last offset that there is has been */
-};
-/* The next row; counts of all events, not all 0. 0, -DCPI_EFORMAT, -ENOMEM. */
-int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count);
-
-int profdb_kind_find(const char *name); /* or -ENOENT */
 /* @event of @p alone, with the whole header. NULL: no memory. */
 struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event);
 
-/* ---- value profiles (values.c, values_file.c) ------------------------------------------------ */
+/* ---- value profiles (values.c) --------------------------------------------------------------- */
 
 struct profdb_coins {
 	uint64_t state;
 };
-
-/* <0, 0, >0 by offset and contexts. */
-int profdb_hotlist_compare(const struct profdb_hotlist *a, const struct profdb_hotlist *b);
 
 struct profdb_context_image {
 	struct base_id id;
@@ -288,9 +272,6 @@ struct profdb_values {
 	bool unsorted;
 };
 
-bool profdb_profiler_ok(const char *name);
-/* One more list, or more of one. 0, -ENOMEM, -DCPI_EOVERFLOW. */
-int profdb_values_take_list(struct profdb_values *v, const struct profdb_hotlist *from);
 /* As profdb_values_move (@moved NULL: as profdb_values_merge), whoever may read them. */
 int profdb_values_take_all(struct profdb_values *to, const struct profdb_values *from,
 			   uint64_t (*moved)(void *ctx, uint64_t off), void *ctx);
@@ -316,46 +297,10 @@ int profdb_image_table_get(struct profdb_image_table *t, const struct profdb_pay
 			   size_t *pos);
 int profdb_image_put(const struct profdb_image_ref *i, struct base_buf *out);
 
-/* ---- call paths (callpaths.c, callpaths_file.c) ---------------------------------------------- */
+/* ---- call paths (callpaths.c) ---------------------------------------------------------------- */
 
 /* Their file's name, and what its header has in place of a path. */
 #define PROFDB_CALLPATHS "callpaths"
-
-/* A frame below its caller. */
-struct profdb_callnode {
-	uint32_t parent, image;
-	uint64_t off;
-};
-
-/* The first PROFDB_NR_CALLPATH_ENDS nodes are their own parents and have no frame; each other one
- * stands behind its parent. */
-struct profdb_calltree {
-	struct profdb_callnode *nodes;
-	uint64_t *counts; /* nr rows of stride numbers, one for each event */
-	size_t nr, cap, cap_counts, stride;
-	uint32_t *slots; /* node + 1, 0 where free */
-	size_t nr_slots; /* a power of two, or 0 */
-	uint64_t seed;
-};
-
-/* Counts of so many events. 0 or -ENOMEM. */
-int profdb_calltree_widen(struct profdb_calltree *t, size_t nr_events);
-/* Add a node that the tree does not have, as a file's reader does: not after profdb_calltree_node.
- * 0, -ENOMEM, -DCPI_ELIMIT.
- */
-int profdb_calltree_append(struct profdb_calltree *t, const struct profdb_callnode *n,
-			   const uint64_t *count, size_t nr_events);
-static inline uint64_t *profdb_calltree_counts(const struct profdb_calltree *t, size_t node)
-{
-	return t->counts + node * t->stride;
-}
-
-struct profdb_callpaths {
-	struct profdb_profile *header; /* of kind "named"; its events, and their sums */
-	struct profdb_image_table images;
-	struct profdb_workloads *whose; /* its workloads alone are of use */
-	struct profdb_calltree tree;
-};
 
 /* As much of @k into @w as there is room for. The number, or -ENOMEM. */
 int profdb_workloads_take(struct profdb_workloads *w, const struct profdb_workload *k);
@@ -365,11 +310,7 @@ int profdb_workloads_take(struct profdb_workloads *w, const struct profdb_worklo
 int profdb_workloads_get(struct profdb_workloads *w, const struct profdb_payload *s, size_t *at);
 int profdb_workloads_put(const struct profdb_workloads *w, struct base_buf *out);
 
-/* @shown in messages. */
-int profdb_callpaths_parse_shown(const struct base_buf *bytes, const char *shown,
-				 struct profdb_callpaths **out, struct base_err *err);
-
-/* ---- workloads (workloads.c, workload_….c, workloads_file.c) --------------------------------- */
+/* ---- workloads (workloads.c, workloads_file.c) ----------------------------------------------- */
 
 #define PROFDB_WORKLOADS	"workloads" /* as PROFDB_CALLPATHS */
 #define PROFDB_NR_WORKLOAD_ROWS (UINT32_C(1) << 27)
@@ -403,27 +344,25 @@ static inline uint64_t *profdb_workload_rows_counts(const struct profdb_workload
 	return t->words + row * t->stride + sizeof(struct profdb_workload_key) / sizeof(uint64_t);
 }
 
-void profdb_workload_rows_release(struct profdb_workload_rows *t);
+static inline void profdb_workload_rows_release(struct profdb_workload_rows *t)
+{
+	free(t->words);
+	free(t->slots);
+}
+
 /* Counts of so many events. 0 or -ENOMEM. */
 int profdb_workload_rows_widen(struct profdb_workload_rows *t, size_t nr_events);
-/* Room for @more rows, so that as many profdb_workload_rows_at cannot fail. 0, -ENOMEM,
- * -DCPI_ELIMIT. */
-int profdb_workload_rows_reserve(struct profdb_workload_rows *t, size_t more);
-/* The counts of a key, made with zeros where missing. */
-uint64_t *profdb_workload_rows_at(struct profdb_workload_rows *t,
-				  const struct profdb_workload_key *key);
 /* A key that is not there, as a file's reader adds it: counts of 0, until the next call. 0,
  * -ENOMEM, -DCPI_ELIMIT. */
 int profdb_workload_rows_append(struct profdb_workload_rows *t,
 				const struct profdb_workload_key *key, uint64_t **count);
-void profdb_workload_rows_clear(struct profdb_workload_rows *t);
 /* Add all of @from, whose counts are of as many events or fewer. 0, -ENOMEM, -DCPI_ELIMIT. */
 int profdb_workload_rows_add(struct profdb_workload_rows *t,
 			     const struct profdb_workload_rows *from);
 /* Ascending by minute, image, offset, workload. */
 void profdb_workload_rows_sort(struct profdb_workload_rows *t);
 
-/* Notes (workload_notes.c); zero-initialize. */
+/* Zero-initialize. */
 struct profdb_notes {
 	struct profdb_note *v;
 	size_t nr, cap;
@@ -477,42 +416,23 @@ struct profdb_workload_part {
 	uint64_t sums[PROFDB_NR_EVENTS];
 };
 
-/* The coded rows of sections WCNT, and WMIN, for which @part has its counts. @w has images and
- * workloads. 0, -ENOMEM, -DCPI_EFORMAT. */
-int profdb_workload_counts_parse(struct profdb_workload_part *part,
-				 const struct profdb_workloads *w, const struct profdb_payload *s);
-int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_buf *out);
-int profdb_workload_minutes_parse(struct profdb_workload_part *part,
-				  const struct profdb_payload *s);
-int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out);
+/* The code of a kind of rows in their section: counts in WCNT (workload_counts.c), minutes in WMIN
+ * (workload_minutes.c). */
+struct profdb_coded_rows {
+	/* Into @part, which has its counts where minutes are read. @w has images and workloads. 0,
+	 * -ENOMEM, -DCPI_EFORMAT. */
+	int (*parse)(struct profdb_workload_part *part, const struct profdb_workloads *w,
+		     const struct profdb_payload *s);
+	int (*print)(const struct profdb_workloads *w, struct base_buf *out);
+};
 
-/* Their section, which a reader that does not know it may skip. */
-#define PROFDB_NOTES_TAG "note"
-/* 0, -ENOMEM, -DCPI_EFORMAT: malformed, or the second section. */
-int profdb_notes_parse(struct profdb_workloads *w, const struct profdb_payload *s);
-/* Nothing where there are none. */
-int profdb_notes_print(const struct profdb_workloads *w, struct base_buf *out);
-int profdb_notes_merge(struct profdb_workloads *to, const struct profdb_workloads *from);
+extern const struct profdb_coded_rows profdb_coded_counts, profdb_coded_minutes;
 
 /*
  * Counts that are read and written again at once, in a flush or when an epoch ends, which holds up
  * drains: 5 s of CPU time, and some 100 MB.
  */
 enum { PROFDB_MERGED_ROWS = 1 << 20 };
-
-enum profdb_workload_read {
-	PROFDB_WORKLOADS_ALL,
-	PROFDB_WORKLOADS_COUNTS, /* without minutes */
-	PROFDB_WORKLOADS_IMAGES, /* without counts, too */
-	/* To be merged into and written, by parts: as few of them as a flush should make one with
-	 * its own are decoded. */
-	PROFDB_WORKLOADS_STORED
-};
-
-/* @shown in messages. */
-int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
-				 enum profdb_workload_read how, struct profdb_workloads **out,
-				 struct base_err *err);
 
 /* ---- headers (header.c) ---------------------------------------------------------------------- */
 
@@ -552,14 +472,8 @@ int profdb_section_keep(struct profdb_profile *p, const struct profdb_payload *s
 /* Append the last sections and the footer. @start: where the file begins in @out. */
 int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct base_buf *out,
 		       size_t start);
-/* Read values from a folder, as profdb_profile_read_at does. */
-int profdb_values_read_at(int dir_fd, const char *name, const char *shown,
-			  struct profdb_values **out, struct base_err *err);
 /* Any of the errors that say "the bytes are not a good profile". */
 bool profdb_error_is_content(int r);
-/* A file of a folder; @shown in messages. */
-int profdb_profile_read_at(int dir_fd, const char *name, const char *shown,
-			   struct profdb_profile **out, struct base_err *err);
 
 /* ---- lists of names (names.c) -------------------------------------------------------------- */
 
@@ -590,6 +504,7 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
 #define PROFDB_TURNED_NAME   ".turned"	/* in an epoch's folder: all machines are to follow */
 #define PROFDB_GONE_PREFIX   ".gone-"	/* prefix of epochs that are being removed */
 #define PROFDB_IMPORT_PREFIX ".import-" /* prefix of profiles that maintenance is importing */
+#define PROFDB_BAD_PREFIX    ".bad-" /* prefix of damaged files: no program reads or removes them */
 
 struct profdb_commit {
 	uint64_t seq; /* 0: no flush yet */
@@ -613,8 +528,6 @@ char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
 /* File @name of an epoch's folder as of the last flush, @seq. 0 or negative: -ENOENT. */
 int profdb_read_committed(int fd, uint64_t seq, const char *name, struct base_buf *out,
 			  struct base_err *err);
-/* The name that a damaged file gets, ".bad-SEQ-NAME": no program reads or removes it. */
-char *profdb_bad_name(uint64_t seq, const char *name, char out[256]);
 
 struct profdb;
 /* Complete the flush of the current epoch that was committed but not renamed. It can be repeated. 0
@@ -762,9 +675,7 @@ void profdb_epoch_leave(struct profdb *db);
 struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, const char *name);
 /* 0 or -ENOMEM. */
 int profdb_file_rename(struct profdb_file *file, const char *name);
-/* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
-int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
-		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
+
 /* ---- flushes (flush.c, flush_values.c) ------------------------------------------------------- */
 
 /* Bytes that no retry will make better; what cannot be read now may be readable next time. */
@@ -775,7 +686,7 @@ int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err);
 
-/* ---- files about all images (whole.c, flush_whole.c) ----------------------------------------- */
+/* ---- files about all images (whole.c) -------------------------------------------------------- */
 
 /* A kind of such files, of which an epoch and platform has one; its contents are @of. */
 struct profdb_whole {
@@ -803,8 +714,6 @@ extern const struct profdb_whole *const profdb_wholes[PROFDB_NR_WHOLES];
  * the sections begin. 0 or negative with @err. */
 int profdb_whole_header(const struct profdb_whole *kind, const void *data, size_t len,
 			struct profdb_profile **header, size_t *binary, struct base_err *err);
-/* Whether a file of that name is one of them, and so no profile. */
-bool profdb_whole_name(const char *name);
 /* As profdb_callpaths_load. */
 int profdb_whole_load(struct profdb *db, const struct profdb_whole *kind, const char *epoch,
 		      const char *platform, void **out, struct base_err *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A profile in memory: its header, its events, and its counts by offset and event. */
+/* A profile in memory: its header, its events, and its counts by offset and event; and how one is
+ * added to another. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,8 @@ static int reserve_rows(struct profdb_counts *c, size_t more)
 	return base_grow(&c->words, &c->cap_words, words, sizeof(*c->words));
 }
 
-int profdb_counts_reserve(struct profdb_counts *c, size_t more)
+/* Room for @more further rows, so that as many counts_row cannot fail. 0 or -ENOMEM. */
+static int counts_reserve(struct profdb_counts *c, size_t more)
 {
 	int r = reserve_rows(c, more);
 
@@ -119,7 +121,8 @@ static struct profdb_entry *append(struct profdb_counts *c, uint64_t off)
 	return e;
 }
 
-struct profdb_entry *profdb_counts_row(struct profdb_counts *c, uint64_t off)
+/* The row of @off, made with zeros where missing; NULL: no memory. Valid until the next call. */
+static struct profdb_entry *counts_row(struct profdb_counts *c, uint64_t off)
 {
 	uint64_t last = c->nr ? profdb_counts_at(c, c->nr - 1)->off : 0;
 	struct profdb_entry *e;
@@ -199,6 +202,9 @@ static void counts_sort(struct profdb_counts *c)
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
+const struct profdb_detail *const profdb_details[PROFDB_NR_DETAILS] = { &profdb_detail_moves,
+									&profdb_detail_insns };
+
 static const char *const kind_names[] = {
 	[PROFDB_FILE] = "file", [PROFDB_KERNEL] = "kernel", [PROFDB_DYNAMIC] = "dynamic",
 	[PROFDB_VDSO] = "vdso", [PROFDB_NAMED] = "named",
@@ -258,8 +264,8 @@ void profdb_profile_free(struct profdb_profile *p)
 	free(p->lines);
 	free(p->sections);
 	counts_release(&p->counts);
-	profdb_moves_release(&p->edge_counts);
-	profdb_insns_release(&p->insns);
+	for (size_t i = 0; i < PROFDB_NR_DETAILS; i++)
+		profdb_details[i]->release(p);
 	free(p);
 }
 
@@ -385,24 +391,6 @@ int profdb_profile_set_word(struct profdb_profile *p, const char *word, const ch
 	return 0;
 }
 
-int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from)
-{
-	for (size_t i = 0; i < from->nr_lines; i++) {
-		const struct profdb_line *line = &from->lines[i];
-		int r;
-
-		/*
-		 * The first line with a repeated word holds the value; the others stay as they are.
-		 */
-		if (find_line(from, line->word) != line)
-			continue;
-		r = profdb_profile_set_word(to, line->word, line->value);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], const void *data,
 			       size_t len)
 {
@@ -490,7 +478,7 @@ int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uin
 		return -DCPI_EOVERFLOW;
 	if (!n)
 		return 0;
-	e = profdb_counts_row(&p->counts, off);
+	e = counts_row(&p->counts, off);
 	if (!e)
 		return -ENOMEM;
 	e->count[event] += n;
@@ -508,18 +496,18 @@ void profdb_profiles_add(struct profdb_add *v, size_t nr)
 			v[i].r = profdb_profile_add(v[i].to, v[i].off, v[i].event, v[i].n);
 }
 
+void profdb_profile_details_clear(struct profdb_profile *p)
+{
+	for (size_t i = 0; i < PROFDB_NR_DETAILS; i++)
+		profdb_details[i]->clear(p);
+}
+
 void profdb_profile_clear(struct profdb_profile *p)
 {
 	counts_clear(&p->counts);
-	profdb_profile_edges_clear(p);
-	profdb_profile_insns_clear(p);
+	profdb_profile_details_clear(p);
 	for (size_t i = 0; i < p->nr_events; i++)
 		p->events[i].sum = 0;
-}
-
-void profdb_profile_edges_clear(struct profdb_profile *p)
-{
-	profdb_moves_clear(&p->edge_counts);
 }
 
 size_t profdb_profile_nr_entries(const struct profdb_profile *p)
@@ -534,22 +522,213 @@ const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, 
 	return index < p->counts.nr ? profdb_counts_at(&p->counts, index) : NULL;
 }
 
-int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count)
-{
-	bool any = false;
-	uint64_t off;
+/* ---- adding one profile to another ----------------------------------------------------------- */
 
-	if (rows->full || base_add_overflow(gap, rows->next, &off))
-		return -DCPI_EFORMAT;
-	for (size_t i = 0; i < rows->p->nr_events; i++) {
-		int r = profdb_profile_add(rows->p, off, i, count[i]);
+/* All checks of the counts that can fail come here, before anything has changed. */
+static int check(const struct profdb_profile *to, const struct profdb_profile *from)
+{
+	size_t nr = to->nr_events;
+	uint64_t sum;
+
+	for (size_t i = 0; i < from->nr_events; i++) {
+		int at = profdb_profile_event_find(to, from->events[i].name);
+
+		if (at < 0)
+			nr++;
+		else if (base_add_overflow(to->events[at].sum, from->events[i].sum, &sum))
+			return -DCPI_EOVERFLOW;
+	}
+	for (int half = 0; half < 2; half++)
+		if (base_add_overflow(to->edge_counts.sum[half], from->edge_counts.sum[half], &sum))
+			return -DCPI_EOVERFLOW;
+	return nr > PROFDB_NR_EVENTS ? -DCPI_ELIMIT : 0;
+}
+
+static const struct profdb_section *find_section(const struct profdb_profile *p, const char tag[4])
+{
+	for (size_t i = 0; i < p->nr_sections; i++) {
+		if (!memcmp(p->sections[i].tag, tag, 4))
+			return &p->sections[i];
+	}
+	return NULL;
+}
+
+/* Sections of unknown meaning cannot be added up. */
+static int check_sections(const struct profdb_profile *to, const struct profdb_profile *from)
+{
+	for (size_t i = 0; i < from->nr_sections; i++) {
+		const struct profdb_section *a = &from->sections[i], *b = find_section(to, a->tag);
+
+		if (b && (a->len != b->len || memcmp(a->data, b->data, a->len)))
+			return -DCPI_EVERSION;
+	}
+	return 0;
+}
+
+int profdb_profile_merge_check(const struct profdb_profile *to, const struct profdb_profile *from)
+{
+	int r = check(to, from);
+
+	return r < 0 ? r : check_sections(to, from);
+}
+
+static int merge_sections(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	for (size_t i = 0; i < from->nr_sections; i++) {
+		const struct profdb_section *s = &from->sections[i];
+		int r;
+
+		if (find_section(to, s->tag))
+			continue;
+		r = profdb_profile_add_section(to, s->tag, s->data, s->len);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int merge_words(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	size_t had = to->nr_lines;
+
+	for (size_t i = 0; i < from->nr_lines; i++) {
+		const struct profdb_line *line = &from->lines[i];
+		bool lacks = true;
+		int r;
+
+		for (size_t j = 0; lacks && j < had; j++)
+			lacks = strcmp(to->lines[j].word, line->word) != 0;
+		if (!lacks)
+			continue;
+		r = profdb_profile_add_line(to, line->word, line->value);
+		if (r < 0)
+			return r;
+		to->lines[to->nr_lines - 1].blank = line->blank;
+	}
+	return 0;
+}
+
+/* The events that really happened, as far as the samples tell. */
+static double happened(const struct profdb_event *e)
+{
+	double events = (double)e->sum * (e->period ? (double)e->period : 1);
+
+	return e->enabled > 0 ? events / e->enabled : events;
+}
+
+/*
+ * Periods and fractions that differ: their means are such that samples x period, what was counted,
+ * and that by the fraction, what happened, are what they were.
+ */
+static void merge_event(struct profdb_event *to, const struct profdb_event *from)
+{
+	double a = (double)to->sum, b = (double)from->sum;
+	struct profdb_event sum = { .sum = to->sum + from->sum, .period = to->period };
+
+	if (a + b == 0) {
+		a = 0;
+		b = 1;
+	}
+	if (to->period != from->period) {
+		double mean = ((double)to->period * a + (double)from->period * b) / (a + b);
+
+		sum.period = mean >= 18446744073709549568.0 ? UINT64_MAX : (uint64_t)(mean + 0.5);
+	}
+	if (!to->sum)
+		to->enabled = from->enabled;
+	else if (from->sum && to->enabled != from->enabled)
+		to->enabled = happened(&sum) / (happened(to) + happened(from));
+	to->enabled = to->enabled <= 1 ? to->enabled : 1;
+	to->period = sum.period;
+	to->sum = sum.sum;
+}
+
+int profdb_profile_add_sum(struct profdb_profile *p, const struct profdb_event *from)
+{
+	int at = profdb_profile_event_add(p, from->name, from->period);
+	uint64_t sum;
+
+	if (at < 0)
+		return at;
+	if (base_add_overflow(p->events[at].sum, from->sum, &sum))
+		return -DCPI_EOVERFLOW;
+	merge_event(&p->events[at], from);
+	return 0;
+}
+
+static int map_events(struct profdb_profile *to, const struct profdb_profile *from,
+		      size_t at[PROFDB_NR_EVENTS])
+{
+	for (size_t i = 0; i < from->nr_events; i++) {
+		const struct profdb_event *e = &from->events[i];
+		int r = profdb_profile_event_add(to, e->name, e->period);
 
 		if (r < 0)
-			return r == -DCPI_EOVERFLOW ? -DCPI_EFORMAT : r;
-		any = any || count[i];
+			return r;
+		at[i] = (size_t)r;
 	}
-	/* After the last offset there is, nothing may come; 0 here would let it wrap. */
-	rows->full = off == UINT64_MAX;
-	rows->next = off + 1;
-	return any ? 0 : -DCPI_EFORMAT;
+	return 0;
+}
+
+static void merge_counts(struct profdb_profile *to, const struct profdb_profile *from,
+			 const size_t at[PROFDB_NR_EVENTS])
+{
+	for (size_t i = 0; i < from->counts.nr; i++) {
+		const struct profdb_entry *e = profdb_counts_at(&from->counts, i);
+		struct profdb_entry *row = counts_row(&to->counts, e->off);
+
+		for (size_t j = 0; j < from->nr_events; j++)
+			row->count[at[j]] += e->count[j];
+	}
+	for (size_t j = 0; j < from->nr_events; j++)
+		merge_event(&to->events[at[j]], &from->events[j]);
+}
+
+int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	size_t at[PROFDB_NR_EVENTS];
+	int r;
+
+	r = profdb_profile_merge_check(to, from);
+	if (r >= 0)
+		r = map_events(to, from, at);
+	if (r >= 0)
+		r = counts_reserve(&to->counts, from->counts.nr);
+	for (size_t i = 0; r >= 0 && i < PROFDB_NR_DETAILS; i++)
+		r = profdb_details[i]->reserve(to, from);
+	for (size_t i = 0; r >= 0 && i < from->nr_paths; i++)
+		r = profdb_profile_add_path(to, from->paths[i]);
+	if (r >= 0)
+		r = merge_words(to, from);
+	if (r >= 0)
+		r = merge_sections(to, from);
+	if (r < 0)
+		return r;
+	merge_counts(to, from, at);
+	for (size_t i = 0; i < PROFDB_NR_DETAILS; i++)
+		profdb_details[i]->merge(to, from, at);
+	return 0;
+}
+
+struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event)
+{
+	struct profdb_profile *out = profdb_profile_new(p->kind, &p->image, NULL);
+	const struct profdb_event *e = &p->events[event];
+	int r = out ? merge_words(out, p) : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < p->nr_paths; i++)
+		r = profdb_profile_add_path(out, p->paths[i]);
+	if (r >= 0)
+		r = profdb_profile_event_add(out, e->name, e->period);
+	for (size_t i = 0; r >= 0 && i < p->counts.nr; i++) {
+		const struct profdb_entry *row = profdb_profile_entry(p, i);
+
+		r = profdb_profile_add(out, row->off, 0, row->count[event]);
+	}
+	if (r >= 0) {
+		out->events[0] = *e;
+		return out;
+	}
+	profdb_profile_free(out);
+	return NULL;
 }

@@ -94,13 +94,6 @@ int profdb_sums_add(struct profdb_sums *s, struct profdb_profile *p)
 	return r < 0 ? r : 0;
 }
 
-void profdb_sums_release(struct profdb_sums *s)
-{
-	base_buf_release(&s->events);
-	base_buf_release(&s->entries);
-	s->nr = 0;
-}
-
 static int format(const struct profdb_sums *s, struct base_buf *out)
 {
 	int r = base_buf_append(out, MAGIC, 8);

@@ -48,9 +48,17 @@ static bool is_gone(const struct profdb_commit *c, const char *name)
 	       bsearch(name, c->gone.items, c->gone.nr, sizeof(*c->gone.items), by_name);
 }
 
+static bool is_whole(const char *name)
+{
+	for (size_t i = 0; i < PROFDB_NR_WHOLES; i++)
+		if (!strcmp(name, profdb_wholes[i]->name))
+			return true;
+	return false;
+}
+
 static bool is_wanted(const struct snapshot *s, const char *name)
 {
-	return !profdb_whole_name(name) &&
+	return !is_whole(name) &&
 	       profdb_values_name(name, s->values ? s->profiler : NULL) == s->values;
 }
 
@@ -72,22 +80,6 @@ static int take_names(int fd, const struct profdb_commit *c, struct snapshot *s)
 	profdb_names_sort(&s->names);
 	profdb_names_release(&all);
 	return r;
-}
-
-/* Renamed between the two looks: then it is there under its own name. */
-int profdb_read_committed(int fd, uint64_t seq, const char *name, struct base_buf *out,
-			  struct base_err *err)
-{
-	struct base_err why = { 0 };
-	char new_name[256];
-	int r = -ENOENT;
-
-	if (seq)
-		r = base_file_read(fd, profdb_new_name(seq, name, new_name), PROFDB_FILE_MAX, out,
-				   &why);
-	if (r == -ENOENT)
-		return base_file_read(fd, name, PROFDB_FILE_MAX, out, err);
-	return r < 0 ? base_fail(err, r, "%s", why.text) : 0;
 }
 
 static void take_file(int fd, uint64_t seq, const char *name, struct taken *t)
@@ -275,17 +267,6 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 	return walk(db, epoch, platform, &v, err);
 }
 
-int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform,
-		      int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
-				const struct profdb_profile *p),
-		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
-		      void *ctx, struct base_err *err)
-{
-	const struct visitor v = { .file_fn = fn, .bad = bad, .ctx = ctx };
-
-	return walk(db, epoch, platform, &v, err);
-}
-
 int profdb_walk_values(struct profdb *db, const char *epoch, const char *platform,
 		       const char *profiler,
 		       int (*fn)(void *ctx, const char *file, struct profdb_values *v),
@@ -299,13 +280,13 @@ int profdb_walk_values(struct profdb *db, const char *epoch, const char *platfor
 	return walk(db, epoch, platform, &v, err);
 }
 
-int profdb_walk_value_files(struct profdb *db, const char *epoch, const char *platform,
-			    int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
-				      const struct profdb_profile *header),
-			    void (*bad)(void *ctx, const char *file, const struct base_err *err),
-			    void *ctx, struct base_err *err)
+int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform, bool values,
+		      int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
+				const struct profdb_profile *header),
+		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
+		      void *ctx, struct base_err *err)
 {
-	const struct visitor v = { .values = true, .file_fn = fn, .bad = bad, .ctx = ctx };
+	const struct visitor v = { .values = values, .file_fn = fn, .bad = bad, .ctx = ctx };
 
 	return walk(db, epoch, platform, &v, err);
 }

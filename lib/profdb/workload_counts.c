@@ -105,7 +105,7 @@ static void put_counts(struct profdb_workload_coder *c, const struct profdb_work
 	}
 }
 
-int profdb_workload_counts_print(const struct profdb_workloads *w, struct base_buf *out)
+static int counts_print(const struct profdb_workloads *w, struct base_buf *out)
 {
 	struct profdb_workload_coder c;
 	int r = profdb_workload_coder_write(&c, COUNT + w->header->nr_events, w->counts.nr, out);
@@ -156,8 +156,8 @@ static int get_counts(struct profdb_workload_coder *c, const struct profdb_workl
 	return r;
 }
 
-int profdb_workload_counts_parse(struct profdb_workload_part *part,
-				 const struct profdb_workloads *w, const struct profdb_payload *s)
+static int counts_parse(struct profdb_workload_part *part, const struct profdb_workloads *w,
+			const struct profdb_payload *s)
 {
 	struct profdb_workload_coder c;
 	int r = profdb_workload_coder_read(&c, COUNT + part->nr_events, s);
@@ -169,3 +169,5 @@ int profdb_workload_counts_parse(struct profdb_workload_part *part,
 	profdb_workload_coder_release(&c);
 	return r;
 }
+
+const struct profdb_coded_rows profdb_coded_counts = { counts_parse, counts_print };

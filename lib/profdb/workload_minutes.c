@@ -271,7 +271,7 @@ static int put_minutes(struct profdb_workload_coder *c, const struct profdb_work
 	return r;
 }
 
-int profdb_workload_minutes_print(const struct profdb_workloads *w, struct base_buf *out)
+static int minutes_print(const struct profdb_workloads *w, struct base_buf *out)
 {
 	struct profdb_workload_coder c;
 	int r = profdb_workload_coder_write(&c, model_of_count(w->header->nr_events, 0),
@@ -330,11 +330,13 @@ static int get_minutes(struct profdb_workload_coder *c, struct profdb_workload_p
 	return r;
 }
 
-int profdb_workload_minutes_parse(struct profdb_workload_part *part, const struct profdb_payload *s)
+static int minutes_parse(struct profdb_workload_part *part, const struct profdb_workloads *w,
+			 const struct profdb_payload *s)
 {
 	struct profdb_workload_coder c;
 	int r = profdb_workload_coder_read(&c, model_of_count(part->nr_events, 0), s);
 
+	(void)w;
 	if (r >= 0 && part->counts.nr)
 		r = get_minutes(&c, part);
 	if (r >= 0 && (part->minutes.nr != c.nr_rows || !profdb_workload_coder_done(&c)))
@@ -342,3 +344,5 @@ int profdb_workload_minutes_parse(struct profdb_workload_part *part, const struc
 	profdb_workload_coder_release(&c);
 	return r;
 }
+
+const struct profdb_coded_rows profdb_coded_minutes = { minutes_parse, minutes_print };

@@ -2,16 +2,27 @@
 /* Workloads as a file: a header and footer as a profile's, and between them images, workloads with
  * their texts, and counts. docs/format/workloads.md */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "profdb_internal.h"
 
 static const char images_tag[] = "IMAG", counts_tag[] = "WCNT", minutes_tag[] = "WMIN";
+/* A reader that does not know it may skip it. */
+static const char notes_tag[] = "note";
 
 /* Flushes add parts; so many of a level become one of the next, if they are not too long. */
 enum { PARTS_A_LEVEL = 8, PART_HEAD = 2 };
+
+/* The parts of a file that are read. */
+enum how {
+	ALL,	/* all of them */
+	COUNTS, /* without minutes */
+	IMAGES, /* without counts, too */
+	/* To be merged into and written, by parts: as few of them as a flush should make one with
+	 * its own are decoded. */
+	STORED
+};
 
 struct part {
 	struct profdb_payload counts, minutes; /* minutes: no data where there are none yet */
@@ -21,7 +32,7 @@ struct part {
 struct reader {
 	struct profdb_workloads *w;
 	bool has_images, has_workloads;
-	enum profdb_workload_read how;
+	enum how how;
 	struct part *parts;
 	size_t nr_parts, cap_parts;
 	struct base_err *err;
@@ -176,9 +187,56 @@ static int take_minutes(struct reader *r, const struct profdb_payload *s)
 	return 0;
 }
 
+/* The sign is the lowest bit, as a clock is set back as well as ahead. */
+static uint64_t folded(int64_t n)
+{
+	return n < 0 ? (uint64_t) - (n + 1) << 1 | 1 : (uint64_t)n << 1;
+}
+
+static int64_t unfolded(uint64_t v)
+{
+	return v & 1 ? -(int64_t)(v >> 1) - 1 : (int64_t)(v >> 1);
+}
+
+static int get_note(const struct profdb_payload *s, size_t *pos, int64_t *last,
+		    struct profdb_note *out)
+{
+	uint64_t gap, kind, n;
+	int r = profdb_varint_get(s, pos, &gap);
+
+	*out = (struct profdb_note){ 0 };
+	if (r >= 0)
+		r = profdb_varint_get(s, pos, &kind);
+	if (r >= 0)
+		r = profdb_varint_get(s, pos, &n);
+	if (r < 0 || kind >= PROFDB_NR_NOTE_KINDS || gap > (uint64_t)(INT64_MAX - *last))
+		return -DCPI_EFORMAT;
+	out->utc = *last += (int64_t)gap;
+	out->kind = (enum profdb_note_kind)kind;
+	out->n = unfolded(n);
+	if (out->kind == PROFDB_NOTE_IDLE)
+		r = profdb_varint_get(s, pos, &out->of);
+	return r < 0 ? -DCPI_EFORMAT : 0;
+}
+
+static int get_notes(struct profdb_workloads *w, const struct profdb_payload *s)
+{
+	struct profdb_note n;
+	int64_t last = 0;
+	size_t pos = 0;
+	int r = w->notes.nr || !s->len ? -DCPI_EFORMAT : 0;
+
+	while (r >= 0 && pos < s->len) {
+		r = get_note(s, &pos, &last, &n);
+		if (r >= 0)
+			r = profdb_workloads_note(w, &n);
+	}
+	return r == -EINVAL ? -DCPI_EFORMAT : r;
+}
+
 static int take_notes(struct reader *r, const struct profdb_payload *s)
 {
-	int e = profdb_notes_parse(r->w, s);
+	int e = get_notes(r->w, s);
 
 	return e < 0 ? base_fail_errno(r->err, e, "notes of workloads") : 0;
 }
@@ -193,7 +251,7 @@ static int take_section(struct reader *r, const struct profdb_payload *s)
 		return take_counts(r, s);
 	if (profdb_section_is(s, minutes_tag))
 		return take_minutes(r, s);
-	if (profdb_section_is(s, PROFDB_NOTES_TAG))
+	if (profdb_section_is(s, notes_tag))
 		return take_notes(r, s);
 	return profdb_section_keep(r->w->header, s, r->err);
 }
@@ -222,9 +280,9 @@ static int decode(const struct reader *r, const struct part *from, struct profdb
 
 	to->nr_events = from->nr_events;
 	if (e >= 0)
-		e = profdb_workload_counts_parse(to, r->w, &coded);
-	if (e >= 0 && r->how != PROFDB_WORKLOADS_COUNTS)
-		e = profdb_workload_minutes_parse(to, &from->minutes);
+		e = profdb_coded_counts.parse(to, r->w, &coded);
+	if (e >= 0 && r->how != COUNTS)
+		e = profdb_coded_minutes.parse(to, r->w, &from->minutes);
 	return e;
 }
 
@@ -295,12 +353,12 @@ static size_t parts_to_keep(const struct reader *r, uint8_t *level)
 
 static int take_parts(struct reader *r, uint64_t *sums)
 {
-	bool stored = r->how == PROFDB_WORKLOADS_STORED;
+	bool stored = r->how == STORED;
 	size_t keep = stored ? parts_to_keep(r, &r->w->level) : 0;
 	int e = widen(&r->w->counts, &r->w->minutes, r->w->header->nr_events);
 
 	r->w->nr_parts = r->nr_parts;
-	if (r->how == PROFDB_WORKLOADS_IMAGES)
+	if (r->how == IMAGES)
 		return e < 0 ? base_fail_errno(r->err, e, "counts of workloads") : 0;
 	for (size_t i = 0; e >= 0 && i < r->nr_parts; i++)
 		e = i < keep ? keep_part(r->w, &r->parts[i]) : take_part(r, &r->parts[i], sums);
@@ -312,7 +370,7 @@ static int take_parts(struct reader *r, uint64_t *sums)
 /* All of its parts are. */
 static bool is_decoded(const struct reader *r)
 {
-	return r->how == PROFDB_WORKLOADS_ALL || r->how == PROFDB_WORKLOADS_COUNTS;
+	return r->how == ALL || r->how == COUNTS;
 }
 
 static int check_totals(const struct reader *r, const struct profdb_payload *foot,
@@ -363,8 +421,8 @@ static int take_file(struct reader *r, const void *data, size_t len)
 	return e < 0 ? e : take_sections(r, data, len, binary);
 }
 
-static int parse(const void *data, size_t len, enum profdb_workload_read how,
-		 struct profdb_workloads **out, struct base_err *err)
+static int parse(const void *data, size_t len, enum how how, struct profdb_workloads **out,
+		 struct base_err *err)
 {
 	struct reader r = { .w = profdb_workloads_new(), .how = how, .err = err };
 	int e;
@@ -372,7 +430,7 @@ static int parse(const void *data, size_t len, enum profdb_workload_read how,
 	*out = NULL;
 	if (!r.w)
 		return base_fail_errno(err, -ENOMEM, "cannot read workloads");
-	r.w->no_minutes = how == PROFDB_WORKLOADS_COUNTS || how == PROFDB_WORKLOADS_IMAGES;
+	r.w->no_minutes = how == COUNTS || how == IMAGES;
 	e = take_file(&r, data, len);
 	free(r.parts);
 	if (e < 0) {
@@ -386,33 +444,7 @@ static int parse(const void *data, size_t len, enum profdb_workload_read how,
 int profdb_workloads_parse(const void *data, size_t len, struct profdb_workloads **out,
 			   struct base_err *err)
 {
-	return parse(data, len, PROFDB_WORKLOADS_ALL, out, err);
-}
-
-int profdb_workloads_parse_shown(const struct base_buf *bytes, const char *shown,
-				 enum profdb_workload_read how, struct profdb_workloads **out,
-				 struct base_err *err)
-{
-	struct base_err why = { 0 };
-	int r = parse(bytes->data, bytes->len, how, out, &why);
-
-	if (r < 0)
-		base_fail(err, r, "cannot read workloads '%s': %s", shown, why.text);
-	if (r < 0 && why.hint[0])
-		base_hint(err, "%s", why.hint);
-	return r;
-}
-
-int profdb_workloads_read(const char *path, struct profdb_workloads **out, struct base_err *err)
-{
-	struct base_buf buf = { 0 };
-	int r = base_file_read(AT_FDCWD, path, PROFDB_FILE_MAX, &buf, err);
-
-	*out = NULL;
-	if (r >= 0)
-		r = profdb_workloads_parse_shown(&buf, path, PROFDB_WORKLOADS_ALL, out, err);
-	base_buf_release(&buf);
-	return r;
+	return parse(data, len, ALL, out, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -482,6 +514,38 @@ int profdb_workloads_put(const struct profdb_workloads *w, struct base_buf *out)
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
+static int put_note(const struct profdb_note *n, int64_t last, struct base_buf *out)
+{
+	int r = base_buf_append_leb128(out, (uint64_t)(n->utc - last));
+
+	if (r >= 0)
+		r = base_buf_append_leb128(out, (uint64_t)n->kind);
+	if (r >= 0)
+		r = base_buf_append_leb128(out, folded(n->n));
+	if (r >= 0 && n->kind == PROFDB_NOTE_IDLE)
+		r = base_buf_append_leb128(out, n->of);
+	return r;
+}
+
+/* Nothing where there are none. */
+static int put_notes(const struct profdb_workloads *w, struct base_buf *out)
+{
+	int64_t last = 0;
+	size_t at;
+	int r;
+
+	if (!w->notes.nr)
+		return 0;
+	r = profdb_section_begin(out, notes_tag, &at);
+	for (size_t i = 0; r >= 0 && i < w->notes.nr; i++) {
+		const struct profdb_note *n = profdb_workloads_note_at(w, i);
+
+		r = put_note(n, last, out);
+		last = n->utc;
+	}
+	return r < 0 ? r : profdb_section_end(out, at);
+}
+
 static int put_counts(const struct profdb_workloads *w, struct base_buf *out)
 {
 	const uint8_t head[PART_HEAD] = { w->level, (uint8_t)w->header->nr_events };
@@ -491,7 +555,7 @@ static int put_counts(const struct profdb_workloads *w, struct base_buf *out)
 	if (r >= 0)
 		r = base_buf_append(out, head, sizeof(head));
 	if (r >= 0)
-		r = profdb_workload_counts_print(w, out);
+		r = profdb_coded_counts.print(w, out);
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
@@ -501,7 +565,7 @@ static int put_minutes(const struct profdb_workloads *w, struct base_buf *out)
 	int r = profdb_section_begin(out, minutes_tag, &at);
 
 	if (r >= 0)
-		r = profdb_workload_minutes_print(w, out);
+		r = profdb_coded_minutes.print(w, out);
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
@@ -527,10 +591,94 @@ int profdb_workloads_format(const struct profdb_workloads *w, struct base_buf *o
 	if (r >= 0)
 		r = profdb_workloads_put(w, out);
 	if (r >= 0)
-		r = profdb_notes_print(w, out);
+		r = put_notes(w, out);
 	if (r >= 0)
 		r = put_parts(w, out);
 	if (r >= 0)
 		r = profdb_format1_end(w->header, w->nr_stored + w->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write workloads") : 0;
 }
+
+/* ---- as a file about all images -------------------------------------------------------------- */
+
+static void *workloads_make(void)
+{
+	return profdb_workloads_new();
+}
+
+static void workloads_release(void *of)
+{
+	profdb_workloads_free(of);
+}
+
+static int parse_shown(const struct base_buf *data, const char *shown, enum how how, void **out,
+		       struct base_err *err)
+{
+	struct profdb_workloads *w;
+	struct base_err why = { 0 };
+	int r = parse(data->data, data->len, how, &w, &why);
+
+	*out = w;
+	if (r < 0)
+		base_fail(err, r, "cannot read workloads '%s': %s", shown, why.text);
+	if (r < 0 && why.hint[0])
+		base_hint(err, "%s", why.hint);
+	return r;
+}
+
+static int workloads_parse(const struct base_buf *data, const char *shown, void **out,
+			   struct base_err *err)
+{
+	return parse_shown(data, shown, ALL, out, err);
+}
+
+static int workloads_parse_stored(const struct base_buf *data, const char *shown, void **out,
+				  struct base_err *err)
+{
+	return parse_shown(data, shown, STORED, out, err);
+}
+
+/* Read alone: nothing of them is written. */
+static int counts_parse(const struct base_buf *data, const char *shown, void **out,
+			struct base_err *err)
+{
+	return parse_shown(data, shown, COUNTS, out, err);
+}
+
+static int images_parse(const struct base_buf *data, const char *shown, void **out,
+			struct base_err *err)
+{
+	return parse_shown(data, shown, IMAGES, out, err);
+}
+
+static int workloads_merge(void *to, const void *from)
+{
+	return profdb_workloads_merge(to, from);
+}
+
+static int workloads_format(const void *of, struct base_buf *out, struct base_err *err)
+{
+	return profdb_workloads_format(of, out, err);
+}
+
+static struct profdb_profile *workloads_header(const void *of)
+{
+	return ((const struct profdb_workloads *)of)->header;
+}
+
+const struct profdb_whole profdb_whole_workloads = {
+	.name = PROFDB_WORKLOADS,
+	.what = "workloads",
+	.make = workloads_make,
+	.release = workloads_release,
+	.parse = workloads_parse,
+	.parse_stored = workloads_parse_stored,
+	.merge = workloads_merge,
+	.format = workloads_format,
+	.header = workloads_header,
+};
+
+/* Never written. */
+const struct profdb_whole profdb_whole_counts = { .name = PROFDB_WORKLOADS, .parse = counts_parse };
+const struct profdb_whole profdb_whole_workload_images = { .name = PROFDB_WORKLOADS,
+							   .parse = images_parse };

@@ -68,13 +68,16 @@ static void check_flush(const uint8_t *data, size_t len, const struct profdb_wor
 {
 	struct base_buf bytes = { .data = (uint8_t *)data, .len = len }, file = { 0 };
 	struct profdb_workloads *stored, *again;
-	int r = profdb_workloads_parse_shown(&bytes, "x", PROFDB_WORKLOADS_IMAGES, &again, NULL);
+	void *of;
+	int r = profdb_whole_workload_images.parse(&bytes, "x", &of, NULL);
 
 	CHECK(r >= 0);
+	again = of;
 	CHECK(profdb_workloads_nr_images(again) == profdb_workloads_nr_images(w));
 	profdb_workloads_free(again);
-	r = profdb_workloads_parse_shown(&bytes, "x", PROFDB_WORKLOADS_STORED, &stored, NULL);
+	r = profdb_whole_workloads.parse_stored(&bytes, "x", &of, NULL);
 	CHECK(r >= 0);
+	stored = of;
 	if (profdb_workloads_merge(stored, w) >= 0) {
 		CHECK(profdb_workloads_format(stored, &file, NULL) >= 0);
 		CHECK(profdb_workloads_parse(file.data, file.len, &again, NULL) >= 0);

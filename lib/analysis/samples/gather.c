@@ -822,9 +822,7 @@ static int check_labels(const struct analysis *a, struct base_err *err)
 static int on_profile_again(void *ctx, const char *file, struct profdb_profile *p)
 {
 	if (((struct walk *)ctx)->a->moves_dropped)
-		profdb_profile_edges_clear(p);
-	if (((struct walk *)ctx)->a->moves_dropped)
-		profdb_profile_insns_clear(p);
+		profdb_profile_details_clear(p);
 	return on_profile(ctx, file, p);
 }
 

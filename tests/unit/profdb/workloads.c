@@ -7,23 +7,20 @@
 
 enum { MINUTE = 29919354 };
 
-/* Parts of files whose counts were read. */
+/* Sections of files whose counts or minutes were read. */
 static unsigned int nr_decoded;
 
-struct profdb_workload_part;
+struct profdb_workload_coder;
 struct profdb_payload;
-int __real_profdb_workload_counts_parse(struct profdb_workload_part *part,
-					const struct profdb_workloads *w,
-					const struct profdb_payload *s);
-int __wrap_profdb_workload_counts_parse(struct profdb_workload_part *part,
-					const struct profdb_workloads *w,
-					const struct profdb_payload *s);
-int __wrap_profdb_workload_counts_parse(struct profdb_workload_part *part,
-					const struct profdb_workloads *w,
-					const struct profdb_payload *s)
+int __real_profdb_workload_coder_read(struct profdb_workload_coder *c, size_t nr_models,
+				      const struct profdb_payload *s);
+int __wrap_profdb_workload_coder_read(struct profdb_workload_coder *c, size_t nr_models,
+				      const struct profdb_payload *s);
+int __wrap_profdb_workload_coder_read(struct profdb_workload_coder *c, size_t nr_models,
+				      const struct profdb_payload *s)
 {
 	nr_decoded++;
-	return __real_profdb_workload_counts_parse(part, w, s);
+	return __real_profdb_workload_coder_read(c, nr_models, s);
 }
 
 static const struct base_id id_a = { .len = 2, .bytes = { 0xab, 1 } };
