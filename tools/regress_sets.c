@@ -366,7 +366,7 @@ static int join_renamed(struct analysis_opened o[2], struct regress_routines *x)
 
 /*
  * A set is divided by host and epoch. Where that were too many columns, each one has several
- * epochs, and then several hosts. A store divides in the same way (lib/store/fetch_replicates.c).
+ * epochs, and then several hosts. A store divides in the same way (lib/store/fetch_where.c).
  */
 struct division {
 	size_t platforms, epochs;   /* numbers of parts, which are read one by one */

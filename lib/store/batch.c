@@ -22,15 +22,6 @@ void store_batch_release(struct store_batch *b)
 		base_buf_release(&b->rows[i]);
 }
 
-size_t store_batch_len(const struct store_batch *b)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < STORE_NR_SENT; i++)
-		len += b->rows[i].len;
-	return len;
-}
-
 int store_batch_add(struct store_batch *to, const struct store_batch *from)
 {
 	int r = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Questions about a fleet: servers add up, and what they answer becomes a database of its own. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,25 +13,8 @@ enum { HOURS_MAX = 2500, HOURS_FEW = 250 };
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-int fetch_rows(struct fetch *f, const struct base_buf *answer,
-	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
-{
-	struct store_reader reader = { answer->data, answer->data + answer->len, false };
-	int r = 0;
-
-	while (r >= 0 && reader.at < reader.end) {
-		r = row(f, &reader);
-		if (reader.bad)
-			return base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
-		/* Any machine may have sent it, and the rows of others are good. */
-		f->skipped += r < 0 && r != -ENOMEM;
-		r = r == -ENOMEM ? r : 0;
-	}
-	return r;
-}
-
-int fetch_ask(struct fetch *f, struct base_buf *sql,
-	      int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err)
+/* Asks @sql, which becomes empty, and has each row of the answer taken. 0 or negative with @err. */
+static int ask(struct fetch *f, struct base_buf *sql, enum fetch_row row, struct base_err *err)
 {
 	struct base_buf answer = { 0 };
 	int r = base_buf_printf(sql, " FORMAT RowBinary");
@@ -85,7 +69,7 @@ static int ask_events(struct fetch *f, struct base_err *err)
 		PROFDB_NR_EVENTS);
 
 	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_event, err);
+		r = ask(f, &sql, FETCH_EVENT, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -156,7 +140,7 @@ static int ask_all_counts(struct fetch *f, struct base_err *err)
 		r = base_buf_printf(&sql, " GROUP BY event, image, label, place%s",
 				    fetch_counts_group(f));
 	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_count, err);
+		r = ask(f, &sql, FETCH_COUNT, err);
 	base_buf_release(&sql);
 	base_buf_release(&where);
 	base_buf_release(&columns);
@@ -247,7 +231,7 @@ static int ask_sums(struct fetch *f, const char *which, const struct fetch_alike
 	int r = fetch_ask_sums(f, &q, &answer, err);
 
 	if (r >= 0)
-		r = fetch_rows(f, &answer, fetch_take_count, err);
+		r = fetch_rows(f, &answer, FETCH_COUNT, err);
 	base_buf_release(&answer);
 	return r;
 }
@@ -303,6 +287,20 @@ static int ask_events_of(struct fetch *f, const struct quoted *heads, size_t nr,
 	return r;
 }
 
+static int ask_contents(struct fetch *f, const char *which, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql,
+				"SELECT content, bytes FROM content FINAL WHERE content GLOBAL IN "
+				"(SELECT content FROM image FINAL WHERE image %s)",
+				which);
+
+	if (r >= 0)
+		r = ask(f, &sql, FETCH_CONTENT, err);
+	base_buf_release(&sql);
+	return r;
+}
+
 int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
@@ -317,21 +315,9 @@ int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_e
 
 	f->symbols = symbols;
 	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_image, err);
-	base_buf_release(&sql);
-	return r;
-}
-
-int fetch_contents(struct fetch *f, const char *which, struct base_err *err)
-{
-	struct base_buf sql = { 0 };
-	int r = base_buf_printf(&sql,
-				"SELECT content, bytes FROM content FINAL WHERE content GLOBAL IN "
-				"(SELECT content FROM image FINAL WHERE image %s)",
-				which);
-
-	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_content, err);
+		r = ask(f, &sql, FETCH_IMAGE, err);
+	if (r >= 0 && symbols)
+		r = ask_contents(f, which, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -395,9 +381,7 @@ static int by_offset(struct fetch *f, struct base_err *err)
 	if (r >= 0)
 		r = fetch_images(f, true, (const char *)which.data, err);
 	if (r >= 0)
-		r = fetch_contents(f, (const char *)which.data, err);
-	if (r >= 0)
-		r = fetch_rows(f, &heads, fetch_take_head, err);
+		r = fetch_rows(f, &heads, FETCH_HEAD, err);
 	if (r >= 0)
 		r = ask_profiles(f, &heads, err);
 	base_buf_release(&heads);
@@ -417,15 +401,14 @@ static int by_platform_of_images(struct fetch *f, struct base_err *err)
 	for (size_t i = 0; i < f->nr_events && r >= 0; i++) {
 		r = fetch_event_sums(f, f->events[i].name, false, &answer, err);
 		if (r >= 0)
-			r = fetch_rows(f, &answer, fetch_take_platform, err);
+			r = fetch_rows(f, &answer, FETCH_PLATFORM, err);
 	}
 	base_buf_release(&answer);
 	return r;
 }
 
 /* @row takes the sums of all workloads together. */
-static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store_reader *r),
-		       struct base_err *err)
+static int by_platform(struct fetch *f, enum fetch_row row, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
 	bool part = f->w->nr_images;
@@ -440,7 +423,7 @@ static int by_platform(struct fetch *f, int (*row)(struct fetch *f, struct store
 				fetch_text(&f->routines), fetch_group_more(f));
 
 	if (r >= 0)
-		r = fetch_ask(f, &sql, row, err);
+		r = ask(f, &sql, row, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -470,9 +453,9 @@ static int by_workload(struct fetch *f, struct base_err *err)
 		r = base_buf_printf(&sql, " GROUP BY event, a, b, g, l, u%s ORDER BY sum(c) DESC",
 				    fetch_group_more(f));
 	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_workload, err);
+		r = ask(f, &sql, FETCH_WORKLOAD, err);
 	base_buf_release(&sql);
-	return r < 0 ? r : by_platform(f, fetch_take_rest, err);
+	return r < 0 ? r : by_platform(f, FETCH_REST, err);
 }
 
 /* ---- files -------------------------------------------------------------------------------------
@@ -491,30 +474,6 @@ static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
 	return r;
 }
 
-/* Images may be on call paths alone. A file of paths that cannot be read is copied all the same. */
-static int name_callers(struct fetch *f, struct base_err *err)
-{
-	struct base_map seen = { 0 };
-	struct base_buf keys = { 0 };
-	struct profdb_callpaths *c;
-	int r = 0;
-
-	for (size_t i = 0; i < f->nr_parts && r >= 0; i++) {
-		const struct fetch_part *part = &f->parts[i];
-
-		if (strcmp(part->kind, "callpaths") != 0 ||
-		    profdb_callpaths_parse(part->bytes.data, part->bytes.len, &c, NULL) < 0)
-			continue;
-		r = fetch_list_callers(f, c, part->platform, &seen, &keys);
-		profdb_callpaths_free(c);
-	}
-	if (r >= 0)
-		r = fetch_callers(f, &keys, err);
-	base_map_release(&seen);
-	base_buf_release(&keys);
-	return r;
-}
-
 static int files(struct fetch *f, struct base_err *err)
 {
 	struct base_buf sql = { 0 };
@@ -526,9 +485,9 @@ static int files(struct fetch *f, struct base_err *err)
 				    "WHERE %s",
 				    fetch_text(&f->where));
 	if (r >= 0)
-		r = fetch_ask(f, &sql, fetch_take_part, err);
+		r = ask(f, &sql, FETCH_PART, err);
 	if (r >= 0)
-		r = name_callers(f, err);
+		r = fetch_callers(f, err);
 	base_buf_release(&sql);
 	return r;
 }
@@ -601,7 +560,7 @@ static int gather(struct fetch *f, struct base_err *err)
 		return fetch_by_routine(f, err);
 	case STORE_BY_PLATFORM:
 		return f->w->nr_images ? by_platform_of_images(f, err)
-				       : by_platform(f, fetch_take_platform, err);
+				       : by_platform(f, FETCH_PLATFORM, err);
 	case STORE_BY_WORKLOAD:
 		return by_workload(f, err);
 	case STORE_FILES:
@@ -625,11 +584,24 @@ static int prepare(struct fetch *f, struct store_want *w, struct base_err *err)
 	w->by_epoch |= w->detail == STORE_FILES;
 	if (r >= 0 && !w->by_platform)
 		r = name_fleet(f, err);
-	if (r >= 0 && w->replicates)
-		r = fetch_find_replicates(f, err);
 	if (r >= 0 && w->detail != STORE_BY_OFFSET && w->detail != STORE_FILES)
 		r = ask_events(f, err); /* by offset the heads tell it */
 	return r;
+}
+
+/* Refuses a folder with files: samples of a database that is there would be added to. */
+static int check_empty(const char *path, struct base_err *err)
+{
+	struct dirent *e;
+	DIR *d;
+	size_t nr = 0;
+
+	if (base_dir_open(AT_FDCWD, path, &d) < 0)
+		return 0;
+	while ((e = readdir(d)))
+		nr += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(d);
+	return nr ? base_fail(err, -ENOTEMPTY, "'%s' is not empty", path) : 0;
 }
 
 int store_fetch(struct store_server *s, const struct store_want *w, const char *path,
@@ -638,7 +610,7 @@ int store_fetch(struct store_server *s, const struct store_want *w, const char *
 	struct store_want want = *w;
 	struct fetch f = { .s = s, .w = &want };
 	char id[64];
-	int r = fetch_check_empty(path, err);
+	int r = check_empty(path, err);
 
 	if (r >= 0)
 		r = store_schema_check(s, id, err);

@@ -84,21 +84,21 @@ struct fetch {
 	uint32_t begin;		/* the first epoch */
 };
 
+static inline struct fetch_image *fetch_image_of(struct fetch *f, const struct store_key *key)
+{
+	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_key, key, sizeof(*key));
+
+	return at ? &f->v[at - 1] : NULL;
+}
+
 /* "" where nothing was printed. */
 const char *fetch_text(const struct base_buf *b);
 
 /* ---- questions (fetch.c, fetch_routines.c) ------------------------------------------------- */
 
-/* Has each row of the answer read by @row. 0 or negative with @err. */
-int fetch_rows(struct fetch *f, const struct base_buf *answer,
-	       int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err);
-/* Asks @sql, which becomes empty, and has each row read by @row. 0 or negative with @err. */
-int fetch_ask(struct fetch *f, struct base_buf *sql,
-	      int (*row)(struct fetch *f, struct store_reader *r), struct base_err *err);
-/* Images of which @which ("IN …") is true, with their symbols or without; and their contents. 0 or
+/* Images of which @which ("IN …") is true, with their symbols and contents, or without. 0 or
  * negative with @err. */
 int fetch_images(struct fetch *f, bool symbols, const char *which, struct base_err *err);
-int fetch_contents(struct fetch *f, const char *which, struct base_err *err);
 /* The images of these keys; with symbols also their contents. */
 int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 		    struct base_err *err);
@@ -133,70 +133,83 @@ int fetch_ask_sums(struct fetch *f, const struct fetch_sums *q, struct base_buf 
 int fetch_event_sums(struct fetch *f, const char *event, bool routines, struct base_buf *answer,
 		     struct base_err *err);
 
-/* Makes the expression that numbers the replicates of rows (fetch_replicates.c). 0 or negative with
- * @err. */
-int fetch_find_replicates(struct fetch *f, struct base_err *err);
-/* Adds samples of a profile to replicate number @text. 0 or negative. */
-int fetch_replicates_add(struct fetch *f, struct fetch_profile *p, const char *text, size_t event,
-			 uint64_t off, uint64_t n);
-
 /* Sums by routine, and call paths of machines and epochs that are chosen by chance (fetch_paths.c).
  */
 int fetch_paths(struct fetch *f, struct base_err *err);
-/* The images of call paths of @platform, once each, where their symbols are not here yet: a caller
- * may be any procedure of its image. 0 or -ENOMEM. */
-int fetch_list_callers(struct fetch *f, const struct profdb_callpaths *c, const char *platform,
-		       struct base_map *seen, struct base_buf *keys);
-/* Asks for these, which have no samples themselves. 0 or negative with @err. */
-int fetch_callers(struct fetch *f, const struct base_buf *keys, struct base_err *err);
+/* Asks for images that are on call paths alone: of the paths that were chosen, and of files of
+ * paths; one that cannot be read is copied all the same. 0 or negative with @err. */
+int fetch_callers(struct fetch *f, struct base_err *err);
 
 /* ---- conditions (fetch_where.c) ------------------------------------------------------------ */
 
 /* Keys of images that a question names; where they are more, they are a question within it. */
 enum { FETCH_KEYS = 1000 };
 
-/* Fills the conditions. 0 or negative with @err. */
+/* Fills the conditions, and what numbers replicates. 0 or negative with @err. */
 int fetch_conditions(struct fetch *f, struct base_err *err);
 /* A question for the keys of the images that are wanted by name. 0 or -ENOMEM. */
 int fetch_image_names(struct fetch *f, struct base_buf *to);
 int fetch_keys(struct base_buf *to, const uint8_t *keys, size_t nr);
 /* The columns that keep rows apart, or constants in their place; and what to group by for them. */
-const char *fetch_platform_column(const struct fetch *f);
-const char *fetch_group_more(const struct fetch *f);
+static inline const char *fetch_platform_column(const struct fetch *f)
+{
+	return f->w->by_platform ? "platform" : f->quoted_fleet;
+}
+
+static inline const char *fetch_group_more(const struct fetch *f)
+{
+	return f->w->by_platform ? (f->w->by_epoch ? ", platform, epoch" : ", platform")
+				 : (f->w->by_epoch ? ", epoch" : "");
+}
+
 /* The same of counts, which replicates may keep apart. */
-const char *fetch_counts_column(const struct fetch *f);
-const char *fetch_counts_group(const struct fetch *f);
-/* Appends what a question about counts is put to, with its arrays joined. 0 or -ENOMEM. */
+static inline const char *fetch_counts_column(const struct fetch *f)
+{
+	return f->replicate.len ? "toString(replicate)" : fetch_platform_column(f);
+}
+
+static inline const char *fetch_counts_group(const struct fetch *f)
+{
+	return f->replicate.len ? ", replicate" : fetch_group_more(f);
+}
+
+/* Appends what a question about counts is put to, with its arrays joined. Replicates are
+ * told for each row, as a server would else do it for each element. 0 or -ENOMEM. */
 int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
 	       const char *where, const char *arrays);
 
 /* ---- answers (fetch_take.c) ---------------------------------------------------------------- */
 
-struct fetch_image *fetch_image_of(struct fetch *f, const struct store_key *key);
 /* The offset of a routine of a facility, whose routines stand nowhere: each gets one. 0: no memory.
  */
 uint64_t fetch_place(struct fetch *f, const struct store_key *facility, const char *name);
 
-/* Each takes one row of the answer to the question of its name. 0 or negative. */
-int fetch_take_event(struct fetch *f, struct store_reader *r);
-int fetch_take_image(struct fetch *f, struct store_reader *r);
-int fetch_take_content(struct fetch *f, struct store_reader *r);
-int fetch_take_head(struct fetch *f, struct store_reader *r);
-int fetch_take_count(struct fetch *f, struct store_reader *r);
-int fetch_take_routine(struct fetch *f, struct store_reader *r);
-int fetch_take_total(struct fetch *f, struct store_reader *r);
-int fetch_take_platform(struct fetch *f, struct store_reader *r);
-int fetch_take_workload(struct fetch *f, struct store_reader *r);
-/* As of platforms: what workloads have less of than that belongs to none. */
-int fetch_take_rest(struct fetch *f, struct store_reader *r);
-int fetch_take_part(struct fetch *f, struct store_reader *r);
+/* Rows of answers, by the questions that are answered. */
+enum fetch_row {
+	FETCH_IMAGE,
+	FETCH_CONTENT,
+	FETCH_HEAD,
+	FETCH_COUNT,
+	FETCH_ROUTINE,
+	FETCH_TOTAL,
+	FETCH_PLATFORM,
+	FETCH_WORKLOAD,
+	FETCH_PART,
+	FETCH_EVENT,
+	FETCH_REST, /* as of platforms: what workloads have less of than that belongs to none */
+	FETCH_NR_ROWS
+};
+/* Takes one row. 0 or negative. */
+int fetch_take(struct fetch *f, enum fetch_row row, struct store_reader *r);
+/* Takes each row of the answer. 0 or negative with @err. */
+int fetch_rows(struct fetch *f, const struct base_buf *answer, enum fetch_row row,
+	       struct base_err *err);
+
+void fetch_release(struct fetch *f);
 
 /* ---- the database (fetch_db.c) ------------------------------------------------------------- */
 
-/* Refuses a folder with files: samples of a database that is there would be added to. */
-int fetch_check_empty(const char *path, struct base_err *err);
 /* Makes the database. */
 int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, struct base_err *err);
-void fetch_release(struct fetch *f);
 
 #endif

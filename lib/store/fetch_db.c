@@ -2,7 +2,6 @@
 /* Fetched images and profiles are written as a database, by the way that archives take. */
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -292,20 +291,6 @@ static void count(const struct fetch *f, struct store_fetched *out)
 		}
 	}
 	base_map_release(&seen);
-}
-
-int fetch_check_empty(const char *path, struct base_err *err)
-{
-	struct dirent *e;
-	DIR *d;
-	size_t nr = 0;
-
-	if (base_dir_open(AT_FDCWD, path, &d) < 0)
-		return 0;
-	while ((e = readdir(d)))
-		nr += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-	closedir(d);
-	return nr ? base_fail(err, -ENOTEMPTY, "'%s' is not empty", path) : 0;
 }
 
 static int nothing(const struct fetch *f, struct base_err *err)

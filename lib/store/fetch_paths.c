@@ -557,8 +557,12 @@ static int read_paths(struct gathering *g)
 	return r;
 }
 
-int fetch_list_callers(struct fetch *f, const struct profdb_callpaths *c, const char *platform,
-		       struct base_map *seen, struct base_buf *keys)
+/* ---- images on call paths alone -------------------------------------------------------------- */
+
+/* The images of call paths of @platform, once each, where their symbols are not here yet: a caller
+ * may be any procedure of its image. 0 or -ENOMEM. */
+static int list_callers(struct fetch *f, const struct profdb_callpaths *c, const char *platform,
+			struct base_map *seen, struct base_buf *keys)
 {
 	int r = 0;
 
@@ -578,7 +582,8 @@ int fetch_list_callers(struct fetch *f, const struct profdb_callpaths *c, const 
 	return r;
 }
 
-int fetch_callers(struct fetch *f, const struct base_buf *keys, struct base_err *err)
+/* Asks for these, which have no samples themselves. 0 or negative with @err. */
+static int ask_callers(struct fetch *f, const struct base_buf *keys, struct base_err *err)
 {
 	int r = fetch_images_of(f, keys, true, err);
 
@@ -594,18 +599,30 @@ int fetch_callers(struct fetch *f, const struct base_buf *keys, struct base_err 
 	return r;
 }
 
-static int name_callers(struct gathering *g)
+int fetch_callers(struct fetch *f, struct base_err *err)
 {
-	struct base_buf keys = { 0 };
 	struct base_map seen = { 0 };
-	int r = fetch_list_callers(g->f, g->f->paths, "", &seen, &keys);
+	struct base_buf keys = { 0 };
+	struct profdb_callpaths *c;
+	int r = f->paths ? list_callers(f, f->paths, "", &seen, &keys) : 0;
 
+	for (size_t i = 0; i < f->nr_parts && r >= 0; i++) {
+		const struct fetch_part *part = &f->parts[i];
+
+		if (strcmp(part->kind, "callpaths") != 0 ||
+		    profdb_callpaths_parse(part->bytes.data, part->bytes.len, &c, NULL) < 0)
+			continue;
+		r = list_callers(f, c, part->platform, &seen, &keys);
+		profdb_callpaths_free(c);
+	}
 	if (r >= 0)
-		r = fetch_callers(g->f, &keys, g->err);
+		r = ask_callers(f, &keys, err);
 	base_map_release(&seen);
 	base_buf_release(&keys);
 	return r;
 }
+
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void release(struct gathering *g)
 {
@@ -629,7 +646,7 @@ int fetch_paths(struct fetch *f, struct base_err *err)
 	if (r >= 0 && g.nr_hours)
 		r = read_paths(&g);
 	if (r >= 0)
-		r = name_callers(&g);
+		r = fetch_callers(f, err);
 	release(&g);
 	return r < 0 ? r : fetch_by_routine(f, err);
 }

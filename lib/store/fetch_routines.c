@@ -147,8 +147,6 @@ int fetch_images_of(struct fetch *f, const struct base_buf *keys, bool symbols,
 			       nr - i < FETCH_KEYS ? nr - i : FETCH_KEYS);
 		if (r >= 0)
 			r = fetch_images(f, symbols, (const char *)which.data, err);
-		if (r >= 0 && symbols)
-			r = fetch_contents(f, (const char *)which.data, err);
 	}
 	base_buf_release(&which);
 	return r;
@@ -163,7 +161,7 @@ static int take_names(struct fetch *f, const struct base_buf *routines, struct b
 	if (r >= 0)
 		r = fetch_images_of(f, &keys, f->w->symbols, err);
 	if (r >= 0)
-		r = fetch_rows(f, routines, fetch_take_routine, err);
+		r = fetch_rows(f, routines, FETCH_ROUTINE, err);
 	base_buf_release(&keys);
 	return r;
 }
@@ -183,7 +181,7 @@ int fetch_by_routine(struct fetch *f, struct base_err *err)
 	base_buf_release(&names);
 	for (size_t i = 0; i < nr; i++) {
 		if (r >= 0)
-			r = fetch_rows(f, &totals[i], fetch_take_total, err);
+			r = fetch_rows(f, &totals[i], FETCH_TOTAL, err);
 		base_buf_release(&totals[i]);
 	}
 	base_buf_release(&numbers);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of a server's answers become images, and profiles in memory. */
+/* Rows of a server's answers become images, and profiles in memory; with replicates, workloads too.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +42,6 @@ static void get_key(struct store_reader *r, struct store_key *out)
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */
-
-static enum profdb_kind kind_of(const char *name)
-{
-	for (enum profdb_kind k = PROFDB_FILE; k <= PROFDB_NAMED; k++)
-		if (strcmp(profdb_kind_name(k), name) == 0)
-			return k;
-	return PROFDB_NAMED;
-}
 
 /*
  * Names come first, and all of them; then as many offsets and lengths. Those above the limit are
@@ -114,7 +107,9 @@ static bool has_content(const struct fetch_image *i)
 
 static void identify(struct fetch_image *i, const char *kind, const char *id)
 {
-	i->kind = kind_of(kind);
+	int k = profdb_kind_find(kind);
+
+	i->kind = k < 0 ? PROFDB_NAMED : (enum profdb_kind)k;
 	base_id_parse(&i->id, id, strlen(id));
 	if (is_facility(i)) {
 		i->id.len = sizeof(i->key.bytes);
@@ -122,7 +117,7 @@ static void identify(struct fetch_image *i, const char *kind, const char *id)
 	}
 }
 
-int fetch_take_image(struct fetch *f, struct store_reader *r)
+static int take_image(struct fetch *f, struct store_reader *r)
 {
 	struct fetch_image i = { 0 };
 	char *kind, *id;
@@ -156,7 +151,7 @@ int fetch_take_image(struct fetch *f, struct store_reader *r)
 	return result;
 }
 
-int fetch_take_content(struct fetch *f, struct store_reader *r)
+static int take_content(struct fetch *f, struct store_reader *r)
 {
 	struct fetch_content c = { 0 };
 	struct store_key sum;
@@ -182,13 +177,6 @@ int fetch_take_content(struct fetch *f, struct store_reader *r)
 	f->contents[f->nr_contents++] = c;
 	return base_map_set(&f->by_content, &c.key, sizeof(c.key),
 			    (void *)(uintptr_t)f->nr_contents);
-}
-
-struct fetch_image *fetch_image_of(struct fetch *f, const struct store_key *key)
-{
-	size_t at = (size_t)(uintptr_t)base_map_get(&f->by_key, key, sizeof(*key));
-
-	return at ? &f->v[at - 1] : NULL;
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */
@@ -268,7 +256,7 @@ static void note_begin(struct fetch *f, uint32_t epoch)
 		f->begin = epoch;
 }
 
-int fetch_take_event(struct fetch *f, struct store_reader *r)
+static int take_event(struct fetch *f, struct store_reader *r)
 {
 	struct profdb_event *e = &f->events[f->nr_events];
 	char *name = get_text(r);
@@ -297,6 +285,61 @@ static int event_of(const struct fetch *f, struct profdb_profile *p, const char 
 			profdb_profile_event_set_enabled(p, (size_t)e, f->events[i].enabled);
 	}
 	return e;
+}
+
+/* ---- samples of replicates ------------------------------------------------------------------- */
+
+static int find_workload(struct fetch_replicates *x, unsigned long number)
+{
+	char name[32];
+	const struct profdb_workload k = {
+		.comm = name, .exe = "", .cgroup = "", .label = "", .thread = "", .uid = UINT32_MAX
+	};
+	int w;
+
+	if (x->workload[number])
+		return x->workload[number] - 1;
+	snprintf(name, sizeof(name), "replicate %lu", number);
+	w = profdb_workloads_workload_add(x->w, &k);
+	if (w >= 0)
+		x->workload[number] = w + 1;
+	return w;
+}
+
+static int find_image(struct fetch_replicates *x, struct fetch_profile *p)
+{
+	enum profdb_kind kind = profdb_profile_kind(p->p);
+	const char *path = profdb_profile_path(p->p, 0);
+	struct profdb_image_ref ref = { .kind = kind,
+					.id = *profdb_profile_image(p->p),
+					.path = path,
+					.stem = kind == PROFDB_DYNAMIC ? path : NULL };
+	int i = p->replicated ? p->replicated - 1 : profdb_workloads_image_add(x->w, &ref);
+
+	if (i >= 0)
+		p->replicated = i + 1;
+	return i;
+}
+
+/* Adds samples of a profile to replicate number @text. 0 or negative. */
+static int replicates_add(struct fetch *f, struct fetch_profile *p, const char *text, size_t event,
+			  uint64_t off, uint64_t n)
+{
+	const struct profdb_event *e = profdb_profile_event(p->p, event);
+	struct fetch_replicates *x = &f->replicates;
+	unsigned long number = strtoul(text, NULL, 10);
+	int w, i, at;
+
+	if (!x->w && !(x->w = profdb_workloads_new()))
+		return -ENOMEM;
+	if (number >= STORE_REPLICATES)
+		return -EINVAL;
+	w = find_workload(x, number);
+	i = w < 0 ? w : find_image(x, p);
+	at = i < 0 ? i : profdb_workloads_event_add(x->w, e->name, e->period);
+	return at < 0 ? at
+		      : profdb_workloads_add(x->w, (uint32_t)w, (uint32_t)i, off, (size_t)at,
+					     f->begin / 60, n);
 }
 
 /* ---- by offset ------------------------------------------------------------------------------- */
@@ -336,10 +379,10 @@ static int add_samples(struct fetch *f, struct fetch_profile *p, const char *tol
 {
 	int r = profdb_profile_add(p->p, off, event, n);
 
-	return r < 0 || !f->replicate.len ? r : fetch_replicates_add(f, p, told, event, off, n);
+	return r < 0 || !f->replicate.len ? r : replicates_add(f, p, told, event, off, n);
 }
 
-int fetch_take_head(struct fetch *f, struct store_reader *r)
+static int take_head(struct fetch *f, struct store_reader *r)
 {
 	struct head h;
 	struct fetch_profile *p = NULL;
@@ -358,7 +401,7 @@ int fetch_take_head(struct fetch *f, struct store_reader *r)
 	return result < 0 ? result : 0;
 }
 
-int fetch_take_count(struct fetch *f, struct store_reader *r)
+static int take_count(struct fetch *f, struct store_reader *r)
 {
 	struct head h;
 	struct fetch_profile *p = NULL;
@@ -421,7 +464,7 @@ static int place_routine(struct fetch *f, const struct fetch_image *i, const cha
 	return i->whole ? 0 : add_symbol(&f->v[i - f->v], name, off, len);
 }
 
-int fetch_take_routine(struct fetch *f, struct store_reader *r)
+static int take_routine(struct fetch *f, struct store_reader *r)
 {
 	struct fetch_routine x = { .number = store_get_number(r, 8), .off = FETCH_OUTSIDE };
 	struct store_key key;
@@ -474,7 +517,7 @@ static int add_total(struct fetch *f, const struct fetch_routine *x, const char 
 	return e < 0 ? e : add_samples(f, p, platform, (size_t)e, x ? x->off : 0, n);
 }
 
-int fetch_take_total(struct fetch *f, struct store_reader *r)
+static int take_total(struct fetch *f, struct store_reader *r)
 {
 	char *event = get_text(r), *platform = get_text(r);
 	uint32_t epoch = (uint32_t)store_get_number(r, 4);
@@ -524,7 +567,7 @@ static int add_everything(struct fetch *f, const char *event, const char *platfo
 	return e < 0 ? e : profdb_profile_add((*out)->p, 0, (size_t)e, n);
 }
 
-int fetch_take_platform(struct fetch *f, struct store_reader *r)
+static int take_platform(struct fetch *f, struct store_reader *r)
 {
 	char *event = get_text(r), *platform = get_text(r);
 	uint32_t epoch = (uint32_t)store_get_number(r, 4);
@@ -558,7 +601,7 @@ static int add_workload(struct fetch_profile *p, const struct profdb_workload *k
 					    n);
 }
 
-int fetch_take_workload(struct fetch *f, struct store_reader *r)
+static int take_workload(struct fetch *f, struct store_reader *r)
 {
 	char *event = get_text(r), *platform = get_text(r);
 	uint32_t epoch = (uint32_t)store_get_number(r, 4);
@@ -586,7 +629,7 @@ int fetch_take_workload(struct fetch *f, struct store_reader *r)
 	return result;
 }
 
-int fetch_take_rest(struct fetch *f, struct store_reader *r)
+static int take_rest(struct fetch *f, struct store_reader *r)
 {
 	char *event = get_text(r), *platform = get_text(r);
 	uint32_t epoch = (uint32_t)store_get_number(r, 4);
@@ -608,7 +651,7 @@ int fetch_take_rest(struct fetch *f, struct store_reader *r)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-int fetch_take_part(struct fetch *f, struct store_reader *r)
+static int take_part(struct fetch *f, struct store_reader *r)
 {
 	struct fetch_part part = { .platform = get_text(r) };
 	const char *bytes;
@@ -630,6 +673,39 @@ int fetch_take_part(struct fetch *f, struct store_reader *r)
 	free(part.kind);
 	base_buf_release(&part.bytes);
 	return result;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+int fetch_take(struct fetch *f, enum fetch_row row, struct store_reader *r)
+{
+	static int (*const take[FETCH_NR_ROWS])(struct fetch * f, struct store_reader * r) = {
+		[FETCH_IMAGE] = take_image,	  [FETCH_CONTENT] = take_content,
+		[FETCH_HEAD] = take_head,	  [FETCH_COUNT] = take_count,
+		[FETCH_ROUTINE] = take_routine,	  [FETCH_TOTAL] = take_total,
+		[FETCH_PLATFORM] = take_platform, [FETCH_WORKLOAD] = take_workload,
+		[FETCH_PART] = take_part,	  [FETCH_EVENT] = take_event,
+		[FETCH_REST] = take_rest,
+	};
+
+	return take[row](f, r);
+}
+
+int fetch_rows(struct fetch *f, const struct base_buf *answer, enum fetch_row row,
+	       struct base_err *err)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	int r = 0;
+
+	while (r >= 0 && reader.at < reader.end) {
+		r = fetch_take(f, row, &reader);
+		if (reader.bad)
+			return base_fail(err, -EHOSTUNREACH, "the server's answer is malformed");
+		/* Any machine may have sent it, and the rows of others are good. */
+		f->skipped += r < 0 && r != -ENOMEM;
+		r = r == -ENOMEM ? r : 0;
+	}
+	return r;
 }
 
 void fetch_release(struct fetch *f)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A user's wishes become parts of SQL: conditions of times, platforms, labels, images, and columns.
- */
+/* A user's wishes become parts of SQL: conditions of times, platforms, labels and images, and the
+ * number of a row's replicate. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,39 +244,132 @@ static int make_images(struct fetch *f, struct base_err *err)
 	return r;
 }
 
+/* ---- replicates ------------------------------------------------------------------------------ */
+
+/*
+ * Replicates are parts of the samples, by machine and epoch, whose differences show how samples
+ * vary. They are divided as dcpiregress divides those of a database (tools/regress_sets.c): each
+ * machine and epoch is one; where these are too many, each has several epochs, and then several
+ * machines.
+ */
+
+/* Asks for the different values of a column, in order. */
+static int ask_distinct(struct fetch *f, const char *column, const char *as, unsigned int limit,
+			struct base_buf *answer, struct base_err *err)
+{
+	struct base_buf sql = { 0 };
+	int r = base_buf_printf(&sql, "SELECT %s FROM totals WHERE %s%s%s GROUP BY %s ORDER BY %s",
+				as, fetch_text(&f->where), fetch_text(&f->event),
+				fetch_text(&f->labels), column, column);
+
+	if (r >= 0 && limit)
+		r = base_buf_printf(&sql, " LIMIT %u", limit);
+	if (r >= 0)
+		r = base_buf_printf(&sql, " FORMAT RowBinary");
+	if (r >= 0)
+		r = store_ask(f->s, (const char *)sql.data, answer, err);
+	base_buf_release(&sql);
+	return r;
+}
+
+/* The list of platforms, quoted; returns how many, or negative. */
+static int quote_platforms(const struct base_buf *answer, struct base_buf *list)
+{
+	struct store_reader reader = { answer->data, answer->data + answer->len, false };
+	int nr = 0, r = 0;
+
+	for (; r >= 0 && reader.at < reader.end; nr++) {
+		size_t len;
+		const char *text = store_get_string(&reader, &len);
+
+		if (!text)
+			return -EHOSTUNREACH;
+		r = nr ? base_buf_printf(list, ", ") : 0;
+		if (r >= 0)
+			r = store_quote(list, text, len);
+	}
+	return r < 0 ? r : nr;
+}
+
+/* transform(platform, [NAMES], [0, PER, 2 PER …], 0): the first replicate of a machine. */
+static int add_machine(struct fetch *f, const char *names, size_t nr, size_t per)
+{
+	int r = base_buf_printf(&f->replicate, "toUInt8(transform(platform, [%s], [", names);
+
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = base_buf_printf(&f->replicate, "%s%zu", i ? ", " : "", i * per);
+	return r < 0 ? r : base_buf_printf(&f->replicate, "], 0)");
+}
+
+/* + (epoch >= BEGIN) …: how many of the machine's replicates are earlier. Version 18 does not find
+ * a column that only a lambda names. */
+static int add_begins(struct fetch *f, const struct base_buf *epochs, size_t per)
+{
+	size_t nr = epochs->len / 4;
+	int r = 0;
+
+	for (size_t i = 1; i < per && r >= 0; i++) {
+		const uint8_t *at = epochs->data + i * nr / per * 4;
+		struct store_reader reader = { at, at + 4, false };
+
+		r = base_buf_printf(&f->replicate, " + (toUInt32(epoch) >= %u)",
+				    (unsigned int)store_get_number(&reader, 4));
+	}
+	return r < 0 ? r : base_buf_printf(&f->replicate, ")");
+}
+
+/* A machine's name tells its replicate where there are more machines than replicates. */
+static int add_hash(struct fetch *f)
+{
+	return base_buf_printf(&f->replicate,
+			       "bitAnd(reinterpretAsUInt8(substring(SHA256(platform), 1, 1)), %d)",
+			       STORE_REPLICATES - 1);
+}
+
+static int divide(struct fetch *f, const char *names, size_t nr, struct base_err *err)
+{
+	struct base_buf epochs = { 0 };
+	int r = ask_distinct(f, "epoch", "toUInt32(epoch)", 0, &epochs, err);
+	size_t per = epochs.len / 4;
+
+	if (per > STORE_REPLICATES / nr)
+		per = STORE_REPLICATES / nr;
+	f->replicate_epochs = per > 1;
+	if (r >= 0)
+		r = add_machine(f, names, nr, per);
+	if (r >= 0)
+		r = add_begins(f, &epochs, per);
+	base_buf_release(&epochs);
+	return r;
+}
+
+/* Makes the expression that numbers the replicates of rows. 0 or negative with @err. */
+static int find_replicates(struct fetch *f, struct base_err *err)
+{
+	struct base_buf platforms = { 0 }, names = { 0 };
+	int r = ask_distinct(f, "platform", "platform", STORE_REPLICATES + 1, &platforms, err), nr;
+
+	nr = r < 0 ? r : quote_platforms(&platforms, &names);
+	if (nr == -EHOSTUNREACH)
+		base_fail(err, nr, "the server's answer is malformed");
+	if (nr > STORE_REPLICATES)
+		r = add_hash(f);
+	else
+		r = nr <= 0 ? nr : divide(f, fetch_text(&names), (size_t)nr, err);
+	base_buf_release(&platforms);
+	base_buf_release(&names);
+	return r;
+}
+
 int fetch_conditions(struct fetch *f, struct base_err *err)
 {
 	int r = make_where(f, err);
 
-	return r < 0 ? r : make_images(f, err);
+	if (r >= 0)
+		r = make_images(f, err);
+	return r < 0 || !f->w->replicates ? r : find_replicates(f, err);
 }
 
-/* ---- columns ----------------------------------------------------------------------------------
- */
-
-/* The columns that keep rows apart, or constants in their place. */
-const char *fetch_platform_column(const struct fetch *f)
-{
-	return f->w->by_platform ? "platform" : f->quoted_fleet;
-}
-
-const char *fetch_group_more(const struct fetch *f)
-{
-	return f->w->by_platform ? (f->w->by_epoch ? ", platform, epoch" : ", platform")
-				 : (f->w->by_epoch ? ", epoch" : "");
-}
-
-const char *fetch_counts_column(const struct fetch *f)
-{
-	return f->replicate.len ? "toString(replicate)" : fetch_platform_column(f);
-}
-
-const char *fetch_counts_group(const struct fetch *f)
-{
-	return f->replicate.len ? ", replicate" : fetch_group_more(f);
-}
-
-/* Replicates are told for each row, as a server would else do it for each element. */
 int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
 	       const char *where, const char *arrays)
 {

@@ -395,6 +395,16 @@ static int insert_rows(struct store_server *s, const char *sql, const struct bas
 	return r;
 }
 
+/* Appends the columns' names with commas between them. 0 or -ENOMEM. */
+static int put_columns(const struct store_table *t, struct base_buf *to)
+{
+	int r = 0;
+
+	for (const struct store_column *c = t->columns; c->name && r >= 0; c++)
+		r = base_buf_printf(to, "%s%s", c == t->columns ? "" : ", ", c->name);
+	return r;
+}
+
 int store_insert(struct store_server *s, const struct store_table *t, const struct base_buf *rows,
 		 struct base_err *err)
 {
@@ -405,7 +415,7 @@ int store_insert(struct store_server *s, const struct store_table *t, const stru
 		return 0;
 	r = base_buf_printf(&sql, "INSERT INTO %s (", t->name);
 	if (r >= 0)
-		r = store_columns(t, &sql);
+		r = put_columns(t, &sql);
 	if (r >= 0)
 		r = base_buf_printf(&sql, ") FORMAT RowBinary");
 	if (r >= 0)

@@ -87,8 +87,6 @@ struct store_table {
 };
 
 extern const struct store_table store_tables[STORE_NR_TABLES];
-/* The columns' names with commas between them. 0 or -ENOMEM. */
-int store_columns(const struct store_table *t, struct base_buf *to);
 /* The rows of a batch agree in these. Zero-initialize. */
 struct store_rows_facts {
 	bool known; /* the other two */
@@ -108,7 +106,14 @@ struct store_batch {
 };
 
 void store_batch_release(struct store_batch *b);
-size_t store_batch_len(const struct store_batch *b);
+static inline size_t store_batch_len(const struct store_batch *b)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < STORE_NR_SENT; i++)
+		len += b->rows[i].len;
+	return len;
+}
 /* All of @from behind what @to has. 0 or -ENOMEM. */
 int store_batch_add(struct store_batch *to, const struct store_batch *from);
 /* A batch as a file: compressed, with a checksum. */
@@ -125,14 +130,6 @@ struct store_pack;
 int store_pack_open(struct profdb *db, const char *path, struct store_pack **out,
 		    struct base_err *err);
 void store_pack_close(struct store_pack *p);
-/* A platform gets this name in the store; NULL: its own. */
-void store_pack_rename(struct store_pack *p, const char *platform);
-/*
- * Images and routines that the store has are left out: @has is asked for each (a key of STORE_KEY
- * bytes, or a routine's of 8), and @sent told of those that the batch has.
- */
-void store_pack_known(struct store_pack *p, bool (*has)(void *ctx, const void *key, size_t len),
-		      void (*sent)(void *ctx, const void *key, size_t len), void *ctx);
 /* The key of a row of STORE_PROF or STORE_TOTALS, as its first columns have it. */
 struct store_row_key {
 	enum store_table_nr table;
@@ -152,6 +149,13 @@ struct store_pack_how {
 	int (*row)(void *ctx, const struct store_row_key *key);		      /* may be NULL */
 	void (*bad)(void *ctx, const char *file, const struct base_err *err); /* may be NULL */
 	void *ctx;
+	const char *rename; /* the platform's name in the store; NULL: its own */
+	/* Images and routines that the store has are left out: @has is asked for each (a key of
+	 * STORE_KEY bytes, or a routine's of 8), and @sent told of those that the batch has. Both
+	 * may be NULL. */
+	bool (*has)(void *known, const void *key, size_t len);
+	void (*sent)(void *known, const void *key, size_t len);
+	void *known;
 };
 int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platform,
 		     const struct store_pack_how *how, struct store_batch *out,

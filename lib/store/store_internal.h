@@ -59,7 +59,10 @@ struct store_source {
 enum { STORE_BY_NUMBER, STORE_BY_PLACE, STORE_NR_SOURCES };
 extern const struct store_source store_sources[STORE_NR_SOURCES];
 /* The level's span as the table has it. */
-uint32_t store_level_span(const struct store_level *level);
+static inline uint32_t store_level_span(const struct store_level *level)
+{
+	return level->span + level->fleet;
+}
 /*
  * Appends a question for (p, b) of spans (p: platform; b: UTC seconds) whose sums are not those of
  * the rows there are; @key: the source's, which comes before p then, or "", which compares all
@@ -92,7 +95,7 @@ void store_content_key(const void *data, size_t len, struct store_key *out);
 /* The number of a routine of that image: of its name, and where names may repeat its offset. */
 uint64_t store_routine_key(const struct store_key *image, const char *symbol, uint64_t off);
 
-/* ---- packing (pack.c, pack_image.c, pack_totals.c, pack_work.c) ------------------------------ */
+/* ---- packing (pack.c, pack_work.c) ----------------------------------------------------------- */
 
 /* A key that was met in this epoch. */
 struct store_met {
@@ -104,10 +107,6 @@ struct store_met {
 struct store_pack {
 	struct profdb *db;
 	char *path;
-	const char *rename; /* or NULL */
-	bool (*has)(void *ctx, const void *key, size_t len);
-	void (*sent)(void *ctx, const void *key, size_t len);
-	void *known_ctx;
 	/* while an epoch is packed: */
 	const char *epoch, *platform, *name; /* name: the platform's in the store */
 	uint32_t begin;			     /* UTC seconds of the epoch */
@@ -122,17 +121,6 @@ struct store_pack {
 	struct base_err *err;
 };
 
-/* The row of table @t that has begun at @from has its key now: notes that. 0 or negative. */
-int store_pack_keyed(struct store_pack *p, enum store_table_nr t, size_t from);
-/* Does the store have it, or this try? Else it is noted as one that this try has. 1, 0, -ENOMEM. */
-int store_pack_offered(struct store_pack *p, const void *key, size_t len);
-/* The image of this profile is in the epoch: notes it once. 0 or -ENOMEM. */
-int store_pack_meet(struct store_pack *p, const struct profdb_profile *profile);
-/* Rows of images, their symbols, contents, and the sums of their routines. 0 or negative. */
-int store_pack_totals(struct store_pack *p);
-/* The row of the image @ai, which the store lacks; @img is NULL where it could not be opened. */
-int store_pack_image(struct store_pack *p, const struct store_key *key, struct analysis_image *ai,
-		     struct image *img);
 /* Sums by workload, and the files of workloads and call paths. */
 int store_pack_work(struct store_pack *p);
 

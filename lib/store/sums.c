@@ -64,11 +64,6 @@ static const enum store_table_nr tables[STORE_NR_SOURCES] = {
 	[STORE_BY_PLACE] = STORE_PROFSUMS,
 };
 
-uint32_t store_level_span(const struct store_level *level)
-{
-	return level->span + level->fleet;
-}
-
 int store_sums_bad(struct base_buf *sql, const struct store_source *source, const char *key,
 		   const struct store_level *level, const char *which, const char *final)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tables of the store, and a check that bytes are rows of one. */
-#include <errno.h>
 #include <string.h>
 
 #include "store.h"
@@ -129,15 +128,6 @@ const struct store_table store_tables[STORE_NR_TABLES] = {
 		.mark = 64,
 	},
 };
-
-int store_columns(const struct store_table *t, struct base_buf *to)
-{
-	int r = 0;
-
-	for (const struct store_column *c = t->columns; c->name && r >= 0; c++)
-		r = base_buf_printf(to, "%s%s", c == t->columns ? "" : ", ", c->name);
-	return r;
-}
 
 /* The bytes of a value of fixed length; 0: a string. */
 static size_t type_len(const char *type)

@@ -69,29 +69,27 @@ static void write_database(struct fetch *f)
 	CHECK(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
 }
 
-/* A routine is taken where it has samples: here each has some. */
-static int take_routine(struct fetch *f, struct store_reader *r)
+static void take_row(struct fetch *f, enum fetch_row row, struct store_reader *r)
 {
 	struct store_reader ahead = *r;
-	uint64_t number = store_get_number(&ahead, 8);
+	uint64_t number;
 
-	CHECK(base_map_set(&f->wanted, &number, sizeof(number), f) == 0);
-	return fetch_take_routine(f, r);
+	/* A routine is taken where it has samples: here each has some. */
+	if (row == FETCH_ROUTINE) {
+		number = store_get_number(&ahead, 8);
+		CHECK(base_map_set(&f->wanted, &number, sizeof(number), f) == 0);
+	}
+	fetch_take(f, row, r);
 }
 
 static void try_answer(const uint8_t *data, size_t len, const struct store_want *w)
 {
-	static int (*const take[])(struct fetch * f, struct store_reader * r) = {
-		fetch_take_image, fetch_take_content, fetch_take_head,	   fetch_take_count,
-		take_routine,	  fetch_take_total,   fetch_take_platform, fetch_take_workload,
-		fetch_take_part,  fetch_take_event,   fetch_take_rest,
-	};
 	struct fetch f = { .w = w, .nr_events = 1 };
 	struct store_reader r = { data, data + len, false };
 
 	f.events[0] = (struct profdb_event){ .name = "cycles", .period = 62000, .enabled = 1 };
 	while (r.at < r.end && !r.bad)
-		take[store_get_number(&r, 1) % (sizeof(take) / sizeof(*take))](&f, &r);
+		take_row(&f, (enum fetch_row)(store_get_number(&r, 1) % FETCH_NR_ROWS), &r);
 	if (f.nr_profiles)
 		write_database(&f);
 	fetch_release(&f);

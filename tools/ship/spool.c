@@ -509,7 +509,14 @@ static int put(struct gathering *x, const char *epoch, const char *platform,
 static int pack(struct gathering *x, const char *epoch, const char *platform,
 		const struct gather_parts *parts, struct base_err *err)
 {
-	struct store_pack_how how = { .row = note_row, .bad = on_bad, .ver = &x->ver, .ctx = x };
+	struct store_pack_how how = { .row = note_row,
+				      .bad = on_bad,
+				      .ver = &x->ver,
+				      .ctx = x,
+				      .rename = x->g->as,
+				      .has = known_has,
+				      .sent = known_add,
+				      .known = &x->s->known };
 	struct store_batch b = { 0 };
 	struct base_buf before = { 0 };
 	char name[128];
@@ -671,8 +678,6 @@ int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base
 	if (r >= 0)
 		r = store_pack_open(x.db, db, &x.pack, err);
 	if (r >= 0) {
-		store_pack_rename(x.pack, g->as);
-		store_pack_known(x.pack, known_has, known_add, &s->known);
 		epochs = profdb_epochs(x.db, err);
 		r = epochs ? 0 : -EIO;
 	}

@@ -146,13 +146,12 @@ static void answer_profiles(const struct base_buf *rows, struct base_buf *heads,
 	assert_false(r.bad);
 }
 
-static void take_all(struct fetch *f, const struct base_buf *rows,
-		     int (*take)(struct fetch *f, struct store_reader *r))
+static void take_all(struct fetch *f, const struct base_buf *rows, enum fetch_row row)
 {
 	struct store_reader r = reader_of(rows);
 
 	while (r.at < r.end) {
-		assert_int_equal(take(f, &r), 0);
+		assert_int_equal(fetch_take(f, row, &r), 0);
 		assert_false(r.bad);
 	}
 }
@@ -172,7 +171,7 @@ static void take_contents(struct fetch *f, const struct base_buf *rows)
 		base_buf_append(&answer, key, STORE_KEY);
 		store_put_string(&answer, bytes, len);
 	}
-	take_all(f, &answer, fetch_take_content);
+	take_all(f, &answer, FETCH_CONTENT);
 	base_buf_release(&answer);
 }
 
@@ -185,11 +184,11 @@ static void fetch_offsets(const struct store_batch *b, const char *to)
 	struct store_fetched got;
 	struct base_err err = { 0 };
 
-	take_all(&f, &b->rows[STORE_IMAGE], fetch_take_image);
+	take_all(&f, &b->rows[STORE_IMAGE], FETCH_IMAGE);
 	take_contents(&f, &b->rows[STORE_CONTENT]);
 	answer_profiles(&b->rows[STORE_PROF], &heads, &counts);
-	take_all(&f, &heads, fetch_take_head);
-	take_all(&f, &counts, fetch_take_count);
+	take_all(&f, &heads, FETCH_HEAD);
+	take_all(&f, &counts, FETCH_COUNT);
 	if (fetch_write(&f, to, &got, &err) < 0)
 		fail_msg("%s", err.text);
 	fetch_release(&f);
@@ -447,16 +446,15 @@ static bool has_all(void *ctx, const void *key, size_t len)
 /* Images and routines that the store has are not sent again. */
 static void test_known(void **state)
 {
-	const struct store_pack_how how = { 0 };
 	struct store_batch b = { 0 };
 	struct store_pack *p;
 	struct profdb *db;
 	size_t asked = 0;
+	const struct store_pack_how how = { .has = has_all, .known = &asked };
 
 	make_database(*state);
 	db = scratch_open(*state, false);
 	assert_int_equal(store_pack_open(db, *state, &p, NULL), 0);
-	store_pack_known(p, has_all, NULL, &asked);
 	assert_int_equal(store_pack_epoch(p, SCRATCH_EPOCH, "box", &how, &b, NULL), 0);
 	assert_true(asked > 4);
 	assert_int_equal(b.rows[STORE_IMAGE].len, 0);
@@ -527,14 +525,14 @@ static void test_left_out(void **state)
 	store_put_text(&head, "box");
 	base_buf_append_le(&head, 1795161250, 4);
 	assert_int_equal(base_buf_extend(&head, 16, &key), 0);
-	take_all(&f, &head, fetch_take_head);
+	take_all(&f, &head, FETCH_HEAD);
 	put_part(&parts, "../..", "workloads");
 	put_part(&parts, "box", "passwd");
-	take_all(&f, &parts, fetch_take_part);
+	take_all(&f, &parts, FETCH_PART);
 	base_buf_extend(&content, STORE_KEY, &key);
 	assert_int_equal(store_put_text(&content, "other bytes"), 0);
 	r = reader_of(&content);
-	assert_int_equal(fetch_take_content(&f, &r), -DCPI_EFORMAT);
+	assert_int_equal(fetch_take(&f, FETCH_CONTENT, &r), -DCPI_EFORMAT);
 	assert_false(r.bad);
 	assert_int_equal(fetch_write(&f, scratch_path(*state, "to"), &got, NULL), 0);
 	assert_int_equal(got.skipped, 2);
