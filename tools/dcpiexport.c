@@ -57,29 +57,16 @@ static const struct base_cmd cmd = {
 	.max_operands = 1,
 };
 
-struct format {
-	const char *name;
-	export_write *write;
-	bool gzip;   /* always compressed */
-	bool single; /* it holds one event */
-	bool tags;   /* it says whose samples are */
+static const struct export_format *const formats[] = {
+	&export_pprof,	   &export_folded, &export_speedscope, &export_firefox,
+	&export_callgrind, &export_perf,   &export_otlp,
 };
 
-static const struct format formats[] = {
-	{ "pprof", export_pprof, true, false, true },
-	{ "folded", export_folded, false, true, false },
-	{ "speedscope", export_speedscope, false, false, false },
-	{ "firefox", export_firefox, false, false, true },
-	{ "callgrind", export_callgrind, false, false, false },
-	{ "perf", export_perf, false, true, true },
-	{ "otlp", export_otlp, false, false, true },
-};
-
-static int find_format(const char *name, const struct format **out, struct base_err *err)
+static int find_format(const char *name, const struct export_format **out, struct base_err *err)
 {
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		*out = &formats[i];
-		if (strcmp(formats[i].name, name) == 0)
+		*out = formats[i];
+		if (strcmp(formats[i]->name, name) == 0)
 			return 0;
 	}
 	base_fail(err, -DCPI_EUSAGE, "no format '%s'", name);
@@ -90,7 +77,7 @@ static int find_format(const char *name, const struct format **out, struct base_
 /* ---- which samples --------------------------------------------------------------------------- */
 
 /* The event that programs show first stands first. */
-static int choose_events(struct export *x, const struct format *f, struct base_err *err)
+static int choose_events(struct export *x, const struct export_format *f, struct base_err *err)
 {
 	const struct analysis *a = x->a;
 	size_t first = analysis_event_default(a);
@@ -148,7 +135,7 @@ static int write_failed(FILE *to, struct base_err *err)
 			       output ? output : "the output");
 }
 
-static int write_stream(const struct export *x, const struct format *f, FILE *to,
+static int write_stream(const struct export *x, const struct export_format *f, FILE *to,
 			struct base_err *err)
 {
 	bool gzip = f->gzip || is_gz(output);
@@ -164,7 +151,7 @@ static int write_stream(const struct export *x, const struct format *f, FILE *to
 	return r < 0 ? r : write_failed(to, err);
 }
 
-static int write_file(const struct export *x, const struct format *f, struct base_err *err)
+static int write_file(const struct export *x, const struct export_format *f, struct base_err *err)
 {
 	struct base_file file = { 0 };
 	int fd, r = base_output_create(&file, output, 0666, err);
@@ -188,7 +175,7 @@ static int write_file(const struct export *x, const struct format *f, struct bas
 	return r;
 }
 
-static int write_export(const struct export *x, const struct format *f, struct base_err *err)
+static int write_export(const struct export *x, const struct export_format *f, struct base_err *err)
 {
 	if (output)
 		return write_file(x, f, err);
@@ -197,7 +184,7 @@ static int write_export(const struct export *x, const struct format *f, struct b
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int make(struct analysis *a, const struct workloads *w, const struct format *f,
+static int make(struct analysis *a, const struct workloads *w, const struct export_format *f,
 		struct base_err *err)
 {
 	const struct export_how how = { .flat = flat,
@@ -220,7 +207,7 @@ static int make(struct analysis *a, const struct workloads *w, const struct form
 
 static int run(int nr, char **what, struct base_err *err)
 {
-	const struct format *f;
+	const struct export_format *f;
 	struct analysis *a = NULL;
 	struct workloads w = { 0 };
 	int code = BASE_EXIT_OK, r = find_format(what[0], &f, err);

@@ -235,7 +235,7 @@ static int make(struct callgrind *c)
 	return 0;
 }
 
-int export_callgrind(const struct export *x, FILE *to)
+static int write_callgrind(const struct export *x, FILE *to)
 {
 	struct callgrind c = { .x = x, .to = to, .function = EXPORT_NONE, .file = EXPORT_NONE };
 	int r;
@@ -253,3 +253,5 @@ int export_callgrind(const struct export *x, FILE *to)
 	free(c.named_function);
 	return r;
 }
+
+const struct export_format export_callgrind = { .name = "callgrind", .write = write_callgrind };

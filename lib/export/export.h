@@ -158,12 +158,18 @@ uint64_t export_begin(const struct export *x);
 /* ---- formats, a file each ----------------------------------------------------------------------
  */
 
-/* Writes all of @x->events to @to: 0, or negative. What @to refuses is found in its error flag.
- * pprof, OTLP, Firefox and perf ask for export_whose before. */
-typedef int export_write(const struct export *x, FILE *to);
+struct export_format {
+	const char *name;
+	/* Writes all of @x->events to @to: 0, or negative. What @to refuses is found in its error
+	 * flag. */
+	int (*write)(const struct export *x, FILE *to);
+	bool gzip;   /* always compressed */
+	bool single; /* it holds one event */
+	bool tags;   /* it says whose samples are: export_whose is asked for before */
+};
 
-export_write export_pprof, export_folded, export_speedscope, export_firefox, export_callgrind,
-	export_perf, export_otlp;
+extern const struct export_format export_pprof, export_folded, export_speedscope, export_firefox,
+	export_callgrind, export_perf, export_otlp;
 
 /* A stream that writes what it gets to @to, compressed by gzip, which fclose() completes; @to stays
  * open. NULL: no memory. */

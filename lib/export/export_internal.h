@@ -9,18 +9,16 @@
 /* The number of a text, which is made so. 0 or -ENOMEM. */
 int export_text(struct export *x, const char *text, uint32_t *out);
 
-/*
- * places.c: the number of the place at an offset of image @image; then all of them are read from
- * their images, and @procedures (by place, of @t; may be NULL) gets their procedures. Marks of ends
- * are places too. 0 or negative.
- */
-int places_find(struct export *x, uint32_t image, uint64_t off, uint32_t *out);
-int places_read(struct export *x, struct analysis *a, const struct callpath_tree *t,
-		uint32_t *procedures);
-int places_mark(struct export *x, const char *name, uint32_t *out);
-
 /* The number of an image of @a. */
-uint32_t export_image_number(const struct analysis *a, const struct analysis_image *ai);
+static inline uint32_t export_image_number(const struct analysis *a,
+					   const struct analysis_image *ai)
+{
+	uint32_t i = 0;
+
+	while (i < a->nr_images && a->images[i] != ai)
+		i++;
+	return i;
+}
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 

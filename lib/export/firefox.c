@@ -478,7 +478,7 @@ static void write_all(struct firefox *f, const struct export_threads *t)
 	put_threads(f, t);
 }
 
-int export_firefox(const struct export *x, FILE *to)
+static int write_firefox(const struct export *x, FILE *to)
 {
 	struct firefox f = { .x = x, .to = to };
 	struct export_threads t = { 0 };
@@ -501,3 +501,7 @@ int export_firefox(const struct export *x, FILE *to)
 	export_threads_release(&t);
 	return r;
 }
+
+const struct export_format export_firefox = { .name = "firefox",
+					      .write = write_firefox,
+					      .tags = true };

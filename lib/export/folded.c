@@ -27,7 +27,7 @@ static void put_stack(const struct export *x, const uint32_t *places, size_t nr,
 	}
 }
 
-int export_folded(const struct export *x, FILE *to)
+static int write_folded(const struct export *x, FILE *to)
 {
 	uint32_t *places = calloc(x->deepest + 1, sizeof(*places));
 
@@ -42,3 +42,7 @@ int export_folded(const struct export *x, FILE *to)
 	free(places);
 	return places ? 0 : -ENOMEM;
 }
+
+const struct export_format export_folded = { .name = "folded",
+					     .write = write_folded,
+					     .single = true };

@@ -300,7 +300,7 @@ static void put_texts(struct otlp *o)
 	fputs("]}}\n", o->to);
 }
 
-int export_otlp(const struct export *x, FILE *to)
+static int write_otlp(const struct export *x, FILE *to)
 {
 	struct otlp o = { .x = x, .to = to };
 
@@ -331,3 +331,5 @@ int export_otlp(const struct export *x, FILE *to)
 	free(o.stack);
 	return o.r;
 }
+
+const struct export_format export_otlp = { .name = "otlp", .write = write_otlp, .tags = true };

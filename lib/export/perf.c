@@ -136,7 +136,7 @@ static int put_thread(struct records *rec, const struct export_threads *t, size_
 	return r;
 }
 
-int export_perf(const struct export *x, FILE *to)
+static int write_perf(const struct export *x, FILE *to)
 {
 	struct records rec = { .x = x, .to = to };
 	struct export_threads t = { 0 };
@@ -156,3 +156,7 @@ int export_perf(const struct export *x, FILE *to)
 	export_threads_release(&t);
 	return r;
 }
+
+const struct export_format export_perf = {
+	.name = "perf", .write = write_perf, .single = true, .tags = true
+};

@@ -341,7 +341,7 @@ static void put_texts(struct pprof *p)
 		put_text(p, s);
 }
 
-int export_pprof(const struct export *x, FILE *to)
+static int write_pprof(const struct export *x, FILE *to)
 {
 	struct pprof p = { .x = x, .to = to };
 
@@ -373,3 +373,7 @@ int export_pprof(const struct export *x, FILE *to)
 	free(p.places);
 	return p.r;
 }
+
+const struct export_format export_pprof = {
+	.name = "pprof", .write = write_pprof, .gzip = true, .tags = true
+};

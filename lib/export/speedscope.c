@@ -74,7 +74,7 @@ static void put_profile(const struct export *x, size_t event, uint32_t *places, 
 	fputc('}', to);
 }
 
-int export_speedscope(const struct export *x, FILE *to)
+static int write_speedscope(const struct export *x, FILE *to)
 {
 	uint32_t *places = calloc(x->deepest + 1, sizeof(*places));
 
@@ -92,3 +92,5 @@ int export_speedscope(const struct export *x, FILE *to)
 	free(places);
 	return 0;
 }
+
+const struct export_format export_speedscope = { .name = "speedscope", .write = write_speedscope };

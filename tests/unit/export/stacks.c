@@ -247,7 +247,7 @@ static void test_perf_of_waits(void **state)
 	assert_string_equal(a->events[event].name, "wait");
 	x->events = &event;
 	x->nr_events = 1;
-	assert_int_equal(export_perf(x, f), 0);
+	assert_int_equal(export_perf.write(x, f), 0);
 	assert_true(ftell(f) < 4096);
 	rewind(f);
 	assert_non_null(fgets(line, sizeof(line), f));
