@@ -10,18 +10,30 @@
 #include "terminal.h"
 #include "tools.h"
 
-static const struct tool tools[] = {
-#define G(question)		 { NULL, question, NULL, 0 },
-#define P(name, summary)	 { #name, summary, NULL, 0 },
-#define X(name, summary)	 { #name, summary, name##_main, BASE_EXIT_FAILED },
-#define E(name, summary, failed) { #name, summary, name##_main, failed },
-	TOOLS(G, P, X, E)
+/* A line of the list of commands. */
+struct line {
+	const char *name; /* NULL: a question */
+	const char *text; /* the question, or what a program of its own does */
+	const struct tool *tool;
+};
+
+static const struct line lines[] = {
+#define G(question)	 { NULL, question, NULL },
+#define P(name, summary) { #name, summary, NULL },
+#define X(name)		 { #name, NULL, &name##_tool },
+	TOOLS(G, P, X)
 #undef G
 #undef P
 #undef X
-#undef E
 };
-enum { NR_TOOLS = sizeof(tools) / sizeof(tools[0]) };
+enum { NR_LINES = sizeof(lines) / sizeof(lines[0]) };
+
+static const char *text_of(const struct line *l)
+{
+	if (l->text)
+		return l->text;
+	return l->tool->summary ? l->tool->summary : l->tool->cmd->summary;
+}
 
 static const struct base_opt no_options[] = { { 0 } };
 static const struct base_cmd dcpi_cmd = {
@@ -40,12 +52,12 @@ static const struct base_cmd dcpi_cmd = {
 };
 
 /* "dcpiprof", or "prof" for short. */
-static const struct tool *find(const char *name)
+static const struct line *find(const char *name)
 {
-	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++)
-		if (t->main &&
-		    (strcmp(t->name, name) == 0 || strcmp(t->name + strlen("dcpi"), name) == 0))
-			return t;
+	for (const struct line *l = lines; l < lines + NR_LINES; l++)
+		if (l->tool &&
+		    (strcmp(l->name, name) == 0 || strcmp(l->name + strlen("dcpi"), name) == 0))
+			return l;
 	return NULL;
 }
 
@@ -54,14 +66,14 @@ static const char *nearest(const char *name)
 	const char *best = NULL;
 	unsigned int distance, best_distance = 3;
 
-	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++) {
-		const char *verb = t->main ? t->name + strlen("dcpi") : NULL;
+	for (const struct line *l = lines; l < lines + NR_LINES; l++) {
+		const char *verb = l->tool ? l->name + strlen("dcpi") : NULL;
 
 		if (!verb)
 			continue;
 		distance = base_name_distance(name, verb);
-		if (base_name_distance(name, t->name) < distance)
-			distance = base_name_distance(name, t->name);
+		if (base_name_distance(name, l->name) < distance)
+			distance = base_name_distance(name, l->name);
 		if (distance < best_distance) {
 			best_distance = distance;
 			best = verb;
@@ -73,22 +85,22 @@ static const char *nearest(const char *name)
 static void list_commands(FILE *to)
 {
 	fputs("\n\"dcpi prof\" is the same as \"dcpiprof\".\n", to);
-	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++)
-		if (t->name)
-			fprintf(to, "  %-14s %s\n", t->name, t->summary);
+	for (const struct line *l = lines; l < lines + NR_LINES; l++)
+		if (l->name)
+			fprintf(to, "  %-14s %s\n", l->name, text_of(l));
 		else
-			fprintf(to, "\n%s\n", t->summary);
+			fprintf(to, "\n%s\n", text_of(l));
 }
 
 static void man_commands(FILE *to)
 {
 	fputs(".SH COMMANDS\n", to);
-	for (const struct tool *t = tools; t < tools + NR_TOOLS; t++)
-		if (t->name)
-			fprintf(to, ".TP\n.BR %s (%c)\n%s\n", t->name,
-				strcmp(t->name, "dcpid") ? '1' : '8', t->summary);
+	for (const struct line *l = lines; l < lines + NR_LINES; l++)
+		if (l->name)
+			fprintf(to, ".TP\n.BR %s (%c)\n%s\n", l->name,
+				strcmp(l->name, "dcpid") ? '1' : '8', text_of(l));
 		else
-			fprintf(to, ".SS %s\n", t->summary);
+			fprintf(to, ".SS %s\n", text_of(l));
 }
 
 static int fail(const struct base_err *err)
@@ -149,10 +161,11 @@ static int finish(const char *name, int code)
 	return code;
 }
 
-static int run(const struct tool *t, int argc, char **argv)
+static int run(const struct line *l, int argc, char **argv)
 {
-	failed = t->failed;
-	return finish(t->name, t->main(argc, argv));
+	if (l->tool->failed)
+		failed = l->tool->failed;
+	return finish(l->name, l->tool->main(argc, argv));
 }
 
 /* Report a mapped file that became shorter while it was read. */
@@ -169,38 +182,38 @@ static void on_bus_error(int sig)
 /* "dcpi help prof" is "dcpi prof -help". */
 static int help(int argc, char **argv)
 {
-	const struct tool *t = argc > 2 ? find(argv[2]) : NULL;
+	const struct line *l = argc > 2 ? find(argv[2]) : NULL;
 	char *request[] = { argv[0], (char *)"-help", NULL };
 	struct base_err err = { 0 };
 
-	if (argc > 2 && !t)
+	if (argc > 2 && !l)
 		return unknown(argv[2]);
 	if (argc > 3) {
 		base_fail(&err, -DCPI_EUSAGE, "unexpected operand '%s'", argv[3]);
 		base_hint(&err, "usage: dcpi help [COMMAND]");
 		return fail(&err);
 	}
-	return t ? run(t, 2, request) : finish(dcpi_cmd.name, own_options(2, request));
+	return l ? run(l, 2, request) : finish(dcpi_cmd.name, own_options(2, request));
 }
 
 int main(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dcpi";
-	const struct tool *t = NULL;
+	const struct line *l = NULL;
 
 	/* A report whose output was closed has not been printed. */
 	base_standard_fill(O_RDONLY);
 	signal(SIGBUS, on_bus_error);
 	image_guess_by(analysis_starts);
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])
-		t = find(name);
-	if (t)
-		return run(t, argc, argv);
+		l = find(name);
+	if (l)
+		return run(l, argc, argv);
 	if (argc < 2 || argv[1][0] == '-')
 		return finish(dcpi_cmd.name, own_options(argc, argv));
 	if (!strcmp(argv[1], "help"))
 		return help(argc, argv);
-	t = find(argv[1]);
-	return t ? run(t, argc - 1, argv + 1) : unknown(argv[1]);
+	l = find(argv[1]);
+	return l ? run(l, argc - 1, argv + 1) : unknown(argv[1]);
 }

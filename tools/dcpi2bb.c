@@ -38,7 +38,7 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
-int dcpi2bb_main(int argc, char **argv)
+static int dcpi2bb_main(int argc, char **argv)
 {
 	struct line_profile how = { cmd.name, NULL, sampleprof_format, true, NULL };
 	struct base_err err = { 0 };
@@ -53,3 +53,5 @@ int dcpi2bb_main(int argc, char **argv)
 		r = line_profile_run(&feedback, &how, argc, argv, &err);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpi2bb_tool = { .cmd = &cmd, .main = dcpi2bb_main };

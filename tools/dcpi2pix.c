@@ -413,7 +413,7 @@ static int finish(void *context, struct feedback *f, struct base_err *err)
 	return r >= 0 && f->sel.json ? tell(m, f, err) : r;
 }
 
-int dcpi2pix_main(int argc, char **argv)
+static int dcpi2pix_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	struct making m = { 0 };
@@ -428,3 +428,5 @@ int dcpi2pix_main(int argc, char **argv)
 	free(m.v);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpi2pix_tool = { .cmd = &cmd, .main = dcpi2pix_main };

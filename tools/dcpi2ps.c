@@ -351,7 +351,7 @@ static int check_format(struct base_err *err)
 			 format);
 }
 
-int dcpi2ps_main(int argc, char **argv)
+static int dcpi2ps_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	struct graph *g = NULL;
@@ -368,3 +368,5 @@ int dcpi2ps_main(int argc, char **argv)
 	graph_free(g);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpi2ps_tool = { .cmd = &cmd, .main = dcpi2ps_main };

@@ -136,7 +136,9 @@ static int check(int nr, struct base_err *err)
 	return select_check(&sel, err);
 }
 
-int dcpicalc_main(int argc, char **argv)
+static int dcpicalc_main(int argc, char **argv)
 {
 	return report_command(&cmd, check, run, argc, argv);
 }
+
+const struct tool dcpicalc_tool = { .cmd = &cmd, .main = dcpicalc_main };

@@ -304,7 +304,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpicallers_main(int argc, char **argv)
+static int dcpicallers_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpicallers_tool = { .cmd = &cmd, .main = dcpicallers_main };

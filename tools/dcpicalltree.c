@@ -380,7 +380,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpicalltree_main(int argc, char **argv)
+static int dcpicalltree_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpicalltree_tool = { .cmd = &cmd, .main = dcpicalltree_main };

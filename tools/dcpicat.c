@@ -778,7 +778,7 @@ static int convert(int nr, char **files)
 	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }
 
-int dcpicat_main(int argc, char **argv)
+static int dcpicat_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -798,3 +798,5 @@ int dcpicat_main(int argc, char **argv)
 		return fail(&err);
 	return opt.output ? convert(argc, argv) : show_all(argc, argv);
 }
+
+const struct tool dcpicat_tool = { .cmd = &cmd, .main = dcpicat_main };

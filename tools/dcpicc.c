@@ -545,7 +545,7 @@ static int own_args(int argc, char **argv)
 	return i < argc ? i : argc;
 }
 
-int dcpicc_main(int argc, char **argv)
+static int dcpicc_main(int argc, char **argv)
 {
 	int own = own_args(argc, argv), rest = argc - own;
 	char **from = argv + own;
@@ -574,3 +574,5 @@ int dcpicc_main(int argc, char **argv)
 		base_err_print(&err, cmd.name, stderr);
 	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
 }
+
+const struct tool dcpicc_tool = { .cmd = &cmd, .main = dcpicc_main };

@@ -186,7 +186,9 @@ static int run(int nr, char **files, struct base_err *err)
 	return r;
 }
 
-int dcpicosts_main(int argc, char **argv)
+static int dcpicosts_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpicosts_tool = { .cmd = &cmd, .main = dcpicosts_main };

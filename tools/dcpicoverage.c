@@ -355,7 +355,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpicoverage_main(int argc, char **argv)
+static int dcpicoverage_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpicoverage_tool = { .cmd = &cmd, .main = dcpicoverage_main };

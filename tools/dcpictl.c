@@ -624,10 +624,16 @@ static bool is_label(int argc, char **argv)
 	return false;
 }
 
-int dcpictl_main(int argc, char **argv)
+static int dcpictl_main(int argc, char **argv)
 {
 	return run_command(is_label(argc, argv) ? &ctl_label_cmd : &ctl_cmd, NULL, argc, argv);
 }
+
+const struct tool dcpictl_tool = {
+	.cmd = &ctl_cmd,
+	.summary = "flush, begin an epoch, quit, or ask the daemon for its status",
+	.main = dcpictl_main,
+};
 
 static const struct base_cmd label_cmd = {
 	.name = "dcpilabel",
@@ -645,10 +651,12 @@ static const struct base_cmd label_cmd = {
 	.first_ends = true,
 };
 
-int dcpilabel_main(int argc, char **argv)
+static int dcpilabel_main(int argc, char **argv)
 {
 	return run_command(&label_cmd, "label", argc, argv);
 }
+
+const struct tool dcpilabel_tool = { .cmd = &label_cmd, .main = dcpilabel_main, .failed = 125 };
 
 #define SHORT_FORM(verb, says, example)                                                            \
 	static const struct base_cmd verb##_cmd = {                                                \
@@ -659,10 +667,11 @@ int dcpilabel_main(int argc, char **argv)
 		.examples = (const struct base_example[]){ { "dcpi" #verb, example },              \
 							   { NULL, NULL } },                       \
 	};                                                                                         \
-	int dcpi##verb##_main(int argc, char **argv)                                               \
+	static int verb##_main(int argc, char **argv)                                              \
 	{                                                                                          \
 		return run_command(&verb##_cmd, #verb, argc, argv);                                \
-	}
+	}                                                                                          \
+	const struct tool dcpi##verb##_tool = { .cmd = &verb##_cmd, .main = verb##_main };
 
 SHORT_FORM(flush, "put the daemon's samples on disk", "Return when all samples are on disk.")
 SHORT_FORM(epoch, "begin a new epoch", "Finish the epoch and print the next one's name.")

@@ -408,7 +408,7 @@ static int run(struct diff *x, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpidiff_main(int argc, char **argv)
+static int dcpidiff_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	struct diff x = { 0 };
@@ -421,3 +421,5 @@ int dcpidiff_main(int argc, char **argv)
 	sets_release(&x.sets);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpidiff_tool = { .cmd = &cmd, .main = dcpidiff_main };

@@ -363,7 +363,7 @@ static int open_image(struct dis *x, const char *path, struct base_err *err)
 	return r;
 }
 
-int dcpidis_main(int argc, char **argv)
+static int dcpidis_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	struct dis x = { 0 };
@@ -382,3 +382,5 @@ int dcpidis_main(int argc, char **argv)
 	fflush(stdout);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpidis_tool = { .cmd = &cmd, .main = dcpidis_main };

@@ -232,7 +232,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpiexport_main(int argc, char **argv)
+static int dcpiexport_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpiexport_tool = { .cmd = &cmd, .main = dcpiexport_main };

@@ -314,7 +314,7 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpifdo_main(int argc, char **argv)
+static int dcpifdo_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -327,3 +327,5 @@ int dcpifdo_main(int argc, char **argv)
 		r = run(argc, argv, &err);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpifdo_tool = { .cmd = &cmd, .main = dcpifdo_main };

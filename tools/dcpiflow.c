@@ -71,7 +71,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpiflow_main(int argc, char **argv)
+static int dcpiflow_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpiflow_tool = { .cmd = &cmd, .main = dcpiflow_main };

@@ -527,7 +527,7 @@ static int run(int nr, char **what, struct base_err *err)
 	return r;
 }
 
-int dcpikdiff_main(int argc, char **argv)
+static int dcpikdiff_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -543,3 +543,5 @@ int dcpikdiff_main(int argc, char **argv)
 		r = run(argc, argv, &err);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpikdiff_tool = { .cmd = &cmd, .main = dcpikdiff_main };

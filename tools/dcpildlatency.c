@@ -361,7 +361,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpildlatency_main(int argc, char **argv)
+static int dcpildlatency_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpildlatency_tool = { .cmd = &cmd, .main = dcpildlatency_main };

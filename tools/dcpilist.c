@@ -36,7 +36,9 @@ static const struct base_cmd cmd = {
 	.max_operands = 2,
 };
 
-int dcpilist_main(int argc, char **argv)
+static int dcpilist_main(int argc, char **argv)
 {
 	return list_main(&cmd, &sel, &opt, argc, argv);
 }
+
+const struct tool dcpilist_tool = { .cmd = &cmd, .main = dcpilist_main };

@@ -649,7 +649,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpiprof_main(int argc, char **argv)
+static int dcpiprof_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpiprof_tool = { .cmd = &cmd, .main = dcpiprof_main };

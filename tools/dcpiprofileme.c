@@ -545,7 +545,7 @@ static int run(int nr, char **what, struct base_err *err)
 }
 
 /* The names need no database. */
-int dcpiprofileme_main(int argc, char **argv)
+static int dcpiprofileme_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -560,3 +560,5 @@ int dcpiprofileme_main(int argc, char **argv)
 		r = run(argc, argv, &err);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpiprofileme_tool = { .cmd = &cmd, .main = dcpiprofileme_main };

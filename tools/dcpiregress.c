@@ -522,7 +522,7 @@ static int run(struct report *x, struct base_err *err)
 	return r;
 }
 
-int dcpiregress_main(int argc, char **argv)
+static int dcpiregress_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	struct report x = { 0 };
@@ -535,3 +535,5 @@ int dcpiregress_main(int argc, char **argv)
 	sets_release(&x.sets);
 	return report_end(&cmd, r, &err) == r ? r : EXIT_ERROR;
 }
+
+const struct tool dcpiregress_tool = { .cmd = &cmd, .main = dcpiregress_main, .failed = 2 };

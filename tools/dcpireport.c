@@ -162,7 +162,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpireport_main(int argc, char **argv)
+static int dcpireport_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpireport_tool = { .cmd = &cmd, .main = dcpireport_main };

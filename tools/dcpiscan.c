@@ -270,7 +270,9 @@ static int check(int nr, struct base_err *err)
 	return -DCPI_EUSAGE;
 }
 
-int dcpiscan_main(int argc, char **argv)
+static int dcpiscan_main(int argc, char **argv)
 {
 	return report_command(&cmd, check, run, argc, argv);
 }
+
+const struct tool dcpiscan_tool = { .cmd = &cmd, .main = dcpiscan_main };

@@ -367,7 +367,9 @@ static int run(int nr, char **words, struct base_err *err)
 	return r;
 }
 
-int dcpisource_main(int argc, char **argv)
+static int dcpisource_main(int argc, char **argv)
 {
 	return report_command(&cmd, NULL, run, argc, argv);
 }
+
+const struct tool dcpisource_tool = { .cmd = &cmd, .main = dcpisource_main };

@@ -716,7 +716,7 @@ static int run(struct report *x, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpistats_main(int argc, char **argv)
+static int dcpistats_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	struct report x = { 0 };
@@ -729,3 +729,5 @@ int dcpistats_main(int argc, char **argv)
 	sets_release(&x.sets);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpistats_tool = { .cmd = &cmd, .main = dcpistats_main };

@@ -70,7 +70,9 @@ static int run(int nr, char **files, struct base_err *err)
 	return r;
 }
 
-int dcpisumxct_main(int argc, char **argv)
+static int dcpisumxct_main(int argc, char **argv)
 {
 	return report_command(&cmd, NULL, run, argc, argv);
 }
+
+const struct tool dcpisumxct_tool = { .cmd = &cmd, .main = dcpisumxct_main };

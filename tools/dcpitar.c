@@ -237,7 +237,7 @@ static int check(int nr, char **operands, struct base_err *err)
 	return r < 0 ? r : fleet_refuse(&sel, err);
 }
 
-int dcpitar_main(int argc, char **argv)
+static int dcpitar_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -252,3 +252,5 @@ int dcpitar_main(int argc, char **argv)
 			      : run_pack(argv[0], &err);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpitar_tool = { .cmd = &cmd, .main = dcpitar_main };

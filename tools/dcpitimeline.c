@@ -724,7 +724,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpitimeline_main(int argc, char **argv)
+static int dcpitimeline_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpitimeline_tool = { .cmd = &cmd, .main = dcpitimeline_main };

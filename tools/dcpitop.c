@@ -331,7 +331,7 @@ static int run(struct base_err *err)
 	return r;
 }
 
-int dcpitop_main(int argc, char **argv)
+static int dcpitop_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -345,3 +345,5 @@ int dcpitop_main(int argc, char **argv)
 	terminal_end();
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpitop_tool = { .cmd = &cmd, .main = dcpitop_main };

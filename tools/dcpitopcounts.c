@@ -870,7 +870,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpitopcounts_main(int argc, char **argv)
+static int dcpitopcounts_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpitopcounts_tool = { .cmd = &cmd, .main = dcpitopcounts_main };

@@ -253,7 +253,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpitopstalls_main(int argc, char **argv)
+static int dcpitopstalls_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpitopstalls_tool = { .cmd = &cmd, .main = dcpitopstalls_main };

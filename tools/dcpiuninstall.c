@@ -383,7 +383,7 @@ static int run(struct base_err *err)
 	return r;
 }
 
-int dcpiuninstall_main(int argc, char **argv)
+static int dcpiuninstall_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -394,3 +394,5 @@ int dcpiuninstall_main(int argc, char **argv)
 		r = run(&err);
 	return report_end(&cmd, r, &err);
 }
+
+const struct tool dcpiuninstall_tool = { .cmd = &cmd, .main = dcpiuninstall_main };

@@ -388,7 +388,9 @@ static int check(int nr, struct base_err *err)
 	return r < 0 ? r : select_check(&sel, err);
 }
 
-int dcpivarg_main(int argc, char **argv)
+static int dcpivarg_main(int argc, char **argv)
 {
 	return report_command(&cmd, check, run, argc, argv);
 }
+
+const struct tool dcpivarg_tool = { .cmd = &cmd, .main = dcpivarg_main };

@@ -290,7 +290,9 @@ static int check(int nr, struct base_err *err)
 	return choice() ? base_fail(err, -DCPI_EUSAGE, "-%s goes with -image", choice()) : 0;
 }
 
-int dcpivcat_main(int argc, char **argv)
+static int dcpivcat_main(int argc, char **argv)
 {
 	return report_command(&cmd, check, run, argc, argv);
 }
+
+const struct tool dcpivcat_tool = { .cmd = &cmd, .main = dcpivcat_main };

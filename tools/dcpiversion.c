@@ -103,7 +103,7 @@ static int print_json(const struct row *rows)
 	return report_json_put(root, stdout);
 }
 
-int dcpiversion_main(int argc, char **argv)
+static int dcpiversion_main(int argc, char **argv)
 {
 	struct row rows[NR_ROWS];
 	struct base_err err = { 0 };
@@ -120,3 +120,5 @@ int dcpiversion_main(int argc, char **argv)
 		print_text(rows);
 	return want_json && print_json(rows) < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
+
+const struct tool dcpiversion_tool = { .cmd = &cmd, .main = dcpiversion_main };

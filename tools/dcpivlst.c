@@ -34,7 +34,9 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
-int dcpivlst_main(int argc, char **argv)
+static int dcpivlst_main(int argc, char **argv)
 {
 	return list_main(&cmd, &sel, &opt, argc, argv);
 }
+
+const struct tool dcpivlst_tool = { .cmd = &cmd, .main = dcpivlst_main };

@@ -329,7 +329,9 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
-int dcpiwhatcg_main(int argc, char **argv)
+static int dcpiwhatcg_main(int argc, char **argv)
 {
 	return report_main(&cmd, &sel, run, argc, argv);
 }
+
+const struct tool dcpiwhatcg_tool = { .cmd = &cmd, .main = dcpiwhatcg_main };

@@ -283,7 +283,7 @@ static void flush_daemon(void)
 		fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		if (fd >= 0)
 			dup2(fd, STDOUT_FILENO);
-		_exit(dcpiflush_main(1, argv));
+		_exit(dcpiflush_tool.main(1, argv));
 	}
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -399,7 +399,7 @@ static int refuse(const struct base_err *err, int code)
 	return code;
 }
 
-int dcpix_main(int argc, char **argv)
+static int dcpix_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&cmd, &argc, &argv, &err);
@@ -418,3 +418,5 @@ int dcpix_main(int argc, char **argv)
 		return refuse(&err, r);
 	return count(argv, &err);
 }
+
+const struct tool dcpix_tool = { .cmd = &cmd, .main = dcpix_main, .failed = DCPIX_FAILED };

@@ -24,7 +24,7 @@ compare dcpi
 "$DCPI_BIN/dcpi" help | diff - help
 # None of its lines wraps in a terminal.
 awk 'length > 80 { print; bad = 1 } END { exit bad }' help || { echo "lines of 'dcpi' are too long"; exit 1; }
-commands=$(sed -n 's/^	[XE](\(dcpi[a-z0-9]*\),.*/\1/p' "$DCPI_SRC/tools/tools.h")
+commands=$(sed -n 's|^	X(\(dcpi[a-z0-9]*\)).*|\1|p' "$DCPI_SRC/tools/tools.h")
 [ "$(echo "$commands" | wc -l)" -ge 8 ]
 for c in $commands; do
 	grep -q "^  $c " help || { echo "$c is not listed"; exit 1; }
