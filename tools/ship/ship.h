@@ -12,7 +12,7 @@
 
 #define SHIP_SUFFIX ".batch"
 
-/* ---- what a store has (known.c) -------------------------------------------------------------- */
+/* ---- what a store has (spool.c) -------------------------------------------------------------- */
 
 /* Images and routines that were sent, as a file of keys: lost, they are sent once more. */
 struct known {
@@ -21,7 +21,6 @@ struct known {
 	int dir_fd;	     /* the spool's */
 };
 
-int known_open(struct known *k, int dir_fd, struct base_err *err);
 bool known_has(void *ctx, const void *key, size_t len);
 void known_add(void *ctx, const void *key, size_t len);
 /* The keys that were added are in batches that last now. */
@@ -32,7 +31,6 @@ void known_drop(struct known *k);
 int known_forget(struct known *k, struct base_err *err);
 /* The store @id is another one than before: nothing is known of it. 1: it is; 0; negative. */
 int known_store(struct known *k, const char *id, struct base_err *err);
-void known_release(struct known *k);
 
 /* ---- the spool (spool.c) --------------------------------------------------------------------- */
 
@@ -46,8 +44,6 @@ struct spool {
 
 /* A file's name is that of a batch that waits. */
 bool spool_is_batch(const char *name);
-/* Appends all of @data, so that it lasts, or nothing. 0 or negative. */
-int spool_append(int dir_fd, const char *file, const void *data, size_t len);
 
 /* Made where it is missing. -EBUSY: another dcpiship uses it. */
 int spool_open(const char *path, uint64_t limit, struct spool **out, struct base_err *err);
@@ -87,19 +83,13 @@ struct gather {
 	uint64_t packed;		   /* result: number of epochs */
 };
 
-/* The fate of the parts of a joined epoch on one platform; @nr is 0 where it is not joined. */
-struct gather_parts {
-	size_t nr, shipped, begun; /* begun: some of it was sent */
-};
-int gather_parts(const struct spool *s, struct profdb *db, const char *epoch, const char *platform,
-		 struct gather_parts *out, struct base_err *err);
-/* Whether this platform is meant. */
-bool gather_takes(const struct gather *g, const char *platform);
-/* -DCPI_EUSAGE: @platforms are more than one, and all would get the name @g->as. */
-int gather_check_name(const struct gather *g, const char *epoch, char *const *platforms,
-		      struct base_err *err);
 /* Every epoch that is finished, or with @open has changed, goes into the spool. */
 int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base_err *err);
+typedef int gather_visit(void *ctx, const char *epoch, const char *platform, struct base_err *err);
+/* Calls @visit for each epoch and platform that @g means and of which all was sent. What it returns
+ * below 0 ends it. -DCPI_EUSAGE: all platforms of an epoch would get the name @g->as. */
+int gather_visit_sent(const struct spool *s, struct profdb *db, const struct gather *g,
+		      gather_visit *visit, void *ctx, struct base_err *err);
 
 /* ---- what is tried later (send.c) ------------------------------------------------------------ */
 

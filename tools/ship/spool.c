@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The folder where batches wait, the list of epochs that became some, and how they do. */
+/*
+ * The spool: the folder where batches wait, with the keys of what the store has and the list of
+ * epochs that became batches; and how they do.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,7 +14,128 @@
 
 #include "ship.h"
 
-static void spool_keys_name(const char *epoch, const char *platform, char name[128]);
+/* Appends all of @data, so that it lasts, or nothing. 0 or negative. */
+static int append_to(int dir_fd, const char *file, const void *data, size_t len)
+{
+	int fd = openat(dir_fd, file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, &st) < 0 ? -errno : base_write_all(fd, data, len);
+	if (r >= 0 && fdatasync(fd) < 0)
+		r = -errno;
+	/* The next record must not continue one that is cut. */
+	if (r < 0 && ftruncate(fd, st.st_size) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* ---- the keys of images and routines that the store has -------------------------------------- */
+
+#define KEYS_FILE  "keys"
+#define STORE_FILE "store"
+enum { KEYS_MAX = 1 << 28 };
+
+/* Each key in the file has its length before it. */
+static int known_take(struct known *k, const struct base_buf *bytes)
+{
+	size_t at = 0;
+	int r = 0;
+
+	while (r >= 0 && at < bytes->len && bytes->len - at - 1 >= bytes->data[at]) {
+		r = base_map_set(&k->keys, bytes->data + at + 1, bytes->data[at], k);
+		at += 1 + (size_t)bytes->data[at];
+	}
+	return r;
+}
+
+static int known_open(struct known *k, int dir_fd, struct base_err *err)
+{
+	struct base_buf bytes = { 0 };
+	int r = base_file_read(dir_fd, KEYS_FILE, KEYS_MAX, &bytes, NULL);
+
+	memset(k, 0, sizeof(*k));
+	k->dir_fd = dir_fd;
+	if (r >= 0)
+		r = known_take(k, &bytes);
+	base_buf_release(&bytes);
+	return r == -ENOMEM ? base_fail_errno(err, r, "cannot read what was sent") : 0;
+}
+
+bool known_has(void *ctx, const void *key, size_t len)
+{
+	const struct known *k = ctx;
+
+	return base_map_get(&k->keys, key, len);
+}
+
+/* Where there is no memory the key is sent once more. */
+void known_add(void *ctx, const void *key, size_t len)
+{
+	struct known *k = ctx;
+	uint8_t nr = (uint8_t)len;
+
+	if (base_map_set(&k->keys, key, len, k) < 0 || base_buf_append(&k->new, &nr, 1) < 0)
+		return;
+	if (base_buf_append(&k->new, key, len) < 0)
+		k->new.len--;
+}
+
+int known_keep(struct known *k, struct base_err *err)
+{
+	int r = append_to(k->dir_fd, KEYS_FILE, k->new.data, k->new.len);
+
+	base_buf_clear(&k->new);
+	return r < 0 ? base_fail_errno(err, r, "cannot note what was sent") : 0;
+}
+
+void known_drop(struct known *k)
+{
+	for (size_t at = 0; at + 1 < k->new.len; at += 1 + (size_t)k->new.data[at])
+		base_map_del(&k->keys, k->new.data + at + 1, k->new.data[at]);
+	base_buf_clear(&k->new);
+}
+
+static void known_release(struct known *k)
+{
+	base_map_release(&k->keys);
+	base_buf_release(&k->new);
+}
+
+int known_forget(struct known *k, struct base_err *err)
+{
+	known_release(k);
+	if (unlinkat(k->dir_fd, KEYS_FILE, 0) < 0 && errno != ENOENT)
+		return base_fail_errno(err, -errno, "cannot forget what was sent");
+	return 0;
+}
+
+int known_store(struct known *k, const char *id, struct base_err *err)
+{
+	struct base_buf before = { 0 };
+	int r = base_file_read(k->dir_fd, STORE_FILE, 256, &before, NULL);
+	bool same = r >= 0 && before.len == strlen(id) && memcmp(before.data, id, before.len) == 0;
+	bool first = r < 0;
+
+	base_buf_release(&before);
+	if (same)
+		return 0;
+	if (!first) {
+		r = known_forget(k, err);
+		if (r < 0)
+			return r;
+	}
+	/* Where there is no room for it, batches go all the same, which makes some. */
+	r = base_file_write(k->dir_fd, STORE_FILE, 0600, id, strlen(id), NULL);
+	return r < 0 && r != -ENOSPC && r != -EDQUOT
+		       ? base_fail_errno(err, r, "cannot note which store it is")
+		       : !first;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 #define SHIPPED_FILE "shipped"
 #define HELD	     ".held-"
@@ -57,23 +181,7 @@ void spool_close(struct spool *s)
 	free(s);
 }
 
-int spool_append(int dir_fd, const char *file, const void *data, size_t len)
-{
-	int fd = openat(dir_fd, file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-	struct stat st;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = fstat(fd, &st) < 0 ? -errno : base_write_all(fd, data, len);
-	if (r >= 0 && fdatasync(fd) < 0)
-		r = -errno;
-	/* The next record must not continue one that is cut. */
-	if (r < 0 && ftruncate(fd, st.st_size) < 0)
-		r = -errno;
-	close(fd);
-	return r;
-}
+/* ---- the epochs that became batches ---------------------------------------------------------- */
 
 /*
  * A note is "EPOCH/PLATFORM"; with a minus before it where it is left out, and of a joined epoch
@@ -102,7 +210,7 @@ static int note(struct spool *s, const char *name, struct base_err *err)
 	int r;
 
 	snprintf(line, sizeof(line), "%s\n", name);
-	r = spool_append(s->dir_fd, SHIPPED_FILE, line, strlen(line));
+	r = append_to(s->dir_fd, SHIPPED_FILE, line, strlen(line));
 	if (r >= 0)
 		r = base_map_set(&s->shipped, name, strlen(name), s);
 	return r < 0 ? base_fail_errno(err, r, "cannot note that '%s' was shipped", name) : 0;
@@ -116,6 +224,13 @@ bool spool_is_shipped(const struct spool *s, const char *epoch, const char *plat
 	return is_noted(s, name);
 }
 
+/* The name of the file that has the keys of an open epoch's rows. */
+static void keys_name(const char *epoch, const char *platform, char name[128])
+{
+	snprintf(name, 128, "open-%.*s-%.*s", PROFDB_EPOCH_LEN, epoch, PROFDB_PLATFORM_MAX,
+		 platform);
+}
+
 int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
 		      struct base_err *err)
 {
@@ -124,7 +239,7 @@ int spool_set_shipped(struct spool *s, const char *epoch, const char *platform,
 
 	name_of(epoch, platform, "", name);
 	r = note(s, name, err);
-	spool_keys_name(epoch, platform, keys);
+	keys_name(epoch, platform, keys);
 	if (r >= 0)
 		unlinkat(s->dir_fd, keys, 0);
 	return r;
@@ -134,7 +249,7 @@ bool spool_is_begun(const struct spool *s, const char *epoch, const char *platfo
 {
 	char keys[128];
 
-	spool_keys_name(epoch, platform, keys);
+	keys_name(epoch, platform, keys);
 	return spool_is_shipped(s, epoch, platform) ||
 	       faccessat(s->dir_fd, keys, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -177,12 +292,7 @@ static int spool_leave_out(struct spool *s, const char *epoch, const char *platf
 	return note(s, name, err);
 }
 
-/* The name of the file that has the keys of an open epoch's rows. */
-static void spool_keys_name(const char *epoch, const char *platform, char name[128])
-{
-	snprintf(name, 128, "open-%.*s-%.*s", PROFDB_EPOCH_LEN, epoch, PROFDB_PLATFORM_MAX,
-		 platform);
-}
+/* ---- the batches that wait ------------------------------------------------------------------- */
 
 bool spool_is_batch(const char *name)
 {
@@ -305,7 +415,7 @@ static bool keys_are_of(const struct spool *s, const char *epoch, const char *pl
 	uint64_t noted = 0;
 	char keys[128];
 
-	spool_keys_name(epoch, platform, keys);
+	keys_name(epoch, platform, keys);
 	if (base_file_read(s->dir_fd, keys, 1 << 28, &file, NULL) >= 0 && file.len >= sizeof(noted))
 		memcpy(&noted, file.data, sizeof(noted));
 	base_buf_release(&file);
@@ -388,7 +498,13 @@ int spool_look(const char *path, struct spool **out, struct base_err *err)
 	return open_spool(path, 0, true, out, err);
 }
 
-/* Epochs of a database become batches in the spool, each once, open ones after each flush. */
+/* ---- packing: epochs become batches, each once, open ones after each flush --------------------
+ */
+
+/* The fate of the parts of a joined epoch on one platform; @nr is 0 where it is not joined. */
+struct gather_parts {
+	size_t nr, shipped, begun; /* begun: some of it was sent */
+};
 
 struct gathering {
 	struct spool *s;
@@ -471,7 +587,7 @@ static int write_keys(struct gathering *x, const char *epoch, const char *platfo
 
 	if (r >= 0)
 		r = base_buf_append(&file, x->keys.data, x->keys.len);
-	spool_keys_name(epoch, platform, name);
+	keys_name(epoch, platform, name);
 	if (r >= 0)
 		r = base_file_write(x->s->dir_fd, name, 0600, file.data, file.len, err);
 	base_buf_release(&file);
@@ -522,7 +638,7 @@ static int pack(struct gathering *x, const char *epoch, const char *platform,
 	char name[128];
 	int r;
 
-	spool_keys_name(epoch, platform, name);
+	keys_name(epoch, platform, name);
 	r = base_file_read(x->s->dir_fd, name, 1 << 28, &before, NULL);
 	r = r == -ENOMEM ? r : take_keys(x, &before);
 	how.before = x->before;
@@ -547,8 +663,8 @@ static void flush_name(struct gathering *x, const char *epoch, const char *platf
 		 profdb_epoch_written(x->db, epoch, platform));
 }
 
-int gather_parts(const struct spool *s, struct profdb *db, const char *epoch, const char *platform,
-		 struct gather_parts *out, struct base_err *err)
+static int gather_parts(const struct spool *s, struct profdb *db, const char *epoch,
+			const char *platform, struct gather_parts *out, struct base_err *err)
 {
 	char **parts = profdb_epoch_parts(db, epoch, err);
 
@@ -637,8 +753,9 @@ static int ship_one(struct gathering *x, const char *epoch, const char *platform
 	return 0;
 }
 
-int gather_check_name(const struct gather *g, const char *epoch, char *const *platforms,
-		      struct base_err *err)
+/* -DCPI_EUSAGE: @platforms are more than one, and all would get the name @g->as. */
+static int gather_check_name(const struct gather *g, const char *epoch, char *const *platforms,
+			     struct base_err *err)
 {
 	if (!g->as || g->platform || !platforms[0] || !platforms[1])
 		return 0;
@@ -647,8 +764,9 @@ int gather_check_name(const struct gather *g, const char *epoch, char *const *pl
 	return -DCPI_EUSAGE;
 }
 
-/* One name is one platform's, so with it each member has to be chosen by itself. */
-bool gather_takes(const struct gather *g, const char *platform)
+/* Whether this platform is meant. One name is one platform's, so with it each member has to be
+ * chosen by itself. */
+static bool gather_takes(const struct gather *g, const char *platform)
 {
 	if (!g->platform)
 		return true;
@@ -690,4 +808,47 @@ int gather_epochs(struct spool *s, const char *db, struct gather *g, struct base
 	store_pack_close(x.pack);
 	profdb_close(x.db);
 	return r < 0 ? base_fail_errno(err, r, "cannot pack '%s'", db) : 0;
+}
+
+/* 1: all of it was sent; 0; negative. */
+static int is_sent(const struct spool *s, struct profdb *db, const char *epoch,
+		   const char *platform, struct base_err *err)
+{
+	struct gather_parts parts;
+	int r = gather_parts(s, db, epoch, platform, &parts, err);
+
+	if (r < 0)
+		return r;
+	/* A joined epoch has the name of its first part, which may have been sent alone. */
+	return parts.nr ? spool_is_joined(s, epoch, platform, parts.nr)
+			: spool_is_shipped(s, epoch, platform);
+}
+
+static int visit_sent(const struct spool *s, struct profdb *db, const struct gather *g,
+		      const char *epoch, gather_visit *visit, void *ctx, struct base_err *err)
+{
+	char **platforms = profdb_platforms(db, epoch, err);
+	int r = platforms ? gather_check_name(g, epoch, platforms, err) : -EIO;
+
+	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
+		if (!gather_takes(g, platforms[i]))
+			continue;
+		r = is_sent(s, db, epoch, platforms[i], err);
+		if (r > 0)
+			r = visit(ctx, epoch, platforms[i], err);
+	}
+	free(platforms);
+	return r;
+}
+
+int gather_visit_sent(const struct spool *s, struct profdb *db, const struct gather *g,
+		      gather_visit *visit, void *ctx, struct base_err *err)
+{
+	char **epochs = profdb_epochs(db, err);
+	int r = epochs ? 0 : -EIO;
+
+	for (size_t i = 0; r >= 0 && epochs[i]; i++)
+		r = visit_sent(s, db, g, epochs[i], visit, ctx, err);
+	free(epochs);
+	return r;
 }

@@ -14,7 +14,6 @@ struct sums {
 };
 
 struct checking {
-	const struct spool *sp;
 	struct store_server *s;
 	struct profdb *db;
 	const struct gather *g;
@@ -136,31 +135,12 @@ static int check_sums(struct checking *c, const char *epoch, const char *platfor
 	return r < 0 || good ? r : base_buf_append(&c->wrong, "", 1);
 }
 
-static int check(struct checking *c, const char *epoch, const char *platform, struct base_err *err)
+static int check(void *ctx, const char *epoch, const char *platform, struct base_err *err)
 {
-	struct gather_parts parts;
-	int r = gather_parts(c->sp, c->db, epoch, platform, &parts, err);
+	struct checking *c = ctx;
 
-	if (r < 0)
-		return r;
-	/* A joined epoch has the name of its first part, which may have been sent alone. */
-	if (parts.nr ? !spool_is_joined(c->sp, epoch, platform, parts.nr)
-		     : !spool_is_shipped(c->sp, epoch, platform))
-		return 0;
 	c->checked++;
 	return check_sums(c, epoch, platform, err);
-}
-
-static int check_epoch(struct checking *c, const char *epoch, struct base_err *err)
-{
-	char **platforms = profdb_platforms(c->db, epoch, err);
-	int r = platforms ? gather_check_name(c->g, epoch, platforms, err) : -EIO;
-
-	for (size_t i = 0; r >= 0 && platforms[i]; i++)
-		if (gather_takes(c->g, platforms[i]))
-			r = check(c, epoch, platforms[i], err);
-	free(platforms);
-	return r;
 }
 
 /* Epochs that differed are compared once more. */
@@ -211,22 +191,16 @@ static size_t nr_wrong(const struct checking *c)
 int verify(const struct spool *sp, struct store_server *s, const char *db, const struct gather *g,
 	   unsigned int seconds, struct base_err *err)
 {
-	struct checking c = { .sp = sp, .s = s, .g = g, .tell = !seconds };
-	char **epochs = NULL;
+	struct checking c = { .s = s, .g = g, .tell = !seconds };
 	size_t wrong, waiting;
 	int r = profdb_open(db, false, &c.db, err);
 
-	if (r >= 0) {
-		epochs = profdb_epochs(c.db, err);
-		r = epochs ? 0 : -EIO;
-	}
-	for (size_t i = 0; r >= 0 && epochs[i]; i++)
-		r = check_epoch(&c, epochs[i], err);
+	if (r >= 0)
+		r = gather_visit_sent(sp, c.db, g, check, &c, err);
 	if (r >= 0)
 		r = check_later(&c, seconds, err);
 	wrong = nr_wrong(&c);
 	base_buf_release(&c.wrong);
-	free(epochs);
 	profdb_close(c.db);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot compare '%s' with the store", db);
