@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A command is sent to the daemon's control socket, and its answer read. */
+/*
+ * The daemon is asked through its control socket: a command is sent and its answer read, and the
+ * live view asks again and again for the samples since the last time (docs/format/control.md).
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -10,6 +13,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "live.h"
 #include "wire.h"
 
 enum { ANSWER_MAX = 16 << 20 };
@@ -53,7 +57,8 @@ static int connect_to(int fd, const struct sockaddr_un *addr, unsigned int limit
 	return 0;
 }
 
-int control_connect(const char *run_dir, unsigned int limit_ms, struct base_err *err)
+/* A connection to the daemon of @run_dir, for which it is waited so long. */
+static int control_connect(const char *run_dir, unsigned int limit_ms, struct base_err *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	const char *env = getenv("DCPI_RUN");
@@ -94,8 +99,11 @@ static ssize_t send_newline(int fd, int file)
 	return sendmsg(fd, &m, MSG_NOSIGNAL);
 }
 
-/* A line of JSON has no newline but the one at its end. */
-int control_send(int fd, struct json_object *request, int file)
+/*
+ * With a newline, the only one that the line of JSON has, and along with that the descriptor @file
+ * (0: none). 0 or -errno.
+ */
+static int control_send(int fd, struct json_object *request, int file)
 {
 	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
 	size_t sent = 0, len = text ? strlen(text) : 0;
@@ -248,12 +256,18 @@ const char *control_text(struct json_object *o, const char *name)
 	return json_object_get_string(value) ? json_object_get_string(value) : "";
 }
 
-int control_check(struct json_object *answer, struct base_err *err)
+static int no_sense(struct base_err *err)
+{
+	return base_fail(err, -DCPI_EFORMAT, "the daemon's answer makes no sense");
+}
+
+/* 0, or the daemon's refusal. */
+static int control_check(struct json_object *answer, struct base_err *err)
 {
 	struct json_object *ok;
 
 	if (!json_object_is_type(answer, json_type_object))
-		return base_fail(err, -DCPI_EFORMAT, "the daemon's answer makes no sense");
+		return no_sense(err);
 	if (json_object_object_get_ex(answer, "ok", &ok) && json_object_get_boolean(ok))
 		return 0;
 	base_fail(err, -EPERM, "%s", control_text(answer, "error"));
@@ -279,4 +293,127 @@ int control_ask(const char *run_dir, const struct control_wait *wait, struct jso
 		return r;
 	*answer = json_tokener_parse((const char *)text->data);
 	return control_check(*answer, err);
+}
+
+/* ---- samples since the last time ------------------------------------------------------------- */
+
+enum { LIMIT_MS = 5000, HEAD_MAX = 64 << 10, BYTES_MAX = 16 << 20 };
+
+/* A question so soon after another gets no newer samples (daemon/core/command.c), and some room. */
+#define NO_DRAIN_NS UINT64_C(500000000)
+
+/* False: it is no number that it may be. */
+static bool take_number(struct json_object *o, const char *name, uint64_t max, uint64_t *out)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(o, name, &value) ||
+	    !json_object_is_type(value, json_type_int) || json_object_get_int64(value) < 0)
+		return false;
+	*out = json_object_get_uint64(value);
+	return *out <= max;
+}
+
+int live_head_parse(const char *line, struct live_head *out, struct base_err *err)
+{
+	struct json_object *o = json_tokener_parse(line), *all;
+	int r = control_check(o, err);
+
+	*out = (struct live_head){ 0 };
+	if (r >= 0 && (!take_number(o, "ns", INT64_MAX, &out->ns) ||
+		       !take_number(o, "bytes", BYTES_MAX, &out->bytes)))
+		r = no_sense(err);
+	if (r >= 0)
+		out->all =
+			json_object_object_get_ex(o, "all", &all) && json_object_get_boolean(all);
+	json_object_put(o);
+	return r;
+}
+
+int live_feed_open(struct live_feed *f, const char *run_dir, struct base_err *err)
+{
+	*f = (struct live_feed){ .fd = control_connect(run_dir, LIMIT_MS, err) };
+	return f->fd < 0 ? f->fd : 0;
+}
+
+void live_feed_close(struct live_feed *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	base_buf_release(&f->in);
+	*f = (struct live_feed){ .fd = -1 };
+}
+
+int live_feed_ask(struct live_feed *f, struct base_err *err)
+{
+	struct json_object *request = control_request("watch");
+	int r = control_send(f->fd, request, 0);
+	json_object_put(request);
+	f->asked = r >= 0;
+	return r < 0 ? base_fail_errno(err, r, "the daemon was not asked") : 0;
+}
+
+/* 0, or negative where the daemon has gone. */
+static int receive(struct live_feed *f, struct base_err *err)
+{
+	char bytes[16 << 10];
+
+	for (;;) {
+		ssize_t n = recv(f->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n <= 0)
+			return base_fail(err, -DCPI_ENODAEMON, "the daemon has ended");
+		if (f->in.len + (size_t)n > BYTES_MAX + HEAD_MAX ||
+		    base_buf_append(&f->in, bytes, (size_t)n) < 0)
+			return no_sense(err);
+	}
+}
+
+static void drop(struct live_feed *f, size_t len)
+{
+	f->in.len -= len;
+	memmove(f->in.data, f->in.data + len, f->in.len);
+}
+
+/* 1: it is there. */
+static int take_head(struct live_feed *f, struct base_err *err)
+{
+	char *end = f->in.len ? memchr(f->in.data, '\n', f->in.len) : NULL;
+	int r;
+
+	if (f->has_head)
+		return 1;
+	if (!end)
+		return f->in.len > HEAD_MAX ? no_sense(err) : 0;
+	*end = '\0';
+	r = live_head_parse((const char *)f->in.data, &f->head, err);
+	drop(f, (size_t)(end + 1 - (char *)f->in.data));
+	f->has_head = r >= 0;
+	return r < 0 ? r : 1;
+}
+
+uint64_t live_feed_next_ns(uint64_t now_ns, uint64_t end_ns)
+{
+	uint64_t next_ns = now_ns + (uint64_t)LIVE_ASK_MS * 1000000;
+
+	return end_ns < next_ns + NO_DRAIN_NS ? end_ns : next_ns;
+}
+
+int live_feed_read(struct live_feed *f, struct profdb_workloads **out, struct base_err *err)
+{
+	int gone = receive(f, err), r = take_head(f, err);
+
+	*out = NULL;
+	if (r > 0 && f->in.len >= f->head.bytes) {
+		f->has_head = f->asked = false;
+		*err = (struct base_err){ 0 };
+		r = f->head.bytes ? profdb_workloads_parse(f->in.data, f->head.bytes, out, err) : 0;
+		drop(f, f->head.bytes);
+		return r < 0 ? r : 1;
+	}
+	return r < 0 ? r : gone;
 }

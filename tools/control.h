@@ -26,12 +26,6 @@ int control_ask(const char *run_dir, const struct control_wait *wait, struct jso
 		struct base_buf *text, struct json_object **answer, struct base_err *err);
 /* A request of nothing but its name, the caller's. */
 struct json_object *control_request(const char *command);
-/* The parts of control_ask. A connection to that daemon, which is waited for so long. */
-int control_connect(const char *run_dir, unsigned int limit_ms, struct base_err *err);
-/* With a newline, and the descriptor @file (0: none) along with that. 0 or -errno. */
-int control_send(int fd, struct json_object *request, int file);
-/* 0, or the daemon's refusal. */
-int control_check(struct json_object *answer, struct base_err *err);
 /* A string member; "" where there is none. */
 const char *control_text(struct json_object *o, const char *name);
 

@@ -3,11 +3,16 @@
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "bound.h"
+#include "demangle.h"
 #include "dis.h"
 #include "report.h"
+#include "table.h"
 #include "tools.h"
 
 static bool want_source, want_bytes, json, no_header;
@@ -41,6 +46,366 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
+/* ---- a walk over code finds where decoding has to begin anew --------------------------------- */
+
+struct walk {
+	struct image *img;
+	const struct dis_range *range;
+	const struct dis_sink *sink;
+	size_t next;	  /* symbol */
+	uint64_t covered; /* symbols cover the code up to here */
+	bool unnamed;	  /* code without a name follows, and that was reported */
+};
+
+/* Index of the first symbol at or behind @vaddr. */
+static size_t first_symbol(struct image *img, uint64_t vaddr)
+{
+	return BASE_BOUND(i, image_nr_symbols(img), image_symbol(img, i)->vaddr < vaddr);
+}
+
+static void cover(struct walk *w, const struct image_symbol *s)
+{
+	if (s->vaddr + s->len > w->covered)
+		w->covered = s->vaddr + s->len;
+	w->unnamed = false;
+}
+
+/* The label of what begins at @at; returns the next place where decoding has to begin anew. */
+static uint64_t begin(struct walk *w, uint64_t at)
+{
+	const struct image_symbol *s = image_symbol(w->img, w->next);
+
+	if (s && s->vaddr == at)
+		w->next++;
+	else
+		s = at == w->range->vaddr ? image_symbol_at(w->img, at) : NULL;
+	if (s) {
+		w->sink->label(w->sink->ctx, w->range, s, at);
+		cover(w, s);
+	}
+	s = image_symbol(w->img, w->next);
+	return s && s->vaddr < w->range->end ? s->vaddr : w->range->end;
+}
+
+/* Padding that compilers and linkers put between procedures. */
+static bool is_filling(const struct insn_text *t, const uint8_t *code)
+{
+	uint32_t zeros = 0;
+
+	while (zeros < t->len && !code[zeros])
+		zeros++;
+	return zeros == t->len || strstr(t->mnemonic, "nop") || strcmp(t->mnemonic, "int3") == 0 ||
+	       strcmp(t->operands, "%ax, %ax") == 0;
+}
+
+/* Behind the last procedure, where an outer one may go on. */
+static void leave(struct walk *w, uint64_t at, const uint8_t *code, const struct insn_text *t)
+{
+	const struct image_symbol *s = image_symbol_at(w->img, at);
+
+	if (s) {
+		cover(w, s);
+	} else if (!is_filling(t, code)) {
+		w->sink->label(w->sink->ctx, w->range, NULL, at);
+		w->unnamed = true;
+	}
+}
+
+/* Nothing but zeros up to @stop, and many: room that was kept, no code. */
+static bool is_empty(const uint8_t *code, uint64_t len)
+{
+	for (uint64_t i = 0; i < len; i++)
+		if (code[i])
+			return false;
+	return len >= 8;
+}
+
+void dis_walk(struct image *img, struct insn_disasm *d, const struct dis_range *range,
+	      const struct dis_sink *sink)
+{
+	struct walk w = { .img = img, .range = range, .sink = sink };
+	uint64_t at = range->vaddr, stop = at;
+	struct insn_text t;
+
+	w.next = first_symbol(img, at);
+	while (at < range->end) {
+		const uint8_t *code = range->code + (at - range->vaddr);
+
+		if (at == stop)
+			stop = begin(&w, at);
+		if (at >= w.covered && !*code && is_empty(code, stop - at)) {
+			at = stop;
+			continue;
+		}
+		insn_disasm_text(d, code, stop - at, at, &t);
+		if (at >= w.covered && !w.unnamed)
+			leave(&w, at, code, &t);
+		sink->insn(sink->ctx, at, code, &t);
+		at += t.len;
+	}
+}
+
+/* ---- an instruction, a label or a byte row becomes text -------------------------------------- */
+
+enum { NAME_LEN_MAX = 4096 };
+
+static void put(struct dis_text *x, const char *text, size_t len)
+{
+	if (len > x->cap - x->len && base_grow(&x->data, &x->cap, x->len + len, 1) < 0) {
+		x->failed = true;
+		return;
+	}
+	memcpy(x->data + x->len, text, len);
+	x->len += len;
+}
+
+static void put_string(struct dis_text *x, const char *text)
+{
+	put(x, text, strlen(text));
+}
+
+static void put_hex(struct dis_text *x, uint64_t value)
+{
+	char text[18];
+	size_t at = sizeof(text);
+
+	do {
+		text[--at] = "0123456789abcdef"[value & 15];
+		value >>= 4;
+	} while (value);
+	text[--at] = 'x';
+	text[--at] = '0';
+	put(x, text + at, sizeof(text) - at);
+}
+
+/* From outside; most names need no cleaning. */
+static void put_name(struct dis_text *x, const char *name)
+{
+	size_t len = 0;
+	char *copy;
+
+	while (name[len] >= ' ' && name[len] < 0x7f && len < NAME_LEN_MAX)
+		len++;
+	if (!name[len] || len == NAME_LEN_MAX) {
+		put(x, name, len);
+		return;
+	}
+	copy = strndup(name, NAME_LEN_MAX);
+	put_string(x, copy ? table_clean(copy) : "?");
+	free(copy);
+}
+
+/* "name", "name+0x12", or "0x4012". */
+static void put_where(struct dis_text *x, uint64_t vaddr)
+{
+	const struct image_symbol *s = image_symbol_at(x->img, vaddr);
+
+	if (!s) {
+		put_hex(x, vaddr);
+		return;
+	}
+	put_name(x, demangle_shown(s->name));
+	if (s->vaddr != vaddr) {
+		put(x, "+", 1);
+		put_hex(x, vaddr - s->vaddr);
+	}
+}
+
+/* Only "callq   name+0x12". */
+static void dis_text_operation(struct dis_text *x, const struct insn_text *t)
+{
+	size_t len = strlen(t->mnemonic);
+
+	put(x, t->mnemonic, len);
+	if (!*t->operands)
+		return;
+	put(x, "        ", len < 7 ? 8 - len : 1);
+	if (!t->has_target) {
+		put_string(x, t->operands);
+		return;
+	}
+	put(x, t->operands, t->target_at);
+	put_where(x, t->target);
+}
+
+static void dis_text_bytes(struct dis_text *x, const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		put(x,
+		    (char[]){ "0123456789abcdef"[code[i] >> 4], "0123456789abcdef"[code[i] & 15] },
+		    2);
+}
+
+void dis_text_label(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
+		    uint64_t vaddr)
+{
+	struct dis_text *x = ctx;
+
+	(void)range;
+	put(x, "\n", 1);
+	if (symbol)
+		put_where(x, vaddr);
+	else
+		put_string(x, "(no symbol)");
+	put(x, ":\n", 2);
+}
+
+/* Where it is another than that of the instruction before. */
+static void put_line(struct dis_text *x, uint64_t vaddr)
+{
+	struct image_line line = { 0 };
+	bool known = image_line_at(x->img, vaddr, &line) >= 0;
+	char text[32];
+
+	if (known ? x->line == line.line && x->line_file && !strcmp(x->line_file, line.file)
+		  : !x->line_file)
+		return;
+	free(x->line_file);
+	x->line_file = known ? strdup(line.file) : NULL;
+	x->line = line.line;
+	snprintf(text, sizeof(text), ":%u\n", line.line);
+	put(x, "; ", 2);
+	put_name(x, known ? line.file : "(no source line)");
+	put_string(x, known ? text : "\n");
+}
+
+void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t)
+{
+	static const char blanks[] = "                        ";
+	struct dis_text *x = ctx;
+	size_t nr = t->len < 16 ? t->len : 16;
+
+	if (x->source)
+		put_line(x, vaddr);
+	put(x, "  ", 2);
+	put_hex(x, vaddr);
+	put(x, "  ", 2);
+	if (x->bytes) {
+		dis_text_bytes(x, code, nr);
+		put(x, blanks, nr < 10 ? 22 - 2 * nr : 2);
+	}
+	dis_text_operation(x, t);
+	put(x, "\n", 1);
+}
+
+void dis_text_release(struct dis_text *x)
+{
+	free(x->data);
+	free(x->line_file);
+	memset(x, 0, sizeof(*x));
+}
+
+/* ---- pieces of code are printed by several threads, in order --------------------------------- */
+
+/* A piece of about that many bytes takes a thread some 10 ms. */
+enum { PIECE_LEN = 128 << 10, THREADS_MAX = 16 };
+
+struct piece {
+	struct dis_range range;
+	struct dis_text text;
+	int r;
+	pthread_t thread;
+	bool started;
+};
+
+/* A place at or behind @want where decoding begins anew whatever stands before. */
+static uint64_t cut(struct image *img, const struct dis_range *range, uint64_t want)
+{
+	size_t lo = BASE_BOUND(i, image_nr_symbols(img), image_symbol(img, i)->vaddr < want);
+
+	if (!image_symbol(img, lo) || image_symbol(img, lo)->vaddr > range->end)
+		return range->end;
+	return image_symbol(img, lo)->vaddr;
+}
+
+static void *work(void *arg)
+{
+	struct piece *p = arg;
+	struct dis_sink sink = { dis_text_label, dis_text_insn, &p->text };
+	struct insn_disasm *d;
+
+	p->r = insn_disasm_open(image_machine(p->text.img), &d, NULL);
+	if (p->r >= 0) {
+		dis_walk(p->text.img, d, &p->range, &sink);
+		insn_disasm_close(d);
+	}
+	if (p->text.failed)
+		p->r = -ENOMEM;
+	return NULL;
+}
+
+/* Lines are looked up in the image, which is one thread's at a time. */
+static size_t threads_wanted(bool source)
+{
+	long nr = source ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+
+	return nr < 1 ? 1 : nr > THREADS_MAX ? THREADS_MAX : (size_t)nr;
+}
+
+/* Pieces for one round, from *@at on; returns how many. */
+static size_t share_out(struct image *img, const struct dis_range *range, uint64_t *at, size_t max,
+			struct piece *pieces)
+{
+	size_t nr = 0;
+
+	for (; nr < max && *at < range->end; nr++) {
+		struct piece *p = &pieces[nr];
+		uint64_t end = range->end - *at > PIECE_LEN ? cut(img, range, *at + PIECE_LEN)
+							    : range->end;
+
+		p->range = *range;
+		p->range.code += *at - range->vaddr;
+		p->range.vaddr = *at;
+		p->range.end = *at = end;
+		p->text.img = img;
+		p->text.len = 0;
+	}
+	return nr;
+}
+
+/* Where no thread is to be had, this one does it. */
+static int round_of(struct piece *pieces, size_t nr, FILE *to)
+{
+	int r = 0;
+
+	for (size_t i = 1; i < nr; i++)
+		pieces[i].started = !pthread_create(&pieces[i].thread, NULL, work, &pieces[i]);
+	for (size_t i = 0; i < nr; i++) {
+		if (pieces[i].started)
+			pthread_join(pieces[i].thread, NULL);
+		else
+			work(&pieces[i]);
+		pieces[i].started = false;
+		if (pieces[i].r < 0)
+			r = pieces[i].r;
+		fwrite(pieces[i].text.data, 1, pieces[i].text.len, to);
+	}
+	return r;
+}
+
+/* Print a range as text, by several threads where it is long. 0 or negative with @err. */
+static int dis_print(struct image *img, const struct dis_range *range, bool bytes, bool source,
+		     FILE *to, struct base_err *err)
+{
+	size_t max = threads_wanted(source), nr;
+	struct piece *pieces = calloc(max, sizeof(*pieces));
+	uint64_t at = range->vaddr;
+	int r = pieces ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < max; i++) {
+		pieces[i].text.bytes = bytes;
+		pieces[i].text.source = source;
+	}
+	while (r >= 0 && (nr = share_out(img, range, &at, max, pieces)))
+		r = round_of(pieces, nr, to);
+	for (size_t i = 0; pieces && i < max; i++)
+		dis_text_release(&pieces[i].text);
+	free(pieces);
+	return r < 0 ? base_fail_errno(err, r, "cannot disassemble '%s'", image_path(img)) : 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
 struct dis {
 	struct image *img;
 	struct insn_disasm *disasm;	       /* JSON's */
@@ -48,8 +413,6 @@ struct dis {
 	struct dis_text text;
 	bool any_procedure;
 };
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static void json_end_procedure(struct dis *x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The facts that dcpix learns about a run from valgrind's log (dcpix_log.c). */
+/* The facts that dcpix learns about a run from valgrind's log: apart for the unit test of them. */
 #ifndef DCPIX_H
 #define DCPIX_H
 
@@ -34,9 +34,6 @@ int dcpix_run_open(struct dcpix_run *run, struct base_err *err);
 void dcpix_run_close(struct dcpix_run *run);
 /* Wait for the log, at most @timeout_ms, and take all that is there. 0 or negative with @err. */
 int dcpix_log_read(struct dcpix_run *run, int timeout_ms, struct base_err *err);
-/* A dump, with what its process has mapped. 0 or -ENOMEM. */
-int dcpix_dump_add(struct dcpix_run *run, const char *path, uint32_t pid);
-size_t dcpix_nr_processes(const struct dcpix_run *run); /* at least 1 */
 size_t dcpix_nr_open(const struct dcpix_run *run); /* number of processes whose end was not seen */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dcpidis' inside: code taken apart into procedures and instructions, and these printed. */
+/* Code taken apart into procedures and instructions, and these as text: the part of dcpidis that
+ * needs no options, apart for the fuzz test of it. */
 #ifndef DCPI_DIS_H
 #define DCPI_DIS_H
 
@@ -46,13 +47,6 @@ struct dis_text {
 void dis_text_label(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
 		    uint64_t vaddr);
 void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t);
-/* Only "callq   name+0x12". */
-void dis_text_operation(struct dis_text *x, const struct insn_text *t);
-void dis_text_bytes(struct dis_text *x, const uint8_t *code, size_t len);
 void dis_text_release(struct dis_text *x);
-
-/* Print a range as text, by several threads where it is long. 0 or negative with @err. */
-int dis_print(struct image *img, const struct dis_range *range, bool bytes, bool source, FILE *to,
-	      struct base_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where two states of a routine of the kernel differ (kdiff_place.c). */
+/* Where two states of a routine of the kernel differ: apart for the unit test of that. */
 #ifndef DCPI_KDIFF_H
 #define DCPI_KDIFF_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The live view: what the running daemon tells (live_feed.c), the sums of the last seconds
+ * The live view: what the running daemon tells (control.c), the sums of the last seconds
  * (live_sums.c), what is shown of them as lines of text, and what keys change (live_view.c), and
  * the terminal (live_screen.c).
  */
@@ -10,8 +10,7 @@
 #include "listing.h"
 #include "workload.h"
 
-/* ---- what the daemon tells (live_feed.c) ------------------------------------------------------
- */
+/* ---- what the daemon tells (control.c) ------------------------------------------------------- */
 
 /* The line before the samples. */
 struct live_head {
@@ -29,7 +28,7 @@ struct live_feed {
 
 /* 0, or negative with @err: a refusal of the daemon's too. */
 int live_head_parse(const char *line, struct live_head *out, struct base_err *err);
-/* To the daemon of @run_dir, as control_connect takes it. */
+/* To the daemon of @run_dir, as control_ask takes it. */
 int live_feed_open(struct live_feed *f, const char *run_dir, struct base_err *err);
 void live_feed_close(struct live_feed *f);
 /* Ask for the samples up to now; never while an answer is awaited. */
@@ -182,8 +181,7 @@ enum live_style live_view_line(const struct live_view *v, unsigned int y, char *
  */
 void live_text_cut(char *text, size_t width);
 
-/* ---- the terminal (live_screen.c) ---------------------------------------------------------------
- */
+/* ---- the terminal (live_screen.c) ------------------------------------------------------------ */
 
 /* Until the user leaves. 0 or negative with @err. */
 int live_screen_run(struct live_view *v, struct live_feed *f, const char *run_dir,
