@@ -430,7 +430,7 @@ static int print_text(const struct by *b, struct base_err *err)
 		report_head(b->a, stdout);
 		report_events(b->a, b->total, stdout);
 		if (b->seconds > 0)
-			workloads_idle_head(b->a, stdout);
+			report_idle_head(b->a, stdout);
 	}
 	if (b->a->nr_events) {
 		if (heads)
@@ -476,7 +476,7 @@ static int print_json(const struct by *b, struct base_err *err)
 	for (size_t i = 0; i < b->nr_kept; i++)
 		json_object_array_add(rows, json_group(b, &b->groups.v[i]));
 	if (b->seconds > 0)
-		workloads_idle_json(b->a, root);
+		report_idle_json(b->a, root);
 	json_object_object_add(root, "by", json_object_new_string(b->o->key));
 	json_object_object_add(root, "sorted_by",
 			       b->a->nr_events ? report_json_text(b->a->events[b->event].name)

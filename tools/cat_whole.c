@@ -164,8 +164,10 @@ static void print_nodes(const struct profdb_callpaths *c, uint32_t *level, size_
 	}
 }
 
-int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t end)
+/* Images, and the tree: of each node the counts of events from @first to @end. */
+static int callpaths_print(const void *file, size_t first, size_t end)
 {
+	const struct profdb_callpaths *c = file;
 	uint32_t *level = calloc(profdb_callpaths_nr_nodes(c), sizeof(*level));
 
 	if (!level)
@@ -200,9 +202,9 @@ static struct json_object *json_node(const struct profdb_callpath_node *n, size_
 	return o;
 }
 
-void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t end,
-			struct json_object *o)
+static void callpaths_json(const void *file, size_t first, size_t end, struct json_object *o)
 {
+	const struct profdb_callpaths *c = file;
 	struct json_object *images = json_object_new_array(), *nodes = json_object_new_array();
 	struct json_object *workloads = json_object_new_array();
 
@@ -220,6 +222,8 @@ void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t e
 	json_object_object_add(o, "nodes", nodes);
 }
 
+/* ---- workloads, by place and by minute ------------------------------------------------------- */
+
 /* "2026-11-20T07:54Z"; years beyond the calendar's as a number of minutes. */
 static const char *minute_text(int64_t minute, char text[32])
 {
@@ -232,8 +236,6 @@ static const char *minute_text(int64_t minute, char text[32])
 		strftime(text, 32, "%Y-%m-%dT%H:%MZ", &tm);
 	return text;
 }
-
-/* ---- workloads, by place and by minute ------------------------------------------------------- */
 
 static void print_workload(const struct profdb_workload *k, size_t number)
 {
@@ -314,8 +316,11 @@ static void print_notes(const struct profdb_workloads *w)
 	}
 }
 
-void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t end)
+/* Images, workloads, and of each place and each minute the counts of events from @first to @end. */
+static int workloads_print(const void *file, size_t first, size_t end)
 {
+	const struct profdb_workloads *w = file;
+
 	for (size_t i = 0; i < profdb_workloads_nr_images(w); i++)
 		cat_image_print(profdb_workloads_image(w, i), i);
 	for (size_t i = 0; i < profdb_workloads_nr(w); i++)
@@ -323,6 +328,7 @@ void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t 
 	print_notes(w);
 	print_places(w, first, end);
 	print_minutes(w, first, end);
+	return 0;
 }
 
 static struct json_object *json_workload(const struct profdb_workload *k)
@@ -401,9 +407,9 @@ static struct json_object *json_notes(const struct profdb_workloads *w)
 	return notes;
 }
 
-void cat_workloads_json(const struct profdb_workloads *w, size_t first, size_t end,
-			struct json_object *o)
+static void workloads_json(const void *file, size_t first, size_t end, struct json_object *o)
 {
+	const struct profdb_workloads *w = file;
 	struct json_object *images = json_object_new_array(), *workloads = json_object_new_array();
 
 	for (size_t i = 0; i < profdb_workloads_nr_images(w); i++)
@@ -416,3 +422,50 @@ void cat_workloads_json(const struct profdb_workloads *w, size_t first, size_t e
 	json_object_object_add(o, "places", json_places(w, first, end));
 	json_object_object_add(o, "minutes", json_minutes(w, first, end));
 }
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static int callpaths_parse(const struct base_buf *bytes, void **out)
+{
+	struct profdb_callpaths *f = NULL;
+	int r = profdb_callpaths_parse(bytes->data, bytes->len, &f, NULL);
+
+	*out = f;
+	return r;
+}
+
+static const struct profdb_profile *callpaths_header(const void *file)
+{
+	return profdb_callpaths_header(file);
+}
+
+static void callpaths_free(void *file)
+{
+	profdb_callpaths_free(file);
+}
+
+static int workloads_parse(const struct base_buf *bytes, void **out)
+{
+	struct profdb_workloads *f = NULL;
+	int r = profdb_workloads_parse(bytes->data, bytes->len, &f, NULL);
+
+	*out = f;
+	return r;
+}
+
+static const struct profdb_profile *workloads_header(const void *file)
+{
+	return profdb_workloads_header(file);
+}
+
+static void workloads_free(void *file)
+{
+	profdb_workloads_free(file);
+}
+
+const struct cat_whole cat_wholes[CAT_NR_WHOLES] = {
+	{ "callpaths", callpaths_parse, callpaths_header, callpaths_print, callpaths_json,
+	  callpaths_free },
+	{ "workloads", workloads_parse, workloads_header, workloads_print, workloads_json,
+	  workloads_free },
+};

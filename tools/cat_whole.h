@@ -11,16 +11,18 @@
 char *cat_clean(const char *text);
 struct json_object *cat_text_json(const char *text);
 
-/* Images, and the tree: of each node the counts of events from @first to @end. 0 or -ENOMEM. */
-int cat_callpaths_print(const struct profdb_callpaths *c, size_t first, size_t end);
-/* The same, into @o. */
-void cat_callpaths_json(const struct profdb_callpaths *c, size_t first, size_t end,
-			struct json_object *o);
-
-/* Images, workloads, and of each place and each minute the counts of events from @first to @end. */
-void cat_workloads_print(const struct profdb_workloads *w, size_t first, size_t end);
-/* The same, into @o. */
-void cat_workloads_json(const struct profdb_workloads *w, size_t first, size_t end,
-			struct json_object *o);
+/* A kind of such files. */
+enum { CAT_NR_WHOLES = 2 };
+extern const struct cat_whole {
+	const char *name; /* of the list of them in JSON */
+	/* Negative: the file is of no such kind. */
+	int (*parse)(const struct base_buf *bytes, void **out);
+	const struct profdb_profile *(*header)(const void *file);
+	/* All that it has, with the counts of events from @first to @end. 0 or -ENOMEM. */
+	int (*print)(const void *file, size_t first, size_t end);
+	/* The same, into @o. */
+	void (*json)(const void *file, size_t first, size_t end, struct json_object *o);
+	void (*free)(void *file);
+} cat_wholes[CAT_NR_WHOLES];
 
 #endif

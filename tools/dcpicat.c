@@ -6,9 +6,10 @@
 #include <json.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cat_whole.h"
-#include "image_text.h"
+#include "image.h"
 #include "profdb.h"
 #include "tools.h"
 
@@ -54,6 +55,55 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
+/* ---- where an image's code wants to be, and its size: text_start, text_size --------------------
+ */
+
+enum { NR_PATHS = 64 };
+
+static struct image *open_image(struct image_store *store, const struct profdb_profile *p)
+{
+	const char *paths[NR_PATHS + 1] = { NULL };
+	struct image_query q = { .kind = IMAGE_FILE,
+				 .id = *profdb_profile_image(p),
+				 .known = image_known_by(profdb_profile_word(p, "identity")),
+				 .paths = paths };
+	struct image *img = NULL;
+
+	if (profdb_profile_kind(p) != PROFDB_FILE || !q.id.len || q.known != IMAGE_BY_ID)
+		return NULL;
+	for (size_t i = 0; i < NR_PATHS && profdb_profile_path(p, i); i++)
+		paths[i] = profdb_profile_path(p, i);
+	return image_open(store, &q, &img, NULL) < 0 ? NULL : img;
+}
+
+static bool extent_of(const struct image *img, struct base_extent *out)
+{
+	int fd = open(image_path(img), O_RDONLY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return false;
+	r = base_elf_extent(fd, out);
+	close(fd);
+	return r >= 0;
+}
+
+/* Find the program or library of @p, if image_open finds a file with its identity. False: there is
+ * none, or it has no code. */
+static bool find_image_text(const struct profdb_profile *p, struct base_extent *out)
+{
+	struct image_store *store;
+	struct image *img;
+	bool found;
+
+	if (image_store_open(-1, -1, &store) < 0)
+		return false;
+	img = open_image(store, p);
+	found = img && extent_of(img, out);
+	image_close(img);
+	image_store_close(store);
+	return found;
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_word(const char *word, const char *value)
@@ -85,7 +135,7 @@ static bool find_text(const struct profdb_profile *p, struct base_extent *out)
 	const char *size = profdb_profile_word(p, "tsize");
 
 	return !profdb_profile_word(p, "tstart") && (!size || !strcmp(size, "0")) &&
-	       image_text_find(p, out);
+	       find_image_text(p, out);
 }
 
 static void print_text(const struct profdb_profile *p)
@@ -480,7 +530,7 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 
 /* The files' contents as JSON; NULL where text is printed. */
 struct printed {
-	struct json_object *profiles, *callpaths, *workloads;
+	struct json_object *profiles, *wholes[CAT_NR_WHOLES];
 	bool any;
 };
 
@@ -512,8 +562,8 @@ static int json_print(const struct printed *p)
 
 	json_object_object_add(root, "schema", json_object_new_string("dcpicat/1"));
 	json_object_object_add(root, "profiles", p->profiles);
-	json_add_files(root, "callpaths", p->callpaths);
-	json_add_files(root, "workloads", p->workloads);
+	for (size_t i = 0; i < CAT_NR_WHOLES; i++)
+		json_add_files(root, cat_wholes[i].name, p->wholes[i]);
 	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
 							    JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (text)
@@ -580,57 +630,42 @@ static int begin_whole(const char *file, const struct profdb_profile *header, si
 	return 0;
 }
 
-static int show_callpaths(const char *file, const struct profdb_callpaths *c,
-			  struct printed *printed, struct base_err *err)
+static int show_whole(const struct cat_whole *kind, const void *content, const char *file,
+		      struct printed *printed, struct base_err *err)
 {
 	struct json_object *o;
 	size_t range[2];
-	int r = begin_whole(file, profdb_callpaths_header(c), range, printed, &o, err);
+	int r = begin_whole(file, kind->header(content), range, printed, &o, err);
 
-	if (r == 1) {
-		cat_callpaths_json(c, range[0], range[1], o);
-		json_object_array_add(printed->callpaths, o);
-		return 0;
-	}
 	if (r < 0)
 		return r;
-	r = cat_callpaths_print(c, range[0], range[1]);
-	return r < 0 ? base_fail_errno(err, r, "cannot print '%s'", file) : 0;
-}
-
-static int show_workloads(const char *file, const struct profdb_workloads *w,
-			  struct printed *printed, struct base_err *err)
-{
-	struct json_object *o;
-	size_t range[2];
-	int r = begin_whole(file, profdb_workloads_header(w), range, printed, &o, err);
-
 	if (r == 1) {
-		cat_workloads_json(w, range[0], range[1], o);
-		json_object_array_add(printed->workloads, o);
+		kind->json(content, range[0], range[1], o);
+		json_object_array_add(printed->wholes[kind - cat_wholes], o);
+		return 0;
 	}
-	if (r == 0)
-		cat_workloads_print(w, range[0], range[1]);
-	return r < 0 ? r : 0;
+	r = kind->print(content, range[0], range[1]);
+	return r < 0 ? base_fail_errno(err, r, "cannot print '%s'", file) : 0;
 }
 
 /* A file that profiles' reader does not know; 1: it is of no other kind either. */
 static int show_other(const char *file, struct printed *printed, struct base_err *err)
 {
-	struct profdb_callpaths *c = NULL;
-	struct profdb_workloads *w = NULL;
 	struct base_buf bytes = { 0 };
 	int r = 1;
 
 	if (base_file_read(AT_FDCWD, file, PROFDB_FILE_MAX, &bytes, NULL) < 0)
-		r = 1;
-	else if (profdb_callpaths_parse(bytes.data, bytes.len, &c, NULL) >= 0)
-		r = show_callpaths(file, c, printed, err);
-	else if (profdb_workloads_parse(bytes.data, bytes.len, &w, NULL) >= 0)
-		r = show_workloads(file, w, printed, err);
+		return 1;
+	for (size_t i = 0; r == 1 && i < CAT_NR_WHOLES; i++) {
+		const struct cat_whole *kind = &cat_wholes[i];
+		void *content = NULL;
+
+		if (kind->parse(&bytes, &content) < 0)
+			continue;
+		r = show_whole(kind, content, file, printed, err);
+		kind->free(content);
+	}
 	base_buf_release(&bytes);
-	profdb_callpaths_free(c);
-	profdb_workloads_free(w);
 	return r;
 }
 
@@ -657,8 +692,9 @@ static int show_all(int nr, char **files)
 	int r = 0, code = BASE_EXIT_OK;
 
 	if (opt.json)
-		printed = (struct printed){ json_object_new_array(), json_object_new_array(),
-					    json_object_new_array(), false };
+		printed.profiles = json_object_new_array();
+	for (size_t i = 0; opt.json && i < CAT_NR_WHOLES; i++)
+		printed.wholes[i] = json_object_new_array();
 	for (int i = 0; i < nr; i++) {
 		if (show(files[i], &printed) != BASE_EXIT_OK)
 			code = BASE_EXIT_FAILED;

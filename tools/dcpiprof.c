@@ -12,7 +12,6 @@
 #include "report.h"
 #include "rows.h"
 #include "tools.h"
-#include "workloads.h"
 #include "callpaths.h"
 
 /* Adds up, for each row of a report, the samples on call paths with it. */
@@ -468,7 +467,7 @@ static int print_text(const struct profile *p, struct base_err *err)
 		report_head(p->a, stdout);
 		report_events(p->a, p->rows.total, stdout);
 		if (p->ticks)
-			workloads_idle_head(p->a, stdout);
+			report_idle_head(p->a, stdout);
 		if (with_total && p->a->nr_events)
 			callpaths_print(&p->paths, stdout);
 	}
@@ -552,7 +551,7 @@ static int print_json(const struct profile *p, struct base_err *err)
 	json_object_object_add(root, "by",
 			       json_object_new_string(by_image ? "image" : "procedure"));
 	if (p->ticks)
-		workloads_idle_json(p->a, root);
+		report_idle_json(p->a, root);
 	json_object_object_add(root, "sorted_by",
 			       p->a->nr_events ? json_object_new_string(p->a->events[p->event].name)
 					       : NULL);

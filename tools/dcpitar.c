@@ -16,7 +16,6 @@
 #include "select.h"
 #include "tarball.h"
 #include "tools.h"
-#include "window.h"
 
 /* Totals of the files in each part of a database. */
 struct tar_sum {
@@ -412,7 +411,7 @@ static int pack_epochs(struct pack *p, const struct select *sel, struct base_err
 {
 	struct base_buf seen = { 0 };
 	char **epochs;
-	int r = window_epochs(sel, p->db, &epochs, err);
+	int r = report_epochs(sel, p->db, &epochs, err);
 
 	for (size_t i = 0; r >= 0 && epochs[i]; i++)
 		r = pack_epoch(p, epochs[i], sel->platform, &seen, err);

@@ -142,13 +142,12 @@ static struct json_object *json_title(const struct varg *x, const struct hotlist
 
 static int tell(struct varg *x, const struct varg_procedure *p, struct json_object *o)
 {
-	if (opt.arg_full || opt.arg_terse)
-		return varg_arguments(x, p, opt.arg_full, o);
-	if (opt.ret_save)
-		return varg_saves(x, p, o);
-	if (opt.inv_blocks)
-		return varg_blocks(x, p, o);
-	return varg_callers(x, p, opt.ret_full, o);
+	enum varg_part part = opt.arg_full || opt.arg_terse ? VARG_ARGUMENTS
+			      : opt.ret_save		    ? VARG_SAVES
+			      : opt.inv_blocks		    ? VARG_BLOCKS
+							    : VARG_CALLERS;
+
+	return varg_tell(x, part, opt.arg_full || opt.ret_full, p, o);
 }
 
 static bool is_terse(void)
@@ -225,42 +224,14 @@ static int tell_procedures(struct varg *x, const struct hotlists_procedure *v, s
 	return r;
 }
 
-static void close_image(struct varg *x)
-{
-	varg_places_release(&x->seen);
-	varg_places_release(&x->edge_counts);
-	for (unsigned int i = 0; i < VARG_REGISTERS; i++)
-		varg_places_release(&x->seen_args[i]);
-	insn_decoder_close(x->decoder);
-	insn_disasm_close(x->disasm);
-	image_close(x->img);
-	x->decoder = NULL;
-	x->disasm = NULL;
-	x->img = NULL;
-}
-
-/* One that cannot be opened, or whose machine is not known, has nothing to tell: report_problems
- * and LIMITATIONS say so. */
-static bool open_image(struct varg *x, struct analysis_image *ai)
-{
-	x->ai = ai;
-	if (analysis_image_open(x->a, ai, &x->img, NULL) < 0)
-		return false;
-	x->machine = varg_machine_of(image_machine(x->img));
-	return x->machine && insn_decoder_open(image_machine(x->img), &x->decoder, NULL) >= 0 &&
-	       insn_disasm_open(image_machine(x->img), &x->disasm, NULL) >= 0;
-}
-
 static int tell_image(struct varg *x, const char *what, struct json_object *list, size_t *nr_met,
 		      bool *printed)
 {
 	struct hotlists_procedure *v = NULL;
 	ssize_t nr = hotlists_procedures(&x->valued.lists, x->ai, x->img,
 					 analysis_event_default(x->a), &v);
-	int r = nr < 0 ? (int)nr : varg_places_find(x, &x->valued.lists, &x->seen);
+	int r = nr < 0 ? (int)nr : 0;
 
-	for (unsigned int i = 0; r >= 0 && i < VARG_REGISTERS; i++)
-		r = varg_places_find(x, &x->args[i], &x->seen_args[i]);
 	if (r >= 0 && opt.top_loads) {
 		r = varg_loads(x, v, (size_t)nr, opt.number ? (size_t)opt.number : LOADS, list);
 		++*nr_met;
@@ -279,9 +250,10 @@ static int tell_images(struct varg *x, const char *procedure, struct json_object
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < x->nr_images; i++) {
-		if (open_image(x, x->images[i]))
+		r = varg_image_open(x, x->images[i]);
+		if (r > 0)
 			r = tell_image(x, procedure, list, &nr_met, &printed);
-		close_image(x);
+		varg_image_close(x);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot look into '%s'", x->images[i]->name);
 	}

@@ -65,11 +65,6 @@ const char *list_unit_name(const struct list *x)
 	return strstr(event, "cycles") ? "cy" : "ns";
 }
 
-bool list_is_known(const struct listing_freq_unit *f)
-{
-	return f && (f->confidence == FREQ_MEDIUM || f->confidence == FREQ_HIGH);
-}
-
 bool list_is_costed(const struct list *x, const struct listing_freq_unit *f)
 {
 	return list_is_known(f) && x->freq.absolute && x->freq.has_cost && f->freq > 0;
@@ -334,11 +329,14 @@ static int print(struct list *x, bool json, struct json_object *all, struct base
 		r = estimate(x, err);
 	if (r >= 0)
 		r = find_values(x, err);
-	if (r >= 0 && all)
+	if (r < 0)
+		return r;
+	if (all)
 		return json_object_array_add(all, list_json(x)) < 0 ? -ENOMEM : 0;
-	if (r >= 0)
-		r = json ? list_print_json(x, err) : list_print_text(x, err);
-	return r;
+	if (!json)
+		return list_print_text(x, err);
+	r = report_json_print(list_json(x), x->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
 /* ---- all procedures -------------------------------------------------------------------------- */

@@ -127,8 +127,13 @@ struct valued_insn list_insn(const struct list *x, const struct analysis_unit *u
 
 /* The unit of an event after a cost: "1.0cy". */
 const char *list_unit_name(const struct list *x);
-/* Is it more than a hint? And is it enough to say what one run costs? @f may be NULL. */
-bool list_is_known(const struct listing_freq_unit *f);
+/* Is it more than a hint? @f may be NULL. */
+static inline bool list_is_known(const struct listing_freq_unit *f)
+{
+	return f && (f->confidence == FREQ_MEDIUM || f->confidence == FREQ_HIGH);
+}
+
+/* And is it enough to say what one run costs? */
 bool list_is_costed(const struct list *x, const struct listing_freq_unit *f);
 /*
  * Join the frequencies of several instructions: that of the most often executed, with the cost of
@@ -143,8 +148,7 @@ int list_main(const struct base_cmd *cmd, struct select *sel, struct list_option
 	      char **argv);
 /* An object with all of it. */
 struct json_object *list_json(struct list *x);
-/* All of it. 0 or negative. */
+/* All of it, printed. 0 or negative. */
 int list_print_text(struct list *x, struct base_err *err);
-int list_print_json(struct list *x, struct base_err *err);
 
 #endif

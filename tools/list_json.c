@@ -176,10 +176,3 @@ struct json_object *list_json(struct list *x)
 	json_object_object_add(root, "total", report_json_counts(x->a, x->l->total));
 	return root;
 }
-
-int list_print_json(struct list *x, struct base_err *err)
-{
-	int r = report_json_print(list_json(x), x->a, stdout);
-
-	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
-}

@@ -51,19 +51,4 @@ int regress_routines_make(struct set sets[2], const size_t event[2], struct regr
 			  struct base_err *err);
 void regress_routines_release(struct regress_routines *x);
 
-/* Finds which routines are new in B, or gone. 0, or negative, with @err where a store cannot be
- * asked. (regress_states.c) */
-int regress_find_states(struct set sets[2], struct analysis_opened opened[2],
-			struct regress_routines *x, struct base_err *err);
-/* The image that is read, and the procedure that was found last. Its key is released. */
-struct regress_reader {
-	struct regress_routines *x;
-	const struct base_map *names;
-	size_t event, column, width;
-	const char *image_name;
-	const struct image_symbol *last;
-	size_t routine; /* @last's index + 1, or 0 */
-	struct base_buf key;
-};
-
 #endif

@@ -2,20 +2,16 @@
 /* Tables and JSON that all commands share: columns, heads, numbers, notes. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "callpaths.h"
 #include "estimate.h"
-#include "fleet.h"
-#include "progress.h"
 #include "report.h"
 #include "rows.h"
 #include "terminal.h"
-#include "window.h"
-#include "workloads.h"
+#include "when.h"
+#include "workload.h"
 
 /* Images of which something is told in one way, on a terminal without -all: that the table above
  * stays on the screen. */
@@ -57,72 +53,6 @@ int report_main(const struct base_cmd *cmd, struct select *sel,
 	if (r >= 0)
 		r = run(argc, argv, &err);
 	return report_end(cmd, r, &err);
-}
-
-static int check_workloads(const struct select *s, struct base_err *err)
-{
-	return s->apart && select_workload(s)
-		       ? base_fail(err, -DCPI_EUSAGE, "-pids and -%s exclude each other",
-				   select_workload(s))
-		       : 0;
-}
-
-static int open_database(const struct select *s, struct analysis **out, struct workloads *w,
-			 struct base_err *err)
-{
-	struct analysis_selection sel = { .db = s->db,
-					  .shown = fleet_name(s->db),
-					  .epoch = s->epoch,
-					  .platform = s->platform,
-					  .event = s->event,
-					  .files = s->files.items,
-					  .nr_files = s->files.nr,
-					  .maps = s->maps.items,
-					  .nr_maps = s->maps.nr,
-					  .labels = s->labels.items,
-					  .nr_labels = s->labels.nr,
-					  .apart = s->apart,
-					  .by_label = s->by_label,
-					  .sums = s->sums && !s->callers.nr };
-	struct workloads own = { 0 };
-	int r = check_workloads(s, err);
-
-	if (r >= 0)
-		r = window_choose(s, &sel, err);
-	if (r < 0)
-		return r;
-	/*
-	 * The index that is kept for the next question may be longer than the user's limit of file
-	 * sizes. Programs that open a database in this way execute no other program.
-	 */
-	signal(SIGXFSZ, SIG_IGN);
-	progress_begin(STDERR_FILENO);
-	r = analysis_open(&sel, out, err);
-	if (r >= 0 && (w || select_workload(s)))
-		r = workloads_open(s, *out, w ? w : &own, err);
-	else if (r >= 0 && window_cuts(s, *out))
-		r = workload_window_restrict(*out, err);
-	workloads_release(&own);
-	if (r >= 0)
-		window_whole(s, *out);
-	if (r >= 0 && !s->json && !s->elsewhere)
-		terminal_begin();
-	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
-}
-
-/* A command that needs less of a store than this has copied it before, by fleet_use. */
-int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
-			  struct base_err *err)
-{
-	struct select own = *s;
-	int r = fleet_use(&own, w ? FLEET_FILES : FLEET_OFFSET, 0, NULL, err);
-
-	return r < 0 ? r : open_database(&own, out, w, err);
-}
-
-int report_open(const struct select *s, struct analysis **out, struct base_err *err)
-{
-	return report_open_workloads(s, out, NULL, err);
 }
 
 void report_print_clean(FILE *to, const char *text)
@@ -190,6 +120,87 @@ static void platforms_head(const struct analysis *a, FILE *to)
 	fputc('\n', to);
 }
 
+static size_t nr_whole(const struct analysis *a)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		nr += a->epochs[i].whole;
+	return nr;
+}
+
+static void print_whole(const struct analysis *a, size_t nr, FILE *to)
+{
+	fprintf(to, "           of epoch%s", nr == 1 ? "" : "s");
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (a->epochs[i].whole)
+			fprintf(to, " %s", a->epochs[i].name);
+	fputs(" no minutes are kept: counted as a whole\n", to);
+}
+
+static void print_precision(const struct analysis *a, FILE *to)
+{
+	const struct analysis_window *w = &a->window;
+	size_t nr = nr_whole(a);
+
+	if (nr == a->nr_epochs) {
+		fputs("           whole epochs only: no minutes are kept\n", to);
+		return;
+	}
+	if (w->cut)
+		fputs("           whole minutes; procedures within 1 KiB of code are estimated by "
+		      "the "
+		      "epoch's shares\n",
+		      to);
+	if (nr)
+		print_whole(a, nr, to);
+	if (!w->cut && !nr)
+		fputs("           all of these epochs\n", to);
+}
+
+/* The window's lines of a head, none without one. */
+static void window_head(const struct analysis *a, FILE *to)
+{
+	const struct analysis_window *w = &a->window;
+	char text[WHEN_TEXT];
+
+	if (!w->chosen)
+		return;
+	fputs("window     ", to);
+	if (w->since != INT64_MIN)
+		fprintf(to, "%s%s", w->until == INT64_MAX ? "from " : "",
+			when_text(w->since, text));
+	if (w->until != INT64_MAX)
+		fprintf(to, "%s%s", w->since == INT64_MIN ? "up to " : " to ",
+			when_text(w->until, text));
+	fputc('\n', to);
+	print_precision(a, to);
+}
+
+/* The lines of the head that say to which workloads the samples were restricted. */
+static void workloads_head(const struct analysis *a, FILE *to)
+{
+	size_t event = analysis_event_default(a);
+
+	for (size_t i = 0; i < a->nr_kept; i++) {
+		fprintf(to, "%s%s ", i ? "; " : "only       ", a->kept[i].name);
+		for (size_t k = 0; k < a->kept[i].nr; k++) {
+			fputs(k ? ", " : "", to);
+			report_print_clean(to, a->kept[i].v[k]);
+		}
+	}
+	if (a->nr_kept && a->nr_events)
+		fprintf(to, ": %.2f%% of %" PRIu64 " samples of %s",
+			a->kept_of[event]
+				? 100.0 * (double)a->events[event].sum / (double)a->kept_of[event]
+				: 0,
+			a->kept_of[event], a->events[event].name);
+	if (a->nr_kept)
+		fputc('\n', to);
+	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
+		fprintf(to, "           %s\n", r);
+}
+
 void report_head(const struct analysis *a, FILE *to)
 {
 	fputs("database   ", to);
@@ -205,6 +216,76 @@ void report_head(const struct analysis *a, FILE *to)
 	window_head(a, to);
 	report_callers(a, to);
 	workloads_head(a, to);
+}
+
+/* A file is read for each epoch; for a line of a report more would take too long. */
+enum { IDLE_EPOCHS = 48 };
+
+/* CPU time of all CPUs, and the part of it in which they were idle, by the kernel's own account. */
+struct idle {
+	double idle_s, all_s;
+};
+
+/* A note is of the time before it; of most windows of minutes some seconds too much or too little
+ * are taken. */
+static void add_idle_notes(const struct analysis *a, const struct profdb_workloads *w,
+			   struct idle *sum)
+{
+	for (size_t i = 0; i < profdb_workloads_nr_notes(w); i++) {
+		const struct profdb_note *n = profdb_workloads_note_at(w, i);
+
+		if (n->kind != PROFDB_NOTE_IDLE ||
+		    (a->window.chosen && (n->utc <= a->window.since || n->utc > a->window.until)))
+			continue;
+		sum->idle_s += (double)n->n / 1000;
+		sum->all_s += (double)n->of / 1000;
+	}
+}
+
+static void add_idle_epoch(struct analysis *a, const char *epoch, struct idle *sum)
+{
+	char **platforms = profdb_platforms(a->db, epoch, NULL);
+	struct profdb_workloads *w;
+
+	for (size_t i = 0; platforms && platforms[i]; i++) {
+		bool chosen = false;
+
+		for (size_t k = 0; k < a->nr_platforms; k++)
+			chosen |= strcmp(a->platforms[k], platforms[i]) == 0;
+		if (!chosen ||
+		    profdb_workloads_load_images(a->db, epoch, platforms[i], &w, NULL) < 0)
+			continue;
+		add_idle_notes(a, w, sum);
+		profdb_workloads_free(w);
+	}
+	free(platforms); /* one allocation, see profdb.h */
+}
+
+/* Idle time in the epochs, platforms and window of @a; false: nothing noted it, or there are more
+ * epochs. */
+static bool find_idle(struct analysis *a, struct idle *out)
+{
+	*out = (struct idle){ 0 };
+	if (!a->db || a->nr_epochs > IDLE_EPOCHS)
+		return false;
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		add_idle_epoch(a, a->epochs[i].name, out);
+	return out->all_s > 0;
+}
+
+static bool knows_idle(struct analysis *a, struct idle *idle)
+{
+	return !a->nr_kept && !a->labels.nr && !a->nr_callers && find_idle(a, idle);
+}
+
+void report_idle_head(struct analysis *a, FILE *to)
+{
+	struct idle idle;
+
+	if (knows_idle(a, &idle))
+		fprintf(to,
+			"idle       %.1f %% of CPU time by the kernel's account (%.2f of %.2f s)\n",
+			100 * idle.idle_s / idle.all_s, idle.idle_s, idle.all_s);
 }
 
 /* The part of the time in which the event was counted, 0 to 1: below 1 where events took turns. */
@@ -423,6 +504,54 @@ static struct json_object *json_labels(const struct analysis *a)
 	return list;
 }
 
+static struct json_object *json_time(int64_t utc)
+{
+	return utc == INT64_MIN || utc == INT64_MAX ? NULL : json_object_new_int64(utc);
+}
+
+static struct json_object *json_whole(const struct analysis *a)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (a->epochs[i].whole)
+			json_object_array_add(list, json_object_new_string(a->epochs[i].name));
+	return list;
+}
+
+static void window_json(const struct analysis *a, struct json_object *root)
+{
+	const struct analysis_window *w = &a->window;
+	struct json_object *o;
+
+	if (!w->chosen)
+		return;
+	o = json_object_new_object();
+	json_object_object_add(o, "since", json_time(w->since));
+	json_object_object_add(o, "until", json_time(w->until));
+	json_object_object_add(o, "minutes", json_object_new_boolean(w->cut));
+	json_object_object_add(o, "whole_epochs", json_whole(a));
+	json_object_object_add(root, "window", o);
+}
+
+static void workloads_json(const struct analysis *a, struct json_object *root)
+{
+	struct json_object *only = json_object_new_object(), *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_kept; i++) {
+		struct json_object *globs = json_object_new_array();
+
+		for (size_t k = 0; k < a->kept[i].nr; k++)
+			json_object_array_add(globs, report_json_text(a->kept[i].v[k]));
+		json_object_object_add(only, a->kept[i].name, globs);
+	}
+	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
+		json_object_array_add(list, report_json_text(r));
+	json_object_object_add(root, "only", only);
+	json_object_object_add(root, "only_of", report_json_counts(a, a->kept_of));
+	json_object_object_add(root, "remarks", list);
+}
+
 struct json_object *report_json(const char *schema, const struct analysis *a, const uint64_t *sums)
 {
 	struct json_object *root = json_object_new_object();
@@ -444,6 +573,19 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 		workloads_json(a, root);
 	json_object_object_add(root, "events", json_events(a, sums));
 	return root;
+}
+
+void report_idle_json(struct analysis *a, struct json_object *root)
+{
+	struct idle idle;
+	struct json_object *o;
+
+	if (!knows_idle(a, &idle))
+		return;
+	o = json_object_new_object();
+	json_object_object_add(o, "idle_seconds", report_json_number(idle.idle_s));
+	json_object_object_add(o, "cpu_seconds", report_json_number(idle.all_s));
+	json_object_object_add(root, "idle", o);
 }
 
 /* The database brings these images along, so that it is its fault where one is missing. */

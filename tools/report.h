@@ -23,8 +23,8 @@ int report_command(const struct base_cmd *cmd, int (*check)(int nr, struct base_
 int report_main(const struct base_cmd *cmd, struct select *sel,
 		int (*run)(int nr, char **what, struct base_err *err), int argc, char **argv);
 
-/* Gather what @s selects. 0 or negative with @err. From here on SIGXFSZ is ignored, and what is
- * printed may go through a pager (terminal_begin). */
+/* Gather what @s selects (report_open.c). 0 or negative with @err. From here on SIGXFSZ is ignored,
+ * and what is printed may go through a pager (terminal_begin). */
 int report_open(const struct select *s, struct analysis **out, struct base_err *err);
 struct analysis_row;
 struct workloads;
@@ -33,6 +33,9 @@ struct workloads;
 int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
 			  struct base_err *err);
 
+/* The epochs of @db that @s selects, as profdb_epoch_select; those of its time as a whole. */
+int report_epochs(const struct select *s, struct profdb *db, char ***out, struct base_err *err);
+
 /* A text from outside, fit for a terminal. */
 void report_print_clean(FILE *to, const char *text);
 /* A procedure's name, as it is shown (demangle_shown). */
@@ -40,6 +43,10 @@ void report_print_name(FILE *to, const char *linkage);
 
 /* Database, epochs, platforms. One line each. */
 void report_head(const struct analysis *a, FILE *to);
+/* A line of the head, and a member of the object, that say what the kernel told of idle CPUs; none
+ * where samples of some workloads, labels or callers alone are shown. */
+void report_idle_head(struct analysis *a, FILE *to);
+void report_idle_json(struct analysis *a, struct json_object *root);
 /* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums; ", counted 50.0 %
  * of the time" behind it where it took turns with others. */
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);

@@ -10,16 +10,6 @@
 /* A flag of values.replay: the store was forwarded, so nothing waited. */
 enum { REPLAY_FORWARDED = 0x10000 };
 
-bool valued_wanted(const struct valued_options *o)
-{
-	return o->prof || o->replay || o->trace;
-}
-
-const char *valued_shown(const struct valued_options *o)
-{
-	return o->concise ? "vconcise" : o->cutoff >= 0 ? "vcutoff" : o->show ? "vshow" : NULL;
-}
-
 int valued_check(struct valued_options *o, const struct select *sel, struct base_err *err)
 {
 	if (o->prof + o->replay + (o->trace != NULL) > 1)
@@ -155,12 +145,6 @@ const char *valued_text(struct valued *v, uint64_t value)
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
-
-/* Taken up once in @thld times. */
-bool valued_is_given(const struct hotlist_spot *s, size_t i)
-{
-	return s->thld <= 1 || s->v[i].count >= 2 * (double)s->thld;
-}
 
 /* "eax: (51.1% 0x58a3de2) ..." with the @preface, appended to @to. */
 static int put_values(struct valued *v, const char *preface, const struct hotlist_spot *s,

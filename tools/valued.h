@@ -47,10 +47,18 @@ struct valued_options {
 	VALUED_OPTIONS_SHOWN(o)
 /* clang-format on */
 
-bool valued_wanted(const struct valued_options *o);
+static inline bool valued_wanted(const struct valued_options *o)
+{
+	return o->prof || o->replay || o->trace;
+}
+
 /* Which of -vconcise, -vcutoff and -vshow was given, without the dash; NULL: none. Before
  * valued_check. */
-const char *valued_shown(const struct valued_options *o);
+static inline const char *valued_shown(const struct valued_options *o)
+{
+	return o->concise ? "vconcise" : o->cutoff >= 0 ? "vcutoff" : o->show ? "vshow" : NULL;
+}
+
 /* Fill in defaults. -DCPI_EUSAGE where options exclude each other, or say how values are shown and
  * none are wanted. */
 int valued_check(struct valued_options *o, const struct select *sel, struct base_err *err);
@@ -88,8 +96,13 @@ const char *valued_of(enum vtrace_arch arch, const struct vtrace_operands *o, ch
 /* A value of the instruction whose cells were put last. Up to the next call. */
 const char *valued_text(struct valued *v, uint64_t value);
 
-/* Did it come so often that its share means something? Else a dot stands for it. */
-bool valued_is_given(const struct hotlist_spot *s, size_t i);
+/* Did it, which is taken up once in s->thld times, come so often that its share means something?
+ * Else a dot stands for it. */
+static inline bool valued_is_given(const struct hotlist_spot *s, size_t i)
+{
+	return s->thld <= 1 || s->v[i].count >= 2 * (double)s->thld;
+}
+
 /* vtot, thld, nv and the values; all empty for NULL or a spot where nothing was seen. */
 void valued_columns(struct table *t);
 void valued_cells(struct valued *v, uint32_t machine, const struct valued_insn *insn,

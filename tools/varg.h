@@ -69,38 +69,27 @@ const struct varg_machine *varg_machine_of(uint32_t machine);
 uint32_t varg_used(const struct varg_machine *m, const struct flow *f,
 		   const struct flow_source *source, uint32_t *maybe);
 
-/* ---- each prints where @o is NULL, else adds what it tells to it. 1: it told something; 0;
- * negative */
+/*
+ * Makes it the current image. 1; 0: it cannot be opened, or its machine is not known, and it has
+ * nothing to tell: report_problems and LIMITATIONS say so; -ENOMEM. Close it in each case.
+ */
+int varg_image_open(struct varg *x, struct analysis_image *ai);
+void varg_image_close(struct varg *x);
 
-int varg_arguments(struct varg *x, const struct varg_procedure *p, bool full,
-		   struct json_object *o);
-int varg_callers(struct varg *x, const struct varg_procedure *p, bool full, struct json_object *o);
-int varg_saves(struct varg *x, const struct varg_procedure *p, struct json_object *o);
-int varg_blocks(struct varg *x, const struct varg_procedure *p, struct json_object *o);
+/* The parts of what is told. */
+enum varg_part {
+	VARG_ARGUMENTS,
+	VARG_CALLERS,
+	VARG_SAVES, /* where the return address is saved, and the callers */
+	VARG_BLOCKS,
+};
 
+/* Prints where @o is NULL, else adds what it tells to it. 1: it told something; 0; negative.
+ * @full: arguments and callers with all that was seen, not in a line. */
+int varg_tell(struct varg *x, enum varg_part part, bool full, const struct varg_procedure *p,
+	      struct json_object *o);
 /* Loads of the image, by the samples that waited for them; @max of them. */
 int varg_loads(struct varg *x, const struct hotlists_procedure *v, size_t nr, size_t max,
 	       struct json_object *o);
-
-/* ---- what these share ------------------------------------------------------------------------ */
-
-/*
- * Find the values @of has for the image, by address. 0 or -ENOMEM; release it also after failure.
- */
-int varg_places_find(const struct varg *x, const struct hotlists *of, struct varg_places *out);
-/* The same of the moves of the image's profile. */
-int varg_edges_find(const struct varg *x, struct varg_places *out);
-void varg_places_release(struct varg_places *p);
-/* The first at @vaddr or behind it. */
-size_t varg_place_at(const struct varg_places *p, uint64_t vaddr);
-/* Collect the values at an instruction; *@out is zero at first. 0 or -ENOMEM. */
-int varg_spot(const struct varg *x, const struct varg_places *of, uint64_t vaddr,
-	      struct hotlist_spot *out);
-/* A row of a table: samples, address, text, values. @samples: below 0: none are told. */
-void varg_columns(struct varg *x, struct table *t);
-int varg_row(struct varg *x, const struct insn *insn, double samples, struct table *t,
-	     struct json_object *rows);
-/* Print it with its heads, and release it. 0 or -ENOMEM. */
-int varg_table(struct table *t);
 
 #endif

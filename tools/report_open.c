@@ -1,14 +1,87 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chooses samples by their workload, and says in heads of reports which, and what is not known. */
+/* The samples that a report is of are opened: those that options choose by time, by workload and by
+ * caller, and what is to be said about that choice. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "callpaths.h"
+#include "fleet.h"
+#include "progress.h"
 #include "report.h"
-#include "window.h"
+#include "terminal.h"
+#include "when.h"
 #include "workloads.h"
+
+/* ---- a window of time: -since and -until ----------------------------------------------------- */
+
+/* Call paths, values and single processes have no minutes. */
+static bool is_whole(const struct select *s)
+{
+	return s->whole || s->callers.nr || s->apart;
+}
+
+/* The window of the options, in whole minutes, into @sel. 0 or -DCPI_EUSAGE with @err. */
+/* The whole minutes that a window touches. */
+static void round_out(struct when_window *w)
+{
+	enum { MINUTE = 60 };
+
+	if (w->since != INT64_MIN)
+		w->since -= w->since % MINUTE;
+	if (w->until != INT64_MAX && w->until % MINUTE)
+		w->until += MINUTE - w->until % MINUTE;
+}
+
+static int window_choose(const struct select *s, struct analysis_selection *sel,
+			 struct base_err *err)
+{
+	struct when_window w;
+	int r = when_window(s->since, s->until, (int64_t)time(NULL), &w, err);
+
+	if (r < 0 || (!s->since && !s->until))
+		return r;
+	round_out(&w);
+	sel->timed = true;
+	sel->whole = is_whole(s);
+	sel->since = w.since;
+	sel->until = w.until;
+	return 0;
+}
+
+int report_epochs(const struct select *s, struct profdb *db, char ***out, struct base_err *err)
+{
+	struct analysis_selection sel = { .epoch = s->epoch };
+	int r = window_choose(s, &sel, err);
+
+	*out = NULL;
+	if (r >= 0)
+		r = profdb_epoch_select(db, s->epoch || !sel.timed ? s->epoch : "all", out, err);
+	if (r < 0 || !sel.timed || profdb_epochs_within(db, *out, sel.since, sel.until))
+		return r;
+	return base_fail(err, -ENOENT, "no epoch has samples of this time");
+}
+
+/* Whether @a, which was opened with it, is to be restricted to minutes. */
+static bool window_cuts(const struct select *s, const struct analysis *a)
+{
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		if (!a->epochs[i].inside)
+			return !is_whole(s);
+	return false;
+}
+
+/* Notes in @a the epochs that count as a whole, where what is shown has no minutes. */
+static void window_whole(const struct select *s, struct analysis *a)
+{
+	for (size_t i = 0; is_whole(s) && i < a->nr_epochs; i++)
+		a->epochs[i].whole = !a->epochs[i].inside;
+}
 
 /* ---- users by name --------------------------------------------------------------------------- */
 
@@ -232,8 +305,12 @@ int workloads_filter(const struct select *s, struct workloads *out, struct base_
 	return find_users(out, &s->globs[WORKLOAD_UID], err);
 }
 
-int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
-		   struct base_err *err)
+/*
+ * Reads the workloads of what is in @a, and leaves in @a only the samples that @s chooses; without
+ * such options @a stays as it is. -ENOENT, with a hint: none are kept of it.
+ */
+static int workloads_open(const struct select *s, struct analysis *a, struct workloads *out,
+			  struct base_err *err)
 {
 	int r = workloads_filter(s, out, err);
 	bool minutes;
@@ -261,128 +338,70 @@ void workloads_release(struct workloads *x)
 	free(x->uids);
 }
 
-/* ---- heads ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-void workloads_head(const struct analysis *a, FILE *to)
+static int check_workloads(const struct select *s, struct base_err *err)
 {
-	size_t event = analysis_event_default(a);
-
-	for (size_t i = 0; i < a->nr_kept; i++) {
-		fprintf(to, "%s%s ", i ? "; " : "only       ", a->kept[i].name);
-		for (size_t k = 0; k < a->kept[i].nr; k++) {
-			fputs(k ? ", " : "", to);
-			report_print_clean(to, a->kept[i].v[k]);
-		}
-	}
-	if (a->nr_kept && a->nr_events)
-		fprintf(to, ": %.2f%% of %" PRIu64 " samples of %s",
-			percent(a->events[event].sum, a->kept_of[event]), a->kept_of[event],
-			a->events[event].name);
-	if (a->nr_kept)
-		fputc('\n', to);
-	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
-		fprintf(to, "           %s\n", r);
+	return s->apart && select_workload(s)
+		       ? base_fail(err, -DCPI_EUSAGE, "-pids and -%s exclude each other",
+				   select_workload(s))
+		       : 0;
 }
 
-void workloads_json(const struct analysis *a, struct json_object *root)
+static int open_database(const struct select *s, struct analysis **out, struct workloads *w,
+			 struct base_err *err)
 {
-	struct json_object *only = json_object_new_object(), *list = json_object_new_array();
+	struct analysis_selection sel = { .db = s->db,
+					  .shown = fleet_name(s->db),
+					  .epoch = s->epoch,
+					  .platform = s->platform,
+					  .event = s->event,
+					  .files = s->files.items,
+					  .nr_files = s->files.nr,
+					  .maps = s->maps.items,
+					  .nr_maps = s->maps.nr,
+					  .labels = s->labels.items,
+					  .nr_labels = s->labels.nr,
+					  .apart = s->apart,
+					  .by_label = s->by_label,
+					  .sums = s->sums && !s->callers.nr };
+	struct workloads own = { 0 };
+	int r = check_workloads(s, err);
 
-	for (size_t i = 0; i < a->nr_kept; i++) {
-		struct json_object *globs = json_object_new_array();
-
-		for (size_t k = 0; k < a->kept[i].nr; k++)
-			json_object_array_add(globs, report_json_text(a->kept[i].v[k]));
-		json_object_object_add(only, a->kept[i].name, globs);
-	}
-	for (const char *r = NULL; (r = analysis_remark_next(a, r));)
-		json_object_array_add(list, report_json_text(r));
-	json_object_object_add(root, "only", only);
-	json_object_object_add(root, "only_of", report_json_counts(a, a->kept_of));
-	json_object_object_add(root, "remarks", list);
+	if (r >= 0)
+		r = window_choose(s, &sel, err);
+	if (r < 0)
+		return r;
+	/*
+	 * The index that is kept for the next question may be longer than the user's limit of file
+	 * sizes. Programs that open a database in this way execute no other program.
+	 */
+	signal(SIGXFSZ, SIG_IGN);
+	progress_begin(STDERR_FILENO);
+	r = analysis_open(&sel, out, err);
+	if (r >= 0 && (w || select_workload(s)))
+		r = workloads_open(s, *out, w ? w : &own, err);
+	else if (r >= 0 && window_cuts(s, *out))
+		r = workload_window_restrict(*out, err);
+	workloads_release(&own);
+	if (r >= 0)
+		window_whole(s, *out);
+	if (r >= 0 && !s->json && !s->elsewhere)
+		terminal_begin();
+	return r < 0 || !s->callers.nr ? r : callpaths_restrict(s, *out, err);
 }
 
-/* ---- idle CPUs ------------------------------------------------------------------------------- */
-
-/* A file is read for each epoch; for a line of a report more would take too long. */
-enum { IDLE_EPOCHS = 48 };
-
-/* CPU time of all CPUs, and the part of it in which they were idle, by the kernel's own account. */
-struct idle {
-	double idle_s, all_s;
-};
-
-/* A note is of the time before it; of most windows of minutes some seconds too much or too little
- * are taken. */
-static void add_idle_notes(const struct analysis *a, const struct profdb_workloads *w,
-			   struct idle *sum)
+/* A command that needs less of a store than this has copied it before, by fleet_use. */
+int report_open_workloads(const struct select *s, struct analysis **out, struct workloads *w,
+			  struct base_err *err)
 {
-	for (size_t i = 0; i < profdb_workloads_nr_notes(w); i++) {
-		const struct profdb_note *n = profdb_workloads_note_at(w, i);
+	struct select own = *s;
+	int r = fleet_use(&own, w ? FLEET_FILES : FLEET_OFFSET, 0, NULL, err);
 
-		if (n->kind != PROFDB_NOTE_IDLE ||
-		    (a->window.chosen && (n->utc <= a->window.since || n->utc > a->window.until)))
-			continue;
-		sum->idle_s += (double)n->n / 1000;
-		sum->all_s += (double)n->of / 1000;
-	}
+	return r < 0 ? r : open_database(&own, out, w, err);
 }
 
-static void add_idle_epoch(struct analysis *a, const char *epoch, struct idle *sum)
+int report_open(const struct select *s, struct analysis **out, struct base_err *err)
 {
-	char **platforms = profdb_platforms(a->db, epoch, NULL);
-	struct profdb_workloads *w;
-
-	for (size_t i = 0; platforms && platforms[i]; i++) {
-		bool chosen = false;
-
-		for (size_t k = 0; k < a->nr_platforms; k++)
-			chosen |= strcmp(a->platforms[k], platforms[i]) == 0;
-		if (!chosen ||
-		    profdb_workloads_load_images(a->db, epoch, platforms[i], &w, NULL) < 0)
-			continue;
-		add_idle_notes(a, w, sum);
-		profdb_workloads_free(w);
-	}
-	free(platforms); /* one allocation, see profdb.h */
-}
-
-/* Idle time in the epochs, platforms and window of @a; false: nothing noted it, or there are more
- * epochs. */
-static bool find_idle(struct analysis *a, struct idle *out)
-{
-	*out = (struct idle){ 0 };
-	if (!a->db || a->nr_epochs > IDLE_EPOCHS)
-		return false;
-	for (size_t i = 0; i < a->nr_epochs; i++)
-		add_idle_epoch(a, a->epochs[i].name, out);
-	return out->all_s > 0;
-}
-
-static bool knows_idle(struct analysis *a, struct idle *idle)
-{
-	return !a->nr_kept && !a->labels.nr && !a->nr_callers && find_idle(a, idle);
-}
-
-void workloads_idle_head(struct analysis *a, FILE *to)
-{
-	struct idle idle;
-
-	if (knows_idle(a, &idle))
-		fprintf(to,
-			"idle       %.1f %% of CPU time by the kernel's account (%.2f of %.2f s)\n",
-			100 * idle.idle_s / idle.all_s, idle.idle_s, idle.all_s);
-}
-
-void workloads_idle_json(struct analysis *a, struct json_object *root)
-{
-	struct idle idle;
-	struct json_object *o;
-
-	if (!knows_idle(a, &idle))
-		return;
-	o = json_object_new_object();
-	json_object_object_add(o, "idle_seconds", report_json_number(idle.idle_s));
-	json_object_object_add(o, "cpu_seconds", report_json_number(idle.all_s));
-	json_object_object_add(root, "idle", o);
+	return report_open_workloads(s, out, NULL, err);
 }
