@@ -54,13 +54,19 @@ static struct stall_range range_of(const struct stall_tally *t, enum stall_cause
 	return cause < STALL_NR_CAUSES ? t->cause[cause] : (struct stall_range){ all, all, all };
 }
 
+/* "memory"; "unexplained stall" */
+static const char *name_of(enum stall_cause cause)
+{
+	return cause < STALL_NR_CAUSES ? stall_cause_name(cause) : "unexplained stall";
+}
+
 static int find_kind(enum stall_cause *out, struct base_err *err)
 {
 	char text[200] = "";
 	size_t len = 0;
 
 	for (int c = 0; c <= STALL_NR_CAUSES; c++) {
-		const char *name = stall_report_name((enum stall_cause)c);
+		const char *name = name_of((enum stall_cause)c);
 
 		if (strcmp(kind, name) == 0) {
 			*out = (enum stall_cause)c;
@@ -111,9 +117,9 @@ static void put_cause(const struct stall_report *x, struct table *t, enum stall_
 	struct stall_range s = range_of(&x->stalls.total, cause);
 
 	if (cause == STALL_NR_CAUSES) {
-		put_row(x, t, stall_cause_letter(cause), stall_report_name(cause), s.likely);
+		put_row(x, t, stall_cause_letter(cause), name_of(cause), s.likely);
 	} else {
-		table_cell(t, "%c %s", stall_cause_letter(cause), stall_report_name(cause));
+		table_cell(t, "%c %s", stall_cause_letter(cause), name_of(cause));
 		table_cell(t, "%.2f%%", stall_report_percent(x, s.low));
 		table_cell(t, "%.2f%%", stall_report_percent(x, s.likely));
 		table_cell(t, "%.2f%%", stall_report_percent(x, s.high));
@@ -226,8 +232,7 @@ static struct json_object *json_summary(const struct stall_report *x)
 
 		o = json_object_new_object();
 		letter[0] = stall_cause_letter(order[i]);
-		json_object_object_add(o, "what",
-				       json_object_new_string(stall_report_name(order[i])));
+		json_object_object_add(o, "what", json_object_new_string(name_of(order[i])));
 		json_object_object_add(o, "letter", json_object_new_string(letter));
 		json_range(o, &s);
 		json_object_array_add(list, o);

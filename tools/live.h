@@ -108,8 +108,6 @@ void live_rows_release(struct live_rows *rows);
 /* The samples of one image into its profile, for a listing. */
 int live_sums_profile(struct live_sums *s, const struct profdb_workloads *w,
 		      const struct live_query *q, struct analysis_image *ai);
-/* Seconds of a CPU that a sample of the event stands for; 0: it does not tell time. */
-double live_sample_seconds(const struct live_sums *s, size_t event);
 /* Closes images, and frees all but what is the caller's. */
 void live_sums_release(struct live_sums *s);
 

@@ -6,7 +6,6 @@
 
 #include "by.h"
 #include "demangle.h"
-#include "report.h"
 #include "live.h"
 
 /*
@@ -512,13 +511,6 @@ int live_sums_profile(struct live_sums *s, const struct profdb_workloads *w,
 	}
 	end(&m);
 	return r < 0 ? r : analysis_sum(s->a);
-}
-
-double live_sample_seconds(const struct live_sums *s, size_t event)
-{
-	const struct analysis_event *e = event < s->a->nr_events ? &s->a->events[event] : NULL;
-
-	return e && report_is_clock(e->name) ? (double)e->period / 1e9 : 0;
 }
 
 void live_sums_release(struct live_sums *s)

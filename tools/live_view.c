@@ -8,6 +8,7 @@
 
 #include "demangle.h"
 #include "live.h"
+#include "report.h"
 
 static unsigned int live_view_body(const struct live_view *v);
 static void live_list_close(struct live_view *v);
@@ -550,9 +551,17 @@ static const char *event_name(const struct live_view *v)
 						      : "";
 }
 
+/* Seconds of a CPU that a sample of the event stands for; 0: it does not tell time. */
+static double sample_seconds(const struct live_sums *s, size_t event)
+{
+	const struct analysis_event *e = event < s->a->nr_events ? &s->a->events[event] : NULL;
+
+	return e && report_is_clock(e->name) ? (double)e->period / 1e9 : 0;
+}
+
 static double cpus(const struct live_view *v, uint64_t samples)
 {
-	double each = live_sample_seconds(v->sums, v->query.event);
+	double each = sample_seconds(v->sums, v->query.event);
 
 	return v->ns ? (double)samples * each * 1e9 / (double)v->ns : 0;
 }
@@ -563,7 +572,7 @@ static void put_title(const struct live_view *v, struct pen *p)
 
 	/* Narrow terminals lack the end of the line. */
 	put(p, "dcpitop %s%s  %s", v->clock, v->frozen ? " FROZEN" : "", event_name(v));
-	if (live_sample_seconds(v->sums, v->query.event) > 0)
+	if (sample_seconds(v->sums, v->query.event) > 0)
 		put(p, "  busy %.2f CPUs", cpus(v, v->rows.all));
 	if (v->rows.idle)
 		put(p, ", idle %.1f%%", 100.0 * (double)v->rows.idle / (double)all);
@@ -631,7 +640,7 @@ static enum live_style put_row(const struct live_view *v, size_t i, struct pen *
 	const struct live_row *row = &v->rows.v[i];
 	double share = v->rows.total ? 100.0 * (double)row->count / (double)v->rows.total : 0;
 
-	if (live_sample_seconds(v->sums, v->query.event) > 0)
+	if (sample_seconds(v->sums, v->query.event) > 0)
 		put(p, "%7.1f ", 100 * cpus(v, row->count));
 	else
 		put(p, "%8s", "");

@@ -185,8 +185,3 @@ struct json_object *stall_report_json(const struct stall_report *x, const char *
 	json_object_object_add(root, "tallied", report_json_number(x->stalls.total.samples));
 	return root;
 }
-
-const char *stall_report_name(enum stall_cause cause)
-{
-	return cause < STALL_NR_CAUSES ? stall_cause_name(cause) : "unexplained stall";
-}

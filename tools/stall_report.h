@@ -33,7 +33,5 @@ const char *stall_report_unit(const struct stall_report *x, bool absolute);
 void stall_report_head(const struct stall_report *x, FILE *to);
 /* The same for JSON: an object of report_json with the event, what counts are, and samples. */
 struct json_object *stall_report_json(const struct stall_report *x, const char *schema);
-/* "memory"; "unexplained stall" */
-const char *stall_report_name(enum stall_cause cause);
 
 #endif
