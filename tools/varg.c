@@ -270,17 +270,23 @@ static const char *register_name(const struct varg *x, uint32_t i, char name[VTR
 	return vtrace_register_name(arch, x->machine->dwarf[i], 8, name);
 }
 
-/* Does the instruction put the argument register somewhere, as it is? */
-static bool saves(const struct varg *x, const struct insn *insn, uint32_t i)
+/* False: it is none. */
+static bool operands_of(const struct varg *x, const struct insn *insn, struct vtrace_operands *o)
 {
-	struct vtrace_operands o;
 	enum vtrace_arch arch;
 	uint8_t code[16];
 	size_t len = image_bytes(x->img, insn->vaddr, code, insn->len);
 
-	valued_arch(image_machine(x->img), &arch);
-	if (!(insn->reads.gpr >> x->machine->machine[i] & 1) ||
-	    vtrace_insn_operands(arch, code, len, &o) < 0)
+	return valued_arch(image_machine(x->img), &arch) &&
+	       vtrace_insn_operands(arch, code, len, o) >= 0 && o->len;
+}
+
+/* Does the instruction put the argument register somewhere, as it is? */
+static bool saves(const struct varg *x, const struct insn *insn, uint32_t i)
+{
+	struct vtrace_operands o;
+
+	if (!(insn->reads.gpr >> x->machine->machine[i] & 1) || !operands_of(x, insn, &o))
 		return false;
 	return (o.class == VTRACE_CLASS_MOVE || o.class == VTRACE_CLASS_STORE ||
 		o.class == VTRACE_CLASS_PUSH) &&
@@ -755,21 +761,11 @@ static int tell_saves(struct varg *x, const struct varg_procedure *p, struct jso
 	return r < 0 ? r : 1;
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
 /* As often a result must be the same, and as often it must have been seen for that to mean much. */
 static const double SAME = 0.99;
 enum { SEEN = 20 };
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
-static bool operands(const struct varg *x, const struct insn *insn, struct vtrace_operands *o)
-{
-	enum vtrace_arch arch;
-	uint8_t code[16];
-	size_t len = image_bytes(x->img, insn->vaddr, code, insn->len);
-
-	return valued_arch(image_machine(x->img), &arch) &&
-	       vtrace_insn_operands(arch, code, len, o) >= 0 && o->len;
-}
 
 /* 1: always the same, 0: not, or nobody knows; -ENOMEM. */
 static int is_same(const struct varg *x, const struct insn *insn)
@@ -795,7 +791,7 @@ static int is_invariant(const struct varg *x, const struct flow *f, const struct
 		char name[VTRACE_REGISTER_NAME];
 		struct vtrace_operands o;
 
-		if (!operands(x, insn, &o))
+		if (!operands_of(x, insn, &o))
 			return 0;
 		if (!valued_of(arch, &o, name))
 			continue;
