@@ -880,14 +880,13 @@ static size_t put_list(uint8_t *to, const struct profdb_hotlist *l, uint64_t bef
 
 static int put_lists(const struct profdb_values *v, struct base_buf *out)
 {
+	const struct profdb_hotlist *l;
 	uint8_t bytes[LIST_MAX];
 	uint64_t before = 0;
 	size_t at;
 	int r = profdb_section_begin(out, "VALS", &at);
 
-	for (size_t i = 0; r >= 0 && i < v->nr; i++) {
-		const struct profdb_hotlist *l = profdb_values_at(v, i);
-
+	for (size_t i = 0; r >= 0 && (l = profdb_values_at(v, i)); i++) {
 		r = base_buf_append(out, bytes, put_list(bytes, l, before));
 		before = l->off;
 	}
