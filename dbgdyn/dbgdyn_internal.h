@@ -60,7 +60,7 @@
 #define DBGDYN_POLL_MIN_NS 100000u
 #define DBGDYN_POLL_MAX_NS 5000000u
 
-/* ---- memory (memory.c; memory_linux.c or memory_posix.c) ------------------------------------ */
+/* ---- memory (memory.c; memory_linux.c or memory_posix.c) ------------------------------------- */
 
 /* The registry's object: a sealed memfd, elsewhere an unlinked POSIX shared-memory object. */
 struct dbgdyn_memory {
@@ -89,7 +89,7 @@ void *dbgdyn_memory_page(size_t len, bool *wiped);
 /* Whether @fd still is the object (@dev, @ino). */
 bool dbgdyn_memory_same(int fd, dev_t dev, ino_t ino);
 
-/* ---- layout (registry.c) -------------------------------------------------------------------- */
+/* ---- layout (registry.c) --------------------------------------------------------------------- */
 
 /* The layout of the registry, and the size of the private area beside it. */
 struct dbgdyn_layout {
@@ -194,7 +194,7 @@ static inline uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_
 	return s->generation << 8 | (index + 1);
 }
 
-/* ---- registry (registry.c) ----------------------------------------------------------------- */
+/* ---- registry (registry.c) ------------------------------------------------------------------- */
 
 /* With the lock held: open the registry if there is none. @opts may be NULL. */
 int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts);
@@ -242,8 +242,7 @@ uint64_t dbgdyn_handle_make(const struct dbgdyn_state *s, const struct dbgdyn_no
 struct dbgdyn_node *dbgdyn_handle_find(struct dbgdyn_state *s, uint32_t facility, uint64_t handle,
 				       int *result);
 
-/* ---- change (change.c): what all of them have in common ---------------------------------------
- */
+/* ---- change (change.c): what all of them have in common -------------------------------------- */
 
 struct dbgdyn_change {
 	struct dbgdyn_state *s;
@@ -274,7 +273,7 @@ int dbgdyn_change_commit(struct dbgdyn_change *c);
 /* Something could not be told. */
 int dbgdyn_dropped(struct dbgdyn_state *s);
 
-/* ---- ring (change.c) ----------------------------------------------------------------------- */
+/* ---- ring (change.c) ------------------------------------------------------------------------- */
 
 /* With the lock held: room for a record of @len bytes (a multiple of 8), contiguous, or NULL. */
 void *dbgdyn_ring_reserve(struct dbgdyn_state *s, size_t len);
@@ -287,7 +286,7 @@ void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len);
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);
 
-/* ---- doorbell (dbgdyn.c) ------------------------------------------------------------------- */
+/* ---- doorbell (dbgdyn.c) --------------------------------------------------------------------- */
 
 enum dbgdyn_reach {
 	DBGDYN_ABSENT,	/* no socket to be seen from here: no daemon, or another mount namespace */

@@ -76,7 +76,7 @@ struct driver_config {
 	bool waits;
 };
 
-/* ---- what comes out ------------------------------------------------------------------------ */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 enum driver_load_kind {
 	DRIVER_LOAD_MMAP,    /* an executable mapping appeared: addr, len, file_off, id, path */
@@ -284,7 +284,7 @@ struct driver_stats {
 	uint64_t nr_unread; /* inprocess, once stopped: processes without a ring that was read */
 };
 
-/* ---- a source ------------------------------------------------------------------------------ */
+/* ---- a source -------------------------------------------------------------------------------- */
 
 struct driver;
 struct driver_client;
@@ -363,7 +363,7 @@ struct driver {
 	char *agent_env; /* see driver_agent_env; the source's */
 };
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /*
  * Open a source, not yet counting. Errors: -DCPI_ENOEVENTS with cause and hint (rights, paranoid
@@ -501,7 +501,7 @@ static inline const char *driver_agent_env(const struct driver *d)
 	return d->agent_env;
 }
 
-/* ---- code that is reused ------------------------------------------------------------------- */
+/* ---- code that is reused --------------------------------------------------------------------- */
 
 /*
  * A process whose code comes and goes, so that a count over an interval does not tell enough. In a
@@ -547,7 +547,7 @@ struct driver_client {
  */
 int driver_client_set(struct driver *d, int32_t pid, const struct driver_client *client);
 
-/* ---- traces: the instructions behind a sample ---------------------------------------------- */
+/* ---- traces: the instructions behind a sample ------------------------------------------------ */
 
 /* False: none were asked for, or they were optional and are not possible. */
 static inline bool driver_has_traces(const struct driver *d)
@@ -741,7 +741,7 @@ static inline void driver_wait_stats_get(const struct driver *d, struct driver_w
 		d->waits->stats(d, out);
 }
 
-/* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
+/* ---- recorded streams (docs/format/replay.md) ------------------------------------------------ */
 
 /* Write the stream's head, then what a live source delivers: "dcpid -record FILE". 0 or -errno. */
 int driver_record_head(FILE *to, const struct driver *d, int64_t utc);

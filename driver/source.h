@@ -8,7 +8,7 @@
 
 #include "driver.h"
 
-/* ---- where we are (host_linux.c) ------------------------------------------------------------ */
+/* ---- where we are (host_linux.c) ------------------------------------------------------------- */
 
 /* In one of a container's: what capabilities it has there are none for sampling or for BPF. */
 bool driver_in_user_namespace(void);

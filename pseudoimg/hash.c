@@ -11,7 +11,7 @@
 #include "insn_x86.h"
 #include "pseudoimg_internal.h"
 
-/* ---- x86-64 -------------------------------------------------------------------------------- */
+/* ---- x86-64 ---------------------------------------------------------------------------------- */
 
 /* Zero @len bytes in @at, the distance from @next on that they hold, if it leaves the code. */
 static bool mask_distance(uint8_t *at, size_t len, int64_t next, size_t code_len)
@@ -63,7 +63,7 @@ static bool mask_x86(uint8_t *code, size_t len)
 	return any;
 }
 
-/* ---- aarch64 ------------------------------------------------------------------------------- */
+/* ---- aarch64 --------------------------------------------------------------------------------- */
 
 static uint32_t word_at(const uint8_t *code, size_t i)
 {

@@ -599,12 +599,12 @@ static bool areas_hold(const struct areas *a, const struct pseudoimg_span *s)
 	       s->len <= area->len - (s->start - area->start);
 }
 
-/* ---- changed code -----------------------------------------------------------------------------
- *
+/* ---- changed code ---------------------------------------------------------------------------- */
+
+/*
  * A page of an owned range that was changed after it was read stands as a range of its own: a place
  * ties it to where it stood. What DST says of those addresses is said of each of them.
  */
-
 struct copies {
 	PSEUDOIMG_ARRAY(struct wire_place) v; /* ordered by vaddr */
 	uint64_t longest;
@@ -671,8 +671,7 @@ static bool clip(const struct wire_place *place, uint64_t *start, uint64_t *len)
 	return *len != 0;
 }
 
-/* ---- routines of DST
- * -------------------------------------------------------------------------------- */
+/* ---- routines of DST ------------------------------------------------------------------------- */
 
 static int add_dst_routine(struct pseudoimg_model *m, const struct areas *areas, uint64_t start,
 			   uint64_t len, const struct pseudoimg_str *from)

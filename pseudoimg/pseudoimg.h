@@ -56,7 +56,7 @@ int pseudoimg_write_symbols(const struct pseudoimg_symbol *syms, size_t nr, uint
 			    uint32_t machine, const struct base_id *build_id, int fd,
 			    struct base_err *err);
 
-/* ---- the note: section .dcpi.note, owner "DCPI" -------------------------------------------- */
+/* ---- the note: section .dcpi.note, owner "DCPI" ---------------------------------------------- */
 
 #define PSEUDOIMG_NOTE_SECTION                                                                     \
 	".dcpi.note" /* PROGBITS: eu-elflint refuses unknown SHT_NOTE owners */
@@ -82,8 +82,7 @@ static_assert(sizeof(struct pseudoimg_hashes) == 40, "hashes");
 /* Processes that the note tells of; of further ones it has the number. */
 #define PSEUDOIMG_INSTANCES_MAX 1024
 
-/* ---- folding -----------------------------------------------------------------------------------
- */
+/* ---- folding --------------------------------------------------------------------------------- */
 
 /*
  * Descriptors of a folding. Several processes that ended become one image: the first keeps its

@@ -53,7 +53,7 @@ static const struct base_cmd cmd = {
 	.max_operands = 1,
 };
 
-/* ---- graphviz ------------------------------------------------------------------------------ */
+/* ---- graphviz -------------------------------------------------------------------------------- */
 
 static int cannot_run(int r, struct base_err *err)
 {
@@ -196,7 +196,7 @@ static int lay_out_pages(const struct base_buf *drawing, int to, struct base_err
 	return r;
 }
 
-/* ---- where to ------------------------------------------------------------------------------ */
+/* ---- where to -------------------------------------------------------------------------------- */
 
 static int put(const struct base_buf *drawing, int to, struct base_err *err)
 {
@@ -227,7 +227,7 @@ static int put_file(const struct base_buf *drawing, const char *path, struct bas
 	return r;
 }
 
-/* ---- procedures ---------------------------------------------------------------------------- */
+/* ---- procedures ------------------------------------------------------------------------------ */
 
 static void tell(struct json_object *announced, const struct graph_proc *p,
 		 const struct draw_counts *counts, const char *path)
@@ -338,7 +338,7 @@ static int draw_and_tell(const struct graph *g, struct base_err *err)
 	return r;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int check_format(struct base_err *err)
 {

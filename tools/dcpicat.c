@@ -55,8 +55,7 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
-/* ---- where an image's code wants to be, and its size: text_start, text_size --------------------
- */
+/* ---- where an image's code wants to be, and its size: text_start, text_size ------------------ */
 
 enum { NR_PATHS = 64 };
 
@@ -372,8 +371,7 @@ static struct json_object *json_insns(const struct profdb_profile *p, size_t fir
 	return list;
 }
 
-/* ---- counts ------------------------------------------------------------------------------------
- */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 static bool has_counts(const struct profdb_entry *e, size_t first, size_t end)
 {

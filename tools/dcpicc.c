@@ -69,7 +69,7 @@ struct job {
 	struct json_object *announced; /* with -json, what was done; else NULL */
 };
 
-/* ---- arguments ----------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static int add(struct args *a, const char *text)
 {
@@ -197,7 +197,7 @@ static int is_depends(const char *arg)
 	       strncmp(arg, "-MT", 3) == 0 || strncmp(arg, "-MQ", 3) == 0;
 }
 
-/* ---- running the compiler ------------------------------------------------------------------ */
+/* ---- running the compiler -------------------------------------------------------------------- */
 
 static int cannot_run(const char *program, int r, struct base_err *err)
 {
@@ -335,7 +335,7 @@ static int preprocess(const struct job *j, int source, struct base_buf *text, st
 	return r;
 }
 
-/* ---- tokenizing ---------------------------------------------------------------------------- */
+/* ---- tokenizing ------------------------------------------------------------------------------ */
 
 /* Columns of those files that can be read; of others the preprocessor's are as good as any. */
 static int correct_columns(struct cmap *map)
@@ -445,7 +445,7 @@ static int tokenize(struct job *j, int source, struct base_err *err)
 	return r;
 }
 
-/* ---- compiling ----------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static int compile_args(const struct job *j, struct args *a)
 {
@@ -518,7 +518,7 @@ static int run(int nr, char **from, struct base_err *err)
 	return r;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* How many of the first arguments are ours: what follows is the compiler's, options and all. */
 static int own_args(int argc, char **argv)

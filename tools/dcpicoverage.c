@@ -53,7 +53,7 @@ struct report {
 	bool *used; /* by operand: whether it was found */
 };
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Text that goes on below itself where it would pass the last column. */
 struct cell {
@@ -186,7 +186,7 @@ static void put_procedure(const char *name, const struct coverage *c)
 	}
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_file(const struct coverage *c, uint32_t file)
 {
@@ -225,7 +225,7 @@ static void json_procedure(struct report *x, const struct image_symbol *s, const
 	json_object_array_add(x->procedures, o);
 }
 
-/* ---- the walk ------------------------------------------------------------------------------ */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 static bool is_wanted(struct report *x, const struct image_symbol *s)
 {
@@ -320,7 +320,7 @@ static int all_images(struct report *x, const char *image, struct base_err *err)
 	return r;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(int nr, char **what, struct base_err *err)
 {

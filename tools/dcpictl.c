@@ -189,7 +189,7 @@ static const struct base_cmd ctl_label_cmd = {
 	.first_ends = true,
 };
 
-/* ---- what it answered ---------------------------------------------------------------------- */
+/* ---- what it answered ------------------------------------------------------------------------ */
 
 static unsigned long long number_of(struct json_object *o, const char *name)
 {
@@ -435,7 +435,7 @@ static void print_log(struct json_object *o)
 		puts(json_object_get_string(json_object_array_get_idx(lines, i)));
 }
 
-/* ---- the commands -------------------------------------------------------------------------- */
+/* ---- the commands ---------------------------------------------------------------------------- */
 
 static int fail(const char *name, const struct base_err *err)
 {

@@ -188,7 +188,7 @@ static int compare(struct diff *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot compare") : 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static bool shown(const struct analysis_diff_row *row)
 {
@@ -302,7 +302,7 @@ static int print_text(const struct diff *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_share(double share)
 {
@@ -369,7 +369,7 @@ static int print_json(const struct diff *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run_sets(struct diff *x, struct base_err *err)
 {

@@ -477,7 +477,7 @@ static void print_json(struct dis *x, const struct dis_range *range)
 	json_end_procedure(x);
 }
 
-/* ---- ranges -------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 /* Lengths are what the image claims: memory is taken for what it has. */
 static int read_code(struct dis *x, uint64_t from, uint64_t len, struct base_buf *code)
@@ -545,7 +545,7 @@ static int walk_all(struct dis *x, struct base_err *err)
 	return r;
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static const char *section_of(const struct dis *x, uint64_t vaddr)
 {
@@ -640,7 +640,7 @@ static int walk_asked(struct dis *x, const char *what, struct base_err *err)
 	}
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static const char *machine_name(uint32_t machine)
 {

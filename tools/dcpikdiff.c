@@ -154,8 +154,7 @@ bool kdiff_next(uint32_t machine, const uint8_t *was, const uint8_t *is, size_t 
 	return true;
 }
 
-/* ---- a kernel's code, routine by routine, as it may be shown (lib/kernel) ----------------------
- */
+/* ---- a kernel's code, routine by routine, as it may be shown (lib/kernel) -------------------- */
 
 struct kdiff_routine {
 	const char *name; /* name of the symbols */

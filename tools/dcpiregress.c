@@ -119,7 +119,7 @@ static int choose_event(struct report *x, struct base_err *err)
 	return at < 0 ? at : 0;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* In the order of the table; routines from UNCHANGED on are shown with -every alone. */
 enum verdict { SLOWER, FASTER, NEW, VANISHED, UNCHANGED, TOO_FEW, NOT_COMPARED };
@@ -216,7 +216,7 @@ static void hidden(const struct report *x, uint64_t count[2])
 			count[set] += has_row(x, i) ? x->r.diff.v[i].count[set] : 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const double limits_at[] = { 1e3, 1e4, 1e5, 1e6 };
 static const char *const limits_text[] = { "1,000", "10,000", "100,000", "1,000,000" };
@@ -363,7 +363,7 @@ static int print_text(const struct report *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_finite(double value, bool known)
 {
@@ -482,7 +482,7 @@ static int print_json(const struct report *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int compare(struct report *x, struct base_err *err)
 {

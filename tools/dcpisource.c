@@ -47,7 +47,7 @@ static const struct base_cmd cmd = {
 
 enum { TAB = 4, MAP_MAX = 1 << 28 };
 
-/* ---- sources ------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 /* The files that contain a procedure's source. */
 struct origin {
@@ -206,7 +206,7 @@ static void close_maps(struct maps *maps)
 	free(maps->v);
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 struct place {
 	uint32_t file;
@@ -265,7 +265,7 @@ static int add_lines(const struct graph_proc *p, struct graph_block *b,
 	return r;
 }
 
-/* ---- tokens -------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static size_t trimmed(const char **text, size_t len)
 {
@@ -343,7 +343,7 @@ static int add_sources(struct graph_proc *p, const struct maps *maps, struct bas
 	return r < 0 ? base_fail_errno(err, r, "cannot add source lines") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(int nr, char **words, struct base_err *err)
 {

@@ -284,7 +284,7 @@ static void stats_release(struct stats *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* ---- gathering ----------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 /* Without a -set, each image is one. */
 static int sets_of_images(struct sets *s, struct base_err *err)
@@ -394,7 +394,7 @@ static int gather(struct report *x, struct base_err *err)
 	return r;
 }
 
-/* ---- which rows are shown ------------------------------------------------------------------ */
+/* ---- which rows are shown -------------------------------------------------------------------- */
 
 static int by_sum(const void *pa, const void *pb, void *ctx)
 {
@@ -448,7 +448,7 @@ static int hide(struct report *x, struct base_err *err)
 	return 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void put_epochs(struct table *t, const struct analysis *a)
 {
@@ -607,7 +607,7 @@ static int print_text(const struct report *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_number(double value)
 {
@@ -697,7 +697,7 @@ static int print_json(const struct report *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(struct report *x, struct base_err *err)
 {

@@ -195,8 +195,7 @@ static struct json_object *json_notes(const struct timeline *t)
 	return list;
 }
 
-/* ---- rows of samples over time, drawn as bars of characters ------------------------------------
- */
+/* ---- rows of samples over time, drawn as bars of characters ---------------------------------- */
 
 enum {
 	NAME_ROOM = 22, /* columns that names of images and procedures want */
@@ -445,8 +444,7 @@ struct rows_of {
 	struct base_map by_key;		/* number of the row + 1 */
 };
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int add_row(struct timeline *t, const char *name, const char *image)
 {
@@ -613,8 +611,7 @@ static void sort(struct timeline *t)
 	t->nr_shown = t->nr < (size_t)number ? t->nr : (size_t)number;
 }
 
-/* ---- which slices ------------------------------------------------------------------------------
- */
+/* ---- which slices ---------------------------------------------------------------------------- */
 
 static size_t columns(void)
 {
@@ -656,8 +653,7 @@ static int choose_slices(struct timeline *t, const struct profdb_workloads *w,
 	return 0;
 }
 
-/* ---- gathering ---------------------------------------------------------------------------------
- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static int find_by(struct rows_of *x, struct base_err *err)
 {
@@ -728,8 +724,7 @@ static int gather(struct timeline *t, struct rows_of *x, const struct workload_f
 	return r < 0 ? base_fail_errno(err, r, "cannot divide samples among slices") : 0;
 }
 
-/* ---- printing ----------------------------------------------------------------------------------
- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_span(const struct timeline *t)
 {
@@ -866,7 +861,7 @@ static int print_json(const struct timeline *t, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void release(struct timeline *t, struct rows_of *x)
 {

@@ -98,7 +98,7 @@ struct sort {
 	size_t event, nr_events;
 };
 
-/* ---- the addresses -------------------------------------------------------------------------- */
+/* ---- the addresses --------------------------------------------------------------------------- */
 
 static int compare(const void *pa, const void *pb, void *ctx)
 {
@@ -442,8 +442,7 @@ static void drop_unsampled(struct top *t, size_t event)
 	}
 }
 
-/* ---- all --------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static int begin(const struct analysis *a, size_t room, struct top *out)
 {
@@ -519,7 +518,7 @@ static void top_release(struct top *t)
 	memset(t, 0, sizeof(*t));
 }
 
-/* ---- sources ------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 /* NULL: it is not there; then it is looked for again, which is soon known. */
 static const struct image_source *source_of(struct counts *x, const struct top_row *row)
@@ -586,7 +585,7 @@ static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot find what has most samples") : 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void put_heads(const struct counts *x, struct table *t)
 {
@@ -771,7 +770,7 @@ static int print_text(struct counts *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void json_source(const struct top_row *row, struct json_object *o)
 {
@@ -851,7 +850,7 @@ static int print_json(struct counts *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(int nr, char **what, struct base_err *err)
 {

@@ -71,7 +71,7 @@ static const char *blame(const struct stalls_insn *insn, char text[STALL_NR_CAUS
 	return text;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_preamble(const struct stall_report *x)
 {
@@ -198,7 +198,7 @@ static int print_text(const struct stall_report *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_row(const struct stall_report *x, const struct stalls_insn *insn)
 {
@@ -238,7 +238,7 @@ static int print_json(const struct stall_report *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(int nr, char **what, struct base_err *err)
 {

@@ -44,7 +44,7 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
-/* ---- procedures by one kind ---------------------------------------------------------------- */
+/* ---- procedures by one kind ------------------------------------------------------------------ */
 
 /* An unexplained stall has no range. */
 static struct stall_range range_of(const struct stall_tally *t, enum stall_cause cause)
@@ -93,7 +93,7 @@ static int by_range(const void *pa, const void *pb, void *cause)
 	return r ? r : (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void put_row(const struct stall_report *x, struct table *t, char letter, const char *name,
 		    double likely)
@@ -209,7 +209,7 @@ static int print_text(const struct stall_report *x, enum stall_cause cause, stru
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void json_range(struct json_object *o, const struct stall_range *s)
 {
@@ -295,7 +295,7 @@ static int print_json(const struct stall_report *x, enum stall_cause cause, stru
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void say_progress(const struct analysis_image *ai, const char *procedure, double samples)
 {

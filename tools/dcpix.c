@@ -50,8 +50,7 @@ static void maps_release(struct callgrind_maps *m)
 	*m = (struct callgrind_maps){ 0 };
 }
 
-/* ---- the folder -------------------------------------------------------------------------------
- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 /* Not readable by others: the dumps tell what the program did. Absolute, as it is named by others.
  */
@@ -118,8 +117,7 @@ void dcpix_run_close(struct dcpix_run *run)
 	base_buf_release(&run->log);
 }
 
-/* ---- processes --------------------------------------------------------------------------------
- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static struct dcpix_process *process(const struct dcpix_run *run, uint32_t pid)
 {
@@ -221,8 +219,7 @@ static int dumped(struct dcpix_run *run, struct dcpix_process *p)
 	return dump_add(run, path, p->pid);
 }
 
-/* ---- the log ----------------------------------------------------------------------------------
- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 static int alarm_keep(struct dcpix_run *run, const struct callgrind_line *l)
 {
@@ -344,8 +341,7 @@ static const struct base_cmd cmd = {
 	.first_ends = true,
 };
 
-/* ---- the program ------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* 0 where execvp(3) would find it; else the exit code. */
 static int check_program(const char *name, struct base_err *err)
@@ -491,8 +487,7 @@ static int exit_code(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* ---- results ----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int add_run(struct exact *e, const struct dcpix_run *run, const char *creator, char **argv,
 		   int status)
@@ -623,8 +618,7 @@ static void warn(const struct dcpix_run *run)
 			nr, nr == 1 ? "" : "es");
 }
 
-/* ---- the command ------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run_program(struct dcpix_run *run, char **argv, int *code, struct base_err *err)
 {

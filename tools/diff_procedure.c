@@ -30,7 +30,7 @@ struct pair {
 	struct compare compare;
 };
 
-/* ---- what to compare ----------------------------------------------------------------------- */
+/* ---- what to compare ------------------------------------------------------------------------- */
 
 static const char *measure_name(enum compare_measure m)
 {
@@ -83,7 +83,7 @@ int diff_measures_parse(const char *list, unsigned int *measures, struct base_er
 	}
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static bool is_bare(const struct pair *x)
 {
@@ -330,7 +330,7 @@ static int print_text(const struct pair *x, struct base_err *err)
 	return r;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_object *json_line(unsigned int line)
 {
@@ -475,7 +475,7 @@ static int print_json(const struct pair *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the comparison ------------------------------------------------------------------------ */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 static bool has_flow(const struct analysis_listing *l)
 {

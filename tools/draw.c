@@ -9,7 +9,7 @@
 
 #include "draw.h"
 
-/* ---- loops --------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 enum { UNMET, INSIDE, DONE };
 
@@ -102,7 +102,7 @@ static int find_loops(const struct graph_proc *p, bool *back)
 	return r;
 }
 
-/* ---- groups -------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 enum {
 	ROUNDS_MAX = 64, /* the order of blocks is mostly that of flow: a few do */
@@ -304,7 +304,7 @@ static void put_text(struct draw *d, const char *text, size_t max)
 	}
 }
 
-/* ---- measures ------------------------------------------------------------------------------ */
+/* ---- measures -------------------------------------------------------------------------------- */
 
 static double share(const struct draw *d, uint64_t samples)
 {
@@ -358,7 +358,7 @@ static void heat(double s, char color[8])
 		 (unsigned int)rgb[2] & 255);
 }
 
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void open_row(struct draw *d, const char *color, double height)
 {
@@ -611,7 +611,7 @@ static void put_block(struct draw *d, uint32_t i)
 	put(d, "</TABLE>>]\n");
 }
 
-/* ---- edges --------------------------------------------------------------------------------- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 static int by_ends(const void *pa, const void *pb)
 {
@@ -707,7 +707,7 @@ static void put_line(struct draw *d, const struct line *l)
 	put(d, "]\n");
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void put_title_line(struct draw *d, const char *before, const char *text)
 {

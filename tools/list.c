@@ -84,7 +84,7 @@ void list_join_freq(const struct list *x, const struct analysis_unit *u,
 	sum->units = units + f->units;
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static int by_line(const void *pa, const void *pb)
 {

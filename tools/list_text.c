@@ -360,8 +360,7 @@ static void put_order(struct list *x)
 	}
 }
 
-/* ---- what -hot leaves out ---------------------------------------------------------------------
- */
+/* ---- what -hot leaves out -------------------------------------------------------------------- */
 
 struct gaps {
 	struct list *x;
@@ -453,8 +452,7 @@ static void leave_out_cold(struct list *x)
 	free(v);
 }
 
-/* ---- all --------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* Where that is less than half of the samples. */
 static void print_covered(const struct list *x)

@@ -42,8 +42,7 @@ uint64_t live_feed_next_ns(uint64_t now_ns, uint64_t end_ns);
  */
 int live_feed_read(struct live_feed *f, struct profdb_workloads **out, struct base_err *err);
 
-/* ---- sums (live_sums.c) -----------------------------------------------------------------------
- */
+/* ---- sums (live_sums.c) ---------------------------------------------------------------------- */
 
 enum { LIVE_NR_SECONDS = 80 }; /* answers that are kept */
 

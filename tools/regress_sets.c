@@ -691,8 +691,7 @@ static int note_identities(struct finding *f, int set)
 	return r;
 }
 
-/* ---- routines without samples in a set ---------------------------------------------------------
- */
+/* ---- routines without samples in a set ------------------------------------------------------- */
 
 /* The set that has no samples of a routine, whose image is in both under another identity: then
  * *@ai is that set's. Else -1, and @x has its state. */

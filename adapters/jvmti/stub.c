@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what was told, until the JVM has listed everything ---------------------------------------
- */
+/* ---- what was told, until the JVM has listed everything -------------------------------------- */
 
 struct range {
 	uintptr_t start, end;
@@ -71,8 +70,7 @@ static void announced_add(struct range r)
 	nr_announced = nr_announced + 1 - gone;
 }
 
-/* ---- registering ------------------------------------------------------------------------------
- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 static void range_register(const struct jvmti_name *name, struct range r)
 {

@@ -64,8 +64,7 @@ static double cpu_ns(void)
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* ---- the daemon --------------------------------------------------------------------------------
- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 /* Of this process, as the library has it mapped. */
 static volatile struct wire_registry *registry;
@@ -128,8 +127,7 @@ static void daemon_done(void)
 	exit(1);
 }
 
-/* ---- what is compared --------------------------------------------------------------------------
- */
+/* ---- what is compared ------------------------------------------------------------------------ */
 
 static void put_alone(size_t i)
 {
@@ -182,8 +180,7 @@ static void put_jitdump(size_t i)
 	fwrite((void *)(uintptr_t)l.code_addr, CODE, 1, out);
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static void make_routines(void)
 {
@@ -246,8 +243,7 @@ static void measure_begin(void)
 	printf("%.2f %ld\n", (end - start) / 1e3, resident_kib() - before);
 }
 
-/* ---- system calls ------------------------------------------------------------------------------
- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 #define MARK SYS_getppid
 

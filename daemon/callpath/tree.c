@@ -240,7 +240,7 @@ int callpath_give_up(struct callpaths *t, bool all)
 	return nr;
 }
 
-/* ---- the tree ------------------------------------------------------------------------------- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 /* The end of the path whose outermost frame stands below @node, and its life. */
 static enum profdb_callpath_end end_of(const struct callpath_tree *t, size_t node, uint32_t *life)

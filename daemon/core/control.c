@@ -67,7 +67,7 @@ struct control {
 	struct client clients[CONTROL_CLIENTS];
 };
 
-/* ---- who asks ------------------------------------------------------------------------------ */
+/* ---- who asks -------------------------------------------------------------------------------- */
 
 static bool in_group(int fd, gid_t primary, gid_t group)
 {
@@ -101,7 +101,7 @@ static struct control_peer find_peer(const struct control *c, int fd)
 	return peer;
 }
 
-/* ---- one client ---------------------------------------------------------------------------- */
+/* ---- one client ------------------------------------------------------------------------------ */
 
 static void client_close(const struct control *c, struct client *cl)
 {
@@ -296,7 +296,7 @@ static void serve_later(struct control *c)
 			client_serve(c, &c->clients[i], 0);
 }
 
-/* ---- all clients --------------------------------------------------------------------------- */
+/* ---- all clients ----------------------------------------------------------------------------- */
 
 static struct client *free_slot(struct control *c, const struct control_peer *peer)
 {
@@ -524,7 +524,7 @@ int control_poll_fd(const struct control *c)
 	return c->epoll_fd;
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* A socket that nobody serves is what a killed daemon left. */
 static int remove_stale(const char *path, struct base_err *err)

@@ -393,7 +393,7 @@ static int run_here(void)
 	return run();
 }
 
-/* ---- the background ------------------------------------------------------------------------ */
+/* ---- the background -------------------------------------------------------------------------- */
 
 /* Before helpers begin, which would hold it as long as they live. */
 static int leave_terminal(struct base_err *err)
@@ -667,7 +667,7 @@ static int check_options(struct base_err *err)
 	return check_traces(err);
 }
 
-/* ---- without a database --------------------------------------------------------------------- */
+/* ---- without a database ---------------------------------------------------------------------- */
 
 /* Either option alone; driver_check and driver_list_events print nothing themselves. */
 static int run_report(int (*report)(uint64_t frequency, struct base_buf *out, struct base_err *err))

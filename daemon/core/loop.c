@@ -45,7 +45,7 @@
 
 enum { DYN_FDS = 16 };
 
-/* ---- one drain ----------------------------------------------------------------------------- */
+/* ---- one drain ------------------------------------------------------------------------------- */
 
 /* Lost load events leave stale mappings behind: what /proc says now is the cure. */
 static bool resync_lost_events(struct daemon *d, bool all)
@@ -137,7 +137,7 @@ int daemon_drain_counts(struct daemon *d, struct base_err *err)
 	return drain(d, true, false, err);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------ */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;

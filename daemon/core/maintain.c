@@ -219,8 +219,7 @@ bool daily_is_due(struct daily_clock *s, int64_t now, int64_t boot, uint32_t spr
 	return boot - s->first >= SETTLE_S && s->last < daily_slot(now, spread);
 }
 
-/* ---- the day: what is remembered
- * ---------------------------------------------------------------------- */
+/* ---- the day: what is remembered ------------------------------------------------------------- */
 
 static void state_name(const struct daily *s, char name[PROFDB_PLATFORM_MAX + 8])
 {
@@ -256,8 +255,7 @@ static void write_state(struct daily *s)
 		base_log(BASE_LOG_WARN, "%s", err.text);
 }
 
-/* ---- the day: doing it
- * -------------------------------------------------------------------------------- */
+/* ---- the day: doing it ----------------------------------------------------------------------- */
 
 /* Its notes, then what it did. */
 static void daily_tell(char *text, bool failed)

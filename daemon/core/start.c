@@ -35,7 +35,7 @@ static const char *env_or(const char *option, const char *name, const char *fall
 	return option ? option : env && env[0] ? env : fallback;
 }
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* A host's name as the name of a folder. */
 static void clean_name(char *name)
@@ -110,7 +110,7 @@ static int64_t now_utc(const struct daemon *d)
 	return driver_is_recorded(d->driver) ? driver_recorded_utc(d->driver) : (int64_t)time(NULL);
 }
 
-/* ---- the database -------------------------------------------------------------------------- */
+/* ---- the database ---------------------------------------------------------------------------- */
 
 /* When the daemon that died last wrote something: nothing it received later is on disk. */
 static int64_t last_written(const struct daemon *d, const char *epoch)
@@ -192,7 +192,7 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 	return r < 0 ? daemon_turn_epoch(d, err) : r;
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* The texts of -event are one slot. */
 static int join_events(const struct base_opt_list *events, struct base_buf *out)

@@ -30,8 +30,7 @@ static const char event_inside[] = "thread-clock";
 
 enum { LINE_MAX_LEN = 256, PHDRS_MAX = 256, SCRIPTS_MAX = 4 };
 
-/* ---- the program: finding
- * ------------------------------------------------------------------------------- */
+/* ---- the program: finding -------------------------------------------------------------------- */
 
 static int try_path(const char *path)
 {
@@ -71,8 +70,7 @@ static int program_find(const char *name, char *path, size_t len)
 	return worst;
 }
 
-/* ---- the program: what it is
- * ------------------------------------------------------------------------------ */
+/* ---- the program: what it is ----------------------------------------------------------------- */
 
 /* Runs with rights that its user has not: the loader preloads nothing, the kernel tells nothing. */
 static bool has_rights(int fd)
@@ -510,7 +508,7 @@ static const struct base_cmd command = {
 
 static struct daemon daemon_state;
 
-/* ---- messages ------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -533,7 +531,7 @@ static int fail(const struct base_err *err, int status)
 	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : status;
 }
 
-/* ---- its own folder ------------------------------------------------------------------------ */
+/* ---- its own folder -------------------------------------------------------------------------- */
 
 /*
  * A folder for this user alone, with the socket for registries and the rings; in memory if
@@ -595,7 +593,7 @@ static int make_env(struct child_env *env, const char *run_dir, struct base_err 
 	return 0;
 }
 
-/* ---- signals ------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
 
@@ -644,7 +642,7 @@ static bool take_signals(int fd, const struct child *c)
 	return end;
 }
 
-/* ---- the run ------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static void wait_for_work(struct daemon *d, int signal_fd)
 {

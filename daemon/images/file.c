@@ -44,7 +44,7 @@ static void give_to_group(int fd)
 		(void)!fchown(fd, (uid_t)-1, group);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* A call that may take long, in a thread of its own. */
 struct image_task {

@@ -346,7 +346,7 @@ static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *re
 	return 0;
 }
 
-/* ---- contents of owned ranges -------------------------------------------------------------- */
+/* ---- contents of owned ranges ---------------------------------------------------------------- */
 
 /* Records become one array from the range's base on. */
 static int flatten(const struct wire_range *range, const void *data, size_t len,

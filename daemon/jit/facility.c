@@ -14,7 +14,7 @@ enum { JOB_PIECE = 256 << 10, JOB_NEAR = 4096 };
 /* Hints to runs are kept where there are HINTS_FROM; among fewer a search is as fast. */
 enum { HINTS = 512, HINTS_FROM = 8 };
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* The result is fit for a file name everywhere: not hidden, not empty, no option. */
 static void clean(const char *from, size_t len, char *to, size_t max)
@@ -147,7 +147,7 @@ void dyn_facility_free(struct dyn_facility *f)
 	free(f);
 }
 
-/* ---- image offsets ------------------------------------------------------------------------- */
+/* ---- image offsets --------------------------------------------------------------------------- */
 
 static void widen(struct dyn_registry *reg, uint64_t start, uint64_t end)
 {

@@ -12,7 +12,7 @@
 
 #include "jit_internal.h"
 
-/* ---- open and close ------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 /* Names files of this boot apart from those of others; recorded streams need no such thing. */
 static void read_boot(struct dyn *d)

@@ -130,7 +130,7 @@ bool dyn_facility_is_behind(const struct dyn_facility *f, bool full);
 /* Forget routines in a registry's list that are not needed any more. */
 void dyn_facility_drop_unused(struct dyn_registry *reg);
 
-/* ---- folding of what has ended (merge.c) ------------------------------------------------- */
+/* ---- folding of what has ended (merge.c) ----------------------------------------------------- */
 
 struct dyn_merge; /* processes of one executable, facility, uid, machine and label */
 
@@ -143,7 +143,7 @@ bool dyn_merge_wants(const struct dyn_facility *f);
 /* A life that is over, is on disk, and that nobody looks up is forgotten. */
 void dyn_merge_settle(struct dyn_registry *reg);
 
-/* ---- changes that were not read (lifetime.c) ------------------------------------------------ */
+/* ---- changes that were not read (lifetime.c) ------------------------------------------------- */
 
 #define DYN_GAPS_MAX 4096
 
@@ -524,7 +524,7 @@ static inline uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t
 		return last + ahead;
 	return generation > last ? generation : last - (uint32_t)((uint32_t)last - generation);
 }
-/* ---- what tells of code without libdbgdyn (source.c) ------------------------------------- */
+/* ---- what tells of code without libdbgdyn (source.c) ----------------------------------------- */
 
 /* The client of @p, made where it has none yet. NULL: no memory. */
 struct dyn_client *dyn_client_of(struct process *p);
@@ -567,7 +567,7 @@ int dyn_patch_each(const struct dyn_range *range,
 		   void *ctx);
 void dyn_patch_release(struct dyn_range *range);
 
-/* ---- hand-over and doorbell (intake.c) --------------------------------------------------- */
+/* ---- hand-over and doorbell (intake.c) ------------------------------------------------------- */
 
 #define DYN_NR_WAITING 64
 /* Registries whose users have had their turn. */
@@ -612,7 +612,7 @@ int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer);
 /* Closes it, and registries that wait for a turn. */
 void dyn_intake_release(struct dyn *d);
 
-/* ---- all of it (jit.c) --------------------------------------------------------------------- */
+/* ---- all of it (jit.c) ----------------------------------------------------------------------- */
 
 struct dyn {
 	struct dyn_config config;
@@ -732,7 +732,7 @@ bool dyn_task_must_wait(const struct dyn *d, uint32_t uid);
 /* Some have ended. */
 bool dyn_tasks_await(const struct dyn *d);
 
-/* ---- their images (write.c; images.h: any) -------------------------------------------- */
+/* ---- their images (write.c; images.h: any) --------------------------------------------------- */
 
 /*
  * Write the facility's image if it is behind (see there); durable when it returns 0. -EAGAIN, in

@@ -198,7 +198,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 	free(reg);
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int refuse(struct dyn_registry *reg, int error)
 {

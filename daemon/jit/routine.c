@@ -10,7 +10,7 @@
 /* LINES_MAX: of a routine, for which a hint is made before somebody asks. */
 enum { FIRST_BUCKETS = 64, HINTS_PER_BUCKET = 4, HINTS_MAX = 1 << 17, LINES_MAX = 8 };
 
-/* ---- the table ----------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static uint32_t *bucket_of(const struct dyn_routines *t, uint32_t hash)
 {

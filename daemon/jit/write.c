@@ -21,7 +21,7 @@
 /* A smaller one is written before a thread would be there. */
 #define JOB_SMALL (256ull << 10)
 
-/* ---- one image ----------------------------------------------------------------------------- */
+/* ---- one image ------------------------------------------------------------------------------- */
 
 static int open_job(const struct dyn_facility *f)
 {

@@ -455,7 +455,7 @@ void kernel_live_check(struct kernel *k)
 			 err.code ? err.text : base_strerror(r));
 }
 
-/* ---- the vdso ------------------------------------------------------------------------------ */
+/* ---- the vdso -------------------------------------------------------------------------------- */
 
 /* Length of our mapping that begins at @start, 0 where there is none. */
 static size_t mapping_len(uintptr_t start)

@@ -13,7 +13,7 @@
 #include "kernel.h"
 #include "kernel_bpf.h"
 
-/* ---- areas (kernel.c) ---------------------------------------------------------------------- */
+/* ---- areas (kernel.c) ------------------------------------------------------------------------ */
 
 /* A stretch of kernel addresses that is one image, or a part of one. */
 struct kernel_area {
@@ -73,12 +73,12 @@ static inline struct kernel_area *kernel_area_next(const struct kernel *k, uint6
 	return a;
 }
 
-/* ---- this machine (kernel.c) --------------------------------------------------------- */
+/* ---- this machine (kernel.c) ----------------------------------------------------------------- */
 
 /* Modules that came or went since the last look. */
 void kernel_live_check(struct kernel *k);
 
-/* ---- code that comes and goes (code.c) ------------------------------------------------ */
+/* ---- code that comes and goes (code.c) ------------------------------------------------------- */
 
 /* @name stands at [addr, addr + len) from @now_ns on. @known false: @len is a guess. */
 void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t len, bool known,
@@ -86,7 +86,7 @@ void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t
 
 extern const struct kernel_part kernel_code_part;
 
-/* ---- the bytes of the kernel's routines (text.c) -------------------------------------- */
+/* ---- the bytes of the kernel's routines (text.c) --------------------------------------------- */
 
 /* The kernel proper, or a module (@module not NULL), at [start, start + len), with its .code file.
  */
@@ -100,7 +100,7 @@ bool kernel_text_wants_check(const struct kernel *k);
 
 extern const struct kernel_part kernel_text_part;
 
-/* ---- files (file.c) ------------------------------------------------------------------- */
+/* ---- files (file.c) -------------------------------------------------------------------------- */
 
 /* <db>/kernel/@file is as of now, so that nobody takes it for one that is not needed (gc.c); false:
  * it is not there. */

@@ -20,8 +20,7 @@
 
 enum { BLOCK = 4096, DEPTH = 4 };
 
-/* ---- how much epochs take
- * -------------------------------------------------------------------------------- */
+/* ---- how much epochs take -------------------------------------------------------------------- */
 
 /* File systems report blocks late, or packed: a size for a total is computed from the length. */
 static uint64_t block_len(uint64_t len)
@@ -60,8 +59,7 @@ uint64_t gc_tree_len(int dir_fd, const char *name)
 	return tree_len(dir_fd, name, DEPTH);
 }
 
-/* ---- which epochs go
- * ----------------------------------------------------------------------------------- */
+/* ---- which epochs go ------------------------------------------------------------------------- */
 
 static int by_name(const void *name, const void *item)
 {

@@ -481,7 +481,7 @@ static const struct trace_driver real_calls = {
 	.stats = driver_trace_stats_get,
 };
 
-/* ---- what becomes of a trace ---------------------------------------------------------------- */
+/* ---- what becomes of a trace ----------------------------------------------------------------- */
 
 struct storing {
 	struct store *store;

@@ -60,7 +60,7 @@ struct trace_stats {
 	uint64_t failed;     /* places of which the helper made nothing: it was replaced */
 };
 
-/* ---- the blocks of a trace ------------------------------------------------------------------ */
+/* ---- the blocks of a trace ------------------------------------------------------------------- */
 
 enum { TRACE_INSNS = 64, TRACE_STEPS = TRACE_INSNS + 2 };
 

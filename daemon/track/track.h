@@ -84,7 +84,7 @@ struct process {
 	struct waiting *waiting;  /* its counts that wait for files (counts.c), or NULL */
 };
 
-/* ---- maps of a process (map.c) ------------------------------------------------------------- */
+/* ---- maps of a process (map.c) --------------------------------------------------------------- */
 
 /* The mapping at @addr, or NULL. */
 const struct map *map_find(const struct process *p, uint64_t addr);
@@ -101,7 +101,7 @@ void map_clear(struct process *p);
  */
 void map_restart(struct process *p, uint64_t time_ns);
 
-/* ---- processes (process.c) ----------------------------------------------------------------- */
+/* ---- processes (process.c) ------------------------------------------------------------------- */
 
 struct processes;
 
@@ -131,7 +131,7 @@ void process_set_comm(struct process *p, const char *comm);
 /* The process as profiles are kept apart by it; @p may be NULL. */
 struct images_owner process_owner(const struct process *p);
 
-/* ---- a sample on its way ------------------------------------------------------------------- */
+/* ---- a sample on its way --------------------------------------------------------------------- */
 
 /* Samples of one address of a process. sample_locate sets what is of its mapping. */
 struct sample {

@@ -24,7 +24,7 @@
 #include "bpf_source.h"
 #include "perf.h"
 
-/* ---- counts on their way (counts.c: no kernel needed) ------------------------------------ */
+/* ---- counts on their way (counts.c: no kernel needed) ---------------------------------------- */
 
 struct bpf_counts {
 	struct count_entry *entries;
@@ -47,7 +47,7 @@ void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct dr
 		     void *ctx, struct driver_stats *stats);
 void bpf_counts_release(struct bpf_counts *c);
 
-/* ---- tables (source_linux.c) ------------------------------------------------------------- */
+/* ---- tables (source_linux.c) ----------------------------------------------------------------- */
 
 struct bpf_tables {
 	struct sample_shared *shared; /* the one that programs read; not owned */
@@ -77,7 +77,7 @@ static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size
 /* That of @cpu that is not counted in. */
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
-/* ---- names of threads (source_linux.c) ----------------------------------------------------- */
+/* ---- names of threads (source_linux.c) ------------------------------------------------------- */
 
 struct bpf_threads {
 	struct thread_name *names; /* the table that programs write; not owned */
@@ -100,7 +100,7 @@ uint32_t bpf_threads_bank(struct bpf_threads *t, bool held);
 /* The exchange is over; @waited: no program is in the old tables. */
 void bpf_threads_exchanged(struct bpf_threads *t, bool waited);
 
-/* ---- programs (program_linux.c) ---------------------------------------------------------- */
+/* ---- programs (program_linux.c) -------------------------------------------------------------- */
 
 struct sample; /* the skeletons: programs and maps */
 struct sample_behind;
@@ -150,7 +150,7 @@ int bpf_tick_function(FILE *kallsyms, uint64_t *function);
 /* Nanoseconds between two ticks. */
 uint64_t bpf_tick_period(void);
 
-/* ---- clients (clients_linux.c) --------------------------------------------- */
+/* ---- clients (clients_linux.c) --------------------------------------------------------------- */
 
 /* See driver_client_set, which has checked its arguments. */
 int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_client *client);
@@ -165,7 +165,7 @@ int bpf_pins_make(void);
 /* Before an object is loaded: @map (struct bpf_map) of it is that storage, or is left out. */
 int bpf_pins_use(const struct bpf_programs *p, void *map);
 
-/* ---- forks of clients (source_linux.c) --------------------------------------------------- */
+/* ---- forks of clients (source_linux.c) ------------------------------------------------------- */
 
 struct bpf_forks {
 	struct sample_fork *items;
@@ -180,7 +180,7 @@ void bpf_forks_tell(struct bpf_forks *f, struct driver_load *load);
 void bpf_forks_drop(struct bpf_forks *f, uint64_t until_ns);
 void bpf_forks_release(struct bpf_forks *f);
 
-/* ---- the source (source_linux.c) ----------------------------------------------------------- */
+/* ---- the source (source_linux.c) ------------------------------------------------------------- */
 
 struct bpf {
 	struct driver base;
@@ -226,7 +226,7 @@ static inline uint64_t bpf_reader_horizon(const struct bpf *b, struct bpf_reader
 	return b->running ? whole_ns : now_ns;
 }
 
-/* ---- streams: records beside the counts, in queues of their own ---------------------------- */
+/* ---- streams: records beside the counts, in queues of their own ------------------------------ */
 
 /* So many records of a stream in memory are enough: they must not wait for the next exchange. */
 #define BPF_STREAM_MAX 20000u

@@ -11,7 +11,7 @@
 #include "check.h"
 #include "event.h"
 
-/* ---- events (events_linux.c) ----------------------------------------------------------- */
+/* ---- events (events_linux.c) ----------------------------------------------------------------- */
 
 enum check_reach {
 	CHECK_SYSTEM, /* on a CPU, whatever runs there */

@@ -18,7 +18,7 @@ enum {
 	EVENT_TEXT_MAX = 1024, /* longest text of an event */
 };
 
-/* ---- events by name (event.c) -------------------------------------------------------------- */
+/* ---- events by name (event.c) ---------------------------------------------------------------- */
 
 /* Nanoseconds: the kernel's clocks go no faster. */
 enum { EVENT_CLOCK_LEAST = 10000 };

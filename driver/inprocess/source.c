@@ -287,7 +287,7 @@ struct inprocess {
 	uint64_t bad_maps;
 };
 
-/* ---- items --------------------------------------------------------------------------------- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 /* Its time is the program's word: never before what was handed on, never in the future. */
 static int queue(struct inprocess *s, struct item *item, uint64_t now)
@@ -365,7 +365,7 @@ static int hand_on(struct inprocess *s, uint64_t horizon, const struct driver_si
 	return r < 0 ? r : 0;
 }
 
-/* ---- rings: found -------------------------------------------------------------------------- */
+/* ---- rings: found ---------------------------------------------------------------------------- */
 
 static bool is_spare(int fd)
 {

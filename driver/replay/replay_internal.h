@@ -6,8 +6,7 @@
 #include "replay_source.h"
 #include "source.h"
 
-/* ---- input (input.c) --------------------------------------------------------------------------
- */
+/* ---- input (input.c) ------------------------------------------------------------------------- */
 
 /* The file that @config names, or standard input. A pipe that is silent while
  * @config->stop_fd is readable ends with an error, errno ECANCELED. */

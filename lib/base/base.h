@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* ---- errors -------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* The project's own codes, above every errno: code, text. One list holds all of them. */
 #define DCPI_ERRORS(X)                                                                             \
@@ -69,7 +69,7 @@ void base_hint(struct base_err *err, const char *fmt, ...) __attribute__((format
 /* Print "PROG: text\n" and, where there is one, "hint: …\n" to @to. */
 void base_err_print(const struct base_err *err, const char *prog, FILE *to);
 
-/* ---- log (programs only, never libraries) --------------------------------------------------- */
+/* ---- log (programs only, never libraries) ---------------------------------------------------- */
 
 enum base_log_level { BASE_LOG_ERROR, BASE_LOG_WARN, BASE_LOG_INFO, BASE_LOG_DEBUG };
 
@@ -93,13 +93,13 @@ void base_log_keep(void);
  * next message. */
 const char *base_log_kept(size_t index);
 
-/* ---- version (version.c) -------------------------------------------------------------------- */
+/* ---- version (version.c) --------------------------------------------------------------------- */
 
 const char *base_release(void);
 /* The revision of the sources; "" where the build did not get it. */
 const char *base_revision(void);
 
-/* ---- option tables -------------------------------------------------------------------------- */
+/* ---- option tables --------------------------------------------------------------------------- */
 
 enum base_opt_kind {
 	BASE_OPT_FLAG,	 /* dest: bool *, set true */
@@ -298,7 +298,7 @@ bool base_number_parse(const char *s, uint64_t *out);
 /* The same with a sign. False also where it is below @min or above @max. */
 bool base_signed_parse(const char *s, int64_t min, int64_t max, int64_t *out);
 
-/* ---- identities ---------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 /* A build-id or its stand-in: up to 32 bytes. len 0: none. */
 struct base_id {
@@ -366,7 +366,7 @@ struct base_extent {
 /* 0, -ENOENT (no such file, or it has no code) or -ENOMEM. */
 int base_elf_extent(int fd, struct base_extent *out);
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Behind the last slash; all of @path where it ends with one. Points into @path. */
 const char *base_path_name(const char *path);
@@ -463,8 +463,7 @@ uint32_t base_reader_get(int fd);
 /* The same of a file that this process itself may not read. */
 uint32_t base_reader_of(int dir_fd, const char *name);
 
-/* ---- a process that gives up its rights (rights_linux.c) --------------------------------------
- */
+/* ---- a process that gives up its rights (rights_linux.c) ------------------------------------- */
 
 struct base_limit {
 	int what; /* RLIMIT_*; one of memory is not set where a sanitizer needs more */

@@ -38,8 +38,7 @@ static bool take_number(struct text *t, size_t min, size_t max, int64_t *out)
 	return true;
 }
 
-/* ---- the parts of a time ----------------------------------------------------------------------
- */
+/* ---- the parts of a time --------------------------------------------------------------------- */
 
 /* A calendar's day, and the time of the day where it was given. */
 struct civil {
@@ -189,8 +188,7 @@ static int first_of_day(struct civil *c, int64_t *out)
 	return r;
 }
 
-/* ---- what was meant ---------------------------------------------------------------------------
- */
+/* ---- what was meant -------------------------------------------------------------------------- */
 
 static int unreadable(const char *text, struct base_err *err)
 {

@@ -192,8 +192,7 @@ static uint32_t dem_sequence(struct dem *d, unsigned int base)
 	return any ? n + 1 : 0;
 }
 
-/* ---- the grammar ------------------------------------------------------------------------------
- */
+/* ---- the grammar ----------------------------------------------------------------------------- */
 
 enum dem_part { DEM_WHOLE, DEM_NO_RETURN, DEM_NAME };
 
@@ -636,7 +635,7 @@ static struct dem_type dem_type(struct dem *d)
 	return t;
 }
 
-/* ---- values and expressions ---------------------------------------------------------------- */
+/* ---- values and expressions ------------------------------------------------------------------ */
 
 static struct dem_text number_text(struct dem *d)
 {
@@ -1600,8 +1599,7 @@ static struct dem_name dem_name(struct dem *d, bool tag)
 	return n;
 }
 
-/* ---- functions, data, and symbols that the compiler makes
- * ------------------------------------- */
+/* ---- functions, data, and symbols that the compiler makes ------------------------------------ */
 
 /* ---- special names --------------------------------------------------------------------------- */
 

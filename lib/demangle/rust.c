@@ -143,8 +143,7 @@ static char *legacy_name(const char *name)
 	return text;
 }
 
-/* ---- v0: RFC 2603, and "v0 Symbol Format" of the rustc book -----------------------------------
- */
+/* ---- v0: RFC 2603, and "v0 Symbol Format" of the rustc book ---------------------------------- */
 
 /* Limits of one name: things read, and how deep they nest. */
 enum { MAX_STEPS = 20000, MAX_DEPTH = 160 };

@@ -155,8 +155,7 @@ bool export_is_clock(const struct export *x, size_t event);
 /* When the first of its epochs began: seconds since 1970, UTC; 0: not known. */
 uint64_t export_begin(const struct export *x);
 
-/* ---- formats, a file each ----------------------------------------------------------------------
- */
+/* ---- formats, a file each -------------------------------------------------------------------- */
 
 struct export_format {
 	const char *name;

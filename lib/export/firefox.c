@@ -126,8 +126,7 @@ static void put_libraries(struct firefox *f)
 	end(f);
 }
 
-/* ---- tables that threads share ----------------------------------------------------------------
- */
+/* ---- tables that threads share --------------------------------------------------------------- */
 
 static int category(const struct firefox *f, uint32_t image)
 {

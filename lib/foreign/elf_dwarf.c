@@ -226,7 +226,7 @@ static bool over(struct walk *w)
 	return w->status < 0;
 }
 
-/* ---- what may be read ---------------------------------------------------------------------- */
+/* ---- what may be read ------------------------------------------------------------------------ */
 
 /*
  * Nothing that grows when it is read, nor what would have libdw look for other files, whose names
@@ -268,7 +268,7 @@ static bool dwarf_good(struct elf_object *o)
 	return lines;
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* libdw (0.188) leaves names relative whose folder is relative to that of the compilation. */
 static int place_name(struct walk *w, const char *name)
@@ -366,7 +366,7 @@ static int by_addr(const void *pa, const void *pb)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* ---- inlined parts ------------------------------------------------------------------------- */
+/* ---- inlined parts --------------------------------------------------------------------------- */
 
 static const char *text_of(Dwarf_Die *die, unsigned int name)
 {
@@ -525,7 +525,7 @@ static void nest_parts(struct elf_object *o)
 	o->nr_parts = nr;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void walk_units(struct walk *w)
 {

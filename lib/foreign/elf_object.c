@@ -392,7 +392,7 @@ static int put_lines(struct parts *p, const struct elf_object *o, const struct e
 	return r;
 }
 
-/* ---- inlined parts ------------------------------------------------------------------------- */
+/* ---- inlined parts --------------------------------------------------------------------------- */
 
 static int put_inline(struct parts *p, const struct elf_object *o, const struct elf_part *part,
 		      const struct elf_routine *rt)
@@ -420,7 +420,7 @@ static int put_inlines(struct parts *p, const struct elf_object *o, size_t routi
 	return r;
 }
 
-/* ---- the record ---------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 /* Take the running code, else the file's; returns the flags that say which, or 0 for neither. */
 static uint16_t get_code(const struct foreign_object *from, const struct elf_routine *rt,

@@ -42,7 +42,7 @@ struct foreign_object {
  */
 int foreign_elf_object(const struct foreign_object *object, struct base_buf *out);
 
-/* ---- files that runtimes write: jitdump and perf maps (jitdump.c, perfmap.c) ---------------- */
+/* ---- files that runtimes write: jitdump and perf maps (jitdump.c, perfmap.c) ----------------- */
 
 enum foreign_kind { FOREIGN_JITDUMP, FOREIGN_PERFMAP };
 
@@ -103,7 +103,7 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out);
 
-/* ---- GDB's JIT interface (gdb.c, gdb_symbol.c) ---------------------------------------------- */
+/* ---- GDB's JIT interface (gdb.c, gdb_symbol.c) ----------------------------------------------- */
 
 /*
  * A process lists ELF files that it has in memory from the symbol __jit_debug_descriptor on;

@@ -65,8 +65,7 @@ struct jitdump_lines_at {
 	uint32_t len; /* length of the record; 0: none */
 };
 
-/* ---- lines of a routine (jitdump_lines.c) -----------------------------------------------------
- */
+/* ---- lines of a routine (jitdump_lines.c) ---------------------------------------------------- */
 
 struct jitdump_code {
 	uint64_t addr, len;

@@ -154,8 +154,7 @@ static bool image_strings_end(const struct image_elf *f, bool split)
 	return nr_info <= 1;
 }
 
-/* ---- the file that several debug files share --------------------------------------------------
- */
+/* ---- the file that several debug files share ------------------------------------------------- */
 
 #define DEBUG_DIR "/usr/lib/debug"
 

@@ -303,7 +303,7 @@ struct run {
 	void *ctx;
 };
 
-/* ---- registers ------------------------------------------------------------------------------ */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 /* The number in rules of a DWARF register. */
 static uint8_t rule_reg(const struct run *m, uint64_t reg)
@@ -350,7 +350,7 @@ static void restore(struct run *m, uint64_t reg)
 		*c = m->initial.column[c - m->row.column];
 }
 
-/* ---- expressions ---------------------------------------------------------------------------- */
+/* ---- expressions ----------------------------------------------------------------------------- */
 
 /* "DW_OP_bregN off": the value of a register and a number. */
 static bool register_and(const struct run *m, struct image_cursor *c, uint8_t *reg, int64_t *off)
@@ -764,7 +764,7 @@ int image_cfa_run(const struct image_fde *fde, uint16_t machine, uint64_t *budge
 	return r < 0 && r != -DCPI_EFORMAT ? r : advance(&m, m.end);
 }
 
-/* ---- an .eh_frame in memory ---------------------------------------------------------- */
+/* ---- an .eh_frame in memory ------------------------------------------------------------------ */
 
 enum { STEPS_MAX = 65536 };
 

@@ -364,7 +364,7 @@ static int image_place(int fd, uint64_t where[3])
 	return 0;
 }
 
-/* ---- the database's own images ------------------------------------------------------------- */
+/* ---- the database's own images --------------------------------------------------------------- */
 
 struct store_entry {
 	struct base_id id;
@@ -750,7 +750,7 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 	return q->id.len ? open_indexed(d, q, out, err) : not_in_store(d, q, err);
 }
 
-/* ---- ordinary files ------------------------------------------------------------------------ */
+/* ---- ordinary files -------------------------------------------------------------------------- */
 
 struct file_search {
 	const struct image_query *query;

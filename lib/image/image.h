@@ -22,7 +22,7 @@ enum image_kind {
 	IMAGE_VDSO,    /* offsets are ELF file offsets; ELF in <db>/kernel */
 };
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 /* The images that a database brings along. Found by build-id, indexed at the first question. */
 struct image_store;
@@ -93,7 +93,7 @@ int image_open_path(const char *path, enum image_kind kind, struct image **out,
 		    struct base_err *err);
 void image_close(struct image *img);
 
-/* ---- maps (map.c) -------------------------------------------------------------------------- */
+/* ---- maps (map.c) ---------------------------------------------------------------------------- */
 
 /*
  * Where files with code are, by identity: what dcpiscan writes, and the tools' -m reads
@@ -134,7 +134,7 @@ int image_identify(int dir_fd, const char *path, struct base_id *id, struct base
  */
 int image_identify_second(const char *path, struct base_id *id);
 
-/* ---- what it is ---------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 /* Where it was found: a path, or a file name in the database. Owned by the image, as all below. */
 const char *image_path(const struct image *img);
@@ -154,7 +154,7 @@ struct image_process {
 };
 const struct image_process *image_process(const struct image *img); /* NULL: none */
 
-/* ---- addresses ----------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /*
  * 0, or -ENOENT where no part of the image stands at @off. @off is one of the image that was asked
@@ -192,7 +192,7 @@ struct image_relink {
 };
 void image_relink(const struct image *img, struct image_relink *out);
 
-/* ---- symbols ------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 /* A procedure: [vaddr, vaddr + len). Of several names for one address the plainest is shown. */
 struct image_symbol {
@@ -264,7 +264,7 @@ struct image_hashes {
 int image_symbol_hashes(struct image *img, const struct image_symbol *sym,
 			struct image_hashes *out);
 
-/* ---- lines and source ---------------------------------------------------------------------- */
+/* ---- lines and source ------------------------------------------------------------------------ */
 
 struct image_line {
 	const char *file; /* as the compiler had it, with its folder if that is known */

@@ -11,7 +11,7 @@
 #include "bound.h"
 #include "wire.h"
 
-/* ---- one ELF file (elf.c) ------------------------------------------------------------------ */
+/* ---- one ELF file (elf.c) -------------------------------------------------------------------- */
 
 struct image_elf {
 	int fd; /* -1: not open */
@@ -41,7 +41,7 @@ const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *h
 /* Read up to @len bytes at @file_off; returns how many. */
 size_t image_elf_read(const struct image_elf *f, uint64_t file_off, void *out, size_t len);
 
-/* ---- a pseudo-image's note (image.c) ------------------------------------------------------- */
+/* ---- a pseudo-image's note (image.c) --------------------------------------------------------- */
 
 /* Section of pseudo-images (pseudoimg/pseudoimg.h): an ELF note over a stream of wire records. */
 #define IMAGE_NOTE_SECTION ".dcpi.note"
@@ -69,12 +69,11 @@ static inline void image_replaces_id(const struct wire_replaces *rec, struct bas
 	memcpy(id->bytes, rec->id, sizeof(rec->id));
 }
 
-/* ---- a pseudo-image's hashes (hashes.c) ---------------------------------------------------- */
+/* ---- a pseudo-image's hashes (hashes.c) ------------------------------------------------------ */
 
 #define IMAGE_HASH_SECTION ".dcpi.hashes" /* as of pseudoimg/pseudoimg.h */
 
-/* ---- procedures without symbols (symbols.c) ---------------------------------------------------
- */
+/* ---- procedures without symbols (symbols.c) -------------------------------------------------- */
 
 struct image_range {
 	uint64_t vaddr, len;
@@ -108,7 +107,7 @@ void image_pointers_free(struct image_pointers *p);
  * empty (guess.c). 0 or -ENOMEM. */
 int image_starts_read(struct image_ranges *out, const struct image_elf *f);
 
-/* ---- symbols (symbols.c) ------------------------------------------------------------------- */
+/* ---- symbols (symbols.c) --------------------------------------------------------------------- */
 
 struct image_symbol_entry {
 	struct image_symbol sym;
@@ -142,8 +141,7 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       struct base_err *err);
 void image_symbols_release(struct image_symbols *s);
 
-/* ---- the index of large images (lookup.c) ------------------------------------------------------
- */
+/* ---- the index of large images (lookup.c) ---------------------------------------------------- */
 
 struct image_index;
 
@@ -161,7 +159,7 @@ bool image_index_name(struct image_index *x, size_t i, struct image_name *out);
 void image_index_write(const int dir_fds[2], const struct image_symbols *s,
 		       const struct image_elf *main, const struct image_elf *debug, uint32_t kind);
 
-/* ---- the image ----------------------------------------------------------------------------- */
+/* ---- the image ------------------------------------------------------------------------------- */
 
 struct image_segments {
 	struct image_segment {

@@ -155,8 +155,7 @@ static bool unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die 
 	return false;
 }
 
-/* ---- what is known of a unit ------------------------------------------------------------------
- */
+/* ---- what is known of a unit ----------------------------------------------------------------- */
 
 /*
  * libdw (0.188) takes the length of a name by strlen, up to whatever follows the section. Behind

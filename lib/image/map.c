@@ -13,7 +13,7 @@
 
 enum { MAP_MAX = 256 << 20 };
 
-/* ---- identities ---------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 /* Files of symbols alone have the sections of the program, without their contents. */
 static bool has_code(const struct image_elf *f)
@@ -89,7 +89,7 @@ int image_identify_second(const char *path, struct base_id *id)
 	return r;
 }
 
-/* ---- maps ---------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 static int compare_ids(const struct base_id *a, const struct base_id *b)
 {

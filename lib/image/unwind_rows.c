@@ -367,8 +367,7 @@ static void sort_pieces(struct reading *m)
 		qsort(m->pieces, m->nr, sizeof(*m->pieces), by_place);
 }
 
-/* ---- holes: what .eh_frame says nothing of ------------------------------------------------------
- */
+/* ---- holes: what .eh_frame says nothing of --------------------------------------------------- */
 
 /* The entry point is where the kernel or the loader begins: nothing called it. */
 static int add_entry(struct reading *m, uint64_t off, uint64_t end)

@@ -26,9 +26,9 @@ static inline uint64_t vector_at(uint32_t w, unsigned int at)
 	return 1ull << bits(w, at, 5);
 }
 
-/* ---- the vector unit ----------------------------------------------------------------------- */
+/* ---- the vector unit ------------------------------------------------------------------------- */
 
-/* ---- scalar floating point ----------------------------------------------------------------- */
+/* ---- scalar floating point ------------------------------------------------------------------- */
 
 /* Between a general register and one of floating point: conversions, and fmov. */
 static void decode_fp_general(uint32_t w, struct insn *out)
@@ -97,7 +97,7 @@ static void decode_scalar_fp(uint32_t w, struct insn *out)
 	} /* else fmov of a number */
 }
 
-/* ---- Advanced SIMD: elements of vectors, or one element ------------------------------------ */
+/* ---- Advanced SIMD: elements of vectors, or one element -------------------------------------- */
 
 /* Two vectors of one kind. */
 static uint16_t three_same_kinds(uint32_t w)
@@ -234,7 +234,7 @@ static void insn_aarch64_vector(uint32_t w, struct insn *out)
 	}
 }
 
-/* ---- SVE ----------------------------------------------------------------------------------- */
+/* ---- SVE ------------------------------------------------------------------------------------- */
 
 static bool is_sve_prefetch(uint32_t w)
 {
@@ -320,7 +320,7 @@ static void insn_aarch64_sve(uint32_t w, struct insn *out)
 		out->writes.gpr |= gpr_at(w, AT_RD);
 }
 
-/* ---- the other instructions ---------------------------------------------------------------- */
+/* ---- the other instructions ------------------------------------------------------------------ */
 
 static int64_t field(uint32_t w, unsigned int at, unsigned int bits)
 {
@@ -332,7 +332,7 @@ static uint64_t to(uint64_t vaddr, int64_t distance)
 	return vaddr + (uint64_t)(distance * 4);
 }
 
-/* ---- branches ------------------------------------------------------------------------------ */
+/* ---- branches -------------------------------------------------------------------------------- */
 
 static void decode_register_branch(uint32_t w, struct insn *out)
 {
@@ -391,7 +391,7 @@ static void decode_branch(uint32_t w, struct insn *out)
 	}
 }
 
-/* ---- loads and stores ---------------------------------------------------------------------- */
+/* ---- loads and stores ------------------------------------------------------------------------ */
 
 static void add_value(uint32_t w, unsigned int at, bool load, bool vector, struct insn *out)
 {
@@ -517,7 +517,7 @@ static void decode_memory(uint32_t w, struct insn *out)
 	}
 }
 
-/* ---- computation --------------------------------------------------------------------------- */
+/* ---- computation ----------------------------------------------------------------------------- */
 
 static void decode_immediate(uint32_t w, struct insn *out)
 {
@@ -601,7 +601,7 @@ static bool decode_word(uint32_t w, struct insn *out)
 	}
 }
 
-/* ---- what it computes ---------------------------------------------------------------------- */
+/* ---- what it computes ------------------------------------------------------------------------ */
 
 static void op_add_extended(uint32_t w, struct insn_op *out)
 {
@@ -758,7 +758,7 @@ static int stack_move_word(uint32_t w)
 	return 0;
 }
 
-/* ---- the machine --------------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 static uint32_t word(const uint8_t *p)
 {

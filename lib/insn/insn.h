@@ -12,7 +12,7 @@
 
 #define INSN_NO_REGISTER UINT8_MAX
 
-/* ---- what an instruction does -------------------------------------------------------------- */
+/* ---- what an instruction does ---------------------------------------------------------------- */
 
 enum insn_flow {
 	INSN_PLAIN,

@@ -32,7 +32,7 @@ static bool inside(const struct span *s, uint64_t vaddr)
 	return vaddr >= s->start && vaddr < s->end;
 }
 
-/* ---- aarch64 ------------------------------------------------------------------------------- */
+/* ---- aarch64 --------------------------------------------------------------------------------- */
 
 enum { IMM26 = 0x03ffffff, IMM19 = 0x00ffffe0, IMM14 = 0x0007ffe0, IMM16 = 0x001fffe0 };
 
@@ -92,7 +92,7 @@ static void mask_aarch64(uint8_t *code, size_t len, const struct span *s)
 	}
 }
 
-/* ---- riscv --------------------------------------------------------------------------------- */
+/* ---- riscv ----------------------------------------------------------------------------------- */
 
 static int64_t jal_distance(uint32_t w)
 {
@@ -137,7 +137,7 @@ static void mask_riscv(uint8_t *code, size_t len, const struct span *s)
 	}
 }
 
-/* ---- x86 ----------------------------------------------------------------------------------- */
+/* ---- x86 ------------------------------------------------------------------------------------- */
 
 static int64_t distance(const uint8_t *p, uint8_t len)
 {
@@ -173,7 +173,7 @@ static void mask_x86(bool is_64, uint8_t *code, size_t len, const struct span *s
 	}
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 void insn_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr)
 {

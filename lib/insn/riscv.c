@@ -108,7 +108,7 @@ static void take_apart(struct parts *p)
 	}
 }
 
-/* ---- compressed ---------------------------------------------------------------------------- */
+/* ---- compressed ------------------------------------------------------------------------------ */
 
 static void set(struct parts *p, uint32_t op, uint32_t f3, uint8_t rd, uint8_t rs1, uint8_t rs2,
 		int64_t imm)
@@ -343,7 +343,7 @@ static bool parse(const uint8_t *code, size_t len, struct parts *p)
 	return true;
 }
 
-/* ---- instructions -------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static void add_memory(const struct parts *p, uint16_t kinds, struct insn *out)
 {
@@ -481,7 +481,7 @@ static bool riscv_decode(void *state, const uint8_t *code, size_t len, struct in
 	return true;
 }
 
-/* ---- what it computes ---------------------------------------------------------------------- */
+/* ---- what it computes ------------------------------------------------------------------------ */
 
 static void op_immediate(const struct parts *p, struct insn_op *out)
 {

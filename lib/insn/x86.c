@@ -35,7 +35,7 @@ static int open_32(void **out)
 	return x86_open(false, out);
 }
 
-/* ---- registers ----------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 static uint8_t number_of(ZydisRegister reg)
 {
@@ -73,7 +73,7 @@ static void add_register(struct insn_registers *set, ZydisRegister reg)
 		set->vector |= 1ull << v;
 }
 
-/* ---- kinds --------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 static bool starts(const char *s, const char *with)
 {
@@ -161,7 +161,7 @@ static uint16_t kinds_of(struct x86 *x, ZydisMnemonic id)
 	return x->kinds[id] & (uint16_t)~KINDS_KNOWN;
 }
 
-/* ---- flow ---------------------------------------------------------------------------------- */
+/* ---- flow ------------------------------------------------------------------------------------ */
 
 static enum insn_flow branch_flow(const ZydisDecodedInstruction *i, enum insn_flow direct,
 				  enum insn_flow indirect)
@@ -216,7 +216,7 @@ static bool x86_decode_flow(void *state, const uint8_t *code, size_t len, struct
 	return true;
 }
 
-/* ---- operands ------------------------------------------------------------------------------ */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static bool reads(const ZydisDecodedOperand *op)
 {
@@ -334,7 +334,7 @@ static bool x86_decode(void *state, const uint8_t *code, size_t len, struct insn
 	return true;
 }
 
-/* ---- what it computes ---------------------------------------------------------------------- */
+/* ---- what it computes ------------------------------------------------------------------------ */
 
 static bool is_number(const ZydisDecodedOperand *op)
 {

@@ -101,8 +101,7 @@ void isample_count(struct isample *s, enum isample_counter counter, uint64_t val
 /* Nothing is told but @why, ISAMPLE_INEXACT or ISAMPLE_UNREADABLE. */
 void isample_void(struct isample *s, enum isample_bit why);
 
-/* ---- records (ibs.c, data_source.c, spe.c) ----------------------------------------------------
- */
+/* ---- records (ibs.c, data_source.c, spe.c) --------------------------------------------------- */
 
 /*
  * AMD's instruction-based sampling, as Linux has it in PERF_SAMPLE_RAW: the capabilities (u32),
@@ -138,8 +137,7 @@ struct isample_spe {
 int isample_spe_next(const uint8_t *data, size_t len, uint64_t offset, size_t *pos,
 		     struct isample_spe *out);
 
-/* ---- metrics (metric.c) -----------------------------------------------------------------------
- */
+/* ---- metrics (metric.c) ---------------------------------------------------------------------- */
 
 /* "<bit>[^<bit>…][:<counter>]", or "count"; "!bit": it is not set. */
 struct isample_metric {

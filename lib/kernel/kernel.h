@@ -10,7 +10,7 @@
 #include "base.h"
 #include "wire.h"
 
-/* ---- kallsyms and modules (symbols.c) ------------------------------------------------------ */
+/* ---- kallsyms and modules (symbols.c) -------------------------------------------------------- */
 
 struct kernel_symbol {
 	uint64_t addr;

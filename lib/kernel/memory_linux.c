@@ -120,8 +120,7 @@ static int run_program(const struct kernel_memory *k, uint64_t addr, uint8_t *to
 	return request.result == 0 ? 0 : -EFAULT;
 }
 
-/* ---- /proc/kcore -------------------------------------------------------------------------------
- */
+/* ---- /proc/kcore ----------------------------------------------------------------------------- */
 
 static int open_kcore(struct kernel_memory *k)
 {
@@ -156,8 +155,7 @@ static int read_kcore(const struct kernel_memory *k, uint64_t addr, void *to, si
 	return -EFAULT;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void close_fd(int fd)
 {

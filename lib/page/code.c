@@ -148,7 +148,7 @@ static int put_source_lines(struct jwrite *j, struct image *img, const char *nam
 	return j->r;
 }
 
-/* ---- source --------------------------------------------------------------------------------- */
+/* ---- source ---------------------------------------------------------------------------------- */
 
 static int file_index(struct code *c, const char *name, size_t *out)
 {
@@ -210,7 +210,7 @@ static int put_files(struct code *c, size_t nr_units)
 	return r;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void put_known(struct jwrite *j, bool known, double value)
 {
@@ -303,7 +303,7 @@ static const struct graph_insn *insn_at(const struct graph_block *b, uint64_t va
 	return b && low < b->nr_insns && b->insns[low].vaddr == vaddr ? &b->insns[low] : NULL;
 }
 
-/* ---- instructions --------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 /* "0x9810,0x9820" as [distance, …]. */
 static void put_culprits(struct code *c, const char *text)
@@ -513,7 +513,7 @@ static void put_stacks(struct code *c)
 	jwrite_close(&c->j, ']');
 }
 
-/* ---- a procedure ---------------------------------------------------------------------------- */
+/* ---- a procedure ----------------------------------------------------------------------------- */
 
 static void put_texts(struct jwrite *j, const char *key, const struct graph_texts *t)
 {
@@ -622,7 +622,7 @@ static int list(struct code *c, struct chosen *ch, struct image **img, struct ba
 	return r;
 }
 
-/* ---- which ---------------------------------------------------------------------------------- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 static size_t likely_len(const struct analysis_row *row, size_t event)
 {

@@ -42,7 +42,7 @@ void jwrite_close(struct jwrite *j, char bracket)
 	j->comma = true;
 }
 
-/* ---- texts --------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 /* A character that has no form of its own, or changes that of others. */
 static bool is_hidden(uint32_t c)
@@ -107,7 +107,7 @@ void jwrite_text(struct jwrite *j, const char *key, const char *text)
 		jwrite_null(j, key);
 }
 
-/* ---- other values -------------------------------------------------------------------------- */
+/* ---- other values ---------------------------------------------------------------------------- */
 
 void jwrite_count(struct jwrite *j, const char *key, uint64_t n)
 {

@@ -310,7 +310,7 @@ static int put_whose(struct page *p, struct jwrite *j, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot divide samples by process and time") : j->r;
 }
 
-/* ---- where it comes from -------------------------------------------------------------------- */
+/* ---- where it comes from --------------------------------------------------------------------- */
 
 static void put_events(struct jwrite *j, const struct analysis *a)
 {
@@ -416,7 +416,7 @@ static void page_source(struct jwrite *j, const struct analysis *a)
 	put_events(j, a);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
 {
@@ -831,7 +831,7 @@ static int page_changes(struct page *p, struct jwrite *j, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot compare") : j->r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int put_parts(struct page *p, struct jwrite *j, struct base_err *err)
 {

@@ -142,8 +142,7 @@ static int64_t span_of(enum profdb_span span, const char *epoch)
 					       NULL, 10);
 }
 
-/* ---- one platform's profiles -------------------------------------------------------------------
- */
+/* ---- one platform's profiles ----------------------------------------------------------------- */
 
 /* A profile of the new epoch, or values; several of one key where they must not be added up. */
 struct sum {
@@ -357,8 +356,7 @@ static void forget_sums(struct join *j)
 	}
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /*
  * The joined epoch goes to the owner of its parts, who may then remove it; only root can give files
@@ -448,8 +446,7 @@ static int finish_folder(int fd, const struct stat *like)
 	return base_sync_dir(fd);
 }
 
-/* ---- one epoch ---------------------------------------------------------------------------------
- */
+/* ---- one epoch ------------------------------------------------------------------------------- */
 
 /* Where it was written last, as profdb_epoch_written has it. */
 static int read_platform(struct join *j, const char *epoch)
@@ -569,8 +566,7 @@ static int make_folder(struct join *j, const char *name)
 	return r;
 }
 
-/* ---- the record --------------------------------------------------------------------------------
- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 static int commit(struct join *j, const char *into)
 {
@@ -610,8 +606,7 @@ static int join(struct join *j)
 	return profdb_join_recover(j->db, j->err);
 }
 
-/* ---- which --------------------------------------------------------------------------------------
- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 /* A profile that cannot be read, or a record: what it is of stays as it is. */
 static int join_one(struct profdb *db, const struct profdb_join *how, struct profdb_names *epochs,

@@ -36,8 +36,7 @@ struct owner {
 	long pid;
 };
 
-/* ---- who --------------------------------------------------------------------------------------
- */
+/* ---- who ------------------------------------------------------------------------------------- */
 
 static void read_word(const char *path, char *out, size_t size)
 {
@@ -131,8 +130,7 @@ static void wait_ms(long ms)
 	nanosleep(&pause, NULL);
 }
 
-/* ---- the file ----------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static void lock_name(const char *platform, char name[PROFDB_PLATFORM_MAX + 8])
 {
@@ -244,8 +242,7 @@ static int is_ours(struct profdb *db, const char *name)
 	return !strncmp(text, db->lock.text, strlen(db->lock.text));
 }
 
-/* ---- taking ------------------------------------------------------------------------------------
- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 /* 1: made by us, 0: it was there. */
 static int open_lock(struct profdb *db, const char *name, int *fd)
@@ -442,8 +439,7 @@ void profdb_unlock(struct profdb *db)
 	db->lock.fd = -1;
 }
 
-/* ---- who else is there -------------------------------------------------------------------------
- */
+/* ---- who else is there ----------------------------------------------------------------------- */
 
 bool profdb_lock_held(struct profdb *db, const char *platform)
 {

@@ -29,7 +29,7 @@
  * they are escaped. */
 #define PROFDB_PATH_MAX 4000
 
-/* ---- profiles in memory -------------------------------------------------------------------- */
+/* ---- profiles in memory ---------------------------------------------------------------------- */
 
 /* The unit of a profile's offsets. */
 enum profdb_kind {
@@ -118,7 +118,7 @@ size_t profdb_profile_nr_entries(const struct profdb_profile *p);
 /* Ascending by offset; valid until the next change. */
 const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);
 
-/* ---- moves: what traces saw of a program's way --------------------------------------------- */
+/* ---- moves: what traces saw of a program's way ----------------------------------------------- */
 
 /*
  * A trace is the row of instructions that ran next at a sample (lib/vtrace). A profile keeps what
@@ -157,8 +157,7 @@ size_t profdb_profile_nr_edges(const struct profdb_profile *p);
 /* Ascending by start, from, to; valid until the next change. NULL past the end. */
 const struct profdb_edge *profdb_profile_edge(const struct profdb_profile *p, size_t index);
 
-/* ---- instruction samples: what the hardware told of sampled instructions ----------------------
- */
+/* ---- instruction samples: what the hardware told of sampled instructions --------------------- */
 
 /*
  * Samples of an offset and event of which the hardware told the same (isample.h). They are samples
@@ -412,7 +411,7 @@ int profdb_workloads_load_images(struct profdb *db, const char *epoch, const cha
 int profdb_workloads_bytes(struct profdb *db, const char *epoch, const char *platform,
 			   struct base_buf *out, struct base_err *err);
 
-/* ---- profile files ------------------------------------------------------------------------- */
+/* ---- profile files --------------------------------------------------------------------------- */
 
 enum profdb_format { PROFDB_FORMAT_1, PROFDB_FORMAT_0_07, PROFDB_FORMAT_0_06 };
 

@@ -21,7 +21,7 @@
 #define PROFDB_NAME_MAX	     200   /* longest name of a profile file; leaves room for a prefix */
 #define PROFDB_VERSION1_LINE "version dcpi-dynamic 1"
 
-/* ---- little-endian numbers ----------------------------------------------------------------- */
+/* ---- little-endian numbers ------------------------------------------------------------------- */
 
 static inline uint32_t profdb_get32(const uint8_t *p)
 {
@@ -45,7 +45,7 @@ static inline void profdb_put64(uint8_t *p, uint64_t v)
 	profdb_put32(p + 4, (uint32_t)(v >> 32));
 }
 
-/* ---- counts (profile.c) -------------------------------------------------------------------- */
+/* ---- counts (profile.c) ---------------------------------------------------------------------- */
 
 /*
  * Rows of (offset, one count per event), each a struct profdb_entry; found by a hash that is only
@@ -64,7 +64,7 @@ static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *
 	return (struct profdb_entry *)(c->words + i * c->stride);
 }
 
-/* ---- sections of version 1 (section.c) ----------------------------------------------------- */
+/* ---- sections of version 1 (section.c) ------------------------------------------------------- */
 
 enum { PROFDB_VARINT_MAX = 10 }; /* bytes */
 
@@ -113,7 +113,7 @@ size_t profdb_varint_put(uint8_t *to, uint64_t v);
 int profdb_bytes_append(struct base_buf *out, const void *data, size_t len);
 int profdb_text_get(const struct profdb_payload *s, size_t *pos, size_t max, char **out);
 
-/* ---- adaptive range coder (range_coder.c) -------------------------------------------------- */
+/* ---- adaptive range coder (range_coder.c) ---------------------------------------------------- */
 
 enum {
 	PROFDB_RANGE_LENGTHS = 65, /* 0 to 64 bits */
@@ -168,7 +168,7 @@ struct profdb_edges {
 	bool unsorted;
 };
 
-/* ---- instruction samples (insns.c) --------------------------------------------------------- */
+/* ---- instruction samples (insns.c) ----------------------------------------------------------- */
 
 /* As moves. */
 struct profdb_insns {
@@ -180,7 +180,7 @@ struct profdb_insns {
 	bool unsorted;
 };
 
-/* ---- profiles (profile.c) ------------------------------------------------------------------ */
+/* ---- profiles (profile.c) -------------------------------------------------------------------- */
 
 struct profdb_line {
 	char *word, *value;
@@ -475,7 +475,7 @@ int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct
 /* Any of the errors that say "the bytes are not a good profile". */
 bool profdb_error_is_content(int r);
 
-/* ---- lists of names (names.c) -------------------------------------------------------------- */
+/* ---- lists of names (names.c) ---------------------------------------------------------------- */
 
 struct profdb_names {
 	char **items;
@@ -490,7 +490,7 @@ char **profdb_names_pack(const struct profdb_names *n, size_t from, size_t to);
 /* All entries of the folder @name in @dir_fd but "." and "..", unsorted. 0 or -errno. */
 int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
 
-/* ---- the redo log (commit.c) --------------------------------------------------------------- */
+/* ---- the redo log (commit.c) ----------------------------------------------------------------- */
 
 /*
  * ".commit" in <db>/<epoch>/<platform> names the last flush that counts and the files it wrote. A
@@ -534,7 +534,7 @@ struct profdb;
  * or -errno. */
 int profdb_commit_redo(struct profdb *db, struct base_err *err);
 
-/* ---- files of an epoch (name.c) ------------------------------------------------------------ */
+/* ---- files of an epoch (name.c) -------------------------------------------------------------- */
 
 /*
  * The longest key, which distinguishes the profiles of (epoch, platform): "file.<id>",
@@ -569,7 +569,7 @@ bool profdb_values_of_dynamic(const char *key, const char *stem);
 /* Key and version back from a file's name. */
 void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version);
 
-/* ---- the database (db.c) ------------------------------------------------------------------- */
+/* ---- the database (db.c) --------------------------------------------------------------------- */
 
 /* One for each file of an epoch, which may go on for months. */
 struct profdb_file {

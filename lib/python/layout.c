@@ -59,8 +59,7 @@ static const struct unwind_python layouts[] = {
 	},
 };
 
-/* ---- functions that read the same places ------------------------------------------------------
- */
+/* ---- functions that read the same places ----------------------------------------------------- */
 
 /* Does an operand of @i stand at @disp from a register; or, with @runtime, at that address? */
 static bool reads(const struct insn_x86 *i, uint64_t vaddr, int64_t disp, uint64_t runtime)
@@ -122,8 +121,7 @@ static bool agrees(const struct python_part *parts, const struct unwind_python *
 	return true;
 }
 
-/* ---- the table of 3.13 ------------------------------------------------------------------------
- */
+/* ---- the table of 3.13 ----------------------------------------------------------------------- */
 
 /* Its words: the first is a mark, the second PY_VERSION_HEX; of the others those that are needed.
  */

@@ -92,8 +92,7 @@ static int decompress(const uint8_t *data, size_t len, struct base_buf *plain)
 	return ZSTD_isError(got) || got != whole ? -DCPI_EFORMAT : 0;
 }
 
-/* ---- keys --------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static bool content_is_right(struct store_reader *r)
 {
@@ -200,8 +199,7 @@ static bool keys_are_right(const struct store_batch *b)
 	       rows_are_right(&b->rows[STORE_IMAGE], image_is_right);
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int take_rows(const struct base_buf *plain, struct store_batch *out)
 {

@@ -389,8 +389,7 @@ static int by_offset(struct fetch *f, struct base_err *err)
 	return r;
 }
 
-/* ---- by platform and by workload ---------------------------------------------------------------
- */
+/* ---- by platform and by workload ------------------------------------------------------------- */
 
 /* Samples of chosen images: those of their routines. */
 static int by_platform_of_images(struct fetch *f, struct base_err *err)
@@ -458,8 +457,7 @@ static int by_workload(struct fetch *f, struct base_err *err)
 	return r < 0 ? r : by_platform(f, FETCH_REST, err);
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* How many epochs of machines are meant. */
 static int count_hours(struct fetch *f, uint64_t *nr, struct base_err *err)
@@ -509,8 +507,7 @@ static int choose_files(struct fetch *f, struct store_want *w, struct base_err *
 	return r;
 }
 
-/* ---- symbols -----------------------------------------------------------------------------------
- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 /* An identity may be that of a file, a kernel, or a vdso. */
 static int add_identity(const char *text, struct base_buf *keys, struct base_err *err)
@@ -548,8 +545,7 @@ static int symbols(struct fetch *f, struct base_err *err)
 	return r;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int gather(struct fetch *f, struct base_err *err)
 {

@@ -94,7 +94,7 @@ static inline struct fetch_image *fetch_image_of(struct fetch *f, const struct s
 /* "" where nothing was printed. */
 const char *fetch_text(const struct base_buf *b);
 
-/* ---- questions (fetch.c, fetch_routines.c) ------------------------------------------------- */
+/* ---- questions (fetch.c, fetch_routines.c) --------------------------------------------------- */
 
 /* Images of which @which ("IN …") is true, with their symbols and contents, or without. 0 or
  * negative with @err. */
@@ -140,7 +140,7 @@ int fetch_paths(struct fetch *f, struct base_err *err);
  * paths; one that cannot be read is copied all the same. 0 or negative with @err. */
 int fetch_callers(struct fetch *f, struct base_err *err);
 
-/* ---- conditions (fetch_where.c) ------------------------------------------------------------ */
+/* ---- conditions (fetch_where.c) -------------------------------------------------------------- */
 
 /* Keys of images that a question names; where they are more, they are a question within it. */
 enum { FETCH_KEYS = 1000 };
@@ -178,7 +178,7 @@ static inline const char *fetch_counts_group(const struct fetch *f)
 int fetch_from(struct fetch *f, struct base_buf *sql, const char *table, const char *columns,
 	       const char *where, const char *arrays);
 
-/* ---- answers (fetch_take.c) ---------------------------------------------------------------- */
+/* ---- answers (fetch_take.c) ------------------------------------------------------------------ */
 
 /* The offset of a routine of a facility, whose routines stand nowhere: each gets one. 0: no memory.
  */
@@ -207,7 +207,7 @@ int fetch_rows(struct fetch *f, const struct base_buf *answer, enum fetch_row ro
 
 void fetch_release(struct fetch *f);
 
-/* ---- the database (fetch_db.c) ------------------------------------------------------------- */
+/* ---- the database (fetch_db.c) --------------------------------------------------------------- */
 
 /* Makes the database. */
 int fetch_write(struct fetch *f, const char *path, struct store_fetched *out, struct base_err *err);

@@ -54,8 +54,7 @@ static int add_output(struct fetch *f, struct outputs *o, char *path, struct bas
 	return 0;
 }
 
-/* ---- paths -------------------------------------------------------------------------------------
- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static void epoch_name(uint32_t at, char name[PROFDB_EPOCH_LEN + 1])
 {
@@ -74,8 +73,7 @@ static char *path_of(const struct fetch *f, const char *platform, uint32_t epoch
 	return asprintf(&path, "%s/%s/%s", text, platform, name) < 0 ? NULL : path;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int add_profile(struct fetch *f, size_t index, struct outputs *o, struct base_err *err)
 {
@@ -222,8 +220,7 @@ static int collect(struct fetch *f, struct outputs *o, struct base_err *err)
 	return r;
 }
 
-/* ---- the database ------------------------------------------------------------------------------
- */
+/* ---- the database ---------------------------------------------------------------------------- */
 
 static int import_one(struct profdb_import *im, const struct output *one, struct base_err *err)
 {

@@ -88,8 +88,7 @@ static char *get_text(struct store_reader *r)
 	return text ? strndup(text, len) : strdup("");
 }
 
-/* ---- which machines and epochs -----------------------------------------------------------------
- */
+/* ---- which machines and epochs --------------------------------------------------------------- */
 
 static int take_hour(struct gathering *g, struct store_reader *r)
 {
@@ -149,8 +148,7 @@ static int add_hours(const struct gathering *g, size_t from, size_t nr, struct b
 	return r < 0 ? r : base_buf_printf(sql, ")");
 }
 
-/* ---- pseudo-images -----------------------------------------------------------------------------
- */
+/* ---- pseudo-images --------------------------------------------------------------------------- */
 
 static int take_jit(struct gathering *g, struct store_reader *r)
 {
@@ -305,8 +303,7 @@ static struct image *open_jit(const struct gathering *g, const char *platform, c
 	return image ? base_map_get(&g->by_content, &image->content, STORE_KEY) : NULL;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------
- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* The paths of one machine and epoch, and how their images and events are numbered among all. */
 struct merging {
@@ -484,8 +481,7 @@ static int merge(struct gathering *g, const char *platform, const struct profdb_
 	return 0;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int take_paths(struct gathering *g, struct store_reader *r)
 {

@@ -103,8 +103,7 @@ static int ask_names(struct fetch *f, const struct base_buf *numbers, struct bas
 	return r;
 }
 
-/* ---- their images ------------------------------------------------------------------------------
- */
+/* ---- their images ---------------------------------------------------------------------------- */
 
 /* The images of routines that have samples, once each. */
 static int list_images(struct fetch *f, const struct base_buf *routines, struct base_buf *keys)

@@ -533,8 +533,7 @@ static int take_total(struct fetch *f, struct store_reader *r)
 	return result;
 }
 
-/* ---- by platform and by workload ---------------------------------------------------------------
- */
+/* ---- by platform and by workload ------------------------------------------------------------- */
 
 /* An image that answers to all names that the user gave. */
 static struct profdb_profile *everything(const struct fetch *f)

@@ -42,7 +42,7 @@ static int is_stopped(void *ctx, curl_off_t to_get, curl_off_t got, curl_off_t t
 	return s->stop && *s->stop;
 }
 
-/* ---- credentials --------------------------------------------------------------------------- */
+/* ---- credentials ----------------------------------------------------------------------------- */
 
 static int check_private(int fd, const char *path, struct base_err *err)
 {
@@ -93,7 +93,7 @@ static int read_credentials(struct store_server *s, const char *path, struct bas
 	return r;
 }
 
-/* ---- connections --------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* One that is empty is not set. */
 static const char *variable(const char *name)
@@ -188,7 +188,7 @@ const char *store_database(const struct store_server *s)
 	return s->url.database;
 }
 
-/* ---- requests ------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* An error's first line, "Code: 60, e.displayText() = DB::Exception: …", fit for a terminal. */
 static void clean_answer(struct store_server *s)

@@ -108,7 +108,7 @@ static void forget(struct store_pack *p)
 	base_buf_release(&p->offers);
 }
 
-/* ---- keys of rows --------------------------------------------------------------------------- */
+/* ---- keys of rows ---------------------------------------------------------------------------- */
 
 /* The row of table @t that has begun at @from has its key now: notes that. 0 or negative. */
 static int keyed(struct store_pack *p, enum store_table_nr t, size_t from)
@@ -219,8 +219,7 @@ static void take_bad(void *ctx, const char *file, const struct base_err *why)
 		p->how->bad(p->how->ctx, file, why);
 }
 
-/* ---- images on call paths alone ---------------------------------------------------------------
- */
+/* ---- images on call paths alone -------------------------------------------------------------- */
 
 /* A call path does not tell which file it means where files have one build-id but other code. */
 static bool is_forged(const struct store_pack *p, const struct profdb_image_ref *ref)
@@ -743,8 +742,7 @@ static int pack_totals(struct store_pack *p)
 	return r;
 }
 
-/* ---- an epoch ----------------------------------------------------------------------------------
- */
+/* ---- an epoch -------------------------------------------------------------------------------- */
 
 static int pack(struct store_pack *p)
 {

@@ -21,8 +21,7 @@ struct work {
 	struct store_key *images;
 };
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int group(struct work *x, const struct profdb_workload *k, uint32_t *out)
 {
@@ -79,8 +78,7 @@ static int make_images(struct work *x)
 	return 0;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int put_texts(struct work *x, struct base_buf *row, size_t field)
 {
@@ -189,8 +187,7 @@ static int put_row(struct work *x, size_t event)
 	return r < 0 ? r : put_sums(x, event, row);
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int put_part(struct store_pack *p, const char *kind,
 		    int (*bytes)(struct profdb *db, const char *epoch, const char *platform,

@@ -17,7 +17,7 @@
 
 #include "base.h"
 
-/* ---- rows (rows.c) ------------------------------------------------------------------------- */
+/* ---- rows (rows.c) --------------------------------------------------------------------------- */
 
 /*
  * Rows in ClickHouse's format RowBinary. Integers (UInt8 to UInt64) are base_buf_append_le's, and
@@ -53,7 +53,7 @@ size_t store_get_count(struct store_reader *r, size_t least);
 const char *store_get_string(struct store_reader *r, size_t *len);
 const void *store_get_bytes(struct store_reader *r, size_t len);
 
-/* ---- tables (tables.c) --------------------------------------------------------------------- */
+/* ---- tables (tables.c) ----------------------------------------------------------------------- */
 
 enum { STORE_KEY = 16 }; /* bytes of an image's key, and of a content's */
 
@@ -98,7 +98,7 @@ struct store_rows_facts {
 ssize_t store_rows_check(const struct store_table *t, const void *rows, size_t len,
 			 struct store_rows_facts *facts);
 
-/* ---- batches (batch.c) --------------------------------------------------------------------- */
+/* ---- batches (batch.c) ----------------------------------------------------------------------- */
 
 /* Rows for each table, on their way to a server. Zero-initialize. */
 struct store_batch {
@@ -121,7 +121,7 @@ int store_batch_format(const struct store_batch *b, struct base_buf *out);
 /* -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ELIMIT (above 512 MiB); fuzzed. */
 int store_batch_parse(const void *data, size_t len, struct store_batch *out, struct base_err *err);
 
-/* ---- epochs to rows (pack.c) --------------------------------------------------------------- */
+/* ---- epochs to rows (pack.c) ----------------------------------------------------------------- */
 
 struct profdb;
 struct store_pack;
@@ -161,7 +161,7 @@ int store_pack_epoch(struct store_pack *p, const char *epoch, const char *platfo
 		     const struct store_pack_how *how, struct store_batch *out,
 		     struct base_err *err);
 
-/* ---- servers (http.c, schema.c) ------------------------------------------------------------ */
+/* ---- servers (http.c, schema.c) -------------------------------------------------------------- */
 
 /* "clickhouse://[USER@]HOST[:PORT]/DATABASE", or clickhouses:// for TLS. */
 struct store_url {
@@ -222,7 +222,7 @@ int store_expire(struct store_server *s, int64_t now,
 /* Every table's rows of the batch, images first. */
 int store_send(struct store_server *s, const struct store_batch *b, struct base_err *err);
 
-/* ---- sums of many hours (sums.c) ----------------------------------------------------------- */
+/* ---- sums of many hours (sums.c) ------------------------------------------------------------- */
 
 /*
  * Adds up what each machine, and all together, had by routine and by offset in each span of time
@@ -234,7 +234,7 @@ int store_send(struct store_server *s, const struct store_batch *b, struct base_
 int store_sum(struct store_server *s, int64_t since, int64_t now, uint64_t *rows,
 	      struct base_err *err);
 
-/* ---- answers (fetch.c) --------------------------------------------------------------------- */
+/* ---- answers (fetch.c) ----------------------------------------------------------------------- */
 
 enum store_detail {
 	STORE_BY_OFFSET,   /* everything that profiles have */

@@ -72,7 +72,7 @@ static inline uint32_t store_level_span(const struct store_level *level)
 int store_sums_bad(struct base_buf *sql, const struct store_source *source, const char *key,
 		   const struct store_level *level, const char *which, const char *final);
 
-/* ---- keys (key.c) -------------------------------------------------------------------------- */
+/* ---- keys (key.c) ---------------------------------------------------------------------------- */
 
 struct store_key {
 	uint8_t bytes[STORE_KEY];

@@ -15,7 +15,7 @@
 #define TARBALL_LIST_MAX   (UINT64_C(256) << 20)     /* bytes of the list's text */
 #define TARBALL_LIST_NAME  "dcpi-archive"
 
-/* ---- the list (list.c) --------------------------------------------------------------------- */
+/* ---- the list (list.c) ----------------------------------------------------------------------- */
 
 struct tarball_member {
 	char *path; /* relative, no ".", ".." or empty part; bytes above blank, but 0x7f */
@@ -41,7 +41,7 @@ int tarball_list_parse(struct tarball_list *l, const char *text, size_t len, str
 int tarball_list_format(const struct tarball_list *l, struct base_buf *to);
 void tarball_list_release(struct tarball_list *l);
 
-/* ---- writing (write.c) --------------------------------------------------------------------- */
+/* ---- writing (write.c) ----------------------------------------------------------------------- */
 
 struct tarball_writer;
 
@@ -64,7 +64,7 @@ const struct tarball_list *tarball_added(const struct tarball_writer *w);
 int tarball_finish(struct tarball_writer *w, struct base_err *err);
 void tarball_discard(struct tarball_writer *w); /* after tarball_finish too */
 
-/* ---- reading (read.c) ---------------------------------------------------------------------- */
+/* ---- reading (read.c) ------------------------------------------------------------------------ */
 
 struct tarball_reader;
 

@@ -64,7 +64,7 @@ void unwind_encode(const struct unwind_table *t, uint8_t *to)
 	put(to, t->rows, rows_len(&h));
 }
 
-/* ---- checked -------------------------------------------------------------------------------- */
+/* ---- checked --------------------------------------------------------------------------------- */
 
 static bool head_valid(const struct head *h, size_t len)
 {

@@ -42,7 +42,7 @@ struct unwind_table {
 	struct unwind_python python; /* of version 0: the file has none */
 };
 
-/* ---- made ---------------------------------------------------------------------------------- */
+/* ---- made ------------------------------------------------------------------------------------ */
 
 struct unwind_builder;
 
@@ -61,15 +61,14 @@ void unwind_builder_free(struct unwind_builder *b);
 
 void unwind_free(struct unwind_table *t);
 
-/* ---- used ---------------------------------------------------------------------------------- */
+/* ---- used ------------------------------------------------------------------------------------ */
 
 /* The rule at an offset; never NULL. */
 const struct unwind_rule *unwind_find(const struct unwind_table *t, uint64_t off);
 /* Memory of its pages, rows and rules, in bytes. */
 size_t unwind_size(const struct unwind_table *t);
 
-/* ---- walks in user space (walk.c); walk.h has a single step, for the kernel's programs too ------
- */
+/* ---- walks in user space (walk.c); a single step is in walk.h -------------------------------- */
 
 /* The stack and code that are walked. */
 struct unwind_memory {
@@ -92,7 +91,7 @@ struct unwind_frame {
 size_t unwind_walk(const struct unwind_memory *m, const struct unwind_state *start,
 		   struct unwind_frame *frames, size_t max, enum unwind_step *end);
 
-/* ---- from one process to another of the same machine ---------------------------------------- */
+/* ---- from one process to another of the same machine ----------------------------------------- */
 
 /* How many bytes, and they themselves to @to. */
 size_t unwind_encoded_len(const struct unwind_table *t);

@@ -377,7 +377,7 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 	return VTRACE_CONTINUES;
 }
 
-/* ---- traces --------------------------------------------------------------------------------- */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 enum { VTRACE_BLOCK_WORDS = VTRACE_BLOCK_BYTES / 8 };
 

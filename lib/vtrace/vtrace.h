@@ -110,7 +110,7 @@ int vtrace_visit_read(const uint64_t *words, size_t nr, size_t at, struct vtrace
  */
 int vtrace_code_at(const struct vtrace_code *c, uint64_t pc);
 
-/* ---- traces in user space ------------------------------------------------------------------- */
+/* ---- traces in user space -------------------------------------------------------------------- */
 
 /* Where code and memory come from; each returns 0 or negative. */
 struct vtrace_memory {

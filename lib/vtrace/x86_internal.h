@@ -79,8 +79,7 @@ uint8_t x86_target(struct x86 *k, int i);
 /* All that it writes is unknown. */
 void x86_unknown(struct x86 *k);
 
-/* ---- families; false: it is none of them -------------------------------------------------------
- */
+/* ---- families; false: it is none of them ----------------------------------------------------- */
 
 bool x86_alu(struct x86 *k); /* x86_alu.c */
 

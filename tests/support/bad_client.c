@@ -110,7 +110,7 @@ static int make_queue(long count)
 	return 0;
 }
 
-/* ---- hand-overs ---------------------------------------------------------------------------- */
+/* ---- hand-overs ------------------------------------------------------------------------------ */
 
 static int sockets(long count)
 {
@@ -188,7 +188,7 @@ static int hang(long count)
 	return 0;
 }
 
-/* ---- memory that never answers -------------------------------------------------------------- */
+/* ---- memory that never answers --------------------------------------------------------------- */
 
 static void *silent_memory(size_t len)
 {
@@ -230,7 +230,7 @@ static int silent(double seconds)
 	return 0;
 }
 
-/* ---- a user's crowd ------------------------------------------------------------------------- */
+/* ---- a user's crowd -------------------------------------------------------------------------- */
 
 enum { OTHER = 65534, FACILITIES = 64 };
 
@@ -335,7 +335,7 @@ static int crowd(long count, int (*be)(int ready))
 	return there != count;
 }
 
-/* ---- code of another machine ---------------------------------------------------------------- */
+/* ---- code of another machine ----------------------------------------------------------------- */
 
 /* A registry of @machine and its routine, handed over; then the routine runs. The daemon attaches
  * it, or it does not. */

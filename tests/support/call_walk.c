@@ -87,8 +87,7 @@ static int read_word(void *ctx, uint64_t addr, uint64_t *to)
 	return read_memory(addr, to, sizeof(*to)) ? 0 : -1;
 }
 
-/* ---- the program's files -----------------------------------------------------------------------
- */
+/* ---- the program's files --------------------------------------------------------------------- */
 
 static const struct unwind_table *table_of(const struct mapping *m)
 {
@@ -250,8 +249,7 @@ static const struct symbol *symbol_of(uint64_t addr)
 	return NULL;
 }
 
-/* ---- one stop ----------------------------------------------------------------------------------
- */
+/* ---- one stop -------------------------------------------------------------------------------- */
 
 static bool start_state(struct unwind_state *s)
 {
@@ -431,8 +429,7 @@ static void compare(void)
 		show("wrong", frames, nr, &shadow);
 }
 
-/* ---- the program
- * --------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void start(char **argv)
 {

@@ -53,7 +53,7 @@ static int die(const char *what)
 	return 1;
 }
 
-/* ---- the file system ------------------------------------------------------------------------ */
+/* ---- the file system ------------------------------------------------------------------------- */
 
 static void reply(const struct fuse_in_header *in, int error, const void *data, size_t len)
 {
@@ -184,7 +184,7 @@ static void be_file_system(const char *none)
 	}
 }
 
-/* ---- the program in it ---------------------------------------------------------------------- */
+/* ---- the program in it ----------------------------------------------------------------------- */
 
 static void be_program(const char *root)
 {

@@ -35,7 +35,7 @@ static int die(const char *what)
 	return 1;
 }
 
-/* ---- what a process does ------------------------------------------------------------------- */
+/* ---- what a process does --------------------------------------------------------------------- */
 
 static void die_after(timer_t timer, long ns)
 {
@@ -85,7 +85,7 @@ static int be_worker(uint64_t random, int routines, int to)
 	return write(to, ran, sizeof(ran)) == sizeof(ran) ? 0 : die("pipe");
 }
 
-/* ---- many of them -------------------------------------------------------------------------- */
+/* ---- many of them ---------------------------------------------------------------------------- */
 
 static pid_t start(const char *how, uint64_t random, long arg, int fd)
 {

@@ -44,7 +44,7 @@ struct worker {
 	unsigned long turns;
 };
 
-/* ---- what others are told ------------------------------------------------------------------ */
+/* ---- what others are told -------------------------------------------------------------------- */
 
 static FILE *map_open(void)
 {
@@ -68,7 +68,7 @@ static void tell_others(const struct worker *w, int slot)
 		jitdump_write(o.dump, w->code, TRUTH_BLOCK, name, index++);
 }
 
-/* ---- work ---------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 static int next_slot(struct worker *w, int slot)
 {

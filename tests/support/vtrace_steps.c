@@ -226,7 +226,7 @@ static bool wait_for_stop(pid_t pid)
 	return false;
 }
 
-/* ---- traces --------------------------------------------------------------------------------- */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 /* From where it stands; false: it ended on the way. */
 static bool trace(struct run *run, struct user_regs_struct *u)

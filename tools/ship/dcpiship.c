@@ -120,8 +120,7 @@ static int open_server(struct store_server **s, struct base_err *err)
 	return 0;
 }
 
-/* ---- the schema --------------------------------------------------------------------------------
- */
+/* ---- the schema ------------------------------------------------------------------------------ */
 
 static int schema(struct base_err *err)
 {
@@ -174,8 +173,7 @@ static int expire_old(struct base_err *err)
 	return r;
 }
 
-/* ---- sums of many hours ------------------------------------------------------------------------
- */
+/* ---- sums of many hours ---------------------------------------------------------------------- */
 
 /* All days are looked at in the first turn of a day, and in others those that may still change. */
 static int64_t sum_since(int64_t now)
@@ -206,8 +204,7 @@ static int sum_store(struct base_err *err)
 	return r;
 }
 
-/* ---- one round ---------------------------------------------------------------------------------
- */
+/* ---- one round ------------------------------------------------------------------------------- */
 
 /* Opens the store, and forgets what was known of another one before anything is packed. */
 static int open_store(struct spool *sp, struct store_server **s, struct base_err *err)
@@ -315,8 +312,7 @@ static int rounds(struct spool *sp, int dir_fd, struct base_err *err)
 	return r;
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int compare(struct spool *sp, struct base_err *err)
 {

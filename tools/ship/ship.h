@@ -72,7 +72,7 @@ int spool_hold(struct spool *s, const char *epoch, const char *platform, uint64_
 	       const struct store_batch *b, char name[SPOOL_NAME], struct base_err *err);
 int spool_show(struct spool *s, const char *name, struct base_err *err);
 
-/* ---- packing (spool.c) ---------------------------------------------------------------------- */
+/* ---- packing (spool.c) ----------------------------------------------------------------------- */
 
 struct gather {
 	const char *prog;

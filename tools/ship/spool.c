@@ -386,8 +386,7 @@ static void spool_drop(struct spool *s, const char *name)
 	unlinkat(s->dir_fd, held, 0);
 }
 
-/* ---- what a killed dcpiship has left -----------------------------------------------------------
- */
+/* ---- what a killed dcpiship has left --------------------------------------------------------- */
 
 /* Splits a batch's name behind its epoch, which has no '-', and before its version. */
 static bool take_name(char *name, char **platform, uint64_t *ver)
@@ -451,8 +450,7 @@ static void finish_begun(struct spool *s)
 	closedir(d);
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int open_spool(const char *path, uint64_t limit, bool look, struct spool **out,
 		      struct base_err *err)
@@ -498,8 +496,7 @@ int spool_look(const char *path, struct spool **out, struct base_err *err)
 	return open_spool(path, 0, true, out, err);
 }
 
-/* ---- packing: epochs become batches, each once, open ones after each flush --------------------
- */
+/* ---- packing: epochs become batches, each once, open ones after each flush ------------------- */
 
 /* The fate of the parts of a joined epoch on one platform; @nr is 0 where it is not joined. */
 struct gather_parts {
@@ -518,8 +515,7 @@ struct gathering {
 	size_t nr_before, cap_before;
 };
 
-/* ---- keys of rows that were sent of an open epoch ----------------------------------------------
- */
+/* ---- keys of rows that were sent of an open epoch -------------------------------------------- */
 
 /* In a file: the highest version that was sent (8 bytes), then of each key its table and length
  * (4 bytes each), and the key. */
@@ -566,8 +562,7 @@ static int take_keys(struct gathering *x, const struct base_buf *bytes)
 	return r;
 }
 
-/* ---- one epoch ---------------------------------------------------------------------------------
- */
+/* ---- one epoch ------------------------------------------------------------------------------- */
 
 static void on_bad(void *ctx, const char *file, const struct base_err *why)
 {

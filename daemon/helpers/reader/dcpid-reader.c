@@ -805,7 +805,7 @@ static int serve_one(void)
 	return r;
 }
 
-/* ---- rights -------------------------------------------------------------------------------- */
+/* ---- rights ---------------------------------------------------------------------------------- */
 
 /* CAP_CHECKPOINT_RESTORE, which older headers do not have. */
 enum { CAP_MAP_FILES = 40 };

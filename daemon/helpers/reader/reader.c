@@ -43,7 +43,7 @@ enum { HELD_MAX = 4 };
 /* In place of a user id: the process is gone, and its time is charged to no user. */
 #define NO_USER UINT32_MAX
 
-/* ---- the helper's life --------------------------------------------------------------------- */
+/* ---- the helper's life ----------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
 {
@@ -202,7 +202,7 @@ static struct helper_effort effort_since(const struct helper_effort *from,
 				       grown(from->ready_ns, to->ready_ns) };
 }
 
-/* ---- one request --------------------------------------------------------------------------- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 /* A request alone: 0 or -errno. *@before gets the effort of the helpers until then. */
 static int ask(struct reader *r, const struct reader_request *q, int fd,

@@ -106,7 +106,7 @@ static bool is_untouched(const struct parse *p, uint64_t addr, uint64_t len, uin
 	return true;
 }
 
-/* ---- routines and moves -------------------------------------------------------------------- */
+/* ---- routines and moves ---------------------------------------------------------------------- */
 
 /* A record that came without code, and with. */
 struct codeless {

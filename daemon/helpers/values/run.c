@@ -509,7 +509,7 @@ static const struct vtrace_code *get_block(void *ctx, uint32_t id)
 	return id < r->nr_blocks && r->blocks[id] ? &r->blocks[id]->code : NULL;
 }
 
-/* ---- a trace -------------------------------------------------------------------------------- */
+/* ---- a trace --------------------------------------------------------------------------------- */
 
 static void add_item(struct profiler *p, const struct vtrace_entry *e,
 		     const struct values_insn *insn, bool timed, uint32_t index)

@@ -47,7 +47,7 @@ struct bpf_dynptr {
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-/* ---- registers ------------------------------------------------------------------------------ */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 #if defined(DCPI_BPF_x86_64)
 struct kernel_user_regs {
@@ -82,7 +82,7 @@ struct bpf_perf_event_data {
 	uint64_t sample_period, addr;
 };
 
-/* ---- structs, by CO-RE ---------------------------------------------------------------------- */
+/* ---- structs, by CO-RE ----------------------------------------------------------------------- */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -526,7 +526,7 @@ static __always_inline void hand_on(struct trace_cpu *c)
 	bpf_ringbuf_submit_dynptr(&record, how_to_tell(c));
 }
 
-/* ---- traces --------------------------------------------------------------------------------- */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 /* Is it this sample's turn? Then its CPU's, which is not in use. */
 static __always_inline struct trace_cpu *take_turn(const struct count_key *k, uint32_t *cpu)

@@ -131,7 +131,7 @@ void agent_map_forget(void)
 	next_read_ns = 0;
 }
 
-/* ---- /proc/self/maps ----------------------------------------------------------------------- */
+/* ---- /proc/self/maps ------------------------------------------------------------------------- */
 
 /* The first shows nothing once the main thread has ended; the second only the kernel knows. */
 static const char *const files[] = { "/proc/self/maps", "/proc/thread-self/maps" };
@@ -261,7 +261,7 @@ static size_t unescape(const char *path, char *to)
 	return len;
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static bool put_map(const struct agent_ring *r, const struct agent_line *line,
 		    const struct known *k)

@@ -41,7 +41,7 @@ int agent_orders_parse(const char *text, struct agent_orders *out)
 	return 0;
 }
 
-/* ---- making --------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /*
  * All of it is there before it is used: a full file system must be an error here, not a SIGBUS
@@ -135,7 +135,7 @@ int agent_ring_open(const struct agent_orders *orders, const struct inprocess_he
 	return 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Position of @nr units that are ours now; false: there is no room. */
 static bool reserve(const struct agent_ring *r, uint32_t nr, uint64_t *pos)

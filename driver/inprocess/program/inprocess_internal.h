@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ---- ticks --------------------------------------------------------------------------------- */
+/* ---- ticks ----------------------------------------------------------------------------------- */
 
 struct inprocess_tick {
 	uint64_t pc;	      /* vaddr of the instruction that was to run next */
@@ -73,7 +73,7 @@ bool inprocess_own(void);
 /* The time between two ticks: the kernel's tick, as CLOCK_MONOTONIC_COARSE tells it. */
 uint64_t inprocess_tick_ns(void);
 
-/* ---- locks that may be taken in a signal handler ------------------------------------------- */
+/* ---- locks that may be taken in a signal handler --------------------------------------------- */
 
 /*
  * The holder must have all signals blocked (in a tick they are). A waiter sleeps, so that a holder
@@ -95,7 +95,7 @@ void inprocess_signals_restore(const struct inprocess_signals *old);
 /* The kernel's set has _NSIG - 1 bits, libc's is larger. */
 enum { INPROCESS_SET_LEN = (_NSIG - 1) / 8 };
 
-/* ---- memory that may not be there ---------------------------------------------------------- */
+/* ---- memory that may not be there ------------------------------------------------------------ */
 
 /*
  * Copy between memory of our own and addresses that may not be mapped, or not be writable: through
@@ -105,7 +105,7 @@ enum { INPROCESS_SET_LEN = (_NSIG - 1) / 8 };
 int inprocess_copy_from(void *to, uint64_t vaddr, size_t len);
 int inprocess_copy_to(uint64_t vaddr, const void *from, size_t len);
 
-/* ---- threads and their timers (only for the files of this folder) -------------------------- */
+/* ---- threads and their timers (only for the files of this folder) ---------------------------- */
 
 /* Signals from timers carry this address, unique to this copy of the machinery. */
 extern char inprocess_cookie;

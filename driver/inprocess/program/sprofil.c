@@ -122,7 +122,7 @@ uint64_t sprofil_add(uint64_t value, uint32_t nr, uint32_t element)
 	return nr > max - value ? max : value + nr;
 }
 
-/* ---- on a tick ----------------------------------------------------------------------------- */
+/* ---- on a tick ------------------------------------------------------------------------------- */
 
 static int element_load(uint64_t vaddr, uint32_t element, uint64_t *value)
 {
@@ -183,7 +183,7 @@ static void on_fork(void *ctx)
 	atomic_store(&table->lock.word, 0);
 }
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void table_free(struct sprofil_table *table)
 {

@@ -21,7 +21,7 @@
 #include "inprocess_internal.h"
 #include "sigcontext.h"
 
-/* ---- locks that may be taken in a signal handler ------------------------------------------- */
+/* ---- locks that may be taken in a signal handler --------------------------------------------- */
 
 enum { FREE, TAKEN, WAITED };
 enum {
@@ -50,7 +50,7 @@ void inprocess_lock_drop(struct inprocess_lock *lock)
 		syscall(SYS_futex, &lock->word, WAKE, 1, NULL, NULL, 0);
 }
 
-/* ---- signal masks -------------------------------------------------------------------------- */
+/* ---- signal masks ---------------------------------------------------------------------------- */
 
 /* Block by system calls: libc's would let its own signals through. */
 void inprocess_signals_block(struct inprocess_signals *old)
@@ -65,7 +65,7 @@ void inprocess_signals_restore(const struct inprocess_signals *old)
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, old->words, NULL, (long)INPROCESS_SET_LEN);
 }
 
-/* ---- what is on ---------------------------------------------------------------------------- */
+/* ---- what is on ------------------------------------------------------------------------------ */
 
 static _Atomic(const struct inprocess_client *) current; /* NULL: ticks are off */
 static _Atomic uint32_t readers[2];
@@ -122,7 +122,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- timers -------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 static int timer_make(int32_t tid, int signo, int32_t *out)
 {
@@ -168,7 +168,7 @@ static void timer_drop(int32_t timer)
 	syscall(SYS_timer_delete, timer);
 }
 
-/* ---- table --------------------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 static size_t home(int32_t tid)
 {
@@ -250,7 +250,7 @@ static int arm(int32_t tid, int signo)
 	return ret;
 }
 
-/* ---- the process's threads ----------------------------------------------------------------- */
+/* ---- the process's threads ------------------------------------------------------------------- */
 
 static int32_t tid_parse(const char *name)
 {
@@ -309,7 +309,7 @@ static int scan(int signo)
 	return ret;
 }
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* The signal if ticks are on in this process, else 0. */
 static int inprocess_signo(void)
@@ -516,7 +516,7 @@ EXPORTED int thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
 	return ret;
 }
 
-/* ---- in the handler ------------------------------------------------------------------------ */
+/* ---- in the handler -------------------------------------------------------------------------- */
 
 /*
  * The program's handler may hand the signal back to us, if it was set over ours and we over it
@@ -594,7 +594,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* ---- outside ------------------------------------------------------------------------------- */
+/* ---- outside --------------------------------------------------------------------------------- */
 
 static void wait_a_moment(void)
 {

@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "estimate.h"
 
-/* ---- samples ------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 bool parts_same_code(const struct analysis_listing *a, const struct analysis_listing *b)
 {
@@ -169,9 +169,9 @@ int parts_compare(const struct analysis_listing *const l[2], const size_t event[
 	return r < 0 ? base_fail_errno(err, r, "cannot compare '%s'", l[0]->symbol.name) : 0;
 }
 
-/* ---- costs, frequencies, stalls ------------------------------------------------------------ */
+/* ---- costs, frequencies, stalls -------------------------------------------------------------- */
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static bool is_known(const struct compare *c, enum freq_confidence confidence)
 {
@@ -333,7 +333,7 @@ void compare_release(struct compare *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static double stalls_of(const struct compare_sum *s, enum compare_measure m)
 {

@@ -18,7 +18,7 @@ struct diff_moved {
 				     other set */
 };
 
-/* ---- programs that have another path ------------------------------------------------------- */
+/* ---- programs that have another path --------------------------------------------------------- */
 
 /* The value of a base name that several files have. */
 static const char several[] = "";
@@ -91,7 +91,7 @@ static void diff_moved_release(struct diff_moved *m)
 	}
 }
 
-/* ---- renamed ------------------------------------------------------------------------------- */
+/* ---- renamed --------------------------------------------------------------------------------- */
 
 /*
  * Procedures can have the same readable name in two builds of a program and different linker's
@@ -253,7 +253,7 @@ static int analysis_diff_renamed(struct analysis_diff *d, struct analysis *const
 	return r;
 }
 
-/* ---- the comparison ------------------------------------------------------------------------ */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 /* The probability that a comparison of equal sets shows a change in some row. */
 #define CHANCE 0.01
@@ -269,7 +269,7 @@ struct pair {
 	struct base_map by_name; /* index in out + 1 */
 };
 
-/* ---- matching ------------------------------------------------------------------------------ */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 /* Runs of a facility have different processes, and so different names of images. */
 static const char *image_of(const struct analysis_row *row, bool moved)
@@ -343,7 +343,7 @@ static int add_set(struct pair *p, int set)
 	return r;
 }
 
-/* ---- code ---------------------------------------------------------------------------------- */
+/* ---- code ------------------------------------------------------------------------------------ */
 
 static int by_hash(const void *pa, const void *pb)
 {
@@ -478,7 +478,7 @@ static int compare_code(struct pair *p)
 	return r;
 }
 
-/* ---- chance -------------------------------------------------------------------------------- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 /* The number of standard errors that some of @nr normal variables exceeds, in either direction,
  * with probability CHANCE. */
@@ -601,7 +601,7 @@ static int by_weight(const void *pa, const void *pb)
 	return r ? r : strcmp(analysis_diff_label(a), analysis_diff_label(b));
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void number_rows(const struct analysis_diff *d, struct analysis_rows *const rows[2])
 {

@@ -128,7 +128,7 @@ double chance_trigamma(double x)
 	       inverse / x * (1.0 / 6 - inverse * (1.0 / 30 - inverse / 42));
 }
 
-/* ---- the sets ------------------------------------------------------------------------------- */
+/* ---- the sets -------------------------------------------------------------------------------- */
 
 /* A row takes part in estimates of sizes and of dispersion from this mean count on: below it,
  * ratios of small whole numbers are biased. */
@@ -148,7 +148,7 @@ static size_t first_of(const struct regress *x, int set)
 	return set ? x->nr_replicates[0] : 0;
 }
 
-/* ---- variance ------------------------------------------------------------------------------ */
+/* ---- variance -------------------------------------------------------------------------------- */
 
 /* The part of the variance in one replicate that is not chance in sampling, of a routine with @n
  * samples in both sets: routines are unlike in that part alone. */
@@ -206,7 +206,7 @@ static double variance_of(const struct regress *x, double a, double b, double sp
 	return spread * (1 / a + 1 / b + between);
 }
 
-/* ---- sizes --------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 struct ratio {
 	double ratio, weight;
@@ -316,7 +316,7 @@ static void scale_set(struct regress *x, int set, double by)
 		x->size[first_of(x, set) + i] *= by;
 }
 
-/* ---- dispersion ---------------------------------------------------------------------------- */
+/* ---- dispersion ------------------------------------------------------------------------------ */
 
 /* Pearson's sum of a row's replicates within their sets, and its degrees of freedom. */
 static double pearson(const struct regress *x, const struct regress_row *row, double dispersion,
@@ -457,7 +457,7 @@ static void fit_prior(struct regress *x)
 	x->prior = fmax(1, exp(mean));
 }
 
-/* ---- tests --------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 /* The larger of an exact test, given the sum, and of the test with the replicates' variance. */
 static double test(const struct regress *x, const struct regress_row *row, int way, double factor)
@@ -606,7 +606,7 @@ static void finish(struct regress *x, double *v)
 	decide(x, 1, v);
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static int check(struct regress *x)
 {

@@ -42,7 +42,7 @@ static int add_part(struct stalls *s, const char *what, double samples)
 	return r;
 }
 
-/* ---- instructions -------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static void insn_release(struct stalls_insn *insn)
 {
@@ -134,7 +134,7 @@ static int find_lines(struct walk *w)
 	return 0;
 }
 
-/* ---- procedures ---------------------------------------------------------------------------- */
+/* ---- procedures ------------------------------------------------------------------------------ */
 
 static int add_blocks(struct walk *w, const struct image_symbol *symbol, const struct flow *f,
 		      const struct stall *stall, const struct estimate *e,
@@ -279,7 +279,7 @@ static int visit(void *context, const struct image_symbol *symbol, const struct 
 	return r < 0 ? base_fail_errno(err, r, "cannot analyse '%s'", symbol->name) : 0;
 }
 
-/* ---- images -------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static int add_parts(struct walk *w, double all, const struct estimate_rest *rest)
 {

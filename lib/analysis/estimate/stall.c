@@ -50,7 +50,7 @@ static double stall_samples_in(const struct stall_work *w, uint32_t b)
 	return sum;
 }
 
-/* ---- new lines of memory ------------------------------------------------------------------- */
+/* ---- new lines of memory --------------------------------------------------------------------- */
 
 enum {
 	LINE = 64,
@@ -117,7 +117,7 @@ enum {
 	FEW = 3,
 };
 
-/* ---- candidates ---------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 static bool is_call(const struct insn *insn)
 {
@@ -263,7 +263,7 @@ static void suspect_ways(const struct stall_work *w, uint32_t b, double samples,
 		s->causes |= 1 << STALL_BRANCH;
 }
 
-/* ---- what comes from outside --------------------------------------------------------------- */
+/* ---- what comes from outside ----------------------------------------------------------------- */
 
 /* Causes that delay a value, and all causes. */
 enum {
@@ -353,7 +353,7 @@ static uint16_t from_outside(const struct stall_work *w, uint32_t b, uint32_t in
 	return waits ? LATE_VALUE : 0;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* The candidates of the samples on @insn: the instruction before it waited, or itself (where the
  * machine shows that one). */
@@ -387,7 +387,7 @@ static uint16_t candidates_of(const struct stall_work *w, uint32_t b, uint32_t i
 
 static double stall_at_most(double samples);
 
-/* ---- how often a cause can occur ------------------------------------------------------------ */
+/* ---- how often a cause can occur ------------------------------------------------------------- */
 
 enum {
 	/*
@@ -663,7 +663,7 @@ size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_
 	return nr;
 }
 
-/* ---- the pace ------------------------------------------------------------------------------ */
+/* ---- the pace -------------------------------------------------------------------------------- */
 
 struct trace {
 	double pace, weight;
@@ -723,7 +723,7 @@ static int find_pace(struct stall_work *w)
 	return 0;
 }
 
-/* ---- loops --------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 /* Strongly connected components (Kosaraju): blocks in order of finishing, then against the
  * edges. */
@@ -859,7 +859,7 @@ static int find_loops(struct stall_work *w)
 	return r;
 }
 
-/* ---- tallies ------------------------------------------------------------------------------- */
+/* ---- tallies --------------------------------------------------------------------------------- */
 
 /*
  * Divides samples in proportion to how often each cause can occur, but no cause gets more than its

@@ -328,7 +328,7 @@ int callgrind_parse(const void *data, size_t len, const char *name_shown,
 	return 0;
 }
 
-/* ---- the log ------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 /*
  * Lines are "--PID-- text" (from -v) and "==PID== text". The wording is that of valgrind 3.19 to
@@ -746,7 +746,7 @@ static int add_dump(struct callgrind_sum *s, const struct callgrind_dump *d, str
 	return r;
 }
 
-/* ---- after the last dump ------------------------------------------------------------------- */
+/* ---- after the last dump --------------------------------------------------------------------- */
 
 /* Does the instruction branch to itself, as written? */
 static bool branches_to_itself(struct insn_disasm *d, const struct image *img, uint64_t off)

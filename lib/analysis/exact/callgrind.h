@@ -16,7 +16,7 @@
 
 #include "exact.h"
 
-/* ---- a dump --------------------------------------------------------------------------------- */
+/* ---- a dump ---------------------------------------------------------------------------------- */
 
 struct callgrind_sink {
 	void *ctx;
@@ -45,7 +45,7 @@ int callgrind_parse(const void *data, size_t len, const char *name,
 		    const struct callgrind_sink *sink, struct callgrind_head *head,
 		    struct base_err *err);
 
-/* ---- the log ------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 enum callgrind_line_kind {
 	CALLGRIND_OTHER,  /* a line without relevance */
@@ -70,7 +70,7 @@ struct callgrind_line {
 /* Parses one line of the log of "-v -v", without its newline. */
 void callgrind_log_line(const char *text, size_t len, struct callgrind_line *out);
 
-/* ---- summing ------------------------------------------------------------------------------- */
+/* ---- summing --------------------------------------------------------------------------------- */
 
 /* The load address of an image in a process. */
 struct callgrind_map {

@@ -196,7 +196,7 @@ static int exact_text_put_hex(struct base_buf *out, const uint8_t *bytes, size_t
 	return r;
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 #define FILE_MAX     ((size_t)1 << 31)
 #define CRC_LINE     "crc32c "

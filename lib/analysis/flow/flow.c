@@ -265,7 +265,7 @@ static void walk_release(struct flow_walk *w)
 	free(w->jumps);
 }
 
-/* ---- walking ------------------------------------------------------------------------------- */
+/* ---- walking --------------------------------------------------------------------------------- */
 
 /* Does an instruction of @len bytes at @off overlap one that is already known? */
 static bool runs_into(struct flow_walk *w, struct flow_part *p, uint64_t off, uint8_t len)
@@ -472,7 +472,7 @@ static int walk_gaps(struct flow_walk *w)
 	return any;
 }
 
-/* ---- blocks and edges ---------------------------------------------------------------------- */
+/* ---- blocks and edges ------------------------------------------------------------------------ */
 
 /* The decoded instruction that stands for @vaddr begins at most so many bytes behind it. */
 enum { INSN_MAX = 16 };

@@ -110,7 +110,7 @@ static struct flow_value sum(struct flow_value a, struct flow_value b, int64_t s
 	return a;
 }
 
-/* ---- instructions -------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static const uint8_t *code_of(const struct flow_values *v, uint32_t i, size_t *len)
 {
@@ -139,7 +139,7 @@ static enum insn_condition flow_value_condition(struct flow_values *v, uint32_t 
 	return insn_decode_condition(v->w->d, code, len, op);
 }
 
-/* ---- registers ----------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i, uint8_t reg,
 				  int depth);
@@ -303,7 +303,7 @@ static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i,
 	return unknown();
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 /* The target of the indirect jump at @i, the last instruction of block @b. */
 static void flow_value_target(struct flow_values *v, uint32_t b, uint32_t i, struct flow_value *out)
@@ -448,7 +448,7 @@ static bool flow_value_is_routine(struct flow_values *v, uint32_t b,
 	return is_balanced(v, b);
 }
 
-/* ---- tables -------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 enum {
 	ENTRIES_MAX = 1 << 14,
@@ -456,7 +456,7 @@ enum {
 	RANGE_DEPTH = 6,
 };
 
-/* ---- how large the index is ---------------------------------------------------------------- */
+/* ---- how large the index is ------------------------------------------------------------------ */
 
 struct range {
 	uint64_t lo, hi;
@@ -575,7 +575,7 @@ static bool range_at(struct flow_values *v, uint32_t b, const struct flow_value 
 	return any;
 }
 
-/* ---- reading the table --------------------------------------------------------------------- */
+/* ---- reading the table ----------------------------------------------------------------------- */
 
 struct table {
 	uint64_t at; /* its first entry */
@@ -725,7 +725,7 @@ static int take_table(struct flow_walk *w, struct flow_jump *j, const struct tab
 	return r;
 }
 
-/* ---- recognizing it ------------------------------------------------------------------------ */
+/* ---- recognizing it -------------------------------------------------------------------------- */
 
 /* Is the target loaded from base + index * stride with a constant base? */
 static bool is_table(const struct flow_values *v, const struct flow_value *target, struct table *t,

@@ -12,7 +12,7 @@ struct graph *graph_new(void)
 	return calloc(1, sizeof(struct graph));
 }
 
-/* ---- releasing ----------------------------------------------------------------------------- */
+/* ---- releasing ------------------------------------------------------------------------------- */
 
 static void texts_release(struct graph_texts *t)
 {
@@ -77,7 +77,7 @@ void graph_free(struct graph *g)
 	free(g);
 }
 
-/* ---- adding -------------------------------------------------------------------------------- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 struct graph_proc *graph_proc_add(struct graph *g, const char *name, const char *image,
 				  const char *event, uint64_t period)
@@ -180,7 +180,7 @@ int graph_stall_add(struct graph_above *a, const char *letters, double low, doub
 	return 0;
 }
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 const char *graph_confidence_name(enum graph_confidence c)
 {

@@ -123,7 +123,7 @@ struct graph {
 	size_t nr, cap;
 };
 
-/* ---- construction (graph.c): functions return 0 (or as stated) or -ENOMEM ------------------- */
+/* ---- construction (graph.c): functions return 0 (or as stated) or -ENOMEM -------------------- */
 
 /* An empty graph, or NULL where memory lacks. The caller releases it with graph_free. */
 struct graph *graph_new(void);
@@ -149,7 +149,7 @@ const char *graph_confidence_name(enum graph_confidence c);
 const char *graph_edge_kind_name(enum graph_edge_kind k);
 const char *graph_unit_name(enum graph_unit u); /* "cy", "ns", "x" */
 
-/* ---- text (write.c, read.c) ----------------------------------------------------------------- */
+/* ---- text (write.c, read.c) ------------------------------------------------------------------ */
 
 /* Appends the graph's text to @to. 0 or -ENOMEM. */
 int graph_write(const struct graph *g, struct base_buf *to);

@@ -32,7 +32,7 @@ struct graph_reader {
 	struct base_err *err;
 };
 
-/* ---- lines and words ----------------------------------------------------------------------- */
+/* ---- lines and words ------------------------------------------------------------------------- */
 
 /* Reports a format error at the current line. */
 static int graph_bad(struct graph_reader *r, const char *why)
@@ -134,7 +134,7 @@ static bool graph_take_freq(char **at, struct graph_freq *f)
 	return false;
 }
 
-/* ---- instructions -------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 /* Reads the line of r->b that names the columns of its instructions. 0 or negative. */
 static int graph_read_heading(struct graph_reader *r, char *at)
@@ -255,7 +255,7 @@ static int graph_read_insn(struct graph_reader *r, char *at)
 			  : graph_bad(r, "the instruction is missing");
 }
 
-/* ---- head ---------------------------------------------------------------------------------- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static int set_text(struct graph_reader *r, char **to, const char *text)
 {
@@ -379,7 +379,7 @@ static int read_head(struct graph_reader *r, char *at)
 	return 0;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static int finish_block(struct graph_reader *r)
 {
@@ -517,7 +517,7 @@ static int read_stall(struct graph_reader *r, char *at)
 	return graph_stall_add(above(r), letters, low, high, legend) < 0 ? graph_no_memory(r) : 0;
 }
 
-/* ---- procedures ---------------------------------------------------------------------------- */
+/* ---- procedures ------------------------------------------------------------------------------ */
 
 static int check_edges(struct graph_reader *r)
 {

@@ -56,7 +56,7 @@ static void put_freq(struct out *o, const struct graph_freq *f)
 		put(o, " freq %.6g %s", f->value, graph_confidence_name(f->confidence));
 }
 
-/* ---- head ---------------------------------------------------------------------------------- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static void put_word(struct out *o, const char *word, const char *text)
 {
@@ -99,7 +99,7 @@ static void put_head(struct out *o, const struct graph_proc *p)
 		put_word(o, "NOTE", p->notes.v[i]);
 }
 
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static int digits(uint64_t v)
 {
@@ -262,7 +262,7 @@ static void put_block(struct out *o, const struct graph_proc *p, const struct co
 		put_insn(o, p, c, &b->insns[k]);
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void put_summary(struct out *o, const struct graph_texts *summary)
 {

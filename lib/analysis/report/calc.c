@@ -27,7 +27,7 @@ struct calc {
 	uint32_t said; /* causes whose letters already have a legend */
 };
 
-/* ---- samples ------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* Returns how many samples of an event a unit with samples has. */
 typedef uint64_t unit_samples(const struct analysis_listing *l, const struct analysis_unit *u,
@@ -77,7 +77,7 @@ static int place_time(struct calc *c)
 	return c->by_insn ? 0 : -ENOMEM;
 }
 
-/* ---- frequencies --------------------------------------------------------------------------- */
+/* ---- frequencies ----------------------------------------------------------------------------- */
 
 static int set_text(char **to, const char *text)
 {
@@ -187,7 +187,7 @@ static int estimate_all(struct calc *c, struct base_err *err)
 	return r;
 }
 
-/* ---- counts -------------------------------------------------------------------------------- */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 static double edge_count(const struct calc *c, const struct exact_view *v,
 			 const struct flow_edge *e)
@@ -248,7 +248,7 @@ static int count_all(struct calc *c, struct base_err *err)
 	return r < 0 ? r : set_text(&c->p->freq, "executions, counted");
 }
 
-/* ---- costs --------------------------------------------------------------------------------- */
+/* ---- costs ----------------------------------------------------------------------------------- */
 
 static void set_unit(struct calc *c)
 {
@@ -280,7 +280,7 @@ static void set_costs(struct calc *c, uint32_t i)
 		b->insns[k].cpi = cost(c, i, (double)b->insns[k].samples);
 }
 
-/* ---- stalls -------------------------------------------------------------------------------- */
+/* ---- stalls ---------------------------------------------------------------------------------- */
 
 static int add_legend(struct calc *c, enum stall_cause cause, struct base_buf *legend)
 {
@@ -405,7 +405,7 @@ static int tell_costs(struct calc *c)
 	return r;
 }
 
-/* ---- what is shown ------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 static const struct analysis_listing *part_at(const struct calc *c, uint64_t vaddr)
 {
@@ -595,7 +595,7 @@ int calc_add(const struct graph_flow *f, size_t event, const struct calc_how *o,
 	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", name) : 0;
 }
 
-/* ---- by instruction ------------------------------------------------------------------------ */
+/* ---- by instruction -------------------------------------------------------------------------- */
 
 static enum freq_confidence as_estimated(enum graph_confidence c)
 {

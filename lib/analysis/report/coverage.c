@@ -7,7 +7,7 @@
 #include "coverage.h"
 #include "flow.h"
 
-/* ---- which blocks --------------------------------------------------------------------------- */
+/* ---- which blocks ---------------------------------------------------------------------------- */
 
 static bool is_sampled(const uint64_t *sampled, size_t nr, uint64_t from, uint64_t to)
 {
@@ -177,7 +177,7 @@ static int find_ran(const struct flow *f, const uint64_t *sampled, size_t nr, bo
 	return r;
 }
 
-/* ---- which lines ---------------------------------------------------------------------------- */
+/* ---- which lines ----------------------------------------------------------------------------- */
 
 static int file_index(struct coverage *c, const char *file, uint32_t *out)
 {

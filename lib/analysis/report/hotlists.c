@@ -6,7 +6,7 @@
 
 #include "hotlists.h"
 
-/* ---- a hotlist ------------------------------------------------------------------------------ */
+/* ---- a hotlist ------------------------------------------------------------------------------- */
 
 static int by_count(const void *pa, const void *pb)
 {
@@ -77,7 +77,7 @@ ssize_t hotlist_spot_at(const struct profdb_values *v, size_t index, bool concis
 	return r < 0 ? r : (ssize_t)index;
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Is it the same image, by the rules of struct analysis? A pseudo-image that grew keeps its name
  * alone. */
@@ -307,7 +307,7 @@ ssize_t hotlists_procedures(const struct hotlists *v, const struct analysis_imag
 	return r < 0 ? r : (ssize_t)p.nr;
 }
 
-/* ---- listings ------------------------------------------------------------------------------- */
+/* ---- listings -------------------------------------------------------------------------------- */
 
 /* The spot of the unit that begins at @vaddr, or NULL. */
 static struct hotlist_spot *unit_at(const struct analysis_listing *l, struct hotlists_listing *out,

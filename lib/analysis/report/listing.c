@@ -105,8 +105,7 @@ uint64_t analysis_unit_runs(const struct analysis_listing *l, const struct analy
 	return sum;
 }
 
-/* ---- places -----------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* Collects the samples of a place, at the corresponding addresses of the listed procedure. */
 static int collect(struct analysis_listing *l, const struct place *from, struct hits *hits)

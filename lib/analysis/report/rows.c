@@ -261,8 +261,7 @@ static int add_all_told(struct placing *p, struct analysis_row *row)
 	return r;
 }
 
-/* ---- images -----------------------------------------------------------------------------------
- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 			    struct analysis_image *ai)

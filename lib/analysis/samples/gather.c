@@ -589,7 +589,7 @@ size_t analysis_event_default(const struct analysis *a)
 	return 0;
 }
 
-/* ---- the walk over epochs ------------------------------------------------------------------ */
+/* ---- the walk over epochs -------------------------------------------------------------------- */
 
 enum { ATTEMPTS = 20 };
 

@@ -5,8 +5,7 @@
 
 #include "samples.h"
 
-/* ---- runtimes that make code ------------------------------------------------------------------
- */
+/* ---- runtimes that make code ----------------------------------------------------------------- */
 
 /* As docs/RUNTIMES.md has them. */
 static const struct {

@@ -12,7 +12,7 @@
 
 struct paths;
 
-/* ---- the chosen samples (gather.c) --------------------------------------------------------- */
+/* ---- the chosen samples (gather.c) ----------------------------------------------------------- */
 
 #define ANALYSIS_NR_EVENTS PROFDB_NR_EVENTS /* number of events in all profiles together */
 
@@ -208,7 +208,7 @@ int analysis_event_find(const struct analysis *a, const char *name, struct base_
  * first. */
 size_t analysis_event_default(const struct analysis *a);
 
-/* ---- images (images.c) --------------------------------------------------------------------- */
+/* ---- images (images.c) ----------------------------------------------------------------------- */
 
 /* Returns @event of the image's merged profile, or NULL if it has none. */
 const struct profdb_event *analysis_image_event(const struct analysis_image *ai, size_t event);
@@ -255,7 +255,7 @@ int analysis_image_of(struct analysis *a, enum profdb_kind kind, const struct ba
  * -DCPI_ENOIMAGE. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);
 
-/* ---- what is wrong with it (remark.c) ------------------------------------------------------- */
+/* ---- what is wrong with it (remark.c) -------------------------------------------------------- */
 
 /* It could not be opened. */
 bool analysis_image_is_lost(const struct analysis_image *ai);
@@ -275,7 +275,7 @@ int analysis_owner_choose(struct analysis *a, const struct profdb_workload *k);
 /* Are those of @k chosen? 1, 0 or -ENOMEM. */
 int analysis_owner_chosen(const struct analysis *a, const struct profdb_workload *k);
 
-/* ---- entries of a profile ------------------------------------------------------------------ */
+/* ---- entries of a profile -------------------------------------------------------------------- */
 
 /* Does the entry of @ai's profile have samples of a chosen event? */
 bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_entry *e);

@@ -261,7 +261,7 @@ const struct cmap_token *cmap_at(const struct cmap *map, unsigned int line)
 	return low < map->nr_tokens && map->tokens[low].line == line ? &map->tokens[low] : NULL;
 }
 
-/* ---- tokenizing ---------------------------------------------------------------------------- */
+/* ---- tokenizing ------------------------------------------------------------------------------ */
 
 struct making {
 	struct cmap *map;
@@ -484,7 +484,7 @@ int cmap_tokenize(const char *text, size_t len, const char *name, struct base_bu
 	return r;
 }
 
-/* ---- columns ------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 struct line_tokens {
 	struct ctoken *v; /* tokens of the source, in order */
@@ -647,7 +647,7 @@ int cmap_columns(struct cmap *map, uint32_t file, const char *source, size_t len
 	return r;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int put_text(struct base_buf *to, const char *before, const char *text)
 {
@@ -677,7 +677,7 @@ int cmap_write(const struct cmap *map, struct base_buf *to)
 	return r;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct reader {
 	const char *at, *end;

@@ -93,8 +93,7 @@ int workload_window_fill(struct analysis *a, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot add epochs without minutes") : 0;
 }
 
-/* ---- epochs in part, and the others -----------------------------------------------------------
- */
+/* ---- epochs in part, and the others ---------------------------------------------------------- */
 
 static int add_inside(struct analysis *a, const char *epoch, struct base_err *err)
 {

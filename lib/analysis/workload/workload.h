@@ -101,8 +101,7 @@ bool workload_filter_minute(const struct workload_filter *f, int64_t minute);
 int workload_mark(const struct analysis *a, const struct profdb_workloads *w,
 		  const struct workload_filter *f, enum workload_key but, bool *chosen);
 
-/* ---- workloads of the chosen epochs (load.c, only.c, by.c) ------------------------------------
- */
+/* ---- workloads of the chosen epochs (load.c, only.c, by.c) ----------------------------------- */
 
 /* The part of workloads that is read; without their minutes it takes half the time and memory. */
 enum workload_part {
@@ -149,8 +148,7 @@ int workload_only(struct analysis *a, const struct profdb_workloads *w,
 void workload_divide(const uint64_t *count, size_t nr, uint64_t total, uint64_t *share,
 		     uint64_t *rest);
 
-/* ---- windows of time (window.c) ---------------------------------------------------------------
- */
+/* ---- windows of time (window.c) -------------------------------------------------------------- */
 
 /*
  * To follow workload_only with a filter of that window: adds the epochs that keep no minutes, each

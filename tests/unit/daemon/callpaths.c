@@ -376,8 +376,7 @@ static void waits_of_threads(void **state)
 	assert_flushed("waiting, lock+0 vmlinux+1f /bin/a+101f end0 0 5000\n");
 }
 
-/* ---- functions of interpreters ----------------------------------------------------------------
- */
+/* ---- functions of interpreters --------------------------------------------------------------- */
 
 #define FUNCTION(key, instr)                                                                       \
 	(DRIVER_FRAME_FUNCTION | (uint64_t)(key) << DRIVER_FRAME_KEY_SHIFT | (instr))

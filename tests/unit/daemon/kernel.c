@@ -358,8 +358,7 @@ static void test_guesses(void **state)
 	fake_kernel_close(&f);
 }
 
-/* ---- modules -----------------------------------------------------------------------------------
- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static const char one_module[] = "ffffffff81000000 T _stext\n"
 				 "ffffffff81001000 T _etext\n"

@@ -196,8 +196,7 @@ static void program_add(uint32_t id, uint8_t tag, uint64_t addr, uint32_t nr_fun
 	memcpy(p->code + 2 * LEN - sizeof(ret), ret, sizeof(ret));
 }
 
-/* ---- trials ------------------------------------------------------------------------------------
- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 static const char kallsyms[] = "ffffffff81000000 T _stext\n"
 			       "ffffffff81000100 T do_work\n"
@@ -293,8 +292,7 @@ static void announce(struct fake_kernel *f, const char *name, uint64_t addr, uin
 	fake_kernel_load(f, DRIVER_LOAD_KSYMBOL, addr, LEN, name, false, time_ns);
 }
 
-/* ---- programs ----------------------------------------------------------------------------------
- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void test_program(void **state)
 {
@@ -574,8 +572,7 @@ static void test_given_up(void **state)
 	trial_close(&f);
 }
 
-/* ---- the kernel's routines ---------------------------------------------------------------------
- */
+/* ---- the kernel's routines ------------------------------------------------------------------- */
 
 static const char *kernel_file(const struct image *img, const char *suffix)
 {

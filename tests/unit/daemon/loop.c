@@ -25,7 +25,7 @@ static char folder[64], command[128];
 static struct trial t;
 static struct daemon d;
 
-/* ---- timers that are faster (linked with --wrap) -------------------------------------------- */
+/* ---- timers that are faster (linked with --wrap) --------------------------------------------- */
 
 static unsigned int nr_heartbeats;
 static bool no_seconds;	  /* the timer of a second does not go */

@@ -258,7 +258,7 @@ static void test_huge(void **state)
 	fake_close(&f);
 }
 
-/* ---- a process that goes on ---------------------------------------------------------------- */
+/* ---- a process that goes on ------------------------------------------------------------------ */
 
 struct memory {
 	struct fake *f;

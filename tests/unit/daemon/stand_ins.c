@@ -621,7 +621,7 @@ void values_profiler_stats_get(const struct values *v, size_t index,
 	*out = (struct values_profiler_stats){ 0 };
 }
 
-/* ---- a core to try ------------------------------------------------------------------------- */
+/* ---- a core to try --------------------------------------------------------------------------- */
 
 void trial_open(struct trial *t)
 {

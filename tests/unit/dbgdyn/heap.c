@@ -20,8 +20,7 @@ static int open_all(void)
 	return 0;
 }
 
-/* ---- a reader of the heap, as the daemon's ----------------------------------------------------
- */
+/* ---- a reader of the heap, as the daemon's --------------------------------------------------- */
 
 static _Alignas(8) uint8_t space[64 << 10];
 
@@ -67,8 +66,7 @@ static int heap_read(take_slot take, int *unstable)
 	return 0;
 }
 
-/* ---- against a model --------------------------------------------------------------------------
- */
+/* ---- against a model ------------------------------------------------------------------------- */
 
 #define NR_PLACES 600
 #define APART	  48u
@@ -175,8 +173,7 @@ static int all_that_lives_is_listed(void)
 	return 0;
 }
 
-/* ---- while threads change it ------------------------------------------------------------------
- */
+/* ---- while threads change it ----------------------------------------------------------------- */
 
 #define NR_THREADS 3
 
@@ -242,8 +239,7 @@ static int a_reader_sees_whole_routines(void)
 	return 0;
 }
 
-/* ---- bounds -----------------------------------------------------------------------------------
- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static const uint32_t *word_of(const struct dbgdyn_state *s, const void *at)
 {

@@ -283,8 +283,7 @@ static int nonsense_is_refused(void)
 	return 0;
 }
 
-/* ---- parts inlined ----------------------------------------------------------------------------
- */
+/* ---- parts inlined --------------------------------------------------------------------------- */
 
 static const struct dbgdyn_string files[] = { { "a.js", 4 }, { "b.js", 4 } };
 

@@ -419,7 +419,7 @@ static void test_long_directory(void **state)
 	}
 }
 
-/* ---- one that a compiler has made ---------------------------------------------------------- */
+/* ---- one that a compiler has made ------------------------------------------------------------ */
 
 static volatile int sink;
 

@@ -48,7 +48,7 @@ static void expect(struct dump *d, const char *text)
 	reading_check(&d->rd, text);
 }
 
-/* ---- what is seen in the field ------------------------------------------------------------- */
+/* ---- what is seen in the field --------------------------------------------------------------- */
 
 static void test_load(void **state)
 {

@@ -381,8 +381,7 @@ static void uses_a_frame(void **state)
 	refused(HEIGHT_NO_PROOF);
 }
 
-/* ---- told by the runtime -----------------------------------------------------------------------
- */
+/* ---- told by the runtime --------------------------------------------------------------------- */
 
 /* The interpreter's frame, with both registers saved in it. */
 #define TRACE_ENTRY                                                                                \
@@ -521,8 +520,7 @@ static int stop(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 	return -ENOSPC;
 }
 
-/* ---- assembly with one rule --------------------------------------------------------------------
- */
+/* ---- assembly with one rule ------------------------------------------------------------------ */
 
 /*
  * Blocks that keep the frame of 40 bytes; one that is called, and makes it; one that has more on

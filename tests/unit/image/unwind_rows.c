@@ -184,8 +184,7 @@ static void vdso(void **state)
 	unwind_free(t);
 }
 
-/* ---- files made by hand -----------------------------------------------------------------------
- */
+/* ---- files made by hand ---------------------------------------------------------------------- */
 
 enum {
 	ROOM = 1 << 12,
@@ -514,8 +513,7 @@ static void without_augmentation(void **state)
 	unwind_free(t);
 }
 
-/* ---- signals and entry points -----------------------------------------------------------------
- */
+/* ---- signals and entry points ---------------------------------------------------------------- */
 
 static void marked_signal_frames(void **state)
 {
@@ -601,8 +599,7 @@ static void entry_point_without_rows(void **state)
 	unwind_free(t);
 }
 
-/* ---- aarch64 -----------------------------------------------------------------------------------
- */
+/* ---- aarch64 --------------------------------------------------------------------------------- */
 
 static void aarch64(void **state)
 {
@@ -646,8 +643,7 @@ static void aarch64(void **state)
 	unwind_free(t);
 }
 
-/* ---- refused -----------------------------------------------------------------------------------
- */
+/* ---- refused --------------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {

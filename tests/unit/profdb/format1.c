@@ -329,8 +329,7 @@ static void test_the_page_tells_the_truth(void **state)
 	profdb_profile_free(p);
 }
 
-/* ---- many counts ------------------------------------------------------------------------------
- */
+/* ---- many counts ----------------------------------------------------------------------------- */
 
 /* Like those of code: gaps and counts of any size, small ones mostly; an own sequence of numbers.
  */

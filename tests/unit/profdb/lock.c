@@ -67,8 +67,7 @@ static void test_a_killed_owner_owns_nothing(void **state)
 	close(hold[1]);
 }
 
-/* ---- other machines: they share nothing with us but the file ----------------------------------
- */
+/* ---- other machines: they share nothing with us but the file --------------------------------- */
 
 static const char *touched_while_asleep, *removed_while_asleep;
 static long slept_ms;

@@ -141,8 +141,7 @@ static void others_are_not_known(void **state)
 	assert_int_equal(version(&p), 0);
 }
 
-/* ---- the table of 3.13 ------------------------------------------------------------------------
- */
+/* ---- the table of 3.13 ----------------------------------------------------------------------- */
 
 static uint64_t table[71];
 

@@ -48,7 +48,7 @@ static uint64_t find(uint64_t pc)
 	return sprofil_table_find(table, pc, &element) ? element : 0;
 }
 
-/* ---- the tables ---------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 enum { NR_ELEMENTS = 9 };
 
@@ -112,7 +112,7 @@ static void test_instructions_of_1_byte(void **state)
 	}
 }
 
-/* ---- scales that are no power of two, and far addresses ------------------------------------- */
+/* ---- scales that are no power of two, and far addresses -------------------------------------- */
 
 /* offset = ((pc - pr_offset) * pr_scale) / 65536, by 128 bits, as the page has it. */
 static uint64_t by_formula(const struct prof *p, uint64_t pc, unsigned int element)
@@ -183,7 +183,7 @@ static void test_top_of_memory(void **state)
 	assert_int_equal(find(0), 0); /* it does not wrap around */
 }
 
-/* ---- several regions ----------------------------------------------------------------------- */
+/* ---- several regions ------------------------------------------------------------------------- */
 
 static void test_disjoint(void **state)
 {
@@ -215,7 +215,7 @@ static void test_disjoint(void **state)
 	assert_int_equal(find(0), 0);
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------- */
+/* ---- what is wrong --------------------------------------------------------------------------- */
 
 static void check_two(struct prof a, struct prof b, int want)
 {

@@ -123,8 +123,7 @@ static void test_threads_later(void **state)
 }
 
 #ifndef TEST_EMULATED /* when threads begin and get ticks is the emulator's affair */
-/* ---- threads that live for less than a tick ---------------------------------------------------
- */
+/* ---- threads that live for less than a tick -------------------------------------------------- */
 
 static void *short_life(void *arg)
 {
@@ -166,8 +165,7 @@ static void test_short_lives(void **state)
 		fail_msg("%u ticks for a CPU time of %.1f or more", counts[0], expected);
 }
 
-/* ---- a thread that no library knows of --------------------------------------------------------
- */
+/* ---- a thread that no library knows of ------------------------------------------------------- */
 
 static int raw_thread(void *arg)
 {

@@ -74,7 +74,7 @@ APART int routines_many_arguments(unsigned int depth, routines_fn *fn, int a, in
 	return next(depth, fn) + a + b * c + d * e + f * g;
 }
 
-/* ---- by the C library ----------------------------------------------------------------------- */
+/* ---- by the C library ------------------------------------------------------------------------ */
 
 static routines_fn *to_call;
 
@@ -95,7 +95,7 @@ APART int routines_sort(routines_fn *fn)
 	return v[0];
 }
 
-/* ---- to be interrupted ---------------------------------------------------------------------- */
+/* ---- to be interrupted ----------------------------------------------------------------------- */
 
 static APART unsigned int leaf(unsigned int a)
 {

@@ -284,7 +284,7 @@ static void returns_by_stack_pointer(void **state)
 	expect_end(&w, rule, &s, UNWIND_STEP_UNREADABLE);
 }
 
-/* ---- aarch64 -------------------------------------------------------------------------------- */
+/* ---- aarch64 --------------------------------------------------------------------------------- */
 
 /* Its return address is in x30, until that is saved. */
 static void aarch64_leaf(void **state)

@@ -193,7 +193,7 @@ static void more_rules_than_numbers(void **state)
 	unwind_builder_free(b);
 }
 
-/* ---- as bytes ------------------------------------------------------------------------------- */
+/* ---- as bytes -------------------------------------------------------------------------------- */
 
 static uint8_t *encoded(size_t *len)
 {

@@ -108,8 +108,7 @@ __attribute__((no_sanitize("address", "undefined"))) static int read_stack(void 
 
 static const struct unwind_memory own = { .read = read_stack, .rule = rule_at };
 
-/* ---- registers --------------------------------------------------------------------------------
- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 static struct unwind_state state_of(const ucontext_t *u)
 {
@@ -134,8 +133,7 @@ static struct unwind_state state_of(const ucontext_t *u)
 	return s;
 }
 
-/* ---- the two unwinders ------------------------------------------------------------------------
- */
+/* ---- the two unwinders ----------------------------------------------------------------------- */
 
 struct frames {
 	struct unwind_frame v[MAX_FRAMES];
@@ -214,8 +212,7 @@ static void expect_equal(size_t walks, size_t frames)
 	assert_true(nr_frames >= frames);
 }
 
-/* ---- places -----------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void recursion(void **state)
 {

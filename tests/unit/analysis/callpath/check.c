@@ -45,8 +45,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 APART static void called_callee(void)
 {
@@ -111,8 +110,7 @@ static int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static const struct image_symbol *procedure(const char *name)
 {

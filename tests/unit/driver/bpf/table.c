@@ -58,7 +58,7 @@ static bool is_same(const struct count_entry *e, const struct count_key *k)
 	       e->generation == k->generation && e->what == k->what;
 }
 
-/* ---- what came out ------------------------------------------------------------------------- */
+/* ---- what came out --------------------------------------------------------------------------- */
 
 struct sum {
 	uint64_t counts, entries, nr_bad;
@@ -113,7 +113,7 @@ static void check_law(void)
 	assert_int_equal(received(), look(NULL).counts + lost());
 }
 
-/* ---- tests --------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void every_part_of_a_key_keeps_counts_apart(void **state)
 {

@@ -74,7 +74,7 @@ static void model_step(struct model *m, uint64_t factor)
 	m->pc = m->pc == 33 ? (r[RDX] & 1 ? 35 : 38) : next[m->pc];
 }
 
-/* ---- a trace, run once more ----------------------------------------------------------------- */
+/* ---- a trace, run once more ------------------------------------------------------------------ */
 
 struct watched {
 	struct seen s; /* first: on_load and on_count take it */

@@ -209,7 +209,7 @@ static void old_blocks_make_room(void **state)
 	assert_int_equal(b->no_room, 0);
 }
 
-/* ---- traces --------------------------------------------------------------------------------- */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 static const size_t short_head = offsetof(struct insn_trace, failed);
 

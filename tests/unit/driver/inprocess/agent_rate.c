@@ -61,8 +61,7 @@ void agent_signal_keep(int signo)
 	(void)signo;
 }
 
-/* ---- ticks and samples ------------------------------------------------------------------------
- */
+/* ---- ticks and samples ----------------------------------------------------------------------- */
 
 static struct inprocess_head head;
 
@@ -98,8 +97,7 @@ static void tick(uint32_t nr)
 	assert_int_equal(agent->tick(agent->ctx, &t), 0);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 /* Children of one that waits, each with one tick. */
 static void short_lives(void **state)

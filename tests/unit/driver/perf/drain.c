@@ -216,8 +216,7 @@ static void a_refusal_is_told_for_a_while(void **state)
 	assert_null(strstr(p->base.describe, "refused"));
 }
 
-/* ---- instruction samples ----------------------------------------------------------------------
- */
+/* ---- instruction samples --------------------------------------------------------------------- */
 
 enum { CAPS = 0x1bf, EXACT = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_EXACT_IP };
 
