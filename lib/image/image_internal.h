@@ -267,6 +267,8 @@ const struct image_elf *image_debug(struct image *img);
 /* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
 int image_debug_dirs(int (*fn)(const char *dir, void *ctx), void *ctx);
 
+/* Why a server of $DEBUGINFOD_URLS could not be asked; NULL: they all answered so far. */
+const char *image_fetch_failure(void);
 /* Writes which package has the symbols of the file of that path and identity, by dpkg's lists in
  * the folder @info, or another remedy (remedy.c). 0 or -ENOMEM. */
 int image_package_remedy(const char *info, const char *path, const struct base_id *id,
@@ -276,7 +278,7 @@ int image_package_remedy(const char *info, const char *path, const struct base_i
 void image_id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
 		   const char *suffix);
 /* The file of that build-id (@debug: its debug file) from $DEBUGINFOD_URLS: a path to be freed, or
- * NULL, also where no server has said anything for 10 s (remedy.c). */
+ * NULL, also where no server has said anything for 10 s (fetch.c). */
 char *image_fetch(const struct base_id *id, bool debug);
 
 #endif
