@@ -301,7 +301,7 @@ enum dbgdyn_reach {
 enum dbgdyn_reach dbgdyn_hand_over(struct dbgdyn_state *s);
 /* One datagram on the message queue, never waited on; true if the queue exists. */
 bool dbgdyn_doorbell(const struct dbgdyn_state *s);
-/* What a call returns behind a change with @result: 1 rings the doorbell. */
+/* The result of a call whose change ended with @result: 1 rings the doorbell. */
 int dbgdyn_changed(const struct dbgdyn_state *s, int result);
 
 #endif

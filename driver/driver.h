@@ -346,7 +346,7 @@ struct driver_ops {
 
 /*
  * A source's own struct begins with this one, and is given out as one. The fields are the source's:
- * everybody else has the calls below.
+ * all other code has the calls below.
  */
 struct driver {
 	const struct driver_ops *ops;

@@ -2,7 +2,7 @@
 /*
  * From a job to an ELF file: the job becomes a model (model.c; DST by dst.c), the model has an
  * identity (ident.c), DWARF (dwarf.c), and becomes sections of a file (write.c, elf.c), those of
- * code filled by fill.c. Everything here works on bytes nobody vouches for.
+ * code filled by fill.c. Everything here works on bytes that may be hostile.
  */
 #ifndef DCPI_PSEUDOIMG_INTERNAL_H
 #define DCPI_PSEUDOIMG_INTERNAL_H

@@ -63,13 +63,13 @@ bool attribute_is_due(const struct process *p, uint64_t news);
  */
 bool attribute_may_wait(const struct attribute *a, const struct process *p, uint64_t *until_ns);
 
-/* What waits beside the counts, and is attributed as they are: traces (trace.h), call paths
+/* Records that wait beside the counts, and are attributed as those: traces (trace.h), call paths
  * (callpath.h). */
 struct attribute_later {
-	/* Time advances to @time_ns: what is older than a poll of /proc up to then has certain
+	/* Time advances to @time_ns: records older than a poll of /proc up to then have certain
 	 * mappings. */
 	void (*pass)(void *ctx, uint64_t time_ns);
-	/* Up to then that does nothing. */
+	/* Before that time, pass does nothing. */
 	uint64_t (*next_ns)(const void *ctx);
 	/* After dyn_refresh: what waits for it is placed; @last: nothing is to be waited for. */
 	void (*resolve)(void *ctx, bool last);

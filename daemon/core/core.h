@@ -211,7 +211,7 @@ int daemon_flush(struct daemon *d, struct base_err *err);
 void daemon_keep_quota(struct daemon *d);
 /* Whenever the loop wakes: what was begun may be done, the day's maintenance may be due. */
 void daemon_maintain(struct daemon *d);
-/* What was begun is ended. */
+/* The children that were begun are waited for. */
 void daemon_maintain_close(struct daemon *d);
 /* Flush (as above) and continue in a new epoch. */
 int daemon_new_epoch(struct daemon *d, struct base_err *err);

@@ -453,7 +453,7 @@ void counts_scanned(struct counts *t)
 	follow_ends_clear(t->follow);
 }
 
-/* What waits beside the counts: traces, and call paths. */
+/* Records that wait beside the counts: traces, and call paths. */
 struct later {
 	const struct attribute_later *ops;
 	void *ctx;
@@ -461,7 +461,7 @@ struct later {
 
 enum { LATERS_MAX = 2 };
 
-/* Those that there are: how many. */
+/* The kinds that this daemon has, into @out: how many. */
 static size_t laters(const struct counts *t, struct later out[LATERS_MAX])
 {
 	size_t nr = 0;

@@ -79,7 +79,7 @@ struct counts {
 
 /* ---- counts and what waits (counts.c) -------------------------------------------------------- */
 
-/* What driver_drain hands on goes to @c: to the callbacks below, as far as it is wanted. */
+/* A sink for driver_drain: records go to @c by the callbacks below, kinds that it wants alone. */
 struct driver_sink counts_sink(struct counts *c);
 /* @ctx: struct counts. They return 0. */
 int counts_count(void *ctx, const struct driver_count *c);

@@ -387,7 +387,7 @@ static void write_for_viewers(struct daemon *d)
 /* ---- suspended, or its clock set ------------------------------------------------------------- */
 
 /*
- * A machine that slept received nothing: a gap in its samples that is nobody's fault. Whose clock
+ * A machine that slept received nothing: a gap in its samples that is no fault. One whose clock
  * was set has epochs and messages whose times do not follow one another.
  */
 

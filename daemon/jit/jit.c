@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Dynamic code as the rest of the daemon sees it: clients, polls, look-ups, forks and ends. Where
- * nobody names code, the pages that samples fell into are kept as they stood there then.
+ * code has no name, the pages that samples fell into are kept as they stood there then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -561,7 +561,7 @@ bool dyn_words(const struct process *p, struct driver_client *client)
 	return true;
 }
 
-/* ---- code that nobody names ------------------------------------------------------------------ */
+/* ---- code without a name --------------------------------------------------------------------- */
 
 /* Its bytes as they are now: how many, or none. -EDQUOT: they may be had later. */
 static ssize_t read_page(const struct dyn_registry *reg, uint64_t page, uint8_t code[WIRE_PAGE])

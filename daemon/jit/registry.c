@@ -657,9 +657,9 @@ static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint6
 }
 
 /*
- * An address of a declared range in no routine: the range's own place, if nobody else has it. One
- * that was told of before a file was mapped in its place was unmapped, though nobody unregistered
- * it. (Who writes code over a file's that is mapped tells of it then.)
+ * An address of a declared range in no routine: the range's own place, if no file has it. One
+ * that was told of before a file was mapped in its place was unmapped, though it was never
+ * unregistered. (A client that writes code over a mapped file's tells of it then.)
  */
 static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_ask *ask,
 			       struct image **image, uint64_t *off, bool *sure)

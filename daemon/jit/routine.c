@@ -7,7 +7,7 @@
 #include "base.h"
 #include "routine.h"
 
-/* LINES_MAX: of a routine, for which a hint is made before somebody asks. */
+/* LINES_MAX: of a routine, for which hints are made before the first look-up. */
 enum { FIRST_BUCKETS = 64, HINTS_PER_BUCKET = 4, HINTS_MAX = 1 << 17, LINES_MAX = 8 };
 
 /* ---- the table ------------------------------------------------------------------------------- */

@@ -303,7 +303,7 @@ static int dyn_image_spare(const struct dyn_facility *f)
 
 /*
  * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
- * -gc leaves it alone (retain.h); where somebody has removed it, it is behind.
+ * -gc leaves it alone (retain.h); where it was removed, it is behind.
  */
 static void assure(struct dyn_facility *f)
 {

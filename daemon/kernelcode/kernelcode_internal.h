@@ -30,7 +30,7 @@ struct kernel_area {
 /* From @now_ns on; what stood there is gone. 0 or negative. @image NULL: -ENOMEM. */
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
 
-/* What holds images of its own: the kernel's routines (text.c), or code that comes and goes
+/* A part that holds images of its own: the kernel's routines (text.c), or code that comes and goes
  * (code.c). */
 struct kernel_part {
 	/* Before the profiles of a flush, as kernel_write_images. 0 or negative with @err. */

@@ -217,7 +217,7 @@ static void count_signs(struct vtrace_maker *m, uint8_t w, uint8_t rd, uint8_t r
 }
 
 /*
- * @dst = @reg without its authentication code, or unknown where nobody can tell how long that is.
+ * @dst = @reg without its authentication code, or unknown where its length cannot be told.
  *
  * A pointer that is found good is the address without the code in its upper bits; one that is not
  * ends the program. How long the code is follows from how long addresses are, and that from where
@@ -751,7 +751,7 @@ static void branch_unknown(struct vtrace_maker *m, uint32_t word)
 	vtrace_stop(m, VTRACE_UNDECODED);
 }
 
-/* By bits 28-25; NULL: none. SVE and SME have no kind: they end the trace. */
+/* Kinds by bits 28-25; NULL: none. SVE and SME have no kind: they end the trace. */
 static const struct a64_kind *kind_of(uint32_t word)
 {
 	static const struct a64_kind immediates = { immediate, immediate_unknown };

@@ -385,7 +385,7 @@ static int check_answer(const struct base_buf *b, size_t from)
 	return pos == len ? 0 : -DCPI_EFORMAT;
 }
 
-/* What is appended from @from on is good: 0, or -DCPI_EFORMAT. */
+/* Whether the bytes appended from @from on are good: 0, or -DCPI_EFORMAT. */
 typedef int reader_check_fn(const struct base_buf *b, size_t from);
 
 /* Any bytes are good. */

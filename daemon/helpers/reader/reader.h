@@ -181,8 +181,8 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 		     struct foreign_place *place, struct foreign_seen *seen, struct base_buf *out);
 /*
  * Bytes of @pid's memory from @addr, a page's start, on, at most @len, to translate or
- * (dyn_inherit) to compare: how many, up to the first page that is not there. Whose they are nobody
- * has to know: they are compared with what the process runs, or with what its ancestor said, before
+ * (dyn_inherit) to compare: how many, up to the first page that is not there. Their owner need not
+ * be known: they are compared with what the process runs, or with what its ancestor said, before
  * they are used, and go nowhere else.
  */
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len);

@@ -205,7 +205,7 @@ uint32_t values_stores_add(struct values_stores *s, const struct vtrace_entry *e
 
 /* ---- values.arg0 and on ---------------------------------------------------------------------- */
 
-/* Those that carry arguments, as the interpreter numbers them. */
+/* The registers that carry arguments, as the interpreter numbers them. */
 static const uint8_t registers[] = {
 #if defined(__aarch64__)
 	0, 1, 2, 3, 4, 5, 6, 7,
