@@ -527,7 +527,7 @@ static int pack_images(struct pack *p, bool images, struct base_err *err)
 	for (size_t i = 0; r >= 0 && i < p->nr_wanted; i++) {
 		const struct wanted *w = &p->wanted[i];
 
-		/* Without an identity nobody could tell that a copy is the image. */
+		/* Without an identity nothing tells that a copy is the image. */
 		if (w->kind != PROFDB_FILE || (images && w->id.len > 1 && w->known == IMAGE_BY_ID))
 			r = pack_image(p, w, err);
 		if (r >= 0)

@@ -38,7 +38,7 @@ struct timeline {
 
 enum { LINES_MAX = 20 };
 
-/* What stands before a text behind times: on a terminal, where both seldom fit, a line. */
+/* The separator of times and a text behind them: on a terminal, where both seldom fit, a line. */
 static const char *before_text(const char *elsewhere)
 {
 	return terminal_columns() && !terminal_wide ? "\n                 " : elsewhere;

@@ -77,7 +77,7 @@ int dcpix_run_open(struct dcpix_run *run, struct base_err *err)
 		return base_fail_errno(err, r, "cannot make a folder for the counts");
 	snprintf(path, sizeof(path), "%s/log", run->folder);
 	if (mkfifo(path, 0600) == 0)
-		/* For writing too, so that it neither ends nor waits when nobody has it open. */
+		/* For writing too, so that it neither ends nor waits without a writer. */
 		run->log_fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	return run->log_fd < 0 ? base_fail_errno(err, -errno, "cannot open '%s'", path) : 0;
 }

@@ -448,7 +448,7 @@ enum { TERSE_CALLERS = 3 };
 
 /* A place that was returned to. */
 struct caller {
-	const struct analysis_image *ai; /* NULL: nobody knows where */
+	const struct analysis_image *ai; /* NULL: it is not known where */
 	bool placed;
 	uint64_t vaddr; /* where it is not placed, the offset in the image */
 	uint64_t seen;
@@ -595,7 +595,7 @@ static int by_paths(struct varg *x, uint64_t entry, struct callers *out)
 			profdb_profile_edge(x->ai->profile, x->edge_counts.v[i].at);
 		uint64_t nr = m->count[0] + m->count[1];
 
-		/* A trace that begins here was called by nobody that it saw. */
+		/* A trace that begins here has no caller that it saw. */
 		if (m->from == PROFDB_OUTSIDE)
 			r = m->start == m->to ? 0 : add(out, NULL, NULL, 0, nr);
 		else if (image_vaddr(x->img, m->from, &from) >= 0 && behind_call(x, from))
@@ -767,7 +767,7 @@ static int tell_saves(struct varg *x, const struct varg_procedure *p, struct jso
 static const double SAME = 0.99;
 enum { SEEN = 20 };
 
-/* 1: always the same, 0: not, or nobody knows; -ENOMEM. */
+/* 1: always the same, 0: not, or not known; -ENOMEM. */
 static int is_same(const struct varg *x, const struct insn *insn)
 {
 	struct hotlist_spot s = { 0 };

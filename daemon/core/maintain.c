@@ -176,7 +176,7 @@ static void quota_close(struct quota *q)
  */
 
 enum { HOUR = 3600, FIRST_HOUR = 3, JUMP_S = 600, SETTLE_S = 600 };
-/* After a failure: somebody else keeps house, or a profile cannot be read. */
+/* After a failure: another program keeps house, or a profile cannot be read. */
 #define AGAIN_NS (600 * 1000000000ull)
 #define LOOK_NS	 (10 * 1000000000ull)
 

@@ -13,7 +13,7 @@
 
 /*
  * A registry has generation words, by which counts come apart. Without them each sample has to come
- * with its time, once an address had two routines. Nobody tells of memory that is unmapped, so what
+ * with its time, once an address had two routines. No event tells of memory that is unmapped: what
  * was told once stays; of more than the driver takes, those nearest to each other are taken
  * together.
  */

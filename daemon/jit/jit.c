@@ -205,7 +205,7 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 
 /*
  * As it stands in the memory of @child, where @from said that it does. One that holds up the reader
- * may be one of thousands: nobody else is asked for that registry.
+ * may be one of thousands: no other is asked for that registry.
  */
 static bool inherited_read(struct dyn_registry *from, const struct process *child,
 			   struct wire_inherited *out)
@@ -621,7 +621,7 @@ static int add_page(struct dyn_registry *reg, uint64_t page, uint64_t map_start)
 	return dyn_apply(reg, record, r->head.len, 0, 0) ? -ENOMEM : 0;
 }
 
-/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_CAPACITY,
+/* The page at the address, which has no name: kept as it is now. DYN_FOUND, DYN_NO_CAPACITY,
  * DYN_NO_BUDGET, DYN_NONE. */
 static enum dyn_where find_unnamed(struct dyn *d, struct process *p, const struct dyn_query *q,
 				   struct image **image, uint64_t *off)

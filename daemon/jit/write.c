@@ -360,7 +360,7 @@ enum { FILES_MAX = 16384 };
 #define FIRST_WAIT_NS 1000000000ull
 #define LAST_WAIT_NS  64000000000ull
 
-/* A copy must have the code by which the profile is known: where nobody could read it, none is
+/* A copy must have the code by which the profile is known: where it could not be read, none is
  * made. */
 static bool may_be_copied(const struct dyn *d, const struct image *img)
 {
@@ -424,7 +424,7 @@ static bool spare(const struct dyn *d, const struct dyn_file *f)
 	return utimensat(profdb_dyn_fd(d->config.db), name, NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A memfd has the mode of a public file, and nobody else could open it. */
+/* A memfd has the mode of a public file, and no other process could open it. */
 static bool is_public(const struct dyn_file *f, const struct reader_removed *found)
 {
 	static const char memfd[] = "/memfd:";

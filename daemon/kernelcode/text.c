@@ -415,7 +415,7 @@ static int text_write(struct kernel *k, bool hasty, struct base_err *err)
 	return r;
 }
 
-/* Files hold what somebody else put there, or are not there: ours go into them whole. */
+/* Files hold what others put there, or are not there: ours go into them whole. */
 static void text_lost(struct kernel *k)
 {
 	for (struct kernel_text *t = k->texts; t; t = t->next) {

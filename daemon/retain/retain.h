@@ -53,7 +53,7 @@ struct gc_result {
 
 /*
  * Nothing is removed where it cannot be told what an epoch refers to (-DCPI_EFORMAT, with @err
- * naming the profile), or while somebody writes images without end, or removes or joins epochs
+ * naming the profile), or while a daemon writes images without end, or removes or joins epochs
  * (-DCPI_EBUSY). 0 or negative.
  */
 int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *result,

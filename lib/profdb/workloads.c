@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Workloads in memory: who they are, their counts by place and by minute, and the daemon's notes
+ * Workloads in memory: their keys, their counts by place and by minute, and the daemon's notes
  * beside them: why time has no samples, or twice as many, and for how long the CPUs idled.
  */
 #include <errno.h>

@@ -221,8 +221,8 @@ static void count_signs(struct vtrace_maker *m, uint8_t w, uint8_t rd, uint8_t r
  *
  * A pointer that is found good is the address without the code in its upper bits; one that is not
  * ends the program. How long the code is follows from how long addresses are, and that from where
- * this code stands, unless it stands low. A signed pointer itself depends on a key that nobody can
- * read, and is unknown.
+ * this code stands, unless it stands low. A signed pointer itself depends on a key that no
+ * process can read, and is unknown.
  */
 static void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg)
 {

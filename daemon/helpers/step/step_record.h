@@ -44,8 +44,8 @@ struct step_target {
 	bool has_maps;
 };
 
-/* Negative with @err: there is no such process, it is a kernel thread, it is traced by somebody
- * else, it may not be looked at. */
+/* Negative with @err: there is no such process, it is a kernel thread, it is traced by
+ * another one, it may not be looked at. */
 int step_target_open(pid_t pid, struct step_target *t, struct base_err *err);
 void step_target_close(struct step_target *t);
 
