@@ -7,8 +7,10 @@
 
 #include "callpath_internal.h"
 
-/* So many may wait, and so many frames in them. */
-enum { WAITING_MAX = 16384, NODES_MAX = 1 << 19 };
+/* So many may wait, so many of them with a stack of 4 KiB, and so many frames in them. */
+enum { WAITING_MAX = 16384, STACKS_MAX = 1024, NODES_MAX = 1 << 19 };
+/* The table of code that a program has just written may come so much later. */
+#define TABLE_NS 500000000ull
 
 static const struct callpath_driver real_calls = {
 	.missing = driver_rows_missing,
@@ -272,15 +274,15 @@ static struct sample sample_of(const struct callpath_pending *k, uint64_t frame,
 }
 
 /*
- * Frames of the first @nr whose place is known by now go to t->frames; the others to t->open,
+ * Frames from @first up to @nr whose place is known by now go to t->frames; the others to t->open,
  * with their references. Returns how many are open.
  */
 static size_t place(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs,
-		    size_t nr)
+		    size_t first, size_t nr)
 {
 	size_t nr_open = 0;
 
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = first; i < nr; i++) {
 		struct sample s;
 		struct verdict v;
 
@@ -308,10 +310,21 @@ static size_t place(struct callpaths *t, const struct callpath_pending *k, const
 
 /* ---- paths that wait ------------------------------------------------------------------------- */
 
-static void free_pending(struct callpath_pending *k)
+/* It ends where it ends now. */
+static void drop_stack(struct callpaths *t, struct callpath_pending *k)
+{
+	t->nr_stacks -= k->stack != NULL;
+	free(k->stack);
+	k->stack = NULL;
+	k->c.state = NULL;
+	k->c.stack = NULL;
+}
+
+static void free_pending(struct callpaths *t, struct callpath_pending *k)
 {
 	if (!k)
 		return;
+	drop_stack(t, k);
 	for (size_t i = 0; k->frames && i < k->c.nr; i++)
 		image_put(k->frames[i].image);
 	for (size_t i = 0; i < k->nr_open; i++)
@@ -350,7 +363,7 @@ static void wait_unsettled(struct callpaths *t, const struct callpath_pending *k
 	if (copy)
 		copy->addrs = copy_of(addrs, k->c.nr, sizeof(*addrs));
 	if (!copy || !copy->addrs) {
-		free_pending(copy);
+		free_pending(t, copy);
 		lose(t, &k->c, CALLPATH_LOST_MEMORY);
 		return;
 	}
@@ -383,13 +396,36 @@ static int hold(struct callpaths *t, struct callpath_pending *k, size_t nr_open)
 	return 0;
 }
 
+/* Where there is no memory it cannot continue. */
+static void keep_stack(struct callpaths *t, struct callpath_pending *k, const uint64_t *addrs)
+{
+	const struct driver_callpath c = k->c;
+
+	k->c.state = NULL;
+	k->c.stack = NULL;
+	if (!c.state)
+		return;
+	k->addrs = copy_of(addrs, c.nr, sizeof(*addrs));
+	k->stack = k->addrs ? copy_of(c.stack, c.stack_len, 1) : NULL;
+	if (!k->stack)
+		return;
+	t->nr_stacks++;
+	k->state = *c.state;
+	k->c.state = &k->state;
+	k->c.stack = k->stack;
+	k->until_ns = base_now_ns() + TABLE_NS;
+}
+
 /* Frames in dynamic code are open: the registries of its process are to be read first. */
-static void wait_dynamic(struct callpaths *t, const struct callpath_pending *k, size_t nr_open)
+static void wait_dynamic(struct callpaths *t, const struct callpath_pending *k,
+			 const uint64_t *addrs, size_t nr_open)
 {
 	struct callpath_pending *copy = may_wait(t) ? copy_of(k, 1, sizeof(*k)) : NULL;
 
+	if (copy)
+		keep_stack(t, copy, addrs);
 	if (hold(t, copy, nr_open) < 0) {
-		free_pending(copy);
+		free_pending(t, copy);
 		lose(t, &k->c, CALLPATH_LOST_MEMORY);
 		return;
 	}
@@ -402,12 +438,12 @@ static size_t settle(struct callpaths *t, const struct callpath_pending *k, cons
 	int64_t callers = find_callers(t, k, addrs);
 	size_t inner = inner_of(&k->c), nr_open;
 
-	if (callers >= 0 && !place(t, k, addrs, inner)) {
+	if (callers >= 0 && !place(t, k, addrs, 0, inner)) {
 		if (!is_lost(t, &k->c, t->frames, inner))
 			store_below(t, &k->c, callers, t->frames, inner);
 		return 0;
 	}
-	nr_open = place(t, k, addrs, k->c.nr);
+	nr_open = place(t, k, addrs, 0, k->c.nr);
 	if (!nr_open)
 		store(t, k, t->frames, addrs);
 	else
@@ -453,6 +489,20 @@ static bool is_excluded(const struct callpaths *t, int32_t pid)
 	return t->config.exclude && pid > 0 && exclude_has_pid(t->config.exclude, pid);
 }
 
+/* It ends in code that its process wrote, whose routines are asked for first: the table may come
+ * until then, or soon after. */
+static bool may_continue(const struct callpaths *t, const struct callpath_pending *k,
+			 const uint64_t *frames)
+{
+	const struct map *m;
+
+	if (!k->p || !k->p->dyn || k->p->exited || t->nr_stacks >= STACKS_MAX ||
+	    k->c.end != DRIVER_CALLPATH_NO_ROWS)
+		return false;
+	m = map_find(k->p, frames[k->c.nr - 1] & ~DRIVER_FRAME_EXACT);
+	return !m || m->kind != MAP_IMAGE;
+}
+
 void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames,
 		   struct process *p, uint32_t life)
 {
@@ -470,15 +520,17 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 		return;
 	}
 	if (is_unsettled(t, &k, frames)) {
+		k.c.state = NULL;
+		k.c.stack = NULL;
 		wait_unsettled(t, &k, frames);
 		return;
 	}
-	frames = callpath_continue(t, k.p, &k.c, frames);
-	k.c.state = NULL;
-	k.c.stack = NULL;
+	frames = callpath_continue(t, k.p, &k.c, frames, !may_continue(t, &k, frames));
+	if (!may_continue(t, &k, frames))
+		k.c.state = NULL;
 	nr_open = settle(t, &k, frames);
 	if (nr_open)
-		wait_dynamic(t, &k, nr_open);
+		wait_dynamic(t, &k, frames, nr_open);
 }
 
 void callpath_function(struct callpaths *t, const struct driver_function *f)
@@ -515,7 +567,7 @@ static bool settle_listed(struct callpaths *t, struct callpath_pending *k)
 static void remove_done(struct callpaths *t, struct callpath_pending *k)
 {
 	callpath_account(t, k->c.event)->pending -= k->c.count;
-	free_pending(k);
+	free_pending(t, k);
 }
 
 static void pass_time(void *ctx, uint64_t time_ns)
@@ -568,17 +620,53 @@ static bool resolve_open(struct callpaths *t, struct callpath_pending *k, bool l
 	return !kept;
 }
 
+/* The frames from @first on, which are new, are placed, or open. -ENOMEM: they are left out. */
+static int place_more(struct callpaths *t, struct callpath_pending *k, const uint64_t *addrs,
+		      size_t first)
+{
+	struct callpath_frame *frames = realloc(k->frames, k->c.nr * sizeof(*frames));
+	struct callpath_open *open = realloc(k->open, k->c.nr * sizeof(*open));
+
+	k->frames = frames ? frames : k->frames;
+	k->open = open ? open : k->open;
+	if (!frames || !open)
+		return -ENOMEM;
+	k->nr_open = place(t, k, addrs, first, k->c.nr);
+	memcpy(k->open, t->open, k->nr_open * sizeof(*open));
+	for (size_t i = first; i < k->c.nr; i++) {
+		k->frames[i] = t->frames[i];
+		image_get(k->frames[i].image);
+	}
+	return 0;
+}
+
+/* All of its frames are placed. True: it does not continue any more. */
+static bool continue_one(struct callpaths *t, struct callpath_pending *k, bool last)
+{
+	const struct driver_callpath was = k->c;
+	const uint64_t *addrs;
+
+	last |= t->config.attribute->flushing || k->p->exited || base_now_ns() >= k->until_ns;
+	addrs = callpath_continue(t, k->p, &k->c, k->addrs, last);
+	if (!last && k->c.nr == was.nr)
+		return false;
+	if (k->c.nr > was.nr && place_more(t, k, addrs, was.nr) < 0)
+		k->c = was;
+	drop_stack(t, k);
+	return resolve_open(t, k, last);
+}
+
 static bool resolve_one(struct callpaths *t, struct callpath_pending *k, bool last)
 {
 	if (k->unsettled)
 		return false;
-	if (k->news && !last && !t->config.attribute->flushing &&
+	if (k->nr_open && k->news && !last && !t->config.attribute->flushing &&
 	    !attribute_is_due(k->p, k->news)) {
 		dyn_wait(k->p, k->c.time_ns);
 		return false;
 	}
 	k->news = dyn_news(k->p);
-	if (!resolve_open(t, k, last))
+	if (!resolve_open(t, k, last) || (k->c.state && !continue_one(t, k, last)))
 		return false;
 	store(t, k, k->frames, NULL);
 	return true;
@@ -647,7 +735,7 @@ void callpath_close(struct callpaths *t)
 	for (size_t i = 0; i < t->nr_waiting; i++) {
 		if (t->waiting[i]->unsettled)
 			t->waiting[i]->p->unsettled = false;
-		free_pending(t->waiting[i]);
+		free_pending(t, t->waiting[i]);
 	}
 	free(t->waiting);
 	callpath_tree_clear(&t->tree);

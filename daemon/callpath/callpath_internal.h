@@ -63,6 +63,10 @@ struct callpath_pending {
 	struct callpath_frame *frames; /* likewise, with references; image NULL: open. Or NULL */
 	struct callpath_open *open;
 	size_t nr_open;
+	/* While it may continue, c.state and c.stack are these, up to that time of base_now_ns. */
+	struct unwind_state state;
+	uint64_t *stack;
+	uint64_t until_ns;
 };
 
 /* ---- callpath.c ------------------------------------------------------------------------------ */
@@ -155,10 +159,11 @@ struct callpath_known {
 
 /*
  * The frames behind those of @c, a path that ended in code without a table, by the tables that are
- * there now. They are added to @c, and all of them returned, valid up to the next call.
+ * there now. They are added to @c, and all of them returned, valid up to the next call. Where they
+ * end in such code again nothing is added, unless @last: its table may come.
  */
 const uint64_t *callpath_continue(struct callpaths *t, const struct process *p,
-				  struct driver_callpath *c, const uint64_t *frames);
+				  struct driver_callpath *c, const uint64_t *frames, bool last);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
@@ -172,6 +177,7 @@ struct callpaths {
 	struct callpath_callers *callers; /* CALLPATH_NR_CALLERS */
 	struct callpath_pending **waiting;
 	size_t nr_waiting, cap_waiting;
+	size_t nr_stacks;      /* of those that wait */
 	uint64_t unsettled_ns; /* first of known_ns of those that are unsettled; UINT64_MAX */
 	struct callpath_rows rows;
 	struct callpath_codes codes;

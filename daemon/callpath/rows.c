@@ -896,7 +896,7 @@ static int read_stack(void *ctx, uint64_t addr, uint64_t *value)
 }
 
 /* Where a table has none, and where there is no table, it is UNWIND_NONE; and where other code
- * stood before, which the path may have met. */
+ * stood before, which the path may have met, or another file. */
 static const struct unwind_rule *find_rule(void *ctx, uint64_t addr)
 {
 	struct walk *w = ctx;
@@ -905,10 +905,10 @@ static const struct unwind_rule *find_rule(void *ctx, uint64_t addr)
 	uint64_t off = addr;
 
 	w->rule = (struct unwind_rule){ .how = UNWIND_NONE };
-	if (m && m->kind == MAP_IMAGE) {
+	if (m && m->kind == MAP_IMAGE && m->since_ns <= w->c->first_ns) {
 		file = file_of(w->t, w->p, m->image);
 		off = addr - m->start + m->file_off;
-	} else if (dyn_is_first(w->p, addr)) {
+	} else if (dyn_lived(w->p, addr, w->c->first_ns)) {
 		file = part_of(w->t, w->c->instance, w->c->pid, addr);
 	}
 	if (!file || !w->t->calls->rule(w->t->config.driver, file, off, &w->rule))
@@ -935,7 +935,7 @@ static void add_found(struct callpaths *t, struct driver_callpath *c, size_t nr)
 }
 
 const uint64_t *callpath_continue(struct callpaths *t, const struct process *p,
-				  struct driver_callpath *c, const uint64_t *frames)
+				  struct driver_callpath *c, const uint64_t *frames, bool last)
 {
 	struct walk w = { .t = t, .p = p, .c = c };
 	const struct unwind_memory memory = { read_stack, find_rule, &w };
@@ -947,7 +947,7 @@ const uint64_t *callpath_continue(struct callpaths *t, const struct process *p,
 		return frames;
 	w.sp = c->state->reg[UNWIND_SP];
 	nr = unwind_walk(&memory, c->state, t->found, DRIVER_NR_FRAMES - c->nr + 1, &end);
-	if (nr < 2)
+	if (nr < 2 || (!last && end_of(end) == DRIVER_CALLPATH_NO_ROWS))
 		return frames;
 	t->continued++;
 	t->frames_found += nr - 1;

@@ -473,10 +473,20 @@ static bool has_past(const struct dyn_lifetimes *t, uint64_t addr)
 {
 	struct dyn_past_walk w = { .addr = addr };
 
-	return t->nr_missed || dyn_past_next(t, &w);
+	return dyn_past_next(t, &w);
 }
 
-bool dyn_is_first(const struct process *p, uint64_t addr)
+static bool lived(const struct dyn_lifetimes *t, uint32_t index, uint64_t addr, uint64_t time_ns)
+{
+	const struct dyn_routine *r = dyn_routine_get(&t->routines, index);
+
+	if (r->flags & DYN_HOLE || t->nr_missed)
+		return false;
+	return dyn_poll_get(t, r->poll).hi <= time_ns ||
+	       (!(r->flags & DYN_REUSES) && !has_past(t, addr));
+}
+
+bool dyn_lived(const struct process *p, uint64_t addr, uint64_t time_ns)
 {
 	const struct dyn_registry *reg;
 
@@ -487,8 +497,7 @@ bool dyn_is_first(const struct process *p, uint64_t addr)
 				     : 0;
 
 		if (n)
-			return !(dyn_routine_get(t, n)->flags & (DYN_HOLE | DYN_REUSES)) &&
-			       !has_past(&reg->lifetimes, addr);
+			return lived(&reg->lifetimes, n, addr, time_ns);
 	}
 	return false;
 }

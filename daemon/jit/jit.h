@@ -123,9 +123,9 @@ bool dyn_claims(const struct process *p, uint64_t addr);
  * what it inherited and what is there since. */
 void dyn_living(const struct process *p, uint64_t start, uint64_t end,
 		void (*fn)(void *ctx, uint64_t addr, uint64_t len, uint64_t seq), void *ctx);
-/* A routine of @p's own lives at @addr, and no sample that is not settled can be of another one
- * there. */
-bool dyn_is_first(const struct process *p, uint64_t addr);
+/* A routine of @p's own lives at @addr, and no other one that is known did at @time_ns or later: it
+ * was told of before, or is the first one there. */
+bool dyn_lived(const struct process *p, uint64_t addr, uint64_t time_ns);
 /* The frames of one of them, as its runtime told, at most @max: how many. */
 struct wire_frame;
 size_t dyn_frames(const struct process *p, uint64_t addr, uint64_t seq, struct wire_frame *frames,

@@ -11,6 +11,7 @@
 #include "unwind.h"
 
 #define MAIN	  0x401000ull
+#define CODE	  0x7f0000010000ull
 #define SECOND_NS 1000000000ull
 
 enum { PID = 10, MISSING_MAX = 5000 };
@@ -23,6 +24,7 @@ static struct fake_driver {
 	size_t nr_put, nr_none, nr_again, nr_forgotten;
 	struct driver_file put, forgotten; /* the last ones */
 	int put_result;
+	bool knows_code; /* it has the table of CODE */
 } driver;
 static struct callpaths *paths;
 
@@ -49,6 +51,7 @@ static int answer_put(struct driver *base, const struct driver_file *file,
 		return d->put_result;
 	else
 		d->nr_put++;
+	d->knows_code |= table && file->size == CODE >> 16;
 	return 0;
 }
 
@@ -75,14 +78,16 @@ static void answer_stats(const struct driver *d, struct driver_callpath_stats *o
 	*out = (struct driver_callpath_stats){ 0 };
 }
 
-/* The table of file 7: its first 16 bytes push a word, what is behind is the outermost frame. */
+/* The table of file 7: its first 16 bytes push a word, what is behind is the outermost frame. That
+ * of CODE: all of it pushes a word. */
 static bool answer_rule(struct driver *d, const struct driver_file *file, uint64_t off,
 			struct unwind_rule *rule)
 {
-	(void)d;
-	if (file->ino != 7 || off < 0x1000)
+	bool code = file->size == CODE >> 16;
+
+	if (code ? !((struct fake_driver *)d)->knows_code : file->ino != 7 || off < 0x1000)
 		return false;
-	*rule = off < 0x1010
+	*rule = code || off < 0x1010
 			? (struct unwind_rule){ .how = UNWIND_CFA, .base = UNWIND_SP, .off = 16 }
 			: (struct unwind_rule){ .how = UNWIND_END };
 	return true;
@@ -305,12 +310,12 @@ static void without_a_table(void **state)
 
 /* ---- paths that continue --------------------------------------------------------------------- */
 
-/* A path that ended at MAIN + 8, with @len bytes of the stack, which leads to @caller. */
-static void take_path(uint64_t caller, uint32_t len)
+/* A path that ended at @pc, with @len bytes of the stack, which leads to @caller. */
+static void take_path_at(uint64_t pc, uint64_t caller, uint32_t len)
 {
-	const uint64_t frame = (MAIN + 8) | DRIVER_FRAME_EXACT, stack[4] = { 0, caller };
+	const uint64_t frame = pc | DRIVER_FRAME_EXACT, stack[4] = { 0, caller };
 	const struct unwind_state state = {
-		.pc = MAIN + 8, .reg[UNWIND_SP] = 0x7000, .known = 1 << UNWIND_SP, .exact = 1
+		.pc = pc, .reg[UNWIND_SP] = 0x7000, .known = 1 << UNWIND_SP, .exact = 1
 	};
 	struct driver_callpath c = { .pid = PID,
 				     .count = 1,
@@ -322,6 +327,11 @@ static void take_path(uint64_t caller, uint32_t len)
 
 	c.first_ns = c.time_ns = ++core.time_ns;
 	callpath_take(paths, &c, &frame, processes_find(core.follow.processes, PID), 0);
+}
+
+static void take_path(uint64_t caller, uint32_t len)
+{
+	take_path_at(MAIN + 8, caller, len);
 }
 
 static struct driver_callpath_stats ends(void)
@@ -516,8 +526,6 @@ static void very_many(void **state)
 
 /* ---- code that processes write --------------------------------------------------------------- */
 
-#define CODE 0x7f0000010000ull
-
 static struct reader_code asked_code;
 static struct reader_routine asked_routines[4];
 static struct wire_frame asked_frames[READER_FRAMES_MAX];
@@ -622,6 +630,108 @@ static void process_is_not_known_yet(void **state)
 	assert_true(callpath_serve(paths));
 	assert_int_equal(driver.nr_put, 1);
 	assert_false(callpath_wants_events(paths));
+}
+
+static uint64_t pending(void)
+{
+	struct callpath_stats s;
+
+	callpath_stats_get(paths, false, &s);
+	return s.pending;
+}
+
+static uint64_t stored(void)
+{
+	struct callpath_stats s;
+
+	callpath_stats_get(paths, false, &s);
+	return s.stored;
+}
+
+/* A program runs code that it has just written; its caller is in the program's file. */
+static void run_new_code(void)
+{
+	begin_code();
+	processes_find(core.follow.processes, PID)->dyn = (struct dyn_client *)&driver;
+	stand_ins.rows = finds;
+	stand_ins.code_virgin = stand_ins.registered = true;
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_image = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	lacks(7);
+	callpath_serve(paths);
+	take_path_at(CODE + 8, MAIN + 0x20, 32);
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(pending(), 1);
+}
+
+static void end_new_code(void)
+{
+	processes_find(core.follow.processes, PID)->dyn = NULL;
+	assert_int_equal(pending(), 0);
+	assert_int_equal(stored(), 1);
+}
+
+/* Its table is there some drains behind the path, which waits for it. */
+static void a_path_waits_for_the_table_of_new_code(void **state)
+{
+	(void)state;
+	run_new_code();
+	lacks_code(0);
+	callpath_serve(paths);
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(ends().frames, 1);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 1);
+	end_new_code();
+}
+
+/* No longer than half a second; nor does a flush wait. */
+static void a_path_does_not_wait_for_long(void **state)
+{
+	(void)state;
+	run_new_code();
+	ahead_ns += SECOND_NS / 4;
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(pending(), 1);
+	ahead_ns += SECOND_NS / 2;
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(ends().frames, 0);
+	end_new_code();
+}
+
+static void a_flush_does_not_wait_for_tables(void **state)
+{
+	(void)state;
+	run_new_code();
+	core.attribute.flushing = true;
+	counts_resolve(&core.counts, 0);
+	end_new_code();
+}
+
+/* Another part of the file that stands where the caller's stood has other code. */
+static void what_is_mapped_later_is_no_caller(void **state)
+{
+	(void)state;
+	run_new_code();
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x2000, "/bin/a", 1);
+	lacks_code(0);
+	callpath_serve(paths);
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(pending(), 1);
+	ahead_ns += SECOND_NS;
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 0);
+	end_new_code();
+}
+
+static void a_path_does_not_outlive_its_process(void **state)
+{
+	(void)state;
+	run_new_code();
+	processes_find(core.follow.processes, PID)->dyn = NULL;
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(pending(), 0);
+	assert_int_equal(stored(), 1);
 }
 
 /* Two sources tell of one routine, and a third lies about its length. */
@@ -929,6 +1039,11 @@ int main(void)
 		TEST(with_frames),
 		TEST(with_too_many_frames),
 		TEST(process_is_not_known_yet),
+		TEST(a_path_waits_for_the_table_of_new_code),
+		TEST(a_path_does_not_wait_for_long),
+		TEST(a_flush_does_not_wait_for_tables),
+		TEST(what_is_mapped_later_is_no_caller),
+		TEST(a_path_does_not_outlive_its_process),
 		TEST(told_twice),
 		TEST(nothing_told_yet),
 		TEST(told_soon),

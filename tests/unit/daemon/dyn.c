@@ -249,12 +249,14 @@ static void test_other_facility_takes_over(void **state)
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
 	tell(&t, 100);
 	assert_false(dyn_reuses(&t.p));
-	assert_true(dyn_is_first(&t.p, 0x1003f));
-	assert_false(dyn_is_first(&t.p, 0x10040));
+	/* No other one was there before it was told of. */
+	assert_true(dyn_lived(&t.p, 0x1003f, 50));
+	assert_false(dyn_lived(&t.p, 0x10040, 150));
 	fake_routine_rec(&t.b, 1, 0x10000, "A", code_a, 64);
 	tell(&t, 200);
 	assert_true(dyn_reuses(&t.p));
-	assert_false(dyn_is_first(&t.p, 0x1003f));
+	assert_false(dyn_lived(&t.p, 0x1003f, 199));
+	assert_true(dyn_lived(&t.p, 0x1003f, 200));
 	assert_int_equal(ask(&t, &t.p, 0x10000, 100, 100, &img, &off), DYN_FOUND);
 	assert_int_equal(ask(&t, &t.p, 0x10000, 200, 200, &img2, &off), DYN_FOUND);
 	assert_ptr_not_equal(img, img2);

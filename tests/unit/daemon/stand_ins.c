@@ -222,10 +222,11 @@ bool dyn_reuses(const struct process *p)
 	return !stand_ins.code_virgin;
 }
 
-bool dyn_is_first(const struct process *p, uint64_t addr)
+bool dyn_lived(const struct process *p, uint64_t addr, uint64_t time_ns)
 {
 	(void)p;
 	(void)addr;
+	(void)time_ns;
 	return stand_ins.code_virgin;
 }
 
