@@ -268,6 +268,8 @@ static uint32_t take(struct dbgdyn_state *s, struct search *q)
 	for (int level = 0; level < DBGDYN_NR_LEVELS; level++) {
 		uint64_t first = q->addr >> shifts[level], last = (q->end - 1) >> shifts[level];
 
+		if (!s->nr_live[level])
+			continue;
 		first -= first > 0;
 		/* Further on come the same chains again. */
 		if (last - first >= s->nr_live_chains[level])
