@@ -219,7 +219,7 @@ struct driver_callpath {
 	 * process. Of frames in the kernel the first is exact, without a flag; of an event that is
 	 * sampled precisely (":p") there are no others. */
 	uint16_t nr_kernel, nr;
-	/* A path that ends without rows in code that its program wrote brings the last frame's
+	/* A path that ends without rows, where they may come, brings the last frame's
 	 * state, and so many bytes of the stack from its stack pointer on, valid during the call.
 	 * Others: NULL. */
 	const struct unwind_state *state;

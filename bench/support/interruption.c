@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * interruption CPU HZ ROUNDS FOLDER [jit]: what the interrupt of a sample costs whoever is
+ * interruption CPU HZ ROUNDS FOLDER [jit|deep]: what the interrupt of a sample costs whoever is
  * interrupted, as the median gap that a thread on CPU sees (spin.h), with each of these sampling
  * all CPUs at HZ:
  *	bare	a clock event, whose samples nobody takes
@@ -8,10 +8,12 @@
  *	ours	our driver
  *	perf	"perf record -a"
  *	perf-g	"perf record -a -g"; both write into FOLDER
+ *	dwarf	with "deep": "perf record -a --call-graph dwarf", likewise
  * All are there all the time, and one at a time is enabled, for 40 ms: what the host does to this
  * machine changes within a second by more than what is sought, so they are compared within less.
  * The thread does nothing else, or, with "jit", runs routines of dynamic code by chance, with
- * generation words: then what samples touch is in no cache, and addresses seldom come again.
+ * generation words: then what samples touch is in no cache, and addresses seldom come again. With
+ * "deep" it stands below twenty calls.
  * Prints a line for each round, the medians in this order (nanoseconds); within a round the order
  * is drawn.
  */
@@ -40,17 +42,22 @@
 /* Who reads what was sampled gets the CPU again; and no real-time thread may have all of it. */
 #define REST_NS 5000000
 
-enum { BARE, EMPTY, OURS, PERF, PERF_G, NR_KINDS, CPUS_MAX = 256 };
-enum { NR_ROUTINES = 2000, COUNT = 5000, NR_WORDS = 65536 };
+enum { BARE, EMPTY, OURS, PERF, PERF_G, PERF_DWARF, NR_KINDS, CPUS_MAX = 256 };
+enum { NR_ROUTINES = 2000, COUNT = 5000, NR_WORDS = 65536, DEPTH = 20 };
 
 static struct jit_code routines;
 static uint32_t *words;
 static int words_fd;
+static bool deep;
+static int nr_kinds = NR_KINDS - 1;
+
+/* How perf is to walk stacks; NULL: not at all. */
+static const char *const walks[NR_KINDS] = { [PERF_G] = "fp", [PERF_DWARF] = "dwarf" };
 
 struct kind {
 	int events[CPUS_MAX];  /* BARE, EMPTY: by CPU, ended by -1 */
 	struct driver *driver; /* OURS */
-	pid_t perf;	       /* PERF, PERF_G: the process, … */
+	pid_t perf;	       /* PERF and behind: the process, … */
 	int orders, answers;   /* … told what to do, and what it says to that */
 };
 
@@ -182,19 +189,19 @@ static int enable_ours(struct driver *d, bool on)
 
 /* ---- perf ------------------------------------------------------------------------------------ */
 
-static void become_perf(const int orders[2], const int answers[2], bool stacks, uint64_t hz,
+static void become_perf(const int orders[2], const int answers[2], const char *walk, uint64_t hz,
 			const char *folder)
 {
 	char control[64], period[32], to[4096];
 	const char *argv[] = { "perf",	    "record", "-q", "-a", "-e",
 			       "cpu-clock", "-D",     "-1", "-c", period,
-			       "--control", control,  "-o", to,	  stacks ? "-g" : NULL,
-			       NULL };
+			       "--control", control,  "-o", to,	  walk ? "--call-graph" : NULL,
+			       walk,	    NULL };
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	snprintf(control, sizeof(control), "fd:%d,%d", orders[0], answers[1]);
 	snprintf(period, sizeof(period), "%llu", 1000000000ull / (unsigned long long)hz);
-	snprintf(to, sizeof(to), "%s/perf%s.data", folder, stacks ? "-g" : "");
+	snprintf(to, sizeof(to), "%s/perf-%s.data", folder, walk ? walk : "flat");
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(orders[1]);
 	close(answers[0]);
@@ -204,7 +211,7 @@ static void become_perf(const int orders[2], const int answers[2], bool stacks, 
 	_exit(127);
 }
 
-static int open_perf(struct kind *k, bool stacks, uint64_t hz, const char *folder)
+static int open_perf(struct kind *k, const char *walk, uint64_t hz, const char *folder)
 {
 	int orders[2], answers[2];
 
@@ -212,7 +219,7 @@ static int open_perf(struct kind *k, bool stacks, uint64_t hz, const char *folde
 		return fail("pipe");
 	k->perf = fork();
 	if (k->perf == 0)
-		become_perf(orders, answers, stacks, hz, folder);
+		become_perf(orders, answers, walk, hz, folder);
 	close(orders[0]);
 	close(answers[1]);
 	fcntl(orders[1], F_SETFD, FD_CLOEXEC);
@@ -250,10 +257,10 @@ static int enable(struct kind *k, bool on)
 /* perf comes first: what others open is not to be its. */
 static int open_all(struct kind *k, uint64_t hz, const char *folder)
 {
-	int r = open_perf(&k[PERF], false, hz, folder);
+	int r = 0;
 
-	if (r == 0)
-		r = open_perf(&k[PERF_G], true, hz, folder);
+	for (int i = PERF; r == 0 && i < nr_kinds; i++)
+		r = open_perf(&k[i], walks[i], hz, folder);
 	if (r == 0)
 		r = open_events(&k[BARE], hz, -1);
 	if (r == 0)
@@ -263,13 +270,25 @@ static int open_all(struct kind *k, uint64_t hz, const char *folder)
 
 static void close_all(struct kind *k)
 {
-	for (int i = PERF; i <= PERF_G; i++) {
+	for (int i = PERF; i < nr_kinds; i++) {
 		if (k[i].perf <= 0)
 			continue;
 		kill(k[i].perf, SIGTERM);
 		waitpid(k[i].perf, NULL, 0);
 	}
 	driver_close(k[OURS].driver);
+}
+
+static volatile int returned;
+
+/* Each call is followed by something, or it would become a jump. */
+__attribute__((noinline)) static void spin_below(struct spin *s, int left)
+{
+	if (left)
+		spin_below(s, left - 1);
+	else
+		spin_for(s, SLICE_S);
+	returned = left;
 }
 
 static int measure(struct spin *s, struct kind *k, uint32_t *median)
@@ -279,7 +298,7 @@ static int measure(struct spin *s, struct kind *k, uint32_t *median)
 
 	if (r < 0)
 		return r;
-	spin_for(s, SLICE_S);
+	spin_below(s, deep ? DEPTH : 0);
 	*median = spin_median(s);
 	r = enable(k, false);
 	nanosleep(&rest, NULL);
@@ -290,13 +309,13 @@ static int one_round(struct spin *s, struct kind *kinds, unsigned int *seed, uin
 {
 	int order[NR_KINDS], r = 0;
 
-	for (int i = 0; i < NR_KINDS; i++) {
+	for (int i = 0; i < nr_kinds; i++) {
 		int at = rand_r(seed) % (i + 1);
 
 		order[i] = order[at];
 		order[at] = i;
 	}
-	for (int i = 0; r >= 0 && i < NR_KINDS; i++)
+	for (int i = 0; r >= 0 && i < nr_kinds; i++)
 		r = measure(s, &kinds[order[i]], &medians[order[i]]);
 	return r;
 }
@@ -334,10 +353,12 @@ int main(int argc, char **argv)
 	struct spin s;
 	int r;
 
-	if (argc != 5 && !jit) {
-		fputs("usage: interruption CPU HZ ROUNDS FOLDER [jit]\n", stderr);
+	deep = argc == 6 && !strcmp(argv[5], "deep");
+	if (argc != 5 && !jit && !deep) {
+		fputs("usage: interruption CPU HZ ROUNDS FOLDER [jit|deep]\n", stderr);
 		return 2;
 	}
+	nr_kinds = deep ? NR_KINDS : PERF_DWARF;
 	r = jit ? make_routines() : 0;
 	if (r >= 0)
 		r = open_all(kinds, strtoull(argv[2], NULL, 10), argv[4]);
@@ -346,9 +367,8 @@ int main(int argc, char **argv)
 	/* The first one is not as warm as those that follow. */
 	for (int i = -1; r >= 0 && i < atoi(argv[3]); i++) {
 		r = one_round(&s, kinds, &seed, medians);
-		if (r >= 0 && i >= 0)
-			printf("%u %u %u %u %u\n", medians[BARE], medians[EMPTY], medians[OURS],
-			       medians[PERF], medians[PERF_G]);
+		for (int k = 0; r >= 0 && i >= 0 && k < nr_kinds; k++)
+			printf("%u%c", medians[k], k < nr_kinds - 1 ? ' ' : '\n');
 	}
 	close_all(kinds);
 	return r < 0;

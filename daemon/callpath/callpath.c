@@ -313,7 +313,10 @@ static size_t place(struct callpaths *t, const struct callpath_pending *k, const
 /* It ends where it ends now. */
 static void drop_stack(struct callpaths *t, struct callpath_pending *k)
 {
-	t->nr_stacks -= k->stack != NULL;
+	if (k->stack) {
+		t->nr_stacks--;
+		k->p->nr_paths--;
+	}
 	free(k->stack);
 	k->stack = NULL;
 	k->c.state = NULL;
@@ -337,7 +340,7 @@ static void free_pending(struct callpaths *t, struct callpath_pending *k)
 
 static void *copy_of(const void *from, size_t nr, size_t len)
 {
-	void *to = malloc(nr * len);
+	void *to = malloc(nr ? nr * len : 1);
 
 	return to ? memcpy(to, from, nr * len) : NULL;
 }
@@ -391,6 +394,8 @@ static int hold(struct callpaths *t, struct callpath_pending *k, size_t nr_open)
 		return -ENOMEM;
 	}
 	k->nr_open = nr_open;
+	if (nr_open)
+		t->config.attribute->dynamic_ns = base_now_ns();
 	for (size_t i = 0; i < k->c.nr; i++)
 		image_get(k->frames[i].image);
 	return 0;
@@ -410,15 +415,17 @@ static void keep_stack(struct callpaths *t, struct callpath_pending *k, const ui
 	if (!k->stack)
 		return;
 	t->nr_stacks++;
+	k->p->nr_paths++;
 	k->state = *c.state;
 	k->c.state = &k->state;
 	k->c.stack = k->stack;
 	k->until_ns = base_now_ns() + TABLE_NS;
 }
 
-/* Frames in dynamic code are open: the registries of its process are to be read first. */
-static void wait_dynamic(struct callpaths *t, const struct callpath_pending *k,
-			 const uint64_t *addrs, size_t nr_open)
+/* Frames in dynamic code are open, as the registries of its process are to be read first; or it may
+ * continue. */
+static void wait_open(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs,
+		      size_t nr_open)
 {
 	struct callpath_pending *copy = may_wait(t) ? copy_of(k, 1, sizeof(*k)) : NULL;
 
@@ -446,8 +453,6 @@ static size_t settle(struct callpaths *t, const struct callpath_pending *k, cons
 	nr_open = place(t, k, addrs, 0, k->c.nr);
 	if (!nr_open)
 		store(t, k, t->frames, addrs);
-	else
-		t->config.attribute->dynamic_ns = base_now_ns();
 	return nr_open;
 }
 
@@ -489,18 +494,11 @@ static bool is_excluded(const struct callpaths *t, int32_t pid)
 	return t->config.exclude && pid > 0 && exclude_has_pid(t->config.exclude, pid);
 }
 
-/* It ends in code that its process wrote, whose routines are asked for first: the table may come
- * until then, or soon after. */
-static bool may_continue(const struct callpaths *t, const struct callpath_pending *k,
-			 const uint64_t *frames)
+/* Its last frame has no table, which may come soon. */
+static bool may_continue(const struct callpaths *t, const struct callpath_pending *k)
 {
-	const struct map *m;
-
-	if (!k->p || !k->p->dyn || k->p->exited || t->nr_stacks >= STACKS_MAX ||
-	    k->c.end != DRIVER_CALLPATH_NO_ROWS)
-		return false;
-	m = map_find(k->p, frames[k->c.nr - 1] & ~DRIVER_FRAME_EXACT);
-	return !m || m->kind != MAP_IMAGE;
+	return k->c.state && k->p && !k->p->exited && k->c.end == DRIVER_CALLPATH_NO_ROWS &&
+	       t->nr_stacks < STACKS_MAX && t->nr_waiting < WAITING_MAX;
 }
 
 void callpath_take(struct callpaths *t, const struct driver_callpath *c, const uint64_t *frames,
@@ -508,6 +506,7 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 {
 	struct callpath_pending k = { .c = *c, .p = p, .life = t->config.workloads ? life : 0 };
 	size_t nr_open;
+	bool waits;
 
 	if (c->wait)
 		t->times.received += c->count;
@@ -525,12 +524,13 @@ void callpath_take(struct callpaths *t, const struct driver_callpath *c, const u
 		wait_unsettled(t, &k, frames);
 		return;
 	}
-	frames = callpath_continue(t, k.p, &k.c, frames, !may_continue(t, &k, frames));
-	if (!may_continue(t, &k, frames))
+	frames = callpath_continue(t, k.p, &k.c, frames, !may_continue(t, &k));
+	waits = may_continue(t, &k);
+	if (!waits)
 		k.c.state = NULL;
-	nr_open = settle(t, &k, frames);
-	if (nr_open)
-		wait_dynamic(t, &k, frames, nr_open);
+	nr_open = waits ? place(t, &k, frames, 0, k.c.nr) : settle(t, &k, frames);
+	if (waits || nr_open)
+		wait_open(t, &k, frames, nr_open);
 }
 
 void callpath_function(struct callpaths *t, const struct driver_function *f)

@@ -103,6 +103,7 @@ struct callpath_file {
 	char *path;		/* as an event said; NULL: none did */
 	struct base_id id;	/* likewise */
 	bool by_id;		/* the mapping did not lead there: by path and id */
+	bool others;		/* its process is gone: another one that has the file may show it */
 	uint32_t uid;		/* whose process it is; UINT32_MAX: not known */
 };
 
@@ -183,6 +184,7 @@ struct callpaths {
 	struct callpath_codes codes;
 	struct callpath_known *known;
 	size_t nr_known, cap_known;
+	size_t nr_unlearned; /* of those whose image is not known yet */
 	/* Paths that continued, and how they end now; their frames. */
 	uint64_t continued, continued_to[DRIVER_NR_CALLPATH_ENDS], frames_found;
 	bool *waits; /* nodes of the tree that callpath_put has left, up to callpath_written; or

@@ -503,29 +503,6 @@ static int on_missing(void *ctx, const struct driver_rows_missing *m)
 	return 0;
 }
 
-static bool is_of(const struct callpath_file *f, const struct driver_load *l)
-{
-	return !f->path && f->m.kind == DRIVER_ROWS_FILE && f->m.pid == l->pid &&
-	       f->m.addr >= l->addr && f->m.addr - l->addr < l->len &&
-	       l->file_off + (f->m.start - l->addr) == f->m.file_off;
-}
-
-/* A process that has ended when its file is asked for cannot show it: its events said which. */
-void callpath_load(struct callpaths *t, const struct driver_load *l)
-{
-	if (l->kind != DRIVER_LOAD_MMAP || !l->path)
-		return;
-	for (size_t i = 0; i < t->rows.nr; i++) {
-		struct callpath_file *f = &t->rows.files[i];
-
-		if (!is_of(f, l))
-			continue;
-		f->path = strdup(l->path);
-		f->id = l->id;
-		f->next_ns = 0;
-	}
-}
-
 /* ---- files and their images ------------------------------------------------------------------ */
 
 enum { KNOWN_MAX = 4096 };
@@ -543,6 +520,8 @@ static bool learn(const struct callpaths *t, struct callpath_known *k)
 		return false;
 	k->id = m->image->id;
 	k->text = m->image->text;
+	if (p->uid_known)
+		k->uid = p->uid;
 	return true;
 }
 
@@ -559,6 +538,7 @@ static void know(struct callpaths *t, const struct callpath_file *f)
 		t->known[0] = t->known[--t->nr_known];
 	if (base_grow(&t->known, &t->cap_known, t->nr_known + 1, sizeof(*t->known)) == 0)
 		t->known[t->nr_known++] = k;
+	t->nr_unlearned += !k.id.len;
 }
 
 /* Now and then: which images those are whose process was not known. */
@@ -567,22 +547,36 @@ static void know_images(struct callpaths *t)
 	uint64_t now_ns = base_now_ns();
 	size_t kept = 0;
 
+	t->nr_unlearned = 0;
 	for (size_t i = 0; i < t->nr_known; i++) {
 		struct callpath_known *k = &t->known[i];
+		bool known = k->id.len || learn(t, k);
 
-		if (k->id.len || learn(t, k) || now_ns - k->put_ns < LEARN_NS)
-			t->known[kept++] = *k;
+		if (!known && now_ns - k->put_ns >= LEARN_NS)
+			continue;
+		t->nr_unlearned += !known;
+		t->known[kept++] = *k;
 	}
 	t->nr_known = kept;
 }
 
-/* A process may have mapped another file there meanwhile: only root's count for other users. */
+/* A short process is known by its events alone, and forgotten by the same drain: this is the time
+ * when all of its mappings are known. */
+static void know_ending(struct callpaths *t, int32_t pid)
+{
+	for (size_t i = 0; t->nr_unlearned && i < t->nr_known; i++)
+		if (!t->known[i].id.len && t->known[i].m.pid == pid)
+			learn(t, &t->known[i]);
+}
+
+/* A process may have mapped another file there meanwhile: only root's, and dcpid's own helpers,
+ * count for other users. */
 static bool holds_for(const struct callpath_known *k, const struct process *p,
 		      const struct image *img)
 {
 	return k->id.len && base_id_equal(&k->id, &img->id) &&
 	       base_id_equal(&k->text, &img->text) &&
-	       (!k->uid || (p->uid_known && k->uid == p->uid));
+	       (!k->uid || k->uid == BASE_HELPER_ID || (p->uid_known && k->uid == p->uid));
 }
 
 /* The newest: a file may have been changed since the others. */
@@ -593,6 +587,33 @@ static const struct driver_file *file_of(const struct callpaths *t, const struct
 		if (holds_for(&t->known[i], p, img))
 			return &t->known[i].m.file;
 	return NULL;
+}
+
+/* ---- load events ----------------------------------------------------------------------------- */
+
+static bool is_of(const struct callpath_file *f, const struct driver_load *l)
+{
+	return !f->path && f->m.kind == DRIVER_ROWS_FILE && f->m.pid == l->pid &&
+	       f->m.addr >= l->addr && f->m.addr - l->addr < l->len &&
+	       l->file_off + (f->m.start - l->addr) == f->m.file_off;
+}
+
+/* A process that has ended when its file is asked for cannot show it: its events said which. */
+void callpath_load(struct callpaths *t, const struct driver_load *l)
+{
+	if (l->kind == DRIVER_LOAD_EXIT || l->kind == DRIVER_LOAD_EXEC)
+		know_ending(t, l->pid);
+	if (l->kind != DRIVER_LOAD_MMAP || !l->path)
+		return;
+	for (size_t i = 0; i < t->rows.nr; i++) {
+		struct callpath_file *f = &t->rows.files[i];
+
+		if (!is_of(f, l))
+			continue;
+		f->path = strdup(l->path);
+		f->id = l->id;
+		f->next_ns = 0;
+	}
 }
 
 /* ---- one file -------------------------------------------------------------------------------- */
@@ -635,8 +656,16 @@ static int ask(struct callpaths *t, const struct callpath_file *f)
 	return reader_rows_ask(t->config.reader, &q, -1);
 }
 
+/* Another process that has the file may show it: the next one that meets it is told of. */
+static void ask_others(struct callpaths *t, struct callpath_file *f)
+{
+	if (!f->others)
+		t->calls->again(t->config.driver, &f->m.file);
+	f->others = true;
+}
+
 /* Files that a process has, or had, mapped may be found when it is known. */
-static bool may_come(const struct callpaths *t, struct callpath_file *f, int r)
+static bool may_come(struct callpaths *t, struct callpath_file *f, int r)
 {
 	bool by_id = f->by_id;
 
@@ -652,6 +681,8 @@ static bool may_come(const struct callpaths *t, struct callpath_file *f, int r)
 	f->by_id = !by_id && f->path && f->id.len;
 	if (f->by_id)
 		f->next_ns = 0;
+	else if (f->m.kind == DRIVER_ROWS_FILE)
+		ask_others(t, f);
 	return f->by_id || base_now_ns() - f->since_ns < PATIENCE_NS;
 }
 
@@ -668,9 +699,24 @@ static void say(const struct callpath_file *f, int r)
 		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
 }
 
+/* Those whose process was gone wait for @file no more. */
+static void drop_waiting(struct callpath_rows *r, const struct driver_file *file)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->nr; i++) {
+		if (memcmp(&r->files[i].m.file, file, sizeof(*file)) || !r->files[i].others)
+			r->files[kept++] = r->files[i];
+		else
+			free(r->files[i].path);
+	}
+	r->nr = kept;
+}
+
 static void was_put(struct callpaths *t, const struct callpath_file *f)
 {
 	t->rows.nr_put++;
+	drop_waiting(&t->rows, &f->m.file);
 	know(t, f);
 }
 
@@ -688,7 +734,7 @@ static bool settle(struct callpaths *t, struct callpath_file *f, int r,
 		forgotten = !t->codes.unsupported && !find(&t->codes, &f->m.file);
 	}
 	if (is_gone(r) || forgotten)
-		t->calls->again(t->config.driver, &f->m.file);
+		ask_others(t, f);
 	else if (r < 0 || t->calls->put(t->config.driver, &f->m.file, table) < 0)
 		put_none(t, &f->m.file);
 	else

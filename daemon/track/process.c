@@ -146,9 +146,12 @@ void processes_end(struct processes *t, struct process *p)
 /* Storms of short programs leave thousands of lives to a drain. */
 void processes_forget_maps(struct processes *t)
 {
-	for (; t->nr_forgotten < t->nr_over; t->nr_forgotten++)
-		if (!t->over[t->nr_forgotten]->unsettled)
-			free_maps(t->over[t->nr_forgotten]);
+	for (; t->nr_forgotten < t->nr_over; t->nr_forgotten++) {
+		struct process *p = t->over[t->nr_forgotten];
+
+		if (!p->unsettled && !p->nr_paths)
+			free_maps(p);
+	}
 }
 
 void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx)

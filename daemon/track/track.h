@@ -59,6 +59,7 @@ struct process {
 	bool asked;	   /* it was looked for in /proc */
 	bool watched;	   /* what tells of its code beside a registry needs no look (dyn_watch) */
 	bool unsettled;	   /* counts wait for events of before its mappings were listed */
+	uint32_t nr_paths; /* call paths that may go on through its mappings, which stay so long */
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t began_ns; /* when it was forked: ns since boot, of a recorded stream its time; or 0
 			    */
@@ -117,7 +118,8 @@ struct process *processes_add(struct processes *t, int32_t pid);
 void processes_end(struct processes *t, struct process *p);
 /* As processes_next, of the lives that are over. */
 bool processes_next_over(const struct processes *t, size_t *pos, struct process **out);
-/* Forget the mappings of lives that are over, but for those that are unsettled. */
+/* Forget the mappings of lives that are over, but for those that are unsettled or have call paths.
+ */
 void processes_forget_maps(struct processes *t);
 /* Free the lives that are over but for those that are unsettled; @end sees each before (may be
  * NULL). */

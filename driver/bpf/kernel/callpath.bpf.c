@@ -60,7 +60,7 @@ struct callpath_run {
 	uint64_t mm, root, vdso, instance;
 	uint32_t seq, epoch;
 	uint32_t unmapped; /* the first address lies in no mapping */
-	uint32_t in_code;  /* the last frame is in code that its program wrote */
+	uint32_t awaits; /* the last frame has no table yet, or is in code that its program wrote */
 	struct python_run python;
 };
 
@@ -558,7 +558,7 @@ static long callpath_step(uint32_t i, const uint32_t *cpu)
 		r->unmapped = 1;
 	}
 	push(c, c->state.pc | (c->state.exact ? CALLPATH_EXACT : 0));
-	r->in_code = m->code;
+	r->awaits = m->code || !m->table;
 	end = climb(c, r, m, addr);
 	c->w.end = end < 0 ? CALLPATH_ASTRAY : (uint8_t)end;
 	return end >= 0;
@@ -736,16 +736,15 @@ static __always_inline void begin_path(struct callpath_record *w, const struct c
 }
 
 /*
- * Code that a program has just written has no table yet, but will have one soon: the stack of its
- * callers is kept, and the path continues when that is there. Where the ring is half full, other
- * paths need it more.
+ * Code that a program has just written has no table yet, nor has a file that no path met before,
+ * but both will have one soon: the stack of its callers is kept, and the path continues when that
+ * is there. Where the ring is half full, other paths need it more.
  */
 static __always_inline void keep_stack(struct callpath_cpu *c)
 {
 	uint64_t from = c->state.reg[UNWIND_SP];
 
-	if (c->w.end != CALLPATH_NO_ROWS || !c->run.in_code ||
-	    !(c->state.known & 1u << UNWIND_SP) ||
+	if (c->w.end != CALLPATH_NO_ROWS || !c->run.awaits || !(c->state.known & 1u << UNWIND_SP) ||
 	    bpf_ringbuf_query(&callpaths, BPF_RB_AVAIL_DATA) > CALLPATH_RING_LEN / 2)
 		return;
 #pragma clang loop unroll(full)
@@ -871,7 +870,7 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 	bool kernel = COUNT_WHAT_MODE(k->what) != SAMPLE_USER;
 
 	begin_path(&c->w, k);
-	c->run.in_code = 0;
+	c->run.awaits = 0;
 	if (kernel) {
 		if (!looks)
 			kernel_path(ctx, c, k->addr);

@@ -297,6 +297,22 @@ static void gone(void **state)
 	assert_int_equal(driver.put.ino, 7);
 }
 
+/* Others that have the file do not wait for that. */
+static void shown_by_another_one(void **state)
+{
+	(void)state;
+	stand_ins.rows = by_path;
+	lacks(7);
+	callpath_serve(paths);
+	assert_int_equal(driver.nr_again, 1);
+	stand_ins.rows = finds;
+	lacks(7)->pid = PID + 1;
+	callpath_serve(paths);
+	assert_int_equal(asked.pid, PID + 1);
+	assert_int_equal(driver.nr_put, 1);
+	assert_int_equal(waiting(), 0);
+}
+
 static void without_a_table(void **state)
 {
 	(void)state;
@@ -342,27 +358,32 @@ static struct driver_callpath_stats ends(void)
 	return s;
 }
 
+/* At once, or when its table comes. */
 static void a_path_continues_by_a_table_that_came_later(void **state)
 {
 	(void)state;
 	stand_ins.rows = finds;
 	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
 	take_path(MAIN + 0x20, 32);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(ends().frames, 0);
 	lacks(7);
 	callpath_serve(paths);
-	take_path(MAIN + 0x20, 32);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(ends().frames, 1);
-	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 1);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 2);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 2);
 	/* The caller stands behind what was copied. */
 	take_path(MAIN + 0x20, 8);
-	assert_int_equal(ends().frames, 1);
 	/* It is in no code, or in code of which nothing is known. */
 	take_path(0, 32);
-	assert_int_equal(ends().frames, 1);
 	take_path(0x700000, 32);
 	assert_int_equal(ends().frames, 2);
-	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 1);
+	ahead_ns += SECOND_NS;
+	counts_resolve(&core.counts, 0);
+	assert_int_equal(ends().frames, 3);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 2);
 	assert_int_equal(ends().by_end[DRIVER_CALLPATH_CUT], 0);
 }
 
@@ -377,10 +398,25 @@ static void an_image_becomes_known_later(void **state)
 	take_path(MAIN + 0x20, 32);
 	assert_int_equal(ends().frames, 0);
 	callpath_serve(paths);
-	take_path(MAIN + 0x20, 32);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(ends().frames, 1);
 	/* Another image at these addresses has another table. */
 	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/b", 2);
+	take_path(MAIN + 0x20, 32);
+	assert_int_equal(ends().frames, 1);
+}
+
+/* Its first process is known by its events alone, which come together; others have the file, too.
+ */
+static void an_image_is_known_by_a_short_process(void **state)
+{
+	(void)state;
+	stand_ins.rows = finds;
+	lacks(7);
+	callpath_serve(paths);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
 	take_path(MAIN + 0x20, 32);
 	assert_int_equal(ends().frames, 1);
 }
@@ -723,15 +759,20 @@ static void what_is_mapped_later_is_no_caller(void **state)
 	end_new_code();
 }
 
+/* Its process ends in the same drain: the path goes on as far as it can, by the mappings of then.
+ */
 static void a_path_does_not_outlive_its_process(void **state)
 {
 	(void)state;
 	run_new_code();
+	lacks_code(0);
+	callpath_serve(paths);
 	processes_find(core.follow.processes, PID)->dyn = NULL;
 	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
 	counts_resolve(&core.counts, 0);
 	assert_int_equal(pending(), 0);
 	assert_int_equal(stored(), 1);
+	assert_int_equal(ends().by_end[DRIVER_CALLPATH_COMPLETE], 1);
 }
 
 /* Two sources tell of one routine, and a third lies about its length. */
@@ -1027,7 +1068,9 @@ int main(void)
 		TEST(by_what_is_known),
 		TEST(ends_soon),
 		TEST(gone),
+		TEST(shown_by_another_one),
 		TEST(without_a_table),
+		TEST(an_image_is_known_by_a_short_process),
 		TEST(made_meanwhile),
 		TEST(later_for_want_of_budget),
 		TEST(small_files_first),

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- Statements for bench/fdo, others than those of accuracy_programs.sh: triggers, views, JSON, recursion, windows, updates.
+-- Input B of sqlite3 for bench/fdo: triggers, views, JSON, recursion, windows, updates.
 create table item(id integer primary key, kind text, price real, left integer, note text);
 create table log(id integer primary key, item integer, change integer);
 create trigger sold after update of left on item begin
