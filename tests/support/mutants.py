@@ -9,19 +9,22 @@ tests/data/mutants come first; then COUNT lines are drawn at random (DCPI_SEED r
 files or folders PATH, or from all that the dev build compiles.
 
 A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests of
-the file run first, then those of its folder, the golden tests, and all other unit tests; each time, what
-these need is linked. With DCPI_MUTANTS_SYSTEM=REGEX, the system tests of these names try what is left. A change that does not compile, or that leaves every object file
-as it was, is no mutant, and is not counted.
+the file run first, then those of its folder, all other unit tests that the change reaches (they were linked anew, or
+name a program that was), and the golden tests; each time, what these need is linked. With DCPI_MUTANTS_SYSTEM=REGEX,
+the system tests of these names try what is left. A change that does not compile, or that leaves every object file as it
+was, is no mutant, and is not counted.
 
 Not drawn: messages, asserts, declarations, growth of buffers, tests for a valid descriptor, what only releases memory or descriptors (the leak would be
 seen in the asan build alone), and signals to processes (a changed one could reach any process).
 """
 import hashlib
+import json
 import os
 import random
 import re
 import subprocess
 import sys
+import time
 
 KNOWN = 'tests/data/mutants'
 REACH = 85
@@ -99,6 +102,24 @@ class Tree:
         units = [t for t in linked if t.startswith('tests/unit_')]
         return {'unit': units, 'golden': [t for t in linked if not re.match('tests/(unit|fuzz)_', t)]}
 
+    def find_units(self):
+        """(name, executable) of the unit tests."""
+        _, text = self.run(['ctest', '--test-dir', 'build-dev', '--show-only=json-v1', '-L', 'unit'], 60)
+        tests = json.loads(text[text.index('{'):])['tests']
+        return [(t['name'], t['command'][-1]) for t in tests if 'unit_' in t['command'][-1]]
+
+    def reached(self, since):
+        """Arguments of ctest for the unit tests that what was linked since then may change."""
+        new = [t for t in self.targets['golden'] if os.path.getmtime(os.path.join(self.build, t)) >= since]
+        words = [os.path.basename(t).encode() for t in new]
+        names = []
+        for name, executable in self.find_units():
+            with open(executable, 'rb') as f:
+                text = f.read()
+            if os.path.getmtime(executable) >= since or any(w in text for w in words):
+                names.append(re.escape(name))
+        return ['-R', '^(%s)$' % '|'.join(names)]
+
     def digest(self, source):
         h = hashlib.sha256()
         for o in self.objects[source]:
@@ -146,19 +167,21 @@ def judge(tree, source):
     yield
     if tree.make(tree.objects[source])[0] or tree.digest(source) == before:
         yield ''
+    since = time.time()
     folder, stem = folder_of(source), os.path.basename(source)[:-2].replace('-', '_')
     units = [t for t in tree.targets['unit'] if t.startswith('tests/unit_%s_' % folder)]
     own = [t for t in units if t.endswith('_' + stem)]
-    steps = [(own, ['-R', '^unit/%s/(.*[/_])?%s$' % (re.escape(folder), re.escape(stem))], UNIT_SECONDS),
-             (units, ['-R', '^unit/%s/' % re.escape(folder)], UNIT_SECONDS),
-             (tree.targets['golden'], ['-L', 'golden'], ALL_SECONDS),
-             (tree.targets['unit'], ['-L', 'unit'], ALL_SECONDS)]
+    all_units, golden = tree.targets['unit'], tree.targets['golden']
+    steps = [(own, lambda: ['-R', '^unit/%s/(.*[/_])?%s$' % (re.escape(folder), re.escape(stem))], UNIT_SECONDS),
+             (units, lambda: ['-R', '^unit/%s/' % re.escape(folder)], UNIT_SECONDS),
+             (all_units + golden, lambda: tree.reached(since), ALL_SECONDS),
+             (golden, lambda: ['-L', 'golden'], ALL_SECONDS)]
     for targets, which, seconds in steps:
         if not targets:
             continue
         if tree.make(targets)[0]:
             yield ''
-        by = tree.tests(which, seconds)
+        by = tree.tests(which(), seconds)
         if by:
             yield by
     if os.environ.get('DCPI_MUTANTS_SYSTEM'):
