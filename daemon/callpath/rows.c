@@ -699,13 +699,14 @@ static void say(const struct callpath_file *f, int r)
 		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
 }
 
-/* Those whose process was gone wait for @file no more. */
+/* What other processes have shown, or were to show, is not waited for any more. */
 static void drop_waiting(struct callpath_rows *r, const struct driver_file *file)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		if (memcmp(&r->files[i].m.file, file, sizeof(*file)) || !r->files[i].others)
+		if (memcmp(&r->files[i].m.file, file, sizeof(*file)) ||
+		    r->files[i].m.kind != DRIVER_ROWS_FILE)
 			r->files[kept++] = r->files[i];
 		else
 			free(r->files[i].path);
