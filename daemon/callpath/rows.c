@@ -699,7 +699,7 @@ static void say(const struct callpath_file *f, int r)
 		 (unsigned long long)f->m.addr, r < 0 ? base_strerror(r) : "made");
 }
 
-/* What other processes have shown, or were to show, is not waited for any more. */
+/* A table that is there is waited for no more, from whichever process it was to come. */
 static void drop_waiting(struct callpath_rows *r, const struct driver_file *file)
 {
 	size_t kept = 0;
