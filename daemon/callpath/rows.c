@@ -520,7 +520,8 @@ static bool learn(const struct callpaths *t, struct callpath_known *k)
 		return false;
 	k->id = m->image->id;
 	k->text = m->image->text;
-	if (p->uid_known)
+	/* Not that of a later life of its pid. */
+	if (p->uid_known && p->instance && p->instance == k->m.instance)
 		k->uid = p->uid;
 	return true;
 }
