@@ -6,9 +6,11 @@
  */
 #include "callpaths.h"
 
-#define UNWIND_INLINE static __always_inline
-#define UNWIND_READ(ctx, to, addr)                                                                 \
-	((void)(ctx), bpf_probe_read_user(to, sizeof(uint64_t), (void *)(addr)))
+#define UNWIND_INLINE		   static __always_inline
+#define UNWIND_READ(ctx, to, addr) stack_word(ctx, to, addr)
+
+struct callpath_cpu;
+static __always_inline long stack_word(struct callpath_cpu *c, uint64_t *to, uint64_t addr);
 
 #include "walk.h"
 #include "python.bpf.c"
@@ -21,6 +23,8 @@ const volatile uint32_t callpath_every = 1; /* 0: none */
 const volatile bool callpath_kernel = true;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
+
+#define FIRST_SPACE (UINT64_C(1) << 32) /* above all versions of tables */
 
 /* A mapping that was met: valid for this mm in this state, while the epoch lasts. */
 struct callpath_mapping {
@@ -35,6 +39,11 @@ enum {
 	CALLPATH_NR_MAPPINGS = 256, /* powers of two */
 	CALLPATH_NR_TOLD = 64,
 	CALLPATH_NR_CACHED = 2048,
+	CALLPATH_NR_WORDS = 128, /* of a stack that are read at once; a power of two */
+	CALLPATH_MEMORY_PAGE = 4096,
+	CALLPATH_NR_TAIL = (sizeof(struct unwind_state) + CALLPATH_STACK_LEN) / sizeof(uint64_t),
+	CALLPATH_NR_SPACES = 64,
+	CALLPATH_SPACE_BITS = 27, /* log2 of the nanoseconds that a number of a space is good for */
 	CALLPATH_USE_NS = 100000000,
 	CALLPATH_NODE = 32, /* words of a node of a maple tree */
 	CALLPATH_DEPTH = 8, /* levels of the tree */
@@ -47,17 +56,23 @@ enum {
 	CALLPATH_LOOKS_MAX = 512 * CALLPATH_LOOK_COST,
 };
 
-/* The rule at an offset of a table, which was found before. */
+/* The rule at an offset of a table or at an address, which was found before. */
 struct callpath_cached {
 	uint64_t off;
-	uint32_t version; /* the table's */
-	uint32_t unused;
+	uint64_t of; /* the table's version, or a space's number */
 	struct unwind_rule rule;
 } __attribute__((aligned(32)));
+
+/* The addresses of a process lead to the same rules for so long. Numbers are not used again. */
+struct callpath_space {
+	uint64_t mm, instance, number;
+	uint32_t seq, epoch, slice, unused;
+};
 
 /* A walk's knowledge of its process. It is too large for the stack that programs share. */
 struct callpath_run {
 	uint64_t mm, root, vdso, instance;
+	uint64_t space; /* its number */
 	uint32_t seq, epoch;
 	uint32_t unmapped; /* the first address lies in no mapping */
 	uint32_t awaits; /* the last frame has no table yet, or is in code that its program wrote */
@@ -78,11 +93,20 @@ struct callpath_cpu {
 	uint64_t told[CALLPATH_NR_TOLD]; /* files that were reported in this epoch, by hash */
 	struct callpath_mapping mappings[CALLPATH_NR_MAPPINGS];
 	struct callpath_cached cached[CALLPATH_NR_CACHED];
+	struct callpath_space spaces[CALLPATH_NR_SPACES];
+	uint64_t nr_spaces;
 	uint64_t node[CALLPATH_NODE];
+	uint64_t words_at; /* address of the stack's words that were read last */
+	uint32_t nr_words;
+	uint64_t words[CALLPATH_NR_WORDS];
+	/* What is sent. Behind the frames there is room for a stack. */
 	struct callpath_record w;
-	uint64_t frames[CALLPATH_NR_FRAMES];
-	uint8_t stack[CALLPATH_STACK_LEN];
+	uint64_t frames[CALLPATH_NR_FRAMES + CALLPATH_NR_TAIL];
 };
+
+_Static_assert(offsetof(struct callpath_cpu, frames) ==
+		       offsetof(struct callpath_cpu, w) + sizeof(struct callpath_record),
+	       "a path is sent at once");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -203,24 +227,62 @@ static __always_inline bool rule_read(struct unwind_rule *rule, const struct cal
 	return true;
 }
 
-/* The same, and most often without a search: paths go through the same calls again and again. */
+static __always_inline struct callpath_cached *cached_at(struct callpath_cpu *c, uint64_t off,
+							 uint64_t of)
+{
+	return &c->cached[(uint32_t)((off ^ of * mix[0]) * mix[1] >> 32) % CALLPATH_NR_CACHED];
+}
+
+/* Paths go through the same calls again and again. */
+static __always_inline bool rule_known(struct callpath_cpu *c, uint64_t off, uint64_t of)
+{
+	const struct callpath_cached *known = cached_at(c, off, of);
+
+	if (known->off != off || known->of != of)
+		return false;
+	c->rule = known->rule;
+	return true;
+}
+
+static __always_inline void rule_keep(struct callpath_cpu *c, uint64_t off, uint64_t of)
+{
+	*cached_at(c, off, of) = (struct callpath_cached){ off, of, c->rule };
+}
+
 static __always_inline bool rule_find(struct callpath_cpu *c, const struct callpath_table *t,
 				      uint64_t off)
 {
 	uint32_t version = *(const volatile uint32_t *)&t->version;
-	uint32_t slot = (uint32_t)((off ^ version * mix[0]) * mix[1] >> 32) % CALLPATH_NR_CACHED;
-	struct callpath_cached *known = &c->cached[slot];
 
-	if (known->off == off && known->version == version) {
-		c->rule = known->rule;
+	if (rule_known(c, off, version))
 		return true;
-	}
 	if (!rule_read(&c->rule, t, off))
 		return false;
-	known->off = off;
-	known->version = version;
-	known->rule = c->rule;
+	rule_keep(c, off, version);
 	return true;
+}
+
+/*
+ * The number of the process's space: of another state of its mappings or of the tables it is
+ * another one, and after a while, so that tables that paths go through are seen to be used.
+ */
+static __always_inline uint64_t space_of(struct callpath_cpu *c, const struct callpath_run *r)
+{
+	/* Read from memory it is a number: the verifier lets no program compute with a pointer. */
+	uint64_t mm = *(const volatile uint64_t *)&r->mm;
+	uint32_t slot = (uint32_t)(mm * mix[0] >> 32) % CALLPATH_NR_SPACES;
+	uint32_t slice = (uint32_t)(c->w.time_ns >> CALLPATH_SPACE_BITS);
+	struct callpath_space *e = &c->spaces[slot];
+
+	if (e->mm != mm || e->instance != r->instance || e->seq != r->seq || e->epoch != r->epoch ||
+	    e->slice != slice)
+		*e = (struct callpath_space){ .mm = mm,
+					      .instance = r->instance,
+					      .number = FIRST_SPACE + c->nr_spaces++,
+					      .seq = r->seq,
+					      .epoch = r->epoch,
+					      .slice = slice };
+	return e->number;
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -441,6 +503,39 @@ __noinline int mapping_find(uint32_t cpu, uint64_t addr)
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
+/* Words from @addr on; where nothing is mapped behind its page, or it is not there, those of the
+ * page. */
+static __noinline long words_read(struct callpath_cpu *c, uint64_t addr)
+{
+	uint32_t nr = CALLPATH_NR_WORDS;
+
+	c->nr_words = 0;
+	if (bpf_probe_read_user(c->words, sizeof(c->words), (void *)addr)) {
+		nr = (CALLPATH_MEMORY_PAGE - addr % CALLPATH_MEMORY_PAGE) / sizeof(c->words[0]);
+		if (!nr || nr >= CALLPATH_NR_WORDS ||
+		    bpf_probe_read_user(c->words, nr * sizeof(c->words[0]), (void *)addr))
+			return -1;
+	}
+	c->words_at = addr;
+	c->nr_words = nr;
+	return 0;
+}
+
+/* The word of the process's memory at @addr, most often one behind others that were read with it: a
+ * read's call costs much more than its bytes. */
+static __always_inline long stack_word(struct callpath_cpu *c, uint64_t *to, uint64_t addr)
+{
+	uint64_t off = addr - c->words_at;
+
+	if (off % sizeof(*to) || off / sizeof(*to) >= c->nr_words) {
+		if (words_read(c, addr))
+			return bpf_probe_read_user(to, sizeof(*to), (void *)addr);
+		off = 0;
+	}
+	*to = c->words[off / sizeof(*to) % CALLPATH_NR_WORDS];
+	return 0;
+}
+
 static __always_inline int end_of(enum unwind_step step)
 {
 	return step == UNWIND_STEP_COMPLETE	? CALLPATH_COMPLETE
@@ -478,14 +573,36 @@ static __always_inline int without_rule(struct callpath_cpu *c, const struct cal
 	return CALLPATH_COMPLETE;
 }
 
-/* The frame of the state is the last one so far: to its caller, by the rule of @m at @addr. */
-static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r,
-				 const struct callpath_mapping *m, uint64_t addr)
+static __always_inline void push(struct callpath_cpu *c, uint64_t frame)
+{
+	*frame_at(c, c->w.nr) = frame;
+	c->w.nr++;
+}
+
+/* The frame of the state is the last one so far: to its caller, by the rule. */
+static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r, uint64_t addr)
 {
 	uint64_t low = c->state.reg[UNWIND_SP];
+	enum unwind_step step = unwind_step(c, &c->state, &c->rule);
+
+	if (step != UNWIND_STEP_NEXT)
+		return end_of(step);
+	if (r->python.chunk)
+		python_enter(&r->python, addr, low, c->state.reg[UNWIND_SP]);
+	return -1;
+}
+
+static __always_inline void push_state(struct callpath_cpu *c)
+{
+	push(c, c->state.pc | (c->state.exact ? CALLPATH_EXACT : 0));
+}
+
+/* The rule of @m at @addr goes to @c. -1, or the end of the path. */
+static __always_inline int rule_of(struct callpath_cpu *c, struct callpath_run *r,
+				   const struct callpath_mapping *m, uint64_t addr)
+{
 	uint32_t number = m->table;
 	struct callpath_table *t;
-	enum unwind_step step;
 
 	if (!number)
 		return CALLPATH_NO_ROWS;
@@ -495,20 +612,34 @@ static __always_inline int climb(struct callpath_cpu *c, struct callpath_run *r,
 	use(t, c->w.time_ns);
 	if (!rule_find(c, t, addr + m->delta))
 		return without_rule(c, m, t, addr + m->delta);
-	step = unwind_step(NULL, &c->state, &c->rule);
-	if (step != UNWIND_STEP_NEXT)
-		return end_of(step);
 	if (t->python)
 		python_meet(&r->python, number, m->delta);
-	if (r->python.chunk)
-		python_enter(&r->python, addr, low, c->state.reg[UNWIND_SP]);
+	else if (!m->code)
+		rule_keep(c, addr, r->space);
 	return -1;
 }
 
-static __always_inline void push(struct callpath_cpu *c, uint64_t frame)
+/* The state's frame becomes the last one. -1: its rule is in @c; or the end of the path. */
+static __always_inline int meet(struct callpath_cpu *c, struct callpath_run *r, uint32_t cpu,
+				uint64_t addr, bool first)
 {
-	*frame_at(c, c->w.nr) = frame;
-	c->w.nr++;
+	struct callpath_mapping *m;
+
+	if (rule_known(c, addr, r->space)) {
+		push_state(c);
+		r->awaits = 0;
+		return -1;
+	}
+	m = &c->mappings[mapping_slot(r, addr)];
+	if (!mapping_is(m, r, addr) && !mapping_find(cpu, addr)) {
+		if (!first)
+			return CALLPATH_ASTRAY;
+		m->table = 0;
+		r->unmapped = 1;
+	}
+	push_state(c);
+	r->awaits = m->code || !m->table;
+	return rule_of(c, r, m, addr);
 }
 
 /* The interpreter's function that comes next; the sampled frame stays. */
@@ -530,7 +661,6 @@ static __always_inline int push_function(struct callpath_cpu *c, struct callpath
 static long callpath_step(uint32_t i, const uint32_t *cpu)
 {
 	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, cpu);
-	struct callpath_mapping *m;
 	struct callpath_run *r;
 	uint64_t addr;
 	int end;
@@ -549,17 +679,9 @@ static long callpath_step(uint32_t i, const uint32_t *cpu)
 		return end >= 0;
 	}
 	addr = unwind_lookup_pc(&c->state);
-	m = &c->mappings[mapping_slot(r, addr)];
-	if (!mapping_is(m, r, addr) && !mapping_find(*cpu, addr)) {
-		c->w.end = CALLPATH_ASTRAY;
-		if (i)
-			return 1;
-		m->table = 0;
-		r->unmapped = 1;
-	}
-	push(c, c->state.pc | (c->state.exact ? CALLPATH_EXACT : 0));
-	r->awaits = m->code || !m->table;
-	end = climb(c, r, m, addr);
+	end = meet(c, r, *cpu, addr, i == 0);
+	if (end < 0)
+		end = climb(c, r, addr);
 	c->w.end = end < 0 ? CALLPATH_ASTRAY : (uint8_t)end;
 	return end >= 0;
 }
@@ -638,6 +760,7 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 {
 	struct callpath_run *r = &c->run;
 
+	c->nr_words = 0;
 	/* A thread of the kernel that serves a process. */
 	if (!KERNEL_IS_USER(c->regs.KERNEL_MODE_WORD))
 		return true;
@@ -654,6 +777,7 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 	r->epoch = *(volatile uint32_t *)&c->counts.epoch;
 	/* Where nothing tells of changes no mapping is remembered any longer. */
 	r->seq = seq_of(mm, (uint32_t)c->w.time_ns);
+	r->space = space_of(c, r);
 	c->state.pc = c->regs.ip;
 	c->state.exact = 1;
 	c->state.guessed = 0;
@@ -743,53 +867,40 @@ static __always_inline void begin_path(struct callpath_record *w, const struct c
 static __always_inline void keep_stack(struct callpath_cpu *c)
 {
 	uint64_t from = c->state.reg[UNWIND_SP];
+	struct unwind_state *to;
 
 	if (c->w.end != CALLPATH_NO_ROWS || !c->run.awaits || !(c->state.known & 1u << UNWIND_SP) ||
+	    c->w.nr >= CALLPATH_NR_FRAMES ||
 	    bpf_ringbuf_query(&callpaths, BPF_RB_AVAIL_DATA) > CALLPATH_RING_LEN / 2)
 		return;
+	to = (void *)frame_at(c, c->w.nr);
+	*to = c->state;
 #pragma clang loop unroll(full)
 	for (uint32_t i = 0; i < CALLPATH_STACK_LEN; i += CALLPATH_STACK_PART) {
-		if (bpf_probe_read_user(c->stack + i, CALLPATH_STACK_PART, (void *)(from + i)))
+		if (bpf_probe_read_user((char *)(to + 1) + i, CALLPATH_STACK_PART,
+					(void *)(from + i)))
 			return;
 		c->w.stack_len = i + CALLPATH_STACK_PART;
 	}
 }
 
-static __always_inline void write_stack(struct callpath_cpu *c, struct bpf_dynptr *record,
-					uint32_t at)
-{
-	uint32_t len = c->w.stack_len;
-
-	if (len > sizeof(c->stack))
-		len = sizeof(c->stack);
-	if (!len)
-		return;
-	bpf_dynptr_write(record, at, &c->state, sizeof(c->state), 0);
-	bpf_dynptr_write(record, at + sizeof(c->state), c->stack, len, 0);
-}
-
 static __always_inline void send_path(struct callpath_cpu *c)
 {
-	uint32_t len = c->w.nr * sizeof(c->frames[0]), all;
-	struct bpf_dynptr record;
+	const uint32_t max = sizeof(c->w) + sizeof(c->frames);
+	uint32_t len;
 
-	if (len > sizeof(c->frames))
-		len = sizeof(c->frames);
 	keep_stack(c);
-	all = sizeof(c->w) + len + (c->w.stack_len ? sizeof(c->state) + c->w.stack_len : 0);
-	if (bpf_ringbuf_reserve_dynptr(&callpaths, all, 0, &record) < 0) {
+	len = sizeof(c->w) + c->w.nr * sizeof(c->frames[0]);
+	if (c->w.stack_len)
+		len += sizeof(c->state) + c->w.stack_len;
+	if (len > max)
+		len = max;
+	if (bpf_ringbuf_output(&callpaths, &c->w, len,
+			       bpf_ringbuf_query(&callpaths, BPF_RB_AVAIL_DATA) <
+					       CALLPATH_RING_LEN / 2
+				       ? BPF_RB_NO_WAKEUP
+				       : BPF_RB_FORCE_WAKEUP) < 0)
 		__sync_fetch_and_add(&c->counts.lost_ring, 1);
-		bpf_ringbuf_discard_dynptr(&record, BPF_RB_NO_WAKEUP);
-		return;
-	}
-	bpf_dynptr_write(&record, 0, &c->w, sizeof(c->w), 0);
-	if (len)
-		bpf_dynptr_write(&record, sizeof(c->w), c->frames, len, 0);
-	write_stack(c, &record, sizeof(c->w) + len);
-	bpf_ringbuf_submit_dynptr(&record, bpf_ringbuf_query(&callpaths, BPF_RB_AVAIL_DATA) <
-							   CALLPATH_RING_LEN / 2
-						   ? BPF_RB_NO_WAKEUP
-						   : BPF_RB_FORCE_WAKEUP);
 }
 
 /*

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "callpath_chain.h"
@@ -182,8 +183,36 @@ static unsigned int run_code(unsigned int n)
 	return r;
 }
 
+static void begin_stack(void)
+{
+	unsigned int r = chain_29(CHAIN_STACK, 1);
+
+	BEHIND(r);
+}
+
+static unsigned int run_on_stack(void)
+{
+	enum { STACK_LEN = 64 << 10 };
+	static ucontext_t back, there;
+	static char *stack;
+
+	if (!stack)
+		stack = mmap(NULL, 2 * STACK_LEN, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack == MAP_FAILED || munmap(stack + STACK_LEN, STACK_LEN) < 0 ||
+	    getcontext(&there) < 0)
+		_exit(1);
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = STACK_LEN;
+	there.uc_link = &back;
+	makecontext(&there, begin_stack, 0);
+	return (unsigned int)swapcontext(&back, &there);
+}
+
 unsigned int chain_run(enum chain_how how)
 {
+	if (how == CHAIN_STACK)
+		return run_on_stack();
 	if (how == CHAIN_CODE)
 		return run_code(1);
 	if (how == CHAIN_DEEP)

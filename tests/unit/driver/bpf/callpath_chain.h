@@ -11,6 +11,7 @@ enum chain_how {
 	CHAIN_KERNEL, /* in a call of the kernel, likewise */
 	CHAIN_DEEP,   /* behind a recursion of CHAIN_DEPTH */
 	CHAIN_SIGNAL, /* in a handler of a signal that is raised */
+	CHAIN_STACK,  /* as CHAIN_SELF, on a stack of its own, behind whose end nothing is mapped */
 	CHAIN_CODE,   /* as CHAIN_SELF, called by code that was written into memory (chain_code) */
 };
 

@@ -422,6 +422,13 @@ static void handler_returns_to_what_it_interrupted(void **state)
 	run_at_clock(CHAIN_SIGNAL);
 }
 
+/* The stack is read in parts, of which the last one is short. */
+static void stack_ends_where_nothing_is_mapped(void **state)
+{
+	(void)state;
+	run_at_clock(CHAIN_STACK);
+}
+
 /* Its table is by address, and of its process alone. */
 static void code_in_memory_is_gone_through(void **state)
 {
@@ -543,6 +550,7 @@ int main(int argc, char **argv)
 		CALLPATH_TEST(callers_of_the_kernel),
 		CALLPATH_TEST(deep_recursion_is_complete),
 		CALLPATH_TEST(handler_returns_to_what_it_interrupted),
+		CALLPATH_TEST(stack_ends_where_nothing_is_mapped),
 		CALLPATH_TEST(code_in_memory_is_gone_through),
 		CALLPATH_TEST(stack_of_new_code_is_kept),
 		CALLPATH_TEST(tick_has_callers),
