@@ -33,37 +33,45 @@ static size_t inner_of(const struct driver_callpath *c)
 	return c->nr_kernel ? c->nr_kernel : 1;
 }
 
-static struct callpath_callers *slot_of(const struct callpaths *t, const struct callpath_pending *k,
-					const uint64_t *addrs, size_t nr)
-{
-	uint64_t hash = (uintptr_t)k->p ^ t->tree.seed;
-
-	for (size_t i = 0; i < nr; i++)
-		hash = (hash ^ addrs[i]) * 0x9e3779b97f4a7c15u;
-	return &t->callers[(hash >> 40) % CALLPATH_NR_CALLERS];
-}
-
-/* Code that a program writes, and processes of a label, are looked up each time. */
-static size_t nr_callers(const struct callpath_pending *k)
+/* The callers of @k, whose node is not known; nr 0: they are looked up each time, as is code that a
+ * program writes, and processes of a label. */
+static struct callpath_callers callers_of(const struct callpaths *t,
+					  const struct callpath_pending *k, const uint64_t *addrs)
 {
 	size_t inner = inner_of(&k->c), nr = k->c.nr > inner ? k->c.nr - inner : 0;
+	uint64_t a = t->tree.seed, b = ~t->tree.seed;
 
-	return !k->p || k->p->dyn || k->p->label || nr < CALLERS_MIN || nr > CALLPATH_CALLERS_LEN
-		       ? 0
-		       : nr;
+	if (!k->p || k->p->dyn || k->p->label || nr < CALLERS_MIN)
+		return (struct callpath_callers){ 0 };
+	for (size_t i = inner; i < k->c.nr; i++) {
+		a = (a ^ addrs[i]) * 0x9e3779b97f4a7c15u;
+		a ^= a >> 32;
+		b = ((b << 23 | b >> 41) + addrs[i]) * 0xd6e8feb86659fd93u;
+	}
+	return (struct callpath_callers){ .p = k->p,
+					  .maps_version = k->p->maps_version,
+					  .tree_version = t->tree_version,
+					  .since_ns = k->c.first_ns,
+					  .hash = { a, b },
+					  .life = k->life,
+					  .nr = (uint32_t)nr,
+					  .end = k->c.end };
 }
 
-/* The node of its callers, or -1. */
-static int64_t find_callers(const struct callpaths *t, const struct callpath_pending *k,
-			    const uint64_t *addrs)
+static struct callpath_callers *slot_of(const struct callpaths *t, const struct callpath_callers *c)
 {
-	const uint64_t *callers = addrs + inner_of(&k->c);
-	size_t nr = nr_callers(k);
-	const struct callpath_callers *e = nr ? slot_of(t, k, callers, nr) : NULL;
+	return &t->callers[(c->hash[0] ^ c->hash[1] >> 32) % CALLPATH_NR_CALLERS];
+}
 
-	if (!e || e->p != k->p || e->nr != nr || e->maps_version != k->p->maps_version ||
-	    e->tree_version != t->tree_version || e->life != k->life || e->end != k->c.end ||
-	    k->c.first_ns < e->since_ns || memcmp(e->addrs, callers, nr * sizeof(*callers)))
+/* The node of these callers, or -1. */
+static int64_t find_callers(const struct callpaths *t, const struct callpath_callers *c)
+{
+	const struct callpath_callers *e = slot_of(t, c);
+
+	if (!c->nr || e->p != c->p || e->hash[0] != c->hash[0] || e->hash[1] != c->hash[1] ||
+	    e->nr != c->nr || e->maps_version != c->maps_version ||
+	    e->tree_version != c->tree_version || e->life != c->life || e->end != c->end ||
+	    c->since_ns < e->since_ns)
 		return -1;
 	return e->node;
 }
@@ -81,25 +89,17 @@ static bool are_certain(const struct callpath_frame *frames, const uint64_t *add
 	return true;
 }
 
-/* They were placed as t->frames are, and @node is theirs. */
+/* The callers @c of @k were placed as t->frames are, to @node. */
 static void keep_callers(struct callpaths *t, const struct callpath_pending *k,
-			 const uint64_t *addrs, int64_t node)
+			 const struct callpath_callers *c, const uint64_t *addrs, int64_t node)
 {
-	size_t inner = inner_of(&k->c), nr = nr_callers(k);
-	struct callpath_callers *e;
+	size_t inner = inner_of(&k->c);
+	struct callpath_callers *e = slot_of(t, c);
 
-	if (!nr || !are_certain(t->frames + inner, addrs + inner, nr))
+	if (!c->nr || !are_certain(t->frames + inner, addrs + inner, c->nr))
 		return;
-	e = slot_of(t, k, addrs + inner, nr);
-	*e = (struct callpath_callers){ .p = k->p,
-					.maps_version = k->p->maps_version,
-					.tree_version = t->tree_version,
-					.since_ns = k->c.first_ns,
-					.life = k->life,
-					.node = (uint32_t)node,
-					.nr = (uint32_t)nr,
-					.end = k->c.end };
-	memcpy(e->addrs, addrs + inner, nr * sizeof(*addrs));
+	*e = *c;
+	e->node = (uint32_t)node;
 }
 
 /* ---- the account ----------------------------------------------------------------------------- */
@@ -198,9 +198,10 @@ static bool is_lost(struct callpaths *t, const struct driver_callpath *c,
 	return has_excluded(frames, nr);
 }
 
-/* @addrs: NULL, or its frames, which t->frames are of: they may be so the next time. */
+/* @callers: NULL, or those of @addrs, which t->frames are of: they may be so the next time. */
 static void store(struct callpaths *t, const struct callpath_pending *k,
-		  const struct callpath_frame *frames, const uint64_t *addrs)
+		  const struct callpath_frame *frames, const struct callpath_callers *callers,
+		  const uint64_t *addrs)
 {
 	const struct driver_callpath *c = &k->c;
 	size_t inner = inner_of(c);
@@ -210,8 +211,8 @@ static void store(struct callpaths *t, const struct callpath_pending *k,
 		return;
 	node = callpath_tree_top(&t->tree, end_of(c->end), k->life);
 	node = callpath_tree_below(&t->tree, node, frames + inner, c->nr - inner);
-	if (addrs && node >= 0)
-		keep_callers(t, k, addrs, node);
+	if (callers && node >= 0)
+		keep_callers(t, k, callers, addrs, node);
 	store_below(t, c, node, frames, inner);
 }
 
@@ -442,17 +443,18 @@ static void wait_open(struct callpaths *t, const struct callpath_pending *k, con
 /* Place @k, whose mappings are certain, and store it if no frame is open; else, how many are. */
 static size_t settle(struct callpaths *t, const struct callpath_pending *k, const uint64_t *addrs)
 {
-	int64_t callers = find_callers(t, k, addrs);
+	const struct callpath_callers callers = callers_of(t, k, addrs);
+	int64_t node = find_callers(t, &callers);
 	size_t inner = inner_of(&k->c), nr_open;
 
-	if (callers >= 0 && !place(t, k, addrs, 0, inner)) {
+	if (node >= 0 && !place(t, k, addrs, 0, inner)) {
 		if (!is_lost(t, &k->c, t->frames, inner))
-			store_below(t, &k->c, callers, t->frames, inner);
+			store_below(t, &k->c, node, t->frames, inner);
 		return 0;
 	}
 	nr_open = place(t, k, addrs, 0, k->c.nr);
 	if (!nr_open)
-		store(t, k, t->frames, addrs);
+		store(t, k, t->frames, &callers, addrs);
 	return nr_open;
 }
 
@@ -668,7 +670,7 @@ static bool resolve_one(struct callpaths *t, struct callpath_pending *k, bool la
 	k->news = dyn_news(k->p);
 	if (!resolve_open(t, k, last) || (k->c.state && !continue_one(t, k, last)))
 		return false;
-	store(t, k, k->frames, NULL);
+	store(t, k, k->frames, NULL, NULL);
 	return true;
 }
 

@@ -71,16 +71,16 @@ struct callpath_pending {
 
 /* ---- callpath.c ------------------------------------------------------------------------------ */
 
-enum { CALLPATH_NR_CALLERS = 256, CALLPATH_CALLERS_LEN = 56 };
+enum { CALLPATH_NR_CALLERS = 1024 };
 
 /* The callers of a path that were placed before, and would be placed again to the same node. */
 struct callpath_callers {
 	const struct process *p;
 	uint64_t maps_version, tree_version;
 	uint64_t since_ns; /* of younger paths */
+	uint64_t hash[2];  /* of their addresses, whose seed no process knows */
 	uint32_t life, node, nr;
 	enum driver_callpath_end end;
-	uint64_t addrs[CALLPATH_CALLERS_LEN];
 };
 
 /* ---- rows.c ---------------------------------------------------------------------------------- */

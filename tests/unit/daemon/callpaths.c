@@ -244,6 +244,7 @@ static void callers_again(void **state)
 	const uint64_t frames[] = { EXACT(LIB + 0x10), MAIN + 0x20, MAIN + 0x30, MAIN + 0x40 };
 	const uint64_t other[] = { EXACT(LIB + 0x18), MAIN + 0x20, MAIN + 0x30, MAIN + 0x40 };
 	const uint64_t ended[] = { EXACT(LIB + 0x18), MAIN + 0x20, MAIN + 0x30, MAIN + 0x44 };
+	const uint64_t turned[] = { EXACT(LIB + 0x18), MAIN + 0x30, MAIN + 0x20, MAIN + 0x40 };
 
 	(void)state;
 	map_both();
@@ -251,9 +252,11 @@ static void callers_again(void **state)
 	take(frames, 4);
 	take(other, 4);
 	take(ended, 4);
+	take(turned, 4);
 	assert_flushed("/lib/b+5010 /bin/a+101f /bin/a+102f /bin/a+103f end0 2 0\n"
 		       "/lib/b+5018 /bin/a+101f /bin/a+102f /bin/a+103f end0 1 0\n"
-		       "/lib/b+5018 /bin/a+101f /bin/a+102f /bin/a+1043 end0 1 0\n");
+		       "/lib/b+5018 /bin/a+101f /bin/a+102f /bin/a+1043 end0 1 0\n"
+		       "/lib/b+5018 /bin/a+102f /bin/a+101f /bin/a+103f end0 1 0\n");
 	take(frames, 4);
 	trial_mmap(&core, PID, MAIN, 0x1000, 0x1000, "/bin/c", 3);
 	take(frames, 4);
