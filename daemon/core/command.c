@@ -90,7 +90,7 @@ static int in_turns(struct daemon *d, int (*fn)(struct daemon *, struct base_err
 	if (d->stepped)
 		return -EINPROGRESS;
 	d->stepped = true;
-	daemon_keep_status(d, false);
+	daemon_keep_status(d);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	d->in_turns = true;
@@ -310,7 +310,7 @@ static void forget_status(struct daemon *d)
 {
 	if (d->control)
 		control_keep(d->control, NULL);
-	d->status_kept = false;
+	d->status_ns = 0;
 }
 
 int daemon_command(void *ctx, const struct control_request *q, const struct control_peer *peer,
@@ -322,6 +322,8 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 
 	switch (q->command) {
 	case CONTROL_STATUS:
+		/* One that was kept before is not to come behind this answer. */
+		forget_status(d);
 		return daemon_status(d, reply);
 	case CONTROL_LOG:
 		return reply_log(q->lines, reply);

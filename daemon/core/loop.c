@@ -489,7 +489,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	int r;
 
 	d->stepped = false;
-	daemon_keep_status(d, true);
+	daemon_keep_status(d);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	r = drain_for_turn(d, err);
@@ -500,7 +500,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	dyn_set_hasty(d->dyn, false);
 	if (r >= 0 && d->control)
 		control_serve(d->control);
-	daemon_keep_status(d, false);
+	daemon_keep_status(d);
 	if (d->source_error.code) {
 		*err = d->source_error;
 		return err->code;

@@ -14,6 +14,9 @@
 #include "values.h"
 #include "trace.h"
 
+/* An answer that is kept may be so old. */
+enum { STATUS_KEPT_NS = 500000000 };
+
 /* A path may hold what no string of JSON may: it is cleaned as reports do. */
 static void add_text(struct json_object *o, const char *name, const char *text)
 {
@@ -452,13 +455,17 @@ int daemon_status(struct daemon *d, struct base_buf *out)
 	return r;
 }
 
-void daemon_keep_status(struct daemon *d, bool anew)
+void daemon_keep_status(struct daemon *d)
 {
 	struct base_buf status = { 0 };
+	uint64_t now = base_now_ns();
+	bool made;
 
-	if (!d->control || (d->status_kept && !anew))
+	/* To make it takes as long as to attribute hundreds of samples. */
+	if (!d->control || (d->status_ns && now - d->status_ns < STATUS_KEPT_NS))
 		return;
-	d->status_kept = daemon_status(d, &status) >= 0;
-	control_keep(d->control, d->status_kept ? &status : NULL);
+	made = daemon_status(d, &status) >= 0;
+	d->status_ns = made ? now : 0;
+	control_keep(d->control, made ? &status : NULL);
 	base_buf_release(&status);
 }

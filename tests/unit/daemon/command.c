@@ -70,9 +70,9 @@ static void label_of_the_client(void **state)
 
 	(void)state;
 	/* A status that was made before is none of after the answer. */
-	d->status_kept = true;
+	d->status_ns = 1;
 	assert_true(is_ok(ask(&q, geteuid())));
-	assert_false(d->status_kept);
+	assert_int_equal(d->status_ns, 0);
 	assert_int_equal(d->follow.queue.nr, 1);
 	announced = &d->follow.queue.items[0];
 	assert_int_equal(announced->load.kind, DRIVER_LOAD_LABEL);
