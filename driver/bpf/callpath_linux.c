@@ -33,25 +33,92 @@ _Static_assert((int)CALLPATH_COMPLETE == (int)DRIVER_CALLPATH_COMPLETE &&
 
 /* ---- records of paths ------------------------------------------------------------------------ */
 
+/* Frames that it brings. */
+static size_t nr_frames(const struct callpath_record *w)
+{
+	return w->flags & CALLPATH_SAME ? 1 : w->nr;
+}
+
 static bool is_sound(const struct callpath_record *w, size_t len)
 {
 	size_t rest =
 		len < sizeof(*w) || !w->stack_len ? 0 : sizeof(struct unwind_state) + w->stack_len;
 
 	if (len < sizeof(*w) || w->stack_len > CALLPATH_STACK_LEN || w->stack_len % 8 ||
-	    len != sizeof(*w) + w->nr * sizeof(uint64_t) + rest)
+	    len != sizeof(*w) + nr_frames(w) * sizeof(uint64_t) + rest)
 		return false;
 	return w->nr > 0 && w->nr <= CALLPATH_NR_FRAMES && w->nr_kernel <= w->nr &&
 	       w->end < DRIVER_NR_CALLPATH_ENDS && w->event < DRIVER_NR_EVENTS &&
 	       w->mode <= DRIVER_KERNEL && (w->nr_kernel > 0) == (w->mode == DRIVER_KERNEL);
 }
 
+/* NULL: there is no memory for it. */
+static struct bpf_callpaths_last *last_of(struct bpf_callpaths *q, const struct callpath_record *w)
+{
+	if (w->cpu >= q->nr_last) {
+		if (base_grow(&q->last, &q->cap_last, w->cpu + 1u, sizeof(*q->last)) < 0)
+			return NULL;
+		memset(q->last + q->nr_last, 0, (w->cpu + 1u - q->nr_last) * sizeof(*q->last));
+		q->nr_last = w->cpu + 1u;
+	}
+	return &q->last[w->cpu];
+}
+
+static bool add(struct bpf_callpaths *q, const struct callpath_record *w, size_t len)
+{
+	struct bpf_callpaths_last *last = last_of(q, w);
+	bool same = w->flags & CALLPATH_SAME;
+	bool added = last && !(same && last->missing) &&
+		     bpf_queue_add(&q->queue, w->time_ns, w, len) >= 0;
+
+	if (last && !same)
+		last->missing = !added;
+	return added;
+}
+
 void bpf_callpaths_add(struct bpf_callpaths *q, const void *record, size_t len)
 {
 	const struct callpath_record *w = record;
+	bool sound = is_sound(w, len);
 
-	if (!is_sound(w, len) || bpf_queue_add(&q->queue, w->time_ns, w, len) < 0)
-		q->lost_read++;
+	if (sound && add(q, w, len))
+		return;
+	q->lost_read++;
+	/* It may be of any CPU. */
+	for (size_t i = 0; i < q->nr_last && !sound; i++)
+		q->last[i].missing = true;
+}
+
+/* Its frames, or NULL: what they were was lost. */
+static const uint64_t *frames_of(struct bpf_callpaths *q, const struct callpath_record *w,
+				 const uint64_t *frames)
+{
+	struct bpf_callpaths_last *last = last_of(q, w);
+
+	if (w->flags & CALLPATH_SAME) {
+		if (!last || last->nr != w->nr)
+			return NULL;
+		last->frames[0] = frames[0];
+		return last->frames;
+	}
+	if (!last)
+		return frames;
+	if (!last->frames)
+		last->frames = malloc(CALLPATH_NR_FRAMES * sizeof(*frames));
+	last->nr = last->frames ? w->nr : 0;
+	if (last->frames)
+		memcpy(last->frames, frames, w->nr * sizeof(*frames));
+	return frames;
+}
+
+void bpf_callpaths_release(struct bpf_callpaths *q)
+{
+	for (size_t i = 0; i < q->nr_last; i++)
+		free(q->last[i].frames);
+	free(q->last);
+	bpf_queue_release(&q->queue);
+	bpf_queue_release(&q->functions);
+	*q = (struct bpf_callpaths){ 0 };
 }
 
 struct telling {
@@ -63,8 +130,9 @@ static int hand(void *ctx, const uint64_t *record)
 {
 	const struct telling *t = ctx;
 	const struct callpath_record *w = (const void *)record;
-	const uint64_t *frames = record + sizeof(*w) / sizeof(*record);
-	const struct unwind_state *state = (const void *)(frames + w->nr);
+	const uint64_t *own = record + sizeof(*w) / sizeof(*record);
+	const struct unwind_state *state = (const void *)(own + nr_frames(w));
+	const uint64_t *frames = frames_of(t->q, w, own);
 	const struct driver_callpath c = {
 		.first_ns = w->time_ns,
 		.time_ns = w->time_ns,
@@ -85,6 +153,10 @@ static int hand(void *ctx, const uint64_t *record)
 		.stack_len = w->stack_len,
 	};
 
+	if (!frames) {
+		t->q->lost_read++;
+		return 0;
+	}
 	t->q->handed++;
 	t->q->by_end[w->end]++;
 	t->q->frames += w->nr;
@@ -348,9 +420,9 @@ static int open_callpaths(struct bpf *b, const struct driver_config *config)
 	s->nr_cpus = bpf_map__max_entries(s->programs->maps.callpath_cpus);
 	r = open_maps(s);
 	if (r >= 0)
-		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths));
+		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths), true);
 	if (r >= 0)
-		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->missing));
+		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->missing), false);
 	if (r < 0)
 		return r;
 	b->base.callpaths = &callpath_ops;
@@ -375,8 +447,7 @@ static void close_callpaths(struct bpf *b)
 	for (size_t i = 0; i < CALLPATH_NR_BANKS; i++)
 		if (s->rows.banks[i])
 			munmap(s->rows.banks[i], BANK_BYTES);
-	bpf_queue_release(&s->queue.queue);
-	bpf_queue_release(&s->queue.functions);
+	bpf_callpaths_release(&s->queue);
 	free(s->missed);
 	free(s);
 	b->callpaths = NULL;

@@ -852,13 +852,14 @@ static int open_timer(struct bpf *b)
 	b->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (b->timer_fd < 0 || timerfd_settime(b->timer_fd, 0, &when, NULL) < 0)
 		return -errno;
-	return perf_sampler_poll_add(&b->sampler, b->timer_fd);
+	return perf_sampler_poll_add(&b->sampler, b->timer_fd, false);
 }
 
 static int open_ring(struct bpf *b, void **ring, int fd, ring_buffer_sample_fn on_record)
 {
 	*ring = ring_buffer__new(fd, on_record, b, NULL);
-	return *ring ? perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(*ring)) : -errno;
+	return *ring ? perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(*ring), false)
+		     : -errno;
 }
 
 static int open_polling(struct bpf *b, struct base_err *err)

@@ -546,7 +546,7 @@ static int open_traces(struct bpf *b, const struct driver_config *config)
 		return r;
 	b->base.traces = &trace_ops;
 	bpf_spill(b, &s->reader);
-	return perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->reader));
+	return perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->reader), true);
 }
 
 static void close_traces(struct bpf *b)

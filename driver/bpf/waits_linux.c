@@ -759,7 +759,7 @@ static int open_waits(struct bpf *b, const struct driver_config *config)
 	b->programs.kinds = (struct bpf_wait_kinds){ 0 };
 	r = open_maps(s);
 	if (r >= 0)
-		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths));
+		r = perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->paths), true);
 	if (r < 0)
 		return r;
 	bpf_spill(b, &s->paths);

@@ -503,9 +503,9 @@ int perf_sampler_poll_fd(const struct perf_sampler *s)
 	return s->epoll_fd;
 }
 
-int perf_sampler_poll_add(struct perf_sampler *s, int fd)
+int perf_sampler_poll_add(struct perf_sampler *s, int fd, bool woken)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
+	struct epoll_event e = { .events = EPOLLIN | (woken ? EPOLLET : 0), .data.ptr = NULL };
 
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
@@ -516,7 +516,7 @@ static int open_polling(struct perf_sampler *s)
 	if (s->epoll_fd < 0)
 		return -errno;
 	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	return s->timer_fd < 0 ? -errno : perf_sampler_poll_add(s, s->timer_fd);
+	return s->timer_fd < 0 ? -errno : perf_sampler_poll_add(s, s->timer_fd, false);
 }
 
 /* The kernel would take such an event, and no sample of it would come into a ring. */

@@ -231,8 +231,9 @@ int perf_sampler_start(struct perf_sampler *s, struct base_err *err);
 void perf_sampler_stop(struct perf_sampler *s);
 /* Readable when a ring is half full or a slot's turn has ended: then drain. */
 int perf_sampler_poll_fd(const struct perf_sampler *s);
-/* Make it readable with @fd, too. 0 or -errno. */
-int perf_sampler_poll_add(struct perf_sampler *s, int fd);
+/* Make it readable with @fd, too; @woken: each time that @fd is woken, and not as long as there is
+ * something. 0 or -errno. */
+int perf_sampler_poll_add(struct perf_sampler *s, int fd, bool woken);
 /* Write the description anew, as events, CPUs and trouble are now. */
 void perf_sampler_describe(struct perf_sampler *s);
 /* @r below 0: the kernel refused something of @c; stands in the description for a while. */

@@ -62,8 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	bpf_callpaths_add_function(&q, copy, len);
 	if (bpf_callpaths_hand(&q, UINT64_MAX, &sink) < 0)
 		abort();
-	bpf_queue_release(&q.queue);
-	bpf_queue_release(&q.functions);
+	bpf_callpaths_release(&q);
 	free(copy);
 	return 0;
 }

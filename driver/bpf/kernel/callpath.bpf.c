@@ -43,7 +43,8 @@ enum {
 	CALLPATH_MEMORY_PAGE = 4096,
 	CALLPATH_NR_TAIL = (sizeof(struct unwind_state) + CALLPATH_STACK_LEN) / sizeof(uint64_t),
 	CALLPATH_NR_SPACES = 64,
-	CALLPATH_SPACE_BITS = 27, /* log2 of the nanoseconds that a number of a space is good for */
+	CALLPATH_SPACE_BITS = 33, /* log2 of the nanoseconds that a number of a space is good for */
+	CALLPATH_SPACE_PATHS = 4, /* that are walked before rules are kept by address */
 	CALLPATH_USE_NS = 100000000,
 	CALLPATH_NODE = 32, /* words of a node of a maple tree */
 	CALLPATH_DEPTH = 8, /* levels of the tree */
@@ -66,13 +67,14 @@ struct callpath_cached {
 /* The addresses of a process lead to the same rules for so long. Numbers are not used again. */
 struct callpath_space {
 	uint64_t mm, instance, number;
-	uint32_t seq, epoch, slice, unused;
+	uint32_t seq, epoch, slice;
+	uint32_t nr; /* paths, up to CALLPATH_SPACE_PATHS */
 };
 
 /* A walk's knowledge of its process. It is too large for the stack that programs share. */
 struct callpath_run {
 	uint64_t mm, root, vdso, instance;
-	uint64_t space; /* its number */
+	uint64_t space; /* its number; 0: rules are not kept by address */
 	uint32_t seq, epoch;
 	uint32_t unmapped; /* the first address lies in no mapping */
 	uint32_t awaits; /* the last frame has no table yet, or is in code that its program wrote */
@@ -96,6 +98,8 @@ struct callpath_cpu {
 	struct callpath_space spaces[CALLPATH_NR_SPACES];
 	uint64_t nr_spaces;
 	uint64_t node[CALLPATH_NODE];
+	uint64_t differs;  /* frames behind the first, from those that stood there before */
+	uint32_t sent;	   /* frames of the record before, which are still there; 0: they are not */
 	uint64_t words_at; /* address of the stack's words that were read last */
 	uint32_t nr_words;
 	uint64_t words[CALLPATH_NR_WORDS];
@@ -264,7 +268,8 @@ static __always_inline bool rule_find(struct callpath_cpu *c, const struct callp
 
 /*
  * The number of the process's space: of another state of its mappings or of the tables it is
- * another one, and after a while, so that tables that paths go through are seen to be used.
+ * another one, and after a while, so that tables that paths go through are seen to be used. 0: it
+ * has few paths, and would only take the room of others.
  */
 static __always_inline uint64_t space_of(struct callpath_cpu *c, const struct callpath_run *r)
 {
@@ -282,7 +287,10 @@ static __always_inline uint64_t space_of(struct callpath_cpu *c, const struct ca
 					      .seq = r->seq,
 					      .epoch = r->epoch,
 					      .slice = slice };
-	return e->number;
+	if (e->nr >= CALLPATH_SPACE_PATHS)
+		return e->number;
+	e->nr++;
+	return 0;
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -575,7 +583,10 @@ static __always_inline int without_rule(struct callpath_cpu *c, const struct cal
 
 static __always_inline void push(struct callpath_cpu *c, uint64_t frame)
 {
-	*frame_at(c, c->w.nr) = frame;
+	uint64_t *at = frame_at(c, c->w.nr);
+
+	c->differs = c->w.nr ? c->differs | (*at ^ frame) : 0;
+	*at = frame;
 	c->w.nr++;
 }
 
@@ -614,7 +625,7 @@ static __always_inline int rule_of(struct callpath_cpu *c, struct callpath_run *
 		return without_rule(c, m, t, addr + m->delta);
 	if (t->python)
 		python_meet(&r->python, number, m->delta);
-	else if (!m->code)
+	else if (r->space && !m->code)
 		rule_keep(c, addr, r->space);
 	return -1;
 }
@@ -625,7 +636,7 @@ static __always_inline int meet(struct callpath_cpu *c, struct callpath_run *r, 
 {
 	struct callpath_mapping *m;
 
-	if (rule_known(c, addr, r->space)) {
+	if (r->space && rule_known(c, addr, r->space)) {
 		push_state(c);
 		r->awaits = 0;
 		return -1;
@@ -843,7 +854,8 @@ static __always_inline void kernel_path(void *ctx, struct callpath_cpu *c, uint6
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static __always_inline void begin_path(struct callpath_record *w, const struct count_key *k)
+static __always_inline void begin_path(struct callpath_record *w, uint32_t cpu,
+				       const struct count_key *k)
 {
 	w->time_ns = bpf_ktime_get_ns();
 	w->instance = k->instance;
@@ -857,6 +869,7 @@ static __always_inline void begin_path(struct callpath_record *w, const struct c
 	w->end = CALLPATH_COMPLETE;
 	w->nr_kernel = w->nr = 0;
 	w->stack_len = 0;
+	w->cpu = (uint16_t)cpu;
 }
 
 /*
@@ -884,15 +897,21 @@ static __always_inline void keep_stack(struct callpath_cpu *c)
 	}
 }
 
-static __always_inline void send_path(struct callpath_cpu *c)
+/* A loop has the same callers again and again: @sent frames of the record before are still there.
+ */
+static __always_inline void send_path(struct callpath_cpu *c, uint32_t sent)
 {
 	const uint32_t max = sizeof(c->w) + sizeof(c->frames);
 	uint32_t len;
 
 	keep_stack(c);
 	len = sizeof(c->w) + c->w.nr * sizeof(c->frames[0]);
-	if (c->w.stack_len)
+	if (c->w.stack_len) {
 		len += sizeof(c->state) + c->w.stack_len;
+	} else if (!c->w.nr_kernel && c->w.nr == sent && !c->differs) {
+		c->w.flags |= CALLPATH_SAME;
+		len = sizeof(c->w) + sizeof(c->frames[0]);
+	}
 	if (len > max)
 		len = max;
 	if (bpf_ringbuf_output(&callpaths, &c->w, len,
@@ -901,6 +920,8 @@ static __always_inline void send_path(struct callpath_cpu *c)
 				       ? BPF_RB_NO_WAKEUP
 				       : BPF_RB_FORCE_WAKEUP) < 0)
 		__sync_fetch_and_add(&c->counts.lost_ring, 1);
+	else if (!c->w.nr_kernel)
+		c->sent = c->w.nr;
 }
 
 /*
@@ -979,8 +1000,10 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
 	bool kernel = COUNT_WHAT_MODE(k->what) != SAMPLE_USER;
+	uint32_t sent = c->sent;
 
-	begin_path(&c->w, k);
+	c->sent = 0;
+	begin_path(&c->w, cpu, k);
 	c->run.awaits = 0;
 	if (kernel) {
 		if (!looks)
@@ -1000,7 +1023,7 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 		push(c, k->addr | CALLPATH_EXACT);
 		c->w.end = CALLPATH_NO_ROWS;
 	}
-	send_path(c);
+	send_path(c, sent);
 }
 
 static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_event_data *ctx,

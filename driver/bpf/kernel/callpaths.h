@@ -73,21 +73,25 @@ struct callpath_table {
 
 _Static_assert(sizeof(struct callpath_table) == 64, "callpath_table");
 
-/* A record in the ring, before its frames. Behind them, where stack_len is above 0: struct
- * unwind_state at the last frame, and so many bytes from its stack pointer on. */
+/*
+ * A record in the ring, before its frames. Behind them, where stack_len is above 0: struct
+ * unwind_state at the last frame, and so many bytes from its stack pointer on. With CALLPATH_SAME
+ * there is only the first frame: the nr - 1 behind it are those of the CPU's record before.
+ */
 struct callpath_record {
 	uint64_t time_ns, instance;
 	uint32_t tgid, tid, generation;
 	uint8_t event, mode, end;
-	uint8_t flags; /* CALLPATH_READ, CALLPATH_UNREAD: of its generation */
+	uint8_t flags; /* CALLPATH_READ, CALLPATH_UNREAD: of its generation; CALLPATH_SAME */
 	uint16_t nr_kernel, nr;
-	uint32_t stack_len;
+	uint16_t stack_len, cpu;
 };
 
 _Static_assert(sizeof(struct callpath_record) == 40, "callpath_record");
 
 #define CALLPATH_READ	1
 #define CALLPATH_UNREAD 2
+#define CALLPATH_SAME	4
 #define CALLPATH_EXACT	(UINT64_C(1) << 63) /* of a frame: DRIVER_FRAME_EXACT */
 /* A frame that is of an interpreter's function, DRIVER_FRAME_FUNCTION: below this are the
  * function's key and the number of its instruction. */

@@ -73,7 +73,7 @@ static void paths_come_in_order_of_time(void **state)
 	assert_int_equal(q.handed, 5);
 	assert_int_equal(q.frames, 15);
 	assert_int_equal(q.by_end[DRIVER_CALLPATH_COMPLETE], 5);
-	bpf_queue_release(&q.queue);
+	bpf_callpaths_release(&q);
 }
 
 static void all_of_a_record_is_told(void **state)
@@ -102,7 +102,7 @@ static void all_of_a_record_is_told(void **state)
 	bpf_callpaths_add(&q, &r, record_of(&r, 5, 0, 1));
 	assert_int_equal(bpf_callpaths_hand(&q, UINT64_MAX, &nobody), 0);
 	assert_int_equal(q.handed, 2);
-	bpf_queue_release(&q.queue);
+	bpf_callpaths_release(&q);
 }
 
 /* A record with @len bytes of its stack. */
@@ -120,7 +120,7 @@ static size_t stacked_of(struct stacked *r, size_t len)
 	r->frames[1] = 4001;
 	r->state.pc = 77;
 	r->stack[CALLPATH_STACK_LEN / 8 - 1] = 88;
-	r->w.stack_len = (uint32_t)len;
+	r->w.stack_len = (uint16_t)len;
 	return offsetof(struct stacked, stack) + len;
 }
 
@@ -148,7 +148,82 @@ static void a_stack_comes_behind_the_frames(void **state)
 	bpf_callpaths_add(&q, &r, stacked_of(&r, 4));
 	bpf_callpaths_add(&q, &r, stacked_of(&r, 8) - 8);
 	assert_int_equal(q.lost_read, 3);
-	bpf_queue_release(&q.queue);
+	bpf_callpaths_release(&q);
+}
+
+static int take_frames(void *ctx, const struct driver_callpath *c, const uint64_t *frames)
+{
+	uint64_t *last = ctx;
+
+	assert_int_equal(c->nr, 3);
+	memcpy(last, frames, 3 * sizeof(*last));
+	return 0;
+}
+
+/* The record at @time_ns of a CPU, with the callers of the one before. */
+static size_t same_of(struct record *r, uint64_t time_ns, uint16_t cpu)
+{
+	record_of(r, time_ns, 0, 3);
+	r->w.flags |= CALLPATH_SAME;
+	r->w.cpu = cpu;
+	return sizeof(r->w) + sizeof(uint64_t);
+}
+
+static void callers_of_the_record_before(void **state)
+{
+	uint64_t last[3] = { 0 };
+	struct bpf_callpaths q = { 0 };
+	const struct driver_sink sink = { .callpath = take_frames, .ctx = last };
+	static struct record r;
+
+	(void)state;
+	for (uint16_t cpu = 0; cpu < 3; cpu += 2) {
+		size_t len = record_of(&r, 1 + cpu, 0, 3);
+
+		r.w.cpu = cpu;
+		bpf_callpaths_add(&q, &r, len);
+	}
+	bpf_callpaths_add(&q, &r, same_of(&r, 6, 0));
+	bpf_callpaths_add(&q, &r, same_of(&r, 5, 2));
+	bpf_callpaths_add(&q, &r, same_of(&r, 7, 0));
+	assert_int_equal(bpf_callpaths_hand(&q, 6, &sink), 0);
+	assert_int_equal(last[0], 5000);
+	assert_int_equal(last[1], 3001);
+	assert_int_equal(last[2], 3002);
+	bpf_queue_tidy(&q.queue);
+	assert_int_equal(bpf_callpaths_hand(&q, 7, &sink), 0);
+	assert_int_equal(last[0], 6000);
+	assert_int_equal(last[1], 1001);
+	assert_int_equal(bpf_callpaths_hand(&q, 8, &sink), 0);
+	assert_int_equal(last[0], 7000);
+	assert_int_equal(last[2], 1002);
+	assert_int_equal(q.handed, 5);
+	assert_int_equal(q.lost_read, 0);
+	bpf_callpaths_release(&q);
+}
+
+/* Its callers were lost, or are none that it can have. */
+static void without_the_record_before(void **state)
+{
+	uint64_t last[3] = { 0 };
+	struct bpf_callpaths q = { 0 };
+	const struct driver_sink sink = { .callpath = take_frames, .ctx = last };
+	static struct record r;
+	size_t len;
+
+	(void)state;
+	bpf_callpaths_add(&q, &r, same_of(&r, 1, 0));
+	len = record_of(&r, 2, 0, 3);
+	bpf_callpaths_add(&q, &r, len);
+	bpf_callpaths_add(&q, &r, record_of(&r, 3, 0, 3) - 8);
+	bpf_callpaths_add(&q, &r, same_of(&r, 4, 0));
+	same_of(&r, 5, 1);
+	bpf_callpaths_add(&q, &r, sizeof(r.w) + sizeof(uint64_t));
+	assert_int_equal(bpf_callpaths_hand(&q, 6, &sink), 0);
+	assert_int_equal(last[0], 2000);
+	assert_int_equal(q.handed, 1);
+	assert_int_equal(q.lost_read, 4);
+	bpf_callpaths_release(&q);
 }
 
 static void what_makes_no_sense_is_lost(void **state)
@@ -177,7 +252,7 @@ static void what_makes_no_sense_is_lost(void **state)
 	bpf_callpaths_add(&q, &r, len);
 	assert_int_equal(q.lost_read, nr + 7);
 	assert_int_equal(bpf_queue_nr(&q.queue), 0);
-	bpf_queue_release(&q.queue);
+	bpf_callpaths_release(&q);
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -249,8 +324,7 @@ static void a_function_comes_before_the_paths_of_its_time(void **state)
 	assert_int_equal(t.last.lines_len, 9);
 	assert_int_equal(t.last.name.len, 3);
 	assert_int_equal(t.last.file.kind, 2);
-	bpf_queue_release(&q.queue);
-	bpf_queue_release(&q.functions);
+	bpf_callpaths_release(&q);
 }
 
 static void a_function_that_makes_no_sense_is_not_told(void **state)
@@ -308,6 +382,8 @@ int main(void)
 		cmocka_unit_test(paths_come_in_order_of_time),
 		cmocka_unit_test(all_of_a_record_is_told),
 		cmocka_unit_test(a_stack_comes_behind_the_frames),
+		cmocka_unit_test(callers_of_the_record_before),
+		cmocka_unit_test(without_the_record_before),
 		cmocka_unit_test(what_makes_no_sense_is_lost),
 		cmocka_unit_test(a_function_comes_before_the_paths_of_its_time),
 		cmocka_unit_test(a_function_that_makes_no_sense_is_not_told),
