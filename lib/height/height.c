@@ -48,24 +48,28 @@ static void height_states_clear(struct height_states *t)
 {
 	for (uint32_t n = 1; n <= t->nr; n++)
 		t->slot[t->at[n]] = 0;
-	t->nr = 0;
+	t->nr = t->last = 0;
 }
 
 /* The number of the state; 0: there are too many. */
 static uint16_t height_states_add(struct height_states *t, const struct height_state *s)
 {
-	size_t at = base_hash64(s, sizeof(*s)) % HEIGHT_STATE_SLOTS;
+	size_t at;
 
+	if (t->last && memcmp(&t->v[t->last], s, sizeof(*s)) == 0)
+		return t->last;
+	at = base_hash64(s, sizeof(*s)) % HEIGHT_STATE_SLOTS;
 	while (t->slot[at] && memcmp(&t->v[t->slot[at]], s, sizeof(*s)) != 0)
 		at = (at + 1) % HEIGHT_STATE_SLOTS;
-	if (t->slot[at])
-		return t->slot[at];
-	if (t->nr + 1 == HEIGHT_MAX_STATES)
-		return 0;
-	t->v[++t->nr] = *s;
-	t->slot[at] = (uint16_t)t->nr;
-	t->at[t->nr] = (uint16_t)at;
-	return (uint16_t)t->nr;
+	if (!t->slot[at]) {
+		if (t->nr + 1 == HEIGHT_MAX_STATES)
+			return 0;
+		t->v[++t->nr] = *s;
+		t->slot[at] = (uint16_t)t->nr;
+		t->at[t->nr] = (uint16_t)at;
+	}
+	t->last = t->slot[at];
+	return t->last;
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -78,13 +82,16 @@ static int join(struct height *h, uint64_t off, const struct height_state *s)
 
 	if (off >= h->len)
 		return 0;
-	if (h->state[off])
-		height_state_meet(&both, height_states_at(&h->states, h->state[off]));
+	if (h->state[off]) {
+		const struct height_state *known = height_states_at(&h->states, h->state[off]);
+
+		height_state_meet(&both, known);
+		if (memcmp(&both, known, sizeof(both)) == 0)
+			return 0;
+	}
 	n = height_states_add(&h->states, &both);
 	if (!n)
 		return -DCPI_ELIMIT;
-	if (n == h->state[off])
-		return 0;
 	h->state[off] = n;
 	if (off < h->low)
 		h->low = off;
@@ -314,17 +321,21 @@ static enum height_reason rule_of(const struct height *h, const struct height_in
 /* The number of the rule; 0: there are too many. */
 static uint16_t number_of(struct height_rules *t, const struct unwind_rule *rule)
 {
-	size_t at = base_hash64(rule, sizeof(*rule)) % HEIGHT_RULE_SLOTS;
+	size_t at;
 
+	if (t->last && memcmp(&t->v[t->last], rule, sizeof(*rule)) == 0)
+		return t->last;
+	at = base_hash64(rule, sizeof(*rule)) % HEIGHT_RULE_SLOTS;
 	while (t->slot[at] && memcmp(&t->v[t->slot[at]], rule, sizeof(*rule)) != 0)
 		at = (at + 1) % HEIGHT_RULE_SLOTS;
-	if (t->slot[at])
-		return t->slot[at];
-	if (t->nr + 1 == HEIGHT_MAX_RULES)
-		return 0;
-	t->v[++t->nr] = *rule;
-	t->slot[at] = (uint16_t)t->nr;
-	return (uint16_t)t->nr;
+	if (!t->slot[at]) {
+		if (t->nr + 1 == HEIGHT_MAX_RULES)
+			return 0;
+		t->v[++t->nr] = *rule;
+		t->slot[at] = (uint16_t)t->nr;
+	}
+	t->last = t->slot[at];
+	return t->last;
 }
 
 static bool keep(struct height *h, const struct height_insn *i, enum height_reason reason,
@@ -345,7 +356,7 @@ void height_keep(struct height *h)
 	struct unwind_rule rule;
 
 	memset(h->rules.slot, 0, sizeof(h->rules.slot));
-	h->rules.nr = 0;
+	h->rules.nr = h->rules.last = 0;
 	memset(h->rule, 0, h->len * sizeof(*h->rule));
 	memset(h->reason, h->refused != HEIGHT_PROVEN ? h->refused : HEIGHT_UNREACHED, h->len);
 	if (h->refused != HEIGHT_PROVEN)
@@ -525,7 +536,6 @@ static int height_use(struct height *h)
  */
 
 enum { MAX_TRIALS = 64, MAX_STATES = 3, TRIAL_STEPS_PER_BYTE = 2 };
-
 /* Where trials begin, and what is tried there. */
 struct trials {
 	struct height_state state[MAX_STATES];

@@ -46,6 +46,7 @@ struct height_states {
 	uint16_t slot[HEIGHT_STATE_SLOTS];
 	uint16_t at[HEIGHT_MAX_STATES]; /* the slot of each */
 	uint32_t nr;
+	uint16_t last; /* that was looked up: the next one most often is the same; or 0 */
 };
 
 static inline void height_state_drop_copy(struct height_state *s)
@@ -104,6 +105,7 @@ struct height_rules {
 	struct unwind_rule v[HEIGHT_MAX_RULES];
 	uint16_t slot[HEIGHT_RULE_SLOTS];
 	uint32_t nr;
+	uint16_t last; /* that was looked up; or 0 */
 };
 
 /* ---- a routine ------------------------------------------------------------------------------- */

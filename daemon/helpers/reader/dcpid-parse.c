@@ -36,9 +36,9 @@ struct code_part {
 };
 
 /*
- * Rules of routines from earlier tables, with their code: a table is made again whenever one of its
- * routines changes, and most are then what they were. Zero-initialize; it is kept for the life of
- * its process.
+ * Rules of routines from earlier tables, with their code and frames: a table is made again whenever
+ * one of its routines changes, and most are then what they were. Zero-initialize; it is kept for
+ * the life of its process.
  */
 struct code_kept {
 	struct height *height;
@@ -51,12 +51,12 @@ struct kept_row {
 	struct unwind_rule rule;
 };
 
-/* Its rows hold wherever such code stands. */
+/* Its rows hold wherever such code stands, if its runtime told of the same frames. */
 struct kept_routine {
 	struct kept_row *rows;
 	size_t nr, cap;
-	size_t len;
-	uint8_t code[];
+	size_t len, nr_frames;
+	uint8_t bytes[]; /* of its code, then of its frames */
 };
 
 struct making {
@@ -66,7 +66,8 @@ struct making {
 	uint64_t start, end;
 	int fd;
 	uint64_t frames_off;	      /* frames begin there in the file */
-	struct height_entry *entries; /* READER_ROUTINE_FRAMES_MAX */
+	struct wire_frame *frames;    /* READER_ROUTINE_FRAMES_MAX, of a routine … */
+	struct height_entry *entries; /* … and these made of them */
 	uint8_t *part; /* the memory from start on, as far as it could be read at once */
 	size_t part_len;
 	uint8_t *code; /* ROUTINE_LEN_MAX: of a routine that is not all there */
@@ -123,95 +124,117 @@ static int kept_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 	return 0;
 }
 
-static struct kept_routine *make_routine(struct code_kept *kept, const uint8_t *code, size_t len)
+/* By the @nr frames that the runtime told of; some count only where the code proves nothing. */
+static int told_rows(const struct making *m, struct kept_routine *k, size_t nr)
 {
-	struct kept_routine *k = calloc(1, sizeof(*k) + len);
+	struct height *h = m->kept->height;
+	struct height_report report;
+	bool fallback = false;
+	int r;
 
+	for (size_t i = 0; i < nr; i++) {
+		const struct wire_frame *f = &m->frames[i];
+
+		fallback |= f->flags & WIRE_FRAME_FALLBACK;
+		m->entries[i] = (struct height_entry){ .off = f->code_off,
+						       .by_fp = f->flags & WIRE_FRAME_BY_FP,
+						       .cfa = f->cfa_off,
+						       .fp = f->fp_off,
+						       .link = f->link_off };
+	}
+	if (!fallback)
+		height_set_entries(h, m->entries, nr);
+	r = height_rows(h, k->bytes, k->len, 0, kept_row, k, &report);
+	if (r < 0 || !fallback || report.refused != HEIGHT_NO_PROOF ||
+	    report.proof != HEIGHT_BY_NOTHING)
+		return r;
+	height_set_entries(h, m->entries, nr);
+	return height_rows(h, k->bytes, k->len, 0, kept_row, k, NULL);
+}
+
+static int make_routine(const struct making *m, const uint8_t *code, size_t len, size_t nr,
+			struct kept_routine **out)
+{
+	struct kept_routine *k = calloc(1, sizeof(*k) + len + nr * sizeof(*m->frames));
+	int r;
+
+	*out = NULL;
 	if (!k)
-		return NULL;
+		return -ENOMEM;
 	k->len = len;
-	memcpy(k->code, code, len);
-	if (height_rows(kept->height, k->code, len, 0, kept_row, k, NULL) >= 0)
-		return k;
-	free_routine(k);
-	return NULL;
+	k->nr_frames = nr;
+	memcpy(k->bytes, code, len);
+	memcpy(k->bytes + len, m->frames, nr * sizeof(*m->frames));
+	r = nr ? told_rows(m, k, nr)
+	       : height_rows(m->kept->height, k->bytes, len, 0, kept_row, k, NULL);
+	if (r < 0)
+		free_routine(k);
+	else
+		*out = k;
+	return r;
 }
 
 static size_t bytes_of(const struct kept_routine *k)
 {
-	return k ? sizeof(*k) + k->len + k->cap * sizeof(*k->rows) : 0;
+	return k ? sizeof(*k) + k->len + k->nr_frames * sizeof(struct wire_frame) +
+			       k->cap * sizeof(*k->rows)
+		 : 0;
 }
 
-/* The routine with that code, whose rules are found now if they were not before. NULL: no memory.
- */
-static const struct kept_routine *routine_of(struct code_kept *kept, const uint8_t *code,
-					     size_t len)
+static bool is_same(const struct kept_routine *k, const struct making *m, const uint8_t *code,
+		    size_t len, size_t nr)
 {
-	struct kept_routine **slot = &kept->slots[base_hash64(code, len) % KEPT_SLOTS];
+	return k && k->len == len && k->nr_frames == nr && memcmp(k->bytes, code, len) == 0 &&
+	       memcmp(k->bytes + len, m->frames, nr * sizeof(*m->frames)) == 0;
+}
 
-	if (*slot && (*slot)->len == len && memcmp((*slot)->code, code, len) == 0)
-		return *slot;
-	if (kept->bytes > KEPT_BYTES)
-		clear(kept);
-	kept->bytes -= bytes_of(*slot);
-	free_routine(*slot);
-	*slot = make_routine(kept, code, len);
-	kept->bytes += bytes_of(*slot);
-	return *slot;
+/* The routine with that code and the first @nr of the frames, whose rules are found now if they
+ * were not before. */
+static int routine_of(const struct making *m, const uint8_t *code, size_t len, size_t nr,
+		      const struct kept_routine **out)
+{
+	struct code_kept *kept = m->kept;
+	uint64_t hash = base_hash64(m->frames, nr * sizeof(*m->frames));
+	struct kept_routine **slot = &kept->slots[base_hash64_seeded(hash, code, len) % KEPT_SLOTS];
+	int r = 0;
+
+	if (!is_same(*slot, m, code, len, nr)) {
+		if (kept->bytes > KEPT_BYTES)
+			clear(kept);
+		kept->bytes -= bytes_of(*slot);
+		free_routine(*slot);
+		r = make_routine(m, code, len, nr, slot);
+		kept->bytes += bytes_of(*slot);
+	}
+	*out = *slot;
+	return r;
 }
 
 /* ---- a table --------------------------------------------------------------------------------- */
 
 static int add_rows(struct making *m, const uint8_t *code, const struct reader_routine *q)
 {
-	const struct kept_routine *k = routine_of(m->kept, code, q->len);
-	int r = k ? 0 : -ENOMEM;
+	const struct kept_routine *k;
+	int r = routine_of(m, code, q->len, q->nr_frames, &k);
 
 	for (size_t i = 0; r >= 0 && i < k->nr; i++)
 		r = row(m, q->addr + k->rows[i].off, &k->rows[i].rule);
 	return r;
 }
 
-/* Take the routine's frames, as its runtime told of them; *@fallback: they count only where the
- * code proves nothing. -EINVAL: there are not so many. */
-static int read_frames(const struct making *m, const struct reader_routine *q, bool *fallback)
+/* Take the routine's frames, as its runtime told of them. -EINVAL: there are not so many. */
+static int read_frames(const struct making *m, const struct reader_routine *q)
 {
-	*fallback = false;
-	for (uint32_t i = 0; i < q->nr_frames; i++) {
-		uint64_t at =
-			m->frames_off + ((uint64_t)q->first_frame + i) * sizeof(struct wire_frame);
-		struct wire_frame f;
+	uint64_t at = m->frames_off + (uint64_t)q->first_frame * sizeof(*m->frames);
+	size_t len = q->nr_frames * sizeof(*m->frames);
 
-		if (i == READER_ROUTINE_FRAMES_MAX ||
-		    base_read_part(m->fd, at, &f, sizeof(f)) < sizeof(f) || wire_frame_fault(&f))
+	if (q->nr_frames > READER_ROUTINE_FRAMES_MAX ||
+	    base_read_part(m->fd, at, m->frames, len) < len)
+		return -EINVAL;
+	for (uint32_t i = 0; i < q->nr_frames; i++)
+		if (wire_frame_fault(&m->frames[i]))
 			return -EINVAL;
-		*fallback |= f.flags & WIRE_FRAME_FALLBACK;
-		m->entries[i] = (struct height_entry){ .off = f.code_off,
-						       .by_fp = f.flags & WIRE_FRAME_BY_FP,
-						       .cfa = f.cfa_off,
-						       .fp = f.fp_off,
-						       .link = f.link_off };
-	}
 	return 0;
-}
-
-/* Told frames are of this routine, not of its code: the rules are not kept. */
-static int told_rows(struct making *m, const struct reader_routine *q, const uint8_t *code)
-{
-	struct height_report report;
-	bool fallback;
-	int r = read_frames(m, q, &fallback);
-
-	if (r < 0)
-		return r;
-	if (!fallback)
-		height_set_entries(m->kept->height, m->entries, q->nr_frames);
-	r = height_rows(m->kept->height, code, q->len, q->addr, row, m, &report);
-	if (r < 0 || !fallback || report.refused != HEIGHT_NO_PROOF ||
-	    report.proof != HEIGHT_BY_NOTHING)
-		return r;
-	height_set_entries(m->kept->height, m->entries, q->nr_frames);
-	return height_rows(m->kept->height, code, q->len, q->addr, row, m, NULL);
 }
 
 static int add_routine(struct making *m, const struct reader_routine *q)
@@ -226,7 +249,9 @@ static int add_routine(struct making *m, const struct reader_routine *q)
 		return 0;
 	code = code_of(m, q);
 	if (code)
-		r = q->nr_frames ? told_rows(m, q, code) : add_rows(m, code, q);
+		r = read_frames(m, q);
+	if (code && r >= 0)
+		r = add_rows(m, code, q);
 	return r < 0 ? r : row(m, q->addr + q->len, &none);
 }
 
@@ -274,8 +299,9 @@ static int make_code_table(const struct code_part *part, const struct registry_m
 	m.part = malloc(m.end - m.start);
 	m.builder = unwind_builder_new();
 	m.code = malloc(ROUTINE_LEN_MAX);
+	m.frames = calloc(READER_ROUTINE_FRAMES_MAX, sizeof(*m.frames));
 	m.entries = calloc(READER_ROUTINE_FRAMES_MAX, sizeof(*m.entries));
-	if (r >= 0 && (!m.builder || !m.code || !m.part || !m.entries))
+	if (r >= 0 && (!m.builder || !m.code || !m.part || !m.frames || !m.entries))
 		r = -ENOMEM;
 	if (r >= 0)
 		r = add_routines(&m, part->nr);
@@ -283,6 +309,7 @@ static int make_code_table(const struct code_part *part, const struct registry_m
 		r = unwind_builder_done(m.builder, out);
 	unwind_builder_free(m.builder);
 	free(m.entries);
+	free(m.frames);
 	free(m.code);
 	free(m.part);
 	return r;
