@@ -135,13 +135,15 @@ struct callpath_user {
 	uint64_t took_ns; /* 0: this place is free */
 };
 
+enum { CALLPATH_OF_FILES, CALLPATH_OF_LARGE, CALLPATH_OF_CODE, CALLPATH_NR_BUDGETS };
+
 struct callpath_rows {
 	struct callpath_file *files;
 	size_t nr, cap;
-	bool is_asked;	      /* the reader makes the table of … */
-	size_t asked;	      /* … this one */
-	bool was_code;	      /* it, or the last one, is code of a process */
-	int64_t budget_ns[2]; /* time that may be spent now, and for large files; below 0: a debt */
+	bool is_asked;				/* the reader makes the table of … */
+	size_t asked;				/* … this one */
+	bool was_code;				/* it, or the last one, is code of a process */
+	int64_t budget_ns[CALLPATH_NR_BUDGETS]; /* time that may be spent now; below 0: a debt */
 	uint64_t refilled_ns;
 	struct callpath_user users[CALLPATH_USERS];
 	uint64_t halved_ns;

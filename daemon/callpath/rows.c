@@ -32,11 +32,15 @@ enum {
 #define FRAMES_NS 10000000ull
 
 /*
- * CPU time for making tables: three seconds for what is new, or a twentieth of one CPU. The last
- * one may take more, which is waited for. Half of it is for large files: others do not wait for
- * those.
+ * CPU time for making tables: of each kind so long for what is new, or such a share of one CPU; so
+ * none waits for another kind. The last one may take more, which is waited for. A JVM's code takes
+ * some 0.3 s.
  */
-#define BUDGET_NS    1500000000ll
+static const int64_t budget_ns[CALLPATH_NR_BUDGETS] = {
+	[CALLPATH_OF_FILES] = 1500000000,
+	[CALLPATH_OF_LARGE] = 1500000000,
+	[CALLPATH_OF_CODE] = 3000000000,
+};
 #define BUDGET_SHARE 40
 #define LARGE	     (8u << 20)
 /* The longest time of one turn for tables that are made at once; the last one may exceed it. */
@@ -749,19 +753,22 @@ static bool settle(struct callpaths *t, struct callpath_file *f, int r,
 
 static int64_t *budget_of(struct callpath_rows *r, const struct callpath_file *f)
 {
-	return &r->budget_ns[f->m.kind == DRIVER_ROWS_FILE && f->m.file.size >= LARGE];
+	if (f->m.kind == DRIVER_ROWS_CODE)
+		return &r->budget_ns[CALLPATH_OF_CODE];
+	return &r->budget_ns[f->m.kind == DRIVER_ROWS_FILE && f->m.file.size >= LARGE
+				     ? CALLPATH_OF_LARGE
+				     : CALLPATH_OF_FILES];
 }
 
 static void refill(struct callpath_rows *r)
 {
 	uint64_t now = base_now_ns();
-	int64_t more_ns =
-		r->refilled_ns ? (int64_t)((now - r->refilled_ns) / BUDGET_SHARE) : BUDGET_NS;
+	int64_t more_ns = (int64_t)((now - r->refilled_ns) / BUDGET_SHARE);
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < CALLPATH_NR_BUDGETS; i++) {
 		r->budget_ns[i] += more_ns;
-		if (r->budget_ns[i] > BUDGET_NS)
-			r->budget_ns[i] = BUDGET_NS;
+		if (!r->refilled_ns || r->budget_ns[i] > budget_ns[i])
+			r->budget_ns[i] = budget_ns[i];
 	}
 	r->refilled_ns = now;
 	if (now - r->halved_ns < HALF_NS)

@@ -1006,10 +1006,15 @@ static void files_and_code_in_turn(void **state)
 	for (uint64_t i = 1; i <= 100; i++)
 		lacks_code(i);
 	lacks(7);
-	stand_ins.rows_ran_ns = SECOND_NS / 2; /* enough for three */
+	stand_ins.rows_ran_ns = SECOND_NS / 2; /* enough for six of code */
 	callpath_serve(paths);
-	assert_int_equal(waiting(), 98);
+	assert_int_equal(waiting(), 94);
 	assert_int_equal(asked.inode, 7);
+	/* What code takes is no file's. */
+	lacks(8);
+	callpath_serve(paths);
+	assert_int_equal(waiting(), 94);
+	assert_int_equal(asked.inode, 8);
 }
 
 static int code_of_another_machine(const struct reader_code *c, struct unwind_table **out)
