@@ -90,7 +90,7 @@ static int in_turns(struct daemon *d, int (*fn)(struct daemon *, struct base_err
 	if (d->stepped)
 		return -EINPROGRESS;
 	d->stepped = true;
-	daemon_keep_status(d);
+	daemon_keep_status(d, true);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	d->in_turns = true;
@@ -313,6 +313,18 @@ static void forget_status(struct daemon *d)
 	d->status_ns = 0;
 }
 
+/* What is kept is this from now on: an older one is not to come behind it. */
+static int reply_status(struct daemon *d, struct base_buf *reply)
+{
+	int r = daemon_status(d, reply);
+
+	if (r >= 0 && d->control)
+		control_keep(d->control, reply);
+	d->status_ns = r >= 0 ? base_now_ns() : d->status_ns;
+	d->asked_ns = base_now_ns();
+	return r;
+}
+
 int daemon_command(void *ctx, const struct control_request *q, const struct control_peer *peer,
 		   struct base_buf *reply)
 {
@@ -322,9 +334,7 @@ int daemon_command(void *ctx, const struct control_request *q, const struct cont
 
 	switch (q->command) {
 	case CONTROL_STATUS:
-		/* One that was kept before is not to come behind this answer. */
-		forget_status(d);
-		return daemon_status(d, reply);
+		return reply_status(d, reply);
 	case CONTROL_LOG:
 		return reply_log(q->lines, reply);
 	case CONTROL_FLUSH:

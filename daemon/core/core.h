@@ -145,6 +145,7 @@ struct daemon {
 	uint64_t next_flush_ns;
 	uint64_t next_turn_ns; /* no epoch is begun by itself before */
 	uint64_t status_ns;    /* of the status that is kept while a turn takes long; 0: none is */
+	uint64_t asked_ns;     /* when a client asked for it last */
 	uint64_t meanwhile_ns; /* the last time that was looked up */
 	uint64_t longest_turn_ns;
 	bool stepped;		      /* a flush that is asked for had its part of this turn */
@@ -195,8 +196,8 @@ int daemon_drain_counts(struct daemon *d, struct base_err *err);
 /* A live daemon does this whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
 /* Clients that ask for the status while the loop is busy are told what is true now, or was a moment
- * ago. */
-void daemon_keep_status(struct daemon *d);
+ * ago; before a turn of which nothing is known, and while no client asks, it may be some seconds. */
+void daemon_keep_status(struct daemon *d, bool takes_long);
 /* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
 int daemon_stop_open(void);
 /* Until a signal, quit, or the end of a recorded stream. */

@@ -329,6 +329,7 @@ static void periodic_flush(struct daemon *d)
 	if (d->follow.live)
 		follow_sweep(&d->follow);
 	counts_scanned(&d->counts);
+	daemon_keep_status(d, true);
 	/* Reading and writing earlier in this round leave no time for what is new. */
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
@@ -489,7 +490,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	int r;
 
 	d->stepped = false;
-	daemon_keep_status(d);
+	daemon_keep_status(d, false);
 	budget_turn(d->budgets);
 	dyn_set_hasty(d->dyn, true);
 	r = drain_for_turn(d, err);
@@ -500,7 +501,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	dyn_set_hasty(d->dyn, false);
 	if (r >= 0 && d->control)
 		control_serve(d->control);
-	daemon_keep_status(d);
+	daemon_keep_status(d, false);
 	if (d->source_error.code) {
 		*err = d->source_error;
 		return err->code;

@@ -14,8 +14,10 @@
 #include "values.h"
 #include "trace.h"
 
-/* An answer that is kept may be so old. */
-enum { STATUS_KEPT_NS = 500000000 };
+/* An answer that is kept may be so old, and in a turn that was not expected to take long, if no
+ * client asked for it before. It takes as long as hundreds of samples. */
+#define MOMENT_NS  500000000ull
+#define SECONDS_NS 10000000000ull
 
 /* A path may hold what no string of JSON may: it is cleaned as reports do. */
 static void add_text(struct json_object *o, const char *name, const char *text)
@@ -455,14 +457,14 @@ int daemon_status(struct daemon *d, struct base_buf *out)
 	return r;
 }
 
-void daemon_keep_status(struct daemon *d)
+void daemon_keep_status(struct daemon *d, bool takes_long)
 {
 	struct base_buf status = { 0 };
 	uint64_t now = base_now_ns();
-	bool made;
+	bool asked = d->asked_ns && now - d->asked_ns < SECONDS_NS, made;
 
-	/* To make it takes as long as to attribute hundreds of samples. */
-	if (!d->control || (d->status_ns && now - d->status_ns < STATUS_KEPT_NS))
+	if (!d->control ||
+	    (d->status_ns && now - d->status_ns < (takes_long || asked ? MOMENT_NS : SECONDS_NS)))
 		return;
 	made = daemon_status(d, &status) >= 0;
 	d->status_ns = made ? now : 0;
