@@ -193,7 +193,7 @@ static int source_agent(char *path, size_t len, struct base_err *err)
 
 struct choice {
 	const char *source; /* "perf", "inprocess" */
-	char why[640];	    /* for people */
+	char why[704];	    /* for people */
 };
 
 static bool paranoid(char *why, size_t len)
