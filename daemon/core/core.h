@@ -196,7 +196,8 @@ int daemon_drain_counts(struct daemon *d, struct base_err *err);
 /* A live daemon does this whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
 /* Clients that ask for the status while the loop is busy are told what is true now, or was a moment
- * ago; before a turn of which nothing is known, and while no client asks, it may be some seconds. */
+ * ago; before a turn of which nothing is known, and while no client asks, it may be some seconds.
+ */
 void daemon_keep_status(struct daemon *d, bool takes_long);
 /* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
 int daemon_stop_open(void);
