@@ -395,7 +395,8 @@ static void test_bounded(void **state)
 		r->code_len = LEN;
 	}
 	assert_int_equal(list(&f, &memory, &out, &calls), 0);
-	assert_int_equal(calls, 3);
+	/* Where the CPU is taken away, in more calls. */
+	assert_in_range(calls, 3, MANY + 1);
 	assert_int_equal(fake_count(&out, WIRE_ROUTINE), MANY);
 	assert_int_equal(m.calls, MANY);
 	base_buf_release(&out);
