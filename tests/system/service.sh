@@ -77,7 +77,7 @@ run_service() # SOURCE [OPTION…]
 	grep -q "^<6>$1: " "$work/log" || fail "the log does not name its source: $(cat "$work/log")"
 	# Another user's process, the kernel's symbols, and a routine that a program told of.
 	"$DCPI_BIN/dcpiprof" -no_header -db "$db" >"$work/prof"
-	grep -q ' sixty .*hello\[' "$work/prof" || fail "hello's routine is not there: $(cat "$work/prof")"
+	grep -q ' sixty .*hello\(\[\| *$\)' "$work/prof" || fail "hello's routine is not there: $(cat "$work/prof")"
 	grep -q 'dash$\|bash$' "$work/prof" || fail "the shell's samples are not there"
 	grep -q '^ *[0-9].* [a-z_0-9]* *vmlinux' "$work/prof" || fail "no kernel procedure has a name"
 }
