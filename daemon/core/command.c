@@ -313,7 +313,7 @@ static void forget_status(struct daemon *d)
 	d->status_ns = 0;
 }
 
-/* What is kept is this from now on: an older one is not to come behind it. */
+/* This answer is kept from now on: an older one is not to come behind it. */
 static int reply_status(struct daemon *d, struct base_buf *reply)
 {
 	int r = daemon_status(d, reply);

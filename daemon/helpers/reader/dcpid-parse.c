@@ -124,7 +124,8 @@ static int kept_row(void *ctx, uint64_t addr, const struct unwind_rule *rule)
 	return 0;
 }
 
-/* By the @nr frames that the runtime told of; some count only where the code proves nothing. */
+/* Find rules by the @nr frames that the runtime told of; some count only where the code proves
+ * nothing. */
 static int told_rows(const struct making *m, struct kept_routine *k, size_t nr)
 {
 	struct height *h = m->kept->height;

@@ -103,7 +103,7 @@ struct callpath_cpu {
 	uint64_t words_at; /* address of the stack's words that were read last */
 	uint32_t nr_words;
 	uint64_t words[CALLPATH_NR_WORDS];
-	/* What is sent. Behind the frames there is room for a stack. */
+	/* The record that is sent. Behind its frames there is room for a stack. */
 	struct callpath_record w;
 	uint64_t frames[CALLPATH_NR_FRAMES + CALLPATH_NR_TAIL];
 };

@@ -1017,7 +1017,7 @@ static void files_and_code_in_turn(void **state)
 	serve_all();
 	assert_int_equal(waiting(), 94);
 	assert_int_equal(asked.inode, 7);
-	/* What code takes is no file's. */
+	/* Files have a budget of their own. */
 	lacks(8);
 	serve_all();
 	assert_int_equal(waiting(), 94);
