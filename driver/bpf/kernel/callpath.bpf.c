@@ -578,6 +578,8 @@ static __always_inline int without_rule(struct callpath_cpu *c, const struct cal
 	if (c->state.exact || m->code || !rule_number(t, off + 1))
 		return CALLPATH_NO_ROWS;
 	*frame_at(c, c->w.nr - 1) |= CALLPATH_EXACT;
+	/* The path before may have ended here without that. */
+	c->differs |= CALLPATH_EXACT;
 	return CALLPATH_COMPLETE;
 }
 

@@ -196,11 +196,13 @@ static unsigned int run_on_stack(void)
 	static ucontext_t back, there;
 	static char *stack;
 
-	if (!stack)
+	if (!stack) {
 		stack = mmap(NULL, 2 * STACK_LEN, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (stack == MAP_FAILED || munmap(stack + STACK_LEN, STACK_LEN) < 0 ||
-	    getcontext(&there) < 0)
+		if (stack == MAP_FAILED || munmap(stack + STACK_LEN, STACK_LEN) < 0)
+			_exit(1);
+	}
+	if (getcontext(&there) < 0)
 		_exit(1);
 	there.uc_stack.ss_sp = stack;
 	there.uc_stack.ss_size = STACK_LEN;
