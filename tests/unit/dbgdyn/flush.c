@@ -26,18 +26,24 @@ static void nap_ms(long ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* A daemon that attaches at once and answers the first request after a while. */
-static void *answer_soon(void *status)
+/* Answer the first request @ms after it came. */
+static void answer_after(long ms, int32_t status)
 {
 	struct wire_registry reg;
 
-	fake_attach(&fake, 1);
 	do {
 		nap_ms(1);
 		fake_header(&fake, &reg);
 	} while (!reg.flush_wanted);
-	nap_ms(20);
-	fake_answer(&fake, (int32_t)(intptr_t)status);
+	nap_ms(ms);
+	fake_answer(&fake, status);
+}
+
+/* A daemon that attaches at once and answers the first request after a while. */
+static void *answer_soon(void *status)
+{
+	fake_attach(&fake, 1);
+	answer_after(20, (int32_t)(intptr_t)status);
 	return NULL;
 }
 
@@ -196,8 +202,7 @@ static int a_killed_daemon_out_of_sight_is_found_out(void)
 
 static void *answer_late(void *unused)
 {
-	nap_ms(DBGDYN_SEEN_MS + 200);
-	fake_answer(&fake, 0);
+	answer_after(DBGDYN_SEEN_MS + 200, 0);
 	return unused;
 }
 
