@@ -30,10 +30,10 @@ hottest()
 		END { print found }'
 }
 
-# image_samples NAME: of all images whose name, without its process, is NAME.
+# image_samples NAME [OPTION…]: of all images whose name, without its process, is NAME.
 image_samples()
 {
-	"$DCPI_BIN/dcpiprof" -i -no_header | awk -v name="$1" '
+	"$DCPI_BIN/dcpiprof" "${@:2}" -i -no_header | awk -v name="$1" '
 		{ n = $1; sub(/^ *[^ ]+ +[^ ]+ +[^ ]+ +([0-9]+[.][0-9]+ +)?/, ""); sub(/\[[^]]*\]$/, "") }
 		$0 == name { sum += n }
 		END { print sum + 0 }'
@@ -72,13 +72,16 @@ shares_hold()
 }
 
 # mostly_named IMAGE UNNAMED PERCENT: of the samples in code that a program made at run time so many have a
-# routine: those in IMAGE against those in image UNNAMED and under names that say "not known".
+# routine: those in IMAGE against those in image UNNAMED ("PROGRAM: …") and under names that say "not known". Of that
+# program alone: others on the machine have some of the latter, too.
 mostly_named()
 {
-	local named unnamed
-	named=$(image_samples "$1")
-	unnamed=$(image_samples "$2")
-	unnamed=$((unnamed + $(image_samples "(reused, time unknown)") + $(image_samples "(dynamic, unknown)")))
+	local named unnamed image program=${2%%:*}
+	named=$(image_samples "$1" -exe "$program")
+	unnamed=0
+	for image in "$2" "(reused, time unknown)" "(dynamic, unknown)"; do
+		unnamed=$((unnamed + $(image_samples "$image" -exe "$program")))
+	done
 	echo "$1: $named samples named, $unnamed not"
 	[ $((named * 100)) -ge $(((named + unnamed) * $3)) ] || fail "$1: less than $3 % of its samples are named"
 }

@@ -12,24 +12,19 @@ judge_samples()
 		END { print v["total"], v["unnamed"], v["wrong"], v["bytes"], v["lines"], v["images"] }' "$work/judged")"
 }
 
-# bucket NAME: samples of everybody under that name.
-bucket()
-{
-	awk -v name="$1" '$1 == "bucket" { n = $2; sub(/^bucket [0-9]+ /, ""); if ($0 == name) sum += n }
-		END { print sum + 0 }' "$work/judged"
-}
-
 # truth_log WHICH: log lines of samples at the addresses of these programs that are under a bucket's name
-# (dcpid -unknown), those of process $truth_pid if that is set: "unsure" ones, and the rest.
+# (dcpid -unknown), those of process $truth_pid if that is set: "unsure" ones, and the rest. All that are made with
+# truth_jit.h have code at these addresses, and other tests may run some: only programs called $truth_programs (a
+# regular expression) count, and processes of which dcpid does not know what they run.
 truth_log()
 {
-	awk -v which="$1" -v of=" of pid $truth_pid" '
-		/ at 0x20000000/ && index($0, of) {
+	awk -v which="$1" -v of=" of pid $truth_pid" -v at="[(](${truth_programs:-.*})?[)] at 0x20000000" '
+		$0 ~ at && index($0, of) {
 			unsure = /: reused, time unknown: / || /: dynamic, generation unknown: /
 			if (unsure == (which == "unsure")) print
 		}' "$work/log"
 }
-truth_pid=
+truth_pid='' truth_programs=''
 
 # sort_out WHAT: judge_samples has been called. $unsure: samples of which nothing tells who lived there;
 # $lost: those of which nothing is known, though nobody runs code that it has not told of.

@@ -6,6 +6,7 @@
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
+truth_programs=jit_fork
 need_root
 
 # one_facility NAME PATTERN: has its truth in lines that begin so.

@@ -6,6 +6,7 @@
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
+truth_programs=opagent_jit
 need_root
 
 start_daemon -unknown
@@ -15,7 +16,6 @@ judge_samples opagent
 none_wrong "opagent_jit"
 sort_out "opagent_jit"
 [ "$lost" = 0 ] || fail "$lost samples have no routine"
-# Six seconds of wall time: a busy machine gives it some of them.
 [ "$total" -gt 1000 ] || fail "too few samples to judge"
 [ "$(awk '$1 == "routine"' "$work/judged" | wc -l)" = 22 ] || fail "not all routines: $(cat "$work/judged")"
 at_most "unsure samples" "$unsure" "$((5 + total / 100))"

@@ -7,6 +7,7 @@ set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/dyn.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
+truth_programs=jit_kids
 need_root
 from=${DCPI_FROM:-0} count=${DCPI_COUNT:-5}
 RANDOM=$((${DCPI_SEED:-1} + from))

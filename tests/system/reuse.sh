@@ -6,6 +6,7 @@
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
+truth_programs=reuse_jit
 need_root
 
 # judge NAME WHAT: $limit: of the worst deviation.

@@ -7,6 +7,7 @@
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
+truth_programs='reuse_jit|parts_jit'
 need_root
 other=${DCPI_OTHER:-} here=$DCPI_BIN
 

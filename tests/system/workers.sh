@@ -7,6 +7,7 @@ set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/dyn.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
+truth_programs=jit_kids
 need_root
 count=${DCPI_COUNT:-300}
 
