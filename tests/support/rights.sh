@@ -21,13 +21,18 @@ mask()
 	echo $sum
 }
 
-# is PID FIELD HAS: the kernel's number, hexadecimal where it is of capabilities.
+# is PID FIELD HAS: the kernel's number, hexadecimal where it is of capabilities. A process that has just begun gives its
+# rights up first: half a minute.
 is()
 {
-	local has
-	has=$(awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status")
-	case $2 in Cap*) has=$((16#$has)) ;; esac
-	[ "$has" = "$3" ] || fail "$row: $2 is $has, not $3"
+	local has i
+	for ((i = 0; i < 300; i++)); do
+		has=$(awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status")
+		case $2 in Cap*) has=$((16#$has)) ;; esac
+		[ "$has" != "$3" ] || return 0
+		sleep 0.1
+	done
+	fail "$row: $2 is $has, not $3"
 }
 
 # row_holds PID NAME [USER [FILTER]]: as root started it by hand, or as USER, whose service has a filter of that kind.

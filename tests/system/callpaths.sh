@@ -184,7 +184,7 @@ start_daemon -callpaths 4
 "$work/long" 0.5
 "$work/kernelly" 0.5 /dev/zero
 for _ in $(seq 20); do "$work/short" 0.02; done
-for _ in $(seq 5); do
+for _ in $(seq 30); do
 	"$DCPI_BIN/dcpictl" flush >/dev/null
 	[ "$(status_field tables_waiting)" != 0 ] || break
 	sleep 1

@@ -210,12 +210,13 @@ kill -TERM $pid
 wait $pid
 [ $? = 7 ] || fail "SIGTERM is not handed on"
 # What the kernel sends to it alone too: an alarm from before, a terminal's hangup to the session's leader.
-before=(perl -e 'alarm 3; exec @ARGV')
-inside 7 sh -c 'trap "kill $!; exit 7" ALRM; sleep 20 & wait'
+# The alarm comes when all of them have started, on a busy machine too.
+before=(perl -e 'alarm 15; exec @ARGV')
+inside 7 sh -c 'sleep 100 & trap "kill $!; exit 7" ALRM; wait'
 before=()
 cat >"$work/leader" <<-EOF
 	exec '$DCPI_BIN/dcpirun' -quiet -source inprocess \
-		sh -c 'trap "touch $work/user/hung; exit" HUP; touch $work/user/up; sleep 5 & wait'
+		sh -c 'sleep 60 & trap "kill \$!; touch $work/user/hung; exit" HUP; touch $work/user/up; wait'
 EOF
 "${as_user[@]}" SHELL=/bin/sh script -qc ". '$work/leader'" /dev/null </dev/null >"$work/out" 2>&1 &
 pid=$!

@@ -34,8 +34,8 @@ ended_early()
 		END { print n + 0 }' "$work/tree"
 }
 
-# walked PROGRAM [PERCENT]: run it as $run until so many of its samples (25 of 100) or more are on complete paths. How
-# long its tables take, the machine decides, and what else waits for one.
+# walked PROGRAM [PERCENT]: run it as $run until so many of its samples (25 of 100) or more are on complete paths, each
+# time in an epoch of its own. How long its tables take, the machine decides, and what else waits for one.
 walked()
 {
 	local all early percent=${2:-25}
@@ -46,6 +46,7 @@ walked()
 		echo "$1: of $all samples $early end early"
 		[ "$all" -gt 500 ] || fail "$1: $all samples"
 		[ $((early * 100)) -gt $((all * (100 - percent))) ] || return 0
+		"$DCPI_BIN/dcpictl" epoch >/dev/null || fail "dcpictl epoch"
 	done
 	head -60 "$work/tree"
 	fail "$1: $early of $all end early"

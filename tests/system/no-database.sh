@@ -10,7 +10,7 @@ tests=$DCPI_BIN/../tests
 EIO=-7 TIMED_OUT=-4 # of dbgdyn.h
 
 mkdir "$work/disk"
-mount -t tmpfs -o size=128m none "$work/disk" || {
+mount -t tmpfs -o size=512m none "$work/disk" || {
 	echo "skip: cannot mount a tmpfs to fill"
 	exit 77
 }
@@ -20,7 +20,7 @@ at_end 'umount -l "$work/disk"'
 begin_jit()
 {
 	local line
-	coproc jit { exec "$tests/million_jit" -routines 100 -seconds 0.3 -wait; }
+	coproc jit { exec "$tests/million_jit" -routines 100 -seconds 2 -wait; }
 	read -r line <&"${jit[0]}" && read -r line <&"${jit[0]}" || fail "the JIT"
 }
 

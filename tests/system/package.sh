@@ -95,7 +95,7 @@ export DCPI_QUEUE=/dcpi-test-$$
 setpriv --reuid=dcpi --regid=dcpi --init-groups --no-new-privs --inh-caps="-all,$sets" --ambient-caps="-all,$sets" \
 	--bounding-set="-all,$sets" dcpid -config /etc/dcpi/dcpid.json 2>/tmp/log &
 daemon=$!
-for i in 1 2 3 4 5 6 7 8 9 10; do
+for i in $(seq 120); do
 	! dcpictl status >/tmp/status 2>&1 || break
 	sleep 0.5
 done

@@ -30,11 +30,13 @@ expect()
 
 # It ran already when the daemon came, which finds it in /proc.
 library 0 755
-load 0 8 &
+setpriv --reuid 65534 --regid 65534 --clear-groups "$work/load" "$work/tmp/lib0.so" 3 &
 before=$!
-sleep 1
+for ((i = 0; i < 600; i++)); do [ -p "$work/tmp/lib0.so" ] && break || sleep 0.1; done
+kill -STOP $before
 # Their processes are to live when it looks.
 start_daemon -drain 500
+kill -CONT $before
 library 1 755
 load 1 3 &
 loads=($!)

@@ -21,25 +21,25 @@ run_perfmap() { exec node --perf-basic-prof "$support/v8_hot.js" 20; }
 run_gdb() { exec lli hot.bc; }
 run_java() { exec java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp "$work/classes" work.Work shares 20; }
 
-# killed WAY: a run that lives for 0.1 to 1.1 seconds.
+# killed WAY [FACTOR]: a run that lives for 0.1 to 1.1 seconds, or FACTOR times as long.
 killed()
 {
 	(cd "$work" && "run_$1") >"$work/out" 2>&1 &
 	local pid=$!
-	sleep "$(awk -v r=$RANDOM 'BEGIN { print 0.1 + r / 32768 }')"
+	sleep "$(awk -v r=$RANDOM -v factor="${2:-1}" 'BEGIN { print factor * (0.1 + r / 32768) }')"
 	kill -KILL $pid || { cat "$work/out" >&2; fail "$1 ended by itself"; }
 	wait $pid 2>/dev/null
 	rm -f "/tmp/perf-$pid.map" "$work"/jit-*.dump
 	timeout 60 "$DCPI_BIN/dcpictl" status -json >"$work/status" || fail "$1: the daemon does not answer"
 }
 
-# more WAY IMAGE PATTERN NR: more of them, twenty at most, until more than NR of the image's rows match.
+# more WAY IMAGE PATTERN NR: more of them, twenty at most and ever longer, until more than NR of the image's rows match.
 more()
 {
 	local i
 	for ((i = 0; i < 20; i++)); do
 		[ "$(rows "$2" 2>/dev/null | grep -cE "$3")" -le "$4" ] || return 0
-		killed "$1"
+		killed "$1" $((1 + i / 4))
 		"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	done
 }

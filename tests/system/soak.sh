@@ -87,7 +87,7 @@ end_churn
 account_holds "at the end"
 flush_holds "at the end"
 # Somebody else's program may have come; of the churn's there were hundreds.
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
 	after=$(descriptors)
 	[ "$after" -gt $((before + 8)) ] || break
 	sleep 0.1

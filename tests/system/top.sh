@@ -115,11 +115,11 @@ screen()
 }
 shot() { "${tmux[@]}" capture-pane -p -t top; }
 press() { "${tmux[@]}" send-keys -t top "$@" || fail "a key"; }
-# shows REGEX: within ten seconds.
+# shows REGEX: within a minute.
 shows()
 {
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		shot >"$work/shot"
 		! grep -qE "$1" "$work/shot" || return 0
 		sleep 0.1

@@ -76,13 +76,13 @@ for ((i = 0; i < 300 && $(status_field stepped_stored) < 20; i++)); do sleep 0.1
 # Whatever becomes of who steps.
 running_time() { awk '{ print $14 + $15 }' "/proc/$fp/stat"; }
 kill -KILL "$(pgrep -P "$daemon" -x dcpid-step)"
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
 	! grep -q 'stepping ends' "$work/log" || break
 	sleep 0.1
 done
 grep 'stepping ends: dcpid-step was ended' "$work/log" || fail "nobody says that stepping has ended"
 before=$(running_time)
-for ((i = 0; i < 100 && $(running_time) < before + 5; i++)); do sleep 0.1; done
+for ((i = 0; i < 600 && $(running_time) < before + 5; i++)); do sleep 0.1; done
 [ "$(running_time)" -ge $((before + 5)) ] || fail "the program stands: $(cat "/proc/$fp/stat")"
 
 account_of_steps() # each that came is stored, waits, or is lost by name
