@@ -17,6 +17,7 @@ static struct budgets *b;
 static int setup(void **state)
 {
 	(void)state;
+	stands = true;
 	b = budgets_new();
 	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
 	return b ? 0 : -1;

@@ -111,6 +111,7 @@ static int setup(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
+	stands = true;
 	trial_open(&core);
 	memset(&driver, 0, sizeof(driver));
 	assert_int_equal(callpath_open(&config, &paths, &err), 0);

@@ -5,9 +5,14 @@ uint64_t __real_base_now_ns(void);
 uint64_t __wrap_base_now_ns(void);
 
 uint64_t ahead_ns, stride_ns;
+bool stands;
 
 uint64_t __wrap_base_now_ns(void)
 {
+	static uint64_t at;
+
 	ahead_ns += stride_ns;
-	return __real_base_now_ns() + ahead_ns;
+	if (!stands || !at)
+		at = __real_base_now_ns();
+	return at + ahead_ns;
 }

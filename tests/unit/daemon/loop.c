@@ -194,6 +194,7 @@ static int setup(void **state)
 	source.looks = "";
 	source.fd = eventfd(0, EFD_CLOEXEC);
 	ahead_ns = timer_ns = look_ns = 0;
+	stands = false;
 	nr_heartbeats = 0;
 	no_seconds = false;
 	open_core();
@@ -495,6 +496,7 @@ static void count_half_a_second(const struct driver_sink *sink)
 static void a_signal_ends_a_replay(void **state)
 {
 	(void)state;
+	stands = true;
 	source.base.utc = 1700000000;
 	source.on_drain = count_half_a_second;
 	source.more = 1000;
@@ -620,6 +622,7 @@ static void viewers_are_bounded(void **state)
 	uint64_t drained_ns;
 
 	(void)state;
+	stands = true;
 	d.store.watch = watch_new();
 	source.on_drain = note_haste;
 	ahead_ns += SECOND;
@@ -643,6 +646,7 @@ static void viewers_are_bounded(void **state)
 static void flushes_each_minute(void **state)
 {
 	(void)state;
+	stands = true;
 	d.next_flush_ns = base_now_ns() + 60 * SECOND;
 	source.on_drain = count_one;
 	turn();
@@ -745,6 +749,7 @@ static void failures_are_said_once(void **state)
 static void reads_ranges_while_code_runs(void **state)
 {
 	(void)state;
+	stands = true;
 	ahead_ns = 100 * SECOND;
 	turn();
 	assert_int_equal(stand_ins.nr_ranges, 0);
@@ -840,6 +845,7 @@ static void labels_are_kept(void **state)
 	struct process *p = processes_add(d.processes, getpid());
 
 	(void)state;
+	stands = true;
 	p->start_time_ns = 1;
 	p->label = labels_get(&d.follow.labels, "mine");
 	turn();
@@ -864,6 +870,7 @@ static void labels_are_kept(void **state)
 	assert_true(is_kept());
 	assert_int_equal(unlink(command), 0);
 	base_buf_release(&d.follow.labels.written);
+	stands = false;
 	source.last = nr_calls('D') + 1;
 	assert_int_equal(loop(), 0);
 	assert_true(is_kept());

@@ -6,9 +6,21 @@
 
 #include "fake_registry.h"
 #include "fake_traces.h"
+#include "fast_clock.h"
+
+/*
+ * Only the looks at the clock take time: a turn, a second, and the patience with the helper do not
+ * end on a busy machine, nor where this process is stopped.
+ */
+static void stop_clock(void)
+{
+	stands = true;
+	stride_ns = 1;
+}
 
 static int setup_translator(void **state)
 {
+	stop_clock();
 	*state = fake_can_exec("dcpid-translate") ? &driver : NULL;
 	return fake_traces_open(*state ? fake_helper_dir() : NULL);
 }
@@ -136,7 +148,7 @@ static void a_flood(void **state)
 	}
 	trace_stats_get(traces, false, &stats);
 	assert_int_equal(stats.missing, 1500);
-	assert_true(stats.postponed > 0);
+	assert_int_equal(stats.postponed, 500);
 }
 
 /* At MAIN is a call of what stands pages away, and at LIB two more: a page is read once. */
@@ -202,6 +214,7 @@ static int setup_reader(void **state)
 
 	config.reader = (struct reader *)&reader;
 
+	stop_clock();
 	fake_traces_open(NULL);
 	*state = NULL;
 	if (!fake_can_exec("dcpid-translate") || translator_arch(&arch) < 0 ||
