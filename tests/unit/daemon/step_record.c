@@ -159,7 +159,8 @@ static void a_burst_knows_all_registers(void **state)
 		skip();
 	child_start(&c);
 	recorder_open(&r, c.pid);
-	for (int i = 0; i < TRIES && bursts < BURSTS; i++) {
+	/* Where stepping is slow a burst may not reach all of the loop. */
+	for (int i = 0; i < TRIES && (bursts < BURSTS || !(seen[0] && seen[1] && seen[2])); i++) {
 		uint64_t begun_ns = base_now_ns();
 		int n = step_record(&r), ran = 0, ret;
 
@@ -184,7 +185,7 @@ static void a_burst_knows_all_registers(void **state)
 		assert_int_equal(ran, n);
 		bursts++;
 	}
-	assert_int_equal(bursts, BURSTS);
+	assert_true(bursts >= BURSTS);
 	assert_true(seen[0] && seen[1] && seen[2]);
 	assert_it_runs(&c);
 	step_record_release(&r);

@@ -28,6 +28,9 @@ static const struct translator_request request = {
 	.arch = VTRACE_X86_64, .len = sizeof(loop), .base = BASE, .pc = BASE
 };
 
+/* Each call may have to start a helper, which takes seconds where many programs run. */
+enum { PATIENCE_MS = 20000 };
+
 static unsigned int nr_before;
 
 static int setup(void **state)
@@ -43,6 +46,7 @@ static int setup(void **state)
 	}
 	if (translator_open(fake_helper_dir(), &t, &err) < 0)
 		fail_msg("%s", err.text);
+	translator_set_patience(t, PATIENCE_MS);
 	*state = t;
 	return 0;
 }
@@ -89,7 +93,7 @@ static void a_stopped_daemon_waits(void **state)
 	TRANSLATOR(state);
 	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
 	same = translator_pid(t);
-	stride_ns = 2000000000;
+	stride_ns = 2 * PATIENCE_MS * 1000000ull;
 	assert_int_equal(translator_call(t, &request, loop, &blocks), 1);
 	stride_ns = 0;
 	assert_int_equal(translator_pid(t), same);
@@ -115,7 +119,7 @@ static void a_slow_start(void **state)
 	assert_int_equal(fchmod(fileno(f), 0755), 0);
 	fclose(f);
 	assert_int_equal(translator_open(dir, &t, &err), 0);
-	translator_set_patience(t, 50);
+	translator_set_patience(t, 2);
 	assert_int_equal(translator_call(t, &request, loop, &blocks), -ETIMEDOUT);
 	/* On a busy machine it may even take a second. */
 	for (int i = 0; i < 10 && r < 0; i++)
@@ -123,7 +127,7 @@ static void a_slow_start(void **state)
 	assert_int_equal(r, 0);
 	assert_true(translator_pid(t) > 0);
 	assert_int_equal(translator_ready(t), 0);
-	translator_set_patience(t, 10000);
+	translator_set_patience(t, PATIENCE_MS);
 	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
 	*state = t;
 	unlink(path);
@@ -250,6 +254,7 @@ static void a_bad_helper(void **state)
 		assert_int_equal(fchmod(fileno(f), 0755), 0);
 		fclose(f);
 		assert_int_equal(translator_open(dir, &t, &err), 0);
+		translator_set_patience(t, PATIENCE_MS);
 		assert_int_equal(translator_call(t, &request, loop, &blocks), -DCPI_EHELPER);
 		assert_int_equal(translator_pid(t), 0);
 		assert_true(nothing_is_left());

@@ -608,7 +608,7 @@ static void leaves(void **state)
 	assert_int_equal(send(v, 0), 0);
 	while (v->nr_pending)
 		receive(v);
-	for (int i = 0; i < 100 && !ended; i++) {
+	for (int i = 0; i < 100 * LIMIT_S && !ended; i++) {
 		ended = waitpid(left, NULL, WNOHANG);
 		usleep(10000);
 	}
@@ -722,6 +722,7 @@ static void end_of(const char *profiler, char said[3])
 	assert_int_equal(ftruncate(fd, 2), 0);
 	v = open_values(profilers, 1);
 	assert_int_equal(send(v, 1), 0);
+	wait_for_all(v);
 	values_close(v);
 	assert_int_equal(pread(fd, said, 2, 0), 2);
 	close(fd);
