@@ -30,6 +30,8 @@
 
 static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
 
+enum { LIMIT_MS = 20000 };
+
 static unsigned int nr_before;
 
 static int setup(void **state)
@@ -874,6 +876,7 @@ static void test_perfmap(void **state)
 /* A request that does not end ends the helper; the next one has another. */
 static void test_hanging_helper(void **state)
 {
+	unsigned int tries = 0;
 	struct base_id id;
 	struct driver_load l;
 	uint64_t before;
@@ -889,6 +892,9 @@ static void test_hanging_helper(void **state)
 	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), -ETIMEDOUT);
 	assert_true(base_now_ns() - before >= 90000000);
 	r->timeout_ms = 60000;
+	/* On a busy machine it may take long until it is gone. */
+	while (helper_reap(&r->helper) && tries++ < LIMIT_MS)
+		usleep(1000);
 	assert_int_equal(kill(hung, 0), -1);
 	assert_int_equal(reader_image_id(r, getpid(), getuid(), &l, &id, NULL), 0);
 	assert_int_not_equal(r->helper.pid, hung);
@@ -1069,6 +1075,34 @@ static void test_rows_are_made_meanwhile(void **state)
 	budgets_free(b);
 }
 
+/* The request is there, and it has worked for it: works_long's helper waits for the next one. */
+static void wait_until_worked(const struct reader *r)
+{
+	char path[32], text[128] = "";
+	struct stat st = { 0 };
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", r->helper.pid);
+	for (unsigned int i = 0; i < LIMIT_MS && !(st.st_size > 0 && strstr(text, ") S")); i++) {
+		FILE *f = fopen(path, "re");
+
+		assert_non_null(f);
+		assert_non_null(fgets(text, sizeof(text), f));
+		fclose(f);
+		assert_int_equal(fstat(r->helper.effort_fd, &st), 0);
+		usleep(1000);
+	}
+	assert_true(st.st_size > 0);
+}
+
+/* -EREMOTE is told of helpers that were not gone soon after they were killed: on a busy machine,
+ * any. */
+static void assert_given_up(const struct reader *r, int result, int why)
+{
+	if (result != -EREMOTE || !r->helper.held)
+		assert_int_equal(result, why);
+	assert_int_equal(r->helper.pid, 0);
+}
+
 /* One that works without end, or waits for others, is replaced. */
 static void test_rows_take_too_long(void **state)
 {
@@ -1080,6 +1114,7 @@ static void test_rows_take_too_long(void **state)
 	READER(state);
 	works_long(r, 1900, false);
 	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
+	wait_until_worked(r);
 	assert_int_equal(reader_rows_take(r, 50, &t, &cost), 1);
 	/* That all stood still does not count for more than a look. */
 	for (int i = 0; i < 3; i++) {
@@ -1087,17 +1122,16 @@ static void test_rows_take_too_long(void **state)
 		assert_int_equal(reader_rows_take(r, 0, &t, &cost), 1);
 	}
 	r->making.looked_ns -= 10000000000;
-	assert_int_equal(reader_rows_take(r, 0, &t, &cost), -ETIMEDOUT);
+	assert_given_up(r, reader_rows_take(r, 0, &t, &cost), -ETIMEDOUT);
 	assert_int_equal(cost.idle_ns, 1000000000);
-	assert_int_equal(r->helper.pid, 0);
 	works_long(r, 2000, false);
 	assert_int_equal(reader_rows_ask(r, &m, -1), 0);
+	wait_until_worked(r);
 	do
 		result = reader_rows_take(r, 10, &t, &cost);
 	while (result == 1);
-	assert_int_equal(result, -DCPI_ELIMIT);
+	assert_given_up(r, result, -DCPI_ELIMIT);
 	assert_int_equal(cost.ran_ns, 2000 * 1000000ull);
-	assert_int_equal(r->helper.pid, 0);
 	assert_true(rows(r, &m, -1, &t) < 0);
 	assert_true(r->helper.pid > 0);
 }
@@ -1415,7 +1449,8 @@ static void late_host(void *ctx)
 static void test_late_host(void **state)
 {
 	struct budgets *b = budgets_new();
-	unsigned int nr = 0;
+	unsigned int nr = 0, left_ms;
+	uint64_t since_ns;
 	READER(state);
 
 	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), 0);
@@ -1427,8 +1462,11 @@ static void test_late_host(void **state)
 	assert_in_range(budget_wait_ms(b, geteuid()), 100, 200);
 	/* A helper that stands still by itself is waited for on its user's account. */
 	kill(r->helper.pid, SIGSTOP);
+	since_ns = base_now_ns();
 	assert_int_equal(proc_each_map(r, getpid(), count_map, &nr), -ETIMEDOUT);
-	assert_in_range(budget_wait_ms(b, geteuid()), 0, 100);
+	left_ms = budget_wait_ms(b, geteuid());
+	/* A twentieth of the time comes back. */
+	assert_in_range(left_ms, 0, 100 + (base_now_ns() - since_ns) / 20000000);
 	reader_share(r, NULL);
 	budgets_free(b);
 }
