@@ -59,12 +59,13 @@ static void send_lingering(int sock, int nr)
 static void what_lingers_is_closed(void **state)
 {
 	unsigned int before = fake_nr_descriptors();
+	uint64_t since_ns = base_now_ns();
 
 	(void)state;
 	for (int i = 0; i < 40; i++)
 		closer_close_sent(lingering_socket(&at), 1000);
-	/* A crowd of them is no reason to refuse its user. */
-	assert_false(closer_is_held(1000));
+	/* A crowd of them is no reason to refuse its user; that they last for long would be one. */
+	assert_true(!closer_is_held(1000) || base_now_ns() - since_ns > 1000000000);
 	assert_true(are_closed(before));
 	assert_false(closer_is_held(1000));
 }

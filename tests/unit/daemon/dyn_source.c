@@ -455,9 +455,15 @@ static void perf_map_anew(void **state)
 static void perf_map_at_exit(void **state)
 {
 	TRACKER(state);
+	uint64_t before = base_now_ns();
+	struct dyn_registry *reg;
 
 	dyn_watch(t->dyn, &t->p);
 	dyn_refresh(t->dyn, false);
+	reg = dyn_source_find(t->p.dyn, DYN_PERFMAP);
+	assert_true(reg->look_ns > before);
+	/* However late the next turn is. */
+	reg->look_ns = UINT64_MAX;
 	put_line(block, "late");
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, (uintptr_t)block, 5), "-");

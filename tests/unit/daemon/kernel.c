@@ -387,6 +387,7 @@ static void test_module_comes(void **state)
 	/* Offsets count from what the module's own file calls .text. */
 	fake_kernel_text(&f, "sys/module/two/sections/.text", "0xffffffffc0003010\n");
 	/* Not at every sample. */
+	f.k->checked_ns = base_now_ns();
 	check_at(&f, now, base_now_ns(), 0xffffffffc0003020, NULL, 0, false);
 	time_passes(&f);
 	now = base_now_ns();
