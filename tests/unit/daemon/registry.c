@@ -415,7 +415,8 @@ static void test_bounded_answer(void **state)
 		calls++;
 	}
 	assert_int_equal(seen, NR);
-	assert_int_equal(calls, 2);
+	/* Two by their length; more where the time of one is over first. */
+	assert_in_range(calls, 2, NR);
 	free(big);
 	base_buf_release(&out);
 	fake_close(&f);
