@@ -883,10 +883,12 @@ static void test_waited(void **state)
 	budget_turn(b);
 	assert_true(dyn_read_waited(t->dyn));
 	assert_int_equal(fake.h->flush_done, 0);
-	/* Where the CPU was taken away meanwhile the user's turn may be over. */
-	for (int i = 0; i < 50 && !fake.h->flush_done; i++) {
+	/* Where the CPU was taken away meanwhile the user's turn may be over; and its file is
+	 * written beside us, which is waited for no longer than 50 ms. */
+	for (int i = 0; i < 20000 && !fake.h->flush_done; i++) {
 		assert_int_equal(dyn_write_waited(t->dyn, NULL), 0);
 		budget_turn(b);
+		usleep(1000);
 	}
 	assert_int_equal(fake.h->flush_done, 1);
 	assert_false(img->behind);
