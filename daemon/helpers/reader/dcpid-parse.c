@@ -6,6 +6,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -540,6 +543,10 @@ int main(int argc, char **argv)
 		return BASE_EXIT_USAGE;
 	}
 	signal(SIGXFSZ, SIG_IGN);
+#ifdef M_MMAP_THRESHOLD
+	/* Buffers of some megabytes go back at once: left alone, the heap keeps them. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
 	/* Terminal signals are dcpid's, which lets us go when it is done. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
