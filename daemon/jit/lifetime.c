@@ -710,7 +710,7 @@ static int enter_object(struct dyn_registry *reg, const struct wire_object *rec,
 			     (rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
 	struct dyn_lifetimes *t = &reg->lifetimes;
 
-	if (!facility_at(reg, rec->facility) || rec->code_len > UINT32_MAX || m->seq == UINT64_MAX)
+	if (!facility_at(reg, rec->facility) || rec->code_len > UINT32_MAX || m->seq > DYN_SEQ_MAX)
 		return -EINVAL;
 	if (flags & DYN_LISTED && (dyn_lifetime_knows_object(t, rec->addr, rec->code_len, m->seq) ||
 				   dyn_lifetime_is_older(t, rec->addr, rec->code_len, m->seq)))
@@ -802,7 +802,7 @@ static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct
 	if (r < 0)
 		return r;
 	m->seq = v.rec->seq;
-	if (!m->seq || m->seq == UINT64_MAX)
+	if (!m->seq || m->seq > DYN_SEQ_MAX)
 		return -EINVAL;
 	if (!(rec->flags & WIRE_ROUTINE_LISTED)) {
 		if (m->seq < reg->lifetimes.last_seq)
@@ -926,7 +926,7 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 
 static int begin(struct dyn_registry *reg, uint64_t seq, struct dyn_interval *m)
 {
-	if (!seq || seq <= reg->lifetimes.last_seq || seq == UINT64_MAX)
+	if (!seq || seq <= reg->lifetimes.last_seq || seq > DYN_SEQ_MAX)
 		return -EINVAL;
 	m->seq = seq;
 	dyn_lifetime_reached(&reg->lifetimes, m, true);

@@ -249,7 +249,7 @@ static void reached(struct dyn_registry *reg)
 	struct dyn_interval m = { reg->h.seq, reg->read_ns, base_now_ns() };
 	struct dyn_lifetimes *t = &reg->lifetimes;
 
-	if (m.seq < UINT64_MAX)
+	if (m.seq <= DYN_SEQ_MAX)
 		dyn_lifetime_reached(t, &m, false);
 	dyn_lifetime_sweep(t, &m);
 	/* It cannot be told what lives. */

@@ -13,9 +13,15 @@
 
 #include "base.h"
 
+/* Numbers of changes, which begin at 1, are smaller: of a million a second nine years. */
+#define DYN_SEQ_MAX ((1ull << 48) - 1)
+
+/* 52 bytes, on machines that read words of 64 bits at multiples of 4. */
 struct dyn_routine {
-	uint64_t addr;	 /* vaddr */
-	uint64_t seq;	 /* number of its registration, while it lives */
+	uint64_t addr;	   /* vaddr */
+	uint64_t seq : 48; /* number of its registration, while it lives */
+	uint64_t list : 8; /* the last list that it was in, or that had begun when it came */
+	uint64_t facility : 8;
 	uint32_t record; /* in the spool; 0: it was dropped, but its place on disk is taken */
 	uint32_t len;	 /* bytes of code */
 	uint32_t place;	 /* in the ELF, see DYN_PLACE_OWN */
@@ -25,11 +31,10 @@ struct dyn_routine {
 	 * the other dead: halves of the number with which it went. */
 	uint32_t kid[2];
 	uint32_t poll; /* in which its registration was seen */
-	uint8_t facility, flags;
-	uint8_t list;	  /* the last list that it was in, or that had begun when it came */
-	bool has_frames;  /* its record tells of them */
-	uint32_t nr_past; /* lifetimes of the past that were it */
-};
+	uint32_t flags : 8;
+	uint32_t has_frames : 1; /* its record tells of them */
+	uint32_t nr_past : 23;	 /* lifetimes of the past that were it: DYN_PAST_MAX at most */
+} __attribute__((packed, aligned(4)));
 
 #define DYN_LIVE     1u
 #define DYN_REUSES   2u	  /* others lived at some of its addresses before */
@@ -106,7 +111,7 @@ static inline void dyn_routine_expect(const struct dyn_routines *t, uint64_t add
 		const struct dyn_routine *r = dyn_routine_get(t, hints[i]);
 
 		__builtin_prefetch(r);
-		__builtin_prefetch(&r->nr_past);
+		__builtin_prefetch((const uint8_t *)(r + 1) - 1);
 	}
 }
 /* The lowest one that overlaps [start, end), or 0. */

@@ -874,19 +874,20 @@ static void attached_late(void **state)
 	assert_int_equal(t.p.dyn->own->lifetimes.nr_missed, 60);
 }
 
-/* Records that go backwards, or have no number, are refused. */
+/* Records that go backwards, or whose number is none or too large, are refused. */
 static void lies(void **state)
 {
 	(void)state;
 	put(5, 0x10000, "A", FRESH);
 	put(4, 0x10000, "B", FRESH);
 	put(0, 0x10000, "C", FRESH);
-	put(UINT64_MAX, 0x10000, "D", FRESH);
+	put(DYN_SEQ_MAX + 1, 0x10000, "D", FRESH);
+	retire(UINT64_MAX, 5, 0x10000, 64);
 	retire(5, 5, 0x10000, 64);
 	retire(6, 5, UINT64_MAX - 10, 64);
 	retire(7, 5, 0x10000, UINT64_MAX);
 	tell();
-	assert_int_equal(t.p.dyn->own->nr_bad, 6);
+	assert_int_equal(t.p.dyn->own->nr_bad, 7);
 	assert_string_equal(who(0x10000, 7), "A");
 	/* A list with what ended before, or older than who lives there. */
 	put(2, 0x10020, "E", LISTED);
