@@ -26,7 +26,7 @@ coproc nobody { exec setpriv --reuid=65534 --regid=65534 --clear-groups "$DCPI_B
 theirs=$nobody_PID
 read -r at room <&"${nobody[0]}" || fail "copy_code of nobody"
 
-# say IMAGE [HOW FILE]: a request of nobody's, as it stands; the answer without the image's name. Once more where the
+# say IMAGE [HOW FILE]: a request of user 65534, as it stands; the answer without the image's name. Once more where the
 # user's time is used up, which other programs of this user may take, and a reader that waits for a CPU.
 say()
 {
