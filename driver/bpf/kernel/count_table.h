@@ -87,10 +87,11 @@ struct count_head {
 	uint32_t flooded; /* some counter against floods has reached its limit */
 	uint32_t thread;  /* number of the last sample's name; 0: none */
 	uint32_t unused;
+	uint64_t name[2];      /* the last sample's, with what stands behind its end */
 	uint64_t announced_ns; /* when a drain was asked for; 0: not yet */
 	uint64_t received[COUNT_NR_EVENTS];
-	uint64_t lost_table, lost_late, lost_nested;
-	uint64_t lost_bad; /* samples at an unknown address */
+	uint32_t lost_table, lost_late, lost_nested;
+	uint32_t lost_bad; /* samples at an unknown address */
 };
 
 /* An element. */
@@ -139,7 +140,7 @@ COUNT_INLINE uint32_t count_nr_elements(const struct count_shape *s)
 
 COUNT_INLINE uint64_t count_lost(const volatile struct count_head *h)
 {
-	return h->lost_table + h->lost_late + h->lost_nested + h->lost_bad;
+	return (uint64_t)h->lost_table + h->lost_late + h->lost_nested + h->lost_bad;
 }
 
 /*

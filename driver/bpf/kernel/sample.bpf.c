@@ -217,28 +217,28 @@ static __always_inline bool is_flooded(uint32_t table, const struct count_head *
 /* Not static, so that the verifier looks at it once, and not with each program. */
 __attribute__((noinline)) uint32_t name_find(uint32_t bank, uint64_t word0, uint64_t word1)
 {
-	const struct thread_name name = { .word = { word0, word1 } };
+	struct thread_name name = { .word = { word0, word1 } };
 
+	thread_name_trim(&name);
 	return thread_find(names, bank, &name);
 }
 
 /*
- * The number of the name of @task: mostly that of the sample before. A thread that is just being
- * renamed may have parts of both names.
+ * The number of the name of @task: mostly that of the sample before, whose name the head has. A
+ * thread that is just being renamed may have parts of both names.
  */
 static __always_inline uint32_t key_thread(const struct task_struct *task, struct count_head *h,
 					   uint32_t set)
 {
 	const uint64_t *comm = (const uint64_t *)task->comm;
-	struct thread_name name = { .word = { comm[0], comm[1] } };
-	uint32_t number = *(volatile uint32_t *)&h->thread;
+	uint64_t word0 = comm[0], word1 = comm[1];
 
-	thread_name_trim(&name);
-	if (!thread_is(&names[number % THREAD_NR_NAMES], &name)) {
-		number = name_find(set / SAMPLE_BANK, name.word[0], name.word[1]);
-		h->thread = number;
+	if (h->name[0] != word0 || h->name[1] != word1) {
+		h->thread = name_find(set / SAMPLE_BANK, word0, word1);
+		h->name[0] = word0;
+		h->name[1] = word1;
 	}
-	return COUNT_OF_THREAD(number);
+	return COUNT_OF_THREAD(h->thread);
 }
 
 /*

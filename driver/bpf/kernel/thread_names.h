@@ -70,12 +70,6 @@ COUNT_INLINE uint64_t thread_word(uint64_t *at, uint64_t word)
 	return there ? there : word;
 }
 
-COUNT_INLINE bool thread_is(const struct thread_name *at, const struct thread_name *name)
-{
-	return *(const volatile uint64_t *)&at->word[0] == name->word[0] &&
-	       *(const volatile uint64_t *)&at->word[1] == name->word[1];
-}
-
 /* The number of @name, which is trimmed, in @bank (0 or 1); 0: it is empty, or has no room. */
 COUNT_INLINE uint32_t thread_find(struct thread_name *names, uint32_t bank,
 				  const struct thread_name *name)

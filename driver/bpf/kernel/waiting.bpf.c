@@ -85,12 +85,10 @@ static __always_inline void key_fill(struct wait_key *k, uint32_t set,
 				     uint32_t state)
 {
 	const uint64_t *comm = (const uint64_t *)task->comm;
-	struct thread_name name = { .word = { comm[0], comm[1] } };
 
-	thread_name_trim(&name);
 	k->instance = t->instance;
 	k->tgid = (uint32_t)task->tgid;
-	k->thread = name_find(set / SAMPLE_BANK, name.word[0], name.word[1]);
+	k->thread = name_find(set / SAMPLE_BANK, comm[0], comm[1]);
 	k->unused = 0;
 	if (state >= WAIT_BLOCKED_BEFORE) {
 		k->state = state == WAIT_IO_BEFORE ? WAIT_IO : WAIT_BLOCKED;

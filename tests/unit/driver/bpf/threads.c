@@ -46,17 +46,11 @@ static struct thread_name named(const char *text, int behind)
 	return n;
 }
 
-/* As the program does it. */
-static uint32_t number_of(const struct thread_name *n, uint32_t last, uint32_t bank)
-{
-	return thread_is(&names[last], n) ? last : thread_find(names, bank, n);
-}
-
-static uint32_t number(const char *text, uint32_t last, uint32_t bank)
+static uint32_t number(const char *text, uint32_t bank)
 {
 	const struct thread_name n = named(text, 0);
 
-	return number_of(&n, last, bank);
+	return thread_find(names, bank, &n);
 }
 
 static const char *name(uint32_t of)
@@ -82,20 +76,18 @@ enum { NR_TEXTS = sizeof(texts) / sizeof(*texts) };
 
 static void each_name_has_its_number(void **state)
 {
-	uint32_t numbers[NR_TEXTS], last = 0;
+	uint32_t numbers[NR_TEXTS];
 
 	(void)state;
 	for (size_t i = 0; i < NR_TEXTS; i++) {
-		numbers[i] = number(texts[i], last, 0);
+		numbers[i] = number(texts[i], 0);
 		assert_in_range(numbers[i], 1, THREAD_BANK - 1);
-		last = numbers[i];
 	}
 	for (size_t i = 0; i < NR_TEXTS; i++) {
 		for (size_t k = 0; k < i; k++)
 			assert_int_not_equal(numbers[i], numbers[k]);
 		assert_string_equal(name(numbers[i]), texts[i]);
-		for (size_t k = 0; k < NR_TEXTS; k++)
-			assert_int_equal(number(texts[i], numbers[k], 0), numbers[i]);
+		assert_int_equal(number(texts[i], 0), numbers[i]);
 	}
 	assert_string_equal(name(0), "");
 	assert_string_equal(name(THREAD_NR_NAMES), "");
@@ -105,8 +97,7 @@ static void each_name_has_its_number(void **state)
 static void no_name_is_number_0(void **state)
 {
 	(void)state;
-	assert_int_equal(number("", 0, 0), 0);
-	assert_int_equal(number("", number("a", 0, 0), 0), 0);
+	assert_int_equal(number("", 0), 0);
 	assert_string_equal(name(0), "");
 }
 
@@ -118,7 +109,7 @@ static void bytes_behind_a_name_are_not_its_own(void **state)
 		for (int byte = 0; byte < 256; byte += 5) {
 			const struct thread_name n = named(texts[i], byte);
 
-			assert_int_equal(number_of(&n, 0, 0), number(texts[i], 0, 0));
+			assert_int_equal(thread_find(names, 0, &n), number(texts[i], 0));
 		}
 	}
 }
@@ -127,18 +118,18 @@ static void bytes_behind_a_name_are_not_its_own(void **state)
 static void half_written_name_is_finished_by_the_next(void **state)
 {
 	const struct thread_name other = named("12345678xyz", 0);
-	uint32_t at = number("12345678abc", 0, 0), next;
+	uint32_t at = number("12345678abc", 0), next;
 
 	(void)state;
 	names[at].word[1] = 0;
 	assert_string_equal(name(at), "");
-	assert_int_equal(number("12345678abc", 0, 0), at);
+	assert_int_equal(number("12345678abc", 0), at);
 	assert_string_equal(name(at), "12345678abc");
 	/* Another name that begins alike may be the first to finish it: then it is that one's. */
 	names[at] = other;
-	next = number("12345678abc", at, 0);
+	next = number("12345678abc", 0);
 	assert_int_not_equal(next, at);
-	assert_int_equal(number("12345678abc", at, 0), next);
+	assert_int_equal(number("12345678abc", 0), next);
 	assert_string_equal(name(next), "12345678abc");
 }
 
@@ -152,7 +143,7 @@ static void full_table_gives_no_numbers(void **state)
 		uint32_t n;
 
 		snprintf(text, sizeof(text), "worker-%u", i);
-		n = number(text, 0, 1);
+		n = number(text, 1);
 		if (!n) {
 			refused++;
 			continue;
@@ -164,7 +155,7 @@ static void full_table_gives_no_numbers(void **state)
 	assert_true(refused >= 3 * THREAD_BANK);
 	assert_true(given > THREAD_BANK - 64);
 	/* The other bank has room. */
-	assert_in_range(number("worker-1", 0, 0), 1, THREAD_BANK - 1);
+	assert_in_range(number("worker-1", 0), 1, THREAD_BANK - 1);
 }
 
 /* ---- races ----------------------------------------------------------------------------------- */
@@ -181,12 +172,12 @@ static void raced_text(char text[THREAD_NAME_LEN], uint32_t i)
 
 static void *race(void *arg)
 {
-	uint32_t *numbers = arg, last = 0;
+	uint32_t *numbers = arg;
 	char text[THREAD_NAME_LEN];
 
 	for (uint32_t i = 0; i < NR_RACED; i++) {
 		raced_text(text, i);
-		last = numbers[i] = number(text, last, 0);
+		numbers[i] = number(text, 0);
 	}
 	return NULL;
 }
@@ -221,7 +212,7 @@ static uint32_t exchange(bool held, bool waited)
 
 static void names_are_forgotten_with_an_exchange(void **state)
 {
-	uint32_t a = number("a", 0, 0), b;
+	uint32_t a = number("a", 0), b;
 
 	(void)state;
 	assert_int_equal(exchange(false, true), 0);
@@ -230,9 +221,9 @@ static void names_are_forgotten_with_an_exchange(void **state)
 	assert_int_equal(exchange(true, true), 0);
 	assert_int_equal(exchange(false, true), 1);
 	assert_int_equal(exchange(false, true), 1);
-	b = number("b", a, 1);
+	b = number("b", 1);
 	assert_true(b >= THREAD_BANK);
-	assert_int_not_equal(number("a", a, 1), b);
+	assert_int_not_equal(number("a", 1), b);
 	/* The samples of an old table are handed on after the exchange. */
 	assert_string_equal(name(a), "a");
 	assert_string_equal(name(b), "b");
