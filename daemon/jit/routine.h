@@ -106,12 +106,12 @@ static inline void dyn_routine_expect(const struct dyn_routines *t, uint64_t add
 	const uint32_t *hints = t->nr_hints ? dyn_routine_hints(t, addr) : NULL;
 
 	if (hints && !step)
-		__builtin_prefetch(hints);
+		base_prefetch(hints);
 	for (size_t i = 0; hints && step && i < DYN_ROUTINE_HINTS && hints[i]; i++) {
 		const struct dyn_routine *r = dyn_routine_get(t, hints[i]);
 
-		__builtin_prefetch(r);
-		__builtin_prefetch((const uint8_t *)(r + 1) - 1);
+		base_prefetch(r);
+		base_prefetch((const uint8_t *)(r + 1) - 1);
 	}
 }
 /* The lowest one that overlaps [start, end), or 0. */

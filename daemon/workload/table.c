@@ -170,7 +170,7 @@ static void expect(const struct workload_add *v)
 	const struct workload_table *t = v->to;
 	struct workload_count c = count_of(v);
 
-	__builtin_prefetch(&t->places[hash_of(t->of, &c) & (t->cap - 1)], 1);
+	base_prefetch(&t->places[hash_of(t->of, &c) & (t->cap - 1)]);
 }
 
 void workload_tables_add(const struct workload_add *v, size_t nr)

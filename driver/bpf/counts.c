@@ -59,9 +59,9 @@ static uint32_t log_len(const union count_bucket *table, const struct count_shap
 /* Another CPU wrote it: that takes its time. */
 static void expect(const union count_bucket *b, const struct count_tags *t)
 {
-	__builtin_prefetch(t);
-	__builtin_prefetch(&b->way[0]);
-	__builtin_prefetch(&b->way[1].first_ns);
+	base_prefetch(t);
+	base_prefetch(&b->way[0]);
+	base_prefetch(&b->way[1].first_ns);
 }
 
 void count_walk(const union count_bucket *table, const struct count_shape *s,
@@ -272,7 +272,7 @@ void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct dr
 		const struct driver_count count = count_of(order ? order[i].of : &c->entries[i]);
 
 		if (order && i + AHEAD < c->nr)
-			__builtin_prefetch(order[i + AHEAD].of);
+			base_prefetch(order[i + AHEAD].of);
 		if (add(ctx, &count) < 0)
 			stats->lost_read += count.count;
 	}

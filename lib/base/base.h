@@ -204,6 +204,16 @@ static inline uint64_t base_align_up(uint64_t v, uint64_t to)
 	return (v + to - 1) & ~(to - 1);
 }
 
+/*
+ * Memory that will be read soon. GCC takes a function that only prefetches for one without effect,
+ * and drops calls of it: an empty statement of assembler is an effect.
+ */
+static inline void base_prefetch(const void *at)
+{
+	__builtin_prefetch(at);
+	__asm__ volatile("");
+}
+
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
 struct base_sha256 {

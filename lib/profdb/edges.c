@@ -345,12 +345,12 @@ void profdb_profile_edges_fetch(const struct profdb_profile *p, const struct pro
 	size_t mask = of->nr_slots - 1;
 
 	for (size_t i = 0; of->slots && i < nr; i++)
-		__builtin_prefetch(&of->slots[hash(&m[i]) & mask]);
+		base_prefetch(&of->slots[hash(&m[i]) & mask]);
 	for (size_t i = 0; of->slots && i < nr; i++) {
 		uint32_t at = of->slots[hash(&m[i]) & mask];
 
 		if (at)
-			__builtin_prefetch(&of->v[at - 1], 1);
+			base_prefetch(&of->v[at - 1]);
 	}
 }
 

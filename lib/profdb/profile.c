@@ -154,9 +154,9 @@ static void counts_expect(const struct profdb_counts *c, uint64_t off, unsigned 
 	if (!slot)
 		return;
 	if (!step)
-		__builtin_prefetch(slot, 1);
+		base_prefetch(slot);
 	else if (*slot)
-		__builtin_prefetch(profdb_counts_at(c, *slot - 1), 1);
+		base_prefetch(profdb_counts_at(c, *slot - 1));
 }
 
 static int by_offset(const void *a, const void *b)

@@ -95,6 +95,14 @@ def check_names(sources, table, homes):
 			seen.add(match[2])
 
 
+def check_prefetches(sources):
+	"""Compilers drop calls of a function that only prefetches; base_prefetch has an effect for them."""
+	for source in sources.values():
+		if source.path != 'lib/base/base.h':
+			for match in re.finditer(r'\b__builtin_prefetch\b', source.code if source.ruled else ''):
+				find(source.path, source.line(match.start()), 'prefetch', '"__builtin_prefetch": base_prefetch is kept by compilers')
+
+
 def callbacks(sources):
 	"""Of each struct in a header that has members which are functions: (module, tag) -> members. And of each variable in
 	a header that points to a function: (module, name) -> nothing."""

@@ -18,7 +18,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-from rules import check_callbacks, check_calls, check_includes, check_names, check_table
+from rules import check_callbacks, check_calls, check_includes, check_names, check_prefetches, check_table
 from rules import find, findings, homes_of_tags
 from tree import Symbols, Table, read_sources
 
@@ -161,6 +161,7 @@ def main():
 	homes = homes_of_tags(sources)
 	check_names(sources, table, homes)
 	check_callbacks(sources, table, homes)
+	check_prefetches(sources)
 	figures = measure(sources, edges, symbols)
 	if args.show:
 		print('\n'.join(f'{path}:{line}: {text}' for path, line, text in figures[args.show][1]))

@@ -68,6 +68,9 @@ echo 'static struct base_hooks hooks = { list_full, NULL };' >>tools/dcpilist.c
 echo 'void cat_hook(void) { base_hooks.full = cat_full; }' >>tools/dcpicat.c
 echo 'void diff_hook(void) { base_hook = diff_full; }' >>tools/dcpidiff.c
 
+# -- a prefetch that a compiler may drop
+echo 'void dot_prefetch(void *at) { __builtin_prefetch(at); }' >>tools/dcpi2pix.c
+
 clock=$(compiled lib/base/clock.c) hash=$(compiled lib/base/hash.c)
 must_fail "$clock" "$hash" . "$DCPI_BUILD"
 found "lib/base/buf.c:$(last lib/base/buf.c): include: \"profdb.h\": lib/base may not use lib/profdb"
@@ -77,6 +80,7 @@ found 'lib/new/new.c:3: include: "base.h": lib/new may not use lib/base'
 found 'scripts/lint.d/modules:1: table: "lib/new": no row'
 found "lib/base/clock.c:$(($(last lib/base/clock.c) - 2)): call: \"profdb_close\": lib/base may not use lib/profdb"
 found "lib/base/hash.c:$(($(last lib/base/hash.c) - 1)): call: \"profdb_close\": lib/base may not use lib/profdb"
+found "tools/dcpi2pix.c:$(last tools/dcpi2pix.c): prefetch: \"__builtin_prefetch\": base_prefetch is kept by compilers"
 found "tools/dcpilist.c:$(last tools/dcpilist.c): callbacks: fills \"base_hooks\", through which lib/base calls tools"
 found "tools/dcpicat.c:$(last tools/dcpicat.c): callbacks: fills \"base_hooks\", through which lib/base calls tools"
 found "tools/dcpidiff.c:$(last tools/dcpidiff.c): callbacks: fills \"base_hook\", through which lib/base calls tools"
