@@ -84,6 +84,14 @@ cost_of() { median "$1" | awk '{ printf "%.6g\n", ($2 > 0 ? $1 : $3) }'; }
 # be said.
 base_of() { median "$1" | awk '$2 > 0 { print $1 }'; }
 
+# tree_ns PID: the CPU time so far of a daemon and of the helpers that it has now.
+tree_ns()
+{
+	local pid
+	for pid in "$1" $(cat "/proc/$1/task/"*/children); do cat "/proc/$pid/task/"*/schedstat 2>/dev/null; done |
+		awk '{ s += $1 } END { printf "%.0f\n", s }'
+}
+
 # bench_figures NAME…: all figures of a bench. One that is not printed when the bench ends, because its subject or
 # the bench itself failed, is short.
 bench_figures()

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bpf_time PREFIX SECONDS: the kernel's own account of the run time of all BPF programs whose names
- * begin with PREFIX, over SECONDS. Prints "RUNS NS" (nanoseconds a run, the cost of the account
- * itself included: subtract that of an empty program).
- * bpf_time -empty HZ SECONDS: an empty program on cpu-clock at HZ on all CPUs; prints the same.
- * bpf_time -empty-tick SECONDS: an empty program on the end of timers, where "-event tick" has its
- * own; prints the same.
- * bpf_time -maps: the memory of all BPF maps, bytes, by the kernel's account.
+ * bpf_time PREFIX SECONDS [PID…]: the kernel's own account of the run time of all BPF programs
+ * whose names begin with PREFIX, over SECONDS. Prints "RUNS NS" (nanoseconds a run, the cost of the
+ * account itself included: subtract that of an empty program); with PIDs a line for each, of the
+ * programs that it holds. bpf_time -empty HZ SECONDS: an empty program on cpu-clock at HZ on all
+ * CPUs; prints the same. bpf_time -empty-tick SECONDS: an empty program on the end of timers, where
+ * "-event tick" has its own; prints the same. bpf_time -maps: the memory of all BPF maps, bytes, by
+ * the kernel's account.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
@@ -30,6 +31,50 @@ struct total {
 	uint64_t runs, ns;
 };
 
+/* Programs that are counted together: all, or those of one process. */
+struct programs {
+	bool all;
+	uint32_t ids[256];
+	size_t nr;
+	struct total before, after;
+};
+
+static bool is_one(const struct programs *p, uint32_t id)
+{
+	for (size_t i = 0; i < p->nr; i++)
+		if (p->ids[i] == id)
+			return true;
+	return p->all;
+}
+
+static void add_id(const char *dir, const char *name, struct programs *p)
+{
+	char path[384], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "re");
+	while (f && p->nr < sizeof(p->ids) / sizeof(p->ids[0]) && fgets(line, sizeof(line), f))
+		if (sscanf(line, "prog_id: %u", &p->ids[p->nr]) == 1)
+			p->nr++;
+	if (f)
+		fclose(f);
+}
+
+static void programs_of(const char *pid, struct programs *p)
+{
+	char dir[64];
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "/proc/%ld/fdinfo", strtol(pid, NULL, 10));
+	d = opendir(dir);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			add_id(dir, e->d_name, p);
+	if (d)
+		closedir(d);
+}
+
 static int add_program(uint32_t id, const char *prefix, struct total *t)
 {
 	struct bpf_prog_info info = { 0 };
@@ -51,7 +96,7 @@ static int add_program(uint32_t id, const char *prefix, struct total *t)
 	return 0;
 }
 
-static struct total all_programs(const char *prefix)
+static struct total sum(const char *prefix, const struct programs *p)
 {
 	struct total t = { 0 };
 	union bpf_attr attr = { 0 };
@@ -59,7 +104,8 @@ static struct total all_programs(const char *prefix)
 	while (bpf(BPF_PROG_GET_NEXT_ID, &attr) == 0) {
 		uint32_t id = attr.next_id;
 
-		add_program(id, prefix, &t);
+		if (is_one(p, id))
+			add_program(id, prefix, &t);
 		memset(&attr, 0, sizeof(attr));
 		attr.start_id = id;
 	}
@@ -163,20 +209,42 @@ static int start_empty(bool tick, const char *hz)
 	return tick ? attach_to_timers(prog) : attach_to_clock(prog, strtoul(hz, NULL, 10));
 }
 
+/* Of each of @nr over some seconds; 0, or 1 where one has no program that ran. */
+static int measure(const char *prefix, double seconds, struct programs *p, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		p[i].before = sum(prefix, &p[i]);
+	sleep_for(seconds);
+	for (int i = 0; i < nr; i++)
+		p[i].after = sum(prefix, &p[i]);
+	for (int i = 0; i < nr; i++) {
+		uint64_t runs = p[i].after.runs - p[i].before.runs,
+			 ns = p[i].after.ns - p[i].before.ns;
+
+		if (!runs) {
+			fprintf(stderr, "bpf_time: no program '%s…' ran\n", prefix);
+			return 1;
+		}
+		printf("%llu %.1f\n", (unsigned long long)runs, (double)ns / (double)runs);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool clock = argc == 4 && strcmp(argv[1], "-empty") == 0;
 	bool tick = argc == 3 && strcmp(argv[1], "-empty-tick") == 0, empty = clock || tick;
 	union bpf_attr attr = { .enable_stats.type = BPF_STATS_RUN_TIME };
-	const char *prefix = empty ? "bench_empty" : argc > 1 ? argv[1] : "";
-	struct total before, after;
+	struct programs programs[8] = { { .all = empty || argc == 3 } };
+	int nr = programs[0].all ? 1 : argc - 3;
 
 	if (argc == 2 && strcmp(argv[1], "-maps") == 0) {
 		printf("%llu\n", (unsigned long long)all_maps());
 		return 0;
 	}
-	if (argc != 3 && !empty) {
-		fputs("usage: bpf_time PREFIX SECONDS | -empty HZ SECONDS | -empty-tick SECONDS | "
+	if (argc < 3 || nr > 8) {
+		fputs("usage: bpf_time PREFIX SECONDS [PID…] | -empty HZ SECONDS | -empty-tick "
+		      "SECONDS | "
 		      "-maps\n",
 		      stderr);
 		return 2;
@@ -189,14 +257,8 @@ int main(int argc, char **argv)
 		perror("bpf_time: empty program");
 		return 1;
 	}
-	before = all_programs(prefix);
-	sleep_for(atof(argv[argc - 1]));
-	after = all_programs(prefix);
-	if (after.runs == before.runs) {
-		fprintf(stderr, "bpf_time: no program '%s…' ran\n", prefix);
-		return 1;
-	}
-	printf("%llu %.1f\n", (unsigned long long)(after.runs - before.runs),
-	       (double)(after.ns - before.ns) / (double)(after.runs - before.runs));
-	return 0;
+	for (int i = 0; !programs[0].all && i < nr; i++)
+		programs_of(argv[3 + i], &programs[i]);
+	return measure(empty ? "bench_empty" : argv[1], atof(argv[empty ? argc - 1 : 2]), programs,
+		       nr);
 }
