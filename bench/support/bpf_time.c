@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bpf_time PREFIX SECONDS [PID…]: the kernel's own account of the run time of all BPF programs
- * whose names begin with PREFIX, over SECONDS. Prints "RUNS NS" (nanoseconds a run, the cost of the
- * account itself included: subtract that of an empty program); with PIDs a line for each, of the
- * programs that it holds. bpf_time -empty HZ SECONDS: an empty program on cpu-clock at HZ on all
- * CPUs; prints the same. bpf_time -empty-tick SECONDS: an empty program on the end of timers, where
- * "-event tick" has its own; prints the same. bpf_time -maps: the memory of all BPF maps, bytes, by
- * the kernel's account.
+ * The kernel's own account of the run time of BPF programs.
+ *
+ *	PREFIX SECONDS [PID…]  of all whose names begin so: "RUNS NS" (nanoseconds a run, the
+ *	                       cost of the account included: subtract an empty program's);
+ *	                       with PIDs a line for each, of the programs that it holds
+ *	-empty HZ SECONDS      of an empty program on cpu-clock at HZ on all CPUs
+ *	-empty-tick SECONDS    of an empty one on the end of timers, as "-event tick" has
+ *	-maps                  the memory of all BPF maps, bytes
  */
 #include <dirent.h>
 #include <errno.h>
@@ -209,7 +210,7 @@ static int start_empty(bool tick, const char *hz)
 	return tick ? attach_to_timers(prog) : attach_to_clock(prog, strtoul(hz, NULL, 10));
 }
 
-/* Of each of @nr over some seconds; 0, or 1 where one has no program that ran. */
+/* Measures @nr of them over some seconds. 0, or 1 where one has no program that ran. */
 static int measure(const char *prefix, double seconds, struct programs *p, int nr)
 {
 	for (int i = 0; i < nr; i++)
@@ -243,9 +244,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc < 3 || nr > 8) {
-		fputs("usage: bpf_time PREFIX SECONDS [PID…] | -empty HZ SECONDS | -empty-tick "
-		      "SECONDS | "
-		      "-maps\n",
+		fputs("usage: bpf_time PREFIX SECONDS [PID…] | -empty HZ SECONDS |\n"
+		      "       bpf_time -empty-tick SECONDS | -maps\n",
 		      stderr);
 		return 2;
 	}
