@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compare programs on a machine whose speed changes: all of them run at once on the last CPU, each
- *for 2 ms in its turn while the others are stopped, so that whatever slows the CPU slows all alike.
- *One that has ended runs again, unmeasured, until the slowest has ended, so that all have the same
- *neighbours; their order is drawn anew each time around. Prints for each round the CPU time of
- *each, in seconds. by_turns ROUNDS INPUT PROGRAM… -- [ARG…] All have the same arguments, and read
- *INPUT; what they print is thrown away.
+ * Compare programs on a machine whose speed changes.
+ *
+ *	by_turns ROUNDS INPUT PROGRAM... -- [ARG...]
+ *
+ * All of them run at once on the last CPU, each for 2 ms in its turn while the others are stopped:
+ * what slows the CPU slows all alike. One that has ended runs again, unmeasured, until the slowest
+ * has ended, so that all have the same neighbours; their order is drawn anew each time around.
+ * Prints for each round the CPU time of each, in seconds. All have the same arguments, and read
+ * INPUT; what they print is thrown away.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -52,6 +56,8 @@ static void become(const char *program, const char *input, char **argv)
 	close(in);
 	close(out);
 	on_last_cpu();
+	/* Nothing else would let a stopped one go on. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	raise(SIGSTOP);
 	execv(program, argv);
 	die("cannot run", program);
