@@ -52,20 +52,24 @@ static __always_inline struct behind *keep(const struct count_key *k, const void
 
 static __always_inline void behind_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
 {
-	const struct behind *b = keep(k, NULL);
+	bool traces = trace_turn(k);
+	enum callpath_turn walks = callpath_turn(k);
+	const struct behind *b = traces || walks ? keep(k, NULL) : NULL;
 
-	if (!b)
-		return;
-	trace_of_event(ctx, &b->key);
-	callpath_of_event(ctx, &b->key);
+	if (b && traces)
+		trace_of_event(ctx, &b->key);
+	if (b && walks)
+		callpath_of_event(ctx, &b->key, walks == CALLPATH_LOOKS_ONLY);
 }
 
 static __always_inline void behind_tick(void *ctx, const void *regs, const struct count_key *k)
 {
-	const struct behind *b = keep(k, regs);
+	bool traces = trace_turn(k);
+	enum callpath_turn walks = callpath_turn(k);
+	const struct behind *b = traces || walks ? keep(k, regs) : NULL;
 
-	if (!b)
-		return;
-	trace_of_tick(b->regs, &b->key);
-	callpath_of_tick(ctx, b->regs, &b->key);
+	if (b && traces)
+		trace_of_tick(b->regs, &b->key);
+	if (b && walks)
+		callpath_of_tick(ctx, b->regs, &b->key, walks == CALLPATH_LOOKS_ONLY);
 }

@@ -947,34 +947,37 @@ static __always_inline bool looks_for_tables(struct callpath_cpu *c)
 	return true;
 }
 
-/* *@looks: nothing is to be sent. */
-static __always_inline struct callpath_cpu *callpath_turn(const struct count_key *k, uint32_t *cpu,
-							  bool *looks)
+static __always_inline struct callpath_cpu *callpath_cpu(uint32_t *cpu)
+{
+	*cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&callpath_cpus, cpu);
+}
+
+enum callpath_turn { CALLPATH_NOT, CALLPATH_LOOKS_ONLY, CALLPATH_WALKS };
+
+/* What is to be done behind this sample: of a walk that only looks nothing is sent. */
+static __always_inline enum callpath_turn callpath_turn(const struct count_key *k)
 {
 	struct callpath_cpu *c;
-	uint32_t *turn, looked;
+	uint32_t cpu, looked, *turn;
 
 	/* One that was not counted has no process; in kernel mode it is the idle task's. */
-	if (!k->tgid)
-		return NULL;
-	*cpu = bpf_get_smp_processor_id();
-	c = bpf_map_lookup_elem(&callpath_cpus, cpu);
+	if (!callpath_every || !k->tgid)
+		return CALLPATH_NOT;
+	c = callpath_cpu(&cpu);
 	turn = c ? &c->turn[event % COUNT_NR_EVENTS] : NULL;
-	*looks = false;
 	if (!turn)
-		return NULL;
-	if (++*turn < callpath_every) {
-		*looks = looks_for_tables(c);
-		return *looks ? c : NULL;
-	}
+		return CALLPATH_NOT;
+	if (++*turn < callpath_every)
+		return looks_for_tables(c) ? CALLPATH_LOOKS_ONLY : CALLPATH_NOT;
 	*turn = 0;
 	looked = *(volatile uint32_t *)&c->looked;
 	c->looked = looked - (looked > 0);
 	__sync_fetch_and_add(&c->counts.received, 1);
 	if (!c->counts.busy)
-		return c;
+		return CALLPATH_WALKS;
 	__sync_fetch_and_add(&c->counts.lost_busy, 1);
-	return NULL;
+	return CALLPATH_NOT;
 }
 
 /* The frames of the process, behind those of the kernel. */
@@ -1029,14 +1032,12 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 }
 
 static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_event_data *ctx,
-							       const struct count_key *k)
+							       const struct count_key *k,
+							       bool looks)
 {
-	struct callpath_cpu *c = NULL;
 	uint32_t cpu;
-	bool looks = false;
+	struct callpath_cpu *c = callpath_every && k ? callpath_cpu(&cpu) : NULL;
 
-	if (callpath_every && k)
-		c = callpath_turn(k, &cpu, &looks);
 	if (!c)
 		return 0;
 	c->counts.busy = 1;
@@ -1049,15 +1050,12 @@ static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_e
 	return 0;
 }
 
-static __attribute__((noinline, unused)) int callpath_of_tick(void *ctx, const void *regs,
-							      const struct count_key *k)
+static __attribute__((noinline, unused)) int
+callpath_of_tick(void *ctx, const void *regs, const struct count_key *k, bool looks)
 {
-	struct callpath_cpu *c = NULL;
 	uint32_t cpu;
-	bool looks = false;
+	struct callpath_cpu *c = callpath_every && k ? callpath_cpu(&cpu) : NULL;
 
-	if (callpath_every && k)
-		c = callpath_turn(k, &cpu, &looks);
 	if (!c)
 		return 0;
 	c->counts.busy = 1;

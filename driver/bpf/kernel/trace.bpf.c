@@ -528,25 +528,31 @@ static __always_inline void hand_on(struct trace_cpu *c)
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-/* Is it this sample's turn? Then its CPU's, which is not in use. */
-static __always_inline struct trace_cpu *take_turn(const struct count_key *k, uint32_t *cpu)
+static __always_inline struct trace_cpu *trace_cpu(uint32_t *cpu)
+{
+	*cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&trace_cpus, cpu);
+}
+
+/* Is it this sample's turn? Then its CPU's room is not in use. */
+static __always_inline bool trace_turn(const struct count_key *k)
 {
 	bool user = COUNT_WHAT_MODE(k->what) == SAMPLE_USER;
 	struct trace_cpu *c;
+	uint32_t cpu;
 
 	/* One that was not counted has no process; in kernel mode it is the idle task's. */
-	if (!k->tgid || (!user && !trace_kernel))
-		return NULL;
-	*cpu = bpf_get_smp_processor_id();
-	c = bpf_map_lookup_elem(&trace_cpus, cpu);
+	if (!trace_every || !k->tgid || (!user && !trace_kernel))
+		return false;
+	c = trace_cpu(&cpu);
 	if (!c || ++c->counts.turn < trace_every)
-		return NULL;
+		return false;
 	c->counts.turn = 0;
 	if (!c->counts.busy)
-		return c;
+		return true;
 	__sync_fetch_and_add(&c->counts.received, 1);
 	__sync_fetch_and_add(&c->counts.lost_busy, 1);
-	return NULL;
+	return false;
 }
 
 static __always_inline int trace(struct trace_cpu *c, uint32_t cpu, const struct count_key *k)
@@ -582,7 +588,7 @@ static __always_inline int trace(struct trace_cpu *c, uint32_t cpu, const struct
 static __noinline int trace_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
 {
 	uint32_t cpu;
-	struct trace_cpu *c = trace_every && k ? take_turn(k, &cpu) : NULL;
+	struct trace_cpu *c = trace_every && k ? trace_cpu(&cpu) : NULL;
 
 	if (!c)
 		return 0;
@@ -598,7 +604,7 @@ static __noinline int trace_of_event(struct bpf_perf_event_data *ctx, const stru
 static __noinline int trace_of_tick(const void *regs, const struct count_key *k)
 {
 	uint32_t cpu;
-	struct trace_cpu *c = trace_every && k ? take_turn(k, &cpu) : NULL;
+	struct trace_cpu *c = trace_every && k ? trace_cpu(&cpu) : NULL;
 
 	if (!c)
 		return 0;
