@@ -304,6 +304,7 @@ struct driver_trace_ops {
 		       void *ctx);
 	int (*block_put)(struct driver *d, const struct vtrace_code *code);
 	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id);
+	void (*every)(struct driver *d, uint32_t every);
 	void (*stats)(const struct driver *d, struct driver_trace_stats *out);
 };
 
@@ -587,6 +588,13 @@ static inline const struct vtrace_code *driver_block_get(const struct driver *d,
 	return d->traces ? d->traces->block_get(d, id) : NULL;
 }
 
+/* From now on one in so many samples gets a trace: at 1000 samples a second, as trace_optional. */
+static inline void driver_trace_every(struct driver *d, uint32_t every)
+{
+	if (d->traces)
+		d->traces->every(d, every);
+}
+
 struct driver_trace_stats {
 	/* Traces begun, or that were due: handed to trace() + held + lost. */
 	uint64_t received;
@@ -600,6 +608,7 @@ struct driver_trace_stats {
 	uint64_t by_end[VTRACE_NR_ENDS]; /* ends of the traces that were read */
 	uint64_t missed;		 /* brought code that had not been put, read or not yet */
 	uint64_t no_room;		 /* blocks that were refused for want of room */
+	uint64_t ran_ns;		 /* that traces took of the CPUs that they interrupted */
 	uint32_t nr_blocks, max_blocks;
 };
 

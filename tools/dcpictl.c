@@ -289,10 +289,11 @@ static void print_traces(struct json_object *o)
 
 	if (!json_object_is_type(w, json_type_object))
 		return;
-	printf("traces      received %llu, stored %llu, pending %llu, lost %llu; %llu blocks\n",
-	       number_of(w, "windows_received"), number_of(w, "windows_stored"),
-	       number_of(w, "windows_pending"), number_of(w, "windows_lost"),
-	       number_of(w, "blocks"));
+	printf("traces      of one sample in %llu: received %llu, stored %llu, pending %llu, lost "
+	       "%llu; %llu blocks\n",
+	       number_of(w, "every"), number_of(w, "windows_received"),
+	       number_of(w, "windows_stored"), number_of(w, "windows_pending"),
+	       number_of(w, "windows_lost"), number_of(w, "blocks"));
 	print_parts(w, "window_losses", "lost");
 	print_parts(w, "window_ends", "ended so");
 }

@@ -420,17 +420,11 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	return kernel_open(&config, &d->kernel, err);
 }
 
-/* Traces by default take so small a share of each CPU for their code. */
-enum { CODE_SHARE_CPU = 2000 };
-
-static uint32_t code_share(const struct daemon *d)
+static uint32_t nr_cpus(void)
 {
 	long nr = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return d->opt.trace_optional ? CODE_SHARE_CPU / (uint32_t)(nr < 1     ? 1
-								   : nr > 100 ? 100
-									      : nr)
-				     : 0;
+	return nr < 1 ? 1 : (uint32_t)nr;
 }
 
 static int open_traces(struct daemon *d, struct base_err *err)
@@ -445,7 +439,8 @@ static int open_traces(struct daemon *d, struct base_err *err)
 					     .follow = &d->follow,
 					     .store = &d->store,
 					     .exclude = &d->exclude,
-					     .code_share = code_share(d),
+					     .nr_cpus = d->opt.trace_optional ? nr_cpus() : 0,
+					     .every = (uint32_t)d->opt.trace_every,
 					     .log_unknown = d->opt.unknown };
 	int r = driver_has_traces(d->driver) ? trace_open(&config, &d->traces, err) : 0;
 

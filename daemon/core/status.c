@@ -160,6 +160,7 @@ static struct json_object *traces(const struct daemon *d)
 	add_u64(o, "windows_pending", s.pending);
 	add_u64(o, "windows_lost", trace_lost(&s));
 	add_u64(o, "windows_skipped", driver.skipped);
+	add_u64(o, "every", trace_every(d->traces));
 	add_trace_parts(o, &s, &driver);
 	add_u64(o, "blocks", driver.nr_blocks);
 	add_u64(o, "blocks_max", driver.max_blocks);

@@ -126,3 +126,10 @@ int helper_end(struct helper *h, bool kill_it, unsigned int wait_ms)
 	h->pid = 0;
 	return status;
 }
+
+uint64_t helper_cpu_ns(const struct helper *h)
+{
+	clockid_t clock;
+
+	return h->pid && clock_getcpuclockid(h->pid, &clock) == 0 ? base_clock_ns(clock) : 0;
+}

@@ -41,6 +41,8 @@ int helper_start(struct helper *h, const struct helper_start *how);
  * waitpid(2); SIGKILL where that is not known yet.
  */
 int helper_end(struct helper *h, bool kill, unsigned int wait_ms);
+/* CPU time that it has used; 0 while it does not run. */
+uint64_t helper_cpu_ns(const struct helper *h);
 /* See whether those that were killed and held are gone: how many are not. */
 size_t helper_reap(struct helper *h);
 

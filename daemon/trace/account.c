@@ -33,6 +33,11 @@ void trace_stats_get(const struct traces *t, bool stepped, struct trace_stats *o
 	out->lost[TRACE_LOST_READ] += d.lost_read;
 }
 
+uint32_t trace_every(const struct traces *t)
+{
+	return t->pace.nr_cpus ? (uint32_t)t->pace.every : t->config.every;
+}
+
 const struct vtrace_code *trace_block(void *ctx, uint32_t id)
 {
 	const struct traces *t = ctx;

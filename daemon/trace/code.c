@@ -9,9 +9,10 @@
 
 #include "trace_parts.h"
 
-/* CPU time for translating: three seconds for what is new, or a twentieth of one CPU, or less. */
-#define BUDGET_NS    3000000000ull
-#define BUDGET_SHARE 20
+/* CPU time for translating: three seconds for what is new, and then one in so many of one CPU's;
+ * where traces are on by default, of each. */
+#define BUDGET_NS 3000000000ull
+enum { CODE_SHARE = 20, CODE_SHARE_DEFAULT = 5000 };
 /* The longest time of one turn: while helpers work, or wait for a CPU, dcpid reads nothing else. */
 #define SERVE_NS 100000000ull
 /* The part of it for code ahead, which can wait until the misses that came meanwhile are served. */
@@ -38,14 +39,15 @@ struct known {
 
 /* ---- what may be served ---------------------------------------------------------------------- */
 
-static void refill(struct trace_code *c, uint32_t share)
+static void refill(struct trace_code *c, uint32_t nr_cpus)
 {
-	uint64_t now = base_now_ns();
+	uint64_t now = base_now_ns(), passed = now - c->refilled_ns;
 
 	if (!c->refilled_ns)
 		c->budget_ns = BUDGET_NS;
 	else
-		c->budget_ns += (now - c->refilled_ns) / (share ? share : BUDGET_SHARE);
+		c->budget_ns +=
+			nr_cpus ? passed * nr_cpus / CODE_SHARE_DEFAULT : passed / CODE_SHARE;
 	c->budget_ns = c->budget_ns > BUDGET_NS ? BUDGET_NS : c->budget_ns;
 	c->refilled_ns = now;
 }
@@ -233,10 +235,17 @@ static bool may_continue(const struct trace_code *c)
 	return c->budget_ns && now < c->until_ns && !(c->full_ns && now - c->full_ns < FULL_NS);
 }
 
-/* Charge the helper's CPU time since @before. The helper may be another one now. */
+/* CPU time of ours and of those that read and translate code. */
+static uint64_t cpu_ns(const struct traces *t)
+{
+	return translator_cpu_ns(t->translator) +
+	       (t->config.reader ? reader_cpu_ns(t->config.reader) : 0);
+}
+
+/* Charge the CPU time since @before. A helper may be another one now. */
 static void spend(struct traces *t, uint64_t before)
 {
-	uint64_t now = translator_cpu_ns(t->translator), took = now > before ? now - before : 0;
+	uint64_t now = cpu_ns(t), took = now > before ? now - before : 0;
 
 	t->code.budget_ns -= took < t->code.budget_ns ? took : t->code.budget_ns;
 }
@@ -274,7 +283,7 @@ static int on_missing(void *ctx, const struct insn_trace *w)
 		t->stats.postponed++;
 		return 0;
 	}
-	before = translator_cpu_ns(t->translator);
+	before = cpu_ns(t);
 	serve_one(t, w, &place);
 	spend(t, before);
 	return 0;
@@ -349,7 +358,7 @@ static void serve_ahead(struct traces *t)
 	for (; i < nr && may_look_ahead(c, until_ns); i++) {
 		const struct trace_ahead ahead = c->ahead[i];
 
-		before = translator_cpu_ns(t->translator);
+		before = cpu_ns(t);
 		r = serve_place(t, &ahead);
 		spend(t, before);
 		while (r < 0 && i + 1 < nr && c->ahead[i + 1].tgid == ahead.tgid)
@@ -361,11 +370,23 @@ static void serve_ahead(struct traces *t)
 	memmove(c->ahead, c->ahead + i, c->nr_ahead * sizeof(*c->ahead));
 }
 
+/* As many traces as their part of the machine allows. */
+static void keep_pace(struct traces *t)
+{
+	struct driver_trace_stats d = { 0 };
+
+	trace_driver_stats_get(t, &d);
+	if (trace_pace_look(&t->pace, base_now_ns(), d.ran_ns + t->taken_ns))
+		t->calls->every(t->config.driver, trace_every(t));
+}
+
 bool trace_serve(struct traces *t)
 {
+	if (t->pace.nr_cpus)
+		keep_pace(t);
 	if (!t->translator)
 		return false;
-	refill(&t->code, t->config.code_share);
+	refill(&t->code, t->config.nr_cpus);
 	t->code.fetched_len = 0;
 	t->code.until_ns = base_now_ns() + SERVE_NS;
 	t->calls->missing(t->config.driver, on_missing, t);

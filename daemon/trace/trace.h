@@ -86,6 +86,7 @@ struct trace_driver {
 		       void *ctx);
 	int (*put)(struct driver *d, const struct vtrace_code *code);
 	const struct vtrace_code *(*get)(const struct driver *d, uint32_t id);
+	void (*every)(struct driver *d, uint32_t every);
 	void (*stats)(const struct driver *d, struct driver_trace_stats *out);
 };
 
@@ -106,8 +107,9 @@ struct trace_config {
 	struct follow *follow;
 	struct store *store;
 	const struct exclude *exclude; /* processes whose traces are not stored; may be NULL */
-	/* Translating may take one in so many of one CPU's time, after the start; 0: 20. */
-	uint32_t code_share;
+	/* Above 0: traces are few enough to cost a small part of so many CPUs. They begin with one
+	 * in @every samples. */
+	uint32_t nr_cpus, every;
 	bool log_unknown; /* each trace in no image goes to the log too */
 };
 
@@ -119,6 +121,8 @@ void trace_take(struct traces *t, const struct insn_trace *w, const uint64_t *wo
 /* Traces of single steps that have come (step.h): taken when all before them was. They give values
  * and no moves, as they begin more often in what runs longer between two system calls. */
 void trace_step_turn(struct traces *t);
+/* One in so many samples gets a trace now; of what is chosen here, at 1000 samples a second. */
+uint32_t trace_every(const struct traces *t);
 /* Traces that wait. */
 extern const struct attribute_later trace_later;
 /* @image will never be on disk, and what is in it since it was is dropped: its traces and values

@@ -57,6 +57,15 @@ struct trace_code {
 	uint8_t code[TRANSLATOR_CODE];
 };
 
+/* How often a sample gets a trace where that is ours to choose (pace.c). */
+struct trace_pace {
+	double every;	/* samples from one trace to the next */
+	double left_ns; /* CPU time that was not spent; negative: it was spent too early */
+	uint32_t nr_cpus;
+	uint64_t looked_ns; /* time of the last look */
+	uint64_t spent_ns;  /* CPU time spent up to then */
+};
+
 /* A trace whose values are wanted, where its blocks are. */
 struct trace_ticket {
 	struct trace_ticket *next; /* to be sent */
@@ -107,12 +116,20 @@ struct traces {
 	struct trace_pending **waiting;
 	size_t nr_waiting, cap_waiting, waiting_bytes;
 	struct trace_code code;
+	struct trace_pace pace; /* nr_cpus 0: it is fixed */
+	uint64_t taken_ns;	/* CPU time for taking traces, by some of them */
 	struct trace_values values;
 	struct trace_stepped stepped;
 };
 
 /* The block of a word. */
 const struct vtrace_code *trace_block(void *ctx, uint32_t id);
+
+/* pace.c */
+
+void trace_pace_begin(struct trace_pace *p, uint32_t every, uint32_t nr_cpus, uint64_t now_ns);
+/* @spent_ns: CPU time of all traces so far. True: every has changed. */
+bool trace_pace_look(struct trace_pace *p, uint64_t now_ns, uint64_t spent_ns);
 
 /* trace.c */
 

@@ -149,6 +149,14 @@ int bpf_refused(struct base_err *err, int error, const char *what);
 int bpf_tick_function(FILE *kallsyms, uint64_t *function);
 /* Nanoseconds between two ticks. */
 uint64_t bpf_tick_period(void);
+enum { BPF_DEFAULT_RATE = 1000 };
+/* Samples of @spec per second and CPU, as far as that is known beforehand. */
+uint64_t bpf_rate(const struct driver_config *config, const struct event_spec *spec);
+/* One in so many samples by default, at @rate: in the same time as at the default rate. */
+static inline uint32_t bpf_scaled(uint32_t every, uint64_t rate)
+{
+	return (uint32_t)((every * rate + BPF_DEFAULT_RATE - 1) / BPF_DEFAULT_RATE);
+}
 
 /* ---- clients (clients_linux.c) --------------------------------------------------------------- */
 

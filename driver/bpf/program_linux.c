@@ -153,7 +153,7 @@ uint64_t bpf_tick_period(void)
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-enum { TRACE_INSNS = 64, DEFAULT_RATE = 1000 };
+enum { TRACE_INSNS = 64 };
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -327,40 +327,27 @@ static void draw_mix(struct bpf_programs *p)
 
 /* ---- what comes behind a sample -------------------------------------------------------------- */
 
-/* Traces and call paths by default are as many as at 1000 samples a second, at any rate. */
-static uint32_t scale(uint32_t every, const struct driver_config *config,
-		      const struct event_spec *spec)
+uint64_t bpf_rate(const struct driver_config *config, const struct event_spec *spec)
 {
 	uint64_t period = spec->tick ? bpf_tick_period() : spec->clock ? spec->period : 0;
-	uint64_t rate = period		    ? 1000000000 / period
-			: spec->period	    ? DEFAULT_RATE
-			: config->frequency ? config->frequency
-					    : DEFAULT_RATE;
-	uint64_t scaled = (every * rate + DEFAULT_RATE - 1) / DEFAULT_RATE;
 
-	return every && !scaled ? 1 : (uint32_t)scaled;
-}
-
-static uint32_t choose_trace_every(const struct driver_config *config, size_t event,
-				   const struct event_spec *spec)
-{
-	if (event > 0)
-		return 0;
-	return config->trace_optional ? scale(config->trace_every, config, spec)
-				      : config->trace_every;
+	return period		   ? 1000000000 / period
+	       : spec->period	   ? BPF_DEFAULT_RATE
+	       : config->frequency ? config->frequency
+				   : BPF_DEFAULT_RATE;
 }
 
 static void set_behind_constants(struct sample_behind *own, const struct driver_config *config,
 				 size_t event, const struct event_spec *spec)
 {
-	own->rodata->trace_every = choose_trace_every(config, event, spec);
+	own->rodata->traced = config->trace_every && event == 0;
 	own->rodata->callpath_kernel = !spec->precise;
 	own->rodata->trace_insns = config->trace_insns ? config->trace_insns : TRACE_INSNS;
 	own->rodata->trace_log = config->trace_log;
 	own->rodata->trace_kernel = config->trace_kernel;
-	own->rodata->callpath_every = config->callpath_scaled
-					      ? scale(config->callpath_every, config, spec)
-					      : config->callpath_every;
+	own->rodata->callpath_every =
+		config->callpath_scaled ? bpf_scaled(config->callpath_every, bpf_rate(config, spec))
+					: config->callpath_every;
 }
 
 static void set_sample_constants(struct sample_behind *own, const struct sample *instead_of)

@@ -475,6 +475,7 @@ struct bpf_trace_source {
 	struct bpf_reader reader;
 	void *cpus;
 	size_t nr_cpus;
+	uint64_t rate; /* samples a second and CPU */
 };
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -518,6 +519,19 @@ static struct bpf_trace_source *source_of(const struct driver *d)
 	return ((const struct bpf *)d)->traces;
 }
 
+static volatile struct trace_counts *counts_of(const struct bpf_trace_source *s, size_t cpu)
+{
+	size_t stride = bpf_map__value_size(s->programs->behind[0]->maps.trace_cpus);
+
+	return (void *)((char *)s->cpus + cpu * stride);
+}
+
+static void set_every(struct bpf_trace_source *s, uint32_t every)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		counts_of(s, i)->every = every;
+}
+
 /* ---- the source ------------------------------------------------------------------------------ */
 
 static const struct driver_trace_ops trace_ops;
@@ -544,6 +558,9 @@ static int open_traces(struct bpf *b, const struct driver_config *config)
 		r = bpf_blocks_init(&s->blocks);
 	if (r < 0)
 		return r;
+	s->rate = bpf_rate(config, &b->specs[0]);
+	set_every(s, config->trace_optional ? bpf_scaled(config->trace_every, s->rate)
+					    : config->trace_every);
 	b->base.traces = &trace_ops;
 	bpf_spill(b, &s->reader);
 	return perf_sampler_poll_add(&b->sampler, bpf_reader_poll_fd(&s->reader), true);
@@ -613,13 +630,6 @@ const struct bpf_stream_ops bpf_traces_ops = {
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-static volatile struct trace_counts *counts_of(const struct bpf_trace_source *s, size_t cpu)
-{
-	size_t stride = bpf_map__value_size(s->programs->behind[0]->maps.trace_cpus);
-
-	return (void *)((char *)s->cpus + cpu * stride);
-}
-
 /* Be woken when many blocks are missing from now on. */
 static uint64_t look_at_missed(const struct bpf_trace_source *s)
 {
@@ -628,8 +638,10 @@ static uint64_t look_at_missed(const struct bpf_trace_source *s)
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		volatile struct trace_counts *c = counts_of(s, i);
 
-		c->looked = c->missed;
-		nr += c->looked;
+		uint64_t missed = c->missed;
+
+		c->looked = (uint32_t)missed;
+		nr += missed;
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return nr;
@@ -657,6 +669,13 @@ static const struct vtrace_code *block_get(const struct driver *d, uint32_t id)
 	return bpf_blocks_get(&source_of(d)->blocks, id);
 }
 
+static void trace_every(struct driver *d, uint32_t every)
+{
+	struct bpf_trace_source *s = source_of(d);
+
+	set_every(s, bpf_scaled(every, s->rate));
+}
+
 /* Losses are read first: they may grow between, but are received before. */
 static void add_cpu(struct driver_trace_stats *out, const volatile struct trace_counts *c)
 {
@@ -666,6 +685,7 @@ static void add_cpu(struct driver_trace_stats *out, const volatile struct trace_
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	out->received += c->received;
 	out->missed += c->missed;
+	out->ran_ns += c->ran_ns;
 }
 
 static void stats(const struct driver *d, struct driver_trace_stats *out)
@@ -691,5 +711,6 @@ static const struct driver_trace_ops trace_ops = {
 	.missing = missing,
 	.block_put = block_put,
 	.block_get = block_get,
+	.every = trace_every,
 	.stats = stats,
 };

@@ -702,6 +702,11 @@ ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to,
 	return code < 0 ? code : (ssize_t)n;
 }
 
+uint64_t reader_cpu_ns(const struct reader *r)
+{
+	return helper_cpu_ns(&r->helper);
+}
+
 int reader_maps(struct reader *r, int32_t pid, struct base_buf *out)
 {
 	struct reader_request q = { .op = READER_MAPS, .pid = pid, .uid = user_of(pid, NO_USER) };

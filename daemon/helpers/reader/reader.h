@@ -186,6 +186,8 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
  * they are used, and go nowhere else.
  */
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len);
+/* CPU time of the process that reads. */
+uint64_t reader_cpu_ns(const struct reader *r);
 /*
  * The text of /proc/@pid/maps, appended to @out: its program chose how much that is, and, where its
  * memory lies in a file system that does not answer, how long it takes. 0 or negative.

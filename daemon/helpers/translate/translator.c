@@ -183,12 +183,7 @@ pid_t translator_pid(const struct translator *t)
 
 uint64_t translator_cpu_ns(const struct translator *t)
 {
-	uint64_t own = base_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	clockid_t clock;
-
-	return t->helper.pid && clock_getcpuclockid(t->helper.pid, &clock) == 0
-		       ? own + base_clock_ns(clock)
-		       : own;
+	return base_clock_ns(CLOCK_PROCESS_CPUTIME_ID) + helper_cpu_ns(&t->helper);
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */

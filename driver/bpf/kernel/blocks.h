@@ -53,14 +53,16 @@ static inline __attribute__((always_inline)) uint64_t trace_hash(const struct vt
 	return h ^ h >> 32;
 }
 
-/* The counters of one CPU; they only grow. */
+/* The counters of one CPU, which only grow, and how often a sample gets a trace there. */
 struct trace_counts {
 	uint32_t busy; /* a trace is running */
 	uint32_t turn; /* samples since the last one */
 	uint64_t received, lost_ring, lost_busy, skipped;
 	uint64_t missed; /* brought code that nobody had translated, or it is lost_ring */
-	uint64_t looked; /* the daemon's copy of the misses at its last look */
-	uint64_t pad;
+	uint64_t ran_ns; /* the time that traces took */
+	/* The daemon's: the misses at its last look, cut off; samples from one trace to the next.
+	 */
+	uint32_t looked, every;
 };
 
 _Static_assert(sizeof(struct trace_counts) == 64, "window_counts");

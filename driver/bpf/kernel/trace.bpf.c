@@ -16,7 +16,7 @@ static __always_inline int trace_read(const struct run *kernel, void *to, uint32
 
 /* ---- set before loading ---------------------------------------------------------------------- */
 
-const volatile uint32_t trace_every = 1; /* 0: none */
+const volatile bool traced = true; /* its samples get traces */
 const volatile uint16_t trace_insns = 64;
 const volatile uint8_t trace_log = VTRACE_LOG_PATH;
 const volatile bool trace_kernel = false;
@@ -498,9 +498,8 @@ static __always_inline void end_record(struct insn_trace *w, const struct vtrace
 /* A few misses do not wake the daemon, nor do further ones before the daemon looked. */
 static __always_inline uint64_t how_to_tell(const struct trace_cpu *c)
 {
-	bool many = c->w.code_len &&
-		    c->counts.missed + 1 - *(volatile const uint64_t *)&c->counts.looked ==
-			    TRACE_MISSES;
+	uint32_t looked = *(volatile const uint32_t *)&c->counts.looked;
+	bool many = c->w.code_len && (uint32_t)c->counts.missed + 1 - looked == TRACE_MISSES;
 
 	return !many && bpf_ringbuf_query(&traces, BPF_RB_AVAIL_DATA) < trace_ring_len / 2
 		       ? BPF_RB_NO_WAKEUP
@@ -542,10 +541,10 @@ static __always_inline bool trace_turn(const struct count_key *k)
 	uint32_t cpu;
 
 	/* One that was not counted has no process; in kernel mode it is the idle task's. */
-	if (!trace_every || !k->tgid || (!user && !trace_kernel))
+	if (!traced || !k->tgid || (!user && !trace_kernel))
 		return false;
 	c = trace_cpu(&cpu);
-	if (!c || ++c->counts.turn < trace_every)
+	if (!c || ++c->counts.turn < *(volatile const uint32_t *)&c->counts.every)
 		return false;
 	c->counts.turn = 0;
 	if (!c->counts.busy)
@@ -579,6 +578,7 @@ static __always_inline int trace(struct trace_cpu *c, uint32_t cpu, const struct
 	bpf_loop(VTRACE_BLOCK_INSNS * VTRACE_BLOCK_UOPS, step, &run, 0);
 	end_record(&c->w, &c->s, &run);
 	hand_on(c);
+	c->counts.ran_ns += bpf_ktime_get_ns() - c->w.time_ns;
 	/* After: who sees it finds the record. */
 	if (c->w.code_len)
 		c->counts.missed++;
@@ -588,7 +588,7 @@ static __always_inline int trace(struct trace_cpu *c, uint32_t cpu, const struct
 static __noinline int trace_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
 {
 	uint32_t cpu;
-	struct trace_cpu *c = trace_every && k ? trace_cpu(&cpu) : NULL;
+	struct trace_cpu *c = traced && k ? trace_cpu(&cpu) : NULL;
 
 	if (!c)
 		return 0;
@@ -604,7 +604,7 @@ static __noinline int trace_of_event(struct bpf_perf_event_data *ctx, const stru
 static __noinline int trace_of_tick(const void *regs, const struct count_key *k)
 {
 	uint32_t cpu;
-	struct trace_cpu *c = trace_every && k ? trace_cpu(&cpu) : NULL;
+	struct trace_cpu *c = traced && k ? trace_cpu(&cpu) : NULL;
 
 	if (!c)
 		return 0;

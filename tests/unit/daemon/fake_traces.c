@@ -53,6 +53,11 @@ static const struct vtrace_code *answer_get(const struct driver *of, uint32_t id
 	return vtrace_blocks_get(((const struct fake_driver *)of)->blocks, id);
 }
 
+static void answer_every(struct driver *of, uint32_t every)
+{
+	((struct fake_driver *)of)->every = every;
+}
+
 static void answer_stats(const struct driver *of, struct driver_trace_stats *out)
 {
 	*out = ((const struct fake_driver *)of)->stats;
@@ -62,6 +67,7 @@ const struct trace_driver fake_traces_calls = {
 	.missing = answer_missing,
 	.put = answer_put,
 	.get = answer_get,
+	.every = answer_every,
 	.stats = answer_stats,
 };
 

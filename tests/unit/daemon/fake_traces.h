@@ -33,6 +33,7 @@ struct fake_driver {
 	unsigned int nr_missing, nr_put;
 	uint64_t put[PUT_MAX];
 	int put_result;
+	uint32_t every; /* as it was told last; 0: it was not */
 };
 
 extern struct trial core;

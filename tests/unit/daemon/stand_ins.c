@@ -544,6 +544,12 @@ ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to,
 	return stand_ins.read_code ? stand_ins.read_code(pid, addr, to, len) : -ESRCH;
 }
 
+uint64_t reader_cpu_ns(const struct reader *r)
+{
+	(void)r;
+	return 0;
+}
+
 /* ---- value profilers: one, "values" ---------------------------------------------------------- */
 
 int values_open(const char *helper_dir, const char *const *profilers, size_t nr, bool context,

@@ -350,6 +350,35 @@ static void one_in_four(void **state)
 	assert_true(4 * (st.received + st.skipped + 1024) >= user);
 }
 
+/* From now on others have their turn: one in two of a thousand a second, of five thousand one in
+ * ten. */
+static void as_many_as_it_is_told(void **state)
+{
+	struct driver_config config = traces;
+	struct driver_trace_stats before, st;
+	struct driver_stats counted;
+	struct watched v = { 0 };
+	uint64_t user, received;
+
+	(void)state;
+	config.trace_log = VTRACE_LOG_PATH;
+	begin(&v, &config);
+	look_until(&v, &v.full, 20);
+	driver_trace_every(d, 2);
+	/* Traces are counted when they begin, samples when they are drained: more of these. */
+	user = v.s.counts - v.s.kernel;
+	driver_trace_stats_get(d, &before);
+	look_until(&v, &v.full, v.full + 300);
+	end(&v);
+	driver_trace_stats_get(d, &st);
+	counted = check_law(&v.s);
+	user = v.s.counts - v.s.kernel - user;
+	received = st.received - before.received;
+	assert_in_range(10 * received, 1000, user + lost(&counted) + 1024);
+	/* Loops of a few instructions take microseconds each, not nothing and not seconds. */
+	assert_in_range(st.ran_ns / st.received, 100, 10000000);
+}
+
 /* Other code at the same place is never run as what it was. */
 static void change_code(struct watched *v, uint32_t factor)
 {
@@ -510,9 +539,13 @@ static void tick_has_traces(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		LIVE_TEST(trace_are_what_the_loop_does), LIVE_TEST(one_in_four),
-		LIVE_TEST(generations_are_told),	 LIVE_TEST(others_have_the_blocks),
-		LIVE_TEST(kernel_mode_has_traces),	 LIVE_TEST(tick_has_traces),
+		LIVE_TEST(trace_are_what_the_loop_does),
+		LIVE_TEST(one_in_four),
+		LIVE_TEST(as_many_as_it_is_told),
+		LIVE_TEST(generations_are_told),
+		LIVE_TEST(others_have_the_blocks),
+		LIVE_TEST(kernel_mode_has_traces),
+		LIVE_TEST(tick_has_traces),
 		LIVE_TEST(trace_begin_within_blocks),
 	};
 	struct base_err err = { 0 };
