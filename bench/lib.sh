@@ -88,7 +88,7 @@ base_of() { median "$1" | awk '$2 > 0 { print $1 }'; }
 tree_ns()
 {
 	local pid
-	for pid in "$1" $(cat "/proc/$1/task/"*/children); do cat "/proc/$pid/task/"*/schedstat 2>/dev/null; done |
+	for pid in "$1" $(cat "/proc/$1/task/"*/children 2>/dev/null || :); do cat "/proc/$pid/task/"*/schedstat 2>/dev/null; done |
 		awk '{ s += $1 } END { printf "%.0f\n", s }'
 }
 
