@@ -24,13 +24,15 @@ static __always_inline void behind_tick(void *ctx, const void *regs, const struc
 #include "callpath.bpf.c"
 
 /*
- * A sample: its key, and where the registers are that its tick interrupted. In memory whose
- * contents the verifier does not follow it need not look at what comes behind a sample once for
- * each way that they were made.
+ * A sample: its key, where the registers are that its tick interrupted, and what is to be done. In
+ * memory whose contents the verifier does not follow it need not look at what comes behind a sample
+ * once for each way that they were made.
  */
 struct behind {
 	struct count_key key;
 	const void *regs;
+	bool traces;
+	enum callpath_turn walks;
 };
 
 struct {
@@ -40,36 +42,37 @@ struct {
 	__type(value, struct behind);
 } behind SEC(".maps");
 
-static __always_inline struct behind *keep(const struct count_key *k, const void *regs)
+/* NULL: nothing is to be done. */
+static __always_inline const struct behind *keep(const struct count_key *k, const void *regs)
 {
+	bool traces = trace_turn(k);
+	enum callpath_turn walks = callpath_turn(k);
 	uint32_t zero = 0;
-	struct behind *b = bpf_map_lookup_elem(&behind, &zero);
+	struct behind *b = NULL;
 
+	if (traces || walks)
+		b = bpf_map_lookup_elem(&behind, &zero);
 	if (b)
-		*b = (struct behind){ *k, regs };
+		*b = (struct behind){ *k, regs, traces, walks };
 	return b;
 }
 
 static __always_inline void behind_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
 {
-	bool traces = trace_turn(k);
-	enum callpath_turn walks = callpath_turn(k);
-	const struct behind *b = traces || walks ? keep(k, NULL) : NULL;
+	const struct behind *b = keep(k, NULL);
 
-	if (b && traces)
+	if (b && b->traces)
 		trace_of_event(ctx, &b->key);
-	if (b && walks)
-		callpath_of_event(ctx, &b->key, walks == CALLPATH_LOOKS_ONLY);
+	if (b && b->walks)
+		callpath_of_event(ctx, &b->key, b->walks == CALLPATH_LOOKS_ONLY);
 }
 
 static __always_inline void behind_tick(void *ctx, const void *regs, const struct count_key *k)
 {
-	bool traces = trace_turn(k);
-	enum callpath_turn walks = callpath_turn(k);
-	const struct behind *b = traces || walks ? keep(k, regs) : NULL;
+	const struct behind *b = keep(k, regs);
 
-	if (b && traces)
+	if (b && b->traces)
 		trace_of_tick(b->regs, &b->key);
-	if (b && walks)
-		callpath_of_tick(ctx, b->regs, &b->key, walks == CALLPATH_LOOKS_ONLY);
+	if (b && b->walks)
+		callpath_of_tick(ctx, b->regs, &b->key, b->walks == CALLPATH_LOOKS_ONLY);
 }

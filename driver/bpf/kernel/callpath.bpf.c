@@ -768,28 +768,21 @@ static __always_inline uint32_t seq_of(struct mm_struct *mm, uint32_t otherwise)
 	return otherwise;
 }
 
-/* The frames of the process, from its registers in @c on. False: they are of no code. */
-static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm_struct *mm)
+/* From the registers of the process on, in @cpu's memory. Not static, as rule_number. */
+__noinline int walk(uint32_t cpu)
 {
-	struct callpath_run *r = &c->run;
+	struct callpath_cpu *c = bpf_map_lookup_elem(&callpath_cpus, &cpu);
+	struct callpath_run *r;
 
-	c->nr_words = 0;
 	/* A thread of the kernel that serves a process. */
-	if (!KERNEL_IS_USER(c->regs.KERNEL_MODE_WORD))
+	if (!c || !KERNEL_IS_USER(c->regs.KERNEL_MODE_WORD))
 		return true;
 	if (!is_walked(&c->regs) || !is_known_tree()) {
 		push(c, c->regs.ip | CALLPATH_EXACT);
 		c->w.end = CALLPATH_NO_ROWS;
 		return true;
 	}
-	__builtin_memset(r, 0, sizeof(*r));
-	r->mm = (uint64_t)mm;
-	r->root = (uint64_t)mm->mm_mt.ma_root;
-	r->vdso = (uint64_t)mm->context.vdso;
-	r->instance = c->w.instance;
-	r->epoch = *(volatile uint32_t *)&c->counts.epoch;
-	/* Where nothing tells of changes no mapping is remembered any longer. */
-	r->seq = seq_of(mm, (uint32_t)c->w.time_ns);
+	r = &c->run;
 	r->space = space_of(c, r);
 	c->state.pc = c->regs.ip;
 	c->state.exact = 1;
@@ -801,6 +794,23 @@ static __always_inline bool walk(struct callpath_cpu *c, uint32_t cpu, struct mm
 	/* The interpreter's frames may be as many as those that are kept, and they go. */
 	bpf_loop(2 * CALLPATH_NR_FRAMES + 1, callpath_step, &cpu, 0);
 	return !r->unmapped;
+}
+
+/* The frames of the process, from its registers in @c on. False: they are of no code. */
+static __always_inline bool walk_process(struct callpath_cpu *c, uint32_t cpu, struct mm_struct *mm)
+{
+	struct callpath_run *r = &c->run;
+
+	c->nr_words = 0;
+	__builtin_memset(r, 0, sizeof(*r));
+	r->mm = (uint64_t)mm;
+	r->root = (uint64_t)mm->mm_mt.ma_root;
+	r->vdso = (uint64_t)mm->context.vdso;
+	r->instance = c->w.instance;
+	r->epoch = *(volatile uint32_t *)&c->counts.epoch;
+	/* Where nothing tells of changes no mapping is remembered any longer. */
+	r->seq = seq_of(mm, (uint32_t)c->w.time_ns);
+	return walk(cpu);
 }
 
 /* ---- frames in the kernel -------------------------------------------------------------------- */
@@ -985,7 +995,7 @@ static __always_inline void callers_of_kernel(struct callpath_cpu *c, uint32_t c
 					      struct mm_struct *mm, const void *regs)
 {
 	uint32_t first = c->w.nr;
-	bool mapped = walk(c, cpu, mm);
+	bool mapped = walk_process(c, cpu, mm);
 	int64_t call = call_of(&c->regs, regs);
 
 	/* Behind the call of the kernel, as behind any other. */
@@ -1020,7 +1030,7 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 		if (kernel)
 			callers_of_kernel(c, cpu, mm, regs);
 		else
-			walk(c, cpu, mm);
+			walk_process(c, cpu, mm);
 	}
 	if (looks)
 		return;
@@ -1031,9 +1041,8 @@ static __always_inline void callpath(void *ctx, struct callpath_cpu *c, uint32_t
 	send_path(c, sent);
 }
 
-static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_event_data *ctx,
-							       const struct count_key *k,
-							       bool looks)
+static __attribute__((noinline, unused)) int
+callpath_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k, bool looks)
 {
 	uint32_t cpu;
 	struct callpath_cpu *c = callpath_every && k ? callpath_cpu(&cpu) : NULL;
@@ -1050,8 +1059,8 @@ static __attribute__((noinline, unused)) int callpath_of_event(struct bpf_perf_e
 	return 0;
 }
 
-static __attribute__((noinline, unused)) int
-callpath_of_tick(void *ctx, const void *regs, const struct count_key *k, bool looks)
+static __attribute__((noinline, unused)) int callpath_of_tick(void *ctx, const void *regs,
+							      const struct count_key *k, bool looks)
 {
 	uint32_t cpu;
 	struct callpath_cpu *c = callpath_every && k ? callpath_cpu(&cpu) : NULL;

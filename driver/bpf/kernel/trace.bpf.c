@@ -413,6 +413,12 @@ static __noinline int enter(struct run *run, struct trace_cpu *c)
 	return end;
 }
 
+/* Not static, likewise: the verifier looks at it once, and not at each way that leads here. */
+__noinline int run_uop(struct run *run, struct vtrace_state *s, const struct vtrace_uop *u)
+{
+	return run && s && u ? vtrace_step(run->kernel ? run : NULL, s, u) : VTRACE_CODE;
+}
+
 static long step(uint32_t i, struct run *run)
 {
 	uint32_t cpu = run->cpu, at = run->at;
@@ -432,7 +438,7 @@ static long step(uint32_t i, struct run *run)
 	if (!u)
 		return 1;
 	run->at = at + 1;
-	run->why = vtrace_step(run->kernel ? run : NULL, &c->s, u);
+	run->why = run_uop(run, &c->s, u);
 	if (!run->why && u->marks & VTRACE_LAST)
 		run->why = vtrace_commit(&c->s);
 	return run->why != 0;
