@@ -5,13 +5,13 @@
 
 /* In parts per million of all CPUs. What finds no account (a trace's flush to disk, the turns for
  * them) comes on top. */
-enum { PART_PPM = 700 };
+enum { PART_PPM = 550 };
 /* The time after which what was not spent is forgotten, and what was spent too early made good. */
 #define HORIZON_NS  30000000000ull
 #define INTERVAL_NS 1000000000ull
 enum {
 	EVERY_MIN = 10,
-	EVERY_MAX = 256,
+	EVERY_MAX = 512,
 	STEPS = 4, /* so many looks for most of the way to another pace */
 };
 

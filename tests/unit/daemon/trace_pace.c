@@ -6,7 +6,7 @@
 #include "trace_parts.h"
 
 #define SECOND_NS 1000000000ull
-#define PART	  700e-6 /* of all CPUs */
+#define PART	  550e-6 /* of all CPUs */
 
 /* Two CPUs with a thousand samples a second each, and what a trace costs there. */
 enum { NR_CPUS = 2, SAMPLES = 2000, EVERY = 32 };
@@ -77,7 +77,7 @@ static void there_are_limits(void **state)
 	run(&cheap, 60);
 	assert_true(cheap.pace.every == 10);
 	run(&dear, 60);
-	assert_true(dear.pace.every == 256);
+	assert_true(dear.pace.every == 512);
 }
 
 /* One that was idle all night has no more to spend than half a minute's. */
@@ -150,7 +150,7 @@ static void the_driver_is_told(void **state)
 		trace_serve(traces);
 	}
 	assert_int_equal(driver.every, trace_every(traces));
-	assert_in_range(driver.every, EVERY + 1, 256);
+	assert_in_range(driver.every, EVERY + 1, 512);
 	before = driver.every;
 	for (int i = 0; i < 200; i++) {
 		ahead_ns += SECOND_NS;
