@@ -42,7 +42,8 @@ struct {
 	__type(value, struct behind);
 } behind SEC(".maps");
 
-/* NULL: nothing is to be done. */
+/* NULL: nothing is to be done. Else what is to be read at once: an event that interrupts a trace
+ * puts its own sample there. */
 static __always_inline const struct behind *keep(const struct count_key *k, const void *regs)
 {
 	bool traces = trace_turn(k);
@@ -60,19 +61,27 @@ static __always_inline const struct behind *keep(const struct count_key *k, cons
 static __always_inline void behind_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
 {
 	const struct behind *b = keep(k, NULL);
+	uint32_t walks;
 
-	if (b && b->traces)
+	if (!b)
+		return;
+	walks = *(volatile const uint32_t *)&b->walks;
+	if (*(volatile const bool *)&b->traces)
 		trace_of_event(ctx, &b->key);
-	if (b && b->walks)
-		callpath_of_event(ctx, &b->key, b->walks == CALLPATH_LOOKS_ONLY);
+	if (walks)
+		callpath_of_event(ctx, &b->key, walks == CALLPATH_LOOKS_ONLY);
 }
 
 static __always_inline void behind_tick(void *ctx, const void *regs, const struct count_key *k)
 {
 	const struct behind *b = keep(k, regs);
+	uint32_t walks;
 
-	if (b && b->traces)
+	if (!b)
+		return;
+	walks = *(volatile const uint32_t *)&b->walks;
+	if (*(volatile const bool *)&b->traces)
 		trace_of_tick(b->regs, &b->key);
-	if (b && b->walks)
-		callpath_of_tick(ctx, b->regs, &b->key, b->walks == CALLPATH_LOOKS_ONLY);
+	if (walks)
+		callpath_of_tick(ctx, b->regs, &b->key, walks == CALLPATH_LOOKS_ONLY);
 }
