@@ -13,6 +13,7 @@ enum {
 	EVERY_MIN = 10,
 	EVERY_MAX = 512,
 	STEPS = 4, /* so many looks for most of the way to another pace */
+	BURST = 4, /* times the part where nothing was spent for that long: at the start, too */
 };
 
 static double part_of(const struct trace_pace *p, uint64_t ns)
@@ -31,11 +32,19 @@ void trace_pace_begin(struct trace_pace *p, uint32_t every, uint32_t nr_cpus, ui
 	p->left_ns = part_of(p, HORIZON_NS);
 }
 
+/* How often the part may be spent now. */
+static double times_now(const struct trace_pace *p)
+{
+	double left = p->left_ns / part_of(p, HORIZON_NS);
+
+	return left > 0 ? 1 + (BURST - 1) * left : limited(1 + left, 1. / STEPS, 1);
+}
+
 bool trace_pace_look(struct trace_pace *p, uint64_t now_ns, uint64_t spent_ns)
 {
 	const double all = part_of(p, HORIZON_NS);
 	uint64_t passed = now_ns - p->looked_ns;
-	double due, may, spent, wanted;
+	double due, spent, wanted;
 	uint32_t before = (uint32_t)p->every;
 
 	if (passed < INTERVAL_NS)
@@ -45,8 +54,7 @@ bool trace_pace_look(struct trace_pace *p, uint64_t now_ns, uint64_t spent_ns)
 	p->looked_ns = now_ns;
 	p->spent_ns = spent_ns;
 	p->left_ns = limited(p->left_ns + due - spent, -all, all);
-	may = due * limited(1 + p->left_ns / all, 1. / STEPS, 2);
-	wanted = p->every * spent / may;
+	wanted = p->every * spent / (due * times_now(p));
 	p->every = limited(p->every + (wanted - p->every) / STEPS, EVERY_MIN, EVERY_MAX);
 	return (uint32_t)p->every != before;
 }
