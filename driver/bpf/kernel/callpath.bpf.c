@@ -965,7 +965,7 @@ static __always_inline struct callpath_cpu *callpath_cpu(uint32_t *cpu)
 
 enum callpath_turn { CALLPATH_NOT, CALLPATH_LOOKS_ONLY, CALLPATH_WALKS };
 
-/* What is to be done behind this sample: of a walk that only looks nothing is sent. */
+/* The work behind this sample. A walk that only looks sends nothing. */
 static __always_inline enum callpath_turn callpath_turn(const struct count_key *k)
 {
 	struct callpath_cpu *c;

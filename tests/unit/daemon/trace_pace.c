@@ -25,7 +25,7 @@ static struct machine machine_begin(double cost_ns)
 	return m;
 }
 
-/* What @seconds more cost, as a part of the CPUs. */
+/* The cost of @seconds more, as a part of the CPUs. */
 static double run(struct machine *m, unsigned int seconds)
 {
 	double before = m->spent_ns;
@@ -96,7 +96,7 @@ static void what_was_saved_is_limited(void **state)
 	check_between(run(&m, 300), 0.95 * PART, 1.02 * PART);
 }
 
-/* What a moment cost too much is made good, but not forever. */
+/* A moment that cost too much is made good, but not forever. */
 static void too_much_is_made_good(void **state)
 {
 	struct machine m = machine_begin(40e3);
