@@ -84,11 +84,13 @@ cost_of() { median "$1" | awk '{ printf "%.6g\n", ($2 > 0 ? $1 : $3) }'; }
 # be said.
 base_of() { median "$1" | awk '$2 > 0 { print $1 }'; }
 
-# tree_ns PID: the CPU time so far of a daemon and of the helpers that it has now.
+# tree_ns PID: the CPU time so far of a sampler and of the helpers that it has now.
 tree_ns()
 {
 	local pid
-	for pid in "$1" $(cat "/proc/$1/task/"*/children 2>/dev/null || :); do cat "/proc/$pid/task/"*/schedstat 2>/dev/null; done |
+	for pid in "$1" $(cat "/proc/$1/task/"*/children 2>/dev/null || :); do
+		cat "/proc/$pid/task/"*/schedstat 2>/dev/null || : # a thread that ends meanwhile
+	done |
 		awk '{ s += $1 } END { printf "%.0f\n", s }'
 }
 
