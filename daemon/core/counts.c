@@ -513,16 +513,6 @@ static uint64_t next_due(const struct counts *t)
 	return due_ns;
 }
 
-/* Most counts come with nothing between them. */
-static void advance_to_count(struct counts *t, uint64_t time_ns)
-{
-	if (time_ns >= t->due_ns) {
-		advance(t, time_ns);
-		t->due_ns = next_due(t);
-	}
-	t->follow->now_ns = time_ns;
-}
-
 static bool is_excluded(const struct counts *t, int32_t pid)
 {
 	return t->exclude && pid > 0 && exclude_has_pid(t->exclude, pid);
@@ -533,7 +523,12 @@ int counts_count(void *ctx, const struct driver_count *c)
 	struct counts *t = ctx;
 	struct sample s;
 
-	advance_to_count(t, c->time_ns);
+	/* Most counts come with nothing between them. */
+	if (c->time_ns >= t->due_ns) {
+		advance(t, c->time_ns);
+		t->due_ns = next_due(t);
+	}
+	t->follow->now_ns = c->time_ns;
 	if (is_excluded(t, c->pid)) {
 		record(t, c);
 		t->store->account.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
@@ -693,8 +688,9 @@ static void resolve_all(struct counts *t, bool last)
 
 		t->attribute->next = &d->items[i];
 		t->attribute->nr_next = d->nr - i;
-		if (!resolve(t, &s, last) &&
-		    (dyn_has_registry(s.p) || waiting_add(&t->waiting, &s) < 0))
+		if (place(t, &s, last))
+			t->store->account.pending -= s.count;
+		else if (dyn_has_registry(s.p) || waiting_add(&t->waiting, &s) < 0)
 			d->items[kept++] = s;
 	}
 	d->nr = kept;

@@ -226,7 +226,7 @@ static void adapt_timer(struct loop *l, const struct daemon *d)
 
 	dyn_stats_get(d->dyn, &stats);
 	/* Where a viewer asks at least each second, its turns are enough. */
-	if (!stats.clients && watch_is_due(d->store.watch, UINT64_MAX)) {
+	if (!stats.clients && watch_has_viewers(d->store.watch)) {
 		l->every_ns = 0;
 		arm(l->timer_fd, base_now_ns() + SECOND_NS, SECOND_NS);
 		return;
@@ -379,7 +379,7 @@ static void write_for_viewers(struct daemon *d)
 	uint64_t begin = base_now_ns();
 	struct base_err err = { 0 };
 
-	if (begin < d->next_watched_ns || !watch_is_due(d->store.watch, UINT64_MAX))
+	if (begin < d->next_watched_ns || !watch_has_viewers(d->store.watch))
 		return;
 	tell_dyn(d, dyn_write_watched(d->dyn, d->store.watch, &err), &err);
 	d->next_watched_ns = base_now_ns() + watch_write_pause(base_now_ns() - begin);

@@ -402,15 +402,12 @@ static struct process *next_life(struct follow *f, struct process *p, uint64_t t
 	return next;
 }
 
-static struct process *find(struct follow *f, int32_t pid, uint64_t time_ns, uint64_t instance)
+/* Nothing told of its begin. */
+static struct process *placeholder(struct follow *f, int32_t pid, uint64_t time_ns,
+				   uint64_t instance)
 {
-	struct process *p = processes_find(f->processes, pid);
+	struct process *p = follow_begin(f, pid);
 
-	if (p && instance && !instance_fits(p, instance))
-		return next_life(f, p, time_ns, instance);
-	if (p)
-		return p;
-	p = follow_begin(f, pid);
 	if (!p)
 		return NULL;
 	p->placeholder = true;
@@ -421,8 +418,12 @@ static struct process *find(struct follow *f, int32_t pid, uint64_t time_ns, uin
 
 struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uint64_t instance)
 {
-	struct process *p = find(f, pid, time_ns, instance);
+	struct process *p = processes_find(f->processes, pid);
 
+	if (!p)
+		p = placeholder(f, pid, time_ns, instance);
+	else if (instance && !instance_fits(p, instance))
+		p = next_life(f, p, time_ns, instance);
 	if (!p)
 		return NULL;
 	p->seen_ns = time_ns > p->seen_ns ? time_ns : p->seen_ns;

@@ -271,6 +271,7 @@ static struct image *new_own(const struct image *img, const char *process, const
 		return NULL;
 	}
 	own->excluded = img->excluded;
+	own->bucket = img->bucket;
 	return own;
 }
 
@@ -296,10 +297,15 @@ struct image *images_of(struct images *t, struct image *img, const struct images
 struct image *images_bucket(struct images *t, enum account_bucket bucket)
 {
 	const char *name = account_bucket_name(bucket);
+	struct image *img = t->buckets[bucket];
 
-	if (!t->buckets[bucket])
-		t->buckets[bucket] = images_get(t, PROFDB_NAMED, NULL, name, name);
-	return t->buckets[bucket];
+	if (img)
+		return img;
+	img = images_get(t, PROFDB_NAMED, NULL, name, name);
+	if (img)
+		img->bucket = bucket;
+	t->buckets[bucket] = img;
+	return img;
 }
 
 bool images_next(const struct images *t, size_t *pos, struct image **out)

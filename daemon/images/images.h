@@ -132,6 +132,7 @@ struct image {
 	/* DYNAMIC: traces of which counts hold a part, and no image does that cannot be refused;
 	 * those of single steps are of the same kind, but have values alone */
 	uint64_t traces, stepped;
+	enum account_bucket bucket; /* NAMED: which it is */
 	uint32_t refs;
 };
 
@@ -226,7 +227,6 @@ struct store {
 	struct store_place {
 		struct image *image;
 		struct store_count count;
-		int bucket; /* that it is in; ACCOUNT_NR_BUCKETS: none */
 	} ahead[STORE_AHEAD];
 	size_t nr; /* in @ahead */
 };

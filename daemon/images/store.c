@@ -54,7 +54,7 @@ static void lose(struct store *s, const struct store_count *c, int why)
 		a->lost[ACCOUNT_LOST_MEMORY] += c->n;
 }
 
-static void append(struct store *s, struct image *img, const struct store_count *c, int bucket)
+void store_soon(struct store *s, struct image *img, const struct store_count *c)
 {
 	if (img && img->excluded) {
 		account_of(s, c->event)->lost[ACCOUNT_LOST_EXCLUDED] += c->n;
@@ -65,14 +65,9 @@ static void append(struct store *s, struct image *img, const struct store_count 
 		return;
 	}
 	account_of(s, c->event)->pending += c->n;
-	s->ahead[s->nr++] = (struct store_place){ img, *c, bucket };
+	s->ahead[s->nr++] = (struct store_place){ img, *c };
 	if (s->nr == STORE_AHEAD || c->insn)
 		store_all(s);
-}
-
-void store_soon(struct store *s, struct image *img, const struct store_count *c)
-{
-	append(s, img, c, ACCOUNT_NR_BUCKETS);
 }
 
 void store_bucket(struct store *s, enum account_bucket bucket, const struct images_owner *owner,
@@ -84,7 +79,7 @@ void store_bucket(struct store *s, enum account_bucket bucket, const struct imag
 	if (img)
 		img = images_of(s->images, img, owner);
 	at.off = 0;
-	append(s, img, &at, (int)bucket);
+	store_soon(s, img, &at);
 }
 
 /* Room for a count beside the others of its image that are on their way: it goes to both the
@@ -130,8 +125,8 @@ static void stored(struct store *s, const struct store_place *p)
 	struct account *a = account_of(s, p->count.event);
 
 	a->stored += p->count.n;
-	if (p->bucket < ACCOUNT_NR_BUCKETS)
-		a->bucket[p->bucket] += p->count.n;
+	if (p->image->kind == PROFDB_NAMED)
+		a->bucket[p->image->bucket] += p->count.n;
 	p->image->dirty = true;
 	if (p->count.insn)
 		add_insn(p->image->counts, &p->count);
@@ -141,7 +136,7 @@ static void stored(struct store *s, const struct store_place *p)
 void store_all(struct store *s)
 {
 	struct profdb_add rows[STORE_AHEAD];
-	bool watched = s->workloads && watch_is_due(s->watch, UINT64_MAX);
+	bool watched = s->workloads && watch_has_viewers(s->watch);
 
 	make_rows(s, rows);
 	profdb_profiles_add(rows, s->nr);

@@ -6,7 +6,7 @@
 
 #include "watch.h"
 
-struct viewer {
+struct watch_viewer {
 	struct watch_peer peer;
 	uint64_t asked_ns; /* 0: this place is free */
 	struct profdb_workloads *to;
@@ -15,11 +15,6 @@ struct viewer {
 	struct image **held;
 	size_t nr_held, cap_held;
 	size_t text_len, path_len; /* bytes of names, and of paths of images */
-};
-
-struct watch {
-	struct viewer viewers[WATCH_NR_VIEWERS];
-	size_t nr;
 };
 
 uint64_t watch_write_pause(uint64_t took_ns)
@@ -32,12 +27,20 @@ uint64_t watch_write_pause(uint64_t took_ns)
 
 struct watch *watch_new(void)
 {
-	return calloc(1, sizeof(struct watch));
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->viewers = calloc(WATCH_NR_VIEWERS, sizeof(*w->viewers));
+	if (w->viewers)
+		return w;
+	free(w);
+	return NULL;
 }
 
 /* ---- one viewer ------------------------------------------------------------------------------ */
 
-static void clear(struct viewer *v)
+static void clear(struct watch_viewer *v)
 {
 	for (size_t i = 0; i < v->nr_held; i++)
 		image_put(v->held[i]);
@@ -49,11 +52,11 @@ static void clear(struct viewer *v)
 	v->to = NULL;
 }
 
-static void forget_viewer(struct watch *w, struct viewer *v)
+static void forget_viewer(struct watch *w, struct watch_viewer *v)
 {
 	clear(v);
 	free(v->held);
-	*v = (struct viewer){ 0 };
+	*v = (struct watch_viewer){ 0 };
 	w->nr--;
 }
 
@@ -62,6 +65,8 @@ void watch_free(struct watch *w)
 	for (size_t i = 0; w && i < WATCH_NR_VIEWERS; i++)
 		if (w->viewers[i].asked_ns)
 			forget_viewer(w, &w->viewers[i]);
+	if (w)
+		free(w->viewers);
 	free(w);
 }
 
@@ -109,7 +114,7 @@ bool watch_shows(const struct watch *w, uint32_t uid)
 /* How a sample is shown to a viewer. */
 enum sight { SIGHT_ALL, SIGHT_MODE /* that it was in the kernel, not where */, SIGHT_NONE };
 
-static enum sight sight_of(const struct viewer *v, const struct image *img,
+static enum sight sight_of(const struct watch_viewer *v, const struct image *img,
 			   const struct store_count *c)
 {
 	if (v->peer.all)
@@ -124,7 +129,7 @@ static enum sight sight_of(const struct viewer *v, const struct image *img,
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-static int named(struct viewer *v, const char *name)
+static int named(struct watch_viewer *v, const char *name)
 {
 	return profdb_workloads_image_add(
 		v->to, &(struct profdb_image_ref){ .kind = PROFDB_NAMED, .path = name });
@@ -134,7 +139,7 @@ static int named(struct viewer *v, const char *name)
  * An image is known by the path under which it was seen first, perhaps in another user's folder. A
  * viewer that may not see all gets its identity, and finds the file by its own processes.
  */
-static const char *path_for(const struct viewer *v, const struct image *img)
+static const char *path_for(const struct watch_viewer *v, const struct image *img)
 {
 	static const char *const open[] = { "/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/" };
 
@@ -146,7 +151,7 @@ static const char *path_for(const struct viewer *v, const struct image *img)
 	return "(file)";
 }
 
-static int new_image(struct viewer *v, struct image *img)
+static int new_image(struct watch_viewer *v, struct image *img)
 {
 	const struct profdb_image_ref ref = { .kind = img->kind,
 					      .id = img->id,
@@ -164,7 +169,7 @@ static int new_image(struct viewer *v, struct image *img)
 	return r;
 }
 
-static int image_number(struct viewer *v, struct image *img)
+static int image_number(struct watch_viewer *v, struct image *img)
 {
 	uintptr_t number = (uintptr_t)base_map_get(&v->images, &img, sizeof(img));
 
@@ -184,7 +189,7 @@ static size_t text_len(const struct profdb_workload *k)
 }
 
 /* Beyond what there is room for, workloads have no names. */
-static int new_workload(struct viewer *v, const struct workloads *w, const uint32_t key[2])
+static int new_workload(struct watch_viewer *v, const struct workloads *w, const uint32_t key[2])
 {
 	struct profdb_workload k = workload_describe(w, key[0], key[1]);
 	size_t len = text_len(&k);
@@ -201,7 +206,7 @@ static int new_workload(struct viewer *v, const struct workloads *w, const uint3
 	return r;
 }
 
-static int workload_number(struct viewer *v, const struct workloads *w, uint32_t life,
+static int workload_number(struct watch_viewer *v, const struct workloads *w, uint32_t life,
 			   uint32_t thread)
 {
 	const uint32_t key[2] = { life, thread };
@@ -210,7 +215,7 @@ static int workload_number(struct viewer *v, const struct workloads *w, uint32_t
 	return number ? (int)number - 1 : new_workload(v, w, key);
 }
 
-static void add(struct viewer *v, const struct workloads *w, struct image *img,
+static void add(struct watch_viewer *v, const struct workloads *w, struct image *img,
 		const struct store_count *c)
 {
 	enum sight sight = sight_of(v, img, c);
@@ -250,11 +255,11 @@ static bool is_same(const struct watch_peer *a, const struct watch_peer *b)
 	return a->pid == b->pid && a->uid == b->uid && a->sock == b->sock && a->all == b->all;
 }
 
-static struct viewer *find(const struct watch *w, const struct watch_peer *peer)
+static struct watch_viewer *find(const struct watch *w, const struct watch_peer *peer)
 {
 	for (size_t i = 0; i < WATCH_NR_VIEWERS; i++)
 		if (w->viewers[i].asked_ns && is_same(&w->viewers[i].peer, peer))
-			return (struct viewer *)&w->viewers[i];
+			return &w->viewers[i];
 	return NULL;
 }
 
@@ -271,10 +276,10 @@ static bool is_refused(const struct watch *w, const struct watch_peer *peer)
 	       (!peer->all && (others >= WATCH_NR_OTHERS || own >= WATCH_NR_OWN));
 }
 
-static struct viewer *add_viewer(struct watch *w, const struct watch_peer *peer,
-				 struct base_err *err)
+static struct watch_viewer *add_viewer(struct watch *w, const struct watch_peer *peer,
+				       struct base_err *err)
 {
-	struct viewer *v = w->viewers;
+	struct watch_viewer *v = w->viewers;
 
 	if (is_refused(w, peer)) {
 		base_fail(err, -DCPI_ELIMIT, "too many viewers watch the daemon");
@@ -289,7 +294,7 @@ static struct viewer *add_viewer(struct watch *w, const struct watch_peer *peer,
 }
 
 /* The samples from here on. */
-static int begin(struct viewer *v, const struct driver_event *events, size_t nr_events)
+static int begin(struct watch_viewer *v, const struct driver_event *events, size_t nr_events)
 {
 	int r;
 
@@ -305,7 +310,7 @@ static int begin(struct viewer *v, const struct driver_event *events, size_t nr_
 
 uint64_t watch_asked(const struct watch *w, const struct watch_peer *peer)
 {
-	const struct viewer *v = find(w, peer);
+	const struct watch_viewer *v = find(w, peer);
 
 	return v ? v->asked_ns : 0;
 }
@@ -313,7 +318,7 @@ uint64_t watch_asked(const struct watch *w, const struct watch_peer *peer)
 int watch_take(struct watch *w, const struct watch_peer *peer, const struct driver_event *events,
 	       size_t nr_events, uint64_t now_ns, struct base_buf *out, struct base_err *err)
 {
-	struct viewer *v = find(w, peer);
+	struct watch_viewer *v = find(w, peer);
 	int r = 0;
 
 	if (!v)

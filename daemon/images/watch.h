@@ -25,7 +25,16 @@ enum {
 #define WATCH_PAUSE_NS	   UINT64_C(400000000)
 #define WATCH_PAUSE_ALL_NS UINT64_C(50000000)
 
-struct watch;
+struct watch {
+	size_t nr;		      /* viewers */
+	struct watch_viewer *viewers; /* WATCH_NR_VIEWERS places; watch.c */
+};
+
+/* @w may be NULL. */
+static inline bool watch_has_viewers(const struct watch *w)
+{
+	return w && w->nr != 0;
+}
 
 /* A connection to the daemon. */
 struct watch_peer {
@@ -47,7 +56,7 @@ uint64_t watch_write_pause(uint64_t took_ns);
 
 struct watch *watch_new(void); /* NULL: no memory */
 void watch_free(struct watch *w);
-/* Is there a viewer that asked last before @ns? @w may be NULL. */
+/* Is there a viewer that asked last before @ns? */
 bool watch_is_due(const struct watch *w, uint64_t ns);
 /* Is there a viewer of this user's that may not see all? False for root. */
 bool watch_wants(const struct watch *w, uint32_t uid);

@@ -191,29 +191,31 @@ static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Pages of several threads come by turns. */
-static const struct dyn_run *run_at(const struct dyn_facility *f, uint64_t elf)
+/* The last runs are kept as hints: pages of several threads come by turns. */
+int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off)
 {
 	const struct dyn_run **hint =
 		f->hints ? &f->hints[base_hash_u64(elf / WIRE_PAGE) % HINTS] : NULL;
 	const struct dyn_run *run = hint ? *hint : NULL;
 
-	if (run && elf >= run->node.start && elf < run->node.end)
-		return run;
-	run = (const void *)interval_find(&f->pages, elf);
-	if (hint && run)
-		*hint = run;
-	return run;
+	if (!run || elf < run->node.start || elf >= run->node.end) {
+		run = (const void *)interval_find(&f->pages, elf);
+		if (!run)
+			return -ENOENT;
+		if (hint)
+			*hint = run;
+	}
+	*off = run->img_off + (elf - run->node.start);
+	return 0;
 }
 
 int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len)
 {
 	uint64_t pos = elf & ~(uint64_t)(WIRE_PAGE - 1);
-	uint64_t end = base_align_up(elf + len, WIRE_PAGE);
-	const struct dyn_run *run = run_at(f, pos);
+	uint64_t end = base_align_up(elf + len, WIRE_PAGE), off;
 
-	if (run)
-		pos = run->node.end;
+	if (dyn_facility_offset(f, pos, &off) == 0)
+		pos += WIRE_PAGE;
 	while (pos < end) {
 		const struct interval_node *n = interval_overlap(&f->pages, pos, end);
 		uint64_t stop = n ? n->start : end;
@@ -229,16 +231,6 @@ int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len)
 		f->changed = true;
 		pos = stop;
 	}
-	return 0;
-}
-
-int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off)
-{
-	const struct dyn_run *run = run_at(f, elf);
-
-	if (!run)
-		return -ENOENT;
-	*off = run->img_off + (elf - run->node.start);
 	return 0;
 }
 

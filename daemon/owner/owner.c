@@ -68,6 +68,12 @@ static void find_place(const struct owners *o, struct process *p)
 	p->place_tries = 0;
 }
 
+/* All that /proc tells of it in this epoch is known, and it has its number for that. */
+static bool has_number(const struct owners *o, const struct process *p)
+{
+	return p->workload && p->identified && p->placed == o->epoch + 1;
+}
+
 static uint32_t life_of(struct owners *o, struct sample *s)
 {
 	struct workloads *w = o->store->workloads;
@@ -143,12 +149,16 @@ void owner_find(struct owners *o, struct sample *s, struct store_count *to)
 	struct process *p = s->p;
 
 	if (o->store->workloads) {
-		to->where.life = p ? life_of(o, s) : stranger(o, s);
+		if (p)
+			to->where.life = has_number(o, p) ? p->workload : life_of(o, s);
+		else
+			to->where.life = stranger(o, s);
 		owner_thread(o, s);
 		to->where.thread = s->thread;
 		to->where.minute = workload_clock_minute(&o->clock, s->time_ns);
 	}
-	if (p && p->uid_known && watch_wants(o->store->watch, p->uid))
+	if (p && p->uid_known && watch_has_viewers(o->store->watch) &&
+	    watch_wants(o->store->watch, p->uid))
 		to->reader = reader_of(o, p, s->first_ns);
 }
 

@@ -88,7 +88,16 @@ struct workload_clock {
 /* UTC is @utc_ns at @time_ns, not before the last look. */
 void workload_clock_look(struct workload_clock *c, uint64_t time_ns, int64_t utc_ns);
 /* The minute of a sample, as the clock was set then. */
-uint32_t workload_clock_minute(const struct workload_clock *c, uint64_t time_ns);
+static inline uint32_t workload_clock_minute(const struct workload_clock *c, uint64_t time_ns)
+{
+	size_t i = c->nr;
+	int64_t utc_ns;
+
+	while (i > 1 && c->steps[i - 1].from_ns > time_ns)
+		i--;
+	utc_ns = (int64_t)(time_ns + (i ? (uint64_t)c->steps[i - 1].offset_ns : 0));
+	return utc_ns < 0 ? 0 : (uint32_t)(utc_ns / 60000000000);
+}
 
 /* ---- counts of an image (table.c) ------------------------------------------------------------ */
 

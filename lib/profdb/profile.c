@@ -146,19 +146,6 @@ static struct profdb_entry *counts_row(struct profdb_counts *c, uint64_t off)
 	return e;
 }
 
-/* The row of another offset may stand first: that one's is not asked for then. */
-static void counts_expect(const struct profdb_counts *c, uint64_t off, unsigned int step)
-{
-	const uint32_t *slot = c->slots ? &c->slots[home_of(c, off)] : NULL;
-
-	if (!slot)
-		return;
-	if (!step)
-		base_prefetch(slot);
-	else if (*slot)
-		base_prefetch(profdb_counts_at(c, *slot - 1));
-}
-
 static int by_offset(const void *a, const void *b)
 {
 	const struct profdb_entry *x = a, *y = b;
@@ -488,9 +475,17 @@ int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uin
 
 void profdb_profiles_add(struct profdb_add *v, size_t nr)
 {
+	/* The row of another offset may stand first: that of this one is not prefetched then. */
 	for (unsigned int step = 0; step < 2; step++)
-		for (size_t i = 0; i < nr; i++)
-			counts_expect(&v[i].to->counts, v[i].off, step);
+		for (size_t i = 0; i < nr; i++) {
+			const struct profdb_counts *c = &v[i].to->counts;
+			const uint32_t *slot = c->slots ? &c->slots[home_of(c, v[i].off)] : NULL;
+
+			if (slot && !step)
+				base_prefetch(slot);
+			else if (slot && *slot)
+				base_prefetch(profdb_counts_at(c, *slot - 1));
+		}
 	for (size_t i = 0; i < nr; i++)
 		if (v[i].r >= 0)
 			v[i].r = profdb_profile_add(v[i].to, v[i].off, v[i].event, v[i].n);

@@ -69,7 +69,7 @@ def returns(modules):
 
 def life_findings(lines):
 	"""The tables of functions: way 2 begins with rows of way 1."""
-	rows, said = {1: [], 2: [], 3: []}, {}
+	rows, said = {way: [] for way in range(1, 5)}, {}
 	table = 0
 	for number, line in enumerate(lines, 1):
 		table = int(line[len('### Table ')]) if line.startswith('### Table ') else table

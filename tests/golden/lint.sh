@@ -110,7 +110,7 @@ if scripts/lint.d/pages.py >"$tmp/out"; then
 fi
 found "$life:$(grep -n counts_gone $life | cut -d: -f1): no function 'counts_gone' in 'daemon/core/counts.c'"
 found 'row 2 is row 3'
-found "way 3 has $(($(grep -cE '^\| [0-9]+ \| .*: `' <(sed -n '/^### Table 3/,$p' $life)))) functions"
+found "way 3 has $(($(grep -cE '^\| [0-9]+ \| .*: `' <(sed -n '/^### Table 3/,/^### Table 4/p' $life)))) functions"
 
 # -- POSIX: a call that is Linux's own, in a portable file; one that POSIX has; and a file that says that it is Linux's
 fresh
