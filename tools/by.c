@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "by.h"
+#include "choose.h"
 #include "fleet.h"
 #include "report.h"
 #include "workloads.h"
@@ -47,14 +48,8 @@ static bool is_keyed(const struct by *b, enum workload_key key)
 /* Is the image asked for? Those of @what that name it are marked. */
 static bool match(struct by *b, struct analysis *a, struct analysis_image *ai)
 {
-	bool yes = b->nr_what == 0;
-
-	if (b->o->no_idle && by_is_idle(ai))
-		return false;
-	for (int i = 0; i < b->nr_what; i++)
-		if (analysis_image_match(a, ai, b->what[i]))
-			yes = b->used[i] = true;
-	return yes;
+	return !(b->o->no_idle && by_is_idle(ai)) &&
+	       choose_names(a, ai, b->nr_what, b->what, b->used);
 }
 
 /* The images of @a, which may be of one host alone, for a report. */

@@ -100,18 +100,22 @@ int choose_procedure(struct analysis *a, const char *what, const char *image,
 			tell_versions(&found, nr, event);
 		r = open_found(a, &shown, out, err);
 	}
+	if (r >= 0)
+		analysis_image_ask(a, found.v[0].image);
 	analysis_founds_release(&found);
 	return r;
 }
 
-static bool wanted(struct analysis *a, struct analysis_image *ai, bool *used, int nr, char **what)
+bool choose_names(struct analysis *a, struct analysis_image *ai, int nr, char **what, bool *used)
 {
-	bool yes = nr == 0;
+	bool named = false;
 
 	for (int i = 0; i < nr; i++)
 		if (analysis_image_match(a, ai, what[i]))
-			yes = used[i] = true;
-	return yes;
+			named = used[i] = true;
+	if (named)
+		analysis_image_ask(a, ai);
+	return named || nr == 0;
 }
 
 int choose_images(struct analysis *a, int nr, char **what, struct analysis_image ***out,
@@ -125,7 +129,7 @@ int choose_images(struct analysis *a, int nr, char **what, struct analysis_image
 	if (!used || !images)
 		r = base_fail_errno(err, -ENOMEM, "cannot choose images");
 	for (size_t i = 0; r >= 0 && i < a->nr_images; i++)
-		if (wanted(a, a->images[i], used, nr, what))
+		if (choose_names(a, a->images[i], nr, what, used))
 			images[(*nr_out)++] = a->images[i];
 	for (int i = 0; r >= 0 && i < nr; i++)
 		if (!used[i])
@@ -165,5 +169,8 @@ int choose_image(struct analysis *a, const char *what, struct analysis_image **o
 			return several(*out, ai, what, err);
 		*out = ai;
 	}
-	return *out ? 0 : analysis_image_unknown(a, what, err);
+	if (!*out)
+		return analysis_image_unknown(a, what, err);
+	analysis_image_ask(a, *out);
+	return 0;
 }

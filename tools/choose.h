@@ -14,6 +14,9 @@
  */
 int choose_procedure(struct analysis *a, const char *what, const char *image,
 		     struct analysis_listing **out, struct base_err *err);
+/* Is @ai one of the images that the @nr names mean, or are there none? Those that mean it are
+ * marked in @used. */
+bool choose_names(struct analysis *a, struct analysis_image *ai, int nr, char **what, bool *used);
 /*
  * The images that one of the @nr names means, all where there are none: *out, which the caller
  * frees. Errors: -ENOMEM; those of analysis_image_unknown for a name that means none.

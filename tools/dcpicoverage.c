@@ -296,6 +296,7 @@ static int choose_images(struct report *x, const char *image, struct base_err *e
 
 		if (ai->kind == PROFDB_NAMED || !analysis_image_match(x->a, ai, image))
 			continue;
+		analysis_image_ask(x->a, ai);
 		x->images[x->nr_images++] = ai;
 		for (size_t e = 0; e < x->a->nr_events; e++)
 			x->total[e] += ai->count[e];

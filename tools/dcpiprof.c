@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "by.h"
+#include "choose.h"
 #include "fleet.h"
 #include "profileme.h"
 #include "progress.h"
@@ -235,19 +236,13 @@ static bool has_samples(const struct analysis *a, const struct analysis_image *a
 	return false;
 }
 
-/* Is the image asked for? All are without operands; those that name it are marked in @used. */
+/* Is the image asked for? All are without operands. */
 static bool wanted(void *ctx, struct analysis_image *ai)
 {
 	struct profile *p = ctx;
-	bool yes = p->nr_operands == 0;
 
-	if (no_idle && by_is_idle(ai))
-		return false;
-	for (int i = 0; i < p->nr_operands; i++) {
-		if (analysis_image_match(p->a, ai, p->operands[i]))
-			yes = p->used[i] = true;
-	}
-	return yes;
+	return !(no_idle && by_is_idle(ai)) &&
+	       choose_names(p->a, ai, p->nr_operands, p->operands, p->used);
 }
 
 static int add_totals(struct profile *p, struct base_err *err)

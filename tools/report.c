@@ -608,7 +608,8 @@ static void json_problem(struct json_object *list, const struct base_err *err)
 static bool is_remarkable(const struct analysis *a, const struct analysis_image *ai,
 			  struct base_err *out)
 {
-	return !analysis_image_is_lost(ai) && analysis_image_remark(a, ai, out);
+	return analysis_image_is_asked(a, ai) && !analysis_image_is_lost(ai) &&
+	       analysis_image_remark(a, ai, out);
 }
 
 static bool has_lost(const struct analysis_epoch *e, struct base_err *out)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "choose.h"
 #include "fleet.h"
 #include "progress.h"
 #include "report.h"
@@ -105,16 +106,6 @@ static bool has_samples(const struct analysis *a, const struct analysis_image *a
 	return false;
 }
 
-static bool wanted(struct set *s, struct analysis_image *ai, bool *used)
-{
-	bool yes = s->nr_what == 0;
-
-	for (int i = 0; i < s->nr_what; i++)
-		if (analysis_image_match(s->a, ai, s->what[i]))
-			yes = used[i] = true;
-	return yes;
-}
-
 static int add_images(struct set *s, bool by_image, bool *used, struct base_err *err)
 {
 	int r = 0;
@@ -123,7 +114,7 @@ static int add_images(struct set *s, bool by_image, bool *used, struct base_err 
 		struct analysis_image *ai = s->a->images[i];
 
 		progress_show("naming procedures", i, s->a->nr_images);
-		if (!has_samples(s->a, ai) || !wanted(s, ai, used))
+		if (!has_samples(s->a, ai) || !choose_names(s->a, ai, s->nr_what, s->what, used))
 			continue;
 		r = by_image ? analysis_rows_add_image(&s->rows, s->a, ai)
 			     : analysis_rows_add_procedures(&s->rows, s->a, ai);

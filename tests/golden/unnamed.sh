@@ -58,6 +58,14 @@ run dcpiprof -i -no_header >out
 		sed '1,/ total$/d'
 } >>out
 
+# Of one image or procedure, what is wrong with others is not said; where none is found, it may be in them.
+{
+	run dcpilist -asm -no_header page 'node[9]'
+	run dcpilist -asm -no_header page 'moar: dynamic, unnamed[9]'
+	run dcpifdo -bolt 'node[9]'
+	run dcpilist none
+} >>out
+
 # PROGRAM and its hint, as JSON has all.
 "$DCPI_BIN/dcpiprof" -i -json 2>err >json
 python3 - >hints <<-'END'

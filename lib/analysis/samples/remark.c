@@ -115,6 +115,16 @@ static void remark_twin(const struct analysis_image *ai, struct base_err *out)
 		base_hint(out, "%s", other.hint);
 }
 
+void analysis_image_ask(struct analysis *a, struct analysis_image *ai)
+{
+	ai->asked = a->asked = true;
+}
+
+bool analysis_image_is_asked(const struct analysis *a, const struct analysis_image *ai)
+{
+	return ai->asked || !a->asked;
+}
+
 bool analysis_image_is_lost(const struct analysis_image *ai)
 {
 	return ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN;

@@ -79,6 +79,7 @@ struct analysis_image {
 	struct base_err why; /* the reason, unless state is one of the first two */
 	bool guessed;	     /* image_guessed is true of the opened image */
 	bool stripped;	     /* so is image_stripped */
+	bool asked;	     /* the user named it, or a procedure of it */
 	/* A file with the same build-id and other code, or code that could not be read; or NULL. */
 	const struct analysis_image *twin;
 	struct paths *paths; /* its instruction traces, made at the first request */
@@ -155,6 +156,7 @@ struct analysis {
 	/* Whose call paths are chosen (owners.c); all of them, where @by_owner is false. */
 	struct base_map owners;
 	bool by_owner;
+	bool asked;	    /* some of the images were named */
 	bool moves_dropped; /* profiles had moves of traces: no workload, no minute has them */
 	struct analysis_window window;
 	/* Sentences for heads of reports, each behind a 0: what restricting could not tell. */
@@ -257,6 +259,11 @@ int analysis_image_unknown(struct analysis *a, const char *what, struct base_err
 
 /* ---- what is wrong with it (remark.c) -------------------------------------------------------- */
 
+/* The user named @ai, or a procedure of it: what is not known of others, unless they are named too,
+ * is none of the report. An image that could not be opened may have more of what was asked for. */
+void analysis_image_ask(struct analysis *a, struct analysis_image *ai);
+/* All are, where none was named. */
+bool analysis_image_is_asked(const struct analysis *a, const struct analysis_image *ai);
 /* It could not be opened. */
 bool analysis_image_is_lost(const struct analysis_image *ai);
 /*
