@@ -39,6 +39,7 @@ struct identity {
 	struct stat home;      /* the mount namespace that paths of events are meant in */
 	struct base_map known; /* device, inode, path -> struct known */
 	struct base_map named; /* build-id, path -> struct named */
+	struct base_buf key;   /* of either, the last one that was looked for */
 };
 
 struct identity *identity_new(struct reader *reader)
@@ -75,14 +76,17 @@ void identity_free(struct identity *t)
 	if (!t)
 		return;
 	identity_forget(t);
+	base_buf_release(&t->key);
 	free(t);
 }
 
 static int make_key(struct base_buf *key, const struct driver_load *l)
 {
 	uint64_t where[] = { l->dev_major, l->dev_minor, l->inode };
-	int r = base_buf_append(key, where, sizeof(where));
+	int r;
 
+	base_buf_clear(key);
+	r = base_buf_append(key, where, sizeof(where));
 	return r < 0 ? r : base_buf_append(key, l->path, strlen(l->path));
 }
 
@@ -157,19 +161,18 @@ void identity_release_dump(struct identity *t, const struct reader_dump *dump)
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump)
 {
-	struct base_buf key = { 0 };
+	struct base_buf *key = &t->key;
 	struct known *k;
-	int r = make_key(&key, l);
+	int r = make_key(key, l);
 
 	if (r < 0)
-		goto out;
-	k = base_map_get(&t->known, key.data, key.len);
+		return r;
+	k = base_map_get(&t->known, key->data, key->len);
 	if (!k) {
 		k = calloc(1, sizeof(*k));
-		if (!k || base_map_set(&t->known, key.data, key.len, k) < 0) {
+		if (!k || base_map_set(&t->known, key->data, key->len, k) < 0) {
 			free(k);
-			r = -ENOMEM;
-			goto out;
+			return -ENOMEM;
 		}
 		k->by_path = true;
 	}
@@ -178,7 +181,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 
 		r = ask_reader(t, p, l, &now, dump);
 		if (r == -ETXTBSY)
-			id_overwritten(&key, &now);
+			id_overwritten(key, &now);
 		if (r >= 0 || r == -ETXTBSY) {
 			k->id = now;
 			k->by_path = false;
@@ -199,10 +202,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 	dump->no_elf = k->no_elf;
 	dump->text = k->text;
 	dump->extent = k->extent;
-	r = 0;
-out:
-	base_buf_release(&key);
-	return r;
+	return 0;
 }
 
 /* ---- files that brought a build-id ----------------------------------------------------------- */
@@ -279,16 +279,16 @@ static void text_ask(struct identity *t, struct process *p, const struct driver_
 void identity_text(struct identity *t, struct process *p, const struct driver_load *l,
 		   struct base_id *text, struct base_extent *extent)
 {
-	struct base_buf key = { 0 };
+	struct base_buf *key = &t->key;
 
 	*text = (struct base_id){ 0 };
 	*extent = (struct base_extent){ 0 };
 	if (!t->reader)
 		return;
-	if (base_buf_append(&key, &l->id, sizeof(l->id)) >= 0 &&
-	    base_buf_append(&key, l->path, strlen(l->path)) >= 0)
-		text_ask(t, p, l, &key, text, extent);
+	base_buf_clear(key);
+	if (base_buf_append(key, &l->id, sizeof(l->id)) >= 0 &&
+	    base_buf_append(key, l->path, strlen(l->path)) >= 0)
+		text_ask(t, p, l, key, text, extent);
 	else
 		text->len = 1;
-	base_buf_release(&key);
 }

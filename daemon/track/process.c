@@ -7,8 +7,9 @@
 #include "track.h"
 
 /* NR_LAST: CPUs whose samples come by turns, each in a row of one process. SPARE_MAX: what a storm
- * of short programs leaves to one drain. */
-enum { NR_LAST = 16, SPARE_MAX = 1024 };
+ * of short programs leaves to one drain; SPARE_MAPS: how many of these have an array of mappings,
+ * none larger than MAPS_MAX. */
+enum { NR_LAST = 16, SPARE_MAX = 1024, SPARE_MAPS = 128, MAPS_MAX = 64 };
 
 struct processes {
 	struct base_map by_pid;
@@ -19,6 +20,11 @@ struct processes {
 				  unsettled */
 	struct process *spare; /* to be used again, by their later lives */
 	size_t nr_spare;
+	struct spare_maps {
+		struct map *v;
+		size_t cap;
+	} maps[SPARE_MAPS];
+	size_t nr_maps;
 };
 
 struct processes *processes_new(void)
@@ -26,10 +32,13 @@ struct processes *processes_new(void)
 	return calloc(1, sizeof(struct processes));
 }
 
-static void free_maps(struct process *p)
+static void free_maps(struct processes *t, struct process *p)
 {
 	map_clear(p);
-	free(p->maps);
+	if (p->maps && p->cap_maps <= MAPS_MAX && t->nr_maps < SPARE_MAPS)
+		t->maps[t->nr_maps++] = (struct spare_maps){ p->maps, p->cap_maps };
+	else
+		free(p->maps);
 	p->maps = NULL;
 	p->cap_maps = 0;
 }
@@ -38,11 +47,19 @@ static struct process *process_new(struct processes *t)
 {
 	struct process *p = t->spare;
 
-	if (!p)
-		return calloc(1, sizeof(*p));
-	t->spare = p->later;
-	t->nr_spare--;
-	*p = (struct process){ 0 };
+	if (p) {
+		t->spare = p->later;
+		t->nr_spare--;
+		*p = (struct process){ 0 };
+	} else {
+		p = calloc(1, sizeof(*p));
+	}
+	if (p && t->nr_maps) {
+		const struct spare_maps *maps = &t->maps[--t->nr_maps];
+
+		p->maps = maps->v;
+		p->cap_maps = maps->cap;
+	}
 	return p;
 }
 
@@ -62,7 +79,7 @@ static void process_free(struct processes *t, struct process *p)
 	while (p) {
 		struct process *later = p->later;
 
-		free_maps(p);
+		free_maps(t, p);
 		free(p->announced);
 		free(p->exe);
 		free(p->cgroup);
@@ -84,6 +101,8 @@ void processes_free(struct processes *t, void (*end)(void *ctx, struct process *
 		t->spare = p->later;
 		free(p);
 	}
+	while (t->nr_maps)
+		free(t->maps[--t->nr_maps].v);
 	base_map_release(&t->by_pid);
 	free(t->over);
 	free(t);
@@ -125,6 +144,7 @@ struct process *processes_add(struct processes *t, int32_t pid)
 	if (old)
 		processes_end(t, old);
 	if (base_map_set(&t->by_pid, &pid, sizeof(pid), p) < 0) {
+		free_maps(t, p);
 		put_by(t, p);
 		return NULL;
 	}
@@ -150,7 +170,7 @@ void processes_forget_maps(struct processes *t)
 		struct process *p = t->over[t->nr_forgotten];
 
 		if (!p->unsettled && !p->nr_paths)
-			free_maps(p);
+			free_maps(t, p);
 	}
 }
 

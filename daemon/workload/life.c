@@ -149,12 +149,13 @@ static int add_text(struct base_buf *key, const char *text)
 	return r < 0 ? r : base_buf_append(key, "", 1);
 }
 
-/* The texts, and the uid behind them. */
+/* The texts, and the uid behind them; @key is of no use any more when another one is made. */
 static int make_key(struct base_buf *key, const struct workload_who *who)
 {
 	const char *const texts[NR_TEXTS] = { who->comm, who->exe, who->cgroup, who->label };
 	int r = 0;
 
+	base_buf_clear(key);
 	for (size_t i = 0; r >= 0 && i < NR_TEXTS; i++)
 		r = add_text(key, texts[i]);
 	return r < 0 ? r : base_buf_append(key, &who->uid, sizeof(who->uid));
@@ -209,34 +210,29 @@ static int64_t find_names(const struct workloads *w, const struct base_buf *key)
 /* Processes beyond their user's share have the user's number, and no names. */
 static int64_t names_of_user(struct workloads *w, uint32_t uid)
 {
-	struct base_buf key = { 0 };
-	int64_t index = make_key(&key, &(struct workload_who){ .uid = uid });
+	int64_t index = make_key(&w->key, &(struct workload_who){ .uid = uid });
 
-	if (index >= 0) {
-		index = find_names(w, &key);
-		index = index < 0 ? add_names(w, &key, uid) : index;
-	}
-	base_buf_release(&key);
-	return index;
+	if (index < 0)
+		return index;
+	index = find_names(w, &w->key);
+	return index < 0 ? add_names(w, &w->key, uid) : index;
 }
 
-static int64_t add_within_share(struct workloads *w, const struct base_buf *key, uint32_t uid)
+static int64_t add_within_share(struct workloads *w, uint32_t uid)
 {
-	return workload_share_take(w, uid, key) ? add_names(w, key, uid) : names_of_user(w, uid);
+	return workload_share_take(w, uid, &w->key) ? add_names(w, &w->key, uid)
+						    : names_of_user(w, uid);
 }
 
 /* The index of names equal to those of @who, or negative. */
 static int64_t names_of(struct workloads *w, const struct workload_who *who)
 {
-	struct base_buf key = { 0 };
-	int64_t index = make_key(&key, who);
+	int64_t index = make_key(&w->key, who);
 
-	if (index >= 0) {
-		index = find_names(w, &key);
-		index = index < 0 ? add_within_share(w, &key, who->uid) : index;
-	}
-	base_buf_release(&key);
-	return index;
+	if (index < 0)
+		return index;
+	index = find_names(w, &w->key);
+	return index < 0 ? add_within_share(w, who->uid) : index;
 }
 
 /* ---- lives ----------------------------------------------------------------------------------- */
@@ -458,6 +454,7 @@ void workloads_free(struct workloads *w)
 	base_map_release(&w->by_names);
 	base_map_release(&w->by_thread);
 	base_map_release(&w->taken);
+	base_buf_release(&w->key);
 	budgets_free(w->shares);
 	free(w->names);
 	free(w->free_names);

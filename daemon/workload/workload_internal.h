@@ -56,6 +56,7 @@ struct workloads {
 	struct workload_names *names;
 	size_t nr_names, cap_names;
 	struct base_map by_names; /* index + 1 */
+	struct base_buf key;	  /* of these, the last one that was looked for */
 	size_t text_len;
 	struct budgets *shares; /* of users, since the epoch began */
 	struct base_map taken;	/* hashes of the names in these -> anything */

@@ -90,7 +90,8 @@ static void searches_by_turns(void **state)
 	processes_free(t, NULL, NULL);
 }
 
-/* The room of one that is over may be another's; nothing else of it is. */
+/* The room of one that is over, also that for its mappings, may be another's; nothing else of it
+ * is. */
 static void lives_begin_empty(void **state)
 {
 	static const struct map m = { .start = 0x1000, .end = 0x2000, .kind = MAP_DYNAMIC };
@@ -99,10 +100,11 @@ static void lives_begin_empty(void **state)
 	(void)state;
 	for (int32_t round = 0; round < 3; round++) {
 		for (int32_t pid = 1; pid <= 1500; pid++) {
-			const struct process empty = { .pid = pid };
-			struct process *p = processes_add(t, pid);
+			struct process *p = processes_add(t, pid), empty = { .pid = pid };
 
 			assert_non_null(p);
+			empty.maps = p->maps;
+			empty.cap_maps = p->cap_maps;
 			assert_memory_equal(p, &empty, sizeof(empty));
 			assert_int_equal(map_insert(p, &m), 0);
 			p->placeholder = p->asked = true;
