@@ -58,7 +58,7 @@ run dcpiprof -i -no_header >out
 		sed '1,/ total$/d'
 } >>out
 
-# Of one image or procedure, what is wrong with others is not said; where none is found, it may be in them.
+# A report on one image or procedure says nothing of other images; where none is found, it may be in them.
 {
 	run dcpilist -asm -no_header page 'node[9]'
 	run dcpilist -asm -no_header page 'moar: dynamic, unnamed[9]'

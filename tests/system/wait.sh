@@ -109,7 +109,7 @@ judge()
 	! grep -q FAILED "$work/judged"
 }
 
-# What a host does to a CPU of ours beyond what these two tell says nothing of waits: then it is measured again.
+# A host that holds our CPUs for longer than these two tell spoils the measurement: it is made again.
 for try in 1 2 3 4; do
 	db=$work/db$try DCPIDB=$work/db$try
 	measure
