@@ -402,9 +402,9 @@ static struct process *next_life(struct follow *f, struct process *p, uint64_t t
 	return next;
 }
 
-/* Nothing told of its begin. */
-static struct process *placeholder(struct follow *f, int32_t pid, uint64_t time_ns,
-				   uint64_t instance)
+/* No event told of its begin. */
+static struct process *begin_untold(struct follow *f, int32_t pid, uint64_t time_ns,
+				    uint64_t instance)
 {
 	struct process *p = follow_begin(f, pid);
 
@@ -421,7 +421,7 @@ struct process *follow_find(struct follow *f, int32_t pid, uint64_t time_ns, uin
 	struct process *p = processes_find(f->processes, pid);
 
 	if (!p)
-		p = placeholder(f, pid, time_ns, instance);
+		p = begin_untold(f, pid, time_ns, instance);
 	else if (instance && !instance_fits(p, instance))
 		p = next_life(f, p, time_ns, instance);
 	if (!p)
