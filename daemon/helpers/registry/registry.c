@@ -88,8 +88,8 @@ static bool is_untouched(const struct parse *p, uint64_t addr, uint64_t len, uin
 	uint32_t words[WORDS_READ];
 
 	if (!p->h.nr_words)
-		return base_read_at(p->fd, offsetof(struct wire_registry, seq), &now,
-				    sizeof(now)) == 0 &&
+		return registry_counters_copy(p->fd, offsetof(struct wire_registry, seq), &now,
+					      sizeof(now)) == 0 &&
 		       now <= seq;
 	for (uint64_t n; nr; block += n, nr -= n) {
 		uint64_t first = block & (p->h.nr_words - 1);

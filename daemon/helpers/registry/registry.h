@@ -50,23 +50,11 @@ int registry_header_read(int fd, struct wire_registry *h);
 
 /*
  * The counters of a header that was read and checked, anew. In the order in which the writer's
- * stores are undone: what a record up to seq changed is below heap_end, or in the ring below head;
- * what it refers to is in the tables. 0, or negative as base_read_at.
+ * stores are undone: what a flush waits for is up to seq; what a record up to seq changed is below
+ * heap_end, or in the ring below head; what it refers to is in the tables. 0, or negative as
+ * base_read_at.
  */
-static inline int registry_counters_read(int fd, struct wire_registry *h)
-{
-	int r = base_read_at(fd, offsetof(struct wire_registry, heap_end), &h->heap_end,
-			     sizeof(h->heap_end));
-
-	if (r == 0)
-		r = base_read_at(fd, offsetof(struct wire_registry, head), &h->head,
-				 sizeof(h->head));
-	if (r == 0)
-		r = base_read_at(fd, offsetof(struct wire_registry, nr_facilities),
-				 &h->nr_facilities,
-				 sizeof(h->nr_facilities) + sizeof(h->nr_ranges));
-	return r;
-}
+int registry_counters_read(int fd, struct wire_registry *h);
 
 /* Where a reading of a registry goes on; begin with zero and no list. */
 struct registry_place {

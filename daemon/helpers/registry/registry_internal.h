@@ -29,6 +29,9 @@ static inline bool registry_vaddr_good(uint64_t base, uint64_t len)
 	return len && base < REGISTRY_VADDR_MAX && len <= REGISTRY_VADDR_MAX - base;
 }
 
+/* Counters at @off of the header, none of them torn. 0, or negative as base_read_at. */
+int registry_counters_copy(int fd, size_t off, void *to, size_t len);
+
 /* The ring's records from @place->tail on, to the head if the answer is not full before. */
 int registry_ring_take(struct parse *p, struct registry_place *place);
 

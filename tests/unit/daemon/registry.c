@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -134,6 +136,49 @@ static void test_header_lies(void **state)
 	assert_int_equal(write(fd, "DCPIREG1", 8), 8);
 	assert_int_equal(registry_header_read(fd, &h), -DCPI_ETRUNCATED);
 	close(fd);
+}
+
+enum { HEAD_STEP = 0x808 }; /* a copy of bytes of two values is no multiple of it */
+
+static atomic_bool stop;
+
+static void *move_head(void *registry)
+{
+	struct wire_registry *h = registry;
+
+	while (!stop) {
+		__atomic_store_n(&h->head, h->head + HEAD_STEP, __ATOMIC_RELEASE);
+		for (int i = 0; i < 100; i++)
+			__asm__ volatile("");
+	}
+	return NULL;
+}
+
+/*
+ * Some CPUs copy byte by byte where the copy's place in its page is a few bytes behind the
+ * original's.
+ */
+static void test_counters_are_whole(void **state)
+{
+	static _Alignas(WIRE_PAGE) uint8_t room[2 * WIRE_PAGE];
+	uint64_t last = 0;
+	pthread_t thread;
+	struct fake f;
+
+	(void)state;
+	fake_open(&f, RING);
+	assert_int_equal(pthread_create(&thread, NULL, move_head, f.h), 0);
+	for (size_t i = 0; i < 20000; i++) {
+		struct wire_registry *h = (void *)(room + i % 4 * 8);
+
+		assert_int_equal(registry_header_read(f.fd, h), 0);
+		assert_int_equal(h->head % HEAD_STEP, 0);
+		assert_true(h->head >= last);
+		last = h->head;
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	fake_close(&f);
 }
 
 static void test_words(void **state)
@@ -654,14 +699,23 @@ static void test_process_life(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	       cmocka_unit_test(test_ring_wraps),
-		cmocka_unit_test(test_header_lies),    cmocka_unit_test(test_slot_lies),
-		cmocka_unit_test(test_record_lies),    cmocka_unit_test(test_cursor_lies),
-		cmocka_unit_test(test_code_fetched),   cmocka_unit_test(test_ring_overwritten),
-		cmocka_unit_test(test_bounded_answer), cmocka_unit_test(test_range_contents),
-		cmocka_unit_test(test_range_holes),    cmocka_unit_test(test_file_id),
-		cmocka_unit_test(test_file_extent),    cmocka_unit_test(test_process_life),
-		cmocka_unit_test(test_words),	       cmocka_unit_test(test_bounded_time),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_ring_wraps),
+		cmocka_unit_test(test_header_lies),
+		cmocka_unit_test(test_slot_lies),
+		cmocka_unit_test(test_record_lies),
+		cmocka_unit_test(test_cursor_lies),
+		cmocka_unit_test(test_code_fetched),
+		cmocka_unit_test(test_ring_overwritten),
+		cmocka_unit_test(test_bounded_answer),
+		cmocka_unit_test(test_range_contents),
+		cmocka_unit_test(test_range_holes),
+		cmocka_unit_test(test_file_id),
+		cmocka_unit_test(test_file_extent),
+		cmocka_unit_test(test_process_life),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_bounded_time),
+		cmocka_unit_test(test_counters_are_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
