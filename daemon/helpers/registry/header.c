@@ -53,7 +53,7 @@ static bool header_good(const struct wire_registry *h)
 /*
  * Some CPUs copy byte by byte where the copy's place in its page is a few bytes behind that of the
  * original (seen on an AMD EPYC with fsrm: up to 31), while the client stores: of a counter that
- * goes from 0x1ff to 0x200, 0x2ff may arrive. So both have the same place in their pages.
+ * goes from 0x1ff to 0x200, 0x2ff may arrive. So the copy gets the original's place in its page.
  */
 int registry_counters_copy(int fd, size_t off, void *to, size_t len)
 {
