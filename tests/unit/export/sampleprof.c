@@ -115,6 +115,14 @@ static void test_calls(void **state)
 		 " 1: 7\n"
 		 " 2: 7\n"
 		 " 3: 7\n");
+	/* Of procedures of one name, the calls of a line add up, too. */
+	assert_int_equal(sampleprof_new(&s), 0);
+	assert_int_equal(add(s, "alpha", 9, 9), 1);
+	assert_int_equal(add(s, "alpha", 2, 2), 1);
+	check(s, "alpha:33:11\n"
+		 " 1: 11\n"
+		 " 2: 11 beta:11\n"
+		 " 3: 11\n");
 }
 
 /* Of one procedure the most, of procedures of one name the sum; estimates are rounded. */
