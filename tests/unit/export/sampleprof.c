@@ -115,7 +115,7 @@ static void test_calls(void **state)
 		 " 1: 7\n"
 		 " 2: 7\n"
 		 " 3: 7\n");
-	/* Of procedures of one name, the calls of a line add up, too. */
+	/* The calls of a line add up as well, over procedures of one name. */
 	assert_int_equal(sampleprof_new(&s), 0);
 	assert_int_equal(add(s, "alpha", 9, 9), 1);
 	assert_int_equal(add(s, "alpha", 2, 2), 1);
