@@ -75,6 +75,7 @@ int registry_counters_read(int fd, struct wire_registry *h)
 	uint8_t now[OFF(pad1) - OFF(head)], *to = (uint8_t *)h;
 	int r = registry_counters_copy(fd, OFF(head), now, sizeof(now));
 
+	/* Counters only grow: all that are alike in two readings were so at one moment between. */
 	if (r < 0 || memcmp(now, to + OFF(head), sizeof(now)) == 0)
 		return r;
 	memcpy(to + OFF(head), now, sizeof(now));

@@ -131,8 +131,7 @@ static void on_alarm(int sig)
 	(void)sig;
 }
 
-/* A pipe's buffer is full before all is written, and timers without SA_RESTART interrupt both ends.
- */
+/* A full pipe cuts writes short, and timers without SA_RESTART interrupt both ends. */
 static void short_and_interrupted(void **state)
 {
 	const struct itimerval tick = { { 0, 2000 }, { 0, 2000 } }, off = { 0 };
