@@ -189,6 +189,8 @@ static bool compares(struct vtrace_maker *m, const struct vex *v)
 		into_mask(m, v, VTRACE_LANE_GT, (uint8_t)(1 << (v->opcode - 0x64)), false, false);
 	else if (v->map == MAP_0F38 && v->pp == PP_66 && v->opcode == 0x29)
 		into_mask(m, v, VTRACE_LANE_EQ, 8, false, false);
+	else if (v->map == MAP_0F38 && v->pp == PP_66 && v->opcode == 0x37)
+		into_mask(m, v, VTRACE_LANE_GT, 8, false, false);
 	else if (v->map == MAP_0F38 && (v->opcode == 0x26 || v->opcode == 0x27) &&
 		 (v->pp == PP_66 || v->pp == PP_F3))
 		/* vptestm: where a & b is not 0; vptestnm: where it is. */
@@ -202,10 +204,13 @@ static bool compares(struct vtrace_maker *m, const struct vex *v)
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* Any function of three bits, bit by bit. */
+/* The bits for which the function of three bits is 1 (@rows), or 0 if these are fewer: a block has
+ * no room for more than four rows of each chunk. */
 static void ternary(struct vtrace_maker *m, const struct vex *v)
 {
 	uint8_t sum = vtrace_temp(m), t = vtrace_temp(m);
+	bool negate = __builtin_popcount(v->imm) > 4;
+	uint8_t rows = negate ? (uint8_t)~v->imm : v->imm;
 
 	for (uint8_t c = 0; c < nr_chunks(v); c++) {
 		uint8_t in[3] = { VTRACE_VECTOR + 4 * v->reg + c, VTRACE_VECTOR + 4 * v->vvvv + c,
@@ -213,15 +218,14 @@ static void ternary(struct vtrace_maker *m, const struct vex *v)
 
 		vtrace_make_imm(m, VTRACE_CONST, 8, sum, VTRACE_ZERO, 0);
 		for (int row = 0; row < 8; row++) {
-			if (!bit(v->imm, (unsigned int)row))
+			if (!bit(rows, (unsigned int)row))
 				continue;
-			vtrace_make_imm(m, VTRACE_CONST, 8, t, VTRACE_ZERO, UINT64_MAX);
-			for (int i = 0; i < 3; i++)
-				vtrace_make(m, row >> (2 - i) & 1 ? VTRACE_AND : VTRACE_ANDN, 8, t,
-					    t, in[i]);
+			vtrace_make_imm(m, VTRACE_XOR, 8, t, in[0], row & 4 ? 0 : UINT64_MAX);
+			vtrace_make(m, row & 2 ? VTRACE_AND : VTRACE_ANDN, 8, t, t, in[1]);
+			vtrace_make(m, row & 1 ? VTRACE_AND : VTRACE_ANDN, 8, t, t, in[2]);
 			vtrace_make(m, VTRACE_OR, 8, sum, sum, t);
 		}
-		vtrace_make_imm(m, VTRACE_MOV, 8, in[0], sum, 0);
+		vtrace_make_imm(m, VTRACE_XOR, 8, in[0], sum, negate ? UINT64_MAX : 0);
 	}
 	for (uint8_t c = nr_chunks(v); c < 4; c++)
 		vtrace_make_imm(m, VTRACE_CONST, 8, VTRACE_VECTOR + 4 * v->reg + c, VTRACE_ZERO, 0);
@@ -395,7 +399,7 @@ static void move_mask(struct vtrace_maker *m, const struct vex *v)
 static void test_masks(struct vtrace_maker *m, const struct vex *v)
 {
 	uint8_t w = mask_width(v), a = VTRACE_MASK + (v->reg & 7), b = VTRACE_MASK + (v->rm & 7);
-	uint8_t t = vtrace_temp(m), full = vtrace_temp(m), none = vtrace_temp(m);
+	uint8_t t = vtrace_temp(m), full = vtrace_temp(m);
 
 	m->class = VTRACE_CLASS_COMPARE;
 	if (v->opcode == 0x98) {
@@ -405,11 +409,7 @@ static void test_masks(struct vtrace_maker *m, const struct vex *v)
 		vtrace_make(m, VTRACE_AND, w, t, a, b);
 		vtrace_make(m, VTRACE_ANDN, w, full, b, a);
 	}
-	/* C = there is nothing in full; then Z, which leaves C. */
-	vtrace_make_imm(m, VTRACE_SUB, w, none, full, 1)->set = VTRACE_SET_SUB;
-	vtrace_make_imm(m, VTRACE_SET_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, 0)->x =
-		VTRACE_O | VTRACE_S | VTRACE_P;
-	vtrace_make_imm(m, VTRACE_ADD, w, VTRACE_ZERO, t, 0)->set = VTRACE_SET_EMPTY;
+	x86_empty_flags(m, w, t, full);
 }
 
 static bool masks(struct vtrace_maker *m, const struct vex *v)

@@ -97,6 +97,8 @@ static inline void x86_class_of_change(struct x86 *k, enum vtrace_class class)
 
 /* false: it is none that is known there. */
 bool x86_vector(struct x86 *k);
+/* Z: register @z is 0 in @w bytes; C: @c is; the other flags are 0. */
+void x86_empty_flags(struct vtrace_maker *m, uint8_t w, uint8_t z, uint8_t c);
 
 /* Masks, and moves and comparisons of vectors under them (x86_evex.c). */
 bool x86_evex(struct x86 *k);

@@ -434,6 +434,39 @@ static bool signs(struct x86 *k, uint8_t w)
 	return true;
 }
 
+/* The last two micro-ops leave C as the first makes it. */
+void x86_empty_flags(struct vtrace_maker *m, uint8_t w, uint8_t z, uint8_t c)
+{
+	vtrace_make_imm(m, VTRACE_SUB, w, VTRACE_ZERO, c, 1)->set = VTRACE_SET_SUB;
+	vtrace_make_imm(m, VTRACE_SET_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, 0)->x =
+		VTRACE_O | VTRACE_S | VTRACE_P;
+	vtrace_make_imm(m, VTRACE_ADD, w, VTRACE_ZERO, z, 0)->set = VTRACE_SET_EMPTY;
+}
+
+/* Z: the operands have no bit in common; C: the last has none that the first lacks. */
+static bool test_bits(struct x86 *k)
+{
+	struct x86_register first = x86_vector_register(k, 0);
+	uint8_t common, other, t;
+
+	if (first.kind != X86_VECTOR || first.w > 32 || k->nr_ops != 2)
+		return false;
+	k->m->class = VTRACE_CLASS_COMPARE;
+	common = vtrace_const(k->m, 0);
+	other = vtrace_const(k->m, 0);
+	t = vtrace_temp(k->m);
+	for (uint8_t c = 0; c < first.w / 8; c++) {
+		uint8_t a = first.number + c, b = x86_chunk(k, 1, c, 8);
+
+		vtrace_make(k->m, VTRACE_AND, 8, t, a, b);
+		vtrace_make(k->m, VTRACE_OR, 8, common, common, t);
+		vtrace_make(k->m, VTRACE_ANDN, 8, t, b, a);
+		vtrace_make(k->m, VTRACE_OR, 8, other, other, t);
+	}
+	x86_empty_flags(k->m, 8, common, other);
+	return true;
+}
+
 static bool interleave(struct x86 *k, uint8_t w, bool high)
 {
 	struct x86_register to = x86_vector_register(k, 0);
@@ -604,6 +637,8 @@ static const struct lane_op lane_ops[] = {
 	{ ZYDIS_MNEMONIC_VPORQ, VTRACE_OR, 8, false },
 	{ ZYDIS_MNEMONIC_PANDN, VTRACE_ANDN, 8, true },
 	{ ZYDIS_MNEMONIC_VPANDN, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_VPANDND, VTRACE_ANDN, 8, true },
+	{ ZYDIS_MNEMONIC_VPANDNQ, VTRACE_ANDN, 8, true },
 	{ ZYDIS_MNEMONIC_ANDNPS, VTRACE_ANDN, 8, true },
 	{ ZYDIS_MNEMONIC_VANDNPS, VTRACE_ANDN, 8, true },
 	{ ZYDIS_MNEMONIC_ANDNPD, VTRACE_ANDN, 8, true },
@@ -653,6 +688,7 @@ static bool vector_moves(struct x86 *k)
 	case ZYDIS_MNEMONIC_MOVNTDQ:
 	case ZYDIS_MNEMONIC_MOVNTDQA:
 	case ZYDIS_MNEMONIC_MOVNTPS:
+	case ZYDIS_MNEMONIC_MOVNTPD:
 	case ZYDIS_MNEMONIC_VMOVDQA:
 	case ZYDIS_MNEMONIC_VMOVDQU:
 	case ZYDIS_MNEMONIC_VMOVAPS:
@@ -660,6 +696,10 @@ static bool vector_moves(struct x86 *k)
 	case ZYDIS_MNEMONIC_VMOVUPS:
 	case ZYDIS_MNEMONIC_VMOVUPD:
 	case ZYDIS_MNEMONIC_VLDDQU:
+	case ZYDIS_MNEMONIC_VMOVNTDQ:
+	case ZYDIS_MNEMONIC_VMOVNTDQA:
+	case ZYDIS_MNEMONIC_VMOVNTPS:
+	case ZYDIS_MNEMONIC_VMOVNTPD:
 		return move_all(k);
 	case ZYDIS_MNEMONIC_MOVD:
 	case ZYDIS_MNEMONIC_VMOVD:
@@ -711,6 +751,9 @@ static bool vector_tests(struct x86 *k)
 	case ZYDIS_MNEMONIC_MOVMSKPD:
 	case ZYDIS_MNEMONIC_VMOVMSKPD:
 		return signs(k, 8);
+	case ZYDIS_MNEMONIC_PTEST:
+	case ZYDIS_MNEMONIC_VPTEST:
+		return test_bits(k);
 	case ZYDIS_MNEMONIC_PUNPCKLBW:
 	case ZYDIS_MNEMONIC_VPUNPCKLBW:
 		return interleave(k, 1, false);
