@@ -164,6 +164,29 @@ static void test_tables(void **state)
 		     0x101a, 0);
 }
 
+/* The base comes from before a loop, on all ways into the block; a number that differs by the way
+ * is none. */
+static void test_hoisted_table(void **state)
+{
+	enum { LEN = 0x22, DEC = 0x1d };
+	uint8_t code[sizeof(hoisted)];
+	struct flow *f;
+
+	(void)state;
+	check_switch(build(EM_X86_64, hoisted, sizeof(hoisted), LEN), 0x100c, 0x1017, 0x101a,
+		     0x101d);
+	memcpy(code, hoisted, sizeof(code));
+	code[DEC] = 0x89; /* mov %ecx, %edi in place of dec %edi: the flags stay unknown, the base
+			     known */
+	code[DEC + 1] = 0xcf;
+	check_switch(build(EM_X86_64, code, sizeof(code), LEN), 0x100c, 0x1017, 0x101a, 0x101d);
+	code[DEC + 1] = 0xca; /* mov %ecx, %edx: the base is another the next time */
+	f = build(EM_X86_64, code, sizeof(code), LEN);
+	for (uint32_t i = 0; i < f->nr_edges; i++)
+		assert_int_not_equal(f->edges[i].kind, FLOW_TABLE);
+	flow_free(f);
+}
+
 /* Without a comparison: the index is what a mask, or fewer bits, leave of it. */
 static void test_masked_tables(void **state)
 {
@@ -317,19 +340,13 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_diamond),
-		cmocka_unit_test(test_endless),
-		cmocka_unit_test(test_irreducible),
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_masked_tables),
-		cmocka_unit_test(test_bad_table),
-		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_tail_call),
-		cmocka_unit_test(test_unresolved),
-		cmocka_unit_test(test_cold_part),
-		cmocka_unit_test(test_unnamed_part_of_a_gap),
-		cmocka_unit_test(test_no_return),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_diamond),	      cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_irreducible),   cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_hoisted_table), cmocka_unit_test(test_masked_tables),
+		cmocka_unit_test(test_bad_table),     cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_tail_call),     cmocka_unit_test(test_unresolved),
+		cmocka_unit_test(test_cold_part),     cmocka_unit_test(test_unnamed_part_of_a_gap),
+		cmocka_unit_test(test_no_return),     cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
