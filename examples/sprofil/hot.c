@@ -69,8 +69,9 @@ static void work(struct part *parts, double seconds)
 			double from = cpu_seconds();
 
 			/* Of random length: what goes in step with the tick is not sampled fairly.
-			 */
-			parts[i].run(parts[i].weight * (10000 + (unsigned int)rand() % 20000));
+			 * Long: on a busy machine a question for CPU time can end a thread's turn,
+			 * before the tick that would have found it. */
+			parts[i].run(parts[i].weight * (250000 + (unsigned int)rand() % 500000));
 			parts[i].seconds += cpu_seconds() - from;
 		}
 	}
