@@ -864,6 +864,51 @@ static void test_nowhere(void **state)
 	trial_close(&f);
 }
 
+static unsigned int nr_lines(const char *text)
+{
+	unsigned int nr = 0;
+
+	while ((text = strchr(text, '\n'))) {
+		nr++;
+		text++;
+	}
+	return nr;
+}
+
+/* A file that cannot be written is told of once, and one that can again is no news. */
+static void test_told_once(void **state)
+{
+	struct fake_kernel f;
+	struct image *img;
+	char *said = NULL;
+	size_t len;
+	FILE *to = open_memstream(&said, &len);
+
+	(void)state;
+	assert_non_null(to);
+	img = trial_with_text(&f);
+	base_log_init(to, BASE_LOG_WARN, BASE_LOG_BARE);
+	assert_int_equal(unlinkat(profdb_kernel_fd(f.db), code_file(img), 0), 0);
+	assert_int_equal(mkdirat(profdb_kernel_fd(f.db), code_file(img), 0755), 0);
+	for (int i = 0; i < 3; i++) {
+		struct base_err err = { 0 };
+
+		if (i == 2)
+			assert_int_equal(
+				unlinkat(profdb_kernel_fd(f.db), code_file(img), AT_REMOVEDIR), 0);
+		memory[0x110]++;
+		img->dirty = true;
+		kernel_write_images(f.k, false, &err);
+		fflush(to);
+		assert_int_equal(nr_lines(said), 1);
+	}
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 1);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
+	trial_close(&f);
+	fclose(to);
+	free(said);
+}
+
 /* As many bytes are kept as may be: those that are read again take no more room. */
 static void test_full(void **state)
 {
@@ -1027,7 +1072,7 @@ int main(void)
 		cmocka_unit_test(test_copy_put_back), cmocka_unit_test(test_full),
 		cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_renewed),
 		cmocka_unit_test(test_renewed_name),  cmocka_unit_test(test_vdso),
-		cmocka_unit_test(test_nowhere),
+		cmocka_unit_test(test_nowhere),	      cmocka_unit_test(test_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
