@@ -4,18 +4,21 @@
 
 usage: mutants.py TREE COUNT [PATH...]
 
-TREE is a copy of the source tree: its files are changed and built in TREE/build-dev. The changes of
+TREE is a copy of the source tree: its files are changed and built in TREE/build-dev and TREE/build-asan. The changes of
 tests/data/mutants come first; then COUNT lines are drawn at random (DCPI_SEED repeats a run), from the
 files or folders PATH, or from all that the dev build compiles.
 
 A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests of
 the file run first, then those of its folder, all other unit tests that the change reaches (they were linked anew, or
-name a program that was), and the golden tests; each time, what these need is linked. With DCPI_MUTANTS_SYSTEM=REGEX,
-the system tests of these names try what is left. A change that does not compile, or that leaves every object file as it
+name a program that was), and the golden tests; each time, what these need is linked. What they do not notice is tried
+by the unit tests under sanitizers, which see a loop that reads one too many. With DCPI_MUTANTS_SYSTEM=REGEX, the system
+tests of these names try what is left. A change that does not compile, or that leaves every object file as it
 was, is no mutant, and is not counted.
 
-Not drawn: messages, asserts, declarations, growth of buffers, tests for a valid descriptor, what only releases memory or descriptors (the leak would be
-seen in the asan build alone), and signals to processes (a changed one could reach any process).
+Not drawn: messages, asserts, declarations, growth of buffers, bounds of options that have none, tests for a valid descriptor, what only releases memory or
+descriptors (the leak would be seen in the asan build alone), and signals to processes (a changed one could reach any process).
+
+A 0 that a function returns, or that the result r begins with, becomes -1: it means success, as any number above it does.
 """
 import hashlib
 import json
@@ -37,6 +40,10 @@ SWAPS = {'<=': '<', '>=': '>', '==': '!=', '!=': '==', '&&': '||', '||': '&&', '
          '+': '-', '-': '+', '+=': '-=', '-=': '+=', '++': '--', '--': '++', '|=': '&=', '<<': '>>',
          '>>': '<<'}
 OPERATOR = re.compile(r' (<=|>=|==|!=|&&|\|\||<<|>>|[-+|]=|[<>+-]) |(?<=[\w\]])(\+\+|--)')
+SUCCESS = re.compile(r'(?:\breturn|\br =) $')
+GROWTH = re.compile(r'\* 2 : \d+')
+ARRAY = re.compile(r'^\t+(?:\w+ )+\**\w+\[[^=()]*\][^=()]*;$')
+NO_BOUNDS = re.compile(r', 0, 0 \},?$')
 NUMBER = re.compile(r'(?<![\w.])(0x[0-9a-fA-F]+|\d+)(?=[uUlL]*\b)(?!\.)')
 CONDITION = re.compile(r'^(\s*(?:\} else )?(?:if|while) \()(.*)(\)(?: \{)?)$')
 
@@ -49,7 +56,7 @@ def blanked(text):
 
 def mutations(line, blank):
     """The changed forms of a line; blank is the same line without comments and strings."""
-    if SKIP.search(blank) or not blank.startswith('\t'):
+    if any(r.search(blank) for r in (SKIP, ARRAY, GROWTH, NO_BOUNDS)) or not blank.startswith('\t'):
         return []
     out = []
     for m in OPERATOR.finditer(blank):
@@ -57,7 +64,8 @@ def mutations(line, blank):
         out.append(line[:m.start(g)] + SWAPS[m.group(g)] + line[m.end(g):])
     for m in NUMBER.finditer(blank):
         n = int(m.group(1), 0) if not re.match(r'0\d', m.group(1)) else int(m.group(1), 8)
-        out.append(line[:m.start(1)] + str(n - 1 if n > 1 and n % 2 else n + 1) + line[m.end(1):])
+        success = n == 0 and SUCCESS.search(blank[:m.start(1)]) and re.match(r'[;,]', blank[m.end(1):])
+        out.append(line[:m.start(1)] + str(-1 if success else n - 1 if n > 1 and n % 2 else n + 1) + line[m.end(1):])
     m = CONDITION.match(blank)
     if m and m.group(2).count('(') == m.group(2).count(')'):
         out.append(line[:m.end(1)] + '!(' + line[m.start(2):m.end(2)] + ')' + line[m.start(3):])
@@ -67,8 +75,9 @@ def mutations(line, blank):
 
 
 class Tree:
-    def __init__(self, path):
-        self.path, self.build = path, os.path.join(path, 'build-dev')
+    def __init__(self, path, preset):
+        self.path, self.name = path, 'build-' + preset
+        self.build = os.path.join(path, self.name)
         self.objects = self.find_objects()
         # These compile examples, for minutes, or read sources and pages, and look at nothing that was built.
         self.left_out = {'golden/' + n for n in ('dist', 'fleet', 'jit-guide', 'judges', 'lint', 'portability', 'recipes')}
@@ -76,16 +85,17 @@ class Tree:
 
     def run(self, command, seconds):
         """(status, output); a time-out is status 124. A changed loop may take all: files are limited, and what takes
-        memory ends before other programs. (Tests set the limits anew; the registry of a JIT is smaller below 64 GiB.)"""
-        script = 'ulimit -S -f 8388608 -d 67108864; ulimit -c 0; echo 1000 2>/dev/null >/proc/self/oom_score_adj; ' \
-            'exec timeout -k 10 %d "$@"' % seconds
+        memory ends before other programs. (Tests set the limits anew; the registry of a JIT is smaller below 64 GiB, and
+        sanitizers map more than that.)"""
+        script = 'ulimit -S -f 8388608%s; ulimit -c 0; echo 1000 2>/dev/null >/proc/self/oom_score_adj; ' \
+            'exec timeout -k 10 %d "$@"' % (' -d 67108864' if self.name == 'build-dev' else '', seconds)
         p = subprocess.run(['bash', '-c', script, 'bash'] + command, cwd=self.path, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return p.returncode, p.stdout.decode(errors='replace')
 
     def find_objects(self):
-        """Product sources of the dev build, with the objects that are made of each."""
-        _, text = self.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
+        """Product sources of the build, with the objects that are made of each."""
+        _, text = self.run(['ninja', '-C', self.name, '-t', 'targets', 'all'], 60)
         found = {}
         for m in re.finditer(r'^(\S*?)CMakeFiles/[^/\s]+\.dir/(\S+\.c)\.o: C_COMPILER', text, re.M):
             source = m.group(1) + m.group(2)
@@ -97,14 +107,14 @@ class Tree:
 
     def find_targets(self):
         """What is linked: unit tests by name, and all other programs and libraries, but for fuzz targets."""
-        _, text = self.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
+        _, text = self.run(['ninja', '-C', self.name, '-t', 'targets', 'all'], 60)
         linked = re.findall(r'^(\S+): C_(?:EXECUTABLE|SHARED_LIBRARY|SHARED_MODULE)_LINKER__', text, re.M)
         units = [t for t in linked if t.startswith('tests/unit_')]
         return {'unit': units, 'golden': [t for t in linked if not re.match('tests/(unit|fuzz)_', t)]}
 
     def find_units(self):
         """(name, executable) of the unit tests."""
-        _, text = self.run(['ctest', '--test-dir', 'build-dev', '--show-only=json-v1', '-L', 'unit'], 60)
+        _, text = self.run(['ctest', '--test-dir', self.name, '--show-only=json-v1', '-L', 'unit'], 60)
         tests = json.loads(text[text.index('{'):])['tests']
         return [(t['name'], t['command'][-1]) for t in tests if 'unit_' in t['command'][-1]]
 
@@ -128,7 +138,7 @@ class Tree:
         return h.digest()
 
     def make(self, targets=()):
-        return self.run(['ninja', '-C', 'build-dev', *targets], BUILD_SECONDS)
+        return self.run(['ninja', '-C', self.name, *targets], BUILD_SECONDS)
 
     def excluded(self):
         return '^(%s)$' % '|'.join(sorted(self.left_out))
@@ -136,24 +146,24 @@ class Tree:
     def tests(self, args, seconds):
         """The first test that fails twice in a row, "time" when they exceed it, or None."""
         args = args + ['-E', self.excluded()]
-        status, out = self.run(['ctest', '--test-dir', 'build-dev', '-j2', '--timeout', '120', '--stop-on-failure',
+        status, out = self.run(['ctest', '--test-dir', self.name, '-j2', '--timeout', '120', '--stop-on-failure',
                                 '--repeat', 'until-pass:2', *args], seconds)
         if status in (124, 137):
             return 'time'
         failed = re.findall(r'^\s*\d+ - (\S+) \((?!Skipped|Not Run)', out, re.M)
         return failed[0] if failed and status else None
 
-    def check_unchanged(self):
+    def check_unchanged(self, labels):
         """Tests that fail on unchanged code cannot judge: they are named, and left out."""
         status, out = self.make()
         if status:
             sys.exit('mutants: the unchanged tree does not build:\n' + out[-3000:])
-        _, out = self.run(['ctest', '--test-dir', 'build-dev', '-j2', '-L', 'unit|golden', '--timeout', '120', '--repeat',
+        _, out = self.run(['ctest', '--test-dir', self.name, '-j2', '-L', labels, '--timeout', '120', '--repeat',
                            'until-pass:2', '-E', self.excluded()], 3 * ALL_SECONDS)
         failing = set(re.findall(r'^\s*\d+ - (\S+) \((?!Skipped)', out, re.M))
         self.left_out |= failing
         for name in sorted(failing):
-            print('left out, as it fails on unchanged code: ' + name)
+            print('left out of %s, as it fails on unchanged code: %s' % (self.name, name))
 
 
 def folder_of(source):
@@ -161,43 +171,49 @@ def folder_of(source):
     return parts[1] if parts[0] == 'lib' else 'daemon' if parts[0] == 'profilers' else parts[0]
 
 
-def judge(tree, source):
-    """Who notices the change that stands in source: a test, None, or "" where there is no mutant."""
-    before = tree.digest(source)
-    yield
-    if tree.make(tree.objects[source])[0] or tree.digest(source) == before:
-        yield ''
-    since = time.time()
+def steps_of(tree, source, since):
+    """(targets, arguments of ctest, seconds) of the tests that may notice, those of the file first."""
     folder, stem = folder_of(source), os.path.basename(source)[:-2].replace('-', '_')
     units = [t for t in tree.targets['unit'] if t.startswith('tests/unit_%s_' % folder)]
     own = [t for t in units if t.endswith('_' + stem)]
     all_units, golden = tree.targets['unit'], tree.targets['golden']
-    steps = [(own, lambda: ['-R', '^unit/%s/(.*[/_])?%s$' % (re.escape(folder), re.escape(stem))], UNIT_SECONDS),
-             (units, lambda: ['-R', '^unit/%s/' % re.escape(folder)], UNIT_SECONDS),
-             (all_units + golden, lambda: tree.reached(since), ALL_SECONDS),
-             (golden, lambda: ['-L', 'golden'], ALL_SECONDS)]
-    for targets, which, seconds in steps:
-        if not targets:
-            continue
-        if tree.make(targets)[0]:
-            yield ''
-        by = tree.tests(which(), seconds)
-        if by:
-            yield by
+    return [(own, lambda: ['-R', '^unit/%s/(.*[/_])?%s$' % (re.escape(folder), re.escape(stem))], UNIT_SECONDS),
+            (units, lambda: ['-R', '^unit/%s/' % re.escape(folder)], UNIT_SECONDS),
+            (all_units + golden, lambda: tree.reached(since), ALL_SECONDS),
+            (golden, lambda: ['-L', 'golden'], ALL_SECONDS)]
+
+
+def judge(trees, source):
+    """The test that notices the change that stands in source, None, or "" where there is no mutant."""
+    dev, asan = trees
+    before = dev.digest(source)
+    yield
+    if dev.make(dev.objects[source])[0] or dev.digest(source) == before:
+        yield ''
+    since = time.time()
+    for tree, steps in (dev, steps_of(dev, source, since)), (asan, steps_of(asan, source, since)[:3]):
+        for targets, which, seconds in steps:
+            if not targets:
+                continue
+            if tree.make(targets)[0]:
+                yield ''
+            by = tree.tests(which(), seconds)
+            if by:
+                yield by if tree is dev else by + ', asan'
     if os.environ.get('DCPI_MUTANTS_SYSTEM'):
-        yield tree.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
+        yield dev.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
     yield None
 
 
-def attempt(tree, source, nr, line):
+def attempt(trees, source, nr, line):
     """What judge says of line nr of source in the form line; the file is as it was afterwards."""
-    path = os.path.join(tree.path, source)
+    path = os.path.join(trees[0].path, source)
     with open(path, encoding='utf-8') as f:
         text = f.read()
     lines = text.split('\n')
     was = lines[nr].strip()
     lines[nr] = line
-    steps = judge(tree, source)
+    steps = judge(trees, source)
     next(steps)
     try:
         with open(path, 'w', encoding='utf-8') as f:
@@ -206,16 +222,16 @@ def attempt(tree, source, nr, line):
     finally:
         with open(path, 'w', encoding='utf-8') as f:
             f.write(text)
-        tree.make(tree.objects[source])
+        trees[0].make(trees[0].objects[source])
     if by != '':
         print('%s %s:%d: %s  ->  %s%s' % ('noticed ' if by else 'SURVIVED', source, nr + 1, was, line.strip(),
                                           ' (%s)' % by if by else ''), flush=True)
     return by
 
 
-def known(tree):
+def known(trees):
     """(nr noticed, nr) of the changes in KNOWN: lines FILE NAME, text, text to be, with tabs between."""
-    noticed = nr = 0
+    noticed, nr, tree = 0, 0, trees[0]
     with open(os.path.join(tree.path, KNOWN), encoding='utf-8') as f:
         entries = [l.rstrip('\n').split('\t') for l in f if l.strip() and not l.startswith('#')]
     for name, old, new in entries:
@@ -230,7 +246,7 @@ def known(tree):
             print('stale: %s: "%s" stands in %d lines (%s)' % (name, old, len(places), KNOWN))
             continue
         source, i, line = places[0]
-        noticed += bool(attempt(tree, source, i, line.replace(old, new, 1)))
+        noticed += bool(attempt(trees, source, i, line.replace(old, new, 1)))
     return noticed, nr
 
 
@@ -255,12 +271,14 @@ def figure(name, value, unit, reach, good):
 
 
 def main():
-    tree, count, paths = Tree(os.path.abspath(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
+    trees = [Tree(os.path.abspath(sys.argv[1]), preset) for preset in ('dev', 'asan')]
+    count, paths = int(sys.argv[2]), sys.argv[3:]
     seed = int(os.environ.get('DCPI_SEED') or random.SystemRandom().randrange(1 << 30))
-    lines = candidates(tree, paths)
+    lines = candidates(trees[0], paths)
     print('seed %d; %d lines of %d files can be changed' % (seed, len(lines), len({l[0] for l in lines})), flush=True)
-    tree.check_unchanged()
-    good, nr_known = known(tree) if not paths else (0, 0)
+    for tree, labels in zip(trees, ('unit|golden', 'unit')):
+        tree.check_unchanged(labels)
+    good, nr_known = known(trees) if not paths else (0, 0)
     random.seed(seed)
     random.shuffle(lines)
     noticed, survivors, nothing = 0, [], 0
@@ -268,7 +286,7 @@ def main():
         if noticed + len(survivors) >= count:
             break
         form = random.choice(forms)
-        by = attempt(tree, source, i, form)
+        by = attempt(trees, source, i, form)
         nothing += by == ''
         noticed += bool(by)
         if by is None:
