@@ -404,6 +404,7 @@ static void forks_carry_the_cursor(void **state)
 			drain(&s, i % 152 == 151);
 	}
 	stop(&s);
+	assert_int_equal(((struct bpf *)d)->forks.nr, 0);
 	assert_int_equal(s.cursors_bad, 0);
 	/* The machine may stop one between event and program. */
 	assert_in_range(s.cursors, NR_FORKS - 2, NR_FORKS);
