@@ -142,7 +142,7 @@ static int gather(struct live_feed *f, struct profdb_workloads *all, uint64_t *n
 	uint64_t end_ns = 0;
 	int r;
 
-	do {
+	for (;;) {
 		struct profdb_workloads *w = NULL;
 
 		r = live_feed_ask(f, err);
@@ -154,11 +154,10 @@ static int gather(struct live_feed *f, struct profdb_workloads *all, uint64_t *n
 			r = profdb_workloads_merge(all, w);
 		*ns += f->head.ns;
 		profdb_workloads_free(w);
-		if (r >= 0 && base_now_ns() < end_ns)
-			sleep_until(live_feed_next_ns(base_now_ns(), end_ns));
-		else
+		if (r < 0 || base_now_ns() >= end_ns)
 			break;
-	} while (r >= 0);
+		sleep_until(live_feed_next_ns(base_now_ns(), end_ns));
+	}
 	return r < 0 ? base_fail_errno(err, r, "cannot gather samples") : 0;
 }
 

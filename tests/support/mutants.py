@@ -11,9 +11,9 @@ files or folders PATH, or from all that the dev build compiles.
 A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests of
 the file run first, then those of its folder, all other unit tests that the change reaches (they were linked anew, or
 name a program that was), and the golden tests; each time, what these need is linked. What they do not notice is tried
-by the unit tests under sanitizers, which see a loop that reads one too many. With DCPI_MUTANTS_SYSTEM=REGEX, the system
-tests of these names try what is left. A change that does not compile, or that leaves every object file as it
-was, is no mutant, and is not counted.
+by the folder's unit tests under sanitizers, which see a loop that reads one too many; and by system tests, where few
+name the tool or a program that was linked anew, if these do not fail on unchanged code as well. A change that does not
+compile, or that leaves every object file as it was, is no mutant, and is not counted.
 
 Not drawn: messages, asserts, declarations, growth of buffers, bounds of options that have none, tests for a valid descriptor, what only releases memory or
 descriptors (the leak would be seen in the asan build alone), and signals to processes (a changed one could reach any process).
@@ -32,6 +32,7 @@ import time
 KNOWN = 'tests/data/mutants'
 REACH = 85
 BUILD_SECONDS, UNIT_SECONDS, ALL_SECONDS = 900, 300, 900
+SYSTEM_MAX = 5
 SKIP = re.compile(r'''^\s*(\#|/\*|\*|//|$|static\ const\b|const\ char\b|case\b|default:|goto\b|enum\b|extern\b)
     |assert|base_grow|\bfd\ <\ 0|base_log|base_fail|printf|perror|\bkill\(|pidfd_send_signal|__attribute__|_Static_assert''', re.X)
 RELEASE = re.compile(r'^\s*(\w*(free|close|release|unref|munmap|put|cleanup|destroy)\w*)\(')
@@ -112,16 +113,34 @@ class Tree:
         units = [t for t in linked if t.startswith('tests/unit_')]
         return {'unit': units, 'golden': [t for t in linked if not re.match('tests/(unit|fuzz)_', t)]}
 
+    def list_tests(self, *which):
+        """(name, last word of the command) of tests."""
+        _, text = self.run(['ctest', '--test-dir', self.name, '--show-only=json-v1', *which], 60)
+        return [(t['name'], t['command'][-1]) for t in json.loads(text[text.index('{'):])['tests']]
+
     def find_units(self):
         """(name, executable) of the unit tests."""
-        _, text = self.run(['ctest', '--test-dir', self.name, '--show-only=json-v1', '-L', 'unit'], 60)
-        tests = json.loads(text[text.index('{'):])['tests']
-        return [(t['name'], t['command'][-1]) for t in tests if 'unit_' in t['command'][-1]]
+        return [t for t in self.list_tests('-L', 'unit') if 'unit_' in t[1]]
+
+    def linked(self, since):
+        """The names of programs and libraries that were linked since then."""
+        return [os.path.basename(t).encode() for t in self.targets['golden']
+                if os.path.getmtime(os.path.join(self.build, t)) >= since]
+
+    def find_system(self, source, since):
+        """The system tests that name the source's tool, or a program that was linked since then, where these are few;
+        else none. (All tools are one program, dcpi.)"""
+        words, names = set(self.linked(since)) - {b'dcpi'} | {os.path.basename(source)[:-2].encode()}, []
+        for name, script in self.list_tests('-L', 'system', '-LE', 'long|alone'):
+            with open(script, 'rb') as f:
+                text = f.read()
+            if any(re.search(rb'\b%s\b' % re.escape(w), text) for w in words):
+                names.append(name)
+        return names if len(names) <= SYSTEM_MAX else []
 
     def reached(self, since):
         """Arguments of ctest for the unit tests that what was linked since then may change."""
-        new = [t for t in self.targets['golden'] if os.path.getmtime(os.path.join(self.build, t)) >= since]
-        words = [os.path.basename(t).encode() for t in new]
+        words = self.linked(since)
         names = []
         for name, executable in self.find_units():
             with open(executable, 'rb') as f:
@@ -191,7 +210,7 @@ def judge(trees, source):
     if dev.make(dev.objects[source])[0] or dev.digest(source) == before:
         yield ''
     since = time.time()
-    for tree, steps in (dev, steps_of(dev, source, since)), (asan, steps_of(asan, source, since)[:3]):
+    for tree, steps in (dev, steps_of(dev, source, since)), (asan, steps_of(asan, source, since)[:2]):
         for targets, which, seconds in steps:
             if not targets:
                 continue
@@ -200,8 +219,10 @@ def judge(trees, source):
             by = tree.tests(which(), seconds)
             if by:
                 yield by if tree is dev else by + ', asan'
-    if os.environ.get('DCPI_MUTANTS_SYSTEM'):
-        yield dev.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
+    for name in dev.find_system(source, since):
+        by = dev.tests(['-R', '^%s$' % name], ALL_SECONDS)
+        if by:
+            yield name
     yield None
 
 
@@ -223,6 +244,10 @@ def attempt(trees, source, nr, line):
         with open(path, 'w', encoding='utf-8') as f:
             f.write(text)
         trees[0].make(trees[0].objects[source])
+    if by and by.startswith('system/'):
+        trees[0].make()
+        if trees[0].tests(['-R', '^%s$' % by], ALL_SECONDS):
+            by = None
     if by != '':
         print('%s %s:%d: %s  ->  %s%s' % ('noticed ' if by else 'SURVIVED', source, nr + 1, was, line.strip(),
                                           ' (%s)' % by if by else ''), flush=True)

@@ -82,6 +82,8 @@ for by in procedure comm; do
 	rows name <"$work/top.json" >"$work/top.rows" || fail "the answer of dcpitop"
 	rows $([ $by = comm ] && echo name || echo procedure) <"$work/prof.json" >"$work/prof.rows" || fail "the answer of dcpiprof"
 	[ "$(awk '{ n += $2 } END { print n }' "$work/top.rows")" -ge 300 ] || fail "too few samples"
+	python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["seconds"] < 2.5)' <"$work/top.json" ||
+		fail "three seconds are gathered for less"
 	not_more "$work/top.rows" "$work/prof.rows"
 	same "by $by" "$work/top.rows" "$work/prof.rows" $(sort -k2rn "$work/prof.rows" | head -n 4 | cut -d' ' -f1)
 done
