@@ -44,6 +44,7 @@ OPERATOR = re.compile(r' (<=|>=|==|!=|&&|\|\||<<|>>|[-+|]=|[<>+-]) |(?<=[\w\]])(
 SUCCESS = re.compile(r'(?:\breturn|\br =) $')
 GROWTH = re.compile(r'\* 2 : \d+')
 ARRAY = re.compile(r'^\t+(?:\w+ )+\**\w+\[[^=()]*\][^=()]*;$')
+NOT_POSITIVE = re.compile(r'\br < 0 \? r : 0;')  # the same with <= 0, and < 1
 NO_BOUNDS = re.compile(r', 0, 0 \},?$')
 NUMBER = re.compile(r'(?<![\w.])(0x[0-9a-fA-F]+|\d+)(?=[uUlL]*\b)(?!\.)')
 CONDITION = re.compile(r'^(\s*(?:\} else )?(?:if|while) \()(.*)(\)(?: \{)?)$')
@@ -57,7 +58,7 @@ def blanked(text):
 
 def mutations(line, blank):
     """The changed forms of a line; blank is the same line without comments and strings."""
-    if any(r.search(blank) for r in (SKIP, ARRAY, GROWTH, NO_BOUNDS)) or not blank.startswith('\t'):
+    if any(r.search(blank) for r in (SKIP, ARRAY, GROWTH, NO_BOUNDS, NOT_POSITIVE)) or not blank.startswith('\t'):
         return []
     out = []
     for m in OPERATOR.finditer(blank):
@@ -236,6 +237,9 @@ def attempt(trees, source, nr, line):
     lines[nr] = line
     steps = judge(trees, source)
     next(steps)
+    # What is killed leaves an object that looks newer than the source that the next run has: mutants.sh touches it.
+    with open(os.path.join(trees[0].path, 'changed'), 'w', encoding='utf-8') as f:
+        f.write(source)
     try:
         with open(path, 'w', encoding='utf-8') as f:
             f.write('\n'.join(lines))
@@ -243,7 +247,9 @@ def attempt(trees, source, nr, line):
     finally:
         with open(path, 'w', encoding='utf-8') as f:
             f.write(text)
-        trees[0].make(trees[0].objects[source])
+        for tree in trees:
+            tree.make(tree.objects[source])
+        os.unlink(os.path.join(trees[0].path, 'changed'))
     if by and by.startswith('system/'):
         trees[0].make()
         if trees[0].tests(['-R', '^%s$' % by], ALL_SECONDS):
