@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an instruction begins with, in tests of what instructions do: the same for a CPU, whose
- * results vtrace_record.c writes down, and for the interpreter, in tests/unit/vtrace/known.c. */
+/* Registers and memory that an instruction begins with, in tests of what instructions do: the same
+ * for a CPU, whose results vtrace_record.c writes down, and for the interpreter, in
+ * tests/unit/vtrace/known.c. */
 #ifndef DCPI_TEST_VTRACE_KNOWN_H
 #define DCPI_TEST_VTRACE_KNOWN_H
 

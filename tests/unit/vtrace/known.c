@@ -109,7 +109,7 @@ static void __attribute__((format(printf, 1, 2))) bad(const char *format, ...)
 	t.nr_bad++;
 }
 
-/* Of bytes that are @known, where those that changed must be if @all. */
+/* Known bytes are as the CPU had them; all bytes that it changed are known if @all. */
 static void same(const char *name, int n, uint64_t got, uint64_t known, uint64_t before,
 		 uint64_t want, bool all)
 {
