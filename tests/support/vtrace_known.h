@@ -5,7 +5,7 @@
 #ifndef DCPI_TEST_VTRACE_KNOWN_H
 #define DCPI_TEST_VTRACE_KNOWN_H
 
-#include <stdint.h>
+#include "base.h"
 
 /* rdi points to the first of the bytes that seeds fill, at KNOWN_AT of a page at KNOWN_DATA. */
 #define KNOWN_DATA 0x10000000ull
@@ -20,20 +20,11 @@ struct known {
 	uint8_t flags;	   /* as VTRACE_FLAGS */
 };
 
-static inline uint64_t known_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 /* One of a few words, often with one byte changed: so that lanes are equal, or differ in one place.
  */
 static inline uint64_t known_word(uint64_t *state, const uint64_t pool[4])
 {
-	uint64_t x = known_random(state), v = pool[x & 3];
+	uint64_t x = base_random64(state), v = pool[x & 3];
 	unsigned int at = 8 * (x >> 2 & 7);
 
 	switch (x >> 8 & 7) {
@@ -55,7 +46,7 @@ static inline void known_fill(struct known *s, uint64_t seed)
 	uint64_t pool[4];
 
 	for (int i = 0; i < 4; i++)
-		pool[i] = known_random(&seed);
+		pool[i] = base_random64(&seed);
 	for (int i = 0; i < 32 * 8; i++)
 		s->v[i / 8][i % 8] = known_word(&seed, pool);
 	for (int i = 0; i < 8; i++)
@@ -65,7 +56,7 @@ static inline void known_fill(struct known *s, uint64_t seed)
 	for (int i = 0; i < 8; i++)
 		s->data[i] = known_word(&seed, pool);
 	s->r[KNOWN_RDI] = KNOWN_DATA + KNOWN_AT;
-	s->flags = known_random(&seed) & 31;
+	s->flags = base_random64(&seed) & 31;
 }
 
 #endif

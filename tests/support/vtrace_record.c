@@ -17,7 +17,7 @@
 
 #include "vtrace_known.h"
 
-/* The registers as the assembly below knows them. */
+/* The registers as vtrace_record.S knows them. */
 struct machine {
 	uint64_t v[32][8], k[8], r[16], rflags, code, sp;
 };
@@ -26,56 +26,11 @@ struct machine machine __attribute__((visibility("hidden"), aligned(64)));
 void run_machine(void);
 extern const char run_back[];
 
-_Static_assert(offsetof(struct machine, k) == 2048, "in the assembly");
-_Static_assert(offsetof(struct machine, r) == 2112, "in the assembly");
-_Static_assert(offsetof(struct machine, rflags) == 2240, "in the assembly");
-
-#define VECTORS                                                                                    \
-	".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,"  \
-	"30,31\n"
-#define GENERAL(first, second)                                                                     \
-	".macro general n, reg\nmov " first ", " second "\n.endm\n"                                \
-	"general 0,rax\ngeneral 1,rdx\ngeneral 2,rcx\ngeneral 3,rbx\ngeneral 4,rsi\n"              \
-	"general 5,rdi\ngeneral 6,rbp\ngeneral 8,r8\ngeneral 9,r9\ngeneral 10,r10\n"               \
-	"general 11,r11\ngeneral 12,r12\ngeneral 13,r13\ngeneral 14,r14\ngeneral 15,r15\n"         \
-	".purgem general\n"
-
-__asm__(".text\n.globl run_machine, run_back\n.hidden run_machine, run_back\nrun_machine:\n"
-	"push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\npush %r15\n"
-	"mov %rsp, machine+2256(%rip)\n" VECTORS
-	"vmovdqu64 machine+64*\\n(%rip), %zmm\\n\n.endr\n.irp n,0,1,2,3,4,5,6,7\n"
-	"kmovq machine+2048+8*\\n(%rip), %k\\n\n.endr\n"
-	"pushq machine+2240(%rip)\npopfq\n" GENERAL("machine+2112+8*\\n(%rip)",
-						    "%\\reg") "jmp "
-							      "*machine+2248(%rip)\nrun_back:"
-							      "\n" GENERAL("%\\reg",
-									   "machine+2112+8*\\n(%"
-									   "rip)") "mov "
-										   "machine+2256(%"
-										   "rip), "
-										   "%rsp\npushfq\np"
-										   "opq "
-										   "machine+2240(%"
-										   "rip)"
-										   "\ncld\n" VECTORS
-										   "vmovdqu64 "
-										   "%zmm\\n, "
-										   "machine+64*\\n("
-										   "%rip)\n.endr\n."
-										   "irp "
-										   "n,0,1,2,3,4,5,"
-										   "6,7\n"
-										   "kmovq %k\\n, "
-										   "machine+2048+8*"
-										   "\\n(%rip)\n."
-										   "endr\n"
-										   "vzeroupper\npop"
-										   " %r15\npop "
-										   "%r14\npop "
-										   "%r13\npop "
-										   "%r12\npop "
-										   "%rbp\npop "
-										   "%rbx\nret\n");
+_Static_assert(offsetof(struct machine, k) == 2048 && offsetof(struct machine, r) == 2112 &&
+		       offsetof(struct machine, rflags) == 2240 &&
+		       offsetof(struct machine, code) == 2248 &&
+		       offsetof(struct machine, sp) == 2256,
+	       "as vtrace_record.S has it");
 
 static sigjmp_buf refused;
 

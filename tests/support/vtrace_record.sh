@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 file=tests/data/vtrace/vectors work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-gcc -O1 -o "$work/record" tests/support/vtrace_record.c
+gcc -O1 -D_GNU_SOURCE -Ilib/base -o "$work/record" tests/support/vtrace_record.[cS] lib/base/hash.c lib/base/clock.c
 sed -n 's/^# ~\?\([a-z].*\)/\1/p' "$file" >"$work/code.s"
 as -o "$work/code.o" "$work/code.s"
 objdump -d --insn-width=16 "$work/code.o" | sed -nE 's/^ +[0-9a-f]+:\t(([0-9a-f]{2} )+).*/\1/p' | tr -d ' ' >"$work/bytes"
