@@ -31,7 +31,6 @@ loop=$!
 	done
 ) &
 storm=$!
-wait_for_samples
 account_holds "at once"
 for _ in 1 2 3 4 5; do
 	sleep 0.6
