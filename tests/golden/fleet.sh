@@ -3,63 +3,13 @@
 # A database goes to a ClickHouse of today and back: every report of the store is that of the database itself, count by
 # count, after repeated and late uploads too. (System tests do the same with servers, Debian's, and take these away.)
 set -eu -o pipefail
-for tool in npm node; do
-	command -v $tool >/dev/null || { echo "skip: needs $tool"; exit 77; }
-done
-[ "$(uname -m)" = x86_64 ] || { echo "skip: the library is of x86-64"; exit 77; }
-kept=$DCPI_BUILD/chdb
-. "$DCPI_SRC/tests/support/npm.sh"
-npm_fetch "$kept/chdb" chdb 3.4.0 HMNj4dq3lIrwqxwGSuuEjo9EIlC+k8IjsSQHh1ZStGvV6MRckfvPM2aDqzdW1ti3fldrt9UIntJBm0AbV9nbDQ==
-npm_fetch "$kept/lib" @chdb/lib-linux-x64-gnu 26.7.3-stable.1 \
-	XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw==
-mkdir -p "$kept/node_modules/@chdb"
-ln -sfn ../chdb/package "$kept/node_modules/chdb"
-ln -sfn ../../lib/package "$kept/node_modules/@chdb/lib-linux-x64-gnu"
-
+. "$DCPI_SRC/tests/support/store-library.sh"
 app_epoch=$(date +%s) # the store forgets what is old
-. "$DCPI_SRC/tests/support/paths-db.sh"
-mkdir server
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-NODE_PATH=$kept/node_modules node "$DCPI_SRC/tests/support/clickhouse_library.js" "$PWD/server" "$port" >server/log 2>&1 &
-server=$!
-trap 'kill $server 2>/dev/null || :; wait $server 2>/dev/null || :; rm -rf "$work"' EXIT
-for ((i = 0; i < 300; i++)); do
-	grep -qx ready server/log && break
-	sleep 0.1
-done
+. "$DCPI_SRC/tests/support/store-reports.sh"
+start_library
 store=clickhouse://127.0.0.1:$port/fleet
 ship() { "$DCPI_BIN/dcpiship" -db db -to "$store" "$@"; }
-
-# The heads differ in the names of both, and in the epochs that a store has added up; and processes of a JIT are one, where routines are added up.
-# Nor do sums of a store tell what the kernel said of idle CPUs.
-plain() { sed -E '/^(database|platforms?|epochs?|idle) /d; s|clickhouse://[0-9.:]*/||; s/hi\[4711\]/hi/; s/ +/ /g'; }
-
-# ask DATABASE COMMAND…: what it prints, and its exit status. Of dcpiregress 1 is an answer.
-ask()
-{
-	local code=0
-	"$DCPI_BIN/$2" -db "$1" "${@:3}" >said 2>err || code=$?
-	[ $code = 0 ] || [ "$2 $code" = "dcpiregress 1" ] || { echo "$* exits $code: $(cat err)" >&2; exit 1; }
-	[ -s said ] || { echo "$* prints nothing" >&2; exit 1; }
-	echo "exit $code" >>said
-	plain <said
-}
-
-# same COMMAND…: the output is the same from the store and from the database.
 base=db
-same()
-{
-	ask "$base" "$@" >one
-	ask "$store" "$@" >both
-	diff one both || { echo "$* differs"; exit 1; }
-}
-# same_lines COMMAND…: likewise, in any order.
-same_lines()
-{
-	ask "$base" "$@" | sort >one
-	ask "$store" "$@" | sort >both
-	diff one both || { echo "$* differs"; exit 1; }
-}
 
 ship 2>err && { echo "a store without tables is taken"; exit 1; }
 grep -q -- '-make-schema' err || { cat err server/log; exit 1; }
@@ -75,19 +25,7 @@ ship -open >>sent
 [ "$(grep -cx '1 batches sent, .* MB' sent)" = 3 ] || { cat sent; exit 1; }
 ship -verify >verified || { cat verified; exit 1; }
 grep -qx '1 epochs compared, 0 differ' verified
-same dcpiprof -i -epoch all
-same dcpiprof -by host -no_header -epoch all
-same dcpiprof -by version app -epoch all
-same dcpitopcounts -epoch all
-same dcpilist -both hot app -epoch all
-same dcpilist -asm triple hi -epoch all -event cpu-clock
-same dcpiprof -event imiss -epoch all app
-same dcpidiff -set app -epoch all -set app -epoch all
-
-month=$(date -u -d "@$app_epoch" +%Y%m)
-same dcpiprof -i -epoch "$month..$month"
-"$DCPI_BIN/dcpiprof" -db "$store" -epoch "$(date -u -d '-40 days' +%Y%m)" >out 2>err && exit 1
-grep -q 'no samples of that time' err
+reports_of_samples
 
 # Three machines behind a relay; damaged and hostile batches hold up no others.
 mkdir relay
@@ -117,8 +55,6 @@ for n in 1 2 3; do
 	"$DCPI_BIN/dcpiship" -db "machine$n" -spool "relay/machine$n" -to "$store" -verify >verified || { cat verified; exit 1; }
 done
 
-# total WORD…: the samples that a report has in all.
-total() { "$DCPI_BIN/dcpiprof" -db "$store" -epoch all -event cpu-clock "$@" 2>err | awk '$NF == "total" { print $1 }'; }
 [ "$(total)" = $((214 + 6 * 7000100000)) ]
 [ "$(total -by host)" = $((214 + 6 * 7000100000)) ]
 [ "$(total -by exe)" = $((214 + 6 * 7000100000)) ]
@@ -130,28 +66,14 @@ total() { "$DCPI_BIN/dcpiprof" -db "$store" -epoch all -event cpu-clock "$@" 2>e
 "$DCPI_BIN/dcpiprof" -db "$store" -epoch all -no_header -by host app 2>err | awk '{ print $1, $NF }' | tr '\n' ' ' >hosts
 grep -qx '300000 machine3 200000 machine2 100000 machine1 100 box 600100 total ' hosts
 
-# Texts of users are data.
-for hostile in "'" "a'; DROP TABLE prof; --" "\\" $'\n' '%_*?'; do
-	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all "$hostile" >out 2>err && { echo "'$hostile' is an image"; exit 1; }
-	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -platform "$hostile" >out 2>err && { echo "'$hostile' is a machine"; exit 1; }
-	"$DCPI_BIN/dcpiprof" -db "$store" -epoch all -label "$hostile" >out 2>err && { echo "'$hostile' is a label"; exit 1; }
-	if grep -i 'syntax\|code:' err; then exit 1; fi
-done
+hostile_texts
 same dcpiprof -i -epoch all -platform box
 
 # Call paths, and workloads of two epochs: what needs them takes them from the store too.
 base=paths store=clickhouse://127.0.0.1:$port/paths
 "$DCPI_BIN/dcpiship" -make-schema -to "$store"
 "$DCPI_BIN/dcpiship" -quiet -db paths -to "$store"
-same dcpiprof -unchecked -caller warm -epoch all
-same dcpilist -unchecked -caller outer -event cpu-clock -no_freq -epoch all hot app
-same dcpitopcounts -unchecked -caller fib -event cpu-clock -n 4 -epoch all
-same dcpicallers -unchecked -epoch all fib
-same_lines dcpiexport -unchecked -epoch all -event cpu-clock folded
-grep -q 'warm.*;.*hot' both
-same_lines dcpiexport -flat -epoch all -event cpu-clock folded
-same dcpireport -unchecked -epoch all -json
-grep -q '"paths":{"number":64' both
+reports_of_paths
 
 # The same on 512 machines: their files are too many to be copied. Sums are exact all the same, and call paths those of
 # 500 machines: procedures and callers of a routine are those of one, with about so many times the samples.
@@ -187,54 +109,10 @@ code=0
 [ $code = 1 ] || { echo "-comm exits $code: $(cat err)"; exit 1; }
 
 base=loads store=clickhouse://127.0.0.1:$port/loads
-mkdir loads
-"$mkdb" loads </dev/null
-{
-	echo platform box
-	for n in 1 2; do
-		cat <<-END
-			epoch $((app_epoch - 7200 + n * 3600))
-			profile file /opt/app/app $app/app
-			event cpu-clock 1000000
-			at hot+17 $((n * 30000))
-			at warm 20000
-			at other 20000
-			at _start 20000
-			profile named idle
-			event cpu-clock 1000000
-			at 0 7000
-			workload one comm=one exe=/opt/app/app uid=1000 pid=11 processes=1
-			workload two comm=two exe=/opt/app/app uid=1001 pid=12 processes=1
-			workload none comm=(idle)
-			w one cpu-clock 0 $((n * 20000)) hot+17@app
-			w two cpu-clock 0 $((n * 10000)) hot+17@app
-			w one cpu-clock 1 20000 warm@app
-			w none cpu-clock 1 7000 0@idle
-			note start 1
-			note idle 60 30000 120000
-			note suspend 90 20
-			finish
-		END
-	done
-} | "$mkdb" loads
+make_loads
 "$DCPI_BIN/dcpiship" -make-schema -to "$store"
 "$DCPI_BIN/dcpiship" -quiet -db loads -to "$store"
-one=$(date -u -d "@$((app_epoch - 3600))" +%Y%m%d%H%M) two=$(date -u -d "@$app_epoch" +%Y%m%d%H%M)
-same dcpiregress -set -epoch "$one" -set -epoch "$two"
-grep -qx 'exit 1' both
-same dcpiregress -insns -set -epoch "$one" -set -epoch "$two"
-same dcpiregress -comm one -set -epoch "$one" -set -epoch "$two"
-same dcpidiff -comm one -set -epoch "$one" -set -epoch "$two"
-same dcpidiff -pid 12 -set -epoch "$one" app -set -epoch "$two" app
-same dcpistats -uid 1000 -set -epoch "$one" -set -epoch "$two"
-same dcpilist -comm two -epoch all -no_freq hot app
-[ "$(total -by uid -comm one)" = 100000 ]
-[ "$(total -by uid -pid 12)" = 30000 ]
-same dcpiprof -by host -comm one -epoch all
-same_lines dcpiexport -comm one -epoch all folded
-# Notes of the daemons come with their workloads.
-same dcpitimeline -epoch all
-grep -q 'no daemon ran' both && grep -q 'was suspended for 20 s' both || { cat both; exit 1; }
+reports_of_loads
 
 # Replicates: two builds, of which each has a routine that the other lacks; few machines with more epochs than there may
 # be replicates for, and more machines than these.
@@ -267,13 +145,6 @@ for n in 0 1; do
 	mkdir build$n
 	gcc -O1 -g0 -o build$n/prog prog$n.c
 done
-# same_sets COMMAND…: the same but for the window of the head, which the store has applied.
-same_sets()
-{
-	ask "$base" "$@" | sed -E '/^(window|  *(whole|all of)) /d; /^ (whole|all of)/d' >one
-	ask "$store" "$@" >both
-	diff one both || { echo "$* differs"; exit 1; }
-}
 for shape in '3 30' '70 2'; do
 	set -- $shape
 	base=builds$1 store=clickhouse://127.0.0.1:$port/builds$1
