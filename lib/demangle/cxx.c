@@ -61,7 +61,8 @@ struct dem {
 	uint32_t template_args; /* the arguments that T_ refers to: index of the first, + 1 */
 	bool dependent;		/* the part being read contains T_ */
 	bool in_lambda;		/* T_ is a parameter "auto" */
-	uint32_t expansion;	/* the expansion being written: the position of its pattern, + 1 */
+	bool in_conversion; /* arguments behind T_ are the operator's, not those of a template T_ */
+	uint32_t expansion; /* the expansion being written: the position of its pattern, + 1 */
 	uint32_t pack_at,
 		pack_nr;      /* index of the element being written, and the number of elements */
 	bool pack_met;	      /* the pattern contains a pack, as far as it is read */
@@ -543,7 +544,7 @@ static struct dem_type type_t(struct dem *d)
 		d->p += 2;
 		return dem_plain(dem_name(d, false).text);
 	}
-	return with_args(d, dem_param(d), true);
+	return d->in_conversion ? dem_param(d) : with_args(d, dem_param(d), true);
 }
 
 static struct dem_type named(struct dem *d)
@@ -733,19 +734,25 @@ static struct dem_type expr_type(struct dem *d)
 	return (struct dem_type){ .left = t, .nothing = !t.len };
 }
 
-/* Reads a list that "E" ends. */
-static struct dem_text list(struct dem *d)
+/* Reads a list of expressions that this letter ends. */
+static struct dem_text list_to(struct dem *d, char end)
 {
 	struct dem_text t = { 0 };
 
-	while (!d->failed && !dem_take(d, "E")) {
+	while (!d->failed && dem_peek(d, 0) != end) {
 		struct dem_text one = dem_expr(d);
 
 		if (t.len && one.len)
 			t = dem_add(d, t, ", ");
 		t = dem_join(d, t, one);
 	}
+	d->p += !d->failed;
 	return t;
+}
+
+static struct dem_text list(struct dem *d)
+{
+	return list_to(d, 'E');
 }
 
 static struct dem_text around(struct dem *d, const char *head, struct dem_text t, const char *tail)
@@ -833,7 +840,8 @@ static struct dem_text unary(struct dem *d, const char *text)
 {
 	struct dem_text of;
 
-	dem_take(d, "_"); /* prefix ++ and -- */
+	if ((!strcmp(text, "++") || !strcmp(text, "--")) && !dem_take(d, "_"))
+		return dem_add(d, operand(d), text);
 	if (*text == '&' && dem_take(d, "L_Z")) {
 		of = inner_encoding(d, DEM_NAME);
 		if (!dem_take(d, "E"))
@@ -841,7 +849,9 @@ static struct dem_text unary(struct dem *d, const char *text)
 	} else {
 		of = operand(d);
 	}
-	return dem_join(d, dem_lit(d, text + (*text == ' ')), of);
+	if (*text != ' ')
+		return dem_join(d, dem_lit(d, text), of);
+	return dem_join(d, dem_add(d, dem_lit(d, text + 1), " "), of);
 }
 
 static struct dem_text binary(struct dem *d, const char *text)
@@ -902,9 +912,32 @@ static struct dem_text of_types(struct dem *d, bool *known)
 	return (struct dem_text){ 0 };
 }
 
+/* Reads the places, the type and the initial values of "new". */
+static struct dem_text created(struct dem *d, const char *word)
+{
+	struct dem_text t = dem_lit(d, word);
+
+	if (!dem_take(d, "_"))
+		t = dem_join(d, t, around(d, "(", list_to(d, '_'), ") "));
+	t = dem_join(d, t, dem_type_text(d));
+	if (dem_take(d, "pi"))
+		return dem_join(d, t, around(d, "(", list(d), ")"));
+	if (!dem_take(d, "E"))
+		return dem_fail(d);
+	return t;
+}
+
 static struct dem_text of_values(struct dem *d, bool *known)
 {
 	*known = true;
+	if (dem_take(d, "nw"))
+		return created(d, "new ");
+	if (dem_take(d, "na"))
+		return created(d, "new[] ");
+	if (dem_take(d, "tw"))
+		return dem_join(d, dem_lit(d, "throw "), operand(d));
+	if (dem_take(d, "tr"))
+		return dem_lit(d, "throw");
 	if (dem_take(d, "sz"))
 		return around(d, "sizeof (", dem_expr(d), ")");
 	if (dem_take(d, "az"))
@@ -912,7 +945,8 @@ static struct dem_text of_values(struct dem *d, bool *known)
 	if (dem_take(d, "nx"))
 		return around(d, "noexcept(", dem_expr(d), ")");
 	if (dem_take(d, "sZ"))
-		return around(d, "sizeof...(", dem_type_text(d), ")");
+		return around(d, "sizeof...(", dem_take(d, "fp") ? parameter(d) : dem_type_text(d),
+			      ")");
 	if (dem_take(d, "sp"))
 		return dem_expansion(d, expr_type).left;
 	if (dem_take(d, "il"))
@@ -921,6 +955,8 @@ static struct dem_text of_values(struct dem *d, bool *known)
 		return call(d);
 	if (dem_take(d, "dt"))
 		return selected(d, ".");
+	if (dem_take(d, "ds"))
+		return selected(d, ".*");
 	if (dem_take(d, "pt"))
 		return selected(d, "->");
 	if (dem_take(d, "qu"))
@@ -1200,12 +1236,14 @@ static uint32_t read_args(struct dem *d, struct dem_text *text)
 static struct dem_text dem_template_args(struct dem *d, bool tag)
 {
 	struct dem_text inner = { 0 }, t;
-	bool lambda = d->in_lambda;
+	bool lambda = d->in_lambda, converts = d->in_conversion;
 	uint32_t first;
 
 	if (!dem_take(d, "I"))
 		return dem_fail(d);
+	d->in_conversion = false;
 	first = read_args(d, &inner);
+	d->in_conversion = converts;
 	d->in_lambda = lambda;
 	if (tag)
 		d->template_args = first;
@@ -1318,10 +1356,25 @@ static struct dem_text lambda(struct dem *d)
 	return numbered(d, dem_add(d, t, ")"));
 }
 
+/* Reads the type of a conversion. Where its own template arguments follow, its parameters are
+ * these: they are read first, and once more by the caller. */
 static struct dem_text conversion(struct dem *d, struct dem_name *of)
 {
-	struct dem_text t = dem_join(d, dem_lit(d, "operator "), dem_type_text(d));
+	uint32_t nr_subs = d->nr_subs, args = d->template_args;
+	bool lambda = d->in_lambda, converts = d->in_conversion;
+	const char *from = d->p;
+	struct dem_text t;
 
+	d->in_conversion = d->in_lambda = true;
+	dem_type(d);
+	d->in_lambda = lambda;
+	if (dem_peek(d, 0) == 'I')
+		dem_template_args(d, true);
+	d->p = from;
+	d->nr_subs = nr_subs;
+	t = dem_join(d, dem_lit(d, "operator "), dem_type_text(d));
+	d->in_conversion = converts;
+	d->template_args = args;
 	of->no_return = true;
 	return t;
 }

@@ -11,8 +11,8 @@ files or folders PATH, or from all that the dev build compiles.
 A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests of
 the file run first, then those of its folder, all other unit tests that the change reaches (they were linked anew, or
 name a program that was), and the golden tests; each time, what these need is linked. What they do not notice is tried
-by the folder's unit tests under sanitizers, which see a loop that reads one too many; and by system tests, where few
-name the tool or a program that was linked anew, if these do not fail on unchanged code as well. A change that does not
+by the folder's unit tests under sanitizers, which see a loop that reads one too many; and by 5 system tests at most of
+the tool or of a program that was linked anew, if these do not fail on unchanged code as well. A change that does not
 compile, or that leaves every object file as it was, is no mutant, and is not counted.
 
 Not drawn: messages, asserts, declarations, growth of buffers, bounds of options that have none, tests for a valid descriptor, what only releases memory or
@@ -129,15 +129,19 @@ class Tree:
                 if os.path.getmtime(os.path.join(self.build, t)) >= since]
 
     def find_system(self, source, since):
-        """The system tests that name the source's tool, or a program that was linked since then, where these are few;
-        else none. (All tools are one program, dcpi.)"""
-        words, names = set(self.linked(since)) - {b'dcpi'} | {os.path.basename(source)[:-2].encode()}, []
+        """SYSTEM_MAX system tests at most: those that name the source's tool, or a program that was linked since then;
+        where these are many, as of all that begin the daemon, those that have the words of the file's name and folder
+        most often, the shorter ones first. (All tools are one program, dcpi.)"""
+        words = set(self.linked(since)) - {b'dcpi'} | {os.path.basename(source)[:-2].encode()}
+        begins = words & {b'dcpid'} or any(w.startswith(b'dcpid-') for w in words)
+        idea = [w.encode() for w in re.split(r'[/_-]', source[:-2])[1:] if w not in ('helpers', 'linux', 'core')]
+        found = []
         for name, script in self.list_tests('-L', 'system', '-LE', 'long|alone'):
             with open(script, 'rb') as f:
                 text = f.read()
-            if any(re.search(rb'\b%s\b' % re.escape(w), text) for w in words):
-                names.append(name)
-        return names if len(names) <= SYSTEM_MAX else []
+            if any(re.search(rb'\b%s\b' % re.escape(w), text) for w in words) or begins and b'start_daemon' in text:
+                found.append((-sum(text.count(w) for w in idea), len(text), name))
+        return [name for _, _, name in sorted(found)[:SYSTEM_MAX]]
 
     def reached(self, since):
         """Arguments of ctest for the unit tests that what was linked since then may change."""

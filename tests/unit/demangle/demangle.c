@@ -29,6 +29,14 @@ static void test_cxx(void **state)
 {
 	static const struct expected names[] = {
 		{ "_Z1fv", "f()" },
+		{ "_ZN2OpcvPT_IcEEv", "Op::operator char*<char>()" },
+		{ "_ZN2OpcvRT_I1XEEv", "Op::operator X&<X>()" },
+		{ "_ZN1SIiEcvT_IcEEv", "S<int>::operator char<char>()" },
+		{ "_ZN1SIiEcvT_Ev", "S<int>::operator int()" },
+		{ "_ZNK2OpcvSt6vectorIT_SaIS1_EEIiEEv",
+		  "Op::operator std::vector<int, std::allocator<int> ><int>() const" },
+		{ "_Z1fIJiiEEDTsZfp_EDpT_",
+		  "decltype (sizeof...({parm#1})) f<int, int>(int, int)" },
 		{ "_Z1fic", "f(int, char)" },
 		{ "_ZNSt6vectorIiSaIiEE9push_backERKi",
 		  "std::vector<int, std::allocator<int> >::push_back(int const&)" },
@@ -77,6 +85,31 @@ static void test_cxx(void **state)
 
 /* C++20's modules, in names that GCC 12 and clang 16 made, and in made-up ones; as c++filt has
  * them. */
+/* A file of names: lines of a linkage name, a tab, and the name. */
+static void test_compiled(void **state)
+{
+	char path[512], line[1024];
+	size_t nr = 0;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/tests/data/demangle/names", getenv("DCPI_SRC"));
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		char *tab = strchr(line, '\t');
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!tab)
+			continue;
+		*tab = '\0';
+		check(&(struct expected){ line, tab + 1 }, 1);
+		nr++;
+	}
+	fclose(f);
+	assert_in_range(nr, 100, 1000);
+}
+
 static void test_modules(void **state)
 {
 	static const struct expected names[] = {
@@ -518,12 +551,19 @@ static void test_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cxx),	cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_rust),	cmocka_unit_test(test_rust_v0),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_match),	cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_short),	cmocka_unit_test(test_shorten),
-		cmocka_unit_test(test_fit),	cmocka_unit_test(test_shorten_hostile),
+		cmocka_unit_test(test_cxx),
+		cmocka_unit_test(test_compiled),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_rust_v0),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_shorten),
+		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_shorten_hostile),
 		cmocka_unit_test(test_cut),
 	};
 
