@@ -230,6 +230,8 @@ static void insn_aarch64_vector(uint32_t w, struct insn *out)
 		decode_simd(w, out);
 	} else { /* eor3, sha512h, … */
 		out->reads.vector |= vector_at(w, AT_RN) | vector_at(w, AT_RM);
+		if ((w & 0x00808000) == 0) /* eor3, bcax, sm3ss1 */
+			out->reads.vector |= vector_at(w, AT_RA);
 		out->writes.vector |= vector_at(w, AT_RD);
 	}
 }
@@ -613,6 +615,7 @@ static void op_add_extended(uint32_t w, struct insn_op *out)
 	out->b_size = (uint8_t)(1u << (option & 3));
 	out->b_sign = option & 4;
 	out->scale = (uint8_t)(1u << bits(w, 10, 3));
+	out->size = w >> 31 ? 8 : 4;
 }
 
 static void op_immediate(uint32_t w, uint64_t vaddr, struct insn_op *out)

@@ -218,9 +218,9 @@ static void compressed_arithmetic(struct parts *p)
 	if (kind == 3) {
 		static const uint8_t f3[] = { 0, 4, 6, 7 };
 
-		set(p, bits(w, 12, 1) ? OP_REG32 : OP_REG, f3[bits(w, 5, 2)], rd, rd, small(w, 2),
-		    0);
-		p->w = bits(w, 5, 2) == 0 ? 0x40000000 : 0; /* sub */
+		set(p, bits(w, 12, 1) ? OP_REG32 : OP_REG, bits(w, 12, 1) ? 0 : f3[bits(w, 5, 2)],
+		    rd, rd, small(w, 2), 0);
+		p->w = bits(w, 5, 2) == 0 ? 0x40000000 : 0; /* sub, subw */
 		return;
 	}
 	set(p, OP_IMM, kind == 2 ? 7 : 5, rd, rd, NONE, kind == 2 ? imm : imm & 63);
@@ -497,6 +497,8 @@ static void op_immediate(const struct parts *p, struct insn_op *out)
 		out->known = (p->imm & 63) <= 6;
 		out->b = p->rs1;
 		out->scale = out->known ? (uint8_t)(1u << (p->imm & 63)) : 1;
+		out->size = p->op == OP_IMM32 ? 4 : 8;
+		out->sign = p->op == OP_IMM32;
 		return;
 	case 7: /* andi */
 		out->known = false;
@@ -546,6 +548,7 @@ static void riscv_op(void *state, const uint8_t *code, size_t len, uint64_t vadd
 		out->a = p.rs1;
 		out->b = p.rs2;
 		out->size = p.op == OP_REG32 ? 4 : 8;
+		out->sign = p.op == OP_REG32;
 	} else if (p.op == OP_JALR && !p.rd) {
 		out->known = true;
 		out->dst = INSN_TARGET;

@@ -386,6 +386,7 @@ static void set_source(const struct insn_x86 *in, const ZydisDecodedOperand *op,
 		break;
 	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
 		out->disp = number(in, op);
+		out->size = 8;
 		break;
 	case ZYDIS_OPERAND_TYPE_MEMORY:
 		out->load = true;

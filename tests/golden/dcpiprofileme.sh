@@ -73,6 +73,11 @@ fi
 	run dcpiprofileme -db ibs -pm notrap^
 	run dcpiprofileme -names
 	run dcpicat ibs/202311142213/test/app.*
+	run dcpitopcounts -db pebs -json -no_header -n 2 -pm count,dcmiss/load app
+	for name in ibs spe; do
+		echo "# insns of $name"
+		"$DCPI_BIN/dcpicat" -insns $name/202311142213/test/app.* | awk '/^insn / && nr++ < 8'
+	done
 } >out
 compare dcpiprofileme
 

@@ -2,9 +2,11 @@
 /* What aarch64's instructions do and which registers they touch; words as the assembler has them.
  */
 #include <elf.h>
+#include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -97,6 +99,20 @@ static void test_simd(void **state)
 		COMPUTES("mov v0.s[1], v1.s[2]", 0x6e0c4420, V, { 0, 2 }, { 0, 1 }),
 		COMPUTES("smov w0, v1.h[1]", 0x0e062c20, V, { 0, 2 }, { 1, 0 }),
 		COMPUTES("umov x0, v1.d[1]", 0x4e183c20, V, { 0, 2 }, { 1, 0 }),
+		COMPUTES("sudot v0.4s, v1.16b, v18.4b[1]", 0x4f32f020, MULTIPLY, { 0, B(18) | 2 },
+			 { 0, 1 }),
+		COMPUTES("usdot v0.4s, v1.16b, v18.4b[1]", 0x4fb2f020, MULTIPLY, { 0, B(18) | 2 },
+			 { 0, 1 }),
+		COMPUTES("bfmlalb v0.4s, v1.8h, v2.h[5]", 0x0fd2f820, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("bfdot v0.4s, v1.8h, v18.2h[1]", 0x4f72f020, FP, { 0, B(18) | 2 },
+			 { 0, 1 }),
+		COMPUTES("fmlal v0.4s, v1.4h, v2.h[5]", 0x4f920820, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fmla v0.8h, v1.8h, v2.h[5]", 0x4f121820, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fcmla v0.8h, v1.8h, v18.h[1], #90", 0x6f723020, FP, { 0, B(18) | 2 },
+			 { 0, 1 }),
+		COMPUTES("eor3 v0.16b, v1.16b, v2.16b, v3.16b", 0xce020c20, V, { 0, 0xe },
+			 { 0, 1 }),
+		COMPUTES("rax1 v0.2d, v1.2d, v2.2d", 0xce628c20, V, { 0, 6 }, { 0, 1 }),
 	};
 
 	(void)state;
@@ -119,6 +135,10 @@ static void test_scalar_fp(void **state)
 		COMPUTES("fcmp s1, #0.0", 0x1e202028, FP, { 0, 2 }, { INSN_FLAGS, 0 }),
 		COMPUTES("fccmp s1, s2, #3, eq", 0x1e220423, FP, { INSN_FLAGS, 6 },
 			 { INSN_FLAGS, 0 }),
+		COMPUTES("fsqrt d0, d1", 0x1e61c020, DIVIDE, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fmadd d0, d1, d2, d3", 0x1f420c20, FP, { 0, 0xe }, { 0, 1 }),
+		COMPUTES("fmul s0, s1, s2", 0x1e220820, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fdiv s0, s1, s2", 0x1e221820, DIVIDE, { 0, 6 }, { 0, 1 }),
 		COMPUTES("fcsel s0, s1, s2, eq", 0x1e220c20, V, { INSN_FLAGS, 6 }, { 0, 1 }),
 	};
 
@@ -136,6 +156,25 @@ static void test_general(void **state)
 			 { INSN_FLAGS, 0 }),
 		COMPUTES("ccmp w1, w2, #3, eq", 0x7a420023, 0, { INSN_FLAGS | B(1) | B(2), 0 },
 			 { INSN_FLAGS, 0 }),
+		COMPUTES("mrs x3, tpidr_el0", 0xd53bd043, 0, { 0, 0 }, { B(3), 0 }),
+		COMPUTES("msr tpidr_el0, x3", 0xd51bd043, 0, { B(3), 0 }, { 0, 0 }),
+		COMPUTES("extr x0, x1, x2, #4", 0x93c21020, 0, { 6, 0 }, { 1, 0 }),
+		COMPUTES("movk x0, #3", 0xf2800060, 0, { 1, 0 }, { 1, 0 }),
+		COMPUTES("movz x0, #3", 0xd2800060, 0, { 0, 0 }, { 1, 0 }),
+		COMPUTES("bfxil x0, x1, #2, #2", 0xb3420c20, 0, { 3, 0 }, { 1, 0 }),
+		COMPUTES("sbfx x0, x1, #2, #2", 0x93420c20, 0, { 2, 0 }, { 1, 0 }),
+		COMPUTES("ands x0, x1, #1", 0xf2400020, 0, { 2, 0 }, { INSN_FLAGS | 1, 0 }),
+		COMPUTES("and x0, x1, #1", 0x92400020, 0, { 2, 0 }, { 1, 0 }),
+		COMPUTES("adds x0, x1, #1", 0xb1000420, 0, { 2, 0 }, { INSN_FLAGS | 1, 0 }),
+		COMPUTES("adds x0, x1, x2", 0xab020020, 0, { 6, 0 }, { INSN_FLAGS | 1, 0 }),
+		COMPUTES("subs x0, x1, w2, sxtw", 0xeb22c020, 0, { 6, 0 }, { INSN_FLAGS | 1, 0 }),
+		COMPUTES("add w0, w1, w2, uxth #1", 0x0b222420, 0, { 6, 0 }, { 1, 0 }),
+		COMPUTES("ands x0, x1, x2", 0xea020020, 0, { 6, 0 }, { INSN_FLAGS | 1, 0 }),
+		COMPUTES("bics w0, w1, w2", 0x6a220020, 0, { 6, 0 }, { INSN_FLAGS | 1, 0 }),
+		COMPUTES("orr x0, x1, x2", 0xaa020020, 0, { 6, 0 }, { 1, 0 }),
+		COMPUTES("adc x0, x1, x2", 0x9a020020, 0, { INSN_FLAGS | 6, 0 }, { 1, 0 }),
+		COMPUTES("sbcs x0, x1, x2", 0xfa020020, 0, { INSN_FLAGS | 6, 0 },
+			 { INSN_FLAGS | 1, 0 }),
 	};
 
 	(void)state;
@@ -149,6 +188,10 @@ static void test_memory(void **state)
 		{ "ldapur x1, [x2, #8]", 0xd9408041, LOAD, { B(2), 0 }, { B(1), 0 }, 2, NONE },
 		{ "stlur x1, [x2, #8]", 0xd9008041, STORE, { B(1) | B(2), 0 }, { 0, 0 }, 2, NONE },
 		{ "ldar x1, [x2]", 0xc8dffc41, LOAD, { B(2), 0 }, { B(1), 0 }, 2, NONE },
+		COMPUTES("ldr x1, =…", 0x580006c1, LOAD, { 0, 0 }, { 2, 0 }),
+		COMPUTES("ldr d1, =…", 0x5c000001, V | LOAD, { 0, 0 }, { 0, 2 }),
+		{ "ldr x0, [x1], #8", 0xf8408420, LOAD, { 2, 0 }, { 3, 0 }, 1, NONE },
+		{ "ldr x0, [x1, x2, lsl #3]", 0xf8627820, LOAD, { 6, 0 }, { 1, 0 }, 1, 2 },
 		{ "ldadda x1, x3, [x2]",
 		  0xf8a10043,
 		  SWAP,
@@ -280,12 +323,118 @@ static void test_sve(void **state)
 	CHECK(e);
 }
 
+/* Values in sums: registers, and how much of them; what is absent is none, 8 bytes and scale 1. */
+struct computed {
+	const char *text;
+	uint32_t word;
+	uint8_t dst;
+	bool known, load;
+	uint8_t a, b, scale, size, b_size;
+	bool sign, b_sign;
+	int64_t disp;
+	uint64_t max;
+};
+
+static bool same_sum(const struct computed *e, const struct insn_op *op)
+{
+	return op->a == e->a && op->b == (e->b ? e->b : NONE) && op->plus == NONE &&
+	       op->scale == (e->scale ? e->scale : 1) &&
+	       op->b_size == (e->b_size ? e->b_size : 8) && op->b_sign == e->b_sign &&
+	       op->disp == e->disp;
+}
+
+static void test_values(void **state)
+{
+	static const struct computed e[] = {
+		{ "movz x0, #3", 0xd2800060, 0, true, .a = NONE, .disp = 3 },
+		{ "movz x0, #0x1234, lsl #16", 0xd2a24680, 0, true, .a = NONE, .disp = 0x12340000 },
+		{ "movz w0, #7", 0x528000e0, 0, true, .a = NONE, .disp = 7 },
+		{ "movk x0, #3", 0xf2800060, 0, .a = NONE },
+		{ "adr x0, .+12", 0x10000060, 0, true, .a = NONE, .disp = 0x123c },
+		{ "adrp x0, .+8192", 0xd0000000, 0, true, .a = NONE, .disp = 0x3000 },
+		{ "add x0, x1, #1", 0x91000420, 0, true, .a = 1, .disp = 1 },
+		{ "add x0, x1, #1, lsl #12", 0x91400420, 0, true, .a = 1, .disp = 4096 },
+		{ "sub x0, x1, #5", 0xd1001420, 0, true, .a = 1, .disp = -5 },
+		{ "add w0, w1, #1", 0x11000420, 0, true, .a = 1, .disp = 1, .size = 4 },
+		{ "adds x0, x1, #1", 0xb1000420, 0, .a = 1, .disp = 1 },
+		{ "and w0, w1, #0x3f", 0x12001420, 0, .a = NONE, .max = 0x3f },
+		{ "uxtb w0, w1", 0x53001c20, 0, true, .a = 1, .size = 1, .max = 0xff },
+		{ "uxth w0, w1", 0x53003c20, 0, true, .a = 1, .size = 2, .max = 0xffff },
+		{ "sxtw x0, w1", 0x93407c20, 0, true, .a = 1, .size = 4, .sign = true },
+		{ "mov x0, x2", 0xaa0203e0, 0, true, .a = 2 },
+		{ "mov w0, w2", 0x2a0203e0, 0, true, .a = 2, .size = 4 },
+		{ "orr x0, x1, x2", 0xaa020020, 0, .a = NONE },
+		{ "add x0, x1, x2, lsl #2", 0x8b020820, 0, true, .a = 1, .b = 2, .scale = 4 },
+		{ "add x0, x1, w2, uxtw #2", 0x8b224820, 0, true, .a = 1, .b = 2, .scale = 4,
+		  .b_size = 4 },
+		{ "add x0, x1, w2, sxtb", 0x8b228020, 0, true, .a = 1, .b = 2, .b_size = 1,
+		  .b_sign = true },
+		{ "add w0, w1, w2, uxth #1", 0x0b222420, 0, true, .a = 1, .b = 2, .scale = 2,
+		  .b_size = 2, .size = 4 },
+		{ "ldrb w0, [x1, #5]", 0x39401420, 0, true, true, 1, .disp = 5, .size = 1,
+		  .max = 0xff },
+		{ "ldrsh x0, [x1, #6]", 0x79800c20, 0, true, true, 1, .disp = 6, .size = 2,
+		  .sign = true },
+		{ "ldrsw x0, [x1, #8]", 0xb9800820, 0, true, true, 1, .disp = 8, .size = 4,
+		  .sign = true },
+		{ "ldr x0, [x1, #32]", 0xf9401020, 0, true, true, 1, .disp = 32 },
+		{ "ldr x0, [x1, x2, lsl #3]", 0xf8627820, 0, true, true, 1, .b = 2, .scale = 8 },
+		{ "ldr w0, [x1, w2, sxtw #2]", 0xb862d820, 0, true, true, 1, 2, 4, 4, 4,
+		  .b_sign = true },
+		{ "ldrb w0, [x1, w2, uxtw]", 0x38624820, 0, true, true, 1, 2, 1, 1, 4,
+		  .max = 0xff },
+		{ "ldrh w0, [x1, x2]", 0x78626820, 0, true, true, 1, 2, 1, 2, .max = 0xffff },
+		{ "ldr x0, [x1], #8", 0xf8408420, NONE, .a = NONE },
+		{ "ldr d0, [x1]", 0xfd400020, NONE, .a = NONE },
+		{ "br x7", 0xd61f00e0, INSN_TARGET, true, .a = 7 },
+	};
+	struct insn_decoder *d = NULL;
+	struct insn_op op;
+
+	(void)state;
+	assert_int_equal(insn_decoder_open(EM_AARCH64, &d, NULL), 0);
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		uint8_t code[4];
+
+		memcpy(code, &(uint32_t){ htole32(e[i].word) }, 4);
+		insn_decode_op(d, code, 4, 0x1230, &op);
+		if (op.dst != e[i].dst || op.known != e[i].known || op.load != e[i].load)
+			fail_msg("%s: dst %u, known %d", e[i].text, op.dst, op.known);
+		if (!same_sum(&e[i], &op))
+			fail_msg("%s: a %u, b %u, disp %lld", e[i].text, op.a, op.b,
+				 (long long)op.disp);
+		if (op.size != (e[i].size ? e[i].size : 8) || op.sign != e[i].sign ||
+		    op.max != (e[i].max ? e[i].max : UINT64_MAX) || op.compare)
+			fail_msg("%s: size %u", e[i].text, op.size);
+	}
+	insn_decoder_close(d);
+}
+
+/* Compared with a number: cmp x1, #42; cmp w1, #1, lsl #12. */
+static void test_compares(void **state)
+{
+	static const uint8_t code[] = { 0x3f, 0xa8, 0x00, 0xf1, 0x3f, 0x04, 0x40, 0x71 };
+	struct insn_decoder *d = NULL;
+	struct insn_op op;
+
+	(void)state;
+	assert_int_equal(insn_decoder_open(EM_AARCH64, &d, NULL), 0);
+	insn_decode_op(d, code, 4, 0, &op);
+	assert_true(op.compare && !op.with_b && !op.load && op.a == 1 && op.size == 8);
+	assert_int_equal(op.value, 42);
+	insn_decode_op(d, code + 4, 4, 0, &op);
+	assert_true(op.compare && op.a == 1 && op.size == 4);
+	assert_int_equal(op.value, 4096);
+	insn_decoder_close(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_simd),	cmocka_unit_test(test_scalar_fp),
-		cmocka_unit_test(test_general), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_sve),
+		cmocka_unit_test(test_simd),	 cmocka_unit_test(test_scalar_fp),
+		cmocka_unit_test(test_general),	 cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_sve),	 cmocka_unit_test(test_values),
+		cmocka_unit_test(test_compares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -502,19 +502,299 @@ static void test_riscv(void **state)
 	CHECK(EM_RISCV, e);
 }
 
+/* As an assembler has them. */
+static void test_riscv_forms(void **state)
+{
+	static const struct expected e[] = {
+		/* c.fld fa0, 8(a1) */
+		{ "\x88\x25",
+		  2,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
+		  0,
+		  { B(11), 0 },
+		  { 0, B(10) },
+		  11 },
+		/* c.lw a0, 4(a1) */
+		{ "\xc8\x41", 2, INSN_PLAIN, INSN_LOAD, 0, { B(11), 0 }, { B(10), 0 }, 11 },
+		/* c.ld a0, 8(a1) */
+		{ "\x88\x65", 2, INSN_PLAIN, INSN_LOAD, 0, { B(11), 0 }, { B(10), 0 }, 11 },
+		/* c.fsd fa0, 8(a1) */
+		{ "\x88\xa5",
+		  2,
+		  INSN_PLAIN,
+		  INSN_STORE | INSN_VECTOR,
+		  0,
+		  { B(11), B(10) },
+		  { 0, 0 },
+		  11 },
+		/* c.sw a0, 4(a1) */
+		{ "\xc8\xc1", 2, INSN_PLAIN, INSN_STORE, 0, { B(10) | B(11), 0 }, { 0, 0 }, 11 },
+		/* c.sd a0, 200(a1) */
+		{ "\xe8\xe5", 2, INSN_PLAIN, INSN_STORE, 0, { B(10) | B(11), 0 }, { 0, 0 }, 11 },
+		/* c.srli a0, 3 */
+		{ "\x0d\x81", 2, INSN_PLAIN, 0, 0, { B(10), 0 }, { B(10), 0 }, NONE },
+		/* c.srai a0, 40 */
+		{ "\x21\x95", 2, INSN_PLAIN, 0, 0, { B(10), 0 }, { B(10), 0 }, NONE },
+		/* c.andi a0, -5 */
+		{ "\x6d\x99", 2, INSN_PLAIN, 0, 0, { B(10), 0 }, { B(10), 0 }, NONE },
+		/* c.addiw a0, -3 */
+		{ "\x75\x35", 2, INSN_PLAIN, 0, 0, { B(10), 0 }, { B(10), 0 }, NONE },
+		/* c.addi16sp sp, -64 */
+		{ "\x39\x71", 2, INSN_PLAIN, 0, 0, { B(2), 0 }, { B(2), 0 }, NONE },
+		/* c.addi16sp sp, 496 */
+		{ "\x7d\x61", 2, INSN_PLAIN, 0, 0, { B(2), 0 }, { B(2), 0 }, NONE },
+		/* c.lui a0, 5 */
+		{ "\x15\x65", 2, INSN_PLAIN, 0, 0, { 0, 0 }, { B(10), 0 }, NONE },
+		/* c.lui a0, 1048545 */
+		{ "\x05\x75", 2, INSN_PLAIN, 0, 0, { 0, 0 }, { B(10), 0 }, NONE },
+		/* c.fldsp fa0, 24(sp) */
+		{ "\x62\x25",
+		  2,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
+		  0,
+		  { B(2), 0 },
+		  { 0, B(10) },
+		  2 },
+		/* c.lwsp a0, 12(sp) */
+		{ "\x32\x45", 2, INSN_PLAIN, INSN_LOAD, 0, { B(2), 0 }, { B(10), 0 }, 2 },
+		/* c.ldsp a0, 264(sp) */
+		{ "\x32\x65", 2, INSN_PLAIN, INSN_LOAD, 0, { B(2), 0 }, { B(10), 0 }, 2 },
+		/* c.fsdsp fa0, 40(sp) */
+		{ "\x2a\xb4",
+		  2,
+		  INSN_PLAIN,
+		  INSN_STORE | INSN_VECTOR,
+		  0,
+		  { B(2), B(10) },
+		  { 0, 0 },
+		  2 },
+		/* c.swsp a0, 200(sp) */
+		{ "\xaa\xc5", 2, INSN_PLAIN, INSN_STORE, 0, { B(2) | B(10), 0 }, { 0, 0 }, 2 },
+		/* c.sdsp a0, 264(sp) */
+		{ "\x2a\xe6", 2, INSN_PLAIN, INSN_STORE, 0, { B(2) | B(10), 0 }, { 0, 0 }, 2 },
+		/* c.addi4spn a0, sp, 64 */
+		{ "\x88\x00", 2, INSN_PLAIN, 0, 0, { B(2), 0 }, { B(10), 0 }, NONE },
+		/* fld fa0, -8(a1) */
+		{ "\x07\xb5\x85\xff",
+		  4,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
+		  0,
+		  { B(11), 0 },
+		  { 0, B(10) },
+		  11 },
+		/* flw fa0, 4(a1) */
+		{ "\x07\xa5\x45\x00",
+		  4,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
+		  0,
+		  { B(11), 0 },
+		  { 0, B(10) },
+		  11 },
+		/* lr.d a0, (a1) */
+		{ "\x2f\xb5\x05\x10",
+		  4,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_ATOMIC,
+		  0,
+		  { B(11), 0 },
+		  { B(10), 0 },
+		  11 },
+		/* sc.d a0, a2, (a1) */
+		{ "\x2f\xb5\xc5\x18",
+		  4,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_ATOMIC,
+		  0,
+		  { B(11) | B(12), 0 },
+		  { B(10), 0 },
+		  11 },
+		/* mret */
+		{ "\x73\x00\x20\x30", 4, INSN_RETURN, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* sret */
+		{ "\x73\x00\x20\x10", 4, INSN_RETURN, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* csrrw a0, mstatus, a1 */
+		{ "\x73\x95\x05\x30",
+		  4,
+		  INSN_PLAIN,
+		  INSN_SERIALIZE,
+		  0,
+		  { B(11), 0 },
+		  { B(10), 0 },
+		  NONE },
+		/* csrrwi a0, mstatus, 3 */
+		{ "\x73\xd5\x01\x30",
+		  4,
+		  INSN_PLAIN,
+		  INSN_SERIALIZE,
+		  0,
+		  { 0, 0 },
+		  { B(10), 0 },
+		  NONE },
+		/* csrrs a0, cycle, zero */
+		{ "\x73\x25\x00\xc0",
+		  4,
+		  INSN_PLAIN,
+		  INSN_SERIALIZE,
+		  0,
+		  { 0, 0 },
+		  { B(10), 0 },
+		  NONE },
+		/* fence iorw, iorw */
+		{ "\x0f\x00\xf0\x0f", 4, INSN_PLAIN, INSN_BARRIER, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* fence.i */
+		{ "\x0f\x10\x00\x00", 4, INSN_PLAIN, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* wfi */
+		{ "\x73\x00\x50\x10", 4, INSN_PLAIN, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* ecall */
+		{ "\x73\x00\x00\x00", 4, INSN_PLAIN, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* fmadd.d fa0, fa1, fa2, fa3 */
+		{ "\x43\xf5\xc5\x6a",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(11) | B(12) | B(13) },
+		  { 0, B(10) },
+		  NONE },
+		/* fnmsub.s fa0, fa1, fa2, fa3 */
+		{ "\x4b\xf5\xc5\x68",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(11) | B(12) | B(13) },
+		  { 0, B(10) },
+		  NONE },
+		/* fcvt.d.w fa0, a1 */
+		{ "\x53\x85\x05\xd2",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { B(11), 0 },
+		  { 0, B(10) },
+		  NONE },
+		/* fcvt.w.d a0, fa1 */
+		{ "\x53\xf5\x05\xc2",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(11) },
+		  { B(10), 0 },
+		  NONE },
+		/* fmv.x.d a0, fa1 */
+		{ "\x53\x85\x05\xe2",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(11) },
+		  { B(10), 0 },
+		  NONE },
+		/* feq.d a0, fa1, fa2 */
+		{ "\x53\xa5\xc5\xa2",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(11) | B(12) },
+		  { B(10), 0 },
+		  NONE },
+		/* fsqrt.d fa0, fa1 */
+		{ "\x53\xf5\x05\x5a",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_FP_DIVIDE | INSN_VECTOR,
+		  0,
+		  { 0, B(11) },
+		  { 0, B(10) },
+		  NONE },
+		/* c.sub s0, s1 */
+		{ "\x05\x8c", 2, INSN_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
+		/* c.xor s0, s1 */
+		{ "\x25\x8c", 2, INSN_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
+		/* c.or s0, s1 */
+		{ "\x45\x8c", 2, INSN_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
+		/* c.and s0, s1 */
+		{ "\x65\x8c", 2, INSN_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
+		/* c.subw s0, s1 */
+		{ "\x05\x9c", 2, INSN_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
+		/* c.slli a0, 4 */
+		{ "\x12\x05", 2, INSN_PLAIN, 0, 0, { B(10), 0 }, { B(10), 0 }, NONE },
+		/* c.mv a0, a1 */
+		{ "\x2e\x85", 2, INSN_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
+		/* c.add a0, a1 */
+		{ "\x2e\x95", 2, INSN_PLAIN, 0, 0, { B(10) | B(11), 0 }, { B(10), 0 }, NONE },
+		/* c.lui a0, 16 */
+		{ "\x41\x65", 2, INSN_PLAIN, 0, 0, { 0, 0 }, { B(10), 0 }, NONE },
+		/* auipc a0, 1 */
+		{ "\x17\x15\x00\x00", 4, INSN_PLAIN, 0, 0, { 0, 0 }, { B(10), 0 }, NONE },
+		/* c.addi sp, -32 */
+		{ "\x01\x11", 2, INSN_PLAIN, 0, 0, { B(2), 0 }, { B(2), 0 }, NONE },
+		/* addiw a0, a1, 1 */
+		{ "\x1b\x85\x15\x00", 4, INSN_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
+		/* slli a0, a1, 3 */
+		{ "\x13\x95\x35\x00", 4, INSN_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
+	};
+
+	(void)state;
+	CHECK(EM_RISCV, e);
+}
+
 static void test_riscv_ops(void **state)
 {
+	enum { HELD = 1, LOADED = 2, SIGNED = 4 };
 	static const struct {
-		const char *code;
-		bool load;
-		uint8_t size;
+		const char *text, *code;
+		size_t len;
+		unsigned int how;
+		uint8_t dst, a, b, scale, size;
 		int64_t disp;
 		uint64_t max;
 	} e[] = {
-		/* lbu, lhu, lh a5, 2(a4); zext.b, zext.h, not s0 */
-		{ "\x3c\x83", true, 1, 2, 0xff },	{ "\x3c\x87", true, 2, 2, 0xffff },
-		{ "\x7c\x87", true, 2, 2, UINT64_MAX }, { "\x61\x9c", false, 8, 0, 0xff },
-		{ "\x69\x9c", false, 8, 0, 0xffff },	{ "\x75\x9c", false, 8, 0, UINT64_MAX },
+		{ "lbu a5, 2(a4)", "\x3c\x83", 2, LOADED, 15, 14, NONE, 1, 1, 2, 0xff },
+		{ "lhu a5, 2(a4)", "\x3c\x87", 2, LOADED, 15, 14, NONE, 1, 2, 2, 0xffff },
+		{ "lh a5, 2(a4)", "\x7c\x87", 2, LOADED | SIGNED, 15, 14, NONE, 1, 2, 2,
+		  UINT64_MAX },
+		{ "zext.b s0", "\x61\x9c", 2, 0, 8, NONE, NONE, 1, 8, 0, 0xff },
+		{ "zext.h s0", "\x69\x9c", 2, 0, 8, NONE, NONE, 1, 8, 0, 0xffff },
+		{ "not s0", "\x75\x9c", 2, 0, 8, NONE, NONE, 1, 8, 0, UINT64_MAX },
+		{ "andi a0, 5", "\x15\x89", 2, 0, 10, NONE, NONE, 1, 8, 0, 5 },
+		{ "andi a0, -5", "\x6d\x99", 2, 0, 10, NONE, NONE, 1, 8, 0, UINT64_MAX },
+		{ "lw a0, 4(a1)", "\xc8\x41", 2, LOADED | SIGNED, 10, 11, NONE, 1, 4, 4,
+		  UINT64_MAX },
+		{ "ld a0, 8(a1)", "\x88\x65", 2, LOADED | SIGNED, 10, 11, NONE, 1, 8, 8,
+		  UINT64_MAX },
+		{ "lwsp a0, 12(sp)", "\x32\x45", 2, LOADED | SIGNED, 10, 2, NONE, 1, 4, 12,
+		  UINT64_MAX },
+		{ "ldsp a0, 264(sp)", "\x32\x65", 2, LOADED | SIGNED, 10, 2, NONE, 1, 8, 264,
+		  UINT64_MAX },
+		{ "addi4spn a0, sp, 64", "\x88\x00", 2, HELD, 10, 2, NONE, 1, 8, 64, UINT64_MAX },
+		{ "addi16sp sp, -64", "\x39\x71", 2, HELD, 2, 2, NONE, 1, 8, -64, UINT64_MAX },
+		{ "addi16sp sp, 496", "\x7d\x61", 2, HELD, 2, 2, NONE, 1, 8, 496, UINT64_MAX },
+		{ "addiw a0, -3", "\x75\x35", 2, HELD | SIGNED, 10, 10, NONE, 1, 4, -3,
+		  UINT64_MAX },
+		{ "lui a0, 5", "\x15\x65", 2, HELD, 10, NONE, NONE, 1, 8, 0x5000, UINT64_MAX },
+		{ "lui a0, 0xfffe1", "\x05\x75", 2, HELD, 10, NONE, NONE, 1, 8, -0x1f000,
+		  UINT64_MAX },
+		{ "auipc a0, 1", "\x17\x15\x00\x00", 4, HELD, 10, NONE, NONE, 1, 8, 0x2000,
+		  UINT64_MAX },
+		{ "slli a0, 4", "\x12\x05", 2, HELD, 10, NONE, 10, 16, 8, 0, UINT64_MAX },
+		{ "slliw a0, a1, 2", "\x1b\x95\x25\x00", 4, HELD | SIGNED, 10, NONE, 11, 4, 4, 0,
+		  UINT64_MAX },
+		{ "slli a0, a1, 7", "\x13\x95\x75\x00", 4, 0, 10, NONE, 11, 1, 8, 0, UINT64_MAX },
+		{ "mv a0, a1", "\x2e\x85", 2, HELD, 10, NONE, 11, 1, 8, 0, UINT64_MAX },
+		{ "add a0, a1", "\x2e\x95", 2, HELD, 10, 10, 11, 1, 8, 0, UINT64_MAX },
+		{ "addw s0, s1", "\x25\x9c", 2, HELD | SIGNED, 8, 8, 9, 1, 4, 0, UINT64_MAX },
+		{ "sub s0, s1", "\x05\x8c", 2, 0, 8, NONE, NONE, 1, 8, 0, UINT64_MAX },
+		{ "li t6, 1", "\x85\x4f", 2, HELD, 31, NONE, NONE, 1, 8, 1, UINT64_MAX },
+		{ "jr a5", "\x82\x87", 2, HELD, INSN_TARGET, 15, NONE, 1, 8, 0, UINT64_MAX },
+		{ "fsd fa0, 8(a1)", "\x88\xa5", 2, 0, NONE, NONE, NONE, 1, 8, 0, UINT64_MAX },
 	};
 	struct insn_decoder *d = NULL;
 	struct insn_op op;
@@ -522,12 +802,123 @@ static void test_riscv_ops(void **state)
 	(void)state;
 	assert_int_equal(insn_decoder_open(EM_RISCV, &d, NULL), 0);
 	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
-		insn_decode_op(d, (const uint8_t *)e[i].code, 2, 0x1000, &op);
-		assert_int_equal(op.known, e[i].load);
-		assert_int_equal(op.load, e[i].load);
-		assert_int_equal(op.size, e[i].size);
-		assert_int_equal(op.disp, e[i].disp);
-		assert_int_equal(op.max, e[i].max);
+		insn_decode_op(d, (const uint8_t *)e[i].code, e[i].len, 0x1000, &op);
+		if (op.known != !!(e[i].how & (HELD | LOADED)) ||
+		    op.load != !!(e[i].how & LOADED) || op.sign != !!(e[i].how & SIGNED))
+			fail_msg("%s: known %d, load %d, sign %d", e[i].text, op.known, op.load,
+				 op.sign);
+		if (op.dst != e[i].dst || op.a != e[i].a || op.b != e[i].b ||
+		    op.scale != e[i].scale)
+			fail_msg("%s: dst %u, a %u, b %u", e[i].text, op.dst, op.a, op.b);
+		if (op.size != e[i].size || op.disp != e[i].disp || op.max != e[i].max)
+			fail_msg("%s: size %u, disp %lld", e[i].text, op.size, (long long)op.disp);
+	}
+	insn_decoder_close(d);
+}
+
+/* The last number is what is compared with, or the bound of the result; 0: there is none. */
+static void test_x86_values(void **state)
+{
+	enum { HELD = 1, LOADED = 2, SIGNED = 4, COMPARED = 8, READ = 16 };
+	static const struct {
+		const char *text, *code;
+		size_t len;
+		unsigned int how;
+		uint8_t dst, a, b, plus, scale, size;
+		int64_t disp, number;
+	} e[] = {
+		{ "mov %rsi,%rax", "\x48\x89\xf0", 3, HELD, 0, 6, NONE, NONE, 1, 8, 0, 0 },
+		{ "mov %esi,%eax", "\x89\xf0", 2, HELD, 0, 6, NONE, NONE, 1, 4, 0, 0 },
+		{ "mov $0x7,%eax", "\xb8\x07\x00\x00\x00", 5, HELD, 0, NONE, NONE, NONE, 1, 8, 7,
+		  0 },
+		{ "mov $0xffffffffffffffff,%rax", "\x48\xc7\xc0\xff\xff\xff\xff", 7, HELD, 0, NONE,
+		  NONE, NONE, 1, 8, -1, 0 },
+		{ "mov $0xffffffff,%eax", "\xb8\xff\xff\xff\xff", 5, HELD, 0, NONE, NONE, NONE, 1,
+		  8, 4294967295, 0 },
+		{ "mov 0x8(%rbx,%rcx,4),%rax", "\x48\x8b\x44\x8b\x08", 5, LOADED, 0, 3, 1, NONE, 4,
+		  8, 8, 0 },
+		{ "mov 0x10(%rip),%rax", "\x48\x8b\x05\x10\x00\x00\x00", 7, LOADED, 0, NONE, NONE,
+		  NONE, 1, 8, 4119, 0 },
+		{ "mov %al,%bl", "\x88\xc3", 2, 0, 3, 0, NONE, NONE, 1, 1, 0, 0 },
+		{ "movzbl %sil,%eax", "\x40\x0f\xb6\xc6", 4, HELD, 0, 6, NONE, NONE, 1, 1, 0,
+		  0xff },
+		{ "movzwl (%rdi),%eax", "\x0f\xb7\x07", 3, LOADED, 0, 7, NONE, NONE, 1, 2, 0,
+		  0xffff },
+		{ "movsbl %sil,%eax", "\x40\x0f\xbe\xc6", 4, HELD | SIGNED, 0, 6, NONE, NONE, 1, 1,
+		  0, 0 },
+		{ "movslq %esi,%rax", "\x48\x63\xc6", 3, HELD | SIGNED, 0, 6, NONE, NONE, 1, 4, 0,
+		  0 },
+		{ "movslq (%rdi,%rcx,4),%rax", "\x48\x63\x04\x8f", 4, LOADED | SIGNED, 0, 7, 1,
+		  NONE, 4, 4, 0, 0 },
+		{ "lea 0x8(%rdi,%rsi,2),%rax", "\x48\x8d\x44\x77\x08", 5, HELD, 0, 7, 6, NONE, 2, 8,
+		  8, 0 },
+		{ "lea 0x10(%rip),%rax", "\x48\x8d\x05\x10\x00\x00\x00", 7, HELD, 0, NONE, NONE,
+		  NONE, 1, 8, 4119, 0 },
+		{ "lea 0x4(%rdi),%ax", "\x66\x8d\x47\x04", 4, 0, 0, 7, NONE, NONE, 1, 8, 4, 0 },
+		{ "lea 0x8(%rdi),%eax", "\x8d\x47\x08", 3, HELD, 0, 7, NONE, NONE, 1, 8, 8, 0 },
+		{ "add $0x5,%rax", "\x48\x83\xc0\x05", 4, HELD, 0, 0, NONE, NONE, 1, 8, 5, 0 },
+		{ "sub $0x5,%rax", "\x48\x83\xe8\x05", 4, HELD, 0, 0, NONE, NONE, 1, 8, -5, 0 },
+		{ "add %rcx,%rax", "\x48\x01\xc8", 3, HELD, 0, 0, 1, NONE, 1, 8, 0, 0 },
+		{ "sub %rcx,%rax", "\x48\x29\xc8", 3, 0, 0, 0, 1, NONE, 1, 8, 0, 0 },
+		{ "add 0x8(%rdi),%rax", "\x48\x03\x47\x08", 4, LOADED, 0, 7, NONE, 0, 1, 8, 8, 0 },
+		{ "sub 0x8(%rdi),%rax", "\x48\x2b\x47\x08", 4, READ, 0, 7, NONE, 0, 1, 8, 8, 0 },
+		{ "add $0x5,%ax", "\x66\x83\xc0\x05", 4, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0 },
+		{ "shl $0x3,%rax", "\x48\xc1\xe0\x03", 4, HELD, 0, NONE, 0, NONE, 8, 8, 0, 0 },
+		{ "shl $0x7,%rax", "\x48\xc1\xe0\x07", 4, 0, 0, NONE, 0, NONE, 1, 8, 0, 0 },
+		{ "shl $0x3,%ax", "\x66\xc1\xe0\x03", 4, 0, 0, NONE, 0, NONE, 1, 8, 0, 0 },
+		{ "shl %cl,%rax", "\x48\xd3\xe0", 3, 0, 0, NONE, 0, NONE, 1, 8, 0, 0 },
+		{ "xor %eax,%eax", "\x31\xc0", 2, HELD, 0, NONE, NONE, NONE, 1, 8, 0, 0 },
+		{ "xor %ecx,%eax", "\x31\xc8", 2, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0 },
+		{ "bsf %rcx,%rax", "\x48\x0f\xbc\xc1", 4, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0x3f },
+		{ "tzcnt %ecx,%eax", "\xf3\x0f\xbc\xc1", 4, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0x20 },
+		{ "and $0xf,%eax", "\x83\xe0\x0f", 3, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0xf },
+		{ "and $0xfffffffffffffff0,%rax", "\x48\x83\xe0\xf0", 4, 0, 0, NONE, NONE, NONE, 1,
+		  8, 0, 0 },
+		{ "and %rcx,%rax", "\x48\x21\xc8", 3, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0 },
+		{ "cltq", "\x48\x98", 2, HELD | SIGNED, 0, 0, NONE, NONE, 1, 4, 0, 0 },
+		{ "cmp $0x9,%eax", "\x83\xf8\x09", 3, COMPARED, NONE, 0, NONE, NONE, 1, 4, 0, 9 },
+		{ "cmpb $0xc8,(%rdi)", "\x80\x3f\xc8", 3, READ | COMPARED, NONE, 7, NONE, NONE, 1,
+		  1, 0, 200 },
+		{ "cmp $0xffff,%ax", "\x66\x83\xf8\xff", 4, COMPARED, NONE, 0, NONE, NONE, 1, 2, 0,
+		  -1 },
+		{ "cmp %rcx,%rax", "\x48\x39\xc8", 3, 0, NONE, NONE, NONE, NONE, 1, 8, 0, 0 },
+		{ "cmpl $0x3,0x4(%rdi,%rsi,4)", "\x83\x7c\xb7\x04\x03", 5, READ | COMPARED, NONE, 7,
+		  6, NONE, 4, 4, 4, 3 },
+		{ "jmp *%rax", "\xff\xe0", 2, HELD, INSN_TARGET, 0, NONE, NONE, 1, 8, 0, 0 },
+		{ "jmp *0x8(,%rax,8)", "\xff\x24\xc5\x08\x00\x00\x00", 7, LOADED, INSN_TARGET, NONE,
+		  0, NONE, 8, 8, 8, 0 },
+		{ "jmp *0x10(%rip)", "\xff\x25\x10\x00\x00\x00", 6, LOADED, INSN_TARGET, NONE, NONE,
+		  NONE, 1, 8, 4118, 0 },
+		{ "movq %xmm0,%rax", "\x66\x48\x0f\x7e\xc0", 5, 0, 0, NONE, NONE, NONE, 1, 8, 0,
+		  0 },
+		{ "mov %rax,(%rdi)", "\x48\x89\x07", 3, 0, NONE, NONE, NONE, NONE, 1, 8, 0, 0 },
+		{ "imul $0x3,%rcx,%rax", "\x48\x6b\xc1\x03", 4, 0, NONE, NONE, NONE, NONE, 1, 8, 0,
+		  0 },
+		{ "or $0x3,%eax", "\x83\xc8\x03", 3, 0, 0, NONE, NONE, NONE, 1, 8, 0, 0 },
+	};
+	struct insn_decoder *d = NULL;
+	struct insn_op op;
+
+	(void)state;
+	assert_int_equal(insn_decoder_open(EM_X86_64, &d, NULL), 0);
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		bool compares = e[i].how & COMPARED;
+
+		insn_decode_op(d, (const uint8_t *)e[i].code, e[i].len, 0x1000, &op);
+		if (op.known != !!(e[i].how & (HELD | LOADED)) ||
+		    op.load != !!(e[i].how & (LOADED | READ)) || op.sign != !!(e[i].how & SIGNED) ||
+		    op.compare != compares || op.with_b)
+			fail_msg("%s: known %d, load %d, sign %d", e[i].text, op.known, op.load,
+				 op.sign);
+		if (op.dst != e[i].dst || op.a != e[i].a || op.b != e[i].b ||
+		    op.plus != e[i].plus || op.scale != e[i].scale)
+			fail_msg("%s: dst %u, a %u, b %u", e[i].text, op.dst, op.a, op.b);
+		if (op.size != e[i].size || op.disp != e[i].disp)
+			fail_msg("%s: size %u, disp %lld", e[i].text, op.size, (long long)op.disp);
+		if (op.max != (!compares && e[i].number ? (uint64_t)e[i].number : UINT64_MAX) ||
+		    (compares && op.value != e[i].number))
+			fail_msg("%s: max %llx, value %lld", e[i].text, (unsigned long long)op.max,
+				 (long long)op.value);
 	}
 	insn_decoder_close(d);
 }
@@ -577,6 +968,11 @@ static void test_stack_moves(void **state)
 		{ EM_AARCH64, 4, "\xff\x43\x00\x91", 1 },
 		{ EM_AARCH64, 4, "\xfd\x03\x00\x91", 0 },
 		{ EM_AARCH64, 4, "\x3d\x78\xbf\xa9", 0 },
+		/* addi sp, -32; addi16sp sp, 496; addi4spn a0, sp, 64; ldsp a0, 264(sp) */
+		{ EM_RISCV, 2, "\x01\x11", -1 },
+		{ EM_RISCV, 2, "\x7d\x61", 1 },
+		{ EM_RISCV, 2, "\x88\x00", 0 },
+		{ EM_RISCV, 2, "\x32\x65", 0 },
 	};
 	struct insn_decoder *d = NULL;
 
@@ -598,6 +994,7 @@ int main(void)
 		cmocka_unit_test(test_step),	    cmocka_unit_test(test_x86),
 		cmocka_unit_test(test_x86_names),   cmocka_unit_test(test_aarch64),
 		cmocka_unit_test(test_riscv),	    cmocka_unit_test(test_riscv_ops),
+		cmocka_unit_test(test_riscv_forms), cmocka_unit_test(test_x86_values),
 		cmocka_unit_test(test_stack_moves), cmocka_unit_test(test_x86_flow),
 	};
 
