@@ -25,6 +25,11 @@ cp "$app/app" "$DCPI_SRC/tests/data/stripped/libapp.so" .
 	head -c 3000 app >cut
 	run dcpidis cut
 	run dcpidis
+	for machine in aarch64 riscv64; do
+		echo "# stubs of $machine"
+		"$DCPI_BIN/dcpidis" -no_header "$DCPI_SRC/tests/data/strip/stubs-$machine.so" |
+			awk '/:$/ { name = $1; next } name { print name, $1; name = "" }'
+	done
 } >out
 compare dcpidis
 
