@@ -823,6 +823,33 @@ static void test_overlap(void **state)
 	image_close(img);
 }
 
+/* Each instruction of line programs moves the address and the line by so much. */
+static void test_line_forms(void **state)
+{
+	static const struct {
+		unsigned int at, line, discriminator;
+		const char *file;
+	} e[] = {
+		{ 0, 100, 0, "/first.c" },   { 15, 100, 0, "/first.c" },
+		{ 16, 102, 0, "/first.c" },  { 55, 102, 0, "/first.c" },
+		{ 56, 102, 0, "/first.c" },  { 75, 102, 0, "/first.c" },
+		{ 76, 62, 9, "/second.c" },  { 375, 62, 9, "/second.c" },
+		{ 376, 62, 0, "/second.c" }, { 511, 62, 0, "/second.c" },
+	};
+	struct image *img = open_fixture("line_forms.so", IMAGE_FILE);
+	uint64_t forms = addr(img, "forms");
+	struct image_line line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		assert_int_equal(image_line_at(img, forms + e[i].at, &line), 0);
+		assert_int_equal(line.line, e[i].line);
+		assert_int_equal(line.discriminator, e[i].discriminator);
+		assert_string_equal(line.file, e[i].file);
+	}
+	image_close(img);
+}
+
 /* What a program would say of partly.S: one procedure begins 32 bytes behind the begin of its code,
  * one 8 behind that, and "something" in the middle of what .eh_frame tells of. */
 static int guess_partly(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
@@ -869,20 +896,21 @@ static void test_partly_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),     cmocka_unit_test(test_source),
-		cmocka_unit_test(test_source_same),  cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bytes),	     cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_dynamic),	     cmocka_unit_test(test_off),
-		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_unended),
-		cmocka_unit_test(test_store),	     cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_no_build_id),  cmocka_unit_test(test_debug_path),
-		cmocka_unit_test(test_cut),	     cmocka_unit_test(test_no_waiting),
-		cmocka_unit_test(test_at_sign),	     cmocka_unit_test(test_copy_of_removed),
-		cmocka_unit_test(test_named_path),   cmocka_unit_test(test_no_identity),
-		cmocka_unit_test(test_pointer),	     cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_odd_build_id), cmocka_unit_test(test_long_build_id),
-		cmocka_unit_test(test_partly_told),  cmocka_unit_test(test_unseen_id),
+		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),      cmocka_unit_test(test_source),
+		cmocka_unit_test(test_source_same),   cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),	      cmocka_unit_test(test_off),
+		cmocka_unit_test(test_frames),	      cmocka_unit_test(test_unended),
+		cmocka_unit_test(test_store),	      cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_no_build_id),   cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),	      cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_at_sign),	      cmocka_unit_test(test_copy_of_removed),
+		cmocka_unit_test(test_named_path),    cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_pointer),	      cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_line_forms),    cmocka_unit_test(test_odd_build_id),
+		cmocka_unit_test(test_long_build_id), cmocka_unit_test(test_partly_told),
+		cmocka_unit_test(test_unseen_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
