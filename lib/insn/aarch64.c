@@ -658,6 +658,8 @@ static void op_immediate(uint32_t w, uint64_t vaddr, struct insn_op *out)
 
 static void op_register(uint32_t w, struct insn_op *out)
 {
+	if ((w & 0x1fe00000) == 0x1a400000) /* ccmp: its lowest bits are flags */
+		return;
 	out->dst = (uint8_t)bits(w, AT_RD, 5);
 	if ((w & 0x7fe00000) == 0x0b200000) {
 		op_add_extended(w, out);

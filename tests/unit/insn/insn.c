@@ -740,6 +740,121 @@ static void test_riscv_forms(void **state)
 		{ "\x1b\x85\x15\x00", 4, INSN_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
 		/* slli a0, a1, 3 */
 		{ "\x13\x95\x35\x00", 4, INSN_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
+		/* add s2, s3, s4 */
+		{ "\x33\x89\x49\x01",
+		  4,
+		  INSN_PLAIN,
+		  0,
+		  0,
+		  { B(19) | B(20), 0 },
+		  { B(18), 0 },
+		  NONE },
+		/* ld s2, 8(s3) */
+		{ "\x03\xb9\x89\x00", 4, INSN_PLAIN, INSN_LOAD, 0, { B(19), 0 }, { B(18), 0 }, 19 },
+		/* sd s4, 8(s3) */
+		{ "\x23\xb4\x49\x01",
+		  4,
+		  INSN_PLAIN,
+		  INSN_STORE,
+		  0,
+		  { B(19) | B(20), 0 },
+		  { 0, 0 },
+		  19 },
+		/* fmadd.d fs2, fs3, fs4, fs5 */
+		{ "\x43\xf9\x49\xab",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(19) | B(20) | B(21) },
+		  { 0, B(18) },
+		  NONE },
+		/* amoadd.w s2, s4, (s3) */
+		{ "\x2f\xa9\x49\x01",
+		  4,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_ATOMIC,
+		  0,
+		  { B(19) | B(20), 0 },
+		  { B(18), 0 },
+		  19 },
+		/* c.mv s2, s3 */
+		{ "\x4e\x89", 2, INSN_PLAIN, 0, 0, { B(19), 0 }, { B(18), 0 }, NONE },
+		/* c.add s2, s3 */
+		{ "\x4e\x99", 2, INSN_PLAIN, 0, 0, { B(18) | B(19), 0 }, { B(18), 0 }, NONE },
+		/* c.ldsp s2, 8(sp) */
+		{ "\x22\x69", 2, INSN_PLAIN, INSN_LOAD, 0, { B(2), 0 }, { B(18), 0 }, 2 },
+		/* c.sdsp s4, 8(sp) */
+		{ "\x52\xe4", 2, INSN_PLAIN, INSN_STORE, 0, { B(2) | B(20), 0 }, { 0, 0 }, 2 },
+		/* c.fldsp fs2, 8(sp) */
+		{ "\x22\x29",
+		  2,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
+		  0,
+		  { B(2), 0 },
+		  { 0, B(18) },
+		  2 },
+		/* c.fsdsp fs4, 8(sp) */
+		{ "\x52\xa4",
+		  2,
+		  INSN_PLAIN,
+		  INSN_STORE | INSN_VECTOR,
+		  0,
+		  { B(2), B(20) },
+		  { 0, 0 },
+		  2 },
+		/* c.slli s2, 3 */
+		{ "\x0e\x09", 2, INSN_PLAIN, 0, 0, { B(18), 0 }, { B(18), 0 }, NONE },
+		/* c.lui s2, 3 */
+		{ "\x0d\x69", 2, INSN_PLAIN, 0, 0, { 0, 0 }, { B(18), 0 }, NONE },
+		/* csrrw s2, mstatus, s3 */
+		{ "\x73\x99\x09\x30",
+		  4,
+		  INSN_PLAIN,
+		  INSN_SERIALIZE,
+		  0,
+		  { B(19), 0 },
+		  { B(18), 0 },
+		  NONE },
+		/* c.lui s2, 5 */
+		{ "\x15\x69", 2, INSN_PLAIN, 0, 0, { 0, 0 }, { B(18), 0 }, NONE },
+		/* fcvt.d.w fs2, s3 */
+		{ "\x53\x89\x09\xd2",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { B(19), 0 },
+		  { 0, B(18) },
+		  NONE },
+		/* fcvt.w.d s2, fs3 */
+		{ "\x53\xf9\x09\xc2",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(19) },
+		  { B(18), 0 },
+		  NONE },
+		/* fadd.d fs2, fs3, fs4 */
+		{ "\x53\xf9\x49\x03",
+		  4,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_VECTOR,
+		  0,
+		  { 0, B(19) | B(20) },
+		  { 0, B(18) },
+		  NONE },
+		/* mulw s2, s3, s4 */
+		{ "\x3b\x89\x49\x03",
+		  4,
+		  INSN_PLAIN,
+		  INSN_MULTIPLY,
+		  0,
+		  { B(19) | B(20), 0 },
+		  { B(18), 0 },
+		  NONE },
 	};
 
 	(void)state;
