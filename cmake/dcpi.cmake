@@ -114,7 +114,12 @@ function(dcpi_unit_test name)
 	if(A_LIVE)
 		list(APPEND labels live)
 	endif()
-	set_tests_properties(unit/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}" TIMEOUT 180
+	# Under sanitizers it runs at the lowest priority, beside all system tests (scripts/test).
+	set(limit 180)
+	if(DCPI_SANITIZE)
+		set(limit 1800)
+	endif()
+	set_tests_properties(unit/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}" TIMEOUT ${limit}
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_SRC=${CMAKE_SOURCE_DIR}")
 endfunction()
 
@@ -143,14 +148,15 @@ function(dcpi_script_test kind name script)
 		list(APPEND live -load)
 	endif()
 	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
-	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}"
-		TIMEOUT 600
+	# What runs aside does so at the lowest priority: beside other programs until the system tests are over (scripts/test).
+	set(limit 600)
+	if(A_LONG OR A_ALONE OR kind STREQUAL golden)
+		set(limit 1800)
+	endif()
+	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}" TIMEOUT ${limit}
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR};${writers}BASH_ENV=${CMAKE_SOURCE_DIR}/tests/support/errors.sh")
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
-	endif()
-	if(A_LONG OR A_ALONE)
-		set_tests_properties(${kind}/${name} PROPERTIES TIMEOUT 1800)
 	endif()
 endfunction()
 
