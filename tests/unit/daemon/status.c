@@ -189,7 +189,7 @@ static void ask(void)
 	assert_int_equal(base_buf_append(&reply, "", 1), 0);
 }
 
-/* Of all that may be sampled; bare is what there always is. */
+/* A status of all that may be sampled; at first of what there always is. */
 static void all_parts(void **state)
 {
 	static int something;
