@@ -148,7 +148,7 @@ function(dcpi_script_test kind name script)
 		list(APPEND live -load)
 	endif()
 	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
-	# What runs aside does so at the lowest priority: beside other programs until the system tests are over (scripts/test).
+	# scripts/test runs golden tests at the lowest priority: beside other programs until the system tests are over.
 	set(limit 600)
 	if(A_LONG OR A_ALONE OR kind STREQUAL golden)
 		set(limit 1800)

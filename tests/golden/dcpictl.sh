@@ -3,8 +3,7 @@
 # dcpictl and its short forms: what is asked, and what is printed of the answers of a daemon that samples all there is.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
-mkdir run
-export DCPI_RUN=run PYTHONUNBUFFERED=1
+. "$DCPI_SRC/tests/support/fake-daemon.sh"
 cat >answers <<'END'
 {
 "status": [
@@ -48,13 +47,7 @@ cat >answers <<'END'
 "register": [{"ok": true}]
 }
 END
-python3 "$DCPI_SRC/tests/support/fake_daemon.py" run/control answers >asked &
-daemon=$!
-trap 'kill $daemon 2>/dev/null || :; wait $daemon 2>/dev/null || :; rm -rf "$work"' EXIT
-for ((i = 0; i < 300; i++)); do
-	[ ! -S run/control ] || break
-	sleep 0.1
-done
+answer_from answers
 cp "$app/app" prog
 size=$(stat -c %s prog)
 

@@ -4,19 +4,13 @@
 set -eu
 . "$DCPI_SRC/tests/support/paths-db.sh"
 . "$DCPI_SRC/tests/support/whose-db.sh"
-mkdir run
-export DCPI_RUN=run PYTHONUNBUFFERED=1 LC_ALL=C.UTF-8 TZ=UTC
+. "$DCPI_SRC/tests/support/fake-daemon.sh"
+export LC_ALL=C.UTF-8 TZ=UTC
 cat >answers <<-END
 	{"status": [{"ok": true, "database": "$work/whose"}],
 	 "watch": [{"ok": true, "all": true}]}
 END
-python3 "$DCPI_SRC/tests/support/fake_daemon.py" run/control answers whose/*/box/workloads >asked &
-daemon=$!
-trap 'kill $daemon 2>/dev/null || :; wait $daemon 2>/dev/null || :; rm -rf "$work"' EXIT
-for ((i = 0; i < 300; i++)); do
-	[ ! -S run/control ] || break
-	sleep 0.1
-done
+answer_from answers whose/*/box/workloads
 
 {
 	run dcpitop -batch 1
