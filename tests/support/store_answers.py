@@ -21,6 +21,7 @@ import zlib
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    wbufsize = -1  # head and body go together: apart, the second would wait for an acknowledgement
 
     def log_message(self, *args):
         pass
