@@ -66,35 +66,28 @@ status_field()
 # machine's CPUs away now and then, while clocks and CPU time go on.
 missed() { status_field missed; }
 
-# wait_for_samples: the first ones. The daemon's first turn may take seconds on a busy machine, and until then the
-# status is the one of its start, without a sample.
-wait_for_samples()
-{
-	local try
-	for ((try = 0; try < 120; try++)); do
-		[ "$(status_field received)" = 0 ] || return 0
-		sleep 0.5
-	done
-	fail "no sample within a minute"
-}
-
-# account_holds WHEN: law 1, the identity computed from its parts, once there are samples. Sets $received and $lost.
+# account_holds WHEN: law 1, the identity computed from its parts, once there are samples: the daemon's first turn may take
+# seconds on a busy machine, and until then the status is the one of its start, without any. Sets $received and $lost.
 account_holds()
 {
-	local parts stored pending
-	wait_for_samples
-	"$DCPI_BIN/dcpictl" status -json >"$work/status" || fail "$1: dcpictl status"
-	parts=$(tr ',{}' '\n\n\n' <"$work/status" | awk -F: '
-		{ gsub(/"/, "", $1) }
-		$1 == "losses" { inside = 1; next }
-		$1 == "buckets" { inside = 0 }
-		inside && $2 != "" { l += $2; names++ }
-		$1 == "received" { r = $2 }  # the last one is the sum: events come before
-		$1 == "stored" { s = $2 }
-		$1 == "pending" { p = $2 }
-		END { print r, s, p, names ? l : "unnamed" }')
-	read -r received stored pending lost <<<"$parts"
+	local parts stored pending try
+	for ((try = 0; try < 120; try++)); do
+		"$DCPI_BIN/dcpictl" status -json >"$work/status" || fail "$1: dcpictl status"
+		parts=$(tr ',{}' '\n\n\n' <"$work/status" | awk -F: '
+			{ gsub(/"/, "", $1) }
+			$1 == "losses" { inside = 1; next }
+			$1 == "buckets" { inside = 0 }
+			inside && $2 != "" { l += $2; names++ }
+			$1 == "received" { r = $2 }  # the last one is the sum: events come before
+			$1 == "stored" { s = $2 }
+			$1 == "pending" { p = $2 }
+			END { print r, s, p, names ? l : "unnamed" }')
+		read -r received stored pending lost <<<"$parts"
+		[ "$received" = 0 ] || break
+		sleep 0.5
+	done
 	echo "$1: received $received, stored $stored, pending $pending, lost $lost"
+	[ "$received" -gt 0 ] || fail "$1: nothing received within a minute"
 	[ "$received" = $((stored + pending + lost)) ] || fail "$1: samples are missing"
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Sourced by golden tests whose commands ask a daemon: fake_daemon.py in its place. Sets DCPI_RUN.
 
-export DCPI_RUN=run PYTHONUNBUFFERED=1
+export DCPI_RUN=run
 mkdir run
 
 # answer_from ANSWERS [WORKLOADS]: until the test ends; what is asked goes to the file "asked".

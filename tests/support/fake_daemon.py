@@ -73,8 +73,9 @@ def main():
         with open(sys.argv[3], 'rb') as f:
             workloads = f.read()
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(sys.argv[1])
+    listener.bind(sys.argv[1] + '.new')
     listener.listen(8)
+    os.rename(sys.argv[1] + '.new', sys.argv[1])  # it is there when it can be asked
     while True:
         client, _ = listener.accept()
         threading.Thread(target=serve_to_end, args=(client, answers, workloads), daemon=True).start()
