@@ -47,8 +47,10 @@ none_wrong()
 	[ "$lines" = 0 ] || fail "$1: $lines of $total samples have not their line"
 }
 
-# worst_sigma TRUTH: how far the farthest routine's samples are from its CPU time in TRUTH ("ROUTINE SECONDS"
-# lines), in standard deviations.
+# worst_sigma TRUTH [each]: how far the farthest routine's samples are from its CPU time in TRUTH ("ROUTINE SECONDS"
+# lines), in standard deviations. With "each", the parts are those of a thread's time (the routines of one are called
+# THREAD_NUMBER): the tick comes when the scheduler acts, and can give a thread that shares its CPU half as many
+# samples a second as another one.
 #
 # Were each sample an independent draw, the number n of a routine's would be binomial: mean N p, variance
 # N p (1 - p), p its part of the time. A sampler with a period is steadier than that: of a stay of L periods,
@@ -59,18 +61,21 @@ none_wrong()
 # one run of a hundred. Those tests ask for 6: with means of 3 to 30, one run in some thousands.
 worst_sigma()
 {
-	awk '
-		NR == FNR { time[$1] += $2; all += $2; next }
-		$1 == "routine" { n[$2] = $3; sum += $3 }
+	awk -v each="${2:-}" '
+		function thread(routine) { if (each) sub(/_[^_]*$/, "", routine); else routine = ""; return routine }
+		NR == FNR { time[$1] += $2; all[thread($1)] += $2; next }
+		$1 == "routine" { n[$2] = $3; sum[thread($2)] += $3; some = 1 }
 		END {
+			if (!some) { print "inf"; exit }
 			for (i in n)
 				if (!(i in time)) { print "inf"; exit }
-			if (!sum || !all) { print "inf"; exit }
 			for (i in time) {
-				p = time[i] / all
+				t = thread(i)
+				if (!sum[t] || !all[t]) { print "inf"; exit }
+				p = time[i] / all[t]
 				if (p <= 0) { if (n[i]) { print "inf"; exit }; continue }
 				if (p >= 1) continue
-				z = (n[i] - sum * p) / sqrt(sum * p * (1 - p))
+				z = (n[i] - sum[t] * p) / sqrt(sum[t] * p * (1 - p))
 				if (z < 0) z = -z
 				if (z > worst) worst = z
 			}

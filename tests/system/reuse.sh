@@ -9,7 +9,7 @@ set -u
 truth_programs=reuse_jit
 need_root
 
-# judge NAME WHAT: $limit: of the worst deviation.
+# judge NAME WHAT: $limit: of the worst deviation; $each: see worst_sigma.
 judge()
 {
 	judge_samples "$1"
@@ -17,7 +17,7 @@ judge()
 	sort_out "$2 ($(cat "$work/err"))"
 	[ "$lost" = 0 ] || fail "$2: $lost samples have no routine"
 	at_most "unsure samples" "$unsure" "$((5 + total / 100))"
-	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" $limit
+	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth" $each)" $limit
 }
 
 # try NAME OPTION…: of reuse_jit. A run at 1000 samples a second has 2500 of them: 50 for each of 50 routines, of which
@@ -53,7 +53,7 @@ short()
 	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" 4.5
 }
 
-limit=3.5
+limit=3.5 each=
 # As long as counts are sampled often; then at the settings that dcpid has by itself.
 start_daemon -unknown
 try two -routines 2 -turn 1
@@ -71,10 +71,10 @@ limit=6 # 4 to 8 samples each
 try default -routines 50 -turn 10
 # Stays of 1 and 0.1 ms are shorter than a tick: the number of samples is as unsteady as the binomial one, of
 # which one of four routines is beyond 3.5 once in 500 runs, beyond 4.5 once in 37,000.
-limit=4.5
+limit=4.5 each=each
 try default2 -routines 2 -turn 1 -retire -threads
 stop_daemon
-seconds=2.5
+seconds=2.5 each=
 
 # Samples that bring no generation are told apart by time.
 rm -rf "$db" "$work/log"
