@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "program/inprocess_ring.h"
+#include "sigcontext.h"
 
 #define SIGNO (SIGRTMAX - 7) /* dcpirun(1) */
 
@@ -55,36 +56,50 @@ static uint64_t tick_ns(void)
 	return (uint64_t)tick.tv_nsec;
 }
 
-static int64_t cpu_ns(void)
-{
-	struct timespec now;
+static _Atomic int nr_ticks;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+static void ticked(int signo, siginfo_t *info, void *context)
+{
+	(void)signo;
+	(void)context;
+	atomic_fetch_add(&nr_ticks, 1 + info->si_overrun);
 }
 
-/* The clock goes on while a virtual machine stands still, without a tick: that is no work. */
-static void burn(int64_t ms)
+/*
+ * Works until as many ticks as those of the agent's timers have come for the caller, by a timer of
+ * the same kind. CPU time tells less: beside other load a thread may run for 60 ticks' time always
+ * between two ticks, and what is due then comes with the first tick that finds it running.
+ */
+static bool burn(int ticks)
 {
-	int64_t done = 0, at = cpu_ns(), now;
+	struct sigaction act = { .sa_sigaction = ticked, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2 };
+	const struct itimerspec period = { { 0, (long)tick_ns() }, { 0, (long)tick_ns() } };
+	timer_t timer;
 
-	for (; done < ms * 1000000; at = now) {
-		now = cpu_ns();
-		done += now - at < 1000000 ? now - at : 1000000;
-	}
+	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+	atomic_store(&nr_ticks, 0);
+	if (sigaction(SIGUSR2, &act, NULL) || timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer))
+		return false;
+	if (timer_settime(timer, 0, &period, NULL))
+		return false;
+	while (atomic_load(&nr_ticks) < ticks)
+		;
+	return timer_delete(timer) == 0;
 }
 
 static void *burner(void *arg)
 {
-	burn(120);
-	return arg;
+	return burn(30) ? arg : NULL;
 }
 
 static bool burn_in_thread(void)
 {
 	pthread_t thread;
+	void *done = NULL;
 
-	return !pthread_create(&thread, NULL, burner, NULL) && !pthread_join(thread, NULL);
+	return !pthread_create(&thread, NULL, burner, &value) && !pthread_join(thread, &done) &&
+	       done;
 }
 
 /* One signal stands for all ticks of that time. The calls that the agent has would not block it. */
@@ -94,14 +109,14 @@ static int blocked(void)
 
 	if (syscall(SYS_rt_sigprocmask, (long)SIG_BLOCK, &set, NULL, 8L))
 		return 1;
-	burn((int64_t)(60 * tick_ns() / 1000000));
-	return syscall(SYS_rt_sigprocmask, (long)SIG_UNBLOCK, &set, NULL, 8L) ? 2 : 0;
+	if (!burn(60))
+		return 2;
+	return syscall(SYS_rt_sigprocmask, (long)SIG_UNBLOCK, &set, NULL, 8L) ? 3 : 0;
 }
 
 static int plain(void)
 {
-	burn(120);
-	return 0;
+	return !burn(30);
 }
 
 static int foreign_default(void)
@@ -124,8 +139,7 @@ static int foreign_handled(void)
 		return 3;
 	if (signal(SIGNO, SIG_IGN) != called || raise(SIGNO) || nr_calls != 1 || nr_infos != 1)
 		return 4;
-	burn(120);
-	return nr_calls != 1 || nr_infos != 1;
+	return !burn(30) || nr_calls != 1 || nr_infos != 1;
 }
 
 /* What a child by vfork sets is its own, though it has its parent's memory. */
@@ -199,7 +213,8 @@ static int child_without_hooks(void)
 	pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
 	if (!pid)
 		_exit(in_raw_child(at, len));
-	burn(120);
+	if (!burn(30))
+		return 7;
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
@@ -377,7 +392,7 @@ static void sampled(void **state)
 	(void)state;
 	assert_int_equal(run("plain"), 0);
 	assert_int_equal(count_rings(&received), 1);
-	assert_true(received >= 2);
+	assert_true(received >= 1 && received + missed >= 25);
 }
 
 /*
@@ -412,7 +427,8 @@ static void handlers_are_called(void **state)
 	(void)state;
 	assert_int_equal(run("foreign_handled"), 0);
 	assert_int_equal(count_rings(&received), 1);
-	assert_true(received >= 2); /* and the ticks are still ours */
+	/* And the ticks are still ours. */
+	assert_true(received >= 1 && received + missed >= 25);
 }
 
 static void vfork_leaves_the_parent_alone(void **state)
@@ -428,7 +444,8 @@ static void raw_children_are_left_alone(void **state)
 	(void)state;
 	assert_int_equal(run("child_without_hooks"), 0);
 	assert_int_equal(count_rings(&received), 1);
-	assert_true(received >= 2); /* of the parent */
+	/* Of the parent. */
+	assert_true(received >= 1 && received + missed >= 25);
 }
 
 static void waits_do_not_take_it(void **state)
