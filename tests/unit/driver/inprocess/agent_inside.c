@@ -444,7 +444,7 @@ static void raw_children_are_left_alone(void **state)
 	(void)state;
 	assert_int_equal(run("child_without_hooks"), 0);
 	assert_int_equal(count_rings(&received), 1);
-	/* Of the parent. */
+	/* They are of the parent alone. */
 	assert_true(received >= 1 && received + missed >= 25);
 }
 
