@@ -56,7 +56,6 @@ struct bpf_tables {
 	union count_bucket *all;      /* mapped */
 	size_t nr_cpus;		      /* number of CPUs present at the open */
 	int gate_fd, inner_fd;	      /* a map of maps to wait with, and what stands in it */
-	bool unwaited;		      /* the kernel did not wait at the last exchange */
 };
 
 int bpf_tables_init(struct bpf_tables *t, uint32_t table_len, size_t nr_cpus);

@@ -31,11 +31,6 @@ void count_walk(const union count_bucket *table, const struct count_shape *s,
 		void (*fn)(void *ctx, const struct count_entry *e), void *ctx);
 /* Empty, head and all. */
 void count_clear(union count_bucket *table, const struct count_shape *s);
-/* Let the next reader look into every bucket. */
-static inline void count_use_all(union count_bucket *table, const struct count_shape *s)
-{
-	memset(&table[COUNT_USED], 0xff, (s->tags - COUNT_USED) * sizeof(*table));
-}
 
 /* One sample from its reception on, as the program does it. True: a new key. */
 bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,

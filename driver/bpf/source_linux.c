@@ -44,6 +44,7 @@ enum { NR_STREAMS = sizeof(streams) / sizeof(*streams) };
 /*
  * Where the kernel does not tell when its programs have left a table: they stay for a microsecond,
  * with interrupts off, so only a virtual CPU that its host takes away just then is in one still.
+ * What that counts behind the clearing is read with the set's next use, or lost by name.
  */
 #define REST_NS 100000000L
 
@@ -124,27 +125,14 @@ int bpf_tables_wait(const struct bpf_tables *t)
 	return r;
 }
 
-/* A program that was not waited for may have counted after the clearing, where no bit shows it. */
-static void look_everywhere(struct bpf_tables *t)
-{
-	for (size_t cpu = 0; cpu < t->nr_cpus; cpu++)
-		count_use_all(bpf_tables_old(t, cpu), &t->shape);
-}
-
 int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns, uint32_t bank)
 {
 	struct sample_shared *e = t->shared;
-	uint32_t set;
-	int r;
+	uint32_t set = !(e->set & ~SAMPLE_BANK);
 
-	if (t->unwaited)
-		look_everywhere(t);
-	set = !(e->set & ~SAMPLE_BANK);
 	__atomic_store_n(&e->since_ns[set], now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->set, bank ? set | SAMPLE_BANK : set, __ATOMIC_SEQ_CST);
-	r = bpf_tables_wait(t);
-	t->unwaited = r < 0;
-	return r;
+	return bpf_tables_wait(t);
 }
 
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu)

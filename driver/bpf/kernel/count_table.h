@@ -12,8 +12,9 @@
  *
  * What a sample must read of its bucket is one line of the cache: hashes of the keys that stand
  * there, and their counts. These lines lie together. The entries themselves are only written to,
- * which waits for no memory. Two keys whose hashes of 64 bits are the same are taken for one: see
- * count_place_of.
+ * which waits for no memory. Of a bucket whose bit is clear nothing is read: another CPU has read
+ * what stands there, and its line would have to come from there. Two keys whose hashes of 64 bits
+ * are the same are taken for one: see count_place_of.
  *
  * Law: the sum of received[] is the sum of all counts and of the four losses.
  *
@@ -72,7 +73,7 @@ struct count_entry {
 	uint64_t first_ns, last_ns;
 };
 
-/* The tags of a bucket's ways: one cache line. */
+/* The tags of a bucket's ways: one cache line, of no meaning while the bucket's bit is clear. */
 struct count_tags {
 	uint64_t tag[COUNT_WAYS];   /* hash of the key */
 	uint32_t count[COUNT_WAYS]; /* 0: free, and so are the ways behind it */
@@ -104,6 +105,8 @@ union count_bucket {
 };
 
 enum { COUNT_BITS = 32 * COUNT_NR_WORDS }; /* buckets that an element tells of */
+
+_Static_assert(COUNT_NR_TAGS == 3, "count_tags_at");
 
 _Static_assert(sizeof(struct count_entry) == 48, "count_entry");
 _Static_assert(sizeof(struct count_tags) == 64, "count_tags");
@@ -241,19 +244,19 @@ COUNT_INLINE void count_add_single(COUNT_TABLE table, const struct count_shape *
 		count_fill(e, k, now_ns);
 }
 
-/* The bucket holds something: who reads the table looks into it. */
-COUNT_INLINE void count_use(COUNT_TABLE table, uint32_t bucket)
+/* The word that has the bucket's bit, which is set when the bucket holds something; or null. */
+COUNT_INLINE uint32_t *count_used_at(COUNT_TABLE table, uint32_t bucket)
 {
 	union count_bucket *u = COUNT_AT(table, COUNT_USED + bucket / COUNT_BITS);
 
-	if (u)
-		u->used[bucket / 32 % COUNT_NR_WORDS] |= 1u << bucket % 32;
+	return u ? &u->used[bucket / 32 % COUNT_NR_WORDS] : 0;
 }
 
 COUNT_INLINE struct count_tags *count_tags_at(COUNT_TABLE table, const struct count_shape *s,
 					      uint32_t bucket)
 {
-	uint32_t at = bucket / COUNT_NR_TAGS;
+	/* A third: compilers for BPF would divide. */
+	uint32_t at = (uint32_t)(bucket * UINT64_C(0xaaaaaaab) >> 33);
 	uint64_t i = bucket - at * COUNT_NR_TAGS;
 	union count_bucket *b = COUNT_AT(table, s->tags + at);
 
@@ -270,8 +273,9 @@ COUNT_INLINE void count_touch(COUNT_TABLE table, const struct count_shape *s,
 			      const struct count_place *p)
 {
 	const struct count_tags *t = count_tags_at(table, s, p->bucket);
+	const uint32_t *used = count_used_at(table, p->bucket);
 
-	if (t)
+	if (t && used && *used & 1u << p->bucket % 32)
 		(void)*(const volatile uint32_t *)&t->count[0];
 }
 
@@ -316,29 +320,38 @@ COUNT_INLINE enum count_made count_add(COUNT_TABLE table, const struct count_sha
 {
 	struct count_tags *t = count_tags_at(table, s, p->bucket);
 	union count_bucket *b = COUNT_AT(table, s->buckets + p->bucket);
+	uint32_t *used = count_used_at(table, p->bucket);
+	const uint32_t bit = 1u << p->bucket % 32;
 	bool renewed = false;
 	uint32_t w;
 
-	if (!b || !t) {
+	if (!b || !t || !used) {
 		h->lost_table++;
 		return COUNT_KNOWN;
 	}
-	w = count_find(t, p, &renewed);
-	if (w < COUNT_WAYS && t->count[w]) {
-		t->count[w]++;
-		b->way[w].last_ns = now_ns;
-		return COUNT_KNOWN;
+	if (*used & bit) {
+		w = count_find(t, p, &renewed);
+		if (w < COUNT_WAYS && t->count[w]) {
+			t->count[w]++;
+			b->way[w].last_ns = now_ns;
+			return COUNT_KNOWN;
+		}
+		if (w == COUNT_WAYS)
+			w = count_push_out(table, s, h, b, t, now_ns);
+		if (w >= COUNT_WAYS)
+			return COUNT_KNOWN;
+	} else {
+#pragma GCC unroll 4
+		for (w = COUNT_WAYS - 1; w; w--)
+			t->count[w] = 0;
 	}
-	if (w == COUNT_WAYS)
-		w = count_push_out(table, s, h, b, t, now_ns);
-	if (w >= COUNT_WAYS)
-		return COUNT_KNOWN;
-	if (!t->count[0])
-		count_use(table, p->bucket);
 	t->tag[w] = p->tag;
 	t->place[w] = p->place;
 	t->count[w] = 1;
 	count_fill(&b->way[w], k, now_ns);
+	/* Last: a program that is not waited for may be interrupted by the clearing. */
+	COUNT_BARRIER();
+	*used |= bit;
 	return renewed ? COUNT_RENEWED : COUNT_NEW;
 }
 

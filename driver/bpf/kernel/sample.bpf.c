@@ -246,11 +246,9 @@ static __always_inline uint32_t key_thread(const struct task_struct *task, struc
  * The idle task has none. A thread that has ended, and runs its last instructions in the kernel,
  * may have lost its leader.
  */
-static __always_inline void key_process(struct count_key *k, struct count_head *h, uint32_t set,
-					bool user)
+static __always_inline void key_process(struct count_key *k, const struct task_struct *task,
+					struct count_head *h, uint32_t set, bool user)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
 	if (!user && !task->pid)
 		return;
 	k->tgid = task->tgid;
@@ -266,20 +264,6 @@ static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 
 	if (bpf_ringbuf_output(&notes, &note, sizeof(note), 0) == 0)
 		h->announced_ns = now;
-}
-
-static __always_inline int count_hashed(uint32_t table, struct count_head *h, struct count_key *k,
-					const struct count_place *p, uint64_t now)
-{
-	const struct count_shape s = shared.shape;
-	union count_bucket *floods;
-
-	if (count_add(table, &s, h, k, p, now) != COUNT_RENEWED || !(k->what & COUNT_WHAT_READ))
-		return 0;
-	floods = COUNT_AT(table, COUNT_FLOODS);
-	if (floods)
-		count_flood(floods, &s, h, k->tgid);
-	return 0;
 }
 
 /* Classify a user-mode sample while there are clients: *@k gets its generation. */
@@ -298,11 +282,13 @@ static __always_inline int count_range(uint32_t table, const struct count_head *
 
 /* Both out of the way of what a rare sample runs through; a frequent one would pay for the calls.
  */
-static __attribute__((noinline)) int count_hashed_apart(uint32_t table, struct count_head *h,
-							struct count_key *k,
-							const struct count_place *p, uint64_t now)
+static __attribute__((noinline)) int count_add_apart(uint32_t table, struct count_head *h,
+						     const struct count_key *k,
+						     const struct count_place *p, uint64_t now)
 {
-	return count_hashed(table, h, k, p, now);
+	const struct count_shape s = shared.shape;
+
+	return count_add(table, &s, h, k, p, now);
 }
 
 static __attribute__((noinline)) int count_range_apart(uint32_t table, const struct count_head *h,
@@ -311,13 +297,27 @@ static __attribute__((noinline)) int count_range_apart(uint32_t table, const str
 	return count_range(table, h, k);
 }
 
+static __always_inline void count_hashed(uint32_t table, const struct count_shape *s,
+					 struct count_head *h, const struct count_key *k, bool rare,
+					 uint64_t now)
+{
+	const struct count_place p = count_place_of(s, k);
+	union count_bucket *floods;
+	int made = rare ? count_add_apart(table, h, k, &p, now)
+			: (int)count_add(table, s, h, k, &p, now);
+
+	if (made != COUNT_RENEWED || !(k->what & COUNT_WHAT_READ))
+		return;
+	floods = COUNT_AT(table, COUNT_FLOODS);
+	if (floods)
+		count_flood(floods, s, h, k->tgid);
+}
+
 /* A process that is younger may be over before the daemon learns that it reuses addresses. */
 #define YOUNG_NS 1000000000ull
 
-static __always_inline bool is_young(uint64_t now)
+static __always_inline bool is_young(const struct task_struct *task, uint64_t now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
 	return now - task->group_leader->start_time < YOUNG_NS;
 }
 
@@ -327,11 +327,12 @@ static __always_inline bool is_young(uint64_t now)
  * mode, and no generation tells which routine it is of.
  */
 static __always_inline bool has_log(const struct count_head *h, const struct count_shape *s,
-				    bool timeless, bool rare, uint64_t now)
+				    const struct task_struct *task, bool timeless, bool rare,
+				    uint64_t now)
 {
 	uint32_t nr = h->nr_log + 1;
 
-	return rare ? nr < s->nr_log / 2 : timeless && nr < s->nr_log / 4 && is_young(now);
+	return rare ? nr < s->nr_log / 2 : timeless && nr < s->nr_log / 4 && is_young(task, now);
 }
 
 /*
@@ -339,26 +340,23 @@ static __always_inline bool has_log(const struct count_head *h, const struct cou
  * comes. The end of the log is; so that is used up first, until one more would ask for a drain.
  */
 static __always_inline void count_in(uint32_t table, struct count_head *h, struct count_key *k,
-				     bool user, bool rare, uint64_t now)
+				     const struct task_struct *task, bool user, bool rare,
+				     uint64_t now)
 {
 	const struct count_shape s = shared.shape;
 	enum range_found found = RANGE_NONE;
-	struct count_place p;
 
 	if (user && shared.nr_clients) {
-		p = count_place_of(&s, k);
+		const struct count_place p = count_place_of(&s, k);
+
 		if (!rare)
 			count_touch(table, &s, &p);
 		found = rare ? count_range_apart(table, h, k) : count_range(table, h, k);
 	}
-	if (found == RANGE_SINGLE || has_log(h, &s, user && found == RANGE_NONE, rare, now)) {
+	if (found == RANGE_SINGLE || has_log(h, &s, task, user && found == RANGE_NONE, rare, now)) {
 		count_add_single(table, &s, h, k, now);
 	} else {
-		p = count_place_of(&s, k);
-		if (rare)
-			count_hashed_apart(table, h, k, &p, now);
-		else
-			count_hashed(table, h, k, &p, now);
+		count_hashed(table, &s, h, k, rare, now);
 	}
 	if (count_should_tell(&s, h))
 		ask_for_drain(h, now);
@@ -394,6 +392,7 @@ static __always_inline void count(struct count_key *k, uint32_t of, bool known, 
 {
 	uint32_t set = *(volatile uint32_t *)&shared.set;
 	uint32_t table = own_table(set);
+	const struct task_struct *task;
 	union count_bucket *first = COUNT_AT(table, COUNT_HEAD);
 
 	if (!first) {
@@ -407,8 +406,9 @@ static __always_inline void count(struct count_key *k, uint32_t of, bool known, 
 		__sync_fetch_and_add(&first->head.lost_bad, 1);
 	if (!known || !count_enter(&first->head))
 		return;
-	key_process(k, &first->head, set, user);
-	count_in(table, &first->head, k, user, rare, time_of(set, now));
+	task = bpf_get_current_task_btf();
+	key_process(k, task, &first->head, set, user);
+	count_in(table, &first->head, k, task, user, rare, time_of(set, now));
 	count_leave(&first->head);
 }
 
