@@ -44,7 +44,7 @@ enum { NR_STREAMS = sizeof(streams) / sizeof(*streams) };
 /*
  * Where the kernel does not tell when its programs have left a table: they stay for a microsecond,
  * with interrupts off, so only a virtual CPU that its host takes away just then is in one still.
- * What that counts behind the clearing is read with the set's next use, or lost by name.
+ * Its count comes behind the clearing: it is read with the set's next use, or lost by name.
  */
 #define REST_NS 100000000L
 
