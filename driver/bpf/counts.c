@@ -85,10 +85,18 @@ void count_walk(const union count_bucket *table, const struct count_shape *s,
 	}
 }
 
-/* Without its bit a bucket is empty. */
+/*
+ * Only what was written to: on a quiet CPU most of a table is clean. Counts too, as a program that
+ * was not waited for may bring back bits.
+ */
 void count_clear(union count_bucket *table, const struct count_shape *s)
 {
-	memset(&table[s->buckets + s->nr_buckets], 0,
+	uint32_t nr = s->nr_buckets;
+
+	for (uint32_t i = next_used(table, s, 0); i < nr; i = next_used(table, s, i + 1))
+		memset(table[s->tags + i / COUNT_NR_TAGS].tags[i % COUNT_NR_TAGS].count, 0,
+		       sizeof(table->tags->count));
+	memset(&table[s->buckets + nr], 0,
 	       (log_len(table, s) + COUNT_WAYS - 1) / COUNT_WAYS * sizeof(*table));
 	memset(table, 0, s->tags * sizeof(*table));
 }

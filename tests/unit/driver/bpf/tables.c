@@ -53,10 +53,33 @@ static void late_count_is_found_with_the_next_set(void **state)
 	free(t.all);
 }
 
+/* It may have read a word of bits before the clearing, and store it behind. */
+static void bits_brought_back_tell_of_nothing(void **state)
+{
+	const struct count_shape s = count_shape_of(64);
+	union count_bucket *table = calloc(count_nr_elements(&s), sizeof(*table));
+	union count_bucket bits;
+
+	(void)state;
+	assert_non_null(table);
+	for (uint64_t i = 0; i < 8; i++) {
+		const struct count_key k = { 1, 0x1000 + i, 7, 0, COUNT_WHAT(0, 0) };
+
+		assert_true(count_sample(table, &s, &k, false, 1));
+	}
+	assert_int_equal(sum(table, &s), 8);
+	bits = table[COUNT_USED];
+	count_clear(table, &s);
+	table[COUNT_USED] = bits;
+	assert_int_equal(sum(table, &s), 0);
+	free(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(late_count_is_found_with_the_next_set),
+		cmocka_unit_test(bits_brought_back_tell_of_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
