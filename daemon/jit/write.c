@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -519,6 +520,13 @@ static int keep_once(struct dyn *d, struct dyn_file *f, const struct reader_remo
 
 /* ---- files that were removed: looks ---------------------------------------------------------- */
 
+/* The reader would find as much, by a request: beside many short processes that is a dozen a
+ * second. */
+static bool has_ended(int32_t pid)
+{
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 static int look(struct dyn *d, struct dyn_file *f, struct base_err *err)
 {
 	struct reader_removed found = { .path = f->image->path,
@@ -527,7 +535,7 @@ static int look(struct dyn *d, struct dyn_file *f, struct base_err *err)
 					.start = f->start,
 					.end = f->end,
 					.id = f->image->id };
-	int r = reader_removed_file(d->config.reader, &found, -1);
+	int r = has_ended(f->pid) ? -ESRCH : reader_removed_file(d->config.reader, &found, -1);
 
 	return r < 0 ? r : keep_once(d, f, &found, err);
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -292,6 +293,32 @@ static void does_without_what_is_gone(void **state)
 	close(m.fd);
 }
 
+/* The reader is not asked about a process that has ended. */
+static void does_without_what_has_ended(void **state)
+{
+	struct reader *reader;
+	struct mapped m;
+	pid_t pid;
+
+	ROOTS_TRACKER(state);
+	make(t, &m, 0755);
+	map_file(t, &m);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	t->p.pid = pid;
+	dyn_sampled(t->dyn, &t->p, &m.map);
+	reader = t->dyn->config.reader;
+	t->dyn->config.reader = NULL;
+	look(t);
+	t->dyn->config.reader = reader;
+	assert_int_equal(t->dyn->nr_files, 0);
+	assert_false(m.map.image->watched);
+	t->p.pid = getpid();
+	unmap(&m);
+}
+
 static void keeps_within_the_quota(void **state)
 {
 	struct budgets *b = budgets_new();
@@ -324,10 +351,10 @@ static void keeps_within_the_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(keeps_what_was_removed),	TEST(spares_its_copies),
-		TEST(gives_nobody_more),	TEST(keeps_no_other_code),
-		TEST(refuses_what_is_no_image), TEST(does_without_what_is_gone),
-		TEST(keeps_within_the_quota),
+		TEST(keeps_what_was_removed),	   TEST(spares_its_copies),
+		TEST(gives_nobody_more),	   TEST(keeps_no_other_code),
+		TEST(refuses_what_is_no_image),	   TEST(does_without_what_is_gone),
+		TEST(does_without_what_has_ended), TEST(keeps_within_the_quota),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
