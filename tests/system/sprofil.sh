@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The example profiles itself: its shares agree with its own clock within sampling error, and all
+# The example profiles itself: its shares agree with those of its turns within sampling error, and all
 # ticks together with its CPU time. Needs no root.
 set -u
 out=$(mktemp)
@@ -15,8 +15,8 @@ done
 # outside the parts); at the end of each what came since the last tick is open.
 awk '
 	/^a tick/ { tick = $4 / 1000; run++ }
-	/clock/ { got[run, $1] = $2; truth[run, $1] = $(NF - 1); cpu[run] += $(NF - 1); name[$1] }
-	/clock|^the rest/ { n[run] += ($1 == "the") ? $3 : $2 }
+	/turns/ { got[run, $1] = $2; truth[run, $1] = $(NF - 1); cpu[run] += $(NF - 1); name[$1] }
+	/turns|^the rest/ { n[run] += ($1 == "the") ? $3 : $2 }
 	END {
 		if (run != 10 || tick <= 0)
 			exit 1
@@ -35,7 +35,7 @@ awk '
 			# Ten runs may agree by chance; it is no smaller than that of as many samples taken at random.
 			least = sqrt(share * (100 - share) / all)
 			error = error < least ? least : error
-			printf "%s: %.1f %% by its clock, %+.2f by ticks, standard error %.2f\n", p,
+			printf "%s: %.1f %% by its turns, %+.2f by ticks, standard error %.2f\n", p,
 				share, mean, error
 			if (mean > 6 * error || mean < -6 * error)
 				bad = 1
