@@ -697,6 +697,7 @@ struct dyn_file {
 	int32_t pid;
 	uint32_t uid;
 	uint64_t start, end;
+	uint64_t age_s;		   /* of the file, at the last look; 0: not known */
 	uint64_t next_ns, wait_ns; /* base_now_ns of the next look, and from the last one to it */
 	bool kept;
 };

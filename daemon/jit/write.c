@@ -357,9 +357,10 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 
 /* Files that are looked at; a look takes the reader some 40 us. */
 enum { FILES_MAX = 16384 };
-/* A file may be removed at any time: from one look to the next it takes twice as long. */
+/* A file may be removed at any time, one that is old less likely: the next look is after twice the
+ * time, or after its age. */
 #define FIRST_WAIT_NS 1000000000ull
-#define LAST_WAIT_NS  64000000000ull
+#define LAST_WAIT_NS  (64 * FIRST_WAIT_NS)
 
 /* A copy must have the code by which the profile is known: where it could not be read, none is
  * made. */
@@ -537,6 +538,7 @@ static int look(struct dyn *d, struct dyn_file *f, struct base_err *err)
 					.id = f->image->id };
 	int r = has_ended(f->pid) ? -ESRCH : reader_removed_file(d->config.reader, &found, -1);
 
+	f->age_s = found.age_s;
 	return r < 0 ? r : keep_once(d, f, &found, err);
 }
 
@@ -551,6 +553,15 @@ static void tell(struct dyn *d, const struct dyn_file *f, int r, const struct ba
 	if (why && budget_may_tell(d->config.budgets, f->uid))
 		base_log(BASE_LOG_WARN, "'%s', which its path will not lead to, is not kept: %s",
 			 f->image->path, why);
+}
+
+static uint64_t wait_of(const struct dyn_file *f)
+{
+	uint64_t wait_ns = f->wait_ns ? 2 * f->wait_ns : FIRST_WAIT_NS;
+
+	if (f->age_s >= LAST_WAIT_NS / 1000000000 || wait_ns > LAST_WAIT_NS)
+		return LAST_WAIT_NS;
+	return wait_ns > f->age_s * 1000000000 ? wait_ns : f->age_s * 1000000000;
 }
 
 /* False: it is forgotten, and another one stands in its place. */
@@ -571,9 +582,7 @@ static bool looked(struct dyn *d, struct dyn_file *f, int r)
 		forget(d, f, false);
 		return false;
 	}
-	f->wait_ns = !f->wait_ns		 ? FIRST_WAIT_NS
-		     : f->wait_ns < LAST_WAIT_NS ? 2 * f->wait_ns
-						 : LAST_WAIT_NS;
+	f->wait_ns = wait_of(f);
 	f->next_ns = base_now_ns() + f->wait_ns;
 	return true;
 }

@@ -463,11 +463,21 @@ static bool is_found(const struct reader_request *q, int twin)
 	return twin >= 0 && q->id.len && check_meant(q, twin, &a) == 0;
 }
 
+/* Seconds since its name, mode or contents changed. */
+static uint64_t age_of(const struct stat *st)
+{
+	time_t now = time(NULL);
+
+	return now > st->st_ctime ? (uint64_t)(now - st->st_ctime) : 0;
+}
+
 static int removed_file(const struct reader_request *q, int to, struct reader_answer *a)
 {
 	struct stat st;
 	int twin, looked = reader_removed_look(q, &st, &twin), r = 0;
 
+	if (looked >= 0 || looked == -EEXIST)
+		a->age_s = age_of(&st);
 	if (looked < 0)
 		return looked;
 	if (is_found(q, twin))

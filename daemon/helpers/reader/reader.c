@@ -672,6 +672,7 @@ int reader_removed_file(struct reader *r, struct reader_removed *f, int to)
 	if (strlen(f->path) < sizeof(q.path))
 		strcpy(q.path, f->path);
 	code = reader_call(r, &q, to, &a, NULL);
+	f->age_s = code == -EEXIST ? a.age_s : 0;
 	if (code < 0)
 		return code;
 	if (a.text.len > sizeof(a.text.bytes))

@@ -74,6 +74,7 @@ struct reader_removed {
 	struct base_id id; /* the file has it */
 
 	/* what is found */
+	uint64_t age_s; /* -EEXIST: for so long nothing of it has changed; else 0 */
 	uint64_t len;
 	uint32_t owner;
 	bool public; /* its mode let everybody read it */

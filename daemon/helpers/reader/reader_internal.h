@@ -81,6 +81,7 @@ struct reader_answer {
 	uint8_t id[32];
 	struct base_id text;
 	uint32_t roots;
+	uint64_t age_s; /* of a file that may be removed */
 	struct base_extent extent;
 };
 

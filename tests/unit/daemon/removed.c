@@ -178,6 +178,29 @@ static void keeps_what_was_removed(void **state)
 	unmap(&m);
 }
 
+/* An old file is left alone for as long as it is old, up to 64 s. */
+static void waits_by_age(void **state)
+{
+	struct mapped m = { .path = "/proc/self/exe" };
+	uint64_t age_s, wait_s;
+	struct stat st;
+
+	ROOTS_TRACKER(state);
+	m.fd = open(m.path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(m.fd, &st), 0);
+	map_file(t, &m);
+	dyn_sampled(t->dyn, &t->p, &m.map);
+	look(t);
+	age_s = (uint64_t)(time(NULL) - st.st_ctime);
+	age_s = age_s < 1 ? 1 : age_s > 64 ? 64 : age_s;
+	wait_s = t->dyn->files[0].wait_ns / 1000000000;
+	assert_true(wait_s == age_s || wait_s + 1 == age_s);
+	/* The next one is twice as long. */
+	look(t);
+	assert_in_range(t->dyn->files[0].wait_ns / 1000000000, wait_s < 32 ? 2 * wait_s : 64, 64);
+	unmap(&m);
+}
+
 /* For the gc it is newer than the last flush; a copy that somebody removed is made again. */
 static void spares_its_copies(void **state)
 {
@@ -351,10 +374,11 @@ static void keeps_within_the_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(keeps_what_was_removed),	   TEST(spares_its_copies),
-		TEST(gives_nobody_more),	   TEST(keeps_no_other_code),
-		TEST(refuses_what_is_no_image),	   TEST(does_without_what_is_gone),
-		TEST(does_without_what_has_ended), TEST(keeps_within_the_quota),
+		TEST(keeps_what_was_removed),	 TEST(waits_by_age),
+		TEST(spares_its_copies),	 TEST(gives_nobody_more),
+		TEST(keeps_no_other_code),	 TEST(refuses_what_is_no_image),
+		TEST(does_without_what_is_gone), TEST(does_without_what_has_ended),
+		TEST(keeps_within_the_quota),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
