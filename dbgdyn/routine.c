@@ -223,22 +223,21 @@ static_assert(sizeof(struct dbgdyn_line) == sizeof(struct wire_line) &&
  */
 static bool lines_are_plain(const struct dbgdyn_routine *r)
 {
-	int64_t last = 0, odd = 0; /* below 0 where an entry is odd */
-	const int64_t last_file = (int64_t)r->nr_files - 1;
+	const struct dbgdyn_line *l = r->lines;
+	size_t nr_files = r->nr_files;
+	uint32_t last = 0;
 
-	if (!HAS(r, inline_stride) || (r->line_stride && r->line_stride != sizeof(*r->lines)))
+	if (!HAS(r, inline_stride) || (r->line_stride && r->line_stride != sizeof(*l)))
 		return false;
-	for (size_t i = 0; i < r->nr_lines; i++) {
-		const struct dbgdyn_line *l = &r->lines[i];
-		bool has_source = l->file | l->column | l->discriminator;
-
-		odd |= l->code_off - last;
-		odd |= last_file - l->file;
-		odd |= (int64_t)l->line - has_source;
+	for (size_t i = 0; i < r->nr_lines; i++, l++) {
+		if (l->code_off < last || l->file >= nr_files)
+			return false;
+		if (!l->line && (l->file | l->column | l->discriminator))
+			return false;
 		last = l->code_off;
 	}
 	/* They ascend: the last one is the highest. */
-	return odd >= 0 && (!r->nr_lines || last < (int64_t)r->code_len);
+	return !r->nr_lines || last < r->code_len;
 }
 
 /* ---- parts inlined --------------------------------------------------------------------------- */
@@ -515,11 +514,14 @@ int dbgdyn_check(const struct dbgdyn_routine *r, char *text, size_t len)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static uint8_t *pad8(uint8_t *p)
+/* The end, with padding, of @len bytes at @p, which are still to be written there. */
+static uint8_t *padded(uint8_t *p, size_t len)
 {
-	while ((uintptr_t)p % 8)
-		*p++ = 0;
-	return p;
+	uint8_t *end = p + ((len + 7) & ~(size_t)7);
+
+	if (len)
+		memset(end - 8, 0, 8);
+	return end;
 }
 
 static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r,
@@ -576,8 +578,8 @@ static uint8_t *put_string(uint8_t *p, const char *text, size_t text_len)
 	return p + len;
 }
 
-static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r,
-			    const struct dbgdyn_parts *parts)
+static void put_strings(uint8_t *p, const struct dbgdyn_routine *r,
+			const struct dbgdyn_parts *parts)
 {
 	const struct dbgdyn_inline *in;
 	struct defects d = { 0 };
@@ -586,11 +588,10 @@ static uint8_t *put_strings(uint8_t *p, const struct dbgdyn_routine *r,
 	for (size_t i = 0; i < r->nr_files; i++)
 		p = put_string(p, file_at(r, i)->text, file_len(file_at(r, i)));
 	if (!parts->nr_inlines)
-		return p;
+		return;
 	inline_begin(&w);
 	while ((in = inline_next(r, &w, &d)))
 		p = put_string(p, in->name.text, name_len(in->name.len));
-	return p;
 }
 
 static void put_frames(uint8_t *p, const struct dbgdyn_routine *r)
@@ -606,7 +607,8 @@ static void put_frames(uint8_t *p, const struct dbgdyn_routine *r)
 static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdyn_routine *r,
 			       const struct dbgdyn_parts *parts, uint16_t flags)
 {
-	uint8_t *p = (uint8_t *)(rec + 1);
+	size_t code_len = flags & WIRE_ROUTINE_CODE ? r->code_len : 0;
+	uint8_t *p = (uint8_t *)(rec + 1), *next = padded(p, parts->name_len + code_len);
 
 	if (parts->nr_frames)
 		flags |= WIRE_ROUTINE_FRAMES;
@@ -621,18 +623,17 @@ static void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struc
 	rec->nr_inlines = (uint32_t)parts->nr_inlines;
 	memcpy(p, r->name.text, parts->name_len - parts->suffix_len);
 	p += parts->name_len - parts->suffix_len;
-	memcpy(p, parts->suffix, parts->suffix_len);
-	p += parts->suffix_len;
-	if (flags & WIRE_ROUTINE_CODE) {
-		memcpy(p, bytes(r), r->code_len);
-		p += r->code_len;
-	}
-	p = put_lines(pad8(p), r, parts);
+	if (parts->suffix_len)
+		memcpy(p, parts->suffix, parts->suffix_len);
+	if (code_len)
+		memcpy(p + parts->suffix_len, bytes(r), code_len);
+	p = put_lines(next, r, parts);
 	if (parts->nr_inlines)
 		p = put_inlines(p, r);
-	p = pad8(put_strings(p, r, parts));
+	next = padded(p, parts->strings_len);
+	put_strings(p, r, parts);
 	if (parts->nr_frames)
-		put_frames(p, r);
+		put_frames(next, r);
 }
 
 /* ---- registered ------------------------------------------------------------------------------ */
