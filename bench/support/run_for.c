@@ -6,6 +6,7 @@
  * by that signal or with exit status 0.
  */
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -38,20 +39,27 @@ static long long cpu_of(pid_t pid)
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* So far: the process and the children that it has now; of those gone by then nothing is known. */
+/* So far: the process and the children that its threads have now; of those gone by then nothing is
+ * known. */
 static long long cpu_so_far(pid_t pid)
 {
 	long long ns = cpu_of(pid);
-	char path[64];
-	FILE *f;
+	char pattern[64];
+	glob_t lists;
 	int child;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-	f = fopen(path, "re");
-	while (f && fscanf(f, "%d", &child) == 1)
-		ns += cpu_of(child);
-	if (f)
-		fclose(f);
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/children", (int)pid);
+	if (glob(pattern, GLOB_NOSORT, NULL, &lists) != 0)
+		return ns;
+	for (size_t i = 0; i < lists.gl_pathc; i++) {
+		FILE *f = fopen(lists.gl_pathv[i], "re");
+
+		while (f && fscanf(f, "%d", &child) == 1)
+			ns += cpu_of(child);
+		if (f)
+			fclose(f);
+	}
+	globfree(&lists);
 	return ns;
 }
 
