@@ -11,8 +11,8 @@ done
 # On a busy machine one sample can stand for many ticks (sprofil(3), LIMITATIONS), so the sampling
 # error is not binomial but taken from the ten runs: a share's error over them, by Student's t with
 # nine degrees of freedom, exceeds 6 standard errors once in 5,000. No run can have more ticks than
-# CPU time (one of slack for the first, some for the time
-# outside the parts); at the end of each what came since the last tick is open.
+# CPU time (one of slack for the first, some for rounding); at the end of each what came since the last
+# tick is open.
 awk '
 	/^a tick/ { tick = $4 / 1000; run++ }
 	/turns/ { got[run, $1] = $2; truth[run, $1] = $(NF - 1); cpu[run] += $(NF - 1); name[$1] }
